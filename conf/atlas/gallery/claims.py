@@ -1,0 +1,75 @@
+"""Count the asserts of an example that ran, and insist that every one of them does.
+
+Prose is only as true as its asserts, and an assert that is never reached checks nothing. While an example runs, a trace
+function notes which of its assert statements were executed; the page's last cell reports their number, and names each
+one that was not.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from sphinx_gallery.py_source_parser import split_code_and_text_blocks
+
+_ran: dict[str, set[int]] = {}
+
+
+class ClaimError(AssertionError):
+    """An assert of the page was never executed."""
+
+
+def watch(gallery_conf: Mapping[str, Any], name: str | None, when: str) -> None:
+    """Start or stop watching the example ``name``; one of sphinx-gallery's ``reset_modules``."""
+    _ran.clear()
+    _asserts.cache_clear()
+    sys.settrace(_tracer(name) if name and when == "before" else None)
+
+
+def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
+    """Return reST for the page's count of checks if the block is the last cell of its page.
+
+    :raises ClaimError: if an assert of the page has not run by then; it names file and line.
+    """
+    path = block_vars["src_file"]
+    if block.lineno != _last_cell(path):
+        return ""
+    ran = _ran.get(path, set())
+    missed = sorted(_asserts(path) - ran)
+    if missed:
+        raise ClaimError(f"{path}:{missed[0]}: this assert never ran, so it checks nothing; {len(missed)} like it in this file")
+    return f"\n.. claims:: {len(ran)}\n\n"
+
+
+def _last_cell(path: str) -> int:
+    _, blocks = split_code_and_text_blocks(path)
+    return max(block.lineno for block in blocks if block.type == "code")
+
+
+@cache
+def _asserts(path: str) -> frozenset[int]:
+    """The first line of each assert statement of the file."""
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+    return frozenset(node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert))
+
+
+def _tracer(name: str) -> Any:
+    def enter(frame: FrameType, event: str, argument: Any) -> Any:
+        path = frame.f_code.co_filename
+        if not path.endswith(name) or Path(path).name != name:
+            return None
+        asserts, ran = _asserts(path), _ran.setdefault(path, set())
+
+        def step(frame: FrameType, event: str, argument: Any) -> Any:
+            if event == "line" and frame.f_lineno in asserts:
+                ran.add(frame.f_lineno)
+            return step
+
+        return step
+
+    return enter

@@ -1,0 +1,79 @@
+"""A sphinx-gallery scraper that draws the graphs a cell asks for with ``# graph: NAME -- TITLE``."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from atlas import graphs
+
+from .comments import CommentError, GraphRequest, requests
+
+
+def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
+    """Return reST for the block's graphs, and write one SVG for each to the gallery's image paths.
+
+    :raises CommentError: for a name that the script does not have, or that has no graph; it names file and line.
+    """
+    path = block_vars["src_file"]
+    namespace = _namespace(block_vars["example_globals"], path)
+    rst = []
+    for request in requests(block.content, block.lineno, path):
+        if isinstance(request, GraphRequest):
+            image = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
+            graph = graphs.fold(_read(request, namespace, path))
+            image.write_text(graphs.draw(graph, show_saved="saved" in request.options), encoding="utf-8")
+            rst.append(_directive(image.relative_to(gallery_conf["src_dir"]), request, graph))
+    return "".join(rst)
+
+
+def _read(request: GraphRequest, namespace: Mapping[str, Any], path: str) -> graphs.Graph:
+    at = f"{path}:{request.line}"
+    for name in request.names:
+        if name not in namespace:
+            tensors = [key for key, value in namespace.items() if isinstance(value, torch.Tensor)]
+            near = difflib.get_close_matches(name, tensors, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]!r}?" if near else f"its tensors are: {', '.join(sorted(tensors))}"
+            raise CommentError(f"{at}: the script has no variable {name!r} at the end of this cell; {hint}")
+    try:
+        return graphs.read(
+            {name: namespace[name] for name in request.names}, namespace, accumulate="AccumulateGrad" in request.options
+        )
+    except graphs.GraphError as error:
+        raise CommentError(f"{at}: cannot draw a graph: {error}") from None
+
+
+def _namespace(script: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The script's variables without those of its loops, which only repeat a name that a tensor has already."""
+    loops = _loop_variables(path)
+    return {name: value for name, value in script.items() if name not in loops}
+
+
+@cache
+def _loop_variables(path: str) -> frozenset[str]:
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+    targets = [node.target for node in ast.walk(tree) if isinstance(node, ast.For)]
+    loops = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    assigned = {
+        name.id
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign))
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        for name in ast.walk(target)
+        if isinstance(name, ast.Name)
+    }
+    return frozenset(loops - assigned)
+
+
+def _directive(image: Path, request: GraphRequest, graph: graphs.Graph) -> str:
+    rows = json.dumps([row.cells() for row in graphs.describe(graph)], ensure_ascii=False)
+    return (
+        f"\n.. graph-figure:: /{image.as_posix()}\n   :title: {request.title}\n   :left-out: {graph.left_out}\n\n   {rows}\n\n"
+    )

@@ -1,0 +1,13 @@
+"""Backward graphs as data and as pictures, without Sphinx.
+
+``model`` is the data, ``read`` fills it from ``grad_fn``, ``fold`` makes large graphs small, ``draw`` turns it into SVG,
+``describe`` into the rows of a table.
+"""
+
+from .describe import Row, describe
+from .draw import draw
+from .fold import fold
+from .model import Card, Edge, Graph
+from .read import GraphError, read
+
+__all__ = ["Card", "Edge", "Graph", "GraphError", "Row", "describe", "draw", "fold", "read"]

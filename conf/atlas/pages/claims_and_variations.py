@@ -1,0 +1,88 @@
+"""``.. claims::`` and ``.. varies::``: what a page says of its own outputs.
+
+``.. claims:: 12`` ends the page with the number of its asserts that ran and passed. ``.. varies::`` stands above an output
+that differs from build to build and holds the reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+from .words import _
+
+
+class claims(nodes.paragraph):  # noqa: N801  (docutils names nodes in lower case)
+    """The sentence about a page's checks. Attribute ``count``."""
+
+
+class Claims(Directive):
+    """``.. claims:: N``"""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        count = int(self.arguments[0])
+        sentence = _("%s statements of this page were checked by asserts when it was built, and all of them hold.") % count
+        if count == 1:
+            sentence = _("One statement of this page was checked by an assert when it was built, and it holds.")
+        return [claims("", "", nodes.Text(sentence), classes=["claims"], count=count)]
+
+
+class ClaimsLast(SphinxTransform):
+    """The count is written after the last code cell; on the page it stands at the very end of the text."""
+
+    default_priority = 395  # before solutions are folded, or it would be folded with them
+
+    def apply(self, **kwargs: Any) -> None:
+        for node in list(self.document.findall(claims)):
+            node.parent.remove(node)
+            last = self._footer()
+            if last is None:
+                self.document.append(node)
+            else:
+                last.parent.insert(last.parent.index(last), node)
+
+    def _footer(self) -> nodes.Element | None:
+        """sphinx-gallery's download links, with the ``only`` node around them."""
+        for node in self.document.findall(nodes.container):
+            if "sphx-glr-footer" in node["classes"]:
+                return node.parent if isinstance(node.parent, addnodes.only) else node
+        return None
+
+
+class Varies(Directive):
+    """``.. varies::`` with a sentence as its content."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.assert_has_content()
+        note = nodes.container(classes=["varies"])
+        note += nodes.paragraph("", "", nodes.strong("", _("This output varies.")))
+        body = nodes.container()
+        self.state.nested_parse(self.content, self.content_offset, body)
+        for child in body.children:
+            note += child
+        return [note]
+
+
+def _visit(self: Any, node: claims) -> None:
+    self.visit_paragraph(node)
+
+
+def _depart(self: Any, node: claims) -> None:
+    self.depart_paragraph(node)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_node(claims, **{builder: (_visit, _depart) for builder in ("html", "latex", "text", "man", "texinfo")})
+    app.add_directive("claims", Claims)
+    app.add_directive("varies", Varies)
+    app.add_transform(ClaimsLast)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

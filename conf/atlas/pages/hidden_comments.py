@@ -1,0 +1,41 @@
+"""Leave the comments that speak to the site out of the code that a page shows.
+
+``# graph:``, ``# figure:`` and ``# varies:`` are answered right below the code, with the same words as a caption or a note.
+The script that a reader downloads keeps them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+_REQUEST = re.compile(r"^# ?(?:graph|figure|varies):.*\n?(?:^#   .*\n?)*", re.MULTILINE)
+_GAP = re.compile(r"\n{3,}")
+
+
+def without_requests(code: str) -> str:
+    r"""The code without its requests, and without the holes that they leave.
+
+    >>> without_requests("y = x * x\n\n# figure: A line\n#   that rises\n\nprint(y)")
+    'y = x * x\n\nprint(y)'
+    """
+    return _GAP.sub("\n\n", _REQUEST.sub("", code)).strip("\n")
+
+
+def hide(app: Sphinx, doctree: nodes.document) -> None:
+    """Rewrite the code cells of an example's page. Connected to ``doctree-read``."""
+    if not app.env.docname.startswith("gallery/"):
+        return
+    for block in doctree.findall(nodes.literal_block):
+        code = block.astext()
+        if _REQUEST.search(code):
+            block.rawsource = without_requests(code)
+            block[:] = [nodes.Text(block.rawsource)]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("doctree-read", hide)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,115 @@
+"""Settings of the site, and nothing else. What the site adds to Sphinx is in ``atlas/`` beside this file."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from atlas.gallery.reading_order import CHAPTERS
+
+# -- The site -------------------------------------------------------------------------------------
+
+project = "Autograd Atlas"
+author = "the Autograd Atlas authors"
+copyright = "the Autograd Atlas authors; code BSD-3-Clause, text CC BY 4.0"
+language = "en"
+
+# The one place for the addresses of the site and of its sources. A host sets them; the build does not depend on them.
+html_baseurl = os.environ.get("ATLAS_SITE", "https://autograd-atlas.example/")
+repository = os.environ.get("ATLAS_REPOSITORY", "")
+
+# -- Extensions -----------------------------------------------------------------------------------
+
+extensions = [
+    "myst_nb",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "sphinx.ext.doctest",
+    "sphinx_copybutton",
+    "notfound.extension",
+    "sphinx_sitemap",
+    "sphinxext.opengraph",
+    "atlas.pages.words",
+    "atlas.pages.mathml",
+    "atlas.pages.fold_away",
+    "atlas.pages.graph_figure",
+    "atlas.pages.claims_and_variations",
+    "atlas.pages.hidden_comments",
+    "atlas.pages.outputs",
+    "atlas.pages.untested_doctests",
+]
+
+# -- Sources --------------------------------------------------------------------------------------
+
+# sphinx-gallery leaves notebooks beside its pages. MyST-NB would claim them, and their pages would have no figures.
+exclude_patterns = ["gallery/**/*.ipynb", "**/GALLERY_HEADER.rst"]
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
+myst_heading_anchors = 3
+
+nitpicky = True  # a reference that leads nowhere is a warning, and warnings are errors
+nitpick_ignore = []
+
+# -- Code that runs -------------------------------------------------------------------------------
+
+nb_execution_mode = "inline"  # {eval} needs it
+nb_execution_raise_on_error = True
+nb_execution_timeout = 60
+
+doctest_global_setup = "import torch"
+doctest_test_doctest_blocks = ""  # only {doctest} directives: see atlas/pages/untested_doctests.py
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",  # from docs/, the source folder
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "subsection_order": [f"../examples/{chapter}" for chapter in CHAPTERS] + ["*"],
+    "within_subsection_order": "atlas.gallery.reading_order.page_order",
+    "image_scrapers": (
+        "atlas.gallery.graph_figures.scrape",
+        "atlas.gallery.plots.scrape",
+        "atlas.gallery.varying.scrape",
+        "atlas.gallery.claims.scrape",
+    ),
+    "reset_modules": ("matplotlib", "atlas.gallery.clean_start.reset", "atlas.gallery.claims.watch"),
+    "reset_modules_order": "both",
+    "image_srcset": ["2x"],
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,  # a time differs with every build
+    "write_computation_times": False,  # its page loads scripts from two other sites
+    "plot_gallery": "True",
+}
+
+# -- Pages ----------------------------------------------------------------------------------------
+
+html_theme = "furo"
+html_title = project
+html_static_path = ["static", "atlas/graphs/graph.css"]
+html_css_files = ["graph.css", "atlas.css"]
+html_js_files = [("scrollable.js", {"defer": "defer"})]
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#1d4ed8", "color-brand-content": "#1d4ed8"},
+    "dark_css_variables": {"color-brand-primary": "#93b4fd", "color-brand-content": "#93b4fd"},
+}
+if repository:
+    html_theme_options |= {"source_repository": repository, "source_branch": "main", "source_directory": "docs/"}
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
+
+html_math_renderer = "mathml"
+
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_selector = "div:not(.output_area):not(.sphx-glr-script-out) > div.highlight > pre"
+
+notfound_urls_prefix = None  # the address of the site decides, see html_baseurl
+sitemap_url_scheme = "{link}"
+sitemap_excludes = ["404.html", "search.html", "genindex.html"]
+ogp_site_url = html_baseurl
+ogp_site_name = project
+ogp_social_cards = {"enable": False}

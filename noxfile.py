@@ -1,0 +1,118 @@
+"""The tasks of this repository. ``nox -l`` lists them; anything after ``--`` goes on to the tool behind a task.
+
+All sessions share one environment, ``.nox/site``. It is installed once, and left alone until requirements.txt changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+HTML = Path("build/html")
+DOCTREES = Path("build/doctrees")
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["lint", "tests", "doctest", "docs"]
+
+
+def environment(session: nox.Session) -> None:
+    """Put the shared environment's programs first on the session's path; install it if it is missing or old."""
+    home = ROOT / ".nox" / "site"
+    programs = home / ("Scripts" if sys.platform == "win32" else "bin")
+    requirements = (ROOT / "requirements.txt").read_bytes()
+    wanted = hashlib.sha256(requirements + sys.version.encode()).hexdigest()
+    stamp = home / "requirements.sha256"
+    session.env["PATH"] = f"{programs}{';' if sys.platform == 'win32' else ':'}{session.env.get('PATH', '')}"
+    session.env["VIRTUAL_ENV"] = str(home)
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return
+    shutil.rmtree(home, ignore_errors=True)
+    session.run(sys.executable, "-m", "virtualenv", "--quiet", str(home), external=True)
+    session.run(str(programs / "python"), "-m", "pip", "install", "--quiet", "-r", "requirements.txt", external=True)
+    stamp.write_text(wanted)
+
+
+def run(session: nox.Session, *command: str | Path, **options: object) -> None:
+    """Run a program of the shared environment."""
+    session.run(*map(str, command), external=True, **options)
+
+
+def sphinx(session: nox.Session, builder: str, out: Path, *arguments: str) -> None:
+    """Run Sphinx with warnings as errors."""
+    options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", builder]
+    run(session, "sphinx-build", *options, "--doctree-dir", DOCTREES, "docs", out, *arguments)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, format and spelling."""
+    environment(session)
+    run(session, "ruff", "check", *session.posargs)
+    run(session, "ruff", "format", "--check")
+    run(session, "sphinx-lint", "--enable=default-role", "--max-line-length=128", "examples", "docs", "--ignore=docs/gallery")
+    run(session, "codespell")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Test the extensions, and the site as it is built."""
+    environment(session)
+    run(session, "pytest", "--ignore=tests/browser", *session.posargs)
+
+
+@nox.session
+def doctest(session: nox.Session) -> None:
+    """Run every >>> of docs/ and of conf/'s docstrings, and say how many there were."""
+    environment(session)
+    sphinx(session, "doctest", Path("build/doctest"), *session.posargs)
+    run(session, "pytest", "--doctest-modules", "conf/atlas", "--quiet")
+    run(session, "python", "tests/count_doctests.py", "build/doctest/output.txt")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site into build/html, running the examples that changed."""
+    environment(session)
+    sphinx(session, "html", HTML, *session.posargs)
+
+
+@nox.session(default=False)
+def browser(session: nox.Session) -> None:
+    """Open every page of the site in Chromium: no request elsewhere, no script error, nothing that axe finds."""
+    environment(session)
+    run(session, "pytest", "tests/browser", *session.posargs)
+
+
+@nox.session(default=False)
+def serve(session: nox.Session) -> None:
+    """Build, serve on this machine, and build again whenever a source changes."""
+    environment(session)
+    watched = ["--watch", "examples", "--watch", "conf", "--ignore", "docs/gallery/*", "--ignore", "*/__pycache__/*"]
+    options = ["--conf-dir", "conf", "--doctree-dir", str(DOCTREES)]
+    run(session, "sphinx-autobuild", *watched, *options, *session.posargs, "docs", HTML)
+
+
+@nox.session(default=False)
+def linkcheck(session: nox.Session) -> None:
+    """Ask every link to another site whether it still leads somewhere. Needs the network."""
+    environment(session)
+    sphinx(session, "linkcheck", Path("build/linkcheck"), *session.posargs)
+
+
+@nox.session(default=False)
+def lock(session: nox.Session) -> None:
+    """Compile requirements.in to requirements.txt."""
+    environment(session)
+    quiet = ["--quiet", "--strip-extras", "--no-header", "--no-emit-index-url", "--no-emit-find-links"]
+    run(session, "pip-compile", *quiet, "--output-file=requirements.txt", "requirements.in", *session.posargs)
+    compiled = (ROOT / "requirements.txt").read_text()
+    # a local label such as +cpu says where this machine got its build, not which version is meant
+    pinned = re.sub(r"^(\S+==[^\s+]+)\+\S+", r"\1", compiled, flags=re.MULTILINE)
+    (ROOT / "requirements.txt").write_text("# Compiled from requirements.in by `nox -s lock`; do not edit.\n" + pinned)
