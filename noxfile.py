@@ -6,6 +6,7 @@ All sessions share one environment, ``.nox/site``. It is installed once, and lef
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 import nox
 
 ROOT = Path(__file__).parent
+HOME = ROOT / ".nox" / "site"
+PROGRAMS = HOME / ("Scripts" if sys.platform == "win32" else "bin")
 HTML = Path("build/html")
 DOCTREES = Path("build/doctrees")
 
@@ -23,25 +26,22 @@ nox.options.sessions = ["lint", "tests", "doctest", "docs"]
 
 
 def environment(session: nox.Session) -> None:
-    """Put the shared environment's programs first on the session's path; install it if it is missing or old."""
-    home = ROOT / ".nox" / "site"
-    programs = home / ("Scripts" if sys.platform == "win32" else "bin")
+    """Install the shared environment if it is missing, or older than requirements.txt."""
     requirements = (ROOT / "requirements.txt").read_bytes()
     wanted = hashlib.sha256(requirements + sys.version.encode()).hexdigest()
-    stamp = home / "requirements.sha256"
-    session.env["PATH"] = f"{programs}{';' if sys.platform == 'win32' else ':'}{session.env.get('PATH', '')}"
-    session.env["VIRTUAL_ENV"] = str(home)
+    stamp = HOME / "requirements.sha256"
     if stamp.is_file() and stamp.read_text() == wanted:
         return
-    shutil.rmtree(home, ignore_errors=True)
-    session.run(sys.executable, "-m", "virtualenv", "--quiet", str(home), external=True)
-    session.run(str(programs / "python"), "-m", "pip", "install", "--quiet", "-r", "requirements.txt", external=True)
+    shutil.rmtree(HOME, ignore_errors=True)
+    session.run(sys.executable, "-m", "virtualenv", "--quiet", str(HOME), external=True)
+    run(session, "python", "-m", "pip", "install", "--quiet", "--requirement", "requirements.txt")
     stamp.write_text(wanted)
 
 
-def run(session: nox.Session, *command: str | Path, **options: object) -> None:
-    """Run a program of the shared environment."""
-    session.run(*map(str, command), external=True, **options)
+def run(session: nox.Session, program: str, *arguments: str | Path) -> None:
+    """Run a program of the shared environment, with the others on its path."""
+    path = f"{PROGRAMS}{os.pathsep}{os.environ.get('PATH', '')}"
+    session.run(str(PROGRAMS / program), *map(str, arguments), env={"PATH": path}, external=True)
 
 
 def sphinx(session: nox.Session, builder: str, out: Path, *arguments: str) -> None:
@@ -56,7 +56,15 @@ def lint(session: nox.Session) -> None:
     environment(session)
     run(session, "ruff", "check", *session.posargs)
     run(session, "ruff", "format", "--check")
-    run(session, "sphinx-lint", "--enable=default-role", "--max-line-length=128", "examples", "docs", "--ignore=docs/gallery")
+    run(
+        session,
+        "sphinx-lint",
+        "--enable=default-role",
+        "--max-line-length=128",
+        "examples",
+        "docs",
+        "--ignore=docs/gallery",
+    )
     run(session, "codespell")
 
 
@@ -115,4 +123,6 @@ def lock(session: nox.Session) -> None:
     compiled = (ROOT / "requirements.txt").read_text()
     # a local label such as +cpu says where this machine got its build, not which version is meant
     pinned = re.sub(r"^(\S+==[^\s+]+)\+\S+", r"\1", compiled, flags=re.MULTILINE)
-    (ROOT / "requirements.txt").write_text("# Compiled from requirements.in by `nox -s lock`; do not edit.\n" + pinned)
+    (ROOT / "requirements.txt").write_text(
+        "# Compiled from requirements.in by `nox -s lock`; do not edit.\n" + pinned
+    )

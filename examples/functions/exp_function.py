@@ -27,10 +27,16 @@ import torch
 x = torch.tensor(1.0, requires_grad=True)
 outside = torch.tensor(np.exp(x.item()))
 
-print(f"value {outside.item():.4f}   requires_grad: {outside.requires_grad}   grad_fn: {outside.grad_fn}")
+print(
+    f"value {outside.item():.4f}   requires_grad: {outside.requires_grad}   grad_fn: {outside.grad_fn}"
+)
 
 # sphinx_gallery_start_ignore
-assert abs(outside.item() - math.e) < 1e-6 and not outside.requires_grad and outside.grad_fn is None
+assert (
+    abs(outside.item() - math.e) < 1e-6
+    and not outside.requires_grad
+    and outside.grad_fn is None
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -115,7 +121,9 @@ assert torch.equal(ExpWithCtx.apply(x), Exp.apply(x))
 # %%
 # They agree. Prefer ``setup_context`` for new code: the transforms of ``torch.func`` accept nothing else.
 
-print(f"torch.func.grad(Exp.apply)(1.0) = {torch.func.grad(Exp.apply)(torch.tensor(1.0)).item():.4f}")
+print(
+    f"torch.func.grad(Exp.apply)(1.0) = {torch.func.grad(Exp.apply)(torch.tensor(1.0)).item():.4f}"
+)
 
 try:
     torch.func.grad(ExpWithCtx.apply)(torch.tensor(1.0))
@@ -137,11 +145,19 @@ z = custom * builtin
 # graph: z -- One graph, two kinds of node: ExpBackward is the class on this page, ExpBackward0 is built in
 
 for name, node in [("custom", custom.grad_fn), ("builtin", builtin.grad_fn)]:
-    print(f"{name:<7}   node: {node.name():<12}   its input comes from: {node.next_functions[0][0].name()}")
+    print(
+        f"{name:<7}   node: {node.name():<12}   its input comes from: {node.next_functions[0][0].name()}"
+    )
 
 # sphinx_gallery_start_ignore
-assert (custom.grad_fn.name(), builtin.grad_fn.name()) == ("ExpBackward", "ExpBackward0")
-assert all(t.grad_fn.next_functions[0][0].name().endswith("AccumulateGrad") for t in (custom, builtin))
+assert (custom.grad_fn.name(), builtin.grad_fn.name()) == (
+    "ExpBackward",
+    "ExpBackward0",
+)
+assert all(
+    t.grad_fn.next_functions[0][0].name().endswith("AccumulateGrad")
+    for t in (custom, builtin)
+)
 assert all(t.grad_fn.next_functions[0][0].variable is x for t in (custom, builtin))
 # sphinx_gallery_end_ignore
 
@@ -153,7 +169,9 @@ assert all(t.grad_fn.next_functions[0][0].variable is x for t in (custom, builti
 (saved,) = custom.grad_fn.saved_tensors
 saved_by_builtin = builtin.grad_fn._saved_result
 
-print(f"saved by Exp:       {saved.item():.4f}   same memory as custom:  {saved.data_ptr() == custom.data_ptr()}")
+print(
+    f"saved by Exp:       {saved.item():.4f}   same memory as custom:  {saved.data_ptr() == custom.data_ptr()}"
+)
 print(
     f"saved by torch.exp: {saved_by_builtin.item():.4f}   "
     f"same memory as builtin: {saved_by_builtin.data_ptr() == builtin.data_ptr()}"
@@ -163,7 +181,10 @@ z.backward()
 print(f"dz/dx = {x.grad.item():.4f}, by hand 2 e^2 = {2 * math.e**2:.4f}")
 
 # sphinx_gallery_start_ignore
-assert saved.data_ptr() == custom.data_ptr() and saved_by_builtin.data_ptr() == builtin.data_ptr()
+assert (
+    saved.data_ptr() == custom.data_ptr()
+    and saved_by_builtin.data_ptr() == builtin.data_ptr()
+)
 assert math.isclose(x.grad.item(), 2 * math.e**2, rel_tol=1e-6)
 
 
@@ -204,7 +225,9 @@ assert Probe.seen == [probed.grad_fn] and Probe.seen[0] is probed.grad_fn
 inputs = torch.tensor([-2.0, 0.0, 1.5], dtype=torch.float64, requires_grad=True)
 
 for function in (ExpWithCtx, Exp):
-    print(f"{function.__name__:<10}   gradcheck: {torch.autograd.gradcheck(function.apply, inputs)}")
+    print(
+        f"{function.__name__:<10}   gradcheck: {torch.autograd.gradcheck(function.apply, inputs)}"
+    )
 
 # sphinx_gallery_start_ignore
 assert all(torch.autograd.gradcheck(f.apply, inputs) for f in (ExpWithCtx, Exp))
@@ -321,7 +344,9 @@ for function in (Exp, ExpOnAttribute):
     y.mul_(2)
     try:
         y.backward()
-        print(f"{function.__name__}: dy/dx = {x.grad.item():.4f}, right is 2e = {2 * math.e:.4f}")
+        print(
+            f"{function.__name__}: dy/dx = {x.grad.item():.4f}, right is 2e = {2 * math.e:.4f}"
+        )
     except RuntimeError as error:
         print(f"{function.__name__}: RuntimeError: {error}\n")
         assert "modified by an inplace operation" in str(error)
@@ -377,8 +402,14 @@ y.backward()
 inputs = torch.tensor([-0.5, 0.0, 1.5], dtype=torch.float64, requires_grad=True)
 checked = torch.autograd.gradcheck(Log1p.apply, inputs)
 
-print(f"y = {y.item():.4f}   dy/dx = {x.grad.item():.4f}   node: {y.grad_fn.name()}   gradcheck: {checked}")
-assert checked and x.grad.item() == 0.5 and math.isclose(y.item(), math.log(2), rel_tol=1e-6)
+print(
+    f"y = {y.item():.4f}   dy/dx = {x.grad.item():.4f}   node: {y.grad_fn.name()}   gradcheck: {checked}"
+)
+assert (
+    checked
+    and x.grad.item() == 0.5
+    and math.isclose(y.item(), math.log(2), rel_tol=1e-6)
+)
 
 # %%
 # See also

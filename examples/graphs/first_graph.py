@@ -45,13 +45,25 @@ assert abs(w.item() - math.log(6) * math.sin(3)) < 1e-7
 #
 # The record hangs on the results. ``grad_fn`` is the node that computed a tensor; leaves have none.
 
-for name, tensor in [("x1", x1), ("x2", x2), ("a", a), ("y1", y1), ("y2", y2), ("w", w)]:
+for name, tensor in [
+    ("x1", x1),
+    ("x2", x2),
+    ("a", a),
+    ("y1", y1),
+    ("y2", y2),
+    ("w", w),
+]:
     node = tensor.grad_fn.name() if tensor.grad_fn else "None"
     print(f"{name:>2} = {tensor.item():.5f}   grad_fn: {node}")
 
 # sphinx_gallery_start_ignore
 assert x1.is_leaf and x2.is_leaf and x1.grad_fn is None and x2.grad_fn is None
-assert [t.grad_fn.name() for t in (a, y1, y2, w)] == ["MulBackward0", "LogBackward0", "SinBackward0", "MulBackward0"]
+assert [t.grad_fn.name() for t in (a, y1, y2, w)] == [
+    "MulBackward0",
+    "LogBackward0",
+    "SinBackward0",
+    "MulBackward0",
+]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -69,8 +81,12 @@ dx2_via_a = da * x1.item()
 dx2_via_y2 = dy2 * math.cos(x2.item())  # y2 = sin(x2)
 dx2 = dx2_via_a + dx2_via_y2
 
-print(f"dw/dy1 = {dy1:.5f}    dw/dy2 = {dy2:.5f}    dw/da = {da:.5f}    dw/dx1 = {dx1:.5f}")
-print(f"dw/dx2 = {dx2_via_a:.5f} (through a) + {dx2_via_y2:.5f} (through y2) = {dx2:.7f}")
+print(
+    f"dw/dy1 = {dy1:.5f}    dw/dy2 = {dy2:.5f}    dw/da = {da:.5f}    dw/dx1 = {dx1:.5f}"
+)
+print(
+    f"dw/dx2 = {dx2_via_a:.5f} (through a) + {dx2_via_y2:.5f} (through y2) = {dx2:.7f}"
+)
 
 # %%
 # Two paths lead from ``w`` to ``x2``. Along a path the local derivatives *multiply*; where paths meet, the products
@@ -96,9 +112,16 @@ w.backward()
 # graph: w -- The gradients that backward left behind: two paths meet in x2, and their products add
 
 for name, tensor, by_hand in [
-    ("w", w, dw), ("y1", y1, dy1), ("y2", y2, dy2), ("a", a, da), ("x1", x1, dx1), ("x2", x2, dx2)
-]:  # fmt: skip
-    print(f"d w / d {name:<2}   autograd {tensor.grad.item():+.7f}   by hand {by_hand:+.7f}")
+    ("w", w, dw),
+    ("y1", y1, dy1),
+    ("y2", y2, dy2),
+    ("a", a, da),
+    ("x1", x1, dx1),
+    ("x2", x2, dx2),
+]:
+    print(
+        f"d w / d {name:<2}   autograd {tensor.grad.item():+.7f}   by hand {by_hand:+.7f}"
+    )
     assert math.isclose(tensor.grad.item(), by_hand, rel_tol=1e-6)
 
 # sphinx_gallery_start_ignore
@@ -155,7 +178,9 @@ x2 = torch.tensor(3.0, requires_grad=True)
 v = torch.log(x1 * x2) + torch.sin(x2)
 v.backward()
 
-print(f"v = {v.item():.5f}, dv/dx2 = {x2.grad.item():.5f}, by hand {1 / 3 + math.cos(3):.5f}")
+print(
+    f"v = {v.item():.5f}, dv/dx2 = {x2.grad.item():.5f}, by hand {1 / 3 + math.cos(3):.5f}"
+)
 assert math.isclose(x2.grad.item(), 1 / 3 + math.cos(3), rel_tol=1e-6)
 
 # %%

@@ -22,7 +22,9 @@ import torch
 from torch.autograd.graph import get_gradient_edge
 
 a = torch.tensor(4.0, requires_grad=True)
-w1, w2, w3, w4 = (torch.tensor(value, requires_grad=True) for value in (2.0, 5.0, 9.0, 7.0))
+w1, w2, w3, w4 = (
+    torch.tensor(value, requires_grad=True) for value in (2.0, 5.0, 9.0, 7.0)
+)
 
 b = w1 * a
 c = w2 * a
@@ -46,10 +48,17 @@ left, right = (node for node, _ in d.grad_fn.next_functions)
 
 print("d.grad_fn:         ", d.grad_fn.name())
 print("and the two before:", left.name(), right.name())
-print("is one of them the node of b or c?", left in (b.grad_fn, c.grad_fn) or right in (b.grad_fn, c.grad_fn))
+print(
+    "is one of them the node of b or c?",
+    left in (b.grad_fn, c.grad_fn) or right in (b.grad_fn, c.grad_fn),
+)
 
 # sphinx_gallery_start_ignore
-assert (d.grad_fn.name(), left.name(), right.name()) == ("AddBackward0", "MulBackward0", "MulBackward0")
+assert (d.grad_fn.name(), left.name(), right.name()) == (
+    "AddBackward0",
+    "MulBackward0",
+    "MulBackward0",
+)
 assert left is not right and not {left, right} & {b.grad_fn, c.grad_fn}
 # sphinx_gallery_end_ignore
 
@@ -76,17 +85,26 @@ tensor_of = {b.grad_fn: "b", c.grad_fn: "c", d.grad_fn: "d", L.grad_fn: "L"}
 
 print("row  node                            result  next_functions as (row, number)")
 for row, node in enumerate(nodes):
-    pairs = [(nodes.index(next_node), number) for next_node, number in node.next_functions]
-    print(f"{row:>3}  {node.name():<31} {tensor_of.get(node, '-'):<7} {', '.join(map(str, pairs)) or 'none'}")
+    pairs = [
+        (nodes.index(next_node), number) for next_node, number in node.next_functions
+    ]
+    print(
+        f"{row:>3}  {node.name():<31} {tensor_of.get(node, '-'):<7} {', '.join(map(str, pairs)) or 'none'}"
+    )
 
 # sphinx_gallery_start_ignore
-assert len(nodes) == 11 and sum(not node.name().endswith("AccumulateGrad") for node in nodes) == 6
+assert (
+    len(nodes) == 11
+    and sum(not node.name().endswith("AccumulateGrad") for node in nodes) == 6
+)
 edges = [edge for node in nodes for edge in node.next_functions]
 assert len(edges) == 11 and all(number == 0 for _, number in edges)
 assert nodes[2] is left and nodes[3] is right
 assert [len(node.next_functions) for node in nodes] == [1, 2, 2, 2, 0, 2, 0, 2, 0, 0, 0]
 assert [edge[0] for edge in edges].count(nodes[9]) == 2 and nodes[9].variable is a
-assert [nodes.index(node) for node, _ in nodes[5].next_functions + nodes[7].next_functions] == [8, 9, 10, 9]
+assert [
+    nodes.index(node) for node, _ in nodes[5].next_functions + nodes[7].next_functions
+] == [8, 9, 10, 9]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -104,7 +122,9 @@ y = first * last
 
 print("y:   ", [(node.name(), number) for node, number in y.grad_fn.next_functions])
 print("last:", get_gradient_edge(last).node.name(), get_gradient_edge(last).output_nr)
-print("one node for all three results:", first.grad_fn is middle.grad_fn is last.grad_fn)
+print(
+    "one node for all three results:", first.grad_fn is middle.grad_fn is last.grad_fn
+)
 y.backward()
 print("x.grad:", x.grad.tolist())
 
@@ -114,7 +134,10 @@ assert [(node.name(), number) for node, number in y.grad_fn.next_functions] == [
     ("UnbindBackward0", 2),
 ]
 assert first.grad_fn is middle.grad_fn is last.grad_fn
-assert get_gradient_edge(last).node is last.grad_fn and get_gradient_edge(last).output_nr == 2
+assert (
+    get_gradient_edge(last).node is last.grad_fn
+    and get_gradient_edge(last).output_nr == 2
+)
 assert x.grad.tolist() == [9.0, 0.0, 2.0]
 # sphinx_gallery_end_ignore
 
@@ -135,20 +158,37 @@ leaves = {"a": a, "w1": w1, "w2": w2, "w3": w3, "w4": w4}
 for row, node in enumerate(nodes):
     if hasattr(node, "variable"):
         name = next(name for name, leaf in leaves.items() if leaf is node.variable)
-        print(f"row {row:>2}: {name:<2} = {node.variable.item():g}   next_functions: {node.next_functions}")
+        print(
+            f"row {row:>2}: {name:<2} = {node.variable.item():g}   next_functions: {node.next_functions}"
+        )
 
 # graph: L (AccumulateGrad) -- Every path ends in an AccumulateGrad node; the two edges to a share one
 
 print("a.grad_fn:", a.grad_fn)
-print("b and c lead to the same node:", b.grad_fn.next_functions[1][0] is c.grad_fn.next_functions[1][0])
+print(
+    "b and c lead to the same node:",
+    b.grad_fn.next_functions[1][0] is c.grad_fn.next_functions[1][0],
+)
 assert get_gradient_edge(a).node.variable is a
 
 # sphinx_gallery_start_ignore
 ends = [node for node in nodes if hasattr(node, "variable")]
-assert all(node.variable is leaf for node, leaf in zip(ends, (w3, w4, w1, a, w2), strict=True))
-assert all(node.name().endswith("AccumulateGrad") and node.next_functions == () for node in ends)
-assert {hasattr(node, "variable") for node in nodes if not node.name().endswith("AccumulateGrad")} == {False}
-assert a.grad_fn is None and b.grad_fn.next_functions[1][0] is c.grad_fn.next_functions[1][0] is nodes[9]
+assert all(
+    node.variable is leaf for node, leaf in zip(ends, (w3, w4, w1, a, w2), strict=True)
+)
+assert all(
+    node.name().endswith("AccumulateGrad") and node.next_functions == ()
+    for node in ends
+)
+assert {
+    hasattr(node, "variable")
+    for node in nodes
+    if not node.name().endswith("AccumulateGrad")
+} == {False}
+assert (
+    a.grad_fn is None
+    and b.grad_fn.next_functions[1][0] is c.grad_fn.next_functions[1][0] is nodes[9]
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -159,17 +199,36 @@ assert a.grad_fn is None and b.grad_fn.next_functions[1][0] is c.grad_fn.next_fu
 
 ten = torch.tensor(10.0)
 
-for text, result in [("10 - d", L), ("ten - d", ten - d), ("d - 10", d - 10), ("d * 2", d * 2), ("d ** 2", d**2)]:
-    pairs = [(next_node and next_node.name(), number) for next_node, number in result.grad_fn.next_functions]
+for text, result in [
+    ("10 - d", L),
+    ("ten - d", ten - d),
+    ("d - 10", d - 10),
+    ("d * 2", d * 2),
+    ("d ** 2", d**2),
+]:
+    pairs = [
+        (next_node and next_node.name(), number)
+        for next_node, number in result.grad_fn.next_functions
+    ]
     print(f"{text:<8} {result.grad_fn.name():<14} {pairs}")
 del result
 
 # sphinx_gallery_start_ignore
-for result, expected in [(L, "d"), (ten - d, "-d"), (d - 10, "d-"), (d * 2, "d-"), (d**2, "d")]:
-    found = "".join("-" if node is None else "d" for node, _ in result.grad_fn.next_functions)
+for result, expected in [
+    (L, "d"),
+    (ten - d, "-d"),
+    (d - 10, "d-"),
+    (d * 2, "d-"),
+    (d**2, "d"),
+]:
+    found = "".join(
+        "-" if node is None else "d" for node, _ in result.grad_fn.next_functions
+    )
     assert found == expected, (found, expected)
 assert L.grad_fn.name() == "RsubBackward1"
-assert (d - 10).grad_fn(torch.tensor(1.0)) == (1, None) and (ten - d).grad_fn(torch.tensor(1.0)) == (None, -1)
+assert (d - 10).grad_fn(torch.tensor(1.0)) == (1, None) and (ten - d).grad_fn(
+    torch.tensor(1.0)
+) == (None, -1)
 del result
 # sphinx_gallery_end_ignore
 
@@ -220,7 +279,11 @@ for name, leaf in leaves.items():
     products = [math.prod(factors) for factors in paths(L.grad_fn, leaf)]
     totals[name] = sum(products)
     for factors, product in zip(paths(L.grad_fn, leaf), products, strict=True):
-        print(f"L to {name:<2}  " + " * ".join(f"({factor:+g})" for factor in factors) + f" = {product:g}")
+        print(
+            f"L to {name:<2}  "
+            + " * ".join(f"({factor:+g})" for factor in factors)
+            + f" = {product:g}"
+        )
     print(f"    dL/d{name} = {totals[name]:g}")
 del leaf
 
@@ -246,7 +309,9 @@ assert [len(list(paths(L.grad_fn, t))) for t in (w1, w2, w3, w4)] == [1, 1, 1, 1
 
 arrived = {row: [] for row in range(len(nodes))}
 for row, node in enumerate(nodes):
-    node.register_prehook(lambda gradients, row=row: arrived[row].append(gradients[0].item()))
+    node.register_prehook(
+        lambda gradients, row=row: arrived[row].append(gradients[0].item())
+    )
 
 L.backward()
 
@@ -256,7 +321,9 @@ print("what arrived at row 9, a:", arrived[9])
 # graph: L -- The gradients: one path to each weight, and two paths to a whose products add
 
 for name in leaves:
-    print(f"dL/d{name:<2}   autograd {leaves[name].grad.item():+g}   over paths {totals[name]:+g}")
+    print(
+        f"dL/d{name:<2}   autograd {leaves[name].grad.item():+g}   over paths {totals[name]:+g}"
+    )
     assert leaves[name].grad.item() == totals[name]
 
 # sphinx_gallery_start_ignore
@@ -289,7 +356,11 @@ except AttributeError as error:
 
 # sphinx_gallery_start_ignore
 assert len(walk(z.grad_fn)) == 16 and count(z.grad_fn) == 2**16 - 1
-assert count(L.grad_fn) == 12 and len(walk(L.grad_fn)) == 11 and len(walk((d * 2).grad_fn)) == 11
+assert (
+    count(L.grad_fn) == 12
+    and len(walk(L.grad_fn)) == 11
+    and len(walk((d * 2).grad_fn)) == 11
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -322,9 +393,13 @@ routes = list(paths(M.grad_fn, a))
 
 print([(node.name(), number) for node, number in M.grad_fn.next_functions])
 for factors in routes:
-    print(" * ".join(f"{factor:g}" for factor in factors), "=", f"{math.prod(factors):g}")
+    print(
+        " * ".join(f"{factor:g}" for factor in factors), "=", f"{math.prod(factors):g}"
+    )
 (gradient,) = torch.autograd.grad(M, a)
-print(f"sum over {len(routes)} paths: {sum(map(math.prod, routes)):g}, autograd: {gradient.item():g}")
+print(
+    f"sum over {len(routes)} paths: {sum(map(math.prod, routes)):g}, autograd: {gradient.item():g}"
+)
 
 assert all(node is d.grad_fn for node, _ in M.grad_fn.next_functions)
 assert sum(map(math.prod, routes)) == gradient.item() == 22472 and len(routes) == 4

@@ -42,8 +42,13 @@ print(f"z = {z.item()}  {z.grad_fn.name()}, behind it {nodes_behind(z)}")
 
 # sphinx_gallery_start_ignore
 assert (y.item(), z.item()) == (6.0, 7.0)
-assert [n.name().split("::")[-1] if n else None for n, _ in y.grad_fn.next_functions] == ["AccumulateGrad", None]
-assert [n.name().split("::")[-1] for n, _ in z.grad_fn.next_functions] == ["MulBackward0", "AccumulateGrad"]
+assert [
+    n.name().split("::")[-1] if n else None for n, _ in y.grad_fn.next_functions
+] == ["AccumulateGrad", None]
+assert [n.name().split("::")[-1] for n, _ in z.grad_fn.next_functions] == [
+    "MulBackward0",
+    "AccumulateGrad",
+]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -61,17 +66,40 @@ def describe(**tensors):
         for name, t in tensors.items():
             node = t.grad_fn.name() if t.grad_fn else "None"
             grad = "None" if t.grad is None else f"{t.grad.item()}"
-            rows.append({"tensor": name, "is_leaf": t.is_leaf, "requires_grad": t.requires_grad,
-                         "grad_fn": node, "grad": grad})  # fmt: skip
-    return pd.DataFrame(rows).set_index("tensor")
+            rows.append(
+                {
+                    "tensor": name,
+                    "is_leaf": t.is_leaf,
+                    "requires_grad": t.requires_grad,
+                    "grad_fn": node,
+                    "grad": grad,
+                }
+            )
+    return (
+        pd.DataFrame(rows).set_index("tensor").rename_axis(index=None, columns="tensor")
+    )
 
 
 before = describe(x=x, w=w, b=b, c=c, y=y, z=z)
 
 # sphinx_gallery_start_ignore
 assert (before["is_leaf"] == (before["grad_fn"] == "None")).all()
-assert before["is_leaf"].to_dict() == {"x": True, "w": True, "b": True, "c": True, "y": False, "z": False}
-assert before["requires_grad"].to_dict() == {"x": False, "w": True, "b": True, "c": True, "y": True, "z": True}
+assert before["is_leaf"].to_dict() == {
+    "x": True,
+    "w": True,
+    "b": True,
+    "c": True,
+    "y": False,
+    "z": False,
+}
+assert before["requires_grad"].to_dict() == {
+    "x": False,
+    "w": True,
+    "b": True,
+    "c": True,
+    "y": True,
+    "z": True,
+}
 assert (before["grad"] == "None").all()
 # sphinx_gallery_end_ignore
 before
@@ -98,7 +126,14 @@ both = after.rename(columns={"grad": "grad after"})
 both.insert(3, "grad before", before["grad"])
 
 # sphinx_gallery_start_ignore
-assert after["grad"].to_dict() == {"x": "None", "w": "2.0", "b": "1.0", "c": "None", "y": "None", "z": "None"}
+assert after["grad"].to_dict() == {
+    "x": "None",
+    "w": "2.0",
+    "b": "1.0",
+    "c": "None",
+    "y": "None",
+    "z": "None",
+}
 batch = torch.ones(4, 3, requires_grad=True) * 2
 batch.retain_grad()
 batch.sum().backward()
@@ -124,7 +159,10 @@ def read_grad(t):
         warnings.simplefilter("always")
         grad = t.grad
     # each text ends with "(Triggered internally at ...)", a line of PyTorch's own source: cut off
-    return grad, [f"{one.category.__name__}: {one.message}".split(" (Triggered")[0] for one in caught]
+    return grad, [
+        f"{one.category.__name__}: {one.message}".split(" (Triggered")[0]
+        for one in caught
+    ]
 
 
 grad, messages = read_grad(y)
@@ -132,7 +170,11 @@ print(f"y.grad is {grad}\n{textwrap.fill(messages[0], 88)}\n")
 print(f"warnings for x: {len(read_grad(x)[1])}, for c: {len(read_grad(c)[1])}")
 
 # sphinx_gallery_start_ignore
-assert grad is None and len(messages) == 1 and messages[0].startswith("UserWarning: The .grad attribute of a Tensor")
+assert (
+    grad is None
+    and len(messages) == 1
+    and messages[0].startswith("UserWarning: The .grad attribute of a Tensor")
+)
 assert ".retain_grad()" in messages[0] and "is not a leaf Tensor" in messages[0]
 assert read_grad(x) == (None, []) and read_grad(c) == (None, [])
 assert len(read_grad(z)[1]) == 1
@@ -177,12 +219,19 @@ with torch.no_grad():
     unrecorded = w * 2
 
 made = {
-    "w * x": w * x, "x * 5": x * 5, "w * 2 under no_grad": unrecorded, "w.detach()": w.detach(),
-    "w > 0": w > 0, "w.long()": w.long(), "nn.Parameter(w * 2)": nn.Parameter(w * 2),
-}  # fmt: skip
+    "w * x": w * x,
+    "x * 5": x * 5,
+    "w * 2 under no_grad": unrecorded,
+    "w.detach()": w.detach(),
+    "w > 0": w > 0,
+    "w.long()": w.long(),
+    "nn.Parameter(w * 2)": nn.Parameter(w * 2),
+}
 
 # sphinx_gallery_start_ignore
-assert [(t.is_leaf, t.requires_grad) for t in made.values()] == [(False, True)] + [(True, False)] * 5 + [(True, True)]
+assert [(t.is_leaf, t.requires_grad) for t in made.values()] == [(False, True)] + [
+    (True, False)
+] * 5 + [(True, True)]
 assert all(t.is_leaf == (t.grad_fn is None) for t in made.values())
 assert made["w > 0"].dtype == torch.bool and made["w.long()"].dtype == torch.int64
 source = torch.tensor(3.0, requires_grad=True)
@@ -232,7 +281,9 @@ loss.backward()
 
 hidden = weight.grad_fn.next_functions[0][0].variable
 print(f"weight: {weight.item()}, is_leaf {weight.is_leaf}, grad {read_grad(weight)[0]}")
-print(f"hidden: {hidden.item()}, is_leaf {hidden.is_leaf}, grad {hidden.grad.item():.2f}")
+print(
+    f"hidden: {hidden.item()}, is_leaf {hidden.is_leaf}, grad {hidden.grad.item():.2f}"
+)
 
 # sphinx_gallery_start_ignore
 assert hidden.is_leaf and hidden.item() == 100 and abs(hidden.grad.item() - 0.02) < 1e-6
@@ -257,7 +308,11 @@ table = describe(**made).drop(columns="grad")
 table.insert(0, "is p itself", [t is p for t in made.values()])
 
 # sphinx_gallery_start_ignore
-assert table["is p itself"].tolist() == table["is_leaf"].tolist() == [False] * 4 + [True] * 2
+assert (
+    table["is p itself"].tolist()
+    == table["is_leaf"].tolist()
+    == [False] * 4 + [True] * 2
+)
 assert table["grad_fn"].tolist()[1:4] == ["ToCopyBackward0"] * 3
 # sphinx_gallery_end_ignore
 table
@@ -304,14 +359,28 @@ good = scale.good
 scale.to(torch.float64)
 
 print("parameters:", [name for name, _ in scale.named_parameters()])
-print("lost:", type(scale.lost).__name__, scale.lost.dtype, "is_leaf", scale.lost.is_leaf)
-print("good:", type(good).__name__, good.dtype, "is_leaf", good.is_leaf, "the same object", scale.good is good)
+print(
+    "lost:", type(scale.lost).__name__, scale.lost.dtype, "is_leaf", scale.lost.is_leaf
+)
+print(
+    "good:",
+    type(good).__name__,
+    good.dtype,
+    "is_leaf",
+    good.is_leaf,
+    "the same object",
+    scale.good is good,
+)
 
 # sphinx_gallery_start_ignore
 assert scale.good is good
 assert [name for name, _ in scale.named_parameters()] == ["good"]
 assert good.is_leaf and good.dtype == torch.float64 and type(good) is nn.Parameter
-assert not scale.lost.is_leaf and scale.lost.dtype == torch.float32 and type(scale.lost) is torch.Tensor
+assert (
+    not scale.lost.is_leaf
+    and scale.lost.dtype == torch.float32
+    and type(scale.lost) is torch.Tensor
+)
 assert type(nn.Parameter(torch.ones(2)).to("meta")) is torch.Tensor
 # sphinx_gallery_end_ignore
 
@@ -335,7 +404,10 @@ print(f"detached: requires_grad {fixed.requires_grad}, is_leaf {fixed.is_leaf}")
 # sphinx_gallery_start_ignore
 assert not fixed.requires_grad and fixed.is_leaf and fixed == y
 setting = torch.tensor(1.0, requires_grad=True)
-assert not setting.requires_grad_(False).requires_grad and setting.requires_grad_(True).requires_grad
+assert (
+    not setting.requires_grad_(False).requires_grad
+    and setting.requires_grad_(True).requires_grad
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -371,7 +443,9 @@ v = v - 0.1 * v.grad
 first.grad = None  # gradients add up otherwise
 (v**2).backward()
 
-print(f"v.is_leaf {v.is_leaf}, v.grad {read_grad(v)[0]}, gradient of the first v: {first.grad:.2f}")
+print(
+    f"v.is_leaf {v.is_leaf}, v.grad {read_grad(v)[0]}, gradient of the first v: {first.grad:.2f}"
+)
 
 # sphinx_gallery_start_ignore
 assert not v.is_leaf and read_grad(v)[0] is None and abs(first.grad.item() - 4.8) < 1e-5

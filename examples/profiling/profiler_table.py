@@ -35,7 +35,10 @@ class Block(nn.Module):
         self.bn2 = nn.BatchNorm2d(outputs)
         self.shortcut = nn.Sequential()
         if stride != 1:
-            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False),
+                nn.BatchNorm2d(outputs),
+            )
 
     def forward(self, x):
         path = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
@@ -48,12 +51,19 @@ class Block(nn.Module):
 
 
 def resnet18():
-    layers = [nn.Conv2d(3, 64, 7, 2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    layers = [
+        nn.Conv2d(3, 64, 7, 2, padding=3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+    ]
     width = 64
     for outputs, stride in [(64, 1), (128, 2), (256, 2), (512, 2)]:
         layers += [Block(width, outputs, stride), Block(outputs, outputs, 1)]
         width = outputs
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
+    return nn.Sequential(
+        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000)
+    )
 
 
 torch.manual_seed(0)
@@ -125,10 +135,14 @@ by_name = {row.key: row for row in rows}
 self_sum = sum(row.self_cpu_time_total for row in rows)
 
 conv = by_name["aten::conv2d"]
-print(f"{conv.key}: {conv.count} calls, {conv.cpu_time_total:.0f} / {conv.count} = {conv.cpu_time:.0f} us each")
+print(
+    f"{conv.key}: {conv.count} calls, {conv.cpu_time_total:.0f} / {conv.count} = {conv.cpu_time:.0f} us each"
+)
 for attribute in ("self_cpu_time_total", "cpu_time_total"):
     time_us = getattr(conv, attribute)
-    print(f"{attribute:<19} {time_us:6.0f} of {self_sum:.0f} us is {100 * time_us / self_sum:.2f} %")
+    print(
+        f"{attribute:<19} {time_us:6.0f} of {self_sum:.0f} us is {100 * time_us / self_sum:.2f} %"
+    )
     assert f"{100 * time_us / self_sum:.2f}%" in rows.table()
 
 # sphinx_gallery_start_ignore
@@ -136,9 +150,14 @@ assert abs(conv.cpu_time - conv.cpu_time_total / conv.count) < 1e-6
 assert abs(self_sum - prof.self_cpu_time_total) < 1e-6 * self_sum
 for sort_by in ("self_cpu_time_total", "cpu_time_total", "cpu_time", "count"):
     biggest = max(rows, key=lambda row: getattr(row, sort_by)).key
-    assert biggest in rows.table(sort_by=sort_by, row_limit=1, max_name_column_width=100)
+    assert biggest in rows.table(
+        sort_by=sort_by, row_limit=1, max_name_column_width=100
+    )
 others = [name for name in by_name if not name.startswith("aten::")]
-assert sum("Backward" in name or "AccumulateGrad" in name for name in others) >= len(others) - 1
+assert (
+    sum("Backward" in name or "AccumulateGrad" in name for name in others)
+    >= len(others) - 1
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -154,12 +173,17 @@ shares = pd.DataFrame(
         "self %": [round(100 * row.self_cpu_time_total / self_sum, 1) for row in rows],
         "total %": [round(100 * row.cpu_time_total / self_sum, 1) for row in rows],
     },
-    index=pd.Index([row.key.replace(ENGINE, "engine: ") for row in rows], name="operator"),
+    index=pd.Index(
+        [row.key.replace(ENGINE, "engine: ") for row in rows], name="operator"
+    ),
 )
 
 # sphinx_gallery_start_ignore
 assert all(row.self_cpu_time_total <= row.cpu_time_total + 1e-6 for row in rows)
-assert by_name["aten::convolution_backward"].self_cpu_time_total > by_name["aten::relu"].cpu_time_total
+assert (
+    by_name["aten::convolution_backward"].self_cpu_time_total
+    > by_name["aten::relu"].cpu_time_total
+)
 # sphinx_gallery_end_ignore
 
 shares.sort_values("self %", ascending=False).head(10)
@@ -175,7 +199,9 @@ shares.sort_values("self %", ascending=False).head(10)
 
 def show(event, depth=0):
     name = "  " * depth + event.name.replace(ENGINE, "engine: ")
-    print(f"{name:<36} self {event.self_cpu_time_total:8.1f} us   total {event.cpu_time_total:8.1f} us")
+    print(
+        f"{name:<36} self {event.self_cpu_time_total:8.1f} us   total {event.cpu_time_total:8.1f} us"
+    )
     for child in event.cpu_children:
         show(child, depth + 1)
 
@@ -217,7 +243,9 @@ per_step = {
     "torch::autograd::AccumulateGrad": tensors,  # one for each parameter tensor
 }
 for name, expected in per_step.items():
-    print(f"{name:<33} {expected:>2} per step x {steps} steps = {by_name[name].count:>3} calls")
+    print(
+        f"{name:<33} {expected:>2} per step x {steps} steps = {by_name[name].count:>3} calls"
+    )
     assert by_name[name].count == expected * steps
 
 # sphinx_gallery_start_ignore
@@ -242,7 +270,10 @@ joined = path + h
 print(joined.grad_fn.name(), "<-", path.grad_fn.name())
 
 # sphinx_gallery_start_ignore
-assert joined.grad_fn.name() == "AddBackward0" and path.grad_fn.name() == "ConvolutionBackward0"
+assert (
+    joined.grad_fn.name() == "AddBackward0"
+    and path.grad_fn.name() == "ConvolutionBackward0"
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -252,14 +283,29 @@ assert joined.grad_fn.name() == "AddBackward0" and path.grad_fn.name() == "Convo
 
 # varies: times depend on the machine, and what the operator calls depends on the processor
 
-show([event for event in prof.function_events if event.name == ENGINE + "ConvolutionBackward0"][-1])
+show(
+    [
+        event
+        for event in prof.function_events
+        if event.name == ENGINE + "ConvolutionBackward0"
+    ][-1]
+)
 
 # sphinx_gallery_start_ignore
-nested = [ENGINE + "ConvolutionBackward0", "ConvolutionBackward0", "aten::convolution_backward"]
+nested = [
+    ENGINE + "ConvolutionBackward0",
+    "ConvolutionBackward0",
+    "aten::convolution_backward",
+]
 assert [by_name[name].count for name in nested] == [40, 40, 40]
 _event = [event for event in prof.function_events if event.name == nested[0]][-1]
-assert _event.cpu_children[0].name == nested[1] and _event.cpu_children[0].cpu_children[0].name == nested[2]
-assert not any(name == "conv2d" or name.startswith("MkldnnConvolutionBackward") for name in by_name)
+assert (
+    _event.cpu_children[0].name == nested[1]
+    and _event.cpu_children[0].cpu_children[0].name == nested[2]
+)
+assert not any(
+    name == "conv2d" or name.startswith("MkldnnConvolutionBackward") for name in by_name
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -284,21 +330,29 @@ pairs = {
     "addition": ("aten::add", "AddBackward0"),
 }
 times = pd.DataFrame(
-    [(by_name[name].cpu_time_total, by_name[ENGINE + node].cpu_time_total) for name, node in pairs.values()],
+    [
+        (by_name[name].cpu_time_total, by_name[ENGINE + node].cpu_time_total)
+        for name, node in pairs.values()
+    ],
     columns=["forward", "backward"],
     index=list(pairs),
-) / (1000 * steps)  # fmt: skip
+) / (1000 * steps)
 
 # figure: Horizontal bars, two for each operator, in milliseconds per step: forward plain and blue, backward hatched
 #   and orange. Convolution has the longest bars, and its backward bar is longer than its forward bar.
-ax = times.plot.barh(figsize=(7, 3.8), color=["#2563eb", "#c2410c"], edgecolor="white", width=0.8)
+ax = times.plot.barh(
+    figsize=(7, 3.8), color=["#2563eb", "#c2410c"], edgecolor="white", width=0.8
+)
 for bar in ax.containers[1]:
     bar.set_hatch("///")
 for bars in ax.containers:
     ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
 ax.invert_yaxis()
 ax.margins(x=0.12)
-ax.set(xlabel="CPU total, ms per step", title="ResNet-18: time by operator, forward and backward")
+ax.set(
+    xlabel="CPU total, ms per step",
+    title="ResNet-18: time by operator, forward and backward",
+)
 ax.legend()
 ax.figure.tight_layout()
 
@@ -319,12 +373,20 @@ assert times.loc["convolution", "backward"] > times.loc["convolution", "forward"
 
 # varies: times and shares depend on the machine and its load; the counts do not
 
-with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof_new:
+with torch.profiler.profile(
+    activities=[torch.profiler.ProfilerActivity.CPU]
+) as prof_new:
     for _ in range(steps):
         step()
 
-print(prof_new.key_averages().table(sort_by="self_cpu_time_total", row_limit=3, max_name_column_width=36))
-assert {row.key: row.count for row in prof_new.key_averages()} == {row.key: row.count for row in rows}
+print(
+    prof_new.key_averages().table(
+        sort_by="self_cpu_time_total", row_limit=3, max_name_column_width=36
+    )
+)
+assert {row.key: row.count for row in prof_new.key_averages()} == {
+    row.key: row.count for row in rows
+}
 
 # %%
 # What people get wrong
@@ -397,7 +459,9 @@ assert parents == {"no parent": 40, ENGINE + "ConvolutionBackward0": 16}
 # In evaluation mode it does not, and only the 8 remain.
 
 model.eval()
-with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof_eval:
+with torch.profiler.profile(
+    activities=[torch.profiler.ProfilerActivity.CPU]
+) as prof_eval:
     step()
 in_eval = {row.key: row.count for row in prof_eval.key_averages()}["aten::add_"]
 print(f"add_ in one step: {56 // steps} in training mode, {in_eval} in evaluation mode")

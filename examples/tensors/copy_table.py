@@ -27,7 +27,9 @@ def make(layout):
     values = torch.arange(24.0).reshape(4, 6)
     if layout == "transposed":
         values = values.t().contiguous().t()  # the same values, stored column by column
-    return values.clone().requires_grad_()  # a clone keeps the strides, and is a view of nothing
+    return (
+        values.clone().requires_grad_()
+    )  # a clone keeps the strides, and is a view of nothing
 
 
 def address(tensor):
@@ -37,7 +39,9 @@ def address(tensor):
 for layout in ("contiguous", "transposed"):
     x = make(layout)
     memory = x.detach().as_strided((24,), (1,)).tolist()
-    print(f"{layout}: shape {tuple(x.shape)}, strides {x.stride()}, is_contiguous {x.is_contiguous()}")
+    print(
+        f"{layout}: shape {tuple(x.shape)}, strides {x.stride()}, is_contiguous {x.is_contiguous()}"
+    )
     print(f"    in memory: {memory[:5]} ...")
 
 # sphinx_gallery_start_ignore
@@ -63,8 +67,16 @@ def measure(expression, layout):
         y = eval(expression, NAMES | {"x": x})
     except RuntimeError:
         return {"strides before": x.stride()}
-    found = {"same object": y is x, "shares storage": address(y) == address(x), "is view": y._is_view()}
-    found |= {"contiguous": y.is_contiguous(), "strides before": x.stride(), "strides after": y.stride()}
+    found = {
+        "same object": y is x,
+        "shares storage": address(y) == address(x),
+        "is view": y._is_view(),
+    }
+    found |= {
+        "contiguous": y.is_contiguous(),
+        "strides before": x.stride(),
+        "strides after": y.stride(),
+    }
     found["grad_fn"] = y.grad_fn.name() if y.grad_fn else "none"
     with torch.no_grad():
         y[(0,) * y.dim()] = 99
@@ -91,7 +103,9 @@ x.double(); x.int(); x.type_as(like); x.repeat(1, 1); x.repeat_interleave(1, 0);
 torch.stack([x]); x.flip(0); x.roll(1); x.rot90(); torch.atleast_2d(x); torch.broadcast_tensors(x, like)[0]
 torch.einsum("ij->ji", x); x.sum_to_size(4, 6); torch.dropout(x, 0.5, False)
 """
-operations = [text.strip() for line in OPERATIONS.strip().splitlines() for text in line.split(";")]
+operations = [
+    text.strip() for line in OPERATIONS.strip().splitlines() for text in line.split(";")
+]
 print(len(operations), "calls")
 
 # sphinx_gallery_start_ignore
@@ -107,16 +121,28 @@ pd.set_option("display.max_rows", None)
 
 
 def both(expression):
-    on_contiguous, on_transposed = (measure(expression, layout) for layout in ("contiguous", "transposed"))
+    on_contiguous, on_transposed = (
+        measure(expression, layout) for layout in ("contiguous", "transposed")
+    )
     row = {"operation": expression}
     for key, value in on_contiguous.items():
-        pair = [{True: "yes", False: "no"}.get(v, str(v)) for v in (value, on_transposed.get(key, "raises"))]
+        pair = [
+            {True: "yes", False: "no"}.get(v, str(v))
+            for v in (value, on_transposed.get(key, "raises"))
+        ]
         row[key] = pair[0] if pair[0] == pair[1] else " / ".join(pair)
     return row
 
 
-table = pd.DataFrame([both(expression) for expression in operations]).set_index("operation")
-WHEN = {"yes": "never", "no": "always", "yes / no": "if strides do not fit", "yes / raises": "never, it raises"}
+table = pd.DataFrame([both(expression) for expression in operations]).set_index(
+    "operation"
+)
+WHEN = {
+    "yes": "never",
+    "no": "always",
+    "yes / no": "if strides do not fit",
+    "yes / raises": "never, it raises",
+}
 table.insert(0, "copies", table["shares storage"].map(WHEN))
 
 assert (table["write seen"] == table["shares storage"]).all()
@@ -142,7 +168,10 @@ assert _depends == ["x.reshape(24)", "x.flatten()", "x.ravel()", "x.contiguous()
 assert table.index[table["copies"] == "never, it raises"].tolist() == ["x.view(24)"]
 # sphinx_gallery_end_ignore
 
-table.loc[table["copies"].str.contains("strides|raises"), ["same object", "shares storage", "strides after"]]
+table.loc[
+    table["copies"].str.contains("strides|raises"),
+    ["same object", "shares storage", "strides after"],
+]
 
 # %%
 # The shape asked for matters as much as the input. ``x.reshape(2, 2, 6)`` only splits a dimension, which strides can
@@ -157,7 +186,9 @@ table.loc[table["copies"].str.contains("strides|raises"), ["same object", "share
 itself = table["same object"] == "yes"
 
 # sphinx_gallery_start_ignore
-assert {"x.to(torch.float32)", "x.float()", "torch.dropout(x, 0.5, False)"} <= set(table.index[itself])
+assert {"x.to(torch.float32)", "x.float()", "torch.dropout(x, 0.5, False)"} <= set(
+    table.index[itself]
+)
 assert (table.loc[itself, "copies"] == "never").all()
 # sphinx_gallery_end_ignore
 
@@ -188,8 +219,18 @@ table.loc[(table["copies"] == "never") & ~itself, ["strides after", "grad_fn"]]
 
 # sphinx_gallery_start_ignore
 _copies = set(table.index[table["copies"] == "always"])
-assert {"x[rows]", "x[[0, 2]]", "x[x > 5]", "x.repeat(1, 1)", "x.tile(1, 1)", "torch.cat([x])"} <= _copies
-assert table.loc[["x.clone()", "x.repeat(1, 1)"], "strides after"].tolist() == ["(6, 1) / (1, 4)", "(6, 1)"]
+assert {
+    "x[rows]",
+    "x[[0, 2]]",
+    "x[x > 5]",
+    "x.repeat(1, 1)",
+    "x.tile(1, 1)",
+    "torch.cat([x])",
+} <= _copies
+assert table.loc[["x.clone()", "x.repeat(1, 1)"], "strides after"].tolist() == [
+    "(6, 1) / (1, 4)",
+    "(6, 1)",
+]
 # sphinx_gallery_end_ignore
 
 table.loc[table["copies"] == "always", ["strides after", "grad_fn"]]
@@ -201,8 +242,16 @@ table.loc[table["copies"] == "always", ["strides after", "grad_fn"]]
 # sharing memory with ``x``.
 
 # sphinx_gallery_start_ignore
-_odd = table[(table["shares storage"] != table["is view"]) & (table["same object"] == "no")].index.tolist()
-assert _odd == ["x.view(torch.int32)", "x.ravel()", "x.detach()", "x.data", "x.repeat_interleave(1, 0)"]
+_odd = table[
+    (table["shares storage"] != table["is view"]) & (table["same object"] == "no")
+].index.tolist()
+assert _odd == [
+    "x.view(torch.int32)",
+    "x.ravel()",
+    "x.detach()",
+    "x.data",
+    "x.repeat_interleave(1, 0)",
+]
 _hidden = make("transposed").ravel()
 assert _hidden._is_view() and _hidden._base.grad_fn.name() == "CloneBackward0"
 # sphinx_gallery_end_ignore
@@ -223,7 +272,12 @@ table.loc[odd, ["shares storage", "is view", "grad_fn"]]
 x = make("contiguous")
 assert x.contiguous() is x
 
-for call in ("", ".clone()", ".contiguous()", ".to(memory_format=torch.contiguous_format)"):
+for call in (
+    "",
+    ".clone()",
+    ".contiguous()",
+    ".to(memory_format=torch.contiguous_format)",
+):
     y = eval(f"x.t(){call}")
     print(f"x.t(){call:<43} strides {y.stride()}   is_contiguous {y.is_contiguous()}")
 
@@ -243,20 +297,35 @@ assert _t.to(memory_format=torch.contiguous_format) is _t
 # figure: Four panels, position in storage against element in reading order. x is a straight line. x.t() is a zigzag
 #   on the storage of x. x.t().clone() is the same zigzag on new storage. x.t().contiguous() is a straight line on new
 #   storage.
-fig, axes = plt.subplots(2, 2, figsize=(7, 5), sharex=True, sharey=True, layout="constrained")
-for ax, expression in zip(axes.flat, ["x", "x.t()", "x.t().clone()", "x.t().contiguous()"], strict=True):
+fig, axes = plt.subplots(
+    2, 2, figsize=(7, 5), sharex=True, sharey=True, layout="constrained"
+)
+for ax, expression in zip(
+    axes.flat, ["x", "x.t()", "x.t().clone()", "x.t().contiguous()"], strict=True
+):
     y = eval(expression)
     shared = address(y) == address(x)
     places = torch.arange(24).as_strided(y.shape, y.stride()).flatten()
-    ax.plot(places, "o-" if shared else "s--", color="#2563eb" if shared else "#1e293b", markersize=4, linewidth=0.8)
-    ax.set_title(f"{expression}\n{'storage of x' if shared else 'new storage'}, strides {y.stride()}", fontsize=10)
+    ax.plot(
+        places,
+        "o-" if shared else "s--",
+        color="#2563eb" if shared else "#1e293b",
+        markersize=4,
+        linewidth=0.8,
+    )
+    ax.set_title(
+        f"{expression}\n{'storage of x' if shared else 'new storage'}, strides {y.stride()}",
+        fontsize=10,
+    )
 fig.supxlabel("element, in reading order")
 fig.supylabel("position in its storage")
 fig.suptitle("Where each element lies in memory")
 
 # sphinx_gallery_start_ignore
 assert address(x.t()) == address(x)
-assert address(x.t().clone()) != address(x) and address(x.t().contiguous()) != address(x)
+assert address(x.t().clone()) != address(x) and address(x.t().contiguous()) != address(
+    x
+)
 del y, places
 # sphinx_gallery_end_ignore
 
@@ -271,10 +340,17 @@ mix = ["x.t()", "x.clone()", "x.detach()", "x.detach().clone()"]
 # sphinx_gallery_start_ignore
 _mix = [both(expression) for expression in mix]
 assert [row["shares storage"] for row in _mix] == ["yes", "no", "yes", "no"]
-assert [row["grad_fn"] for row in _mix] == ["TBackward0", "CloneBackward0", "none", "none"]
+assert [row["grad_fn"] for row in _mix] == [
+    "TBackward0",
+    "CloneBackward0",
+    "none",
+    "none",
+]
 # sphinx_gallery_end_ignore
 
-pd.DataFrame([both(expression) for expression in mix]).set_index("operation")[["shares storage", "grad_fn"]]
+pd.DataFrame([both(expression) for expression in mix]).set_index("operation")[
+    ["shares storage", "grad_fn"]
+]
 
 # %%
 # A view and a copy are nodes like any other, and the gradient passes through both.
@@ -287,7 +363,12 @@ total.backward()
 
 # graph: total -- One view and one copy: both are recorded, and the gradient of x has passed through both
 
-print(view.grad_fn.name(), copy.grad_fn.name(), "x.grad is all ones:", torch.equal(x.grad, torch.ones(4, 6)))
+print(
+    view.grad_fn.name(),
+    copy.grad_fn.name(),
+    "x.grad is all ones:",
+    torch.equal(x.grad, torch.ones(4, 6)),
+)
 
 # sphinx_gallery_start_ignore
 assert torch.equal(x.grad, torch.ones(4, 6)) and copy.grad_fn.name() == "CloneBackward0"
@@ -302,16 +383,30 @@ assert torch.equal(x.grad, torch.ones(4, 6)) and copy.grad_fn.name() == "CloneBa
 
 def may_share(operator):
     schemas = torch._C._jit_get_schemas_for_operator(operator)
-    schemas = [s for s in schemas if "Tensor" in str(s.arguments[0].type) and not s.arguments[-1].is_out]
-    (answer,) = {any(result.alias_info is not None for result in s.returns) for s in schemas}  # all overloads agree
+    schemas = [
+        s
+        for s in schemas
+        if "Tensor" in str(s.arguments[0].type) and not s.arguments[-1].is_out
+    ]
+    (answer,) = {
+        any(result.alias_info is not None for result in s.returns) for s in schemas
+    }  # all overloads agree
     return answer
 
 
-for operator in ("aten::transpose", "aten::clone", "aten::reshape", "aten::contiguous", "aten::type_as"):
+for operator in (
+    "aten::transpose",
+    "aten::clone",
+    "aten::reshape",
+    "aten::contiguous",
+    "aten::type_as",
+):
     print(torch._C._jit_get_schemas_for_operator(operator)[0])
 
 # sphinx_gallery_start_ignore
-assert [may_share(f"aten::{n}") for n in ("transpose", "clone", "reshape", "type_as")] == [True, False, True, False]
+assert [
+    may_share(f"aten::{n}") for n in ("transpose", "clone", "reshape", "type_as")
+] == [True, False, True, False]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -324,20 +419,36 @@ def trace(layout):
             names = NAMES | {"x": make(layout)}
             with record_function(expression), suppress(RuntimeError):
                 eval(expression, names)
-    return {event.name: event.cpu_children for event in recorded.function_events if event.name in operations}
+    return {
+        event.name: event.cpu_children
+        for event in recorded.function_events
+        if event.name in operations
+    }
 
 
 traces = trace("contiguous"), trace("transposed")
-entered = {e: [event.name for event in traces[0][e] or traces[1][e]] for e in operations}
+entered = {
+    e: [event.name for event in traces[0][e] or traces[1][e]] for e in operations
+}
 entered = {e: names[0] for e, names in entered.items() if len(names) == 1}
-differ = [e for e in entered if may_share(entered[e]) != table.loc[e, "copies"].startswith("never")]
-print(f"{len(entered)} calls enter exactly one operator. {len(differ)} of them differ from its schema.")
+differ = [
+    e
+    for e in entered
+    if may_share(entered[e]) != table.loc[e, "copies"].startswith("never")
+]
+print(
+    f"{len(entered)} calls enter exactly one operator. {len(differ)} of them differ from its schema."
+)
 
 # sphinx_gallery_start_ignore
 _has = torch._C._dispatch_has_kernel_for_dispatch_key
 for _e in differ:
-    for _overload in getattr(torch.ops.aten, entered[_e].removeprefix("aten::")).overloads():
-        if not _overload.startswith(("prim", "sublist")) and not _overload.endswith("out"):
+    for _overload in getattr(
+        torch.ops.aten, entered[_e].removeprefix("aten::")
+    ).overloads():
+        if not _overload.startswith(("prim", "sublist")) and not _overload.endswith(
+            "out"
+        ):
             _full = entered[_e] + ("" if _overload == "default" else f".{_overload}")
             assert _has(_full, "CompositeImplicitAutograd"), _full
 # sphinx_gallery_end_ignore
@@ -347,7 +458,12 @@ for _e in differ:
 
 
 def inside(expression):
-    pair = [", ".join(c.name.removeprefix("aten::") for e in t[expression] for c in e.cpu_children) for t in traces]
+    pair = [
+        ", ".join(
+            c.name.removeprefix("aten::") for e in t[expression] for c in e.cpu_children
+        )
+        for t in traces
+    ]
     return " / ".join(dict.fromkeys(text or "nothing" for text in pair))
 
 
@@ -358,8 +474,13 @@ columns = {
 }
 
 # sphinx_gallery_start_ignore
-assert inside("x.reshape(24)") == "view / clone, _unsafe_view" and inside("x.type_as(like)") == "to"
-assert {table.loc[e, "shares storage"] for e in differ if not may_share(entered[e])} == {"yes"}
+assert (
+    inside("x.reshape(24)") == "view / clone, _unsafe_view"
+    and inside("x.type_as(like)") == "to"
+)
+assert {
+    table.loc[e, "shares storage"] for e in differ if not may_share(entered[e])
+} == {"yes"}
 # sphinx_gallery_end_ignore
 
 pd.DataFrame(columns, index=pd.Index(differ, name="operation"))

@@ -40,9 +40,11 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
     if block.lineno != _last_cell(path):
         return ""
     ran = _ran.get(path, set())
-    missed = sorted(_asserts(path) - ran)
+    missed = sorted(set(_asserts(path).values()) - ran)
     if missed:
-        raise ClaimError(f"{path}:{missed[0]}: this assert never ran, so it checks nothing; {len(missed)} like it in this file")
+        raise ClaimError(
+            f"{path}:{missed[0]}: this assert never ran, so it checks nothing; {len(missed)} like it in this file"
+        )
     return f"\n.. claims:: {len(ran)}\n\n"
 
 
@@ -52,10 +54,14 @@ def _last_cell(path: str) -> int:
 
 
 @cache
-def _asserts(path: str) -> frozenset[int]:
-    """The first line of each assert statement of the file."""
+def _asserts(path: str) -> dict[int, int]:
+    """For each line of each assert of the file, the assert's first line.
+
+    Python reports the line of the expression that it evaluates, which need not be the one that says ``assert``.
+    """
     tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-    return frozenset(node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert))
+    asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    return {line: node.lineno for node in asserts for line in range(node.lineno, node.end_lineno + 1)}
 
 
 def _tracer(name: str) -> Any:
@@ -67,7 +73,7 @@ def _tracer(name: str) -> Any:
 
         def step(frame: FrameType, event: str, argument: Any) -> Any:
             if event == "line" and frame.f_lineno in asserts:
-                ran.add(frame.f_lineno)
+                ran.add(asserts[frame.f_lineno])
             return step
 
         return step

@@ -44,7 +44,9 @@ def _read(request: GraphRequest, namespace: Mapping[str, Any], path: str) -> gra
             raise CommentError(f"{at}: the script has no variable {name!r} at the end of this cell; {hint}")
     try:
         return graphs.read(
-            {name: namespace[name] for name in request.names}, namespace, accumulate="AccumulateGrad" in request.options
+            {name: namespace[name] for name in request.names},
+            namespace,
+            accumulate="AccumulateGrad" in request.options,
         )
     except graphs.GraphError as error:
         raise CommentError(f"{at}: cannot draw a graph: {error}") from None
@@ -75,5 +77,8 @@ def _loop_variables(path: str) -> frozenset[str]:
 def _directive(image: Path, request: GraphRequest, graph: graphs.Graph) -> str:
     rows = json.dumps([row.cells() for row in graphs.describe(graph)], ensure_ascii=False)
     return (
-        f"\n.. graph-figure:: /{image.as_posix()}\n   :title: {request.title}\n   :left-out: {graph.left_out}\n\n   {rows}\n\n"
+        f"\n.. graph-figure:: /{image.as_posix()}\n"
+        f"   :title: {request.title}\n"
+        f"   :left-out: {graph.left_out}\n\n"
+        f"   {rows}\n\n"
     )

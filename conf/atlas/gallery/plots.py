@@ -28,10 +28,14 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
     try:
         for number, request in zip_longest(numbers, wanted):
             if number is None:
-                raise CommentError(f"{path}:{request.line}: '# figure:' describes a figure that this cell does not draw")
+                raise CommentError(
+                    f"{path}:{request.line}: '# figure:' describes a figure that this cell does not draw"
+                )
             at = f"{path}:{request.line if request else block.lineno}"
             if request is None:
-                raise CommentError(f"{at}: a figure of this cell has no text; add a line '# figure: WHAT TO SEE IN IT'")
+                raise CommentError(
+                    f"{at}: a figure of this cell has no text; add a line '# figure: WHAT TO SEE IN IT'"
+                )
             if not _titles(plt.figure(number)):
                 raise CommentError(f"{at}: this figure has no title; give it one with set_title() or suptitle()")
     except CommentError:
@@ -44,5 +48,8 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
 
 
 def _titles(figure: Figure) -> list[str]:
-    titles = [figure.get_suptitle(), *(axes.get_title(loc) for axes in figure.axes for loc in ("left", "center", "right"))]
+    titles = [
+        figure.get_suptitle(),
+        *(axes.get_title(loc) for axes in figure.axes for loc in ("left", "center", "right")),
+    ]
     return [title for title in titles if title.strip()]

@@ -23,6 +23,7 @@ _PADDING = 9
 _LINE = 17
 _SIZE = {"name": 14.0, "operation": 11.0, "value": 12.5, "gradient": 12.5, "small": 11.0}
 _EDGE_SIZE = 11.5
+_COLUMN = 1000
 _LONGEST = 44  # characters of a line on a card
 
 
@@ -61,12 +62,16 @@ def draw(graph: Graph, *, show_saved: bool = False) -> str:
     parts = [_edge_svg(edge, layout.get_edge(f"n{edge.tail}", f"n{edge.head}", f"e{number}"), height, graph)
              for number, edge in enumerate(graph.edges)]  # fmt: skip
     parts += [_card_svg(boxes[card.key], layout.get_node(f"n{card.key}"), height) for card in graph.cards]
+    # a drawing much wider than a page's column is scrolled; shrinking it would make it illegible
+    wide = " graph-wide" if width > _COLUMN else ""
     left_out = ""
     if graph.left_out:
-        left_out = f'<text class="g-operation" x="4" y="{height + 14:.0f}" font-size="11">… {graph.left_out} more</text>'
+        left_out = (
+            f'<text class="g-operation" x="4" y="{height + 14:.0f}" font-size="11">… {graph.left_out} more</text>'
+        )
         height += 20
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="graph" viewBox="-2 -2 {width + 4:.0f} {height + 4:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="graph{wide}" viewBox="-2 -2 {width + 4:.0f} {height + 4:.0f}" '
         f'width="{width + 4:.0f}" height="{height + 4:.0f}">\n<style>{STYLE.read_text(encoding="utf-8")}</style>\n'
         + "\n".join(parts)
         + left_out
@@ -177,7 +182,10 @@ def _edge_svg(edge: Edge, laid_out: pygraphviz.Edge, height: float, graph: Graph
     tip, points = _spline(laid_out.attr["pos"], height)
     path = f"M{points[0][0]:.1f},{points[0][1]:.1f}C" + " ".join(f"{x:.1f},{y:.1f}" for x, y in points[1:])
     classes = "g-edge g-dotted" if kinds[edge.tail] == "constant" else "g-edge"
-    out = [f'<g class="{classes}" data-from="{edge.tail}" data-to="{edge.head}"><path d="{path}"/>', _arrow(points[-1], tip)]
+    out = [
+        f'<g class="{classes}" data-from="{edge.tail}" data-to="{edge.head}"><path d="{path}"/>',
+        _arrow(points[-1], tip),
+    ]
     text = _edge_text(edge)
     if text and laid_out.attr["lp"]:
         x, y = (float(number) for number in laid_out.attr["lp"].split(","))

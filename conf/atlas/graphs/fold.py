@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import replace
 
-from .model import Card, Edge, Graph
+from .model import Card, Graph
 
 READABLE = 40
 """Graphs up to this many cards are drawn as they are."""
@@ -20,6 +20,7 @@ DRAWN = 80
 def fold(graph: Graph, *, readable: int = READABLE, drawn: int = DRAWN) -> Graph:
     """Return ``graph``, or a smaller one that says what it leaves out.
 
+    >>> from atlas.graphs import Card, Edge, Graph
     >>> chain = Graph(tuple(Card(i, "function", f"F{i}") for i in range(5)), tuple(Edge(i, i + 1) for i in range(4)))
     >>> fold(chain) is chain
     True

@@ -83,9 +83,7 @@ def _start(name: str, tensor: Any) -> Any:
     if tensor.grad_fn is not None:
         return tensor.grad_fn
     if not tensor.requires_grad:
-        raise GraphError(
-            f"{name!r} has no graph: it does not require a gradient, so no operation on it was recorded"
-        )
+        raise GraphError(f"{name!r} has no graph: it does not require a gradient, so no operation on it was recorded")
     return torch.autograd.graph.get_gradient_edge(tensor).node
 
 
@@ -323,9 +321,9 @@ def _with_terms(cards: list[Card], edges: list[Edge]) -> Iterator[Card]:
         whole = start is not None and len(known) == len(paths)
         arrived[card.key] = start + sum(known) if whole else None
         gradient = _real(card.gradient)
-        if whole and len(known) > 1 and gradient is not None:
-            if math.isclose(sum(known), gradient, rel_tol=1e-4, abs_tol=1e-6):
-                card = replace(card, terms=tuple(known))
+        meets = whole and len(known) > 1 and gradient is not None
+        if meets and math.isclose(sum(known), gradient, rel_tol=1e-4, abs_tol=1e-6):
+            card = replace(card, terms=tuple(known))
         yield card
 
 

@@ -17,7 +17,7 @@ from sphinx.transforms import SphinxTransform
 from .words import _
 
 
-class claims(nodes.paragraph):  # noqa: N801  (docutils names nodes in lower case)
+class claims(nodes.paragraph):
     """The sentence about a page's checks. Attribute ``count``."""
 
 
@@ -28,7 +28,9 @@ class Claims(Directive):
 
     def run(self) -> list[nodes.Node]:
         count = int(self.arguments[0])
-        sentence = _("%s statements of this page were checked by asserts when it was built, and all of them hold.") % count
+        sentence = (
+            _("%s statements of this page were checked by asserts when it was built, and all of them hold.") % count
+        )
         if count == 1:
             sentence = _("One statement of this page was checked by an assert when it was built, and it holds.")
         return [claims("", "", nodes.Text(sentence), classes=["claims"], count=count)]
@@ -81,7 +83,7 @@ def _depart(self: Any, node: claims) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.add_node(claims, **{builder: (_visit, _depart) for builder in ("html", "latex", "text", "man", "texinfo")})
+    app.add_node(claims, **dict.fromkeys(("html", "latex", "text", "man", "texinfo"), (_visit, _depart)))
     app.add_directive("claims", Claims)
     app.add_directive("varies", Varies)
     app.add_transform(ClaimsLast)

@@ -19,11 +19,11 @@ from .words import _
 logger = logging.getLogger(__name__)
 
 
-class details(nodes.General, nodes.Element):  # noqa: N801  (docutils names nodes in lower case)
+class details(nodes.General, nodes.Element):
     """Content that is folded away until the reader opens it. Attribute ``summary``: what stands on the closed fold."""
 
 
-class solution_mark(nodes.General, nodes.Element):  # noqa: N801
+class solution_mark(nodes.General, nodes.Element):
     """Where a solution begins; gone once the transform has folded it."""
 
 
@@ -67,7 +67,7 @@ def _open(self: Any, node: nodes.Element) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    other = {builder: (_open, _open) for builder in ("latex", "text", "man", "texinfo")}
+    other = dict.fromkeys(("latex", "text", "man", "texinfo"), (_open, _open))
     app.add_node(details, html=(visit_details, depart_details), **other)
     app.add_node(solution_mark, html=(_open, _open), **other)
     app.add_directive("solution", Solution)

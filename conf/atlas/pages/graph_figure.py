@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -31,7 +31,10 @@ class GraphFigure(SphinxDirective):
 
     required_arguments = 1
     has_content = True
-    option_spec = {"title": directives.unchanged_required, "left-out": directives.nonnegative_int}
+    option_spec: ClassVar[dict[str, Any]] = {
+        "title": directives.unchanged_required,
+        "left-out": directives.nonnegative_int,
+    }
 
     def run(self) -> list[nodes.Node]:
         relative, absolute = self.env.relfn2path(self.arguments[0])

@@ -54,7 +54,11 @@ def convert(formulas: list[tuple[str, bool]]) -> list[str]:
 @cache
 def _api_version() -> list[int]:
     done = subprocess.run(
-        [pypandoc.get_pandoc_path(), "--from=markdown", "--to=json"], input="", capture_output=True, text=True, check=True
+        [pypandoc.get_pandoc_path(), "--from=markdown", "--to=json"],
+        input="",
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return json.loads(done.stdout)["pandoc-api-version"]
 

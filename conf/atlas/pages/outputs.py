@@ -19,7 +19,9 @@ TOO_LONG = 88
 
 _FORBIDDEN = {
     "a memory address": re.compile(r"\b0x[0-9a-fA-F]{6,}\b"),
-    "a path of this machine": re.compile(r"(?<![\w.:/])/(?:home|root|tmp|usr|opt|var|work|Users|mnt|private)/[\w.-]+"),
+    "a path of this machine": re.compile(
+        r"(?<![\w.:/])/(?:home|root|tmp|usr|opt|var|work|Users|mnt|private)/[\w.-]+"
+    ),
 }
 _ALIGNED = re.compile(r"\S {3,}\S|-{6,}|={6,}")
 
@@ -51,13 +53,17 @@ def check(app: Sphinx, doctree: nodes.document) -> None:
             continue
         text = block.astext()
         for fault in faults(text):
-            logger.error("the output of this example shows %s; print a name or a value instead", fault, location=block)
+            logger.error(
+                "the output of this example shows %s; print a name or a value instead", fault, location=block
+            )
         if any(len(line) > TOO_LONG for line in text.splitlines()) and is_prose(text):
             block["classes"].append("wrap")
     for raw in doctree.findall(nodes.raw):
         if raw.get("format") == "html" and "output_subarea" in raw.astext():
             for fault in faults(raw.astext()):
-                logger.error("the table of this example shows %s; show a name or a value instead", fault, location=raw)
+                logger.error(
+                    "the table of this example shows %s; show a name or a value instead", fault, location=raw
+                )
 
 
 def _is_output(block: nodes.literal_block) -> bool:

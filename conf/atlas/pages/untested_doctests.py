@@ -59,7 +59,8 @@ def check(app: Sphinx, docname: str, source: list[str]) -> None:
         return
     for line in untested(source[0]):
         logger.error(
-            "this example is never run: put it into a {doctest} directive, ```{doctest} … ```", location=(docname, line)
+            "this example is never run: put it into a {doctest} directive, ```{doctest} … ```",
+            location=(docname, line),
         )
 
 
