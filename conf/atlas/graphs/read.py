@@ -121,16 +121,21 @@ def _operation(node: Any) -> str:
 
 
 def _named(namespace: Mapping[str, Any]) -> tuple[dict[Any, dict[str, Any]], dict[int, dict[str, Any]]]:
-    """Every tensor that the script can name: by (node, output number) and, for leaves, by identity."""
+    """Every tensor that the script can name: by (node, output number) and, for leaves, by identity.
+
+    A place in a container (``layers[0]``) names a tensor only if no variable does.
+    """
     outputs: dict[Any, dict[str, Any]] = {}
     leaves: dict[int, dict[str, Any]] = {}
-    for name, tensor in _tensors(namespace):
+    for name, tensor in sorted(_tensors(namespace), key=lambda found: not found[0].isidentifier()):
         if not tensor.requires_grad:
             continue
         if tensor.grad_fn is None:
-            leaves.setdefault(id(tensor), {})[name] = tensor
+            names = leaves.setdefault(id(tensor), {})
         else:
-            outputs.setdefault((tensor.grad_fn, tensor.output_nr), {})[name] = tensor
+            names = outputs.setdefault((tensor.grad_fn, tensor.output_nr), {})
+        if name.isidentifier() or not names:
+            names[name] = tensor
     return outputs, leaves
 
 
