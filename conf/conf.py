@@ -25,6 +25,7 @@ extensions = [
     "myst_nb",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "atlas.runner.extension",
     "sphinx.ext.doctest",
     "sphinx_copybutton",
     "notfound.extension",
@@ -37,6 +38,8 @@ extensions = [
     "atlas.pages.claims_and_variations",
     "atlas.pages.hidden_comments",
     "atlas.pages.outputs",
+    "atlas.pages.recorded",
+    "atlas.pages.leftovers",
     "atlas.pages.untested_doctests",
 ]
 
@@ -72,8 +75,7 @@ sphinx_gallery_conf = {
         "atlas.gallery.varying.scrape",
         "atlas.gallery.claims.scrape",
     ),
-    "reset_modules": ("matplotlib", "atlas.gallery.clean_start.reset", "atlas.gallery.claims.watch"),
-    "reset_modules_order": "both",
+    "reset_modules": ("atlas.gallery.clean_start.prepare", "atlas.gallery.claims.watch"),
     "image_srcset": ["2x"],
     "remove_config_comments": True,
     "download_all_examples": False,

@@ -27,16 +27,12 @@ import torch
 x = torch.tensor(1.0, requires_grad=True)
 outside = torch.tensor(np.exp(x.item()))
 
-print(
-    f"value {outside.item():.4f}   requires_grad: {outside.requires_grad}   grad_fn: {outside.grad_fn}"
-)
+print(f"value {outside.item():.4f}")
+print(f"requires_grad {outside.requires_grad}, grad_fn {outside.grad_fn}")
 
 # sphinx_gallery_start_ignore
-assert (
-    abs(outside.item() - math.e) < 1e-6
-    and not outside.requires_grad
-    and outside.grad_fn is None
-)
+assert abs(outside.item() - math.e) < 1e-6
+assert not outside.requires_grad and outside.grad_fn is None
 # sphinx_gallery_end_ignore
 
 # %%
@@ -46,9 +42,8 @@ assert (
 # - the gradient should differ from the true derivative, as in gradient reversal or a straight-through estimator;
 # - you know a derivative that is more stable or needs less memory than the recorded steps.
 #
-# In all other cases, compose PyTorch's own operations: their derivatives exist and are tested.
-
-# %%
+# In all other cases, compose PyTorch's own operations. Their derivatives are written already.
+#
 # Exp, with ctx in forward
 # ------------------------
 # Both methods are static, since no instance is ever made. ``ctx`` is the context: what ``forward`` leaves there,
@@ -121,12 +116,11 @@ assert torch.equal(ExpWithCtx.apply(x), Exp.apply(x))
 # %%
 # They agree. Prefer ``setup_context`` for new code: the transforms of ``torch.func`` accept nothing else.
 
-print(
-    f"torch.func.grad(Exp.apply)(1.0) = {torch.func.grad(Exp.apply)(torch.tensor(1.0)).item():.4f}"
-)
+one = torch.tensor(1.0)
+print(f"torch.func.grad(Exp.apply)(one) = {torch.func.grad(Exp.apply)(one).item():.4f}")
 
 try:
-    torch.func.grad(ExpWithCtx.apply)(torch.tensor(1.0))
+    torch.func.grad(ExpWithCtx.apply)(one)
 except RuntimeError as error:
     print(f"RuntimeError: {error}")
     assert "must override the setup_context staticmethod" in str(error)
@@ -144,21 +138,15 @@ z = custom * builtin
 
 # graph: z -- One graph, two kinds of node: ExpBackward is the class on this page, ExpBackward0 is built in
 
-for name, node in [("custom", custom.grad_fn), ("builtin", builtin.grad_fn)]:
-    print(
-        f"{name:<7}   node: {node.name():<12}   its input comes from: {node.next_functions[0][0].name()}"
-    )
+for node in (custom.grad_fn, builtin.grad_fn):
+    print(f"{node.name():<12}   next: {node.next_functions[0][0].name()}")
 
 # sphinx_gallery_start_ignore
-assert (custom.grad_fn.name(), builtin.grad_fn.name()) == (
-    "ExpBackward",
-    "ExpBackward0",
-)
-assert all(
-    t.grad_fn.next_functions[0][0].name().endswith("AccumulateGrad")
-    for t in (custom, builtin)
-)
-assert all(t.grad_fn.next_functions[0][0].variable is x for t in (custom, builtin))
+assert custom.grad_fn.name() == "ExpBackward"
+assert builtin.grad_fn.name() == "ExpBackward0"
+for node in (custom.grad_fn, builtin.grad_fn):
+    assert node.next_functions[0][0].name().endswith("AccumulateGrad")
+    assert node.next_functions[0][0].variable is x
 # sphinx_gallery_end_ignore
 
 # %%
@@ -169,22 +157,17 @@ assert all(t.grad_fn.next_functions[0][0].variable is x for t in (custom, builti
 (saved,) = custom.grad_fn.saved_tensors
 saved_by_builtin = builtin.grad_fn._saved_result
 
-print(
-    f"saved by Exp:       {saved.item():.4f}   same memory as custom:  {saved.data_ptr() == custom.data_ptr()}"
-)
-print(
-    f"saved by torch.exp: {saved_by_builtin.item():.4f}   "
-    f"same memory as builtin: {saved_by_builtin.data_ptr() == builtin.data_ptr()}"
-)
+print(f"saved by Exp:       {saved.item():.4f}")
+print("    same memory as custom: ", saved.data_ptr() == custom.data_ptr())
+print(f"saved by torch.exp: {saved_by_builtin.item():.4f}")
+print("    same memory as builtin:", saved_by_builtin.data_ptr() == builtin.data_ptr())
 
 z.backward()
 print(f"dz/dx = {x.grad.item():.4f}, by hand 2 e^2 = {2 * math.e**2:.4f}")
 
 # sphinx_gallery_start_ignore
-assert (
-    saved.data_ptr() == custom.data_ptr()
-    and saved_by_builtin.data_ptr() == builtin.data_ptr()
-)
+assert saved.data_ptr() == custom.data_ptr()
+assert saved_by_builtin.data_ptr() == builtin.data_ptr()
 assert math.isclose(x.grad.item(), 2 * math.e**2, rel_tol=1e-6)
 
 
@@ -213,9 +196,9 @@ assert Probe.seen == [probed.grad_fn] and Probe.seen[0] is probed.grad_fn
 # sphinx_gallery_end_ignore
 
 # %%
-# The node shares the memory of the result. As long as the result is in use anyway, saving it costs nothing more.
-
-# %%
+# What each node saved is the memory of the result itself. As long as the result is in use anyway, saving it costs
+# nothing more.
+#
 # Check the gradient
 # ------------------
 # PyTorch takes your ``backward`` at its word. ``torch.autograd.gradcheck`` tests it: it moves every input by a small
@@ -225,9 +208,8 @@ assert Probe.seen == [probed.grad_fn] and Probe.seen[0] is probed.grad_fn
 inputs = torch.tensor([-2.0, 0.0, 1.5], dtype=torch.float64, requires_grad=True)
 
 for function in (ExpWithCtx, Exp):
-    print(
-        f"{function.__name__:<10}   gradcheck: {torch.autograd.gradcheck(function.apply, inputs)}"
-    )
+    passed = torch.autograd.gradcheck(function.apply, inputs)
+    print(f"{function.__name__:<10}   gradcheck: {passed}")
 
 # sphinx_gallery_start_ignore
 assert all(torch.autograd.gradcheck(f.apply, inputs) for f in (ExpWithCtx, Exp))
@@ -257,7 +239,7 @@ assert "should not be instantiated" in str(caught[0].message)
 # %%
 # **Calling forward directly.** With ``setup_context`` this fails silently: the operations inside are recorded one by
 # one, and your ``backward`` never runs. The digit in the node's name gives it away. With ``ctx`` in ``forward``,
-# Python misses an argument.
+# Python takes ``x`` for ``ctx``, and reports that an argument is missing.
 
 applied = Exp.apply(x)
 bypassed = Exp.forward(x)
@@ -272,8 +254,9 @@ except TypeError as error:
     assert "missing 1 required positional argument: 'x'" in str(error)
 
 # %%
-# **Keyword arguments in apply.** Whether ``Exp.apply(x=x)`` works depends on the release: PyTorch 2.11 answers
-# ``apply() takes no keyword arguments``, the release that built this page accepts it. By position it works in both.
+# **Keyword arguments in apply.** Whether ``Exp.apply(x=x)`` works depends on the release. PyTorch 2.11 answers
+# ``apply() takes no keyword arguments``; below is the answer of the release that built this page. Pass arguments by
+# position: that always works.
 
 try:
     outcome = f"{Exp.apply(x=x).item():.4f}"
@@ -344,9 +327,8 @@ for function in (Exp, ExpOnAttribute):
     y.mul_(2)
     try:
         y.backward()
-        print(
-            f"{function.__name__}: dy/dx = {x.grad.item():.4f}, right is 2e = {2 * math.e:.4f}"
-        )
+        gradient = x.grad.item()
+        print(f"{function.__name__}: {gradient:.4f}, right is 2e = {2 * math.e:.4f}")
     except RuntimeError as error:
         print(f"{function.__name__}: RuntimeError: {error}\n")
         assert "modified by an inplace operation" in str(error)
@@ -361,10 +343,9 @@ assert math.isclose(x.grad.item(), 2 * math.e, rel_tol=1e-6)
 # sphinx_gallery_end_ignore
 
 # %%
-# The fix in the Function: ``save_for_backward`` for every input and output that ``backward`` needs. The fix for the
-# caller who then meets the error: compute out of place, ``y = y * 2``.
-
-# %%
+# The fix in the Function is ``save_for_backward`` for every input and output that ``backward`` needs. The fix for a
+# caller who then meets the error is to compute out of place: ``y = y * 2``.
+#
 # Exercise
 # --------
 # Write a Function ``Log1p`` for :math:`\log(1 + x)` whose value comes from ``np.log1p``, so that autograd
@@ -402,14 +383,10 @@ y.backward()
 inputs = torch.tensor([-0.5, 0.0, 1.5], dtype=torch.float64, requires_grad=True)
 checked = torch.autograd.gradcheck(Log1p.apply, inputs)
 
-print(
-    f"y = {y.item():.4f}   dy/dx = {x.grad.item():.4f}   node: {y.grad_fn.name()}   gradcheck: {checked}"
-)
-assert (
-    checked
-    and x.grad.item() == 0.5
-    and math.isclose(y.item(), math.log(2), rel_tol=1e-6)
-)
+print(f"y = {y.item():.4f}   dy/dx = {x.grad.item():.4f}")
+print(f"node: {y.grad_fn.name()}   gradcheck: {checked}")
+assert math.isclose(y.item(), math.log(2), rel_tol=1e-6)
+assert checked and x.grad.item() == 0.5
 
 # %%
 # See also

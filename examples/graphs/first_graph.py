@@ -40,37 +40,28 @@ assert abs(w.item() - math.log(6) * math.sin(3)) < 1e-7
 
 # %%
 # Read the figure from left to right, as the computation ran. ``x1`` and ``x2`` are the *leaves*: nothing computed
-# them. ``w`` is the *root*. Each edge carries a local derivative, the factor by which a small change of the value on its
-# left changes the value on its right. ``x2`` is used twice, so two edges leave it.
+# them. ``w`` is the *root*. Each edge carries a local derivative, the factor by which a small change of the value on
+# its left changes the value on its right. ``x2`` is used twice, so two edges leave it.
 #
 # The record hangs on the results. ``grad_fn`` is the node that computed a tensor; leaves have none.
 
-for name, tensor in [
-    ("x1", x1),
-    ("x2", x2),
-    ("a", a),
-    ("y1", y1),
-    ("y2", y2),
-    ("w", w),
-]:
+named = {"x1": x1, "x2": x2, "a": a, "y1": y1, "y2": y2, "w": w}
+
+for name, tensor in named.items():
     node = tensor.grad_fn.name() if tensor.grad_fn else "None"
     print(f"{name:>2} = {tensor.item():.5f}   grad_fn: {node}")
 
 # sphinx_gallery_start_ignore
 assert x1.is_leaf and x2.is_leaf and x1.grad_fn is None and x2.grad_fn is None
-assert [t.grad_fn.name() for t in (a, y1, y2, w)] == [
-    "MulBackward0",
-    "LogBackward0",
-    "SinBackward0",
-    "MulBackward0",
-]
+names = [t.grad_fn.name() for t in (a, y1, y2, w)]
+assert names == ["MulBackward0", "LogBackward0", "SinBackward0", "MulBackward0"]
 # sphinx_gallery_end_ignore
 
 # %%
 # Backward by hand
 # ----------------
-# Start at the root, where :math:`\partial w / \partial w = 1`, and walk to the left. Each step multiplies the gradient
-# that arrives by one local derivative: the chain rule, one link at a time.
+# Start at the root, where :math:`\partial w / \partial w = 1`, and walk to the left. Each step multiplies the
+# gradient that arrives by one local derivative: the chain rule, one link at a time.
 
 dw = 1.0
 dy1 = dw * y2.item()  # w = y1 * y2
@@ -81,12 +72,9 @@ dx2_via_a = da * x1.item()
 dx2_via_y2 = dy2 * math.cos(x2.item())  # y2 = sin(x2)
 dx2 = dx2_via_a + dx2_via_y2
 
-print(
-    f"dw/dy1 = {dy1:.5f}    dw/dy2 = {dy2:.5f}    dw/da = {da:.5f}    dw/dx1 = {dx1:.5f}"
-)
-print(
-    f"dw/dx2 = {dx2_via_a:.5f} (through a) + {dx2_via_y2:.5f} (through y2) = {dx2:.7f}"
-)
+print(f"dw/dy1 = {dy1:.5f}   dw/dy2 = {dy2:.5f}")
+print(f"dw/da  = {da:.5f}   dw/dx1 = {dx1:.5f}")
+print(f"dw/dx2 = {dx2_via_a:.5f} + {dx2_via_y2:.5f} = {dx2:.7f}")
 
 # %%
 # Two paths lead from ``w`` to ``x2``. Along a path the local derivatives *multiply*; where paths meet, the products
@@ -104,6 +92,10 @@ print(
 # ``backward()`` does the same walk. By default it stores gradients on leaves only; ``retain_grad()`` asks an
 # intermediate tensor to keep its own, so that every step can be compared.
 
+# sphinx_gallery_start_ignore
+assert not any(t.retains_grad for t in (a, y1, y2, w))
+# sphinx_gallery_end_ignore
+
 for tensor in (a, y1, y2, w):
     tensor.retain_grad()
 
@@ -111,18 +103,11 @@ w.backward()
 
 # graph: w -- The gradients that backward left behind: two paths meet in x2, and their products add
 
-for name, tensor, by_hand in [
-    ("w", w, dw),
-    ("y1", y1, dy1),
-    ("y2", y2, dy2),
-    ("a", a, da),
-    ("x1", x1, dx1),
-    ("x2", x2, dx2),
-]:
-    print(
-        f"d w / d {name:<2}   autograd {tensor.grad.item():+.7f}   by hand {by_hand:+.7f}"
-    )
-    assert math.isclose(tensor.grad.item(), by_hand, rel_tol=1e-6)
+by_hand = {"w": dw, "y1": dy1, "y2": dy2, "a": da, "x1": dx1, "x2": dx2}
+for name, expected in by_hand.items():
+    gradient = named[name].grad.item()
+    print(f"dw/d{name:<2}   autograd {gradient:+.7f}   by hand {expected:+.7f}")
+    assert math.isclose(gradient, expected, rel_tol=1e-6)
 
 # sphinx_gallery_start_ignore
 assert abs(x2.grad.item() - -1.7267885) < 1e-6
@@ -147,7 +132,8 @@ assert abs((moved - w.item()) - x2.grad.item() * step) < 1e-4
 # %%
 # What people get wrong
 # ---------------------
-# **Following one path only.** The derivative through ``y2`` alone looks plausible, and it is wrong: every path counts.
+# **Following one path only.** The derivative through ``y2`` alone looks plausible, and it is wrong: every path
+# counts.
 
 print(f"through y2 only: {dx2_via_y2:.5f}, the gradient: {x2.grad.item():.5f}")
 assert not math.isclose(dx2_via_y2, x2.grad.item(), rel_tol=1e-2)
@@ -178,10 +164,10 @@ x2 = torch.tensor(3.0, requires_grad=True)
 v = torch.log(x1 * x2) + torch.sin(x2)
 v.backward()
 
-print(
-    f"v = {v.item():.5f}, dv/dx2 = {x2.grad.item():.5f}, by hand {1 / 3 + math.cos(3):.5f}"
-)
-assert math.isclose(x2.grad.item(), 1 / 3 + math.cos(3), rel_tol=1e-6)
+gradient, expected = x2.grad.item(), 1 / 3 + math.cos(3)
+print(f"v = {v.item():.5f}")
+print(f"dv/dx2   autograd {gradient:+.5f}   by hand {expected:+.5f}")
+assert math.isclose(gradient, expected, rel_tol=1e-6)
 
 # %%
 # See also

@@ -21,10 +21,8 @@ import math
 import torch
 from torch.autograd.graph import get_gradient_edge
 
-a = torch.tensor(4.0, requires_grad=True)
-w1, w2, w3, w4 = (
-    torch.tensor(value, requires_grad=True) for value in (2.0, 5.0, 9.0, 7.0)
-)
+values = (4.0, 2.0, 5.0, 9.0, 7.0)
+a, w1, w2, w3, w4 = (torch.tensor(value, requires_grad=True) for value in values)
 
 b = w1 * a
 c = w2 * a
@@ -41,31 +39,26 @@ assert [t.item() for t in (b, c, d, L)] == [8, 20, 212, -202]
 
 # %%
 # ``grad_fn`` is the node that belongs to a tensor. The line that computes ``d`` has two products and a sum, so it
-# recorded three nodes. Only the last one is ``d.grad_fn``. The other two belong to results that never got a name; the
+# recorded three nodes. Only the last one is ``d.grad_fn``. The other two belong to results that never got a name. The
 # graph keeps their nodes all the same, because the gradient has to pass through them.
 
 left, right = (node for node, _ in d.grad_fn.next_functions)
 
 print("d.grad_fn:         ", d.grad_fn.name())
 print("and the two before:", left.name(), right.name())
-print(
-    "is one of them the node of b or c?",
-    left in (b.grad_fn, c.grad_fn) or right in (b.grad_fn, c.grad_fn),
-)
+print("the node of b is one of the two:", b.grad_fn in (left, right))
+print("the node of c is one of the two:", c.grad_fn in (left, right))
 
 # sphinx_gallery_start_ignore
-assert (d.grad_fn.name(), left.name(), right.name()) == (
-    "AddBackward0",
-    "MulBackward0",
-    "MulBackward0",
-)
+names = [node.name() for node in (d.grad_fn, left, right)]
+assert names == ["AddBackward0", "MulBackward0", "MulBackward0"]
 assert left is not right and not {left, right} & {b.grad_fn, c.grad_fn}
 # sphinx_gallery_end_ignore
 
 # %%
 # next_functions: pairs of a node and a number
 # --------------------------------------------
-# ``next_functions`` holds one pair for each tensor argument that the operation can be differentiated by, in order.
+# ``next_functions`` holds one pair for each argument that the operation can be differentiated by, in order.
 # Following the pairs from ``L.grad_fn`` reaches the whole graph. A node can be reached in more than one way, so the
 # walk keeps a list of what it has found.
 
@@ -80,31 +73,28 @@ def walk(root):
     return found
 
 
+# %%
+# The walk from ``L`` finds these nodes. Each pair is shown as the row of the next node, and the number.
+
 nodes = walk(L.grad_fn)
 tensor_of = {b.grad_fn: "b", c.grad_fn: "c", d.grad_fn: "d", L.grad_fn: "L"}
 
 print("row  node                            result  next_functions as (row, number)")
 for row, node in enumerate(nodes):
-    pairs = [
-        (nodes.index(next_node), number) for next_node, number in node.next_functions
-    ]
-    print(
-        f"{row:>3}  {node.name():<31} {tensor_of.get(node, '-'):<7} {', '.join(map(str, pairs)) or 'none'}"
-    )
+    pairs = [(nodes.index(near), number) for near, number in node.next_functions]
+    shown = ", ".join(map(str, pairs)) or "none"
+    print(f"{row:>3}  {node.name():<31} {tensor_of.get(node, '-'):<7} {shown}")
 
 # sphinx_gallery_start_ignore
-assert (
-    len(nodes) == 11
-    and sum(not node.name().endswith("AccumulateGrad") for node in nodes) == 6
-)
+assert len(nodes) == 11
+assert sum(not node.name().endswith("AccumulateGrad") for node in nodes) == 6
 edges = [edge for node in nodes for edge in node.next_functions]
 assert len(edges) == 11 and all(number == 0 for _, number in edges)
 assert nodes[2] is left and nodes[3] is right
 assert [len(node.next_functions) for node in nodes] == [1, 2, 2, 2, 0, 2, 0, 2, 0, 0, 0]
 assert [edge[0] for edge in edges].count(nodes[9]) == 2 and nodes[9].variable is a
-assert [
-    nodes.index(node) for node, _ in nodes[5].next_functions + nodes[7].next_functions
-] == [8, 9, 10, 9]
+edges = nodes[5].next_functions + nodes[7].next_functions
+assert [nodes.index(node) for node, _ in edges] == [8, 9, 10, 9]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -120,24 +110,18 @@ y = first * last
 
 # graph: y -- One UnbindBackward0 node has three results; y uses the first and the last
 
+edge = get_gradient_edge(last)
 print("y:   ", [(node.name(), number) for node, number in y.grad_fn.next_functions])
-print("last:", get_gradient_edge(last).node.name(), get_gradient_edge(last).output_nr)
-print(
-    "one node for all three results:", first.grad_fn is middle.grad_fn is last.grad_fn
-)
+print("last:", (edge.node.name(), edge.output_nr))
+print("one node for all three:", first.grad_fn is middle.grad_fn is last.grad_fn)
 y.backward()
 print("x.grad:", x.grad.tolist())
 
 # sphinx_gallery_start_ignore
-assert [(node.name(), number) for node, number in y.grad_fn.next_functions] == [
-    ("UnbindBackward0", 0),
-    ("UnbindBackward0", 2),
-]
+pairs = [(node.name(), number) for node, number in y.grad_fn.next_functions]
+assert pairs == [("UnbindBackward0", 0), ("UnbindBackward0", 2)]
 assert first.grad_fn is middle.grad_fn is last.grad_fn
-assert (
-    get_gradient_edge(last).node is last.grad_fn
-    and get_gradient_edge(last).output_nr == 2
-)
+assert edge.node is last.grad_fn and edge.output_nr == 2
 assert x.grad.tolist() == [9.0, 0.0, 2.0]
 # sphinx_gallery_end_ignore
 
@@ -151,44 +135,30 @@ assert x.grad.tolist() == [9.0, 0.0, 2.0]
 # ---------------------------------
 # A leaf has no ``grad_fn``, because nothing computed it. The graph still needs a place where its gradient arrives: a
 # node that holds the leaf in ``.variable`` and adds what arrives to the leaf's ``.grad``. No other node of this graph
-# has a ``.variable``, and none of the five has a next function: here every path ends.
+# has a ``.variable``, and none of the five has a next function. Here every path ends.
 
 leaves = {"a": a, "w1": w1, "w2": w2, "w3": w3, "w4": w4}
 
 for row, node in enumerate(nodes):
     if hasattr(node, "variable"):
         name = next(name for name, leaf in leaves.items() if leaf is node.variable)
-        print(
-            f"row {row:>2}: {name:<2} = {node.variable.item():g}   next_functions: {node.next_functions}"
-        )
+        value = f"{name:<2} = {node.variable.item():g}"
+        print(f"row {row:>2}: {value}   next_functions: {node.next_functions}")
 
 # graph: L (AccumulateGrad) -- Every path ends in an AccumulateGrad node; the two edges to a share one
 
+from_b, from_c = b.grad_fn.next_functions[1][0], c.grad_fn.next_functions[1][0]
 print("a.grad_fn:", a.grad_fn)
-print(
-    "b and c lead to the same node:",
-    b.grad_fn.next_functions[1][0] is c.grad_fn.next_functions[1][0],
-)
+print("b and c lead to the same node:", from_b is from_c)
 assert get_gradient_edge(a).node.variable is a
 
 # sphinx_gallery_start_ignore
 ends = [node for node in nodes if hasattr(node, "variable")]
-assert all(
-    node.variable is leaf for node, leaf in zip(ends, (w3, w4, w1, a, w2), strict=True)
-)
-assert all(
-    node.name().endswith("AccumulateGrad") and node.next_functions == ()
-    for node in ends
-)
-assert {
-    hasattr(node, "variable")
-    for node in nodes
-    if not node.name().endswith("AccumulateGrad")
-} == {False}
-assert (
-    a.grad_fn is None
-    and b.grad_fn.next_functions[1][0] is c.grad_fn.next_functions[1][0] is nodes[9]
-)
+assert len(ends) == 5 and a.grad_fn is None and from_b is from_c is nodes[9]
+for node, leaf in zip(ends, (w3, w4, w1, a, w2), strict=True):
+    assert node.variable is leaf and node.next_functions == ()
+for node in nodes:
+    assert hasattr(node, "variable") == node.name().endswith("AccumulateGrad")
 # sphinx_gallery_end_ignore
 
 # %%
@@ -199,37 +169,21 @@ assert (
 
 ten = torch.tensor(10.0)
 
-for text, result in [
-    ("10 - d", L),
-    ("ten - d", ten - d),
-    ("d - 10", d - 10),
-    ("d * 2", d * 2),
-    ("d ** 2", d**2),
-]:
-    pairs = [
-        (next_node and next_node.name(), number)
-        for next_node, number in result.grad_fn.next_functions
-    ]
-    print(f"{text:<8} {result.grad_fn.name():<14} {pairs}")
-del result
+for text in ("10 - d", "ten - d", "d - 10", "d * 2", "d ** 2"):
+    node = eval(text).grad_fn
+    pairs = [(near and near.name(), number) for near, number in node.next_functions]
+    print(f"{text:<8} {node.name():<14} {pairs}")
 
 # sphinx_gallery_start_ignore
-for result, expected in [
-    (L, "d"),
-    (ten - d, "-d"),
-    (d - 10, "d-"),
-    (d * 2, "d-"),
-    (d**2, "d"),
-]:
-    found = "".join(
-        "-" if node is None else "d" for node, _ in result.grad_fn.next_functions
-    )
-    assert found == expected, (found, expected)
-assert L.grad_fn.name() == "RsubBackward1"
-assert (d - 10).grad_fn(torch.tensor(1.0)) == (1, None) and (ten - d).grad_fn(
-    torch.tensor(1.0)
-) == (None, -1)
+places = []
+for result in (L, ten - d, d - 10, d * 2, d**2):
+    ends = [node and "d" for node, _ in result.grad_fn.next_functions]
+    places.append(ends)
 del result
+assert places == [["d"], [None, "d"], ["d", None], ["d", None], ["d"]]
+assert L.grad_fn.name() == "RsubBackward1"
+one = torch.tensor(1.0)
+assert (d - 10).grad_fn(one) == (1, None) and (ten - d).grad_fn(one) == (None, -1)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -274,18 +228,17 @@ def paths(node, leaf, factors=()):
             yield from paths(next_node, leaf, (*factors, derivative.item()))
 
 
+# %%
+# The factors along one path multiply. Where several paths lead to a leaf, the products add.
+
 totals = {}
 for name, leaf in leaves.items():
-    products = [math.prod(factors) for factors in paths(L.grad_fn, leaf)]
-    totals[name] = sum(products)
-    for factors, product in zip(paths(L.grad_fn, leaf), products, strict=True):
-        print(
-            f"L to {name:<2}  "
-            + " * ".join(f"({factor:+g})" for factor in factors)
-            + f" = {product:g}"
-        )
+    routes = list(paths(L.grad_fn, leaf))
+    for factors in routes:
+        product = " * ".join(f"({factor:+g})" for factor in factors)
+        print(f"L to {name:<2}  {product} = {math.prod(factors):g}")
+    totals[name] = sum(map(math.prod, routes))
     print(f"    dL/d{name} = {totals[name]:g}")
-del leaf
 
 # sphinx_gallery_start_ignore
 assert totals == {"a": -53, "w1": -36, "w2": -28, "w3": -8, "w4": -20}
@@ -307,27 +260,24 @@ assert [len(list(paths(L.grad_fn, t))) for t in (w1, w2, w3, w4)] == [1, 1, 1, 1
 # ``backward()`` comes to the same numbers without listing paths. It visits each node once, when everything that is to
 # arrive there has arrived, and passes on the sum. A hook on every node shows it.
 
-arrived = {row: [] for row in range(len(nodes))}
-for row, node in enumerate(nodes):
-    node.register_prehook(
-        lambda gradients, row=row: arrived[row].append(gradients[0].item())
-    )
+arrived = [[] for _ in nodes]
+for node, visits in zip(nodes, arrived, strict=True):
+    node.register_prehook(lambda sent, visits=visits: visits.append(sent[0].item()))
 
 L.backward()
 
-print("visits of each node:     ", [len(visits) for visits in arrived.values()])
+print("visits of each node:     ", [len(visits) for visits in arrived])
 print("what arrived at row 9, a:", arrived[9])
 
 # graph: L -- The gradients: one path to each weight, and two paths to a whose products add
 
-for name in leaves:
-    print(
-        f"dL/d{name:<2}   autograd {leaves[name].grad.item():+g}   over paths {totals[name]:+g}"
-    )
-    assert leaves[name].grad.item() == totals[name]
+for name, leaf in leaves.items():
+    gradient = leaf.grad.item()
+    print(f"dL/d{name:<2}   autograd {gradient:+g}   over paths {totals[name]:+g}")
+    assert gradient == totals[name]
 
 # sphinx_gallery_start_ignore
-assert all(len(visits) == 1 for visits in arrived.values()) and arrived[9] == [-53]
+assert all(len(visits) == 1 for visits in arrived) and arrived[9] == [-53]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -356,11 +306,8 @@ except AttributeError as error:
 
 # sphinx_gallery_start_ignore
 assert len(walk(z.grad_fn)) == 16 and count(z.grad_fn) == 2**16 - 1
-assert (
-    count(L.grad_fn) == 12
-    and len(walk(L.grad_fn)) == 11
-    and len(walk((d * 2).grad_fn)) == 11
-)
+assert count(L.grad_fn) == 12 and len(walk(L.grad_fn)) == 11
+assert len(walk((d * 2).grad_fn)) == 11
 # sphinx_gallery_end_ignore
 
 # %%
@@ -393,16 +340,14 @@ routes = list(paths(M.grad_fn, a))
 
 print([(node.name(), number) for node, number in M.grad_fn.next_functions])
 for factors in routes:
-    print(
-        " * ".join(f"{factor:g}" for factor in factors), "=", f"{math.prod(factors):g}"
-    )
+    product = " * ".join(f"{factor:g}" for factor in factors)
+    print(f"{product} = {math.prod(factors):g}")
 (gradient,) = torch.autograd.grad(M, a)
-print(
-    f"sum over {len(routes)} paths: {sum(map(math.prod, routes)):g}, autograd: {gradient.item():g}"
-)
+total = sum(map(math.prod, routes))
+print(f"sum over {len(routes)} paths: {total:g}, autograd: {gradient.item():g}")
 
 assert all(node is d.grad_fn for node, _ in M.grad_fn.next_functions)
-assert sum(map(math.prod, routes)) == gradient.item() == 22472 and len(routes) == 4
+assert total == gradient.item() == 22472 and len(routes) == 4
 
 # %%
 # See also

@@ -42,13 +42,9 @@ print(f"z = {z.item()}  {z.grad_fn.name()}, behind it {nodes_behind(z)}")
 
 # sphinx_gallery_start_ignore
 assert (y.item(), z.item()) == (6.0, 7.0)
-assert [
-    n.name().split("::")[-1] if n else None for n, _ in y.grad_fn.next_functions
-] == ["AccumulateGrad", None]
-assert [n.name().split("::")[-1] for n, _ in z.grad_fn.next_functions] == [
-    "MulBackward0",
-    "AccumulateGrad",
-]
+assert nodes_behind(y)[0].endswith("AccumulateGrad") and nodes_behind(y)[1] is None
+assert nodes_behind(z)[0] == "MulBackward0"
+assert nodes_behind(z)[1].endswith("AccumulateGrad")
 # sphinx_gallery_end_ignore
 
 # %%
@@ -56,50 +52,33 @@ assert [n.name().split("::")[-1] for n, _ in z.grad_fn.next_functions] == [
 # ``b`` have one. In the place of ``x`` stands ``None``, a constant in the figure: no gradient is asked for there, and
 # backward does not go that way.
 #
-# Four attributes tell what a tensor is to autograd. This function collects them.
+# Four attributes tell what a tensor is to autograd. ``describe`` makes a table of them.
 
 
-def describe(**tensors):
-    rows = []
+def attributes(t):
+    node = t.grad_fn.name() if t.grad_fn else "None"
+    grad = "None" if t.grad is None else str(t.grad.item())
+    return t.is_leaf, t.requires_grad, node, grad
+
+
+def describe(tensors):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # reading .grad of y and z warns: see below
-        for name, t in tensors.items():
-            node = t.grad_fn.name() if t.grad_fn else "None"
-            grad = "None" if t.grad is None else f"{t.grad.item()}"
-            rows.append(
-                {
-                    "tensor": name,
-                    "is_leaf": t.is_leaf,
-                    "requires_grad": t.requires_grad,
-                    "grad_fn": node,
-                    "grad": grad,
-                }
-            )
-    return (
-        pd.DataFrame(rows).set_index("tensor").rename_axis(index=None, columns="tensor")
-    )
+        rows = [attributes(t) for t in tensors.values()]
+    columns = ["is_leaf", "requires_grad", "grad_fn", "grad"]
+    return pd.DataFrame(rows, list(tensors), columns).rename_axis(columns="tensor")
 
 
-before = describe(x=x, w=w, b=b, c=c, y=y, z=z)
+# %%
+# This is the table before backward.
+
+tensors = {"x": x, "w": w, "b": b, "c": c, "y": y, "z": z}
+before = describe(tensors)
 
 # sphinx_gallery_start_ignore
+assert list(before.index[before["is_leaf"]]) == ["x", "w", "b", "c"]
+assert list(before.index[before["requires_grad"]]) == ["w", "b", "c", "y", "z"]
 assert (before["is_leaf"] == (before["grad_fn"] == "None")).all()
-assert before["is_leaf"].to_dict() == {
-    "x": True,
-    "w": True,
-    "b": True,
-    "c": True,
-    "y": False,
-    "z": False,
-}
-assert before["requires_grad"].to_dict() == {
-    "x": False,
-    "w": True,
-    "b": True,
-    "c": True,
-    "y": True,
-    "z": True,
-}
 assert (before["grad"] == "None").all()
 # sphinx_gallery_end_ignore
 before
@@ -119,21 +98,14 @@ z.backward()
 
 # graph: z -- After backward: the leaves w and b hold a gradient, y and z hold none
 
-after = describe(x=x, w=w, b=b, c=c, y=y, z=z)
+after = describe(tensors)
 assert after.drop(columns="grad").equals(before.drop(columns="grad"))
 
 both = after.rename(columns={"grad": "grad after"})
 both.insert(3, "grad before", before["grad"])
 
 # sphinx_gallery_start_ignore
-assert after["grad"].to_dict() == {
-    "x": "None",
-    "w": "2.0",
-    "b": "1.0",
-    "c": "None",
-    "y": "None",
-    "z": "None",
-}
+assert after["grad"].tolist() == ["None", "2.0", "1.0", "None", "None", "None"]
 batch = torch.ones(4, 3, requires_grad=True) * 2
 batch.retain_grad()
 batch.sum().backward()
@@ -158,11 +130,9 @@ def read_grad(t):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         grad = t.grad
-    # each text ends with "(Triggered internally at ...)", a line of PyTorch's own source: cut off
-    return grad, [
-        f"{one.category.__name__}: {one.message}".split(" (Triggered")[0]
-        for one in caught
-    ]
+    # cut off the end, "(Triggered internally at ...)": a line of PyTorch's own source
+    texts = [f"{one.category.__name__}: {one.message}" for one in caught]
+    return grad, [text.split(" (Triggered internally")[0] for text in texts]
 
 
 grad, messages = read_grad(y)
@@ -170,11 +140,8 @@ print(f"y.grad is {grad}\n{textwrap.fill(messages[0], 88)}\n")
 print(f"warnings for x: {len(read_grad(x)[1])}, for c: {len(read_grad(c)[1])}")
 
 # sphinx_gallery_start_ignore
-assert (
-    grad is None
-    and len(messages) == 1
-    and messages[0].startswith("UserWarning: The .grad attribute of a Tensor")
-)
+assert grad is None and len(messages) == 1
+assert messages[0].startswith("UserWarning: The .grad attribute of a Tensor")
 assert ".retain_grad()" in messages[0] and "is not a leaf Tensor" in messages[0]
 assert read_grad(x) == (None, []) and read_grad(c) == (None, [])
 assert len(read_grad(z)[1]) == 1
@@ -211,9 +178,8 @@ assert point.grad == 1 and point.is_leaf
 # %%
 # What makes a leaf
 # -----------------
-# An operation gives its result a ``grad_fn`` under three conditions: an input requires a gradient, recording is on,
-# and the result has a type that can be differentiated. If one of them fails, the result is a leaf, although it was
-# computed.
+# A result gets a ``grad_fn`` only under three conditions: an input requires a gradient, recording is on, and the type
+# of the result can be differentiated. If one of them fails, the result is a leaf, although it was computed.
 
 with torch.no_grad():
     unrecorded = w * 2
@@ -229,25 +195,24 @@ made = {
 }
 
 # sphinx_gallery_start_ignore
-assert [(t.is_leaf, t.requires_grad) for t in made.values()] == [(False, True)] + [
-    (True, False)
-] * 5 + [(True, True)]
+found = [(t.is_leaf, t.requires_grad) for t in made.values()]
+assert found == [(False, True)] + [(True, False)] * 5 + [(True, True)]
 assert all(t.is_leaf == (t.grad_fn is None) for t in made.values())
 assert made["w > 0"].dtype == torch.bool and made["w.long()"].dtype == torch.int64
 source = torch.tensor(3.0, requires_grad=True)
 (nn.Parameter(source * 2) * 5).backward()
 assert source.grad is None
 # sphinx_gallery_end_ignore
-describe(**made).drop(columns="grad")
+describe(made).drop(columns="grad")
 
 # %%
-# ``detach()`` is the request for a leaf with the same value. ``nn.Parameter`` always makes a leaf, and by default one
-# that requires a gradient: it takes the values and leaves their history behind, so no gradient flows from it back to
-# ``w``.
+# Two calls make a leaf on purpose. ``detach()`` asks for one with the same value. ``nn.Parameter`` always makes a
+# leaf, and by default one that requires a gradient: it takes the values and leaves their history behind, so no
+# gradient flows from it back to ``w``.
 #
 # ``w > 0`` is boolean and ``w.long()`` an integer. A derivative asks what a small change does, and these types have
 # no small changes, so they cannot require a gradient. Inside a computation the conversion ends the graph without a
-# word. Asked for directly, a gradient is refused. Write ``[1.0, 2.0]``, with the decimal point.
+# word. Asked for directly, a gradient is refused. The fix is to write ``[1.0, 2.0]``, with the decimal point.
 
 try:
     torch.tensor([1, 2], requires_grad=True)
@@ -280,10 +245,9 @@ loss.backward()
 # names it any more, but the graph still leads there.
 
 hidden = weight.grad_fn.next_functions[0][0].variable
+gradient = hidden.grad.item()
 print(f"weight: {weight.item()}, is_leaf {weight.is_leaf}, grad {read_grad(weight)[0]}")
-print(
-    f"hidden: {hidden.item()}, is_leaf {hidden.is_leaf}, grad {hidden.grad.item():.2f}"
-)
+print(f"hidden: {hidden.item()}, is_leaf {hidden.is_leaf}, grad {gradient:.2f}")
 
 # sphinx_gallery_start_ignore
 assert hidden.is_leaf and hidden.item() == 100 and abs(hidden.grad.item() - 0.02) < 1e-6
@@ -304,15 +268,12 @@ made = {
     'p.to("cpu")': p.to("cpu"),
     "p.to(torch.float32)": p.to(torch.float32),
 }
-table = describe(**made).drop(columns="grad")
+table = describe(made).drop(columns="grad")
 table.insert(0, "is p itself", [t is p for t in made.values()])
 
 # sphinx_gallery_start_ignore
-assert (
-    table["is p itself"].tolist()
-    == table["is_leaf"].tolist()
-    == [False] * 4 + [True] * 2
-)
+assert table["is p itself"].tolist() == [False] * 4 + [True] * 2
+assert table["is_leaf"].tolist() == [False] * 4 + [True] * 2
 assert table["grad_fn"].tolist()[1:4] == ["ToCopyBackward0"] * 3
 # sphinx_gallery_end_ignore
 table
@@ -359,28 +320,16 @@ good = scale.good
 scale.to(torch.float64)
 
 print("parameters:", [name for name, _ in scale.named_parameters()])
-print(
-    "lost:", type(scale.lost).__name__, scale.lost.dtype, "is_leaf", scale.lost.is_leaf
-)
-print(
-    "good:",
-    type(good).__name__,
-    good.dtype,
-    "is_leaf",
-    good.is_leaf,
-    "the same object",
-    scale.good is good,
-)
+for name, t in [("good", scale.good), ("lost", scale.lost)]:
+    print(f"{name}: {type(t).__name__}, {t.dtype}, is_leaf {t.is_leaf}")
+print("good is the same object as before:", scale.good is good)
 
 # sphinx_gallery_start_ignore
 assert scale.good is good
 assert [name for name, _ in scale.named_parameters()] == ["good"]
 assert good.is_leaf and good.dtype == torch.float64 and type(good) is nn.Parameter
-assert (
-    not scale.lost.is_leaf
-    and scale.lost.dtype == torch.float32
-    and type(scale.lost) is torch.Tensor
-)
+assert not scale.lost.is_leaf and scale.lost.dtype == torch.float32
+assert type(scale.lost) is torch.Tensor
 assert type(nn.Parameter(torch.ones(2)).to("meta")) is torch.Tensor
 # sphinx_gallery_end_ignore
 
@@ -404,10 +353,8 @@ print(f"detached: requires_grad {fixed.requires_grad}, is_leaf {fixed.is_leaf}")
 # sphinx_gallery_start_ignore
 assert not fixed.requires_grad and fixed.is_leaf and fixed == y
 setting = torch.tensor(1.0, requires_grad=True)
-assert (
-    not setting.requires_grad_(False).requires_grad
-    and setting.requires_grad_(True).requires_grad
-)
+assert not setting.requires_grad_(False).requires_grad
+assert setting.requires_grad_(True).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
@@ -443,9 +390,8 @@ v = v - 0.1 * v.grad
 first.grad = None  # gradients add up otherwise
 (v**2).backward()
 
-print(
-    f"v.is_leaf {v.is_leaf}, v.grad {read_grad(v)[0]}, gradient of the first v: {first.grad:.2f}"
-)
+print(f"v.is_leaf {v.is_leaf}, v.grad {read_grad(v)[0]}")
+print(f"gradient of the first v: {first.grad.item():.2f}")
 
 # sphinx_gallery_start_ignore
 assert not v.is_leaf and read_grad(v)[0] is None and abs(first.grad.item() - 4.8) < 1e-5

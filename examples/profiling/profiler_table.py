@@ -10,7 +10,7 @@ ResNet-18, reads the table column by column, and explains every count in it from
 # %%
 # The model: ResNet-18 written out
 # --------------------------------
-# You need nothing but PyTorch to profile; pandas and matplotlib are here for a narrow table and a figure.
+# Nothing but PyTorch is needed to profile. pandas and matplotlib are here for a narrow table and a figure.
 
 import time
 import warnings
@@ -35,10 +35,8 @@ class Block(nn.Module):
         self.bn2 = nn.BatchNorm2d(outputs)
         self.shortcut = nn.Sequential()
         if stride != 1:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 1, stride, bias=False),
-                nn.BatchNorm2d(outputs),
-            )
+            conv = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(conv, nn.BatchNorm2d(outputs))
 
     def forward(self, x):
         path = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
@@ -51,19 +49,14 @@ class Block(nn.Module):
 
 
 def resnet18():
-    layers = [
-        nn.Conv2d(3, 64, 7, 2, padding=3, bias=False),
-        nn.BatchNorm2d(64),
-        nn.ReLU(),
-        nn.MaxPool2d(3, 2, 1),
-    ]
+    layers = [nn.Conv2d(3, 64, 7, 2, padding=3, bias=False), nn.BatchNorm2d(64)]
+    layers += [nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     width = 64
     for outputs, stride in [(64, 1), (128, 2), (256, 2), (512, 2)]:
         layers += [Block(width, outputs, stride), Block(outputs, outputs, 1)]
         width = outputs
-    return nn.Sequential(
-        *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000)
-    )
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000)]
+    return nn.Sequential(*layers)
 
 
 torch.manual_seed(0)
@@ -98,7 +91,7 @@ with torch.autograd.profiler.profile() as first:
 # Then two steps together, after one that is not recorded. ``key_averages()`` groups the recorded calls by name, and
 # ``table()`` prints the groups: here the six with the largest *Self CPU*.
 
-# varies: times and shares depend on the machine and its load, and so does the order of rows; the counts do not
+# varies: Times and shares depend on the machine and its load, and so does the order of the rows. The counts do not.
 
 step()
 
@@ -129,61 +122,52 @@ print(rows.table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_wid
 #
 # The names in code font are also the values that ``sort_by`` takes.
 
-# varies: times depend on the machine and its load
+# varies: Times depend on the machine and its load.
 
 by_name = {row.key: row for row in rows}
 self_sum = sum(row.self_cpu_time_total for row in rows)
 
 conv = by_name["aten::conv2d"]
-print(
-    f"{conv.key}: {conv.count} calls, {conv.cpu_time_total:.0f} / {conv.count} = {conv.cpu_time:.0f} us each"
-)
+print(f"{conv.key}: {conv.count} calls, on average {conv.cpu_time:.0f} us")
 for attribute in ("self_cpu_time_total", "cpu_time_total"):
-    time_us = getattr(conv, attribute)
-    print(
-        f"{attribute:<19} {time_us:6.0f} of {self_sum:.0f} us is {100 * time_us / self_sum:.2f} %"
-    )
-    assert f"{100 * time_us / self_sum:.2f}%" in rows.table()
+    spent = getattr(conv, attribute)
+    share = f"{100 * spent / self_sum:.2f}%"
+    print(f"{attribute:<19} {spent:8.0f} us of {self_sum:.0f} us is {share}")
+    assert share in rows.table()
 
 # sphinx_gallery_start_ignore
 assert abs(conv.cpu_time - conv.cpu_time_total / conv.count) < 1e-6
 assert abs(self_sum - prof.self_cpu_time_total) < 1e-6 * self_sum
 for sort_by in ("self_cpu_time_total", "cpu_time_total", "cpu_time", "count"):
     biggest = max(rows, key=lambda row: getattr(row, sort_by)).key
-    assert biggest in rows.table(
-        sort_by=sort_by, row_limit=1, max_name_column_width=100
-    )
+    text = rows.table(sort_by=sort_by, row_limit=1, max_name_column_width=100)
+    assert biggest in text
 others = [name for name in by_name if not name.startswith("aten::")]
-assert (
-    sum("Backward" in name or "AccumulateGrad" in name for name in others)
-    >= len(others) - 1
-)
+of_backward = ["Backward" in name or "AccumulateGrad" in name for name in others]
+assert sum(of_backward) >= len(others) - 1
 # sphinx_gallery_end_ignore
 
 # %%
-# The printed table is wide. The same rows as a narrow DataFrame, sorted by self share, with the prefix
+# The printed table is wide. Here are the same rows as a narrow DataFrame, sorted by self share, with the prefix
 # ``autograd::engine::evaluate_function:`` cut to ``engine:``.
 
-# varies: the shares depend on the machine and its load, and so does the order of rows; the counts do not
+# varies: Shares depend on the machine and its load, and so does the order of the rows. The counts do not.
 
 ENGINE = "autograd::engine::evaluate_function: "
 shares = pd.DataFrame(
     {
         "calls": [row.count for row in rows],
-        "self %": [round(100 * row.self_cpu_time_total / self_sum, 1) for row in rows],
-        "total %": [round(100 * row.cpu_time_total / self_sum, 1) for row in rows],
+        "self %": [100 * row.self_cpu_time_total / self_sum for row in rows],
+        "total %": [100 * row.cpu_time_total / self_sum for row in rows],
     },
-    index=pd.Index(
-        [row.key.replace(ENGINE, "engine: ") for row in rows], name="operator"
-    ),
+    index=[row.key.replace(ENGINE, "engine: ") for row in rows],
 )
+shares = shares.round(1).rename_axis(columns="operator")
 
 # sphinx_gallery_start_ignore
 assert all(row.self_cpu_time_total <= row.cpu_time_total + 1e-6 for row in rows)
-assert (
-    by_name["aten::convolution_backward"].self_cpu_time_total
-    > by_name["aten::relu"].cpu_time_total
-)
+_work = by_name["aten::convolution_backward"]
+assert _work.self_cpu_time_total > by_name["aten::relu"].cpu_time_total
 # sphinx_gallery_end_ignore
 
 shares.sort_values("self %", ascending=False).head(10)
@@ -194,19 +178,22 @@ shares.sort_values("self %", ascending=False).head(10)
 # Operators call operators. The profiler keeps every single call in ``function_events``, with its children. Here is
 # the last ``aten::conv2d`` of the run, opened down to the bottom.
 
-# varies: times depend on the machine; which kernel computes the convolution depends on the processor
+# varies: Times depend on the machine. Which kernel computes the convolution depends on the processor.
 
 
 def show(event, depth=0):
     name = "  " * depth + event.name.replace(ENGINE, "engine: ")
-    print(
-        f"{name:<36} self {event.self_cpu_time_total:8.1f} us   total {event.cpu_time_total:8.1f} us"
-    )
+    own, total = event.self_cpu_time_total, event.cpu_time_total
+    print(f"{name:<36} self {own:8.1f} us   total {total:8.1f} us")
     for child in event.cpu_children:
         show(child, depth + 1)
 
 
-conv2d = [event for event in prof.function_events if event.name == "aten::conv2d"][-1]
+def last(name):
+    return [event for event in prof.function_events if event.name == name][-1]
+
+
+conv2d = last("aten::conv2d")
 show(conv2d)
 
 for event in prof.function_events:
@@ -243,10 +230,9 @@ per_step = {
     "torch::autograd::AccumulateGrad": tensors,  # one for each parameter tensor
 }
 for name, expected in per_step.items():
-    print(
-        f"{name:<33} {expected:>2} per step x {steps} steps = {by_name[name].count:>3} calls"
-    )
-    assert by_name[name].count == expected * steps
+    count = by_name[name].count
+    print(f"{name:<31} {expected:>2} per step x {steps} steps = {count:>3} calls")
+    assert count == expected * steps
 
 # sphinx_gallery_start_ignore
 assert convolutions == 20 and tensors == 62 and by_name["aten::conv2d"].count == 40
@@ -270,10 +256,8 @@ joined = path + h
 print(joined.grad_fn.name(), "<-", path.grad_fn.name())
 
 # sphinx_gallery_start_ignore
-assert (
-    joined.grad_fn.name() == "AddBackward0"
-    and path.grad_fn.name() == "ConvolutionBackward0"
-)
+assert joined.grad_fn.name() == "AddBackward0"
+assert path.grad_fn.name() == "ConvolutionBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
@@ -281,31 +265,18 @@ assert (
 # handles the node (``autograd::engine::evaluate_function: ConvolutionBackward0``), the node runs
 # (``ConvolutionBackward0``), and the node calls the operator that computes (``aten::convolution_backward``).
 
-# varies: times depend on the machine, and what the operator calls depends on the processor
+# varies: Times depend on the machine. What the operator calls depends on the processor.
 
-show(
-    [
-        event
-        for event in prof.function_events
-        if event.name == ENGINE + "ConvolutionBackward0"
-    ][-1]
-)
+show(last(ENGINE + "ConvolutionBackward0"))
 
 # sphinx_gallery_start_ignore
-nested = [
-    ENGINE + "ConvolutionBackward0",
-    "ConvolutionBackward0",
-    "aten::convolution_backward",
-]
+nested = ["ConvolutionBackward0", "aten::convolution_backward"]
+nested.insert(0, ENGINE + nested[0])
 assert [by_name[name].count for name in nested] == [40, 40, 40]
-_event = [event for event in prof.function_events if event.name == nested[0]][-1]
-assert (
-    _event.cpu_children[0].name == nested[1]
-    and _event.cpu_children[0].cpu_children[0].name == nested[2]
-)
-assert not any(
-    name == "conv2d" or name.startswith("MkldnnConvolutionBackward") for name in by_name
-)
+_node = last(nested[0]).cpu_children[0]
+assert [_node.name, _node.cpu_children[0].name] == nested[1:]
+assert "conv2d" not in by_name
+assert not any(name.startswith("MkldnnConvolutionBackward") for name in by_name)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -316,10 +287,8 @@ assert not any(
 # %%
 # Forward against backward
 # ------------------------
-# For each operator of the model, the total of its outermost row: ``aten::conv2d`` forward, the engine's row backward.
-# These rows do not contain each other, so they may be compared.
-
-# varies: the lengths of the bars are times, and depend on the machine and its load
+# Each operator of the model has an outermost row: for the convolution ``aten::conv2d`` forward, and the engine's row
+# backward. These rows do not contain each other, so their totals may be compared.
 
 pairs = {
     "convolution": ("aten::conv2d", "ConvolutionBackward0"),
@@ -329,30 +298,33 @@ pairs = {
     "linear": ("aten::linear", "AddmmBackward0"),
     "addition": ("aten::add", "AddBackward0"),
 }
-times = pd.DataFrame(
-    [
-        (by_name[name].cpu_time_total, by_name[ENGINE + node].cpu_time_total)
-        for name, node in pairs.values()
-    ],
-    columns=["forward", "backward"],
-    index=list(pairs),
-) / (1000 * steps)
+
+
+def ms_per_step(name):
+    return by_name[name].cpu_time_total / 1000 / steps
+
+
+# %%
+# The lengths of the bars are these totals, for one step.
+
+# varies: The lengths of the bars are times. They depend on the machine and its load.
+
+forward = [ms_per_step(name) for name, _ in pairs.values()]
+backward = [ms_per_step(ENGINE + node) for _, node in pairs.values()]
+times = pd.DataFrame({"forward": forward, "backward": backward}, index=list(pairs))
 
 # figure: Horizontal bars, two for each operator, in milliseconds per step: forward plain and blue, backward hatched
 #   and orange. Convolution has the longest bars, and its backward bar is longer than its forward bar.
-ax = times.plot.barh(
-    figsize=(7, 3.8), color=["#2563eb", "#c2410c"], edgecolor="white", width=0.8
-)
+colors = ["#2563eb", "#c2410c"]
+ax = times.plot.barh(figsize=(7, 3.8), color=colors, edgecolor="white", width=0.8)
 for bar in ax.containers[1]:
     bar.set_hatch("///")
 for bars in ax.containers:
     ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
 ax.invert_yaxis()
 ax.margins(x=0.12)
-ax.set(
-    xlabel="CPU total, ms per step",
-    title="ResNet-18: time by operator, forward and backward",
-)
+ax.set_xlabel("CPU total, ms per step")
+ax.set_title("ResNet-18: time by operator, forward and backward")
 ax.legend()
 ax.figure.tight_layout()
 
@@ -371,22 +343,21 @@ assert times.loc["convolution", "backward"] > times.loc["convolution", "forward"
 # ``torch.autograd.profiler`` is the older entrance. ``torch.profiler`` is the one to use today: you name the
 # ``activities`` to record, and the rest is as above. It records the same calls, to the last one.
 
-# varies: times and shares depend on the machine and its load; the counts do not
+# varies: Times and shares depend on the machine and its load. The counts do not.
 
-with torch.profiler.profile(
-    activities=[torch.profiler.ProfilerActivity.CPU]
-) as prof_new:
+# sphinx_gallery_start_ignore
+# torch 2.11 warns that events of earlier cycles are cleared, even where there is one cycle only.
+warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
+# sphinx_gallery_end_ignore
+
+cpu = torch.profiler.ProfilerActivity.CPU
+with torch.profiler.profile(activities=[cpu]) as prof_new:
     for _ in range(steps):
         step()
 
-print(
-    prof_new.key_averages().table(
-        sort_by="self_cpu_time_total", row_limit=3, max_name_column_width=36
-    )
-)
-assert {row.key: row.count for row in prof_new.key_averages()} == {
-    row.key: row.count for row in rows
-}
+new = prof_new.key_averages()
+print(new.table(sort_by="self_cpu_time_total", row_limit=3, max_name_column_width=36))
+assert {row.key: row.count for row in new} == {row.key: row.count for row in rows}
 
 # %%
 # What people get wrong
@@ -395,7 +366,7 @@ assert {row.key: row.count for row in prof_new.key_averages()} == {
 # counts it once for each of them. *Self CPU* counts every moment once. On a single thread, as here, its sum stays
 # below the time on the clock.
 
-# varies: times depend on the machine and its load
+# varies: Times depend on the machine and its load.
 
 total_sum = sum(row.cpu_time_total for row in rows)
 print(f"time on the clock   {wall / 1000:7.1f} ms")
@@ -411,7 +382,7 @@ assert len({event.thread for event in prof.function_events}) == 1
 # **Judging by the first step.** As a rule it pays for things that later steps find ready, such as memory and kernels
 # prepared for these shapes. Let a few steps pass before you record.
 
-# varies: times depend on the machine, its load, and what ran before in the same process
+# varies: Times depend on the machine, its load, and what ran before in the same process.
 
 print(f"the first step      {first.self_cpu_time_total / 1000:7.1f} ms")
 print(f"a later step        {prof.self_cpu_time_total / 1000 / steps:7.1f} ms")
@@ -459,9 +430,7 @@ assert parents == {"no parent": 40, ENGINE + "ConvolutionBackward0": 16}
 # In evaluation mode it does not, and only the 8 remain.
 
 model.eval()
-with torch.profiler.profile(
-    activities=[torch.profiler.ProfilerActivity.CPU]
-) as prof_eval:
+with torch.profiler.profile(activities=[cpu]) as prof_eval:
     step()
 in_eval = {row.key: row.count for row in prof_eval.key_averages()}["aten::add_"]
 print(f"add_ in one step: {56 // steps} in training mode, {in_eval} in evaluation mode")

@@ -22,27 +22,25 @@ import pandas as pd
 import torch
 from torch.autograd.profiler import profile, record_function
 
+LAYOUTS = ("contiguous", "transposed")
+
 
 def make(layout):
     values = torch.arange(24.0).reshape(4, 6)
     if layout == "transposed":
-        values = values.t().contiguous().t()  # the same values, stored column by column
-    return (
-        values.clone().requires_grad_()
-    )  # a clone keeps the strides, and is a view of nothing
+        values = values.t().contiguous().t()
+    # a clone keeps the strides, and is a view of nothing
+    return values.clone().requires_grad_()
 
 
-def address(tensor):
-    return tensor.untyped_storage().data_ptr()
+# %%
+# The first numbers in memory show the difference.
 
-
-for layout in ("contiguous", "transposed"):
+for layout in LAYOUTS:
     x = make(layout)
     memory = x.detach().as_strided((24,), (1,)).tolist()
-    print(
-        f"{layout}: shape {tuple(x.shape)}, strides {x.stride()}, is_contiguous {x.is_contiguous()}"
-    )
-    print(f"    in memory: {memory[:5]} ...")
+    print(f"{layout}: shape {tuple(x.shape)}, strides {x.stride()}")
+    print(f"    is_contiguous {x.is_contiguous()}, in memory {memory[:5]} ...")
 
 # sphinx_gallery_start_ignore
 assert make("contiguous").stride() == (6, 1) and make("transposed").stride() == (1, 4)
@@ -53,9 +51,29 @@ assert not make("contiguous")._is_view() and not make("transposed")._is_view()
 # %%
 # How each operation is measured
 # ------------------------------
-# An operation is a piece of Python text. It is run on a fresh input, and the result is asked about its memory. The
-# last test is the one that matters to a program: write into one element of the result, then look at the input.
+# An operation is a piece of Python text. It is run on a fresh input ``x``, and its result ``y`` is asked about its
+# memory.
 
+
+def address(tensor):
+    return tensor.untyped_storage().data_ptr()
+
+
+def ask(x, y):
+    return {
+        "same object": y is x,
+        "shares storage": address(y) == address(x),
+        "is view": y._is_view(),
+        "contiguous": y.is_contiguous(),
+        "strides before": x.stride(),
+        "strides after": y.stride(),
+        "grad_fn": y.grad_fn.name() if y.grad_fn else "none",
+    }
+
+
+# %%
+# The last test is the one that matters to a program: write into one element of the result, then look at the input.
+# Here is what one call answers.
 
 NAMES = {"torch": torch, "like": torch.zeros(4, 6), "rows": torch.tensor([0, 2])}
 
@@ -67,17 +85,7 @@ def measure(expression, layout):
         y = eval(expression, NAMES | {"x": x})
     except RuntimeError:
         return {"strides before": x.stride()}
-    found = {
-        "same object": y is x,
-        "shares storage": address(y) == address(x),
-        "is view": y._is_view(),
-    }
-    found |= {
-        "contiguous": y.is_contiguous(),
-        "strides before": x.stride(),
-        "strides after": y.stride(),
-    }
-    found["grad_fn"] = y.grad_fn.name() if y.grad_fn else "none"
+    found = ask(x, y)
     with torch.no_grad():
         y[(0,) * y.dim()] = 99
     return found | {"write seen": not torch.equal(x, before)}
@@ -91,21 +99,23 @@ for name, value in measure("x.t()", "contiguous").items():
 # call returns several tensors, ``[0]`` takes the first.
 
 OPERATIONS = """
-x.view(24); x.view(2, 2, 6); x.view_as(like); x.view(torch.int32); x.reshape(24); x.reshape(2, 2, 6)
-x.reshape_as(like); x.flatten(); x.flatten(1); x.ravel(); x.unflatten(1, (2, 3)); x.unsqueeze(0); x.squeeze()
-x[:1].squeeze(0); x.expand(3, 4, 6); x.expand_as(like); x.broadcast_to((3, 4, 6)); x.transpose(0, 1)
-x.permute(1, 0); x.swapaxes(0, 1); x.movedim(0, 1); x.t(); x.T; x.mT; x.narrow(0, 1, 2); x.select(0, 1); x[1]
-x[1:3]; x[:, ::2]; x[...]; x[None]; x.split(2)[0]; x.chunk(2)[0]; x.unbind()[0]; x.tensor_split(3)[0]; x.diagonal()
-x.unfold(1, 3, 1); x.as_strided((2, 3), (1, 2)); x[rows]; x[rows[0]]; x[[0, 2]]; x[x > 5]; x.index_select(0, rows)
-x.take(rows); x.masked_select(x > 5); x.diag(); x.tril(); x.contiguous(); x.clone(); x.detach(); x.data; x.real
-x.cpu(); x.to("cpu"); x.to(torch.float32); x.to(torch.float64); x.to(torch.float32, copy=True); x.float()
-x.double(); x.int(); x.type_as(like); x.repeat(1, 1); x.repeat_interleave(1, 0); x.tile(1, 1); torch.cat([x])
-torch.stack([x]); x.flip(0); x.roll(1); x.rot90(); torch.atleast_2d(x); torch.broadcast_tensors(x, like)[0]
-torch.einsum("ij->ji", x); x.sum_to_size(4, 6); torch.dropout(x, 0.5, False)
+x.view(24); x.view(2, 2, 6); x.view_as(like); x.view(torch.int32); x.reshape(24);
+x.reshape(2, 2, 6); x.reshape_as(like); x.flatten(); x.flatten(1); x.ravel();
+x.unflatten(1, (2, 3)); x.unsqueeze(0); x.squeeze(); x[:1].squeeze(0);
+x.expand(3, 4, 6); x.expand_as(like); x.broadcast_to((3, 4, 6)); x.transpose(0, 1);
+x.permute(1, 0); x.swapaxes(0, 1); x.movedim(0, 1); x.t(); x.T; x.mT;
+x.narrow(0, 1, 2); x.select(0, 1); x[1]; x[1:3]; x[:, ::2]; x[...]; x[None];
+x.split(2)[0]; x.chunk(2)[0]; x.unbind()[0]; x.tensor_split(3)[0]; x.diagonal();
+x.unfold(1, 3, 1); x.as_strided((2, 3), (1, 2)); x[rows]; x[rows[0]]; x[[0, 2]];
+x[x > 5]; x.index_select(0, rows); x.take(rows); x.masked_select(x > 5); x.diag();
+x.tril(); x.contiguous(); x.clone(); x.detach(); x.data; x.real; x.cpu(); x.to("cpu");
+x.to(torch.float32); x.to(torch.float64); x.to(torch.float32, copy=True); x.float();
+x.double(); x.int(); x.type_as(like); x.repeat(1, 1); x.repeat_interleave(1, 0);
+x.tile(1, 1); torch.cat([x]); torch.stack([x]); x.flip(0); x.roll(1); x.rot90();
+torch.atleast_2d(x); torch.broadcast_tensors(x, like)[0]; torch.einsum("ij->ji", x);
+x.sum_to_size(4, 6); torch.dropout(x, 0.5, False)
 """
-operations = [
-    text.strip() for line in OPERATIONS.strip().splitlines() for text in line.split(";")
-]
+operations = [call.strip() for call in OPERATIONS.split(";")]
 print(len(operations), "calls")
 
 # sphinx_gallery_start_ignore
@@ -113,30 +123,32 @@ assert len(operations) == len(set(operations)) > 70
 # sphinx_gallery_end_ignore
 
 # %%
-# Each call is measured on both inputs. Where the two answers agree, the table shows one; otherwise it shows
-# *contiguous input / transposed input*. When an operation copies then follows from one column: does the result share
-# its storage with ``x``?
+# Each call is measured on both inputs. Where the two answers agree, the table shows one. Otherwise it shows
+# *contiguous input / transposed input*.
 
 pd.set_option("display.max_rows", None)
+WORDS = {True: "yes", False: "no"}
 
 
-def both(expression):
-    on_contiguous, on_transposed = (
-        measure(expression, layout) for layout in ("contiguous", "transposed")
-    )
-    row = {"operation": expression}
-    for key, value in on_contiguous.items():
-        pair = [
-            {True: "yes", False: "no"}.get(v, str(v))
-            for v in (value, on_transposed.get(key, "raises"))
-        ]
-        row[key] = pair[0] if pair[0] == pair[1] else " / ".join(pair)
+def both(call):
+    contiguous, transposed = (measure(call, layout) for layout in LAYOUTS)
+    row = {}
+    for key, value in contiguous.items():
+        pair = (value, transposed.get(key, "raises"))
+        words = [WORDS.get(answer, str(answer)) for answer in pair]
+        row[key] = " / ".join(dict.fromkeys(words))
     return row
 
 
-table = pd.DataFrame([both(expression) for expression in operations]).set_index(
-    "operation"
-)
+def tabulate(calls):
+    rows = [both(call) for call in calls]
+    return pd.DataFrame(rows, index=calls).rename_axis(columns="operation")
+
+
+# %%
+# When an operation copies follows from one column: does the result share its storage with ``x``?
+
+table = tabulate(operations)
 WHEN = {
     "yes": "never",
     "no": "always",
@@ -186,9 +198,8 @@ table.loc[
 itself = table["same object"] == "yes"
 
 # sphinx_gallery_start_ignore
-assert {"x.to(torch.float32)", "x.float()", "torch.dropout(x, 0.5, False)"} <= set(
-    table.index[itself]
-)
+_itself = set(table.index[itself])
+assert {"x.to(torch.float32)", "x.float()", "torch.dropout(x, 0.5, False)"} <= _itself
 assert (table.loc[itself, "copies"] == "never").all()
 # sphinx_gallery_end_ignore
 
@@ -219,18 +230,10 @@ table.loc[(table["copies"] == "never") & ~itself, ["strides after", "grad_fn"]]
 
 # sphinx_gallery_start_ignore
 _copies = set(table.index[table["copies"] == "always"])
-assert {
-    "x[rows]",
-    "x[[0, 2]]",
-    "x[x > 5]",
-    "x.repeat(1, 1)",
-    "x.tile(1, 1)",
-    "torch.cat([x])",
-} <= _copies
-assert table.loc[["x.clone()", "x.repeat(1, 1)"], "strides after"].tolist() == [
-    "(6, 1) / (1, 4)",
-    "(6, 1)",
-]
+assert {"x[rows]", "x[[0, 2]]", "x[x > 5]"} <= _copies
+assert {"x.repeat(1, 1)", "x.tile(1, 1)", "torch.cat([x])"} <= _copies
+assert table.loc["x.clone()", "strides after"] == "(6, 1) / (1, 4)"
+assert table.loc["x.repeat(1, 1)", "strides after"] == "(6, 1)"
 # sphinx_gallery_end_ignore
 
 table.loc[table["copies"] == "always", ["strides after", "grad_fn"]]
@@ -238,20 +241,14 @@ table.loc[table["copies"] == "always", ["strides after", "grad_fn"]]
 # %%
 # Sharing memory is not the same as being a view
 # ----------------------------------------------
-# ``_is_view()`` tells whether autograd keeps a link from the result to a base. In five calls that is not the same as
-# sharing memory with ``x``.
+# ``_is_view()`` tells whether autograd keeps a link from the result to a base. Leave aside the calls that return
+# ``x`` itself. Of the others, five show that this is not the same as sharing memory with ``x``.
 
 # sphinx_gallery_start_ignore
-_odd = table[
-    (table["shares storage"] != table["is view"]) & (table["same object"] == "no")
-].index.tolist()
-assert _odd == [
-    "x.view(torch.int32)",
-    "x.ravel()",
-    "x.detach()",
-    "x.data",
-    "x.repeat_interleave(1, 0)",
-]
+_odd = (table["shares storage"] != table["is view"]) & (table["same object"] == "no")
+_odd = set(table.index[_odd])
+assert len(_odd) == 5 and {"x.ravel()", "x.repeat_interleave(1, 0)"} <= _odd
+assert {"x.view(torch.int32)", "x.detach()", "x.data"} <= _odd
 _hidden = make("transposed").ravel()
 assert _hidden._is_view() and _hidden._base.grad_fn.name() == "CloneBackward0"
 # sphinx_gallery_end_ignore
@@ -272,14 +269,10 @@ table.loc[odd, ["shares storage", "is view", "grad_fn"]]
 x = make("contiguous")
 assert x.contiguous() is x
 
-for call in (
-    "",
-    ".clone()",
-    ".contiguous()",
-    ".to(memory_format=torch.contiguous_format)",
-):
-    y = eval(f"x.t(){call}")
-    print(f"x.t(){call:<43} strides {y.stride()}   is_contiguous {y.is_contiguous()}")
+trap = "x.t().to(memory_format=torch.contiguous_format)"
+for call in ("x.t()", "x.t().clone()", "x.t().contiguous()", trap):
+    y = eval(call)
+    print(f"{call:<48} strides {y.stride()}   contiguous {y.is_contiguous()}")
 
 # sphinx_gallery_start_ignore
 assert x.t().clone().stride() == (1, 6) and x.t().contiguous().stride() == (4, 1)
@@ -297,35 +290,26 @@ assert _t.to(memory_format=torch.contiguous_format) is _t
 # figure: Four panels, position in storage against element in reading order. x is a straight line. x.t() is a zigzag
 #   on the storage of x. x.t().clone() is the same zigzag on new storage. x.t().contiguous() is a straight line on new
 #   storage.
-fig, axes = plt.subplots(
-    2, 2, figsize=(7, 5), sharex=True, sharey=True, layout="constrained"
-)
-for ax, expression in zip(
-    axes.flat, ["x", "x.t()", "x.t().clone()", "x.t().contiguous()"], strict=True
-):
-    y = eval(expression)
-    shared = address(y) == address(x)
+fig, axes = plt.subplots(2, 2, figsize=(7, 5), sharex=True, sharey=True)
+calls = ("x", "x.t()", "x.t().clone()", "x.t().contiguous()")
+styles = {
+    True: ("storage of x", "o-", "#2563eb"),
+    False: ("new storage", "s--", "#1e293b"),
+}
+for ax, call in zip(axes.flat, calls, strict=True):
+    y = eval(call)
+    where, line, color = styles[address(y) == address(x)]
     places = torch.arange(24).as_strided(y.shape, y.stride()).flatten()
-    ax.plot(
-        places,
-        "o-" if shared else "s--",
-        color="#2563eb" if shared else "#1e293b",
-        markersize=4,
-        linewidth=0.8,
-    )
-    ax.set_title(
-        f"{expression}\n{'storage of x' if shared else 'new storage'}, strides {y.stride()}",
-        fontsize=10,
-    )
+    ax.plot(places, line, color=color, markersize=4, linewidth=0.8)
+    ax.set_title(f"{call}\n{where}, strides {y.stride()}", fontsize=10)
 fig.supxlabel("element, in reading order")
 fig.supylabel("position in its storage")
 fig.suptitle("Where each element lies in memory")
+fig.set_layout_engine("constrained")
 
 # sphinx_gallery_start_ignore
-assert address(x.t()) == address(x)
-assert address(x.t().clone()) != address(x) and address(x.t().contiguous()) != address(
-    x
-)
+_shared = [address(eval(_call)) == address(x) for _call in calls]
+assert _shared == [True, True, False, False]
 del y, places
 # sphinx_gallery_end_ignore
 
@@ -335,22 +319,14 @@ del y, places
 # Memory and graph are two different questions. ``clone`` copies and is differentiable; ``detach`` shares the memory
 # and is not recorded. For a copy outside the graph you need both.
 
-mix = ["x.t()", "x.clone()", "x.detach()", "x.detach().clone()"]
+mix = tabulate(["x.t()", "x.clone()", "x.detach()", "x.detach().clone()"])
 
 # sphinx_gallery_start_ignore
-_mix = [both(expression) for expression in mix]
-assert [row["shares storage"] for row in _mix] == ["yes", "no", "yes", "no"]
-assert [row["grad_fn"] for row in _mix] == [
-    "TBackward0",
-    "CloneBackward0",
-    "none",
-    "none",
-]
+assert mix["shares storage"].tolist() == ["yes", "no", "yes", "no"]
+assert mix["grad_fn"].tolist() == ["TBackward0", "CloneBackward0", "none", "none"]
 # sphinx_gallery_end_ignore
 
-pd.DataFrame([both(expression) for expression in mix]).set_index("operation")[
-    ["shares storage", "grad_fn"]
-]
+mix[["shares storage", "grad_fn"]]
 
 # %%
 # A view and a copy are nodes like any other, and the gradient passes through both.
@@ -363,12 +339,9 @@ total.backward()
 
 # graph: total -- One view and one copy: both are recorded, and the gradient of x has passed through both
 
-print(
-    view.grad_fn.name(),
-    copy.grad_fn.name(),
-    "x.grad is all ones:",
-    torch.equal(x.grad, torch.ones(4, 6)),
-)
+print("view:", view.grad_fn.name())
+print("copy:", copy.grad_fn.name())
+print("x.grad is all ones:", bool((x.grad == 1).all()))
 
 # sphinx_gallery_start_ignore
 assert torch.equal(x.grad, torch.ones(4, 6)) and copy.grad_fn.name() == "CloneBackward0"
@@ -378,35 +351,28 @@ assert torch.equal(x.grad, torch.ones(4, 6)) and copy.grad_fn.name() == "CloneBa
 # What PyTorch's own schemas say
 # ------------------------------
 # Every operator has schemas, one for each overload. ``Tensor(a) self`` and ``-> Tensor(a)`` say that the result may
-# share memory with the input; a plain ``-> Tensor`` says that it is new.
+# share memory with the input; a plain ``-> Tensor`` says that it is new. The function that lists them is not
+# documented.
+
+schemas_of = torch._C._jit_get_schemas_for_operator
 
 
 def may_share(operator):
-    schemas = torch._C._jit_get_schemas_for_operator(operator)
-    schemas = [
-        s
-        for s in schemas
-        if "Tensor" in str(s.arguments[0].type) and not s.arguments[-1].is_out
-    ]
-    (answer,) = {
-        any(result.alias_info is not None for result in s.returns) for s in schemas
-    }  # all overloads agree
+    answers = set()
+    for schema in schemas_of(operator):
+        first, last = schema.arguments[0], schema.arguments[-1]
+        if "Tensor" in str(first.type) and not last.is_out:
+            answers.add(any(result.alias_info is not None for result in schema.returns))
+    (answer,) = answers  # all overloads agree
     return answer
 
 
-for operator in (
-    "aten::transpose",
-    "aten::clone",
-    "aten::reshape",
-    "aten::contiguous",
-    "aten::type_as",
-):
-    print(torch._C._jit_get_schemas_for_operator(operator)[0])
+for name in ("transpose", "clone", "reshape", "contiguous", "type_as"):
+    print(schemas_of(f"aten::{name}")[0])
 
 # sphinx_gallery_start_ignore
-assert [
-    may_share(f"aten::{n}") for n in ("transpose", "clone", "reshape", "type_as")
-] == [True, False, True, False]
+_names = ("transpose", "clone", "reshape", "type_as")
+assert [may_share(f"aten::{_name}") for _name in _names] == [True, False, True, False]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -415,75 +381,69 @@ assert [
 
 def trace(layout):
     with profile() as recorded:
-        for expression in operations:
+        for call in operations:
             names = NAMES | {"x": make(layout)}
-            with record_function(expression), suppress(RuntimeError):
-                eval(expression, names)
-    return {
-        event.name: event.cpu_children
-        for event in recorded.function_events
-        if event.name in operations
-    }
+            with record_function(call), suppress(RuntimeError):
+                eval(call, names)
+    events = [event for event in recorded.function_events if event.name in operations]
+    return {event.name: event.cpu_children for event in events}
 
 
-traces = trace("contiguous"), trace("transposed")
-entered = {
-    e: [event.name for event in traces[0][e] or traces[1][e]] for e in operations
-}
-entered = {e: names[0] for e, names in entered.items() if len(names) == 1}
-differ = [
-    e
-    for e in entered
-    if may_share(entered[e]) != table.loc[e, "copies"].startswith("never")
-]
-print(
-    f"{len(entered)} calls enter exactly one operator. {len(differ)} of them differ from its schema."
-)
+on_contiguous, on_transposed = map(trace, LAYOUTS)
+
+# %%
+# Compare the schema of the operator with what was measured, where a call enters one operator and no more.
+
+entered = {}
+for call in operations:
+    events = on_contiguous[call] or on_transposed[call]
+    if len(events) == 1:
+        entered[call] = events[0].name
+
+sharing = {call: may_share(operator) for call, operator in entered.items()}
+never = table["copies"].str.startswith("never")
+differ = [call for call in entered if sharing[call] != never[call]]
+print(f"{len(entered)} calls enter exactly one operator.")
+print(f"{len(differ)} of them differ from its schema.")
 
 # sphinx_gallery_start_ignore
 _has = torch._C._dispatch_has_kernel_for_dispatch_key
-for _e in differ:
-    for _overload in getattr(
-        torch.ops.aten, entered[_e].removeprefix("aten::")
-    ).overloads():
-        if not _overload.startswith(("prim", "sublist")) and not _overload.endswith(
-            "out"
-        ):
-            _full = entered[_e] + ("" if _overload == "default" else f".{_overload}")
-            assert _has(_full, "CompositeImplicitAutograd"), _full
+for _call in differ:
+    _operator = entered[_call]
+    _packet = getattr(torch.ops.aten, _operator.removeprefix("aten::"))
+    for _overload in _packet.overloads():
+        if _overload.startswith(("prim", "sublist")) or _overload.endswith("out"):
+            continue
+        _full = _operator + ("" if _overload == "default" else f".{_overload}")
+        assert _has(_full, "CompositeImplicitAutograd"), _full
 # sphinx_gallery_end_ignore
 
 # %%
 # Here they are, with the operators that were called inside.
 
 
-def inside(expression):
-    pair = [
-        ", ".join(
-            c.name.removeprefix("aten::") for e in t[expression] for c in e.cpu_children
-        )
-        for t in traces
-    ]
-    return " / ".join(dict.fromkeys(text or "nothing" for text in pair))
+def inside(call):
+    texts = []
+    for traced in (on_contiguous, on_transposed):
+        children = [child.name for e in traced[call] for child in e.cpu_children]
+        texts.append(", ".join(children).replace("aten::", "") or "nothing")
+    return " / ".join(dict.fromkeys(texts))
 
 
-columns = {
-    "schema": ["may share" if may_share(entered[e]) else "new" for e in differ],
-    "shares storage": [table.loc[e, "shares storage"] for e in differ],
-    "calls": [inside(e) for e in differ],
-}
+against = pd.DataFrame(index=differ).rename_axis(columns="operation")
+against["schema"] = ["may share" if sharing[call] else "new" for call in differ]
+against["shares storage"] = table["shares storage"]
+against["calls inside"] = [inside(call) for call in differ]
 
 # sphinx_gallery_start_ignore
-assert (
-    inside("x.reshape(24)") == "view / clone, _unsafe_view"
-    and inside("x.type_as(like)") == "to"
-)
-assert {
-    table.loc[e, "shares storage"] for e in differ if not may_share(entered[e])
-} == {"yes"}
+assert inside("x.reshape(24)") == "view / clone, _unsafe_view"
+assert inside("x.type_as(like)") == "to"
+assert set(against.loc[against["schema"] == "new", "shares storage"]) == {"yes"}
+_may = against.loc[against["schema"] == "may share", "shares storage"]
+assert set(_may) == {"no", "yes / no"}
 # sphinx_gallery_end_ignore
 
-pd.DataFrame(columns, index=pd.Index(differ, name="operation"))
+against
 
 # %%
 # Where the schema says *may share*, the result is a copy, sometimes or always: *may* is all it promises. Where the
@@ -525,7 +485,7 @@ def clear_six(matrix):
     matrix.reshape(-1)[:6] = 0
 
 
-for layout in ("contiguous", "transposed"):
+for layout in LAYOUTS:
     x = make(layout).detach()
     clear_six(x)
     print(f"{layout}: first row {x[0].tolist()}")
@@ -568,12 +528,18 @@ assert x[-1].tolist() == [18, 19, 20, 0, 0, 0]
 # this shares memory though it is not contiguous. The first three columns leave a gap after each row, so they are
 # copied. A transpose mixes steps of 6 with jumps back, and a second transpose undoes the first.
 
-answers = {}
-five = "x[:2].reshape(12); x[:, :3].reshape(12); x[:, ::2].reshape(12); x.t().reshape(24); x.t().t().reshape(24)"
-for expression in five.split("; "):
-    answers[expression] = measure(expression, "contiguous")["shares storage"]
-    print(f"{expression:<23} shares storage: {answers[expression]}")
-assert list(answers.values()) == [True, False, True, False, True]
+calls = ["x[:2].reshape(12)", "x[:, :3].reshape(12)", "x[:, ::2].reshape(12)"]
+calls += ["x.t().reshape(24)", "x.t().t().reshape(24)"]
+
+answers = []
+for call in calls:
+    answers.append(measure(call, "contiguous")["shares storage"])
+    print(f"{call:<23} shares storage: {answers[-1]}")
+assert answers == [True, False, True, False, True]
+
+# sphinx_gallery_start_ignore
+pd.reset_option("display.max_rows")
+# sphinx_gallery_end_ignore
 
 # %%
 # See also

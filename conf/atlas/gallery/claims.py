@@ -18,17 +18,23 @@ from typing import Any
 from sphinx_gallery.py_source_parser import split_code_and_text_blocks
 
 _ran: dict[str, set[int]] = {}
+_line: Any = None
 
 
 class ClaimError(AssertionError):
     """An assert of the page was never executed."""
 
 
-def watch(gallery_conf: Mapping[str, Any], name: str | None, when: str) -> None:
-    """Start or stop watching the example ``name``; one of sphinx-gallery's ``reset_modules``."""
-    _ran.clear()
-    _asserts.cache_clear()
-    sys.settrace(_tracer(name) if name and when == "before" else None)
+def report_line_to(memory: Any) -> None:
+    """Keep the number of the running top-level line of the example in ``memory``, for whoever outlives this process."""
+    global _line
+    _line = memory
+
+
+def watch(gallery_conf: Mapping[str, Any], name: str | None) -> None:
+    """Watch the example ``name`` from here on; one of sphinx-gallery's ``reset_modules``."""
+    if name:
+        sys.settrace(_tracer(name))
 
 
 def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
@@ -45,7 +51,7 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
         raise ClaimError(
             f"{path}:{missed[0]}: this assert never ran, so it checks nothing; {len(missed)} like it in this file"
         )
-    return f"\n.. claims:: {len(ran)}\n\n"
+    return f"\n.. claims:: {len(ran)}\n\n" if ran else ""
 
 
 def _last_cell(path: str) -> int:
@@ -70,10 +76,14 @@ def _tracer(name: str) -> Any:
         if not path.endswith(name) or Path(path).name != name:
             return None
         asserts, ran = _asserts(path), _ran.setdefault(path, set())
+        top = frame.f_code.co_name == "<module>"
 
         def step(frame: FrameType, event: str, argument: Any) -> Any:
-            if event == "line" and frame.f_lineno in asserts:
-                ran.add(asserts[frame.f_lineno])
+            if event == "line":
+                if frame.f_lineno in asserts:
+                    ran.add(asserts[frame.f_lineno])
+                if top and _line is not None:
+                    _line[:8] = frame.f_lineno.to_bytes(8, "little")
             return step
 
         return step

@@ -1,0 +1,14 @@
+"""Runs the examples, each in a process of its own, and fills sphinx-gallery's cache with what they made.
+
+sphinx-gallery then finds every page current and only assembles the gallery. In the order of a build:
+
+``fingerprint``   what an example's outputs depend on, and which of it changed
+``pool``          child processes: how many at once, for how long, and what became of each
+``child``         what happens inside one of them
+``faults``        what can go wrong in an example, said with file, line and cell
+``cache``         an example's outputs: published whole or not at all, removed with their script
+``recordings``  runs on a machine with a GPU, kept for builders without one; ``gpu`` tells whether there is one
+``extension``     the above, at the right moment of a Sphinx build
+``gallery``       the only module that calls into sphinx-gallery's internals
+``unfinished``    a build that was killed leaves a mark, and the next one starts clean
+"""

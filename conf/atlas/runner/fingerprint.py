@@ -1,0 +1,67 @@
+"""What the outputs of an example depend on.
+
+sphinx-gallery takes an example for current as long as its own bytes are. Its outputs depend on more: on the code that
+draws and checks them, on the versions of what it runs with, on whether there is a GPU.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+PACKAGES = ("torch", "numpy", "pandas", "matplotlib", "sphinx-gallery", "graphviz", "pygraphviz")
+
+_SITE = Path(__file__).parents[1]
+_DRIVER = Path("/proc/driver/nvidia/version")
+
+Fingerprint = dict[str, str]
+
+
+def of(script: Path, recording: Mapping[str, str] | None = None) -> Fingerprint:
+    """What the outputs of ``script`` depend on, by name.
+
+    :param recording: for outputs that are replayed instead: what they depend on besides the script.
+    """
+    return {"the script": _sha256(script.read_bytes()), **(recording or _shared())}
+
+
+@cache
+def _shared() -> Mapping[str, str]:
+    return {
+        "the site's code in conf/atlas": code(),
+        "Python": platform.python_version(),
+        **{package: version(package) for package in PACKAGES},
+        # read from the driver: to ask torch would start CUDA, and a process that has may not fork
+        "the GPU's driver": _sha256(_DRIVER.read_bytes()) if _DRIVER.exists() else "none",
+    }
+
+
+def code() -> str:
+    """One hash for the modules that shape an example's outputs: those that run with it, and those that draw."""
+    sources = [path for folder in ("gallery", "graphs", "runner") for path in sorted((_SITE / folder).rglob("*"))]
+    files = [
+        path for path in sources if path.suffix in {".py", ".css", ".mplstyle"} and path.name != "reading_order.py"
+    ]
+    return _sha256(b"".join(f"{path.relative_to(_SITE)}\0".encode() + path.read_bytes() for path in files))
+
+
+def changes(before: Fingerprint, now: Fingerprint) -> list[str]:
+    """The names of what differs, for a person.
+
+    >>> changes({"the script": "a", "torch": "2.12.0"}, {"the script": "a", "torch": "2.13.0"})
+    ['torch 2.12.0 -> 2.13.0']
+    """
+    found = []
+    for name in sorted({*before, *now}):
+        old, new = before.get(name, "none"), now.get(name, "none")
+        if old != new:
+            found.append(name if len(old) == 64 or len(new) == 64 else f"{name} {old} -> {new}")
+    return found
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,73 @@
+"""The internals of sphinx-gallery that the site calls, in one place.
+
+A new sphinx-gallery that moves one of them breaks here and in ``tests/runner/test_gallery.py``, nowhere else.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sphinx_gallery import glr_path_static
+from sphinx_gallery.gen_gallery import _fill_gallery_conf_defaults
+from sphinx_gallery.gen_rst import extract_intro_and_title, generate_file_rst
+from sphinx_gallery.py_source_parser import extract_file_config, split_code_and_text_blocks
+from sphinx_gallery.utils import get_md5sum
+
+Block = tuple[str, str, int]
+
+
+def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, execute: bool = True) -> None:
+    """Run ``script`` and write its page, images, notebook and archive to ``target``.
+
+    :param docs: the source folder that the page's paths are relative to; ``target`` lies in it.
+    :param execute: whether to run the code; if not, the page shows it without outputs.
+    :raises Exception: what the script raised, with its traceback.
+    """
+    settings = {
+        **settings,
+        "src_dir": str(docs),
+        "abort_on_example_error": True,
+        "plot_gallery": execute,
+        "run_stale_examples": False,
+    }
+    target.mkdir(parents=True, exist_ok=True)
+    generate_file_rst(script.name, target, script.parent, settings)
+
+
+def settings(own: Mapping[str, Any], docs: Path) -> dict[str, Any]:
+    """sphinx-gallery's settings filled in as a build does, from ``sphinx_gallery_conf`` of conf.py, without a build."""
+    filled = _fill_gallery_conf_defaults(dict(own))
+    return {**filled, "src_dir": str(docs), "builder_name": "html", "titles": {}}
+
+
+def blocks(script: Path) -> list[Block]:
+    """The text and code blocks of a script: kind, content, first line."""
+    return [tuple(block) for block in split_code_and_text_blocks(str(script))[1]]
+
+
+def title(script: Path) -> str:
+    """The title of a script's page.
+
+    :raises Exception: if the script cannot be read, or has none; sphinx-gallery could not list it either.
+    """
+    return extract_intro_and_title(str(script), blocks(script)[0][1])[1]
+
+
+def option(script: Path, name: str) -> Any:
+    """The value of a comment ``# sphinx_gallery_<name> = VALUE`` in the script, or None."""
+    return extract_file_config(script.read_text(encoding="utf-8", errors="replace")).get(name)
+
+
+def broken_thumbnail(images: Path, stem: str) -> None:
+    """Put sphinx-gallery's own picture of a broken example on the card of the page ``stem``."""
+    thumbnail = images / "thumb" / f"sphx_glr_{stem}_thumb.png"
+    thumbnail.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(Path(glr_path_static()) / "broken_example.png", thumbnail)
+
+
+def mark_current(copied_script: Path) -> None:
+    """Make sphinx-gallery take the outputs beside ``copied_script`` for those of the script, so that it runs nothing."""
+    copied_script.with_name(copied_script.name + ".md5").write_text(get_md5sum(copied_script, mode="t"))

@@ -1,0 +1,89 @@
+"""Record the examples that need a GPU: run them here, and keep what they made for builders without one.
+
+``python conf/record.py`` needs a machine with CUDA and the packages torch, matplotlib, pandas, sphinx, sphinx-gallery, graphviz
+and pygraphviz; ``nox -s record`` calls it. Each recording goes to ``examples/cuda/recordings/<page>/``, or below ``--out``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+import runpy
+import shutil
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+CONF = Path(__file__).resolve().parent
+sys.path.insert(0, str(CONF))
+
+from atlas.runner import gallery, gpu, pool, recordings
+from atlas.runner.cache import Page
+from atlas.runner.child import Limits, Workplace
+
+LIMITS = Limits(seconds=300.0)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pages", nargs="*", help="names of pages, such as devices; all by default")
+    parser.add_argument("--out", type=Path, help="write recordings below this folder instead of beside the scripts")
+    options = parser.parse_args(arguments)
+    facts = gpu.describe()
+    if not facts:
+        print(
+            "record: PyTorch finds no CUDA device here; recordings are made on a machine that has one",
+            file=sys.stderr,
+        )
+        return 2
+    scripts = sorted((CONF.parent / "examples" / recordings.CHAPTER).glob("*.py"))
+    unknown = set(options.pages) - {script.stem for script in scripts}
+    if unknown:
+        print(f"record: no such page in examples/{recordings.CHAPTER}: {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    chosen = [script for script in scripts if not options.pages or script.stem in options.pages]
+    return record(chosen, facts, options.out)
+
+
+def record(scripts: list[Path], facts: dict, out: Path | None) -> int:
+    """Run ``scripts`` one after another, since they share one GPU, and write the recordings of those that succeed."""
+    settings = gallery.settings(runpy.run_path(str(CONF / "conf.py"))["sphinx_gallery_conf"], CONF.parent / "docs")
+    failed = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        jobs = [
+            pool.Job(
+                script.stem, script, Workplace(Path(scratch) / script.stem, recordings.CHAPTER, script.name), LIMITS
+            )
+            for script in scripts
+        ]
+        for outcome in pool.run(jobs, settings, at_once=1):
+            job = outcome.job
+            if outcome.fault:
+                print(outcome.fault.report(), file=sys.stderr)
+                failed += 1
+                continue
+            page = Page(job.script, CONF.parent / "docs" / "gallery" / recordings.CHAPTER)
+            folder = out / job.name if out else recordings.folder_of(page)
+            recordings.write(page, job.place.made, folder, {**facts, **_about(outcome.facts)})
+            shutil.rmtree(job.place.root)
+            print(f"record: {job.name}: {outcome.facts['seconds']:.1f} s, on {facts['gpu']}")
+    return 1 if failed else 0
+
+
+def _about(run: dict) -> dict:
+    return {
+        "date": datetime.date.today().isoformat(),
+        "seconds": run["seconds"],
+        "peak_memory": run.get("peak_gpu_bytes", 0),
+        "versions": {
+            "python": platform.python_version(),
+            "torch": version("torch"),
+            "sphinx-gallery": version("sphinx-gallery"),
+        },
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

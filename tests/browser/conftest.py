@@ -1,0 +1,59 @@
+"""One Chromium for all browser tests, a server for the built site, and a window for each theme and width."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from serving import serve
+from visiting import Visit, look
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium."""
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        pytest.fail(f"none of {', '.join(PROGRAMS)} is installed: apt-get install chromium", pytrace=False)
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=SWITCHES)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def origin(site: Path) -> Iterator[str]:
+    """The address of the built site."""
+    with serve(site) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def window(browser: Browser) -> Callable[[str, int], BrowserContext]:
+    """A window for a theme and a width. It keeps nothing that one test stores from another: no test stores anything."""
+
+    @cache
+    def open_window(theme: str, width: int) -> BrowserContext:
+        return browser.new_context(color_scheme=theme, viewport={"width": width, "height": 900})
+
+    return open_window
+
+
+@pytest.fixture
+def fresh(browser: Browser) -> Iterator[BrowserContext]:
+    """A wide, light window for one test, which may store what it likes."""
+    with browser.new_context(color_scheme="light", viewport={"width": 1280, "height": 900}) as context:
+        yield context
+
+
+@pytest.fixture(scope="session")
+def visits(origin: str, window: Callable[[str, int], BrowserContext]) -> Callable[[str, str, int], Visit]:
+    """Look at a page of the site. Each page is opened once for each theme and width, however many tests ask."""
+    return cache(lambda page, theme, width: look(window(theme, width), origin, page))

@@ -1,0 +1,68 @@
+"""The checks find what they are for: a page that does everything wrong is reported for each of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+from serving import serve
+from visiting import LARGEST_SHIFT, Visit, look
+
+WRONG = """<!doctype html><html lang="en"><head><title>Wrong</title></head><body><main><article>
+<h1>Wrong</h1>
+<section><p style="color: #bbb; background: #fff; font-size: 12px">Pale and small</p></section>
+<a href="#"></a>
+<details><summary>More</summary><img src="gone.png"></details>
+<img src="https://other.example/picture.png" alt="A picture from another site">
+<div style="overflow-x: auto; width: 100px"><div style="width: 900px">A wide box</div></div>
+<div style="width: 2000px">Wider than any window</div>
+<p id="late">Text that moves</p>
+<script>
+  console.error("complaint");
+  setTimeout(() => { throw new Error("thrown"); });
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    document.querySelector("h1").insertAdjacentHTML("afterend", "<div style='height: 300px'></div>");
+  }));
+</script>
+</article></main></body></html>"""
+
+
+@pytest.fixture(scope="module")
+def visit(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
+    folder: Path = tmp_path_factory.mktemp("wrong")
+    (folder / "wrong.html").write_text(WRONG)
+    context = browser.new_context(viewport={"width": 390, "height": 900})
+    with serve(folder) as origin, context:
+        yield look(context, origin, "wrong.html")
+
+
+def test_another_site_is_found(visit: Visit) -> None:
+    assert visit.other_sites == ["https://other.example/picture.png"]
+
+
+@pytest.mark.parametrize("said", ["console: complaint", "script: thrown", "404 for"])
+def test_an_error_is_found(visit: Visit, said: str) -> None:
+    assert any(said in error for error in visit.errors)
+
+
+@pytest.mark.parametrize("rule", ["color-contrast", "link-name", "image-alt"])
+def test_an_accessibility_fault_is_found(visit: Visit, rule: str) -> None:
+    assert any(fault.startswith(f"{rule}:") for fault in visit.accessibility)
+
+
+def test_a_page_that_is_too_wide_is_found(visit: Visit) -> None:
+    assert any("Wider than any window" in fault for fault in visit.too_wide)
+
+
+def test_small_text_is_found(visit: Visit) -> None:
+    assert visit.small_text == ["12px: Pale and small"]
+
+
+def test_a_box_without_a_keyboard_is_found(visit: Visit) -> None:
+    assert any("overflow-x: auto" in box for box in visit.unreachable)
+
+
+def test_text_that_moves_is_found(visit: Visit) -> None:
+    assert sum(value for value, _ in visit.shifts) >= LARGEST_SHIFT

@@ -1,0 +1,88 @@
+"""What a reader does with a page: change its theme, search, copy code, open a solution, follow a link that is dead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+from visiting import Visit, open_page
+
+FIRST = "gallery/graphs/first_graph.html"
+
+
+def colours(tab: Page) -> dict[str, str]:
+    """The colours that matter in the first graph of a page."""
+    return tab.evaluate("""() => ({
+      name: getComputedStyle(document.querySelector(".graph text.g-name")).fill,
+      card: getComputedStyle(document.querySelector(".graph .g-card rect")).fill,
+      page: getComputedStyle(document.body).backgroundColor,
+    })""")
+
+
+def test_the_theme_button_turns_the_graphs_colours(
+    fresh: BrowserContext, origin: str, window: Callable[[str, int], BrowserContext]
+) -> None:
+    preferred = open_page(window("dark", 1280), origin, FIRST)
+    dark = colours(preferred)
+    preferred.close()
+    tab = open_page(fresh, origin, FIRST)
+    light = colours(tab)
+    while tab.evaluate("document.body.dataset.theme") != "dark":
+        tab.locator(".theme-toggle:visible").first.click()
+    assert colours(tab) == dark
+    assert all(light[part] != dark[part] for part in light)
+
+
+def test_the_search_page_finds_a_name(fresh: BrowserContext, origin: str) -> None:
+    visit = Visit()
+    tab = open_page(fresh, origin, "search.html", visit)
+    tab.get_by_role("textbox", name="Search").fill("retain_grad")
+    tab.keyboard.press("Enter")
+    results = tab.locator("#search-results li")
+    expect(results.first).to_be_visible()
+    expect(tab.locator("#search-results")).to_contain_text("Leaf tensors")
+    assert not visit.other_sites + visit.errors
+
+
+def test_every_code_cell_can_be_copied_and_no_output(fresh: BrowserContext, origin: str, script: str) -> None:
+    tab = open_page(fresh, origin, f"gallery/{script.removesuffix('.py')}.html")
+    outputs = tab.locator(".sphx-glr-script-out div.highlight")
+    cells = tab.locator("div.highlight:not(.sphx-glr-script-out div.highlight)")
+    assert cells.count() and outputs.count()
+    assert cells.locator("button.copybtn").count() == cells.count()
+    assert outputs.locator("button.copybtn").count() == 0
+
+
+def test_the_copied_code_is_the_code_that_is_shown(fresh: BrowserContext, origin: str) -> None:
+    fresh.grant_permissions(["clipboard-read", "clipboard-write"], origin=origin)
+    tab = open_page(fresh, origin, FIRST)
+    cell = tab.locator("div.highlight:not(.sphx-glr-script-out div.highlight)").first
+    cell.hover()
+    cell.locator("button.copybtn").click()
+    copied = tab.evaluate("navigator.clipboard.readText()")
+    assert "torch.tensor(2.0, requires_grad=True)" in copied
+    assert copied.strip() == cell.locator("pre").inner_text().strip()
+
+
+@pytest.mark.parametrize("key", ["Enter", "Space"])
+def test_a_solution_opens_by_keyboard(fresh: BrowserContext, origin: str, key: str) -> None:
+    tab = open_page(fresh, origin, FIRST)
+    fold = tab.locator("details.solution").first
+    expect(fold.locator("p").first).to_be_hidden()
+    summary = fold.locator("summary")
+    summary.focus()
+    expect(summary).to_be_focused()
+    tab.keyboard.press(key)
+    expect(fold.locator("p").first).to_be_visible()
+
+
+@pytest.mark.parametrize("address", ["gone.html", "gallery/gone/deeper.html"])
+def test_a_dead_address_shows_the_sites_own_page(fresh: BrowserContext, origin: str, address: str) -> None:
+    visit = Visit()
+    tab = open_page(fresh, origin, address, visit)
+    expect(tab.get_by_role("heading", level=1)).to_have_text("Page not found")
+    refused = [error for error in visit.errors if error.startswith("404")]
+    assert refused == [f"404 for {origin}/{address}"], "the page's own styles and scripts are found from any address"
+    tab.locator(".sidebar-brand").click()
+    expect(tab).to_have_url(f"{origin}/index.html")

@@ -1,0 +1,146 @@
+"""Open a page, watch what it does, and note what a check may want to know of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import BrowserContext, Page, Request, Response
+
+#: Body text is not smaller than this, in pixels.
+SMALLEST_TEXT = 15
+#: Layout that shifts less than this while a page loads cannot be noticed.
+LARGEST_SHIFT = 0.01
+
+_AXE = Axe()
+#: Every rule of axe that stands for a criterion of WCAG up to 2.2 AA, those that are off by default too, and its advice.
+_RULES = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    "rules": {"color-contrast": {"enabled": False}},
+    "resultTypes": ["violations"],
+}
+#: Contrast takes axe some milliseconds for each text, and a page has thousands: a name in code, a cell of a table. What
+#: looks alike is looked at three times.
+_CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast"]}, "resultTypes": ["violations"]}
+_MARK_LOOKS = """() => {
+  const surfaces = new Map([[null, ""]]), seen = new Map();
+  const surface = box => {
+    if (!surfaces.has(box)) {
+      const {backgroundColor, backgroundImage, opacity} = getComputedStyle(box);
+      surfaces.set(box, surface(box.parentElement) + "/" + [backgroundColor, backgroundImage, opacity]);
+    }
+    return surfaces.get(box);
+  };
+  const layers = box => surface(box).replaceAll("/rgba(0, 0, 0, 0),none,1", "");
+  for (const box of document.body.querySelectorAll("*")) {
+    const {right, bottom} = box.getBoundingClientRect();
+    const isText = [...box.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
+    if (!isText || right <= 0 || bottom + scrollY <= 0 || !box.checkVisibility({visibilityProperty: true})) continue;
+    const {color, fill, fontSize, fontWeight} = getComputedStyle(box);
+    const part = box.closest("article, aside, header, footer, nav")?.className;
+    const look = [part, color, fill, fontSize, fontWeight, layers(box)].join();
+    seen.set(look, (seen.get(look) ?? 0) + 1);
+    if (seen.get(look) <= 3) box.dataset.look = "";
+  }
+}"""
+
+_SHIFTS = """() => new Promise(resolve => {
+  const shifts = [];
+  const name = ({node}) => node?.nodeType === 1 ? node.tagName.toLowerCase() + "." + node.className : String(node?.nodeName);
+  new PerformanceObserver(list => {
+    for (const entry of list.getEntries()) shifts.push([entry.value, entry.sources.map(name).join(", ")]);
+  }).observe({type: "layout-shift", buffered: true});
+  document.fonts.ready.then(() => requestAnimationFrame(() => setTimeout(() => resolve(shifts), 50)));
+})"""
+
+# Children of a section, and so body text: captions, tables and footers are other kinds of text.
+_SMALL_TEXT = """smallest => {
+  const small = [...document.querySelectorAll("section > p:not(.claims), section > ul li > p, section > ol li > p")]
+    .filter(text => parseFloat(getComputedStyle(text).fontSize) < smallest);
+  return small.map(text => getComputedStyle(text).fontSize + ": " + text.textContent.trim().slice(0, 60));
+}"""
+
+_UNREACHABLE = """() => [...document.querySelectorAll("article *")].filter(box => {
+  const {overflowX, overflowY} = getComputedStyle(box);
+  const scrolls = (overflowX == "auto" || overflowX == "scroll") && box.scrollWidth > box.clientWidth + 1
+    || (overflowY == "auto" || overflowY == "scroll") && box.scrollHeight > box.clientHeight + 1;
+  return scrolls && box.clientWidth > 0 && box.tabIndex < 0;
+}).map(box => box.outerHTML.slice(0, 100))"""
+
+_TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
+  ["the page is " + document.documentElement.scrollWidth + " px wide in a window of " + innerWidth,
+   ...[...document.querySelectorAll("article *")]
+     .filter(box => box.getBoundingClientRect().right > innerWidth + 1 && !box.closest("[tabindex='0']"))
+     .slice(0, 5).map(box => box.outerHTML.slice(0, 100))]"""
+
+
+@dataclass
+class Visit:
+    """What a page did when it was opened, each as sentences that a failing test shows."""
+
+    other_sites: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    shifts: list[tuple[float, str]] = field(default_factory=list)
+    small_text: list[str] = field(default_factory=list)
+    too_wide: list[str] = field(default_factory=list)
+    unreachable: list[str] = field(default_factory=list)
+    accessibility: list[str] = field(default_factory=list)
+
+
+def open_page(context: BrowserContext, origin: str, address: str, visit: Visit | None = None) -> Page:
+    """Open a page in a tab of its own and note in ``visit`` what it asks for and what goes wrong.
+
+    Nothing but ``origin`` is reached: a request to another site is noted and cancelled.
+    """
+    visit = visit or Visit()
+    tab = context.new_page()
+
+    def cancelled(url: str) -> bool:
+        return not url.startswith((f"{origin}/", "data:", "blob:"))
+
+    def asked(request: Request) -> None:
+        if cancelled(request.url):
+            visit.other_sites.append(request.url)
+
+    def answered(response: Response) -> None:
+        if response.status >= 400:
+            visit.errors.append(f"{response.status} for {response.url}")
+
+    def failed(request: Request) -> None:
+        if not cancelled(request.url):
+            visit.errors.append(f"{request.failure} for {request.url}")
+
+    tab.route(cancelled, lambda route: route.abort())
+    tab.on("request", asked)
+    tab.on("response", answered)
+    tab.on("requestfailed", failed)
+    tab.on("console", lambda line: visit.errors.append(f"console: {line.text}") if line.type == "error" else None)
+    tab.on("pageerror", lambda error: visit.errors.append(f"script: {error.message}"))
+    tab.goto(f"{origin}/{address}", wait_until="load")
+    return tab
+
+
+def look(context: BrowserContext, origin: str, address: str) -> Visit:
+    """Open a page and look at all of it, what is folded away too."""
+    visit = Visit()
+    tab = open_page(context, origin, address, visit)
+    visit.shifts = [(value, where) for value, where in tab.evaluate(_SHIFTS)]
+    tab.evaluate("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
+    tab.evaluate("new Promise(requestAnimationFrame)")  # the folds' own events come first
+    visit.small_text = tab.evaluate(_SMALL_TEXT, SMALLEST_TEXT)
+    visit.too_wide = tab.evaluate(_TOO_WIDE)
+    visit.unreachable = tab.evaluate(_UNREACHABLE)
+    tab.evaluate(_MARK_LOOKS)
+    found = _AXE.run(tab, options=_RULES).response["violations"]
+    found += _AXE.run(tab, {"include": [["[data-look]"]]}, _CONTRAST).response["violations"]
+    visit.accessibility = [line for violation in found for line in _sentences(violation)]
+    tab.close()
+    return visit
+
+
+def _sentences(violation: dict[str, Any]) -> list[str]:
+    return [
+        f"{violation['id']}: {node['target']}: {' '.join(node['failureSummary'].split())}: {node['html'][:160]}"
+        for node in violation["nodes"]
+    ]

@@ -1,0 +1,324 @@
+"""``draw`` writes an SVG document that stands alone: what the cards say, how they are marked, and that all of it fits."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from shorthand import graph_of
+from svg import Drawing
+
+from atlas.graphs import Card, Edge, Graph, draw
+from atlas.graphs.draw import STYLE
+
+EVERY_KIND = Graph(
+    (
+        Card(0, "leaf", names=("x", "same"), shape=(), value=3.0, gradient=-1.5, terms=(0.5, -2.0)),
+        Card(1, "leaf", names=("net.weight",), shape=(3, 4), dtype="float32", gradient_shape=(3, 4)),
+        Card(2, "accumulate", "AccumulateGrad", shape=(), dtype="float32"),
+        Card(3, "constant", "constant"),
+        Card(4, "function", "MmBackward0", shape=(3, 2), dtype="float64", saved=("mat2 (4×2)", "self (3×4)")),
+        Card(5, "folded", "7 nodes: SinBackward0 ×7"),
+        Card(6, "function", "UnbindBackward0", names=("a", "b")),
+        Card(
+            7,
+            "function",
+            "MulBackward0",
+            ("y",),
+            True,
+            shape=(),
+            dtype="float32",
+            value=0.25285,
+            saved=("other (scalar)",),
+        ),
+    ),
+    (
+        Edge(0, 2),
+        Edge(2, 7, 0, derivative=-2.0),
+        Edge(1, 4, 0),
+        Edge(3, 4, 1),
+        Edge(4, 5),
+        Edge(5, 6),
+        Edge(6, 7, 1, 1, derivative=0.5),
+        Edge(6, 7, 2, 0),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def drawing() -> Drawing:
+    return Drawing(draw(EVERY_KIND))
+
+
+def only(card: Card, **options: bool) -> list[tuple[str, str]]:
+    """What the drawing of this card alone says."""
+    return Drawing(draw(Graph((card,), ()), **options)).texts(card.key)
+
+
+# --- what the cards say --------------------------------------------------------------------------
+
+
+def test_every_card_says_what_is_known_about_it(drawing):
+    assert {key: [text for _class, text in drawing.texts(key)] for key in drawing.cards} == {
+        0: ["x, same", "leaf", "3", "grad −1.5000", "= 0.5000 + (−2)"],
+        1: ["net.weight", "leaf", "3×4 float32", "grad 3×4"],
+        2: ["AccumulateGrad"],
+        3: ["constant"],
+        4: ["MmBackward0", "3×2 float64", "saved: mat2 (4×2)", "saved: self (3×4)"],
+        5: ["7 nodes: SinBackward0 ×7"],
+        6: ["a, b", "UnbindBackward0"],
+        7: ["y", "root · MulBackward0", "0.2529"],
+    }
+
+
+def test_each_text_has_the_class_of_its_role(drawing):
+    assert [role for role, _text in drawing.texts(0)] == [
+        "g-name",
+        "g-operation",
+        "g-value",
+        "g-gradient",
+        "g-small g-gradient",
+    ]
+    assert [role for role, _text in drawing.texts(4)] == ["g-operation", "g-value", "g-small", "g-small"]
+
+
+def test_each_card_has_the_class_of_its_kind(drawing):
+    kinds = ["leaf", "leaf", "accumulate", "constant", "function", "folded", "function", "root"]
+    assert [drawing.classes(key) for key in range(8)] == [{"g-card", f"g-{kind}"} for kind in kinds]
+
+
+def test_a_leaf_that_is_the_root_says_both():
+    graph = Graph((Card(0, "leaf", names=("x",), is_root=True),), ())
+    assert Drawing(draw(graph)).texts(0) == [("g-name", "x"), ("g-operation", "leaf · root")]
+    assert "g-root" in Drawing(draw(graph)).classes(0)
+
+
+def test_an_unnamed_leaf_has_a_card():
+    assert only(Card(0, "leaf", shape=(2,), dtype="float32")) == [("g-operation", "leaf"), ("g-value", "2 float32")]
+
+
+def test_what_a_scalar_saved_is_written_when_asked_for():
+    scalar = Card(0, "function", "F", shape=(), saved=("self (scalar)",))
+    assert only(scalar) == [("g-operation", "F")]
+    assert only(scalar, show_saved=True) == [("g-operation", "F"), ("g-small", "saved: self (scalar)")]
+
+
+def test_freed_buffers_are_written():
+    assert ("g-small", "saved: freed") in only(Card(0, "function", "F", shape=(2,), saved=("freed",)))
+
+
+def test_complex_numbers():
+    card = Card(0, "leaf", names=("z",), shape=(), value=1 - 2j, gradient=complex(-0.5, 3))
+    assert [text for _class, text in only(card)[2:]] == ["1−2i", "grad −0.5000+3i"]
+
+
+def test_minus_is_a_minus_sign():
+    card = Card(0, "leaf", names=("x",), shape=(), value=-2.0, gradient=-1e-7, terms=(-1.0, -2.0))
+    said = [text for _class, text in only(card)[2:]]
+    assert said == ["−2", "grad −1e−07", "= (−1) + (−2)"]
+    assert "-" not in "".join(said)
+
+
+def test_many_terms_are_counted():
+    card = Card(0, "leaf", names=("x",), shape=(), gradient=5.0, terms=(1.0,) * 5)
+    assert ("g-small g-gradient", "= sum over 5 edges") in only(card)
+
+
+def test_a_long_line_is_cut():
+    ((_role, text),) = only(Card(0, "function", "F" * 400))
+    assert re.fullmatch(r"F+…", text)
+    assert len(text) < 60
+
+
+@pytest.mark.parametrize("name", ["<b>", "a & b", 'd["key"]', "d['key']", "</text>", "&lt;", "]]>"])
+def test_names_are_escaped(name):
+    graph = Graph((Card(0, "function", f"{name}Backward", names=(name,), saved=(name,), shape=(1,)),), ())
+    said = [text for _class, text in Drawing(draw(graph)).texts(0)]
+    assert (said[0], said[1], said[-1]) == (name, f"{name}Backward", f"saved: {name}")
+
+
+# --- edges ---------------------------------------------------------------------------------------
+
+
+def test_every_edge_is_drawn_with_its_derivative_and_output(drawing):
+    ends = [(int(edge.get("data-from")), int(edge.get("data-to"))) for edge in drawing.edges]
+    assert ends == [(edge.tail, edge.head) for edge in EVERY_KIND.edges]
+    assert drawing.labels() == [((2, 7), "× −2"), ((6, 7), "out 1 × 0.5000")]
+
+
+def test_only_edges_from_constants_are_dotted(drawing):
+    dotted = [edge.get("data-from") for edge in drawing.edges if "g-dotted" in edge.get("class").split()]
+    assert dotted == ["3"]
+
+
+def test_data_flows_to_the_right(drawing):
+    boxes = drawing.boxes()
+    assert all(boxes[edge.tail].right < boxes[edge.head].left for edge in EVERY_KIND.edges)
+
+
+def test_an_edge_begins_at_its_tail_and_points_at_its_head(drawing):
+    boxes = drawing.boxes()
+    for edge, group in zip(EVERY_KIND.edges, drawing.edges, strict=True):
+        numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", group.find("{*}path").get("d"))]
+        tip = [float(number) for number in group.find("{*}polygon").get("points").split()[0].split(",")]
+        tail, head = boxes[edge.tail], boxes[edge.head]
+        assert numbers[0] == pytest.approx(tail.right, abs=1.5)
+        assert tail.top - 1.5 <= numbers[1] <= tail.bottom + 1.5
+        assert tip[0] == pytest.approx(head.left, abs=1.5)
+        assert head.top - 1.5 <= tip[1] <= head.bottom + 1.5
+
+
+# --- that all of it fits -------------------------------------------------------------------------
+
+
+def crowded() -> Graph:
+    """Layers of cards of every width, each joined to most of the next."""
+    chance = random.Random(0)
+    cards, edges, layers = [], [], []
+    for depth in range(5):
+        layer = []
+        for _row in range(6):
+            key = len(cards)
+            names = ("n" * chance.randrange(0, 60),) if chance.random() < 0.7 else ()
+            value, gradient = chance.uniform(-1e5, 1e5), chance.uniform(-1, 1)
+            card = Card(
+                key, "function", "F" * chance.randrange(1, 30), names, depth == 4, (), "float32", value, gradient
+            )
+            cards.append(card)
+            layer.append(key)
+        layers.append(layer)
+    for here, there in pairwise(layers):
+        edges += [
+            Edge(tail, head, tail % 6, chance.randrange(3), chance.uniform(-1e3, 1e3))
+            for tail in here
+            for head in there
+            if chance.random() < 0.6
+        ]
+    return Graph(tuple(cards), tuple(edges), left_out=1234)
+
+
+def side_by_side() -> Graph:
+    """Many edges between the same two cards."""
+    cards = (Card(0, "function", "U", names=("parts",)), Card(1, "function", "S", names=("s",), is_root=True))
+    return Graph(cards, tuple(Edge(0, 1, number, number, number / 7) for number in range(12)))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [EVERY_KIND, crowded(), side_by_side(), Graph((Card(0, "leaf", names=("x",)),), ())],
+    ids=["every kind", "crowded", "side by side", "one card"],
+)
+def test_no_text_leaves_its_card_and_nothing_overlaps(graph):
+    drawing = Drawing(draw(graph, show_saved=True))
+    assert len(drawing.cards) == len(graph.cards)
+    assert len(drawing.edges) == len(graph.edges)
+    assert drawing.faults() == []
+
+
+def test_a_layout_with_faults_is_found_out():
+    svg = draw(EVERY_KIND)
+    narrow = re.sub(r'(<rect [^>]*width=")[\d.]+', r"\g<1>20.0", svg)
+    assert any("runs out" in fault for fault in Drawing(narrow).faults())
+    piled = re.sub(r'<rect x="[\d.]+" y="[\d.]+"', '<rect x="0" y="0"', svg)
+    assert any("overlap" in fault for fault in Drawing(piled).faults())
+    assert any("cut off" in fault for fault in Drawing(svg.replace('viewBox="-2 -2', 'viewBox="90 90')).faults())
+
+
+def test_what_was_left_out_is_said_under_the_drawing():
+    drawing = Drawing(draw(Graph(EVERY_KIND.cards, EVERY_KIND.edges, left_out=7)))
+    ((_key, text, area),) = [item for item in drawing.written() if "more" in item[1]]
+    assert text == "… 7 more"
+    assert area.top > max(box.bottom for box in drawing.boxes().values())
+    assert "more" not in draw(EVERY_KIND)
+
+
+def test_a_drawing_wider_than_a_page_is_marked():
+    def long(length: int) -> Graph:
+        return Graph(
+            tuple(Card(key, "function", f"Function{key}") for key in range(length)),
+            tuple(Edge(key, key + 1) for key in range(length - 1)),
+        )
+
+    assert Drawing(draw(long(3))).root.get("class") == "graph"
+    assert Drawing(draw(long(30))).root.get("class") == "graph graph-wide"
+
+
+# --- the file ------------------------------------------------------------------------------------
+
+
+def test_the_style_is_in_the_file(drawing):
+    assert drawing.style == STYLE.read_text(encoding="utf-8")
+
+
+def test_every_colour_is_a_class():
+    svg = draw(EVERY_KIND).replace(STYLE.read_text(encoding="utf-8"), "")
+    assert not re.search(r"fill|stroke|style=|#[0-9a-fA-F]{3}", svg)
+
+
+@pytest.mark.parametrize(
+    "role",
+    [
+        "name",
+        "operation",
+        "small",
+        "gradient",
+        "card",
+        "leaf",
+        "root",
+        "accumulate",
+        "folded",
+        "constant",
+        "edge",
+        "dotted",
+    ],
+)
+def test_the_style_has_a_rule_for_each_role(role):
+    assert re.search(rf"\.g-{role}\b[^}}]*{{", STYLE.read_text(encoding="utf-8"))
+
+
+def test_its_size_is_that_of_what_it_shows(drawing):
+    assert (drawing.root.get("width"), drawing.root.get("height")) == tuple(drawing.root.get("viewBox").split()[2:])
+
+
+def test_no_program_is_started(monkeypatch):
+    def refuse(*_arguments, **_options):
+        raise AssertionError("drawing started a program")
+
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setattr(os, "system", refuse)
+    assert Drawing(draw(EVERY_KIND)).cards
+
+
+def picture() -> str:
+    """A drawing of a graph read from tensors, with names from everywhere."""
+    net = torch.nn.Linear(2, 2).double()
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.fill_(0.5)
+    parts = net(torch.ones(2, dtype=torch.float64)).unbind()
+    y = parts[0] * parts[1] + 2
+    y.backward(retain_graph=True)
+    return draw(graph_of("y", net=net, parts=parts, y=y, loss=y), show_saved=True)
+
+
+def test_two_drawings_are_the_same_bytes():
+    assert draw(EVERY_KIND) == draw(EVERY_KIND)
+    assert draw(crowded()) == draw(crowded())
+    assert picture() == picture()
+
+
+def test_another_process_draws_the_same_bytes():
+    program = "import sys, test_draw; sys.stdout.buffer.write(test_draw.picture().encode())"
+    seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
+    assert done.stdout.decode() == picture()

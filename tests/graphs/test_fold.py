@@ -1,0 +1,205 @@
+"""``fold`` bounds what is drawn: runs of unnamed nodes become one card, then only what is nearest the roots stays."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+import torch
+from shorthand import card, check, edges, graph_of, labels
+
+from atlas.graphs import Card, Edge, Graph, draw, fold
+from atlas.graphs.fold import DRAWN, READABLE
+
+
+def chain(length: int, **changes: Card) -> Graph:
+    """``x`` → F1 → … → ``y`` with ``length`` cards; ``changes`` replaces cards by key (``k3=Card(3, …)``)."""
+    cards = [
+        Card(0, "leaf", names=("x",)),
+        *[Card(key, "function", f"F{key}") for key in range(1, length - 1)],
+        Card(length - 1, "function", "Last", names=("y",), is_root=True),
+    ]
+    cards = [changes.get(f"k{card.key}", card) for card in cards]
+    return Graph(tuple(cards), tuple(Edge(key, key + 1, derivative=2.0) for key in range(length - 1)))
+
+
+def folded(graph: Graph, *, readable: int = 3, drawn: int = DRAWN) -> Graph:
+    small = fold(graph, readable=readable, drawn=drawn)
+    check(small)
+    return small
+
+
+def test_a_readable_graph_stays_as_it_is():
+    assert fold(graph := chain(READABLE)) is graph
+    assert fold(graph := chain(READABLE + 1)) is not graph
+
+
+def test_a_run_of_unnamed_nodes_becomes_one_card():
+    graph = folded(chain(6))
+    assert labels(graph) == ["x", "4 nodes: F1, F2, F3, …", "y"]
+    assert edges(graph) == {("x", "4 nodes: F1, F2, F3, …", 0, 0), ("4 nodes: F1, F2, F3, …", "y", 0, 0)}
+    assert [card.kind for card in graph.cards] == ["leaf", "folded", "function"]
+    assert graph.left_out == 0
+
+
+def test_a_folded_card_counts_what_it_stands_for():
+    same = {f"k{key}": Card(key, "function", "MulBackward0") for key in (1, 2, 4)}
+    graph = folded(chain(6, **same))
+    assert labels(graph)[1] == "4 nodes: MulBackward0 ×3, F3"
+
+
+def test_the_edges_of_a_folded_card_have_no_derivative():
+    graph = folded(chain(8, k2=Card(2, "function", names=("kept",))))
+    assert labels(graph) == ["x", "F1", "kept", "4 nodes: F3, F4, F5, …", "y"]
+    assert [edge.derivative for edge in graph.edges] == [2.0, 2.0, None, None]
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        Card(3, "function", "F3", names=("a",)),
+        Card(3, "function", "F3", is_root=True),
+        Card(3, "accumulate", "AccumulateGrad"),
+    ],
+    ids=["a named node", "a root", "AccumulateGrad"],
+)
+def test_what_is_never_folded(kept):
+    graph = folded(chain(7, k3=kept))
+    assert kept in graph.cards
+    assert [card.kind for card in graph.cards].count("folded") == 2
+
+
+def test_a_single_node_is_not_folded():
+    middle = Card(2, "function", "F2", names=("a",))
+    assert labels(folded(chain(5, k2=middle))) == ["x", "F1", "a", "F3", "y"]
+
+
+def test_a_run_ends_where_paths_part_or_meet():
+    cards = tuple(Card(key, "function", f"F{key}", is_root=key == 9) for key in range(10))
+    # 0 → 1 → 2 ⇉ (3 → 4, 5 → 6) ⇉ 7 → 8 → 9
+    pairs = [(0, 1), (1, 2), (2, 3), (3, 4), (2, 5), (5, 6), (4, 7), (6, 7), (7, 8), (8, 9)]
+    graph = folded(Graph(cards, tuple(Edge(tail, head) for tail, head in pairs)))
+    assert labels(graph) == ["F0", "F1", "F2", "2 nodes: F3, F4", "2 nodes: F5, F6", "F7", "F8", "F9"]
+    assert {("F2", "2 nodes: F3, F4", 0, 0), ("2 nodes: F5, F6", "F7", 0, 0)} <= edges(graph)
+
+
+def test_two_edges_into_one_node_do_not_make_a_run():
+    cards = tuple(Card(key, "function", f"F{key}", is_root=key == 4) for key in range(5))
+    twice = [Edge(key, key + 1, input=number) for key in range(4) for number in (0, 1)]
+    assert len(folded(Graph(cards, tuple(twice))).cards) == 5
+
+
+def test_constants_are_left_out_of_a_large_graph():
+    y = x = torch.tensor(1.0, requires_grad=True)
+    for _step in range(30):
+        y = y * 2
+    graph = folded(graph_of("y", x=x, y=y), readable=READABLE)
+    assert labels(graph) == ["x", "29 nodes: MulBackward0 ×29", "y"]
+    assert len(graph.edges) == 2
+
+
+def test_the_numbers_of_inputs_and_outputs_survive():
+    cards = (
+        Card(0, "function", "Unbind", names=("a", "b")),
+        *[Card(key, "function", f"F{key}") for key in range(1, 5)],
+        Card(5, "function", "Mul", names=("y",), is_root=True),
+    )
+    graph = folded(
+        Graph(cards, (Edge(0, 1, 0, 1), Edge(1, 2), Edge(2, 5, 1), Edge(0, 3, 0, 0), Edge(3, 4), Edge(4, 5, 0)))
+    )
+    assert edges(graph) == {
+        ("a, b", "2 nodes: F1, F2", 0, 1),
+        ("2 nodes: F1, F2", "y", 1, 0),
+        ("a, b", "2 nodes: F3, F4", 0, 0),
+        ("2 nodes: F3, F4", "y", 0, 0),
+    }
+
+
+def named(length: int) -> Graph:
+    """A chain that no run can shorten."""
+    return chain(
+        length, **{f"k{key}": Card(key, "function", "F", names=(f"n{key}",)) for key in range(1, length - 1)}
+    )
+
+
+def test_only_what_is_nearest_the_root_stays():
+    graph = folded(named(10), drawn=4)
+    assert labels(graph) == ["n6", "n7", "n8", "y"]
+    assert len(graph.edges) == 3
+    assert graph.left_out == 6
+
+
+def test_the_bound_may_be_met_exactly():
+    assert folded(named(10), drawn=10).left_out == 0
+    assert folded(named(10), drawn=9).left_out == 1
+
+
+def test_nearest_is_counted_from_every_root():
+    one_root = named(10)
+    z = Card(5, "function", "F", names=("z",), is_root=True)
+    graph = folded(Graph((*one_root.cards[:5], z, *one_root.cards[6:]), one_root.edges), drawn=4)
+    assert labels(graph) == ["n4", "z", "n8", "y"]
+
+
+def test_more_roots_than_can_be_drawn():
+    cards = (Card(0, "leaf", names=("x",)), *[Card(key, "function", "F", is_root=True) for key in range(1, 8)])
+    graph = folded(Graph(cards, tuple(Edge(0, key) for key in range(1, 8))), drawn=5)
+    assert len(graph.cards) == 5
+    assert graph.left_out == 3
+
+
+# --- graphs as large as scripts make them --------------------------------------------------------
+
+
+def drawing_of(graph: Graph) -> str:
+    """The texts of the graph's drawing, which must be XML."""
+    return " ".join(ElementTree.fromstring(draw(graph)).itertext())
+
+
+def test_a_chain_of_2_000_nodes():
+    y = x = torch.ones(2, requires_grad=True)
+    for _step in range(2_000):
+        y = y.sin()
+    graph = fold(graph_of("y", x=x, y=y))
+    assert labels(graph) == ["x", "1999 nodes: SinBackward0 ×1999", "y"]
+    assert "1999 nodes: SinBackward0 ×1999" in drawing_of(graph)
+
+
+def test_a_chain_of_20_000_nodes_is_deeper_than_the_stack():
+    y = x = torch.ones(2, requires_grad=True)
+    for _step in range(20_000):
+        y = -y
+    whole = graph_of("y", x=x, y=y)
+    assert len(whole.cards) == 20_001
+    assert labels(fold(whole)) == ["x", "19999 nodes: NegBackward0 ×19999", "y"]
+
+
+def test_2_000_nodes_without_a_run():
+    y = x = torch.ones(2, requires_grad=True)
+    for _step in range(1_000):
+        y = y * y.sin()
+    whole = graph_of("y", x=x, y=y)
+    graph = fold(whole)
+    assert len(whole.cards) == 2_001
+    assert len(graph.cards) == DRAWN
+    assert graph.left_out == 2_001 - DRAWN
+    assert f"… {graph.left_out} more" in drawing_of(graph)
+
+
+def test_an_unrolled_lstm():
+    cell = torch.nn.LSTMCell(4, 4)
+    h = c = torch.zeros(1, 4)
+    for _step in range(112):
+        h, c = cell(torch.ones(1, 4), (h, c))
+    loss = h.sum()
+    whole = graph_of("loss", cell=cell, loss=loss)
+    graph = fold(whole)
+    check(graph)
+
+    assert len(whole.cards) > 1_700
+    assert len(graph.cards) == DRAWN
+    assert graph.left_out > 1_000
+    assert card(graph, "loss").is_root
+    drawing = drawing_of(graph)
+    assert f"… {graph.left_out} more" in drawing
+    assert "cell.weight_hh" in drawing

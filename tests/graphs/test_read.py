@@ -1,0 +1,394 @@
+"""``read`` finds the nodes and edges that autograd recorded: each node once, each input and output by its number."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from shorthand import card, edges, graph_of, label, labels
+
+from atlas.graphs import GraphError, read
+
+
+def test_first_graph():
+    x1, x2 = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+    a = x1 * x2
+    y1, y2 = torch.log(a), torch.sin(x2)
+    w = y1 * y2
+
+    graph = graph_of("w", x1=x1, x2=x2, a=a, y1=y1, y2=y2, w=w)
+
+    assert {(label(card), card.kind, card.operation, card.is_root) for card in graph.cards} == {
+        ("x1", "leaf", "", False),
+        ("x2", "leaf", "", False),
+        ("a", "function", "MulBackward0", False),
+        ("y1", "function", "LogBackward0", False),
+        ("y2", "function", "SinBackward0", False),
+        ("w", "function", "MulBackward0", True),
+    }
+    assert len(graph.cards) == 6
+    assert edges(graph) == {
+        ("x1", "a", 0, 0),
+        ("x2", "a", 1, 0),
+        ("a", "y1", 0, 0),
+        ("x2", "y2", 0, 0),
+        ("y1", "w", 0, 0),
+        ("y2", "w", 1, 0),
+    }
+    assert len(graph.edges) == 6
+    assert graph.left_out == 0
+
+
+def test_shape_dtype_and_value():
+    x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+    s = x.sum()
+    one = s.reshape(1)
+    graph = graph_of("one", x=x, s=s, one=one)
+
+    assert [(label(card), card.shape, card.dtype, card.value) for card in graph.cards] == [
+        ("x", (2, 3), "float64", None),
+        ("s", (), "float64", 6.0),
+        ("one", (1,), "float64", None),
+    ]
+    assert [card.is_scalar for card in graph.cards] == [False, True, False]
+
+
+def test_the_value_of_an_unnamed_result_is_not_known():
+    x = torch.tensor(2.0, requires_grad=True)
+    assert card(graph_of("y", x=x, y=(x * 3).sin()), "MulBackward0").value is None
+
+
+def test_an_input_that_needs_no_gradient_is_a_constant():
+    x, c = torch.tensor(3.0, requires_grad=True), torch.tensor(4.0)
+    graph = graph_of("y", x=x, c=c, y=c * x)
+
+    assert [card.kind for card in graph.cards] == ["leaf", "constant", "function"]
+    assert edges(graph) == {("constant", "y", 0, 0), ("x", "y", 1, 0)}
+
+
+def test_each_constant_has_a_card_of_its_own():
+    x = torch.tensor(3.0, requires_grad=True)
+    graph = graph_of("y", x=x, y=(x * 2) + 1)
+
+    constants = [card.key for card in graph.cards if card.kind == "constant"]
+    assert len(constants) == 2
+    assert sorted(edge.input for edge in graph.edges if edge.tail in constants) == [1, 1]
+    assert len({edge.head for edge in graph.edges if edge.tail in constants}) == 2
+
+
+def test_a_node_that_many_paths_reach_is_one_card():
+    x = torch.tensor(0.5, requires_grad=True)
+    a = x.exp()
+    b, c = a.sin(), a.cos()
+    y = b * c
+    graph = graph_of("y", x=x, a=a, b=b, c=c, y=y)
+
+    assert sorted(labels(graph)) == ["a", "b", "c", "x", "y"]
+    assert edges(graph) == {("x", "a", 0, 0), ("a", "b", 0, 0), ("a", "c", 0, 0), ("b", "y", 0, 0), ("c", "y", 1, 0)}
+
+
+def test_a_tensor_used_twice_by_one_node_has_two_edges():
+    x = torch.tensor(3.0, requires_grad=True)
+    assert edges(graph_of("y", x=x, y=x * x)) == {("x", "y", 0, 0), ("x", "y", 1, 0)}
+
+
+def test_a_ladder_of_diamonds_is_read_once_a_node():
+    y = x = torch.tensor(1.0, requires_grad=True)
+    for _rung in range(40):  # 2**40 paths
+        y = y.sin() * y.cos()
+    graph = graph_of("y", x=x, y=y)
+    assert len(graph.cards) == 1 + 3 * 40
+    assert len(graph.edges) == 4 * 40
+
+
+def test_the_outputs_of_unbind():
+    x = torch.arange(3.0, requires_grad=True)
+    a, b, c = x.unbind()
+    z = c * a
+    graph = graph_of("z", c=c, b=b, a=a, x=x, z=z)
+
+    assert edges(graph) == {("x", "a, b, c", 0, 0), ("a, b, c", "z", 0, 2), ("a, b, c", "z", 1, 0)}
+    unbind = card(graph, "a, b, c")
+    assert (unbind.operation, unbind.shape, unbind.value) == ("UnbindBackward0", None, None)
+
+
+def test_the_outputs_of_split_are_roots_of_one_node():
+    x = torch.arange(4.0, requires_grad=True)
+    left, right = x.split(2)
+    graph = graph_of("right left", x=x, left=left, right=right)
+
+    assert labels(graph) == ["x", "left, right"]
+    assert [card.is_root for card in graph.cards] == [False, True]
+    assert edges(graph_of("y", right=right, y=right.sin())) == {("leaf", "right", 0, 0), ("right", "y", 0, 1)}
+
+
+def test_several_roots_share_their_nodes():
+    x = torch.tensor(2.0, requires_grad=True)
+    a = x.exp()
+    y, z = a.sin(), a.cos()
+    graph = graph_of("y z", x=x, a=a, y=y, z=z)
+
+    assert {label(card): card.is_root for card in graph.cards} == {"x": False, "a": False, "y": True, "z": True}
+    assert edges(graph) == {("x", "a", 0, 0), ("a", "y", 0, 0), ("a", "z", 0, 0)}
+
+
+def test_a_root_may_lead_to_another_root():
+    x = torch.tensor(2.0, requires_grad=True)
+    y = x.exp()
+    z = y.sin()
+    graph = graph_of("z y", x=x, y=y, z=z)
+    assert [(label(card), card.is_root) for card in graph.cards] == [("x", False), ("y", True), ("z", True)]
+
+
+def test_a_leaf_may_be_the_root():
+    x = torch.tensor(2.0, requires_grad=True)
+    x.sin().backward()
+    graph = graph_of("x", x=x)
+
+    (leaf,) = graph.cards
+    assert (leaf.kind, leaf.names, leaf.is_root, leaf.value) == ("leaf", ("x",), True, 2.0)
+    assert leaf.gradient == pytest.approx(-0.4161468)
+    assert graph.edges == ()
+
+
+def test_accumulate_grad_is_drawn_when_asked_for():
+    x = torch.tensor(3.0, requires_grad=True)
+    y = x * x
+    y.backward()
+    graph = graph_of("y", x=x, y=y, accumulate=True)
+
+    assert [(card.kind, label(card)) for card in graph.cards] == [
+        ("leaf", "x"),
+        ("accumulate", "AccumulateGrad"),
+        ("function", "y"),
+    ]
+    assert edges(graph) == {
+        ("x", "AccumulateGrad", 0, 0),
+        ("AccumulateGrad", "y", 0, 0),
+        ("AccumulateGrad", "y", 1, 0),
+    }
+    assert card(graph, "x").gradient == 6.0
+
+
+def test_each_leaf_has_an_accumulate_grad_of_its_own():
+    a, b, c = (torch.tensor(2.0, requires_grad=True) for _leaf in range(3))
+    graph = graph_of("y", a=a, b=b, c=c, y=a * b + c, accumulate=True)
+    kinds = {card.key: card.kind for card in graph.cards}
+    assert sorted(kinds.values()) == ["accumulate"] * 3 + ["function"] * 2 + ["leaf"] * 3
+    assert sorted(kinds[edge.head] for edge in graph.edges if kinds[edge.tail] == "leaf") == ["accumulate"] * 3
+
+
+def test_accumulate_grad_of_a_leaf_that_is_the_root():
+    graph = graph_of("x", x=torch.ones(2, requires_grad=True), accumulate=True)
+    assert [(card.kind, card.is_root) for card in graph.cards] == [("leaf", True), ("accumulate", False)]
+
+
+def test_a_second_derivative_has_a_graph():
+    x = torch.tensor(2.0, requires_grad=True)
+    (slope,) = torch.autograd.grad(x**3, x, create_graph=True)
+    graph = graph_of("slope", x=x, slope=slope)
+    assert (card(graph, "slope").value, card(graph, "slope").is_root) == (12.0, True)
+    assert ("x", "PowBackward0", 0, 0) in edges(graph)
+
+
+# --- views and in-place operations ---------------------------------------------------------------
+
+
+def test_views_are_nodes():
+    x = torch.arange(6.0, requires_grad=True)
+    m = x.view(2, 3)
+    row = m[0]
+    graph = graph_of("row", x=x, m=m, row=row)
+
+    assert [(label(card), card.operation, card.shape) for card in graph.cards] == [
+        ("x", "", (6,)),
+        ("m", "ViewBackward0", (2, 3)),
+        ("row", "SelectBackward0", (3,)),
+    ]
+
+
+def test_an_in_place_operation_takes_the_name_to_its_own_node():
+    x = torch.tensor(2.0, requires_grad=True)
+    y = x * 3
+    y.add_(1)
+    graph = graph_of("y", x=x, y=y)
+    assert (card(graph, "y").operation, card(graph, "y").value) == ("AddBackward0", 7.0)
+    assert ("MulBackward0", "y", 0, 0) in edges(graph)
+
+
+def test_writing_into_a_part_makes_copy_slices():
+    x = torch.ones(3, requires_grad=True)
+    s = x.sum()
+    b = torch.zeros(3)
+    b[0] = s
+    graph = graph_of("b", x=x, s=s, b=b)
+
+    assert card(graph, "b").operation == "CopySlices"
+    assert edges(graph) == {("x", "s", 0, 0), ("constant", "b", 0, 0), ("s", "b", 1, 0)}
+
+
+def test_a_view_changed_in_place_leads_through_its_base():
+    x = torch.ones(3, requires_grad=True)
+    base = x * 2
+    view = base[:2]
+    view.mul_(5)
+    graph = graph_of("view", x=x, base=base, view=view)
+
+    assert card(graph, "base").operation == "CopySlices"
+    assert ("MulBackward0", "base", 0, 0) in edges(graph)
+    assert ("base", "view", 0, 0) in edges(graph)
+
+
+def test_a_view_that_is_out_of_date_does_not_stop_the_reading():
+    x = torch.ones(2, requires_grad=True)
+    base = x * 1
+    first, second = base.unbind()
+    base.mul_(2)  # from here on, asking first for its grad_fn raises
+    graph = graph_of("y", x=x, base=base, first=first, parts=[first, second], y=base.sum())
+    assert [name for name in labels(graph) if name in ("x", "base", "y")] == ["x", "base", "y"]
+
+
+# --- kinds of tensors ----------------------------------------------------------------------------
+
+
+def test_complex_tensors():
+    z = torch.tensor(1 + 2j, requires_grad=True)
+    square = z * z.conj()
+    r = square.real
+    r.backward()
+    graph = graph_of("r", z=z, square=square, r=r)
+
+    leaf = card(graph, "z")
+    assert (leaf.dtype, leaf.value, leaf.gradient, leaf.terms) == ("complex64", 1 + 2j, 2 + 4j, ())
+    assert (card(graph, "square").dtype, card(graph, "square").value) == ("complex64", 5 + 0j)
+    assert (card(graph, "r").dtype, card(graph, "r").value) == ("float32", 5.0)
+    assert {edge.derivative for edge in graph.edges} == {None}
+
+
+def test_integer_indices_are_no_inputs():
+    x, i = torch.arange(6.0, requires_grad=True), torch.tensor([1, 2])
+    y = x[i]
+    z = y.gather(0, torch.tensor([1]))
+    graph = graph_of("z", x=x, i=i, y=y, z=z)
+
+    assert labels(graph) == ["x", "y", "z"]
+    assert edges(graph) == {("x", "y", 0, 0), ("y", "z", 0, 0)}
+    assert card(graph, "y").saved == ("indices[0] (2)",)
+
+
+def test_an_empty_tensor():
+    x = torch.zeros(0, 3, requires_grad=True)
+    y = x.sum()
+    y.backward()
+    graph = graph_of("y", x=x, y=y)
+    assert (card(graph, "x").shape, card(graph, "x").gradient_shape) == ((0, 3), (0, 3))
+    assert (card(graph, "y").shape, card(graph, "y").value) == ((), 0.0)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_meta_tensors_have_shapes_and_no_values(shape):
+    x = torch.zeros(shape, device="meta", requires_grad=True)
+    graph = graph_of("y", x=x, y=x + x)
+    assert [(label(card), card.shape, card.value) for card in graph.cards] == [("x", shape, None), ("y", shape, None)]
+    assert {edge.derivative for edge in graph.edges} == {None}
+
+
+def test_a_sparse_gradient_has_a_shape():
+    table = torch.nn.Embedding(5, 2, sparse=True)
+    y = table(torch.tensor([1])).sum()
+    y.backward()
+    weight = card(graph_of("y", table=table, y=y), "table.weight")
+    assert table.weight.grad.is_sparse
+    assert (weight.gradient, weight.gradient_shape) == (None, (5, 2))
+
+
+# --- what nodes keep -----------------------------------------------------------------------------
+
+
+def test_saved_tensors():
+    a, b = torch.ones(3, 4, requires_grad=True), torch.ones(4, 2, requires_grad=True)
+    product = a @ b
+    graph = graph_of("total", a=a, b=b, product=product, total=product.sum())
+    assert card(graph, "product").saved == ("mat2 (4×2)", "self (3×4)")
+    assert card(graph, "total").saved == ()
+
+
+def test_a_node_saves_only_what_its_inputs_need():
+    x, c = torch.ones(2, requires_grad=True), torch.ones(2)
+    assert card(graph_of("y", x=x, y=x * c), "y").saved == ("other (2)",)
+
+
+def test_what_a_custom_function_saves():
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    x = torch.ones(2, requires_grad=True)
+    y = Cube.apply(x)
+    assert card(graph_of("y", x=x, y=y), "y").saved == ("tensors[0] (2)",)
+    y.sum().backward()
+    assert card(graph_of("y", x=x, y=y), "y").saved == ("freed",)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [torch.exp, torch.square, lambda x: x * x, lambda x: x * 2, lambda x: x @ x, lambda x: x[torch.tensor([0])]],
+    ids=["a result", "an input", "two inputs", "one of two", "a product", "a list"],
+)
+def test_a_node_whose_buffers_backward_freed_says_so(operation):
+    x = torch.ones(3, requires_grad=True)
+    y = operation(x)
+    before = card(graph_of("y", x=x, y=y), "y").saved
+    y.sum().backward()
+    graph = graph_of("y", x=x, y=y)
+
+    assert before and "freed" not in before
+    assert card(graph, "y").saved == ("freed",)
+    assert ("x", "y", 0, 0) in edges(graph)
+
+
+def test_a_node_that_saved_nothing_has_nothing_freed():
+    x = torch.ones(3, requires_grad=True)
+    y = x + x
+    y.sum().backward()
+    assert card(graph_of("y", x=x, y=y), "y").saved == ()
+
+
+def test_buffers_that_backward_kept_are_not_called_freed():
+    x = torch.ones(3, requires_grad=True)
+    y = x.exp()
+    y.sum().backward(retain_graph=True)
+    assert card(graph_of("y", x=x, y=y), "y").saved == ("result (3)",)
+
+
+# --- what cannot be read -------------------------------------------------------------------------
+
+
+def test_a_root_that_is_no_tensor():
+    with pytest.raises(GraphError, match=r"^'net' is a Linear, not a tensor$"):
+        read({"net": torch.nn.Linear(1, 1)}, {})
+
+
+@pytest.mark.parametrize("tensor", [torch.ones(2), torch.tensor([1, 2]), torch.ones(2, requires_grad=True).detach()])
+def test_a_tensor_without_a_graph(tensor):
+    with pytest.raises(GraphError, match=r"^'t' has no graph: it does not require a gradient"):
+        read({"t": tensor}, {"t": tensor})
+
+
+def test_a_result_of_no_grad_has_no_graph():
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        y = x * 2
+    with pytest.raises(GraphError, match="'y' has no graph"):
+        graph_of("y", x=x, y=y)
+
+
+def test_the_root_at_fault_is_named_among_several():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(GraphError, match="'bad'"):
+        graph_of("good bad", good=x.sin(), bad=3)

@@ -1,0 +1,28 @@
+"""
+An output that varies
+=====================
+
+The note above the output says so, and why.
+"""
+
+import pandas as pd
+
+# varies: the *time* depends
+#   on the machine
+
+print("0.1 s")
+
+# %%
+# A table, and a message that is longer than a line.
+
+pd.DataFrame({"factor": [2.0, 3.0]}).head()
+
+# %%
+# Prose is wrapped, what is aligned is not.
+
+print("a message " * 20)
+
+# %%
+# Columns:
+
+print("name" + " " * 90 + "calls")

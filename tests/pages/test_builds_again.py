@@ -1,0 +1,58 @@
+"""What a second build does: the same bytes from scratch, and nothing at all where nothing has changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pages.tiny_site import Build, build
+
+
+def _files(out: Path) -> dict[str, bytes]:
+    found = {str(path.relative_to(out)): path for path in sorted(out.rglob("*")) if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items()}
+
+
+def _times(out: Path) -> dict[str, int]:
+    """When each page was written, less those without a source, which Sphinx writes in every build."""
+    pages = {str(path.relative_to(out)): path.stat().st_mtime_ns for path in sorted(out.rglob("*.html"))}
+    return {name: time for name, time in pages.items() if name not in ("404.html", "genindex.html", "search.html")}
+
+
+def _runs(site: Path) -> int:
+    """How often graph_of_a_product.py has run: it adds a line to a file."""
+    return len((site / "runs.txt").read_text(encoding="utf-8").splitlines())
+
+
+@pytest.fixture(scope="module")
+def doctest(good: Build) -> Build:
+    """The doctest builder, with what the HTML builder has left."""
+    assert _runs(good.site) == 1
+    return build(good.site, "doctest")
+
+
+def test_two_builds_from_scratch_are_the_same(twice: list[Build]) -> None:
+    """Trap 12: an address, a time, or the order of a set would differ."""
+    first, second = (_files(done.out) for done in twice)
+    assert first.keys() == second.keys()
+    assert not [name for name in first if first[name] != second[name]]
+
+
+def test_doctests_run_no_example_again(doctest: Build) -> None:
+    """Trap 4: every builder runs the gallery again, unless it finds what another has left."""
+    assert doctest.code == 0, doctest.output
+    assert _runs(doctest.site) == 1
+
+
+def test_doctests_are_run(doctest: Build) -> None:
+    """Trap 8: both doctests of the guide are run, the one inside a note too."""
+    assert "2 tests\n" in doctest.output and "0 failures in tests" in doctest.output, doctest.output
+
+
+def test_a_third_build_runs_and_writes_nothing(good: Build, doctest: Build) -> None:
+    before = _times(good.out)
+    again = build(good.site)
+    assert again.code == 0, again.output
+    assert _runs(good.site) == 1
+    assert before == _times(good.out)

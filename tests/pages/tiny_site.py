@@ -1,0 +1,68 @@
+"""Build a tiny site with the settings of the real one.
+
+Sphinx reads ``conf/`` itself as its configuration folder, and a tiny site as its sources. So a setting that is changed there,
+or an extension that is taken out, is changed for the tests too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    code: int
+    """The exit status: 0 if all is well."""
+    output: str
+    site: Path
+    out: Path
+
+    def about(self, file: str) -> str:
+        """What the output says of a file: for a test that fails."""
+        lines = self.output.splitlines()
+        name = Path(file).stem
+        near = sorted({n for i, line in enumerate(lines) if name in line for n in range(i, min(i + 10, len(lines)))})
+        return "\n".join([f"said of {file}:", *(lines[n] for n in near)])
+
+
+def copy_of(source: Path, site: Path) -> Path:
+    """Copy a tiny site to where it may be built: Sphinx writes into its sources."""
+    return Path(shutil.copytree(source, site, dirs_exist_ok=True))
+
+
+def written(site: Path, files: dict[str, str]) -> Path:
+    """Write a tiny site's files, by their paths in it; a front page and the gallery's first page are added."""
+    pages = [path.removesuffix(".md").removeprefix("docs/") for path in files if path.endswith(".md")]
+    front = "# Front\n\n```{toctree}\ngallery/index\n" + "\n".join(pages) + "\n```\n"
+    chapters = {path.rpartition("/")[0] for path in files if path.endswith(".py")}
+    heads = {f"{chapter}/GALLERY_HEADER.rst": "Chapter\n-------\n" for chapter in chapters}
+    first = {"docs/index.md": front, "examples/GALLERY_HEADER.rst": "Examples\n========\n\nText.\n"}
+    for name, text in {**first, **heads, **files}.items():
+        path = site / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return site
+
+
+def build(site: Path, builder: str = "html", options: Sequence[str] = ()) -> Build:
+    """Build as ``nox -s docs`` does, in a process of its own: with warnings as errors, going on after the first."""
+    out = site / builder
+    own = ["--fail-on-warning", "--keep-going", "--no-color", "--conf-dir", ROOT / "conf", "--builder", builder]
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *own, *options, "--doctree-dir", site / "doctrees", "docs", out],
+        cwd=site,
+        env={**os.environ, "COLUMNS": "200", "RUNS": str(site / "runs.txt")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=300,
+    )
+    return Build(done.returncode, done.stdout, site, out)

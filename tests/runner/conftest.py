@@ -1,0 +1,47 @@
+"""Runs the faulty examples once for all tests, in child processes as a build does."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atlas.runner import gallery, pool
+from atlas.runner.child import Limits, Workplace
+from runner.faulty import FAULTY, HEALTHY
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """sphinx-gallery's settings, as the site has them."""
+    conf = runpy.run_path(str(ROOT / "conf" / "conf.py"))
+    return gallery.settings(conf["sphinx_gallery_conf"], tmp_path_factory.mktemp("docs"))
+
+
+@pytest.fixture(scope="session")
+def run(settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, pool.Outcome]]:
+    """Run scripts, given by name and text, and return what became of each."""
+
+    def outcomes(scripts: dict[str, str | bytes], limits: Limits | None = None) -> dict[str, pool.Outcome]:
+        folder = tmp_path_factory.mktemp("examples")
+        jobs = []
+        for name, text in scripts.items():
+            script = folder / f"{name}.py"
+            script.write_bytes(text if isinstance(text, bytes) else text.encode())
+            place = Workplace(folder / "running" / name, "faults", script.name)
+            jobs.append(pool.Job(name, script, place, limits or Limits()))
+        return {outcome.job.name: outcome for outcome in pool.run(jobs, settings)}
+
+    return outcomes
+
+
+@pytest.fixture(scope="session")
+def outcomes(run: Callable[..., dict[str, pool.Outcome]]) -> dict[str, pool.Outcome]:
+    """What became of every faulty example, and of a healthy one among them."""
+    scripts = {case.name: case.source for case in FAULTY}
+    return run({**scripts, "healthy": HEALTHY}, Limits(seconds=4.0, output=200_000, memory=2**30))

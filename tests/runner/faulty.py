@@ -1,0 +1,142 @@
+"""The fault table: what can go wrong in an example, where, and what must be said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HEAD = '''"""
+A page
+======
+
+It does something.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import torch
+
+'''
+
+HEALTHY = HEAD + "# %%\n# Text.\n\nx = torch.tensor(2.0, requires_grad=True)\nprint(x)\nassert x == 2\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Faulty:
+    name: str
+    code: str
+    says: str
+    at: str
+    """How the line begins that must be named."""
+    head: str = HEAD
+    cell: int | None = 1
+
+    @property
+    def source(self) -> str | bytes:
+        return (
+            self.head + self.code
+            if "\udcff" not in self.code
+            else (self.head + self.code).encode("utf-8", "surrogateescape")
+        )
+
+    @property
+    def line(self) -> int:
+        lines = (self.head + self.code).split("\n")
+        (number,) = (number for number, text in enumerate(lines, 1) if text.startswith(self.at))
+        return number
+
+
+FAULTY = [
+    Faulty(
+        "raises",
+        "x = torch.ones(2)\nx.backward()\n",
+        "RuntimeError: element 0 of tensors does not require grad",
+        "x.backward",
+    ),
+    Faulty(
+        "raises_in_a_later_cell", "x = 1\n\n# %%\n# Text.\n\ny = x / 0\n", "ZeroDivisionError", "y = x / 0", cell=2
+    ),
+    Faulty("fails_an_assert", "assert 1 + 1 == 3\n", "AssertionError", "assert 1 + 1"),
+    Faulty("never_reaches_an_assert", "if x := 0:\n    assert x\n", "this assert never ran", "    assert x"),
+    Faulty("exits", "sys.exit(0)\n", "sys.exit(0)", "sys.exit"),
+    Faulty("exits_at_once", "os._exit(0)\n", "exit code 0 before the page was finished", "os._exit"),
+    Faulty("segfaults", "os.kill(os.getpid(), signal.SIGSEGV)\n", "killed by SIGSEGV", "os.kill"),
+    Faulty("is_killed", "x = 1\nos.kill(os.getpid(), signal.SIGKILL)\n", "killed by SIGKILL", "os.kill"),
+    Faulty("hangs", "x = 1\ntime.sleep(1000)\n", "did not end within 4 s", "time.sleep"),
+    Faulty(
+        "hangs_deaf",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\ntime.sleep(1000)\n",
+        "did not end within 4 s",
+        "time.sleep",
+    ),
+    Faulty(
+        "prints_without_end",
+        "while True:\n    print('x' * 1000)\n",
+        "printed more than 200,000 characters",
+        "    print",
+    ),
+    Faulty(
+        "prints_one_line_without_end",
+        "while True:\n    print('x' * 1000, end='')\n",
+        "printed more than 200,000 characters",
+        "    print",
+    ),
+    Faulty(
+        "writes_past_python_without_end",
+        "while True:\n    os.write(1, b'x' * 10000)\n",
+        "wrote more than 200,000 bytes",
+        "    os.write",
+    ),
+    Faulty(
+        "needs_too_much_memory", "x = torch.ones(2**29)\n", "needs more memory than a page may take", "x = torch.ones"
+    ),
+    Faulty(
+        "needs_too_much_in_python",
+        "x = bytearray(2**31)\n",
+        "needs more memory than a page may take",
+        "x = bytearray",
+    ),
+    Faulty(
+        "leaves_a_process", "p = subprocess.Popen(['sleep', '1000'])\n", "leaves a process running", "p = subprocess"
+    ),
+    Faulty("warns", "warnings.warn('look out')\n", "UserWarning: look out", "warnings.warn"),
+    Faulty(
+        "torch_warns",
+        "x = torch.ones(2, requires_grad=True)\n(2 * x).grad\n",
+        "UserWarning: The .grad attribute",
+        "(2 * x)",
+    ),
+    Faulty(
+        "writes_a_file",
+        "with open('data.bin', 'w') as f:\n    f.write('x')\n",
+        "leaves a file beside the script: data.bin",
+        "import os",
+    ),
+    Faulty(
+        "leaves_a_dtype",
+        "x = 1\ntorch.set_default_dtype(torch.float64)\n",
+        "leaves the default dtype at torch.float64",
+        "torch.set_default_dtype",
+    ),
+    Faulty(
+        "leaves_a_grad_mode",
+        "torch.set_grad_enabled(False)\n",
+        "leaves the grad mode at False",
+        "torch.set_grad_enabled",
+    ),
+    Faulty("has_no_syntax", "x = 1\ny = (\n", "SyntaxError", "y = ("),
+    Faulty("is_not_utf8", "x = 1\ny = '\udcff'\n", "not UTF-8", "y = ", cell=None),
+    Faulty("has_no_title", "x = 1\n", "title", "", head='"""\n"""\n\nimport torch\n', cell=None),
+    Faulty("has_no_docstring", "x = 1\n", "docstring", "", head="import torch\n", cell=None),
+    Faulty("asks_for_input", "input()\n", "input()", "input()"),
+    Faulty(
+        "misspells_a_graph",
+        "y = 2 * torch.ones((), requires_grad=True)\n# graph: yy -- A graph\n",
+        "did you mean 'y'?",
+        "# graph",
+    ),
+]

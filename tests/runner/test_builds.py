@@ -1,0 +1,120 @@
+"""Builds of a tiny site, one after another: what runs again, what stays, what is said."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pages.tiny_site import Build, build, written
+from runner.faulty import HEALTHY
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    other = HEALTHY.replace("A page", "B page").replace("2.0", "3.0").replace("x == 2", "x == 3")
+    files = {
+        "examples/basics/one.py": HEALTHY,
+        "examples/basics/two.py": other,
+        "examples/cuda/needs_a_gpu.py": HEALTHY,
+    }
+    return written(tmp_path_factory.mktemp("site"), files)
+
+
+@pytest.fixture(scope="module")
+def first(folder: Path) -> Build:
+    return build(folder)
+
+
+def pages(site: Path) -> dict[str, int]:
+    """When each page was written, without the three that have no source and that Sphinx always writes."""
+    found = {path.relative_to(site / "html").as_posix(): path for path in (site / "html").rglob("*.html")}
+    generated = {"404.html", "genindex.html", "search.html"}
+    return {name: path.stat().st_mtime_ns for name, path in found.items() if name not in generated}
+
+
+def ran(output: str) -> set[str]:
+    return set(re.findall(r"examples: \d+/\d+ (\S+) [\d.]+ s", output))
+
+
+def test_first_build_runs_all(first: Build) -> None:
+    assert first.code == 0, first.output
+    assert ran(first.output) == {"basics/one", "basics/two", "cuda/needs_a_gpu"}
+
+
+def test_a_page_that_needs_a_gpu_is_not_run_and_says_so(first: Build) -> None:
+    html = (first.out / "gallery" / "cuda" / "needs_a_gpu.html").read_text()
+    assert "This page shows its code without outputs: it needs a GPU, and it has not been recorded yet." in html
+    assert "requires_grad=True)</pre>" not in html
+    assert "sphx-glr-script-out" not in html
+
+
+def test_nothing_changed_runs_nothing_and_writes_nothing(first: Build, folder: Path) -> None:
+    before = pages(folder)
+    again = build(folder)
+    assert again.code == 0, again.output
+    assert "examples: 0 run, 3 current, 0 failed" in again.output
+    assert pages(folder) == before
+
+
+def test_one_edit_runs_one(first: Build, folder: Path) -> None:
+    script = folder / "examples" / "basics" / "one.py"
+    script.write_text(script.read_text().replace("print(x)", "print(x * 10)"))
+    again = build(folder)
+    assert again.code == 0, again.output
+    assert ran(again.output) == {"basics/one"}
+    assert "tensor(20." in (again.out / "gallery" / "basics" / "one.html").read_text()
+
+
+def test_a_renamed_script_leaves_nothing(first: Build, folder: Path) -> None:
+    script = folder / "examples" / "basics" / "two.py"
+    script.rename(script.with_name("renamed.py"))
+    again = build(folder)
+    assert again.code == 0, again.output
+    left = [path for path in folder.rglob("*two*") if "doctrees" not in path.parts]
+    assert left == []
+    assert (again.out / "gallery" / "basics" / "renamed.html").exists()
+
+
+def test_a_failing_page_is_replaced_named_and_run_again(first: Build, folder: Path) -> None:
+    script = folder / "examples" / "basics" / "one.py"
+    good = script.read_text()
+    script.write_text(good + "\nraise ValueError('broken on purpose')\n")
+    line = len(good.splitlines()) + 2
+    for _ in range(2):
+        failed = build(folder)
+        assert failed.code != 0
+        assert re.search(
+            rf"1 of the examples failed:\s+examples/basics/one.py:{line}: cell 2: ValueError", failed.output
+        )
+        html = (failed.out / "gallery" / "basics" / "one.html").read_text()
+        assert "This page has no outputs" in html
+        assert "tensor(20." not in html
+    script.write_text(good)
+    mended = build(folder)
+    assert mended.code == 0, mended.output
+    assert "tensor(20." in (mended.out / "gallery" / "basics" / "one.html").read_text()
+
+
+def test_a_script_that_cannot_be_read_does_not_stop_the_others(first: Build, folder: Path) -> None:
+    script = folder / "examples" / "basics" / "bytes.py"
+    script.write_bytes(HEALTHY.encode() + b"y = '\xff'\n")
+    failed = build(folder)
+    script.unlink()
+    assert failed.code != 0
+    assert "examples/basics/bytes.py:" in failed.output
+    assert "the file is not UTF-8" in failed.output
+    assert (failed.out / "gallery" / "basics" / "one.html").exists()
+
+
+def test_a_release_refuses_a_missing_recording(first: Build, folder: Path) -> None:
+    refused = build(folder, options=["-D", "atlas_release=1"])
+    assert refused.code != 0
+    assert "a release needs every recording" in refused.output
+    assert "cuda/needs_a_gpu: it has not been recorded yet" in refused.output
+
+
+def test_why_says_why(first: Build, folder: Path) -> None:
+    said = build(folder, options=["-D", "atlas_why=1"])
+    assert "examples: basics/one: current" in said.output

@@ -1,0 +1,46 @@
+"""sphinx-gallery's internals are where the site expects them, and do what it expects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atlas.runner import gallery
+from runner.faulty import HEALTHY
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "examples" / "graphs" / "page.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(HEALTHY)
+    return path
+
+
+def test_a_page_is_made_where_it_is_asked_for(script: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+    docs = tmp_path / "docs"
+    gallery.run(script, docs / "gallery" / "graphs", docs, settings, execute=False)
+    made = docs / "gallery" / "graphs"
+    assert {"page.rst", "page.py", "page.ipynb", "page.zip"} <= {path.name for path in made.iterdir()}
+    assert ".. _sphx_glr_gallery_graphs_page.py:" in (made / "page.rst").read_text()
+
+
+def test_a_page_marked_current_is_not_run(script: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+    docs = tmp_path / "docs"
+    made = docs / "gallery" / "graphs"
+    gallery.run(script, made, docs, settings, execute=False)
+    before = (made / "page.rst").stat().st_mtime_ns
+    assert not (made / "page.py.md5").exists(), "a page that was not run must not pass for one that was"
+    gallery.mark_current(made / "page.py")
+    gallery.run(script, made, docs, settings, execute=True)
+    assert (made / "page.rst").stat().st_mtime_ns == before
+
+
+def test_blocks_title_and_options(script: Path) -> None:
+    script.write_text(HEALTHY + "# sphinx_gallery_time_limit = 7\n")
+    assert gallery.title(script) == "A page"
+    assert [kind for kind, _, _ in gallery.blocks(script)] == ["text", "code", "text", "code"]
+    assert gallery.option(script, "time_limit") == 7
+    assert gallery.option(script, "absent") is None

@@ -1,0 +1,49 @@
+"""Read the pages of the built site: parse each once, and find what the checks look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from bs4 import BeautifulSoup, Tag
+
+#: The attributes that hold an address, whatever element they are on.
+ADDRESSES = ("href", "xlink:href", "src", "srcset", "poster", "data", "action", "formaction")
+
+FIGURES = "svg[role=img], svg.graph, img:not(.sphx-glr-thumbcontainer img)"
+OUTPUTS = ".sphx-glr-script-out pre, .output_html, .output_area pre"
+
+
+@cache
+def read(path: Path) -> BeautifulSoup:
+    """The page as a tree."""
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+def text_of(element: Tag) -> str:
+    """An element's text on one line, without the mark that links to a heading."""
+    parts = [string for string in element.strings if "headerlink" not in string.parent.get("class", [])]
+    return " ".join("".join(parts).split())
+
+
+def addresses(page: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
+    """Each address that an element of the page names."""
+    for element in page.find_all(True):
+        for attribute in ADDRESSES:
+            value = element.get(attribute)
+            if value is None or (attribute == "data" and element.name != "object"):
+                continue
+            if attribute == "srcset":
+                yield from ((element, candidate.split()[0]) for candidate in value.split(",") if candidate.strip())
+            else:
+                yield element, value.strip()
+
+
+def code_cells(page: BeautifulSoup) -> list[Tag]:
+    """The code of a page, outputs left out."""
+    return [block for block in page.select("div.highlight > pre") if not block.find_parent(class_=_is_output)]
+
+
+def _is_output(name: str | None) -> bool:
+    return name in ("sphx-glr-script-out", "output_area", "output")

@@ -1,0 +1,53 @@
+"""An example's code fits its column, and its text blocks show no prompt: what is shown as code is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from markup import code_cells, read
+from sphinx_gallery.py_source_parser import split_code_and_text_blocks
+
+COLUMN = 88
+
+
+def too_long(page: BeautifulSoup) -> list[str]:
+    """The lines of code that a reader would have to scroll for. Outputs may be as long as they are."""
+    lines = [line for cell in code_cells(page) for line in cell.get_text().splitlines()]
+    return [line for line in lines if len(line.rstrip()) > COLUMN]
+
+
+def prompts(script: Path) -> list[str]:
+    """The lines of text blocks that look like a session that was run, and never was."""
+    _, blocks = split_code_and_text_blocks(str(script))
+    text = [line for block in blocks if block.type == "text" for line in block.content.splitlines()]
+    return [line for line in text if ">>>" in line]
+
+
+def test_code_fits_its_column(site: Path, script: str) -> None:
+    page = read(site / "gallery" / Path(script).with_suffix(".html"))
+    assert code_cells(page)
+    assert not too_long(page)
+
+
+def test_text_shows_no_prompt(root: Path, script: str) -> None:
+    assert not prompts(root / "examples" / script)
+
+
+@pytest.mark.parametrize(("width", "found"), [(COLUMN, 0), (COLUMN + 1, 1)])
+def test_a_long_line_is_found(tmp_path: Path, width: int, found: int) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(
+        f'<div class="highlight"><pre><span>short</span>\n<span>x</span>{"y" * (width - 1)}\n</pre></div>'
+        f'<div class="sphx-glr-script-out"><div class="highlight"><pre>{"z" * 200}</pre></div></div>'
+    )
+    assert len(too_long(read(page))) == found
+
+
+def test_a_prompt_is_found(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        '"""\nTitle\n=====\n\n>>> 1 + 1\n3\n"""\n\nx = ">>> in code"\n\n# %%\n# Text::\n#\n#    >>> 2\n\ny = 1\n'
+    )
+    assert prompts(script) == [">>> 1 + 1", "   >>> 2"]

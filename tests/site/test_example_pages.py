@@ -1,0 +1,106 @@
+"""Every example has a page with outputs, a figure, its sections and the number of its checks, and the index leads to it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+from bs4 import BeautifulSoup
+from markup import FIGURES, OUTPUTS, read, text_of
+
+SECTIONS = ["What people get wrong", "Exercise", "See also"]
+
+
+def page_of(script: str) -> str:
+    return f"gallery/{Path(script).with_suffix('.html').as_posix()}"
+
+
+def missing_parts(page: BeautifulSoup) -> list[str]:
+    """The parts that an example's page must have, and this one lacks."""
+    found = []
+    if not any(text_of(output) for output in page.select(OUTPUTS)):
+        found.append("an output")
+    if not page.select(FIGURES):
+        found.append("a figure")
+    if stated_checks(page) is None:
+        found.append("the number of its checks")
+    headings = [text_of(heading) for heading in page.find_all("h2")]
+    return found + [name for name in SECTIONS if name not in headings]
+
+
+def stated_checks(page: BeautifulSoup) -> int | None:
+    """The number of asserts that the page says it has passed."""
+    sentence = page.select_one("p.claims")
+    number = re.match(r"One\b|\d+\b", text_of(sentence)) if sentence else None
+    return number and (1 if number[0] == "One" else int(number[0]))
+
+
+def asserts(script: Path) -> int:
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    return len({node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert)})
+
+
+def reached(site: Path, start: str) -> set[str]:
+    """All pages that links lead to from ``start``."""
+    seen, waiting = set(), [start]
+    while waiting:
+        page = waiting.pop()
+        if page in seen or not (site / page).is_file():
+            continue
+        seen.add(page)
+        links = [urlsplit(urljoin(page, link["href"])) for link in read(site / page).select("a[href]")]
+        waiting += [
+            link.path for link in links if not link.scheme and not link.netloc and link.path.endswith(".html")
+        ]
+    return seen
+
+
+def test_the_page_is_complete(site: Path, script: str) -> None:
+    assert not missing_parts(read(site / page_of(script)))
+
+
+def test_the_page_counts_all_its_checks(site: Path, root: Path, script: str) -> None:
+    assert stated_checks(read(site / page_of(script))) == asserts(root / "examples" / script)
+
+
+def test_the_index_leads_to_every_example(site: Path, all_scripts: list[str]) -> None:
+    assert not set(map(page_of, all_scripts)) - reached(site, "index.html")
+
+
+def test_the_numbers_of_the_first_graph(site: Path) -> None:
+    page = read(site / "gallery/graphs/first_graph.html")
+    outputs = [text_of(output) for output in page.select(OUTPUTS)]
+    assert any("-1.7267885" in output for output in outputs)
+    assert any("0.2528530" in output or "0.25285310" in output for output in outputs)
+
+
+def test_the_copy_table_is_long(site: Path) -> None:
+    tables = read(site / "gallery/tensors/copy_table.html").select(".output_html table")
+    assert max(len(table.select("tbody > tr")) for table in tables) >= 40
+
+
+def test_what_a_bare_page_lacks_is_found(tmp_path: Path) -> None:
+    bare = tmp_path / "bare.html"
+    bare.write_text(
+        '<div class="sphx-glr-script-out"><pre> </pre></div><h2>Exercises</h2><p class="claims">Many were checked.</p>'
+        '<div class="sphx-glr-thumbcontainer"><img src="a.png" alt=""></div>'
+    )
+    assert missing_parts(read(bare)) == ["an output", "a figure", "the number of its checks", *SECTIONS]
+
+
+def test_a_page_that_no_link_leads_to_is_found(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text('<a href="a/b.html#c">')
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/b.html").write_text('<a href="../index.html"><a href="https://other.example/a/c.html">')
+    (tmp_path / "a/c.html").write_text("alone")
+    assert reached(tmp_path, "index.html") == {"index.html", "a/b.html"}
+
+
+def test_checks_are_counted(tmp_path: Path) -> None:
+    one, ten, script = tmp_path / "one.html", tmp_path / "ten.html", tmp_path / "script.py"
+    one.write_text('<p class="claims">One statement of this page was checked.</p>')
+    ten.write_text('<p class="claims">10 statements of this page were checked.</p>')
+    script.write_text("assert True\nfor x in range(3):\n    assert x < 3\n")
+    assert (stated_checks(read(one)), stated_checks(read(ten)), asserts(script)) == (1, 10, 2)

@@ -1,0 +1,77 @@
+"""Every link inside the site leads to a file that exists, and to an anchor that exists in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from markup import addresses, read
+
+
+def broken(site: Path, page: str) -> list[str]:
+    """The addresses in a page that lead nowhere, links to other sites left aside."""
+    found = set()
+    for element, address in addresses(read(site / page)):
+        parts = urlsplit(address)
+        if parts.scheme or parts.netloc:
+            continue
+        target = _target(site, page, unquote(parts.path))
+        if not target.is_file():
+            found.add(f"{element.name} leads to no file: {address}")
+        elif parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in anchors(target):
+            found.add(f"{element.name} leads to no anchor: {address}")
+    return sorted(found)
+
+
+def _target(site: Path, page: str, path: str) -> Path:
+    """The file behind an address; one that begins with / counts from the site's root."""
+    if not path:
+        return site / page
+    target = site / path.lstrip("/") if path.startswith("/") else (site / page).parent / path
+    return target / "index.html" if target.is_dir() else target
+
+
+@cache
+def anchors(path: Path) -> frozenset[str]:
+    return frozenset(_anchors(path))
+
+
+def _anchors(path: Path) -> Iterator[str]:
+    for element in read(path).find_all(True):
+        if element.get("id"):
+            yield element["id"]
+        if element.name == "a" and element.get("name"):
+            yield element["name"]
+
+
+def test_links_lead_somewhere(site: Path, page: str) -> None:
+    assert not broken(site, page)
+
+
+def test_ids_are_unique(site: Path, page: str) -> None:
+    ids = list(_anchors(site / page))
+    assert not sorted({name for name in ids if ids.count(name) > 1})
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<a href="gone.html">',
+        '<a href="#gone">',
+        '<a href="page.html#gone">',
+        '<a href="/gone/">',
+        '<img src="gone.png">',
+        '<img src="page.html" srcset="page.html 1x, gone.png 2x">',
+        '<link rel="stylesheet" href="gone.css?v=1">',
+        '<script src="gone.js"></script>',
+        '<form action="gone.html"></form>',
+        '<svg><use href="#gone"></use></svg>',
+        '<a download href="_downloads/gone.py">',
+    ],
+)
+def test_a_broken_link_is_found(tmp_path: Path, html: str) -> None:
+    (tmp_path / "page.html").write_text(f'<p id="here"><a href="#here"><a href="page.html#here">{html}')
+    assert len(broken(tmp_path, "page.html")) == 1
