@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 from serving import serve
 from visiting import LARGEST_SHIFT, Visit, look
 
-WRONG = """<!doctype html><html lang="en"><head><title>Wrong</title></head><body><main><article>
+WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wrong</title></head><body><main><article>
 <h1>Wrong</h1>
 <section><p style="color: #bbb; background: #fff; font-size: 12px">Pale and small</p></section>
 <a href="#"></a>
@@ -18,6 +18,8 @@ WRONG = """<!doctype html><html lang="en"><head><title>Wrong</title></head><body
 <img src="https://other.example/picture.png" alt="A picture from another site">
 <div style="overflow-x: auto; width: 100px"><div style="width: 900px">A wide box</div></div>
 <div style="width: 2000px">Wider than any window</div>
+<svg class="graph" role="img" aria-label="Two cards"><g class="g-card"><rect fill="#333"/><text fill="#666">pale</text></g>
+<g class="g-card"><rect fill="none"/><text fill="#222">x1</text></g><text fill="#ddd">2 × pale</text></svg>
 <p id="late">Text that moves</p>
 <script>
   console.error("complaint");
@@ -32,7 +34,7 @@ WRONG = """<!doctype html><html lang="en"><head><title>Wrong</title></head><body
 @pytest.fixture(scope="module")
 def visit(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
     folder: Path = tmp_path_factory.mktemp("wrong")
-    (folder / "wrong.html").write_text(WRONG)
+    (folder / "wrong.html").write_text(WRONG, encoding="utf-8")
     context = browser.new_context(viewport={"width": 390, "height": 900})
     with serve(folder) as origin, context:
         yield look(context, origin, "wrong.html")
@@ -50,6 +52,10 @@ def test_an_error_is_found(visit: Visit, said: str) -> None:
 @pytest.mark.parametrize("rule", ["color-contrast", "link-name", "image-alt"])
 def test_an_accessibility_fault_is_found(visit: Visit, rule: str) -> None:
     assert any(fault.startswith(f"{rule}:") for fault in visit.accessibility)
+
+
+def test_a_pale_graph_is_found(visit: Visit) -> None:
+    assert [fault.partition(": null ")[2] for fault in visit.pale_graphs] == ["pale", "2 × pale"]
 
 
 def test_a_page_that_is_too_wide_is_found(visit: Visit) -> None:

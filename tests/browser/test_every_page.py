@@ -28,6 +28,10 @@ def test_can_be_used_by_everyone(visits: Visits, page: str, theme: str, width: i
     assert not found, "\n".join(found)
 
 
+def test_graphs_can_be_read(visits: Visits, page: str, theme: str, width: int) -> None:
+    assert not visits(page, theme, width).pale_graphs
+
+
 def test_fits_the_window(visits: Visits, page: str, theme: str, width: int) -> None:
     visit = visits(page, theme, width)
     assert not visit.too_wide

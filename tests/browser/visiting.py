@@ -10,6 +10,8 @@ from playwright.sync_api import BrowserContext, Page, Request, Response
 
 #: Body text is not smaller than this, in pixels.
 SMALLEST_TEXT = 15
+#: Text of a graph stands out from what is behind it at least this much, as WCAG 2.2 AA asks of all text of that size.
+LEAST_CONTRAST = 4.5
 #: Layout that shifts less than this while a page loads cannot be noticed.
 LARGEST_SHIFT = 0.01
 
@@ -74,6 +76,27 @@ _TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
      .filter(box => box.getBoundingClientRect().right > innerWidth + 1 && !box.closest("[tabindex='0']"))
      .slice(0, 5).map(box => box.outerHTML.slice(0, 100))]"""
 
+# axe does not know what is behind a text of a drawing. A card's text stands on the card, the rest on the page.
+_PALE = """least => {
+  const channels = colour => (colour.match(/[\\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
+  const luminance = colour => channels(colour).slice(0, 3).map(part => part / 255)
+    .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0);
+  const isClear = colour => colour === "none" || channels(colour)[3] === 0;
+  const behind = text => {
+    const card = text.closest(".g-card")?.querySelector("rect");
+    if (card && !isClear(getComputedStyle(card).fill)) return getComputedStyle(card).fill;
+    for (let box = text.closest("svg"); box; box = box.parentElement)
+      if (!isClear(getComputedStyle(box).backgroundColor)) return getComputedStyle(box).backgroundColor;
+    return "rgb(255, 255, 255)";
+  };
+  return [...document.querySelectorAll(".graph text")].flatMap(text => {
+    const [dark, light] = [getComputedStyle(text).fill, behind(text)].map(luminance).sort((a, b) => a - b);
+    const contrast = (light + 0.05) / (dark + 0.05);
+    return contrast < least ? [contrast.toFixed(2) + ": " + text.getAttribute("class") + " " + text.textContent] : [];
+  });
+}"""
+
 
 @dataclass
 class Visit:
@@ -86,6 +109,7 @@ class Visit:
     too_wide: list[str] = field(default_factory=list)
     unreachable: list[str] = field(default_factory=list)
     accessibility: list[str] = field(default_factory=list)
+    pale_graphs: list[str] = field(default_factory=list)
 
 
 def open_page(context: BrowserContext, origin: str, address: str, visit: Visit | None = None) -> Page:
@@ -131,6 +155,7 @@ def look(context: BrowserContext, origin: str, address: str) -> Visit:
     visit.small_text = tab.evaluate(_SMALL_TEXT, SMALLEST_TEXT)
     visit.too_wide = tab.evaluate(_TOO_WIDE)
     visit.unreachable = tab.evaluate(_UNREACHABLE)
+    visit.pale_graphs = tab.evaluate(_PALE, LEAST_CONTRAST)
     tab.evaluate(_MARK_LOOKS)
     found = _AXE.run(tab, options=_RULES).response["violations"]
     found += _AXE.run(tab, {"include": [["[data-look]"]]}, _CONTRAST).response["violations"]

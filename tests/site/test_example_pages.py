@@ -58,11 +58,13 @@ def reached(site: Path, start: str) -> set[str]:
 
 
 def test_the_page_is_complete(site: Path, script: str) -> None:
-    assert not missing_parts(read(site / page_of(script)))
+    missing = missing_parts(read(site / page_of(script)))
+    assert not missing
 
 
 def test_the_page_counts_all_its_checks(site: Path, root: Path, script: str) -> None:
-    assert stated_checks(read(site / page_of(script))) == asserts(root / "examples" / script)
+    stated = stated_checks(read(site / page_of(script)))
+    assert stated == asserts(root / "examples" / script)
 
 
 def test_the_index_leads_to_every_example(site: Path, all_scripts: list[str]) -> None:

@@ -53,7 +53,8 @@ def test_links_lead_somewhere(site: Path, page: str) -> None:
 
 def test_ids_are_unique(site: Path, page: str) -> None:
     ids = list(_anchors(site / page))
-    assert not sorted({name for name in ids if ids.count(name) > 1})
+    twice = sorted({name for name in ids if ids.count(name) > 1})
+    assert not twice
 
 
 @pytest.mark.parametrize(

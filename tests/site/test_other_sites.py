@@ -56,7 +56,8 @@ def named_in_file(path: Path) -> list[str]:
 
 
 def test_pages_load_nothing_from_elsewhere(site: Path, page: str) -> None:
-    assert not loaded_from_elsewhere(read(site / page))
+    found = loaded_from_elsewhere(read(site / page))
+    assert not found
 
 
 def test_styles_and_drawings_load_nothing_from_elsewhere(site: Path) -> None:

@@ -85,4 +85,5 @@ def _gradient(card: Card) -> str:
 
 
 def _factor(edge: Edge) -> str:
-    return "" if edge.derivative is None else f" × {format_number(edge.derivative)}"
+    output = f" (out {edge.output})" if edge.output else ""
+    return output + ("" if edge.derivative is None else f" × {format_number(edge.derivative)}")

@@ -91,7 +91,7 @@ def _nearest_the_roots(graph: Graph, drawn: int) -> Graph:
     arriving: dict[int, list[int]] = {}
     for edge in graph.edges:
         arriving.setdefault(edge.head, []).append(edge.tail)
-    queue = deque(card.key for card in graph.cards if card.is_root)
+    queue = deque([card.key for card in graph.cards if card.is_root][:drawn])
     kept: set[int] = set(queue)
     while queue and len(kept) < drawn:
         for tail in arriving.get(queue.popleft(), []):

@@ -105,7 +105,7 @@ def _forward_order(starts: list[Any]) -> list[Any]:
 
 
 def _is_accumulate(node: Any) -> bool:
-    return hasattr(node, "variable")
+    return node.__class__.__name__ == "AccumulateGrad"
 
 
 def _is_custom(node: Any) -> bool:
@@ -114,7 +114,7 @@ def _is_custom(node: Any) -> bool:
 
 def _operation(node: Any) -> str:
     """The node's name without its C++ namespace; for a custom Function, the name of its class with ``Backward``."""
-    return str(node.name()).rpartition("::")[2]
+    return (type(node).__name__ if _is_custom(node) else node.name()).rpartition("::")[2]
 
 
 # --- names ---------------------------------------------------------------------------------------
@@ -128,12 +128,14 @@ def _named(namespace: Mapping[str, Any]) -> tuple[dict[Any, dict[str, Any]], dic
     outputs: dict[Any, dict[str, Any]] = {}
     leaves: dict[int, dict[str, Any]] = {}
     for name, tensor in sorted(_tensors(namespace), key=lambda found: not found[0].isidentifier()):
-        if not tensor.requires_grad:
+        try:
+            node = tensor.grad_fn
+        except RuntimeError:  # a view of a function with several outputs, after its base was changed in place
             continue
-        if tensor.grad_fn is None:
+        if node is None:
             names = leaves.setdefault(id(tensor), {})
         else:
-            names = outputs.setdefault((tensor.grad_fn, tensor.output_nr), {})
+            names = outputs.setdefault((node, tensor.output_nr), {})
         if name.isidentifier() or not names:
             names[name] = tensor
     return outputs, leaves
@@ -205,7 +207,7 @@ def _number(tensor: torch.Tensor) -> float | complex | None:
 
 
 def _gradient(tensor: torch.Tensor) -> dict[str, Any]:
-    gradient = tensor.grad
+    gradient = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
     if gradient is None:
         return {}
     return {"gradient": _number(gradient), "gradient_shape": tuple(gradient.shape)}
@@ -247,6 +249,8 @@ def _saved(node: Any) -> tuple[str, ...]:
                 texts.append(f"{name} (packed by a hook)")
             elif saved.data is not None:
                 texts.append(f"{name} ({format_shape(saved.data.shape)})")
+            else:
+                saved.unpack()  # nothing was saved here, or it is freed: then this raises
         except RuntimeError:
             return ("freed",)
     return tuple(texts)
@@ -282,7 +286,7 @@ def _may_be_called(node: Any) -> bool:
     metadata = node._input_metadata
     if _is_custom(node) or len(metadata) != 1 or tuple(metadata[0].shape) != ():
         return False
-    if not metadata[0].dtype.is_floating_point or node.name() == "CopySlices":
+    if not metadata[0].dtype.is_floating_point or metadata[0].device.type == "meta" or _operation(node) == "CopySlices":
         return False
     for _, saved in _raw_saved(node):
         if saved is None or _is_packed_by_a_hook(saved):
