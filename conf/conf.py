@@ -40,6 +40,7 @@ extensions = [
     "atlas.pages.outputs",
     "atlas.pages.recorded",
     "atlas.pages.leftovers",
+    "atlas.pages.early_style",
     "atlas.pages.untested_doctests",
 ]
 

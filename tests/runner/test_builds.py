@@ -118,3 +118,14 @@ def test_a_release_refuses_a_missing_recording(first: Build, folder: Path) -> No
 def test_why_says_why(first: Build, folder: Path) -> None:
     said = build(folder, options=["-D", "atlas_why=1"])
     assert "examples: basics/one: current" in said.output
+
+
+def test_a_second_build_writes_what_the_first_did(tmp_path: Path) -> None:
+    """The pages that Sphinx always writes again, too."""
+    site = written(tmp_path, {"examples/basics/one.py": HEALTHY})
+    texts = []
+    for _ in range(2):
+        done = build(site)
+        assert done.code == 0, done.output
+        texts.append((done.out / "404.html").read_bytes())
+    assert texts[0] == texts[1]

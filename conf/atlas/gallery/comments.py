@@ -6,9 +6,11 @@ An example is plain PyTorch and imports nothing of the site, so it speaks to the
     Draw the backward graph of the tensor NAME as it is at the end of the cell. Several roots: ``# graph: a, b -- TITLE``.
     In brackets, what else to show: ``# graph: d (AccumulateGrad, saved) -- TITLE``.
 ``# figure: TEXT``
-    The alternative text of the matplotlib figure that the cell draws, continued on lines that begin with ``#   ``.
+    The alternative text of the matplotlib figure that the cell draws.
 ``# varies: SENTENCE``
     The output of this cell differs from build to build, and why.
+
+Each may go on in lines that begin with ``#   ``.
 """
 
 from __future__ import annotations
@@ -67,15 +69,16 @@ def requests(code: str, first_line: int, path: str) -> Iterator[Request]:
         match = _COMMENT.fullmatch(line.rstrip())
         if not match:
             continue
-        keyword, text = match[1], match[2].strip()
+        keyword, words = match[1], [match[2].strip()]
         where, at = first_line + number, f"{path}:{first_line + number}"
-        if keyword == "graph":
-            yield _graph(where, text, at)
-            continue
         for continued in lines[number + 1 :]:
             if not continued.startswith("#   "):
                 break
-            text = f"{text} {continued[1:].strip()}"
+            words.append(continued[1:].strip())
+        text = " ".join(word for word in words if word)
+        if keyword == "graph":
+            yield _graph(where, text, at)
+            continue
         if not text:
             wanted = "say what to see in the figure" if keyword == "figure" else "say what varies, and why"
             raise CommentError(f"{at}: {wanted}, after '# {keyword}:'")

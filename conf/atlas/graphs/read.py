@@ -286,7 +286,11 @@ def _may_be_called(node: Any) -> bool:
     metadata = node._input_metadata
     if _is_custom(node) or len(metadata) != 1 or tuple(metadata[0].shape) != ():
         return False
-    if not metadata[0].dtype.is_floating_point or metadata[0].device.type == "meta" or _operation(node) == "CopySlices":
+    if (
+        not metadata[0].dtype.is_floating_point
+        or metadata[0].device.type == "meta"
+        or _operation(node) == "CopySlices"
+    ):
         return False
     for _, saved in _raw_saved(node):
         if saved is None or _is_packed_by_a_hook(saved):

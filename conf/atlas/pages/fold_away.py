@@ -10,6 +10,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
@@ -45,12 +46,20 @@ class FoldSolutions(SphinxTransform):
         for mark in list(self.document.findall(solution_mark)):
             parent = mark.parent
             start = parent.index(mark)
-            end = next((i for i in range(start, len(parent)) if isinstance(parent[i], nodes.section)), len(parent))
+            end = next((i for i in range(start, len(parent)) if _ends_a_solution(parent[i])), len(parent))
             content = parent.children[start + 1 : end]
             if not any(isinstance(node, nodes.Element) and not isinstance(node, nodes.comment) for node in content):
                 logger.error("nothing follows this solution mark in its section", location=mark)
             fold = details("", *content, summary=_("Solution"), classes=["solution"])
             parent[start:end] = [fold]
+
+
+def _ends_a_solution(node: nodes.Node) -> bool:
+    """The next section does, and so does the foot of the page: the downloads, and the count of checks before them."""
+    if isinstance(node, addnodes.only) and len(node):
+        node = node[0]
+    is_foot = isinstance(node, nodes.Element) and {"sphx-glr-footer", "claims"} & set(node.get("classes", []))
+    return isinstance(node, nodes.section) or bool(is_foot)
 
 
 def visit_details(self: Any, node: details) -> None:

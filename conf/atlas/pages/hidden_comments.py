@@ -12,8 +12,10 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-_REQUEST = re.compile(r"^# ?(?:graph|figure|varies):.*\n?(?:^#   .*\n?)*", re.MULTILINE)
-_GAP = re.compile(r"\n{3,}")
+_REQUEST = re.compile(r"^# ?(?:graph|figure|varies):.*(?:\n#   .*)*(?:\n|\Z)", re.MULTILINE)
+_BETWEEN_EMPTY_LINES = re.compile(
+    rf"(?<=\n\n)(?:{_REQUEST.pattern})+\n+|(?<=\n\n)(?:{_REQUEST.pattern})+\Z", re.MULTILINE
+)
 
 
 def without_requests(code: str) -> str:
@@ -22,18 +24,20 @@ def without_requests(code: str) -> str:
     >>> without_requests("y = x * x\n\n# figure: A line\n#   that rises\n\nprint(y)")
     'y = x * x\n\nprint(y)'
     """
-    return _GAP.sub("\n\n", _REQUEST.sub("", code)).strip("\n")
+    return _REQUEST.sub("", _BETWEEN_EMPTY_LINES.sub("", code)).strip("\n")
 
 
 def hide(app: Sphinx, doctree: nodes.document) -> None:
     """Rewrite the code cells of an example's page. Connected to ``doctree-read``."""
     if not app.env.docname.startswith("gallery/"):
         return
-    for block in doctree.findall(nodes.literal_block):
+    for block in list(doctree.findall(nodes.literal_block)):
         code = block.astext()
         if _REQUEST.search(code):
             block.rawsource = without_requests(code)
             block[:] = [nodes.Text(block.rawsource)]
+            if not block.rawsource:
+                block.parent.remove(block)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

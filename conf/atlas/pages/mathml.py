@@ -15,6 +15,7 @@ from typing import Any
 import pypandoc
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
@@ -63,18 +64,22 @@ def _api_version() -> list[int]:
     return json.loads(done.stdout)["pandoc-api-version"]
 
 
-def convert_document(app: Sphinx, doctree: nodes.document) -> None:
-    """Put the MathML of each formula on its node. Connected to ``doctree-read``."""
-    found = [*doctree.findall(nodes.math), *doctree.findall(nodes.math_block)]
-    if not found:
-        return
-    formulas = [(node.astext(), isinstance(node, nodes.math_block)) for node in found]
-    try:
-        converted = convert(formulas)
-    except MathError:
-        converted = [_convert_alone(node, formula) for node, formula in zip(found, formulas, strict=True)]
-    for node, mathml in zip(found, converted, strict=True):
-        node["mathml"] = mathml
+class ConvertMath(SphinxTransform):
+    """Put the MathML of each formula on its node, before Sphinx copies titles into tables of contents."""
+
+    default_priority = 850
+
+    def apply(self, **kwargs: Any) -> None:
+        found = [*self.document.findall(nodes.math), *self.document.findall(nodes.math_block)]
+        if not found:
+            return
+        formulas = [(node.astext(), isinstance(node, nodes.math_block)) for node in found]
+        try:
+            converted = convert(formulas)
+        except MathError:
+            converted = [_convert_alone(node, formula) for node, formula in zip(found, formulas, strict=True)]
+        for node, mathml in zip(found, converted, strict=True):
+            node["mathml"] = mathml
 
 
 def _convert_alone(node: nodes.Element, formula: tuple[str, bool]) -> str:
@@ -92,7 +97,7 @@ def visit_math(self: Any, node: nodes.math) -> None:
 
 
 def visit_math_block(self: Any, node: nodes.math_block) -> None:
-    self.body.append(self.starttag(node, "div", CLASS="math"))
+    self.body.append('<div class="math">')  # Sphinx puts the equation's id on a target before it
     if node["number"]:
         number = get_node_equation_number(self, node)
         self.body.append(f'<span class="eqno">({number})')
@@ -103,6 +108,6 @@ def visit_math_block(self: Any, node: nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.connect("doctree-read", convert_document)
+    app.add_transform(ConvertMath)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

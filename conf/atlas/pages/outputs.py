@@ -20,7 +20,7 @@ TOO_LONG = 88
 _FORBIDDEN = {
     "a memory address": re.compile(r"\b0x[0-9a-fA-F]{6,}\b"),
     "a path of this machine": re.compile(
-        r"(?<![\w.:/])/(?:home|root|tmp|usr|opt|var|work|Users|mnt|private)/[\w.-]+"
+        r"(?:(?<=file://)|(?<![\w.:/]))/(?:home|root|tmp|usr|opt|var|work|Users|mnt|private)/[\w.-]+"
     ),
 }
 _ALIGNED = re.compile(r"\S {3,}\S|-{6,}|={6,}")

@@ -15,7 +15,7 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
-_FENCE = re.compile(r"^[\s>]*(?P<marks>`{3,}|~{3,}|:{3,})\s*(?P<info>.*)$")
+_FENCE = re.compile(r"^[\s>]*(?:(?:[-*+]|\d+[.)])\s+)?(?P<marks>`{3,}(?=[^`]*$)|~{3,}|:{3,})\s*(?P<info>.*)$")
 _PROMPT = re.compile(r"^[\s>]*>>>( |$)")
 
 
