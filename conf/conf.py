@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -41,6 +42,7 @@ extensions = [
     "atlas.pages.recorded",
     "atlas.pages.leftovers",
     "atlas.pages.early_style",
+    "atlas.pages.whole_sitemap",
     "atlas.pages.untested_doctests",
 ]
 
@@ -90,6 +92,7 @@ sphinx_gallery_conf = {
 
 html_theme = "furo"
 html_title = project
+templates_path = ["templates"]
 html_static_path = ["static", "atlas/graphs/graph.css"]
 html_css_files = ["graph.css", "atlas.css"]
 html_js_files = [("scrollable.js", {"defer": "defer"})]
@@ -110,7 +113,7 @@ html_math_renderer = "mathml"
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_selector = "div:not(.output_area):not(.sphx-glr-script-out) > div.highlight > pre"
 
-notfound_urls_prefix = None  # the address of the site decides, see html_baseurl
+notfound_urls_prefix = urlsplit(html_baseurl).path or "/"  # a 404 page is shown at any depth
 sitemap_url_scheme = "{link}"
 sitemap_excludes = ["404.html", "search.html", "genindex.html"]
 ogp_site_url = html_baseurl
