@@ -45,9 +45,11 @@ def run(session: nox.Session, program: str, *arguments: str | Path) -> None:
 
 
 def sphinx(session: nox.Session, builder: str, out: Path, *arguments: str) -> None:
-    """Run Sphinx with warnings as errors."""
+    """Run Sphinx with warnings as errors. ``--why`` and ``--release`` are options of the site's own."""
     options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", builder]
-    run(session, "sphinx-build", *options, "--doctree-dir", DOCTREES, "docs", out, *arguments)
+    settings = {"--why": ["-D", "atlas_why=1"], "--release": ["-D", "atlas_release=1"]}
+    own = [word for argument in arguments for word in settings.get(argument, [argument])]
+    run(session, "sphinx-build", *options, "--doctree-dir", DOCTREES, "docs", out, *own)
 
 
 @nox.session
@@ -86,7 +88,10 @@ def doctest(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site into build/html, running the examples that changed."""
+    """Build the site into build/html, running the examples that changed.
+
+    ``-- --why`` says why each example runs or does not; ``-- --release`` fails if a CUDA recording is missing or old.
+    """
     environment(session)
     sphinx(session, "html", HTML, *session.posargs)
 
@@ -96,6 +101,27 @@ def browser(session: nox.Session) -> None:
     """Open every page of the site in Chromium: no request elsewhere, no script error, nothing that axe finds."""
     environment(session)
     run(session, "pytest", "tests/browser", *session.posargs)
+
+
+@nox.session(default=False)
+def record(session: nox.Session) -> None:
+    """Run examples/cuda on this machine's GPU, and keep the outputs for builders without one."""
+    environment(session)
+    run(session, "python", "conf/record.py", *session.posargs)
+
+
+@nox.session(default=False)
+def repeat(session: nox.Session) -> None:
+    """Build the site twice from nothing, with other hash seeds, orders and cores, and compare every byte."""
+    environment(session)
+    run(session, "python", "tests/build_twice.py", *session.posargs)
+
+
+@nox.session(default=False)
+def bench(session: nox.Session) -> None:
+    """Measure builds against each other. ``-- --keep`` puts the table into docs/about."""
+    environment(session)
+    run(session, "python", "tests/bench_builds.py", *session.posargs)
 
 
 @nox.session(default=False)

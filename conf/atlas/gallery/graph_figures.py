@@ -1,4 +1,7 @@
-"""A sphinx-gallery scraper that draws the graphs a cell asks for with ``# graph: NAME -- TITLE``."""
+"""A sphinx-gallery scraper that draws the graphs a cell asks for with ``# graph: NAME -- TITLE``.
+
+torch is imported where a graph is drawn: a build in which no example runs does without it, and so without its seconds.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,12 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import torch
-
-from atlas import graphs
+from typing import TYPE_CHECKING, Any
 
 from .comments import CommentError, GraphRequest, requests
+
+if TYPE_CHECKING:
+    from atlas.graphs import Graph
 
 
 def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
@@ -23,18 +25,26 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
     :raises CommentError: for a name that the script does not have, or that has no graph; it names file and line.
     """
     path = block_vars["src_file"]
-    namespace = _namespace(block_vars["example_globals"], path)
+    wanted = [found for found in requests(block.content, block.lineno, path) if isinstance(found, GraphRequest)]
     rst = []
-    for request in requests(block.content, block.lineno, path):
-        if isinstance(request, GraphRequest):
+    if wanted:
+        from atlas import graphs
+
+        namespace = _namespace(block_vars["example_globals"], path)
+        for request in wanted:
             image = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
             graph = graphs.fold(_read(request, namespace, path))
             image.write_text(graphs.draw(graph, show_saved="saved" in request.options), encoding="utf-8")
-            rst.append(_directive(image.relative_to(gallery_conf["src_dir"]), request, graph))
+            rows = [row.cells() for row in graphs.describe(graph)]
+            rst.append(_directive(image.relative_to(gallery_conf["src_dir"]), request, rows, graph.left_out))
     return "".join(rst)
 
 
-def _read(request: GraphRequest, namespace: Mapping[str, Any], path: str) -> graphs.Graph:
+def _read(request: GraphRequest, namespace: Mapping[str, Any], path: str) -> Graph:
+    import torch
+
+    from atlas import graphs
+
     at = f"{path}:{request.line}"
     for name in request.names:
         if name not in namespace:
@@ -74,11 +84,10 @@ def _loop_variables(path: str) -> frozenset[str]:
     return frozenset(loops - assigned)
 
 
-def _directive(image: Path, request: GraphRequest, graph: graphs.Graph) -> str:
-    rows = json.dumps([row.cells() for row in graphs.describe(graph)], ensure_ascii=False)
+def _directive(image: Path, request: GraphRequest, rows: list[list[str]], left_out: int) -> str:
     return (
         f"\n.. graph-figure:: /{image.as_posix()}\n"
         f"   :title: {request.title}\n"
-        f"   :left-out: {graph.left_out}\n\n"
-        f"   {rows}\n\n"
+        f"   :left-out: {left_out}\n\n"
+        f"   {json.dumps(rows, ensure_ascii=False)}\n\n"
     )

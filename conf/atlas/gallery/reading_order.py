@@ -8,6 +8,7 @@ CHAPTERS = {
     "tensors": ["copy_table"],
     "debugging": ["anomaly_detection"],
     "profiling": ["profiler_table"],
+    "cuda": ["devices", "no_grad_memory"],
 }
 
 # Page names are unique in the whole gallery (sphinx-gallery insists on it), so one count serves all chapters.

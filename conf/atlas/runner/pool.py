@@ -69,6 +69,7 @@ def _import_for_children() -> None:
         "atlas.gallery.claims",
         "atlas.gallery.clean_start",
         "atlas.gallery.graph_figures",
+        "atlas.graphs",
         "atlas.gallery.plots",
         "atlas.gallery.varying",
     ):
