@@ -3,7 +3,30 @@
 from __future__ import annotations
 
 CHAPTERS = {
-    "graphs": ["first_graph", "leaves_and_roots", "functions_are_nodes"],
+    "graphs": [
+        "first_graph",
+        "leaves_and_roots",
+        "functions_are_nodes",
+        "grad_fn_names",
+        "dynamic_graphs",
+        "static_and_dynamic",
+        "graph_lifetime",
+        "draw_a_graph",
+    ],
+    "differentiation": [
+        "vector_jacobian_products",
+        "accumulation",
+        "gradients_of_intermediates",
+        "hooks",
+        "build_the_engine",
+        "higher_order",
+        "jacobian_and_hessian",
+        "forward_mode",
+        "inplace_and_versions",
+        "gradient_layouts",
+        "complex_gradients",
+        "points_without_a_derivative",
+    ],
     "functions": ["exp_function"],
     "tensors": ["copy_table"],
     "debugging": ["anomaly_detection"],

@@ -1,0 +1,282 @@
+r"""
+Gradients of complex tensors: what .grad means
+==============================================
+
+A complex tensor can require a gradient like any other. For a real loss, ``backward()`` leaves in ``.grad`` the
+direction in the complex plane in which the loss grows, so that ``z - lr * z.grad`` is a step downhill. This page
+checks that against real arithmetic, shows where the conjugate in the formulas comes from, and follows the descent on
+:math:`|z|^2`.
+"""
+
+# %%
+# Two real numbers in one
+# -----------------------
+# A real loss of a complex number :math:`z = a + bi` is a function of two real numbers. Compute :math:`|z|^2` once
+# with a complex leaf, and once with two real ones:
+
+import textwrap
+import warnings
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
+
+z = torch.tensor(1 + 2j, requires_grad=True)
+loss = z.abs() ** 2
+loss.backward()
+
+a = torch.tensor(1.0, requires_grad=True)
+b = torch.tensor(2.0, requires_grad=True)
+real_loss = a**2 + b**2
+real_loss.backward()
+
+print("z.grad:", z.grad.item())
+print("a.grad:", a.grad.item(), "  b.grad:", b.grad.item())
+assert z.grad == torch.complex(a.grad, b.grad)
+
+# sphinx_gallery_start_ignore
+assert z.grad == 2 + 4j and real_loss.item() == 5 and abs(loss.item() - 5) < 1e-5
+# sphinx_gallery_end_ignore
+
+# %%
+# That is the meaning of ``.grad``: for a real loss :math:`L`,
+#
+# .. math::
+#
+#    \texttt{z.grad} = \frac{\partial L}{\partial a} + i\,\frac{\partial L}{\partial b}
+#
+# The real part says how the loss grows with the real part, and the imaginary part how it grows with the imaginary
+# part. So ``z.grad`` points uphill in the complex plane. It holds for every real loss, whether the function is
+# differentiable in the complex sense or not. ``view_as_complex`` makes a complex number out of two real leaves:
+
+losses = {
+    "z.abs() ** 2": lambda z: z.abs() ** 2,
+    "z.abs()": lambda z: z.abs(),
+    "z.real": lambda z: z.real,
+    "z.imag": lambda z: z.imag,
+    "z.angle()": lambda z: z.angle(),
+    "(z**2).real": lambda z: (z**2).real,
+}
+rows = {}
+for name, function in losses.items():
+    z = torch.tensor(1 + 2j, requires_grad=True)
+    function(z).backward()
+    parts = torch.tensor([1.0, 2.0], requires_grad=True)
+    function(torch.view_as_complex(parts)).backward()
+    assert torch.allclose(torch.view_as_real(z.grad), parts.grad)
+    by_a, by_b = parts.grad.tolist()
+    rows[name] = {"z.grad": f"{z.grad.item():.3f}", "by a": by_a, "by b": by_b}
+
+table = pd.DataFrame(rows).T.rename_axis(index=None, columns="loss at 1+2i")
+
+# sphinx_gallery_start_ignore
+assert (
+    rows["z.real"]["z.grad"] == "1.000+0.000j"
+    and rows["z.imag"]["z.grad"] == "0.000+1.000j"
+)
+assert rows["(z**2).real"]["z.grad"] == "2.000-4.000j"
+# sphinx_gallery_end_ignore
+table.map(lambda value: value if isinstance(value, str) else f"{value:.3f}")
+
+# %%
+# Where the conjugate comes from
+# ------------------------------
+# For a function with complex results there are two derivatives, the *Wirtinger derivatives*. They treat :math:`z` and
+# its conjugate :math:`\bar z` as two variables:
+#
+# .. math::
+#
+#    \frac{\partial f}{\partial z} = \frac12\Big(\frac{\partial f}{\partial a} - i\frac{\partial f}{\partial b}\Big)
+#
+# .. math::
+#
+#    \frac{\partial f}{\partial \bar z}
+#    = \frac12\Big(\frac{\partial f}{\partial a} + i\frac{\partial f}{\partial b}\Big)
+#
+# Compare the second with ``z.grad``: for a real loss, ``z.grad`` is twice :math:`\partial L / \partial \bar z`. For
+# :math:`L = z \bar z` the derivative by :math:`\bar z` is :math:`z`, and twice that is :math:`2 + 4i`. Backward
+# passes an upstream gradient :math:`v` through a function by both derivatives. With :math:`p` for the derivative by
+# :math:`z`, :math:`q` for the one by :math:`\bar z`, and a star for the conjugate, it returns
+#
+# .. math::
+#
+#    v^{*} q + v \, p^{*}
+#
+# Three functions, and the two derivatives of each by hand:
+
+v = torch.tensor(0.5 - 1j)
+for name, function, by_z, by_conj in [
+    ("z**2", lambda z: z**2, lambda z: 2 * z, lambda z: 0 * z),
+    ("z.conj()", lambda z: z.conj() * 1, lambda z: 0 * z, lambda z: 0 * z + 1),
+    ("z * z.conj()", lambda z: z * z.conj(), lambda z: z.conj(), lambda z: z),
+]:
+    z = torch.tensor(1 + 2j, requires_grad=True)
+    (gradient,) = torch.autograd.grad(function(z), z, v)
+    with torch.no_grad():
+        by_hand = v.conj() * by_conj(z) + v * by_z(z).conj()
+    print(f"{name:<13} autograd {gradient.item()!s:<9}  by hand {by_hand.item()}")
+    assert torch.allclose(gradient, by_hand)
+
+# %%
+# For a function that is differentiable in the complex sense, such as :math:`z^2`, the derivative by :math:`\bar z` is
+# zero. What is left is :math:`v` times the conjugate of the textbook derivative. In the graph, the chain starts at a
+# real loss and passes through complex results:
+
+z = torch.tensor(1 + 2j, requires_grad=True)
+square = z**2
+distance = square - (3 + 3j)
+loss = distance.abs()
+for tensor in (square, distance):
+    tensor.retain_grad()
+loss.backward()
+
+# graph: loss -- A real loss at the root: complex values and complex gradients on the way to the leaf z
+
+print(f"square.grad: {square.grad.item():.4f}")
+print(f"z.grad:      {z.grad.item():.4f}")
+assert torch.allclose(z.grad, square.grad * (2 * z.detach()).conj())
+
+# %%
+# Descent on the squared modulus
+# ------------------------------
+# The gradient of :math:`|z|^2` is :math:`2z`, so a step with ``lr = 0.1`` multiplies ``z`` by 0.8: straight to zero.
+# An optimizer does the same with a complex parameter. With the conjugate of the gradient in its place, only the real
+# part would shrink.
+
+
+def descend(direction, steps=8):
+    z = torch.tensor(1 + 2j, requires_grad=True)
+    path = [z.item()]
+    for _ in range(steps):
+        (gradient,) = torch.autograd.grad(z.abs() ** 2, z)
+        with torch.no_grad():
+            z -= 0.1 * direction(gradient)
+        path.append(z.item())
+    return torch.tensor(path)
+
+
+good = descend(lambda gradient: gradient)
+bad = descend(lambda gradient: gradient.conj())
+
+for name, path in [("gradient", good), ("conjugate", bad)]:
+    start, end = path[0].abs() ** 2, path[-1].abs() ** 2
+    print(f"with the {name:<9} |z|^2 goes from {start:.3f} to {end:.3f}")
+
+parameter = torch.nn.Parameter(torch.tensor(1 + 2j))
+optimizer = torch.optim.SGD([parameter], lr=0.1)
+for _ in range(8):
+    optimizer.zero_grad()
+    (parameter.abs() ** 2).backward()
+    optimizer.step()
+assert torch.allclose(parameter.detach(), good[-1])
+assert torch.allclose(good, (1 + 2j) * 0.8 ** torch.arange(9))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(bad.real, 0.8 ** torch.arange(9)) and torch.allclose(
+    bad.imag, 2 * 1.2 ** torch.arange(9)
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# The two paths in the complex plane, with circles of equal :math:`|z|^2`:
+
+# figure: The complex plane with circles around zero. From 1 + 2i, the path along the gradient runs in a straight line
+#   towards zero. The path along the conjugate climbs away from zero, across larger and larger circles.
+figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
+for radius in range(1, 13):
+    ax.add_patch(plt.Circle((0, 0), radius, fill=False, color="#cbd5e1", linewidth=0.8))
+ax.plot(good.real, good.imag, "o-", color="#2563eb", label="z - lr * z.grad")
+ax.plot(bad.real, bad.imag, "s--", color="#c2410c", label="z - lr * z.grad.conj()")
+ax.plot(0, 0, "+", color="#1e293b", markersize=12)
+ax.set(xlim=(-7, 9), ylim=(-0.6, 9.2), aspect="equal")
+ax.set(xlabel="real", ylabel="imaginary")
+ax.set_title("Descent on |z|² with the gradient, and with its conjugate")
+ax.legend(loc="right", frameon=True, framealpha=1, edgecolor="white")
+
+# sphinx_gallery_start_ignore
+assert (good.abs().diff() < 0).all() and bad.abs()[-1] > 8
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Calling backward on a complex result.** There is no direction "downhill" for a complex number. Make the loss real,
+# or pass the ``gradient`` yourself. It happens by accident: ``z * z.conj()`` has no imaginary part but is still
+# complex.
+
+z = torch.tensor(1 + 2j, requires_grad=True)
+try:
+    (z * z.conj()).backward()
+except RuntimeError as error:
+    print(textwrap.fill(f"RuntimeError: {error}", 88))
+    assert "only for real scalar outputs but got torch.complex64" in str(error)
+
+(z * z.conj()).real.backward()
+print("with .real:", z.grad.item())
+assert z.grad == 2 + 4j
+
+# %%
+# **Squaring without the modulus.** The square of a complex difference is no squared distance. Its real part can be
+# negative, and to minimise it leads away from the target.
+
+target = torch.tensor(0.5 + 0j)
+z = torch.tensor(1 + 2j)
+print("((z - target) ** 2).real:", ((z - target) ** 2).real.item())
+print("(z - target).abs() ** 2: ", (z - target).abs().square().item())
+assert ((z - target) ** 2).real < 0
+
+# sphinx_gallery_start_ignore
+_z = z.clone().requires_grad_()
+((_z - target) ** 2).real.backward()
+assert (_z - 0.1 * _z.grad - target).abs() > (z - target).abs()
+# sphinx_gallery_end_ignore
+
+# %%
+# **Casting to a real type.** The imaginary part is dropped, with a warning, and it gets no gradient. Say ``z.real``
+# if you mean it, and ``z.abs()`` if you do not.
+
+z = torch.tensor(1 + 2j, requires_grad=True)
+torch.set_warn_always(True)  # the default is once in a process
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    z.to(torch.float32).backward()
+torch.set_warn_always(False)
+
+message = str(caught[0].message).split(" (Triggered")[0]
+print(f"{caught[0].category.__name__}: {message}")
+print("z.grad:", z.grad.item())
+assert message == "Casting complex values to real discards the imaginary part"
+assert z.grad == 1
+
+# %%
+# Exercise
+# --------
+# Find a square root of :math:`3 + 4i` by gradient descent on :math:`|z^2 - (3 + 4i)|^2`, from :math:`z = 1 + 0i`.
+# Write down ``z.grad`` by the chain rule before you run it.
+#
+# .. solution::
+#
+# With :math:`d = z^2 - (3 + 4i)`, the gradient of :math:`|d|^2` at :math:`d` is :math:`2d`, and the step through the
+# square multiplies by the conjugate of :math:`2z`: together :math:`4 d \bar z`.
+
+goal = 3 + 4j
+z = torch.tensor(1 + 0j, requires_grad=True)
+for step in range(1, 61):
+    d = z**2 - goal
+    (gradient,) = torch.autograd.grad(d.abs() ** 2, z)
+    with torch.no_grad():
+        assert torch.allclose(gradient, 4 * d * z.conj(), atol=1e-4)
+        z -= 0.02 * gradient
+    if step in (1, 5, 20, 60):
+        print(f"step {step:>2}: z = {z.item():.4f}, z^2 = {(z**2).item():.4f}")
+assert abs(z.item() - (2 + 1j)) < 1e-3
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`, the strides of ``.grad``.
+# - Next: :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, where no derivative exists.
+# - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`: the upstream gradient ``v``.
+# - In PyTorch's reference: `Autograd for complex numbers
+#   <https://docs.pytorch.org/docs/stable/notes/autograd.html#autograd-for-complex-numbers>`__ and `Complex numbers
+#   <https://docs.pytorch.org/docs/stable/complex_numbers.html>`__.

@@ -1,0 +1,365 @@
+r"""
+Memory layout of .grad: strides, channels_last, ownership
+=========================================================
+
+``backward()`` does not put the gradient into ``.grad`` as it comes. It gives it the strides of the parameter, and
+copies it only where it has to. This page shows the rule, who owns the memory afterwards, and where both matter: an
+optimizer that reads parameter and gradient side by side, and two parameters whose gradients share memory.
+"""
+
+# %%
+# .grad takes the strides of the parameter
+# ----------------------------------------
+# Strides say how far apart in memory the neighbours along each dimension are. Two parameters of the same shape, one
+# stored row by row, one column by column, and the same loss. ``torch.autograd.grad`` returns the gradient as it
+# arrives at the leaf, ``backward`` stores it:
+
+import textwrap
+import time
+import warnings
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+
+factors = torch.arange(12.0).reshape(3, 4)  # the gradient will be these numbers
+
+
+def layouts(name, parameter):
+    loss = (parameter * factors).sum()
+    (arrived,) = torch.autograd.grad(loss, parameter, retain_graph=True)
+    loss.backward()
+    print(f"{name:<10} parameter {parameter.stride()}", end="   ")
+    print(f"arrives {arrived.stride()}   .grad {parameter.grad.stride()}")
+
+
+by_row = torch.zeros(3, 4, requires_grad=True)
+by_column = torch.zeros(4, 3).t().requires_grad_()
+layouts("by row", by_row)
+layouts("by column", by_column)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(by_row.grad, factors) and torch.equal(by_column.grad, factors)
+assert by_column.is_leaf and by_row.grad.stride() == (4, 1)
+assert by_column.grad.stride() == by_column.stride() == (1, 3)
+# sphinx_gallery_end_ignore
+
+# %%
+# The values are the same, the order in memory is not. The product with ``factors`` made a gradient in rows. For
+# ``by_column`` it was copied into columns on the way into ``.grad``. Read from the first cell of memory to the last:
+
+(arrived,) = torch.autograd.grad((by_column * factors).sum(), by_column)
+numbers = torch.empty_strided((3, 4), by_column.stride()).copy_(factors)
+
+# figure: Three rows of twelve memory cells, each cell with the number of an element of the matrix. The parameter is
+#   stored as 0, 4, 8, 1, 5, 9 and so on. The gradient arrives as 0, 1, 2, 3. In .grad the order is the parameter's.
+strips = {
+    "by_column": (numbers, "#2563eb"),
+    "gradient, arriving": (arrived, "#64748b"),
+    "by_column.grad": (by_column.grad, "#c2410c"),
+}
+figure, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
+for y, (tensor, colour) in enumerate(strips.values()):
+    for x, number in enumerate(tensor.as_strided((12,), (1,)).tolist()):
+        ax.add_patch(plt.Rectangle((x, y), 1, 0.7, facecolor="white", edgecolor=colour))
+        ax.text(x + 0.5, y + 0.35, f"{number:.0f}", ha="center", va="center")
+labels = [f"{name}\n{t.stride()}" for name, (t, _) in strips.items()]
+ax.set_yticks([0.35, 1.35, 2.35], labels)
+ax.set(xlim=(-0.1, 12.1), ylim=(2.8, -0.1), xticks=[], frame_on=False)
+ax.tick_params(length=0)
+ax.set_title("Memory cell by memory cell: elements numbered row by row")
+
+# sphinx_gallery_start_ignore
+assert numbers.stride() == by_column.stride()
+order = [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]
+assert by_column.grad.as_strided((12,), (1,)).tolist() == order
+assert arrived.as_strided((12,), (1,)).tolist() == list(range(12))
+# sphinx_gallery_end_ignore
+
+# %%
+# This needs a parameter that is *dense*: its elements fill a piece of memory, each in a cell of its own. A slice with
+# gaps is not dense, and an expanded tensor has several elements in one cell. For those, ``.grad`` is stored row by
+# row.
+
+gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
+expanded = torch.zeros(3, 1).expand(3, 4).requires_grad_()
+layouts("with gaps", gaps)
+layouts("expanded", expanded)
+assert gaps.grad.stride() == expanded.grad.stride() == (4, 1)
+
+# sphinx_gallery_start_ignore
+assert gaps.stride() == (8, 2) and expanded.stride() == (1, 0)
+_gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
+(_gaps * factors.t().contiguous().t()).sum().backward()
+assert _gaps.grad.stride() == (4, 1)
+# sphinx_gallery_end_ignore
+
+# %%
+# The same rule serves ``channels_last``, the layout of images in which the channels of one pixel are neighbours. A
+# convolution converted to it has its weight in that order. The gradient follows the weight, not the images, which are
+# in the default layout here:
+
+conv = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+conv(torch.ones(2, 3, 8, 8)).sum().backward()
+print("conv.weight     ", conv.weight.stride())
+print("conv.weight.grad", conv.weight.grad.stride())
+assert conv.weight.grad.stride() == conv.weight.stride() == (27, 1, 9, 3)
+
+# sphinx_gallery_start_ignore
+_conv = nn.Conv2d(3, 4, 3)
+_conv(torch.ones(2, 3, 8, 8).to(memory_format=torch.channels_last)).sum().backward()
+assert _conv.weight.grad.stride() == _conv.weight.stride() == (27, 9, 3, 1)
+# sphinx_gallery_end_ignore
+
+# %%
+# Why it matters
+# --------------
+# An optimizer step goes through parameter and gradient element by element. With equal strides it reads both from
+# front to back. Otherwise it has to jump in one of them:
+
+large, equal = torch.zeros(2048, 2048), torch.ones(2048, 2048)
+other = torch.ones(2048, 2048).t()
+times = {"equal": [], "other": []}
+
+# varies: The ratio depends on the machine and its load.
+for _ in range(7):
+    for name, gradient in (("equal", equal), ("other", other)):
+        start = time.perf_counter()
+        large.add_(gradient, alpha=-0.1)
+        times[name].append(time.perf_counter() - start)
+
+ratio = min(times["other"]) / min(times["equal"])
+print(f"a step with the other layout takes {ratio:.1f} times as long")
+assert ratio > 1
+
+# %%
+# Who owns the memory
+# -------------------
+# If nobody else holds the arriving gradient, and its strides are right, ``.grad`` takes its memory over without a
+# copy. A hook can look at the address. If the hook *keeps* the gradient, ``.grad`` is a copy, and so it is if the
+# gradient is a tensor of yours:
+
+kept = []
+
+
+def taken_over(hook):
+    w = torch.zeros(3, 4, requires_grad=True)
+    addresses = []
+    w.register_hook(lambda gradient: addresses.append(gradient.data_ptr()))
+    w.register_hook(hook)
+    (w * factors).sum().backward()
+    return w.grad.data_ptr() == addresses[0]
+
+
+w, own = torch.zeros(3, 4, requires_grad=True), torch.ones(3, 4)
+w.backward(own)
+
+print("nobody holds it:   taken over?", taken_over(lambda gradient: None))
+print("a hook keeps it:   taken over?", taken_over(kept.append))
+print("w.backward(own):   taken over?", w.grad.data_ptr() == own.data_ptr())
+
+# sphinx_gallery_start_ignore
+assert taken_over(lambda gradient: None)
+assert not taken_over(kept.append) and w.grad.data_ptr() != own.data_ptr()
+assert taken_over(lambda gradient: kept.append(gradient.detach()))
+_base = torch.zeros(4)
+_a, _b = _base.detach().requires_grad_(), _base.detach().requires_grad_()
+(2 * _a.sum() + 3 * _b.sum()).backward()
+assert _a.data_ptr() == _b.data_ptr() and _a.grad.data_ptr() != _b.grad.data_ptr()
+assert _a.grad.tolist() == [2] * 4 and _b.grad.tolist() == [3] * 4
+# sphinx_gallery_end_ignore
+
+# %%
+# In a hook, keep ``gradient`` or ``gradient.clone()``. A ``gradient.detach()`` is another tensor on the same memory:
+# autograd does not see that you hold it, takes the memory over, and the next backward changes what you kept. Two
+# leaves on the same memory still have a ``.grad`` each.
+#
+# Once ``.grad`` exists, the next gradients are added *in place*, so its strides stay as they are.
+# ``zero_grad(set_to_none=False)`` keeps the tensor too. With ``create_graph=True`` the sum is a new tensor, because
+# the old one may be part of a graph.
+
+w = torch.ones(3, requires_grad=True)
+(w**2).sum().backward()
+first = w.grad
+
+(w**2).sum().backward()
+print("second backward:              same tensor?", w.grad is first)
+torch.optim.SGD([w]).zero_grad(set_to_none=False)
+print("zero_grad(set_to_none=False): same tensor?", w.grad is first)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # create_graph warns of a reference cycle
+    (w**2).sum().backward(create_graph=True)
+print("backward(create_graph=True):  same tensor?", w.grad is first)
+
+# sphinx_gallery_start_ignore
+assert w.grad is not first and w.grad.grad_fn.name() == "AddBackward0"
+w.grad = None
+(w**2).sum().backward()
+first = w.grad
+(w**2).sum().backward()
+assert w.grad is first and first.tolist() == [4.0] * 3
+torch.optim.SGD([w]).zero_grad(set_to_none=False)
+assert w.grad is first and first.tolist() == [0.0] * 3
+# sphinx_gallery_end_ignore
+
+# %%
+# Setting .grad yourself
+# ----------------------
+# A tensor that you assign must match in shape, data type and device. Its strides are not checked. They stay, because
+# backward adds in place, and backward warns of it, once in a process:
+
+w = torch.zeros(2, 3, requires_grad=True)
+try:
+    w.grad = torch.zeros(3, 2)
+except RuntimeError as error:
+    print(textwrap.fill(f"RuntimeError: {error}", 88), "\n")
+    assert "attempting to assign a gradient of size" in str(error)
+
+w.grad = torch.zeros(3, 2).t()
+torch.set_warn_always(True)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    w.sum().backward()
+torch.set_warn_always(False)
+
+message = str(caught[0].message).split(" (Triggered")[0]
+print(textwrap.fill(f"{caught[0].category.__name__}: {message}", 88))
+assert "do not obey the gradient layout contract" in message
+
+# sphinx_gallery_start_ignore
+assert w.grad.stride() == (1, 2) and w.stride() == (3, 1)
+try:
+    w.grad = torch.zeros(2, 3, device="meta")
+except RuntimeError as error:
+    assert "device type 'meta'" in str(error)
+try:
+    w.grad = torch.zeros(2, 3, dtype=torch.float64)
+except RuntimeError as error:
+    assert "dtype 'double'" in str(error)
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Another layout, and a fused optimizer.** "May impair performance" is not all of it. With ``fused=True`` the
+# optimizers of the release that built this page walk over the memory of parameter and gradient side by side, here on
+# the CPU. With unequal strides they pair the wrong elements, and nothing warns:
+
+
+def step(**options):
+    w = torch.zeros(2, 3, requires_grad=True)
+    w.grad = torch.tensor([[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]).t()
+    torch.optim.SGD([w], lr=1.0, **options).step()
+    return (0 - w.detach()).tolist()  # the gradient that the optimizer used
+
+
+for options in ({"foreach": False}, {"foreach": True}, {"fused": True}):
+    print(f"{options!s:<18} {step(**options)}")
+assert step() == step(foreach=True) == [[0, 1, 2], [3, 4, 5]] != step(fused=True)
+
+# sphinx_gallery_start_ignore
+assert step(fused=True) == [[0, 3, 1], [4, 2, 5]]
+_w = torch.zeros(2, 3, requires_grad=True)
+_w.grad = torch.empty_like(_w).copy_(torch.arange(6.0).reshape(3, 2).t())
+torch.optim.SGD([_w], lr=1.0, fused=True).step()
+assert (0 - _w.detach()).tolist() == [[0, 2, 4], [1, 3, 5]]
+for _optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad):
+    _results = []
+    for _fused in (False, True):
+        _w = torch.zeros(2, 3, requires_grad=True)
+        _w.grad = torch.tensor([[0.0, 3.0], [-1.0, 4.0], [2.0, -5.0]]).t()
+        _optimizer([_w], lr=1.0, fused=_fused).step()
+        _results.append(_w.detach())
+    assert not torch.allclose(*_results)
+# sphinx_gallery_end_ignore
+
+# %%
+# Assign ``torch.empty_like(w).copy_(gradient)``: it has the strides of ``w``. Gradients from ``backward`` have them
+# already.
+#
+# **Two gradients, one memory.** Both branches of a sum receive the same gradient. When each leaf sees it through its
+# own view, the check that nobody else holds it does not notice the other one, and both take the memory over (`issue
+# 34082 <https://github.com/pytorch/pytorch/issues/34082>`__). The second backward adds to that memory once for each
+# leaf, and the result is three times the gradient, not twice:
+
+factors = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+a = torch.zeros(4, requires_grad=True)
+b = torch.zeros(4, requires_grad=True)
+for call in (1, 2):
+    loss = ((a.view(2, 2) + b.view(2, 2)) * factors).sum()
+    loss.backward()
+    print(f"backward {call}: a.grad = {a.grad.tolist()}")
+
+# graph: loss -- The sum hands one gradient to both views: a.grad and b.grad end up in the same memory
+
+print("same memory:", a.grad.data_ptr() == b.grad.data_ptr())
+assert a.grad.tolist() == [3, 6, 9, 12]  # right is [2, 4, 6, 8]
+
+# sphinx_gallery_start_ignore
+assert b.grad.tolist() == [3, 6, 9, 12] and a.grad.data_ptr() == b.grad.data_ptr()
+a.grad = b.grad = None
+for _ in range(2):
+    ((a + b).view(2, 2) * factors).sum().backward()
+assert a.grad.tolist() == b.grad.tolist() == [2, 4, 6, 8]
+a.grad = b.grad = None
+_handle = b.register_hook(torch.clone)
+for _ in range(2):
+    ((a.view(2, 2) + b.view(2, 2)) * factors).sum().backward()
+assert a.grad.tolist() == b.grad.tolist() == [2, 4, 6, 8]
+_handle.remove()
+a.grad = b.grad = None
+((a.view(2, 2) + b.view(2, 2)) * factors).sum().backward()
+assert a.grad.tolist() == b.grad.tolist() == [1, 2, 3, 4]
+_norm = torch.nn.utils.clip_grad_norm_([a, b], 1.0)
+assert torch.cat([a.grad, b.grad]).norm() < 0.5  # clipped twice, should be 1
+# sphinx_gallery_end_ignore
+
+# %%
+# After one backward the values are right, but whatever then works in place acts twice: ``clip_grad_norm_`` does. A
+# view after the sum, ``(a + b).view(2, 2)``, avoids it. So does a copy on the way in,
+# ``b.register_hook(torch.clone)``.
+#
+# **An expanded parameter.** Its gradient is an ordinary matrix, but the optimizer cannot write the result back:
+
+try:
+    torch.optim.SGD([expanded]).step()
+except RuntimeError as error:
+    print(textwrap.fill(f"RuntimeError: {error}", 88))
+    assert "more than one element of the written-to tensor" in str(error)
+
+# %%
+# Make the small tensor the parameter, and expand it in the forward pass. Its gradient is the sum over the copies.
+#
+# Exercise
+# --------
+# What strides does ``.grad`` have for ``torch.zeros(2, 3, 4).permute(2, 0, 1)``, and for every second row of a
+# matrix, ``torch.zeros(6, 4)[::2]``?
+#
+# .. solution::
+#
+# A permuted tensor is dense: every cell of its memory is used once. So ``.grad`` has its strides. The slice skips
+# rows, is not dense, and its gradient is stored row by row.
+
+for w in (torch.zeros(2, 3, 4).permute(2, 0, 1), torch.zeros(6, 4)[::2]):
+    (w.requires_grad_() * 2).sum().backward()
+    print(f"shape {tuple(w.shape)}   w {w.stride()}   w.grad {w.grad.stride()}")
+assert w.stride() == (8, 1) and w.grad.stride() == (4, 1)
+
+# sphinx_gallery_start_ignore
+_w = torch.zeros(2, 3, 4).permute(2, 0, 1).requires_grad_()
+(_w * 2).sum().backward()
+assert _w.grad.stride() == _w.stride() == (1, 12, 4)
+_small = torch.zeros(3, 1, requires_grad=True)
+(_small.expand(3, 4) * torch.ones(3, 4)).sum().backward()
+assert _small.grad.tolist() == [[4], [4], [4]]
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, writing into tensors that autograd saved.
+# - Next: :ref:`sphx_glr_gallery_differentiation_complex_gradients.py`, what ``.grad`` means for a complex leaf.
+# - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: backward adds, and ``zero_grad``.
+# - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory, and the strides of their results.
+# - In PyTorch's reference: `Default gradient layouts
+#   <https://docs.pytorch.org/docs/stable/autograd.html#default-gradient-layouts>`__.
