@@ -110,7 +110,7 @@ def sphinx(site: Path, *options: str, conf: str = "conf") -> Measured:
 
     :raises SystemExit: if the build fails; what it said is printed.
     """
-    command = [sys.executable, "-c", BUILD, "--quiet", "--conf-dir", conf, "--doctree-dir", "doctrees", *options]
+    command = [sys.executable, "-c", BUILD, "--quiet", "--fail-on-warning", "--conf-dir", conf, "--doctree-dir", "doctrees", *options]
     started = time.perf_counter()
     done = subprocess.run([*command, "docs", "html"], cwd=site, capture_output=True, encoding="utf-8")
     seconds = time.perf_counter() - started
@@ -137,15 +137,24 @@ def one_by_one(site: Path) -> Measured:
     return Measured(time.perf_counter() - started, 0.0)
 
 
+def importing_torch() -> Measured:
+    """Import torch: a yardstick for the machine."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import torch"], check=True)
+    return Measured(time.perf_counter() - started, 0.0)
+
+
 def real_site() -> Iterator[tuple[str, Measured]]:
     """The site's own examples, built in several ways."""
+    importing_torch()
     with copy_of_site() as site:
         yield "each script with python, one by one; no pages", one_by_one(site)
         yield "everything, from nothing", sphinx(site)
         yield "nothing changed", sphinx(site)
         edited = site / "examples" / "graphs" / "first_graph.py"
-        edited.write_text(edited.read_text() + "\nassert z is not None\n")
+        edited.write_text(edited.read_text() + "\nassert w is not None\n")
         yield "one script edited", sphinx(site)
+    yield "for comparison: python -c 'import torch'", importing_torch()
     with copy_of_site() as site:
         yield "from nothing, sphinx-gallery alone", stock(site, parallel=False)
     with copy_of_site() as site:

@@ -169,6 +169,25 @@ del x_edges, matrix_vector
 # sphinx_gallery_end_ignore
 
 # %%
+# A large graph
+# -------------
+# Graphs of real models have thousands of nodes, and a picture of them all says nothing. What repeats can be folded: a
+# run of nodes in which each feeds only the next becomes one box. The figures of this site do that in large graphs.
+
+start = torch.tensor(0.5, requires_grad=True)
+end = start
+for _ in range(100):
+    end = torch.tanh(end)
+
+# graph: end -- A hundred nodes in a row: all but the root are drawn as one card
+
+count, node = 0, end.grad_fn
+while node.name() == "TanhBackward0":
+    count, node = count + 1, node.next_functions[0][0]
+print(count, "nodes before", node.name())
+assert count == 100
+
+# %%
 # What the ready-made tools draw
 # ------------------------------
 # - `torchviz <https://github.com/szagoruyko/pytorchviz>`__ draws this graph, from a result, with a walk like the one

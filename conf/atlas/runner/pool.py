@@ -55,14 +55,17 @@ class _Running:
     started: float
 
 
-def _import_for_children() -> None:
+_MANY = 4
+
+
+def _import_for_children(children: int) -> None:
     """Children are forked from here, so what is imported here is imported once. Nothing is computed: torch's threads and a
     CUDA context do not survive a fork.
     """
     import matplotlib
 
     matplotlib.use("agg")
-    for module in (
+    modules = [
         "matplotlib.pyplot",
         "pandas",
         "torch",
@@ -72,7 +75,12 @@ def _import_for_children() -> None:
         "atlas.graphs",
         "atlas.gallery.plots",
         "atlas.gallery.varying",
-    ):
+    ]
+    if (
+        children >= _MANY
+    ):  # torch.optim, torch.func and torch.export import it on first use, which takes as long as torch
+        modules.append("torch._dynamo")
+    for module in modules:
         importlib.import_module(module)
 
 
@@ -95,7 +103,7 @@ def run(
     :param watch: called with the number done and the names running whenever that changes.
     """
     if jobs:
-        _import_for_children()
+        _import_for_children(len(jobs))
     waiting = sorted(jobs, key=lambda job: (job.alone, -job.expected_seconds, job.name))
     slots = at_once or cores()
     running: list[_Running] = []
