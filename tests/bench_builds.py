@@ -110,9 +110,10 @@ def sphinx(site: Path, *options: str, conf: str = "conf") -> Measured:
 
     :raises SystemExit: if the build fails; what it said is printed.
     """
-    command = [sys.executable, "-c", BUILD, "--quiet", "--fail-on-warning", "--conf-dir", conf, "--doctree-dir", "doctrees", *options]
+    own = ["--quiet", "--fail-on-warning", "--conf-dir", conf, "--doctree-dir", "doctrees"]
+    command = [sys.executable, "-c", BUILD, *own, *options, "docs", "html"]
     started = time.perf_counter()
-    done = subprocess.run([*command, "docs", "html"], cwd=site, capture_output=True, encoding="utf-8")
+    done = subprocess.run(command, cwd=site, capture_output=True, encoding="utf-8")
     seconds = time.perf_counter() - started
     if done.returncode:
         sys.exit(f"bench: a build failed\n{done.stdout}\n{done.stderr}")

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from sphinx_gallery.py_source_parser import split_code_and_text_blocks
@@ -35,6 +36,17 @@ def watch(gallery_conf: Mapping[str, Any], name: str | None) -> None:
     """Watch the example ``name`` from here on; one of sphinx-gallery's ``reset_modules``."""
     if name:
         sys.settrace(_tracer(name))
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Do not watch for a while: drawing a figure is no part of the example, and twice as fast unwatched."""
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(tracer)
 
 
 def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
@@ -71,21 +83,37 @@ def _asserts(path: str) -> dict[int, int]:
 
 
 def _tracer(name: str) -> Any:
-    def enter(frame: FrameType, event: str, argument: Any) -> Any:
-        path = frame.f_code.co_filename
-        if not path.endswith(name) or Path(path).name != name:
-            return None
-        asserts, ran = _asserts(path), _ran.setdefault(path, set())
-        top = frame.f_code.co_name == "<module>"
+    """A trace function for ``sys.settrace``. It is asked at every call that Python makes, so it decides once for each code."""
+    decided: dict[int, tuple[CodeType, Any]] = {}
 
-        def step(frame: FrameType, event: str, argument: Any) -> Any:
-            if event == "line":
-                if frame.f_lineno in asserts:
-                    ran.add(asserts[frame.f_lineno])
-                if top and _line is not None:
-                    _line[:8] = frame.f_lineno.to_bytes(8, "little")
+    def enter(frame: FrameType, event: str, argument: Any) -> Any:
+        code = frame.f_code
+        try:
+            return decided[id(code)][1]
+        except KeyError:
+            step = _stepper(code, name)
+            decided[id(code)] = code, step  # kept with its code, whose id nobody else gets then
             return step
 
+    return enter
+
+
+def _stepper(code: CodeType, name: str) -> Any:
+    """What notes the lines of ``code`` as they run: None for a function without asserts, and for other files."""
+    path = code.co_filename
+    if not path.endswith(name) or Path(path).name != name:
+        return None
+    asserts, ran = _asserts(path), _ran.setdefault(path, set())
+    top = code.co_name == "<module>"
+    if not top and not any(line in asserts for _, _, line in code.co_lines()):
+        return None
+
+    def step(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line":
+            if frame.f_lineno in asserts:
+                ran.add(asserts[frame.f_lineno])
+            if top and _line is not None:
+                _line[:8] = frame.f_lineno.to_bytes(8, "little")
         return step
 
-    return enter
+    return step

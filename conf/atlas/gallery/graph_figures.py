@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import claims
 from .comments import CommentError, GraphRequest, requests
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
         namespace = _namespace(block_vars["example_globals"], path)
         for request in wanted:
             image = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
-            graph = graphs.fold(_read(request, namespace, path))
+            with claims.paused():
+                graph = graphs.fold(_read(request, namespace, path))
             image.write_text(graphs.draw(graph, show_saved="saved" in request.options), encoding="utf-8")
             rows = [row.cells() for row in graphs.describe(graph)]
             rst.append(_directive(image.relative_to(gallery_conf["src_dir"]), request, rows, graph.left_out))

@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from sphinx_gallery.scrapers import matplotlib_scraper
 
+from . import claims
 from .comments import CommentError, FigureRequest, requests
 
 
@@ -41,7 +42,8 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
     except CommentError:
         plt.close("all")
         raise
-    rst = matplotlib_scraper(block, block_vars, gallery_conf)
+    with claims.paused():
+        rst = matplotlib_scraper(block, block_vars, gallery_conf)
     head, *rest = rst.split(":alt: ")
     parts = [request.alt + "\n" + part.partition("\n")[2] for request, part in zip(wanted, rest, strict=True)]
     return ":alt: ".join([head, *parts])
