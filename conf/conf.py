@@ -42,6 +42,7 @@ extensions = [
     "atlas.pages.recorded",
     "atlas.pages.leftovers",
     "atlas.pages.early_style",
+    "atlas.pages.whole_navigation",
     "atlas.pages.whole_sitemap",
     "atlas.pages.untested_doctests",
 ]

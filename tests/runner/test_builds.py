@@ -77,6 +77,15 @@ def test_a_renamed_script_leaves_nothing(first: Build, folder: Path) -> None:
     assert (again.out / "gallery" / "basics" / "renamed.html").exists()
 
 
+def test_a_new_page_stands_in_the_sidebar_of_all_others(first: Build, folder: Path) -> None:
+    (folder / "examples" / "basics" / "added.py").write_text(HEALTHY.replace("A page", "C page"))
+    again = build(folder)
+    assert again.code == 0, again.output
+    assert ran(again.output) == {"basics/added"}
+    sidebar = (again.out / "gallery" / "basics" / "one.html").read_text().partition("<article")[0]
+    assert "C page" in sidebar
+
+
 def test_a_failing_page_is_replaced_named_and_run_again(first: Build, folder: Path) -> None:
     script = folder / "examples" / "basics" / "one.py"
     good = script.read_text()

@@ -1,0 +1,28 @@
+"""Write every page again when the navigation has changed: each one shows all of it.
+
+Sphinx writes the pages whose sources changed. A new page, or a new title, would be missing from the sidebar of all others
+until they change too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+
+def pages_to_write(app: Sphinx, env: BuildEnvironment) -> Iterable[str]:
+    """All pages if the navigation is not that of the last build, else none. Connected to ``env-updated``."""
+    titles = {name: title.astext() for name, title in env.titles.items()}
+    now = hashlib.sha256(repr((sorted(env.toctree_includes.items()), sorted(titles.items()))).encode()).hexdigest()
+    before = getattr(env, "atlas_navigation", now)
+    env.atlas_navigation = now
+    return sorted(env.found_docs) if before != now else []
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("env-updated", pages_to_write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
