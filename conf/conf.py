@@ -36,6 +36,7 @@ extensions = [
     "atlas.pages.mathml",
     "atlas.pages.fold_away",
     "atlas.pages.graph_figure",
+    "atlas.pages.plot_figure",
     "atlas.pages.claims_and_variations",
     "atlas.pages.hidden_comments",
     "atlas.pages.outputs",
@@ -80,7 +81,6 @@ sphinx_gallery_conf = {
         "atlas.gallery.claims.scrape",
     ),
     "reset_modules": ("atlas.gallery.clean_start.prepare", "atlas.gallery.claims.watch"),
-    "image_srcset": ["2x"],
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_signature": False,
@@ -95,7 +95,7 @@ html_theme = "furo"
 html_title = project
 templates_path = ["templates"]
 html_static_path = ["static", "atlas/graphs/graph.css"]
-html_css_files = ["graph.css", "atlas.css"]
+html_css_files = ["graph.css", "plot.css", "atlas.css"]
 html_js_files = [("scrollable.js", {"defer": "defer"})]
 html_show_sphinx = False
 html_copy_source = False

@@ -1,13 +1,12 @@
 """Compare two builds of the site, byte by byte, outputs declared as varying aside.
 
 ``python tests/compare_builds.py FIRST SECOND`` prints every difference and ends with 1 if there is one. What a page declares
-as varying stands in a box of class ``varies``; the box is left out, and the images in it are not compared.
+as varying stands in a box of class ``varies``; the box is left out, and so is the thumbnail of a plot in it.
 """
 
 from __future__ import annotations
 
 import difflib
-import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,21 +15,20 @@ _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "me
 
 
 class _WithoutVarying(HTMLParser):
-    """Collects a page's text and tags outside of ``varies`` boxes, and the images inside of them."""
+    """Collects a page's text and tags outside of ``varies`` boxes, and the names of the drawings inside of them."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=False)
         self.kept: list[str] = []
-        self.images: set[str] = set()
+        self.drawings: set[str] = set()
         self.depth = 0
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         given = dict(attributes)
         if self.depth:
             self.depth += tag not in _VOID
-            if tag == "img":
-                sources = f"{given.get('src', '')} {given.get('srcset', '')}"
-                self.images |= set(re.findall(r"[^\s,/]+\.(?:png|svg|jpg|webp)", sources))
+            if tag == "svg" and given.get("id"):
+                self.drawings.add(f"{given['id']}.svg")
         elif "varies" in (given.get("class") or "").split():
             self.depth = 1
         else:
@@ -54,20 +52,20 @@ class _WithoutVarying(HTMLParser):
 
 
 def stable(html: str) -> tuple[str, set[str]]:
-    """A page without what it declares as varying, and the names of the images in there.
+    """A page without what it declares as varying, and the names of the drawings in there.
 
-    >>> stable('<p>a</p><div class="varies"><p>1 s</p><img src="x/y_001.png"></div>b')
-    ('<p>a</p>b', {'y_001.png'})
+    >>> stable('<p>a</p><div class="varies"><p>1 s</p><svg id="y_001"></svg></div>b')
+    ('<p>a</p>b', {'y_001.svg'})
     """
     parser = _WithoutVarying()
     parser.feed(html)
     parser.close()
-    return "".join(parser.kept), parser.images
+    return "".join(parser.kept), parser.drawings
 
 
-def _with_thumbnails(images: set[str]) -> set[str]:
-    """A card's thumbnail is made from the page's first image."""
-    return images | {re.sub(r"_001\.", "_thumb.", name) for name in images}
+def _thumbnails(drawings: set[str]) -> set[str]:
+    """A card's thumbnail is the page's first drawing."""
+    return {name.replace("_001.", "_thumb.") for name in drawings if "_001." in name}
 
 
 def differences(first: Path, second: Path) -> list[str]:
@@ -80,7 +78,7 @@ def differences(first: Path, second: Path) -> list[str]:
     varying: set[str] = set()
     for site in (first, second):
         for page in site.rglob("*.html"):
-            varying |= _with_thumbnails(stable(page.read_text(encoding="utf-8"))[1])
+            varying |= _thumbnails(stable(page.read_text(encoding="utf-8"))[1])
     for name in sorted(names[0] & names[1]):
         contents = [(site / name).read_bytes() for site in (first, second)]
         if contents[0] == contents[1] or Path(name).name in varying:

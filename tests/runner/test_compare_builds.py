@@ -8,15 +8,15 @@ import pytest
 
 from compare_builds import differences, main
 
-VARIES = '<div class="varies no-search"><p>{seconds} s</p><img src="../_images/sphx_glr_page_001.png"></div>'
+VARIES = '<div class="varies no-search"><p>{seconds} s</p><svg id="sphx_glr_page_001">{seconds}</svg></div>'
 PAGE = "<h1>Title</h1>\n<pre>{output}</pre>\n{box}"
 
 
 def site(folder: Path, output: str = "6.0", seconds: str = "1", image: bytes = b"1", style: str = "p {}") -> Path:
     (folder / "_images").mkdir(parents=True)
     (folder / "page.html").write_text(PAGE.format(output=output, box=VARIES.format(seconds=seconds)))
-    (folder / "_images/sphx_glr_page_001.png").write_bytes(image)
-    (folder / "_images/sphx_glr_page_002.png").write_bytes(b"still")
+    (folder / "_images/sphx_glr_page_thumb.svg").write_bytes(image)
+    (folder / "_images/sphx_glr_other_thumb.svg").write_bytes(b"still")
     (folder / "style.css").write_text(style)
     return folder
 
@@ -42,10 +42,10 @@ def test_any_other_difference_is_found(
     assert said.replace("<pre>", "").replace("</pre>", "") in capsys.readouterr().out
 
 
-def test_an_image_outside_of_a_box_is_compared(tmp_path: Path) -> None:
+def test_another_thumbnail_is_compared(tmp_path: Path) -> None:
     first, second = site(tmp_path / "a"), site(tmp_path / "b")
-    (second / "_images/sphx_glr_page_002.png").write_bytes(b"moved")
-    assert differences(first, second) == ["_images/sphx_glr_page_002.png: 5 and 5 bytes"]
+    (second / "_images/sphx_glr_other_thumb.svg").write_bytes(b"moved")
+    assert differences(first, second) == ["_images/sphx_glr_other_thumb.svg: 5 and 5 bytes"]
 
 
 def test_a_file_of_one_build_alone_is_found(tmp_path: Path) -> None:
