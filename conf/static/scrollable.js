@@ -1,6 +1,6 @@
 // A box that scrolls sideways must be reachable by keyboard, and only such a box should stop the Tab key.
 (() => {
-  const boxes = "pre, .graph-scroll, .plot-scroll, .output_html, .table-wrapper, math[display=block], div.math";
+  const boxes = "pre, .graph-scroll, .plot-scroll, .output_html, .cell_output, .table-wrapper, math[display=block], div.math";
   const mark = () => {
     for (const box of document.querySelectorAll(boxes)) {
       const scrolls = box.scrollWidth > box.clientWidth + 1;
