@@ -96,6 +96,7 @@ html_title = project
 templates_path = ["templates"]
 html_static_path = ["static", "atlas/graphs/graph.css"]
 html_css_files = ["graph.css", "plot.css", "atlas.css"]
+html_search_scorer = str(Path(__file__).parent / "search_scorer.js")
 html_js_files = [("scrollable.js", {"defer": "defer"})]
 html_show_sphinx = False
 html_copy_source = False

@@ -56,4 +56,9 @@ def fresh(browser: Browser) -> Iterator[BrowserContext]:
 @pytest.fixture(scope="session")
 def visits(origin: str, window: Callable[[str, int], BrowserContext]) -> Callable[[str, str, int], Visit]:
     """Look at a page of the site. Each page is opened once for each theme and width, however many tests ask."""
-    return cache(lambda page, theme, width: look(window(theme, width), origin, page))
+
+    @cache
+    def visit(page: str, theme: str, width: int) -> Visit:
+        return look(window(theme, width), origin, page, only_colours=theme == "dark")
+
+    return visit

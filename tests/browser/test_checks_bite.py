@@ -13,6 +13,7 @@ from visiting import LARGEST_SHIFT, Visit, look
 WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wrong</title></head><body><main><article>
 <h1>Wrong</h1>
 <section><p style="color: #bbb; background: #fff; font-size: 12px">Pale and small</p></section>
+<p>A paragraph with a <a href="#late" style="color: #222; text-decoration: none">link that nobody sees</a> in the middle.</p>
 <a href="#"></a>
 <details><summary>More</summary><img src="gone.png"></details>
 <img src="https://other.example/picture.png" alt="A picture from another site">
@@ -31,13 +32,25 @@ WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wro
 </article></main></body></html>"""
 
 
+COLOURS = ["color-contrast", "link-in-text-block"]
+
+
 @pytest.fixture(scope="module")
-def visit(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
+def looks(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Visit]]:
+    """The page as it is looked at in light, and in dark."""
     folder: Path = tmp_path_factory.mktemp("wrong")
     (folder / "wrong.html").write_text(WRONG, encoding="utf-8")
     context = browser.new_context(viewport={"width": 390, "height": 900})
     with serve(folder) as origin, context:
-        yield look(context, origin, "wrong.html")
+        yield {
+            "whole": look(context, origin, "wrong.html"),
+            "only colours": look(context, origin, "wrong.html", only_colours=True),
+        }
+
+
+@pytest.fixture
+def visit(looks: dict[str, Visit]) -> Visit:
+    return looks["whole"]
 
 
 def test_another_site_is_found(visit: Visit) -> None:
@@ -49,9 +62,13 @@ def test_an_error_is_found(visit: Visit, said: str) -> None:
     assert any(said in error for error in visit.errors)
 
 
-@pytest.mark.parametrize("rule", ["color-contrast", "link-name", "image-alt"])
+@pytest.mark.parametrize("rule", [*COLOURS, "link-name", "image-alt"])
 def test_an_accessibility_fault_is_found(visit: Visit, rule: str) -> None:
     assert any(fault.startswith(f"{rule}:") for fault in visit.accessibility)
+
+
+def test_a_second_theme_is_looked_at_for_its_colours(looks: dict[str, Visit]) -> None:
+    assert {fault.partition(":")[0] for fault in looks["only colours"].accessibility} == set(COLOURS)
 
 
 def test_a_pale_graph_is_found(visit: Visit) -> None:

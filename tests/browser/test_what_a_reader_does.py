@@ -1,4 +1,4 @@
-"""What a reader does with a page: change its theme, search, copy code, open a solution, follow a link that is dead."""
+"""What a reader does with a page: change its theme, copy code, open a solution, follow a link that is dead."""
 
 from __future__ import annotations
 
@@ -34,22 +34,11 @@ def test_the_theme_button_turns_the_graphs_colours(
     assert all(light[part] != dark[part] for part in light)
 
 
-def test_the_search_page_finds_a_name(fresh: BrowserContext, origin: str) -> None:
-    visit = Visit()
-    tab = open_page(fresh, origin, "search.html", visit)
-    tab.get_by_role("textbox", name="Search").fill("retain_grad")
-    tab.keyboard.press("Enter")
-    results = tab.locator("#search-results li")
-    expect(results.first).to_be_visible()
-    expect(tab.locator("#search-results")).to_contain_text("Leaf tensors")
-    assert not visit.other_sites + visit.errors
-
-
 def test_every_code_cell_can_be_copied_and_no_output(fresh: BrowserContext, origin: str, script: str) -> None:
     tab = open_page(fresh, origin, f"gallery/{script.removesuffix('.py')}.html")
     outputs = tab.locator(".sphx-glr-script-out div.highlight")
     cells = tab.locator("div.highlight:not(.sphx-glr-script-out div.highlight)")
-    assert cells.count() and outputs.count()
+    assert cells.count() and (outputs.count() or tab.locator(".not-recorded").count())
     assert cells.locator("button.copybtn").count() == cells.count()
     assert outputs.locator("button.copybtn").count() == 0
 

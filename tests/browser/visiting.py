@@ -22,9 +22,12 @@ _RULES = {
     "rules": {"color-contrast": {"enabled": False}},
     "resultTypes": ["violations"],
 }
-#: Contrast takes axe some milliseconds for each text, and a page has thousands: a name in code, a cell of a table. What
-#: looks alike is looked at three times.
-_CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast"]}, "resultTypes": ["violations"]}
+#: The rules that look at colours. Contrast takes axe some milliseconds for each text, and a page has thousands: a name in
+#: code, a cell of a table. What looks alike is looked at three times.
+_COLOURS = {
+    "runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
+    "resultTypes": ["violations"],
+}
 _MARK_LOOKS = """() => {
   const surfaces = new Map([[null, ""]]), seen = new Map();
   const surface = box => {
@@ -145,8 +148,11 @@ def open_page(context: BrowserContext, origin: str, address: str, visit: Visit |
     return tab
 
 
-def look(context: BrowserContext, origin: str, address: str) -> Visit:
-    """Open a page and look at all of it, what is folded away too."""
+def look(context: BrowserContext, origin: str, address: str, *, only_colours: bool = False) -> Visit:
+    """Open a page and look at all of it, what is folded away too.
+
+    :param only_colours: leave out axe's rules that do not look at colours, as they find the same in every theme.
+    """
     visit = Visit()
     tab = open_page(context, origin, address, visit)
     visit.shifts = [(value, where) for value, where in tab.evaluate(_SHIFTS)]
@@ -157,8 +163,9 @@ def look(context: BrowserContext, origin: str, address: str) -> Visit:
     visit.unreachable = tab.evaluate(_UNREACHABLE)
     visit.pale_graphs = tab.evaluate(_PALE, LEAST_CONTRAST)
     tab.evaluate(_MARK_LOOKS)
-    found = _AXE.run(tab, options=_RULES).response["violations"]
-    found += _AXE.run(tab, {"include": [["[data-look]"]]}, _CONTRAST).response["violations"]
+    found = _AXE.run(tab, {"include": [["[data-look]"]]}, _COLOURS).response["violations"]
+    if not only_colours:
+        found += _AXE.run(tab, options=_RULES).response["violations"]
     visit.accessibility = [line for violation in found for line in _sentences(violation)]
     tab.close()
     return visit

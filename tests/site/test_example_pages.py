@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup
 from markup import FIGURES, OUTPUTS, read, text_of
 
 SECTIONS = ["What people get wrong", "Exercise", "See also"]
+SECTIONS_OF_AN_ERROR = ["The shortest code that raises it", "Why", "The fix", "What not to do", "See also"]
 OF_A_RUN = ["an output", "a figure", "the number of its checks"]
 
 
@@ -18,7 +19,12 @@ def page_of(script: str) -> str:
     return f"gallery/{Path(script).with_suffix('.html').as_posix()}"
 
 
-def missing_parts(page: BeautifulSoup) -> list[str]:
+def sections_of(script: str) -> list[str]:
+    """The sections that the page of ``chapter/name.py`` must have: a page about an error is looked up, not worked through."""
+    return SECTIONS_OF_AN_ERROR if script.startswith("errors/") else SECTIONS
+
+
+def missing_parts(page: BeautifulSoup, sections: list[str]) -> list[str]:
     """The parts that an example's page must have, and this one lacks."""
     found = []
     if not any(text_of(output) for output in page.select(OUTPUTS)):
@@ -28,7 +34,7 @@ def missing_parts(page: BeautifulSoup) -> list[str]:
     if stated_checks(page) is None:
         found.append(OF_A_RUN[2])
     headings = [text_of(heading) for heading in page.find_all("h2")]
-    return found + [name for name in SECTIONS if name not in headings]
+    return found + [name for name in sections if name not in headings]
 
 
 def stated_checks(page: BeautifulSoup) -> int | None:
@@ -65,7 +71,7 @@ def reached(site: Path, start: str) -> set[str]:
 
 def test_the_page_is_complete(site: Path, script: str) -> None:
     page = read(site / page_of(script))
-    assert missing_parts(page) == may_lack(script, page)
+    assert missing_parts(page, sections_of(script)) == may_lack(script, page)
 
 
 def test_the_page_counts_all_its_checks(site: Path, root: Path, script: str) -> None:
@@ -96,7 +102,9 @@ def test_what_a_bare_page_lacks_is_found(tmp_path: Path) -> None:
         '<div class="sphx-glr-script-out"><pre> </pre></div><h2>Exercises</h2><p class="claims">Many were checked.</p>'
         '<div class="sphx-glr-thumbcontainer"><img src="a.png" alt=""></div>'
     )
-    assert missing_parts(read(bare)) == OF_A_RUN + SECTIONS
+    for script in ("graphs/bare.py", "errors/bare.py"):
+        sections = sections_of(script)
+        assert missing_parts(read(bare), sections) == OF_A_RUN + sections
 
 
 def test_only_a_page_that_needs_a_gpu_may_lack_its_outputs(tmp_path: Path) -> None:
