@@ -56,6 +56,7 @@ exclude_patterns = ["gallery/**/*.ipynb", "**/GALLERY_HEADER.rst"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 3
 
+smartquotes = False  # a message in a title stays as PyTorch prints it
 nitpicky = True  # a reference that leads nowhere is a warning, and warnings are errors
 nitpick_ignore = []
 

@@ -1,4 +1,4 @@
-"""What the examples about errors say of themselves: the message, and what a reader without a message would search for."""
+"""What examples say of themselves to a reader with a problem: the message, and what someone without one would search for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SYMPTOM = re.compile(r"^\s+! single: (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class ErrorPage:
-    """``address`` lies below the site's root. ``title`` is the message, as PyTorch prints it."""
+    """``address`` lies below the site's root. Of a page about an error ``title`` is the message, as PyTorch prints it."""
 
     address: str
     title: str
@@ -20,14 +20,21 @@ class ErrorPage:
 
 
 def read(script: Path) -> ErrorPage:
-    """The page of an example ``examples/errors/NAME.py``."""
+    """The page of an example ``examples/CHAPTER/NAME.py``."""
     words = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
     return ErrorPage(
-        f"gallery/errors/{script.stem}.html",
+        f"gallery/{script.parent.name}/{script.stem}.html",
         words.strip().splitlines()[0],
         tuple(symptom.strip() for symptom in _SYMPTOM.findall(words)),
     )
 
 
 def all_of(root: Path) -> list[ErrorPage]:
+    """The pages about errors."""
     return [read(script) for script in sorted((root / "examples" / "errors").glob("*.py"))]
+
+
+def with_symptoms(root: Path) -> list[ErrorPage]:
+    """All pages that name a symptom, in whatever chapter."""
+    pages = [read(script) for script in sorted((root / "examples").glob("*/*.py"))]
+    return [page for page in pages if page.symptoms]

@@ -2,6 +2,10 @@ r"""
 retain_graph: when the graph is freed, and what backward frees
 ==============================================================
 
+.. index::
+   ! single: memory grows
+   ! single: memory is not freed after backward
+
 "Trying to backward through the graph a second time": something was freed. This page shows what, and it is not the
 graph. It is the tensors that the nodes had saved. It also shows what ``retain_graph=True`` changes, when memory is
 given back without any backward, and why a running sum of losses can hold the memory of every step.

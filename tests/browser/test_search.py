@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 from playwright.sync_api import BrowserContext, Page, expect
 from visiting import Visit, open_page
 
-from error_pages import ErrorPage, all_of
+from error_pages import ErrorPage, all_of, with_symptoms
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,17 +47,17 @@ def test_a_name(fresh: BrowserContext, origin: str) -> None:
     assert not visit.other_sites + visit.errors
 
 
-@each_error
+@each(all_of(ROOT))
 def test_a_whole_message(fresh: BrowserContext, origin: str, site: Path, wanted: ErrorPage) -> None:
     assert first_result(fresh, origin, message(site, wanted)) == wanted.address
 
 
-@each_error
+@each(all_of(ROOT))
 def test_the_first_six_words_of_a_message(fresh: BrowserContext, origin: str, wanted: ErrorPage) -> None:
     assert first_result(fresh, origin, " ".join(wanted.title.split()[:6])) == wanted.address
 
 
-@each_error
+@each(with_symptoms(ROOT))
 def test_a_symptom(fresh: BrowserContext, origin: str, wanted: ErrorPage) -> None:
     found = {symptom: first_result(fresh, origin, symptom) for symptom in wanted.symptoms}
     assert found == dict.fromkeys(wanted.symptoms, wanted.address)

@@ -1,0 +1,413 @@
+r"""
+Gradient reversal, gradient scaling and the straight-through estimator
+======================================================================
+
+A custom ``backward`` may return something else than the derivative of ``forward``. This is how a part of a model is
+slowed down or trained against a loss (gradient scaling and reversal), and how a gradient gets past a step function
+(the straight-through estimator). This page builds all three, and shows what ``backward`` has to return for every
+argument of ``forward``.
+"""
+
+# %%
+# The value stays, the gradient changes
+# -------------------------------------
+# ``GradCoeff`` returns its input, so it changes no value. In backward, it multiplies the gradient by a coefficient.
+# Take :math:`z = f(x)^2` at 2, where :math:`f` is ``GradCoeff`` with the coefficient -0.1. The value is 4, and the
+# true derivative would be 4 as well.
+
+import textwrap
+import warnings
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
+from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits as bce
+
+
+class GradCoeff(torch.autograd.Function):
+    @staticmethod
+    def forward(x, coefficient):
+        return x.view_as(x)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, ctx.coefficient = inputs
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.coefficient, None
+
+
+# %%
+# ``y`` keeps its gradient, so that both sides of the layer can be seen.
+
+x = torch.tensor(2.0, requires_grad=True)
+y = GradCoeff.apply(x, -0.1)
+z = y**2
+
+y.retain_grad()
+z.backward()
+
+# graph: z -- Up to y the gradient is the true one; GradCoeff multiplies it by -0.1, and x gets the changed one
+
+print(f"z = {z.item():.1f}")
+print(f"y.grad = {y.grad.item():.1f}   x.grad = {x.grad.item():.1f}")
+assert z.item() == 4 and y.grad.item() == 4
+assert abs(x.grad.item() + 0.4) < 1e-6
+
+# %%
+# The change acts on what lies behind the layer, seen from the loss: on ``x``, and on everything that ``x`` was
+# computed from. ``y`` and all that comes after it get their true gradients.
+
+# %%
+# One return value for each argument
+# ----------------------------------
+# ``forward`` takes two arguments, so ``backward`` returns two values. The coefficient is a number, and
+# a number has no gradient: its place holds ``None``. Try what else the engine would accept. ``g`` is the gradient
+# that ``backward`` received.
+
+
+def outcome(returned):
+    class Trial(GradCoeff):
+        @staticmethod
+        def backward(ctx, g):
+            return returned(g)
+
+    x = torch.tensor(2.0, requires_grad=True)
+    try:
+        Trial.apply(x, -0.1).backward()
+    except RuntimeError as error:
+        return str(error).removeprefix("function TrialBackward ")
+    return f"accepted, x.grad = {x.grad}"
+
+
+# %%
+# Seven return values, from too few to too many:
+
+returns = {
+    "g": lambda g: g,
+    "g, None": lambda g: (g, None),
+    "g, None, None": lambda g: (g, None, None),
+    "g, None, None, None": lambda g: (g, None, None, None),
+    "g, None, g": lambda g: (g, None, g),
+    "g, g": lambda g: (g, g),
+    "None, None": lambda g: (None, None),
+}
+outcomes = {name: outcome(returned) for name, returned in returns.items()}
+
+for name, text in outcomes.items():
+    wrapped = textwrap.wrap(text, 62)
+    print(f"{name:<20}", ("\n" + " " * 21).join(wrapped))
+assert "expected 2, got 1" in outcomes["g"]
+
+# sphinx_gallery_start_ignore
+accepted = [name for name, text in outcomes.items() if text.startswith("accepted")]
+assert accepted == ["g, None", "g, None, None", "g, None, None, None", "None, None"]
+assert "expected 2, got 3" in outcomes["g, None, g"]
+assert "different than None at position 2" in outcomes["g, g"]
+assert outcomes["None, None"] == "accepted, x.grad = None"
+
+
+class _Optional(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor=2.0, bias=0.0):
+        ctx.factor = factor
+        return x * factor + bias
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.factor, None, None
+
+
+_x = torch.tensor(2.0, requires_grad=True)
+for _arguments in ((_x,), (_x, 2.0), (_x, 2.0, 1.0)):
+    assert torch.autograd.grad(_Optional.apply(*_arguments), _x)[0] == 2
+# sphinx_gallery_end_ignore
+
+# %%
+# The first row corrects a common belief: a trailing ``None`` may *not* be left out, even where the argument is a
+# number. The opposite is allowed: surplus values at the end are ignored if they are all ``None``. That helps a
+# ``forward`` with optional arguments: ``backward`` may return a value for each of them, whether they were passed or
+# not.
+#
+# In the last row, ``None`` in the place of a tensor is accepted too. It means a gradient of zero, and as no other
+# path leads to ``x``, ``x.grad`` was not even created.
+
+# %%
+# Gradient reversal
+# -----------------
+# With a negative coefficient, the layers behind ``GradCoeff`` *climb* the loss that the layers after it descend. In
+# domain adaptation, one head learns a label from a feature, and a second head learns which domain a sample comes
+# from. The reversal in front of the second head teaches the feature to be of no use to that head.
+#
+# A small case: the feature is one number, :math:`w_1 x_1 + w_2 x_2`. The label depends on both coordinates, the
+# domain on :math:`x_2` alone.
+
+torch.manual_seed(0)
+points = torch.randn(500, 2)
+label = (points.sum(dim=1) > 0).float()
+domain = (points[:, 1] > 0).float()
+
+
+def train(coefficient):
+    w = torch.ones(2, requires_grad=True)
+    heads = torch.ones(2, requires_grad=True)
+    share = []
+    for _ in range(100):
+        feature = points @ w
+        against = GradCoeff.apply(feature, coefficient)
+        loss = bce(heads[0] * feature, label) + bce(heads[1] * against, domain)
+        loss.backward()
+        share.append((w[1] / w.norm()).item())
+        with torch.no_grad():
+            for parameter in (w, heads):
+                parameter -= 0.1 * parameter.grad
+                parameter.grad = None
+    found = (heads[:, None] * feature > 0) == torch.stack([label, domain])
+    return share, found.float().mean(dim=1).tolist()
+
+
+# %%
+# Train it with the true gradient (1), with none from the domain (0), and with a reversed and doubled one (-2).
+
+curves, rows = {}, {}
+for coefficient in (1, 0, -2):
+    curves[coefficient], rows[coefficient] = train(coefficient)
+
+styles = {1: ("--", "#2563eb"), 0: (":", "#64748b"), -2: ("-", "#c2410c")}
+_, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+for coefficient, (style, colour) in styles.items():
+    name = f"coefficient {coefficient}"
+    ax.plot(curves[coefficient], style, color=colour, label=name)
+ax.set(xlabel="step", ylabel=r"$w_2$ / length of $w$", ylim=(0, 1))
+ax.set_title("How much of the feature gives the domain away")
+ax.legend(ncols=3)
+
+# figure: Three lines over 100 training steps, all starting at 0.7. With coefficient 1 the share of the second
+#   coordinate rises to about 0.9, with 0 it stays at 0.7, with minus 2 it falls to about 0.1 and settles below 0.4.
+
+table = pd.DataFrame(rows, index=["label found", "domain found"]).T.map("{:.0%}".format)
+# sphinx_gallery_start_ignore
+assert (
+    0.88 < curves[1][-1] < 0.94
+    and curves[-2][-1] < 0.4
+    and 0.08 < min(curves[-2]) < 0.16
+)
+assert 0.45 < domain.mean() < 0.55
+assert max(abs(share - 0.7) for share in curves[0]) < 0.05
+assert all(abs(curve[0] - 0.7) < 0.01 for curve in curves.values())
+assert table["label found"].tolist() == ["88%", "100%", "87%"], table
+assert table["domain found"].tolist() == ["88%", "76%", "63%"], table
+# sphinx_gallery_end_ignore
+table.rename_axis(index=None, columns="coefficient")
+
+# %%
+# With the reversal, the domain is found in 63 % of the samples instead of 76 %, where guessing finds half. The label,
+# which needs the same coordinate, falls from 100 % to 87 %. The two pull in opposite directions: the line falls far
+# at first, and then settles in between. The coefficient weighs one against the other. The head for the domain got its
+# true gradient in all three runs: it stands after the layer.
+
+# %%
+# The straight-through estimator
+# ------------------------------
+# ``torch.round`` is flat between its steps, so its derivative is zero, and nothing before it can learn. The
+# straight-through estimator rounds in ``forward``, and in ``backward`` pretends that it did not.
+
+
+class Round(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return torch.round(x)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output
+
+
+# %%
+# Fit two weights that are used as whole numbers only. The right ones are 3 and -2.
+
+
+def fit(rounding):
+    w = torch.tensor([0.2, 0.2], requires_grad=True)
+    target = points @ torch.tensor([3.0, -2.0])
+    for step in range(11):
+        used = rounding(w)
+        loss = (points @ used - target).square().mean()
+        if step % 5 == 0:
+            print(f"  step {step:>2}   loss {loss.item():>5.2f}   used {used.tolist()}")
+        (gradient,) = torch.autograd.grad(loss, w)
+        w = (w - 0.2 * gradient).detach().requires_grad_()
+    return used.tolist()
+
+
+print("torch.round")
+plain = fit(torch.round)
+print("Round.apply")
+through = fit(Round.apply)
+assert plain == [0, 0] and through == [3, -2]
+
+# sphinx_gallery_start_ignore
+_w = torch.tensor([0.2, 0.2], requires_grad=True)
+assert not torch.autograd.grad(torch.round(_w).sum(), _w)[0].any()
+# sphinx_gallery_end_ignore
+
+# %%
+# With ``torch.round`` the gradient is zero and the weights stay. With ``Round`` the gradient is that of the rounded
+# weights, applied to the weights before rounding: it is not
+# the derivative, and it points the right way. Training of quantized networks rests on it.
+
+# %%
+# What people get wrong
+# ---------------------
+# **A backward method on a module.** ``nn.Module`` knows no such method, and nobody calls it. There is no error, and
+# the gradient is not reversed.
+
+
+class ReversalModule(nn.Module):
+    def forward(self, x):
+        return x
+
+    def backward(self, grad_output):
+        return -grad_output
+
+
+x = torch.tensor(2.0, requires_grad=True)
+ReversalModule()(x).square().backward()
+print(f"the gradient is {x.grad.item()}, a reversed one would be -4.0")
+assert x.grad.item() == 4
+
+# %%
+# Call the Function inside: ``return GradCoeff.apply(x, -1.0)``.
+#
+# **Calling an instance.** A Function is not a module either: ``GradCoeff()`` warns, and to call the instance raises.
+# The message speaks of a non-static ``forward``, although ours is static. The fix is ``GradCoeff.apply(x, -0.1)``.
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    try:
+        GradCoeff()(x, -0.1)
+    except RuntimeError as error:
+        print(textwrap.fill(f"RuntimeError: {error}", 88))
+        assert "Legacy autograd function with non-static forward" in str(error)
+
+# sphinx_gallery_start_ignore
+assert "should not be instantiated" in str(caught[0].message)
+# sphinx_gallery_end_ignore
+
+# %%
+# **An in-place operation on the result.** The output is a view of the input. An in-place operation on it, such as
+# ``nn.ReLU(inplace=True)``, would have to rewrite the graph across the custom backward, and autograd refuses.
+
+w = torch.tensor([2.0, -1.0], requires_grad=True)
+try:
+    nn.ReLU(inplace=True)(GradCoeff.apply(w * 1, -0.1))
+except RuntimeError as error:
+    print(textwrap.fill(f"RuntimeError: {error}", 88))
+    assert "is a view and is being modified inplace" in str(error)
+
+# sphinx_gallery_start_ignore
+
+
+class _AsItIs(GradCoeff):
+    @staticmethod
+    def forward(x, coefficient):
+        return x
+
+
+class _Cloned(GradCoeff):
+    @staticmethod
+    def forward(x, coefficient):
+        return x.clone()
+
+
+_before = w * 1
+_after = _AsItIs.apply(_before, -0.1)
+assert (
+    _after is not _before
+    and _after._is_view()
+    and _after.grad_fn.name() == "_AsItIsBackward"
+)
+try:
+    _after.relu_()
+except RuntimeError as error:
+    _message = str(error)
+assert "is a view and is being modified inplace" in _message
+_after = nn.ReLU(inplace=True)(_Cloned.apply(w * 1, -0.1))
+assert torch.allclose(
+    torch.autograd.grad(_after.sum(), w)[0], torch.tensor([-0.1, 0.0])
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Use ``nn.ReLU()``, or return ``x.clone()`` in ``forward``. To return ``x`` itself changes nothing: ``apply`` makes
+# the view on its own.
+#
+# **None for an argument that should learn.** If the coefficient is a parameter, ``None`` in its place is accepted as
+# above, and the parameter never gets a gradient.
+
+scale = nn.Parameter(torch.tensor(3.0))
+GradCoeff.apply(w, scale).sum().backward()
+print("scale.grad:", scale.grad)
+assert scale.grad is None and w.grad.tolist() == [3.0, 3.0]
+
+# %%
+# **gradcheck in the tests.** It compares ``backward`` with the derivative of ``forward``, and here they differ on
+# purpose. Test the changed gradient against the number you want, as the asserts on this page do.
+
+inputs = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
+try:
+    torch.autograd.gradcheck(lambda x: GradCoeff.apply(x, -0.1), inputs)
+except RuntimeError as error:
+    print(f"{type(error).__name__}: {str(error).strip()}")
+    assert "Jacobian mismatch for output 0 with respect to input 0" in str(error)
+
+# %%
+# Exercise
+# --------
+# Both operations can be written without a Function, in one line each, because ``detach()`` keeps a value and cuts
+# its gradient. How, for a coefficient ``c`` and for rounding?
+#
+# .. solution::
+#
+# Add a detached term that puts the value right. Its gradient is zero, so only the first term counts.
+
+x = torch.tensor(2.3, requires_grad=True)
+c = -0.1
+
+scaled = c * x + ((1 - c) * x).detach()
+rounded = x + (torch.round(x) - x).detach()
+
+for name, result in (("scaled", scaled), ("rounded", rounded)):
+    (gradient,) = torch.autograd.grad(result, x)
+    print(f"{name:<8} value {result.item():.4f}   gradient {gradient.item():+.4f}")
+
+# sphinx_gallery_start_ignore
+assert abs(scaled.item() - 2.3) < 1e-6 and abs(rounded.item() - 2) < 1e-6
+assert (
+    torch.autograd.grad(c * x + ((1 - c) * x).detach(), x)[0].item()
+    == torch.tensor(c).item()
+)
+assert gradient.item() == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# The values are sums, so they are exact only up to rounding errors. A Function returns the exact value and says what
+# it does by its name.
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_functions_exp_function.py`, both styles of a Function, from the beginning.
+# - Next: :ref:`sphx_glr_gallery_functions_context_methods.py`, what ``ctx`` can do beside holding a number.
+# - :ref:`sphx_glr_gallery_differentiation_hooks.py`: a hook changes a gradient too, for one tensor at a time.
+# - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, where the true derivative is zero or
+#   undefined.
+# - In PyTorch's reference: `torch.autograd.Function.backward
+#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.Function.backward.html>`__ and `Extending PyTorch
+#   <https://docs.pytorch.org/docs/stable/notes/extending.html>`__.

@@ -1,0 +1,469 @@
+r"""
+save_for_backward, mark_dirty and the other methods of ctx
+==========================================================
+
+The ``ctx`` of a custom Function does two things. It carries to ``backward`` what ``forward`` knew, and it tells
+autograd what ``forward`` did. Autograd believes it: whatever is left out or kept in the wrong place becomes a wrong
+gradient, a leak or wasted work, mostly with no error. This page leaves out one thing after the other.
+"""
+
+# %%
+# Two ways to carry a tensor
+# --------------------------
+# The derivative of :math:`y = x^{1.5}` is :math:`1.5 \, y / x`. Its ``backward`` needs the input *and* the output.
+# ``Power`` hands both to ``save_for_backward``.
+
+import gc
+import textwrap
+import weakref
+
+import matplotlib.pyplot as plt
+import torch
+
+
+class Power(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x**1.5
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs, output)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, y = ctx.saved_tensors
+        return grad_output * 1.5 * y / x
+
+
+# %%
+# ``PowerOnCtx`` keeps them as attributes of ``ctx``.
+
+
+class PowerOnCtx(Power):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        (ctx.x,), ctx.y = inputs, output
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * 1.5 * ctx.y / ctx.x
+
+
+# %%
+# Both pass ``gradcheck``, and both give the gradient 3 at 4. The differences show in what happens around them. First,
+# the input is overwritten before backward, as by code that uses one buffer for every batch.
+
+inputs = torch.tensor([1.0, 4.0], dtype=torch.float64, requires_grad=True)
+
+for function in (Power, PowerOnCtx):
+    assert torch.autograd.gradcheck(function.apply, inputs)
+    leaf = torch.tensor(4.0, requires_grad=True)
+    x = leaf * 1
+    y = function.apply(x)
+    with torch.no_grad():
+        x.fill_(100)  # the next batch
+    try:
+        y.backward()
+        print(f"{function.__name__}: gradient {leaf.grad.item():.2f}, right is 3")
+        assert abs(leaf.grad.item() - 0.12) < 1e-6
+    except RuntimeError as error:
+        message = f"{function.__name__}: {str(error).partition(' Hint')[0]}"
+        print(textwrap.fill(message, 88))
+        assert "modified by an inplace operation" in message
+
+# sphinx_gallery_start_ignore
+for function in (Power, PowerOnCtx):
+    leaf = torch.tensor(4.0, requires_grad=True)
+    assert torch.autograd.grad(function.apply(leaf), leaf)[0].item() == 3
+# sphinx_gallery_end_ignore
+
+# %%
+# When backward takes out a saved tensor, autograd compares its
+# :ref:`version <sphx_glr_gallery_differentiation_inplace_and_versions.py>` with the one that was saved. Nobody checks
+# an attribute. The first answer is an error, the second is wrong.
+
+# %%
+# The attribute that leaks
+# ------------------------
+# The output holds its node, as ``grad_fn``. The node is ``ctx``, and holds its attributes. If one of them is the
+# output, the two hold each other, and nothing is freed when the last name goes. ``save_for_backward`` keeps an output
+# in a way that does not close this cycle.
+#
+# Count what stays alive in a loop of 20 steps. Python's garbage collector is switched off, so that it cannot step in.
+
+
+def kept(function):
+    leaf = torch.full((250_000,), 4.0, requires_grad=True)  # 1 MB
+    alive, outputs = [], []
+    for _ in range(20):
+        y = function.apply(leaf)
+        y.sum().backward()
+        outputs.append(weakref.ref(y))
+        del y
+        alive.append(sum(output() is not None for output in outputs))
+    gc.collect()
+    return [*alive, sum(output() is not None for output in outputs)]
+
+
+gc.disable()
+megabytes = {function.__name__: kept(function) for function in (Power, PowerOnCtx)}
+gc.enable()
+
+_, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+styles = {"Power": ("o--", "#2563eb"), "PowerOnCtx": ("s-", "#c2410c")}
+for name, (style, colour) in styles.items():
+    ax.plot(range(1, 22), megabytes[name], style, color=colour, label=name)
+ax.set(xlabel="step, with a garbage collection after step 20", ylabel="MB alive")
+ax.set_xticks([1, 5, 10, 15, 20])
+ax.set_title("An output kept as an attribute stays until it is collected")
+ax.legend()
+
+# figure: Megabytes of outputs alive after each of 20 steps. For Power the line stays at zero. For PowerOnCtx it rises
+#   by one with each step to 20, and falls to zero after the garbage collection at the end.
+
+print("after step 20:", {name: counts[19] for name, counts in megabytes.items()})
+print("collected:    ", {name: counts[20] for name, counts in megabytes.items()})
+
+# sphinx_gallery_start_ignore
+assert gc.get_threshold()[0] > 20
+assert megabytes == {"Power": [0] * 21, "PowerOnCtx": [*range(1, 21), 0]}
+# sphinx_gallery_end_ignore
+
+# %%
+# With the collector on, such outputs are freed at some time, not at the end of the step. The collector counts Python
+# objects. It does not know that a small object holds a large tensor, so memory can run out before it starts.
+
+# %%
+# The other differences
+# ---------------------
+# Hooks for saved tensors :ref:`measure <sphx_glr_gallery_differentiation_higher_order.py>` or move what a node keeps,
+# and backward frees what was saved, unless ``retain_graph`` is set. Neither reaches an attribute.
+
+
+def pack(tensor):
+    seen.append(tuple(tensor.shape))
+    return tensor
+
+
+found = {}
+for function in (Power, PowerOnCtx):
+    leaf, seen = torch.full((3,), 4.0, requires_grad=True), []
+    x = leaf + 0
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda packed: packed):
+        y = function.apply(x)
+    reference = weakref.ref(x)
+    del x
+    y.sum().backward()
+    found[function] = seen, reference() is None
+    print(f"{function.__name__:<10}  seen by the hook: {seen}")
+    print(f"{'':<10}  input freed by backward: {reference() is None}")
+assert found == {Power: ([(3,), (3,)], True), PowerOnCtx: ([], False)}
+
+# %%
+# So every tensor goes through ``save_for_backward``, and numbers, shapes and strings are attributes. A tensor that is
+# neither input nor output may be saved as well, but then
+# :ref:`the second derivative <sphx_glr_gallery_functions_double_backward.py>` goes wrong.
+
+# %%
+# mark_dirty: forward wrote to its input
+# --------------------------------------
+# ``Double`` works in place, and says so. ``SilentDouble`` does not say so. Both return the tensor they wrote to.
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x.mul_(2)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.mark_dirty(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * 2
+
+
+class SilentDouble(Double):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+
+# %%
+# Go on with ``a``, as one does after an in-place call. With ``x`` at 3, ``a`` is now 6, and the gradient of
+# :math:`z = a + 1` is 2.
+
+x = torch.tensor(3.0, requires_grad=True)
+gradients = []
+
+for function in (Double, SilentDouble):
+    a = x * 1
+    same = function.apply(a) is a
+    z = a + 1
+    (gradient,) = torch.autograd.grad(z, x, retain_graph=True)
+    gradients.append(gradient.item())
+    print(f"{function.__name__:<12}  a = {a.item()}, returned a itself: {same}")
+    print(f"{'':<12}  a.grad_fn: {a.grad_fn.name()}, gradient {gradient.item()}")
+assert gradients == [2, 1]
+
+# graph: z -- Without mark_dirty: the value of a was doubled, but its node still says x * 1
+
+# sphinx_gallery_start_ignore
+assert (
+    not same and a.grad_fn.name() == "MulBackward0" and a.item() == 6 and z.item() == 7
+)
+_leaf = torch.tensor(3.0, requires_grad=True)
+SilentDouble.apply(_leaf)
+assert _leaf.item() == 6
+try:
+    Double.apply(_leaf)
+except RuntimeError as error:
+    _message = str(error)
+assert "a leaf Variable that requires grad" in _message
+# sphinx_gallery_end_ignore
+
+# %%
+# With ``mark_dirty``, autograd gives ``a`` the new node and returns ``a`` itself. Without it, ``a`` keeps its old
+# node, and the doubling is missing from its graph. The checks for in-place operations depend on the mark too:
+# ``Double`` raises an error for a leaf that requires a gradient, and ``SilentDouble`` overwrites it.
+
+# %%
+# mark_non_differentiable: an output without a gradient
+# -----------------------------------------------------
+# ``Positive`` returns the positive entries and a mask of zeros and ones. The mask has no derivative, but it holds
+# floats, so autograd would take it for a result like the other. Booleans and integers need no mark.
+
+
+class Positive(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        mask = (x > 0).to(x.dtype)
+        return x * mask, mask
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output[1])
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx, grad_values, grad_mask):
+        print("backward got", grad_values, "and", grad_mask)
+        (mask,) = ctx.saved_tensors
+        return grad_values * mask
+
+
+class UnmarkedPositive(Positive):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output[1])
+
+
+# %%
+# A loss that counts the positive entries cannot train anything. With the mark you are told so. Without it, backward
+# runs, and every gradient is zero.
+
+for function in (Positive, UnmarkedPositive):
+    x = torch.tensor([-1.0, 2.0], requires_grad=True)
+    values, mask = function.apply(x)
+    print(f"{function.__name__}: mask.requires_grad {mask.requires_grad}")
+    try:
+        mask.sum().backward()
+        print("x.grad =", x.grad.tolist())
+    except RuntimeError as error:
+        print(f"RuntimeError: {error}\n")
+        assert "does not require grad and does not have a grad_fn" in str(error)
+assert x.grad.tolist() == [0, 0]
+
+# sphinx_gallery_start_ignore
+assert mask.requires_grad and not Positive.apply(x)[1].requires_grad
+
+
+class _Sort(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        values, indices = x.sort()
+        return values, indices, x > 0
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return gradients[0]
+
+
+assert [output.requires_grad for output in _Sort.apply(x)] == [True, False, False]
+# sphinx_gallery_end_ignore
+
+# %%
+# set_materialize_grads: None instead of zeros
+# --------------------------------------------
+# In the output above, ``backward`` got zeros for the values, which the loss did not use. Autograd makes such zeros so
+# that ``backward`` need not care. For large outputs that is work for nothing. ``set_materialize_grads(False)`` passes
+# ``None`` instead.
+
+
+class LeanPositive(Positive):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        Positive.setup_context(ctx, inputs, output)
+        ctx.set_materialize_grads(False)
+
+
+for function in (Positive, LeanPositive):
+    x.grad = None
+    values, mask = function.apply(x)
+    values.sum().backward()
+    assert x.grad.tolist() == [0, 1]
+
+# sphinx_gallery_start_ignore
+
+
+class _Outputs(torch.autograd.Function):
+    got = []
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x.sin(), x.cos()
+
+    @staticmethod
+    def backward(ctx, grad_sin, grad_cos):
+        _Outputs.got.append((grad_sin is None, grad_cos is None))
+        return grad_sin * 1
+
+
+try:
+    _Outputs.apply(x)[1].sum().backward()
+except TypeError as error:
+    _message = str(error)
+assert _Outputs.got == [(True, False)] and "NoneType" in _message
+# sphinx_gallery_end_ignore
+
+# %%
+# Here the zeros were for the mask, and nobody reads them. Where ``backward`` uses a gradient that may be ``None``, it
+# has to ask first: a product with ``None`` raises a ``TypeError``.
+
+# %%
+# needs_input_grad: what nobody asked for
+# ---------------------------------------
+# A frozen weight needs no gradient. ``needs_input_grad`` has a boolean for each argument of ``forward``, so that
+# ``backward`` can leave out a product and return ``None``.
+
+
+class MatMul(torch.autograd.Function):
+    @staticmethod
+    def forward(x, w):
+        return x @ w
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, w = ctx.saved_tensors
+        print("needs_input_grad:", ctx.needs_input_grad)
+        grad_x = grad_output @ w.T if ctx.needs_input_grad[0] else None
+        grad_w = x.T @ grad_output if ctx.needs_input_grad[1] else None
+        return grad_x, grad_w
+
+
+# %%
+# The first backward has a frozen weight. The second asks ``torch.autograd.grad`` for the gradient of ``x`` alone.
+
+x = torch.ones(2, 3, requires_grad=True)
+w = torch.ones(3, 2, requires_grad=True)
+
+print("w is frozen")
+MatMul.apply(x, w.detach()).sum().backward()
+print("only the gradient of x is asked for")
+(gradient,) = torch.autograd.grad(MatMul.apply(x, w).sum(), x)
+
+# sphinx_gallery_start_ignore
+
+
+class _Probe(MatMul):
+    got = []
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        _Probe.got.append(ctx.needs_input_grad)
+        return grad_output @ w.detach().T, None
+
+
+_Probe.apply(x, w.detach()).sum().backward()
+torch.autograd.grad(_Probe.apply(x, w).sum(), x)
+assert _Probe.got == [(True, False), (True, True)]
+# sphinx_gallery_end_ignore
+
+# %%
+# The booleans say which arguments required a gradient when ``apply`` ran. They do not follow what a call of backward
+# asks for (`pytorch#174017 <https://github.com/pytorch/pytorch/issues/174017>`__), so in the second case the product
+# for ``w`` was computed and thrown away.
+
+# %%
+# What people get wrong
+# ---------------------
+# **A number in save_for_backward.** It takes tensors and ``None``. **An overwritten input that is not returned.** A
+# dirty tensor has to be an output.
+
+
+class SavesNumber(Double):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output, 3.0)
+
+
+class ReturnsCopy(Double):
+    @staticmethod
+    def forward(x):
+        return x.mul_(2).clone()
+
+
+for function in (SavesNumber, ReturnsCopy):
+    try:
+        function.apply(torch.tensor(3.0, requires_grad=True) * 1)
+    except (TypeError, RuntimeError) as error:
+        message = f"{function.__name__}: {type(error).__name__}: {error}"
+        print(textwrap.fill(message, 88))
+        assert "can only save variables" in message or "not returned" in message
+
+# %%
+# Exercise
+# --------
+# ``MatMul`` saves both factors, even when one of them is frozen. Which tensor need not be saved then? Change it.
+#
+# .. solution::
+#
+# The gradient of each factor is computed from the *other* one. If ``w`` is frozen, ``x`` is not needed.
+# ``needs_input_grad`` is there already when ``setup_context`` runs, and ``save_for_backward`` takes ``None``. The
+# ``backward`` of ``MatMul`` does not touch the factor that is missing.
+
+
+class LeanMatMul(MatMul):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        (x, w), (needs_x, needs_w) = inputs, ctx.needs_input_grad
+        ctx.save_for_backward(x if needs_w else None, w if needs_x else None)
+
+
+y = LeanMatMul.apply(x, w.detach())
+saved = y.grad_fn.saved_tensors
+print("saved:", [s if s is None else tuple(s.shape) for s in saved])
+(gradient,) = torch.autograd.grad(y.sum(), x)
+assert torch.equal(gradient, torch.full((2, 3), 2.0))
+
+# sphinx_gallery_start_ignore
+assert saved[0] is None and saved[1].shape == (3, 2)
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_functions_change_the_gradient.py`, what ``backward`` may return.
+# - Next: :ref:`sphx_glr_gallery_functions_double_backward.py`, what may be saved if the gradient is differentiated.
+# - :ref:`sphx_glr_gallery_functions_exp_function.py`: an output as an attribute, changed in place.
+# - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, what backward frees.
+# - In PyTorch's reference: `FunctionCtx
+#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.function.FunctionCtx.save_for_backward.html>`__ and
+#   `Extending PyTorch <https://docs.pytorch.org/docs/stable/notes/extending.html>`__.
