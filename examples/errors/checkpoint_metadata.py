@@ -174,5 +174,6 @@ assert torch.equal(y != 0, x.grad != 0)
 # %%
 # See also
 # --------
+# - :ref:`sphx_glr_gallery_memory_checkpointing.py`: what a checkpoint saves, and what it costs
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what a forward pass saves, and when it is freed
 # - `torch.utils.checkpoint <https://docs.pytorch.org/docs/stable/checkpoint.html>`__ in PyTorch's reference

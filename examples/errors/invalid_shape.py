@@ -28,8 +28,8 @@ except RuntimeError as error:
     assert message.startswith("shape '[2, 4]' is invalid for input of size 6")
 
 # %%
-# The message has your numbers in place of these, and ``view`` raises it too. *Input of size* is the number of elements.
-# Earlier versions said *invalid argument 2: size '[2 x 4]' is invalid for input with 6 elements*.
+# The message has your numbers in place of these. *Input of size* is the number of elements. Earlier versions said
+# *invalid argument 2: size '[2 x 4]' is invalid for input with 6 elements*.
 
 # %%
 # Why
@@ -38,9 +38,8 @@ except RuntimeError as error:
 # flattened size was computed for images of 32 by 32, and these have 28 by 28.
 
 torch.manual_seed(0)
-layers = nn.Sequential(
-    nn.Conv2d(3, 6, 5), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.MaxPool2d(2)
-)
+pool = nn.MaxPool2d(2)
+layers = nn.Sequential(nn.Conv2d(3, 6, 5), pool, nn.Conv2d(6, 16, 5), pool)
 images = torch.randn(6, 3, 28, 28)
 x = layers(images)
 print(tuple(x.shape), "has", x.numel(), "elements")
@@ -55,8 +54,8 @@ assert layers(torch.randn(1, 3, 32, 32)).shape == (1, 16, 5, 5)
 # sphinx_gallery_end_ignore
 
 # %%
-# The ``-1`` stands for a number that makes the product right, and 1536 / 400 is not whole. With other numbers it would
-# be, and nothing would be raised. Here are three samples of four numbers, and what rows of six make of them.
+# The ``-1`` stands for a number that makes the product right, and 1536 / 400 is not whole. With other numbers it
+# would be, and nothing would be raised. Here are three samples of four numbers, and what rows of six make of them.
 
 
 def draw(ax, rows, title):
@@ -69,8 +68,8 @@ def draw(ax, rows, title):
     ax.axis("off")
 
 
-# figure: Left, three rows of four letters: aaaa, bbbb, cccc. Right, the same twelve letters in two rows of six: aaaabb
-#   and bbcccc. Each of these rows mixes two samples.
+# figure: Left, three rows of four letters: aaaa, bbbb, cccc. Right, the same twelve letters in two rows of six:
+#   aaaabb and bbcccc. Each of these rows mixes two samples.
 samples = torch.arange(3).repeat_interleave(4).view(3, 4)
 mixed = samples.view(-1, 6)
 fig, axes = plt.subplots(1, 2, figsize=(7, 1.8))
@@ -85,8 +84,8 @@ assert mixed.tolist() == [[0, 0, 0, 0, 1, 1], [1, 1, 2, 2, 2, 2]]
 # %%
 # The fix
 # -------
-# **Flatten everything but the batch**, and let no ``-1`` stand in its place. A wrong size then meets the layer that it
-# was meant for, and the message says what it should be.
+# **Flatten everything but the batch**, and let no ``-1`` stand in its place. A wrong size then meets the layer that
+# it was meant for, and the message says what it should be.
 
 flat = x.flatten(1)
 try:
@@ -126,8 +125,8 @@ for batch in data.split(4):
 # %%
 # What not to do
 # --------------
-# **Change the batch size until it runs.** With 25 images, ``view(-1, 400)`` succeeds and returns 16 rows. The gradient
-# tells which images the first row is made of.
+# **Change the batch size until it runs.** With 25 images, ``view(-1, 400)`` succeeds and returns 16 rows. The
+# gradient tells which images the first row is made of.
 
 images = torch.randn(25, 3, 28, 28, requires_grad=True)
 rows = layers(images).view(-1, 16 * 5 * 5)
@@ -143,15 +142,15 @@ assert len(rows) == 16 and used == [0, 1]
 for count in (6, 1):
     batch = torch.randn(count, 16, 1, 4).squeeze()
     scores = nn.Linear(4, 10)(batch)
-    print(f"{count} images: {tuple(batch.shape)}, scores {tuple(scores.shape)}")
+    print(f"batch of {count}: {tuple(batch.shape)}, scores {tuple(scores.shape)}")
 
 single = torch.randn(1, 16, 1, 4)
 assert single.squeeze().shape == (16, 4) and single.squeeze(2).shape == (1, 16, 4)
 
 # %%
-# Name the dimension: ``squeeze(2)``.
+# Name the dimension: ``squeeze(2)`` leaves the batch alone.
 #
-# **Drop the last batch** to be rid of the small one. With ten samples and batches of four, two are never seen.
+# **Drop the last batch** to be rid of the small one. With ten samples and batches of four, two are left out.
 
 kept = [batch for batch in data.split(4) if len(batch) == 4]
 print("seen:", sum(len(batch) for batch in kept), "of", len(data))

@@ -5,6 +5,7 @@ you can only change requires_grad flags of leaf variables
 .. index::
    ! single: freezing a layer by its output raises
    ! single: requires_grad = False on the result of a computation
+   ! single: image.requires_grad = True fails in the second step of an attack
 
 ``requires_grad`` is a choice for leaves only: tensors that you made, not tensors that were computed. A result
 requires a gradient because one of its inputs does, and that cannot be taken back afterwards.
@@ -38,8 +39,8 @@ except RuntimeError as error:
 # %%
 # Why
 # ---
-# ``y`` is held to the graph by its ``grad_fn``. If it stopped requiring a gradient, the node would still be there, and
-# what has been computed from ``y`` already would still lead to ``x``.
+# ``y`` is held to the graph by its ``grad_fn``. If it stopped requiring a gradient, the node would still be there,
+# and what has been computed from ``y`` already would still lead to ``x``.
 
 z = y**2
 
@@ -50,20 +51,38 @@ print("y was computed by", y.grad_fn.name())
 assert y.requires_grad and y.grad_fn.name() == "MulBackward0"
 
 # %%
-# The other direction is no error, and changes nothing: a result that requires a gradient already may be told to.
+# The other direction raises too, with the first half of the message, if it is an assignment. The method
+# ``requires_grad_(True)`` is let through, and changes nothing. Loops that attack or explain an image meet it: in the
+# second round the image is a result of the first.
+
+image = torch.tensor(1.0)
+for step in (1, 2):
+    try:
+        image.requires_grad = True
+    except RuntimeError as error:
+        print("RuntimeError:", error)
+        assert str(error) == message.partition(" If you")[0] and step == 2
+    (gradient,) = torch.autograd.grad(image**2, image)
+    image = image + 0.1 * gradient
 
 y.requires_grad_(True)
 print("still computed by", y.grad_fn.name(), "and a leaf:", y.is_leaf)
-assert not y.is_leaf
+assert not y.is_leaf and not image.is_leaf
 
 # %%
 # The fix
 # -------
-# Decide what you want. To use the *value* and stop the gradient there, take ``detach()``.
+# Decide what you want. To use the *value* and stop the gradient there, take ``detach()``. To start the next round of
+# a loop from it, ``detach().requires_grad_()``.
 
 value = y.detach()
 print("detached:", value.item(), "requires_grad", value.requires_grad)
 assert value == 6 and not value.requires_grad
+
+image = image.detach().requires_grad_()
+(gradient,) = torch.autograd.grad(image**2, image)
+print(f"third round: image {image.item():.2f}, gradient {gradient.item():.2f}")
+assert image.is_leaf and gradient == 2 * image
 
 # %%
 # To freeze a layer, set the flag on its parameters, which are leaves, before the forward pass. The gradient still
@@ -87,9 +106,9 @@ assert not unrecorded.requires_grad
 # %%
 # What not to do
 # --------------
-# ``detach_()`` changes the tensor itself, which is what the flag would have done. It is accepted. But other nodes have
-# saved ``y``, and what was computed from it before is broken: its backward finds a tensor without the history that it
-# had.
+# ``detach_()`` changes the tensor itself, which is what the flag would have done. It is accepted. But other nodes
+# have saved ``y``, and what was computed from it before is broken: its backward finds a tensor without the history
+# that it had.
 
 y = x * 3
 before = y**2

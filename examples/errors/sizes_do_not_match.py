@@ -30,8 +30,8 @@ except RuntimeError as error:
     assert message.startswith("The size of tensor a (3) must match the size of")
 
 # %%
-# The message has your numbers in place of these, and *a* and *b* are the first and the second operand. Earlier versions
-# began with *inconsistent tensor size*, and said that the two should *have the same number of elements*.
+# The message has your numbers in place of these, and *a* and *b* are the first and the second operand. Earlier
+# versions began with *inconsistent tensor size*, and said that the two should *have the same number of elements*.
 
 # %%
 # Why
@@ -45,6 +45,9 @@ targets = torch.tensor([1.0, 2.0, 3.0, 4.0])
 difference = predictions - targets
 print(f"{tuple(predictions.shape)} and {tuple(targets.shape)} give", end=" ")
 print(tuple(difference.shape))
+
+# %%
+# Each prediction is compared with each target.
 
 # figure: A table of four by four differences, prediction in row i minus target in column j. The four on the diagonal
 #   are zero and framed: these were meant. The twelve others, from -3 to 3, compare different samples.
@@ -129,7 +132,7 @@ assert nn.functional.mse_loss(flat, targets) == 0
 # compared with every target.
 
 pairs = forecast.unsqueeze(1) - following
-print(tuple(pairs.shape), "error:", pairs.square().mean().item())
+print(tuple(pairs.shape), "error:", round(pairs.square().mean().item(), 4))
 assert pairs.shape == (5, 4) and pairs.square().mean() > 100
 
 # %%
@@ -154,6 +157,9 @@ def fit(shape):
     print(f"predictions {shape}: {result}")
     return slope
 
+
+# %%
+# The predictions have the shape of the targets at first, and one dimension more in the second run.
 
 right, wrong = fit((100,)), fit((100, 1))
 assert abs(right - 3) < 0.01 and abs(wrong) < 0.01

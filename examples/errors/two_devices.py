@@ -1,9 +1,10 @@
 r"""
-Tensor on device meta is not on the expected device cpu!
-========================================================
+Expected all tensors to be on the same device
+=============================================
 
 .. index::
-   ! single: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!
+   ! single: found at least two devices, cuda:0 and cpu
+   ! single: Tensor on device meta is not on the expected device cpu
    ! single: Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same
 
 An operation got tensors from two devices. Usually the model was moved and the data was not, or the forward pass makes
@@ -13,24 +14,35 @@ a new tensor, which is made on the CPU unless it is told otherwise.
 # %%
 # The shortest code that raises it
 # --------------------------------
-# The device ``meta`` stands in for a GPU on this page: its tensors have a shape and no data, and every machine has it.
+# The device ``meta`` stands in for the second device on this page. Its tensors have a shape and no data, and every
+# machine has it. Here a result is to be written into a buffer on the other device.
 
 import torch
 from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
 
 data = torch.ones(2, 3)
+buffer = torch.empty(2, 3, device="meta")
+try:
+    torch.special.ndtr(data, out=buffer)
+except RuntimeError as error:
+    print("RuntimeError:", error)
+    assert str(error).startswith("Expected all tensors to be on the same device")
+
+# %%
+# With ``meta``, most operations check earlier and say it in other words. Models that were loaded without their
+# weights end like this.
+
 weight = torch.ones(3, device="meta")
 try:
     data * weight
 except RuntimeError as error:
-    message = str(error)
-    print("RuntimeError:", message)
-    assert message.startswith("Tensor on device meta is not on the expected device")
+    print("RuntimeError:", error)
+    assert str(error).startswith("Tensor on device meta is not on the expected device")
 
 # %%
-# Between a GPU and the CPU the message reads *Expected all tensors to be on the same device, but found at least two
-# devices, cuda:0 and cpu!*, and in a convolution *Input type (torch.cuda.FloatTensor) and weight type
-# (torch.FloatTensor) should be the same*. It is the same fault; these two need a GPU to be raised.
+# A convolution says *Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same*. It
+# is the same fault.
 
 # %%
 # Why
@@ -75,6 +87,17 @@ print("copy is a leaf:", copy.is_leaf)
 assert not copy.is_leaf
 
 # %%
+# The error can wait for backward. Here a hook sends what is saved to another device, and none brings it back.
+
+with saved_tensors_hooks(lambda saved: saved.to("meta"), lambda packed: packed):
+    total = nn.functional.silu(data.clone().requires_grad_()).sum()
+try:
+    total.backward()
+except RuntimeError as error:
+    print("RuntimeError:", error)
+    assert str(error).startswith("Expected all tensors to be on the same device")
+
+# %%
 # The fix
 # -------
 # Make every tensor that belongs to the module a parameter or a buffer, and make new tensors where the data is:
@@ -98,8 +121,8 @@ for device in ("cpu", "meta"):
     assert result.device.type == device
 
 # %%
-# Then move the model once, before the optimizer is made, and each batch as it comes: ``x = x.to(device)``. To find the
-# tensor at fault, print the devices of what the failing line uses, and of the module's parameters and buffers.
+# Then move the model once, before the optimizer is made, and each batch as it comes: ``x = x.to(device)``. To find
+# the tensor at fault, print the devices of what the failing line uses, and of the module's parameters and buffers.
 
 devices = {tensor.device.type for tensor in [*moved.parameters(), *moved.buffers()]}
 print("parameters and buffers on:", devices)
@@ -125,6 +148,15 @@ class Patched(Shift):
 patched = Patched()
 print("to be trained:", [name for name, _ in patched.named_parameters()])
 assert [name for name, _ in patched.named_parameters()] == ["scale"]
+
+# %%
+# **Take silence for agreement.** Not every operation checks. This product with a tensor that has no values is let
+# through, and the result calls itself a tensor on the CPU. Nothing was computed: its numbers are whatever lay in
+# memory.
+
+product = data @ torch.ones(3, 2, device="meta")
+print(product.device, tuple(product.shape))
+assert product.device.type == "cpu"
 
 # %%
 # See also

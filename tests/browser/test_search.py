@@ -14,9 +14,9 @@ from error_pages import ErrorPage, all_of, with_symptoms
 
 ROOT = Path(__file__).parents[2]
 
-each_error = pytest.mark.parametrize(
-    "wanted", [pytest.param(page, id=Path(page.address).stem) for page in all_of(ROOT)]
-)
+
+def each(pages: list[ErrorPage]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("wanted", [pytest.param(page, id=Path(page.address).stem) for page in pages])
 
 
 def first_result(context: BrowserContext, origin: str, query: str) -> str:

@@ -35,7 +35,9 @@ CHAPTERS = {
         "gradcheck",
         "functions_and_transforms",
     ],
-    "tensors": ["copy_table"],
+    "tensors": ["copy_table", "strides", "expand_and_aliasing", "detach_clone_data"],
+    "modes": ["grad_modes", "train_and_eval", "freezing"],
+    "memory": ["what_is_saved", "memory_by_mode", "checkpointing"],
     "debugging": ["anomaly_detection", "finding_nans", "silent_mistakes"],
     "errors": [
         # no gradient at all
