@@ -44,6 +44,7 @@ extensions = [
     "atlas.pages.leftovers",
     "atlas.pages.early_style",
     "atlas.pages.whole_navigation",
+    "atlas.pages.whole_search",
     "atlas.pages.whole_sitemap",
     "atlas.pages.untested_doctests",
 ]

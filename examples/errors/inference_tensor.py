@@ -164,10 +164,6 @@ print("inference mode and clone:", silenced)
 print("recorded:                ", trained_parts())
 assert silenced == ["2.weight", "2.bias"]
 
-# %%
-# The loss goes down all the same, because the head learns. Where a gradient is to flow, the computation must be
-# outside of both modes.
-
 # sphinx_gallery_start_ignore
 network(x).square().mean().backward()
 assert len(trained_parts()) == 4
@@ -181,6 +177,10 @@ for _ in range(20):
     _losses.append(_loss.item())
 assert _losses[-1] < _losses[0]
 # sphinx_gallery_end_ignore
+
+# %%
+# The loss goes down all the same, because the head learns. Where a gradient is to flow, the computation must be
+# outside of both modes.
 
 # %%
 # See also
