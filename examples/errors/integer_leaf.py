@@ -46,7 +46,7 @@ steps = x.long()
 print("steps.requires_grad:", steps.requires_grad)
 assert not steps.requires_grad
 
-# figure: The line x rises evenly. Its integer part is a staircase: level on each tread, with a
+# figure: The line x rises evenly. Its integer part is a staircase: level on each step, with a
 #   jump at each whole number, so its slope is 0 or does not exist.
 numbers = x.detach()
 _, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")

@@ -316,7 +316,6 @@ def ratios(run, size, rounds):
 times = pd.DataFrame(
     {"200 small": ratios(many_small, 4, 50), "one large": ratios(one_large, 500, 20)}
 ).T
-assert times.loc["200 small", "recorded"] > 1.1
 
 times.round(2).rename_axis(index=None, columns="operations")
 
