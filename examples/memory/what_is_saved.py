@@ -47,8 +47,9 @@ del tensor, node, names, name, kept
 # %%
 # A meter for the bytes
 # ---------------------
-# ``saved_tensors_hooks`` calls its first function for each tensor that a node is about to save. The meter notes the
-# tensor and hands it on unchanged. Two tensors may lie in the same memory, so it counts by *storage*, each once.
+# ``saved_tensors_hooks`` calls its first function for each tensor that a node is about to save. The meter notes it
+# and hands it on, detached: a result that kept its ``grad_fn`` would hold the node that holds it. Two tensors may
+# lie in the same memory, so the meter counts by *storage*, each once.
 
 
 class Meter(saved_tensors_hooks):
@@ -58,7 +59,7 @@ class Meter(saved_tensors_hooks):
 
     def note(self, tensor):
         self.saved.append(tensor.detach())
-        return tensor
+        return self.saved[-1]
 
     @property
     def bytes(self):

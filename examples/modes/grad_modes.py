@@ -12,6 +12,7 @@ function, and they can be nested. This page shows which one wins, what they leav
 # ------------------------------------
 # ``a`` and ``b`` are the same product. Only the first is recorded.
 
+import textwrap
 import threading
 import time
 import warnings
@@ -247,12 +248,12 @@ def outcome(mode, use):
     try:
         use(k)
     except RuntimeError as error:
-        return str(error).split(".")[0]
+        return textwrap.shorten(str(error), 66, placeholder=" ...")
     return "works"
 
 
 # %%
-# A cell is "works", or the first sentence of the error.
+# A cell is "works", or the error.
 
 pd.set_option("display.max_colwidth", None)
 uses = pd.DataFrame(
@@ -266,10 +267,13 @@ uses = pd.DataFrame(
 assert (uses["no_grad"] == "works").all()
 _works = uses.index[uses["inference_mode"] == "works"].tolist()
 assert _works == ["k * 2", "w + k", "w * k.clone()"]
-assert (
-    uses.loc["w * k", "inference_mode"]
-    == "Inference tensors cannot be saved for backward"
-)
+_starts = [
+    "Inference tensors cannot be saved",
+    "Inplace update",
+    "Setting requires_grad=True",
+]
+_found = uses.loc[["w * k", "k += 1", "k.requires_grad_()"], "inference_mode"]
+assert all(text.startswith(start) for text, start in zip(_found, _starts, strict=True))
 assert not hasattr((w + torch.ones(4)).grad_fn, "_saved_other")
 # sphinx_gallery_end_ignore
 uses.rename_axis(index=None, columns="use")
@@ -426,6 +430,7 @@ for mode in OUTER.values():
 # %%
 # See also
 # --------
+# - Before: :ref:`sphx_glr_gallery_tensors_storage.py`, the memory under a tensor.
 # - Next: :ref:`sphx_glr_gallery_modes_train_and_eval.py`, the switch that these are taken for.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, to stop the gradient at one tensor, not in a whole block.
 # - :doc:`Which switch do I want? </guide/which-switch>`, by purpose.

@@ -40,8 +40,8 @@ assert all(module.training for module in model.train().modules())
 # same input and from the same seed: is the output another, and has the layer changed its buffers?
 
 LAYERS = """
-nn.Linear(8, 8); nn.ReLU(); nn.RReLU(); nn.Dropout(); nn.LayerNorm(8); nn.GroupNorm(2, 8);
-nn.BatchNorm1d(8); nn.BatchNorm1d(8, track_running_stats=False);
+nn.Linear(8, 8); nn.ReLU(); nn.RReLU(); nn.Dropout(); nn.LayerNorm(8);
+nn.GroupNorm(2, 8); nn.BatchNorm1d(8); nn.BatchNorm1d(8, track_running_stats=False);
 nn.LSTM(8, 8, 2, dropout=0.5); nn.TransformerEncoderLayer(8, 2, 16)
 """
 

@@ -357,6 +357,8 @@ assert report(WAYS["t.clone()"])[0] == [1.0, -1.0] and report(WAYS["t.clone()"])
 # %%
 # See also
 # --------
+# - Before: :ref:`sphx_glr_gallery_tensors_squeeze_and_permute.py`, shapes that change and values that do not.
+# - Next: :ref:`sphx_glr_gallery_tensors_storage.py`, the memory that these tensors share.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`: more than seventy calls, and whether they copy.
 # - :ref:`sphx_glr_gallery_modes_grad_modes.py`: ``no_grad`` and ``inference_mode`` at length.
 # - :doc:`Which switch do I want? </guide/which-switch>`, by purpose.

@@ -2,8 +2,8 @@ r"""
 expand and aliasing: many elements in one place of memory
 =========================================================
 
-``expand`` makes a tensor larger and takes no memory: many of its elements lie in the same place. For reading
-this makes no difference, for writing it does. This page shows what ``expand`` accepts, which writes are refused, which
+``expand`` makes a tensor larger and takes no memory: many of its elements lie in the same place. For reading this
+makes no difference, for writing it does. This page shows what ``expand`` accepts, which writes are refused, which
 pass and change more than you asked for, and an in-place subtraction that is wrong without any error.
 """
 
@@ -308,6 +308,7 @@ assert torch.equal(_a[:, 1:], start[:, 1:]) and (_a[:, 0] == 1).all()
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_tensors_strides.py`, memory against index, and the stride 0.
+# - Next: :ref:`sphx_glr_gallery_tensors_squeeze_and_permute.py`, other operations that change a shape and no memory.
 # - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: wrong numbers and no error, aliasing among them.
 # - :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`: what happens to a *parameter* made with ``expand``.
 # - In PyTorch's reference: `torch.Tensor.expand
