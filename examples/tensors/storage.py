@@ -235,9 +235,7 @@ except NotImplementedError as error:
     assert "Cannot access storage of Sparse" in str(error)
 
 for name, part in (("values", sparse.values()), ("indices", sparse.indices())):
-    print(
-        f"{name:<7} {part.untyped_storage().nbytes():>7} bytes, shape {tuple(part.shape)}"
-    )
+    print(f"{name:<7} {part.untyped_storage().nbytes():>7} bytes, {tuple(part.shape)}")
 print(f"dense   {sparse.to_dense().untyped_storage().nbytes():>7} bytes")
 
 # sphinx_gallery_start_ignore
