@@ -235,8 +235,8 @@ table.map("{:,}".format).rename_axis(columns="segments")
 # One large segment saves nothing at the peak. Many small ones keep many inputs. The minimum lies between, at the
 # square root of :math:`2 \cdot 8`.
 
-# figure: Megabytes over the number of segments 1, 2, 4 and 8. What is saved rises from 0.3 to 2.1. The peak of the step
-#   falls from 4.5 to 2.1 at 4 segments, and rises again to 2.6 at 8. A dashed line at 4.5 is the peak without
+# figure: Megabytes over the number of segments 1, 2, 4 and 8. What is saved rises from 0.3 to 2.1. The peak of the
+#   step falls from 4.5 to 2.1 at 4 segments, and rises again to 2.6 at 8. A dashed line at 4.5 is the peak without
 #   checkpointing. The predictions lie on the measured points.
 _, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 mb = table / 1e6
@@ -368,5 +368,6 @@ torch.set_num_threads(threads)
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_memory_memory_by_mode.py`, what train, eval, no_grad and freezing keep.
+# - Next: :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`, other things to do with a saved tensor.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, why GELU saves its input.
 # - In PyTorch's reference: `torch.utils.checkpoint <https://docs.pytorch.org/docs/stable/checkpoint.html>`__.

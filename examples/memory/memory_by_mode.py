@@ -211,7 +211,8 @@ ax.legend(loc="center right", bbox_to_anchor=(1, 0.66))
 ax.invert_yaxis()
 
 # %%
-# - **eval()** records as before. It does without Dropout's mask and the statistics of the batch norms: 6 percent less.
+# - **eval()** records as before. It does without Dropout's mask and the statistics of the batch norms: 6 percent
+#   less.
 # - **no_grad** and **inference_mode** record nothing. They are what saves memory in validation.
 # - **detach** comes too late: when it is called, the forward pass has saved everything. Afterwards the graph goes,
 #   because nobody holds it any more.

@@ -352,6 +352,8 @@ assert torch.autograd.gradcheck(Silu.apply, points)
 # - Next: :ref:`sphx_glr_gallery_memory_memory_by_mode.py`, the bytes of a whole network in training, in evaluation
 #   and frozen.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, when all this is freed.
+# - :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`, the hooks that the meter uses, put to work. They switch a
+#   safety check off, so measure and then take the meter away.
 # - In PyTorch's reference: `Saved tensors <https://docs.pytorch.org/docs/stable/notes/autograd.html#saved-tensors>`__
 #   and `Hooks for saved tensors
 #   <https://docs.pytorch.org/docs/stable/notes/autograd.html#hooks-for-saved-tensors>`__.

@@ -44,7 +44,7 @@ CHAPTERS = {
         "storage",
     ],
     "modes": ["grad_modes", "train_and_eval", "freezing"],
-    "memory": ["what_is_saved", "memory_by_mode", "checkpointing"],
+    "memory": ["what_is_saved", "memory_by_mode", "checkpointing", "saved_tensor_hooks", "precision"],
     "debugging": ["anomaly_detection", "finding_nans", "silent_mistakes"],
     "errors": [
         # no gradient at all
