@@ -7,6 +7,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from bs4 import BeautifulSoup
+
+from markup import OUTPUTS, text_of
+
 _SYMPTOM = re.compile(r"^\s+! single: (.+)$", re.MULTILINE)
 
 
@@ -38,3 +42,8 @@ def with_symptoms(root: Path) -> list[ErrorPage]:
     """All pages that name a symptom, in whatever chapter."""
     pages = [read(script) for script in sorted((root / "examples").glob("*/*.py"))]
     return [page for page in pages if page.symptoms]
+
+
+def message(title: str, page: BeautifulSoup) -> str | None:
+    """The first output of the built page that has the title in it, word for word."""
+    return next((text for output in page.select(OUTPUTS) if title in (text := text_of(output))), None)

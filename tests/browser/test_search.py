@@ -6,11 +6,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from bs4 import BeautifulSoup
 from playwright.sync_api import BrowserContext, Page, expect
 from visiting import Visit, open_page
 
-from error_pages import ErrorPage, all_of, with_symptoms
+from error_pages import ErrorPage, all_of, message, with_symptoms
+from markup import read
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,13 +29,6 @@ def first_result(context: BrowserContext, origin: str, query: str) -> str:
     return address.removeprefix(f"{origin}/").partition("#")[0]
 
 
-def message(site: Path, page: ErrorPage) -> str:
-    """The whole message, as the page printed it."""
-    tree = BeautifulSoup((site / page.address).read_text(encoding="utf-8"), "html.parser")
-    outputs = [" ".join(output.get_text().split()) for output in tree.select(".sphx-glr-script-out pre")]
-    return next(output for output in outputs if page.title in output)
-
-
 def test_a_name(fresh: BrowserContext, origin: str) -> None:
     visit = Visit()
     tab = open_page(fresh, origin, "search.html", visit)
@@ -49,7 +42,8 @@ def test_a_name(fresh: BrowserContext, origin: str) -> None:
 
 @each(all_of(ROOT))
 def test_a_whole_message(fresh: BrowserContext, origin: str, site: Path, wanted: ErrorPage) -> None:
-    assert first_result(fresh, origin, message(site, wanted)) == wanted.address
+    whole = message(wanted.title, read(site / wanted.address))
+    assert whole and first_result(fresh, origin, whole) == wanted.address
 
 
 @each(all_of(ROOT))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -16,6 +15,7 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from .drawings import drawing_of
 from .fold_away import details
 from .words import _
 
@@ -37,15 +37,10 @@ class GraphFigure(SphinxDirective):
     }
 
     def run(self) -> list[nodes.Node]:
-        relative, absolute = self.env.relfn2path(self.arguments[0])
-        self.env.note_dependency(relative)
         title = self.options.get("title")
         if not title:
             raise self.error("a graph figure needs a :title: that says what to see in it")
-        try:
-            svg = Path(absolute).read_text(encoding="utf-8")
-        except OSError as error:
-            raise self.error(f"cannot read the graph's drawing: {error.strerror}: {self.arguments[0]}") from None
+        _name, svg = drawing_of(self, "graph")
         figure = nodes.figure("", classes=["graph-figure"])
         figure += nodes.raw("", _inline(svg, title), format="html")
         figure += nodes.caption(title, title)

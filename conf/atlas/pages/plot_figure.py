@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
+from .drawings import drawing_of
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
@@ -31,16 +32,11 @@ class PlotFigure(SphinxDirective):
     option_spec: ClassVar[dict[str, Any]] = {"alt": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
-        relative, absolute = self.env.relfn2path(self.arguments[0])
-        self.env.note_dependency(relative)
-        if not self.options.get("alt"):
+        alt = self.options.get("alt")
+        if not alt:
             raise self.error("a plot needs an :alt: that says what to see in it")
-        path = Path(absolute)
-        try:
-            drawing = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise self.error(f"cannot read the plot's drawing: {error.strerror}: {self.arguments[0]}") from None
-        svg = inline(drawing, path.stem, nodes.unescape(self.options["alt"]))
+        name, drawing = drawing_of(self, "plot")
+        svg = inline(drawing, name, nodes.unescape(alt))
         return [nodes.raw("", f'<div class="plot-scroll">{svg}</div>', format="html")]
 
 

@@ -22,6 +22,7 @@ from .faults import Fault, cell_of
 
 _POLL = 0.02  # seconds
 _GRACE = 2.0  # seconds that processes which an example started have to end after it
+_MANY = 4  # scripts from which on an import that not all of them need is done once for all
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,6 @@ class _Running:
     started: float
 
 
-_MANY = 4
-
-
 def _import_for_children(children: int) -> None:
     """Children are forked from here, so what is imported here is imported once. Nothing is computed: torch's threads and a
     CUDA context do not survive a fork.
@@ -76,9 +74,8 @@ def _import_for_children(children: int) -> None:
         "atlas.gallery.plots",
         "atlas.gallery.varying",
     ]
-    if (
-        children >= _MANY
-    ):  # torch.optim, torch.func and torch.export import it on first use, which takes as long as torch
+    # torch.optim, torch.func and torch.export import it on first use, which takes as long as torch: worth it for several
+    if children >= _MANY:
         modules.append("torch._dynamo")
     for module in modules:
         importlib.import_module(module)
