@@ -50,6 +50,7 @@ class Faulty:
         return number
 
 
+# A loop without end stands on one line: on two, the moment at which it is stopped would decide which of them is named.
 FAULTY = [
     Faulty(
         "raises",
@@ -75,21 +76,21 @@ FAULTY = [
     ),
     Faulty(
         "prints_without_end",
-        "while True:\n    print('x' * 1000)\n",
+        "while True: print('x' * 1000)\n",
         "printed more than 200,000 characters",
-        "    print",
+        "while True",
     ),
     Faulty(
         "prints_one_line_without_end",
-        "while True:\n    print('x' * 1000, end='')\n",
+        "while True: print('x' * 1000, end='')\n",
         "printed more than 200,000 characters",
-        "    print",
+        "while True",
     ),
     Faulty(
         "writes_past_python_without_end",
-        "while True:\n    os.write(1, b'x' * 10000)\n",
+        "while True: os.write(1, b'x' * 10000)\n",
         "wrote more than 200,000 bytes",
-        "    os.write",
+        "while True",
     ),
     Faulty(
         "needs_too_much_memory", "x = torch.ones(2**29)\n", "needs more memory than a page may take", "x = torch.ones"
