@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
+
 from markup import FIGURES, read, text_of
 
 _FILE_NAME = re.compile(r"sphx[_-]glr|\.(?:png|svg|jpe?g|gif|webp)$|^[\w-]+$", re.IGNORECASE)

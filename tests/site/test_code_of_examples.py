@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from markup import code_cells, read
 from sphinx_gallery.py_source_parser import split_code_and_text_blocks
+
+from markup import code_cells, read
 
 COLUMN = 88
 

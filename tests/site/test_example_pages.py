@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
 from bs4 import BeautifulSoup
+
 from markup import FIGURES, OUTPUTS, read, text_of
 
 SECTIONS = ["What people get wrong", "Exercise", "See also"]

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from bs4 import BeautifulSoup, Tag
+
 from markup import addresses, read
 
 #: What a browser only follows when asked to.

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
+
 from markup import read
 
 _USED = re.compile(r"var\(--plot-([0-9a-f]{6})")

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from bs4 import BeautifulSoup
+
 from markup import read, text_of
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from markup import read
 
 _TRACES = re.compile(r"\b0x[0-9a-f]{6,}\b|(?<![\w.:/])/(?:home|root|tmp)/[\w.<-]+", re.IGNORECASE)
