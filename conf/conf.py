@@ -1,5 +1,6 @@
 """Settings of the site, and nothing else. What the site adds to Sphinx is in ``atlas/`` beside this file."""
 
+import doctest
 import os
 import sys
 from pathlib import Path
@@ -68,6 +69,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 60
 
 doctest_global_setup = "import torch"
+doctest_default_flags = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1  # and the message of an error counts
 doctest_test_doctest_blocks = ""  # only {doctest} directives: see atlas/pages/untested_doctests.py
 
 sphinx_gallery_conf = {
