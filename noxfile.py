@@ -118,6 +118,13 @@ def repeat(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def safeguards(session: nox.Session) -> None:
+    """Take each safeguard of the runner out, in a copy, and see that a test notices."""
+    environment(session)
+    run(session, "python", "tests/take_out_safeguards.py", *session.posargs)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Measure builds against each other. ``-- --keep`` puts the table into docs/about."""
     environment(session)

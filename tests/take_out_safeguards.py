@@ -1,0 +1,171 @@
+"""Take each safeguard of the runner out, in a copy, and see that the tests of the fault table notice.
+
+A test that passes with and without the safeguard that it is meant for checks nothing. ``nox -s safeguards`` runs this; it
+takes minutes, so it is run when the runner or its fault table changes, and not in every build.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+TABLE = "tests/runner/test_fault_table.py"
+TIME_LIMIT = 120  # seconds; a run that hangs without its safeguard has noticed too
+
+
+@dataclass(frozen=True, slots=True)
+class Safeguard:
+    """A piece of code that notices a fault, and what takes its place when it is out."""
+
+    name: str
+    file: str
+    code: str
+    without: str
+    noticed_by: tuple[str, ...]
+    """The faults of the table that nobody notices, or names rightly, without it."""
+
+
+CHILD, POOL = "conf/atlas/runner/child.py", "conf/atlas/runner/pool.py"
+FAULTS, CLAIMS = "conf/atlas/runner/faults.py", "conf/atlas/gallery/claims.py"
+SAFEGUARDS = [
+    Safeguard(
+        "an exception is a fault",
+        CHILD,
+        'result = {"fault": _explain(error, place, int.from_bytes(line[:8], "little")).as_dict()}',
+        'result = {"seconds": 0.0, "peak_kib": 0}',
+        (
+            "raises",
+            "raises_in_a_later_cell",
+            "fails_an_assert",
+            "has_no_syntax",
+            "is_not_utf8",
+            "has_no_title",
+            "has_no_docstring",
+        ),
+    ),
+    Safeguard(
+        "so is the end of the interpreter",
+        CHILD,
+        "except BaseException as error:",
+        "except Exception as error:",
+        ("exits",),
+    ),
+    Safeguard(
+        "a process that says nothing has failed",
+        POOL,
+        "result = None\n    if result is None:",
+        'result = {"seconds": 1.0}\n    if result is None:',
+        ("exits_at_once", "segfaults", "is_killed"),
+    ),
+    Safeguard("time limit", POOL, "if seconds > job.limits.seconds:", "if False:", ("hangs", "hangs_deaf")),
+    Safeguard(
+        "limit of output",
+        CHILD,
+        "signal.setitimer(signal.ITIMER_REAL, _CHECK_EVERY, _CHECK_EVERY)",
+        "pass",
+        ("prints_without_end", "prints_one_line_without_end"),
+    ),
+    Safeguard(
+        "limit of output past Python's streams",
+        POOL,
+        "job.place.log.stat().st_size > job.limits.output",
+        "False",
+        ("writes_past_python_without_end",),
+    ),
+    Safeguard(
+        "limit of memory",
+        CHILD,
+        "resource.setrlimit(resource.RLIMIT_DATA, (used + limits.memory, used + limits.memory))",
+        "pass",
+        ("needs_too_much_memory", "needs_too_much_in_python"),
+    ),
+    Safeguard("processes left running", POOL, "    if left:\n", "    if False:\n", ("leaves_a_process",)),
+    Safeguard(
+        "warnings are errors",
+        "conf/atlas/gallery/clean_start.py",
+        'warnings.simplefilter("error")',
+        'warnings.simplefilter("ignore")',
+        ("warns", "torch_warns"),
+    ),
+    Safeguard("files beside the script", CHILD, "    if others:\n", "    if False:\n", ("writes_a_file",)),
+    Safeguard(
+        "state of PyTorch",
+        CHILD,
+        "if found != expected:",
+        "if False:",
+        ("leaves_a_dtype", "leaves_a_grad_mode"),
+    ),
+    Safeguard("asserts that never run", CLAIMS, "    if missed:\n", "    if False:\n", ("never_reaches_an_assert",)),
+    Safeguard(
+        "names of graphs",
+        "conf/atlas/gallery/graph_figures.py",
+        "if name not in namespace:",
+        "if False:",
+        ("misspells_a_graph",),
+    ),
+    Safeguard(
+        "the line that ran last",
+        CLAIMS,
+        "if top and _line is not None:",
+        "if False:",
+        ("hangs", "segfaults", "exits_at_once"),
+    ),
+    Safeguard("the cell", FAULTS, "cell_of(script, line))", "None)", ("raises", "warns")),
+    Safeguard(
+        "the author's own path",
+        POOL,
+        "copy, original = str(job.place.script), _shown(job.script)",
+        "copy, original = str(job.place.script), str(job.place.script)",
+        ("raises", "hangs"),
+    ),
+]
+
+
+#: sphinx-gallery refuses these itself.
+NOT_OURS = {"asks_for_input"}
+
+
+def failures(safeguard: Safeguard) -> set[str]:
+    """The faults whose tests fail without the safeguard; all that it is for, if the run does not end."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in ("conf", "tests", "pyproject.toml"):
+            (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, copy / name)
+        file = copy / safeguard.file
+        source = file.read_text(encoding="utf-8")
+        file.write_text(source.replace(safeguard.code, safeguard.without), encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", TABLE]
+        process = subprocess.Popen(
+            command, cwd=copy, stdout=subprocess.PIPE, text=True, start_new_session=True, stderr=subprocess.STDOUT
+        )
+        try:
+            said, _ = process.communicate(timeout=TIME_LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            return set(safeguard.noticed_by)
+    return {
+        line.partition("[")[2].partition("]")[0]
+        for line in said.splitlines()
+        if line.startswith(("FAILED", "ERROR")) and "test_fault_is_named[" in line
+    }
+
+
+def main() -> int:
+    unnoticed = 0
+    for safeguard in SAFEGUARDS:
+        failed = failures(safeguard)
+        missing = sorted(set(safeguard.noticed_by) - failed)
+        unnoticed += bool(missing)
+        verdict = f"NOT NOTICED by {', '.join(missing)}" if missing else f"noticed by {', '.join(sorted(failed))}"
+        print(f"without {safeguard.name!r}: {verdict}", flush=True)
+    return 1 if unnoticed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
