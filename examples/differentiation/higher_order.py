@@ -124,7 +124,7 @@ class Meter(torch.autograd.graph.saved_tensors_hooks):
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in self.known:
             self.held[storage.data_ptr()] = storage
-        return tensor
+        return tensor.detach()
 
     @property
     def bytes(self):

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-PACKAGES = ("torch", "numpy", "pandas", "matplotlib", "sphinx-gallery", "graphviz", "pygraphviz")
+PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "matplotlib", "sphinx-gallery", "graphviz", "pygraphviz")
 
 _SITE = Path(__file__).parents[1]
 _DRIVER = Path("/proc/driver/nvidia/version")
