@@ -274,7 +274,8 @@ assert a.grad.tolist() == [3, 4] and b.grad.tolist() == [1, 2]
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`, how much memory a graph holds on the GPU.
+# - Before: :ref:`sphx_glr_gallery_training_reproducibility.py`, what a seed fixes and what it does not.
+# - Next: :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`, how much memory a graph holds on the GPU.
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`, why the result of an operation is no leaf.
 # - :ref:`sphx_glr_gallery_profiling_profiler_table.py`, where time goes on the CPU.
 # - In PyTorch's reference: `CUDA semantics <https://docs.pytorch.org/docs/stable/notes/cuda.html>`__ and

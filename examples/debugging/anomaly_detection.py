@@ -451,6 +451,8 @@ assert x.grad.tolist() == [0.0, 0.25]
 # %%
 # See also
 # --------
+# - Before: :ref:`sphx_glr_gallery_memory_precision.py`, what half the bits cost and save.
+# - Next: :ref:`sphx_glr_gallery_debugging_finding_nans.py`, for a NaN that is born in forward.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, what a node is and how nodes are connected.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, how to write a Function with its own backward.
 # - In PyTorch's reference: `Anomaly detection

@@ -353,6 +353,7 @@ assert total == gradient.item() == 22472 and len(routes) == 4
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`, which tensors keep a gradient, and why.
+# - Next: :ref:`sphx_glr_gallery_graphs_grad_fn_names.py`, which operation records which node.
 # - :ref:`sphx_glr_gallery_graphs_first_graph.py`, a sum over two paths derived by hand.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, how to write a node of your own.
 # - In PyTorch's reference: `Node.next_functions

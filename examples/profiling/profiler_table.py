@@ -443,6 +443,8 @@ torch.set_num_threads(threads)
 # %%
 # See also
 # --------
+# - Before: :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`, programs that run and are wrong.
+# - Next: :ref:`sphx_glr_gallery_profiling_profiler_traces.py`, single steps, lines and bytes instead of sums.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, the nodes whose names the backward rows carry.
 # - :ref:`sphx_glr_gallery_graphs_first_graph.py`, the sum over paths by hand.
 # - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, from a backward node to the forward line that made it.

@@ -544,7 +544,8 @@ pd.reset_option("display.max_rows")
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_exp_function.py`, how an operation gets its own backward.
+# - Before: :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`, custom Functions under ``vmap`` and ``jvp``.
+# - Next: :ref:`sphx_glr_gallery_tensors_strides.py`, the rule that decides whether a view is possible.
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`, why a view or a copy of a leaf is not a leaf.
 # - In PyTorch's reference: `Tensor views <https://docs.pytorch.org/docs/stable/tensor_view.html>`__, the list of
 #   operations that are meant to return views.

@@ -82,7 +82,15 @@ CHAPTERS = {
         "shared_memory_location",
         "two_devices",
     ],
-    "profiling": ["profiler_table"],
+    "profiling": ["profiler_table", "profiler_traces", "benchmarking", "cost_of_recording"],
+    "training": [
+        "fit_by_hand",
+        "training_loop",
+        "initialisation",
+        "optimizers",
+        "data_loading",
+        "reproducibility",
+    ],
     "cuda": ["devices", "no_grad_memory"],
 }
 

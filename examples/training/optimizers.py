@@ -1,0 +1,504 @@
+r"""
+Optimizers: what step() does in SGD, momentum, Nesterov, Adam and AdamW
+=======================================================================
+
+An optimizer is a list of leaves and a rule. It reads ``.grad``, which backward left behind, and writes into the
+leaves; it never sees a graph. This page recomputes each rule by hand until it equals PyTorch's, compares their paths,
+and shows what an optimizer keeps, how groups and schedulers change its numbers, and when it trains nothing.
+"""
+
+# %%
+# Where it touches autograd
+# -------------------------
+# The optimizer gets the leaf when it is made. ``backward`` fills ``.grad``, and ``step`` uses it.
+
+import copy
+import textwrap
+import warnings
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
+from matplotlib.patches import Ellipse
+from torch import nn
+from torch.optim import SGD, Adam, AdamW
+from torch.optim.lr_scheduler import StepLR
+
+w = torch.tensor(3.0, requires_grad=True)
+optimizer = SGD([w])
+loss = w**2
+loss.backward()
+
+# graph: loss -- The optimizer holds w and reads the gradient in it. Of the rest it knows nothing
+
+print("default lr:", optimizer.defaults["lr"], "  version of w:", w._version)
+assert optimizer.param_groups[0]["params"][0] is w
+
+# %%
+# Then the step. The version counts the writes into a tensor.
+
+optimizer.step()
+print(f"w = {w.item():.3f}   version of w: {w._version}")
+print("is_leaf:", w.is_leaf, "  grad_fn:", w.grad_fn, "  w.grad =", w.grad.item())
+
+# sphinx_gallery_start_ignore
+assert optimizer.defaults["lr"] == 0.001 and w._version == 1
+assert abs(w.item() - 2.994) < 1e-6
+assert w.is_leaf and w.grad_fn is None and w.grad == 6 and w.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# ``step`` wrote into ``w`` in place and under ``no_grad``: the same tensor, still a leaf, nothing recorded. It left
+# the gradient as it was. The learning rate of ``SGD`` has a default today; :doc:`it used to be required
+# </then-and-now>`.
+#
+# Because the write is counted, a step between forward and backward is noticed, if the graph saved the parameter:
+
+loss = w**2
+optimizer.step()
+try:
+    loss.backward()
+except RuntimeError as error:
+    print(textwrap.fill(f"RuntimeError: {error}".split(". Hint")[0], 88))
+    assert "is at version 2; expected version 1" in str(error)
+
+# %%
+# A parameter whose ``.grad`` is ``None`` is skipped; one whose gradient is zero can move all the same, by its
+# momentum for example. :ref:`Gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>` shows both.
+
+# %%
+# SGD by hand: momentum, Nesterov, weight decay
+# ---------------------------------------------
+# With the gradient :math:`g_t` of step :math:`t`, the learning rate :math:`\eta`, the momentum :math:`\mu`, and the
+# weight decay :math:`\lambda`:
+#
+# .. math::
+#
+#    \tilde g_t = g_t + \lambda w_{t-1}, \qquad b_t = \mu\, b_{t-1} + \tilde g_t, \qquad
+#    w_t = w_{t-1} - \eta \cdot
+#    \begin{cases} b_t \\ \tilde g_t + \mu\, b_t & \text{Nesterov} \end{cases}
+#
+# Without momentum, :math:`b_t` is the gradient. Weight decay is the same as a penalty :math:`\frac{\lambda}{2} \lVert
+# w \rVert^2` in the loss, whose gradient is :math:`\lambda w`.
+
+
+def sgd(w, g, t, state, lr, momentum=0, nesterov=False, weight_decay=0):
+    g = g + weight_decay * w
+    b = state["b"] = momentum * state.get("b", 0) + g
+    return w - lr * (g + momentum * b if nesterov else b)
+
+
+# %%
+# Adam by hand
+# ------------
+# Adam keeps a running mean of the gradient and one of its square. Both start at 0 and are too small at first, which
+# the factors :math:`1 - \beta^t` make up for.
+#
+# .. math::
+#
+#    m_t = \beta_1 m_{t-1} + (1 - \beta_1)\, g_t, \qquad
+#    v_t = \beta_2 v_{t-1} + (1 - \beta_2)\, g_t^2
+#
+# .. math::
+#
+#    w_t = w_{t-1} - \eta\, \frac{m_t / (1 - \beta_1^t)}{\sqrt{v_t / (1 - \beta_2^t)} + \varepsilon}
+#
+# AdamW differs in one line. Adam adds :math:`\lambda w` to the gradient, as ``SGD`` does. AdamW takes
+# :math:`\eta \lambda w` off the weight itself.
+
+
+def adam(w, g, t, state, lr, weight_decay=0, decoupled=False):
+    if decoupled:
+        w = w - lr * weight_decay * w
+    else:
+        g = g + weight_decay * w
+    m = state["m"] = 0.9 * state.get("m", 0) + 0.1 * g
+    v = state["v"] = 0.999 * state.get("v", 0) + 0.001 * g**2
+    return w - lr * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)) ** 0.5 + 1e-8)
+
+
+def adamw(*args, **options):
+    return adam(*args, **options, decoupled=True)
+
+
+# %%
+# Do they agree with PyTorch?
+# ---------------------------
+# The test is a valley, :math:`\frac{1}{2}(x^2 + 20 y^2)`, twenty times as steep across as along. Autograd gives
+# PyTorch's optimizers their gradient. The rules by hand get :math:`(x, 20 y)`.
+
+START = torch.tensor([-4.0, 1.0], dtype=torch.float64)
+STEEP = torch.tensor([1.0, 20.0], dtype=torch.float64)
+
+
+def valley(w):
+    return (STEEP * w**2 / 2).sum()
+
+
+def by_torch(optimizer_class, options, steps=40):
+    w = START.clone().requires_grad_()
+    optimizer = optimizer_class([w], **options)
+    path = [w.detach().clone()]
+    for _ in range(steps):
+        optimizer.zero_grad()
+        valley(w).backward()
+        optimizer.step()
+        path.append(w.detach().clone())
+    return torch.stack(path)
+
+
+def by_hand(rule, options, steps=40):
+    path, state = [START], {}
+    for t in range(1, steps + 1):
+        path.append(rule(path[-1], STEEP * path[-1], t, state, **options))
+    return torch.stack(path)
+
+
+# %%
+# Seven optimizers, forty steps each:
+
+RUNS = {
+    "SGD": (SGD, sgd, {"lr": 0.08}),
+    "SGD, weight decay": (SGD, sgd, {"lr": 0.08, "weight_decay": 0.5}),
+    "momentum": (SGD, sgd, {"lr": 0.02, "momentum": 0.8}),
+    "Nesterov": (SGD, sgd, {"lr": 0.02, "momentum": 0.8, "nesterov": True}),
+    "Adam": (Adam, adam, {"lr": 0.2}),
+    "Adam, weight decay": (Adam, adam, {"lr": 0.2, "weight_decay": 0.5}),
+    "AdamW": (AdamW, adamw, {"lr": 0.2, "weight_decay": 0.5}),
+}
+paths, rows = {}, {}
+for name, (optimizer_class, rule, options) in RUNS.items():
+    paths[name] = by_torch(optimizer_class, options)
+    equal = torch.allclose(paths[name], by_hand(rule, options), rtol=0, atol=1e-10)
+    rows[name] = {
+        f"after step {t}": "({:.3f}, {:.3f})".format(
+            *paths[name][t].round(decimals=3) + 0
+        )
+        for t in (1, 2, 40)
+    } | {"by hand": "equal" if equal else "differs"}
+    assert equal
+table = pd.DataFrame(rows).T
+
+# sphinx_gallery_start_ignore
+assert torch.equal(paths["momentum"][0], START)
+_w = START.clone().requires_grad_()
+_optimizer = SGD([_w], lr=0.08)
+for _ in range(40):
+    _optimizer.zero_grad()
+    (valley(_w) + 0.5 / 2 * (_w**2).sum()).backward()
+    _optimizer.step()
+assert torch.allclose(_w, paths["SGD, weight decay"][-1], atol=1e-12)
+# sphinx_gallery_end_ignore
+table.rename_axis(index=None, columns="optimizer")
+
+# %%
+# The rows of Adam with and without weight decay are the same. In this valley the gradient is proportional to the
+# weight, and so is the decay. Their sum is, in each coordinate, the same gradient times a constant, and Adam divides
+# constants out. In AdamW the decay acts on its own.
+
+# %%
+# The paths through the valley
+# ----------------------------
+# The first 25 steps of four of them, on the level lines of the valley:
+
+DRAWN = {"SGD": ("#64748b", "o"), "momentum": ("#2563eb", "s")}
+DRAWN |= {"Nesterov": ("#047857", "^"), "Adam": ("#c2410c", "D")}
+
+# figure: Four panels with the level lines of a long, narrow valley, and a path of 25 steps in each, from the slope on
+#   the left towards the minimum, a cross. SGD crosses the floor at every step and stops short of the minimum.
+#   Momentum swings across the floor in wide waves and reaches it. Nesterov's waves are smaller. Adam sets out
+#   diagonally, swings once across the floor, and ends beside the minimum.
+fig, axes = plt.subplots(2, 2, figsize=(7, 4.6), layout="constrained")
+for ax, (name, (color, marker)) in zip(axes.flat, DRAWN.items(), strict=True):
+    for level in (0.3, 1.5, 4, 8, 14):
+        size = 2 * (2 * level) ** 0.5, 2 * (2 * level / 20) ** 0.5
+        ax.add_patch(Ellipse((0, 0), *size, fill=False, edgecolor="#94a3b8"))
+    ax.plot(*paths[name][:26].T, color=color, marker=marker, markersize=3, linewidth=1)
+    ax.plot(0, 0, "+", color="#1e293b", markersize=9)
+    ax.set(title=name, xlim=(-4.5, 1.6), ylim=(-1.25, 1.25))
+    print(f"{name:<9} loss after 25 steps {valley(paths[name][25]).item():.3f}")
+
+# sphinx_gallery_start_ignore
+_across = {name: path[:26, 1] for name, path in paths.items()}
+assert (_across["SGD"].sign().diff().abs() == 2).all()  # it zigzags
+assert paths["SGD"][:, 0].max() < 0
+assert _across["momentum"].min() < _across["Nesterov"].min() < 0
+assert _across["Adam"].min() < -0.2 and paths["Adam"][25, 0] > 0
+_end = {name: valley(path[25]).item() for name, path in paths.items()}
+assert _end["Nesterov"] < _end["momentum"] < 0.01 < 0.1 < _end["SGD"] < _end["Adam"]
+_step = paths["Adam"][1] - paths["Adam"][0]
+assert torch.allclose(_step.abs(), torch.tensor(0.2, dtype=torch.float64))
+assert torch.allclose(paths["Adam"], paths["Adam, weight decay"], atol=1e-6)
+# sphinx_gallery_end_ignore
+
+# %%
+# - SGD jumps across the floor at each step, since the slope there is steep, and creeps along it.
+# - In momentum, the jumps across cancel and the moves along add up, at a quarter of the learning rate.
+# - Nesterov weighs the newest gradient more, which damps the swings.
+# - Adam divides each coordinate by the size of its own gradients. So it sets out diagonally, with no regard for the
+#   slope, and is not the fastest here.
+
+# %%
+# Weight decay: Adam or AdamW
+# ---------------------------
+# Give a weight gradients that alternate between plus and minus, so that they nearly cancel, in three sizes. The
+# weight decay is the same everywhere, 0.1.
+
+
+def weight_after(size, optimizer_class, decay):
+    w = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
+    optimizer = optimizer_class([w], lr=0.01, weight_decay=decay)
+    for t in range(100):
+        w.grad = torch.full_like(w, size if t % 2 else -size)
+        optimizer.step()
+    return w.item()
+
+
+cases = {"no decay": (Adam, 0), "Adam": (Adam, 0.1), "AdamW": (AdamW, 0.1)}
+table = pd.DataFrame(
+    {
+        f"±{size}": {name: weight_after(size, *case) for name, case in cases.items()}
+        for size in (10, 0.1, 0.001)
+    }
+).T
+
+# sphinx_gallery_start_ignore
+_off = table["no decay"] - table["Adam"]
+assert abs(_off["±10"] - 0.01) < 1e-3 and abs(_off["±0.001"] - 0.79) < 1e-2
+assert (abs(table["AdamW"] / table["no decay"] - 0.999**100) < 1e-3).all()
+# sphinx_gallery_end_ignore
+table.rename_axis(index=None, columns="gradients").map("{:.3f}".format)
+
+# %%
+# In AdamW the decay takes the same off in every row: each step multiplies the weight by :math:`1 - \eta \lambda =
+# 0.999`. In Adam the decay is divided by the size of the gradients, like everything that is added to them. It takes
+# off 0.01 where they are large, and 0.79 where they are small.
+
+# %%
+# What an optimizer keeps
+# -----------------------
+# Momentum and the running means live in ``optimizer.state``, for each parameter that has had a gradient in a step.
+
+
+def state_of(make):
+    layer = nn.Linear(100, 100)
+    optimizer = make(layer.parameters())
+    layer(torch.ones(1, 100)).sum().backward()
+    optimizer.step()
+    states = [optimizer.state[p] for p in layer.parameters()]
+    return {
+        "parameters, bytes": sum(p.nbytes for p in layer.parameters()),
+        "state, bytes": sum(t.nbytes for state in states for t in state.values()),
+        "keys": ", ".join(states[0]) or "none",
+    }
+
+
+optimizers = {"SGD": SGD, "momentum": lambda p: SGD(p, momentum=0.9), "Adam": Adam}
+table = pd.DataFrame({name: state_of(make) for name, make in optimizers.items()}).T
+
+# sphinx_gallery_start_ignore
+assert table["state, bytes"].tolist() == [0, 40400, 2 * 40400 + 8]
+assert set(table["parameters, bytes"]) == {40400}
+assert state_of(AdamW) == state_of(Adam)
+_layer = nn.Linear(100, 100)
+_optimizer = Adam(_layer.parameters())
+assert len(_optimizer.state) == 0
+_layer(torch.ones(1, 100)).sum().backward()
+_optimizer.step()
+assert len(_optimizer.state) == 2
+assert not any(
+    t.requires_grad or t.grad_fn for s in _optimizer.state.values() for t in s.values()
+)
+# sphinx_gallery_end_ignore
+table.rename_axis(index=None, columns="optimizer")
+
+# %%
+# Adam keeps two tensors of the size of each parameter, and one number. So parameters, gradients and state are four
+# times the memory of the parameters. The state is made in the first step, and it is no part of any graph.
+
+# %%
+# Parameter groups and schedulers
+# -------------------------------
+# The options are stored in groups. A list of dicts makes several, such as one for biases, without weight decay. What
+# a group does not name, it gets from the arguments.
+
+layer = nn.Linear(3, 2)
+optimizer = AdamW(
+    [{"params": [layer.weight]}, {"params": [layer.bias], "weight_decay": 0.0}],
+    lr=0.1,
+    weight_decay=0.5,
+)
+for group in optimizer.param_groups:
+    print(f"lr {group['lr']}, weight decay {group['weight_decay']}")
+
+# sphinx_gallery_start_ignore
+_before = [p.detach().clone() for p in layer.parameters()]
+for _p in layer.parameters():
+    _p.grad = torch.zeros_like(_p)
+optimizer.step()
+assert torch.allclose(layer.weight, 0.95 * _before[0]) and torch.equal(
+    layer.bias, _before[1]
+)
+assert [group["weight_decay"] for group in optimizer.param_groups] == [0.5, 0]
+assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.1]
+# sphinx_gallery_end_ignore
+
+# %%
+# A scheduler changes one number in each group, ``lr``. Its ``step`` comes after that of the optimizer, usually once
+# an epoch. In the other order there is a warning:
+
+
+def rates(scheduler_first):
+    optimizer = SGD(layer.parameters(), lr=0.4)
+    scheduler = StepLR(optimizer, step_size=2, gamma=0.5)
+    used = []
+    for _ in range(6):
+        if scheduler_first:
+            scheduler.step()
+        used.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        if not scheduler_first:
+            scheduler.step()
+    return used
+
+
+print("right:", rates(scheduler_first=False))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print("wrong:", rates(scheduler_first=True))
+print(textwrap.fill(f"UserWarning: {caught[0].message}".split("  ")[0], 88))
+
+# sphinx_gallery_start_ignore
+assert rates(scheduler_first=False) == [0.4, 0.4, 0.2, 0.2, 0.1, 0.1]
+assert len(caught) == 1 and caught[0].category is UserWarning
+_message = str(caught[0].message)
+assert "Detected call of `lr_scheduler.step()` before `optimizer.step()`" in _message
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    assert rates(scheduler_first=True) == [0.4, 0.2, 0.2, 0.1, 0.1, 0.05]
+# sphinx_gallery_end_ignore
+
+# %%
+# The first rate is used once only, and every change comes one epoch early.
+
+# %%
+# What people get wrong
+# ---------------------
+# **The optimizer before the parameters.** It holds the tensors that it was given. What replaces the parameters of the
+# model later leaves it with the old ones. They never get a gradient again, ``step`` skips them, and nothing is
+# raised.
+
+
+def after(change):
+    torch.manual_seed(0)
+    x = torch.randn(64, 4)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    optimizer = SGD(model.parameters(), lr=0.1)
+    scope = {"model": model, "values": copy.deepcopy(model.state_dict())}
+    exec(change, {"nn": nn, "copy": copy}, scope)
+    model, losses = scope["model"], []
+    for _ in range(101):
+        optimizer.zero_grad()
+        losses.append((model(x) - x[:, :1]).square().mean())
+        losses[-1].backward()
+        optimizer.step()
+    held = {id(p) for p in optimizer.param_groups[0]["params"]}
+    known = sum(id(p) in held for p in model.parameters())
+    first, last = (f"{losses[step].item():.3f}" for step in (0, 100))
+    return {"parameters held": f"{known} of 4", "loss 0": first, "loss 100": last}
+
+
+# %%
+# Four changes between the optimizer and the training:
+
+CHANGES = [
+    "model.load_state_dict(values)",
+    "model.load_state_dict(values, assign=True)",
+    "model[2] = nn.Linear(8, 1)",
+    "model = copy.deepcopy(model)",
+]
+table = pd.DataFrame({change: after(change) for change in CHANGES}).T
+
+# sphinx_gallery_start_ignore
+assert [held[0] for held in table["parameters held"]] == ["4", "0", "2", "0"]
+_stuck = table["loss 0"] == table["loss 100"]
+assert _stuck.tolist() == [False, True, False, True]
+assert (
+    table["loss 100"].astype(float) < table["loss 0"].astype(float) / 2
+).tolist() == [True, False, True, False], table
+assert after("model.double().float()") == after("model.load_state_dict(values)")
+# sphinx_gallery_end_ignore
+table.rename_axis(index=None, columns="after the optimizer was made")
+
+# %%
+# What writes into the parameters is harmless, as is ``model.double()``. What puts others in their place is not. With
+# a new last layer the loss even falls, because the first layer learns: two parameters stay as they were. Make the
+# optimizer last.
+#
+# A tensor that is not a leaf is refused from the start: :ref:`can't optimize a non-leaf Tensor
+# <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.
+#
+# **A group with a wrong key.** It is stored, and nobody reads it.
+
+w = torch.tensor(1.0, requires_grad=True)
+optimizer = SGD([{"params": [w], "learning_rate": 0.1}])
+group = optimizer.param_groups[0]
+print("learning_rate:", group["learning_rate"], "  lr:", group["lr"])
+
+w.grad = torch.tensor(1.0)
+optimizer.step()
+print(f"w moved by {1 - w.item():.4f}")
+assert abs(1 - w.item() - 0.001) < 1e-6
+
+# %%
+# **A parameter in two optimizers.** Each moves it, with the same gradient, and each clears it for the other.
+
+w = torch.tensor(1.0, requires_grad=True)
+first, second = SGD([w], lr=0.1), SGD([w], lr=0.1)
+(4 * w).backward()
+first.step()
+second.step()
+print(f"both step: w = {w.item():.1f}")
+first.zero_grad()
+second.step()
+print(f"first clears, second steps: w = {w.item():.1f}")
+
+# sphinx_gallery_start_ignore
+assert abs(w.item() - 0.2) < 1e-6
+# sphinx_gallery_end_ignore
+
+# %%
+# Exercise
+# --------
+# Three weights get the gradients 0.001, 1 and 1000. How far does the first step of Adam move each of them, with the
+# learning rate 0.1? Answer from the formulas, then run it.
+#
+# .. solution::
+#
+# Each by 0.1. For :math:`t = 1` the corrections undo the factors :math:`1 - \beta`, so the step is :math:`\eta\, g /
+# \sqrt{g^2}`: the learning rate with the sign of the gradient. Only :math:`\varepsilon` knows the size. SGD moves
+# them by 0.0001, 0.1 and 100.
+
+w = torch.zeros(3, requires_grad=True)
+w.grad = torch.tensor([0.001, 1.0, 1000.0])
+Adam([w], lr=0.1).step()
+
+print("Adam:", [round(value, 4) for value in w.tolist()])
+assert torch.allclose(w, torch.full((3,), -0.1))
+
+# sphinx_gallery_start_ignore
+_w = torch.zeros(3, requires_grad=True)
+_w.grad = w.grad
+SGD([_w], lr=0.1).step()
+assert torch.allclose(_w, torch.tensor([-0.0001, -0.1, -100]))
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_training_initialisation.py`, the values that the first step starts from.
+# - Next: :ref:`sphx_glr_gallery_training_data_loading.py`, where the batches come from.
+# - :ref:`sphx_glr_gallery_training_fit_by_hand.py`: the same loop without an optimizer, and how large a rate may be.
+# - :ref:`sphx_glr_gallery_modes_freezing.py`: which optimizers move a frozen weight.
+# - In PyTorch's reference: `torch.optim <https://docs.pytorch.org/docs/stable/optim.html>`__ and `AdamW
+#   <https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html>`__.
