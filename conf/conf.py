@@ -42,6 +42,7 @@ extensions = [
     "atlas.pages.hidden_comments",
     "atlas.pages.outputs",
     "atlas.pages.recorded",
+    "atlas.pages.operator_table",
     "atlas.pages.leftovers",
     "atlas.pages.early_style",
     "atlas.pages.whole_navigation",
@@ -101,7 +102,7 @@ templates_path = ["templates"]
 html_static_path = ["static", "atlas/graphs/graph.css"]
 html_css_files = ["graph.css", "plot.css", "atlas.css"]
 html_search_scorer = str(Path(__file__).parent / "search_scorer.js")
-html_js_files = [("scrollable.js", {"defer": "defer"})]
+html_js_files = [("scrollable.js", {"defer": "defer"}), ("operators.js", {"defer": "defer"})]
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False

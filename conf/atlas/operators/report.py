@@ -1,0 +1,56 @@
+"""The result of all probes: a JSON file that says which PyTorch and which code it is of, and a CSV file for other tools."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+
+
+def identity() -> dict[str, Any]:
+    """What a result depends on: the version of PyTorch, and the code in this folder."""
+    code = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        code.update(path.read_bytes())
+    return {"format": FORMAT, "torch": version("torch").partition("+")[0], "code": code.hexdigest()[:16]}
+
+
+def load(path: Path) -> dict[str, Any] | None:
+    """The result at ``path``: ``of`` (its identity), ``rows``, ``not_probed``; None if missing, broken or out of date."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.get("of") == identity() else None
+
+
+def save(path: Path, rows: list[dict[str, Any]], not_probed: dict[str, str]) -> None:
+    """Write the result, whole or not at all, and the rows as CSV beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    result = {"of": identity(), "rows": rows, "not_probed": not_probed}
+    for file, text in ((path, json.dumps(result, indent=1)), (path.with_suffix(".csv"), _as_csv(rows))):
+        part = file.with_name(file.name + ".part")
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, file)
+
+
+def _as_csv(rows: list[dict[str, Any]]) -> str:
+    """The rows with lists joined by spaces.
+
+    >>> print(_as_csv([{"name": "exp", "saves": ["output"], "error": None}]).replace("\\r", ""), end="")
+    name,saves,error
+    exp,output,
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({key: " ".join(value) if isinstance(value, list) else value for key, value in row.items()})
+    return text.getvalue()

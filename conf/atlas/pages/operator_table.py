@@ -1,0 +1,146 @@
+"""The directive ``operator-table``: what ``atlas.operators`` found, one row for each operator.
+
+The operators are probed before the sources are read, in a process of its own, if there is no result for this PyTorch and this
+code. The rows are written as HTML: as Sphinx's nodes, thousands of cells would take longer than the rest of the site.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from atlas.operators import report
+
+from .words import _
+
+logger = logging.getLogger(__name__)
+
+DATA = Path("reference/data/operators.json")  # below docs/, where its page can link to it
+
+
+def probe_operators(app: Sphinx) -> None:
+    """Probe all operators if what is kept is out of date. Connected to ``builder-inited``.
+
+    :raises ExtensionError: if the probe fails as a whole; a single operator that fails is a row of its own.
+    """
+    path = Path(app.srcdir) / DATA
+    if not (Path(app.srcdir) / "reference" / "operators.md").exists() or report.load(path) is not None:
+        return
+    logger.info("operators: probing, which takes a minute")
+    conf = Path(app.confdir)
+    environment = {**os.environ, "PYTHONPATH": str(conf), "PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-m", "atlas.operators", str(path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode or report.load(path) is None:
+        raise ExtensionError(
+            f"the operators could not be probed; `{' '.join(command[1:])}` says:\n{done.stderr[-2000:]}"
+        )
+    logger.info(done.stdout.strip())
+
+
+class OperatorTable(SphinxDirective):
+    """``{operator-table}``: all rows. Without JavaScript it is a table; ``operators.js`` adds a filter above it."""
+
+    def run(self) -> list[nodes.Node]:
+        path = Path(self.env.srcdir) / DATA
+        self.env.note_dependency(str(path))
+        found = report.load(path)
+        if found is None:
+            raise self.error(f"{DATA} is missing or out of date: build again")
+        rows = found["rows"]
+        index = addnodes.index(entries=[("single", row["name"], anchor(row["name"]), "main", None) for row in rows])
+        return [index, nodes.raw("", table(rows), format="html")]
+
+
+def anchor(name: str) -> str:
+    """
+    >>> anchor("linalg.norm (subgradients_at_zero)")
+    'op-linalg-norm-subgradients-at-zero'
+    """
+    return "op-" + re.sub(r"\W+|_+", "-", name.lower()).strip("-")
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """All rows as HTML, with a head that says what each column holds."""
+    heads = (
+        _("operator"),
+        _("node"),
+        _("keeps"),
+        _("bytes kept"),
+        _("shares memory"),
+        _("result changed"),
+        _("input changed"),
+        _("2nd derivative"),
+        _("forward mode"),
+        _("error"),
+    )
+    head = "".join(f'<th scope="col">{text}</th>' for text in heads)
+    body = "".join(map(_row, rows))
+    return (
+        f'<div class="table-wrapper operators" tabindex="0" role="region" aria-label="{_("Operators")}">'
+        f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _row(row: dict[str, Any]) -> str:
+    shown = _may_break(row["name"])
+    link = (
+        f'<a href="https://docs.pytorch.org/docs/stable/generated/{row["path"]}.html">{shown}</a>'
+        if row["path"]
+        else shown
+    )
+    cells = (
+        "<br>".join(_may_break(node.removesuffix("Backward0")) for node in row["nodes"]),
+        ", ".join(row["saves"]) or _("nothing"),
+        f"{row['kept']:.2f}",
+        row["shares"],
+        row["output_changed"],
+        row["input_changed"],
+        row["second"] or "–",
+        row["forward"] or "–",
+        power_of_ten(row["error"]),
+    )
+    more = f"<br><code>{_may_break(row['in_place'])}</code>" if row["in_place"] else ""
+    values = "".join(f"<td>{f'<strong>{cell}</strong>' if cell == 'wrong' else cell}</td>" for cell in cells)
+    return f'<tr id="{anchor(row["name"])}"><th scope="row">{link}{more}</th>{values}</tr>\n'
+
+
+def _may_break(name: str) -> str:
+    """The name with places where a narrow column may break it.
+
+    >>> _may_break("linalg.lu_factor"), _may_break("LogSoftmax")
+    ('linalg.<wbr>lu_<wbr>factor', 'Log<wbr>Softmax')
+    """
+    return re.sub(r"(?<=[._:])(?=\w)|(?<=[a-z])(?=[A-Z])", "<wbr>", html.escape(name))
+
+
+def power_of_ten(error: float | None) -> str:
+    """The order of an error: its digits differ from machine to machine.
+
+    >>> power_of_ten(3.2e-9), power_of_ten(0.0), power_of_ten(None), power_of_ten(float("nan"))
+    ('1e-9', '0', '–', 'nan')
+    """
+    if error is None:
+        return "–"
+    if error == 0 or math.isnan(error):
+        return f"{error:g}"
+    return f"1e{math.floor(math.log10(error)):+d}".replace("+", "")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("operator-table", OperatorTable)
+    app.connect("builder-inited", probe_operators)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
