@@ -27,7 +27,7 @@ def build(name: str, hash_seed: int, jobs: int) -> Path:
     copy = WHERE / name
     shutil.rmtree(copy, ignore_errors=True)
     for folder in ("conf", "docs", "examples"):
-        generated = shutil.ignore_patterns("__pycache__", *(["gallery"] if folder == "docs" else []))
+        generated = shutil.ignore_patterns("__pycache__", *(["gallery", "data"] if folder == "docs" else []))
         shutil.copytree(ROOT / folder, copy / folder, ignore=generated)
     options = ["--fail-on-warning", "--keep-going", "--quiet", "--conf-dir", "conf", "--doctree-dir", "doctrees"]
     command = [sys.executable, "-m", "sphinx", *options, "-D", f"atlas_jobs={jobs}", "docs", "html"]
