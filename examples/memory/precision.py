@@ -21,6 +21,7 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
 
 x = torch.tensor([[1.0, 2.0]])
@@ -103,19 +104,28 @@ types.rename_axis(columns="expression")
 # What it saves, and how wrong it is
 # ----------------------------------
 # Four blocks of ``Linear`` and ``GELU`` in three ways: all in float32, under autocast, and with everything in
-# bfloat16, the weights too. Counted is what the graph saves beyond weights and batch.
+# bfloat16, the weights too. Counted is what the graph saves beyond weights and batch, and beside it stands what
+# ``FakeTensorMode`` :ref:`predicts without computing <sphx_glr_gallery_memory_memory_by_mode.py>`.
+
+
+def linear(dtype):
+    layer = nn.Linear(256, 256)
+    for name, values in list(
+        layer.named_parameters()
+    ):  # to() would not do in FakeTensorMode
+        setattr(layer, name, nn.Parameter(values.detach().to(dtype)))
+    return layer
 
 
 def train_step(weights, products):
     torch.manual_seed(0)
-    blocks = [nn.Sequential(nn.Linear(256, 256), nn.GELU()) for _ in range(4)]
-    net = nn.Sequential(*blocks).to(weights)
+    net = nn.Sequential(*(nn.Sequential(linear(weights), nn.GELU()) for _ in range(4)))
     batch = torch.randn(1024, 256).to(weights)
     sizes = {}
 
     def note(tensor):
         storage = tensor.untyped_storage()
-        sizes[storage.data_ptr()] = storage.nbytes()
+        sizes[storage._cdata] = storage.nbytes()
         return tensor.detach()
 
     low = products != torch.float32
@@ -123,9 +133,9 @@ def train_step(weights, products):
         with torch.autocast("cpu", dtype=products, enabled=low):
             output = net(batch)
     for tensor in (batch, *net.parameters()):
-        sizes.pop(tensor.untyped_storage().data_ptr(), None)
+        sizes.pop(tensor.untyped_storage()._cdata, None)
     output.float().square().sum().backward()
-    return sum(sizes.values()), torch.stack([linear.weight.grad for linear, _ in net])
+    return sum(sizes.values()), torch.stack([layer.weight.grad for layer, _ in net])
 
 
 _, exact = train_step(torch.float32, torch.float32)
@@ -135,9 +145,13 @@ for name, weights, products in (
     ("autocast", torch.float32, torch.bfloat16),
     ("all bfloat16", torch.bfloat16, torch.bfloat16),
 ):
-    bytes_, gradient = train_step(weights, products)
+    saved, gradient = train_step(weights, products)
+    with FakeTensorMode():  # tensors with a shape and no data
+        predicted, _ = train_step(weights, products)
+    assert predicted == saved
     error = (gradient.float() - exact).norm() / exact.norm()
-    rows[name] = {"bytes saved": f"{bytes_:,}", "error of the gradient": f"{error:.1%}"}
+    rows[name] = {"bytes saved": f"{saved:,}", "predicted": f"{predicted:,}"}
+    rows[name]["error of the gradient"] = f"{error:.1%}"
 
 steps = pd.DataFrame(rows).T
 # sphinx_gallery_start_ignore

@@ -17,6 +17,7 @@ keeps what, builds a meter of 20 lines for the bytes, and measures the common op
 import pandas as pd
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
 
 x = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
@@ -64,7 +65,7 @@ class Meter(saved_tensors_hooks):
     @property
     def bytes(self):
         storages = [tensor.untyped_storage() for tensor in self.saved]
-        sizes = {storage.data_ptr(): storage.nbytes() for storage in storages}
+        sizes = {storage._cdata: storage.nbytes() for storage in storages}
         return sum(sizes.values())
 
 
@@ -91,7 +92,8 @@ assert metered(torch.add, v, w)[0].bytes == 0
 # Operation by operation
 # ----------------------
 # All of them on ``v``, a million float32 numbers or 4 MB. The last column says which tensor is kept: an operand, the
-# result, or one that the operation made for this purpose, with its type and shape.
+# result, or one that the operation made for this purpose, with its type and shape. Beside each measurement stands a
+# prediction: ``FakeTensorMode`` runs the same expression on tensors that have a shape and no data.
 
 expressions = [
     *("v + w", "v.sum()", "v.mean()", "v.view(-1)", "v.clone()", "v.cumsum(0)"),
@@ -114,10 +116,19 @@ def row(expression):
         known.get(place(t), f"{str(t.dtype)[6:]} {tuple(t.shape)}") for t in meter.saved
     ]
     kept = ", ".join(dict.fromkeys(kept)) or "nothing"  # each of them once
-    return {"node": result.grad_fn.name(), "MB": meter.bytes / 1e6, "keeps": kept}
+    megabytes = {"MB": meter.bytes / 1e6, "predicted": predicted(expression) / 1e6}
+    return {"node": result.grad_fn.name(), **megabytes, "keeps": kept}
+
+
+def predicted(expression):
+    with FakeTensorMode():
+        fake = {"v": torch.rand(1000, 1000, requires_grad=True)}
+        fake["w"] = torch.rand(1000, 1000)
+        return metered(eval, expression, {"torch": torch, "F": F, **fake})[0].bytes
 
 
 table = pd.DataFrame([row(text) for text in expressions], index=expressions)
+assert (table["MB"] == table["predicted"]).all()
 # sphinx_gallery_start_ignore
 # fmt: off
 kept_by = table["keeps"]
@@ -138,7 +149,8 @@ table.round(3).rename_axis(columns="expression")
 # %%
 # The first rows keep nothing: their derivative is the same whatever the values are. The shape, which views and sums
 # need, is no tensor. A maximum along a dimension keeps the positions only, as int64: that is little for 1000 rows,
-# and for a sort it is twice the size of ``v``. Dropout on the CPU keeps its mask in the type of ``v``.
+# and for a sort it is twice the size of ``v``. The predictions are right to the byte. Dropout on the CPU keeps its
+# mask in the type of ``v``.
 #
 # The same 4 MB can cost more or less. ``v`` and ``w`` exist anyway. A result or a mask is held by the graph alone,
 # once the script has let go of it.
