@@ -233,6 +233,7 @@ torch.cuda.set_per_process_memory_fraction(1.0)
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_cuda_devices.py`, where tensors live.
+# - Next: :ref:`sphx_glr_gallery_cuda_cuda_profiler.py`, kernels, and where the CPU waits for them.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, what a node keeps for its backward.
 # - In PyTorch's reference:
 #   `CUDA memory management <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>`__ and

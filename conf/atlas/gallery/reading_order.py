@@ -91,7 +91,14 @@ CHAPTERS = {
         "data_loading",
         "reproducibility",
     ],
-    "cuda": ["devices", "no_grad_memory"],
+    "cuda": [
+        "devices",
+        "no_grad_memory",
+        "cuda_profiler",
+        "memory_snapshot",
+        "checkpoint_and_precision",
+        "determinism_on_gpu",
+    ],
 }
 
 # Page names are unique in the whole gallery (sphinx-gallery insists on it), so one count serves all chapters.

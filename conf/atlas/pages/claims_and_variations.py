@@ -97,7 +97,8 @@ class GatherVarying(SphinxTransform):
 
 
 def _is_figure(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.figure) or type(node).__name__ == "imgsgnode" or _is_between(node)
+    is_plot = isinstance(node, nodes.raw) and "plot-figure" in node["classes"]
+    return is_plot or isinstance(node, nodes.figure) or type(node).__name__ == "imgsgnode" or _is_between(node)
 
 
 def _is_output(node: nodes.Node) -> bool:

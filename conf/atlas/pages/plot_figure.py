@@ -37,7 +37,7 @@ class PlotFigure(SphinxDirective):
             raise self.error("a plot needs an :alt: that says what to see in it")
         name, drawing = drawing_of(self, "plot")
         svg = inline(drawing, name, nodes.unescape(alt))
-        return [nodes.raw("", f'<div class="plot-scroll">{svg}</div>', format="html")]
+        return [nodes.raw("", f'<div class="plot-scroll">{svg}</div>', format="html", classes=["plot-figure"])]
 
 
 def inline(drawing: str, name: str, alt: str) -> str:

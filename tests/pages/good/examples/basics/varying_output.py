@@ -26,3 +26,15 @@ print("a message " * 20)
 # Columns:
 
 print("name" + " " * 90 + "calls")
+
+# %%
+# A plot.
+
+import matplotlib.pyplot as plt
+
+# varies: the height depends on the machine
+
+# figure: A bar.
+plt.bar([1], [0.1])
+plt.title("Seconds")
+print("0.2 s")

@@ -1,0 +1,384 @@
+r"""
+The profiler on a GPU: kernels, launches, and where the CPU waits
+=================================================================
+
+On a GPU every operation has two times: the CPU's, to launch its kernels, and the GPU's, to run them. The profiler
+records both, and its table has columns for each. This page reads these columns, puts a launch and its kernel on one
+time line, and finds the calls at which the CPU waits.
+"""
+
+# %%
+# Recording both sides
+# --------------------
+# A small convolutional network, and one step of training without the update. A schedule lets two steps pass, in which
+# libraries prepare their kernels, and records the three after them. The CPU waits at the end of each step, so that
+# its kernels belong to it.
+
+import warnings
+from collections import Counter
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile, schedule
+
+# sphinx_gallery_start_ignore
+# It comes once in a process, and torch 2.11 gives it even where there is one cycle only.
+warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
+# sphinx_gallery_end_ignore
+
+assert torch.cuda.is_available(), "this page needs a CUDA device"
+
+torch.manual_seed(0)
+model = nn.Sequential(
+    *(nn.Conv2d(3, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU()),
+    *(nn.Conv2d(64, 128, 3, padding=1), nn.BatchNorm2d(128), nn.ReLU()),
+    *(nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10)),
+).cuda()
+images = torch.randn(64, 3, 128, 128, device="cuda")
+labels = torch.randint(10, (64,), device="cuda")
+
+
+def step():
+    model.zero_grad()
+    F.cross_entropy(model(images), labels).backward()
+
+
+def record(action, steps):
+    both = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    plan = schedule(wait=0, warmup=2, active=steps, repeat=1)
+    with profile(activities=both, schedule=plan) as prof:
+        for _ in range(2 + steps):
+            action()
+            torch.cuda.synchronize()
+            prof.step()
+    return prof
+
+
+# %%
+# The printed table has four more columns than on the CPU. It is wide: scroll.
+
+# varies: Times depend on the GPU, and which kernels there are depends on the libraries.
+
+prof = record(step, steps=3)
+rows = prof.key_averages()
+table = rows.table(
+    sort_by="self_device_time_total", row_limit=8, max_name_column_width=36
+)
+print(table)
+for column in ("Self CUDA", "Self CUDA %", "CUDA total", "CUDA time avg"):
+    assert column in table
+
+# %%
+# The columns of the CPU mean what they mean :ref:`without a GPU <sphx_glr_gallery_profiling_profiler_table.py>`. The
+# new ones, with their names in Python:
+#
+# - **Self CUDA**: the time that the GPU spent on what the row itself launched: ``self_device_time_total``.
+# - **CUDA total**: the same with the operators that it called: ``device_time_total``.
+# - **CUDA time avg**: CUDA total for one call: ``device_time``.
+# - **Self CUDA %**: the share of the number printed as *Self CUDA time total*.
+#
+# ``sort_by`` takes these names, and the older ones, with ``cuda`` in the place of ``device``. On a single event, the
+# older names give a ``FutureWarning``. A row ``ProfilerStep*`` is the profiler's own mark for a step.
+
+# sphinx_gallery_start_ignore
+for _new in ("self_device_time_total", "device_time_total", "device_time"):
+    _old = rows.table(sort_by=_new.replace("device", "cuda"), row_limit=3)
+    assert _old == rows.table(sort_by=_new, row_limit=3)
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    _total = prof.events()[0].cuda_time_total
+assert [warning.category for warning in _caught] == [FutureWarning]
+# sphinx_gallery_end_ignore
+
+# %%
+# Kernels against operators
+# -------------------------
+# The rows are of different kinds. A *kernel* runs on the GPU. An *operator* of PyTorch runs on the CPU and launches
+# kernels. A *CUDA call* is what it launches them with. The profiler's own marks are left out here.
+
+
+def kind(event):
+    if event.is_user_annotation:
+        return "mark"
+    if event.device_type == DeviceType.CUDA:
+        return "kernel, copy or fill"
+    name = event.name
+    if name.startswith("aten::") or "Backward" in name or "autograd::" in name:
+        return "operator"
+    return "CUDA call" if name.startswith("cu") else "mark"
+
+
+# varies: Times depend on the GPU, and the number of kernels and calls on the libraries.
+
+events = prof.events()
+sums = {
+    "operator": Counter(),
+    "CUDA call": Counter(),
+    "kernel, copy or fill": Counter(),
+}
+for event in events:
+    if (row := kind(event)) != "mark":
+        sums[row]["count"] += 1
+        sums[row]["self CPU, ms"] += event.self_cpu_time_total / 1e3
+        sums[row]["self CUDA, ms"] += event.self_device_time_total / 1e3
+kinds = pd.DataFrame(sums).T
+# sphinx_gallery_start_ignore
+_cuda = kinds["self CUDA, ms"]
+assert kinds["self CPU, ms"]["kernel, copy or fill"] == 0 < _cuda["operator"]
+assert 0.9 < _cuda["operator"] / _cuda["kernel, copy or fill"] < 1.1
+assert (kinds["count"] > 3).all()
+# sphinx_gallery_end_ignore
+kinds.round(2).astype({"count": int}).rename_axis(columns="all three steps")
+
+# %%
+# The GPU's time stands in the table **twice**: in the rows of the kernels, and once more in the rows of the operators
+# that launched them. Kernels have no time on the CPU.
+#
+# Times vary. The kernels do not: each step runs the same ones in the same order.
+
+kernels = [event for event in events if kind(event) == "kernel, copy or fill"]
+kernels.sort(key=lambda event: event.time_range.start)
+names = [event.name for event in kernels]
+each = len(names) // 3
+print("same list in all three steps:", names == 3 * names[:each])
+assert names == 3 * names[:each]
+
+# %%
+# Each operator knows the kernels that it launched. Here is the last convolution of a backward pass. Names of kernels
+# are long; they begin with the library or the template that they come from.
+
+# varies: Which kernels compute a convolution depends on the GPU and on cuDNN.
+
+convolution = [e for e in events if e.name == "aten::convolution_backward"][-1]
+
+
+def show(event, depth=0):
+    print(f"{'  ' * depth}{event.name[: 84 - 2 * depth]}")
+    for kernel in event.kernels:
+        print(f"{'  ' * depth}  > {kernel.name[: 70 - 2 * depth]}")
+    for child in event.cpu_children:
+        if kind(child) == "operator":
+            show(child, depth + 1)
+
+
+show(convolution)
+assert convolution.device_time_total > 0
+
+# %%
+# Forward against backward
+# ------------------------
+# The outermost operators of the forward pass, and the engine's rows of the backward pass, do not contain each other.
+# So their *CUDA total* may be compared, and added up.
+
+ENGINE = "autograd::engine::evaluate_function: "
+
+
+def outermost(event):
+    return event.cpu_parent is None or event.cpu_parent.name.startswith("ProfilerStep")
+
+
+forward, backward = Counter(), Counter()
+for event in events:
+    milliseconds = event.device_time_total / 3e3  # for one step of three
+    if event.name.startswith(ENGINE):
+        backward[event.name.removeprefix(ENGINE)] += milliseconds
+    elif event.name.startswith("aten::") and outermost(event):
+        forward[event.name] += milliseconds
+
+in_kernels = sum(event.device_time_total for event in kernels) / 3e3
+in_operators = forward.total() + backward.total()
+print(f"in these operators: {in_operators / in_kernels:.0%} of the time of all kernels")
+assert 0.9 < in_operators / in_kernels < 1.1
+
+# %%
+# The longest of both, by the GPU's time.
+
+# varies: The lengths of the bars are times. They depend on the GPU, and so may their order.
+
+# figure: Horizontal bars, the time on the GPU of one step by operator: above, plain and blue, up to six operators of
+#   the forward pass, the longest first; below, hatched and orange, up to six nodes of the backward pass.
+bars = forward.most_common(6) + backward.most_common(6)
+split = min(6, len(forward))
+fig, ax = plt.subplots(figsize=(7, 4))
+place = range(len(bars))
+lengths = [length for _, length in bars]
+ax.barh(place[:split], lengths[:split], color="#2563eb", label="forward")
+style = {"color": "#c2410c", "hatch": "///", "edgecolor": "white", "label": "backward"}
+ax.barh(place[split:], lengths[split:], **style)
+ax.set_yticks(place, [name.removeprefix("torch::autograd::") for name, _ in bars])
+ax.invert_yaxis()
+ax.set_xlabel("CUDA total, ms per step")
+ax.set_title("One step on the GPU, by operator")
+ax.legend(loc="lower right")
+fig.tight_layout()
+
+# sphinx_gallery_start_ignore
+assert "aten::conv2d" in forward and "ConvolutionBackward0" in backward
+# sphinx_gallery_end_ignore
+
+# %%
+# A launch is not a run
+# ---------------------
+# Ten products of large matrices, and then a question for a value. The profiler has the beginning and the end of each
+# event, in microseconds, on one clock for both sides.
+
+SIZE = 8192
+a = torch.randn(SIZE, SIZE, device="cuda")
+
+
+def products():
+    for _ in range(10):
+        b = a @ a
+    return b[0, 0].item()
+
+
+line = record(products, steps=1).events()
+launches = [event.time_range for event in line if event.name == "aten::mm"]
+question = next(event.time_range for event in line if event.name == "aten::item")
+runs = [event for event in line if kind(event) == "kernel, copy or fill"]
+runs = sorted(runs, key=lambda event: event.time_range.elapsed_us())[-10:]
+runs = sorted((event.time_range for event in runs), key=lambda run: run.start)
+first, last = runs[0], runs[-1]
+
+ahead = launches[-1].end < first.end
+waited = question.end > last.end - last.elapsed_us() / 10
+print("all launched before the first product was done: ", ahead)
+print("item() returned only when the last one was done:", waited)
+assert len(launches) == len(runs) == 10 and ahead and waited
+
+# %%
+# When the call for the tenth product returned, the first product was still running. (A tenth of a product is allowed
+# for the two clocks.) On the time line the CPU is ahead, and then it waits.
+
+# varies: The lengths are times. They depend on the GPU.
+
+# figure: A time line with two lanes. In the upper one, the CPU, ten marks at the left edge are so close that they
+#   look like one, and a long bar, item, spans most of the width. In the lower one, the GPU, ten bars follow each
+#   other.
+fig, ax = plt.subplots(figsize=(7, 2.4))
+zero = launches[0].start
+marks = {"color": "#2563eb", "markersize": 30, "markeredgewidth": 2}
+ax.plot([(span.start - zero) / 1e3 for span in launches], [1] * 10, "|", **marks)
+for lane, color, spans in ((1, "#64748b", [question]), (0, "#c2410c", runs)):
+    parts = [((span.start - zero) / 1e3, span.elapsed_us() / 1e3) for span in spans]
+    ax.broken_barh(parts, (lane - 0.3, 0.6), facecolors=color, edgecolor="white")
+middle = (question.start + question.end) / 2 - zero
+ax.text(middle / 1e3, 1, "item()", color="white", ha="center", va="center")
+ax.set_yticks([0, 1], ["GPU", "CPU"])
+ax.set_xlabel("ms since the first launch")
+ax.set_title("Ten launches, ten products, one question")
+fig.tight_layout()
+
+# sphinx_gallery_start_ignore
+assert question.elapsed_us() > 5 * (launches[-1].end - launches[0].start)
+# sphinx_gallery_end_ignore
+
+# %%
+# Where the CPU waits
+# -------------------
+# Among the CPU's times such a wait looks like work: ``aten::item`` fetches one number, and has most of the time. Its
+# children say what it did. A CUDA call with *Synchronize* in its name is a wait.
+
+# varies: Times depend on the GPU, and how a value is copied depends on the version.
+
+
+def tree(event, depth=0):
+    name = "  " * depth + event.name
+    print(f"{name:<34} CPU total {event.cpu_time_total / 1e3:9.3f} ms")
+    for child in event.cpu_children:
+        tree(child, depth + 1)
+
+
+tree(next(event for event in line if event.name == "aten::item"))
+share = question.elapsed_us() / (question.end - zero)
+print(f"of the CPU's time until then: {share:.0%}")
+assert share > 0.5
+
+# %%
+# So on a GPU, look for slow operators in the CUDA columns, and for waits in the CPU columns.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Timing without synchronising.** A clock that stops when the loop ends has measured the launches. Events in the
+# queue count what the GPU has really done by then.
+
+done = [torch.cuda.Event() for _ in range(10)]
+torch.cuda.synchronize()
+for event in done:
+    a @ a
+    event.record()
+at_the_end_of_the_loop = sum(event.query() for event in done)
+torch.cuda.synchronize()
+after_synchronize = sum(event.query() for event in done)
+print(f"of 10 products done when the loop ends: {at_the_end_of_the_loop}")
+print(f"after synchronize:                      {after_synchronize}")
+assert at_the_end_of_the_loop < 5 and after_synchronize == 10
+
+# %%
+# **Adding up a column.** Each kernel is in the sum at least twice, and in *CUDA total* once more for every operator
+# around it. For the time on the GPU, add up the kernels, or read the line below the table.
+
+# varies: How often a kernel is counted depends on how operators are nested.
+
+real = sum(event.device_time_total for event in kernels)
+for column in ("self_device_time_total", "device_time_total"):
+    total = sum(getattr(row, column) for row in rows)
+    print(f"sum of {column:<23} {total / real:.1f} times the time of the kernels")
+    assert total > 1.8 * real
+
+# %%
+# **Profiling the first step.** Loading kernels and choosing algorithms fall into it. That is why ``record`` lets two
+# steps pass, within the same profile.
+
+# %%
+# Exercise
+# --------
+# Which of these wait for the GPU: ``x.sum()``, ``x.sum().item()``, ``x[x > 0]``, ``torch.where(x > 0, x, -x)``,
+# ``x.nonzero()``, ``if x.any():``? Then ask PyTorch: in the mode ``set_sync_debug_mode("error")`` a wait raises.
+#
+# .. solution::
+#
+# Those wait whose result Python must know to go on: a number, a truth value, or how many elements there are. A mask
+# gives a result of unknown size. ``torch.where`` gives one of a known size.
+
+# sphinx_gallery_start_ignore
+warnings.filterwarnings("ignore", message="Synchronization debug mode is a prototype")
+# sphinx_gallery_end_ignore
+x = torch.randn(1000, device="cuda")
+questions = {
+    "x.sum()": lambda: x.sum(),
+    "x.sum().item()": lambda: x.sum().item(),
+    "x[x > 0]": lambda: x[x > 0],
+    "torch.where(x > 0, x, -x)": lambda: torch.where(x > 0, x, -x),
+    "x.nonzero()": lambda: x.nonzero(),
+    "if x.any():": lambda: bool(x.any()),
+}
+waits = {}
+torch.cuda.set_sync_debug_mode("error")
+for text, ask in questions.items():
+    try:
+        ask()
+        waits[text] = ""
+    except RuntimeError as error:
+        waits[text] = str(error)
+torch.cuda.set_sync_debug_mode("default")
+for text, message in waits.items():
+    print(f"{text:<26} {message or 'does not wait'}")
+assert [bool(message) for message in waits.values()] == [0, 1, 1, 0, 1, 1]
+assert waits["x.nonzero()"] == "called a synchronizing CUDA operation"
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`, how much memory a graph holds on the GPU.
+# - Next: :ref:`sphx_glr_gallery_cuda_memory_snapshot.py`, where the memory goes.
+# - :ref:`sphx_glr_gallery_cuda_devices.py`, events and ``synchronize``.
+# - :ref:`sphx_glr_gallery_profiling_profiler_table.py`, the CPU columns, the counts and the names of the rows.
+# - :ref:`sphx_glr_gallery_profiling_profiler_traces.py`, labels, stacks and trace files.
+# - In PyTorch's reference: `torch.profiler <https://docs.pytorch.org/docs/stable/profiler.html>`__ and
+#   `CUDA semantics <https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution>`__.
