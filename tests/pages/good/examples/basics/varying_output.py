@@ -5,6 +5,7 @@ An output that varies
 The note above the output says so, and why.
 """
 
+import matplotlib.pyplot as plt
 import pandas as pd
 
 # varies: the *time* depends
@@ -29,8 +30,6 @@ print("name" + " " * 90 + "calls")
 
 # %%
 # A plot.
-
-import matplotlib.pyplot as plt
 
 # varies: the height depends on the machine
 
