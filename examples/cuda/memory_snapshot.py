@@ -267,6 +267,8 @@ assert _actions["alloc"] > 5 * BLOCKS and _actions["free_completed"] > 5 * BLOCK
 # ``_dump_snapshot(path)`` writes the same to a file, for the viewer on pytorch.org/memory_viz. Here it is read in
 # Python: replayed entry by entry, it gives the blocks that were there at the peak.
 
+# varies: The temporary tensors of backward differ from GPU to GPU.
+
 alive, held, highest, at_peak = {}, 0, 0, []
 for entry in history:
     if entry["action"] == "alloc":
