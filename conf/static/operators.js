@@ -1,7 +1,7 @@
 // A filter above the table of operators. Without this script the table is whole, and the browser's own search finds a row.
 for (const box of document.querySelectorAll(".operators")) {
   const rows = [...box.querySelectorAll("tbody tr")].map(row => ({
-    row, name: row.id.slice(3), cells: [...row.cells].map(cell => cell.textContent),
+    row, name: row.id.slice(3).toLowerCase(), cells: [...row.cells].map(cell => cell.textContent),
   }));
   const kinds = {
     "all operators": () => true,

@@ -66,11 +66,12 @@ class OperatorTable(SphinxDirective):
 
 
 def anchor(name: str) -> str:
+    """Case and underscores stay: ``t`` and ``T`` are two operators, and so are ``rsub`` and ``__rsub__``.
+
+    >>> anchor("linalg.norm (subgradients_at_zero)"), anchor("T")
+    ('op-linalg-norm-subgradients_at_zero', 'op-T')
     """
-    >>> anchor("linalg.norm (subgradients_at_zero)")
-    'op-linalg-norm-subgradients-at-zero'
-    """
-    return "op-" + re.sub(r"\W+|_+", "-", name.lower()).strip("-")
+    return "op-" + re.sub(r"\W+", "-", name).strip("-")
 
 
 def table(rows: list[dict[str, Any]]) -> str:
