@@ -49,6 +49,7 @@ extensions = [
     "atlas.pages.whole_search",
     "atlas.pages.whole_sitemap",
     "atlas.pages.untested_doctests",
+    "atlas.pages.own_code",
 ]
 
 # -- Sources --------------------------------------------------------------------------------------
