@@ -13,7 +13,13 @@ from serving import serve
 from visiting import Visit, look
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-SWITCHES = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+SWITCHES = [
+    "--disable-features=PreloadTopChromeWebUI,Translate,OptimizationHints,MediaRouter",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+]
 
 
 @pytest.fixture(scope="session")
