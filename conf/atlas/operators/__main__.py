@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from atlas.runner.pool import cores
 
 from . import report, sandbox
 
@@ -21,7 +22,6 @@ def main(path: Path) -> int:
     from .probe import probe, title
 
     torch.set_num_threads(1)
-    torch.autograd.set_detect_anomaly(False)  # the import of the database switches it on
     operators = [operator for operator in op_db if operator.supports_autograd]
 
     gc.freeze()  # the children's collections need not walk what they share
@@ -30,8 +30,7 @@ def main(path: Path) -> int:
         row = probe(operator)
         return asdict(row) if row else None
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    answers = sandbox.run(work, operators, at_once=cores)
+    answers = sandbox.run(work, operators, at_once=cores())
     named = [(title(operator), row, why) for operator, (row, why) in zip(operators, answers, strict=True)]
     rows = [row for _, row, _ in named if row]
     not_probed = {name: why or "no small sample with a derivative" for name, row, why in named if not row}

@@ -92,9 +92,8 @@ class Call:
             for leaf in self.leaves
         ]
         arguments, keywords = tree_unflatten(leaves, self.tree)
-        torch.default_generator.manual_seed(
-            self.seed
-        )  # operators with random numbers must draw the same ones each time
+        # Operators with random numbers must draw the same ones each time; torch.manual_seed is slower than most of them.
+        torch.default_generator.manual_seed(self.seed)
         result, _ = tree_flatten(self.function(*arguments, **keywords))
         return [one for one in result if isinstance(one, torch.Tensor)]
 
@@ -108,10 +107,8 @@ def probe(operator: Any) -> Row | None:
     calls, checked = (list(_calls(operator, double, checked=checked)) for checked in (False, True))
     if not calls:
         return None
-    if not all(
-        map(_can_go_back, calls)
-    ):  # eigenvectors have no phase, so only some functions of them have a gradient
-        calls = checked
+    if not all(map(_can_go_back, calls)):
+        calls = checked  # the phase of an eigenvector is free, so only some functions of it have a gradient
     row = Row(name=title(operator), path=_path(operator), samples=len(calls))
     _record(row, calls)
     row.declared = _declared(operator)
