@@ -43,6 +43,7 @@ extensions = [
     "atlas.pages.outputs",
     "atlas.pages.recorded",
     "atlas.pages.operator_table",
+    "atlas.pages.operator_figure",
     "atlas.pages.leftovers",
     "atlas.pages.early_style",
     "atlas.pages.whole_navigation",

@@ -334,17 +334,17 @@ assert not enabled()
 
 
 def seconds(mode):
-    start, y = time.thread_time(), torch.ones(1000, requires_grad=True)
+    start, y = time.perf_counter(), torch.ones(1000, requires_grad=True)
     with torch.autograd.set_detect_anomaly(mode):
         for _ in range(50):
             y = torch.tanh(y)
         y.sum().backward()
-    return time.thread_time() - start
+    return time.perf_counter() - start
 
 
 # %%
-# A thread of its own starts with an empty stack, whatever runs around this page. Its own processor time is counted,
-# and the fastest of 15 runs is taken.
+# A thread of its own starts with an empty stack, whatever runs around this page. The fastest of 15 runs is taken: it
+# is the one that was least disturbed.
 
 # varies: The number is a ratio of times, which depend on the machine and its load.
 
@@ -451,7 +451,7 @@ assert x.grad.tolist() == [0.0, 0.25]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_precision.py`, what half the bits cost and save.
+# - Before: :ref:`sphx_glr_gallery_memory_probe_an_operator.py`, a probe for what an operator keeps and allows.
 # - Next: :ref:`sphx_glr_gallery_debugging_finding_nans.py`, for a NaN that is born in forward.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, what a node is and how nodes are connected.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, how to write a Function with its own backward.

@@ -44,7 +44,14 @@ CHAPTERS = {
         "storage",
     ],
     "modes": ["grad_modes", "train_and_eval", "freezing"],
-    "memory": ["what_is_saved", "memory_by_mode", "checkpointing", "saved_tensor_hooks", "precision"],
+    "memory": [
+        "what_is_saved",
+        "memory_by_mode",
+        "checkpointing",
+        "saved_tensor_hooks",
+        "precision",
+        "probe_an_operator",
+    ],
     "debugging": ["anomaly_detection", "finding_nans", "silent_mistakes"],
     "errors": [
         # no gradient at all

@@ -55,14 +55,19 @@ class OperatorTable(SphinxDirective):
     """``{operator-table}``: all rows. Without JavaScript it is a table; ``operators.js`` adds a filter above it."""
 
     def run(self) -> list[nodes.Node]:
-        path = Path(self.env.srcdir) / DATA
-        self.env.note_dependency(str(path))
-        found = report.load(path)
-        if found is None:
-            raise self.error(f"{DATA} is missing or out of date: build again")
-        rows = found["rows"]
+        rows = rows_of(self)
         index = addnodes.index(entries=[("single", row["name"], anchor(row["name"]), "main", None) for row in rows])
         return [index, nodes.raw("", table(rows), format="html")]
+
+
+def rows_of(directive: SphinxDirective) -> list[dict[str, Any]]:
+    """What was found, one dictionary for each operator; the directive's page depends on it."""
+    path = Path(directive.env.srcdir) / DATA
+    directive.env.note_dependency(str(path))
+    found = report.load(path)
+    if found is None:
+        raise directive.error(f"{DATA} is missing or out of date: build again")
+    return found["rows"]
 
 
 def anchor(name: str) -> str:

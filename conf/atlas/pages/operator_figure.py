@@ -1,0 +1,79 @@
+"""The directive ``operator-figure``: all rows of the operators as one drawing: what they keep, what a change does to them."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from atlas.gallery.clean_start import STYLE
+
+from .operator_table import rows_of
+from .plot_figure import inline
+from .words import _
+
+INK, BLUE = "#1e293b", "#2563eb"
+OUTCOMES = ("works", "refused", "raises", "wrong")
+
+
+class OperatorFigure(SphinxDirective):
+    """``{operator-figure}`` with ``:alt:``, which says what to see."""
+
+    option_spec: ClassVar[dict[str, Any]] = {"alt": directives.unchanged_required}
+
+    def run(self) -> list[nodes.Node]:
+        if not self.options.get("alt"):
+            raise self.error("a figure needs an :alt: that says what to see in it")
+        svg = inline(draw(rows_of(self)), "operators-in-numbers", self.options["alt"])
+        return [nodes.raw("", f'<div class="plot-scroll">{svg}</div>', format="html", classes=["plot-figure"])]
+
+
+def draw(rows: list[dict[str, Any]]) -> str:
+    """An SVG document with two panels of bars.
+
+    :param rows: as ``atlas.operators.report.load`` returns them.
+    """
+    with rc_context(fname=STYLE):
+        figure = Figure(figsize=(7, 3.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _kept(left, Counter(" + ".join(row["saves"]) or _("nothing") for row in rows))
+        _changed(right, {what: Counter(row[f"{what}_changed"] for row in rows) for what in ("output", "input")})
+        svg = io.StringIO()
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+    return svg.getvalue()
+
+
+def _kept(axes: Axes, counts: Counter[str]) -> None:
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    bars = axes.barh(names, [counts[name] for name in names], color=BLUE)
+    axes.bar_label(bars, padding=3, color=INK)
+    axes.set(title=_("Kept for backward"), xlabel=_("operators"), xlim=(0, 1.15 * max(counts.values())))
+    axes.invert_yaxis()
+
+
+def _changed(axes: Axes, counts: dict[str, Counter[str]]) -> None:
+    height = 0.4
+    looks = {"output": {"color": BLUE}, "input": {"facecolor": "white", "edgecolor": BLUE, "linewidth": 1}}
+    words = {"output": _("result"), "input": _("input")}
+    for side, what in ((-0.5, "output"), (0.5, "input")):
+        numbers = [counts[what][outcome] for outcome in OUTCOMES]
+        places = [place + side * height for place in range(len(OUTCOMES))]
+        bars = axes.barh(places, numbers, height=0.85 * height, **looks[what])
+        axes.bar_label(bars, [f"{number} {words[what]}" for number in numbers], padding=3, color=INK)
+    widest = max(max(of.values()) for of in counts.values())
+    axes.set(title=_("Backward after a change"), xlabel=_("operators"), xlim=(0, 1.45 * widest))
+    axes.set(yticks=range(len(OUTCOMES)), yticklabels=OUTCOMES)
+    axes.invert_yaxis()
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("operator-figure", OperatorFigure)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
