@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import claims
 from .comments import CommentError, GraphRequest, requests
+from .made_by import lines_of_names
 
 if TYPE_CHECKING:
     from atlas.graphs import Graph
@@ -31,14 +32,16 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
     if wanted:
         from atlas import graphs
 
+        lines = lines_of_names(path, block.lineno + block.content.count("\n"))
         namespace = _namespace(block_vars["example_globals"], path)
         for request in wanted:
             image = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
             with claims.paused():
                 graph = graphs.fold(_read(request, namespace, path))
-            image.write_text(graphs.draw(graph, show_saved="saved" in request.options), encoding="utf-8")
-            rows = [row.cells() for row in graphs.describe(graph)]
-            rst.append(_directive(image.relative_to(gallery_conf["src_dir"]), request, rows, graph.left_out))
+            data = json.dumps(graphs.figure_data(graph, lines), ensure_ascii=False)
+            drawing = graphs.draw(graph, show_saved="saved" in request.options, data=data)
+            image.write_text(drawing, encoding="utf-8")
+            rst.append(_directive(image.relative_to(gallery_conf["src_dir"]), request))
     return "".join(rst)
 
 
@@ -86,10 +89,5 @@ def _loop_variables(path: str) -> frozenset[str]:
     return frozenset(loops - assigned)
 
 
-def _directive(image: Path, request: GraphRequest, rows: list[list[str]], left_out: int) -> str:
-    return (
-        f"\n.. graph-figure:: /{image.as_posix()}\n"
-        f"   :title: {request.title}\n"
-        f"   :left-out: {left_out}\n\n"
-        f"   {json.dumps(rows, ensure_ascii=False)}\n\n"
-    )
+def _directive(image: Path, request: GraphRequest) -> str:
+    return f"\n.. graph-figure:: /{image.as_posix()}\n   :title: {request.title}\n   :table:\n\n"

@@ -35,7 +35,7 @@ def describe(graph: Graph) -> list[Row]:
     leaving: dict[int, list[Edge]] = {}
     for edge in graph.edges:
         leaving.setdefault(edge.tail, []).append(edge)
-    names = _names(graph)
+    names = names_of(graph)
     return [
         Row(
             names[card.key],
@@ -48,7 +48,7 @@ def describe(graph: Graph) -> list[Row]:
     ]
 
 
-def _names(graph: Graph) -> dict[int, str]:
+def names_of(graph: Graph) -> dict[int, str]:
     """A name for each card that no other card has: unnamed nodes of one kind are numbered."""
     bare = {card.key: ", ".join(card.names) or card.operation or card.kind for card in graph.cards}
     total = Counter(bare.values())

@@ -14,7 +14,7 @@ import graphviz
 import pygraphviz
 
 from .model import Card, Edge, Graph
-from .numbers import format_number, format_shape
+from .numbers import format_number, format_shape, format_sum
 
 STYLE = Path(__file__).with_name("graph.css")
 
@@ -48,18 +48,19 @@ class _Box:
     height: float
 
 
-def draw(graph: Graph, *, show_saved: bool = False) -> str:
+def draw(graph: Graph, *, show_saved: bool = False, data: str = "") -> str:
     """Return the drawing as a standalone SVG document, with the rules of ``graph.css`` inside.
 
     Graphviz lays the graph out in this process; no program is started. Sizes are CSS pixels.
 
     :param show_saved: write on scalar cards too what the node saved; other cards always say so.
+    :param data: what the SVG's ``<metadata>`` is to hold for those who show the drawing.
     """
     boxes = {card.key: _box(card, show_saved=show_saved) for card in graph.cards}
     layout = pygraphviz.AGraph(string=_dot(graph, boxes).source)
     layout.layout("dot")
     _, _, width, height = (float(number) for number in layout.graph_attr["bb"].split(","))
-    parts = [_edge_svg(edge, layout.get_edge(f"n{edge.tail}", f"n{edge.head}", f"e{number}"), height, graph)
+    parts = [_edge_svg(number, edge, layout.get_edge(f"n{edge.tail}", f"n{edge.head}", f"e{number}"), height, graph)
              for number, edge in enumerate(graph.edges)]  # fmt: skip
     parts += [_card_svg(boxes[card.key], layout.get_node(f"n{card.key}"), height) for card in graph.cards]
     # a drawing much wider than a page's column is scrolled; shrinking it would make it illegible
@@ -73,6 +74,7 @@ def draw(graph: Graph, *, show_saved: bool = False) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="graph{wide}" viewBox="-2 -2 {width + 4:.0f} {height + 4:.0f}" '
         f'width="{width + 4:.0f}" height="{height + 4:.0f}">\n<style>{STYLE.read_text(encoding="utf-8")}</style>\n'
+        + (f"<metadata>{escape(data, quote=False)}</metadata>\n" if data else "")
         + "\n".join(parts)
         + left_out
         + "\n</svg>\n"
@@ -118,10 +120,7 @@ def _span(text: str, role: str) -> _Span:
 
 def _sum(card: Card) -> str:
     """The terms of a sum over paths, negative ones in brackets; many terms are counted instead of listed."""
-    terms = [format_number(term) for term in card.terms]
-    if len(terms) > 4:
-        return f"= sum over {len(terms)} edges"
-    return "= " + " + ".join(f"({term})" if term[0] not in "0123456789" else term for term in terms)
+    return f"= sum over {len(card.terms)} edges" if len(card.terms) > 4 else f"= {format_sum(card.terms)}"
 
 
 # --- where it stands -----------------------------------------------------------------------------
@@ -177,13 +176,13 @@ def _card_svg(box: _Box, node: pygraphviz.Node, height: float) -> str:
     return "".join([*out, "</g>"])
 
 
-def _edge_svg(edge: Edge, laid_out: pygraphviz.Edge, height: float, graph: Graph) -> str:
+def _edge_svg(number: int, edge: Edge, laid_out: pygraphviz.Edge, height: float, graph: Graph) -> str:
     kinds = {card.key: card.kind for card in graph.cards}
     tip, points = _spline(laid_out.attr["pos"], height)
     path = f"M{points[0][0]:.1f},{points[0][1]:.1f}C" + " ".join(f"{x:.1f},{y:.1f}" for x, y in points[1:])
     classes = "g-edge g-dotted" if kinds[edge.tail] == "constant" else "g-edge"
     out = [
-        f'<g class="{classes}" data-from="{edge.tail}" data-to="{edge.head}"><path d="{path}"/>',
+        f'<g class="{classes}" data-edge="{number}" data-from="{edge.tail}" data-to="{edge.head}"><path d="{path}"/>',
         _arrow(points[-1], tip),
     ]
     text = _edge_text(edge)

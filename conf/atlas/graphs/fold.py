@@ -64,7 +64,7 @@ def _fold_runs(graph: Graph) -> Graph:
     stands_for = {card.key: first for first, cards in runs.items() for card in cards}
     last = {first: cards[-1].key for first, cards in runs.items()}
     cards = tuple(
-        Card(card.key, "folded", operation=_summary(runs[card.key])) if card.key in runs else card
+        _folded(card.key, runs[card.key]) if card.key in runs else card
         for card in graph.cards
         if stands_for.get(card.key, card.key) == card.key
     )
@@ -78,6 +78,12 @@ def _fold_runs(graph: Graph) -> Graph:
         replace(edge, derivative=None) if edge.tail in last or edge.head in last else edge for edge in edges
     )
     return Graph(cards, edges)
+
+
+def _folded(key: int, cards: list[Card]) -> Card:
+    """One card for ``cards``. It is through when the last of them is."""
+    forward, backward = (max(getattr(card, which) for card in cards) for which in ("forward_at", "backward_at"))
+    return Card(key, "folded", operation=_summary(cards), forward_at=forward, backward_at=backward)
 
 
 def _summary(cards: list[Card]) -> str:

@@ -38,6 +38,10 @@ class Card:
     """The contributions that add up to ``gradient`` where several paths meet."""
     saved: tuple[str, ...] = ()
     """What the node keeps for backward: ``self (3×4)``, or ``freed``."""
+    forward_at: int = 0
+    """Its place in the order in which forward recorded the nodes."""
+    backward_at: int = 0
+    """Its place in the order in which the engine calls the nodes in backward."""
 
     @property
     def is_scalar(self) -> bool:

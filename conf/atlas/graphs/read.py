@@ -15,6 +15,7 @@ import torch
 
 from .model import Card, Edge, Graph
 from .numbers import format_shape
+from .order import engine_order, forward_order
 
 # Local derivatives are read before backward frees what the nodes saved, and drawn after it. They are remembered on the
 # node itself, so that they live exactly as long as it does and the drawing keeps no graph alive.
@@ -48,6 +49,8 @@ def read(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumulate: 
     outputs, leaves = _named({**namespace, **roots})
     order = _forward_order(starts)
     keys = {node: position for position, node in enumerate(order)}
+    forward = {node: position for position, node in enumerate(forward_order(order))}
+    backward = {node: position for position, node in enumerate(engine_order(starts, order))}
     cards: dict[int, Card] = {}
     edges: list[Edge] = []
     fresh = len(order)
@@ -55,15 +58,24 @@ def read(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumulate: 
         key = keys[node]
         if _is_accumulate(node):
             leaf = _leaf_card(key, node.variable, leaves, is_root=node in starts)
+            leaf = replace(leaf, backward_at=backward[node])
             if accumulate:
                 cards[fresh] = replace(leaf, key=fresh)
-                cards[key] = Card(key, "accumulate", operation="AccumulateGrad", shape=leaf.shape, dtype=leaf.dtype)
+                cards[key] = Card(
+                    key,
+                    "accumulate",
+                    operation="AccumulateGrad",
+                    shape=leaf.shape,
+                    dtype=leaf.dtype,
+                    backward_at=backward[node],
+                )
                 edges.append(Edge(fresh, key))
                 fresh += 1
             else:
                 cards[key] = leaf
             continue
-        cards[key] = _function_card(key, node, outputs, is_root=node in starts)
+        card = _function_card(key, node, outputs, is_root=node in starts)
+        cards[key] = replace(card, forward_at=forward[node], backward_at=backward[node])
         derivatives = _local_derivatives(node)
         for position, (source, output) in enumerate(node.next_functions):
             if source is None:

@@ -6,6 +6,7 @@ follow the theme. The examples' scraper writes this directive; a page under ``do
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from typing import Any, ClassVar
@@ -17,50 +18,55 @@ from sphinx.util.docutils import SphinxDirective
 
 from .drawings import drawing_of
 from .fold_away import details
+from .graph_player import player
 from .words import _
 
+_METADATA = re.compile(r"<metadata>(.*?)</metadata>\n?", re.DOTALL)
 _STYLE = re.compile(r"<style>.*?</style>\n?", re.DOTALL)
 
 
 class GraphFigure(SphinxDirective):
     """``.. graph-figure:: /path/from/the/source/folder.svg``
 
-    ``:title:`` says what to see. The content is a JSON list of rows, one for each card of the graph: name, kind, value,
-    gradient, where it goes. Without content (on a page that repeats a figure) there is no table.
+    ``:title:`` says what to see. ``:table:`` puts the graph's table below it; a page that repeats a figure does without.
     """
 
     required_arguments = 1
-    has_content = True
-    option_spec: ClassVar[dict[str, Any]] = {
-        "title": directives.unchanged_required,
-        "left-out": directives.nonnegative_int,
-    }
+    option_spec: ClassVar[dict[str, Any]] = {"title": directives.unchanged_required, "table": directives.flag}
 
     def run(self) -> list[nodes.Node]:
         title = self.options.get("title")
         if not title:
             raise self.error("a graph figure needs a :title: that says what to see in it")
-        _name, svg = drawing_of(self, "graph")
+        name, svg = drawing_of(self, "graph")
+        data = _data(svg)
+        # an id that a reader can put into a link: graph-first-graph-2
+        name = "graph-" + re.sub(r"[^a-z0-9]+0*", "-", name.removeprefix("sphx_glr_").lower())
         figure = nodes.figure("", classes=["graph-figure"])
-        figure += nodes.raw("", _inline(svg, title), format="html")
+        figure += nodes.raw("", f'<div id="{name}">{_inline(svg, title)}{player(name, data)}</div>', format="html")
         figure += nodes.caption(title, title)
         self.set_source_info(figure)
         legend = nodes.legend()
-        left_out = self.options.get("left-out", 0)
-        if left_out:
-            sentence = _("The graph is too large to draw: %s of its cards are left out.") % left_out
+        if data["left_out"]:
+            sentence = _("The graph is too large to draw: %s of its cards are left out.") % data["left_out"]
             legend += nodes.paragraph(sentence, sentence)
-        if self.content:
-            legend += details("", _table(json.loads("\n".join(self.content))), summary=_("The graph as a table"))
+        if "table" in self.options:
+            legend += details("", _table(data["rows"]), summary=_("The graph as a table"))
         if legend.children:
             figure += legend
         return [figure]
 
 
+def _data(svg: str) -> dict[str, Any]:
+    """What the drawing says of its graph; empty for a drawing of something else."""
+    found = _METADATA.search(svg)
+    return json.loads(html.unescape(found[1])) if found else {"rows": [], "left_out": 0, "cards": {}, "steps": []}
+
+
 def _inline(svg: str, title: str) -> str:
     """The SVG as a part of the page: no style of its own, and one named image to a screen reader."""
     label = nodes.unescape(title).replace("&", "&amp;").replace('"', "&quot;")
-    svg = _STYLE.sub("", svg).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    svg = _METADATA.sub("", _STYLE.sub("", svg)).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
     return f'<div class="graph-scroll">{svg}</div>'
 
 

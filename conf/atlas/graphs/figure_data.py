@@ -1,0 +1,102 @@
+"""A graph's table, its cards and its play as JSON can hold them, for a figure that answers questions.
+
+Numbers are written out here, so that who shows the figure needs neither torch nor this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .describe import describe, names_of
+from .model import Card, Graph
+from .numbers import format_exactly, format_number, format_shape, format_sum
+from .rules import rules_of
+from .steps import Step, steps
+
+
+def figure_data(graph: Graph, lines: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """``rows`` of the table, ``left_out``, ``cards`` by key, and ``steps``.
+
+    :param lines: for a variable of the script, the line of code that made it.
+    """
+    names = names_of(graph)
+    return {
+        "rows": [row.cells() for row in describe(graph)],
+        "left_out": graph.left_out,
+        "cards": {str(card.key): _card(graph, card, names, lines or {}) for card in graph.cards},
+        "steps": [_step(graph, step, names) for step in steps(graph)],
+    }
+
+
+def _card(graph: Graph, card: Card, names: Mapping[int, str], lines: Mapping[str, str]) -> dict[str, Any]:
+    """What is known of a card. What is not known, or does not apply, is left out."""
+    facts = {
+        "name": names[card.key],
+        "kind": card.kind,
+        "node": card.operation if card.names else "",
+        "line": next((lines[name] for name in card.names if name in lines), ""),
+        "value": _value(card),
+        "gradient": _gradient(card),
+        "saved": list(card.saved),
+        "sends": [[names[key], rule] for key, rule in rules_of(graph, card)],
+    }
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def _value(card: Card) -> str:
+    if card.value is not None:
+        return format_exactly(card.value)
+    return f"{format_shape(card.shape)} {card.dtype}" if card.shape else ""
+
+
+def _gradient(card: Card) -> str:
+    if card.gradient is not None:
+        total = format_exactly(card.gradient)
+        return f"{format_sum(card.terms)} = {total}" if 1 < len(card.terms) < 5 else total
+    return "" if card.gradient_shape is None else format_shape(card.gradient_shape)
+
+
+def _step(graph: Graph, step: Step, names: Mapping[int, str]) -> dict[str, Any]:
+    """A step with what its sentence needs: ``who``, ``what`` about the card, and for backward ``to``: card, number, sum."""
+    at = {card.key: card for card in graph.cards}
+    (first, *_) = cards = [at[key] for key in step.cards]
+    said: dict[str, Any] = {"kind": step.kind, "cards": list(step.cards), "edges": list(step.edges)}
+    if step.kind == "leaves":
+        said["what"] = [_with_value(card, names) for card in cards if card.kind == "leaf"]
+    elif step.kind == "compute":
+        said |= {"who": first.operation, "what": _with_value(first, names) if first.names else ""}
+    elif step.kind == "send":
+        node = f"{first.operation} ({names[first.key]})" if first.names else names[first.key]
+        tails = [graph.edges[number].tail for number in step.edges]
+        numbers = [None if number is None else format_number(number) for number in step.moved]
+        said |= {"who": node, "to": [[names[tail], number] for tail, number in zip(tails, numbers, strict=True)]}
+        said["sums"] = [
+            [names[tail], len(terms), _sum(terms)]
+            for tail, terms in dict(zip(tails, step.arrived, strict=True)).items()
+            if len(terms) > 1
+        ]
+        said["arrived"] = {str(tail): _total(terms) for tail, terms in zip(tails, step.arrived, strict=True)}
+    else:
+        (terms,) = step.arrived
+        total = _total(terms)
+        said |= {"who": names[first.key], "arrived": {str(first.key): total}}
+        if total:
+            exact = first.gradient if first.gradient is not None else sum(term for term in terms if term is not None)
+            said["what"] = format_exactly(exact)
+    return said
+
+
+def _with_value(card: Card, names: Mapping[int, str]) -> str:
+    if card.value is not None:
+        return f"{names[card.key]} = {format_number(card.value)}"
+    return f"{names[card.key]} ({format_shape(card.shape)})" if card.shape else names[card.key]
+
+
+def _total(terms: tuple[float | None, ...]) -> str | None:
+    return None if None in terms or not terms else format_number(sum(term for term in terms if term is not None))
+
+
+def _sum(terms: tuple[float | None, ...]) -> str | None:
+    known = [term for term in terms if term is not None]
+    return f"{format_sum(known)} = {_total(terms)}" if len(known) == len(terms) < 6 else None

@@ -1,0 +1,76 @@
+"""The order that is computed from sequence numbers is the one in which the engine calls the nodes, seen by hooks."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+import torch
+
+from atlas.graphs.order import engine_order, forward_order
+
+ONE = (torch.sin, torch.exp, torch.neg, torch.square)
+TWO = (torch.add, torch.mul, torch.sub)
+
+
+def a_graph(seed: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Leaves and all results of twelve random operations, with branches, that meet again or do not."""
+    choose = random.Random(seed)
+    leaves = [torch.tensor(0.1 * number, requires_grad=True) for number in range(1, 4)]
+    tensors = list(leaves)
+    for _ in range(12):
+        inputs = choose.sample(tensors, 2)
+        tensors.append(choose.choice(TWO)(*inputs) if choose.random() < 0.6 else choose.choice(ONE)(inputs[0]))
+    return leaves, tensors[3:]
+
+
+def all_nodes(roots: list[Any]) -> list[Any]:
+    found, waiting = set(roots), list(roots)
+    while waiting:
+        for source, _ in waiting.pop().next_functions:
+            if source is not None and source not in found:
+                found.add(source)
+                waiting.append(source)
+    return list(found)
+
+
+def called(roots: list[torch.Tensor], nodes: list[Any]) -> list[Any]:
+    """The nodes as one backward pass calls them."""
+    order: list[Any] = []
+    hooks = [node.register_prehook(lambda _gradients, node=node: order.append(node)) for node in nodes]
+    torch.autograd.backward(roots)
+    for hook in hooks:
+        hook.remove()
+    return order
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_engine_does_as_computed(seed: int) -> None:
+    _, results = a_graph(seed)
+    roots = [results[-1]]
+    nodes = all_nodes([root.grad_fn for root in roots])
+    assert engine_order([root.grad_fn for root in roots], nodes) == called(roots, nodes)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_and_from_several_roots(seed: int) -> None:
+    _, results = a_graph(seed)
+    roots = [results[-1], results[4], results[8]]
+    nodes = all_nodes([root.grad_fn for root in roots])
+    assert engine_order([root.grad_fn for root in roots], nodes) == called(roots, nodes)
+
+
+@pytest.mark.parametrize("inputs", range(1, 9))
+def test_many_leaves_of_one_node(inputs: int) -> None:
+    leaves = [torch.ones(1, requires_grad=True) for _ in range(inputs)]
+    root = torch.cat(leaves).sum()
+    nodes = all_nodes([root.grad_fn])
+    assert engine_order([root.grad_fn], nodes) == called([root], nodes)
+
+
+def test_forward_is_as_it_was_written() -> None:
+    _, results = a_graph(3)
+    nodes = [result.grad_fn for result in results]
+    shuffled = random.Random(0).sample(nodes, len(nodes))
+    assert forward_order(shuffled) == nodes

@@ -1,0 +1,83 @@
+"""Every rule that a figure shows is what autograd computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from shorthand import card, graph_of
+
+from atlas.graphs.rules import RULES, rules_of
+
+NAMES = {
+    name: getattr(torch, name)
+    for name in ("abs", "sign", "cos", "sin", "dot", "exp", "log", "log1p", "mm", "mv", "outer", "rsqrt", "sigmoid")
+} | {
+    "relu": torch.relu,
+    "softplus": torch.nn.functional.softplus,
+    "sqrt": torch.sqrt,
+    "tan": torch.tan,
+    "tanh": torch.tanh,
+    "n": 3,
+}
+SHAPES = {
+    "AddmmBackward0": {"a": (4,), "b": (2, 3), "c": (3, 4)},
+    "DotBackward0": {"a": (3,), "b": (3,)},
+    "MmBackward0": {"a": (2, 3), "b": (3, 4)},
+    "MvBackward0": {"a": (2, 3), "b": (3,)},
+}
+
+
+def inputs(node: str) -> dict[str, torch.Tensor]:
+    torch.manual_seed(0)
+    shapes = SHAPES.get(node, dict.fromkeys("abc"[: len(RULES[node]) - 1], (2, 3)))
+    return {name: (torch.randn(shape, dtype=torch.float64)).requires_grad_() for name, shape in shapes.items()}
+
+
+@pytest.mark.parametrize("node", sorted(RULES))
+def test_a_rule_is_what_backward_computes(node: str) -> None:
+    operation, *rules = RULES[node]
+    given = inputs(node)
+    if node in ("LogBackward0", "Log1PBackward0", "RsqrtBackward0", "SqrtBackward0"):
+        given = {name: tensor.detach().abs().requires_grad_() for name, tensor in given.items()}
+    code = {"a + b @ c": "torch.addmm(a, b, c)", "a.view(...)": "a.view(3, 2)"}.get(operation, operation)
+    y = eval(code, NAMES | {"torch": torch} | given)
+    assert y.grad_fn.name() == node
+    gradient = torch.randn_like(y)
+    expected = torch.autograd.grad(y, list(given.values()), gradient)
+    for rule, right in zip(rules, expected, strict=True):
+        found = eval(rule, NAMES | given | {"y": y, "grad": gradient})
+        torch.testing.assert_close(found, right)
+
+
+def rules_for(root: str, **variables: Any) -> dict[str, str]:
+    graph = graph_of(root, **variables)
+    names = {one.key: one.names[0] if one.names else one.operation for one in graph.cards}
+    return {names[key]: rule for key, rule in rules_of(graph, card(graph, root))}
+
+
+def test_the_rule_has_the_names_of_the_script() -> None:
+    weight, gate = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    assert rules_for("out", weight=weight, gate=gate, out=weight / gate) == {
+        "weight": "grad / gate",
+        "gate": "-grad * weight / gate**2",
+    }
+
+
+def test_an_input_without_a_name_keeps_its_letter() -> None:
+    x = torch.ones(2, requires_grad=True)
+    assert rules_for("out", x=x, out=x.sin() * x) == {"SinBackward0": "grad * x", "x": "grad * a"}
+
+
+def test_a_broadcast_input_gets_a_sum() -> None:
+    x, shift = torch.ones(2, 3, requires_grad=True), torch.ones(3, requires_grad=True)
+    assert rules_for("out", x=x, shift=shift, out=x * shift) == {
+        "x": "grad * shift",
+        "shift": "(grad * x).sum_to_size(shift.shape)",
+    }
+
+
+def test_an_operation_without_a_rule_says_nothing() -> None:
+    x = torch.ones(2, requires_grad=True)
+    assert rules_for("out", x=x, out=x.cumsum(0)) == {}

@@ -1,0 +1,125 @@
+"""The play of a graph: each thing once, in the order in which it happened, with the numbers that the run gave."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from shorthand import graph_of, label
+
+from atlas.graphs import Graph, fold
+from atlas.graphs.steps import Step, steps
+
+
+def scalar(value: float) -> torch.Tensor:
+    return torch.tensor(value, requires_grad=True)
+
+
+@pytest.fixture
+def first() -> dict[str, torch.Tensor]:
+    """The first graph of the site: w = log(x1 · x2) · sin(x2)."""
+    x1, x2 = scalar(2.0), scalar(3.0)
+    a = x1 * x2
+    y1, y2 = torch.log(a), torch.sin(x2)
+    return {"x1": x1, "x2": x2, "a": a, "y1": y1, "y2": y2, "w": y1 * y2}
+
+
+def told(graph: Graph, step: Step) -> str:
+    names = {card.key: label(card) for card in graph.cards}
+    tails = [names[graph.edges[number].tail] for number in step.edges]
+    return " ".join([step.kind, *(names[key] for key in step.cards), *(["<-", *tails] if tails else [])])
+
+
+def test_the_order_of_forward_and_backward(first: dict[str, torch.Tensor]) -> None:
+    graph = graph_of("w", **first)
+    assert [told(graph, step) for step in steps(graph)] == [
+        "leaves x1 x2",
+        "compute a <- x1 x2",
+        "compute y1 <- a",
+        "compute y2 <- x2",
+        "compute w <- y1 y2",
+        "start w",
+        "send w <- y1 y2",
+        "send y2 <- x2",  # recorded after y1, so called before it
+        "send y1 <- a",
+        "send a <- x1 x2",
+        "keep x1",
+        "keep x2",
+    ]
+
+
+def test_two_paths_are_added_where_they_meet(first: dict[str, torch.Tensor]) -> None:
+    graph_of("w", **first)  # the nodes' derivatives are read while they can be
+    first["w"].backward()
+    *_, keep_x2 = steps(graph_of("w", **first))
+    ((over_sin, over_log),) = keep_x2.arrived
+    assert over_sin == pytest.approx(math.log(6) * math.cos(3), rel=1e-5)
+    assert over_log == pytest.approx(math.sin(3) / 3, rel=1e-5)
+    assert over_sin + over_log == pytest.approx(first["x2"].grad.item()) == pytest.approx(-1.7267885)
+
+
+def test_numbers_that_do_not_make_the_gradient_are_not_said(first: dict[str, torch.Tensor]) -> None:
+    graph_of("w", **first)
+    first["y1"].register_hook(lambda gradient: 2 * gradient)
+    first["w"].backward()
+    play = steps(graph_of("w", **first))
+    assert [told(graph_of("w", **first), step) for step in play[-2:]] == ["keep x1", "keep x2"]
+    assert all(part is None for step in play for parts in step.arrived for part in parts)
+
+
+def test_two_backward_passes_are_not_one(first: dict[str, torch.Tensor]) -> None:
+    graph_of("w", **first)
+    first["w"].backward(retain_graph=True)
+    first["w"].backward()
+    assert steps(graph_of("w", **first))[-1].arrived == ((None, None),)
+
+
+def test_tensors_have_no_numbers() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = (x * x).sum()
+    play = steps(graph_of("y", x=x, y=y))
+    assert [step.kind for step in play] == ["leaves", "compute", "compute", "start", "send", "send", "keep"]
+    assert play[3].arrived == ((1.0,),) and play[-1].arrived == ((None, None),)
+
+
+def test_accumulate_grad_with_a_card_of_its_own() -> None:
+    x = scalar(2.0)
+    y = x.exp()
+    graph = graph_of("y", accumulate=True, x=x, y=y)
+    assert [told(graph, step) for step in steps(graph)] == [
+        "leaves x AccumulateGrad",
+        "compute y <- AccumulateGrad",
+        "start y",
+        "send y <- AccumulateGrad",
+        "keep x <- x",
+    ]
+    assert steps(graph)[-1].arrived[0] == (pytest.approx(7.389056),)
+
+
+def test_nothing_is_sent_to_a_constant() -> None:
+    x = scalar(2.0)
+    y = x * torch.tensor(3.0)
+    graph = graph_of("y", x=x, y=y)
+    (send,) = [step for step in steps(graph) if step.kind == "send"]
+    assert send.moved == (3.0,) and len(send.edges) == 1
+
+
+def test_two_roots_both_start() -> None:
+    x = scalar(2.0)
+    a, b = x.exp(), x * 5
+    graph = graph_of("a b", x=x, a=a, b=b)
+    play = steps(graph)
+    assert [told(graph, step) for step in play if step.kind == "start"] == ["start a", "start b"]
+    assert sum(play[-1].arrived[0]) == pytest.approx(5 + 7.389056)
+
+
+def test_a_folded_card_is_computed_and_called_once() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x
+    for _ in range(60):
+        y = y.sin()
+    graph = fold(graph_of("y", x=x, y=y))
+    (folded,) = [card.key for card in graph.cards if card.kind == "folded"]
+    assert [step.kind for step in steps(graph) if step.cards == (folded,)] == ["compute", "send"]
+    assert [told(graph, step) for step in steps(graph)][-1] == "keep x"
