@@ -35,6 +35,7 @@ extensions = [
     "sphinxext.opengraph",
     "atlas.pages.words",
     "atlas.pages.mathml",
+    "atlas.pages.table_widths",
     "atlas.pages.fold_away",
     "atlas.pages.graph_figure",
     "atlas.pages.plot_figure",
@@ -47,8 +48,12 @@ extensions = [
     "atlas.pages.leftovers",
     "atlas.pages.early_style",
     "atlas.pages.whole_navigation",
+    "atlas.pages.description",
     "atlas.pages.whole_search",
+    "atlas.pages.source_link",
     "atlas.pages.whole_sitemap",
+    "atlas.pages.markdown_twin",
+    "atlas.pages.llms_txt",
     "atlas.pages.untested_doctests",
     "atlas.pages.own_code",
 ]
@@ -100,6 +105,8 @@ sphinx_gallery_conf = {
 
 html_theme = "furo"
 html_title = project
+html_logo = "static/mark.svg"
+html_favicon = "static/mark.svg"
 templates_path = ["templates"]
 html_static_path = ["static", "atlas/graphs/graph.css"]
 html_css_files = ["graph.css", "graph_player.css", "plot.css", "atlas.css"]

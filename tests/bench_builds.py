@@ -176,7 +176,13 @@ def many_pages(counts: list[int]) -> Iterator[tuple[str, Measured]]:
 
 def table(rows: list[tuple[str, Measured]]) -> str:
     """A Markdown table. Ratios are to the first row."""
-    lines = ["```{table}", ":widths: 52 14 14 20", "", "| what | seconds | ratio | peak memory |", "| --- | --: | --: | --: |"]
+    lines = [
+        "```{table}",
+        ":widths: 52 14 14 20",
+        "",
+        "| what | seconds | ratio | peak memory |",
+        "| --- | --: | --: | --: |",
+    ]
     for what, took in rows:
         peak = f"{took.peak:,.0f} MiB" if took.peak else ""
         lines.append(f"| {what} | {took.seconds:.1f} | {took.seconds / rows[0][1].seconds:.2f} | {peak} |")

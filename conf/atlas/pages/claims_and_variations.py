@@ -39,7 +39,9 @@ class Claims(Directive):
 class ClaimsLast(SphinxTransform):
     """The count is written after the last code cell; on the page it stands at the very end of the text."""
 
-    default_priority = 395  # before solutions are folded, or it would be folded with them
+    default_priority = (
+        392  # before solutions are folded, and before a varying output is gathered: it may stand between
+    )
 
     def apply(self, **kwargs: Any) -> None:
         for node in list(self.document.findall(claims)):
