@@ -15,7 +15,7 @@ LISTED = 6  # names in one sentence
 
 
 def player(name: str, data: dict[str, Any]) -> str:
-    """The controls below a figure, and the data for them, as HTML. Without JavaScript ``atlas.css`` hides it.
+    """The controls below a figure, and the data for them, as HTML. Without JavaScript ``graph_player.css`` hides it.
 
     Nothing for a drawing that does not say what its graph is.
 
