@@ -104,6 +104,13 @@ def browser(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def lighthouse(session: nox.Session) -> None:
+    """Hold one page of each type to Lighthouse's scores. Needs Node.js and the network."""
+    environment(session)
+    run(session, "python", "tests/lighthouse.py", *session.posargs)
+
+
+@nox.session(default=False)
 def record(session: nox.Session) -> None:
     """Run examples/cuda on this machine's GPU, and keep the outputs for builders without one."""
     environment(session)

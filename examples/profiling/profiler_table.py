@@ -166,8 +166,6 @@ shares = shares.round(1).rename_axis(columns="operator")
 
 # sphinx_gallery_start_ignore
 assert all(row.self_cpu_time_total <= row.cpu_time_total + 1e-6 for row in rows)
-_work = by_name["aten::convolution_backward"]
-assert _work.self_cpu_time_total > by_name["aten::relu"].cpu_time_total
 # sphinx_gallery_end_ignore
 
 shares.sort_values("self %", ascending=False).head(10)
@@ -202,7 +200,9 @@ for event in prof.function_events:
 
 # sphinx_gallery_start_ignore
 assert [child.name for child in conv2d.cpu_children] == ["aten::convolution"]
-assert conv.self_cpu_time_total < 0.2 * conv.cpu_time_total
+_calls = [event for event in prof.function_events if event.name == "aten::conv2d"]
+# of one call: another program may take the processor in any of them
+assert min(_call.self_cpu_time_total / _call.cpu_time_total for _call in _calls) < 0.2
 del event, children
 # sphinx_gallery_end_ignore
 
@@ -314,7 +314,8 @@ backward = [ms_per_step(ENGINE + node) for _, node in pairs.values()]
 times = pd.DataFrame({"forward": forward, "backward": backward}, index=list(pairs))
 
 # figure: Horizontal bars, two for each operator, in milliseconds per step: forward plain and blue, backward hatched
-#   and orange. Convolution has the longest bars, and its backward bar is longer than its forward bar.
+#   and orange. As a rule convolution, which does most of the arithmetic, has the longest bars, and the longest of
+#   all in backward.
 colors = ["#2563eb", "#c2410c"]
 ax = times.plot.barh(figsize=(7, 3.8), color=colors, edgecolor="white", width=0.8)
 for bar in ax.containers[1]:
@@ -329,13 +330,21 @@ ax.legend()
 ax.figure.tight_layout()
 
 # sphinx_gallery_start_ignore
-assert list(times.idxmax()) == ["convolution", "convolution"]
-assert times.loc["convolution", "backward"] > times.loc["convolution", "forward"]
+from torch.utils.flop_counter import FlopCounterMode
+
+with FlopCounterMode(display=False) as _counter:
+    step()
+_flops = _counter.get_flop_counts()["Global"]
+_forward = _flops[torch.ops.aten.convolution]
+_backward = _flops[torch.ops.aten.convolution_backward]
+assert 1.5 * _forward < _backward <= 2 * _forward
+assert _forward + _backward > 0.99 * sum(_flops.values())
 # sphinx_gallery_end_ignore
 
 # %%
-# Convolution costs most in both directions, and more backward than forward: ``aten::convolution_backward`` computes
-# two results, the gradient of its input and the gradient of its weight.
+# Convolution does most of the arithmetic, so its bars are the ones to look at first. In backward there is nearly twice
+# as much of it: ``aten::convolution_backward`` computes two results, the gradient of its input and the gradient of its
+# weight.
 
 # %%
 # The same table from ``torch.profiler``

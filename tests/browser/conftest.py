@@ -23,15 +23,30 @@ SWITCHES = [
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """The system's Chromium."""
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if program is None:
+def program() -> str:
+    """Where the system's Chromium is."""
+    found = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if found is None:
         pytest.fail(f"none of {', '.join(PROGRAMS)} is installed: apt-get install chromium", pytrace=False)
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser(program: str) -> Iterator[Browser]:
+    """The system's Chromium."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=program, args=SWITCHES)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def large_text(browser: Browser, program: str) -> Iterator[Browser]:
+    """Chromium of a reader who has set the text to twice its size."""
+    switches = [*SWITCHES, "--blink-settings=defaultFontSize=32,defaultFixedFontSize=26"]
+    chromium = browser.browser_type.launch(executable_path=program, args=switches)
+    yield chromium
+    chromium.close()
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ def resources(path: Path) -> set[Path]:
     """The page and the files it loads. Of an image in two sizes both are counted, though a browser takes one."""
     found = {path}
     for element, address in addresses(read(path)):
-        if element.name in _LOADED and (target := _file(path, address)):
+        if element.name in _LOADED and "alternate" not in element.get("rel", []) and (target := _file(path, address)):
             found.add(target)
             if target.suffix == ".css":
                 named = _IN_STYLES.findall(target.read_text(encoding="utf-8"))

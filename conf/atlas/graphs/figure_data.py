@@ -76,11 +76,13 @@ def _step(graph: Graph, step: Step, names: Mapping[int, str]) -> dict[str, Any]:
             for tail, terms in dict(zip(tails, step.arrived, strict=True)).items()
             if len(terms) > 1
         ]
-        said["arrived"] = {str(tail): _total(terms) for tail, terms in zip(tails, step.arrived, strict=True)}
+        said["arrived"] = {
+            str(tail): _arrived(at[tail], terms) for tail, terms in zip(tails, step.arrived, strict=True)
+        }
     else:
         (terms,) = step.arrived
         total = _total(terms)
-        said |= {"who": names[first.key], "arrived": {str(first.key): total}}
+        said |= {"who": names[first.key], "arrived": {str(first.key): _arrived(first, terms)}}
         if total:
             exact = first.gradient if first.gradient is not None else sum(term for term in terms if term is not None)
             said["what"] = format_exactly(exact)
@@ -91,6 +93,11 @@ def _with_value(card: Card, names: Mapping[int, str]) -> str:
     if card.value is not None:
         return f"{names[card.key]} = {format_number(card.value)}"
     return f"{names[card.key]} ({format_shape(card.shape)})" if card.shape else names[card.key]
+
+
+def _arrived(card: Card, terms: tuple[float | None, ...]) -> str | None:
+    """The sum of what has arrived or, where that is no number, its shape."""
+    return _total(terms) or (format_shape(card.shape) if card.shape else None)
 
 
 def _total(terms: tuple[float | None, ...]) -> str | None:

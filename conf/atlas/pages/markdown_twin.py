@@ -16,6 +16,8 @@ import pypandoc
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from atlas.runner.pool import cores
+
 _ARTICLE = re.compile(r"<article[^>]*>(.*)</article>", re.DOTALL)
 #: What is for the eye or the hand, and what stands for it in a text.
 _REPLACED = [
@@ -67,7 +69,7 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     stale = [
         page for page, twin in twins.items() if not twin.exists() or twin.stat().st_mtime_ns < page.stat().st_mtime_ns
     ]
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         for page, done in zip(stale, pool.map(_try, stale), strict=True):
             if isinstance(done, subprocess.CalledProcessError):
                 raise ExtensionError(f"{page}: pandoc cannot make Markdown of this page: {done.stderr.strip()}")

@@ -1,0 +1,112 @@
+"""Pages of each type with large text, without JavaScript and on paper; and three ways through the site, to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+from visiting import open_page
+
+#: One page of each type.
+TYPES = [
+    "index.html",
+    "guide/which-switch.html",
+    "gallery/index.html",
+    "gallery/graphs/index.html",
+    "gallery/graphs/first_graph.html",
+    "gallery/tensors/copy_table.html",
+    "gallery/errors/backward_twice.html",
+    "gallery/cuda/devices.html",
+    "reference/operators.html",
+    "reference/glossary.html",
+    "then-and-now.html",
+    "search.html?q=leaf",
+]
+MESSAGE = "Trying to backward through the graph a second time"
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[BrowserContext]:
+    with browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True) as context:
+        yield context
+
+
+@pytest.mark.parametrize("page_", TYPES)
+@pytest.mark.parametrize("width", [1280, 640])
+def test_text_of_twice_the_size_fits(large_text: Browser, origin: str, page_: str, width: int) -> None:
+    with large_text.new_context(viewport={"width": width, "height": 900}) as context:
+        tab = open_page(context, origin, page_)
+        assert tab.evaluate("getComputedStyle(document.documentElement).fontSize") == "32px"
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        expect(tab.locator("article h1").first).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("page_", [page for page in TYPES if "search" not in page])
+def test_without_javascript_it_can_be_read(browser: Browser, origin: str, page_: str) -> None:
+    with browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 844}) as context:
+        tab = context.new_page()
+        tab.goto(f"{origin}/{page_}")
+        expect(tab.locator("article h1").first).to_be_visible()
+        paragraph = tab.locator("article p:visible").first
+        assert paragraph.inner_text().strip()
+        for fold in tab.locator("article details").all()[:2]:
+            fold.locator("summary").first.click()
+            expect(fold).to_have_attribute("open", "")
+
+
+@pytest.mark.parametrize("page_", ["gallery/graphs/first_graph.html", "reference/operators.html"])
+def test_on_paper_there_is_the_text_and_nothing_else(fresh: BrowserContext, origin: str, page_: str) -> None:
+    tab = open_page(fresh, origin, page_)
+    tab.emulate_media(media="print")
+    expect(tab.locator("article h1").first).to_be_visible()
+    for part in (".sidebar-drawer", ".toc-drawer", ".graph-bar", ".operator-filter", ".copybtn"):
+        assert not tab.locator(f"{part}:visible").count(), part
+
+
+def test_from_a_message_to_the_fix(fresh: BrowserContext, origin: str) -> None:
+    tab = open_page(fresh, origin, "index.html")
+    tab.set_viewport_size({"width": 1500, "height": 900})  # wide enough for the list of the page's sections
+    tab.get_by_placeholder("Search").first.fill(MESSAGE)
+    tab.keyboard.press("Enter")
+    tab.locator("#search-results li a").first.click()
+    expect(tab.locator("article h1")).to_contain_text(MESSAGE)
+    tab.locator(".toc-drawer").get_by_role("link", name="The fix").click()
+    expect(tab.get_by_role("heading", name="The fix")).to_be_in_viewport()
+
+
+def test_from_the_front_page_through_the_first_chapter_on_a_phone(phone: BrowserContext, origin: str) -> None:
+    tab = open_page(phone, origin, "index.html")
+    tab.locator(".sd-card-title:has-text('Learn')").tap(force=True)  # a link covers the whole card
+    tab.wait_for_url("**/first_graph.html")
+    read = []
+    while "/graphs/" in tab.url:
+        read.append(tab.locator("article h1").inner_text())
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), tab.url
+        with tab.expect_navigation():
+            tab.locator(".related-pages .next-page").tap()
+        assert len(read) < 12, read
+    assert len(read) == 8 and "differentiation" in tab.url
+
+
+def test_with_the_keyboard_alone(fresh: BrowserContext, origin: str) -> None:
+    tab = open_page(fresh, origin, "index.html")
+    go_to(tab, "document.activeElement.matches('.sd-card a[href$=\"first_graph.html\"]')")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/first_graph.html")
+    go_to(tab, "document.activeElement.type === 'range'")
+    tab.keyboard.press("Home")
+    tab.keyboard.press("ArrowRight")
+    expect(tab.locator(".graph-now").first).to_contain_text("Forward: a = 6")
+    go_to(tab, "document.activeElement.tagName === 'SUMMARY'")
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.parentElement.open")
+
+
+def go_to(tab: Page, there: str) -> None:
+    """Press Tab until the focus is there, and see each time that the eye can follow it."""
+    for _ in range(80):
+        tab.keyboard.press("Tab")
+        if tab.evaluate(there):
+            return
+    pytest.fail(f"Tab never led to where {there}")

@@ -1,0 +1,92 @@
+"""The workflows may do what they must and no more, and do nothing that a person could not run by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PINNED = re.compile(r"^actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
+PROGRAMS = ("python -m pip install nox", "python -m nox -s ", ".ci/run", "git ", "gh ", "title=", "issue=")
+
+
+def faults(text: str) -> Iterator[str]:
+    workflow: dict[str, Any] = yaml.safe_load(text)
+    if workflow.get("permissions") != {"contents": "read"}:
+        yield "permissions: more than reading, for every job"
+    if "concurrency" not in workflow:
+        yield "concurrency: two runs may meet"
+    for name, job in workflow["jobs"].items():
+        if "timeout-minutes" not in job:
+            yield f"{name}: no timeout"
+        for step in job["steps"]:
+            yield from (f"{name}: {fault}" for fault in faults_of_step(step))
+    for used in re.findall(r"uses: (.+)", text):
+        if not PINNED.match(used):
+            yield f"{used}: not an action of GitHub's own, pinned to a commit with its version behind it"
+
+
+def faults_of_step(step: dict[str, Any]) -> Iterator[str]:
+    script = step.get("run", "")
+    if "${{" in script:
+        yield f"an expression within a script, where its value is run as code: {script.strip()[:60]}"
+    if script and not script.lstrip().startswith(PROGRAMS):
+        yield f"a step that does more than call a session: {script.strip()[:60]}"
+    if (
+        step.get("uses", "").startswith("actions/checkout")
+        and step.get("with", {}).get("persist-credentials") is not False
+    ):
+        yield "a checkout that leaves its credentials behind"
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_keeps_the_rules(path: Path) -> None:
+    assert not list(faults(path.read_text(encoding="utf-8")))
+
+
+def test_there_are_the_four_of_them() -> None:
+    assert [path.stem for path in WORKFLOWS] == ["ci", "cuda", "links", "publish"]
+
+
+def test_sessions_that_are_called_exist() -> None:
+    sessions = set(re.findall(r"@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text()))
+    for path in WORKFLOWS:
+        called = re.findall(r"nox -s (\w+)", path.read_text(encoding="utf-8"))
+        assert set(called) <= sessions, path.name
+
+
+def test_only_a_whole_release_is_published() -> None:
+    publish = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text())
+    build = [step.get("run", "") for step in publish["jobs"]["build"]["steps"]]
+    assert "python -m nox -s docs -- --release" in build
+    assert publish["jobs"]["deploy"]["needs"] == "build"
+
+
+BAD = """
+on: push
+jobs:
+  one:
+    steps:
+      - uses: actions/checkout@v4
+      - run: echo ${{ github.event.issue.title }}
+"""
+
+
+def test_each_fault_is_found() -> None:
+    found = "\n".join(faults(BAD))
+    for part in (
+        "permissions",
+        "concurrency",
+        "no timeout",
+        "pinned",
+        "within a script",
+        "more than call",
+        "credentials",
+    ):
+        assert part in found

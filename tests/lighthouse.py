@@ -1,0 +1,79 @@
+"""Ask Lighthouse about one page of each type, as a phone on a slow line sees it: ``nox -s lighthouse``.
+
+Needs Node.js, which fetches Lighthouse, and Chromium. The performance score depends on the machine: a page that is below its
+bound is asked again, and its best score counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "browser"))
+
+from serving import serve
+
+ROOT = Path(__file__).parents[1]
+LIGHTHOUSE = "lighthouse@13.5.0"
+BOUNDS = {"performance": 0.97, "accessibility": 1.0, "best-practices": 1.0, "seo": 1.0}
+PAGES = [
+    "index.html",
+    "guide/which-switch.html",
+    "gallery/graphs/index.html",
+    "gallery/graphs/first_graph.html",
+    "gallery/errors/backward_twice.html",
+    "reference/glossary.html",
+    "reference/operators.html",
+]
+TRIES = 3
+
+
+def scores(address: str) -> tuple[dict[str, float], list[str]]:
+    """The score of each category, from 0 to 1, and the audits that cost points.
+
+    :raises subprocess.CalledProcessError: if Lighthouse cannot be fetched or does not end well.
+    """
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        command = ["npx", "--yes", LIGHTHOUSE, address, "--quiet", "--output=json", f"--output-path={report}"]
+        flags = "--headless=new --no-sandbox --disable-gpu"
+        environment = os.environ | ({"CHROME_PATH": program} if program else {})
+        subprocess.run([*command, f"--chrome-flags={flags}"], env=environment, check=True, cwd=folder)
+        found = json.loads(report.read_text(encoding="utf-8"))
+    categories = found["categories"]
+    lost = [
+        f"{name}: {found['audits'][audit['id']]['title']}"
+        for name, category in categories.items()
+        for audit in category["auditRefs"]
+        if name in BOUNDS and audit["weight"] and (found["audits"][audit["id"]]["score"] or 0) < 0.9
+        and found["audits"][audit["id"]]["scoreDisplayMode"] in ("binary", "numeric", "metricSavings")
+    ]  # fmt: skip
+    return {name: categories[name]["score"] for name in BOUNDS}, lost
+
+
+def main() -> int:
+    below = 0
+    with serve(ROOT / "build" / "html") as origin:
+        for page in PAGES:
+            best: dict[str, float] = dict.fromkeys(BOUNDS, 0.0)
+            lost: list[str] = []
+            for _ in range(TRIES):
+                found, lost = scores(f"{origin}/{page}")
+                best = {name: max(best[name], score) for name, score in found.items()}
+                if all(best[name] >= bound for name, bound in BOUNDS.items()):
+                    break
+            else:
+                below += 1
+                print(*(f"  {audit}" for audit in lost), sep="\n")
+            print(f"{page:<40}", *(f"{name} {best[name]:.2f}" for name in BOUNDS), flush=True)
+    return min(below, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
