@@ -11,7 +11,9 @@ from bs4 import BeautifulSoup, Tag
 #: The attributes that hold an address, whatever element they are on.
 ADDRESSES = ("href", "xlink:href", "src", "srcset", "poster", "data", "action", "formaction")
 
-FIGURES = "svg[role=img], svg.graph, img:not(.sphx-glr-thumbcontainer img)"
+#: Of the page's own text: the mark of the site, and the pictures of cards, are decoration.
+CARDS = ".sphx-glr-thumbcontainer, .chapters .sd-card"
+FIGURES = "svg[role=img], svg.graph, img:not(.sphx-glr-thumbcontainer img, .chapters img, .sidebar-brand img)"
 OUTPUTS = ".sphx-glr-script-out pre, .output_html, .output_area pre"
 
 

@@ -45,7 +45,7 @@ def test_each_card_has_a_note(figure: BeautifulSoup) -> None:
 def test_the_figure_has_an_id_for_links(figure: BeautifulSoup) -> None:
     (div,) = figure.find_all("div", id=True, recursive=False)
     assert div["id"] == "graph-graph-of-a-product-1"
-    assert figure.select_one(".graph-link")["href"] == "#graph-graph-of-a-product-1.6"
+    assert figure.select_one(".graph-link")["href"] == "#graph-graph-of-a-product-1"
 
 
 def test_a_repeated_figure_can_be_played_too(page: Page) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
 
-from markup import FIGURES, read, text_of
+from markup import CARDS, FIGURES, read, text_of
 
 _FILE_NAME = re.compile(r"sphx[_-]glr|\.(?:png|svg|jpe?g|gif|webp)$|^[\w-]+$", re.IGNORECASE)
 
@@ -35,7 +35,7 @@ def faults(page: BeautifulSoup) -> list[str]:
 
 def faults_of_cards(page: BeautifulSoup) -> list[str]:
     """A card's picture is decoration, and rightly has no words; but then the card's link must have some."""
-    cards = page.select(".sphx-glr-thumbcontainer")
+    cards = page.select(CARDS)
     found = [f"no link with words in {str(card)[:100]}" for card in cards if not any(map(text_of, card.select("a")))]
     return found + [
         f"no alt in {image}" for card in cards for image in card.select("img") if image.get("alt") is None

@@ -19,7 +19,7 @@ def player(name: str, data: dict[str, Any]) -> str:
 
     Nothing for a drawing that does not say what its graph is.
 
-    :param name: the figure's id; a link to a step is ``#NAME.STEP``.
+    :param name: the figure's id; a link to it leads to the figure, and ``#NAME.STEP`` to a step.
     :param data: as ``atlas.graphs.figure_data`` returns it.
     """
     if not data["steps"]:
@@ -39,7 +39,7 @@ def player(name: str, data: dict[str, Any]) -> str:
     return (
         f'<div class="graph-bar" role="group" aria-label="{_("Step through the graph")}">{play}{back}'
         f'<input type="range" min="0" max="{last}" value="{last}" aria-label="{_("Step")}">{on}'
-        f'<a class="graph-link" href="#{name}.{last}" aria-label="{link}" title="{link}">#</a>'
+        f'<a class="graph-link" href="#{name}" aria-label="{link}" title="{link}">#</a>'
         f'<span class="graph-zoom">{less}{more}</span></div>'
         f'<p class="graph-now" aria-live="polite">{html.escape(sentences[-1])}</p>'
         f'<script type="application/json">{_embedded(said)}</script>'
