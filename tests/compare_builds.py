@@ -1,27 +1,40 @@
 """Compare two builds of the site, byte by byte, outputs declared as varying aside.
 
 ``python tests/compare_builds.py FIRST SECOND`` prints every difference and ends with 1 if there is one. What a page declares
-as varying stands in a box of class ``varies``; the box is left out, and so is the thumbnail of a plot in it.
+as varying stands in a box of class ``varies``; the box is left out, and so are the thumbnail of a plot in it and the page's
+Markdown, which says the same without a box.
 """
 
 from __future__ import annotations
 
 import difflib
 import sys
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
 
-class _WithoutVarying(HTMLParser):
-    """Collects a page's text and tags outside of ``varies`` boxes, and the names of the drawings inside of them."""
+class _Page(HTMLParser):
+    """A page's text and tags outside of its ``varies`` boxes, how many boxes there are, and which drawings are in them.
 
-    def __init__(self) -> None:
+    >>> page = _Page('<p>a</p><div class="varies"><p>1 s</p><svg id="y_001"></svg></div>b')
+    >>> page.stable, page.boxes, page.drawings
+    ('<p>a</p>b', 1, {'y_001.svg'})
+    """
+
+    def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=False)
         self.kept: list[str] = []
         self.drawings: set[str] = set()
-        self.depth = 0
+        self.boxes = self.depth = 0
+        self.feed(html)
+        self.close()
+
+    @property
+    def stable(self) -> str:
+        return "".join(self.kept)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         given = dict(attributes)
@@ -31,6 +44,7 @@ class _WithoutVarying(HTMLParser):
                 self.drawings.add(f"{given['id']}.svg")
         elif "varies" in (given.get("class") or "").split():
             self.depth = 1
+            self.boxes += 1
         else:
             self.kept.append(self.get_starttag_text() or "")
 
@@ -51,21 +65,15 @@ class _WithoutVarying(HTMLParser):
         self.handle_data(f"&#{name};")
 
 
-def stable(html: str) -> tuple[str, set[str]]:
-    """A page without what it declares as varying, and the names of the drawings in there.
-
-    >>> stable('<p>a</p><div class="varies"><p>1 s</p><svg id="y_001"></svg></div>b')
-    ('<p>a</p>b', {'y_001.svg'})
-    """
-    parser = _WithoutVarying()
-    parser.feed(html)
-    parser.close()
-    return "".join(parser.kept), parser.drawings
-
-
-def _thumbnails(drawings: set[str]) -> set[str]:
-    """A card's thumbnail is the page's first drawing."""
-    return {name.replace("_001.", "_thumb.") for name in drawings if "_001." in name}
+def _varying(site: Path) -> Iterator[str]:
+    """The files that vary with a page: its Markdown, and its card's thumbnail, which is the page's first drawing."""
+    for path in site.rglob("*.html"):
+        page = _Page(path.read_text(encoding="utf-8"))
+        if page.boxes:
+            yield f"{path.relative_to(site).as_posix()}.md"
+        for name in page.drawings:
+            if "_001." in name:
+                yield f"_images/{name.replace('_001.', '_thumb.')}"
 
 
 def differences(first: Path, second: Path) -> list[str]:
@@ -75,16 +83,13 @@ def differences(first: Path, second: Path) -> list[str]:
     ]
     found = [f"only in {first.name}: {name}" for name in sorted(names[0] - names[1])]
     found += [f"only in {second.name}: {name}" for name in sorted(names[1] - names[0])]
-    varying: set[str] = set()
-    for site in (first, second):
-        for page in site.rglob("*.html"):
-            varying |= _thumbnails(stable(page.read_text(encoding="utf-8"))[1])
+    varying = {*_varying(first), *_varying(second)}
     for name in sorted(names[0] & names[1]):
         contents = [(site / name).read_bytes() for site in (first, second)]
-        if contents[0] == contents[1] or Path(name).name in varying:
+        if contents[0] == contents[1] or name in varying:
             continue
         if name.endswith(".html"):
-            texts = [stable(content.decode())[0] for content in contents]
+            texts = [_Page(content.decode()).stable for content in contents]
             if texts[0] == texts[1]:
                 continue
             lines = difflib.unified_diff(*(text.splitlines() for text in texts), lineterm="", n=0)

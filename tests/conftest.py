@@ -1,8 +1,4 @@
-"""What several suites need: the site, built as ``nox -s docs`` builds it, and the names of its pages.
-
-The names come from the sources and not from ``build/html``, so that collecting tests builds nothing; that the built site
-has these pages and no others is a test of its own, ``site/test_pages_of_the_sources.py``.
-"""
+"""What several suites need: the site, built as ``nox -s docs`` builds it, and the names of its pages."""
 
 from __future__ import annotations
 
@@ -13,28 +9,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from sources import ROOT, names_of_pages, sources_of_examples
+
 HTML = Path("build/html")
-
-#: What Sphinx adds without a source.
-GENERATED = ["404.html", "genindex.html", "search.html"]
-
-
-def sources_of_examples() -> list[str]:
-    """The scripts of the gallery, as ``chapter/name.py``."""
-    examples = ROOT / "examples"
-    return sorted(path.relative_to(examples).as_posix() for path in examples.glob("*/*.py"))
-
-
-def names_of_pages() -> list[str]:
-    """The pages that the sources lead to, as addresses below the site's root."""
-    docs, examples = ROOT / "docs", ROOT / "examples"
-    written = [path.relative_to(docs) for kind in ("md", "rst", "ipynb") for path in docs.rglob(f"*.{kind}")]
-    pages = [path.with_suffix(".html").as_posix() for path in written if path.parts[0] not in ("gallery", "_static")]
-    headers = [path.relative_to(examples).parent for path in examples.glob("**/GALLERY_HEADER.rst")]
-    pages += [(Path("gallery") / folder / "index.html").as_posix() for folder in headers]
-    pages += [f"gallery/{Path(script).with_suffix('.html').as_posix()}" for script in sources_of_examples()]
-    return sorted(pages + GENERATED)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

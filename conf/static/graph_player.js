@@ -14,7 +14,6 @@ for (const figure of document.querySelectorAll(".graph-figure > div[id]:has(.gra
   steps.forEach(({ kind, cards: about, got }, at) => {
     if (kind === "leaves" || kind === "compute") about.forEach(key => there.set(`${key}`, at));
     for (const key in got ?? {}) settled.set(key, at);
-    if (kind === "keep") about.forEach(key => settled.set(`${key}`, at));
   });
 
   const show = at => {

@@ -14,12 +14,6 @@ def _files(out: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in found.items()}
 
 
-def _times(out: Path) -> dict[str, int]:
-    """When each page was written, less those without a source, which Sphinx writes in every build."""
-    pages = {str(path.relative_to(out)): path.stat().st_mtime_ns for path in sorted(out.rglob("*.html"))}
-    return {name: time for name, time in pages.items() if name not in ("404.html", "genindex.html", "search.html")}
-
-
 def _runs(site: Path) -> int:
     """How often graph_of_a_product.py has run: it adds a line to a file."""
     return len((site / "runs.txt").read_text(encoding="utf-8").splitlines())
@@ -51,8 +45,8 @@ def test_doctests_are_run(doctest: Build) -> None:
 
 
 def test_a_third_build_runs_and_writes_nothing(good: Build, doctest: Build) -> None:
-    before = _times(good.out)
+    before = good.times()
     again = build(good.site)
     assert again.code == 0, again.output
     assert _runs(good.site) == 1
-    assert before == _times(good.out)
+    assert before == good.times()

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from sources import GENERATED, ROOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,11 @@ class Build:
     output: str
     site: Path
     out: Path
+
+    def times(self) -> dict[str, int]:
+        """When each page was written, in nanoseconds, without those that Sphinx writes at every build."""
+        found = {path.relative_to(self.out).as_posix(): path for path in sorted(self.out.rglob("*.html"))}
+        return {name: path.stat().st_mtime_ns for name, path in found.items() if name not in GENERATED}
 
     def about(self, file: str) -> str:
         """What the output says of a file: for a test that fails."""

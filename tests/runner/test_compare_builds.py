@@ -12,11 +12,21 @@ VARIES = '<div class="varies no-search"><p>{seconds} s</p><svg id="sphx_glr_page
 PAGE = "<h1>Title</h1>\n<pre>{output}</pre>\n{box}"
 
 
-def site(folder: Path, output: str = "6.0", seconds: str = "1", image: bytes = b"1", style: str = "p {}") -> Path:
+def site(
+    folder: Path,
+    output: str = "6.0",
+    seconds: str = "1",
+    image: bytes = b"1",
+    style: str = "p {}",
+    steady: str = "Steady",
+) -> Path:
     (folder / "_images").mkdir(parents=True)
     (folder / "page.html").write_text(PAGE.format(output=output, box=VARIES.format(seconds=seconds)))
     (folder / "_images/sphx_glr_page_thumb.svg").write_bytes(image)
     (folder / "_images/sphx_glr_other_thumb.svg").write_bytes(b"still")
+    (folder / "page.html.md").write_text(f"# Title\n\n{output}\n\n{seconds} s\n")
+    (folder / "steady.html").write_text("<h1>Steady</h1>")
+    (folder / "steady.html.md").write_text(f"# {steady}\n")
     (folder / "style.css").write_text(style)
     return folder
 
@@ -32,8 +42,12 @@ def test_what_varies_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"output": "7.0"}, "<pre>7.0</pre>"), ({"style": "p { }"}, "style.css: 4 and 5 bytes")],
-    ids=["an output", "another file"],
+    [
+        ({"output": "7.0"}, "<pre>7.0</pre>"),
+        ({"style": "p { }"}, "style.css: 4 and 5 bytes"),
+        ({"steady": "Unsteady"}, "steady.html.md: 9 and 11 bytes"),
+    ],
+    ids=["an output", "another file", "the Markdown of a page in which nothing varies"],
 )
 def test_any_other_difference_is_found(
     tmp_path: Path, change: dict[str, str], said: str, capsys: pytest.CaptureFixture[str]

@@ -9,14 +9,14 @@ import pytest
 
 from atlas.pages.markdown_twin import to_markdown
 from markup import read
+from sources import GENERATED
 
-NOT_FROM_SOURCES = {"404.html", "genindex.html", "search.html"}
 LINK = re.compile(r"^- \[.+\]\((https?://[^)]+)\)(?:: .+)?$")
 
 
 @pytest.fixture
 def twin(site: Path, page: str) -> Path:
-    if page in NOT_FROM_SOURCES:
+    if page in GENERATED:
         pytest.skip("made by Sphinx, not from a source")
     return site / f"{page}.md"
 

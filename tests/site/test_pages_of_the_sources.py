@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from markup import read
-
-OUT_OF_SITEMAP = {"404.html", "genindex.html", "search.html"}
+from sources import GENERATED
 
 
 def built(site: Path) -> set[str]:
@@ -32,7 +31,7 @@ def test_no_page_without_a_source(site: Path, all_pages: list[str]) -> None:
 
 
 def test_the_sitemap_names_every_page(site: Path, all_pages: list[str]) -> None:
-    assert in_sitemap(site) == set(all_pages) - OUT_OF_SITEMAP
+    assert in_sitemap(site) == set(all_pages) - GENERATED
 
 
 def test_a_page_that_the_sitemap_lacks_is_found(tmp_path: Path) -> None:

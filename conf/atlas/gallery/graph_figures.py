@@ -5,17 +5,15 @@ torch is imported where a graph is drawn: a build in which no example runs does 
 
 from __future__ import annotations
 
-import ast
 import difflib
 import json
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import claims
 from .comments import CommentError, GraphRequest, requests
-from .made_by import lines_of_names
+from .variables import lines_of_names, loop_variables
 
 if TYPE_CHECKING:
     from atlas.graphs import Graph
@@ -69,24 +67,8 @@ def _read(request: GraphRequest, namespace: Mapping[str, Any], path: str) -> Gra
 
 def _namespace(script: Mapping[str, Any], path: str) -> dict[str, Any]:
     """The script's variables without those of its loops, which only repeat a name that a tensor has already."""
-    loops = _loop_variables(path)
+    loops = loop_variables(path)
     return {name: value for name, value in script.items() if name not in loops}
-
-
-@cache
-def _loop_variables(path: str) -> frozenset[str]:
-    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-    targets = [node.target for node in ast.walk(tree) if isinstance(node, ast.For)]
-    loops = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
-    assigned = {
-        name.id
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign))
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        for name in ast.walk(target)
-        if isinstance(name, ast.Name)
-    }
-    return frozenset(loops - assigned)
 
 
 def _directive(image: Path, request: GraphRequest) -> str:

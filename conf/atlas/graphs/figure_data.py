@@ -12,7 +12,7 @@ from .describe import describe, names_of
 from .model import Card, Graph
 from .numbers import format_exactly, format_number, format_shape, format_sum
 from .rules import rules_of
-from .steps import Step, steps
+from .steps import Step, steps, total
 
 
 def figure_data(graph: Graph, lines: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -81,11 +81,10 @@ def _step(graph: Graph, step: Step, names: Mapping[int, str]) -> dict[str, Any]:
         }
     else:
         (terms,) = step.arrived
-        total = _total(terms)
+        whole = total(terms)
         said |= {"who": names[first.key], "arrived": {str(first.key): _arrived(first, terms)}}
-        if total:
-            exact = first.gradient if first.gradient is not None else sum(term for term in terms if term is not None)
-            said["what"] = format_exactly(exact)
+        if whole is not None:
+            said["what"] = format_exactly(first.gradient if first.gradient is not None else whole)
     return said
 
 
@@ -97,13 +96,11 @@ def _with_value(card: Card, names: Mapping[int, str]) -> str:
 
 def _arrived(card: Card, terms: tuple[float | None, ...]) -> str | None:
     """The sum of what has arrived or, where that is no number, its shape."""
-    return _total(terms) or (format_shape(card.shape) if card.shape else None)
-
-
-def _total(terms: tuple[float | None, ...]) -> str | None:
-    return None if None in terms or not terms else format_number(sum(term for term in terms if term is not None))
+    whole = total(terms)
+    return (format_shape(card.shape) if card.shape else None) if whole is None else format_number(whole)
 
 
 def _sum(terms: tuple[float | None, ...]) -> str | None:
+    whole = total(terms)
     known = [term for term in terms if term is not None]
-    return f"{format_sum(known)} = {_total(terms)}" if len(known) == len(terms) < 6 else None
+    return None if whole is None or len(terms) > 5 else f"{format_sum(known)} = {format_number(whole)}"

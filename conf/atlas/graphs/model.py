@@ -66,6 +66,14 @@ class Edge:
     derivative: float | None = None
     """The local derivative, known for scalars only."""
 
+    def passes(self, gradient: float | None) -> float | None:
+        """What reaches ``tail`` when ``gradient`` has arrived at ``head``; None where one of the two is not known.
+
+        >>> Edge(0, 1, derivative=3.0).passes(2.0)
+        6.0
+        """
+        return None if gradient is None or self.derivative is None else gradient * self.derivative
+
 
 @dataclass(frozen=True, slots=True)
 class Graph:

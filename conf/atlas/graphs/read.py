@@ -340,7 +340,7 @@ def _with_terms(cards: list[Card], edges: list[Edge]) -> Iterator[Card]:
         leaving.setdefault(edge.tail, []).append(edge)
     arrived: dict[int, float | None] = {}
     for card in reversed(cards):
-        paths = [_product(arrived[edge.head], edge.derivative) for edge in leaving.get(card.key, [])]
+        paths = [edge.passes(arrived[edge.head]) for edge in leaving.get(card.key, [])]
         start = _real(card.gradient if card.gradient is not None else 1.0) if card.is_root and not paths else 0.0
         known = [path for path in paths if path is not None]
         whole = start is not None and len(known) == len(paths)
@@ -350,10 +350,6 @@ def _with_terms(cards: list[Card], edges: list[Edge]) -> Iterator[Card]:
         if meets and math.isclose(sum(known), gradient, rel_tol=1e-4, abs_tol=1e-6):
             card = replace(card, terms=tuple(known))
         yield card
-
-
-def _product(gradient: float | None, derivative: float | None) -> float | None:
-    return None if gradient is None or derivative is None else gradient * derivative
 
 
 def _real(number: float | complex | None) -> float | None:

@@ -8,6 +8,7 @@ it, or two backward passes added up), no number is said at all.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,27 +72,23 @@ def _play(graph: Graph, *, with_numbers: bool) -> list[Step]:
         if card.is_root:
             arrived[card.key].append(_first(card) if with_numbers else None)
             play.append(Step("start", (card.key,), arrived=(tuple(arrived[card.key]),)))
-    called = [card for card in graph.cards if card.kind != "constant" and not _is_shown_leaf(card, graph)]
+    # a leaf whose AccumulateGrad has a card of its own is not called itself
+    not_called = {edge.tail for edge in graph.edges if at[edge.head].kind == "accumulate"}
+    called = [card for card in graph.cards if card.kind != "constant" and card.key not in not_called]
     for card in sorted(called, key=lambda card: card.backward_at):
         if card.kind in ("leaf", "accumulate"):
             leaf = at[graph.edges[entering[card.key][0]].tail] if card.kind == "accumulate" else card
             arrived[leaf.key] = arrived[card.key]
             play.append(Step("keep", (leaf.key,), tuple(entering[card.key]), arrived=(tuple(arrived[card.key]),)))
             continue
-        total = _total(arrived[card.key])
+        whole = total(arrived[card.key])
         edges = tuple(number for number in entering[card.key] if at[graph.edges[number].tail].kind != "constant")
-        moved = tuple(_product(total, graph.edges[number].derivative) for number in edges)
+        moved = tuple(graph.edges[number].passes(whole) for number in edges)
         for number, what in zip(edges, moved, strict=True):
             arrived[graph.edges[number].tail].append(what)
         so_far = tuple(tuple(arrived[graph.edges[number].tail]) for number in edges)
         play.append(Step("send", (card.key,), edges, moved, so_far))
     return play
-
-
-def _is_shown_leaf(card: Card, graph: Graph) -> bool:
-    """Whether the leaf's AccumulateGrad has a card of its own, which is the one that is called."""
-    kinds = {other.key: other.kind for other in graph.cards}
-    return card.kind == "leaf" and any(e.tail == card.key and kinds[e.head] == "accumulate" for e in graph.edges)
 
 
 def _first(card: Card) -> float | None:
@@ -103,12 +100,10 @@ def _first(card: Card) -> float | None:
     return None if isinstance(card.gradient, complex) else float(card.gradient)
 
 
-def _product(gradient: float | None, derivative: float | None) -> float | None:
-    return None if gradient is None or derivative is None else gradient * derivative
-
-
-def _total(parts: list[float | None]) -> float | None:
-    return None if None in parts or not parts else math.fsum(part for part in parts if part is not None)
+def total(parts: Sequence[float | None]) -> float | None:
+    """The sum of what has arrived; None where a part is not known, or nothing has arrived."""
+    known = [part for part in parts if part is not None]
+    return math.fsum(known) if known and len(known) == len(parts) else None
 
 
 def _agrees(graph: Graph, play: list[Step]) -> bool:
@@ -117,8 +112,7 @@ def _agrees(graph: Graph, play: list[Step]) -> bool:
     for step in play:
         if step.kind == "send":
             arrived |= {
-                graph.edges[number].tail: _total(list(parts))
-                for number, parts in zip(step.edges, step.arrived, strict=True)
+                graph.edges[number].tail: total(parts) for number, parts in zip(step.edges, step.arrived, strict=True)
             }
     for card in graph.cards:
         found = arrived.get(card.key)

@@ -18,14 +18,12 @@ from torch.autograd import forward_ad
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
+from .report import OUTCOMES
+
 SAMPLES = 5  # of each operator and dtype; later ones are mostly more shapes of the same
 LARGEST = 2**15  # elements in all inputs of a sample
 DOCUMENTED = ("", "linalg", "fft", "nn.functional")  # namespaces with a page for each function
 STEP = 1e-6  # of central differences in float64: the cube root of its precision, about
-
-#: Outcomes of a change in place, from good to bad; of several samples the worst counts. ``refused``: the change itself
-#: raises. ``raises``: backward does. ``wrong``: neither, and a gradient is wrong.
-OUTCOMES = ("works", "refused", "raises", "wrong")
 
 
 @dataclass(slots=True)
@@ -50,7 +48,7 @@ class Row:
     in_place: str = ""
     """The name of the variant that works in place, or nothing."""
     output_changed: str = ""
-    """What backward does after the result was changed in place, one of ``OUTCOMES``."""
+    """What backward does after the result was changed in place, one of ``report.OUTCOMES``."""
     input_changed: str = ""
     """The same after an input that requires a gradient was changed in place."""
     second: str = ""

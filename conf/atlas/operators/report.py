@@ -11,7 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-FORMAT = 1
+#: Outcomes of a change in place, from good to bad; of several samples the worst counts. ``refused``: the change itself
+#: raises. ``raises``: backward does. ``wrong``: neither, and a gradient is wrong.
+OUTCOMES = ("works", "refused", "raises", "wrong")
 
 
 def identity() -> dict[str, Any]:
@@ -19,7 +21,7 @@ def identity() -> dict[str, Any]:
     code = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         code.update(path.read_bytes())
-    return {"format": FORMAT, "torch": version("torch").partition("+")[0], "code": code.hexdigest()[:16]}
+    return {"torch": version("torch").partition("+")[0], "code": code.hexdigest()[:16]}
 
 
 def load(path: Path) -> dict[str, Any] | None:

@@ -35,7 +35,8 @@ def player(name: str, data: dict[str, Any]) -> str:
     }
     link = _("Link to this step")
     play, back, on, less, more = (_button(kind, *button) for kind, button in buttons.items())
-    said = {"name": name, "steps": _moments(data, sentences), "cards": _cards(data), "pause": str(_("Pause"))}
+    notes = {key: _note(card) for key, card in data["cards"].items()}
+    said = {"name": name, "steps": _moments(data, sentences), "cards": notes, "pause": str(_("Pause"))}
     return (
         f'<div class="graph-bar" role="group" aria-label="{_("Step through the graph")}">{play}{back}'
         f'<input type="range" min="0" max="{last}" value="{last}" aria-label="{_("Step")}">{on}'
@@ -122,13 +123,9 @@ def _moments(data: dict[str, Any], sentences: list[str]) -> list[dict[str, Any]]
     return [*moments, {"text": sentences[-1], "cards": [], "edges": [], "kind": "whole"}]
 
 
-def _cards(data: dict[str, Any]) -> dict[str, list[list[str]]]:
-    """For each card the lines of its note: what it says, and the code in it."""
-    return {key: _note(card) for key, card in data["cards"].items()}
-
-
 def _note(card: dict[str, Any]) -> list[list[str]]:
-    """
+    """The lines of a card's note: what each says, and the code in it.
+
     >>> _note({"name": "y", "kind": "function", "node": "SinBackward0", "sends": [["x", "grad * cos(x)"]]})
     [['', 'y'], ['node', 'SinBackward0'], ['sends to x', 'grad * cos(x)']]
     """

@@ -5,8 +5,6 @@ The form is that of https://llmstxt.org.
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,6 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 from .description import description
-
-_DESCRIPTION = re.compile(r'<meta name="description" content="([^"]*)"')
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:
@@ -48,8 +44,8 @@ def _section(app: Sphinx, title: str, pages: list[str]) -> Iterator[str]:
     yield f"## {title}"
     yield ""
     for page in pages:
-        described = _DESCRIPTION.search(Path(app.builder.get_outfilename(page)).read_text(encoding="utf-8"))
-        sentence = f": {_one_line(html.unescape(described[1]))}" if described else ""
+        described = app.env.metadata[page].get("og:description")
+        sentence = f": {described}" if described else ""
         yield f"- [{_title(app, page)}]({app.config.html_baseurl}{app.builder.get_target_uri(page)}.md){sentence}"
 
 

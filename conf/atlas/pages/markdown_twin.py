@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from atlas.runner.pool import cores
 
 _ARTICLE = re.compile(r"<article[^>]*>(.*)</article>", re.DOTALL)
 #: What is for the eye or the hand, and what stands for it in a text.
-_REPLACED = [
+_REPLACED: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
     (re.compile(pattern, re.DOTALL), by)
     for pattern, by in (
         (r'<div class="graph-bar".*?</script>', ""),
@@ -28,7 +28,10 @@ _REPLACED = [
         (r'<a class="headerlink".*?</a>|<script.*?</script>', ""),
         (r'<div class="sphx-glr-download-link-note.*?</div>', ""),
         (r'<div class="highlight-(?:none|default) notranslate"><div class="highlight"><pre>', "<pre>"),
-        (r'<div class="highlight-([\w-]+) notranslate"><div class="highlight"><pre>', r'<pre class="\1">'),
+        (
+            r'<div class="highlight-([\w-]+) notranslate"><div class="highlight"><pre>',
+            lambda language: f'<pre class="{language[1].lower()}">',
+        ),
     )
 ]
 _OPTIONS = ["--from=html-native_divs-native_spans", "--to=gfm-raw_html+tex_math_dollars", "--wrap=none"]
@@ -48,7 +51,6 @@ def to_markdown(page: str) -> str:
     article = found[1] if found else ""
     for pattern, by in _REPLACED:
         article = pattern.sub(by, article)
-    article = re.sub(r'<pre class="(\w+)">', lambda language: f'<pre class="{language[1].lower()}">', article)
     done = subprocess.run(
         [pypandoc.get_pandoc_path(), *_OPTIONS], input=article, capture_output=True, encoding="utf-8", check=True
     )

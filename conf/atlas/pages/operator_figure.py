@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from typing import Any, ClassVar
+from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import directives
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 
 from atlas.gallery.clean_start import STYLE
+from atlas.operators.report import OUTCOMES
 
 from .operator_table import rows_of
-from .plot_figure import inline
+from .plot_figure import Plot
 from .words import _
 
 INK, BLUE = "#1e293b", "#2563eb"
-OUTCOMES = ("works", "refused", "raises", "wrong")
 
 
-class OperatorFigure(SphinxDirective):
-    """``{operator-figure}`` with ``:alt:``, which says what to see."""
-
-    option_spec: ClassVar[dict[str, Any]] = {"alt": directives.unchanged_required}
+class OperatorFigure(Plot):
+    """``{operator-figure}`` with ``:alt:``."""
 
     def run(self) -> list[nodes.Node]:
-        if not self.options.get("alt"):
-            raise self.error("a figure needs an :alt: that says what to see in it")
-        svg = inline(draw(rows_of(self)), "operators-in-numbers", self.options["alt"])
-        return [nodes.raw("", f'<div class="plot-scroll">{svg}</div>', format="html", classes=["plot-figure"])]
+        return self.shown("operators-in-numbers", draw(rows_of(self)))
 
 
 def draw(rows: list[dict[str, Any]]) -> str:

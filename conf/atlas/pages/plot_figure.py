@@ -25,19 +25,27 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _PIXELS_PER_POINT = 1.45  # a figure 7 inches wide fills the text column
 
 
-class PlotFigure(SphinxDirective):
-    """``.. plot-figure:: /path/from/the/source/folder.svg`` with ``:alt:``, which says what to see."""
+class Plot(SphinxDirective):
+    """A directive that shows a drawing of matplotlib's, with ``:alt:``, which says what to see."""
 
-    required_arguments = 1
     option_spec: ClassVar[dict[str, Any]] = {"alt": directives.unchanged_required}
 
-    def run(self) -> list[nodes.Node]:
+    def shown(self, name: str, drawing: str) -> list[nodes.Node]:
+        """The drawing in the page; ``name`` and ``drawing`` as ``inline`` takes them."""
         alt = self.options.get("alt")
         if not alt:
             raise self.error("a plot needs an :alt: that says what to see in it")
-        name, drawing = drawing_of(self, "plot")
         svg = inline(drawing, name, nodes.unescape(alt))
         return [nodes.raw("", f'<div class="plot-scroll">{svg}</div>', format="html", classes=["plot-figure"])]
+
+
+class PlotFigure(Plot):
+    """``.. plot-figure:: /path/from/the/source/folder.svg`` with ``:alt:``."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        return self.shown(*drawing_of(self, "plot"))
 
 
 def inline(drawing: str, name: str, alt: str) -> str:

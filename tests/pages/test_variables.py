@@ -1,4 +1,4 @@
-"""A figure shows the line that made a variable, and no line where that is not certain."""
+"""A figure shows the line that made a variable, and none where that is not certain; a loop's variable names no tensor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.gallery.made_by import lines_of_names
+from atlas.gallery.variables import lines_of_names, loop_variables
 
 SCRIPT = '''"""Title"""
 x = make(1)
@@ -51,3 +51,9 @@ def test_nothing_where_a_loop_may_have_been_last(script: str) -> None:
 
 def test_neither_later_lines_nor_functions_nor_items(script: str) -> None:
     assert not lines_of_names(script, 14).keys() & {"late", "inner", "data"}
+
+
+def test_variables_of_a_loop_alone(tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text("for a, (b, c) in pairs:\n    a.grad = None\n    c[0] = 1\n    b = 2\n")
+    assert loop_variables(str(path)) == {"a", "c"}

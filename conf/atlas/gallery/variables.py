@@ -1,0 +1,73 @@
+"""What a script's text says of its variables: which line made one, and which are only those of a loop."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+LONGEST = 72  # characters of a line in a figure
+
+
+def lines_of_names(path: str, end: int) -> dict[str, str]:
+    """For each variable that the script has assigned up to line ``end``, outside of functions, the line that did.
+
+    A name that is assigned in several places, one of them in a loop, is left out: which was the last cannot be read off.
+    """
+    text, tree = _parsed(path)
+    assigned: dict[str, list[tuple[ast.stmt, bool]]] = {}
+    for name, statement, in_loop in _assignments(tree.body, in_loop=False):
+        if statement.lineno <= end:
+            assigned.setdefault(name, []).append((statement, in_loop))
+    return {
+        name: _line(text, found[-1][0])
+        for name, found in assigned.items()
+        if len(found) == 1 or not any(in_loop for _, in_loop in found)
+    }
+
+
+def loop_variables(path: str) -> set[str]:
+    """The names that only a ``for`` gives values to, anywhere in the script."""
+    _, tree = _parsed(path)
+    nodes = list(ast.walk(tree))
+    loops = {name for node in nodes if isinstance(node, ast.For) for name in _stored(node.target)}
+    return loops - {name for node in nodes for name in _assigned(node)}
+
+
+@cache
+def _parsed(path: str) -> tuple[list[str], ast.Module]:
+    text = Path(path).read_text(encoding="utf-8")
+    return text.splitlines(), ast.parse(text)
+
+
+def _assignments(body: list[ast.stmt], *, in_loop: bool) -> Iterator[tuple[str, ast.stmt, bool]]:
+    for statement in body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        yield from ((name, statement, in_loop) for name in _assigned(statement))
+        loops = in_loop or isinstance(statement, (ast.For, ast.While))
+        for part in ("body", "orelse", "finalbody"):
+            yield from _assignments(getattr(statement, part, []), in_loop=loops)
+        for handler in getattr(statement, "handlers", []):
+            yield from _assignments(handler.body, in_loop=loops)
+
+
+def _assigned(node: ast.AST) -> Iterator[str]:
+    """The names that a statement assigns; of anything else, none."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _stored(target)
+    elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
+        yield from _stored(node.target)
+
+
+def _stored(target: ast.expr) -> Iterator[str]:
+    """The names in a target, those in ``x.grad`` and ``x[i]`` aside: these are read, not assigned."""
+    return (node.id for node in ast.walk(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+
+
+def _line(text: list[str], statement: ast.stmt) -> str:
+    line, *more = text[statement.lineno - 1 : statement.end_lineno]
+    line = line.strip()
+    return f"{line[:LONGEST]} …" if more or len(line) > LONGEST else line
