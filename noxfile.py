@@ -5,7 +5,9 @@ All sessions share one environment, ``.nox/site``. It is installed once, and lef
 
 from __future__ import annotations
 
+import argparse
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -19,6 +21,7 @@ HOME = ROOT / ".nox" / "site"
 PROGRAMS = HOME / ("Scripts" if sys.platform == "win32" else "bin")
 HTML = Path("build/html")
 DOCTREES = Path("build/doctrees")
+SCRIPTS_PER_MACHINE = 200
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "none"
@@ -54,7 +57,7 @@ def sphinx(session: nox.Session, builder: str, out: Path, *arguments: str) -> No
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style, format and spelling."""
+    """Check style, format, spelling, and the workflows."""
     environment(session)
     run(session, "ruff", "check", "--no-cache", *session.posargs)  # its cache misses that a module moved
     run(session, "ruff", "format", "--no-cache", "--check")
@@ -68,6 +71,7 @@ def lint(session: nox.Session) -> None:
         "--ignore=docs/gallery",
     )
     run(session, "codespell")
+    run(session, "jactionlint")
 
 
 @nox.session
@@ -91,9 +95,26 @@ def docs(session: nox.Session) -> None:
     """Build the site into build/html, running the examples that changed.
 
     ``-- --why`` says why each example runs or does not; ``-- --release`` fails if a CUDA recording is missing or old.
+    ``-- --shard 2/4`` runs a quarter of the examples alone, and ``-- --merge DIR`` builds from what four machines made.
     """
     environment(session)
-    sphinx(session, "html", HTML, *session.posargs)
+    parser = argparse.ArgumentParser(prog="nox -s docs --", add_help=False, allow_abbrev=False)
+    parser.add_argument("--shard")
+    parser.add_argument("--merge")
+    shared, rest = parser.parse_known_args(session.posargs)
+    if shared.shard:
+        run(session, "python", "conf/shards.py", "--shard", shared.shard, *rest)
+        return
+    if shared.merge:
+        run(session, "python", "conf/shards.py", "--merge", shared.merge)
+    sphinx(session, "html", HTML, *rest)
+
+
+@nox.session(default=False)
+def plan(session: nox.Session) -> None:
+    """Print the shards among which machines should share the examples, as JSON: none, where one machine is enough."""
+    machines = -(-len(list(ROOT.glob("examples/*/*.py"))) // SCRIPTS_PER_MACHINE)
+    print(json.dumps([f"{number}/{machines}" for number in range(1, machines + 1)] if machines > 1 else []))
 
 
 @nox.session(default=False)

@@ -20,6 +20,7 @@ language = "en"
 # The one place for the addresses of the site and of its sources. A host sets them; the build does not depend on them.
 html_baseurl = os.environ.get("ATLAS_SITE", "https://autograd-atlas.example/")
 repository = os.environ.get("ATLAS_REPOSITORY", "")
+atlas_commit = os.environ.get("ATLAS_COMMIT", "")  # of a build that is published
 
 # -- Extensions -----------------------------------------------------------------------------------
 
@@ -54,6 +55,7 @@ extensions = [
     "atlas.pages.whole_sitemap",
     "atlas.pages.markdown_twin",
     "atlas.pages.llms_txt",
+    "atlas.pages.build_facts",
     "atlas.pages.untested_doctests",
     "atlas.pages.own_code",
 ]

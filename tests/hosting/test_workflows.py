@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PINNED = re.compile(r"^actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
-PROGRAMS = ("python -m pip install nox", "python -m nox -s ", ".ci/run", "git ", "gh ", "title=", "issue=")
+PROGRAMS = ("python -m pip install nox", "python -m nox -s ", ".ci/run", "git ", "gh ", "title=", "issue=", "shards=")
 
 
 def faults(text: str) -> Iterator[str]:
@@ -48,6 +50,24 @@ def faults_of_step(step: dict[str, Any]) -> Iterator[str]:
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_a_workflow_keeps_the_rules(path: Path) -> None:
     assert not list(faults(path.read_text(encoding="utf-8")))
+
+
+def test_the_linter_of_workflows_bites(tmp_path: Path) -> None:
+    """``nox -s lint`` runs it on the real ones."""
+    linter = Path(sys.executable).with_name("jactionlint")
+    path = tmp_path / "bad.yml"
+    path.write_text(BAD)
+    done = subprocess.run([linter, path], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "runs-on" in done.stdout and "injection" in done.stdout
+
+
+def test_machines_share_the_examples_where_there_are_many() -> None:
+    ci = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
+    assert ci["shard"]["strategy"]["matrix"]["shard"] == "${{ fromJSON(needs.plan.outputs.shards) }}"
+    steps = [step.get("run", "") for step in ci["check"]["steps"]]
+    merge = next(number for number, step in enumerate(steps) if "--merge parts" in step)
+    assert merge < steps.index(".ci/run"), "the build and its tests come after the parts"
 
 
 def test_there_are_the_four_of_them() -> None:

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import html
 import math
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +19,12 @@ from sphinx.errors import ExtensionError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.operators import report
+from atlas.operators import probing, report
+from atlas.operators.probing import DATA
 
 from .words import _
 
 logger = logging.getLogger(__name__)
-
-DATA = Path("reference/data/operators.json")  # below docs/, where its page can link to it
 
 
 def probe_operators(app: Sphinx) -> None:
@@ -36,19 +32,13 @@ def probe_operators(app: Sphinx) -> None:
 
     :raises ExtensionError: if the probe fails as a whole; a single operator that fails is a row of its own.
     """
-    path = Path(app.srcdir) / DATA
-    if not (Path(app.srcdir) / "reference" / "operators.md").exists() or report.load(path) is not None:
-        return
-    logger.info("operators: probing, which takes a minute")
-    conf = Path(app.confdir)
-    environment = {**os.environ, "PYTHONPATH": str(conf), "PYTHONHASHSEED": "0"}
-    command = [sys.executable, "-m", "atlas.operators", str(path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode or report.load(path) is None:
-        raise ExtensionError(
-            f"the operators could not be probed; `{' '.join(command[1:])}` says:\n{done.stderr[-2000:]}"
-        )
-    logger.info(done.stdout.strip())
+    docs = Path(app.srcdir)
+    if probing.needed(docs):
+        logger.info("operators: probing, which takes a minute")
+        try:
+            logger.info(probing.probe(docs))
+        except RuntimeError as error:
+            raise ExtensionError(str(error)) from None
 
 
 class OperatorTable(SphinxDirective):

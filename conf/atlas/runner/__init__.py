@@ -7,8 +7,10 @@ sphinx-gallery then finds every page current and only assembles the gallery. In 
 ``child``         what happens inside one of them
 ``faults``        what can go wrong in an example, said with file, line and cell
 ``cache``         an example's outputs: published whole or not at all, removed with their script
-``recordings``  runs on a machine with a GPU, kept for builders without one; ``gpu`` tells whether there is one
-``extension``     the above, at the right moment of a Sphinx build
+``recordings``    runs on a machine with a GPU, kept for builders without one; ``gpu`` tells whether there is one
+``fill``          the above, for all examples of the site
+``extension``     which a Sphinx build calls at the right moment
+``shards``        or several machines do, each for a part of the examples
 ``gallery``       the only module that calls into sphinx-gallery's internals
 ``unfinished``    a build that was killed leaves a mark, and the next one starts clean
 """

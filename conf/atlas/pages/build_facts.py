@@ -1,0 +1,87 @@
+"""Say of a published build what it was made from: in ``build.json``, and below each page.
+
+A build is published when the setting ``atlas_commit`` names its commit. Any other build says neither commit nor date, so that
+two of them are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
+from sphinx.errors import ConfigError
+
+from atlas.runner.cache import write_whole
+
+from .claims_and_variations import claims
+
+FILE = "build.json"
+_COUNT = "atlas-checks"
+
+
+def facts(env: BuildEnvironment, commit: str) -> dict[str, Any]:
+    """``commit`` and ``date`` (UTC; None unless published), ``torch``, and how many ``pages`` and ``checks`` there are.
+
+    The date is that of ``SOURCE_DATE_EPOCH``, if the environment has it: https://reproducible-builds.org/specs/source-date-epoch/
+    """
+    now = os.environ.get("SOURCE_DATE_EPOCH")
+    date = datetime.fromtimestamp(int(now), UTC) if now else datetime.now(UTC)
+    return {
+        "commit": commit or None,
+        "date": date.date().isoformat() if commit else None,
+        "torch": version("torch").partition("+")[0],
+        "pages": len(env.found_docs),
+        "checks": sum(env.metadata[page].get(_COUNT, 0) for page in env.found_docs),
+    }
+
+
+def check(app: Sphinx, config: Config) -> None:
+    """Connected to ``config-inited``.
+
+    :raises ConfigError: if ``atlas_commit`` is no hash of a commit.
+    """
+    if config.atlas_commit and not re.fullmatch(r"[0-9a-f]{7,64}", config.atlas_commit):
+        raise ConfigError(
+            f"ATLAS_COMMIT is {config.atlas_commit!r}, which is no hash of a commit; leave it empty where nothing is published"
+        )
+
+
+def count(app: Sphinx, document: nodes.document) -> None:
+    """Keep with each page how many of its asserts passed. Connected to ``doctree-read``."""
+    found = sum(node["count"] for node in document.findall(claims))
+    if found:
+        app.env.metadata[app.env.docname][_COUNT] = found
+
+
+def tell(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: Mapping[str, Any] | None) -> None:
+    """Give the facts to the template of the page. Connected to ``html-page-context``."""
+    if app.config.atlas_commit:
+        repository = app.config.html_theme_options.get("source_repository", "").rstrip("/")
+        link = f"{repository}/commit/{app.config.atlas_commit}" if repository else ""
+        context["built"] = facts(app.env, app.config.atlas_commit) | {"link": link, "file": FILE}
+
+
+def write(app: Sphinx, exception: Exception | None) -> None:
+    """Connected to ``build-finished``."""
+    if exception is None and app.builder.name == "html":
+        text = json.dumps(facts(app.env, app.config.atlas_commit), indent=1) + "\n"
+        write_whole(Path(app.outdir) / FILE, text)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_config_value("atlas_commit", "", "html", [str])
+    app.connect("config-inited", check)
+    app.connect("doctree-read", count)
+    app.connect("html-page-context", tell)
+    app.connect("build-finished", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,178 @@
+"""Bring sphinx-gallery's cache up to date: find the examples whose outputs are out of date, run them, publish what they made.
+
+A build calls this just before sphinx-gallery looks at its cache; ``conf/shards.py`` calls it without a build.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sphinx.util import logging
+from sphinx.util.console import colorize, term_width_line
+
+from . import cache, fingerprint, gallery, gpu, pool, recordings
+from .cache import Page
+from .child import Limits, Workplace
+from .faults import Fault
+from .recordings import Recording
+
+logger = logging.getLogger(__name__)
+
+_VARIES = re.compile(r"^# ?varies:", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where the examples are, where their outputs go, and how they are run."""
+
+    docs: Path
+    """The source folder of Sphinx."""
+    work: Path
+    """A folder for what is running."""
+    settings: dict[str, Any]
+    """sphinx-gallery's, filled in."""
+
+    @property
+    def examples(self) -> Path:
+        return (self.docs / self.settings["examples_dirs"]).resolve()
+
+    @property
+    def cache(self) -> Path:
+        return self.docs / self.settings["gallery_dirs"]
+
+    def pages(self) -> list[Page]:
+        """The examples of all chapters: the folders with a header, as sphinx-gallery has it."""
+        chapters = sorted(header.parent for header in self.examples.glob("*/GALLERY_HEADER.rst"))
+        return [
+            Page(script, self.cache / folder.name) for folder in chapters for script in sorted(folder.glob("*.py"))
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is current in the cache, and what is not."""
+
+    wanted: Mapping[Page, fingerprint.Fingerprint]
+    """What the outputs of each page depend on now."""
+    reasons: Mapping[Page, Sequence[str]]
+    """Why each page's outputs cannot be used, for a person; nothing for those that can."""
+    recorded: Mapping[Page, Recording]
+    """The recordings of the pages that need a GPU, where there is none."""
+
+    @property
+    def stale(self) -> list[Page]:
+        return [page for page, why in self.reasons.items() if why]
+
+    @property
+    def missing(self) -> list[str]:
+        """The pages whose recording cannot be used, each with why."""
+        return [f"{page.name}: {found.fault}" for page, found in self.recorded.items() if found.fault]
+
+
+def look(site: Site) -> State:
+    """Compare the cache with the examples as they are, and remove what examples left that are gone."""
+    pages = site.pages()
+    for name in cache.remove_all_but(site.cache, pages) if site.cache.is_dir() else []:
+        logger.info("examples: removed the outputs of %s, which is gone", name)
+    need_gpu = [page for page in pages if page.script.parent.name == recordings.CHAPTER]
+    has_gpu = bool(need_gpu and gpu.describe())
+    recorded = {} if has_gpu else {page: recordings.look(page) for page in need_gpu}
+    wanted = {page: fingerprint.of(page.script, _recording(recorded.get(page))) for page in pages}
+    return State(wanted, {page: cache.stale(page, now) for page, now in wanted.items()}, recorded)
+
+
+def _recording(recording: Recording | None) -> fingerprint.Fingerprint:
+    """What a replayed page depends on besides its script."""
+    if recording is None:
+        return {}
+    manifest = recording.folder / recordings.MANIFEST
+    return {"the recording": recording.fault or cache.sha256(manifest)}
+
+
+def run(site: Site, state: State, pages: Sequence[Page], *, at_once: int = 0) -> list[Fault]:
+    """Run the examples of ``pages``, or replay their recordings, and publish their outputs. Return what failed.
+
+    :param at_once: how many may run beside each other; 0 for as many as there are cores.
+    """
+    jobs = {}
+    for page in pages:
+        job = _job(site, page, execute=page not in state.recorded)
+        recording = state.recorded.get(page)
+        if recording and not recording.fault:
+            recordings.replay(page, recording, job.place.made)
+            cache.publish(page, job.place.made, state.wanted[page])
+            shutil.rmtree(job.place.root)
+        else:
+            jobs[job] = page
+    faults: list[Fault] = []
+    progress = _Progress(len(jobs))
+    for outcome in pool.run(list(jobs), site.settings, at_once=at_once or None, watch=progress.show):
+        page = jobs[outcome.job]
+        if outcome.fault is None:
+            if page in state.recorded:
+                recordings.without_outputs(page, outcome.job.place.made, state.recorded[page].fault)
+            cache.publish(page, outcome.job.place.made, state.wanted[page], **outcome.facts)
+            progress.say(f"{page.name} {outcome.facts['seconds']:.1f} s")
+        else:
+            faults.append(outcome.fault)
+            progress.say(f"{page.name} FAILED")
+            logger.error("%s", outcome.fault.report(), type="atlas", subtype="example")
+            _replace_failed(page, outcome.fault, site.settings)
+        shutil.rmtree(outcome.job.place.root, ignore_errors=True)
+    return faults
+
+
+def _job(site: Site, page: Page, *, execute: bool) -> pool.Job:
+    root = site.work / page.name.replace("/", "--")
+    seconds = gallery.option(page.script, "time_limit")
+    limits = Limits(seconds=float(seconds)) if seconds else Limits()
+    return pool.Job(
+        page.name,
+        page.script,
+        Workplace(root.resolve(), page.script.parent.name, page.script.name, site.cache.name),
+        limits,
+        alone=bool(_VARIES.search(page.script.read_text(encoding="utf-8", errors="replace"))),
+        expected_seconds=last_seconds(page),
+        execute=execute,
+    )
+
+
+def last_seconds(page: Page) -> float:
+    """How long the page's last run took; infinity if there was none."""
+    return float(cache.read_receipt(page).get("seconds", "inf"))
+
+
+def _replace_failed(page: Page, fault: Fault, settings: dict[str, Any]) -> None:
+    """No page pretends: the old outputs go. A script that sphinx-gallery could not even list is kept from it."""
+    try:
+        cache.publish_failure(page, fault)
+    except Exception:
+        cache.remove(page)
+        settings["ignore_pattern"] += "|" + re.escape(str(page.script))
+
+
+class _Progress:
+    """One line that tells what is running; where there is no terminal, one line for each example that ended."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done, self.started = total, 0, time.monotonic()
+        self.on_terminal = sys.stdout.isatty()
+
+    def show(self, done: int, running: Sequence[str]) -> None:
+        self.done = done
+        if self.on_terminal and running:
+            line = f"examples: {done}/{self.total} done, {self._seconds()}, running {', '.join(running)}"
+            logger.info(term_width_line(colorize("bold", line)), nonl=True)
+
+    def say(self, what: str) -> None:
+        logger.info("examples: %d/%d %s", self.done, self.total, what)
+
+    def _seconds(self) -> str:
+        return f"{time.monotonic() - self.started:.0f} s"
