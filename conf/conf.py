@@ -54,6 +54,7 @@ extensions = [
     "atlas.pages.whole_sitemap",
     "atlas.pages.markdown_twin",
     "atlas.pages.llms_txt",
+    "atlas.pages.content_policy",
     "atlas.pages.untested_doctests",
     "atlas.pages.own_code",
 ]
