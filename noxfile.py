@@ -119,14 +119,14 @@ def plan(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def browser(session: nox.Session) -> None:
-    """Open every page of the site in Chromium: no request elsewhere, no script error, nothing that axe finds."""
+    """Open every page of the site in Chromium, served by nginx: no request elsewhere, no error, nothing that axe finds."""
     environment(session)
     run(session, "pytest", "tests/browser", *session.posargs)
 
 
 @nox.session(default=False)
 def lighthouse(session: nox.Session) -> None:
-    """Hold one page of each type to Lighthouse's scores. Needs Node.js and the network."""
+    """Hold one page of each type to Lighthouse's scores. Needs nginx, Node.js and the network."""
     environment(session)
     run(session, "python", "tests/lighthouse.py", *session.posargs)
 

@@ -56,6 +56,7 @@ extensions = [
     "atlas.pages.markdown_twin",
     "atlas.pages.llms_txt",
     "atlas.pages.build_facts",
+    "atlas.pages.content_policy",
     "atlas.pages.untested_doctests",
     "atlas.pages.own_code",
 ]

@@ -1,7 +1,7 @@
 """Ask Lighthouse about one page of each type, as a phone on a slow line sees it: ``nox -s lighthouse``.
 
-Needs Node.js, which fetches Lighthouse, and Chromium. The performance score depends on the machine: a page that is below its
-bound is asked again, and its best score counts.
+Needs Node.js, which fetches Lighthouse, Chromium and nginx. The performance score depends on the machine: a page that is below
+its bound is asked again, and its best score counts.
 """
 
 from __future__ import annotations

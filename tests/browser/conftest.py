@@ -1,4 +1,4 @@
-"""One Chromium for all browser tests, a server for the built site, and a window for each theme and width."""
+"""One Chromium for all browser tests, nginx with the built site, and a window for each theme and width."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
-from serving import serve
+from serving import Server, nginx, serve
 from visiting import Visit, look
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
@@ -50,9 +50,19 @@ def large_text(browser: Browser, program: str) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def origin(site: Path) -> Iterator[str]:
-    """The address of the built site."""
-    with serve(site) as address:
+def server() -> Server:
+    """Serve a folder as ``conf/nginx.conf`` says."""
+    try:
+        nginx()
+    except FileNotFoundError as error:
+        pytest.fail(str(error), pytrace=False)
+    return serve
+
+
+@pytest.fixture(scope="session")
+def origin(site: Path, server: Server) -> Iterator[str]:
+    """The address of the built site. All its pages are under the policy that the build wrote."""
+    with server(site) as address:
         yield address
 
 

@@ -1,46 +1,109 @@
-"""Serve a folder the way a host of static pages does, on a free port of this computer only."""
+"""Serve a folder with nginx and the site's own configuration, on a free port of this computer only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from threading import Thread
-from typing import Any
+
+ROOT = Path(__file__).parents[2]
+START_LIMIT = 20  # seconds
+
+#: What ``serve`` is, for those who get it as a fixture.
+Server = Callable[..., AbstractContextManager[str]]
+
+# What surrounds a server block on a person's machine, with all that is written kept in one folder.
+HTTP = """daemon off;
+master_process off;
+pid {folder}/pid;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    fastcgi_temp_path {folder}/fastcgi;
+    proxy_temp_path {folder}/proxy;
+    scgi_temp_path {folder}/scgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    include {folder}/server.conf;
+}}
+"""
 
 
-class _Pages(SimpleHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+def nginx() -> str:
+    """Where nginx is. Debian keeps it where only root looks.
 
-    def log_message(self, *arguments: Any) -> None:
-        """Say nothing."""
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer with the site's own page where there is no file."""
-        page = Path(self.directory) / "404.html"
-        if code != 404 or not page.is_file():
-            return super().send_error(code, message, explain)
-        body = page.read_bytes()
-        self.send_response(code)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    :raises FileNotFoundError: if it is not installed.
+    """
+    found = shutil.which("nginx", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"]))
+    if found is None:
+        raise FileNotFoundError("nginx is not installed: apt-get install nginx-light")
+    return found
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+def configured(folder: Path, port: int, below: str = "/") -> str:
+    """The site's configuration, edited as its comments say.
 
-    def handle_error(self, *arguments: Any) -> None:
-        """A browser that leaves a page closes its connections; that is no error."""
+    :raises ValueError: if it has no such line to edit.
+    """
+    text = (ROOT / "conf" / "nginx.conf").read_text(encoding="utf-8")
+    edits = {"listen 80;": f"listen 127.0.0.1:{port};", "/srv/autograd-atlas/": f"{folder}/"}
+    if below != "/":
+        path = below.rstrip("/")
+        edits |= {
+            "# location = /some-fork { return 301 /some-fork/; }": f"location = {path} {{ return 301 {path}/; }}",
+            "    location / {": f"    location {path}/ {{",
+            " /404.html;": f" {path}/404.html;",
+        }
+    for old, new in edits.items():
+        if old not in text:
+            raise ValueError(f"conf/nginx.conf has no {old!r}")
+        text = text.replace(old, new)
+    return text
 
 
 @contextmanager
-def serve(folder: Path) -> Iterator[str]:
-    """The address at which the folder is served for as long as the block runs."""
-    with _Server(("127.0.0.1", 0), partial(_Pages, directory=str(folder))) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+def serve(folder: Path, below: str = "/") -> Iterator[str]:
+    """The address at which the folder is served for as long as the block runs, without a slash at its end.
+
+    :param below: the path of the address below which the site stands.
+    :raises FileNotFoundError: if nginx is not installed.
+    :raises RuntimeError: if it does not start.
+    """
+    program = nginx()
+    with tempfile.TemporaryDirectory(prefix="atlas-nginx-") as name:
+        place = Path(name)
+        port = _free_port()
+        (place / "nginx.conf").write_text(HTTP.format(folder=place), encoding="utf-8")
+        (place / "server.conf").write_text(configured(folder, port, below), encoding="utf-8")
+        with open(place / "log", "wb") as log:
+            command = [program, "-e", "stderr", "-p", place, "-c", place / "nginx.conf"]
+            server = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            if not _answers(server, port):
+                raise RuntimeError(f"nginx does not start: {(place / 'log').read_text(encoding='utf-8')}")
+            yield f"http://127.0.0.1:{port}{below.rstrip('/')}"
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
+def _answers(server: subprocess.Popen[bytes], port: int) -> bool:
+    until = time.monotonic() + START_LIMIT
+    while server.poll() is None and time.monotonic() < until:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return True
+        except OSError:
+            time.sleep(0.02)
+    return False

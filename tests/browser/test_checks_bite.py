@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
-from serving import serve
+from serving import Server
 from visiting import LARGEST_SHIFT, Visit, look
 
 WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wrong</title></head><body><main><article>
@@ -36,12 +36,13 @@ COLOURS = ["color-contrast", "link-in-text-block"]
 
 
 @pytest.fixture(scope="module")
-def looks(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Visit]]:
-    """The page as it is looked at in light, and in dark."""
+def looks(browser: Browser, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Visit]]:
+    """The page as it is looked at in light, and in dark. No policy keeps it from what it does wrong."""
     folder: Path = tmp_path_factory.mktemp("wrong")
+    (folder / "content-security-policy.conf").touch()
     (folder / "wrong.html").write_text(WRONG, encoding="utf-8")
     context = browser.new_context(viewport={"width": 390, "height": 900})
-    with serve(folder) as origin, context:
+    with server(folder) as origin, context:
         yield {
             "whole": look(context, origin, "wrong.html"),
             "only colours": look(context, origin, "wrong.html", only_colours=True),

@@ -1,0 +1,130 @@
+"""``content-security-policy.conf``: what the pages may load and run, as a header that ``conf/nginx.conf`` includes.
+
+A page may run the scripts of its own site, and of those within pages only the ones that this build wrote, known by their
+hashes. Handlers in attributes and ``javascript:`` addresses have no place in that list, so the build refuses them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+FILE = "content-security-policy.conf"
+
+_POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    # Matplotlib colours its drawings in style attributes, and furo writes its colours into each page.
+    "style-src": "'self' 'unsafe-inline'",
+    # furo's icons, and the pixels within a plot that shows an image
+    "img-src": "'self' data:",
+    "font-src": "'self'",
+    # The search fetches the pages that it found, to quote them.
+    "connect-src": "'self'",
+    "base-uri": "'none'",
+    "form-action": "'self'",
+    "frame-ancestors": "'none'",
+}
+
+_SCRIPT = re.compile(r"<script\b([^>]*)>(.*?)</script", re.DOTALL | re.IGNORECASE)
+_SOURCE = re.compile(r"\ssrc\s*=", re.IGNORECASE)
+_TYPE = re.compile(r"""\stype\s*=\s*["']?([^"'\s>]*)""", re.IGNORECASE)
+#: Types of scripts that run; any other is data, which no policy asks about.
+_RUNS = {"", "module", "importmap", "text/javascript", "application/javascript"}
+
+# All pages are searched in every build. The pattern begins with letters, as Python then looks for those first, and is done
+# ten times as fast.
+_LIKE_A_HANDLER = re.compile(r"on(?<=\son)[A-Za-z]+\s*=")
+_LIKE_AN_ADDRESS = ("javascript:", "JavaScript:")
+_ADDRESSES = {"href", "xlink:href", "src", "action", "formaction"}
+
+
+def inline_scripts(page: str) -> Iterator[str]:
+    """The scripts that stand in a page and run, data and scripts of their own files aside.
+
+    >>> list(inline_scripts('<script src="a.js"></script><script type="application/json">1</script><script>run()</script>'))
+    ['run()']
+    """
+    for attributes, script in _SCRIPT.findall(page):
+        kind = _TYPE.search(attributes)
+        if not _SOURCE.search(attributes) and (kind[1].lower() if kind else "") in _RUNS:
+            yield script
+
+
+def hash_of(script: str) -> str:
+    """A script as a policy names it.
+
+    >>> hash_of("alert('Hello, world.');")
+    'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='
+    """
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def policy(scripts: Iterable[str]) -> str:
+    """The policy that allows these scripts, whatever their order and number."""
+    hashes = "".join(f" '{name}'" for name in sorted({hash_of(script) for script in scripts}))
+    allowed = _POLICY | {"script-src": _POLICY["script-src"] + hashes}
+    return "; ".join(f"{what} {sources}" for what, sources in allowed.items())
+
+
+def faults(page: str) -> list[str]:
+    """The tags with code in an attribute, each as far as it tells where it is.
+
+    >>> faults('<p>onto = 1</p><a class="x" onclick="go()" href="javascript:go()">')
+    ['<a onclick="go()">', '<a href="javascript:go()">']
+    """
+    if not _LIKE_A_HANDLER.search(page) and not any(word in page for word in _LIKE_AN_ADDRESS):
+        return []
+    tags = _Tags()
+    tags.feed(page)
+    return tags.faults
+
+
+class _Tags(HTMLParser):
+    """Reads tags exactly, which takes a hundred times as long as a search for what may be a fault."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        for name, value in attributes:
+            is_code = name in _ADDRESSES and (value or "").strip().lower().startswith("javascript:")
+            if name.startswith("on") or is_code:
+                self.faults.append(f'<{tag} {name}="{value or ""}">')
+
+
+def write(app: Sphinx, exception: Exception | None) -> None:
+    """Name the scripts of all pages, those of earlier builds too. Connected to ``build-finished``.
+
+    :raises ExtensionError: if a page has code in an attribute.
+    """
+    if exception is not None or app.builder.name != "html":
+        return
+    out = Path(app.outdir)
+    scripts: set[str] = set()
+    found: list[str] = []
+    for path in sorted(out.rglob("*.html")):
+        page = path.read_text(encoding="utf-8")
+        scripts.update(inline_scripts(page))
+        found += [f"{path.relative_to(out).as_posix()}: {fault}" for fault in faults(page)]
+    if found:
+        raise ExtensionError(
+            "\n".join(found)
+            + "\ncode in an attribute is blocked by the site's Content-Security-Policy, and nothing happens on the page: "
+            "put it into a script of conf/static, with addEventListener"
+        )
+    (out / FILE).write_text(f'add_header Content-Security-Policy "{policy(scripts)}" always;\n', encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("build-finished", write, priority=750)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

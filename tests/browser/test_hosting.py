@@ -1,0 +1,249 @@
+"""The site as nginx serves it, at a root and below a path: headers, the policy, what is not found.
+
+All browser tests go through the same server, and ``test_every_page.py`` opens every page under the policy. What is done on
+a page after it was opened is looked at here: a search, and a graph that plays.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.message import Message
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from playwright.sync_api import BrowserContext, Page, expect
+from serving import Server
+from visiting import Visit, open_page
+
+from pages.tiny_site import build, written
+
+PAGE = "gallery/graphs/first_graph.html"
+FOREVER = "public, max-age=31536000, immutable"
+SECURITY = [
+    "Content-Security-Policy",
+    "Cross-Origin-Opener-Policy",
+    "Permissions-Policy",
+    "Referrer-Policy",
+    "X-Content-Type-Options",
+]
+BELOW = "/some-fork/"
+NOWHERE = ["none.html", "no/such/page.html", "gallery/none/at/all/", "_static/none.css?v=1234"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Message
+    body: bytes
+
+
+def ask(address: str, **headers: str) -> Answer:
+    request = urllib.request.Request(
+        address, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return Answer(answer.status, answer.headers, answer.read())
+    except urllib.error.HTTPError as error:
+        return Answer(error.code, error.headers, error.read())
+
+
+def style_of(site: Path) -> str:
+    """The address of a style sheet as the front page gives it, with its checksum."""
+    page = BeautifulSoup((site / "index.html").read_bytes(), "html.parser")
+    return page.select_one('link[rel=stylesheet][href*="atlas.css?v="]')["href"]
+
+
+# -- Headers --------------------------------------------------------------------------------------
+
+
+def test_what_has_a_checksum_is_kept_and_all_else_asked_for_again(origin: str, site: Path) -> None:
+    style = style_of(site)
+    kept = {
+        address: ask(f"{origin}/{address}").headers["Cache-Control"] for address in (style, style.split("?")[0], PAGE)
+    }
+    assert list(kept.values()) == [FOREVER, "no-cache", "no-cache"]
+
+
+@pytest.mark.parametrize("address", [PAGE, "", "searchindex.js"])
+def test_what_has_not_changed_is_not_sent_again(origin: str, address: str) -> None:
+    first = ask(f"{origin}/{address}")
+    assert first.status == 200
+    again = ask(f"{origin}/{address}", If_None_Match=first.headers["ETag"])
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_a_style_that_is_not_there_is_not_kept(origin: str) -> None:
+    answer = ask(f"{origin}/_static/none.css?v=1234")
+    assert (answer.status, answer.headers["Cache-Control"]) == (404, "no-cache")
+
+
+@pytest.mark.parametrize("address", [PAGE, "_static/atlas.css", "none.html", "llms.txt"])
+def test_each_answer_has_the_headers_for_security(origin: str, site: Path, address: str) -> None:
+    headers = ask(f"{origin}/{address}").headers
+    assert [name for name in SECURITY if name in headers] == SECURITY
+    written_policy = (site / "content-security-policy.conf").read_text(encoding="utf-8")
+    assert f'"{headers["Content-Security-Policy"]}"' in written_policy
+
+
+@pytest.mark.parametrize(
+    ("address", "type_"),
+    [
+        (PAGE, "text/html; charset=utf-8"),
+        (f"{PAGE}.md", "text/markdown; charset=utf-8"),
+        ("llms.txt", "text/plain; charset=utf-8"),
+        ("_static/atlas.css", "text/css; charset=utf-8"),
+        ("searchindex.js", "application/javascript; charset=utf-8"),
+        ("sitemap.xml", "text/xml; charset=utf-8"),
+        ("_static/mark.svg", "image/svg+xml"),
+        ("objects.inv", "application/octet-stream"),
+    ],
+)
+def test_types(origin: str, address: str, type_: str) -> None:
+    answer = ask(f"{origin}/{address}")
+    assert (answer.status, answer.headers["Content-Type"]) == (200, type_)
+
+
+@pytest.mark.parametrize(
+    "address", [PAGE, f"{PAGE}.md", "llms.txt", "_static/atlas.css", "searchindex.js", "sitemap.xml"]
+)
+def test_text_is_sent_small(origin: str, address: str) -> None:
+    plain, small = ask(f"{origin}/{address}"), ask(f"{origin}/{address}", Accept_Encoding="gzip")
+    assert small.headers["Content-Encoding"] == "gzip" and small.headers["Vary"] == "Accept-Encoding"
+    assert gzip.decompress(small.body) == plain.body
+    assert len(small.body) < len(plain.body) / 2
+
+
+# -- The policy -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tampered(site: Path, server: Server, tmp_path: Path) -> Iterator[str]:
+    """A page of the site with a script and an image that are not of it."""
+    for name in ("genindex.html", "content-security-policy.conf"):
+        shutil.copy(site / name, tmp_path)
+    shutil.copytree(site / "_static", tmp_path / "_static")
+    page = (tmp_path / "genindex.html").read_text(encoding="utf-8")
+    wrong = '<script>document.title = "taken";</script><img src="https://other.example/picture.png" alt="">'
+    (tmp_path / "wrong.html").write_text(page.replace("</article>", f"{wrong}</article>"), encoding="utf-8")
+    with server(tmp_path) as address:
+        yield address
+
+
+def test_the_policy_bites(tampered: str, fresh: BrowserContext) -> None:
+    right, wrong = Visit(), Visit()
+    open_page(fresh, tampered, "genindex.html", right)
+    assert not right.errors
+    tab = open_page(fresh, tampered, "wrong.html", wrong)
+    assert tab.title() != "taken"
+    for directive in ("script-src", "img-src"):
+        said = re.compile(f"Content Security Policy directive:? [\"']{directive} ")
+        assert [error for error in wrong.errors if said.search(error)], wrong.errors
+
+
+def test_a_search_and_a_graph_that_plays_keep_to_the_policy(origin: str, fresh: BrowserContext) -> None:
+    visit = Visit()
+    tab = open_page(fresh, origin, PAGE, visit)
+    figure = tab.locator("#graph-first-graph-2")
+    for button in ("One step on", "One step back", "Larger", "Play"):
+        figure.get_by_role("button", name=button, exact=True).click()
+    figure.locator(".g-card").first.hover()
+    expect(figure.locator(".graph-note")).to_be_visible()
+    search(tab, "retain_grad")
+    expect(tab.locator("#search-results li p.context").first).to_be_visible()  # fetched from the page that was found
+    assert not visit.errors + visit.other_sites
+
+
+def search(tab: Page, words: str) -> None:
+    tab.get_by_placeholder("Search").first.fill(words)
+    tab.keyboard.press("Enter")
+    expect(tab.locator("#search-results li a").first).to_be_visible()
+
+
+# -- Not found ------------------------------------------------------------------------------------
+
+
+def is_found_missing(context: BrowserContext, origin: str, address: str) -> None:
+    """See that the answer is the site's own page, with its styles, and that it leads back."""
+    visit = Visit()
+    tab = open_page(context, origin, address, visit)
+    assert visit.errors[0] == f"404 for {origin}/{address}"
+    assert not visit.other_sites
+    # the page itself, and Chromium's own words on it; a style sheet that is missing would be one more
+    assert len(visit.errors) == 2, visit.errors
+    expect(tab.locator("article h1")).to_contain_text("not found", ignore_case=True)
+    assert tab.evaluate("getComputedStyle(document.querySelector('.sidebar-drawer')).display") == "flex"
+    tab.locator(".sidebar-brand").click()
+    tab.wait_for_url(f"{origin}/index.html")
+    tab.close()
+
+
+@pytest.mark.parametrize("address", NOWHERE)
+def test_what_is_not_found_at_any_depth(origin: str, fresh: BrowserContext, address: str) -> None:
+    assert ask(f"{origin}/{address}").status == 404
+    is_found_missing(fresh, origin, address)
+
+
+# -- Below a path ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fork(site: Path, server: Server) -> Iterator[str]:
+    """The site as the site of a fork."""
+    with server(site, BELOW) as address:
+        yield address
+
+
+def test_a_fork_is_clicked_through(fork: str, fresh: BrowserContext) -> None:
+    """What is asked for above the path counts as another site."""
+    visit = Visit()
+    tab = open_page(fresh, fork, "", visit)
+    tab.locator(".sidebar-tree").get_by_role("link", name="Computation graphs", exact=True).click()
+    tab.wait_for_url(f"{fork}/gallery/graphs/index.html")
+    tab.locator(".sphx-glr-thumbcontainer").first.click()
+    tab.wait_for_url(f"{fork}/{PAGE}")
+    tab.locator("#graph-first-graph-2").get_by_role("button", name="One step on").click()
+    with tab.expect_navigation():
+        tab.locator(".related-pages .next-page").click()
+    assert tab.url.startswith(f"{fork}/gallery/graphs/") and not tab.url.endswith(PAGE)
+    search(tab, "retain_grad")
+    assert tab.url.startswith(f"{fork}/search.html")
+    with tab.expect_navigation():
+        tab.locator("#search-results li a").first.click()
+    assert tab.url.startswith(f"{fork}/") and "search.html" not in tab.url
+    expect(tab.locator("article")).to_contain_text("retain_grad")
+    assert not visit.errors + visit.other_sites
+
+
+def test_the_path_without_its_slash_leads_there(fork: str, fresh: BrowserContext) -> None:
+    tab = fresh.new_page()
+    tab.goto(fork)
+    assert tab.url == f"{fork}/"
+
+
+def test_there_is_nothing_above_the_path(fork: str) -> None:
+    assert ask(f"{fork.removesuffix('/some-fork')}/{PAGE}").status == 404
+
+
+@pytest.fixture(scope="module")
+def tiny_fork(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A tiny site, built for an address below a path."""
+    place = written(tmp_path_factory.mktemp("fork"), {"docs/page.md": "# A page\n\nText.\n"})
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("ATLAS_SITE", f"https://owner.example{BELOW}")
+        done = build(place)
+    assert done.code == 0, done.output
+    with server(done.out, BELOW) as address:
+        yield address
+
+
+@pytest.mark.parametrize("address", NOWHERE)
+def test_what_is_not_found_below_a_path(tiny_fork: str, fresh: BrowserContext, address: str) -> None:
+    is_found_missing(fresh, tiny_fork, address)
