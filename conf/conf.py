@@ -49,6 +49,7 @@ extensions = [
     "atlas.pages.leftovers",
     "atlas.pages.early_style",
     "atlas.pages.whole_navigation",
+    "atlas.pages.sidebar",
     "atlas.pages.description",
     "atlas.pages.whole_search",
     "atlas.pages.source_link",

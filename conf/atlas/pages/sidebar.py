@@ -1,0 +1,90 @@
+"""Make the sidebar of every page from that of the front page.
+
+Sphinx and furo walk all pages to make the sidebar of each, so that the time to write a site grows with the square of its pages.
+The theme still makes one, for the front page; in a copy of it links are led from elsewhere, and what is current is marked.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from docutils import nodes
+from furo.navigation import get_navigation_tree
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.osutil import relative_uri
+
+_ENTRY = re.compile(r'<li class="(toctree-l\d+)( has-children)?"><a class="reference internal" href="([^"]*)">')
+_CLOSED = re.compile(r'(<li class="[^"]* current[^"]*"><a [^>]*>(?:(?!</a>).)*</a><input aria-label="[^"]*")')
+_CONTEXT = "atlas_toctree"
+
+
+def whole_tree(app: Sphinx) -> str:
+    """The sidebar as the front page has it, links and all, with nothing current."""
+    found = getattr(app, "_atlas_tree", None)
+    if found is None:
+        options = {"collapse": False, "titles_only": True, "maxdepth": -1, "includehidden": True}
+        found = app._atlas_tree = get_navigation_tree(app.builder._get_local_toctree(app.config.root_doc, **options))
+    return found
+
+
+def for_page(tree: str, address: str, lineage: list[str]) -> str:
+    """The sidebar of one page.
+
+    :param tree: as ``whole_tree`` returns it.
+    :param address: of the page, from the root of the site.
+    :param lineage: the addresses of the page and of the pages above it.
+
+    >>> tree = '<li class="toctree-l1"><a class="reference internal" href="a/b.html">B</a></li>'
+    >>> for_page(tree, "a/c.html", ["a/c.html"])
+    '<li class="toctree-l1"><a class="reference internal" href="b.html">B</a></li>'
+    >>> for_page(tree, "a/b.html", ["a/b.html"])
+    '<li class="toctree-l1 current current-page"><a class="current reference internal" href="#">B</a></li>'
+    """
+
+    def entry(found: re.Match[str]) -> str:
+        level, children, target = found[1], found[2] or "", found[3]
+        if target == address:
+            return (
+                f'<li class="{level} current{children} current-page"><a class="current reference internal" href="#">'
+            )
+        current = " current" if target in lineage else ""
+        link = relative_uri(address, target)
+        return f'<li class="{level}{current}{children}"><a class="reference internal" href="{link}">'
+
+    return _CLOSED.sub(r'\1 checked=""', _ENTRY.sub(entry, tree))
+
+
+def lineage(env: BuildEnvironment, page: str) -> list[str]:
+    """The page and those above it, as far as the front page's toctrees lead."""
+    above = {child: parent for parent, children in env.toctree_includes.items() for child in children}
+    found = [page]
+    while found[-1] in above and above[found[-1]] not in found:
+        found.append(above[found[-1]])
+    return found
+
+
+def before(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Keep the theme from walking all pages. Connected to ``html-page-context``, before furo."""
+    if _has_own(app, name):
+        context[_CONTEXT] = context.pop("toctree")
+
+
+def after(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """Connected to ``html-page-context``, after furo."""
+    if _CONTEXT in context:
+        context["toctree"] = context.pop(_CONTEXT)
+        addresses = [app.builder.get_target_uri(page) for page in lineage(app.env, name)]
+        context["furo_navigation_tree"] = for_page(whole_tree(app), addresses[0], addresses)
+
+
+def _has_own(app: Sphinx, name: str) -> bool:
+    """Whether the page is at one address: the page for what is not found is shown at any."""
+    return app.builder.format == "html" and name != app.config.notfound_pagename
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("html-page-context", before, priority=450)
+    app.connect("html-page-context", after, priority=550)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
