@@ -33,6 +33,7 @@ extensions = [
     "sphinx_copybutton",
     "notfound.extension",
     "sphinx_sitemap",
+    "atlas.pages.no_social_cards",
     "sphinxext.opengraph",
     "atlas.pages.words",
     "atlas.pages.mathml",
