@@ -49,6 +49,7 @@ extensions = [
     "atlas.pages.early_style",
     "atlas.pages.whole_navigation",
     "atlas.pages.description",
+    "atlas.pages.names_used",
     "atlas.pages.whole_search",
     "atlas.pages.source_link",
     "atlas.pages.whole_sitemap",
