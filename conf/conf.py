@@ -52,6 +52,7 @@ extensions = [
     "atlas.pages.names_used",
     "atlas.pages.whole_search",
     "atlas.pages.source_link",
+    "atlas.pages.colab",
     "atlas.pages.whole_sitemap",
     "atlas.pages.markdown_twin",
     "atlas.pages.llms_txt",

@@ -11,7 +11,7 @@ from atlas.runner import fingerprint
 
 @pytest.fixture(autouse=True)
 def fresh() -> None:
-    fingerprint._shared.cache_clear()
+    fingerprint.shared.cache_clear()
 
 
 def test_it_names_what_outputs_depend_on(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_gpu_that_appears_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(fingerprint, "_DRIVER", tmp_path / "version")
     before = fingerprint.of(script)
     (tmp_path / "version").write_text("NVRM version: 570")
-    fingerprint._shared.cache_clear()
+    fingerprint.shared.cache_clear()
     assert fingerprint.changes(before, fingerprint.of(script)) == ["the GPU's driver"]
 
 
@@ -58,5 +58,5 @@ def test_a_version_that_changes_counts(tmp_path: Path, monkeypatch: pytest.Monke
     script.write_text("x")
     before = fingerprint.of(script)
     monkeypatch.setattr(fingerprint, "version", lambda package: "9.9" if package == "torch" else before[package])
-    fingerprint._shared.cache_clear()
+    fingerprint.shared.cache_clear()
     assert fingerprint.changes(before, fingerprint.of(script)) == [f"torch {before['torch']} -> 9.9"]

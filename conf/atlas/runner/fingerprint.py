@@ -26,11 +26,12 @@ def of(script: Path, recording: Mapping[str, str] | None = None) -> Fingerprint:
 
     :param recording: for outputs that are replayed instead: what they depend on besides the script.
     """
-    return {"the script": _sha256(script.read_bytes()), **(recording or _shared())}
+    return {"the script": _sha256(script.read_bytes()), **(recording or shared())}
 
 
 @cache
-def _shared() -> Mapping[str, str]:
+def shared() -> Mapping[str, str]:
+    """What the outputs of every example depend on that is made here."""
     return {
         "the site's code in conf/atlas": code(),
         "Python": platform.python_version(),
