@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from atlas.pages import colab
+
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PINNED = re.compile(r"^actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
@@ -86,6 +88,32 @@ def test_only_a_whole_release_is_published() -> None:
     build = [step.get("run", "") for step in publish["jobs"]["build"]["steps"]]
     assert "python -m nox -s docs -- --release" in build
     assert publish["jobs"]["deploy"]["needs"] == "build"
+
+
+def test_only_the_notebooks_are_pushed_by_publish() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text())["jobs"]
+    assert [name for name, job in jobs.items() if "write" in job.get("permissions", {}).get("contents", "")] == [
+        "notebooks"
+    ]
+    assert jobs["notebooks"]["permissions"] == {"contents": "write"}
+    assert jobs["notebooks"]["needs"] == "build"
+    scripts = "\n".join(step.get("run", "") for job in jobs.values() for step in job["steps"])
+    pushes = [line.split()[-1] for line in scripts.splitlines() if "git push" in line]
+    assert pushes == [colab.BRANCH]
+
+
+def test_colab_finds_a_notebook_where_publish_puts_it() -> None:
+    """The artifact's root is the folder above its wildcard; the branch has the same paths as its root."""
+    jobs = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text())["jobs"]
+    (kept,) = [
+        step["with"] for step in jobs["build"]["steps"] if step.get("uses", "").startswith("actions/upload-artifact")
+    ]
+    (fetched,) = [step["with"] for step in jobs["notebooks"]["steps"] if "download-artifact" in step.get("uses", "")]
+    assert kept["name"] == fetched["name"] and "path" not in fetched
+    root, _, pattern = kept["path"].partition("/**/")
+    assert (root, pattern) == ("docs/gallery", "*.ipynb")
+    opened = colab.address("https://github.com/o/r", "gallery/graphs/first_graph")
+    assert opened and opened.endswith("/o/r/blob/notebooks/graphs/first_graph.ipynb")
 
 
 BAD = """

@@ -1,7 +1,7 @@
 """Keep sphinxext-opengraph from importing matplotlib in every build, for pictures that the site does not have it draw.
 
-The import takes half a second, a fifth of a build with nothing to do. It stands at the top of the extension's module of cards, so
-this extension comes before that one, and puts an empty module in its place.
+The import takes half a second, a fifth of a build with nothing to do. It stands at the top of the extension's module of cards:
+this extension comes first and puts an empty module in its place.
 """
 
 from __future__ import annotations

@@ -89,11 +89,12 @@ def look(site: Site) -> State:
 
 
 def _recording(recording: Recording | None) -> fingerprint.Fingerprint:
-    """What a replayed page depends on besides its script."""
+    """What a replayed page depends on besides its script; a page without outputs is made here, like any other."""
     if recording is None:
         return {}
-    manifest = recording.folder / recordings.MANIFEST
-    return {"the recording": recording.fault or cache.sha256(manifest)}
+    if recording.fault:
+        return {"the recording": recording.fault, **fingerprint.shared()}
+    return {"the recording": cache.sha256(recording.folder / recordings.MANIFEST)}
 
 
 def run(site: Site, state: State, pages: Sequence[Page], *, at_once: int = 0) -> list[Fault]:

@@ -16,6 +16,8 @@ from sphinx_gallery.gen_rst import extract_intro_and_title, generate_file_rst
 from sphinx_gallery.py_source_parser import extract_file_config, split_code_and_text_blocks
 from sphinx_gallery.utils import get_md5sum
 
+from . import notebook
+
 Block = tuple[str, str, int]
 
 
@@ -32,6 +34,7 @@ def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, 
         "abort_on_example_error": True,
         "plot_gallery": execute,
         "run_stale_examples": False,
+        "first_notebook_cell": notebook.first_cell(script),
     }
     target.mkdir(parents=True, exist_ok=True)
     generate_file_rst(script.name, target, script.parent, settings)

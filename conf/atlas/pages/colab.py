@@ -1,0 +1,49 @@
+"""A link that opens an example's notebook in Google Colab, beside its downloads: a machine with a GPU, and nothing to install.
+
+Colab opens notebooks from GitHub, and those of the gallery are made by the build. The workflow ``publish`` keeps them on a
+branch of their own. The link is text: the page loads nothing from Colab.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from .source_link import source_of
+from .words import _
+
+BRANCH = "notebooks"
+
+
+def address(repository: str, page: str) -> str | None:
+    """Where Colab opens the notebook of a page; None for a page without one, or for sources that are not on GitHub.
+
+    >>> address("https://github.com/someone/atlas/", "gallery/graphs/first_graph")
+    'https://colab.research.google.com/github/someone/atlas/blob/notebooks/graphs/first_graph.ipynb'
+    >>> address("https://git.example/atlas", "gallery/graphs/first_graph")
+    """
+    parts = urlsplit(repository)
+    source = source_of(page) or ""
+    if parts.hostname != "github.com" or not source.endswith(".py"):
+        return None
+    notebook = f"{page.removeprefix('gallery/')}.ipynb"
+    return f"https://colab.research.google.com/github/{parts.path.strip('/')}/blob/{BRANCH}/{notebook}"
+
+
+def offer(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Put the link before the downloads. Connected to ``doctree-resolved``, when a change of the setting reaches all pages."""
+    to = address(app.config.html_theme_options.get("source_repository", ""), page)
+    for footer in document.findall(nodes.container):
+        if to and "sphx-glr-footer" in footer["classes"]:
+            link = nodes.reference("", _("Open in Colab"), refuri=to, internal=False)
+            download = nodes.container("", nodes.paragraph("", "", link), classes=["sphx-glr-download"])
+            footer.insert(0, download)
+            return
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("doctree-resolved", offer)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,283 @@
+"""The names of PyTorch that each page uses: in a line at its end, in its head, and in an index of all pages.
+
+They are read from the code that the page shows, whenever the page is read, so nobody writes a tag and none grows stale. The
+directive ``names-used`` lists, for each name, the pages that use it. A page's own line is short. It holds a name if
+
+- the page's code uses it, and its text speaks of it in a literal such as ````retain_grad````,
+- at most half of the pages with code use it, which leaves out ``torch.tensor`` and ``backward``,
+- it is in no private module,
+
+and of these at most ten, the rarest first.
+"""
+
+from __future__ import annotations
+
+import doctest
+import html
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxDirective
+
+from .fold_away import details
+from .names_in_code import names
+from .torch_names import TorchNames
+from .words import _
+
+INDEX = "reference/names"
+LONGEST = 10  # names on a page's line
+SHARE = 1 / 2  # of the pages with code; a name that more of them use tells nothing of a page
+BEFORE_THE_FOLD = 4  # pages of a name in the index
+NOT_WORTH_A_FOLD = 2  # pages
+ABOUT_THE_SITE = "about/"  # its code shows how a page is written
+_PYTHON = {"python", "python3", "ipython", "ipython3", "pycon", "default"}
+
+
+class names_line(nodes.paragraph):
+    """Where a page's own line goes; it is filled when the page is written, as it depends on all pages."""
+
+
+class names_index(nodes.General, nodes.Element):
+    """Where the names of a part of PyTorch go. Attribute ``parts``: how they begin; none for all that no other part takes."""
+
+
+class NamesUsed(SphinxDirective):
+    """``{names-used} PART PART ...``: each name that begins so, and the pages that use it. Without parts: the other names."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        return [names_index(parts=(self.arguments or [""])[0].split())]
+
+
+# -- What a page uses --------------------------------------------------------------------------------
+
+
+def read(app: Sphinx, document: nodes.document) -> None:
+    """Keep what a page uses and speaks of, and make room for its line. Connected to ``doctree-read``."""
+    env, page = app.env, app.env.docname
+    used = set() if page.startswith(ABOUT_THE_SITE) else names(_code(document), _torch_names(env))
+    _used(env)[page] = sorted(used)
+    spoken = {word for literal in document.findall(nodes.literal) for word in re.findall(r"\w+", literal.astext())}
+    _spoken(env)[page] = sorted(name for name in used if name.rpartition(".")[2] in spoken)
+    if _spoken(env)[page]:
+        _make_room(document)
+
+
+def _code(document: nodes.document) -> Iterator[str]:
+    """The Python code that a page shows, piece by piece."""
+    for block in document.findall(nodes.literal_block):
+        if str(block.get("language", "")).lower() in _PYTHON:
+            text = block.astext()
+            try:
+                examples = doctest.DocTestParser().get_examples(text)
+            except ValueError:  # not a session with prompts
+                examples = []
+            yield from (example.source for example in examples) if examples else [text]
+
+
+def _make_room(document: nodes.document) -> None:
+    """Before the downloads of an example, else at the end of the page."""
+    for footer in document.findall(nodes.container):
+        if "sphx-glr-footer" in footer["classes"]:
+            last = footer.parent if isinstance(footer.parent, addnodes.only) else footer
+            last.parent.insert(last.parent.index(last), names_line())
+            return
+    next(iter(document.findall(nodes.section)), document).append(names_line())
+
+
+def _used(env: BuildEnvironment) -> dict[str, list[str]]:
+    return _kept(env, "atlas_names_used", dict)
+
+
+def _spoken(env: BuildEnvironment) -> dict[str, list[str]]:
+    return _kept(env, "atlas_names_spoken", dict)
+
+
+def _torch_names(env: BuildEnvironment) -> TorchNames:
+    """What was asked of this PyTorch by this code; another code may answer otherwise."""
+    of = (version("torch"), env.config.atlas_code)
+    if getattr(env, "atlas_names_of", None) != of:
+        env.atlas_names_of, env.atlas_torch_names = of, TorchNames()
+    return env.atlas_torch_names
+
+
+def _kept(env: BuildEnvironment, name: str, new: type) -> Any:
+    """What is pickled with the pages between builds."""
+    if not hasattr(env, name):
+        setattr(env, name, new())
+    return getattr(env, name)
+
+
+def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
+    """Connected to ``env-purge-doc``."""
+    _used(env).pop(page, None)
+    _spoken(env).pop(page, None)
+
+
+def merge(app: Sphinx, env: BuildEnvironment, pages: Iterable[str], other: BuildEnvironment) -> None:
+    """Take over what another process read. Connected to ``env-merge-info``."""
+    for page in pages:
+        _used(env)[page] = _used(other)[page]
+        _spoken(env)[page] = _spoken(other)[page]
+
+
+# -- What all pages use ------------------------------------------------------------------------------
+
+
+def gather(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Choose each page's names, and have those pages written whose names are not what they were.
+
+    The index is written when anything of it differs: a name, a page, its title or its place. Connected to ``env-updated``.
+    """
+    counts = Counter(name for used in _used(env).values() for name in used)
+    most = SHARE * sum(map(bool, _used(env).values()))
+    # each builder writes pages of its own: what the doctests' builder saw last, the HTML does not show yet
+    written = _kept(env, "atlas_names_written", dict)
+    before, listed_before = written.get(app.builder.name, ({}, None))
+    now = {page: _choose(_spoken(env)[page], counts, most) for page in sorted(_spoken(env))}
+    listed = [(page, _used(env)[page], _spoken(env)[page], env.titles[page].astext()) for page in _in_order(env)]
+    changed = {page for page in now if now[page] != before.get(page, [])}
+    if listed != listed_before:
+        changed |= {page for page in env.found_docs if page == INDEX}
+    env.atlas_names_shown = now
+    written[app.builder.name] = now, listed
+    return sorted(changed)
+
+
+def _choose(spoken: Iterable[str], counts: Counter[str], most: float) -> list[str]:
+    public = [name for name in spoken if counts[name] <= most and "._" not in name.rpartition(".")[0]]
+    return sorted(public, key=lambda name: (counts[name], name))[:LONGEST]
+
+
+def fill(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Put the names in. Connected to ``doctree-resolved``."""
+    for place in list(document.findall(names_line)):
+        shown = app.env.atlas_names_shown.get(page, [])
+        place.replace_self(_line(app, page, shown) if shown else [])
+    places = list(document.findall(names_index))
+    parts = tuple(part for place in places for part in place["parts"])
+    for place in places:
+        own = tuple(place["parts"])
+        place.replace_self(
+            _index(app, page, lambda name, own=own: name.startswith(own) if own else not name.startswith(parts))
+        )
+
+
+def _line(app: Sphinx, page: str, shown: list[str]) -> nodes.Node:
+    # the words are on the page already; the search would count them twice
+    line = nodes.paragraph("", "", nodes.Text(_("PyTorch used here:")), classes=["names-used", "no-search"])
+    for name in shown:
+        line += nodes.Text(" " if name == shown[0] else ", ")
+        text = nodes.literal("", short(name))
+        if INDEX in app.env.found_docs:
+            to = f"{app.builder.get_relative_uri(page, INDEX)}#{anchor(name)}"
+            text = nodes.reference("", "", text, refuri=to, internal=True)
+        line += text
+    return line
+
+
+def _index(app: Sphinx, page: str, is_in: Any) -> nodes.Node:
+    pages: dict[str, list[str]] = {}
+    for user in _in_order(app.env):
+        for name in filter(is_in, _used(app.env)[user]):
+            pages.setdefault(name, []).append(user)
+    index = nodes.definition_list(classes=["names-used"])
+    for name in sorted(pages, key=lambda name: (short(name).lower(), name)):
+        term = nodes.term("", "", nodes.literal("", short(name)), ids=[anchor(name)])
+        # without the titles, a search for a page's title would find this page too
+        where = nodes.definition("", *_pages(app, page, name, pages[name]), classes=["no-search"])
+        index += nodes.definition_list_item("", term, where)
+    return index
+
+
+def _pages(app: Sphinx, page: str, name: str, users: list[str]) -> Iterator[nodes.Node]:
+    """Links to the pages that speak of the name, or else to any; if there are many more, those in a fold."""
+    speakers = [user for user in users if name in _spoken(app.env)[user]]
+    first = (speakers or users)[:BEFORE_THE_FOLD]
+    rest = [user for user in users if user not in first]
+    if len(rest) <= NOT_WORTH_A_FOLD:
+        first, rest = users, []
+    yield _links(app, page, first)
+    if rest:
+        yield details("", _links(app, page, rest), summary=_("%s more pages") % len(rest))
+
+
+def _links(app: Sphinx, page: str, users: list[str]) -> nodes.paragraph:
+    links = nodes.paragraph()
+    for user in users:
+        if len(links):
+            links += nodes.Text(" · ")
+        to = app.builder.get_relative_uri(page, user)
+        links += nodes.reference("", "", nodes.Text(app.env.titles[user].astext()), refuri=to, internal=True)
+    return links
+
+
+def _in_order(env: BuildEnvironment) -> list[str]:
+    """The pages with code, in the order in which the navigation has them."""
+    order: list[str] = []
+    waiting = [env.config.root_doc]
+    while waiting:
+        page = waiting.pop()
+        if page not in order:
+            order.append(page)
+            waiting += reversed(env.toctree_includes.get(page, []))
+    return [page for page in order if _used(env).get(page)]
+
+
+def anchor(name: str) -> str:
+    """Case stays: ``Tensor.t`` and ``Tensor.T`` are two.
+
+    >>> anchor("torch.Tensor.retain_grad")
+    'name-torch.Tensor.retain_grad'
+    """
+    return f"name-{name}"
+
+
+def short(name: str) -> str:
+    """A method without the module of its class; anything else as it is.
+
+    >>> short("torch.optim.Optimizer.step"), short("torch.nn.Linear"), short("torch.autograd.grad")
+    ('Optimizer.step', 'torch.nn.Linear', 'torch.autograd.grad')
+    """
+    *_modules, cls, last = name.split(".")
+    return f"{cls}.{last}" if cls.lstrip("_")[:1].isupper() else name
+
+
+def tag(app: Sphinx, name: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
+    """Put a page's names into its head. Connected to ``html-page-context``, before sphinxext-opengraph."""
+    shown = getattr(app.env, "atlas_names_shown", {}).get(name, [])
+    if document is None or not shown:
+        return
+    context["metatags"] += f'\n<meta name="keywords" content="{html.escape(", ".join(map(short, shown)))}">'
+    for each in shown:
+        context["metatags"] += f'\n<meta property="article:tag" content="{html.escape(short(each))}">'
+    # tags are an article's; sphinxext-opengraph would say "website"
+    context["meta"] = {**(context.get("meta") or {}), "og:type": "article"}
+
+
+def _skip(self: Any, node: nodes.Element) -> None:
+    """Without a page to link to there is nothing to show."""
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    for node in (names_line, names_index):
+        app.add_node(node, **dict.fromkeys(("html", "latex", "text", "man", "texinfo"), (_skip, None)))
+    app.add_directive("names-used", NamesUsed)
+    app.add_config_value("atlas_torch", version("torch"), "env", (str,))  # another PyTorch has other names
+    app.connect("doctree-read", read)
+    app.connect("env-purge-doc", forget)
+    app.connect("env-merge-info", merge)
+    app.connect("env-updated", gather)
+    app.connect("doctree-resolved", fill)
+    app.connect("html-page-context", tag, priority=410)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

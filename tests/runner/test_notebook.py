@@ -1,0 +1,52 @@
+"""The first cell of a notebook installs what its script imports, by the names that PyPI has for it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from atlas.runner import fingerprint, notebook
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import math\nfrom pathlib import Path", []),
+        ("import torch.nn.functional as F", ["torch"]),
+        ("import torchgen", ["torch"]),
+        ("from sklearn.datasets import load_digits", ["scikit-learn"]),
+        ("def late():\n    import pandas", ["pandas"]),
+        ("try:\n    import not_installed_here\nexcept ImportError: ...", ["not-installed-here"]),
+        ("from . import neighbour", []),
+    ],
+)
+def test_packages(code: str, expected: list[str]) -> None:
+    assert notebook.packages(code) == expected
+
+
+def test_the_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "page.py"
+    script.write_text("import matplotlib.pyplot as plt\nimport torch\n")
+    monkeypatch.setattr(notebook, "version", lambda package: "2.13.0+cpu")
+    comment, install = notebook.first_cell(script).splitlines()
+    assert comment.startswith("# ") and "2.13" in comment
+    assert install == '%pip install --quiet "torch>=2.13" matplotlib'
+
+
+def test_a_script_that_is_no_python_has_a_cell_too(tmp_path: Path) -> None:
+    script = tmp_path / "page.py"
+    script.write_text("import (")
+    assert '"torch>=' in notebook.first_cell(script)
+
+
+def test_a_change_of_the_cell_makes_notebooks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code that writes the cell is among what each example's outputs depend on, and so is torch's version."""
+    site = Path(shutil.copytree(fingerprint._SITE, tmp_path / "atlas"))
+    monkeypatch.setattr(fingerprint, "_SITE", site)
+    before = fingerprint.code()
+    own = site / Path(notebook.__file__).relative_to(Path(notebook.__file__).parents[1])
+    own.write_text(own.read_text().replace("%pip install", "%pip install --upgrade"))
+    assert fingerprint.code() != before
+    assert "torch" in fingerprint.PACKAGES

@@ -1,0 +1,88 @@
+"""The names that a page is said to use: on its line, in its head and in the index they are the same, and the page has them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from urllib.parse import urldefrag, urljoin
+
+import pytest
+from bs4 import BeautifulSoup, Tag
+
+from markup import read, text_of
+
+INDEX = "reference/names.html"
+
+
+def line(page: BeautifulSoup) -> list[Tag]:
+    """The names of a page's line, as links."""
+    return page.select("p.names-used a")
+
+
+@cache
+def entries(site: Path) -> dict[str, set[str]]:
+    """The addresses of the pages that the index has for each name, by the fragment of the name."""
+    found = {}
+    for term in read(site / INDEX).select("dl.names-used > dt"):
+        links = term.find_next_sibling("dd").select("a")
+        found[term["id"]] = {urljoin(INDEX, link["href"]) for link in links}
+        assert len(found[term["id"]]) == len(links), f"{term['id']} names a page twice"
+    return found
+
+
+def test_a_name_leads_to_its_entry_and_back(site: Path, page: str) -> None:
+    index = entries(site)
+    for link in line(read(site / page)):
+        address, fragment = urldefrag(urljoin(page, link["href"]))
+        assert address == INDEX and page in index[fragment]
+
+
+def test_line_and_head_say_the_same(site: Path, page: str) -> None:
+    parsed = read(site / page)
+    shown = [text_of(link) for link in line(parsed)]
+    assert len(shown) <= 10
+    assert [tag["content"] for tag in parsed.select("meta[property='article:tag']")] == shown
+    keywords = [tag["content"] for tag in parsed.select("meta[name='keywords']")]
+    assert keywords == ([", ".join(shown)] if shown else [])
+    kinds = [tag["content"] for tag in parsed.select("meta[property='og:type']")]
+    assert kinds == ["article"] if shown else kinds in (["website"], [])  # what Sphinx makes has none
+
+
+def test_the_code_of_each_page_has_the_name(site: Path) -> None:
+    index = entries(site)
+    assert len(index) > 300
+    code = {
+        page: " ".join(block.get_text() for block in read(site / page).select("pre"))
+        for page in set().union(*index.values())
+    }
+    wrong = [
+        (name, page) for name, pages in index.items() for page in pages if name.rpartition(".")[2] not in code[page]
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "taught_on"),
+    [
+        ("name-torch.Tensor.retain_grad", "gallery/differentiation/gradients_of_intermediates.html"),
+        ("name-torch.autograd.grad", "gallery/differentiation/gradients_of_intermediates.html"),
+        ("name-torch.inference_mode", "gallery/modes/grad_modes.html"),
+        ("name-torch.autograd.function.FunctionCtx.save_for_backward", "gallery/functions/context_methods.html"),
+        ("name-torch.cuda.synchronize", "gallery/cuda/devices.html"),
+        ("name-torch.no_grad", "guide/which-switch.html"),
+    ],
+)
+def test_what_a_page_teaches_is_found(site: Path, name: str, taught_on: str) -> None:
+    assert taught_on in entries(site)[name]
+    assert any(link["href"].endswith(f"#{name}") for link in line(read(site / taught_on)))
+
+
+def test_most_examples_have_a_line(site: Path, all_scripts: list[str]) -> None:
+    without = [
+        script for script in all_scripts if not line(read(site / "gallery" / Path(script).with_suffix(".html")))
+    ]
+    assert len(without) < len(all_scripts) / 20, without
+
+
+def test_pages_about_the_site_have_none(site: Path) -> None:
+    assert not [page for page in (site / "about").glob("*.html") if line(read(page))]

@@ -1,0 +1,45 @@
+"""Each example's notebook can be run where nothing is installed: its first cell installs all that the script imports."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from pathlib import Path
+
+from markup import read
+
+#: Modules that are called otherwise than their package on PyPI.
+PACKAGES = {"sklearn": "scikit-learn"}
+#: Modules that come with torch.
+WITH_TORCH = {"torchgen"}
+
+
+def notebook_of(site: Path, script: str) -> list[dict[str, object]]:
+    """The cells of the notebook that the script's page offers."""
+    page = site / "gallery" / Path(script).with_suffix(".html")
+    (link,) = [link for link in read(page).select("a.download") if link["href"].endswith(".ipynb")]
+    return json.loads((page.parent / link["href"]).read_text(encoding="utf-8"))["cells"]
+
+
+def third_party(code: str) -> set[str]:
+    imports = [node for node in ast.walk(ast.parse(code)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in imports if isinstance(node, ast.ImportFrom)}
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - WITH_TORCH
+
+
+def test_the_first_cell_installs_what_the_script_imports(site: Path, root: Path, script: str) -> None:
+    first = notebook_of(site, script)[0]
+    assert first["cell_type"] == "code"
+    *_, install = "".join(first["source"]).splitlines()
+    assert install.startswith('%pip install --quiet "torch>=')
+    installed = {word.strip('"').partition(">=")[0] for word in install.split()[3:]}
+    modules = third_party((root / "examples" / script).read_text(encoding="utf-8"))
+    assert installed == {PACKAGES.get(module, module) for module in modules} | {"torch"}
+
+
+def test_the_script_itself_installs_nothing(site: Path, script: str) -> None:
+    page = site / "gallery" / Path(script).with_suffix(".html")
+    (link,) = [link for link in read(page).select("a.download") if link["href"].endswith(".py")]
+    assert "pip install --quiet" not in (page.parent / link["href"]).read_text(encoding="utf-8")
