@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "browser"))
 
+from chromium import chromium
 from serving import serve
 
 ROOT = Path(__file__).parents[1]
@@ -36,14 +36,14 @@ TRIES = 3
 def scores(address: str) -> tuple[dict[str, float], list[str]]:
     """The score of each category, from 0 to 1, and the audits that cost points.
 
+    :raises FileNotFoundError: if Chromium is not installed.
     :raises subprocess.CalledProcessError: if Lighthouse cannot be fetched or does not end well.
     """
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         command = ["npx", "--yes", LIGHTHOUSE, address, "--quiet", "--output=json", f"--output-path={report}"]
         flags = "--headless=new --no-sandbox --disable-gpu"
-        environment = os.environ | ({"CHROME_PATH": program} if program else {})
+        environment = os.environ | {"CHROME_PATH": chromium()}
         subprocess.run([*command, f"--chrome-flags={flags}"], env=environment, check=True, cwd=folder)
         found = json.loads(report.read_text(encoding="utf-8"))
     categories = found["categories"]

@@ -2,61 +2,54 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+from chromium import SWITCHES, chromium
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 from serving import Server, nginx, serve
 from visiting import Visit, look
-
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-SWITCHES = [
-    "--disable-features=PreloadTopChromeWebUI,Translate,OptimizationHints,MediaRouter",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-]
 
 
 @pytest.fixture(scope="session")
 def program() -> str:
     """Where the system's Chromium is."""
-    found = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if found is None:
-        pytest.fail(f"none of {', '.join(PROGRAMS)} is installed: apt-get install chromium", pytrace=False)
-    return found
+    return installed(chromium)
 
 
 @pytest.fixture(scope="session")
 def browser(program: str) -> Iterator[Browser]:
     """The system's Chromium."""
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=SWITCHES)
-        yield chromium
-        chromium.close()
+        started = playwright.chromium.launch(executable_path=program, args=SWITCHES)
+        yield started
+        started.close()
 
 
 @pytest.fixture(scope="session")
 def large_text(browser: Browser, program: str) -> Iterator[Browser]:
     """Chromium of a reader who has set the text to twice its size."""
     switches = [*SWITCHES, "--blink-settings=defaultFontSize=32,defaultFixedFontSize=26"]
-    chromium = browser.browser_type.launch(executable_path=program, args=switches)
-    yield chromium
-    chromium.close()
+    started = browser.browser_type.launch(executable_path=program, args=switches)
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="session")
 def server() -> Server:
     """Serve a folder as ``conf/nginx.conf`` says."""
+    installed(nginx)
+    return serve
+
+
+def installed(find: Callable[[], str]) -> str:
+    """Where a program is; a test that needs one which is missing fails, and says how to install it."""
     try:
-        nginx()
+        return find()
     except FileNotFoundError as error:
         pytest.fail(str(error), pytrace=False)
-    return serve
 
 
 @pytest.fixture(scope="session")

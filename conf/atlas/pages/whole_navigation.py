@@ -18,8 +18,10 @@ def pages_to_write(app: Sphinx, env: BuildEnvironment) -> Iterable[str]:
     """All pages if the navigation is not that of the last build, else none. Connected to ``env-updated``."""
     titles = {name: title.astext() for name, title in env.titles.items()}
     now = hashlib.sha256(repr((sorted(env.toctree_includes.items()), sorted(titles.items()))).encode()).hexdigest()
-    before = getattr(env, "atlas_navigation", now)
-    env.atlas_navigation = now
+    # by builder: what the doctests' builder saw last, the HTML does not show yet
+    written = env.atlas_navigation = getattr(env, "atlas_navigation", {})
+    before = written.get(app.builder.name, now)
+    written[app.builder.name] = now
     return sorted(env.found_docs) if before != now else []
 
 
