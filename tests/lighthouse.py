@@ -29,6 +29,7 @@ PAGES = [
     "gallery/errors/backward_twice.html",
     "reference/glossary.html",
     "reference/operators.html",
+    "reference/names.html",
 ]
 TRIES = 3
 
