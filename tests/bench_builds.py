@@ -155,6 +155,7 @@ def real_site() -> Iterator[tuple[str, Measured]]:
         edited = site / "examples" / "graphs" / "first_graph.py"
         edited.write_text(edited.read_text() + "\nassert w is not None\n")
         yield "one script edited", sphinx(site)
+        yield "every page read and written again, no script run", sphinx(site, "-a", "-E")
     yield "for comparison: python -c 'import torch'", importing_torch()
     with copy_of_site() as site:
         yield "from nothing, sphinx-gallery alone", stock(site, parallel=False)
