@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.runner import extension, fingerprint, recordings
+from atlas.runner import fingerprint, recordings
 from atlas.runner.cache import Page
 from runner.faulty import HEALTHY
 
@@ -43,12 +43,12 @@ def test_a_page_without_a_recording(page: Page) -> None:
 
 def test_a_page_without_outputs_depends_on_what_makes_it(page: Page) -> None:
     """It is made here, code and notebook; a page that is replayed depends on its recording alone."""
-    of_page = fingerprint.of(page.script, extension._recording(recordings.look(page)))
+    of_page = fingerprint.of(page.script, recordings.look(page).depends_on)
     assert {"the script", "the recording", "the site's code in conf/atlas", "torch"} <= set(of_page)
 
 
 def test_a_replayed_page_depends_on_its_recording(recorded: Page) -> None:
-    of_page = fingerprint.of(recorded.script, extension._recording(recordings.look(recorded)))
+    of_page = fingerprint.of(recorded.script, recordings.look(recorded).depends_on)
     assert set(of_page) == {"the script", "the recording"}
 
 

@@ -84,17 +84,10 @@ def look(site: Site) -> State:
     need_gpu = [page for page in pages if page.script.parent.name == recordings.CHAPTER]
     has_gpu = bool(need_gpu and gpu.describe())
     recorded = {} if has_gpu else {page: recordings.look(page) for page in need_gpu}
-    wanted = {page: fingerprint.of(page.script, _recording(recorded.get(page))) for page in pages}
+    wanted = {
+        page: fingerprint.of(page.script, recorded[page].depends_on if page in recorded else None) for page in pages
+    }
     return State(wanted, {page: cache.stale(page, now) for page, now in wanted.items()}, recorded)
-
-
-def _recording(recording: Recording | None) -> fingerprint.Fingerprint:
-    """What a replayed page depends on besides its script; a page without outputs is made here, like any other."""
-    if recording is None:
-        return {}
-    if recording.fault:
-        return {"the recording": recording.fault, **fingerprint.shared()}
-    return {"the recording": cache.sha256(recording.folder / recordings.MANIFEST)}
 
 
 def run(site: Site, state: State, pages: Sequence[Page], *, at_once: int = 0) -> list[Fault]:

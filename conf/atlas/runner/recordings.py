@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import gallery
+from . import fingerprint, gallery
 from .cache import Page, sha256, write_whole
+from .fingerprint import Fingerprint
 
 CHAPTER = "cuda"
 """The chapter whose examples need a GPU."""
@@ -33,6 +34,13 @@ class Recording:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     fault: str = ""
     """Why it cannot be used, for a person; empty if it can."""
+
+    @property
+    def depends_on(self) -> Fingerprint:
+        """What its page depends on besides the script; a page without outputs is made here, like any other."""
+        if self.fault:
+            return {"the recording": self.fault, **fingerprint.shared()}
+        return {"the recording": sha256(self.folder / MANIFEST)}
 
 
 def folder_of(page: Page) -> Path:
