@@ -215,6 +215,7 @@ def test_a_fork_is_clicked_through(fork: str, fresh: BrowserContext) -> None:
     assert tab.url.startswith(f"{fork}/gallery/graphs/") and not tab.url.endswith(PAGE)
     search(tab, "retain_grad")
     assert tab.url.startswith(f"{fork}/search.html")
+    tab.wait_for_load_state("networkidle")  # it quotes from what it found; to leave it before cancels that
     with tab.expect_navigation():
         tab.locator("#search-results li a").first.click()
     assert tab.url.startswith(f"{fork}/") and "search.html" not in tab.url

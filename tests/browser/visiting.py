@@ -61,7 +61,7 @@ _SHIFTS = """() => new Promise(resolve => {
 
 # Children of a section, and so body text: captions, tables and footers are other kinds of text.
 _SMALL_TEXT = """smallest => {
-  const small = [...document.querySelectorAll("section > p:not(.claims), section > ul li > p, section > ol li > p")]
+  const small = [...document.querySelectorAll("section > p:not(.claims, .names-used), section > :is(ul, ol) li > p")]
     .filter(text => parseFloat(getComputedStyle(text).fontSize) < smallest);
   return small.map(text => getComputedStyle(text).fontSize + ": " + text.textContent.trim().slice(0, 60));
 }"""

@@ -9,6 +9,7 @@ import pytest
 
 from atlas.runner import cache
 from atlas.runner.cache import Page
+from atlas.runner.faults import Fault
 
 NOW = {"the script": "1", "torch": "2.13.0"}
 
@@ -119,3 +120,12 @@ def test_what_gone_scripts_left_is_removed_and_nothing_else(page: Page, tmp_path
     assert gone == ["gone_chapter/old", "graphs/first_more"]
     assert left == ["first.py", "first.receipt.json", "first.rst", "images/sphx_glr_first_001.png", "index.rst"]
     assert not other.exists()
+
+
+def test_a_page_that_failed_once_keeps_nothing_of_that(page: Page, tmp_path: Path) -> None:
+    """Its card had the picture of a broken page, which would stand beside the new one, or in its place."""
+    cache.publish_failure(page, Fault(str(page.script), 1, "ValueError: no"))
+    assert (page.cache / "images/thumb/sphx_glr_first_thumb.png").exists()
+    cache.publish(page, made(tmp_path, first_dot_rst="a", images__thumb__sphx_glr_first_thumb_dot_svg="b"), NOW)
+    left = sorted(path.relative_to(page.cache).as_posix() for path in page.cache.rglob("*") if path.is_file())
+    assert left == ["first.receipt.json", "first.rst", "images/thumb/sphx_glr_first_thumb.svg"]

@@ -36,6 +36,7 @@ LONGEST = 10  # names on a page's line
 SHARE = 1 / 2  # of the pages with code; a name that more of them use tells nothing of a page
 BEFORE_THE_FOLD = 4  # pages of a name in the index
 NOT_WORTH_A_FOLD = 2  # pages
+IN_THE_FOLD = 12  # pages; who uses ``backward`` is no longer a question for this index
 ABOUT_THE_SITE = "about/"  # its code shows how a page is written
 _PYTHON = {"python", "python3", "ipython", "ipython3", "pycon", "default"}
 
@@ -200,15 +201,19 @@ def _index(app: Sphinx, page: str, is_in: Any) -> nodes.Node:
 
 
 def _pages(app: Sphinx, page: str, name: str, users: list[str]) -> Iterator[nodes.Node]:
-    """Links to the pages that speak of the name, or else to any; if there are many more, those in a fold."""
+    """Links to the pages that speak of the name, or else to any; if there are more, those in a fold, as far as it goes."""
     speakers = [user for user in users if name in _spoken(app.env)[user]]
     first = (speakers or users)[:BEFORE_THE_FOLD]
-    rest = [user for user in users if user not in first]
+    rest = [*speakers, *(user for user in users if user not in speakers)]
+    rest = [user for user in rest if user not in first]
     if len(rest) <= NOT_WORTH_A_FOLD:
         first, rest = users, []
     yield _links(app, page, first)
     if rest:
-        yield details("", _links(app, page, rest), summary=_("%s more pages") % len(rest))
+        links = _links(app, page, rest[:IN_THE_FOLD])
+        if len(rest) > IN_THE_FOLD:
+            links += nodes.Text(" " + _("and %s more") % (len(rest) - IN_THE_FOLD))
+        yield details("", links, summary=_("%s more pages") % len(rest))
 
 
 def _links(app: Sphinx, page: str, users: list[str]) -> nodes.paragraph:

@@ -83,8 +83,10 @@ def publish(page: Page, made: Path, fingerprint: Fingerprint, **facts: Any) -> N
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(made / name, target.with_name(target.name + ".part"))
             os.replace(target.with_name(target.name + ".part"), target)
-    for name in sorted(set(old) - set(outputs)):
-        (page.cache / name).unlink(missing_ok=True)
+    # what an earlier run left, and what stood there in place of outputs when the script failed
+    left = {page.cache / name for name in old} | set(_files_of(page.cache, page.script.stem))
+    for path in left - {page.cache / name for name in outputs}:
+        path.unlink(missing_ok=True)
     write_whole(page.receipt, json.dumps({"fingerprint": fingerprint, "outputs": outputs, **facts}, indent=1))
 
 
