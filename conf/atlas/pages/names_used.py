@@ -210,9 +210,10 @@ def _pages(app: Sphinx, page: str, name: str, users: list[str]) -> Iterator[node
         first, rest = users, []
     yield _links(app, page, first)
     if rest:
-        links = _links(app, page, rest[:IN_THE_FOLD])
-        if len(rest) > IN_THE_FOLD:
-            links += nodes.Text(" " + _("and %s more") % (len(rest) - IN_THE_FOLD))
+        listed = rest[: max(IN_THE_FOLD, len(set(speakers) - set(first)))]  # whoever speaks of it is found here
+        links = _links(app, page, listed)
+        if len(rest) > len(listed):
+            links += nodes.Text(" " + _("and %s more") % (len(rest) - len(listed)))
         yield details("", links, summary=_("%s more pages") % len(rest))
 
 
