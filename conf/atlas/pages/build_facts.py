@@ -24,6 +24,7 @@ from sphinx.errors import ConfigError
 from atlas.runner.cache import write_whole
 
 from .claims_and_variations import claims
+from .source_link import repository
 
 FILE = "build.json"
 _COUNT = "atlas-checks"
@@ -66,15 +67,22 @@ def count(app: Sphinx, document: nodes.document) -> None:
 def tell(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: Mapping[str, Any] | None) -> None:
     """Give the facts to the template of the page. Connected to ``html-page-context``."""
     if app.config.atlas_commit:
-        repository = app.config.html_theme_options.get("source_repository", "").rstrip("/")
-        link = f"{repository}/commit/{app.config.atlas_commit}" if repository else ""
-        context["built"] = facts(app.env, app.config.atlas_commit) | {"link": link, "file": FILE}
+        address = repository(app.config)
+        link = f"{address}/commit/{app.config.atlas_commit}" if address else ""
+        context["built"] = _once(app) | {"link": link, "file": FILE}
+
+
+def _once(app: Sphinx) -> dict[str, Any]:
+    """The facts of this build, which are the same for all its pages, whatever day it is when the last is written."""
+    if not hasattr(app, "_atlas_facts"):
+        app._atlas_facts = facts(app.env, app.config.atlas_commit)
+    return app._atlas_facts
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:
     """Connected to ``build-finished``."""
     if exception is None and app.builder.name == "html":
-        text = json.dumps(facts(app.env, app.config.atlas_commit), indent=1) + "\n"
+        text = json.dumps(_once(app), indent=1) + "\n"
         write_whole(Path(app.outdir) / FILE, text)
 
 

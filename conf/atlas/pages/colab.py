@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from .source_link import source_of
+from .source_link import repository, source_of
 from .words import _
 
 BRANCH = "notebooks"
@@ -35,7 +35,7 @@ def address(repository: str, page: str) -> str | None:
 
 def offer(app: Sphinx, document: nodes.document, page: str) -> None:
     """Put the link before the downloads. Connected to ``doctree-resolved``, when a change of the setting reaches all pages."""
-    to = address(app.config.html_theme_options.get("source_repository", ""), page)
+    to = address(repository(app.config), page)
     for footer in document.findall(nodes.container):
         if to and "sphx-glr-footer" in footer["classes"]:
             link = nodes.reference("", _("Open in Colab"), refuri=to, internal=False)

@@ -16,7 +16,7 @@ import doctest
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from typing import Any
 
@@ -96,11 +96,11 @@ def _make_room(document: nodes.document) -> None:
 
 
 def _used(env: BuildEnvironment) -> dict[str, list[str]]:
-    return _kept(env, "atlas_names_used", dict)
+    return _kept(env, "atlas_names_used")
 
 
 def _spoken(env: BuildEnvironment) -> dict[str, list[str]]:
-    return _kept(env, "atlas_names_spoken", dict)
+    return _kept(env, "atlas_names_spoken")
 
 
 def _torch_names(env: BuildEnvironment) -> TorchNames:
@@ -111,10 +111,10 @@ def _torch_names(env: BuildEnvironment) -> TorchNames:
     return env.atlas_torch_names
 
 
-def _kept(env: BuildEnvironment, name: str, new: type) -> Any:
+def _kept(env: BuildEnvironment, name: str) -> dict[str, Any]:
     """What is pickled with the pages between builds."""
     if not hasattr(env, name):
-        setattr(env, name, new())
+        setattr(env, name, {})
     return getattr(env, name)
 
 
@@ -142,7 +142,7 @@ def gather(app: Sphinx, env: BuildEnvironment) -> list[str]:
     counts = Counter(name for used in _used(env).values() for name in used)
     most = SHARE * sum(map(bool, _used(env).values()))
     # each builder writes pages of its own: what the doctests' builder saw last, the HTML does not show yet
-    written = _kept(env, "atlas_names_written", dict)
+    written = _kept(env, "atlas_names_written")
     before, listed_before = written.get(app.builder.name, ({}, None))
     now = {page: _choose(_spoken(env)[page], counts, most) for page in sorted(_spoken(env))}
     listed = [(page, _used(env)[page], _spoken(env)[page], env.titles[page].astext()) for page in _in_order(env)]
@@ -166,10 +166,13 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
         place.replace_self(_line(app, page, shown) if shown else [])
     places = list(document.findall(names_index))
     parts = tuple(part for place in places for part in place["parts"])
+    order = _in_order(app.env) if places else []
     for place in places:
         own = tuple(place["parts"])
         place.replace_self(
-            _index(app, page, lambda name, own=own: name.startswith(own) if own else not name.startswith(parts))
+            _index(
+                app, page, order, lambda name, own=own: name.startswith(own) if own else not name.startswith(parts)
+            )
         )
 
 
@@ -186,9 +189,9 @@ def _line(app: Sphinx, page: str, shown: list[str]) -> nodes.Node:
     return line
 
 
-def _index(app: Sphinx, page: str, is_in: Any) -> nodes.Node:
+def _index(app: Sphinx, page: str, order: list[str], is_in: Callable[[str], bool]) -> nodes.Node:
     pages: dict[str, list[str]] = {}
-    for user in _in_order(app.env):
+    for user in order:
         for name in filter(is_in, _used(app.env)[user]):
             pages.setdefault(name, []).append(user)
     index = nodes.definition_list(classes=["names-used"])
@@ -229,12 +232,12 @@ def _links(app: Sphinx, page: str, users: list[str]) -> nodes.paragraph:
 
 def _in_order(env: BuildEnvironment) -> list[str]:
     """The pages with code, in the order in which the navigation has them."""
-    order: list[str] = []
+    order: dict[str, None] = {}
     waiting = [env.config.root_doc]
     while waiting:
         page = waiting.pop()
         if page not in order:
-            order.append(page)
+            order[page] = None
             waiting += reversed(env.toctree_includes.get(page, []))
     return [page for page in order if _used(env).get(page)]
 

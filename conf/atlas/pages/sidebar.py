@@ -7,12 +7,13 @@ The theme still makes one, for the front page; in a copy of it links are led fro
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from docutils import nodes
 from furo.navigation import get_navigation_tree
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 from sphinx.util.osutil import relative_uri
 
 _ENTRY = re.compile(r'<li class="(toctree-l\d+)( has-children)?"><a class="reference internal" href="([^"]*)">')
@@ -20,19 +21,29 @@ _CLOSED = re.compile(r'(<li class="[^"]* current[^"]*"><a [^>]*>(?:(?!</a>).)*</
 _CONTEXT = "atlas_toctree"
 
 
-def whole_tree(app: Sphinx) -> str:
-    """The sidebar as the front page has it, links and all, with nothing current."""
-    found = getattr(app, "_atlas_tree", None)
-    if found is None:
+@dataclass(frozen=True, slots=True)
+class Sidebar:
+    """What the sidebars of all pages are made from, once for a build."""
+
+    tree: str
+    """As the front page has it, links and all, with nothing current."""
+    above: Mapping[str, str]
+    """The page above each page."""
+
+
+def whole(app: Sphinx) -> Sidebar:
+    if not hasattr(app, "_atlas_sidebar"):
         options = {"collapse": False, "titles_only": True, "maxdepth": -1, "includehidden": True}
-        found = app._atlas_tree = get_navigation_tree(app.builder._get_local_toctree(app.config.root_doc, **options))
-    return found
+        tree = get_navigation_tree(app.builder._get_local_toctree(app.config.root_doc, **options))
+        above = {child: parent for parent, children in app.env.toctree_includes.items() for child in children}
+        app._atlas_sidebar = Sidebar(tree, above)
+    return app._atlas_sidebar
 
 
 def for_page(tree: str, address: str, lineage: list[str]) -> str:
     """The sidebar of one page.
 
-    :param tree: as ``whole_tree`` returns it.
+    :param tree: as a ``Sidebar`` has it.
     :param address: of the page, from the root of the site.
     :param lineage: the addresses of the page and of the pages above it.
 
@@ -56,9 +67,12 @@ def for_page(tree: str, address: str, lineage: list[str]) -> str:
     return _CLOSED.sub(r'\1 checked=""', _ENTRY.sub(entry, tree))
 
 
-def lineage(env: BuildEnvironment, page: str) -> list[str]:
-    """The page and those above it, as far as the front page's toctrees lead."""
-    above = {child: parent for parent, children in env.toctree_includes.items() for child in children}
+def lineage(above: Mapping[str, str], page: str) -> list[str]:
+    """The page and those above it, as far as the front page's toctrees lead.
+
+    >>> lineage({"graphs/one": "graphs/index", "graphs/index": "index"}, "graphs/one")
+    ['graphs/one', 'graphs/index', 'index']
+    """
     found = [page]
     while found[-1] in above and above[found[-1]] not in found:
         found.append(above[found[-1]])
@@ -75,8 +89,9 @@ def after(app: Sphinx, name: str, template: str, context: dict[str, Any], doctre
     """Connected to ``html-page-context``, after furo."""
     if _CONTEXT in context:
         context["toctree"] = context.pop(_CONTEXT)
-        addresses = [app.builder.get_target_uri(page) for page in lineage(app.env, name)]
-        context["furo_navigation_tree"] = for_page(whole_tree(app), addresses[0], addresses)
+        sidebar = whole(app)
+        addresses = [app.builder.get_target_uri(page) for page in lineage(sidebar.above, name)]
+        context["furo_navigation_tree"] = for_page(sidebar.tree, addresses[0], addresses)
 
 
 def _has_own(app: Sphinx, name: str) -> bool:

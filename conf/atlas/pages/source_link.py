@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.config import Config
 
 
 def source_of(page: str) -> str | None:
@@ -22,14 +23,19 @@ def source_of(page: str) -> str | None:
     return f"examples/{rest}.py"
 
 
+def repository(config: Config) -> str:
+    """The address of the sources, without a slash at its end; empty if there is none."""
+    return config.html_theme_options.get("source_repository", "").rstrip("/")
+
+
 def lead(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: Mapping[str, Any] | None) -> None:
     """Connected to ``html-page-context``. Without a repository there is nothing to lead to."""
     source = source_of(name)
-    repository = app.config.html_theme_options.get("source_repository", "").rstrip("/")
-    if source and repository:
+    address = repository(app.config)
+    if source and address:
         branch = app.config.html_theme_options["source_branch"]
         for what, where in (("edit", "edit"), ("view", "blob")):
-            context[f"theme_source_{what}_link"] = f"{repository}/{where}/{branch}/{source}"
+            context[f"theme_source_{what}_link"] = f"{address}/{where}/{branch}/{source}"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
