@@ -10,7 +10,8 @@ from playwright.sync_api import Browser
 from serving import Server
 from visiting import LARGEST_SHIFT, Visit, look
 
-WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wrong</title></head><body><main><article>
+WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wrong</title></head><body><main>
+<div class="content" style="overflow-x: auto"><article>
 <h1>Wrong</h1>
 <section><p style="color: #bbb; background: #fff; font-size: 12px">Pale and small</p></section>
 <p>A paragraph with a <a href="#late" style="color: #222; text-decoration: none">link that nobody sees</a> in the middle.</p>
@@ -29,7 +30,7 @@ WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wro
     document.querySelector("h1").insertAdjacentHTML("afterend", "<div style='height: 300px'></div>");
   }));
 </script>
-</article></main></body></html>"""
+</article></div><div style="width: 1500px">A wide footer</div></main></body></html>"""
 
 
 COLOURS = ["color-contrast", "link-in-text-block"]
@@ -77,6 +78,11 @@ def test_a_pale_graph_is_found(visit: Visit) -> None:
 
 
 def test_a_page_that_is_too_wide_is_found(visit: Visit) -> None:
+    assert any(fault.startswith("html is ") for fault in visit.too_wide)
+
+
+def test_text_that_runs_out_of_its_column_is_found(visit: Visit) -> None:
+    assert any(fault.startswith("div is ") for fault in visit.too_wide)
     assert any("Wider than any window" in fault for fault in visit.too_wide)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
-from visiting import open_page
+from visiting import open_page, too_wide
 
 PAGE = "gallery/graphs/first_graph.html"
 FIGURE = "graph-first-graph-2"  # after backward
@@ -135,7 +135,7 @@ def test_it_can_be_made_larger(page_: Page, figure: Locator) -> None:
     for _ in range(5):
         figure.get_by_role("button", name="Larger").click()
     assert figure.locator("svg.graph").bounding_box()["width"] > 2 * width
-    assert page_.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert not too_wide(page_)
     expect(box).to_have_attribute("tabindex", "0")
 
 
