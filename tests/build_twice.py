@@ -1,7 +1,7 @@
 """Build the site twice from nothing and compare the two, byte by byte: ``nox -s repeat``.
 
-The two builds differ in all that should not matter: the folder, Python's hash seed, and how many examples run at once, and
-with it the order in which they end.
+The two builds differ in all that should not matter: the folder, Python's hash seed, and how many processes run examples, read
+and write pages, and with it the order in which they end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WHERE = ROOT / "build" / "repeat"
 def build(name: str, hash_seed: int, jobs: int) -> Path:
     """Build a copy of the sources; return the folder of the site.
 
-    :param jobs: how many examples may run at once.
+    :param jobs: how many processes there may be at once.
     :raises SystemExit: if the build fails.
     """
     copy = WHERE / name
@@ -30,7 +30,18 @@ def build(name: str, hash_seed: int, jobs: int) -> Path:
         generated = shutil.ignore_patterns("__pycache__", *(["gallery", "data"] if folder == "docs" else []))
         shutil.copytree(ROOT / folder, copy / folder, ignore=generated)
     options = ["--fail-on-warning", "--keep-going", "--quiet", "--conf-dir", "conf", "--doctree-dir", "doctrees"]
-    command = [sys.executable, "-m", "sphinx", *options, "-D", f"atlas_jobs={jobs}", "docs", "html"]
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        *options,
+        "--jobs",
+        str(jobs),
+        "-D",
+        f"atlas_jobs={jobs}",
+        "docs",
+        "html",
+    ]
     done = subprocess.run(command, cwd=copy, env=os.environ | {"PYTHONHASHSEED": str(hash_seed)})
     if done.returncode:
         sys.exit(done.returncode)

@@ -38,6 +38,14 @@ def test_a_page_marked_current_is_not_run(script: Path, tmp_path: Path, settings
     assert (made / "page.rst").stat().st_mtime_ns == before
 
 
+def test_code_has_no_links(script: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+    script.write_text(HEALTHY + "import torch\ntorch.ones(2)\n")
+    made = tmp_path / "docs" / "gallery" / "graphs"
+    gallery.run(script, made, tmp_path / "docs", settings)
+    assert (made / "page.rst").exists()
+    assert not list(made.glob("*.codeobj*"))
+
+
 def test_blocks_title_and_options(script: Path) -> None:
     script.write_text(HEALTHY + "# sphinx_gallery_time_limit = 7\n")
     assert gallery.title(script) == "A page"

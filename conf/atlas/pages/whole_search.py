@@ -22,7 +22,8 @@ def remember(app: Sphinx, env: BuildEnvironment) -> Iterable[str]:
     """
     remembered = env._search_index_index_entries  # the very dictionary that the search's builder goes on with
     remembered.clear()
-    for page, entries in env.domains.index_domain.entries.items():
+    # in one order, whichever of several processes read a page first
+    for page, entries in sorted(env.domains.index_domain.entries.items()):
         found = set()
         for kind, value, target, main, _category in entries:
             with contextlib.suppress(ValueError):

@@ -38,6 +38,9 @@ def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, 
     }
     target.mkdir(parents=True, exist_ok=True)
     generate_file_rst(script.name, target, script.parent, settings)
+    # What sphinx-gallery makes links in code from: it would make a node of each word of the code, which doubles the time to
+    # write a page, and has nothing to link to, as no build asks another site for its inventory.
+    (target / f"{script.stem}.codeobj.json").unlink(missing_ok=True)
 
 
 def settings(own: Mapping[str, Any], docs: Path) -> dict[str, Any]:
