@@ -8,6 +8,7 @@ either the page's outputs and a result, or a fault.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import logging
 import mmap
@@ -77,6 +78,7 @@ def run(place: Workplace, settings: Mapping[str, Any], limits: Limits, line: mma
     :param line: shared memory in which the number of the running line is kept, readable when the process is dead.
     """
     started = time.monotonic()
+    gc.freeze()  # what the build has made is not collected here, and to look through all of it took longer than most examples
     try:
         _detach(place)
         _limit(limits)

@@ -6,6 +6,7 @@ The list is read from the script itself, so that no example can import what its 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from importlib.metadata import packages_distributions, version
@@ -40,6 +41,12 @@ def packages(code: str) -> list[str]:
             modules |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             modules.add(node.module.partition(".")[0])
-    known = packages_distributions()
+    known = distributions()
     found = {known.get(module, [module])[0] for module in modules - sys.stdlib_module_names}
     return sorted(re.sub(r"[-_.]+", "-", package).lower() for package in found)
+
+
+@functools.cache
+def distributions() -> dict[str, list[str]]:
+    """For each module that is installed, the packages that hold it. To look takes as long as a short example."""
+    return dict(packages_distributions())

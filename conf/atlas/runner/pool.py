@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import child
+from . import child, notebook
 from .child import Limits, Workplace
 from .faults import Fault, cell_of
 
@@ -56,9 +56,9 @@ class _Running:
     started: float
 
 
-def _import_for_children(children: int) -> None:
-    """Children are forked from here, so what is imported here is imported once. Nothing is computed: torch's threads and a
-    CUDA context do not survive a fork.
+def _prepare_for_children(children: int) -> None:
+    """Children are forked from here, so what is imported or looked up here is so once. Nothing is computed: torch's threads
+    and a CUDA context do not survive a fork.
     """
     import matplotlib
 
@@ -79,6 +79,7 @@ def _import_for_children(children: int) -> None:
         modules.append("torch._dynamo")
     for module in modules:
         importlib.import_module(module)
+    notebook.distributions()
 
 
 def cores() -> int:
@@ -100,7 +101,7 @@ def run(
     :param watch: called with the number done and the names running whenever that changes.
     """
     if jobs:
-        _import_for_children(len(jobs))
+        _prepare_for_children(len(jobs))
     waiting = sorted(jobs, key=lambda job: (job.alone, -job.expected_seconds, job.name))
     slots = at_once or cores()
     running: list[_Running] = []
