@@ -3,9 +3,9 @@ How much GPU memory ``no_grad`` saves
 =====================================
 
 While a graph is recorded, every result that backward will need stays in memory. Under ``torch.no_grad()`` nothing
-is recorded, and a result is freed as soon as the next layer has used it. This page measures the difference on a
-ResNet-50, and then settles a claim that is often repeated: on a card of 11 GB, a batch of 128 images runs out of
-memory without ``no_grad``, and 512 fit with it.
+is recorded, and a result is freed as soon as the next layer has used it. This page predicts the difference on a
+ResNet-50, measures it, and then settles a claim that is often repeated: on a card of 11 GB, a batch of 128 images
+runs out of memory without ``no_grad``, and 512 fit with it.
 """
 
 # %%
@@ -16,11 +16,15 @@ memory without ``no_grad``, and 512 fit with it.
 
 import contextlib
 import gc
+import weakref
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 import torchvision
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 assert torch.cuda.is_available(), "this page needs a CUDA device"
 
@@ -43,12 +47,67 @@ def peak(batch, mode):
 
 
 # %%
+# The prediction
+# --------------
+# Under ``FakeTensorMode`` the same code runs with shapes and no data, on the CPU, and a dispatch mode notes each
+# storage as it comes and goes. Both are explained on the page about :ref:`checkpointing
+# <sphx_glr_gallery_memory_checkpointing.py>`.
+
+
+class OnPaper(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.sizes, self.peak = {}, 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                if storage._cdata not in self.sizes:
+                    self.sizes[storage._cdata] = storage.nbytes()
+                    weakref.finalize(storage, self.sizes.pop, storage._cdata)
+        self.peak = max(self.peak, sum(self.sizes.values()))
+        return result
+
+
+def predict(batch, mode):
+    """What ``peak`` would find, from the shapes alone."""
+    with FakeTensorMode(), OnPaper() as paper:
+        net = torchvision.models.resnet50(weights=None)
+        images = torch.zeros(batch, 3, 224, 224)
+        with mode():
+            net(images)
+        return paper.peak / 2**20
+
+
+# %%
+# Every image adds the same. Two batches give the line that all others lie on: what one more image costs, and what is
+# taken without any.
+
+with_graph = contextlib.nullcontext
+
+
+def line(mode):
+    small, large = predict(32, mode), predict(64, mode)
+    per_image = (large - small) / 32
+    fixed = small - 32 * per_image
+    assert predict(8, mode) == fixed + 8 * per_image
+    return per_image, fixed
+
+
+on_paper = {"with the graph": line(with_graph), "no_grad": line(torch.no_grad)}
+for name, (per_image, fixed) in on_paper.items():
+    print(f"{name:<14} {per_image:6.2f} MiB an image, and {fixed:4.0f} MiB")
+print(f"ratio: {on_paper['with the graph'][0] / on_paper['no_grad'][0]:.1f}")
+assert on_paper["with the graph"][0] > 4 * on_paper["no_grad"][0]
+
+# %%
 # Peak memory by batch size
 # -------------------------
 # One forward pass is not counted: the libraries behind a convolution take memory of their own at the first call,
 # and keep it.
 
-with_graph = contextlib.nullcontext
 peak(8, with_graph)
 
 # varies: cuDNN chooses its algorithms by the GPU and the free memory, and some of them need more of it.
@@ -63,21 +122,32 @@ measured = pd.DataFrame(
     index=batches,
 )
 table = measured.round(0).astype(int).rename_axis(columns="peak MiB, by batch")
+for name, (per_image, fixed) in on_paper.items():
+    table[f"{name}, predicted"] = [round(fixed + per_image * size) for size in batches]
+# sphinx_gallery_start_ignore
+_share = measured["with the graph"] / table["with the graph, predicted"]
+assert _share.between(0.9, 1.5).all(), _share
+_share = measured["no_grad"] / table["no_grad, predicted"]
+assert _share.between(0.9, 3.0).all(), _share
+# sphinx_gallery_end_ignore
 assert (measured["with the graph"] > 3 * measured["no_grad"])[64]
 assert abs(measured["inference_mode"] / measured["no_grad"] - 1).max() < 0.1
 table
 
 # %%
-# ``inference_mode`` takes what ``no_grad`` takes: it saves time elsewhere, not memory here.
+# What a kernel takes for itself is in no prediction. ``inference_mode`` takes what ``no_grad`` takes: it saves time
+# elsewhere, not memory here.
 
 # varies: cuDNN chooses its algorithms by the GPU and the free memory, and some of them need more of it.
 
-# figure: Peak memory over batch size, two rising curves. The one with the graph rises several times as steeply as the
-#   one under no_grad.
+# figure: Peak memory over batch size, two rising curves, each beside a dotted line that was predicted. The one with the
+#   graph rises several times as steeply as the one under no_grad.
 fig, ax = plt.subplots(figsize=(7, 3.8))
 styles = {"with the graph": ("o-", "#c2410c"), "no_grad": ("s--", "#2563eb")}
 for column, (style, color) in styles.items():
     ax.plot(batches, measured[column] / 1024, style, color=color, label=column)
+    predicted = table[f"{column}, predicted"] / 1024
+    ax.plot(batches, predicted, ":", color="#64748b", linewidth=2.5)
 ax.set_xticks(batches)
 ax.set_ylim(bottom=0)
 ax.set_xlabel("images in the batch")
@@ -100,9 +170,20 @@ assert slopes["with the graph"] > 4 * slopes["no_grad"]
 # An 11 GB card
 # -------------
 # A large GPU can play a small one. ``set_per_process_memory_fraction`` limits what PyTorch's allocator may take;
-# past it, an allocation fails as it does on a full card. A card sold with 11 GB has 11 GiB.
+# past it, an allocation fails as it does on a full card. A card sold with 11 GB has 11 GiB. First, on paper:
 
 CARD = 11 * 2**30
+expected = {
+    name: int((CARD / 2**20 - fixed) / per_image)
+    for name, (per_image, fixed) in on_paper.items()
+}
+print(expected)
+assert expected == {"with the graph": 136, "no_grad": 1060}
+
+# %%
+# So the claim's 128 images with the graph are near the limit, and what kernels take for themselves decides. Its 512
+# without one are far from it. Now on the GPU:
+
 total = torch.cuda.get_device_properties(0).total_memory
 assert total > CARD, "this GPU is smaller than the card to imitate"
 torch.cuda.set_per_process_memory_fraction(CARD / total)
@@ -132,14 +213,12 @@ def largest(mode):
 
 # varies: The largest batch depends on the algorithms that cuDNN chooses on this GPU.
 
-most = {
-    name: largest(mode)
-    for name, mode in [("graph", with_graph), ("no_grad", torch.no_grad)]
-}
-print(f"largest batch with the graph:  {most['graph']:>5}")
-print(f"largest batch under no_grad:   {most['no_grad']:>5}")
-print(f"ratio: {most['no_grad'] / most['graph']:.1f}")
-assert most["no_grad"] > 4 * most["graph"]
+most = {"with the graph": largest(with_graph), "no_grad": largest(torch.no_grad)}
+for name, found in most.items():
+    print(f"largest batch, {name:<14} {found:>5}   on paper {expected[name]:>5}")
+    assert 0.3 < found / expected[name] < 1.05
+print(f"ratio: {most['no_grad'] / most['with the graph']:.1f}")
+assert most["no_grad"] > 4 * most["with the graph"]
 
 # %%
 # The ratio is the claim's last part, *more than four times less*, and it holds. The two batch sizes of the claim
