@@ -180,7 +180,8 @@ def table(rows: list[tuple[str, Measured]]) -> str:
     """A Markdown table. Ratios are to the first row."""
     lines = [
         "```{table}",
-        ":widths: 52 14 14 20",
+        ":widths: 43 20 16 21",
+        ":class: numbers",
         "",
         "| what | seconds | ratio | peak memory |",
         "| --- | --: | --: | --: |",
