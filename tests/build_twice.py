@@ -30,18 +30,8 @@ def build(name: str, hash_seed: int, jobs: int) -> Path:
         generated = shutil.ignore_patterns("__pycache__", *(["gallery", "data"] if folder == "docs" else []))
         shutil.copytree(ROOT / folder, copy / folder, ignore=generated)
     options = ["--fail-on-warning", "--keep-going", "--quiet", "--conf-dir", "conf", "--doctree-dir", "doctrees"]
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        *options,
-        "--jobs",
-        str(jobs),
-        "-D",
-        f"atlas_jobs={jobs}",
-        "docs",
-        "html",
-    ]
+    processes = [f"--jobs={jobs}", "-D", f"atlas_jobs={jobs}"]
+    command = [sys.executable, "-m", "sphinx", *options, *processes, "docs", "html"]
     done = subprocess.run(command, cwd=copy, env=os.environ | {"PYTHONHASHSEED": str(hash_seed)})
     if done.returncode:
         sys.exit(done.returncode)

@@ -32,6 +32,7 @@ class Sidebar:
 
 
 def whole(app: Sphinx) -> Sidebar:
+    """Made when the first page asks for it, and kept for the others."""
     if not hasattr(app, "_atlas_sidebar"):
         options = {"collapse": False, "titles_only": True, "maxdepth": -1, "includehidden": True}
         tree = get_navigation_tree(app.builder._get_local_toctree(app.config.root_doc, **options))

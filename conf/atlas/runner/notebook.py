@@ -9,6 +9,7 @@ import ast
 import functools
 import re
 import sys
+from collections.abc import Mapping
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
@@ -47,6 +48,6 @@ def packages(code: str) -> list[str]:
 
 
 @functools.cache
-def distributions() -> dict[str, list[str]]:
+def distributions() -> Mapping[str, list[str]]:
     """For each module that is installed, the packages that hold it. To look takes as long as a short example."""
-    return dict(packages_distributions())
+    return packages_distributions()
