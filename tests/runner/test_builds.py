@@ -129,6 +129,24 @@ def test_a_release_refuses_a_missing_recording(first: Build, folder: Path) -> No
     assert "cuda/needs_a_gpu: it has not been recorded yet" in refused.output
 
 
+def test_a_script_saved_while_the_site_is_built_is_not_run_by_sphinx_gallery(tmp_path: Path) -> None:
+    """It would run in the process of the build, and the next builds would take its outputs for those of the runner."""
+    site = written(tmp_path, {"examples/basics/one.py": HEALTHY, "examples/basics/saves.py": HEALTHY})
+    assert build(site).code == 0
+    save = "from pathlib import Path\n\n_one = Path(os.environ['RUNS']).with_name('examples') / 'basics' / 'one.py'\n"
+    (site / "examples" / "basics" / "saves.py").write_text(
+        f"{HEALTHY}\n{save}_one.write_text(_one.read_text().replace('print(x)', 'print(x * 10)'))\n"
+    )
+    refused = build(site)
+    assert ran(refused.output) == {"basics/saves"}
+    assert refused.code != 0
+    assert "examples/basics/one.py was saved while the site was being built; build it again" in refused.output
+    again = build(site)
+    assert again.code == 0, again.output
+    assert "basics/one" in ran(again.output)
+    assert "tensor(20." in (again.out / "gallery" / "basics" / "one.html").read_text()
+
+
 def test_why_says_why(first: Build, folder: Path) -> None:
     said = build(folder, options=["-D", "atlas_why=1"])
     assert "examples: basics/one: current" in said.output

@@ -1,7 +1,9 @@
 """Fill sphinx-gallery's cache before sphinx-gallery looks at it.
 
 On ``builder-inited``, just before sphinx-gallery's own handler, every example whose outputs are out of date is run and its
-outputs are published to the cache. sphinx-gallery then runs nothing, and assembles the gallery's indexes.
+outputs are published to the cache. sphinx-gallery then runs nothing, and assembles the gallery's indexes. Should it find an
+example that is not current all the same, somebody has saved it in the meantime, and the build ends with an error: here no
+example may run but in a process of its own.
 """
 
 from __future__ import annotations
@@ -35,10 +37,19 @@ def fill_cache(app: Sphinx) -> None:
     failed = fill.run(site, state, stale, at_once=app.config.atlas_jobs) if stale else []
     _tell_missing(app, state.missing)
     app.config.atlas_faults = failed
-    # sphinx-gallery runs nothing after this; without these it need not import what they need either
-    settings["reset_modules"] = ()
+    settings["reset_modules"] = (f"{__name__}.{refuse_to_run.__name__}",)
     current = len(state.wanted) - len(stale)
     logger.info("examples: %d run, %d current, %d failed", len(stale), current, len(failed))
+
+
+def refuse_to_run(settings: dict[str, Any], name: str) -> None:
+    """End the build instead of running the example ``name``. One of sphinx-gallery's ``reset_modules``, once the cache is full.
+
+    :raises ExtensionError: always.
+    """
+    site = fill.Site(Path(settings["src_dir"]), Path(), settings)
+    found = " or ".join(f"examples/{page.name}.py" for page in site.pages() if page.script.name == name)
+    raise ExtensionError(f"{found or name} was saved while the site was being built; build it again")
 
 
 def _tell_missing(app: Sphinx, missing: list[str]) -> None:
