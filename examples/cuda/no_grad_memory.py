@@ -125,10 +125,12 @@ table = measured.round(0).astype(int).rename_axis(columns="peak MiB, by batch")
 for name, (per_image, fixed) in on_paper.items():
     table[f"{name}, predicted"] = [round(fixed + per_image * size) for size in batches]
 # sphinx_gallery_start_ignore
-_share = measured["with the graph"] / table["with the graph, predicted"]
-assert _share.between(0.9, 1.5).all(), _share
-_share = measured["no_grad"] / table["no_grad, predicted"]
-assert _share.between(0.9, 3.0).all(), _share
+# A kernel's own memory depends on the GPU more than on the batch, so it weighs on a small batch without limit.
+for _name in on_paper:
+    _share = measured[_name] / table[f"{_name}, predicted"]
+    assert _share.min() > 0.9, _share
+assert (measured["with the graph"] / table["with the graph, predicted"])[64] < 1.5
+assert (measured["no_grad"] / table["no_grad, predicted"])[64] < 3
 # sphinx_gallery_end_ignore
 assert (measured["with the graph"] > 3 * measured["no_grad"])[64]
 assert abs(measured["inference_mode"] / measured["no_grad"] - 1).max() < 0.1
@@ -147,7 +149,8 @@ styles = {"with the graph": ("o-", "#c2410c"), "no_grad": ("s--", "#2563eb")}
 for column, (style, color) in styles.items():
     ax.plot(batches, measured[column] / 1024, style, color=color, label=column)
     predicted = table[f"{column}, predicted"] / 1024
-    ax.plot(batches, predicted, ":", color="#64748b", linewidth=2.5)
+    (dotted,) = ax.plot(batches, predicted, ":", color="#64748b", linewidth=2.5)
+dotted.set_label("predicted")
 ax.set_xticks(batches)
 ax.set_ylim(bottom=0)
 ax.set_xlabel("images in the batch")
