@@ -1,0 +1,42 @@
+"""The check of each row of "Then and now" passes, and fails when PyTorch behaves as the older notes say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from then_and_now.older_torch import CHANGES, Change
+from then_and_now.rows import Row, rows
+
+ROWS = {row.title: row for row in rows()}
+BITES = [pytest.param(title, made, id=f"{title}-{n}") for title in CHANGES for n, made in enumerate(CHANGES[title])]
+
+
+@pytest.fixture(autouse=True)
+def every_warning_each_time() -> Iterator[None]:
+    """PyTorch gives some warnings once in a process, and here each check runs several times in one."""
+    vars(torch.storage._warn_typed_storage_removal).pop("has_warned", None)
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(always)
+
+
+def test_each_row_has_a_change_that_its_check_must_notice() -> None:
+    assert list(CHANGES) == list(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.title)
+def test_the_check_passes(row: Row) -> None:
+    assert row.run() == ""
+
+
+@pytest.mark.parametrize(("title", "made"), BITES)
+def test_the_check_fails_as_it_was(title: str, made: Change, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = ROWS[title]
+    made(monkeypatch)
+    report = row.run()
+    monkeypatch.undo()
+    assert "Failed example" in report
