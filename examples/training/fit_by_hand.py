@@ -125,7 +125,8 @@ assert all(losses[i + 1] < losses[i] + 1e-3 for i in range(799))
 # sphinx_gallery_end_ignore
 
 # %%
-# The loss stops falling at 0.334. That is the noise: no parabola runs through all of the points.
+# The loss stops falling at 0.334. What is left is the noise: no curve :math:`w x^2 + b` runs through all of the
+# points.
 
 # figure: Two panels. On the left, a hundred points around a parabola, with the first guess, a nearly flat line far
 #   below them, and the fit, which runs through them. On the right, the loss over 800 steps on a logarithmic axis. It

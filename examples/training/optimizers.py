@@ -10,11 +10,12 @@ and shows what an optimizer keeps, how groups and schedulers change its numbers,
 # %%
 # Where it touches autograd
 # -------------------------
-# The optimizer gets the leaf when it is made. ``backward`` fills ``.grad``, and ``step`` uses it.
+# The optimizer is given the leaf when it is created. ``backward`` fills ``.grad``, and ``step`` uses it.
 
 import copy
 import textwrap
 import warnings
+from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -344,8 +345,8 @@ assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.1]
 # sphinx_gallery_end_ignore
 
 # %%
-# A scheduler changes one number in each group, ``lr``. Its ``step`` comes after that of the optimizer, usually once
-# an epoch. In the other order there is a warning:
+# ``StepLR``, like most schedulers, changes one number in each group, ``lr``. Its ``step`` comes after that of the
+# optimizer, usually once an epoch. In the other order there is a warning:
 
 
 def rates(scheduler_first):
@@ -394,9 +395,7 @@ def after(change):
     x = torch.randn(64, 4)
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
     optimizer = SGD(model.parameters(), lr=0.1)
-    scope = {"model": model, "values": copy.deepcopy(model.state_dict())}
-    exec(change, {"nn": nn, "copy": copy}, scope)
-    model, losses = scope["model"], []
+    model, losses = change(model), []
     for _ in range(101):
         optimizer.zero_grad()
         losses.append((model(x) - x[:, :1]).square().mean())
@@ -411,13 +410,24 @@ def after(change):
 # %%
 # Four changes between the optimizer and the training:
 
-CHANGES = [
-    "model.load_state_dict(values)",
-    "model.load_state_dict(values, assign=True)",
-    "model[2] = nn.Linear(8, 1)",
-    "model = copy.deepcopy(model)",
-]
-table = pd.DataFrame({change: after(change) for change in CHANGES}).T
+
+def load(model, assign=False):
+    model.load_state_dict(copy.deepcopy(model.state_dict()), assign=assign)
+    return model
+
+
+def replace_a_layer(model):
+    model[2] = nn.Linear(8, 1)
+    return model
+
+
+CHANGES = {
+    "load_state_dict(values)": load,
+    "load_state_dict(values, assign=True)": partial(load, assign=True),
+    "model[2] = nn.Linear(8, 1)": replace_a_layer,
+    "copy.deepcopy(model)": copy.deepcopy,
+}
+table = pd.DataFrame({name: after(change) for name, change in CHANGES.items()}).T
 
 # sphinx_gallery_start_ignore
 assert [held[0] for held in table["parameters held"]] == ["4", "0", "2", "0"]
@@ -426,7 +436,7 @@ assert _stuck.tolist() == [False, True, False, True]
 assert (
     table["loss 100"].astype(float) < table["loss 0"].astype(float) / 2
 ).tolist() == [True, False, True, False], table
-assert after("model.double().float()") == after("model.load_state_dict(values)")
+assert after(lambda model: model.double().float()) == after(load)
 # sphinx_gallery_end_ignore
 table.rename_axis(index=None, columns="after the optimizer was made")
 

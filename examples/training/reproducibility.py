@@ -38,9 +38,9 @@ print("seed 0, after another draw:", draw(0, before=1))
 assert draw(0) == draw(0) != draw(1) and draw(0, before=1)[:3] == draw(0)[1:]
 
 # %%
-# ``torch.manual_seed`` seeds the generators of all devices: the one of the CPU, and one on each GPU, which gives
-# other numbers. ``torch.cuda.manual_seed`` seeds the current GPU only and ``torch.cuda.manual_seed_all`` all GPUs.
-# Neither of the two touches the CPU, and without a GPU they do nothing.
+# ``torch.manual_seed`` seeds the generators of all devices: the one of the CPU, and one on each GPU. From the same
+# seed a GPU's gives other numbers than the CPU's. ``torch.cuda.manual_seed`` seeds the current GPU only and
+# ``torch.cuda.manual_seed_all`` all GPUs. Neither of the two touches the CPU, and without a GPU they do nothing.
 
 before = torch.get_rng_state()
 torch.cuda.manual_seed(0)
@@ -181,8 +181,8 @@ def train(lr, dtype, reverse=False):
 # varies: The last bits, and what grows out of them, depend on the processor and on the version of PyTorch.
 
 # figure: Gap between two runs over 100 steps on a logarithmic scale, which begins near the rounding error. With
-#   learning rate 2 in float32 it grows little, to a few millionths. With learning rate 5 it grows to about one. With
-#   learning rate 5 in float64 it grows in the same way, and stays small because it began far lower.
+#   learning rate 2 in float32 it grows little, to a few millionths. With learning rate 5 it grows until weights differ
+#   in their first digits. With learning rate 5 in float64 it grows in the same way, and stays small because it began far lower.
 fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 gaps = {}
 for lr, dtype, colour, style in [
@@ -218,7 +218,7 @@ assert again == 0
 # ------------------------
 # ``torch.use_deterministic_algorithms(True)`` makes operations take an algorithm that always gives the same result,
 # which may be slower. Where there is none, they raise. Many of those are backward passes on the GPU. This one is
-# neither: two values are written to one place.
+# neither: ``put_`` writes values to places, here two to one. It raises whatever the places are.
 
 torch.use_deterministic_algorithms(True)
 place, pair = torch.tensor([0, 0]), torch.tensor([1.0, 2.0])
@@ -242,7 +242,7 @@ assert torch.empty(3).isnan().all()
 assert torch.zeros(3).put_(place, pair, accumulate=True).tolist() == [3, 0, 0]
 with warnings.catch_warnings(record=True) as _caught:
     warnings.simplefilter("always")
-    torch.zeros(3).put_(place, pair)
+    torch.zeros(3).put_(torch.tensor([0, 1]), pair)  # two places
 assert "does not have a deterministic" in str(_caught[0].message)
 torch.utils.deterministic.fill_uninitialized_memory = False
 torch.empty(3)
