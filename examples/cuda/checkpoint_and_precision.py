@@ -12,6 +12,7 @@ transformer. Beside each measured peak stands a prediction, made without the GPU
 # ---------
 # A layer of a transformer: attention, and a network that is four times wider inside, each with a norm before it.
 
+# sphinx_gallery_time_limit = 500
 import weakref
 
 import matplotlib.pyplot as plt
@@ -244,6 +245,8 @@ fig.tight_layout()
 # ------------------------------
 # Autocast lowers products and what follows them. The norms and the sums ``x + …`` stay in float32. And the products
 # save a copy of each weight in bfloat16, which in float32 they do not need.
+
+# varies: The memory of a step includes what the kernels of this GPU take.
 
 net, _ = build("meta")
 linears = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]

@@ -90,14 +90,15 @@ assert [warning.category for warning in _caught] == [FutureWarning]
 # - **CUDA time avg**: CUDA total for one call: ``device_time``.
 # - **Self CUDA %**: the share of the number printed as *Self CUDA time total*.
 #
-# ``sort_by`` takes these names, and the older ones, with ``cuda`` in the place of ``device``. On a single event, the
-# older names give a ``FutureWarning``. A row ``ProfilerStep*`` is the profiler's own mark for a step.
+# ``sort_by`` takes these names, and the older ones, with ``cuda`` in place of ``device``. On a single event, the older
+# names give a ``FutureWarning``. A row ``ProfilerStep*`` is the profiler's own mark for a step. On the GPU it spans the
+# kernels of the step, and so counts them once more.
 
 # %%
 # Kernels against operators
 # -------------------------
 # The rows are of different kinds. A *kernel* runs on the GPU. An *operator* of PyTorch runs on the CPU and launches
-# kernels. A *CUDA call* is what it launches them with. The profiler's own marks are left out here.
+# kernels. A *CUDA call* is how it talks to the GPU. The profiler's own marks are left out here.
 
 
 def kind(event):
@@ -290,11 +291,12 @@ assert question.elapsed_us() > 5 * (launches[-1].end - launches[0].start)
 def tree(event, depth=0):
     name = "  " * depth + event.name
     print(f"{name:<34} CPU total {event.cpu_time_total / 1e3:9.3f} ms")
-    for child in event.cpu_children:
-        tree(child, depth + 1)
+    below = [tree(child, depth + 1) for child in event.cpu_children]
+    return [event.name, *(name for names in below for name in names)]
 
 
-tree(next(event for event in line if event.name == "aten::item"))
+names = tree(next(event for event in line if event.name == "aten::item"))
+assert any("Synchronize" in name for name in names)
 share = question.elapsed_us() / (question.end - zero)
 print(f"of the CPU's time until then: {share:.0%}")
 assert share > 0.5
@@ -330,7 +332,7 @@ assert at_the_end_of_the_loop < 5 and after_synchronize == 10
 
 real = sum(event.device_time_total for event in kernels)
 for column in ("self_device_time_total", "device_time_total"):
-    total = sum(getattr(row, column) for row in rows)
+    total = sum(getattr(row, column) for row in rows if not row.is_user_annotation)
     print(f"sum of {column:<23} {total / real:.1f} times the time of the kernels")
     assert total > 1.8 * real
 

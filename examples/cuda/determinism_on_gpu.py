@@ -128,14 +128,13 @@ table.rename_axis(columns="operation")
 
 # %%
 # - ``sum`` adds in an order that is fixed by the shape. Most operations are like that.
-# - Operations with atomic additions differ. With the switch, PyTorch takes another algorithm: it sorts by the index,
-#   and adds in order.
-# - For a convolution the switch chooses among cuDNN's algorithms.
+# - Operations with atomic additions differ. With the switch, PyTorch takes another algorithm.
+# - For a convolution the switch restricts which of cuDNN's algorithms may be taken.
 
 # %%
 # From a digit to another model
 # -----------------------------
-# The same training twice, from one seed: a table of 100 rows, read 20,000 times a step, and a small network behind
+# The same training twice, from one seed: a table of 100 rows, read 20,000 times a step, and a small network after
 # it. Only the table's gradient comes from atomic additions. The tables of the two trainings are compared after each
 # step.
 
@@ -254,6 +253,7 @@ print(
 )
 assert not cudnn.deterministic and not cudnn.benchmark
 
+F.conv2d(torch.randn(32, 32, 99, 99, device="cuda"), kernel)  # loads the library
 for size, benchmark in ((100, False), (101, True)):
     cudnn.benchmark = benchmark
     picture = torch.randn(32, 32, size, size, device="cuda")
@@ -299,7 +299,7 @@ assert close and not equal
 
 # %%
 # **Taking NaN for an error of the model.** With the switch on, memory that nobody has written is filled: floats with
-# NaN. It makes a use of such memory visible, and costs time. ``fill_uninitialized_memory`` turns it off.
+# NaN. It makes a use of such memory visible. ``fill_uninitialized_memory`` turns it off.
 
 with deterministic():
     filled = torch.empty(3, device="cuda")

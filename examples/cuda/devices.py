@@ -22,6 +22,8 @@ from torch import nn
 
 assert torch.cuda.is_available(), "this page needs a CUDA device"
 
+# varies: The device is that of the machine.
+
 print("available:      ", torch.cuda.is_available())
 print("device count:   ", torch.cuda.device_count())
 print("current device: ", torch.cuda.current_device())
@@ -30,6 +32,8 @@ assert torch.cuda.current_device() == 0 < torch.cuda.device_count()
 
 # %%
 # Its properties say what it can do. The memory is in bytes.
+
+# varies: The device is that of the machine.
 
 properties = torch.cuda.get_device_properties(0)
 print("memory:              ", f"{properties.total_memory / 2**30:.1f} GiB")
