@@ -43,7 +43,7 @@ class OneOver(torch.autograd.Function):
 
 
 # %%
-# Two functions, ``near`` and ``far``, call it through a third one. Each passes another centre.
+# Two functions, ``near`` and ``far``, call it through a third one. Each passes a different centre.
 
 
 def inverse_distance(x, centre):

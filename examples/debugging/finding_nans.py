@@ -46,7 +46,7 @@ table.rename_axis(index=None, columns="operation")
 # Made in backward
 # ----------------
 # This loss is the negative logarithm of a sigmoid. At -200 the sigmoid is rounded to 0 and its
-# logarithm is ``-inf``, so somebody has put a ``clamp`` behind it. The loss is fine now. The gradient is not:
+# logarithm is ``-inf``, so somebody has put a ``clamp`` after it. The loss is fine now. The gradient is not:
 
 x = torch.tensor(-200.0, requires_grad=True)
 p = torch.sigmoid(x)
@@ -59,7 +59,7 @@ for tensor in (p, logarithm, clamped):
 del tensor
 loss.backward(retain_graph=True)
 
-# graph: loss -- Backward runs from right to left: the gradient is 0 behind clamp, and NaN behind log
+# graph: loss -- Backward runs from right to left: the gradient is 0 past clamp, and NaN past log
 
 print(f"p {p.item()}   logarithm {logarithm.item()}   loss {loss.item()}")
 print(f"gradients: logarithm {logarithm.grad}, p {p.grad}, x {x.grad}")
@@ -172,6 +172,8 @@ assert list(found.values()) == ["ok", "ok", "inf", "nan", "nan"]
 class NanTrap(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
+        if "empty" in str(func):  # new memory, with whatever lay there before
+            return result
         tensors = result if isinstance(result, (tuple, list)) else (result,)
         for t in tensors:
             if torch.is_tensor(t) and t.is_floating_point() and t.isnan().any():
@@ -184,6 +186,15 @@ def scores(x):
     shares = x / total
     ranked = shares.sort().values
     return torch.log(ranked).mean()
+
+
+# sphinx_gallery_start_ignore
+torch.use_deterministic_algorithms(True)  # fills new memory with NaN
+with NanTrap():
+    assert torch.empty(3).isnan().all() and torch.zeros(3).new_empty(3).isnan().all()
+    nn.Linear(64, 64)
+torch.use_deterministic_algorithms(False)
+# sphinx_gallery_end_ignore
 
 
 # %%
@@ -317,8 +328,8 @@ print("nan == nan:", loss.item() == float("nan"), "  isnan:", loss.isnan().item(
 assert loss.item() != float("nan") and loss.isnan()
 
 # %%
-# **Replacing the NaN.** ``nan_to_num`` puts a number in the place of the NaN, and the loss looks healthy. The
-# gradient is NaN as before, if the derivative of the operation is: 0 times NaN is NaN.
+# **Replacing the NaN.** ``nan_to_num`` puts a number in place of the NaN, and the loss looks healthy. The gradient is
+# NaN as before, if the derivative of the operation is: 0 times NaN is NaN.
 
 for function in (torch.log, torch.sqrt):
     x = torch.tensor([-1.0, 4.0], requires_grad=True)

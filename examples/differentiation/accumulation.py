@@ -262,7 +262,9 @@ assert w.item() == 1.0
 
 # %%
 # The order is ``zero_grad``, ``backward``, ``step``. With micro-batches: ``zero_grad`` once, all the backward passes,
-# ``step`` once.
+# ``step`` once. ``DistributedDataParallel`` exchanges gradients in each backward pass; its `no_sync()
+# <https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html#torch.nn.parallel.DistributedDataParallel.no_sync>`__
+# around all micro-batches but the last leaves that to the last.
 #
 # **Keeping a gradient without a copy.** The sum is formed in place, in the tensor that ``.grad`` already is. A list
 # of ``w.grad`` then holds the same tensor several times.

@@ -103,7 +103,7 @@ assert trace(visits) == "F: 1   D: 1   E: 1   B: 4   C: 4   D: 9   A: 24   B: 36
 # sphinx_gallery_end_ignore
 
 # %%
-# ``D`` was visited twice, with 1 from its use in ``F`` and 9 from its use in ``E``, and so was ``B`` behind it. The
+# ``D`` was visited twice, with 1 from its use in ``F`` and 9 from its use in ``E``, and so was ``B`` after it. The
 # queue visits a node once for each *path* that leads to it, and adds up only at the leaves.
 #
 # Three faults
@@ -184,14 +184,15 @@ assert [(name_of[n], k) for n, k in count_edges([F.grad_fn]).items()] == list(
 
 # %%
 # Gradients are added up where they arrive, one sum for each input of a node: the node of ``unbind`` has as many
-# inputs as the operation had results. A part may be larger than the tensor it belongs to, where that was broadcast;
-# ``sum_to_size`` sums it. A node goes into ``ready`` when the last edge to it has been served.
+# inputs as the operation had results. (``_input_metadata``, a private attribute, knows how many there are and their
+# shapes.) A part may be larger than the tensor it belongs to, where that was broadcast; ``sum_to_size`` sums it. A
+# node goes into ``ready`` when the last edge to it has been served.
 
 
 @torch.no_grad()  # the calls are not to be recorded
 def engine(roots, gradients, count=count_edges):
     """The gradient of each leaf within reach of the roots, and the visits made."""
-    starts = [get_gradient_edge(root)[:2] for root in roots]
+    starts = [(e.node, e.output_nr) for e in map(get_gradient_edge, roots)]
     missing = count([node for node, _ in starts])
     arrived = {node: [None] * len(node._input_metadata) for node in missing}
 
@@ -360,6 +361,8 @@ _handles = [
 ]
 torch.autograd.grad(F, (A, B), retain_graph=True)
 assert sorted(_calls) in (list("ABCDEF"), list("CDEF")), _calls
+# C was recorded before D
+assert [name for name in _calls if name in "CDEF"] == list("FEDC")
 for handle in _handles:
     handle.remove()
 _watched, _seen = torch.tensor(1.0, requires_grad=True), []
@@ -400,7 +403,9 @@ assert freed == "'OwnBackward' object is not callable", freed
 # mended engine :math:`3n + 1`.
 #
 # The real engine does more on its walk. It frees what the nodes have saved, it runs hooks, and it runs the nodes of
-# your own ``torch.autograd.Function`` classes, which cannot be called like the others.
+# your own ``torch.autograd.Function`` classes, which cannot be called like the others. It has an order of its own
+# too: of the nodes that are ready, the one that was recorded last goes first (:doc:`how to read a graph
+# </guide/how-to-read-a-graph>`).
 
 # %%
 # What people get wrong
@@ -430,8 +435,8 @@ assert hasty[A] == 24 and hasty[B] == 4  # and not 40
 # .. solution::
 #
 # Each step adds two nodes, and there is the leaf: 21, and as many visits with the count. Each step doubles the number
-# of paths. The two nodes that lie behind :math:`k` other steps are visited :math:`2^k` times each, and the leaf
-# :math:`2^{10}` times. Together that is :math:`2 (2^{10} - 1) + 2^{10} = 3070`.
+# of paths. The two nodes with :math:`k` other steps between them and the root are visited :math:`2^k` times each, and
+# the leaf :math:`2^{10}` times. Together that is :math:`2 (2^{10} - 1) + 2^{10} = 3070`.
 
 x = torch.tensor(0.5, requires_grad=True)
 for _ in range(10):

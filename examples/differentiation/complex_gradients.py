@@ -65,7 +65,7 @@ for name, function in losses.items():
     function(torch.view_as_complex(parts)).backward()
     assert torch.allclose(torch.view_as_real(z.grad), parts.grad)
     by_a, by_b = parts.grad.tolist()
-    rows[name] = {"z.grad": f"{z.grad.item():.3f}", "by a": by_a, "by b": by_b}
+    rows[name] = {"z.grad": f"{z.grad.item():.3f}", "dL/da": by_a, "dL/db": by_b}
 
 table = pd.DataFrame(rows).T.rename_axis(index=None, columns="loss at 1+2i")
 
@@ -93,10 +93,12 @@ table.map(lambda value: value if isinstance(value, str) else f"{value:.3f}")
 #    \frac{\partial f}{\partial \bar z}
 #    = \frac12\Big(\frac{\partial f}{\partial a} + i\frac{\partial f}{\partial b}\Big)
 #
-# Compare the second with ``z.grad``: for a real loss, ``z.grad`` is twice :math:`\partial L / \partial \bar z`. For
-# :math:`L = z \bar z` the derivative by :math:`\bar z` is :math:`z`, and twice that is :math:`2 + 4i`. Backward
-# passes an upstream gradient :math:`v` through a function by both derivatives. With :math:`p` for the derivative by
-# :math:`z`, :math:`q` for the one by :math:`\bar z`, and a star for the conjugate, it returns
+# Compare the second with ``z.grad``: for a real loss, ``z.grad`` is twice :math:`\partial L / \partial \bar z`.
+# (PyTorch's notes, linked below, call it that derivative itself: they derive it with half the step, and the 2 drops
+# out.) For :math:`L = z \bar z` the derivative with respect to :math:`\bar z` is :math:`z`, and twice that is
+# :math:`2 + 4i`. Backward passes an upstream gradient :math:`v` through a function by means of both derivatives. With
+# :math:`p` for the derivative with respect to :math:`z`, :math:`q` for the one with respect to :math:`\bar z`, and a
+# star for the conjugate, it returns
 #
 # .. math::
 #
@@ -118,9 +120,9 @@ for name, function, by_z, by_conj in [
     assert torch.allclose(gradient, by_hand)
 
 # %%
-# For a function that is differentiable in the complex sense, such as :math:`z^2`, the derivative by :math:`\bar z` is
-# zero. What is left is :math:`v` times the conjugate of the textbook derivative. In the graph, the chain starts at a
-# real loss and passes through complex results:
+# For a function that is differentiable in the complex sense, such as :math:`z^2`, the derivative with respect to
+# :math:`\bar z` is zero. What is left is :math:`v` times the conjugate of the textbook derivative. In the graph, the
+# chain starts at a real loss and passes through complex results:
 
 z = torch.tensor(1 + 2j, requires_grad=True)
 square = z**2

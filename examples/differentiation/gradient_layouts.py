@@ -205,8 +205,8 @@ assert w.grad is first and first.tolist() == [0.0] * 3
 # %%
 # Setting .grad yourself
 # ----------------------
-# A tensor that you assign must match in shape, data type and device. Its strides are not checked. They stay, because
-# backward adds in place, and backward warns of it, once in a process:
+# A tensor that you assign must match in shape and device, and by default in data type. Its strides are not checked.
+# They stay, because backward adds in place, and backward warns of it, once in a process:
 
 w = torch.zeros(2, 3, requires_grad=True)
 try:
@@ -236,6 +236,21 @@ try:
     w.grad = torch.zeros(2, 3, dtype=torch.float64)
 except RuntimeError as error:
     assert "dtype 'double'" in str(error)
+# sphinx_gallery_end_ignore
+
+# %%
+# The type may differ if the leaf says so: ``grad_dtype`` is the type of its gradient, and ``None`` allows any.
+
+half = torch.zeros(3, dtype=torch.bfloat16, requires_grad=True)
+half.grad_dtype = torch.float32
+half.sum().backward()
+print("leaf:", half.dtype, "  .grad:", half.grad.dtype)
+assert half.grad.dtype == torch.float32
+
+# sphinx_gallery_start_ignore
+half.grad_dtype = None
+half.grad = torch.zeros(3, dtype=torch.float64)
+assert half.grad.dtype == torch.float64
 # sphinx_gallery_end_ignore
 
 # %%

@@ -220,7 +220,7 @@ assert all(2.5 < ratio < 3 for ratio in ratios), ratios
 # %%
 # What people get wrong
 # ---------------------
-# **retain_graph in the place of create_graph.** A loss that contains both ``y`` and its gradient needs the graph of
+# **retain_graph in place of create_graph.** A loss that contains both ``y`` and its gradient needs the graph of
 # ``y`` after the gradient was taken. Without an option, ``loss.backward()`` complains about a second pass, and
 # ``retain_graph=True`` makes that error go away. But then ``g`` is a constant: the loss has the right value, and the
 # penalty has no effect on the weights.
@@ -280,11 +280,12 @@ x.grad = w.grad = None
 # sphinx_gallery_end_ignore
 
 # %%
-# ``torch.autograd.grad`` returns the gradient and fills nothing. Use it for every inner derivative.
+# ``torch.autograd.grad`` returns the gradient and leaves the ``.grad`` of the leaves alone. Use it for every inner
+# derivative.
 #
 # **A network that has no second derivative.** Between its kinks, a ReLU network is linear in its input. Its second
-# derivative is zero everywhere else, and a loss that contains it trains nothing. There is no error. Take a smooth
-# activation.
+# derivative is zero everywhere else, and a term of the loss that is made of it trains nothing. There is no error.
+# Take a smooth activation.
 
 points = torch.linspace(-2, 2, 50)[:, None].requires_grad_()
 largest = {}
@@ -293,7 +294,7 @@ for activation in (nn.ReLU(), nn.Tanh()):
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(1, 16), activation, nn.Linear(16, 1))
     (g,) = torch.autograd.grad(net(points).sum(), points, create_graph=True)
-    (second,) = torch.autograd.grad(g.sum(), points, allow_unused=True)
+    (second,) = torch.autograd.grad(g.sum(), points)
     name = type(activation).__name__
     largest[name] = second.abs().max().item()
     print(f"{name:<5} largest second derivative: {largest[name]:.4f}")

@@ -13,6 +13,8 @@ kind, shows the order in which they fire, and uses them to clip gradients and to
 # ``register_hook`` on a tensor: the function is called with the gradient of the root with respect to that tensor.
 # ``C`` is not a leaf, so backward leaves nothing in ``C.grad``. The hook sees the number all the same.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import torch
 
@@ -41,8 +43,8 @@ assert not C.is_leaf and not C.retains_grad
 # %%
 # A hook replaces the gradient, until it is removed
 # -------------------------------------------------
-# What a hook returns takes the place of the gradient for everything behind it. If it returns ``None``, nothing
-# changes. The handle that ``register_hook`` gave back removes the hook.
+# What a hook returns takes the place of the gradient for everything before it in the forward pass. If it returns
+# ``None``, nothing changes. The handle that ``register_hook`` gave back removes the hook.
 
 
 def gradient_of_a():
@@ -143,6 +145,19 @@ assert found == [((8, 4), (8, 3))]
 # sphinx_gallery_end_ignore
 
 # %%
+# The last line made its input with ``requires_grad=True`` for a reason. If no input of the module requires a
+# gradient, there is none to pass on: ``inputs`` is ``(None,)``, and PyTorch warns.
+
+layer, given = torch.nn.Linear(4, 3), []
+layer.register_full_backward_hook(lambda module, inputs, outputs: given.append(inputs))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    layer(torch.ones(8, 4)).sum().backward()
+
+print("inputs:", given[0], "  warnings:", len(caught))
+assert given == [(None,)] and "no inputs require gradients" in str(caught[0].message)
+
+# %%
 # On a node, and the order of all of them
 # ---------------------------------------
 # A node takes hooks too: ``register_prehook`` before it runs, ``register_hook`` after. Here are all the hooks on
@@ -234,8 +249,8 @@ assert all(
 #
 # Use: clip where it is needed
 # ----------------------------
-# A hook on one tensor limits the gradient that passes there, and with it all that lies behind. The forward pass and
-# the rest of the graph do not notice.
+# A hook on one tensor limits the gradient that passes there, and with it those of all that the tensor was computed
+# from. The forward pass and the rest of the graph do not notice.
 
 p = torch.tensor([3.0, 0.1], requires_grad=True)
 q = p**3
@@ -291,20 +306,33 @@ for register in (torch.ones(2).register_hook, C.register_post_accumulate_grad_ho
 # %%
 # Exercise
 # --------
-# Two hooks on one tensor: the first adds 1 to the gradient, the second doubles it. What arrives behind them if the
-# gradient is 3?
+# ``x`` is used twice, in ``2 * x + 3 * x``. Of two hooks on ``x`` the first adds 1 to the gradient, and the second
+# doubles it. How often does each run, and what is ``x.grad``?
 #
 # .. solution::
 #
-# Hooks run in the order of registration, and each gets what the one before returned: :math:`(3 + 1) \cdot 2 = 8`.
+# Once each, on the whole sum: :math:`(5 + 1) \cdot 2 = 12`. Hooks run in the order of registration, and each gets
+# what the one before returned.
 
-x = torch.tensor(1.0, requires_grad=True)
-x.register_hook(lambda gradient: gradient + 1)
-x.register_hook(lambda gradient: gradient * 2)
-(3 * x).backward()
+x, runs = torch.tensor(1.0, requires_grad=True), []
 
-print("x.grad =", x.grad.item())
-assert x.grad == 8
+
+def add_one(gradient):
+    runs.append("add")
+    return gradient + 1
+
+
+def double(gradient):
+    runs.append("double")
+    return gradient * 2
+
+
+x.register_hook(add_one)
+x.register_hook(double)
+(2 * x + 3 * x).backward()
+
+print("runs:", runs, "  x.grad =", x.grad.item())
+assert runs == ["add", "double"] and x.grad == 12
 
 # %%
 # See also

@@ -3,16 +3,17 @@ r"""
 ==========================================================================
 
 A backward pass reads values that the forward pass left behind, and an in-place operation can overwrite them in
-between. Autograd guards against that: every tensor counts the writes to it, and ``backward()`` raises an error when a
+between. Autograd guards against that: a tensor counts the writes to it, and ``backward()`` raises an error when a
 value it needs was written to. This page shows the counter, how to read the error and find the lines behind it, and
-the writes that are not counted, where the gradient is wrong and nothing is raised.
+the writes that are not counted (fused optimizers and batch norm's statistics too), where the gradient is wrong and
+nothing is raised.
 """
 
 # %%
 # A tensor counts its writes
 # --------------------------
-# ``_version`` starts at 0, and every in-place operation adds one: a method such as ``add_``, an augmented
-# assignment, an assignment to an index, an ``out=`` argument.
+# ``_version`` starts at 0, and an in-place operation adds one: a method such as ``add_``, an augmented assignment, an
+# assignment to an index, an ``out=`` argument.
 
 import re
 import textwrap
@@ -431,8 +432,8 @@ table.rename_axis(index=None, columns="silent write")
 # - ``torch.tensor(buffer)``, which copies, instead of ``torch.from_numpy(buffer)``, which shares.
 # - ``with torch.no_grad(): x.zero_()`` for a change of a parameter. It is counted, so at the wrong moment it raises.
 #
-# The assert sees what is saved through autograd. What a custom Function keeps as an attribute of ``ctx`` passes by
-# the hooks and by the counter.
+# The assert sees what is saved through autograd. What a custom Function keeps as an attribute of ``ctx`` bypasses the
+# hooks and the counter.
 
 # %%
 # What people get wrong
@@ -472,6 +473,64 @@ assert generator.weight.grad.abs().sum() > 0
 # sphinx_gallery_end_ignore
 
 # %%
+# **The same step, fused.** With ``fused=True`` an optimizer of the release that built this page writes without
+# counting. Nothing is raised, and the gradient is that of the weights *after* the step:
+
+optimizer = torch.optim.SGD(critic.parameters(), lr=0.1, fused=True)
+critic.zero_grad()
+critic(fake.detach()).mean().backward()
+generator_loss = -critic(fake).mean()
+(right,) = torch.autograd.grad(generator_loss, fake, retain_graph=True)
+
+version = critic.weight._version
+optimizer.step()
+(wrong,) = torch.autograd.grad(generator_loss, fake)
+print("writes counted:", critic.weight._version - version)
+print("right:", numbers(right[0]), "  after the step:", numbers(wrong[0]))
+assert critic.weight._version == version and not torch.allclose(right, wrong)
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(wrong, -critic.weight.detach().expand(4, 2) / 4)
+
+
+def _step_between(x):
+    weight = torch.ones(3, requires_grad=True)
+    loss = (weight * (x + 1)).sum()
+    loss.backward(retain_graph=True)
+    torch.optim.SGD([weight], lr=0.1, fused=True).step()
+    return loss
+
+
+def _batch_between(x):
+    norm = nn.BatchNorm1d(1).eval()
+    loss = norm(x[:, None]).sum()
+    norm.train()(torch.arange(8.0)[:, None])
+    return loss
+
+
+for _function in (_step_between, _batch_between):
+    gradient(_function)  # nothing is raised
+    _caught = []
+    try:
+        with saved_tensors_hooks(keep_copy, unchanged):
+            gradient(_function)
+    except AssertionError as error:
+        _caught.append(error)
+    assert _caught
+_norm, _x = nn.BatchNorm1d(1).eval(), torch.ones(8, 1, requires_grad=True)
+_loss = _norm(_x).sum()
+(_right,) = torch.autograd.grad(_loss, _x, retain_graph=True)
+_versions = [_norm.running_mean._version, _norm.running_var._version]
+_norm.train()(torch.arange(8.0)[:, None])
+assert [_norm.running_mean._version, _norm.running_var._version] == _versions
+assert not torch.allclose(torch.autograd.grad(_loss, _x)[0], _right)
+# sphinx_gallery_end_ignore
+
+# %%
+# Compute the loss after the step, as above. The running statistics of a batch norm are written uncounted too: in
+# evaluation its node saves them, and a batch in training mode before ``backward()`` changes the gradient. The pair of
+# hooks that compares values catches both.
+#
 # **Silencing the error with** ``.data``. ``y.clamp_(max=3)`` raises, ``y.data.clamp_(max=3)`` does not. The message
 # is gone and the gradient is wrong: that is ``clamp_data`` above.
 

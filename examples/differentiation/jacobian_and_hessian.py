@@ -2,18 +2,18 @@ r"""
 Jacobian and Hessian in PyTorch: a loop, or torch.func
 ======================================================
 
-The Jacobian holds the derivative of every output by every input, and the Hessian every second derivative of a scalar.
-PyTorch has two sets of functions for them, ``torch.autograd.functional`` and ``torch.func``. They return the same
-numbers, but the first runs a loop in Python, and the second one vectorised pass. This page shows what comes out, how
-the time differs, and how to use a Jacobian or a Hessian without ever building it.
+The Jacobian holds the derivative of every output with respect to every input, and the Hessian every second derivative
+of a scalar. PyTorch has two sets of functions for them, ``torch.autograd.functional`` and ``torch.func``. They return
+the same numbers, but the first runs a loop in Python, and the second one vectorised pass. This page shows what comes
+out, how the time differs, and how to use a Jacobian or a Hessian without ever building it.
 """
 
 # %%
 # The shape: outputs first, then inputs
 # -------------------------------------
-# ``J[i, j]`` is the derivative of output ``i`` by input ``j``. With more dimensions the rule stays the same: the
-# shape of the Jacobian is the shape of the output followed by the shape of the input. Three functions, to a scalar, a
-# vector and a matrix:
+# ``J[i, j]`` is the derivative of output ``i`` with respect to input ``j``. With more dimensions the rule stays the
+# same: the shape of the Jacobian is the shape of the output followed by the shape of the input. Three functions, to a
+# scalar, a vector and a matrix:
 
 import time
 from functools import partial
@@ -295,6 +295,15 @@ for i in range(3):
 # sphinx_gallery_start_ignore
 assert (J == 0).sum() == 48 and J.numel() == 72
 # sphinx_gallery_end_ignore
+
+# %%
+# **A Jacobian in one piece.** One pass carries all rows, and needs memory for all of them. ``chunk_size`` cuts it
+# into passes of so many rows.
+
+passes = []
+J = jacrev(layer(32, passes.append), chunk_size=8)(torch.randn(32))
+print("rows:", len(J), "  backward passes:", len(passes))
+assert len(J) == 32 and len(passes) == 4
 
 # %%
 # **Training on a Jacobian that is detached.** ``torch.autograd.functional.jacobian`` returns a tensor without

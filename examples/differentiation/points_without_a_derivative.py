@@ -85,7 +85,7 @@ assert gradient(torch.abs, [-0.1, 0.1]).tolist() == [-1, 1]
 #
 # 1. If there is a derivative, it is used.
 # 2. If the function is convex around the point, the subgradient with the smallest norm: 0 for ``relu`` and ``abs``.
-# 3. If it is concave, the same with the sign turned round.
+# 3. If it is concave, the supergradient with the smallest norm.
 # 4. Otherwise the limit of the gradients nearby. It may be infinite, and of several limits one is picked.
 # 5. Outside the domain the result is arbitrary, often NaN.
 #

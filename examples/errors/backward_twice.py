@@ -102,7 +102,7 @@ with torch.no_grad():
 # What not to do
 # --------------
 # ``retain_graph=True`` silences the message in the loop above, and keeps the whole past. Every backward then walks
-# through all steps so far: the work grows from step to step, the memory too. The gradient is another one as well: the
+# through all steps so far: the work grows from step to step, the memory too. The gradient is different too: it is the
 # one through time, of all steps, which is worth its price only to someone who wants it.
 
 

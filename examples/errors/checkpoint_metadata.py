@@ -81,7 +81,7 @@ assert sizes == [2, 4] and len(cache) == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# If the second run saves fewer tensors than the first, the message is another one, for the same reason. Here a layer
+# If the second run saves fewer tensors than the first, the message is different, for the same reason. Here a layer
 # is left out at random.
 
 
@@ -150,8 +150,8 @@ assert torch.allclose(x.grad, 2 * x.detach().cos())
 
 # %%
 # Even where the check runs, it compares shapes, types and devices, and no values. With ``preserve_rng_state=False`` a
-# dropout inside the block draws another mask in backward. Nothing is raised, and the gradient belongs to another
-# function.
+# dropout inside the block draws a different mask in backward. Nothing is raised, and the gradient belongs to a
+# different function.
 
 torch.manual_seed(0)
 x = torch.ones(1000, requires_grad=True)

@@ -119,8 +119,8 @@ assert gradcheck(FittingScale.apply, (x.double(), scale.double()))
 # sphinx_gallery_end_ignore
 
 # %%
-# If the message names one of PyTorch's own nodes, look for code that gave a parameter another size through ``.data``,
-# as pruning scripts do. The graph of an output that is still alive knows the parameter by its old shape.
+# If the message names one of PyTorch's own nodes, look for code that gave a parameter a different size through
+# ``.data``, as pruning scripts do. The graph of an output that is still alive knows the parameter by its old shape.
 
 layer = torch.nn.Linear(4, 3)
 old_output = layer(torch.ones(2, 4))

@@ -7,7 +7,7 @@ shape '[2, 4]' is invalid for input of size 6
    ! single: the last batch of an epoch is smaller and a reshape fails
    ! single: wrong number of rows after flattening a batch
 
-A reshape must use every element once, and the sizes asked for need another number of them. Usual causes are a
+A reshape must use every element once, and the sizes asked for need a different number of them. Usual causes are a
 flattened size that was computed for other images, and a batch size written into the code. A shape that happens to
 divide is worse than this message: it mixes the samples of a batch.
 """
@@ -159,7 +159,7 @@ assert sum(len(batch) for batch in kept) == 8
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_view_not_compatible.py`: the number is right, and the memory is in another order
+# - :ref:`sphx_glr_gallery_errors_view_not_compatible.py`: the number is right, and the memory is in a different order
 # - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: other shapes that fit and are wrong
 # - `torch.flatten <https://docs.pytorch.org/docs/stable/generated/torch.flatten.html>`__ and
 #   `torch.reshape <https://docs.pytorch.org/docs/stable/generated/torch.reshape.html>`__ in PyTorch's reference

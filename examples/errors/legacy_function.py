@@ -121,9 +121,9 @@ assert [outcome(c) for c in calls.values()] == [
 # %%
 # The fix
 # -------
-# Write both methods as static methods with ``ctx`` in the place of ``self``, and call ``apply`` on the class. What
-# the old code gave to the constructor, as in ``Reverse(0.5)(x)``, becomes an argument of ``apply``. Backward then
-# returns one value more, ``None``, for each such argument. ``Reverse`` above is written in this way.
+# Write both methods as static methods with ``ctx`` in place of ``self``, and call ``apply`` on the class. What the
+# old code gave to the constructor, as in ``Reverse(0.5)(x)``, becomes an argument of ``apply``. Backward then returns
+# one value more, ``None``, for each such argument. ``Reverse`` above is written in this way.
 
 z.backward()
 print("x.grad =", x.grad.item())

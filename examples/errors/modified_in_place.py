@@ -33,8 +33,8 @@ assert "is at version 1; expected version 0 instead" in message
 # Read it from the middle:
 #
 # - ``[torch.FloatTensor []]``: type and shape of the tensor that was overwritten. Look for that shape in your code.
-# - ``is at version 1; expected version 0``: every tensor counts its writes. Backward needs the tensor as it was
-#   at 0, and finds it at 1: one write has come in between.
+# - ``is at version 1; expected version 0``: a tensor counts its writes. Backward needs the tensor as it was at 0,
+#   and finds it at 1: one write has come in between.
 # - ``output 0 of Exp``: the operation that the tensor came from, or the one that wrote to it last. It is missing
 #   where the tensor is a parameter. Earlier versions write *ExpBackward* or *ExpBackward0*, and the oldest ones end
 #   before all this, after *inplace operation*.
@@ -57,7 +57,7 @@ assert y.grad_fn._saved_result.data_ptr() == y.data_ptr() and y._version == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# A write to ``y`` is a write to the saved value. Only the counter tells that it is another one now.
+# A write to ``y`` is a write to the saved value. Only the counter tells that it has changed.
 
 y += 1
 print(f"y = {y.item():.4f}, version {y._version}")
@@ -108,7 +108,8 @@ except RuntimeError as error:
 # *version 2; expected version 1*: the layer saves its weight transposed, and its initialisation was the first write.
 #
 # Compute the second loss after the step. Or, if both losses are meant for the same parameters, let every backward run
-# before the first step.
+# before the first step. A fused optimizer (``fused=True``) :ref:`is not counted
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: the gradient is wrong and nothing is raised.
 
 # sphinx_gallery_start_ignore
 _layer = torch.nn.Linear(2, 1)

@@ -85,9 +85,8 @@ assert scale.is_leaf
 # %%
 # What not to do
 # --------------
-# **Make a leaf of it for the optimizer's eyes only.** ``w.detach().requires_grad_()`` is accepted. But it is another
-# tensor than the one in the loss: it never gets a gradient, and the optimizer skips it. Nothing is raised, and nothing
-# is learned.
+# **Make a leaf of it for the optimizer's eyes only.** ``w.detach().requires_grad_()`` is accepted. But it is not the
+# tensor in the loss: it never gets a gradient, and the optimizer skips it. Nothing is raised, and nothing is learned.
 
 made = torch.ones(3, requires_grad=True)
 optimizer = torch.optim.SGD([(made * 0.01).detach().requires_grad_()], lr=0.1)

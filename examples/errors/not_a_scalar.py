@@ -60,7 +60,7 @@ assert each == [-4, -12, -24, -40]
 # %%
 # The fix
 # -------
-# Say how many numbers become one. For a loss that is nearly always the mean. In a loss function, take away
+# Say how the numbers become one. For a loss that is nearly always the mean. In a loss function, take away
 # ``reduction="none"``; with ``DataParallel``, take ``loss.mean()`` of what comes back from the GPUs.
 
 losses.mean().backward()

@@ -42,7 +42,7 @@ except RuntimeError as error:
     assert "returned an incorrect number of gradients" in str(error)
 
 # %%
-# The name is that of the class with *Backward* behind it. The error is raised by ``backward()``; the forward pass has
+# The name is that of the class with *Backward* appended. The error is raised by ``backward()``; the forward pass has
 # gone through.
 
 # %%
@@ -68,8 +68,8 @@ for middle, (argument, value) in pairs.items():
 #   None under scale. An arrow leads down from each argument to its value.
 
 # %%
-# What is returned, and what comes of it: values that are missing raise, and so do values too many, unless the surplus
-# is ``None``. A gradient in the place of a number raises too, with another message.
+# What is returned, and what comes of it: values that are missing raise, and so do surplus values, unless they are
+# ``None``. A gradient in place of a number raises too, with a different message.
 
 
 def attempt(values):
@@ -143,8 +143,8 @@ assert gradcheck(TrainedExp.apply, inputs)
 # %%
 # What not to do
 # --------------
-# ``None`` in the place of a tensor silences the message as well. It says that the tensor has no gradient, and
-# autograd believes it: training goes on and never moves ``scale``. ``gradcheck`` does not believe it.
+# ``None`` in place of a tensor silences the message as well. It says that the tensor has no gradient, and autograd
+# believes it: training goes on and never moves ``scale``. ``gradcheck`` does not believe it.
 
 scale = torch.tensor(0.5, requires_grad=True)
 optimizer = torch.optim.SGD([scale], lr=0.1)

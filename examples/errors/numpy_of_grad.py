@@ -123,7 +123,7 @@ assert w.grad.item() == 2 * 3 + 1
 # What not to do
 # --------------
 # **Write into the array.** It is the memory of the tensor, and autograd does not see the write. Here the values are
-# shifted for a plot, between forward and backward. ``exp`` saved its result, so its gradient is now another one.
+# shifted for a plot, between forward and backward. ``exp`` saved its result, so its gradient is now wrong.
 
 x = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 y = torch.exp(x)

@@ -74,8 +74,8 @@ for bottom, (name, what, colour) in zip((1.1, 0.1), rows, strict=True):
 # %%
 # The fix
 # -------
-# Tensors into ``save_for_backward``, everything else on ``ctx``. (``None`` may be saved too, in the place of an
-# optional tensor.)
+# Tensors into ``save_for_backward``, everything else on ``ctx``. (``None`` may be saved too, in place of an optional
+# tensor.)
 
 
 class Power(Function):

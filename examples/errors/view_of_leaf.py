@@ -48,8 +48,8 @@ assert not changed.is_leaf and changed.grad_fn.name().endswith("CopySlices")
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``w`` in the place of ``changed``, the parameter would be the result of an operation and no leaf any more.
-# Backward would leave it without a gradient, and so PyTorch refuses.
+# With ``w`` in place of ``changed``, the parameter would be the result of an operation and no leaf any more. Backward
+# would leave it without a gradient, and so PyTorch refuses.
 
 # %%
 # The fix

@@ -2,7 +2,7 @@ r"""
 Gradient reversal, gradient scaling and the straight-through estimator
 ======================================================================
 
-A custom ``backward`` may return something else than the derivative of ``forward``. This is how a part of a model is
+A custom ``backward`` may return something other than the derivative of ``forward``. This is how a part of a model is
 slowed down or trained against a loss (gradient scaling and reversal), and how a gradient gets past a step function
 (the straight-through estimator). This page builds all three, and shows what ``backward`` has to return for every
 argument of ``forward``.
@@ -57,8 +57,8 @@ assert z.item() == 4 and y.grad.item() == 4
 assert abs(x.grad.item() + 0.4) < 1e-6
 
 # %%
-# The change acts on what lies behind the layer, seen from the loss: on ``x``, and on everything that ``x`` was
-# computed from. ``y`` and all that comes after it get their true gradients.
+# The change acts on what comes before the layer: on ``x``, and on everything that ``x`` was computed from. ``y`` and
+# all that comes after it get their true gradients.
 
 # %%
 # One return value for each argument
@@ -131,13 +131,13 @@ for _arguments in ((_x,), (_x, 2.0), (_x, 2.0, 1.0)):
 # ``forward`` with optional arguments: ``backward`` may return a value for each of them, whether they were passed or
 # not.
 #
-# In the last row, ``None`` in the place of a tensor is accepted too. It means a gradient of zero, and as no other
-# path leads to ``x``, ``x.grad`` was not even created.
+# In the last row, ``None`` in place of a tensor is accepted too. It means a gradient of zero, and as no other path
+# leads to ``x``, ``x.grad`` was not even created.
 
 # %%
 # Gradient reversal
 # -----------------
-# With a negative coefficient, the layers behind ``GradCoeff`` *climb* the loss that the layers after it descend. In
+# With a negative coefficient, the layers before ``GradCoeff`` *climb* the loss that the layers after it descend. In
 # domain adaptation, one head learns a label from a feature, and a second head learns which domain a sample comes
 # from. The reversal in front of the second head teaches the feature to be of no use to that head.
 #

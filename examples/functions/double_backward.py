@@ -61,7 +61,7 @@ assert derivatives(silu) == (0.5, 0.5) and derivatives(Swish.apply) == (0.5, 0.2
 # sphinx_gallery_end_ignore
 
 # %%
-# Half of the second derivative is missing, and nothing was raised. Elsewhere the error is of another size:
+# Half of the second derivative is missing, and nothing was raised. Elsewhere the error has a different size:
 
 x = torch.linspace(-6, 6, 121, requires_grad=True)
 curves = {}
@@ -264,7 +264,7 @@ assert abs(gradients["SwishOnce"] - 1.5869) < 1e-4
 # sphinx_gallery_end_ignore
 
 # %%
-# ``silu`` is right, and ``SwishOnce`` is wrong without an error. A check that cannot be passed by: inside
+# ``silu`` is right, and ``SwishOnce`` is wrong without an error. A check that cannot be bypassed: inside
 # ``backward``, gradients are recorded exactly if ``create_graph`` was asked for.
 
 
@@ -326,8 +326,8 @@ assert abs(_square_second(Softplus.apply) - _right) > 0.1
 # sphinx_gallery_end_ignore
 
 # %%
-# The message is the one for a forgotten ``create_graph``. With :math:`y^2` in the place of :math:`y` there is no
-# error, and a wrong number.
+# The message is the one for a forgotten ``create_graph``. With :math:`y^2` in place of :math:`y` there is no error,
+# and a wrong number.
 
 # %%
 # Exercise

@@ -39,8 +39,8 @@ class Exp(torch.autograd.Function):
 
 
 # %%
-# ``vmap`` is another matter. Inside it a tensor stands for one example, while the real tensor holds the batch. Which
-# of the two should ``forward`` see? PyTorch does not guess:
+# ``vmap`` is a different matter. Inside it a tensor stands for one example, while the real tensor holds the batch.
+# Which of the two should ``forward`` see? PyTorch does not guess:
 
 
 def message_of(call):

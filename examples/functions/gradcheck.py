@@ -259,9 +259,9 @@ except RuntimeError as error:
     assert "Jacobian mismatch for output 0 with respect to input 0" in str(error)
 
 # %%
-# Row *i* and column *j* hold the derivative of output *j* by input *i*: the transpose of the usual Jacobian. The
-# numerical one is the one to believe. Zeros in the same places mean that the structure is right and the formula is
-# wrong.
+# Row *i* and column *j* hold the derivative of output *j* with respect to input *i*: the transpose of the usual
+# Jacobian. The numerical one is the one to believe. Zeros in the same places mean that the structure is right and the
+# formula is wrong.
 #
 # The second mistake does not show in the Jacobian of a single number: there, the gradient that arrives is 1.
 # ``gradcheck`` sends a 0 as well, and what comes back has to be 0.

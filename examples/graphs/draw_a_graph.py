@@ -267,25 +267,52 @@ assert merged.source.count("TanhBackward0 -> TanhBackward0") == 1
 #
 # .. solution::
 #
-# An ``else`` for the ``if``, and one box for each place. For ``loss`` there is one, at the product of ``weight`` and
-# ``x``. It is drawn here on top of the graph that exists already.
+# A branch for ``None``, and one box for each place. For ``loss`` there is one, at the product of ``weight`` and
+# ``x``.
 
-nodes = [loss.grad_fn]
-for row, node in enumerate(nodes):
-    for place, (next_node, _) in enumerate(node.next_functions):
-        if next_node is None:
-            graph.node(f"n{row}c{place}", "constant", shape="plaintext")
-            graph.edge(f"n{row}", f"n{row}c{place}", style="dashed")
-            print(f"{node.name()}, place {place}")
-        elif next_node not in nodes:
-            nodes.append(next_node)
+
+def draw(root, names):
+    """As before, with the constants."""
+    style = {"shape": "box", "fontname": "monospace"}
+    graph = graphviz.Digraph(graph_attr={"rankdir": "RL"}, node_attr=style)
+    key = {}
+
+    def add(node):
+        key[node] = f"n{len(key)}"
+        if hasattr(node, "variable"):
+            leaf = node.variable
+            label = f"{names.get(leaf, 'leaf')} {tuple(leaf.shape)}"
+            graph.node(key[node], label, style="filled", fillcolor="#d1fae5")
+        else:
+            graph.node(key[node], node.name())
+
+    add(root.grad_fn)
+    nodes = [root.grad_fn]
+    for node in nodes:
+        for place, (next_node, _) in enumerate(node.next_functions):
+            if next_node is None:
+                end = f"{key[node]}c{place}"
+                graph.node(end, "constant", shape="plaintext")
+                graph.edge(key[node], end, style="dashed")
+                continue
+            if next_node not in key:
+                add(next_node)
+                nodes.append(next_node)
+            graph.edge(key[node], key[next_node])
+    return graph
+
+
+# %%
+# The second argument of the product is the constant: place 1, counted from 0.
+
+extended = draw(loss, names={weight: "weight", bias: "bias"})
 
 # figure: The graph of before, with one more box: a dashed arrow leads from MvBackward0 to a constant without a frame.
-show(graph, "The constant x has a place at MvBackward0")
+show(extended, "The constant x has a place at MvBackward0")
 
-# sphinx_gallery_start_ignore
-assert graph.source.count("label=constant") == 1 and "n4 -> n4c1" in graph.source
-# sphinx_gallery_end_ignore
+added = set(extended.source.splitlines()) - set(graph.source.splitlines())
+print("\n".join(sorted(line.strip() for line in added)))
+assert len(added) == 2 and "n4 -> n4c1" in extended.source
 
 # %%
 # See also

@@ -2,7 +2,7 @@ r"""
 Dynamic graphs: if and for decide what autograd records
 =======================================================
 
-PyTorch has no language of its own for branches and loops. You write Python's ``if``, ``for`` and ``while``, and
+PyTorch needs no language of its own for branches and loops. You write Python's ``if``, ``for`` and ``while``, and
 autograd records the operations that were executed. So one function can leave a different graph at every call. This
 page draws two graphs of one function, and shows what the gradient of such a function sees and what it does not.
 """
@@ -98,10 +98,10 @@ del leaf
 # A new graph at every call
 # -------------------------
 # The graph belongs to the call, not to the function. Two calls with the same input leave two graphs. The walk below
-# collects the nodes behind a result.
+# collects the nodes of a result.
 
 
-def nodes(result):
+def walk(result):
     found = [result.grad_fn] if result.grad_fn else []
     for node in found:  # the list grows while it is read
         for next_node, _ in node.next_functions:
@@ -111,14 +111,14 @@ def nodes(result):
 
 
 once, again = product_of_positives([x0, x1]), product_of_positives([x0, x1])
-shared = [node for node in nodes(once) if node in nodes(again)]
+shared = [node for node in walk(once) if node in walk(again)]
 
-print("nodes of each call:", len(nodes(once)), "and", len(nodes(again)))
+print("nodes of each call:", len(walk(once)), "and", len(walk(again)))
 print("in both graphs:    ", len(shared))
 print("of these, leaves:  ", sum(hasattr(node, "variable") for node in shared))
 
 # sphinx_gallery_start_ignore
-assert len(nodes(once)) == len(nodes(again)) == 4 and len(shared) == 2
+assert len(walk(once)) == len(walk(again)) == 4 and len(shared) == 2
 assert {id(node.variable) for node in shared} == {id(x0), id(x1)}
 # sphinx_gallery_end_ignore
 
@@ -144,7 +144,7 @@ for number in (7.0, 3.0, 1.0, 0.1):
     start = torch.tensor(number, requires_grad=True)
     value = grow(start)
     value.backward()
-    rounds = len(nodes(value)) - 1  # without the node of the leaf
+    rounds = len(walk(value)) - 1  # without the node of the leaf
     print(
         f"grow({number}) = {value.item():g}   rounds {rounds}   gradient {start.grad:g}"
     )
@@ -281,13 +281,13 @@ def masked_product(entries):
 for t in (x, y, negative):
     value = masked_product(t)
     (gradient,) = torch.autograd.grad(value, t)
-    print(f"{value.item():.4f}   {gradient}   {len(nodes(value))} nodes")
+    print(f"{value.item():.4f}   {gradient}   {len(walk(value))} nodes")
     assert t is negative or torch.allclose(gradient, t.grad)
 
 # sphinx_gallery_start_ignore
-assert value == 1 and not gradient.any() and len(nodes(value)) == 3
+assert value == 1 and not gradient.any() and len(walk(value)) == 3
 assert value == product_of_positives(negative)
-assert len(nodes(masked_product(x))) == len(nodes(masked_product(y))) == 3
+assert len(walk(masked_product(x))) == len(walk(masked_product(y))) == 3
 del t, value
 # sphinx_gallery_end_ignore
 

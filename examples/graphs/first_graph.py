@@ -78,7 +78,8 @@ print(f"dw/dx2 = {dx2_via_a:.5f} + {dx2_via_y2:.5f} = {dx2:.7f}")
 
 # %%
 # Two paths lead from ``w`` to ``x2``. Along a path the local derivatives *multiply*; where paths meet, the products
-# *add*. That sum is the whole of reverse-mode differentiation:
+# *add*. That sum over paths is the chain rule. Reverse mode computes it for all leaves in one walk, without listing
+# the paths:
 #
 # .. math::
 #

@@ -281,8 +281,8 @@ for expression in [*several.split("; "), "x.exp()"]:
 # Names without a number
 # ----------------------
 # Nodes that are not made from that file have none: the ends of the graph, a write into a part of a tensor, ``copy_``,
-# operations that have no derivative, and your own functions. The class ``Exp`` below becomes ``ExpBackward``; the
-# missing number tells it from the built-in ``ExpBackward0``.
+# operations for which PyTorch has no derivative formula, and your own functions. The class ``Exp`` below becomes
+# ``ExpBackward``; the missing number tells it from the built-in ``ExpBackward0``.
 
 
 class Exp(torch.autograd.Function):

@@ -153,7 +153,7 @@ assert kept() == 0
 
 # %%
 # No backward is needed to give the memory back. When the last reference to the root goes, the whole graph goes with
-# everything it kept. Whoever holds a node, or a result in the middle, holds all that lies behind it.
+# everything it kept. Whoever holds a node, or a result in the middle, holds all that it was computed from.
 #
 # retain_graph does not accumulate
 # --------------------------------

@@ -49,7 +49,7 @@ assert nodes_behind(z)[1].endswith("AccumulateGrad")
 
 # %%
 # Where a path ends in a leaf stands ``AccumulateGrad``: it adds the gradient to the ``.grad`` of that leaf. ``w`` and
-# ``b`` have one. In the place of ``x`` stands ``None``, a constant in the figure: no gradient is asked for there, and
+# ``b`` have one. In place of ``x`` stands ``None``, a constant in the figure: no gradient is asked for there, and
 # backward does not go that way.
 #
 # Four attributes tell what a tensor is to autograd. ``describe`` makes a table of them.

@@ -3,9 +3,9 @@ Static and dynamic graphs: torch.fx and torch.export against eager PyTorch
 ==========================================================================
 
 A *dynamic* graph is recorded while a function runs. A *static* graph is captured once, and from then on it is run in
-place of the function. PyTorch offers both. This page captures one function with ``torch.fx`` and with
-``torch.export``, draws the captured graph beside the autograd graph, and shows how an ``if`` can stop the capture and
-how ``torch.cond`` gets past it.
+place of the function. PyTorch offers both, and ``torch.compile`` stands between. This page captures one function with
+``torch.fx`` and with ``torch.export``, draws the captured graph beside the autograd graph, and shows how an ``if``
+can stop the capture, and how ``torch.cond`` and ``torch.compile`` get past it.
 """
 
 # %%
@@ -268,6 +268,45 @@ assert type(negative.grad_fn) is type(value.grad_fn)
 # sphinx_gallery_end_ignore
 
 # %%
+# torch.compile: a capture for each case
+# --------------------------------------
+# ``torch.compile`` captures the graph when the function is called, and notes under which conditions it holds: the
+# *guards*. Where it cannot capture, as at this ``if``, it breaks the graph in two and lets Python decide. Where a
+# guard fails, it captures again. The backend below receives each captured graph, lists its operations, and runs it as
+# it is.
+
+captured = []
+
+
+def backend(graph, inputs):
+    calls = [node.name for node in graph.graph.nodes if node.op.startswith("call")]
+    captured.append(calls)
+    return graph.forward
+
+
+compiled = torch.compile(branch, backend=backend)
+data = x.detach()
+for name, value in (("x", data), ("x", data), ("-x", -data)):
+    before = len(captured)
+    assert torch.equal(compiled(value), branch(value))
+    print(f"{name:>2}: captured {captured[before:]}")
+assert captured == [["sum_1", "gt"], ["sin"], ["cos"]]
+
+# %%
+# The second call captured nothing: the guards held. A backend that compiles captures the backward pass too, and
+# autograd records one node for the whole of a graph. ``aot_eager`` does so without a compiler:
+
+value = torch.compile(branch, backend="aot_eager")(x)
+(gradient,) = torch.autograd.grad(value.sum(), x)
+print("grad_fn:", type(value.grad_fn).__name__)
+assert torch.equal(gradient, by_branch)
+
+# sphinx_gallery_start_ignore
+assert [node.variable is x for node, _ in value.grad_fn.next_functions] == [True]
+torch.compiler.reset()
+# sphinx_gallery_end_ignore
+
+# %%
 # What people get wrong
 # ---------------------
 # **Changing a Python number after the capture.** The number is copied into the graph. The captured function goes on
@@ -301,7 +340,7 @@ assert [t.item() for t in captured(one)] == [2, 3]
 # %%
 # A tensor is looked up whenever the graph runs. What may change later belongs in a buffer or a parameter.
 #
-# **Expecting another shape to work.** ``torch.export`` fixes every size that it was not told to leave open.
+# **Expecting a different shape to work.** ``torch.export`` fixes every size that it was not told to leave open.
 
 x4, w4 = torch.ones(4), torch.ones(4)
 try:
@@ -362,5 +401,6 @@ assert names == ["SinBackward0", "CosBackward0"]
 #   side not taken.
 # - In PyTorch's reference: `torch.export
 #   <https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/export.html>`__, `torch.fx
-#   <https://docs.pytorch.org/docs/stable/fx.html>`__ and `torch.cond
-#   <https://docs.pytorch.org/docs/stable/higher_order_ops/cond.html>`__.
+#   <https://docs.pytorch.org/docs/stable/fx.html>`__, `torch.cond
+#   <https://docs.pytorch.org/docs/stable/higher_order_ops/cond.html>`__ and `torch.compile
+#   <https://docs.pytorch.org/docs/stable/generated/torch.compile.html>`__.

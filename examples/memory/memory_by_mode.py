@@ -28,7 +28,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 
 def storage_of(tensor):
-    return tensor.untyped_storage()._cdata  # a fake storage has no memory address
+    return tensor.untyped_storage()._cdata  # private: a fake storage has no address
 
 
 class Kept:
@@ -164,8 +164,7 @@ assert table["held after"].equals(table["held after, predicted"])
 table.map("{:,}".format).rename_axis(columns="bytes")
 
 # %%
-# The predictions are right to the byte. Without running, you know what a batch would keep that fits into no memory at
-# hand.
+# The predictions are right to the byte. So you can learn what a batch would keep that is too large for your memory.
 
 for images in (32, 1024, 32768):
     most, _ = measure(modes["train()"], images, fake=True)
@@ -218,7 +217,7 @@ ax.invert_yaxis()
 #   because nobody holds it any more.
 # - **Frozen** weights make a difference where no gradient has to pass. With all of them frozen nothing is recorded.
 #   If only the head trains, recording starts there, and the head keeps its input.
-# - **Training layer 0 alone** keeps nearly everything: its gradient comes back through all the layers behind it.
+# - **Training layer 0 alone** keeps nearly everything: its gradient comes back through all the layers after it.
 #
 # The numbers are those of the graph. Gradients, the states of an optimizer and results that live for a moment come on
 # top.
@@ -251,7 +250,7 @@ assert meter.held() == 0
 
 # %%
 # **Freezing the wrong end.** To save memory, freeze from the input on. The first layer that trains decides where
-# recording starts. What lies behind it has to pass the gradient back, frozen or not.
+# recording starts. What comes after it has to pass the gradient back, frozen or not.
 
 saved = {}
 for number in (0, 1, 3, 4, 9):

@@ -2,8 +2,8 @@ r"""
 Mixed precision: autocast, bfloat16 and GradScaler
 ==================================================
 
-In half precision a number takes two bytes in the place of four. ``torch.autocast`` computes the products of a network
-in it and leaves the weights in float32. This page shows which operation gives which type, how many bytes the graph
+In half precision a number takes two bytes in place of four. ``torch.autocast`` computes the products of a network in
+it and leaves the weights in float32. This page shows which operation gives which type, how many bytes the graph
 keeps, how wrong the gradients become, and why float16 needs a ``GradScaler`` and bfloat16 does not.
 """
 
@@ -96,9 +96,9 @@ for _expression in expressions:
 types.rename_axis(columns="expression")
 
 # %%
-# Three groups. Products, where the time goes, are computed in the lower type. Losses and matrix inverses are
-# computed in float32. Everything else follows its operands, and where they differ the wider type wins. With float16
-# in the place of bfloat16 the table is the same. It is that of the CPU: each kind of device has lists of its own.
+# Three groups. Products, where the time goes, are computed in the lower type. Losses and matrix inverses are computed
+# in float32. Everything else follows its operands, and where they differ the wider type wins. With float16 in place
+# of bfloat16 the table is the same. It is that of the CPU: each kind of device has lists of its own.
 
 # %%
 # What it saves, and how wrong it is
@@ -110,9 +110,8 @@ types.rename_axis(columns="expression")
 
 def linear(dtype):
     layer = nn.Linear(256, 256)
-    for name, values in list(
-        layer.named_parameters()
-    ):  # to() would not do in FakeTensorMode
+    for name, values in list(layer.named_parameters()):
+        # to() would not do in FakeTensorMode
         setattr(layer, name, nn.Parameter(values.detach().to(dtype)))
     return layer
 
@@ -159,7 +158,8 @@ _bytes = [int(text.replace(",", "")) for text in steps["bytes saved"]]
 _batch, _weight = 1024 * 256 * 2, 256 * 256 * 2
 assert _bytes == [14 * _batch, 7 * _batch + _batch + 3 * _weight, 7 * _batch]
 _errors = [float(text.rstrip("%")) for text in steps["error of the gradient"]]
-assert _errors[0] == 0 and all(0.1 < error < 1 for error in _errors[1:])
+assert _errors[0] == 0
+assert all(0.1 < error < 100 * torch.finfo(torch.bfloat16).eps for error in _errors[1:])
 assert train_step(torch.float32, torch.bfloat16)[1].dtype == torch.float32
 # sphinx_gallery_end_ignore
 
@@ -168,7 +168,7 @@ steps.rename_axis(columns="step")
 # %%
 # With autocast, half of each result is left, and lower copies of the batch and of three weights are saved on top.
 # (The weight of the first layer is not: the batch asks for no gradient.) The gradients are in the type of the
-# weights.
+# weights. Both lower forms are off by a few thousandths, less than the step of bfloat16 above 1.
 
 # %%
 # Range or precision: bfloat16 and float16

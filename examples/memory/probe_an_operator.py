@@ -22,20 +22,21 @@ from torch.autograd import forward_ad
 from torch.autograd.graph import saved_tensors_hooks
 
 
-def place(tensor):
-    return tensor.untyped_storage()._cdata
+def storage_of(tensor):
+    return tensor.untyped_storage().data_ptr()
 
 
 def kept(f, *inputs):
     saved = {}
 
     def pack(tensor):
-        saved[place(tensor)] = tensor.untyped_storage().nbytes()
+        saved[storage_of(tensor)] = tensor.untyped_storage().nbytes()
         return tensor.detach()
 
     with saved_tensors_hooks(pack, lambda tensor: tensor):
         output = f(*inputs)
-    owner = {place(output): "output"} | {place(tensor): "input" for tensor in inputs}
+    owner = {storage_of(output): "output"}
+    owner |= dict.fromkeys(map(storage_of, inputs), "input")
     sizes = {}
     for key, size in saved.items():
         sizes[owner.get(key, "new")] = sizes.get(owner.get(key, "new"), 0) + size
@@ -75,7 +76,7 @@ assert kept(torch.prod, x) == {"input": x.nbytes, "output": 8}
 
 
 def shares(f, *inputs):
-    return place(f(*inputs)) in {place(tensor) for tensor in inputs}
+    return storage_of(f(*inputs)) in {storage_of(tensor) for tensor in inputs}
 
 
 print("exp:      ", shares(torch.exp, x))

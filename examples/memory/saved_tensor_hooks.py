@@ -52,7 +52,7 @@ assert torch.allclose(x.grad, torch.ones(2))
 
 # %%
 # The result of exp is saved twice: by exp, as its result, and by log, as its input. The hooks hold for what is
-# recorded inside the ``with``; backward may run anywhere. Between the two, the numbers here waited in a Python
+# recorded inside the ``with``; backward may run outside of it. Between the two, the numbers here waited in a Python
 # list.
 
 # %%
@@ -71,13 +71,13 @@ class Packed:
         alive.add(self)
 
 
-def place(tensor):
-    return tensor.untyped_storage()._cdata  # a fake storage has no address
+def storage_of(tensor):
+    return tensor.untyped_storage()._cdata  # private: a fake storage has no address
 
 
 def hooks(pack, unpack, exists=()):
     def wrap(tensor):
-        if place(tensor) in exists:
+        if storage_of(tensor) in exists:
             return Packed(tensor.detach(), lambda same: same)
         return Packed(pack(tensor), unpack)
 
@@ -86,7 +86,7 @@ def hooks(pack, unpack, exists=()):
 
 def held(exists=()):
     tensors = [t for packed in alive for t in tree_leaves(packed.content)]
-    sizes = {place(t): t.untyped_storage().nbytes() for t in tensors}
+    sizes = {storage_of(t): t.untyped_storage().nbytes() for t in tensors}
     return sum(size for key, size in sizes.items() if key not in exists)
 
 
@@ -112,7 +112,7 @@ def run(pack, unpack, leave_weights=True, activation=nn.GELU):
     torch.manual_seed(0)
     blocks = [nn.Sequential(nn.Linear(256, 256), activation()) for _ in range(4)]
     net, batch = nn.Sequential(*blocks), torch.randn(1024, 256)
-    exists = {place(tensor) for tensor in (batch, *net.parameters())}
+    exists = {storage_of(tensor) for tensor in (batch, *net.parameters())}
     with hooks(pack, unpack, exists if leave_weights else ()):
         output = net(batch)
     bytes_ = held(exists)
@@ -233,8 +233,9 @@ assert len(sizes) == 2 and not Path(folder).exists() and torch.allclose(w.grad, 
 
 device, waiting = save_on_cpu().pack_hook(w)
 print("a pair of hooks:", issubclass(save_on_cpu, saved_tensors_hooks))
-print("to go back to:  ", device.type, "  same memory:", place(waiting) == place(w))
-assert issubclass(save_on_cpu, saved_tensors_hooks) and place(waiting) == place(w)
+same = storage_of(waiting) == storage_of(w)
+print("to go back to:  ", device.type, "  same memory:", same)
+assert issubclass(save_on_cpu, saved_tensors_hooks) and same
 
 # %%
 # The hooks of a ``with`` are *default hooks*: they apply to all that is saved inside. Of two nested pairs the inner
@@ -330,9 +331,10 @@ assert "modified by an inplace operation" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# **A branch that no test reaches.** This mistake stands in a well-known example, and has been copied many times:
-# the pack hook leaves small tensors alone, and in the branch for large ones it uses a name that it does not have.
-# Tests with small tensors pass.
+# **A branch that no test reaches.** This mistake has stood in `PyTorch's own tutorial
+# <https://docs.pytorch.org/tutorials/intermediate/autograd_saved_tensors_hooks_tutorial.html>`__: the pack hook leaves
+# small tensors alone, and in the branch for large ones it uses a name that it does not have. Tests with small tensors
+# pass.
 
 
 def pack_large(t):
@@ -373,7 +375,7 @@ assert torch.autograd.grad(y, leaf)[0].isinf()
 # %%
 # Exercise
 # --------
-# With ``Tanh`` in the place of ``GELU``, float16 should halve what is held, and does not:
+# With ``Tanh`` in place of ``GELU``, float16 should halve what is held, and does not:
 
 full, _ = run(*formats["float32"], activation=nn.Tanh)
 half, _ = run(*formats["float16"], activation=nn.Tanh)

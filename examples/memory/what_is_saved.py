@@ -65,6 +65,7 @@ class Meter(saved_tensors_hooks):
     @property
     def bytes(self):
         storages = [tensor.untyped_storage() for tensor in self.saved]
+        # _cdata is private, but the storages of FakeTensorMode below have no address
         sizes = {storage._cdata: storage.nbytes() for storage in storages}
         return sum(sizes.values())
 
@@ -105,15 +106,16 @@ expressions = [
 ]
 
 
-def place(tensor):
+def storage_of(tensor):
     return tensor.untyped_storage().data_ptr()
 
 
 def row(expression):
     meter, result = metered(eval, expression)
-    known = {place(v): "v", place(w): "w", place(result): "the result"}
+    known = {storage_of(v): "v", storage_of(w): "w", storage_of(result): "the result"}
     kept = [
-        known.get(place(t), f"{str(t.dtype)[6:]} {tuple(t.shape)}") for t in meter.saved
+        known.get(storage_of(t), f"{str(t.dtype)[6:]} {tuple(t.shape)}")
+        for t in meter.saved
     ]
     kept = ", ".join(dict.fromkeys(kept)) or "nothing"  # each of them once
     megabytes = {"MB": meter.bytes / 1e6, "predicted": predicted(expression) / 1e6}
@@ -171,8 +173,8 @@ def chain():
 
 
 meter, results = metered(chain)
-names = {place(tensor): name for name, tensor in results.items()}
-kept = [names[place(tensor)] for tensor in meter.saved]
+names = {storage_of(tensor): name for name, tensor in results.items()}
+kept = [names[storage_of(tensor)] for tensor in meter.saved]
 
 print("saved by the nodes, in order:", kept)
 print(f"{meter.bytes:,} bytes for 5 results of {v.nbytes:,}")
@@ -258,13 +260,13 @@ print(f"one of them:                     {one.bytes:,} bytes")
 
 # sphinx_gallery_start_ignore
 assert both.bytes == 8_000_000 and one.bytes == 4_000_000
-assert [place(tensor) for tensor in one.saved] == [place(w)]
+assert [storage_of(tensor) for tensor in one.saved] == [storage_of(w)]
 # sphinx_gallery_end_ignore
 
 # %%
 # What the meter does not see
 # ---------------------------
-# A Python number in an expression is wrapped in a tensor, and the node keeps it. Such *wrapped numbers* pass by the
+# A Python number in an expression is wrapped in a tensor, and the node keeps it. Such *wrapped numbers* bypass the
 # hooks. They hardly change a number of bytes, but they are missing when you count the saved tensors.
 
 for text in ("v * 2.5", "v * torch.tensor(2.5)"):
@@ -280,7 +282,7 @@ assert not meter.saved and product.grad_fn._saved_other.nbytes == 8
 
 # %%
 # A custom Function that keeps tensors as :ref:`attributes of ctx <sphx_glr_gallery_functions_context_methods.py>`
-# passes by the hooks too, and there it can be megabytes.
+# bypasses the hooks too, and there it can be megabytes.
 
 # %%
 # What people get wrong
@@ -318,7 +320,7 @@ for inplace in (False, True):
 # sphinx_gallery_start_ignore
 meter, _ = metered(torch.nn.Sequential(linear, torch.nn.ReLU()), w)
 assert {tuple(t.shape) for t in meter.saved} == {(1000, 1000)} and len(meter.saved) == 2
-assert place(meter.saved[0]) == place(w)
+assert storage_of(meter.saved[0]) == storage_of(w)
 # sphinx_gallery_end_ignore
 
 # %%

@@ -80,18 +80,18 @@ def forward(net, x):
     return net["last"](gelu(net["middle"](gelu(net["first"](x)))))
 
 
-def nodes(root):
+def walk(root):
     found = [root] if root else []
     for node in found:  # the list grows while it is read
         found += [n for n, _ in node.next_functions if n and n not in found]
-    return len(found)
+    return found
 
 
 # %%
 # ``saved_tensors_hooks`` sees each tensor that is kept for backward.
 
 
-def place(tensor):
+def storage_of(tensor):
     return tensor.untyped_storage().data_ptr()
 
 
@@ -99,14 +99,14 @@ def measure(net, forward):
     x, saved = torch.ones(64, 20), {}
 
     def note(tensor):
-        saved[place(tensor)] = tensor.nbytes
+        saved[storage_of(tensor)] = tensor.nbytes
         return tensor
 
     with saved_tensors_hooks(note, lambda tensor: tensor):
         out = forward(net, x)
     for own in (x, *net.parameters()):
-        saved.pop(place(own), None)
-    count, kept = nodes(out.grad_fn), sum(saved.values())
+        saved.pop(storage_of(own), None)
+    count, kept = len(walk(out.grad_fn)), sum(saved.values())
     if out.requires_grad:
         out.sum().backward()
     learning = [name for name in net if net[name].weight.grad is not None]

@@ -285,8 +285,8 @@ uses.rename_axis(index=None, columns="use")
 #
 # What they save in time
 # ----------------------
-# Recording costs something for each operation, whatever its size. It shows where the tensors are small, and hides
-# behind the arithmetic of a large product. The modes are timed in turn, so that a busy machine slows all of them.
+# Recording costs something for each operation, whatever its size. So look for it where the tensors are small, and not
+# beside the arithmetic of a large product. The modes are timed in turn, so that a busy machine slows all of them.
 
 
 def many_small(w):
@@ -344,7 +344,7 @@ assert type(old) is torch.Tensor and (w * old).requires_grad
 # %%
 # What people get wrong
 # ---------------------
-# **Calling a switch that is no call.** ``torch.no_grad()`` on a line of its own makes an object and drops it.
+# **Calling** ``torch.no_grad()`` **without** ``with``. On a line of its own it makes an object and drops it.
 
 torch.no_grad()
 print("recorded after torch.no_grad():", records())

@@ -37,7 +37,7 @@ assert all(module.training for module in model.train().modules())
 
 # %%
 # What the flag does is decided by each layer in its ``forward``. Run one layer of each kind in both modes, on the
-# same input and from the same seed: is the output another, and has the layer changed its buffers?
+# same input and from the same seed: does the output differ, and has the layer changed its buffers?
 
 LAYERS = """
 nn.Linear(8, 8); nn.ReLU(); nn.RReLU(); nn.Dropout(); nn.LayerNorm(8);
@@ -110,27 +110,32 @@ assert set(_kept.tolist()) == {0, 2} and abs(_kept.mean() - 1) < 0.05
 # %%
 # Batch normalisation
 # -------------------
-# In training it subtracts the mean of the *batch*, and moves its running statistics a little towards those of the
-# batch. In evaluation it subtracts the *running* mean, and leaves it alone. One step by hand:
+# In training it normalises by the mean and the variance of the *batch*, and moves its running statistics a little
+# towards them. In evaluation it normalises by the *running* ones, and leaves them alone. One step by hand:
 
 norm = nn.BatchNorm1d(1)
 batch = torch.tensor([[4.0], [5.0], [9.0]])
 out = norm(batch)
 
-print(f"mean of the output {out.mean().item():.4f}")
-print(
-    f"running mean {norm.running_mean.item():.4f} = 0.9 * 0 + 0.1 * {batch.mean():.0f}"
-)
-print(f"running var  {norm.running_var.item():.4f} = 0.9 * 1 + 0.1 * {batch.var():.0f}")
+mean, var = batch.mean().item(), batch.var().item()
+print(f"output  mean {out.mean():.4f}   variance {out.var(correction=0):.4f}")
+print(f"running mean {norm.running_mean.item():.4f} = 0.9 * 0 + 0.1 * {mean:.0f}")
+print(f"running var  {norm.running_var.item():.4f} = 0.9 * 1 + 0.1 * {var:.0f}")
 
 # sphinx_gallery_start_ignore
 assert abs(out.mean()) < 1e-6 and norm.momentum == 0.1
+assert abs(out.var(correction=0) - 1) < 1e-4
+_before = copy.deepcopy(norm.state_dict())
+_scaled = (batch - norm.running_mean) / (norm.running_var + norm.eps).sqrt()
+assert torch.allclose(norm.eval()(batch), _scaled)
+assert all(torch.equal(_before[key], now) for key, now in norm.state_dict().items())
 assert torch.allclose(norm.running_mean, torch.tensor(0.6))
 assert torch.allclose(norm.running_var, torch.tensor(1.6))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``momentum`` is the 0.1 here: the weight of the *new* value. Now many batches in three phases. The data of the first
+# ``momentum`` is the 0.1 here: the weight of the *new* value. The 7 is the batch's variance with :math:`n - 1` in the
+# denominator; the output is scaled by the one with :math:`n`. Now many batches in three phases. The data of the first
 # have mean 5, the data of the other two have mean 0.
 
 torch.manual_seed(0)
@@ -192,7 +197,7 @@ def network():
     return nn.Sequential(*parts)
 
 
-def place(tensor):
+def storage_of(tensor):
     return tensor.untyped_storage().data_ptr()
 
 
@@ -200,14 +205,14 @@ def forward(model, mode, x):
     outs, saved = [x], {}
 
     def note(tensor):
-        saved[place(tensor)] = tensor.nbytes
+        saved[storage_of(tensor)] = tensor.nbytes
         return tensor
 
     with mode(), saved_tensors_hooks(note, lambda tensor: tensor):
         for layer in model:
             outs.append(layer(outs[-1]))
     for own in (x, *model.parameters(), *model.buffers()):
-        saved.pop(place(own), None)
+        saved.pop(storage_of(own), None)
     return outs, sum(saved.values())
 
 
@@ -271,10 +276,11 @@ table.rename_axis(index=None, columns="switches")
 
 # %%
 # Read it by columns. The first two belong to ``no_grad`` and ``requires_grad_``, the next three to ``train()`` and
-# ``eval()``, and none of them to both. To evaluate a model you want ``eval()`` *and* ``no_grad()``; why they are not
-# one switch has been asked before (`pytorch#31361 <https://github.com/pytorch/pytorch/issues/31361>`__).
+# ``eval()``, and none of them to both. To evaluate a model you want ``eval()`` *and* ``no_grad()`` or
+# ``inference_mode()``; why they are not one switch has been asked before (`pytorch#31361
+# <https://github.com/pytorch/pytorch/issues/31361>`__).
 #
-# Only the last column depends on both. ``eval()`` saves memory by the way: dropout keeps no mask and hands on its
+# Only the last column depends on both. ``eval()`` also saves some memory: dropout keeps no mask and hands on its
 # input, and batch normalisation keeps no statistics of the batch. Nearly all of the saving here is due to the dropout
 # layer, so do not expect half in general. ``no_grad`` saves all of it.
 
@@ -340,15 +346,20 @@ except ValueError as error:
 # .. solution::
 #
 # The flag can be set on a part of the model: first ``eval()`` for all of it, then ``train()`` for the dropout layers.
+# At the end each module gets back the flag that it had.
 
 
 @torch.no_grad()
 def spread(model, x):
+    flags = {module: module.training for module in model.modules()}
     model.eval()
-    for layer in model.modules():
-        if isinstance(layer, nn.Dropout):
-            layer.train()
-    return torch.stack([model(x) for _ in range(100)]).std(dim=0)
+    for module in flags:
+        if isinstance(module, nn.Dropout):
+            module.train()
+    predictions = torch.stack([model(x) for _ in range(100)])
+    for module, flag in flags.items():
+        module.training = flag
+    return predictions.std(dim=0)
 
 
 model = network()
@@ -358,10 +369,7 @@ deviation = spread(model, torch.ones(1, 20))
 print([round(value, 2) for value in deviation[0].tolist()])
 assert (deviation > 0).all() and not deviation.requires_grad
 assert all(torch.equal(before[key], now) for key, now in model[1].state_dict().items())
-
-# sphinx_gallery_start_ignore
-assert not model.training  # as the paragraph on leaving eval() on says
-# sphinx_gallery_end_ignore
+assert all(module.training for module in model.modules())
 
 # %%
 # See also

@@ -174,7 +174,7 @@ counts.rename_axis(index=None, columns="way")
 # Measured by size
 # ----------------
 # All of that is work for each operation, and the size of the tensors does not enter. Each round runs all ways in
-# turn and begins with another one. The fastest run of each way counts.
+# turn and begins with a different one. The fastest run of each way counts.
 
 
 def fastest(runs, rounds):

@@ -221,7 +221,7 @@ convolutions = sum(isinstance(module, nn.Conv2d) for module in model.modules())
 tensors = len(list(model.parameters()))
 per_step = {
     "aten::conv2d": convolutions,
-    "aten::batch_norm": convolutions,  # one behind each convolution
+    "aten::batch_norm": convolutions,  # one after each convolution
     "aten::relu": 1 + 2 * 8,  # one before the blocks, two in each
     "aten::add": 8,  # one in each block
     "aten::linear": 1,

@@ -2,10 +2,10 @@ r"""
 torch.profiler: schedule, labels, memory, stacks and Chrome traces
 ==================================================================
 
-A table adds up all calls of an operator. Often the question is another one: which step, which layer, which line, how
-many bytes, in what order? This page records chosen steps of a training loop, asks the profiler for labels, shapes,
-bytes and call stacks, and reads the trace file that it writes. The trace links each backward node to the forward
-operator that made it.
+A table adds up all calls of an operator. Often the question is a different one: which step, which layer, which line,
+how many bytes, in what order? This page records chosen steps of a training loop, asks the profiler for labels,
+shapes, bytes and call stacks, and reads the trace file that it writes. The trace links each backward node to the
+forward operator that made it.
 """
 
 # %%

@@ -523,7 +523,7 @@ assert x[-1].tolist() == [18, 19, 20, 0, 0, 0]
 #
 # .. solution::
 #
-# A flat result needs one step from each element to the next. The first two rows lie behind one another: step 1.
+# A flat result needs one step from each element to the next. The first two rows lie one after the other: step 1.
 # Every second column gives steps of 2 within a row, and from the last one taken to the next row it is 2 as well, so
 # this shares memory though it is not contiguous. The first three columns leave a gap after each row, so they are
 # copied. A transpose mixes steps of 6 with jumps back, and a second transpose undoes the first.
