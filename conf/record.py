@@ -19,11 +19,13 @@ from pathlib import Path
 CONF = Path(__file__).resolve().parent
 sys.path.insert(0, str(CONF))
 
-from atlas.runner import gallery, gpu, pool, recordings
+from atlas.runner import gallery, gpu, limits, pool, recordings
 from atlas.runner.cache import Page
-from atlas.runner.child import Limits, Workplace
+from atlas.runner.child import Workplace
+from atlas.runner.limits import Limits
 
 LIMITS = Limits(seconds=300.0)
+"""Of a page that does not ask for more time."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,19 +46,33 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"record: no such page in examples/{recordings.CHAPTER}: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
     chosen = [script for script in scripts if not options.pages or script.stem in options.pages]
-    return record(chosen, facts, options.out)
+    try:
+        return record(chosen, facts, options.out)
+    except FileExistsError as error:
+        print(f"record: {error}", file=sys.stderr)
+        return 2
 
 
 def record(scripts: list[Path], facts: dict, out: Path | None) -> int:
-    """Run ``scripts`` one after another, since they share one GPU, and write the recordings of those that succeed."""
+    """Run ``scripts`` one after another, since they share one GPU, and write the recordings of those that succeed.
+
+    :raises FileExistsError: if something else is where a recording goes. Then nothing has run.
+    """
+    pages = {script.stem: Page(script, CONF.parent / "docs" / "gallery" / recordings.CHAPTER) for script in scripts}
+    folders = {name: out / name if out else recordings.folder_of(page) for name, page in pages.items()}
+    for folder in folders.values():
+        recordings.refuse_foreign(folder)
     settings = gallery.settings(runpy.run_path(str(CONF / "conf.py"))["sphinx_gallery_conf"], CONF.parent / "docs")
     failed = 0
     with tempfile.TemporaryDirectory() as scratch:
         jobs = [
             pool.Job(
-                script.stem, script, Workplace(Path(scratch) / script.stem, recordings.CHAPTER, script.name), LIMITS
+                name,
+                page.script,
+                Workplace(Path(scratch) / name, recordings.CHAPTER, page.script.name),
+                limits.allowed(page.script, LIMITS),
             )
-            for script in scripts
+            for name, page in pages.items()
         ]
         for outcome in pool.run(jobs, settings, at_once=1):
             job = outcome.job
@@ -64,11 +80,11 @@ def record(scripts: list[Path], facts: dict, out: Path | None) -> int:
                 print(outcome.fault.report(), file=sys.stderr)
                 failed += 1
                 continue
-            page = Page(job.script, CONF.parent / "docs" / "gallery" / recordings.CHAPTER)
-            folder = out / job.name if out else recordings.folder_of(page)
-            recordings.write(page, job.place.made, folder, {**facts, **_about(outcome.facts)})
+            about = {**facts, **_about(outcome.facts)}
+            new = recordings.write(pages[job.name], job.place.made, folders[job.name], about)
             shutil.rmtree(job.place.root)
-            print(f"record: {job.name}: {outcome.facts['seconds']:.1f} s, on {facts['gpu']}")
+            kept = "" if new else "; it says what the recording says that is there, which stays"
+            print(f"record: {job.name}: {outcome.facts['seconds']:.1f} s, on {facts['gpu']}{kept}")
     return 1 if failed else 0
 
 

@@ -18,7 +18,8 @@ ROOT = CONF.parent
 sys.path.insert(0, str(CONF))
 
 from atlas.operators import probing
-from atlas.runner import fill, gallery, shards
+from atlas.runner import fill, gallery, lock, shards
+from atlas.runner.scripts import ScriptError, Site
 from atlas.runner.shards import OPERATORS, Shard, ShardError
 
 
@@ -33,17 +34,17 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     docs = options.site.resolve() / "docs"
     settings = gallery.settings(runpy.run_path(str(CONF / "conf.py"))["sphinx_gallery_conf"], docs)
-    site = fill.Site(docs, options.site / "build" / "running", settings)
+    site = Site(docs, options.site / "build" / "running", settings)
     try:
-        if options.merge:
-            return merge(site, options.merge)
-        return run(site, Shard.named(options.shard), options.out)
-    except ShardError as error:
+        shard = Shard.named(options.shard) if options.shard else None
+        with lock.take(site.work.parent):
+            return run(site, shard, options.out) if shard else merge(site, options.merge)
+    except (ScriptError, ShardError) as error:
         print(f"shards: {error}", file=sys.stderr)
         return 2
 
 
-def run(site: fill.Site, shard: Shard, out: Path) -> int:
+def run(site: Site, shard: Shard, out: Path) -> int:
     """Run a share of what is out of date, and pack it if nothing failed."""
     (out / shard.file).unlink(missing_ok=True)
     state = fill.look(site)
@@ -62,7 +63,7 @@ def run(site: fill.Site, shard: Shard, out: Path) -> int:
     return 0
 
 
-def merge(site: fill.Site, folder: Path) -> int:
+def merge(site: Site, folder: Path) -> int:
     """Publish what the parts in a folder hold."""
     names = shards.merge(site, fill.look(site), folder, commit(site.docs))
     print(f"shards: {len(names)} put together, nothing run")
@@ -71,7 +72,10 @@ def merge(site: fill.Site, folder: Path) -> int:
 
 def commit(folder: Path) -> str:
     """The commit that is checked out in a folder, or what there is instead of one."""
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=False)
+    try:
+        asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # git itself
+        return "unknown"
     return asked.stdout.strip() or "unknown"
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from atlas.runner import gallery, pool
-from atlas.runner.child import Limits, Workplace
+from atlas.runner.child import Workplace
+from atlas.runner.limits import Limits
 from runner.faulty import FAULTY, HEALTHY
 
 ROOT = Path(__file__).parents[2]

@@ -129,7 +129,7 @@ FAULTY = [
         "leaves the grad mode at False",
         "torch.set_grad_enabled",
     ),
-    Faulty("has_no_syntax", "x = 1\ny = (\n", "SyntaxError", "y = ("),
+    Faulty("has_no_syntax", "x = 1\ny = )\n", "SyntaxError", "y = )"),
     Faulty("is_not_utf8", "x = 1\ny = '\udcff'\n", "not UTF-8", "y = ", cell=None),
     Faulty("has_no_title", "x = 1\n", "title", "", head='"""\n"""\n\nimport torch\n', cell=None),
     Faulty("has_no_docstring", "x = 1\n", "docstring", "", head="import torch\n", cell=None),

@@ -129,3 +129,15 @@ def test_a_page_that_failed_once_keeps_nothing_of_that(page: Page, tmp_path: Pat
     cache.publish(page, made(tmp_path, first_dot_rst="a", images__thumb__sphx_glr_first_thumb_dot_svg="b"), NOW)
     left = sorted(path.relative_to(page.cache).as_posix() for path in page.cache.rglob("*") if path.is_file())
     assert left == ["first.receipt.json", "first.rst", "images/thumb/sphx_glr_first_thumb.svg"]
+
+
+def test_a_page_leaves_the_images_of_another_whose_name_is_like_its_image(page: Page) -> None:
+    """``sphx_glr_first_001_001.svg`` is of the page ``first_001``."""
+    own = ["sphx_glr_first_001.svg", "sphx_glr_first_1000.png", "sphx_glr_first_002.svg.part"]
+    other = ["sphx_glr_first_001_001.svg", "sphx_glr_first_001_thumb.svg", "sphx_glr_first_more_001.svg"]
+    images = page.cache / "images"
+    images.mkdir(parents=True)
+    for name in own + other:
+        (images / name).write_text("x")
+    cache.remove(page)
+    assert sorted(path.name for path in images.iterdir()) == other

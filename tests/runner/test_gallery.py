@@ -47,8 +47,9 @@ def test_code_has_no_links(script: Path, tmp_path: Path, settings: dict[str, Any
 
 
 def test_blocks_title_and_options(script: Path) -> None:
-    script.write_text(HEALTHY + "# sphinx_gallery_time_limit = 7\n")
+    script.write_text(HEALTHY + "# sphinx_gallery_time_limit = 7  # twice as long\n# sphinx_gallery_other = abc \n")
     assert gallery.title(script) == "A page"
     assert [kind for kind, _, _ in gallery.blocks(script)] == ["text", "code", "text", "code"]
-    assert gallery.option(script, "time_limit") == 7
+    assert gallery.option(script, "time_limit") == (HEALTHY.count("\n") + 1, 7)
+    assert gallery.option(script, "other") == (HEALTHY.count("\n") + 2, "abc")
     assert gallery.option(script, "absent") is None

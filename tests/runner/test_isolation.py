@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from atlas.runner.child import Limits
+from atlas.runner.limits import Limits
 from atlas.runner.pool import Outcome
 from runner.faulty import HEAD
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,14 +45,14 @@ def test_a_page_without_a_recording(page: Page) -> None:
     assert recordings.look(page).fault == "it has not been recorded yet"
 
 
-def test_a_page_without_outputs_depends_on_what_makes_it(page: Page) -> None:
+def test_a_page_without_outputs_depends_on_what_makes_it(page: Page, settings: dict[str, Any]) -> None:
     """It is made here, code and notebook; a page that is replayed depends on its recording alone."""
-    of_page = fingerprint.of(page.script, recordings.look(page).depends_on)
+    of_page = fingerprint.of(page.script, recordings.look(page).depends_on(fingerprint.shared(settings)))
     assert {"the script", "the recording", "the site's code in conf/atlas", "torch"} <= set(of_page)
 
 
 def test_a_replayed_page_depends_on_its_recording(recorded: Page) -> None:
-    of_page = fingerprint.of(recorded.script, recordings.look(recorded).depends_on)
+    of_page = fingerprint.of(recorded.script, recordings.look(recorded).depends_on({"torch": "2.13.0"}))
     assert set(of_page) == {"the script", "the recording"}
 
 
@@ -104,9 +108,113 @@ def test_a_replayed_page_says_where_it_was_made(recorded: Page, tmp_path: Path) 
     assert (made / "page.py.md5").is_file(), "sphinx-gallery must not run it"
 
 
-def test_recording_needs_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    import record
+def test_a_recording_without_its_page(recorded: Page) -> None:
+    (recordings.folder_of(recorded) / "page.rst").unlink()
+    edit_manifest(recorded, lambda manifest: manifest["outputs"].pop("page.rst"))
+    assert recordings.look(recorded).fault == "its recorded page.rst is missing"
 
-    monkeypatch.setattr(record.gpu, "describe", dict)
-    assert record.main([]) == 2
-    assert "no CUDA device" in capsys.readouterr().err
+
+# -- Taking the place of an older one ---------------------------------------------------------------
+
+VARIES = f"{HEALTHY}\n# %%\n# Text.\n\n# varies: The number of the process.\n\nprint(os.getpid())\n"
+LATER = {**FACTS, "date": "2026-02-28", "seconds": 9.0, "peak_memory": 5}
+
+
+@pytest.fixture
+def again(run: Callable, page: Page) -> Callable[..., tuple[bool, dict[str, Any]]]:
+    """Run a script and record it; return whether that gave a new recording, and what is now there."""
+
+    def record(script: str, facts: dict[str, Any]) -> tuple[bool, dict[str, Any]]:
+        page.script.write_text(script)
+        made = run({"page": script})["page"].job.place.made
+        new = recordings.write(page, made, recordings.folder_of(page), facts)
+        found = recordings.look(page)
+        assert found.fault == ""
+        return new, dict(found.manifest)
+
+    return record
+
+
+def test_a_recording_that_says_the_same_stays(again: Callable) -> None:
+    """So a weekly run proposes nothing where nothing is new."""
+    assert again(VARIES, FACTS)[0]
+    new, there = again(VARIES, LATER)
+    assert not new
+    assert there["date"] == FACTS["date"]
+
+
+@pytest.mark.parametrize(
+    ("script", "facts"),
+    [
+        (VARIES + "\n# edited\n", LATER),
+        (VARIES, {**LATER, "gpu": "Other GPU"}),
+        (VARIES, {**LATER, "versions": {"torch": "2.14.0"}}),
+    ],
+    ids=["script", "gpu", "torch"],
+)
+def test_a_recording_that_says_something_else_is_replaced(again: Callable, script: str, facts: dict) -> None:
+    again(VARIES, FACTS)
+    new, there = again(script, facts)
+    assert new
+    assert there["date"] == LATER["date"]
+
+
+def test_an_output_that_should_not_differ_is_recorded_anew(again: Callable) -> None:
+    undeclared = VARIES.replace("# varies: The number of the process.\n", "")
+    assert again(undeclared, FACTS)[0]
+    assert again(undeclared, LATER)[0]
+
+
+def test_the_drawing_of_a_cell_that_varies_may_differ(recorded: Page, tmp_path: Path) -> None:
+    """The drawing, and the card that shows it; no other."""
+    made = tmp_path / "made"
+    shutil.copytree(recordings.folder_of(recorded), made, ignore=shutil.ignore_patterns(recordings.MANIFEST))
+    cell = ".. GENERATED FROM PYTHON SOURCE LINES 1-2\n\n{}.. plot-figure:: /gallery/cuda/images/sphx_glr_page_{}.svg\n\n"
+    (made / "page.rst").write_text(cell.format("\n.. varies::\n\n   Why.\n\n", "001") + cell.format("", "002"))
+    (made / "images" / "thumb").mkdir(parents=True, exist_ok=True)
+    names = ["images/sphx_glr_page_001.svg", "images/sphx_glr_page_002.svg", "images/thumb/sphx_glr_page_thumb.svg"]
+    for name in names:
+        (made / name).write_text("first")
+    folder = recordings.folder_of(recorded)
+    assert recordings.write(recorded, made, folder, FACTS)
+    for name, counts in zip(names, (False, True, False), strict=True):
+        (made / name).write_text("second")
+        assert recordings.write(recorded, made, folder, LATER) is counts, name
+
+
+def test_a_kill_loses_no_recording(recorded: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is moved or removed last: the old outputs are there, or the new ones."""
+    made = tmp_path / "made"
+    shutil.copytree(recordings.folder_of(recorded), made, ignore=shutil.ignore_patterns(recordings.MANIFEST))
+    for killed_at in count(1):
+        folder = tmp_path / str(killed_at) / "page"
+        shutil.copytree(recordings.folder_of(recorded), folder)
+        steps = []
+        with monkeypatch.context() as killing:
+            for owner, name in ((shutil, "rmtree"), (shutil, "copyfile"), (os, "replace"), (Path, "rename")):
+                real = getattr(owner, name)
+
+                def step(*arguments: Any, real=real, steps=steps, killed_at=killed_at, **options: Any) -> Any:
+                    steps.append(arguments)
+                    if len(steps) == killed_at:
+                        raise KeyboardInterrupt
+                    return real(*arguments, **options)
+
+                killing.setattr(owner, name, step)
+            try:
+                recordings.write(recorded, made, folder, {**LATER, "gpu": "Other GPU"})
+                break
+            except KeyboardInterrupt:
+                pass
+        whole = [path.parent for path in folder.parent.rglob(recordings.MANIFEST)]
+        assert any(recordings.look(recorded, one).fault == "" for one in whole), f"killed at step {killed_at}"
+    assert killed_at > len(list(made.rglob("*.*"))), "it must have come to each file at least"
+
+
+def test_a_folder_that_is_no_recording_is_not_replaced(page: Page, tmp_path: Path) -> None:
+    notes = tmp_path / "out" / "page" / "notes.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("mine")
+    with pytest.raises(FileExistsError, match="it is no recording"):
+        recordings.write(page, tmp_path / "made", notes.parent, FACTS)
+    assert [path.name for path in notes.parent.parent.rglob("*") if path.is_file()] == ["notes.txt"]

@@ -129,6 +129,28 @@ def test_a_part_that_did_not_arrive_whole(
     assert "part-2-of-3.zip: is damaged: " in merge(copied)
 
 
+@pytest.mark.parametrize("member", ["part.json", "rst"])
+@pytest.mark.parametrize(
+    ("place", "flipped"),
+    [("local header", 0xFF), ("method", 0xFF), ("flags", 0x01), ("content", 0xFF)],
+    ids=["header", "method", "encrypted", "content"],
+)
+def test_a_part_with_another_byte(
+    member: str, place: str, flipped: int, merge: Callable[[Path], str], copied: Path
+) -> None:
+    """Each place makes zipfile raise something else."""
+    path = copied / "part-2-of-3.zip"
+    whole = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        entry = next(info for info in archive.infolist() if info.filename.endswith(member))
+    listed = whole.rindex(entry.filename.encode()) - 46  # in the list at the end, the name follows 46 bytes
+    at = {"local header": entry.header_offset, "method": listed + 10, "flags": listed + 8}
+    content = entry.header_offset + 30 + len(entry.filename)
+    whole[at.get(place, content)] ^= flipped
+    path.write_bytes(whole)
+    assert "part-2-of-3.zip: is damaged: " in merge(copied)
+
+
 def test_a_changed_output(merge: Callable[[Path], str], copied: Path) -> None:
     with zipfile.ZipFile(copied / "part-2-of-3.zip") as archive:
         name = next(name for name in archive.namelist() if name.endswith(".rst"))
@@ -188,6 +210,16 @@ def test_a_failing_example_leaves_no_part(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "page_2.py:23: cell 2: AssertionError" in done.stderr and "so there is no part" in done.stderr
     assert not list(out.iterdir())
+
+
+def test_without_git_the_commit_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert runpy.run_path(str(PROGRAM))["commit"](tmp_path) == "unknown"
+
+
+def test_a_script_in_no_chapter(site: Path, parts: Path, merge: Callable[[Path], str]) -> None:
+    (site / "examples/lost.py").write_text(HEALTHY)
+    assert "examples/lost.py: the script is in no chapter" in merge(parts)
 
 
 @pytest.mark.parametrize("shard", ["0/4", "5/4", "4", "a/b", "1/0"])

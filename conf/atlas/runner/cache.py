@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -137,10 +138,8 @@ def _files_of(folder: Path, stem: str) -> Iterator[Path]:
         f"{stem}{suffix}" for suffix in (".py", ".py.md5", ".rst", ".ipynb", ".zip", ".cost.json", ".codeobj.json")
     }
     yield from (path for path in folder.glob(f"{stem}.*") if path.name in own or path.name.endswith(".part"))
-    for image in folder.glob(f"images/**/sphx_glr_{stem}_*"):
-        rest = image.name.removeprefix(f"sphx_glr_{stem}_")
-        if rest[:3].isdigit() or rest.startswith("thumb."):
-            yield image
+    image = re.compile(rf"sphx_glr_{re.escape(stem)}_(\d{{3,}}|thumb)\..+")  # first_001 is the name of a page, too
+    yield from (path for path in folder.glob("images/**/sphx_glr_*") if image.fullmatch(path.name))
 
 
 def sha256(path: Path) -> str:

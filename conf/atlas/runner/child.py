@@ -23,22 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from . import gallery
+from . import gallery, gpu
 from .faults import Fault, LeftBehind, UnfinishedExample, from_exception
+from .limits import Limits, check_time_limit
 
 _PR_SET_PDEATHSIG = 1
 _CHECK_EVERY = 0.2  # seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much of the machine one example may take."""
-
-    seconds: float = 60.0
-    output: int = 1_000_000
-    """Characters that it may print."""
-    memory: int = 6 * 2**30
-    """Bytes that it may allocate on top of what the build has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +71,7 @@ def run(place: Workplace, settings: Mapping[str, Any], limits: Limits, line: mma
     gc.freeze()  # what the build has made is not collected here, and to look through all of it took longer than most examples
     try:
         _detach(place)
+        check_time_limit(place.script)
         _limit(limits)
         _one_thread()
         if execute:
@@ -124,7 +115,7 @@ def _detach(place: Workplace) -> None:
 
 
 def _limit(limits: Limits) -> None:
-    if sys.platform == "linux" and not os.path.exists("/dev/nvidiactl"):  # CUDA reserves far more than it uses
+    if sys.platform == "linux" and not gpu.may_be_here():  # CUDA reserves far more than it uses
         used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_DATA, (used + limits.memory, used + limits.memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -172,6 +163,7 @@ def _check_global_state(script: Path) -> None:
 
 
 def _gpu_peak() -> dict[str, int]:
+    """The most that tensors took on the GPU since the script itself last reset that count, in bytes; nothing without CUDA."""
     import torch
 
     return {"peak_gpu_bytes": torch.cuda.max_memory_allocated()} if torch.cuda.is_initialized() else {}

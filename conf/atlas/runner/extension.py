@@ -16,6 +16,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util import logging
 
 from . import fill, unfinished
+from .scripts import ScriptError, Site
 
 logger = logging.getLogger(__name__)
 
@@ -23,13 +24,17 @@ logger = logging.getLogger(__name__)
 def fill_cache(app: Sphinx) -> None:
     """Run the examples that are out of date. Connected to ``builder-inited``, before sphinx-gallery.
 
-    :raises ExtensionError: if this is to be a release, and a recording is missing or out of date.
+    :raises ExtensionError: if there are scripts that no page can be made of; or if this is to be a release, and a recording
+        is missing or out of date.
     """
     settings = app.config.sphinx_gallery_conf
     if not settings["plot_gallery"]:
         return
-    site = fill.Site(Path(app.srcdir), Path(app.doctreedir).parent / "running", settings)
-    state = fill.look(site)
+    site = Site(Path(app.srcdir), Path(app.doctreedir).parent / "running", settings)
+    try:
+        state = fill.look(site)
+    except ScriptError as error:
+        raise ExtensionError(str(error)) from None
     if app.config.atlas_why:
         for page, reasons in state.reasons.items():
             logger.info("examples: %s: %s", page.name, "; ".join(reasons) or "current")
@@ -47,15 +52,15 @@ def refuse_to_run(settings: dict[str, Any], name: str) -> None:
 
     :raises ExtensionError: always.
     """
-    site = fill.Site(Path(settings["src_dir"]), Path(), settings)
+    site = Site(Path(settings["src_dir"]), Path(), settings)
     found = " or ".join(f"examples/{page.name}.py" for page in site.pages() if page.script.name == name)
     raise ExtensionError(f"{found or name} was saved while the site was being built; build it again")
 
 
 def _tell_missing(app: Sphinx, missing: list[str]) -> None:
-    """Say which pages have no outputs; a release is refused."""
+    """Say which pages no recording fits; a release is refused."""
     for line in missing:
-        logger.info("examples: no outputs for %s", line)
+        logger.info("examples: no recording fits %s", line)
     if missing and app.config.atlas_release:
         lines = "\n".join(f"  {line}" for line in missing)
         raise ExtensionError(

@@ -11,48 +11,22 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sphinx.util import logging
 from sphinx.util.console import colorize, term_width_line
 
-from . import cache, fingerprint, gallery, gpu, pool, recordings
+from . import cache, fingerprint, gpu, limits, pool, recordings, scripts
 from .cache import Page
-from .child import Limits, Workplace
+from .child import Workplace
 from .faults import Fault
+from .limits import Limits
 from .recordings import Recording
+from .scripts import Site
 
 logger = logging.getLogger(__name__)
 
 _VARIES = re.compile(r"^# ?varies:", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where the examples are, where their outputs go, and how they are run."""
-
-    docs: Path
-    """The source folder of Sphinx."""
-    work: Path
-    """A folder for what is running."""
-    settings: dict[str, Any]
-    """sphinx-gallery's, filled in."""
-
-    @property
-    def examples(self) -> Path:
-        return (self.docs / self.settings["examples_dirs"]).resolve()
-
-    @property
-    def cache(self) -> Path:
-        return self.docs / self.settings["gallery_dirs"]
-
-    def pages(self) -> list[Page]:
-        """The examples of all chapters: the folders with a header, as sphinx-gallery has it."""
-        chapters = sorted(header.parent for header in self.examples.glob("*/GALLERY_HEADER.rst"))
-        return [
-            Page(script, self.cache / folder.name) for folder in chapters for script in sorted(folder.glob("*.py"))
-        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +38,9 @@ class State:
     reasons: Mapping[Page, Sequence[str]]
     """Why each page's outputs cannot be used, for a person; nothing for those that can."""
     recorded: Mapping[Page, Recording]
-    """The recordings of the pages that need a GPU, where there is none."""
+    """The recordings of the pages that need a GPU."""
+    replayed: Mapping[Page, Recording]
+    """Those that stand for a run: all where there is no GPU, none where there is one."""
 
     @property
     def stale(self) -> list[Page]:
@@ -77,17 +53,24 @@ class State:
 
 
 def look(site: Site) -> State:
-    """Compare the cache with the examples as they are, and remove what examples left that are gone."""
+    """Compare the cache with the examples as they are, and remove what examples left that are gone.
+
+    :raises ScriptError: if there are scripts that no page can be made of.
+    """
+    scripts.check(site)
     pages = site.pages()
     for name in cache.remove_all_but(site.cache, pages) if site.cache.is_dir() else []:
         logger.info("examples: removed the outputs of %s, which is gone", name)
     need_gpu = [page for page in pages if page.script.parent.name == recordings.CHAPTER]
     has_gpu = bool(need_gpu and gpu.describe())
-    recorded = {} if has_gpu else {page: recordings.look(page) for page in need_gpu}
+    recorded = {page: recordings.look(page) for page in need_gpu}
+    replayed = {} if has_gpu else recorded
+    shared = fingerprint.shared(site.settings)
     wanted = {
-        page: fingerprint.of(page.script, recorded[page].depends_on if page in recorded else None) for page in pages
+        page: fingerprint.of(page.script, replayed[page].depends_on(shared) if page in replayed else shared)
+        for page in pages
     }
-    return State(wanted, {page: cache.stale(page, now) for page, now in wanted.items()}, recorded)
+    return State(wanted, {page: cache.stale(page, now) for page, now in wanted.items()}, recorded, replayed)
 
 
 def run(site: Site, state: State, pages: Sequence[Page], *, at_once: int = 0) -> list[Fault]:
@@ -97,9 +80,10 @@ def run(site: Site, state: State, pages: Sequence[Page], *, at_once: int = 0) ->
     """
     jobs = {}
     for page in pages:
-        job = _job(site, page, execute=page not in state.recorded)
-        recording = state.recorded.get(page)
+        job = _job(site, page, execute=page not in state.replayed)
+        recording = state.replayed.get(page)
         if recording and not recording.fault:
+            shutil.rmtree(job.place.root, ignore_errors=True)  # what a build left that was killed here
             recordings.replay(page, recording, job.place.made)
             cache.publish(page, job.place.made, state.wanted[page])
             shutil.rmtree(job.place.root)
@@ -110,8 +94,8 @@ def run(site: Site, state: State, pages: Sequence[Page], *, at_once: int = 0) ->
     for outcome in pool.run(list(jobs), site.settings, at_once=at_once or None, watch=progress.show):
         page = jobs[outcome.job]
         if outcome.fault is None:
-            if page in state.recorded:
-                recordings.without_outputs(page, outcome.job.place.made, state.recorded[page].fault)
+            if page in state.replayed:
+                recordings.without_outputs(page, outcome.job.place.made, state.replayed[page].fault)
             cache.publish(page, outcome.job.place.made, state.wanted[page], **outcome.facts)
             progress.say(f"{page.name} {outcome.facts['seconds']:.1f} s")
         else:
@@ -125,13 +109,11 @@ def run(site: Site, state: State, pages: Sequence[Page], *, at_once: int = 0) ->
 
 def _job(site: Site, page: Page, *, execute: bool) -> pool.Job:
     root = site.work / page.name.replace("/", "--")
-    seconds = gallery.option(page.script, "time_limit")
-    limits = Limits(seconds=float(seconds)) if seconds else Limits()
     return pool.Job(
         page.name,
         page.script,
         Workplace(root.resolve(), page.script.parent.name, page.script.name, site.cache.name),
-        limits,
+        limits.allowed(page.script, Limits()),
         alone=bool(_VARIES.search(page.script.read_text(encoding="utf-8", errors="replace"))),
         expected_seconds=last_seconds(page),
         execute=execute,

@@ -1,7 +1,7 @@
 """What the outputs of an example depend on.
 
 sphinx-gallery takes an example for current as long as its own bytes are. Its outputs depend on more: on the code that
-draws and checks them, on the versions of what it runs with, on whether there is a GPU.
+draws and checks them, on sphinx-gallery's settings, on the versions of what it runs with, on whether there is a GPU.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Mapping
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+from . import gallery
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "matplotlib", "sphinx-gallery", "graphviz", "pygraphviz")
 
@@ -21,19 +23,22 @@ _DRIVER = Path("/proc/driver/nvidia/version")
 Fingerprint = dict[str, str]
 
 
-def of(script: Path, recording: Mapping[str, str] | None = None) -> Fingerprint:
+def of(script: Path, besides: Mapping[str, str]) -> Fingerprint:
     """What the outputs of ``script`` depend on, by name.
 
-    :param recording: for outputs that are replayed instead: what they depend on besides the script.
+    :param besides: what they depend on besides the script: ``shared``, or the recording that is replayed.
     """
-    return {"the script": _sha256(script.read_bytes()), **(recording or shared())}
+    return {"the script": _sha256(script.read_bytes()), **besides}
 
 
-@cache
-def shared() -> Mapping[str, str]:
-    """What the outputs of all examples that run here depend on, besides their scripts."""
+def shared(settings: Mapping[str, Any]) -> Fingerprint:
+    """What the outputs of all examples that run here depend on, besides their scripts.
+
+    :param settings: sphinx-gallery's, filled in.
+    """
     return {
         "the site's code in conf/atlas": code(),
+        "sphinx_gallery_conf in conf/conf.py": _sha256(gallery.shaping(settings).encode()),
         "Python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
         # read from the driver: to ask torch would start CUDA, and a process that has may not fork

@@ -5,20 +5,39 @@ A new sphinx-gallery that moves one of them breaks here and in ``tests/runner/te
 
 from __future__ import annotations
 
+import ast
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sphinx_gallery import glr_path_static
-from sphinx_gallery.gen_gallery import _fill_gallery_conf_defaults
+from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF, _fill_gallery_conf_defaults
 from sphinx_gallery.gen_rst import extract_intro_and_title, generate_file_rst
-from sphinx_gallery.py_source_parser import extract_file_config, split_code_and_text_blocks
+from sphinx_gallery.py_source_parser import INFILE_CONFIG_PATTERN, split_code_and_text_blocks
 from sphinx_gallery.utils import get_md5sum
 
 from . import notebook
 
 Block = tuple[str, str, int]
+
+_NOT_OF_A_PAGE = {
+    "subsection_order",
+    "within_subsection_order",
+    "minigallery_sort_order",
+    # what a build sets or notes there
+    "abort_on_example_error",
+    "failing_examples",
+    "first_notebook_cell",
+    "ignore_pattern",
+    "parallel",
+    "passing_examples",
+    "plot_gallery",
+    "run_stale_examples",
+    "stale_examples",
+}
+"""The settings that shape no page: the order of chapters and pages, and what differs from build to build."""
 
 
 def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, execute: bool = True) -> None:
@@ -49,6 +68,12 @@ def settings(own: Mapping[str, Any], docs: Path) -> dict[str, Any]:
     return {**filled, "src_dir": str(docs), "builder_name": "html", "titles": {}}
 
 
+def shaping(settings: Mapping[str, Any]) -> str:
+    """What ``settings``, filled in, say of the pages themselves, as a text that is the same in every build."""
+    of_pages = {name: settings[name] for name in DEFAULT_GALLERY_CONF if name not in _NOT_OF_A_PAGE}
+    return json.dumps(of_pages, default=lambda value: sorted(value) if isinstance(value, set) else repr(value))
+
+
 def blocks(script: Path) -> list[Block]:
     """The text and code blocks of a script: kind, content, first line."""
     return [tuple(block) for block in split_code_and_text_blocks(str(script))[1]]
@@ -62,9 +87,21 @@ def title(script: Path) -> str:
     return extract_intro_and_title(str(script), blocks(script)[0][1])[1]
 
 
-def option(script: Path, name: str) -> Any:
-    """The value of a comment ``# sphinx_gallery_<name> = VALUE`` in the script, or None."""
-    return extract_file_config(script.read_text(encoding="utf-8", errors="replace")).get(name)
+def option(script: Path, name: str) -> tuple[int, Any] | None:
+    """The line and the value of a comment ``# sphinx_gallery_<name> = VALUE`` in the script, the last one, if there is any.
+
+    What is no literal of Python is returned as text.
+    """
+    text = script.read_text(encoding="utf-8", errors="replace")
+    found = [one for one in INFILE_CONFIG_PATTERN.finditer(text) if one[1] == name and one[3] is not None]
+    if not found:
+        return None
+    value = found[-1][3].strip()
+    try:
+        value = ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        pass
+    return text.count("\n", 0, found[-1].start(1)) + 1, value
 
 
 def broken_thumbnail(images: Path, stem: str) -> None:

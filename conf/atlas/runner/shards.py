@@ -21,7 +21,8 @@ from typing import Any
 from atlas.operators import probing
 
 from . import cache, fingerprint
-from .fill import Site, State, last_seconds
+from .fill import State, last_seconds
+from .scripts import Site
 
 OPERATORS = "reference/operators"
 _MANIFEST = "part.json"
@@ -140,7 +141,11 @@ def pack(site: Site, shard: Shard, names: Iterable[str], about: Mapping[str, Any
 
 def of_what(site: Site, state: State, commit: str) -> dict[str, Any]:
     """What all parts that belong together have in common: the commit, the versions, and what was shared out."""
-    return {"commit": commit, "versions": dict(fingerprint.shared()), "shared_out": sorted(waiting(site, state))}
+    return {
+        "commit": commit,
+        "versions": fingerprint.shared(site.settings),
+        "shared_out": sorted(waiting(site, state)),
+    }
 
 
 # -- Putting parts together -----------------------------------------------------------------------
@@ -153,8 +158,9 @@ def merge(site: Site, state: State, folder: Path, commit: str) -> list[str]:
         of date is in no part. Then nothing is published.
     """
     parts = _all_of_one(folder)
+    versions = fingerprint.shared(site.settings)
     for part in parts:
-        _check_origin(part, commit)
+        _check_origin(part, commit, versions)
         if part.about["shared_out"] != parts[0].about["shared_out"]:
             raise ShardError(
                 f"{part.path.name} and {parts[0].path.name} shared out different examples: their machines had not the same "
@@ -208,7 +214,7 @@ def _read(path: Path) -> Part:
             about = json.loads(archive.read(_MANIFEST))
             names = set(archive.namelist()) - {_MANIFEST}
         part = Part(path, Shard.named(f"{found[1]}/{found[2]}"), {name: about[name] for name in _FACTS})
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except Exception as error:  # zipfile raises whatever the damage leads it to
         raise ShardError(f"{path.name}: is damaged: {error}") from None
     for name in sorted(names ^ set(part.files)):
         raise ShardError(f"{path.name}: is damaged: {name} is {'not listed' if name in names else 'missing'}")
@@ -219,12 +225,12 @@ def _read(path: Path) -> Part:
     return part
 
 
-def _check_origin(part: Part, commit: str) -> None:
+def _check_origin(part: Part, commit: str, versions: fingerprint.Fingerprint) -> None:
     if part.about["commit"] != commit:
         raise ShardError(
             f"{part.path.name}: is of commit {part.about['commit']}, and this is {commit}; run its shard again"
         )
-    other = fingerprint.changes(part.about["versions"], dict(fingerprint.shared()))
+    other = fingerprint.changes(part.about["versions"], versions)
     if other:
         raise ShardError(f"{part.path.name}: was made with other versions than are here: {'; '.join(other)}")
 
@@ -235,7 +241,7 @@ def _unpack(part: Part, folder: Path) -> None:
         for name, digest in part.files.items():
             try:
                 content = archive.read(name)
-            except (OSError, zipfile.BadZipFile) as error:
+            except Exception as error:  # likewise
                 raise ShardError(f"{part.path.name}: is damaged: {error}") from None
             if hashlib.sha256(content).hexdigest() != digest:
                 raise ShardError(f"{part.path.name}: is damaged: {name} is not what was packed")

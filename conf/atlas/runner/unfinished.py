@@ -1,46 +1,85 @@
-"""A build that was killed, or that failed, must not leave pages that the next build takes for its own.
+"""A build that was killed must not leave pages that the next one takes for its own, nor one with warnings a silent next one.
 
-Sphinx decides by time whether a page is current; one that was half written when the power went is newer than its source.
-And a warning is given when a page is read, so a second build after one with warnings would be silent. A mark lies beside
-the doctrees while a build runs and stays if it does not succeed; a build that finds one starts from the sources.
+Sphinx decides by time whether a page is current; one that was half written when the power went is newer than its source. So a
+mark lies beside the doctrees from when Sphinx begins to read until its build has ended, and a build that finds it starts
+from the sources. And a warning is given when a page is read or written: of a build that ended by itself the mark keeps which
+pages were warned of, and the next build reads these again. The mark is only looked at by who holds the lock of all builds.
 """
 
 from __future__ import annotations
 
+import json
+import logging
+import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.util import logging
+from sphinx.environment import BuildEnvironment
+from sphinx.util.logging import NAMESPACE, WarningStreamHandler, getLogger
 
-logger = logging.getLogger(__name__)
+from . import lock
+from .cache import write_whole
 
-
-def _mark(app: Sphinx) -> Path:
-    return Path(app.doctreedir).parent / f".unfinished-{Path(app.outdir).name}"
-
-
-def begin(app: Sphinx, config: Config) -> None:
-    """Throw away what an unfinished build left, and set the mark. Connected to ``config-inited``."""
-    mark = _mark(app)
-    if mark.exists():
-        logger.info("the last build did not succeed: starting from the sources")
-        for folder in (app.outdir, app.doctreedir):
-            shutil.rmtree(folder, ignore_errors=True)
-            Path(folder).mkdir(parents=True)
-    mark.parent.mkdir(parents=True, exist_ok=True)
-    mark.touch()
+logger = getLogger(__name__)
 
 
-def finish(app: Sphinx, exception: Exception | None) -> None:
-    """Take the mark away after a build without a fault. Connected to ``build-finished``, last."""
-    if exception is None and app._warncount == 0 and app.statuscode == 0:
-        _mark(app).unlink(missing_ok=True)
+class Course(logging.Filter):
+    """The course of one build: its lock, its mark, and what it warns of."""
+
+    def __init__(self, app: Sphinx) -> None:
+        super().__init__()
+        self.app = app
+        self.locations: set[str | None] = set()
+
+    @property
+    def mark(self) -> Path:
+        return Path(self.app.doctreedir).parent / f".unfinished-{Path(self.app.outdir).name}"
+
+    def begin(self, app: Sphinx, config: Config) -> None:
+        """Wait for other builds, and throw away what a killed one left. Connected to ``config-inited``."""
+        self.lock = lock.take(self.mark.parent)  # until this process ends
+        if self.mark.exists() and not self.mark.read_text(encoding="utf-8"):
+            logger.info("the last build was broken off: starting from the sources")
+            for folder in (app.outdir, app.doctreedir):
+                shutil.rmtree(folder, ignore_errors=True)
+                Path(folder).mkdir(parents=True)
+            self.mark.unlink()
+        for handler in logging.getLogger(NAMESPACE).handlers:
+            if isinstance(handler, WarningStreamHandler):
+                handler.addFilter(self)
+
+    def read(self, app: Sphinx, env: BuildEnvironment, *files: set[str]) -> Iterable[str]:
+        """Set the mark, and return the pages that the last build warned of. Connected to ``env-get-outdated``."""
+        warned = json.loads(self.mark.read_text(encoding="utf-8")) if self.mark.exists() else []
+        self.mark.write_text("", encoding="utf-8")
+        self.locations.clear()  # what was warned of until here is so in every build
+        return warned
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Note where a warning is, as it is shown."""
+        if getattr(record, "type", None) != "atlas":  # what failed runs again, and is said again
+            self.locations.add(None if getattr(record, "once", False) else getattr(record, "location", None))
+        return True
+
+    def finish(self, app: Sphinx, exception: Exception | None) -> None:
+        """Take the mark away, or note in it what to read again. Connected to ``build-finished``, last."""
+        paths = {location and re.sub(r":\d*$", "", location) for location in self.locations}
+        warned = {path and app.env.path2doc(path) for path in paths}
+        if exception or not warned <= app.env.found_docs:
+            self.mark.write_text("", encoding="utf-8")
+        elif warned:
+            write_whole(self.mark, json.dumps(sorted(warned)))
+        else:
+            self.mark.unlink(missing_ok=True)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.connect("config-inited", begin, priority=1)
-    app.connect("build-finished", finish, priority=999)
+    course = Course(app)
+    app.connect("config-inited", course.begin, priority=1)
+    app.connect("env-get-outdated", course.read)
+    app.connect("build-finished", course.finish, priority=999)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

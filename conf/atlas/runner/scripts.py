@@ -1,0 +1,70 @@
+"""The scripts of the gallery: where they are, and which of them no page could be made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .cache import Page
+
+HEADER = "GALLERY_HEADER.rst"
+
+
+class ScriptError(Exception):
+    """Scripts that no page can be made of; the message names each, and the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where the examples are, where their outputs go, and how they are run."""
+
+    docs: Path
+    """The source folder of Sphinx."""
+    work: Path
+    """A folder for what is running."""
+    settings: dict[str, Any]
+    """sphinx-gallery's, filled in."""
+
+    @property
+    def examples(self) -> Path:
+        return (self.docs / self.settings["examples_dirs"]).resolve()
+
+    @property
+    def cache(self) -> Path:
+        return self.docs / self.settings["gallery_dirs"]
+
+    def pages(self) -> list[Page]:
+        """The examples of all chapters: the folders with a header, as sphinx-gallery has it."""
+        chapters = sorted(header.parent for header in self.examples.glob(f"*/{HEADER}"))
+        return [
+            Page(script, self.cache / folder.name) for folder in chapters for script in sorted(folder.glob("*.py"))
+        ]
+
+
+def check(site: Site) -> None:
+    """See that each script below the examples becomes a page.
+
+    :raises ScriptError: if one does not.
+    """
+    wrong = []
+    for script in sorted(site.examples.rglob("*.py")):
+        path = script.relative_to(site.examples)
+        hidden = any(part.startswith(".") for part in path.parts[:-1])  # a copy that an editor keeps
+        fault = "" if hidden else _fault(script, len(path.parts))
+        if fault:
+            wrong.append(f"{site.examples.name}/{path.as_posix()}: {fault}")
+    if wrong:
+        raise ScriptError("\n".join(wrong))
+
+
+def _fault(script: Path, depth: int) -> str:
+    if depth == 1:
+        return "the script is in no chapter; move it into the folder of one"
+    if depth > 2:
+        return "the script is in a folder below its chapter; move it into the chapter itself"
+    if not (script.parent / HEADER).is_file():
+        return f"the script is in a folder that is no chapter; add a {HEADER} there, or move it into a chapter"
+    if not script.stem.isidentifier():
+        return "the script's name cannot be imported; use letters, digits and underscores, and begin with a letter"
+    return ""

@@ -1,0 +1,80 @@
+"""What is run, what is replayed, and what a killed build left that must not be published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atlas.runner import cache, fill, gpu, recordings
+from atlas.runner.cache import Page
+from atlas.runner.scripts import Site
+from pages.tiny_site import written
+from runner.faulty import HEALTHY
+
+FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"}}
+
+
+@pytest.fixture
+def site(tmp_path: Path, settings: dict[str, Any]) -> Site:
+    written(tmp_path, {"examples/cuda/page.py": HEALTHY})
+    return Site(tmp_path / "docs", tmp_path / "running", settings)
+
+
+@pytest.fixture
+def page(site: Site) -> Page:
+    (page,) = site.pages()
+    return page
+
+
+@pytest.fixture
+def recorded(page: Page, run: Callable) -> Page:
+    made = run({"page": HEALTHY})["page"].job.place.made
+    recordings.write(page, made, recordings.folder_of(page), FACTS)
+    return page
+
+
+@pytest.fixture(params=[{}, {"gpu": "Test GPU"}], ids=["without a GPU", "with a GPU"])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setattr(gpu, "describe", lambda: request.param)
+    return request.param
+
+
+def test_a_recording_that_is_missing_is_missing_everywhere(site: Site, device: dict[str, str]) -> None:
+    """The machine that has the GPU is the one that can record it: a release is refused there too."""
+    assert fill.look(site).missing == ["cuda/page: it has not been recorded yet"]
+
+
+def test_where_there_is_a_gpu_nothing_is_replayed(site: Site, recorded: Page, device: dict[str, str]) -> None:
+    state = fill.look(site)
+    assert state.missing == []
+    assert set(state.replayed) == (set() if device else {recorded})
+    assert ("the recording" in state.wanted[recorded]) == (not device)
+
+
+def test_a_replay_publishes_nothing_but_the_recording(
+    site: Site, recorded: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "describe", dict)
+    left = site.work / "cuda--page" / "docs" / "gallery" / "cuda" / "images" / "sphx_glr_page_001.svg"
+    left.parent.mkdir(parents=True)
+    left.write_text("of a build that was killed")
+    state = fill.look(site)
+    assert fill.run(site, state, state.stale) == []
+    published = cache.read_receipt(recorded)["outputs"]
+    assert "page.rst" in published and "images/sphx_glr_page_001.svg" not in published
+    assert not (recorded.cache / "images" / left.name).exists()
+
+
+def test_settings_that_shape_pages_make_them_stale(
+    site: Site, page: Page, recorded: Page, device: dict[str, str]
+) -> None:
+    """A page that is replayed comes as it was recorded."""
+    before = fill.look(site).wanted[page]
+    site.settings["show_signature"] ^= True
+    try:
+        assert (fill.look(site).wanted[page] != before) == bool(device)
+    finally:
+        site.settings["show_signature"] ^= True
