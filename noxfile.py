@@ -17,27 +17,32 @@ from pathlib import Path
 import nox
 
 ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT / "conf"))
+
+from atlas.runner import gpu
+
 HOME = ROOT / ".nox" / "site"
-PROGRAMS = HOME / ("Scripts" if sys.platform == "win32" else "bin")
+PROGRAMS = HOME / "bin"
 HTML = Path("build/html")
 DOCTREES = Path("build/doctrees")
 SCRIPTS_PER_MACHINE = 200
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "none"
-nox.options.sessions = ["lint", "tests", "doctest", "docs"]
 
 
 def environment(session: nox.Session) -> None:
-    """Install the shared environment if it is missing, or older than requirements.txt."""
-    requirements = (ROOT / "requirements.txt").read_bytes()
+    """Install the shared environment if it is missing, or older than the requirements; with those of a GPU where one may be."""
+    files = ["requirements.txt", *(["examples/cuda/requirements.txt"] if gpu.may_be_here() else [])]
+    requirements = b"".join((ROOT / file).read_bytes() for file in files)
     wanted = hashlib.sha256(requirements + sys.version.encode()).hexdigest()
     stamp = HOME / "requirements.sha256"
     if stamp.is_file() and stamp.read_text() == wanted:
         return
     shutil.rmtree(HOME, ignore_errors=True)
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(HOME), external=True)
-    run(session, "python", "-m", "pip", "install", "--quiet", "--requirement", "requirements.txt")
+    required = [word for file in files for word in ("--requirement", file)]
+    run(session, "python", "-m", "pip", "install", "--quiet", *required)
     stamp.write_text(wanted)
 
 
@@ -126,7 +131,7 @@ def browser(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def lighthouse(session: nox.Session) -> None:
-    """Hold one page of each type to Lighthouse's scores. Needs nginx, Node.js and the network."""
+    """Hold one page of each type to Lighthouse's scores. Needs Chromium, nginx, Node.js and the network."""
     environment(session)
     run(session, "python", "tests/lighthouse.py", *session.posargs)
 

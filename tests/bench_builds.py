@@ -22,6 +22,10 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "conf"))
+
+from atlas.runner.pool import cores
+
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "about" / "bench.txt"
 
@@ -161,8 +165,7 @@ def real_site() -> Iterator[tuple[str, Measured]]:
     with copy_of_site() as site:
         yield "from nothing, sphinx-gallery alone", stock(site, parallel=False)
     with copy_of_site() as site:
-        cores = len(os.sched_getaffinity(0))
-        yield f"from nothing, sphinx-gallery alone, parallel={cores}", stock(site, parallel=cores)
+        yield f"from nothing, sphinx-gallery alone, parallel={cores()}", stock(site, parallel=cores())
 
 
 def many_pages(counts: list[int]) -> Iterator[tuple[str, Measured]]:
@@ -201,10 +204,9 @@ def told(rows: Iterator[tuple[str, Measured]]) -> Iterator[tuple[str, Measured]]
 
 def about() -> str:
     """When and on what this was measured; no machine is named."""
-    cores = len(os.sched_getaffinity(0))
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
-        f"Measured on {datetime.date.today().isoformat()}, {platform.system()} on {platform.machine()}, {cores} cores, "
+        f"Measured on {datetime.date.today().isoformat()}, {platform.system()} on {platform.machine()}, {cores()} cores, "
         f"{memory:.0f} GiB, Python {platform.python_version()}, torch {version('torch').partition('+')[0]}, "
         f"sphinx-gallery {version('sphinx-gallery')}."
     )

@@ -12,12 +12,15 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 REPOSITORY = "someone/atlas"
-#: Answers a search for an issue with the number in ISSUE, if there is one, and notes every call.
+#: Answers with the number in ISSUE when asked for an issue of the workflows' own, with that in PROPOSAL when asked for a
+#: proposal of the branch, and notes every call.
 GH = """#!/bin/sh
 echo "$@" >> "$CALLS"
 for word in "$@"; do [ "$word" = body.md ] && cat body.md >> "$CALLS"; done
-[ "$1 $2" = "issue list" ] && echo "$ISSUE"
-exit 0
+case "$*" in
+  "issue list "*"--app github-actions "*) echo "$ISSUE" ;;
+  "pr list "*"--head recordings "*) echo "$PROPOSAL" ;;
+esac
 """
 
 
@@ -38,7 +41,7 @@ class Runner:
     environment: dict[str, str]
 
     def run(self, step: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run a step as GitHub does: with bash, which stops at the first command that fails."""
+        """Run a step as GitHub does where ``shell: bash`` is set: it stops at the first command that fails."""
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step]
         environment = self.environment | {"GH_TOKEN": "secret", "REPOSITORY": REPOSITORY} | variables
         return subprocess.run(
@@ -71,6 +74,7 @@ def runner(tmp_path: Path) -> Runner:
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "CALLS": str(tmp_path / "calls"),
         "ISSUE": "",
+        "PROPOSAL": "",
         "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig"),
         "GIT_CONFIG_NOSYSTEM": "1",
     }
@@ -116,8 +120,22 @@ def test_links_that_were_never_broken_do_nothing(runner: Runner) -> None:
 
 def test_a_check_of_links_that_crashed_is_no_success(runner: Runner) -> None:
     done = runner.run(LINKS, OUTCOME="failure", RUN="https://run.example")
-    assert done.returncode == 1 and "without a list of links" in done.stdout
+    assert done.returncode == 1 and "without a list of broken links" in done.stdout
     assert "issue create" not in runner.asked()
+
+
+def test_nor_is_one_that_failed_and_found_nothing_broken(runner: Runner) -> None:
+    write(runner.checkout, OUTPUT, FOUND.splitlines()[1])
+    done = runner.run(LINKS, OUTCOME="failure", RUN="https://run.example")
+    assert done.returncode == 1 and "without a list of broken links" in done.stdout
+    assert "issue create" not in runner.asked()
+
+
+def test_more_broken_links_than_an_issue_holds(runner: Runner) -> None:
+    write(runner.checkout, OUTPUT, "".join(f"index.md:{n}: [broken] https://a.example/{n}\n" for n in range(1, 9999)))
+    done = runner.run(LINKS, OUTCOME="failure", RUN="https://run.example")
+    assert done.returncode == 0, done.stderr
+    assert runner.asked().count("[broken]") == 200
 
 
 # -- cuda ------------------------------------------------------------------------------------------
@@ -134,17 +152,36 @@ def test_new_recordings_are_proposed(runner: Runner) -> None:
     assert runner.run(FIRST).returncode == 0
     write(runner.checkout, RECORDING, "new")
     write(runner.checkout, "build.log", "something else")
-    done = runner.run(PROPOSE, BRANCH="recordings-1")
+    done = runner.run(PROPOSE)
     assert done.returncode == 0, done.stderr
-    assert runner.git("show", f"recordings-1:{RECORDING}") == "new"
-    assert "build.log" not in runner.git("ls-tree", "-r", "--name-only", "recordings-1")
-    assert f"pr create --repo {REPOSITORY} --head recordings-1" in runner.asked()
+    assert runner.git("show", f"recordings:{RECORDING}") == "new"
+    assert "build.log" not in runner.git("ls-tree", "-r", "--name-only", "recordings")
+    assert f"pr create --repo {REPOSITORY} --head recordings" in runner.asked()
+
+
+def test_newer_ones_take_their_place_in_the_same_proposal(runner: Runner) -> None:
+    write(runner.checkout, RECORDING, "old")
+    assert runner.run(FIRST).returncode == 0
+    write(runner.checkout, RECORDING, "new")
+    assert runner.run(PROPOSE).returncode == 0
+    assert runner.run("git reset --quiet --hard HEAD~1").returncode == 0
+    write(runner.checkout, RECORDING, "newer")
+    done = runner.run(PROPOSE, PROPOSAL="7")
+    assert done.returncode == 0, done.stderr
+    assert runner.git("branch", "--format=%(refname:short)") == "recordings"
+    assert runner.git("show", f"recordings:{RECORDING}") == "newer"
+    assert runner.git("log", "--format=%s", "recordings").splitlines()[1:] == ["first"]
+    assert runner.asked().count("pr create") == 1
+
+
+def test_a_proposal_from_a_fork_is_not_taken_for_it() -> None:
+    assert ".isCrossRepository | not" in PROPOSE
 
 
 def test_the_same_recordings_are_not(runner: Runner) -> None:
     write(runner.checkout, RECORDING, "old")
     assert runner.run(FIRST).returncode == 0
-    done = runner.run(PROPOSE, BRANCH="recordings-1")
+    done = runner.run(PROPOSE)
     assert done.returncode == 0 and "as they were" in done.stdout
     assert runner.git("branch") == "" and runner.asked() == ""
 

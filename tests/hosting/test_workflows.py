@@ -26,6 +26,8 @@ def faults(text: str) -> Iterator[str]:
         yield "permissions: more than reading, for every job"
     if "concurrency" not in workflow:
         yield "concurrency: two runs may meet"
+    if workflow.get("defaults") != {"run": {"shell": "bash"}}:
+        yield "defaults: the shell goes on after a pipe whose first command failed"
     for name, job in workflow["jobs"].items():
         if "timeout-minutes" not in job:
             yield f"{name}: no timeout"
@@ -72,43 +74,89 @@ def test_machines_share_the_examples_where_there_are_many() -> None:
     assert merge < steps.index(".ci/run"), "the build and its tests come after the parts"
 
 
-def test_there_are_the_four_of_them() -> None:
-    assert [path.stem for path in WORKFLOWS] == ["ci", "cuda", "links", "publish"]
+def test_the_oldest_python_that_is_promised_runs_the_tests() -> None:
+    promised = re.findall(r"Python (3\.\d+) or later", (ROOT / "README.md").read_text(encoding="utf-8"))
+    versions = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["versions"]
+    assert promised == versions["strategy"]["matrix"]["python"][:1]
+    assert "python -m nox -s tests" in [step.get("run") for step in versions["steps"]]
 
 
-def test_sessions_that_are_called_exist() -> None:
-    sessions = set(re.findall(r"@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text()))
-    for path in WORKFLOWS:
-        called = re.findall(r"nox -s (\w+)", path.read_text(encoding="utf-8"))
-        assert set(called) <= sessions, path.name
+def test_the_page_on_hosting_names_each() -> None:
+    assert [path.stem for path in WORKFLOWS] == ["ci", "cuda", "links", "publish", "weekly"]
+    page = (ROOT / "docs" / "about" / "hosting.md").read_text(encoding="utf-8")
+    _, _, table = page.partition("| workflow |")
+    assert sorted(re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)) == [path.stem for path in WORKFLOWS]
+
+
+def test_the_gpu_sees_only_main_and_is_waited_for_only_if_there_is_one() -> None:
+    (job,) = yaml.safe_load((ROOT / ".github/workflows/cuda.yml").read_text())["jobs"].values()
+    assert job["if"] == "vars.ATLAS_GPU == 'true' && github.ref == 'refs/heads/main'"
+
+
+# -- publish ---------------------------------------------------------------------------------------
+
+PUBLISH = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text())
+JOBS = PUBLISH["jobs"]
+ON = True  # which is how YAML reads the key "on"
+
+
+def test_only_what_passed_on_main_is_published() -> None:
+    assert PUBLISH[ON] == {"workflow_run": {"workflows": ["ci"], "types": ["completed"], "branches": ["main"]}}
+    assert JOBS["build"]["if"].split(" && ") == [
+        "github.event.workflow_run.conclusion == 'success'",
+        "github.event.workflow_run.head_repository.full_name == github.repository",
+    ]
+    others = [job for name, job in JOBS.items() if name != "build"]
+    assert all(job["needs"] == "build" and "if" not in job for job in others)
+
+
+def test_it_is_the_commit_that_passed() -> None:
+    passed = "${{ github.event.workflow_run.head_sha }}"
+    steps = [step for job in JOBS.values() for step in job["steps"]]
+    assert [step["with"]["ref"] for step in steps if "actions/checkout" in step.get("uses", "")] == [passed]
+    said = [
+        value for step in steps for name, value in step.get("env", {}).items() if name in ("ATLAS_COMMIT", "SOURCE")
+    ]
+    assert said == [passed, passed]
+    assert "github.sha" not in (ROOT / ".github/workflows/publish.yml").read_text()
+
+
+def test_a_run_without_anything_to_publish_takes_nobodys_place() -> None:
+    group = PUBLISH["concurrency"]["group"]
+    assert all(part in group for part in ("workflow_run.conclusion", "workflow_run.head_repository.full_name"))
+
+
+def test_github_is_asked_for_the_address() -> None:
+    """Its answer has no slash at the end; ATLAS_SITE has one."""
+    steps = JOBS["build"]["steps"]
+    (asked,) = [number for number, step in enumerate(steps) if "actions/configure-pages" in step.get("uses", "")]
+    (told,) = [number for number, step in enumerate(steps) if "ATLAS_SITE" in step.get("env", {})]
+    assert asked < told
+    address = f"format('{{0}}/', steps.{steps[asked]['id']}.outputs.base_url)"
+    assert steps[told]["env"]["ATLAS_SITE"] == f"${{{{ vars.ATLAS_SITE || {address} }}}}"
+    assert JOBS["build"]["permissions"] == {"contents": "read", "pages": "read"}
 
 
 def test_only_a_whole_release_is_published() -> None:
-    publish = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text())
-    build = [step.get("run", "") for step in publish["jobs"]["build"]["steps"]]
-    assert "python -m nox -s docs -- --release" in build
-    assert publish["jobs"]["deploy"]["needs"] == "build"
+    assert "python -m nox -s docs -- --release" in [step.get("run", "") for step in JOBS["build"]["steps"]]
 
 
 def test_only_the_notebooks_are_pushed_by_publish() -> None:
-    jobs = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text())["jobs"]
-    assert [name for name, job in jobs.items() if "write" in job.get("permissions", {}).get("contents", "")] == [
+    assert [name for name, job in JOBS.items() if "write" in job.get("permissions", {}).get("contents", "")] == [
         "notebooks"
     ]
-    assert jobs["notebooks"]["permissions"] == {"contents": "write"}
-    assert jobs["notebooks"]["needs"] == "build"
-    scripts = "\n".join(step.get("run", "") for job in jobs.values() for step in job["steps"])
+    assert JOBS["notebooks"]["permissions"] == {"contents": "write"}
+    scripts = "\n".join(step.get("run", "") for job in JOBS.values() for step in job["steps"])
     pushes = [line.split()[-1] for line in scripts.splitlines() if "git push" in line]
     assert pushes == [colab.BRANCH]
 
 
 def test_colab_finds_a_notebook_where_publish_puts_it() -> None:
     """The artifact's root is the folder above its wildcard; the branch has the same paths as its root."""
-    jobs = yaml.safe_load((ROOT / ".github/workflows/publish.yml").read_text())["jobs"]
     (kept,) = [
-        step["with"] for step in jobs["build"]["steps"] if step.get("uses", "").startswith("actions/upload-artifact")
+        step["with"] for step in JOBS["build"]["steps"] if step.get("uses", "").startswith("actions/upload-artifact")
     ]
-    (fetched,) = [step["with"] for step in jobs["notebooks"]["steps"] if "download-artifact" in step.get("uses", "")]
+    (fetched,) = [step["with"] for step in JOBS["notebooks"]["steps"] if "download-artifact" in step.get("uses", "")]
     assert kept["name"] == fetched["name"] and "path" not in fetched
     root, _, pattern = kept["path"].partition("/**/")
     assert (root, pattern) == ("docs/gallery", "*.ipynb")
@@ -131,6 +179,7 @@ def test_each_fault_is_found() -> None:
     for part in (
         "permissions",
         "concurrency",
+        "the shell goes on",
         "no timeout",
         "pinned",
         "within a script",

@@ -19,7 +19,8 @@ def incomplete(page: BeautifulSoup) -> list[str]:
     return [
         text_of(row.h3)
         for row in page.select("#then-and-now section section")
-        if [text_of(term) for term in row.select("dt")] != ["Then", "Now"] or not row.select(".highlight-pycon .go, .highlight-pycon .gt")
+        if [text_of(term) for term in row.select("dt")] != ["Then", "Now"]
+        or not row.select(".highlight-pycon .go, .highlight-pycon .gt")
     ]
 
 

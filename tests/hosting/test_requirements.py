@@ -1,0 +1,50 @@
+"""What is imported is required: by requirements.txt, or, for the examples that need a GPU, by a file beside them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from sources import ROOT
+
+CUDA = "examples/cuda"
+
+
+def required(*files: str) -> set[str]:
+    """The distributions that these files name, in lower case."""
+    text = "\n".join((ROOT / file).read_text(encoding="utf-8") for file in files)
+    return {name.lower() for name in re.findall(r"^([\w.-]+)==", text, re.MULTILINE)}
+
+
+def imported(script: Path) -> set[str]:
+    """The top-level modules that a script imports, those of Python itself aside."""
+    nodes = list(ast.walk(ast.parse(script.read_text(encoding="utf-8"))))
+    names = [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
+    names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+
+
+def missing(script: Path, distributions: set[str]) -> set[str]:
+    """The imports of a script that none of the distributions brings."""
+    brought_by = packages_distributions()
+    return {
+        name
+        for name in imported(script)
+        if not distributions & {distribution.lower() for distribution in brought_by.get(name, [name])}
+    }
+
+
+@pytest.mark.parametrize("chapter", sorted(path.parent.name for path in ROOT.glob("examples/*/GALLERY_HEADER.rst")))
+def test_what_an_example_imports_is_required(chapter: str) -> None:
+    files = ["requirements.txt", *([f"{CUDA}/requirements.txt"] if f"examples/{chapter}" == CUDA else [])]
+    for script in sorted((ROOT / "examples" / chapter).glob("*.py")):
+        assert not missing(script, required(*files)), script
+
+
+def test_a_missing_requirement_is_found() -> None:
+    assert missing(ROOT / CUDA / "no_grad_memory.py", required("requirements.txt")) == {"torchvision"}

@@ -1,0 +1,35 @@
+"""Each session of nox is named where people look for it and called where it must be, and none is that is not there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SESSIONS = re.findall(r"@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8"))
+FOR_A_PERSON = ["bench", "lighthouse", "lock", "serve"]
+
+
+def called(*paths: str) -> set[str]:
+    """The sessions that these files name, and those in these folders."""
+    files = [
+        file for path in paths for file in ((ROOT / path).iterdir() if (ROOT / path).is_dir() else [ROOT / path])
+    ]
+    return {name for file in files for name in re.findall(r"nox -s (\w+)", file.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/about", ".ci/run", ".github/workflows"])
+def test_sessions_that_are_called_exist(path: str) -> None:
+    names = called(path)
+    assert names and names <= set(SESSIONS)
+
+
+def test_each_is_called_by_a_workflow_or_is_for_a_person() -> None:
+    assert sorted([*called(".ci/run", ".github/workflows"), *FOR_A_PERSON]) == sorted(SESSIONS)
+
+
+def test_readme_has_each_in_its_table() -> None:
+    _, _, table = (ROOT / "README.md").read_text(encoding="utf-8").partition("| session |")
+    assert sorted(re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)) == sorted(SESSIONS)
