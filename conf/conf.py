@@ -49,6 +49,7 @@ extensions = [
     "atlas.pages.operator_figure",
     "atlas.pages.leftovers",
     "atlas.pages.early_style",
+    "atlas.pages.read_elsewhere",
     "atlas.pages.whole_navigation",
     "atlas.pages.sidebar",
     "atlas.pages.description",
@@ -86,6 +87,9 @@ nb_execution_timeout = 60
 doctest_global_setup = "import torch"
 doctest_default_flags = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1  # and the message of an error counts
 doctest_test_doctest_blocks = ""  # only {doctest} directives: see atlas/pages/untested_doctests.py
+
+# sphinx-gallery means the whole path, as of a checkout in "My Documents"; atlas/runner/scripts.py looks at the names
+suppress_warnings = ["sphinx_gallery.space_in_filename"]
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",  # from docs/, the source folder

@@ -1,8 +1,8 @@
 """Compare two builds of the site, byte by byte, outputs declared as varying aside.
 
 ``python tests/compare_builds.py FIRST SECOND`` prints every difference and ends with 1 if there is one. What a page declares
-as varying stands in a box of class ``varies``; the box is left out, and so are the thumbnail of a plot in it and the page's
-Markdown, which says the same without a box.
+as varying stands in a box of class ``varies``; what the box holds is left out, and so are the thumbnail of a plot in it and the
+page's Markdown, which says the same without a box.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "me
 
 
 class _Page(HTMLParser):
-    """A page's text and tags outside of its ``varies`` boxes, how many boxes there are, and which drawings are in them.
+    """A page's text and tags, its ``varies`` boxes empty, how many boxes there are, and which drawings are in them.
 
     >>> page = _Page('<p>a</p><div class="varies"><p>1 s</p><svg id="y_001"></svg></div>b')
     >>> page.stable, page.boxes, page.drawings
-    ('<p>a</p>b', 1, {'y_001.svg'})
+    ('<p>a</p><div class="varies"></div>b', 1, {'y_001.svg'})
     """
 
     def __init__(self, html: str) -> None:
@@ -42,16 +42,16 @@ class _Page(HTMLParser):
             self.depth += tag not in _VOID
             if tag == "svg" and given.get("id"):
                 self.drawings.add(f"{given['id']}.svg")
-        elif "varies" in (given.get("class") or "").split():
+            return
+        self.kept.append(self.get_starttag_text() or "")
+        if "varies" in (given.get("class") or "").split():
             self.depth = 1
             self.boxes += 1
-        else:
-            self.kept.append(self.get_starttag_text() or "")
 
     def handle_endtag(self, tag: str) -> None:
         if self.depth:
             self.depth -= tag not in _VOID
-        else:
+        if not self.depth:
             self.kept.append(f"</{tag}>")
 
     def handle_data(self, data: str) -> None:

@@ -148,6 +148,17 @@ def test_more_roots_than_can_be_drawn():
     assert graph.left_out == 3
 
 
+@pytest.mark.parametrize("drawn", [DRAWN, DRAWN - 1])
+def test_an_accumulate_grad_stays_with_its_leaf_or_not_at_all(drawn):
+    leaves = [torch.tensor(1.0, requires_grad=True) for _ in range(60)]
+    graph = folded(graph_of("y", accumulate=True, leaves=leaves, y=sum(leaves)), drawn=drawn)
+    assert graph.left_out
+    accumulates = {card.key for card in graph.cards if card.kind == "accumulate"}
+    assert accumulates
+    assert {edge.head for edge in graph.edges if edge.head in accumulates} == accumulates
+    assert len(graph.cards) <= drawn
+
+
 # --- graphs as large as scripts make them --------------------------------------------------------
 
 

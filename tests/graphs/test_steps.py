@@ -97,6 +97,14 @@ def test_accumulate_grad_with_a_card_of_its_own() -> None:
     assert steps(graph)[-1].arrived[0] == (pytest.approx(7.389056),)
 
 
+def test_a_graph_that_is_left_out_in_part_is_played_with_its_accumulate_grads() -> None:
+    leaves = [scalar(1.0) for _ in range(60)]
+    graph = fold(graph_of("y", accumulate=True, leaves=leaves, y=sum(leaves)))
+    assert graph.left_out
+    kept = [step for step in steps(graph) if step.kind == "keep"]
+    assert len(kept) == len([card for card in graph.cards if card.kind == "accumulate"]) > 0
+
+
 def test_nothing_is_sent_to_a_constant() -> None:
     x = scalar(2.0)
     y = x * torch.tensor(3.0)

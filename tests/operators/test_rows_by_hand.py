@@ -11,6 +11,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from sources import ROOT
+
 #: What each keeps for backward, from the formula of its derivative.
 KEEPS = {
     "exp": ["output"],  # exp' = exp
@@ -76,7 +78,7 @@ IN_PLACE: dict[str, tuple[Change, str, str]] = {
 @pytest.fixture(scope="session")
 def rows(site: Path) -> dict[str, dict[str, Any]]:
     """The result that the built page shows, by name."""
-    data = Path(__file__).parents[2] / "docs" / "reference" / "data" / "operators.json"
+    data = ROOT / "docs" / "reference" / "data" / "operators.json"
     return {row["name"]: row for row in json.loads(data.read_text(encoding="utf-8"))["rows"]}
 
 

@@ -1,7 +1,4 @@
-"""Each page of this site has a fault, and the build must fail and name it by file and line.
-
-Trap 8 (a bare ``>>>`` is never run), trap 12 (an output with an address) and trap 2 (``-W``: warnings are errors) among them.
-"""
+"""Each page of this site has a fault, and the build must fail and name it by file and line."""
 
 from __future__ import annotations
 

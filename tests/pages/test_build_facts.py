@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bs4 import BeautifulSoup
+from sphinx.errors import ConfigError
 
+from atlas.pages.build_facts import check
 from pages.tiny_site import Build, build, written
 from runner.faulty import HEALTHY
 
@@ -61,3 +64,25 @@ def test_what_is_no_commit_is_refused(folder: Path, monkeypatch: pytest.MonkeyPa
     done = build(folder)
     assert done.code != 0
     assert "ATLAS_COMMIT is 'main', which is no hash of a commit" in done.output
+
+
+@pytest.mark.parametrize(
+    "address", ["", "owner.example/fork/", "https://owner.example/fork", "https:///", "https://a.b/?c/"]
+)
+def test_what_is_no_address_of_a_site_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"ATLAS_SITE is .* such as https://"):
+        check(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
+
+
+@pytest.mark.parametrize(
+    "address", ["https://owner.example/", "http://localhost:8000/", "https://owner.example/some/fork/"]
+)
+def test_an_address_with_a_slash_at_its_end_is_accepted(address: str) -> None:
+    check(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
+
+
+def test_a_build_stops_without_the_slash(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_SITE", "https://owner.example/some-fork")
+    done = build(folder)
+    assert done.code != 0
+    assert "ATLAS_SITE is 'https://owner.example/some-fork'" in done.output

@@ -27,20 +27,20 @@ def doctest(good: Build) -> Build:
 
 
 def test_two_builds_from_scratch_are_the_same(twice: list[Build]) -> None:
-    """Trap 12: an address, a time, or the order of a set would differ."""
+    """An address, a time, or the order of a set would differ."""
     first, second = (_files(done.out) for done in twice)
     assert first.keys() == second.keys()
     assert not [name for name in first if first[name] != second[name]]
 
 
 def test_doctests_run_no_example_again(doctest: Build) -> None:
-    """Trap 4: every builder runs the gallery again, unless it finds what another has left."""
+    """Every builder would run the gallery again, did it not find what another has left."""
     assert doctest.code == 0, doctest.output
     assert _runs(doctest.site) == 1
 
 
 def test_doctests_are_run(doctest: Build) -> None:
-    """Trap 8: both doctests of the guide are run, the one inside a note too."""
+    """Both doctests of the guide are run, the one inside a note too."""
     assert "2 tests\n" in doctest.output and "0 failures in tests" in doctest.output, doctest.output
 
 

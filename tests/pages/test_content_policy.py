@@ -77,6 +77,8 @@ def test_a_page_that_was_not_written_again_keeps_its_script(tmp_path: Path) -> N
         "<img alt=''\n  onError = 'go()'>",
         '<svg><a xlink:href="javascript:go()">',
         '<form action=" javascript:go()">',
+        '<button ONCLICK="go()">',
+        '<a href="JAVASCRIPT:go()">',
     ],
 )
 def test_code_in_an_attribute_is_found(tag: str) -> None:

@@ -32,13 +32,13 @@ def test_a_doctest_that_fails(failed: dict[str, Build]) -> None:
 
 
 def test_a_cell_that_fails(failed: dict[str, Build]) -> None:
-    """Trap 2: left alone, MyST-NB prints a warning and the exit status is 0."""
+    """Left alone, MyST-NB prints a warning and the exit status is 0."""
     assert failed["html"].code != 0
     assert "cell.md" in failed["html"].output
 
 
 def test_nox_builds_with_warnings_as_errors() -> None:
-    """Trap 2, the other half: these sites are built as ``noxfile.py`` builds the real one."""
+    """What is said of these sites holds for the real one: ``noxfile.py`` builds it as they are built."""
     tree = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8"))
     (task,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "sphinx"]
     assert {"--fail-on-warning", "--keep-going", "--conf-dir"} <= {

@@ -16,7 +16,7 @@ TITLES = ["A product & its leaves: w < x", "With its AccumulateGrad nodes"]
 
 @pytest.fixture
 def figures(page: Page) -> list:
-    """Trap 1: where MyST-NB takes the notebook for the page, there is no figure."""
+    """Where MyST-NB takes the notebook for the page, there is no figure."""
     return page("graph_of_a_product").select("figure.graph-figure")
 
 

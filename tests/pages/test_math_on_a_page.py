@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from bs4 import BeautifulSoup
 
 from pages.tiny_site import build, written
@@ -46,3 +47,17 @@ def test_title_and_the_links_made_of_it(tmp_path: Path) -> None:
     )
     assert _tex(square, "h1") == _tex(index, ".sidebar-tree") == ["x^2"]
     assert _tex(square, "h2") == ["2x"]
+
+
+def test_another_version_of_pandoc_converts_all_formulas_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = written(tmp_path, {"docs/square.md": "# The square\n\n$x^2$\n"})
+    before = build(site).times()
+    other = tmp_path / "packages" / "pypandoc_binary-0.dist-info" / "METADATA"
+    other.parent.mkdir(parents=True)
+    other.write_text("Name: pypandoc-binary\nVersion: 0\n")
+    monkeypatch.setenv("PYTHONPATH", str(other.parents[1]))
+    again = build(site)
+    assert again.code == 0, again.output
+    assert again.times()["square.html"] != before["square.html"]

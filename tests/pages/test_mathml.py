@@ -1,16 +1,19 @@
-"""``mathml.convert``: TeX to MathML. Trap 9: a smaller converter gets matrices and ``aligned`` wrong."""
+"""``mathml.convert``: TeX to MathML. A converter smaller than pandoc gets matrices and ``aligned`` wrong."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
 
+from atlas.pages import mathml
 from atlas.pages.mathml import MathError, convert
 
 
 def _math(tex: str, *, display: bool = True) -> BeautifulSoup:
-    (mathml,) = convert([(tex, display)])
-    return BeautifulSoup(mathml, "html.parser").math
+    (made,) = convert([(tex, display)])
+    return BeautifulSoup(made, "html.parser").math
 
 
 def _cells(table: BeautifulSoup) -> list[list[str]]:
@@ -74,7 +77,7 @@ def test_what_the_pages_are_likely_to_use(tex: str) -> None:
 
 def test_many_at_once_keep_their_order() -> None:
     formulas = [(f"x_{{{n}}}", n % 2 == 0) for n in range(20)]
-    made = [BeautifulSoup(mathml, "html.parser").math for mathml in convert(formulas)]
+    made = [BeautifulSoup(one, "html.parser").math for one in convert(formulas)]
     assert [math.annotation.get_text() for math in made] == [tex for tex, _ in formulas]
     assert [math["display"] == "block" for math in made] == [display for _, display in formulas]
 
@@ -84,3 +87,15 @@ def test_what_cannot_be_converted_is_an_error(tex: str) -> None:
     """A formula is never shown as its source, or left out, without a word."""
     with pytest.raises(MathError, match="Could not convert"):
         convert([("x", False), (tex, True)])
+
+
+def test_a_pandoc_that_says_nothing_is_an_error_with_its_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    convert([("x", False)])  # the version of its format is known then, and not asked of the one below
+    mute = tmp_path / "pandoc"
+    mute.write_text("#!/bin/sh\nexit 3\n")
+    mute.chmod(0o755)
+    monkeypatch.setattr(mathml.pypandoc, "get_pandoc_path", lambda: str(mute))
+    with pytest.raises(MathError, match="pandoc ended with exit code 3"):
+        convert([("x", False)])

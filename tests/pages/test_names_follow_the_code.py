@@ -52,17 +52,8 @@ def lines(built: Build) -> dict[str, str]:
     return found
 
 
-def times(built: Build) -> dict[str, int]:
-    written_always = {"404.html", "genindex.html", "search.html"}
-    return {
-        path.relative_to(built.out).as_posix(): path.stat().st_mtime_ns
-        for path in built.out.rglob("*.html")
-        if path.name not in written_always
-    }
-
-
 def rewritten(before: dict[str, int], built: Build) -> set[str]:
-    return {name for name, time in times(built).items() if before.get(name) != time}
+    return {name for name, time in built.times().items() if before.get(name) != time}
 
 
 def test_what_is_known_of_torch_is_kept_for_one_version_of_the_code() -> None:
@@ -78,7 +69,7 @@ def test_names_follow_the_code(built: Build) -> None:
     said = "PyTorch used here: torch."
     assert lines(built) == {"one": f"{said}exp", "two": f"{said}cos", "three": f"{said}sin", "four": f"{said}sin"}
 
-    before = times(built)
+    before = built.times()
     again = build(built.site)
     assert again.code == 0 and not rewritten(before, again), again.output
 

@@ -27,7 +27,7 @@ def test_addresses(output: str) -> None:
         ("/root/.cache/torch", "/root/.cache"),
         ("wrote /tmp/tmpab12", "/tmp/tmpab12"),
         ("('/usr/lib/python3', 1)", "/usr/lib"),
-        ("in=/work/main/examples", "/work/main"),
+        ("in=/work/someone/atlas", "/work/someone"),
         ("/Users/someone/atlas", "/Users/someone"),
         ("<td>/opt/hostedtoolcache</td>", "/opt/hostedtoolcache"),
         ("see file:///home/someone/page.html", "/home/someone"),

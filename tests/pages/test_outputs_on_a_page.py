@@ -16,7 +16,7 @@ ASKING = ["graph_of_a_product", "plots", "varying_output"]
 
 
 def test_plots_say_what_to_see(page: Page) -> None:
-    """Trap 11: left alone, the alternative text is the figure's title, or else its file's name."""
+    """Left alone, the alternative text is the figure's title, or else its file's name."""
     assert [plot["aria-label"] for plot in page("plots").select("article svg.plot")] == [
         "A straight line that rises from 1 to 2",
         "The first of two falls",

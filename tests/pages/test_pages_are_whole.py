@@ -15,7 +15,7 @@ Page = Callable[[str], BeautifulSoup]
 
 
 def test_the_script_is_the_page_and_the_notebook_a_download(good: Build, page: Page) -> None:
-    """Trap 1: MyST-NB claims the notebooks beside the gallery's pages; the pages then have no figures and no outputs."""
+    """Left alone, MyST-NB claims the notebooks beside the gallery's pages, which then have no figures and no outputs."""
     assert (good.site / "docs" / "gallery" / "basics" / "plots.ipynb").is_file()
     plots = page("plots")
     assert len(plots.select("article svg.plot")) == 3
@@ -25,7 +25,7 @@ def test_the_script_is_the_page_and_the_notebook_a_download(good: Build, page: P
 
 
 def test_paths_lead_from_the_sources_and_from_the_settings(good: Build, page: Page) -> None:
-    """Trap 5: examples_dirs is resolved from the source folder, html_static_path from the folder of conf.py."""
+    """Sphinx-gallery resolves examples_dirs from the source folder, and Sphinx html_static_path from that of conf.py."""
     assert (good.site / "docs" / "gallery" / "basics" / "one_assert.rst").is_file()
     for style in ("static/atlas.css", "static/plot.css", "atlas/graphs/graph.css"):
         copied = good.out / "_static" / Path(style).name
@@ -34,12 +34,12 @@ def test_paths_lead_from_the_sources_and_from_the_settings(good: Build, page: Pa
 
 
 def test_eval_shows_the_value(page: Page) -> None:
-    """Trap 3: {eval} needs nb_execution_mode = "inline"."""
+    """{eval} needs nb_execution_mode = "inline"."""
     assert "Three squared is 9.0." in page("guide").get_text()
 
 
 def test_cards_have_links_with_a_name(page: Page) -> None:
-    """Trap 11: a card's link has no name, as sphinx-gallery hides its text and the thumbnail's alternative text is empty.
+    """Left alone, a card's link has no name, as sphinx-gallery hides its text and the thumbnail's alternative text is empty.
 
     atlas.css comes after sphinx-gallery's own style and shows the text again.
     """

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from io import StringIO
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
 from bs4 import BeautifulSoup, Tag
 
 from atlas.pages.plot_figure import inline
+from sources import ROOT
 
-ROOT = Path(__file__).parents[2]
 STYLE = ROOT / "conf" / "atlas" / "gallery" / "atlas.mplstyle"
 ALT = 'A line & two "marks": a < b'
 

@@ -1,4 +1,4 @@
-"""``untested_doctests.untested`` over the many shapes of Markdown's fences. Trap 8: a plain fence with prompts is never run."""
+"""``untested_doctests.untested`` over the many shapes of Markdown's fences. A plain fence with prompts is never run."""
 
 from __future__ import annotations
 

@@ -57,10 +57,13 @@ def written(site: Path, files: dict[str, str]) -> Path:
     return site
 
 
-def build(site: Path, builder: str = "html", options: Sequence[str] = ()) -> Build:
-    """Build as ``nox -s docs`` does, in a process of its own: with warnings as errors, going on after the first."""
+def build(site: Path, builder: str = "html", options: Sequence[str] = (), conf: Path = ROOT / "conf") -> Build:
+    """Build as ``nox -s docs`` does, in a process of its own: with warnings as errors, going on after the first.
+
+    :param conf: the configuration folder, for a test that changes it: a copy of the real one.
+    """
     out = site / builder
-    own = ["--fail-on-warning", "--keep-going", "--no-color", "--conf-dir", ROOT / "conf", "--builder", builder]
+    own = ["--fail-on-warning", "--keep-going", "--no-color", "--conf-dir", conf, "--builder", builder]
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", *own, *options, "--doctree-dir", site / "doctrees", "docs", out],
         cwd=site,

@@ -1,4 +1,4 @@
-"""An example's code fits its column, and its text blocks show no prompt: what is shown as code is run."""
+"""An example's code fits its column and its cells are short. Its text shows no prompt: what is shown as code is run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ from sphinx_gallery.py_source_parser import split_code_and_text_blocks
 from markup import code_cells, read
 
 COLUMN = 88
+LINES = 50  # of a cell
 
 
 def too_long(page: BeautifulSoup) -> list[str]:
     """The lines of code that a reader would have to scroll for. Outputs may be as long as they are."""
     lines = [line for cell in code_cells(page) for line in cell.get_text().splitlines()]
     return [line for line in lines if len(line.rstrip()) > COLUMN]
+
+
+def long_cells(page: BeautifulSoup) -> list[str]:
+    """The first lines of the cells that are too long for one idea."""
+    cells = [cell.get_text().strip("\n").splitlines() for cell in code_cells(page)]
+    return [cell[0] for cell in cells if len(cell) > LINES]
 
 
 def prompts(script: Path) -> list[str]:
@@ -33,6 +40,10 @@ def test_code_fits_its_column(site: Path, script: str) -> None:
     assert not found
 
 
+def test_cells_are_short(site: Path, script: str) -> None:
+    assert not long_cells(read(site / "gallery" / Path(script).with_suffix(".html")))
+
+
 def test_text_shows_no_prompt(root: Path, script: str) -> None:
     assert not prompts(root / "examples" / script)
 
@@ -45,6 +56,17 @@ def test_a_long_line_is_found(tmp_path: Path, width: int, found: int) -> None:
         f'<div class="sphx-glr-script-out"><div class="highlight"><pre>{"z" * 200}</pre></div></div>'
     )
     assert len(too_long(read(page))) == found
+
+
+@pytest.mark.parametrize(("lines", "found"), [(LINES, []), (LINES + 1, ["line 0"])])
+def test_a_long_cell_is_found(tmp_path: Path, lines: int, found: list[str]) -> None:
+    code, output = ("".join(f"line {number}\n" for number in range(count)) for count in (lines, 4 * LINES))
+    page = tmp_path / "page.html"
+    page.write_text(
+        f'<div class="highlight"><pre><span></span>{code}\n</pre></div>'
+        f'<div class="sphx-glr-script-out"><div class="highlight"><pre>{output}</pre></div></div>'
+    )
+    assert long_cells(read(page)) == found
 
 
 def test_a_prompt_is_found(tmp_path: Path) -> None:

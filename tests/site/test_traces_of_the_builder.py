@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from atlas.pages.outputs import FOLDERS
 from markup import read
+from sources import ROOT
 
-_TRACES = re.compile(r"\b0x[0-9a-f]{6,}\b|(?<![\w.:/])/(?:home|root|tmp)/[\w.<-]+", re.IGNORECASE)
+#: Where the sources and the packages lie, wherever that is.
+PLACES = (str(ROOT), sys.prefix)
+
+_TRACES = re.compile(rf"\b0x[0-9a-f]{{6,}}\b|(?<![\w.:/])/(?:{'|'.join(FOLDERS)})/[\w.<-]+", re.IGNORECASE)
 
 
-def traces(path: Path) -> list[str]:
+def traces(path: Path, places: Sequence[str] = PLACES) -> list[str]:
     """What a page says of its builder, in its text or in its markup."""
-    return sorted({*_TRACES.findall(read(path).get_text()), *_TRACES.findall(path.read_text(encoding="utf-8"))})
+    texts = read(path).get_text(), path.read_text(encoding="utf-8")
+    patterns = [_TRACES, *(re.compile(rf"(?<![\w.:/]){re.escape(place)}\b") for place in places)]
+    return sorted({trace for text in texts for pattern in patterns for trace in pattern.findall(text)})
 
 
 def test_no_page_shows_its_builder(site: Path, page: str) -> None:
@@ -28,12 +37,20 @@ def test_no_page_shows_its_builder(site: Path, page: str) -> None:
         "<pre>File &quot;/home/someone/site/page.py&quot;, line 3</pre>",
         "<pre><span>/</span><span>root</span><span>/site/page.py</span></pre>",
         '<img src="a.png" alt="read from /tmp/tmp1a2b3c/a.png">',
+        "<pre>/opt/hostedtoolcache/Python</pre>",
     ],
 )
 def test_a_trace_is_found(tmp_path: Path, html: str) -> None:
     page = tmp_path / "page.html"
     page.write_text(html)
     assert len(traces(page)) == 1
+
+
+@pytest.mark.parametrize(("words", "found"), [("in /srv/site/docs", ["/srv/site"]), ("in /srv/sites", [])])
+def test_the_place_of_the_sources_is_found_wherever_it_is(tmp_path: Path, words: str, found: list[str]) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(f'<a href="https://other.example/srv/site">{words}</a>')
+    assert traces(page, ["/srv/site"]) == found
 
 
 def test_other_sites_and_short_numbers_are_no_trace(tmp_path: Path) -> None:

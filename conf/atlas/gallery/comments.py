@@ -21,7 +21,11 @@ from dataclasses import dataclass
 
 GRAPH_OPTIONS = ("AccumulateGrad", "saved")
 
-_COMMENT = re.compile(r"#\s?(graph|figure|varies):(.*)")
+#: How a request begins, and how each line does on which it goes on.
+BEGINS = "# ?(graph|figure|varies):"
+GOES_ON = "#   "
+
+_COMMENT = re.compile(f"{BEGINS}(.*)")
 _GRAPH = re.compile(r"(?P<names>[\w\s,]+?)\s*(?:\((?P<options>[^)]*)\))?\s+--\s+(?P<title>\S.*)")
 
 
@@ -72,7 +76,7 @@ def requests(code: str, first_line: int, path: str) -> Iterator[Request]:
         keyword, words = match[1], [match[2].strip()]
         where, at = first_line + number, f"{path}:{first_line + number}"
         for continued in lines[number + 1 :]:
-            if not continued.startswith("#   "):
+            if not continued.startswith(GOES_ON):
                 break
             words.append(continued[1:].strip())
         text = " ".join(word for word in words if word)

@@ -97,12 +97,15 @@ def _nearest_the_roots(graph: Graph, drawn: int) -> Graph:
     arriving: dict[int, list[int]] = {}
     for edge in graph.edges:
         arriving.setdefault(edge.head, []).append(edge.tail)
+    accumulates = {card.key for card in graph.cards if card.kind == "accumulate"}
     queue = deque([card.key for card in graph.cards if card.is_root][:drawn])
     kept: set[int] = set(queue)
     while queue and len(kept) < drawn:
         for tail in arriving.get(queue.popleft(), []):
-            if tail not in kept and len(kept) < drawn:
-                kept.add(tail)
+            # an AccumulateGrad card without its leaf would say nothing of what it adds to
+            together = {tail, *arriving[tail]} if tail in accumulates else {tail}
+            if tail not in kept and len(kept | together) <= drawn:
+                kept |= together
                 queue.append(tail)
     cards = tuple(card for card in graph.cards if card.key in kept)
     edges = tuple(edge for edge in graph.edges if edge.tail in kept and edge.head in kept)

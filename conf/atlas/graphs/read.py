@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import torch
@@ -53,37 +54,23 @@ def read(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumulate: 
     backward = {node: position for position, node in enumerate(engine_order(starts, order))}
     cards: dict[int, Card] = {}
     edges: list[Edge] = []
-    fresh = len(order)
+    fresh = count(len(order))
     for node in order:
-        key = keys[node]
+        key, is_root = keys[node], node in starts
         if _is_accumulate(node):
-            leaf = _leaf_card(key, node.variable, leaves, is_root=node in starts)
-            leaf = replace(leaf, backward_at=backward[node])
+            leaf = _leaf_card(key, node.variable, leaves, is_root=is_root)
+            cards[key] = leaf = replace(leaf, backward_at=backward[node])
             if accumulate:
-                cards[fresh] = replace(leaf, key=fresh)
-                cards[key] = Card(
-                    key,
-                    "accumulate",
-                    operation="AccumulateGrad",
-                    shape=leaf.shape,
-                    dtype=leaf.dtype,
-                    backward_at=backward[node],
-                )
-                edges.append(Edge(fresh, key))
-                fresh += 1
-            else:
-                cards[key] = leaf
-            continue
-        card = _function_card(key, node, outputs, is_root=node in starts)
-        cards[key] = replace(card, forward_at=forward[node], backward_at=backward[node])
-        derivatives = _local_derivatives(node)
-        for position, (source, output) in enumerate(node.next_functions):
-            if source is None:
-                cards[fresh] = Card(fresh, "constant", operation="constant")
-                edges.append(Edge(fresh, key, input=position))
-                fresh += 1
-            else:
-                edges.append(Edge(keys[source], key, position, output, derivatives.get(position)))
+                shown = next(fresh)
+                cards |= {shown: replace(leaf, key=shown), key: _accumulate_card(leaf)}
+                edges.append(Edge(shown, key))
+        else:
+            card = _function_card(key, node, outputs, is_root=is_root)
+            cards[key] = replace(card, forward_at=forward[node], backward_at=backward[node])
+            entering = list(_edges_into(node, keys, fresh))
+            constants = [edge.tail for edge in entering if edge.tail >= len(order)]
+            cards |= {tail: Card(tail, "constant", operation="constant") for tail in constants}
+            edges += entering
     ordered = _inputs_first(cards, edges)
     with_terms = list(_with_terms(ordered, edges))
     return Graph(tuple(reversed(with_terms)), tuple(edges))
@@ -127,6 +114,16 @@ def _is_custom(node: Any) -> bool:
 def _operation(node: Any) -> str:
     """The node's name without its C++ namespace; for a custom Function, the name of its class with ``Backward``."""
     return (type(node).__name__ if _is_custom(node) else node.name()).rpartition("::")[2]
+
+
+def _edges_into(node: Any, keys: Mapping[Any, int], fresh: Iterator[int]) -> Iterator[Edge]:
+    """An edge for each input of ``node``. One that needs no gradient has no node: the next key of ``fresh`` stands for it."""
+    derivatives = _local_derivatives(node)
+    for position, (source, output) in enumerate(node.next_functions):
+        if source is None:
+            yield Edge(next(fresh), keys[node], position)
+        else:
+            yield Edge(keys[source], keys[node], position, output, derivatives.get(position))
 
 
 # --- names ---------------------------------------------------------------------------------------
@@ -186,6 +183,18 @@ def _leaf_card(key: int, leaf: torch.Tensor, leaves: Mapping[int, Mapping[str, A
         dtype=_dtype(leaf.dtype),
         value=_number(leaf),
         **_gradient(leaf),
+    )
+
+
+def _accumulate_card(leaf: Card) -> Card:
+    """The AccumulateGrad node of a leaf, which has the leaf's key."""
+    return Card(
+        leaf.key,
+        "accumulate",
+        operation="AccumulateGrad",
+        shape=leaf.shape,
+        dtype=leaf.dtype,
+        backward_at=leaf.backward_at,
     )
 
 

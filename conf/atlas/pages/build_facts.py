@@ -28,6 +28,7 @@ from .source_link import repository
 
 FILE = "build.json"
 _COUNT = "atlas-checks"
+_SITE = re.compile(r"https?://[^\s/?#]+/([^\s?#]+/)?")
 
 
 def facts(env: BuildEnvironment, commit: str) -> dict[str, Any]:
@@ -49,8 +50,14 @@ def facts(env: BuildEnvironment, commit: str) -> dict[str, Any]:
 def check(app: Sphinx, config: Config) -> None:
     """Connected to ``config-inited``.
 
-    :raises ConfigError: if ``atlas_commit`` is no hash of a commit.
+    :raises ConfigError: if what a host says of the build cannot be: where it will stand, which a page's name is put after, or
+        the commit that it is made from.
     """
+    if not _SITE.fullmatch(config.html_baseurl):
+        raise ConfigError(
+            f"ATLAS_SITE is {config.html_baseurl!r}, which is no address with a slash at its end, "
+            "such as https://owner.example/some-fork/"
+        )
     if config.atlas_commit and not re.fullmatch(r"[0-9a-f]{7,64}", config.atlas_commit):
         raise ConfigError(
             f"ATLAS_COMMIT is {config.atlas_commit!r}, which is no hash of a commit; leave it empty where nothing is published"

@@ -10,10 +10,10 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
-from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
+from .downloads import put_before_downloads
 from .words import _
 
 
@@ -46,18 +46,8 @@ class ClaimsLast(SphinxTransform):
     def apply(self, **kwargs: Any) -> None:
         for node in list(self.document.findall(claims)):
             node.parent.remove(node)
-            last = self._footer()
-            if last is None:
+            if not put_before_downloads(self.document, node):
                 self.document.append(node)
-            else:
-                last.parent.insert(last.parent.index(last), node)
-
-    def _footer(self) -> nodes.Element | None:
-        """sphinx-gallery's download links, with the ``only`` node around them."""
-        for node in self.document.findall(nodes.container):
-            if "sphx-glr-footer" in node["classes"]:
-                return node.parent if isinstance(node.parent, addnodes.only) else node
-        return None
 
 
 class Varies(Directive):

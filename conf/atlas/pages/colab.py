@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from .downloads import downloads_of
 from .source_link import repository, source_of
 from .words import _
 
@@ -36,12 +37,10 @@ def address(repository: str, page: str) -> str | None:
 def offer(app: Sphinx, document: nodes.document, page: str) -> None:
     """Put the link before the downloads. Connected to ``doctree-resolved``, when a change of the setting reaches all pages."""
     to = address(repository(app.config), page)
-    for footer in document.findall(nodes.container):
-        if to and "sphx-glr-footer" in footer["classes"]:
-            link = nodes.reference("", _("Open in Colab"), refuri=to, internal=False)
-            download = nodes.container("", nodes.paragraph("", "", link), classes=["sphx-glr-download"])
-            footer.insert(0, download)
-            return
+    box = downloads_of(document)
+    if to and box is not None:
+        link = nodes.reference("", _("Open in Colab"), refuri=to, internal=False)
+        box.insert(0, nodes.container("", nodes.paragraph("", "", link), classes=["sphx-glr-download"]))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

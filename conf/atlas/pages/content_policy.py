@@ -40,10 +40,10 @@ _TYPE = re.compile(r"""\stype\s*=\s*["']?([^"'\s>]*)""", re.IGNORECASE)
 #: Types of scripts that run; any other is data, which no policy asks about.
 _RUNS = {"", "module", "importmap", "text/javascript", "application/javascript"}
 
-# All pages are searched in every build. The pattern begins with letters, as Python then looks for those first, and is done
-# ten times as fast.
-_LIKE_A_HANDLER = re.compile(r"on(?<=\son)[A-Za-z]+\s*=")
-_LIKE_AN_ADDRESS = ("javascript:", "JavaScript:")
+# All pages are searched in every build. The pattern begins with letters and is for a page in lower case, as Python then looks
+# for those letters first, and is done ten times as fast.
+_LIKE_A_HANDLER = re.compile(r"on(?<=\son)[a-z]+\s*=")
+_LIKE_AN_ADDRESS = "javascript:"
 _ADDRESSES = {"href", "xlink:href", "src", "action", "formaction"}
 
 
@@ -81,7 +81,8 @@ def faults(page: str) -> list[str]:
     >>> faults('<p>onto = 1</p><a class="x" onclick="go()" href="javascript:go()">')
     ['<a onclick="go()">', '<a href="javascript:go()">']
     """
-    if not _LIKE_A_HANDLER.search(page) and not any(word in page for word in _LIKE_AN_ADDRESS):
+    lower = page.lower()
+    if _LIKE_AN_ADDRESS not in lower and not _LIKE_A_HANDLER.search(lower):
         return []
     tags = _Tags()
     tags.feed(page)

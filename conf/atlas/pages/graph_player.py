@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import html
-import json
 from typing import Any
 
-from .words import _
+from .words import _, for_script
 
 LISTED = 6  # names in one sentence
 
@@ -42,8 +41,7 @@ def player(name: str, data: dict[str, Any]) -> str:
         f'<input type="range" min="0" max="{last}" value="{last}" aria-label="{_("Step")}">{on}'
         f'<a class="graph-link" href="#{name}" aria-label="{link}" title="{link}">#</a>'
         f'<span class="graph-zoom">{less}{more}</span></div>'
-        f'<p class="graph-now" aria-live="polite">{html.escape(sentences[-1])}</p>'
-        f'<script type="application/json">{_embedded(said)}</script>'
+        f'<p class="graph-now" aria-live="polite">{html.escape(sentences[-1])}</p>{for_script(said)}'
     )
 
 
@@ -52,11 +50,6 @@ def _button(kind: str, words: str, drawing: str) -> str:
         f'<button type="button" class="graph-{kind}" aria-label="{words}" title="{words}">'
         f'<svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">{drawing}</svg></button>'
     )
-
-
-def _embedded(said: dict[str, Any]) -> str:
-    """JSON that no ``</script>`` in it can end."""
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 # -- Sentences ------------------------------------------------------------------------------------

@@ -12,7 +12,9 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-_REQUEST = re.compile(r"^# ?(?:graph|figure|varies):.*(?:\n#   .*)*(?:\n|\Z)", re.MULTILINE)
+from atlas.gallery.comments import BEGINS, GOES_ON
+
+_REQUEST = re.compile(rf"^{BEGINS}.*(?:\n{GOES_ON}.*)*(?:\n|\Z)", re.MULTILINE)
 _BETWEEN_EMPTY_LINES = re.compile(
     rf"(?<=\n\n)(?:{_REQUEST.pattern})+\n+|(?<=\n\n)(?:{_REQUEST.pattern})+\Z", re.MULTILINE
 )

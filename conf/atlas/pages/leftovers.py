@@ -14,6 +14,9 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
+#: What Sphinx adds without a source.
+_GENERATED = {"404.html", "genindex.html", "search.html"}
+
 
 def remove(app: Sphinx, exception: Exception | None) -> None:
     """Remove pages, gallery images and downloads without a source. Connected to ``build-finished``."""
@@ -21,10 +24,10 @@ def remove(app: Sphinx, exception: Exception | None) -> None:
         return
     out = Path(app.outdir)
     found = app.env.found_docs
-    own = {Path(app.builder.get_outfilename(name)) for name in found}
+    own = {Path(app.builder.get_outfilename(name)) for name in found} | {out / name for name in _GENERATED}
     for page in out.rglob("*.html"):
         in_sources = page.relative_to(out).parts[0] not in {"_static", "_modules"}
-        if in_sources and page not in own and page.parent != out:
+        if in_sources and page not in own:
             _remove(page, out)
     images = {Path(image).name for image in Path(app.srcdir).glob("gallery/*/images/**/*") if image.is_file()}
     for image in out.glob("_images/sphx_glr_*"):

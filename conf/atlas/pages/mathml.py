@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import pypandoc
@@ -48,7 +49,7 @@ def convert(formulas: list[tuple[str, bool]]) -> list[str]:
         encoding="utf-8",
     )
     if done.returncode:
-        raise MathError(done.stderr.strip())
+        raise MathError(done.stderr.strip() or f"pandoc ended with exit code {done.returncode}")
     return [match[1] for match in _PARAGRAPH.finditer(done.stdout)]
 
 
@@ -108,6 +109,7 @@ def visit_math_block(self: Any, node: nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_config_value("atlas_pandoc", version("pypandoc-binary"), "env", (str,))  # another pandoc has other MathML
     app.add_transform(ConvertMath)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

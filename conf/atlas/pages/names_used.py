@@ -21,11 +21,11 @@ from importlib.metadata import version
 from typing import Any
 
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
+from .downloads import put_before_downloads
 from .fold_away import details
 from .names_in_code import names
 from .torch_names import TorchNames
@@ -87,12 +87,8 @@ def _code(document: nodes.document) -> Iterator[str]:
 
 def _make_room(document: nodes.document) -> None:
     """Before the downloads of an example, else at the end of the page."""
-    for footer in document.findall(nodes.container):
-        if "sphx-glr-footer" in footer["classes"]:
-            last = footer.parent if isinstance(footer.parent, addnodes.only) else footer
-            last.parent.insert(last.parent.index(last), names_line())
-            return
-    next(iter(document.findall(nodes.section)), document).append(names_line())
+    if not put_before_downloads(document, line := names_line()):
+        next(iter(document.findall(nodes.section)), document).append(line)
 
 
 def _used(env: BuildEnvironment) -> dict[str, list[str]]:
@@ -141,16 +137,16 @@ def gather(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """
     counts = Counter(name for used in _used(env).values() for name in used)
     most = SHARE * sum(map(bool, _used(env).values()))
-    # each builder writes pages of its own: what the doctests' builder saw last, the HTML does not show yet
-    written = _kept(env, "atlas_names_written")
-    before, listed_before = written.get(app.builder.name, ({}, None))
     now = {page: _choose(_spoken(env)[page], counts, most) for page in sorted(_spoken(env))}
+    env.atlas_names_shown = now
+    if app.builder.format != "html":  # what another builder sees, the pages do not show yet
+        return []
     listed = [(page, _used(env)[page], _spoken(env)[page], env.titles[page].astext()) for page in _in_order(env)]
+    before, listed_before = getattr(env, "atlas_names_in_html", ({}, None))
+    env.atlas_names_in_html = now, listed
     changed = {page for page in now if now[page] != before.get(page, [])}
     if listed != listed_before:
         changed |= {page for page in env.found_docs if page == INDEX}
-    env.atlas_names_shown = now
-    written[app.builder.name] = now, listed
     return sorted(changed)
 
 

@@ -22,7 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from atlas.operators import probing, report
 from atlas.operators.probing import DATA
 
-from .words import _
+from .words import _, for_script
 
 logger = logging.getLogger(__name__)
 
@@ -87,8 +87,29 @@ def table(rows: list[dict[str, Any]]) -> str:
     body = "".join(map(_row, rows))
     return (
         f'<div class="table-wrapper operators" tabindex="0" role="region" aria-label="{_("Operators")}">'
-        f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{for_script(_filter())}</div>'
     )
+
+
+def _filter() -> dict[str, Any]:
+    """What the filter says. ``operators.js`` knows which rows are of a kind; the cells that it looks at are not translated."""
+    kinds = {
+        "all": _("all operators"),
+        "nothing": _("keep nothing"),
+        "input": _("keep an input"),
+        "output": _("keep the result"),
+        "shares": _("share memory"),
+        "works": _("may be changed in place"),
+        "wrong": _("silently wrong after a change"),
+        "second": _("have no second derivative"),
+        "forward": _("have no forward mode"),
+    }
+    return {
+        "name": str(_("Name")),
+        "kind": str(_("that")),
+        "kinds": {key: str(words) for key, words in kinds.items()},
+        "count": str(_("{shown} of {all}")),
+    }
 
 
 def _row(row: dict[str, Any]) -> str:

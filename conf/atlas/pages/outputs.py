@@ -17,11 +17,12 @@ logger = logging.getLogger(__name__)
 
 TOO_LONG = 88
 
+#: Below which a machine keeps what it builds from and with.
+FOLDERS = ("home", "root", "tmp", "usr", "opt", "var", "work", "Users", "mnt", "private")
+
 _FORBIDDEN = {
     "a memory address": re.compile(r"\b0x[0-9a-fA-F]{6,}\b"),
-    "a path of this machine": re.compile(
-        r"(?:(?<=file://)|(?<![\w.:/]))/(?:home|root|tmp|usr|opt|var|work|Users|mnt|private)/[\w.-]+"
-    ),
+    "a path of this machine": re.compile(rf"(?:(?<=file://)|(?<![\w.:/]))/(?:{'|'.join(FOLDERS)})/[\w.-]+"),
 }
 _ALIGNED = re.compile(r"\S {3,}\S|-{6,}|={6,}")
 

@@ -15,13 +15,12 @@ from sphinx.environment import BuildEnvironment
 
 
 def pages_to_write(app: Sphinx, env: BuildEnvironment) -> Iterable[str]:
-    """All pages if the navigation is not that of the last build, else none. Connected to ``env-updated``."""
+    """All pages if the navigation is not the one that they show, else none. Connected to ``env-updated``."""
+    if app.builder.format != "html":  # what another builder sees, the pages do not show yet
+        return []
     titles = {name: title.astext() for name, title in env.titles.items()}
     now = hashlib.sha256(repr((sorted(env.toctree_includes.items()), sorted(titles.items()))).encode()).hexdigest()
-    # by builder: what the doctests' builder saw last, the HTML does not show yet
-    written = env.atlas_navigation = getattr(env, "atlas_navigation", {})
-    before = written.get(app.builder.name, now)
-    written[app.builder.name] = now
+    before, env.atlas_navigation_written = getattr(env, "atlas_navigation_written", now), now
     return sorted(env.found_docs) if before != now else []
 
 
