@@ -129,6 +129,15 @@ def test_a_link_opens_the_figure_in_its_step(fresh: BrowserContext, origin: str)
     assert figure.locator(".graph-link").get_attribute("href").endswith(f"#{FIGURE}.10")
 
 
+@pytest.mark.parametrize("fragment", ["%", FIGURE, f"{FIGURE}.", f"{FIGURE}.x", f"{FIGURE}.-1"])
+def test_a_link_to_no_step_leaves_the_figure_whole(fresh: BrowserContext, origin: str, fragment: str) -> None:
+    tab, errors = fresh.new_page(), []
+    tab.on("pageerror", lambda error: errors.append(error))
+    tab.goto(f"{origin}/{PAGE}#{fragment}")
+    expect(tab.locator(f"#{FIGURE}").get_by_role("slider")).to_have_value("12")
+    assert not errors
+
+
 def test_it_can_be_made_larger(page_: Page, figure: Locator) -> None:
     box = figure.locator(".graph-scroll")
     width = figure.locator("svg.graph").bounding_box()["width"]

@@ -59,6 +59,17 @@ def test_mended_pages_are_forgotten(builds: list[Build], site: Path) -> None:
     assert again.code == 0 and read(again) == set(), again.output
 
 
+def test_a_builder_says_what_another_was_warned_of(tmp_path: Path) -> None:
+    """They share the doctrees, and in those a page that could not be read looks like any other."""
+    site = written(tmp_path, {"examples/basics/one.py": HEALTHY, "docs/read.md": "# Good\n\nText.\n"})
+    assert build(site).code == 0
+    (site / "docs/read.md").write_text(FILES["docs/read.md"])
+    for builder in ("doctest", "html"):
+        done = build(site, builder)
+        assert done.code != 0 and WARNINGS["read.md"] in done.output, done.output
+    assert "starting from the sources" not in done.output
+
+
 def test_a_warning_of_no_page_makes_the_next_build_start_from_the_sources(tmp_path: Path) -> None:
     """Nobody knows what to read again, to hear it again."""
     script = HEALTHY.replace("It does something.", ".. include:: /_static/part.txt")

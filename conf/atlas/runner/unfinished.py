@@ -3,7 +3,8 @@
 Sphinx decides by time whether a page is current; one that was half written when the power went is newer than its source. So a
 mark lies beside the doctrees from when Sphinx begins to read until its build has ended, and a build that finds it starts
 from the sources. And a warning is given when a page is read or written: of a build that ended by itself the mark keeps which
-pages were warned of, and the next build reads these again. The mark is only looked at by who holds the lock of all builds.
+pages were warned of, and the next build reads these again. Each builder has a mark and heeds those of all, since they share the
+doctrees. Marks are only looked at by who holds the lock of all builds.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from .cache import write_whole
 
 logger = getLogger(__name__)
 
+_MARK = ".unfinished-"
+
 
 class Course(logging.Filter):
     """The course of one build: its lock, its mark, and what it warns of."""
@@ -37,24 +40,30 @@ class Course(logging.Filter):
 
     @property
     def mark(self) -> Path:
-        return Path(self.app.doctreedir).parent / f".unfinished-{Path(self.app.outdir).name}"
+        return Path(self.app.doctreedir).parent / f"{_MARK}{Path(self.app.outdir).name}"
+
+    def marks(self) -> dict[Path, str]:
+        """What the marks of all builders say."""
+        return {mark: mark.read_text(encoding="utf-8") for mark in sorted(self.mark.parent.glob(f"{_MARK}*"))}
 
     def begin(self, app: Sphinx, config: Config) -> None:
         """Wait for other builds, and throw away what a killed one left. Connected to ``config-inited``."""
         self.lock = lock.take(self.mark.parent)  # until this process ends
-        if self.mark.exists() and not self.mark.read_text(encoding="utf-8"):
+        broken_off = [mark for mark, said in self.marks().items() if not said]
+        if broken_off:
             logger.info("the last build was broken off: starting from the sources")
             for folder in (app.outdir, app.doctreedir):
                 shutil.rmtree(folder, ignore_errors=True)
                 Path(folder).mkdir(parents=True)
-            self.mark.unlink()
+            for mark in broken_off:
+                mark.unlink()
         for handler in logging.getLogger(NAMESPACE).handlers:
             if isinstance(handler, WarningStreamHandler):
                 handler.addFilter(self)
 
     def read(self, app: Sphinx, env: BuildEnvironment, *files: set[str]) -> Iterable[str]:
-        """Set the mark, and return the pages that the last build warned of. Connected to ``env-get-outdated``."""
-        warned = json.loads(self.mark.read_text(encoding="utf-8")) if self.mark.exists() else []
+        """Set the mark, and return the pages that the last builds warned of. Connected to ``env-get-outdated``."""
+        warned = {page for said in self.marks().values() for page in json.loads(said)}
         self.mark.write_text("", encoding="utf-8")
         self.locations.clear()  # what was warned of until here is so in every build
         return warned
