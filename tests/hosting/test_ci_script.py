@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from sources import ROOT
+
 #: Notes each call, and fails at the one in FAILING. An environment that it makes is empty, so it goes on being found.
 PYTHON = """#!/bin/sh
 [ "$1" = -c ] && exit 0

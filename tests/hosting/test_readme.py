@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-ROOT = Path(__file__).parents[2]
+from sources import ROOT
 
 
 def test_the_tree_has_each_part() -> None:

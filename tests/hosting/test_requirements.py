@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
+from atlas.runner import notebook
 from sources import ROOT
 
 CUDA = "examples/cuda"
@@ -31,7 +31,7 @@ def imported(script: Path) -> set[str]:
 
 def missing(script: Path, distributions: set[str]) -> set[str]:
     """The imports of a script that none of the distributions brings."""
-    brought_by = packages_distributions()
+    brought_by = notebook.distributions()
     return {
         name
         for name in imported(script)

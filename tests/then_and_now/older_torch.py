@@ -331,9 +331,7 @@ change("no_grad")(
 )
 
 
-@change("no_grad")
-def a_result_requires_a_gradient(patch: MonkeyPatch) -> None:
-    patch.setattr(torch, "no_grad", nullcontext)
+change("no_grad")(no_grad_records)
 
 
 change("requires_grad_(False) on a result")(
@@ -444,11 +442,12 @@ change("gradcheck in float32")(
 
 @change("gradcheck in float32")
 def it_is_silent(patch: MonkeyPatch) -> None:
+    original = torch.autograd.gradcheck
+
     def gradcheck(function: Any, x: Tensor, **how: Any) -> bool:
         warnings.warn("of something else", stacklevel=1)
-        return torch.autograd.gradcheck.original(function, x, **how)
+        return original(function, x, **how)
 
-    gradcheck.original = torch.autograd.gradcheck
     patch.setattr(torch.autograd, "gradcheck", gradcheck)
 
 
