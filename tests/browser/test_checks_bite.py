@@ -20,6 +20,7 @@ WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wro
 <img src="https://other.example/picture.png" alt="A picture from another site">
 <div style="overflow-x: auto; width: 100px"><div style="width: 900px">A wide box</div></div>
 <div style="width: 2000px">Wider than any window</div>
+<div class="table-wrapper colwidths-given" style="overflow-x: auto" tabindex="0"><div style="width: 512px">Sentences</div></div>
 <svg class="graph" role="img" aria-label="Two cards"><g class="g-card"><rect fill="#333"/><text fill="#666">pale</text></g>
 <g class="g-card"><rect fill="none"/><text fill="#222">x1</text></g><text fill="#ddd">2 × pale</text></svg>
 <p id="late">Text that moves</p>
@@ -82,8 +83,12 @@ def test_a_page_that_is_too_wide_is_found(visit: Visit) -> None:
 
 
 def test_text_that_runs_out_of_its_column_is_found(visit: Visit) -> None:
-    assert any(fault.startswith("div is ") for fault in visit.too_wide)
+    assert any(fault.startswith("div.content is ") for fault in visit.too_wide)
     assert any("Wider than any window" in fault for fault in visit.too_wide)
+
+
+def test_a_table_of_text_that_must_be_scrolled_is_found(visit: Visit) -> None:
+    assert any(fault.startswith("div.table-wrapper.colwidths-given is 512 px wide") for fault in visit.too_wide)
 
 
 def test_small_text_is_found(visit: Visit) -> None:

@@ -73,12 +73,13 @@ _UNREACHABLE = """() => [...document.querySelectorAll("article *")].filter(box =
   return scrolls && box.clientWidth > 0 && box.tabIndex < 0;
 }).map(box => box.outerHTML.slice(0, 100))"""
 
-# The theme's column scrolls by itself, so the document stays as wide as the window whatever runs out of it.
+# The theme's column scrolls by itself, so the document stays as wide as the window whatever runs out of it. Numbers and
+# names in a table may be scrolled sideways, sentences may not.
 _TOO_WIDE = """() => {
-  const wide = [document.documentElement, ...document.querySelectorAll(".content")]
+  const wide = [document.documentElement, ...document.querySelectorAll(".content, .colwidths-given:not(.numbers)")]
     .filter(box => box.scrollWidth > box.clientWidth + 1);
   return wide.length === 0 ? [] : [
-    ...wide.map(box => box.localName + " is " + box.scrollWidth + " px wide in a window of " + innerWidth),
+    ...wide.map(box => [box.localName, ...box.classList].join(".") + ` is ${box.scrollWidth} px wide in ${innerWidth}`),
     ...[...document.querySelectorAll("article *")]
       .filter(box => box.getBoundingClientRect().right > innerWidth + 1 && !box.closest("[tabindex='0']"))
       .slice(0, 5).map(box => box.outerHTML.slice(0, 100))];
