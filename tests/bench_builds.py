@@ -25,8 +25,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "conf"))
 
 from atlas.runner.pool import cores
+from sources import ROOT
 
-ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "about" / "bench.txt"
 
 # Runs Sphinx and says at its end how much memory its process took at most, in KiB (of one that children are forked from).

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from compare_builds import main as compare
+from sources import ROOT
 
-ROOT = Path(__file__).parents[1]
 WHERE = ROOT / "build" / "repeat"
 
 

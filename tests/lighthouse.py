@@ -18,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).parent / "browser"))
 from chromium import chromium
 from serving import serve
 
-ROOT = Path(__file__).parents[1]
+from sources import ROOT
+
 LIGHTHOUSE = "lighthouse@13.5.0"
 BOUNDS = {"performance": 0.97, "accessibility": 1.0, "best-practices": 1.0, "seo": 1.0}
 PAGES = [

@@ -14,7 +14,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from sources import ROOT
+
 TABLE = "tests/runner/test_fault_table.py"
 TIME_LIMIT = 120  # seconds; a run that hangs without its safeguard has noticed too
 

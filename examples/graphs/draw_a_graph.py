@@ -49,7 +49,7 @@ assert (
 
 
 def draw(root, names):
-    """A Digraph of the autograd graph behind root. names: from leaf to text."""
+    """The graph behind root, and the key of each node. names: from leaf to text."""
     style = {"shape": "box", "fontname": "monospace"}
     graph = graphviz.Digraph(graph_attr={"rankdir": "RL"}, node_attr=style)
     key = {}
@@ -72,10 +72,10 @@ def draw(root, names):
                     add(next_node)
                     nodes.append(next_node)
                 graph.edge(key[node], key[next_node])
-    return graph
+    return graph, key
 
 
-graph = draw(loss, names={weight: "weight", bias: "bias"})
+graph, key = draw(loss, names={weight: "weight", bias: "bias"})
 print(graph.source)
 
 # sphinx_gallery_start_ignore
@@ -143,7 +143,7 @@ hidden = model[1](model[0](torch.randn(8, 4)))
 output = hidden.mean(1, keepdim=True) + model[2].bias
 
 names = {parameter: name for name, parameter in model.named_parameters()}
-model_graph = draw(output.mean(), names)
+model_graph, _ = draw(output.mean(), names)
 
 # figure: MeanBackward0, AddBackward0, and from there the leaf 2.bias and a path over MeanBackward1 and TanhBackward0
 #   to AddmmBackward0, which leads to 0.bias and over TBackward0 to 0.weight. There is no 2.weight.
@@ -262,50 +262,19 @@ assert merged.source.count("TanhBackward0 -> TanhBackward0") == 1
 # %%
 # Exercise
 # --------
-# Extend ``draw`` so that constants are shown: each ``None`` in ``next_functions`` as a box without a frame. What do
-# you expect for ``loss``?
+# Add the constants to the drawing of ``loss``: each ``None`` in ``next_functions`` as a box without a frame. How many
+# do you expect, and where?
 #
 # .. solution::
 #
-# A branch for ``None``, and one box for each place. For ``loss`` there is one, at the product of ``weight`` and
-# ``x``.
+# One, at the product of ``weight`` and ``x``. It needs a key of its own for each place.
 
-
-def draw(root, names):
-    """As before, with the constants."""
-    style = {"shape": "box", "fontname": "monospace"}
-    graph = graphviz.Digraph(graph_attr={"rankdir": "RL"}, node_attr=style)
-    key = {}
-
-    def add(node):
-        key[node] = f"n{len(key)}"
-        if hasattr(node, "variable"):
-            leaf = node.variable
-            label = f"{names.get(leaf, 'leaf')} {tuple(leaf.shape)}"
-            graph.node(key[node], label, style="filled", fillcolor="#d1fae5")
-        else:
-            graph.node(key[node], node.name())
-
-    add(root.grad_fn)
-    nodes = [root.grad_fn]
-    for node in nodes:
-        for place, (next_node, _) in enumerate(node.next_functions):
-            if next_node is None:
-                end = f"{key[node]}c{place}"
-                graph.node(end, "constant", shape="plaintext")
-                graph.edge(key[node], end, style="dashed")
-                continue
-            if next_node not in key:
-                add(next_node)
-                nodes.append(next_node)
-            graph.edge(key[node], key[next_node])
-    return graph
-
-
-# %%
-# The second argument of the product is the constant: place 1, counted from 0.
-
-extended = draw(loss, names={weight: "weight", bias: "bias"})
+extended = graph.copy()
+for node, name in key.items():
+    for place, (next_node, _) in enumerate(node.next_functions):
+        if next_node is None:
+            extended.node(f"{name}c{place}", "constant", shape="plaintext")
+            extended.edge(name, f"{name}c{place}", style="dashed")
 
 # figure: The graph of before, with one more box: a dashed arrow leads from MvBackward0 to a constant without a frame.
 show(extended, "The constant x has a place at MvBackward0")
@@ -313,6 +282,9 @@ show(extended, "The constant x has a place at MvBackward0")
 added = set(extended.source.splitlines()) - set(graph.source.splitlines())
 print("\n".join(sorted(line.strip() for line in added)))
 assert len(added) == 2 and "n4 -> n4c1" in extended.source
+
+# %%
+# The key says where: ``n4`` is ``MvBackward0``, and ``c1`` its second argument, counted from 0.
 
 # %%
 # See also

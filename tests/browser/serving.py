@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from sources import ROOT
+
 START_LIMIT = 20  # seconds
 
 #: What ``serve`` is, for those who get it as a fixture.

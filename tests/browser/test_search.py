@@ -11,8 +11,7 @@ from visiting import Visit, open_page
 
 from error_pages import ErrorPage, all_of, message, with_symptoms
 from markup import read
-
-ROOT = Path(__file__).parents[2]
+from sources import ROOT
 
 
 def each(pages: list[ErrorPage]) -> pytest.MarkDecorator:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[2]
+from sources import ROOT
+
 REPOSITORY = "someone/atlas"
 #: Answers with the number in ISSUE when asked for an issue of the workflows' own, with that in PROPOSAL when asked for a
 #: proposal of the branch, and notes every call.

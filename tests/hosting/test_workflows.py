@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from atlas.pages import colab
+from sources import ROOT
 
-ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PINNED = re.compile(r"^actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
 PROGRAMS = ("python -m pip install nox", "python -m nox -s ", ".ci/run", "git ", "gh ", "title=", "issue=", "shards=")

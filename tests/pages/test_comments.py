@@ -1,10 +1,10 @@
-"""``comments.requests``: what a cell asks for, and where."""
+"""``comments``: what a cell asks for, and where."""
 
 from __future__ import annotations
 
 import pytest
 
-from atlas.gallery.comments import CommentError, FigureRequest, GraphRequest, Varies, requests
+from atlas.gallery.comments import CommentError, FigureRequest, GraphRequest, Varies, requests, varies
 
 
 def _found(code: str, first_line: int = 1) -> list:
@@ -79,3 +79,16 @@ def test_a_request_that_is_none_is_named_with_file_and_line(code: str, says: str
     with pytest.raises(CommentError) as error:
         _found(f"x = 1\n{code}\n", 7)
     assert str(error.value).startswith("page.py:8: ") and says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("x = 1\n# figure: A line\n# varies: the time\n", True),
+        ("#varies: the time", True),
+        ("# figure: A line that varies: see below\n", False),
+        ("for x in y:\n    # varies: not at the margin\n", False),
+    ],
+)
+def test_a_script_whose_output_varies_is_known(script: str, found: bool) -> None:
+    assert varies(script) == found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +12,7 @@ from atlas.runner import gallery, pool
 from atlas.runner.child import Workplace
 from atlas.runner.limits import Limits
 from runner.faulty import FAULTY, HEALTHY
-
-ROOT = Path(__file__).parents[2]
+from sources import ROOT
 
 
 @pytest.fixture(scope="session")

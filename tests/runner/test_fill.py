@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from atlas.runner import cache, fill, gpu, recordings
+from atlas.runner import cache, fill, gpu, pool, recordings
 from atlas.runner.cache import Page
 from atlas.runner.scripts import Site
 from pages.tiny_site import written
@@ -78,3 +78,19 @@ def test_settings_that_shape_pages_make_them_stale(
         assert (fill.look(site).wanted[page] != before) == bool(device)
     finally:
         site.settings["show_signature"] ^= True
+
+
+def test_a_script_whose_output_varies_runs_alone(
+    tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It measures time, which another script would take from it."""
+    texts = {"one": HEALTHY, "times": f"{HEALTHY}\n# varies: the time\n", "two": HEALTHY}
+    written(tmp_path, {f"examples/first/{name}.py": text for name, text in texts.items()})
+    site = Site(tmp_path / "docs", tmp_path / "running", settings)
+    at_once, run = [], pool.run
+    watch = {"watch": lambda done, running: at_once.append(set(running))}
+    monkeypatch.setattr(pool, "run", lambda *jobs, **options: run(*jobs, **options | watch))
+    state = fill.look(site)
+    assert fill.run(site, state, state.stale, at_once=2) == []
+    assert {"first/one", "first/two"} in at_once
+    assert [names for names in at_once if "first/times" in names] == [{"first/times"}]

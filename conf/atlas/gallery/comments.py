@@ -56,6 +56,11 @@ class Varies:
 Request = GraphRequest | FigureRequest | Varies
 
 
+def varies(script: str) -> bool:
+    """Whether any cell of a script says that its output varies."""
+    return "varies" in re.findall(f"^{BEGINS}", script, re.MULTILINE)
+
+
 def requests(code: str, first_line: int, path: str) -> Iterator[Request]:
     """What the cell ``code``, which begins at ``first_line`` of the file ``path``, asks for, in order.
 

@@ -16,6 +16,8 @@ from typing import Any
 from sphinx.util import logging
 from sphinx.util.console import colorize, term_width_line
 
+from atlas.gallery.comments import varies
+
 from . import cache, fingerprint, gpu, limits, pool, recordings, scripts
 from .cache import Page
 from .child import Workplace
@@ -25,8 +27,6 @@ from .recordings import Recording
 from .scripts import Site
 
 logger = logging.getLogger(__name__)
-
-_VARIES = re.compile(r"^# ?varies:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _job(site: Site, page: Page, *, execute: bool) -> pool.Job:
         page.script,
         Workplace(root.resolve(), page.script.parent.name, page.script.name, site.cache.name),
         limits.allowed(page.script, Limits()),
-        alone=bool(_VARIES.search(page.script.read_text(encoding="utf-8", errors="replace"))),
+        alone=varies(page.script.read_text(encoding="utf-8", errors="replace")),
         expected_seconds=last_seconds(page),
         execute=execute,
     )
