@@ -63,6 +63,7 @@ extensions = [
     "atlas.pages.build_facts",
     "atlas.pages.content_policy",
     "atlas.pages.untested_doctests",
+    "atlas.pages.failing_cells",
     "atlas.pages.own_code",
 ]
 
@@ -81,7 +82,6 @@ nitpick_ignore = []
 # -- Code that runs -------------------------------------------------------------------------------
 
 nb_execution_mode = "inline"  # {eval} needs it
-nb_execution_raise_on_error = True
 nb_execution_timeout = 60
 
 doctest_global_setup = "import torch"
