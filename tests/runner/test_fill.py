@@ -68,6 +68,14 @@ def test_a_replay_publishes_nothing_but_the_recording(
     assert not (recorded.cache / "images" / left.name).exists()
 
 
+def test_a_card_without_a_recording_says_so(site: Site, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "describe", dict)
+    state = fill.look(site)
+    assert fill.run(site, state, state.stale) == []
+    (thumbnail,) = (page.cache / "images" / "thumb").iterdir()
+    assert thumbnail.name == "sphx_glr_page_thumb.svg" and "not recorded" in thumbnail.read_text()
+
+
 def test_settings_that_shape_pages_make_them_stale(
     site: Site, page: Page, recorded: Page, device: dict[str, str]
 ) -> None:

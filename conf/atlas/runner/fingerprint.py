@@ -50,7 +50,9 @@ def code() -> str:
     """One hash for the modules that shape an example's outputs: those that run with it, and those that draw."""
     sources = [path for folder in ("gallery", "graphs", "runner") for path in sorted((_SITE / folder).rglob("*"))]
     files = [
-        path for path in sources if path.suffix in {".py", ".css", ".mplstyle"} and path.name != "reading_order.py"
+        path
+        for path in sources
+        if path.suffix in {".py", ".css", ".mplstyle", ".svg"} and path.name != "reading_order.py"
     ]
     return _sha256(b"".join(f"{path.relative_to(_SITE)}\0".encode() + path.read_bytes() for path in files))
 

@@ -111,6 +111,13 @@ def broken_thumbnail(images: Path, stem: str) -> None:
     shutil.copyfile(Path(glr_path_static()) / "broken_example.png", thumbnail)
 
 
+def thumbnail_without_outputs(images: Path, stem: str) -> None:
+    """Say on the card of the page ``stem`` that it is not recorded; sphinx-gallery would put its own emblem there."""
+    thumbnail = images / "thumb" / f"sphx_glr_{stem}_thumb.svg"
+    thumbnail.with_suffix(".png").unlink()
+    shutil.copyfile(Path(__file__).with_name("not_recorded.svg"), thumbnail)
+
+
 def mark_current(copied_script: Path) -> None:
     """Make sphinx-gallery take the outputs beside ``copied_script`` for those of the script, so that it runs nothing."""
     copied_script.with_name(copied_script.name + ".md5").write_text(get_md5sum(copied_script, mode="t"))

@@ -161,6 +161,7 @@ def replay(page: Page, recording: Recording, made: Path) -> None:
 
 def without_outputs(page: Page, made: Path, why: str) -> None:
     """Complete a page that shows its code only: it says so, and why."""
+    gallery.thumbnail_without_outputs(made / "images", page.script.stem)
     _complete(page, made, f"\n.. not-recorded:: {why}\n")
 
 
