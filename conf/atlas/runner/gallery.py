@@ -114,7 +114,7 @@ def broken_thumbnail(images: Path, stem: str) -> None:
 def thumbnail_without_outputs(images: Path, stem: str) -> None:
     """Say on the card of the page ``stem`` that it is not recorded; sphinx-gallery would put its own emblem there."""
     thumbnail = images / "thumb" / f"sphx_glr_{stem}_thumb.svg"
-    thumbnail.with_suffix(".png").unlink()
+    thumbnail.with_suffix(".png").unlink(missing_ok=True)
     shutil.copyfile(Path(__file__).with_name("not_recorded.svg"), thumbnail)
 
 
