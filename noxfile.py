@@ -26,6 +26,8 @@ PROGRAMS = HOME / "bin"
 HTML = Path("build/html")
 DOCTREES = Path("build/doctrees")
 SCRIPTS_PER_MACHINE = 200
+#: For pytest; tests/sharing_out.py says what stays together. ``-- --numprocesses=0`` keeps all in one process, for pdb.
+ON_ALL_CORES = ("--numprocesses=auto", "--maxprocesses=8", "--no-loadscope-reorder")
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "none"
@@ -83,7 +85,7 @@ def lint(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Test the extensions, and the site as it is built."""
     environment(session)
-    run(session, "pytest", "--ignore=tests/browser", *session.posargs)
+    run(session, "pytest", "--ignore=tests/browser", *ON_ALL_CORES, *session.posargs)
 
 
 @nox.session
@@ -126,7 +128,7 @@ def plan(session: nox.Session) -> None:
 def browser(session: nox.Session) -> None:
     """Open every page of the site in Chromium, served by nginx: no request elsewhere, no error, nothing that axe finds."""
     environment(session)
-    run(session, "pytest", "tests/browser", *session.posargs)
+    run(session, "pytest", "tests/browser", *ON_ALL_CORES, *session.posargs)
 
 
 @nox.session(default=False)

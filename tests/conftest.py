@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
 
+from sharing_out import OF_THE_SITE, Together
 from sources import ROOT, names_of_pages, sources_of_examples
 
 HTML = Path("build/html")
@@ -16,12 +18,18 @@ HTML = Path("build/html")
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test of the site that asks for ``page`` runs once for each page; for ``script``, once for each example."""
-    if metafunc.definition.path.parent.name not in ("site", "browser"):
+    if metafunc.definition.path.parent.name not in OF_THE_SITE:
         return
     if "page" in metafunc.fixturenames:
         metafunc.parametrize("page", names_of_pages())
     if "script" in metafunc.fixturenames:
         metafunc.parametrize("script", sources_of_examples())
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Together:
+    """Share the tests out in parts that stay together."""
+    return Together(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,6 @@ assert in_front.is_leaf and torch.allclose(in_front.grad, 2 * 0.1 * x.detach())
 # sphinx_gallery_start_ignore
 del in_front
 # sphinx_gallery_end_ignore
-
 # graph: loss -- The gradient went past x to a leaf without a name
 
 # %%

@@ -125,7 +125,6 @@ except RuntimeError as error:
 assert "[torch.FloatTensor [2, 1]], which is output 0 of AsStrided" in _message
 assert "is at version 2; expected version 1 instead" in _message
 # sphinx_gallery_end_ignore
-
 generator_loss = -critic(g)
 generator_loss.backward()
 after = g.grad.item()

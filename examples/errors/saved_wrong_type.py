@@ -189,7 +189,6 @@ except RuntimeError as error:
     assert "after they have already been freed" in str(error)
     assert y.grad_fn.exponent == 3
 # sphinx_gallery_end_ignore
-
 gc.disable()
 y = Exp.apply(x)
 reference = weakref.ref(y)

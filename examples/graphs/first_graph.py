@@ -96,7 +96,6 @@ print(f"dw/dx2 = {dx2_via_a:.5f} + {dx2_via_y2:.5f} = {dx2:.7f}")
 # sphinx_gallery_start_ignore
 assert not any(t.retains_grad for t in (a, y1, y2, w))
 # sphinx_gallery_end_ignore
-
 for tensor in (a, y1, y2, w):
     tensor.retain_grad()
 

@@ -223,7 +223,6 @@ _peaks = table["peak of the step"] / _result
 assert abs(_peaks[0] - 17) < 0.3
 assert all(abs(_peaks[n] - n - 16 / n) < 0.3 for n in counts[1:])
 # sphinx_gallery_end_ignore
-
 table.map("{:,}".format).rename_axis(columns="segments")
 
 # %%

@@ -92,7 +92,6 @@ for _expression in expressions:
         _type = type_of(_expression, _kind, torch.float16)
         assert _type.replace("float16", "bfloat16") == types[_column][_expression]
 # sphinx_gallery_end_ignore
-
 types.rename_axis(columns="expression")
 
 # %%

@@ -244,7 +244,6 @@ for _name, _found in table.iterrows():
     )
     assert (_found["input changed"] == "raises") == ("input" in _found["keeps"]), _name
 # sphinx_gallery_end_ignore
-
 table.rename_axis(columns="operator")
 
 # %%
@@ -325,7 +324,6 @@ found = pd.DataFrame({name: probe(f, x) for name, f in functions.items()}).T
 assert found["input changed"].tolist() == ["raises", "wrong"]
 assert found["keeps"].tolist() == ["input", "nothing"]
 # sphinx_gallery_end_ignore
-
 found[columns].rename_axis(columns="Function")
 
 # %%

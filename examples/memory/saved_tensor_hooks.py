@@ -139,7 +139,6 @@ _errors = list(table["error of the gradient"])
 assert _errors[0] == 0 < _errors[2] < _errors[1] < _errors[3] < 0.01, _errors
 assert 4 < _errors[1] / _errors[2] < 16
 # sphinx_gallery_end_ignore
-
 table.map("{:.2g}".format).rename_axis(columns="format")
 
 # %%

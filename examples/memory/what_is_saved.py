@@ -145,7 +145,6 @@ assert kept_by["torch.where(w > 0.5, v, 0)"] == "bool (1000, 1000)"
 assert kept_by["v.max(1).values"] == "int64 (1000,)" and kept_by["v.sort().values"] == "int64 (1000, 1000)"
 # fmt: on
 # sphinx_gallery_end_ignore
-
 table.round(3).rename_axis(columns="expression")
 
 # %%

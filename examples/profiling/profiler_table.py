@@ -74,7 +74,6 @@ assert parameters == 11_689_512
 # sphinx_gallery_start_ignore
 threads = torch.get_num_threads()
 # sphinx_gallery_end_ignore
-
 torch.set_num_threads(1)
 images, labels = torch.randn(2, 3, 64, 64), torch.tensor([1, 2])
 
@@ -167,7 +166,6 @@ shares = shares.round(1).rename_axis(columns="operator")
 # sphinx_gallery_start_ignore
 assert all(row.self_cpu_time_total <= row.cpu_time_total + 1e-6 for row in rows)
 # sphinx_gallery_end_ignore
-
 shares.sort_values("self %", ascending=False).head(10)
 
 # %%
@@ -358,7 +356,6 @@ assert _forward + _backward > 0.99 * sum(_flops.values())
 # torch 2.11 warns that events of earlier cycles are cleared, even where there is one cycle only.
 warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
 # sphinx_gallery_end_ignore
-
 cpu = torch.profiler.ProfilerActivity.CPU
 with torch.profiler.profile(activities=[cpu]) as prof_new:
     for _ in range(steps):

@@ -37,7 +37,6 @@ warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
 # Quoted below, and asserted there.
 warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
 # sphinx_gallery_end_ignore
-
 torch.set_num_threads(1)  # for steady times
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
@@ -149,7 +148,6 @@ assert (
 )
 del rows, number, at, names, counts
 # sphinx_gallery_end_ignore
-
 table
 
 # %%
@@ -234,7 +232,6 @@ assert _self["engine: ReluBackward0"] == -2 * _hidden
 assert F.cross_entropy(model(x), labels).grad_fn._saved_total_weight.nbytes == 4
 del rows, row, name
 # sphinx_gallery_end_ignore
-
 table
 
 # %%
@@ -274,7 +271,6 @@ for config in (None, verbose):
     # sphinx_gallery_start_ignore
     assert all((len(event.stack) > 0) == (config is verbose) for event in found)
     # sphinx_gallery_end_ignore
-
 for event in found:
     layer = next(entry for entry in event.stack if entry.startswith("nn.Module"))
     line = next(entry for entry in event.stack if entry.endswith(": step"))
@@ -551,7 +547,6 @@ del wait, warmup, plan
 # sphinx_gallery_start_ignore
 getattr(torch.profiler.profiler, "_WARNINGS_SHOWN", set()).clear()
 # sphinx_gallery_end_ignore
-
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     for repeat, keep in ((2, False), (0, False), (2, True)):

@@ -179,7 +179,6 @@ _depends = [e for e in operations if table.loc[e, "copies"] == "if strides do no
 assert _depends == ["x.reshape(24)", "x.flatten()", "x.ravel()", "x.contiguous()"]
 assert table.index[table["copies"] == "never, it raises"].tolist() == ["x.view(24)"]
 # sphinx_gallery_end_ignore
-
 table.loc[
     table["copies"].str.contains("strides|raises"),
     ["same object", "shares storage", "strides after"],
@@ -202,7 +201,6 @@ _itself = set(table.index[itself])
 assert {"x.to(torch.float32)", "x.float()", "torch.dropout(x, 0.5, False)"} <= _itself
 assert (table.loc[itself, "copies"] == "never").all()
 # sphinx_gallery_end_ignore
-
 table.loc[itself, ["same object", "write seen", "grad_fn"]]
 
 # %%
@@ -218,7 +216,6 @@ assert {"x.squeeze()", "x[rows[0]]", "x[1]", "x[1:3]", "x[None]", "x[...]"} <= _
 assert {"x.view(2, 2, 6)", "x.reshape(2, 2, 6)"} <= _shared
 assert table.loc["x.expand(3, 4, 6)", "strides after"] == "(0, 6, 1) / (0, 1, 4)"
 # sphinx_gallery_end_ignore
-
 table.loc[(table["copies"] == "never") & ~itself, ["strides after", "grad_fn"]]
 
 # %%
@@ -235,7 +232,6 @@ assert {"x.repeat(1, 1)", "x.tile(1, 1)", "torch.cat([x])"} <= _copies
 assert table.loc["x.clone()", "strides after"] == "(6, 1) / (1, 4)"
 assert table.loc["x.repeat(1, 1)", "strides after"] == "(6, 1)"
 # sphinx_gallery_end_ignore
-
 table.loc[table["copies"] == "always", ["strides after", "grad_fn"]]
 
 # %%
@@ -252,7 +248,6 @@ assert {"x.view(torch.int32)", "x.detach()", "x.data"} <= _odd
 _hidden = make("transposed").ravel()
 assert _hidden._is_view() and _hidden._base.grad_fn.name() == "CloneBackward0"
 # sphinx_gallery_end_ignore
-
 odd = (table["shares storage"] != table["is view"]) & (table["same object"] == "no")
 table.loc[odd, ["shares storage", "is view", "grad_fn"]]
 
@@ -325,7 +320,6 @@ mix = tabulate(["x.t()", "x.clone()", "x.detach()", "x.detach().clone()"])
 assert mix["shares storage"].tolist() == ["yes", "no", "yes", "no"]
 assert mix["grad_fn"].tolist() == ["TBackward0", "CloneBackward0", "none", "none"]
 # sphinx_gallery_end_ignore
-
 mix[["shares storage", "grad_fn"]]
 
 # %%
@@ -442,7 +436,6 @@ assert set(against.loc[against["schema"] == "new", "shares storage"]) == {"yes"}
 _may = against.loc[against["schema"] == "may share", "shares storage"]
 assert set(_may) == {"no", "yes / no"}
 # sphinx_gallery_end_ignore
-
 against
 
 # %%

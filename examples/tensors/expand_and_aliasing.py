@@ -35,7 +35,6 @@ assert rows["x.expand(3, 4)"] == rows["x.expand(-1, 4)"]
 assert rows["x.expand(3, 4)"]["strides"] == (1, 0)
 assert rows["x.expand(2, -1, 4)"]["strides"] == (0, 1, 0)
 # sphinx_gallery_end_ignore
-
 pd.DataFrame(rows).T.rename_axis(index=None, columns="call")
 
 # %%

@@ -228,7 +228,6 @@ assert (
 )
 assert "that is different to the input size" in messages["raises"]
 # sphinx_gallery_end_ignore
-
 table
 
 # %%

@@ -147,7 +147,6 @@ assert table["keeps big"].tolist() == ["yes"] * 6 + ["no"] * 3
 assert table["storage, bytes"].tolist() == [4_000_000] * 7 + [40] * 2
 assert all(table["saved, kB"].iloc[:7] > 4000) and all(table["saved, kB"].iloc[7:] < 5)
 # sphinx_gallery_end_ignore
-
 table.rename_axis(columns="call")
 
 # %%
@@ -271,7 +270,6 @@ assert wide.nbytes == 4_000_000 and wide.untyped_storage().nbytes() == 4
 # sphinx_gallery_start_ignore
 torch.storage._reset_warn_typed_storage_removal()
 # sphinx_gallery_end_ignore
-
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     kind = type(x.storage()).__name__

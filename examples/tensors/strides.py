@@ -118,7 +118,6 @@ assert rows["x.t()"] == rows["x.permute(1, 0)"] and rows["x.t()"]["strides"] == 
 assert [_row["contiguous"] for _row in rows.values()] == [True] * 2 + [False] * 4
 assert rows["x[:, :1].expand(3, 4)"]["strides"] == (4, 0)
 # sphinx_gallery_end_ignore
-
 pd.DataFrame(rows).T.rename_axis(index=None, columns="operation")
 
 # %%
@@ -257,7 +256,6 @@ assert _found["z"] == _found["z[:, :, ::2]"] == [3, "none"]
 assert _found["z[:, :, :4]"] == [1, [4]] and _found["z[:, :2]"] == [1, [16]]
 assert _found["z.transpose(1, 2)"][0] == 0 and len(seams(z.transpose(1, 2))) == 2
 # sphinx_gallery_end_ignore
-
 pd.DataFrame(rows).T.rename_axis(index=None, columns="tensor")
 
 # %%

@@ -1,7 +1,9 @@
-"""An example's code fits its column and its cells are short. Its text shows no prompt: what is shown as code is run."""
+"""An example's code fits its column, in short cells without holes. Its text shows no prompt: what is shown as code is run."""
 
 from __future__ import annotations
 
+import ast
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from markup import code_cells, read
 
 COLUMN = 88
 LINES = 50  # of a cell
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def too_long(page: BeautifulSoup) -> list[str]:
@@ -24,6 +27,19 @@ def long_cells(page: BeautifulSoup) -> list[str]:
     """The first lines of the cells that are too long for one idea."""
     cells = [cell.get_text().strip("\n").splitlines() for cell in code_cells(page)]
     return [cell[0] for cell in cells if len(cell) > LINES]
+
+
+def holes(page: BeautifulSoup) -> list[str]:
+    """The lines above which more is empty than Python's style asks for: something that was hidden stood there."""
+    found = []
+    for cell in code_cells(page):
+        lines = [line.strip() for line in cell.get_text().splitlines()]
+        for before, after in pairwise(ast.parse(cell.get_text()).body):
+            most = 2 if isinstance(before, _DEFINITIONS) or isinstance(after, _DEFINITIONS) else 1
+            between = "\n".join(lines[before.end_lineno - 1 : after.lineno])
+            if "\n" * (most + 2) in between:
+                found.append(lines[after.lineno - 1])
+    return found
 
 
 def prompts(script: Path) -> list[str]:
@@ -42,6 +58,10 @@ def test_code_fits_its_column(site: Path, script: str) -> None:
 
 def test_cells_are_short(site: Path, script: str) -> None:
     assert not long_cells(read(site / "gallery" / Path(script).with_suffix(".html")))
+
+
+def test_code_has_no_holes(site: Path, script: str) -> None:
+    assert not holes(read(site / "gallery" / Path(script).with_suffix(".html")))
 
 
 def test_text_shows_no_prompt(root: Path, script: str) -> None:
@@ -67,6 +87,22 @@ def test_a_long_cell_is_found(tmp_path: Path, lines: int, found: list[str]) -> N
         f'<div class="sphx-glr-script-out"><div class="highlight"><pre>{output}</pre></div></div>'
     )
     assert long_cells(read(page)) == found
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("x = 1\n\n\ny = 2", ["y = 2"]),
+        ("x = 1\n\n# why\n\n\ny = 2", ["y = 2"]),
+        ("x = 1\n\n\ndef f():\n    pass\n\n\ny = f()", []),
+        ("def f():\n    pass\n\n\n\ny = f()", ["y = f()"]),
+        ("x = 1\n\n# why\ny = 2", []),
+    ],
+)
+def test_a_hole_is_found(tmp_path: Path, code: str, found: list[str]) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(f'<div class="highlight"><pre><span></span>{code}\n</pre></div>')
+    assert holes(read(page)) == found
 
 
 def test_a_prompt_is_found(tmp_path: Path) -> None:
