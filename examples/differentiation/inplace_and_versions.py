@@ -372,8 +372,7 @@ with saved_tensors_hooks(keep_copy, unchanged):
     _loss.grad_fn.result.zero_()
     _loss.sum().backward()
 assert not _x.grad.any()
-# sphinx_gallery_end_ignore
-# sphinx_gallery_start_ignore
+
 assert [len(row) for row in rows] == [4] * 4
 assert [row[1] for row in rows] == [
     "[1.0, 2.7183, 3.0]",

@@ -29,7 +29,7 @@ def test_what_stays_together(test: str, part: str) -> None:
 
 def test_a_file_runs_in_one_process() -> None:
     files = ["tests/hosting/test_requirements.py", "tests/hosting/test_sessions.py"]
-    command = [sys.executable, "-m", "pytest", "--numprocesses=2", "--no-loadscope-reorder", "--verbose", *files]
+    command = [sys.executable, "-m", "pytest", "--numprocesses=2", "--verbose", *files]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     ran = re.findall(r"^\[(gw\d)\].* PASSED ([^:]+)::", done.stdout, flags=re.MULTILINE)
     assert len(ran) > 4 and {file for _, file in ran} == set(files)

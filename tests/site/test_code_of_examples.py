@@ -33,8 +33,9 @@ def holes(page: BeautifulSoup) -> list[str]:
     """The lines above which more is empty than Python's style asks for: something that was hidden stood there."""
     found = []
     for cell in code_cells(page):
-        lines = [line.strip() for line in cell.get_text().splitlines()]
-        for before, after in pairwise(ast.parse(cell.get_text()).body):
+        code = cell.get_text()
+        lines = [line.strip() for line in code.splitlines()]
+        for before, after in pairwise(ast.parse(code).body):
             most = 2 if isinstance(before, _DEFINITIONS) or isinstance(after, _DEFINITIONS) else 1
             between = "\n".join(lines[before.end_lineno - 1 : after.lineno])
             if "\n" * (most + 2) in between:
@@ -61,7 +62,8 @@ def test_cells_are_short(site: Path, script: str) -> None:
 
 
 def test_code_has_no_holes(site: Path, script: str) -> None:
-    assert not holes(read(site / "gallery" / Path(script).with_suffix(".html")))
+    found = holes(read(site / "gallery" / Path(script).with_suffix(".html")))
+    assert not found, "take out the empty line between `# sphinx_gallery_end_ignore` and these"
 
 
 def test_text_shows_no_prompt(root: Path, script: str) -> None:

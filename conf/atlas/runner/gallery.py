@@ -106,16 +106,21 @@ def option(script: Path, name: str) -> tuple[int, Any] | None:
 
 def broken_thumbnail(images: Path, stem: str) -> None:
     """Put sphinx-gallery's own picture of a broken example on the card of the page ``stem``."""
-    thumbnail = images / "thumb" / f"sphx_glr_{stem}_thumb.png"
-    thumbnail.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(Path(glr_path_static()) / "broken_example.png", thumbnail)
+    _put_on_card(images, stem, Path(glr_path_static()) / "broken_example.png")
 
 
 def thumbnail_without_outputs(images: Path, stem: str) -> None:
     """Say on the card of the page ``stem`` that it is not recorded; sphinx-gallery would put its own emblem there."""
-    thumbnail = images / "thumb" / f"sphx_glr_{stem}_thumb.svg"
-    thumbnail.with_suffix(".png").unlink(missing_ok=True)
-    shutil.copyfile(Path(__file__).with_name("not_recorded.svg"), thumbnail)
+    _put_on_card(images, stem, Path(__file__).with_name("not_recorded.svg"))
+
+
+def _put_on_card(images: Path, stem: str, picture: Path) -> None:
+    """Make ``picture`` the only one that sphinx-gallery finds for the card: it takes what it finds first."""
+    thumbnail = images / "thumb" / f"sphx_glr_{stem}_thumb{picture.suffix}"
+    thumbnail.parent.mkdir(parents=True, exist_ok=True)
+    for former in (".png", ".svg"):
+        thumbnail.with_suffix(former).unlink(missing_ok=True)
+    shutil.copyfile(picture, thumbnail)
 
 
 def mark_current(copied_script: Path) -> None:
