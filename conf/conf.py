@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from atlas.gallery.reading_order import CHAPTERS
+from atlas.reading_order import CHAPTERS
 
 # -- The site -------------------------------------------------------------------------------------
 
@@ -28,43 +28,11 @@ extensions = [
     "myst_nb",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
-    "atlas.runner.extension",
     "sphinx.ext.doctest",
     "sphinx_copybutton",
     "notfound.extension",
-    "sphinx_sitemap",
-    "atlas.pages.no_social_cards",
     "sphinxext.opengraph",
-    "atlas.pages.words",
-    "atlas.pages.mathml",
-    "atlas.pages.table_widths",
-    "atlas.pages.fold_away",
-    "atlas.pages.graph_figure",
-    "atlas.pages.plot_figure",
-    "atlas.pages.claims_and_variations",
-    "atlas.pages.hidden_comments",
-    "atlas.pages.outputs",
-    "atlas.pages.recorded",
-    "atlas.pages.operator_table",
-    "atlas.pages.operator_figure",
-    "atlas.pages.leftovers",
-    "atlas.pages.early_style",
-    "atlas.pages.read_elsewhere",
-    "atlas.pages.whole_navigation",
-    "atlas.pages.sidebar",
-    "atlas.pages.description",
-    "atlas.pages.names_used",
-    "atlas.pages.whole_search",
-    "atlas.pages.source_link",
-    "atlas.pages.colab",
-    "atlas.pages.whole_sitemap",
-    "atlas.pages.markdown_twin",
-    "atlas.pages.llms_txt",
-    "atlas.pages.build_facts",
-    "atlas.pages.content_policy",
-    "atlas.pages.untested_doctests",
-    "atlas.pages.failing_cells",
-    "atlas.pages.own_code",
+    "atlas",  # last: what it connects to an event then comes after the others
 ]
 
 # -- Sources --------------------------------------------------------------------------------------
@@ -86,7 +54,7 @@ nb_execution_timeout = 60
 
 doctest_global_setup = "import torch"
 doctest_default_flags = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1  # and the message of an error counts
-doctest_test_doctest_blocks = ""  # only {doctest} directives: see atlas/pages/untested_doctests.py
+doctest_test_doctest_blocks = ""  # only {doctest} directives: see atlas/checks/unrun_doctests.py
 
 # sphinx-gallery means the whole path, as of a checkout in "My Documents"; atlas/runner/scripts.py looks at the names
 suppress_warnings = ["sphinx_gallery.space_in_filename"]
@@ -96,14 +64,14 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
     "subsection_order": [f"../examples/{chapter}" for chapter in CHAPTERS] + ["*"],
-    "within_subsection_order": "atlas.gallery.reading_order.page_order",
+    "within_subsection_order": "atlas.reading_order.page_order",
     "image_scrapers": (
-        "atlas.gallery.graph_figures.scrape",
-        "atlas.gallery.plots.scrape",
-        "atlas.gallery.varying.scrape",
-        "atlas.gallery.claims.scrape",
+        "atlas.cells.graph_scraper.scrape",
+        "atlas.cells.plot_scraper.scrape",
+        "atlas.cells.varying_note.scrape",
+        "atlas.cells.assert_counter.scrape",
     ),
-    "reset_modules": ("atlas.gallery.clean_start.prepare", "atlas.gallery.claims.watch"),
+    "reset_modules": ("atlas.cells.fresh_start.prepare", "atlas.cells.assert_counter.watch"),
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_signature": False,
@@ -141,8 +109,6 @@ copybutton_exclude = ".linenos, .gp, .go"
 copybutton_selector = "div:not(.output_area):not(.sphx-glr-script-out) > div.highlight > pre"
 
 notfound_urls_prefix = urlsplit(html_baseurl).path or "/"  # a 404 page is shown at any depth
-sitemap_url_scheme = "{link}"
-sitemap_excludes = ["404.html", "search.html", "genindex.html"]
 ogp_site_url = html_baseurl
 ogp_site_name = project
 ogp_social_cards = {"enable": False}

@@ -19,10 +19,12 @@ from pathlib import Path
 CONF = Path(__file__).resolve().parent
 sys.path.insert(0, str(CONF))
 
-from atlas.runner import gallery, gpu, limits, pool, recordings
-from atlas.runner.cache import Page
-from atlas.runner.child import Workplace
-from atlas.runner.limits import Limits
+from atlas.runner import gpu, sphinx_gallery_api
+from atlas.runner.model import Page
+from atlas.runner.outputs import recordings
+from atlas.runner.processes import limits, pool
+from atlas.runner.processes.child import Workplace
+from atlas.runner.processes.limits import Limits
 
 LIMITS = Limits(seconds=300.0)
 """Of a page that does not ask for more time."""
@@ -62,7 +64,9 @@ def record(scripts: list[Path], facts: dict, out: Path | None) -> int:
     folders = {name: out / name if out else recordings.folder_of(page) for name, page in pages.items()}
     for folder in folders.values():
         recordings.refuse_foreign(folder)
-    settings = gallery.settings(runpy.run_path(str(CONF / "conf.py"))["sphinx_gallery_conf"], CONF.parent / "docs")
+    settings = sphinx_gallery_api.settings(
+        runpy.run_path(str(CONF / "conf.py"))["sphinx_gallery_conf"], CONF.parent / "docs"
+    )
     failed = 0
     with tempfile.TemporaryDirectory() as scratch:
         jobs = [

@@ -18,9 +18,11 @@ ROOT = CONF.parent
 sys.path.insert(0, str(CONF))
 
 from atlas.operators import probing
-from atlas.runner import fill, gallery, lock, shards
-from atlas.runner.scripts import ScriptError, Site
-from atlas.runner.shards import OPERATORS, Shard, ShardError
+from atlas.runner import fill, lock, sphinx_gallery_api
+from atlas.runner.model import Site
+from atlas.runner.outputs import shards
+from atlas.runner.outputs.shards import OPERATORS, Shard, ShardError
+from atlas.runner.scripts import ScriptError
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     docs = options.site.resolve() / "docs"
-    settings = gallery.settings(runpy.run_path(str(CONF / "conf.py"))["sphinx_gallery_conf"], docs)
+    settings = sphinx_gallery_api.settings(runpy.run_path(str(CONF / "conf.py"))["sphinx_gallery_conf"], docs)
     site = Site(docs, options.site / "build" / "running", settings)
     try:
         shard = Shard.named(options.shard) if options.shard else None

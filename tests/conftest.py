@@ -15,6 +15,8 @@ from sources import ROOT, names_of_pages, sources_of_examples
 
 HTML = Path("build/html")
 
+pytest_plugins = ["tiny.fixtures"]
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test of the site that asks for ``page`` runs once for each page; for ``script``, once for each example."""

@@ -32,8 +32,8 @@ class Safeguard:
     """The faults of the table that nobody notices, or names rightly, without it."""
 
 
-CHILD, POOL = "conf/atlas/runner/child.py", "conf/atlas/runner/pool.py"
-FAULTS, CLAIMS = "conf/atlas/runner/faults.py", "conf/atlas/gallery/claims.py"
+CHILD, POOL = "conf/atlas/runner/processes/child.py", "conf/atlas/runner/processes/pool.py"
+FAULTS, CLAIMS = "conf/atlas/runner/processes/faults.py", "conf/atlas/cells/assert_counter.py"
 SAFEGUARDS = [
     Safeguard(
         "an exception is a fault",
@@ -89,7 +89,7 @@ SAFEGUARDS = [
     Safeguard("processes left running", POOL, "    if left:\n", "    if False:\n", ("leaves_a_process",)),
     Safeguard(
         "warnings are errors",
-        "conf/atlas/gallery/clean_start.py",
+        "conf/atlas/cells/fresh_start.py",
         'warnings.simplefilter("error")',
         'warnings.simplefilter("ignore")',
         ("warns", "torch_warns"),
@@ -105,7 +105,7 @@ SAFEGUARDS = [
     Safeguard("asserts that never run", CLAIMS, "    if missed:\n", "    if False:\n", ("never_reaches_an_assert",)),
     Safeguard(
         "names of graphs",
-        "conf/atlas/gallery/graph_figures.py",
+        "conf/atlas/cells/graph_scraper.py",
         "if name not in namespace:",
         "if False:",
         ("misspells_a_graph",),

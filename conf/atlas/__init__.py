@@ -1,13 +1,94 @@
-"""What Autograd Atlas adds to Sphinx and sphinx-gallery.
+"""What Autograd Atlas adds to Sphinx: one extension, in rooms. Where does a line of code belong?
 
-============= =========================================================================================
-``graphs``    reads a backward graph into plain data and draws it; knows nothing of Sphinx
-``gallery``   what happens while an example runs: comments that ask for figures, checks, clean starts
-``runner``    runs each example in a process of its own and keeps what it made
-``operators`` probes PyTorch's own operators; knows nothing of Sphinx
-``pages``     what happens to a page after that: directives, folding, math, checks of the sources
-============= =========================================================================================
+================== ======================================================================================
+``reading_order``  the chapters and pages, in the order of reading
+``i18n``           translations: ``_()`` for sentences that our code puts on pages
+``cells``          it runs while an example's script runs
+``runner``         it decides which scripts run, starts them, and keeps what they made
+``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
+``operators``      it probes PyTorch's operators, or shows what was found
+``directives``     an author writes it on a page
+``names_index``    it finds the names of PyTorch that a page uses
+``checks``         it fails a page, with file and line
+``page_parts``     every page gets it, around its text
+``site_files``     it is written once, after all pages
+``incremental``    it decides which unchanged pages are written again
+``upstream``       it works around a bug of somebody else's
+================== ======================================================================================
 
-Each module is one concern. ``conf.py`` switches on the extensions, which are ``pages``'s and ``runner.extension``, and names
-the scrapers of ``gallery``; all else is called by these.
+``setup`` calls the rooms in this order, and Sphinx calls what is connected to an event in the order in which it was connected.
+A number is a priority, and stands where something must come before or after another extension's handler (those have 500).
+
+====================== ===================================================================================
+``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings
+``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are probed;
+                       upstream.myst_nb_css_before_pages
+``source-read``        checks.unrun_doctests
+``doctree-read``       page_parts.hide_requests, page_parts.description; checks.output_traces; names_index (reads the code
+                       that is shown, so after hide_requests); site_files.build_json counts asserts
+``env-updated``        names_index, incremental, upstream.sphinx_12599: pages that must be written again
+``doctree-resolved``   page_parts.colab_link; names_index
+``html-page-context``  page_parts.description (400) and names_index (410), before sphinxext-opengraph; upstream.furo_939
+                       (450 and 550: before and after furo); page_parts; site_files.markdown_copies
+``build-finished``     site_files, in the order of its docstring; runner.build_step reports failures (900);
+                       runner.build_guard takes its mark away (999)
+====================== ===================================================================================
 """
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+#: Packages that shape what stands on a page, and that no setting names. Sphinx looks after its own version.
+_SHAPING = ("docutils", "matplotlib", "myst-nb", "myst-parser", "numpy", "pandas", "pypandoc-binary", "torch")
+
+
+def code_version(folder: Path = HERE) -> int:
+    """One number for all that shapes a page besides its source: the files of ``folder``, and the versions of packages.
+
+    >>> code_version() == code_version()
+    True
+    """
+    found = hashlib.sha256(repr([(package, version(package)) for package in _SHAPING]).encode())
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        found.update(f"\0{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes())
+    return int(found.hexdigest()[:15], 16)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    # imported here: noxfile.py and conf.py use parts of this package where Sphinx is not installed, or not yet needed
+    from . import (
+        checks,
+        directives,
+        i18n,
+        incremental,
+        names_index,
+        operators,
+        page_parts,
+        runner,
+        site_files,
+        upstream,
+    )
+
+    for room in (
+        i18n,
+        runner,
+        operators,
+        directives,
+        page_parts,
+        checks,
+        names_index,
+        site_files,
+        incremental,
+        upstream,
+    ):
+        room.setup(app)
+    # Sphinx reads all pages again when this number changes
+    return {"env_version": code_version(), "parallel_read_safe": True, "parallel_write_safe": True}

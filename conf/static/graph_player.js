@@ -1,5 +1,5 @@
 // Graph figures that answer: a card says what is known of it, and the figure plays forward and backward, step by step.
-// What is said comes from the build (conf/atlas/pages/graph_player.py). Without this script the figure is complete.
+// What is said comes from the build (conf/atlas/directives/graph_player.py). Without this script the figure is complete.
 (() => {
   // What a figure is made of. A card is `there` from a step on, and `settled` when all that it receives has arrived.
   const graphOf = figure => {

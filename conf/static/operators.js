@@ -1,5 +1,5 @@
 // A filter above the table of operators. Without this script the table is whole, and the browser's own search finds a row.
-// What is said comes from the build (conf/atlas/pages/operator_table.py).
+// What is said comes from the build (conf/atlas/operators/table_directive.py).
 for (const box of document.querySelectorAll(".operators")) {
   const said = JSON.parse(box.querySelector("script").textContent);
   const rows = [...box.querySelectorAll("tbody tr")].map(row => ({

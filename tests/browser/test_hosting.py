@@ -22,7 +22,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from serving import Server
 from visiting import Visit, open_page
 
-from pages.tiny_site import build, written
+from tiny.tiny_site import build, written
 
 PAGE = "gallery/graphs/first_graph.html"
 FOREVER = "public, max-age=31536000, immutable"

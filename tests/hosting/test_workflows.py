@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from atlas.pages import colab
+from atlas.page_parts import colab_link
 from sources import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -148,7 +148,7 @@ def test_only_the_notebooks_are_pushed_by_publish() -> None:
     assert JOBS["notebooks"]["permissions"] == {"contents": "write"}
     scripts = "\n".join(step.get("run", "") for job in JOBS.values() for step in job["steps"])
     pushes = [line.split()[-1] for line in scripts.splitlines() if "git push" in line]
-    assert pushes == [colab.BRANCH]
+    assert pushes == [colab_link.BRANCH]
 
 
 def test_colab_finds_a_notebook_where_publish_puts_it() -> None:
@@ -160,7 +160,7 @@ def test_colab_finds_a_notebook_where_publish_puts_it() -> None:
     assert kept["name"] == fetched["name"] and "path" not in fetched
     root, _, pattern = kept["path"].partition("/**/")
     assert (root, pattern) == ("docs/gallery", "*.ipynb")
-    opened = colab.address("https://github.com/o/r", "gallery/graphs/first_graph")
+    opened = colab_link.address("https://github.com/o/r", "gallery/graphs/first_graph")
     assert opened and opened.endswith("/o/r/blob/notebooks/graphs/first_graph.ipynb")
 
 

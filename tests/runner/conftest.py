@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from atlas.runner import gallery, pool
-from atlas.runner.child import Workplace
-from atlas.runner.limits import Limits
+from atlas.runner import sphinx_gallery_api
+from atlas.runner.processes import pool
+from atlas.runner.processes.child import Workplace
+from atlas.runner.processes.limits import Limits
 from runner.faulty import FAULTY, HEALTHY
 from sources import ROOT
 
@@ -19,7 +20,7 @@ from sources import ROOT
 def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """sphinx-gallery's settings, as the site has them."""
     conf = runpy.run_path(str(ROOT / "conf" / "conf.py"))
-    return gallery.settings(conf["sphinx_gallery_conf"], tmp_path_factory.mktemp("docs"))
+    return sphinx_gallery_api.settings(conf["sphinx_gallery_conf"], tmp_path_factory.mktemp("docs"))
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pages.tiny_site import Build, build, written
 from runner.faulty import HEALTHY
+from tiny.tiny_site import Build, build, written
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from atlas.runner import cache
-from atlas.runner.cache import Page
-from atlas.runner.faults import Fault
+from atlas.runner.model import Page
+from atlas.runner.outputs import cache
+from atlas.runner.processes.faults import Fault
 
 NOW = {"the script": "1", "torch": "2.13.0"}
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from atlas.runner.pool import Outcome
+from atlas.runner.processes.pool import Outcome
 from runner.faulty import FAULTY, Faulty
 
 

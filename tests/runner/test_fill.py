@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from atlas.runner import cache, fill, gpu, pool, recordings
-from atlas.runner.cache import Page
-from atlas.runner.scripts import Site
-from pages.tiny_site import written
+from atlas.runner import fill, gpu
+from atlas.runner.model import Page, Site
+from atlas.runner.outputs import cache, recordings
+from atlas.runner.processes import pool
 from runner.faulty import HEALTHY
+from tiny.tiny_site import written
 
 FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"}}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from atlas.runner import fingerprint
+from atlas.runner.outputs import fingerprint
 
 
 def test_it_names_what_outputs_depend_on(tmp_path: Path, settings: dict[str, Any]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from atlas.runner.limits import Limits
-from atlas.runner.pool import Outcome
+from atlas.runner.processes.limits import Limits
+from atlas.runner.processes.pool import Outcome
 from runner.faulty import HEAD
 
 _CHANGES = """

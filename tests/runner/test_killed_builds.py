@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from compare_builds import differences
-from pages.tiny_site import ROOT, build, written
 from runner.faulty import HEALTHY
+from tiny.tiny_site import ROOT, build, written
 
 MOMENTS = {
     "an example ran": r"examples: 2/4 ",

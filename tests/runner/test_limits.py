@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from atlas.runner import limits
-from atlas.runner.limits import Limits
-from atlas.runner.pool import Outcome
+from atlas.runner.processes import limits
+from atlas.runner.processes.limits import Limits
+from atlas.runner.processes.pool import Outcome
 from runner.faulty import HEALTHY
 
 NO_TIMES = {

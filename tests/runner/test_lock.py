@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from atlas.runner import lock
-from pages.tiny_site import ROOT, build, written
 from runner.faulty import HEALTHY
+from tiny.tiny_site import ROOT, build, written
 
 FILES = {f"examples/basics/page_{n}.py": HEALTHY.replace("A page", f"Page {n}") for n in range(3)}
 CONF = str(ROOT / "conf")

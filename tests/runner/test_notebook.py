@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from atlas.runner import fingerprint, notebook
+from atlas.runner import notebook
+from atlas.runner.outputs import fingerprint
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import record
-from atlas.runner import gpu, pool, recordings
+from atlas.runner import gpu
+from atlas.runner.outputs import recordings
+from atlas.runner.processes import pool
 from runner.faulty import HEALTHY
 
 GPU = {"gpu": "Test GPU", "cuda": "13.0", "driver": "13.0", "memory": 1}

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from atlas.runner import fingerprint, recordings
-from atlas.runner.cache import Page
+from atlas.runner.model import Page
+from atlas.runner.outputs import fingerprint, recordings
 from runner.faulty import HEALTHY
 
 FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"}}

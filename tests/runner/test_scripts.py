@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from atlas.runner import scripts
-from atlas.runner.scripts import ScriptError, Site
-from pages.tiny_site import build, written
+from atlas.runner.model import Site
+from atlas.runner.scripts import ScriptError
 from runner.faulty import HEALTHY
+from tiny.tiny_site import build, written
 
 SETTINGS = {"examples_dirs": "../examples", "gallery_dirs": "gallery"}
 

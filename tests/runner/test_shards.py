@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from compare_builds import differences
-from pages.tiny_site import build, written
 from runner.faulty import HEALTHY
 from sources import ROOT
+from tiny.tiny_site import build, written
 
 PROGRAM = ROOT / "conf" / "shards.py"
 SHARDS = 3

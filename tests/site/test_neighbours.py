@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.gallery.reading_order import CHAPTERS
+from atlas.reading_order import CHAPTERS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

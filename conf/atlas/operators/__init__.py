@@ -1,7 +1,25 @@
 """What every differentiable operator of PyTorch does with memory and gradients, measured.
 
-``python -m atlas.operators FILE`` probes the operators of PyTorch's own test database and writes what was found to FILE. There
-is no Sphinx in here: ``atlas.pages.operator_table`` shows the result. ``probe`` measures one operator, ``sandbox`` runs many
-so that a crash costs one, ``report`` keeps the result and knows when it is out of date, and ``probing`` then makes it
-anew.
+``python -m atlas.operators FILE`` probes the operators of PyTorch's own test database and writes what was found to FILE.
+
+``probe``             measures one operator
+``sandbox``           runs many, so that a crash costs one
+``report``            keeps the result, and knows when it is out of date
+``probing``           then makes it anew
+``table_directive``   ``{operator-table}``, and has the operators probed before pages are read
+``figure_directive``  ``{operator-figure}``
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+
+def setup(app: Sphinx) -> None:
+    from . import figure_directive, table_directive
+
+    for module in [table_directive, figure_directive]:
+        module.setup(app)

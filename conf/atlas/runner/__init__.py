@@ -2,18 +2,29 @@
 
 sphinx-gallery then finds every page current and only assembles the gallery. In the order of a build:
 
-``scripts``       which examples there are, and which scripts no page can be made of
-``fingerprint``   what an example's outputs depend on, and which of it changed
-``pool``          child processes: how many at once, for how long, and what became of each
-``child``         what happens inside one of them
-``limits``        how much of the machine each may take
-``faults``        what can go wrong in an example, said with file, line and cell
-``cache``         an example's outputs: published whole or not at all, removed with their script
-``recordings``    runs on a machine with a GPU, kept for builders without one; ``gpu`` tells whether there is one
-``fill``          the above, for all examples of the site
-``extension``     which a Sphinx build calls at the right moment
-``shards``        or several machines do, each for a part of the examples
-``gallery``       the only module that calls into sphinx-gallery's internals
-``unfinished``    a build that was killed or warned of pages leaves a mark, and the next one makes good for it
-``lock``          one build at a time
+``build_guard``         one build at a time; one that was killed is made good for by the next
+``build_step``          what a Sphinx build calls, and when
+``model``, ``scripts``  which examples there are, and which scripts no page can be made of
+``gpu``                 whether there is one
+``fill``                finds what is out of date, has it run, publishes what came of it
+``processes/``          child processes: ``pool`` (how many at once), ``child`` (what happens inside one), ``limits``,
+                        ``faults``
+``outputs/``            what they made: ``fingerprint`` (what it depends on), ``cache`` (published whole or not at all),
+                        ``recordings`` (of runs on a GPU), ``shards`` (of several machines)
+``notebook``            the first cell of an example's notebook
+``sphinx_gallery_api``  the only module that calls into sphinx-gallery's internals
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+
+def setup(app: Sphinx) -> None:
+    from . import build_guard, build_step
+
+    for module in [build_guard, build_step]:
+        module.setup(app)

@@ -16,15 +16,16 @@ from typing import Any
 from sphinx.util import logging
 from sphinx.util.console import colorize, term_width_line
 
-from atlas.gallery.comments import varies
+from atlas.cells.request_comments import varies
 
-from . import cache, fingerprint, gpu, limits, pool, recordings, scripts
-from .cache import Page
-from .child import Workplace
-from .faults import Fault
-from .limits import Limits
-from .recordings import Recording
-from .scripts import Site
+from . import gpu, scripts
+from .model import Page, Site
+from .outputs import cache, fingerprint, recordings
+from .outputs.recordings import Recording
+from .processes import limits, pool
+from .processes.child import Workplace
+from .processes.faults import Fault
+from .processes.limits import Limits
 
 logger = logging.getLogger(__name__)
 

@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from .cache import Page
-
-HEADER = "GALLERY_HEADER.rst"
+from .model import HEADER, Site
 
 
 class ScriptError(Exception):
     """Scripts that no page can be made of; the message names each, and the way out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where the examples are, where their outputs go, and how they are run."""
-
-    docs: Path
-    """The source folder of Sphinx."""
-    work: Path
-    """A folder for what is running."""
-    settings: dict[str, Any]
-    """sphinx-gallery's, filled in."""
-
-    @property
-    def examples(self) -> Path:
-        return (self.docs / self.settings["examples_dirs"]).resolve()
-
-    @property
-    def cache(self) -> Path:
-        return self.docs / self.settings["gallery_dirs"]
-
-    def pages(self) -> list[Page]:
-        """The examples of all chapters: the folders with a header, as sphinx-gallery has it."""
-        chapters = sorted(header.parent for header in self.examples.glob(f"*/{HEADER}"))
-        return [
-            Page(script, self.cache / folder.name) for folder in chapters for script in sorted(folder.glob("*.py"))
-        ]
 
 
 def check(site: Site) -> None:

@@ -1,0 +1,10 @@
+"""What happens while sphinx-gallery runs an example, cell by cell. No module here is a Sphinx extension: conf.py names them.
+
+``request_comments``  reads what a cell asks for: ``# graph:``, ``# figure:``, ``# varies:``
+``graph_scraper``     answers ``# graph:`` with a drawing of the backward graph
+``assigned_lines``    finds the line of the script that made a variable, for that drawing
+``plot_scraper``      answers ``# figure:``: matplotlib's figures as SVG, with alternative text
+``varying_note``      answers ``# varies:``
+``assert_counter``    counts the asserts that ran, and refuses a page with one that did not
+``fresh_start``       the site's look for plots, and warnings as errors, for each example
+"""

@@ -1,0 +1,75 @@
+"""A sphinx-gallery scraper that draws the graphs a cell asks for with ``# graph: NAME -- TITLE``.
+
+torch is imported where a graph is drawn: a build in which no example runs does without it, and so without its seconds.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import assert_counter
+from .assigned_lines import lines_of_names, loop_variables
+from .request_comments import CommentError, GraphRequest, requests
+
+if TYPE_CHECKING:
+    from atlas.graphs import Graph
+
+
+def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
+    """Return reST for the block's graphs, and write one SVG for each to the gallery's image paths.
+
+    :raises CommentError: for a name that the script does not have, or that has no graph; it names file and line.
+    """
+    path = block_vars["src_file"]
+    wanted = [found for found in requests(block.content, block.lineno, path) if isinstance(found, GraphRequest)]
+    rst = []
+    if wanted:
+        from atlas import graphs
+
+        lines = lines_of_names(path, block.lineno + block.content.count("\n"))
+        namespace = _namespace(block_vars["example_globals"], path)
+        for request in wanted:
+            image = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
+            with assert_counter.paused():
+                graph = graphs.fold(_read(request, namespace, path))
+            data = json.dumps(graphs.figure_data(graph, lines), ensure_ascii=False)
+            drawing = graphs.draw(graph, show_saved="saved" in request.options, data=data)
+            image.write_text(drawing, encoding="utf-8")
+            rst.append(_directive(image.relative_to(gallery_conf["src_dir"]), request))
+    return "".join(rst)
+
+
+def _read(request: GraphRequest, namespace: Mapping[str, Any], path: str) -> Graph:
+    import torch
+
+    from atlas import graphs
+
+    at = f"{path}:{request.line}"
+    for name in request.names:
+        if name not in namespace:
+            tensors = [key for key, value in namespace.items() if isinstance(value, torch.Tensor)]
+            near = difflib.get_close_matches(name, tensors, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]!r}?" if near else f"its tensors are: {', '.join(sorted(tensors))}"
+            raise CommentError(f"{at}: the script has no variable {name!r} at the end of this cell; {hint}")
+    try:
+        return graphs.read(
+            {name: namespace[name] for name in request.names},
+            namespace,
+            accumulate="AccumulateGrad" in request.options,
+        )
+    except graphs.GraphError as error:
+        raise CommentError(f"{at}: cannot draw a graph: {error}") from None
+
+
+def _namespace(script: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The script's variables without those of its loops, which only repeat a name that a tensor has already."""
+    loops = loop_variables(path)
+    return {name: value for name, value in script.items() if name not in loops}
+
+
+def _directive(image: Path, request: GraphRequest) -> str:
+    return f"\n.. graph-figure:: /{image.as_posix()}\n   :title: {request.title}\n   :table:\n\n"

@@ -1,0 +1,21 @@
+"""What fails a page. Each fault is an error with file and line.
+
+``output_traces``     an output with a memory address or a path of the machine
+``unrun_doctests``    a ``>>>`` that no doctest runs
+``code_cell_errors``  a code cell of a Markdown page that raises, hangs or dies
+``inline_handlers``   code in an attribute of HTML; `site_files.csp_conf` asks for it, since it reads all pages anyway
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+
+def setup(app: Sphinx) -> None:
+    from . import code_cell_errors, output_traces, unrun_doctests
+
+    for module in [code_cell_errors, output_traces, unrun_doctests]:
+        module.setup(app)

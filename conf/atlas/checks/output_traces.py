@@ -1,0 +1,78 @@
+"""Checks and small mercies for the outputs of examples.
+
+An output must not show an address or a path of the machine that built the page: it would differ with every build and say
+nothing to the reader. And a long line of prose in an output (an error's message) is wrapped, while a table scrolls.
+"""
+
+from __future__ import annotations
+
+import re
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+TOO_LONG = 88
+
+#: Below which a machine keeps what it builds from and with.
+FOLDERS = ("home", "root", "tmp", "usr", "opt", "var", "work", "Users", "mnt", "private")
+
+_FORBIDDEN = {
+    "a memory address": re.compile(r"\b0x[0-9a-fA-F]{6,}\b"),
+    "a path of this machine": re.compile(rf"(?:(?<=file://)|(?<![\w.:/]))/(?:{'|'.join(FOLDERS)})/[\w.-]+"),
+}
+_ALIGNED = re.compile(r"\S {3,}\S|-{6,}|={6,}")
+
+
+def faults(output: str) -> list[str]:
+    """What must not stand in an output, in words.
+
+    >>> faults("<MulBackward0 object at 0x7f2a0ef090b0>")
+    ['a memory address: 0x7f2a0ef090b0']
+    >>> faults("w = 0.25, see torch/autograd")
+    []
+    """
+    return [f"{what}: {match[0]}" for what, pattern in _FORBIDDEN.items() if (match := pattern.search(output))]
+
+
+def is_prose(output: str) -> bool:
+    """Whether lines that are too long may be broken: none of them is aligned with others.
+
+    >>> is_prose("RuntimeError: " + "long words " * 20), is_prose("name    calls" + " " * 90 + "x")
+    (True, False)
+    """
+    return not any(_ALIGNED.search(line) for line in output.splitlines() if len(line) > TOO_LONG)
+
+
+def check(app: Sphinx, doctree: nodes.document) -> None:
+    """Look at each output of an example. Connected to ``doctree-read``."""
+    for block in doctree.findall(nodes.literal_block):
+        if not _is_output(block):
+            continue
+        text = block.astext()
+        for fault in faults(text):
+            logger.error(
+                "the output of this example shows %s; print a name or a value instead", fault, location=block
+            )
+        if any(len(line) > TOO_LONG for line in text.splitlines()) and is_prose(text):
+            block["classes"].append("wrap")
+    for raw in list(doctree.findall(nodes.raw)):
+        text = raw.astext()
+        if "sg-tag-list" in text:  # sphinx-gallery repeats its id; the site has no tags
+            raw.parent.remove(raw)
+        elif raw.get("format") == "html" and "output_subarea" in text:
+            for fault in faults(text):
+                logger.error("the table of this example shows %s; show a name or a value", fault, location=raw)
+            # pandas leaves the corner of a table empty: an empty cell, not a heading of nothing
+            raw[:] = [nodes.Text(text.replace("<th></th>", "<td></td>"))]
+
+
+def _is_output(block: nodes.literal_block) -> bool:
+    """sphinx-gallery puts the class on the block, or on the quote around it."""
+    return "sphx-glr-script-out" in [*block["classes"], *block.parent.get("classes", [])]
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("doctree-read", check)

@@ -1,0 +1,26 @@
+"""What an author can write on a page: one module for each directive, with its node and its words.
+
+``graph_figure``   a backward graph as a drawing; ``graph_player`` the controls below it
+``plot_figure``    a drawing of matplotlib's, in the colors of the theme
+``in_short``       the box below a title that answers first
+``fold``           ``<details>``: a solution, or code that measures, folded away
+``claims``         how many asserts of the page ran
+``varies``         this output differs from build to build, and why
+``recorded``       on what GPU the outputs were made
+``mathml``         formulas
+``svg_source``     how a directive reads the drawing that it names
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+
+def setup(app: Sphinx) -> None:
+    from . import claims, fold, graph_figure, in_short, mathml, plot_figure, recorded, varies
+
+    for module in [claims, fold, graph_figure, in_short, mathml, plot_figure, recorded, varies]:
+        module.setup(app)

@@ -1,0 +1,88 @@
+"""``.. graph-figure::`` puts a graph's SVG into the page, with its title and with the same graph as a table.
+
+The drawing stands in the page as SVG, not as an image, so that its text can be searched and selected and its colours
+follow the theme. The examples' scraper writes this directive; a page under ``docs/`` may show an example's figure with it.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from atlas.i18n import _
+
+from .fold import details
+from .graph_player import player
+from .svg_source import drawing_of
+
+_METADATA = re.compile(r"<metadata>(.*?)</metadata>\n?", re.DOTALL)
+_STYLE = re.compile(r"<style>.*?</style>\n?", re.DOTALL)
+
+
+class GraphFigure(SphinxDirective):
+    """``.. graph-figure:: /path/from/the/source/folder.svg``
+
+    ``:title:`` says what to see. ``:table:`` puts the graph's table below it; a page that repeats a figure does without.
+    """
+
+    required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {"title": directives.unchanged_required, "table": directives.flag}
+
+    def run(self) -> list[nodes.Node]:
+        title = self.options.get("title")
+        if not title:
+            raise self.error("a graph figure needs a :title: that says what to see in it")
+        name, svg = drawing_of(self, "graph")
+        data = _data(svg)
+        # an id that a reader can put into a link: graph-first-graph-2
+        name = "graph-" + re.sub(r"[^a-z0-9]+0*", "-", name.removeprefix("sphx_glr_").lower())
+        figure = nodes.figure("", classes=["graph-figure"])
+        figure += nodes.raw("", f'<div id="{name}">{_inline(svg, title)}{player(name, data)}</div>', format="html")
+        figure += nodes.caption(title, title)
+        self.set_source_info(figure)
+        legend = nodes.legend()
+        if data["left_out"]:
+            sentence = _("The graph is too large to draw: %s of its cards are left out.") % data["left_out"]
+            legend += nodes.paragraph(sentence, sentence)
+        if "table" in self.options:
+            legend += details("", _table(data["rows"]), summary=_("The graph as a table"))
+        if legend.children:
+            figure += legend
+        return [figure]
+
+
+def _data(svg: str) -> dict[str, Any]:
+    """What the drawing says of its graph; empty for a drawing of something else."""
+    found = _METADATA.search(svg)
+    return json.loads(html.unescape(found[1])) if found else {"rows": [], "left_out": 0, "cards": {}, "steps": []}
+
+
+def _inline(svg: str, title: str) -> str:
+    """The SVG as a part of the page: no style of its own, and one named image to a screen reader."""
+    label = nodes.unescape(title).replace("&", "&amp;").replace('"', "&quot;")
+    svg = _METADATA.sub("", _STYLE.sub("", svg)).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    return f'<div class="graph-scroll">{svg}</div>'
+
+
+def _table(rows: list[list[str]]) -> nodes.table:
+    titles = [_("Tensor or node"), _("What it is"), _("Value"), _("Gradient"), _("Goes into")]
+    group = nodes.tgroup(cols=len(titles))
+    group += [nodes.colspec(colwidth=1) for _title in titles]
+    group += nodes.thead("", _row(titles))
+    group += nodes.tbody("", *[_row(row) for row in rows])
+    return nodes.table("", group, classes=["graph-table"])
+
+
+def _row(cells: list[str]) -> nodes.row:
+    return nodes.row("", *[nodes.entry("", nodes.paragraph("", "", nodes.Text(cell))) for cell in cells])
+
+
+def setup(app: Sphinx) -> None:
+    app.add_directive("graph-figure", GraphFigure)

@@ -1,0 +1,135 @@
+"""What a graph figure says when it is stepped through: a sentence for each step, and the facts of each card.
+
+``graph_player.js`` shows it. Here are the words, so that they can be translated, and nothing is said that the run did not say.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from atlas.i18n import _, for_script
+
+LISTED = 6  # names in one sentence
+
+
+def player(name: str, data: dict[str, Any]) -> str:
+    """The controls below a figure, and the data for them, as HTML. Without JavaScript ``graph_player.css`` hides it.
+
+    Nothing for a drawing that does not say what its graph is.
+
+    :param name: the figure's id; a link to it leads to the figure, and ``#NAME.STEP`` to a step.
+    :param data: as ``atlas.graphs.figure_data`` returns it.
+    """
+    if not data["steps"]:
+        return ""
+    sentences = [*map(sentence, data["steps"]), str(_("The whole graph. Play it, or step with the arrow keys."))]
+    last = len(sentences) - 1
+    buttons = {
+        "play": (_("Play"), '<path d="M4 2.5v11l9-5.5z"/>'),
+        "back": (_("One step back"), '<path d="M10.5 3 5.5 8l5 5" class="g-stroke"/>'),
+        "next": (_("One step on"), '<path d="m5.5 3 5 5-5 5" class="g-stroke"/>'),
+        "less": (_("Smaller"), '<path d="M3 8h10" class="g-stroke"/>'),
+        "more": (_("Larger"), '<path d="M3 8h10M8 3v10" class="g-stroke"/>'),
+    }
+    link = _("Link to this step")
+    play, back, on, less, more = (_button(kind, *button) for kind, button in buttons.items())
+    notes = {key: _note(card) for key, card in data["cards"].items()}
+    said = {"name": name, "steps": _moments(data, sentences), "cards": notes, "pause": str(_("Pause"))}
+    return (
+        f'<div class="graph-bar" role="group" aria-label="{_("Step through the graph")}">{play}{back}'
+        f'<input type="range" min="0" max="{last}" value="{last}" aria-label="{_("Step")}">{on}'
+        f'<a class="graph-link" href="#{name}" aria-label="{link}" title="{link}">#</a>'
+        f'<span class="graph-zoom">{less}{more}</span></div>'
+        f'<p class="graph-now" aria-live="polite">{html.escape(sentences[-1])}</p>{for_script(said)}'
+    )
+
+
+def _button(kind: str, words: str, drawing: str) -> str:
+    return (
+        f'<button type="button" class="graph-{kind}" aria-label="{words}" title="{words}">'
+        f'<svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">{drawing}</svg></button>'
+    )
+
+
+# -- Sentences ------------------------------------------------------------------------------------
+
+
+def sentence(step: dict[str, Any]) -> str:
+    """What happens in a step.
+
+    >>> sentence({"kind": "compute", "who": "LogBackward0", "what": "y = 1.7918"})
+    'Forward: y = 1.7918, recorded as LogBackward0.'
+    >>> sentence({"kind": "keep", "who": "x", "what": "−1.7267885"})
+    'Backward: AccumulateGrad adds what has arrived to x.grad: −1.7267885.'
+    """
+    kind, what = step["kind"], step.get("what")
+    if kind == "leaves":
+        return _("Before the first operation: %s.") % _listed(what) if what else str(_("Before the first operation."))
+    if kind == "compute":
+        if what:
+            return _("Forward: %(what)s, recorded as %(who)s.") % step
+        return _("Forward: a result without a name, recorded as %(who)s.") % step
+    if kind == "start":
+        if what:
+            return _("Backward starts at %(who)s, with the gradient %(what)s.") % step
+        return _("Backward starts at %(who)s.") % step
+    if kind == "keep":
+        if what:
+            return _("Backward: AccumulateGrad adds what has arrived to %(who)s.grad: %(what)s.") % step
+        return _("Backward: AccumulateGrad adds what has arrived to %(who)s.grad.") % step
+    return " ".join([_sent(step), *map(_added, step["sums"])])
+
+
+def _sent(step: dict[str, Any]) -> str:
+    if not step["to"]:
+        return _("Backward: %(who)s has nothing to send on.") % step
+    if any(number is None for _name, number in step["to"]):
+        names = _listed(list(dict.fromkeys(name for name, _number in step["to"])))
+        return _("Backward: %(who)s sends a gradient to %(names)s.") % {"who": step["who"], "names": names}
+    parts = [_("%(number)s to %(name)s") % {"number": number, "name": name} for name, number in step["to"]]
+    return _("Backward: %(who)s sends %(parts)s.") % {"who": step["who"], "parts": _listed(parts)}
+
+
+def _added(found: list[Any]) -> str:
+    name, count, terms = found
+    if terms:
+        return _("At %(name)s they add up: %(terms)s.") % {"name": name, "terms": terms}
+    return _("At %(name)s, %(count)d have arrived and are added.") % {"name": name, "count": count}
+
+
+def _listed(parts: list[str]) -> str:
+    return ", ".join([*parts[:LISTED], *(["…"] if len(parts) > LISTED else [])])
+
+
+# -- What the script needs ------------------------------------------------------------------------
+
+
+def _moments(data: dict[str, Any], sentences: list[str]) -> list[dict[str, Any]]:
+    """For each step its sentence, what it lights up, and what the cards that it changes have received until then."""
+    moments = []
+    for step, text in zip(data["steps"], sentences, strict=False):
+        moment = {"text": text, "cards": step["cards"], "edges": step["edges"], "kind": step["kind"]}
+        if "arrived" in step:
+            moment["got"] = {key: total or "" for key, total in step["arrived"].items()}
+        moments.append(moment)
+    return [*moments, {"text": sentences[-1], "cards": [], "edges": [], "kind": "whole"}]
+
+
+def _note(card: dict[str, Any]) -> list[list[str]]:
+    """The lines of a card's note: what each says, and the code in it.
+
+    >>> _note({"name": "y", "kind": "function", "node": "SinBackward0", "sends": [["x", "grad * cos(x)"]]})
+    [['', 'y'], ['node', 'SinBackward0'], ['sends to x', 'grad * cos(x)']]
+    """
+    titles = {"leaf": _("a leaf"), "constant": _("needs no gradient"), "folded": _("folded")}
+    facts = [
+        [titles.get(card["kind"], ""), card["name"]],
+        [_("node"), card.get("node", "")],
+        [_("made by"), card.get("line", "")],
+        [_("value"), card.get("value", "")],
+        [_("gradient"), card.get("gradient", "")],
+        [_("saved"), ", ".join(card.get("saved", []))],
+        *([_("sends to %s") % name, rule] for name, rule in card.get("sends", [])),
+    ]
+    return [[str(title), text] for title, text in facts if text]

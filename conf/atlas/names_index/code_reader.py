@@ -1,0 +1,209 @@
+"""Which names of PyTorch a piece of code uses: functions, classes, and the methods and attributes of its variables.
+
+sphinx-gallery's own finder knows a variable's class only after a run, and then only of variables outside functions. Here the
+code is read and not run, so a page that shows its code without outputs has its names too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .torch_api import FUNCTION, NODE, TENSOR, TorchNames
+
+#: What the value of an attribute is, where another class has attributes of the same name.
+_CLASS_OF = {"grad_fn": NODE, "grad": TENSOR, "device": "torch.device", "dtype": "torch.dtype", "shape": "torch.Size"}
+#: What a call of these returns is no tensor.
+_LEAVE = {"numpy", "item", "tolist"}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is known of a value: the name of the object that it is, or of the class that it is an instance of."""
+
+    name: str
+    instance: bool = False
+
+
+_TENSOR = Value(TENSOR, instance=True)
+_NOT_TORCH = Value("")
+
+
+def names(pieces: Iterable[str], torch: TorchNames) -> set[str]:
+    """The names that pieces of code use which follow upon each other. A piece that is not Python is left out.
+
+    A method counts as a tensor's if nothing says that its variable is something else: see ``TorchNames.of_variable``.
+
+    >>> code = "from torch import nn\\nimport pandas\\nx = nn.Linear(2, 2).weight\\nx.detach()\\npandas.DataFrame().mean()"
+    >>> sorted(names([code], TorchNames()))
+    ['torch.Tensor.detach', 'torch.nn.Linear']
+    """
+    finder = _Finder(torch)
+    for piece in pieces:
+        try:
+            tree = ast.parse(piece)
+        except SyntaxError:
+            continue
+        finder.visit(tree)
+    return finder.found
+
+
+class _Finder(ast.NodeVisitor):
+    """Goes through code in its order. Each visit of an expression returns what is known of its value, or None."""
+
+    def __init__(self, torch: TorchNames) -> None:
+        self.torch = torch
+        self.found: set[str] = set()
+        self.variables: dict[str, Value | None] = {"torch": Value("torch")}  # as in the doctests of this site
+
+    # -- what brings names in
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            name = alias.name if alias.asname else alias.name.partition(".")[0]
+            self.variables[alias.asname or name] = self._imported(name)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        for alias in node.names:
+            self.variables[alias.asname or alias.name] = self._imported(f"{node.module}.{alias.name}")
+
+    def _imported(self, name: str) -> Value:
+        return Value(name) if name.partition(".")[0] == "torch" and self.torch.kind(name) else _NOT_TORCH
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        value = self.visit(node.value)
+        for target in node.targets:
+            self._bind(target, value)
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> Value | None:
+        value = self.visit(node.value)
+        self._bind(node.target, value)
+        return value
+
+    def visit_withitem(self, node: ast.withitem) -> None:
+        value = self.visit(node.context_expr)
+        if node.optional_vars:
+            self._bind(node.optional_vars, value)
+
+    def visit_For(self, node: ast.For) -> None:
+        self._bind(node.target, self._element(self.visit(node.iter)))
+        for statement in [*node.body, *node.orelse]:
+            self.visit(statement)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        self._bind(node.target, self._element(self.visit(node.iter)))
+        for condition in node.ifs:
+            self.visit(condition)
+
+    def _bind(self, target: ast.expr, value: Value | None) -> None:
+        if isinstance(target, ast.Name):
+            self.variables[target.id] = value
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for element in target.elts:
+                self._bind(element, self._element(value))
+        elif isinstance(target, ast.Starred):
+            self._bind(target.value, value)
+        else:
+            self.visit(target)
+
+    def _element(self, value: Value | None) -> Value | None:
+        return value if value in (_NOT_TORCH, _TENSOR) else None
+
+    # -- scopes
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        for decorator in node.decorator_list:
+            self.visit(decorator)
+        self.variables[node.name] = None
+        self._inner(node.args, node.body)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        self._inner(node.args, [node.body])
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        bases = [self.visit(base) for base in node.bases]
+        own = next((base for base in bases if base), None)
+        self.variables[node.name] = own
+        outside = self.variables.get("self")
+        self.variables["self"] = Value(own.name, instance=True) if own and own.name else None
+        for statement in node.body:
+            self.visit(statement)
+        self.variables["self"] = outside
+
+    def _inner(self, arguments: ast.arguments, body: list[Any]) -> None:
+        outside = dict(self.variables)
+        for default in [*arguments.defaults, *filter(None, arguments.kw_defaults)]:
+            self.visit(default)
+        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+            if argument.arg != "self":
+                self.variables[argument.arg] = Value(FUNCTION, instance=True) if argument.arg == "ctx" else None
+        for node in body:
+            self.visit(node)
+        self.variables = outside
+
+    def _visit_generators_first(self, node: Any) -> None:
+        outside = dict(self.variables)
+        for generator in node.generators:
+            self.visit(generator)
+        for part in ("key", "value", "elt"):
+            if hasattr(node, part):
+                self.visit(getattr(node, part))
+        self.variables = outside
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _visit_generators_first
+
+    # -- expressions
+
+    def visit_Name(self, node: ast.Name) -> Value | None:
+        value = self.variables.get(node.id)
+        if value and not value.instance:
+            self._note(value.name)
+        return value
+
+    def visit_Attribute(self, node: ast.Attribute) -> Value | None:
+        owner = self.visit(node.value)
+        if owner == _NOT_TORCH:
+            return owner
+        if owner and not owner.instance and self.torch.kind(owner.name) == "module":
+            name = f"{owner.name}.{node.attr}"
+            if node.attr.startswith("__") or not self.torch.kind(name):
+                return None
+            self._note(name)
+            return Value(name)
+        own = self.torch.of_class(owner.name, node.attr) if owner else ""
+        # a class of one's own is known by what it derives from, and has more
+        found = own or (self.torch.of_variable(node.attr) if owner is None or owner.instance else "")
+        if found:
+            self.found.add(found)
+        cls = _CLASS_OF.get(node.attr)
+        return Value(cls, instance=True) if cls and found else None
+
+    def visit_Call(self, node: ast.Call) -> Value | None:
+        called = self.visit(node.func)
+        for argument in [*node.args, *(keyword.value for keyword in node.keywords)]:
+            self.visit(argument)
+        if called == _NOT_TORCH or (isinstance(node.func, ast.Attribute) and node.func.attr in _LEAVE):
+            return _NOT_TORCH
+        if called is None or called.instance:
+            return None
+        if self.torch.kind(called.name) == "class":
+            return Value(called.name, instance=True)
+        makes_tensors = called.name.count(".") == 1 and called.name != "torch.load"  # torch.ones, torch.exp, ...
+        return _TENSOR if makes_tensors else None
+
+    def visit_BinOp(self, node: ast.BinOp) -> Value | None:
+        return _TENSOR if _TENSOR in [self.visit(node.left), self.visit(node.right)] else None
+
+    def visit_Subscript(self, node: ast.Subscript) -> Value | None:
+        value = self.visit(node.value)
+        self.visit(node.slice)
+        return self._element(value)
+
+    def visit_Constant(self, node: ast.Constant) -> Value:
+        return _NOT_TORCH
+
+    def _note(self, name: str) -> None:
+        if name and self.torch.kind(name) not in ("", "module"):
+            self.found.add(name)

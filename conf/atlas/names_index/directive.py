@@ -1,0 +1,285 @@
+"""The names of PyTorch that each page uses: in a line at its end, in its head, and in an index of all pages.
+
+They are read from the code that the page shows, whenever the page is read, so nobody writes a tag and none grows stale. The
+directive ``names-used`` lists, for each name, the pages that use it. A page's own line is short. It holds a name if
+
+- the page's code uses it, and its text speaks of it in a literal such as ````retain_grad````,
+- at most half of the pages with code use it, which leaves out ``torch.tensor`` and ``backward``,
+- it is in no private module,
+
+and of these at most ten, the rarest first.
+"""
+
+from __future__ import annotations
+
+import doctest
+import html
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxDirective
+
+from atlas.directives.fold import details
+from atlas.i18n import _
+from atlas.page_parts.example_footer import put_before_downloads
+
+from .code_reader import names
+from .torch_api import TorchNames
+
+INDEX = "reference/names"
+LONGEST = 10  # names on a page's line
+SHARE = 1 / 2  # of the pages with code; a name that more of them use tells nothing of a page
+BEFORE_THE_FOLD = 4  # pages of a name in the index
+NOT_WORTH_A_FOLD = 2  # pages
+IN_THE_FOLD = 12  # pages; who uses ``backward`` is no longer a question for this index
+ABOUT_THE_SITE = "about/"  # its code shows how a page is written
+_PYTHON = {"python", "python3", "ipython", "ipython3", "pycon", "default"}
+
+
+class names_line(nodes.paragraph):
+    """Where a page's own line goes; it is filled when the page is written, as it depends on all pages."""
+
+
+class names_index(nodes.General, nodes.Element):
+    """Where the names of a part of PyTorch go. Attribute ``parts``: how they begin; none for all that no other part takes."""
+
+
+class NamesUsed(SphinxDirective):
+    """``{names-used} PART PART ...``: each name that begins so, and the pages that use it. Without parts: the other names."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        return [names_index(parts=(self.arguments or [""])[0].split())]
+
+
+# -- What a page uses --------------------------------------------------------------------------------
+
+
+def read(app: Sphinx, document: nodes.document) -> None:
+    """Keep what a page uses and speaks of, and make room for its line. Connected to ``doctree-read``."""
+    env, page = app.env, app.env.docname
+    used = set() if page.startswith(ABOUT_THE_SITE) else names(_code(document), _torch_names(env))
+    _used(env)[page] = sorted(used)
+    spoken = {word for literal in document.findall(nodes.literal) for word in re.findall(r"\w+", literal.astext())}
+    _spoken(env)[page] = sorted(name for name in used if name.rpartition(".")[2] in spoken)
+    if _spoken(env)[page]:
+        _make_room(document)
+
+
+def _code(document: nodes.document) -> Iterator[str]:
+    """The Python code that a page shows, piece by piece."""
+    for block in document.findall(nodes.literal_block):
+        if str(block.get("language", "")).lower() in _PYTHON:
+            text = block.astext()
+            try:
+                examples = doctest.DocTestParser().get_examples(text)
+            except ValueError:  # not a session with prompts
+                examples = []
+            yield from (example.source for example in examples) if examples else [text]
+
+
+def _make_room(document: nodes.document) -> None:
+    """Before the downloads of an example, else at the end of the page."""
+    if not put_before_downloads(document, line := names_line()):
+        next(iter(document.findall(nodes.section)), document).append(line)
+
+
+def _used(env: BuildEnvironment) -> dict[str, list[str]]:
+    return _kept(env, "atlas_names_used")
+
+
+def _spoken(env: BuildEnvironment) -> dict[str, list[str]]:
+    return _kept(env, "atlas_names_spoken")
+
+
+def _torch_names(env: BuildEnvironment) -> TorchNames:
+    """The answers of this PyTorch, kept with the pages: another version of it, or of this code, begins a new environment."""
+    if not hasattr(env, "atlas_torch_names"):
+        env.atlas_torch_names = TorchNames()
+    return env.atlas_torch_names
+
+
+def _kept(env: BuildEnvironment, name: str) -> dict[str, Any]:
+    """What is pickled with the pages between builds."""
+    if not hasattr(env, name):
+        setattr(env, name, {})
+    return getattr(env, name)
+
+
+def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
+    """Connected to ``env-purge-doc``."""
+    _used(env).pop(page, None)
+    _spoken(env).pop(page, None)
+
+
+def merge(app: Sphinx, env: BuildEnvironment, pages: Iterable[str], other: BuildEnvironment) -> None:
+    """Take over what another process read. Connected to ``env-merge-info``."""
+    for page in pages:
+        _used(env)[page] = _used(other)[page]
+        _spoken(env)[page] = _spoken(other)[page]
+
+
+# -- What all pages use ------------------------------------------------------------------------------
+
+
+def gather(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Choose each page's names, and have those pages written whose names are not what they were.
+
+    The index is written when anything of it differs: a name, a page, its title or its place. Connected to ``env-updated``.
+    """
+    counts = Counter(name for used in _used(env).values() for name in used)
+    most = SHARE * sum(map(bool, _used(env).values()))
+    now = {page: _choose(_spoken(env)[page], counts, most) for page in sorted(_spoken(env))}
+    env.atlas_names_shown = now
+    if app.builder.format != "html":  # what another builder sees, the pages do not show yet
+        return []
+    listed = [(page, _used(env)[page], _spoken(env)[page], env.titles[page].astext()) for page in _in_order(env)]
+    before, listed_before = getattr(env, "atlas_names_in_html", ({}, None))
+    env.atlas_names_in_html = now, listed
+    changed = {page for page in now if now[page] != before.get(page, [])}
+    if listed != listed_before:
+        changed |= {page for page in env.found_docs if page == INDEX}
+    return sorted(changed)
+
+
+def _choose(spoken: Iterable[str], counts: Counter[str], most: float) -> list[str]:
+    public = [name for name in spoken if counts[name] <= most and "._" not in name.rpartition(".")[0]]
+    return sorted(public, key=lambda name: (counts[name], name))[:LONGEST]
+
+
+def fill(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Put the names in. Connected to ``doctree-resolved``."""
+    for place in list(document.findall(names_line)):
+        shown = app.env.atlas_names_shown.get(page, [])
+        place.replace_self(_line(app, page, shown) if shown else [])
+    places = list(document.findall(names_index))
+    parts = tuple(part for place in places for part in place["parts"])
+    order = _in_order(app.env) if places else []
+    for place in places:
+        own = tuple(place["parts"])
+        place.replace_self(
+            _index(
+                app, page, order, lambda name, own=own: name.startswith(own) if own else not name.startswith(parts)
+            )
+        )
+
+
+def _line(app: Sphinx, page: str, shown: list[str]) -> nodes.Node:
+    # the words are on the page already; the search would count them twice
+    line = nodes.paragraph("", "", nodes.Text(_("PyTorch used here:")), classes=["names-used", "no-search"])
+    for name in shown:
+        line += nodes.Text(" " if name == shown[0] else ", ")
+        text = nodes.literal("", short(name))
+        if INDEX in app.env.found_docs:
+            to = f"{app.builder.get_relative_uri(page, INDEX)}#{anchor(name)}"
+            text = nodes.reference("", "", text, refuri=to, internal=True)
+        line += text
+    return line
+
+
+def _index(app: Sphinx, page: str, order: list[str], is_in: Callable[[str], bool]) -> nodes.Node:
+    pages: dict[str, list[str]] = {}
+    for user in order:
+        for name in filter(is_in, _used(app.env)[user]):
+            pages.setdefault(name, []).append(user)
+    index = nodes.definition_list(classes=["names-used"])
+    for name in sorted(pages, key=lambda name: (short(name).lower(), name)):
+        term = nodes.term("", "", nodes.literal("", short(name)), ids=[anchor(name)])
+        # without the titles, a search for a page's title would find this page too
+        where = nodes.definition("", *_pages(app, page, name, pages[name]), classes=["no-search"])
+        index += nodes.definition_list_item("", term, where)
+    return index
+
+
+def _pages(app: Sphinx, page: str, name: str, users: list[str]) -> Iterator[nodes.Node]:
+    """Links to the pages that speak of the name, or else to any; if there are more, those in a fold, as far as it goes."""
+    speakers = [user for user in users if name in _spoken(app.env)[user]]
+    first = (speakers or users)[:BEFORE_THE_FOLD]
+    rest = [*speakers, *(user for user in users if user not in speakers)]
+    rest = [user for user in rest if user not in first]
+    if len(rest) <= NOT_WORTH_A_FOLD:
+        first, rest = users, []
+    yield _links(app, page, first)
+    if rest:
+        listed = rest[: max(IN_THE_FOLD, len(set(speakers) - set(first)))]  # whoever speaks of it is found here
+        links = _links(app, page, listed)
+        if len(rest) > len(listed):
+            links += nodes.Text(" " + _("and %s more") % (len(rest) - len(listed)))
+        yield details("", links, summary=_("%s more pages") % len(rest))
+
+
+def _links(app: Sphinx, page: str, users: list[str]) -> nodes.paragraph:
+    links = nodes.paragraph()
+    for user in users:
+        if len(links):
+            links += nodes.Text(" · ")
+        to = app.builder.get_relative_uri(page, user)
+        links += nodes.reference("", "", nodes.Text(app.env.titles[user].astext()), refuri=to, internal=True)
+    return links
+
+
+def _in_order(env: BuildEnvironment) -> list[str]:
+    """The pages with code, in the order in which the navigation has them."""
+    order: dict[str, None] = {}
+    waiting = [env.config.root_doc]
+    while waiting:
+        page = waiting.pop()
+        if page not in order:
+            order[page] = None
+            waiting += reversed(env.toctree_includes.get(page, []))
+    return [page for page in order if _used(env).get(page)]
+
+
+def anchor(name: str) -> str:
+    """Case stays: ``Tensor.t`` and ``Tensor.T`` are two.
+
+    >>> anchor("torch.Tensor.retain_grad")
+    'name-torch.Tensor.retain_grad'
+    """
+    return f"name-{name}"
+
+
+def short(name: str) -> str:
+    """A method without the module of its class; anything else as it is.
+
+    >>> short("torch.optim.Optimizer.step"), short("torch.nn.Linear"), short("torch.autograd.grad")
+    ('Optimizer.step', 'torch.nn.Linear', 'torch.autograd.grad')
+    """
+    *_modules, cls, last = name.split(".")
+    return f"{cls}.{last}" if cls.lstrip("_")[:1].isupper() else name
+
+
+def tag(app: Sphinx, name: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
+    """Put a page's names into its head. Connected to ``html-page-context``, before sphinxext-opengraph."""
+    shown = getattr(app.env, "atlas_names_shown", {}).get(name, [])
+    if document is None or not shown:
+        return
+    context["metatags"] += f'\n<meta name="keywords" content="{html.escape(", ".join(map(short, shown)))}">'
+    for each in shown:
+        context["metatags"] += f'\n<meta property="article:tag" content="{html.escape(short(each))}">'
+    # tags are an article's; sphinxext-opengraph would say "website"
+    context["meta"] = {**(context.get("meta") or {}), "og:type": "article"}
+
+
+def _skip(self: Any, node: nodes.Element) -> None:
+    """Without a page to link to there is nothing to show."""
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    for node in (names_line, names_index):
+        app.add_node(node, **dict.fromkeys(("html", "latex", "text", "man", "texinfo"), (_skip, None)))
+    app.add_directive("names-used", NamesUsed)
+    app.connect("doctree-read", read)
+    app.connect("env-purge-doc", forget)
+    app.connect("env-merge-info", merge)
+    app.connect("env-updated", gather)
+    app.connect("doctree-resolved", fill)
+    app.connect("html-page-context", tag, priority=410)

@@ -1,0 +1,162 @@
+"""The directive ``operator-table``: what ``atlas.operators`` found, one row for each operator.
+
+The operators are probed before the sources are read, in a process of its own, if there is no result for this PyTorch and this
+code. The rows are written as HTML: as Sphinx's nodes, thousands of cells would take longer than the rest of the site.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from atlas.i18n import _, for_script
+
+from . import probing, report
+from .probing import DATA
+
+logger = logging.getLogger(__name__)
+
+
+def probe_operators(app: Sphinx) -> None:
+    """Probe all operators if what is kept is out of date. Connected to ``builder-inited``.
+
+    :raises ExtensionError: if the probe fails as a whole; a single operator that fails is a row of its own.
+    """
+    docs = Path(app.srcdir)
+    if probing.needed(docs):
+        logger.info("operators: probing, which takes a minute")
+        try:
+            logger.info(probing.probe(docs))
+        except RuntimeError as error:
+            raise ExtensionError(str(error)) from None
+
+
+class OperatorTable(SphinxDirective):
+    """``{operator-table}``: all rows. Without JavaScript it is a table; ``operators.js`` adds a filter above it."""
+
+    def run(self) -> list[nodes.Node]:
+        rows = rows_of(self)
+        index = addnodes.index(entries=[("single", row["name"], anchor(row["name"]), "main", None) for row in rows])
+        return [index, nodes.raw("", table(rows), format="html")]
+
+
+def rows_of(directive: SphinxDirective) -> list[dict[str, Any]]:
+    """What was found, one dictionary for each operator; the directive's page depends on it."""
+    path = Path(directive.env.srcdir) / DATA
+    directive.env.note_dependency(str(path))
+    found = report.load(path)
+    if found is None:
+        raise directive.error(f"{DATA} is missing or out of date: build again")
+    return found["rows"]
+
+
+def anchor(name: str) -> str:
+    """Case and underscores stay: ``t`` and ``T`` are two operators, and so are ``rsub`` and ``__rsub__``.
+
+    >>> anchor("linalg.norm (subgradients_at_zero)"), anchor("T")
+    ('op-linalg-norm-subgradients_at_zero', 'op-T')
+    """
+    return "op-" + re.sub(r"\W+", "-", name).strip("-")
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """All rows as HTML, with a head that says what each column holds."""
+    heads = (
+        _("operator"),
+        _("node"),
+        _("keeps"),
+        _("bytes kept"),
+        _("shares memory"),
+        _("result changed"),
+        _("input changed"),
+        _("2nd derivative"),
+        _("forward mode"),
+        _("error"),
+    )
+    head = "".join(f'<th scope="col">{text}</th>' for text in heads)
+    body = "".join(map(_row, rows))
+    return (
+        f'<div class="table-wrapper operators" tabindex="0" role="region" aria-label="{_("Operators")}">'
+        f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{for_script(_filter())}</div>'
+    )
+
+
+def _filter() -> dict[str, Any]:
+    """What the filter says. ``operators.js`` knows which rows are of a kind; the cells that it looks at are not translated."""
+    kinds = {
+        "all": _("all operators"),
+        "nothing": _("keep nothing"),
+        "input": _("keep an input"),
+        "output": _("keep the result"),
+        "shares": _("share memory"),
+        "works": _("may be changed in place"),
+        "wrong": _("silently wrong after a change"),
+        "second": _("have no second derivative"),
+        "forward": _("have no forward mode"),
+    }
+    return {
+        "name": str(_("Name")),
+        "kind": str(_("that")),
+        "kinds": {key: str(words) for key, words in kinds.items()},
+        "count": str(_("{shown} of {all}")),
+    }
+
+
+def _row(row: dict[str, Any]) -> str:
+    shown = _may_break(row["name"])
+    link = (
+        f'<a href="https://docs.pytorch.org/docs/stable/generated/{row["path"]}.html">{shown}</a>'
+        if row["path"]
+        else shown
+    )
+    cells = (
+        "<br>".join(_may_break(node.removesuffix("Backward0")) for node in row["nodes"]),
+        ", ".join(row["saves"]) or _("nothing"),
+        f"{row['kept']:.2f}",
+        row["shares"],
+        row["output_changed"],
+        row["input_changed"],
+        row["second"] or "–",
+        row["forward"] or "–",
+        power_of_ten(row["error"]),
+    )
+    more = f"<br><code>{_may_break(row['in_place'])}</code>" if row["in_place"] else ""
+    values = "".join(f"<td>{f'<strong>{cell}</strong>' if cell == 'wrong' else cell}</td>" for cell in cells)
+    return f'<tr id="{anchor(row["name"])}"><th scope="row">{link}{more}</th>{values}</tr>\n'
+
+
+def _may_break(name: str) -> str:
+    """The name with places where a narrow column may break it.
+
+    >>> _may_break("linalg.lu_factor"), _may_break("LogSoftmax")
+    ('linalg.<wbr>lu_<wbr>factor', 'Log<wbr>Softmax')
+    """
+    return re.sub(r"(?<=[._:])(?=\w)|(?<=[a-z])(?=[A-Z])", "<wbr>", html.escape(name))
+
+
+def power_of_ten(error: float | None) -> str:
+    """The order of an error: its digits differ from machine to machine.
+
+    >>> power_of_ten(3.2e-9), power_of_ten(0.0), power_of_ten(None), power_of_ten(float("nan"))
+    ('1e-9', '0', '–', 'nan')
+    """
+    if error is None:
+        return "–"
+    if error == 0 or math.isnan(error):
+        return f"{error:g}"
+    return f"1e{math.floor(math.log10(error)):+d}".replace("+", "")
+
+
+def setup(app: Sphinx) -> None:
+    app.add_directive("operator-table", OperatorTable)
+    app.connect("builder-inited", probe_operators)

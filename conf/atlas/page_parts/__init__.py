@@ -1,0 +1,23 @@
+"""What every page gets around its text.
+
+``hide_requests``   the code of examples without the comments that ask the site for something
+``description``     what a search engine or a shared link says of the page
+``edit_link``       "edit this page" leads to the script of an example
+``colab_link``      opens an example's notebook in Google Colab
+``example_footer``  where sphinx-gallery's downloads are, for parts that stand before them
+``built_line``      what a published build was made from
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+
+def setup(app: Sphinx) -> None:
+    from . import built_line, colab_link, description, edit_link, hide_requests
+
+    for module in [hide_requests, description, edit_link, colab_link, built_line]:
+        module.setup(app)

@@ -1,0 +1,62 @@
+"""What a search engine, a shared link and ``llms.txt`` say of a page: its first sentences, whole.
+
+sphinxext-opengraph makes its own from the text it finds, and cuts it within a sentence; it leaves alone what is given.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from atlas.directives.in_short import CLASS
+
+LONGEST = 300  # characters; a first sentence may be longer
+_END = re.compile(r"(?<=[.?!:])\s+(?=[A-Z`])")
+
+
+def description(document: nodes.document) -> str:
+    """The first paragraph of the page's *In short* box, or else of its text: as many whole sentences as fit.
+
+    Empty for a page without one.
+    """
+    for paragraph in document.findall(nodes.paragraph):
+        if isinstance(paragraph.parent, nodes.section) or CLASS in paragraph.parent.get("classes", []):
+            return first_sentences(" ".join(paragraph.astext().split()))
+    return ""
+
+
+def first_sentences(text: str, longest: int = LONGEST) -> str:
+    """
+    >>> first_sentences("One is short. The second is not that short.", longest=20)
+    'One is short.'
+    """
+    sentences = _END.split(text)
+    kept = sentences[0]
+    for sentence in sentences[1:]:
+        if len(kept) + 1 + len(sentence) > longest:
+            break
+        kept = f"{kept} {sentence}"
+    return kept
+
+
+def describe(app: Sphinx, document: nodes.document) -> None:
+    """Keep a page's description with the page. Connected to ``doctree-read``."""
+    found = description(document)
+    if found:
+        app.env.metadata[app.env.docname].setdefault("og:description", found)
+
+
+def tag(app: Sphinx, name: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
+    """Put it into the page's head. Connected to ``html-page-context``, before sphinxext-opengraph."""
+    found = (context.get("meta") or {}).get("og:description")
+    if found:
+        context["metatags"] += f'\n<meta name="description" content="{html.escape(found)}">'
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("doctree-read", describe)
+    app.connect("html-page-context", tag, priority=400)

@@ -1,0 +1,45 @@
+"""Leave the comments that speak to the site out of the code that a page shows.
+
+``# graph:``, ``# figure:`` and ``# varies:`` are answered right below the code, with the same words as a caption or a note.
+The script that a reader downloads keeps them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from atlas.cells.request_comments import BEGINS, GOES_ON
+
+_REQUEST = re.compile(rf"^{BEGINS}.*(?:\n{GOES_ON}.*)*(?:\n|\Z)", re.MULTILINE)
+_BETWEEN_EMPTY_LINES = re.compile(
+    rf"(?<=\n\n)(?:{_REQUEST.pattern})+\n+|(?<=\n\n)(?:{_REQUEST.pattern})+\Z", re.MULTILINE
+)
+
+
+def without_requests(code: str) -> str:
+    r"""The code without its requests, and without the holes that they leave.
+
+    >>> without_requests("y = x * x\n\n# figure: A line\n#   that rises\n\nprint(y)")
+    'y = x * x\n\nprint(y)'
+    """
+    return _REQUEST.sub("", _BETWEEN_EMPTY_LINES.sub("", code)).strip("\n")
+
+
+def hide(app: Sphinx, doctree: nodes.document) -> None:
+    """Rewrite the code cells of an example's page. Connected to ``doctree-read``."""
+    if not app.env.docname.startswith("gallery/"):
+        return
+    for block in list(doctree.findall(nodes.literal_block)):
+        code = block.astext()
+        if _REQUEST.search(code):
+            block.rawsource = without_requests(code)
+            block[:] = [nodes.Text(block.rawsource)]
+            if not block.rawsource:
+                block.parent.remove(block)
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("doctree-read", hide)

@@ -1,0 +1,176 @@
+"""Recordings of examples that need a GPU: made on a machine that has one, replayed by builders that have none.
+
+A recording is what sphinx-gallery produced, in ``examples/cuda/recordings/<page>/``, with a ``manifest.json`` that holds the
+SHA-256 of the script and of every file, and says on what and when it was made. It is used only if all of that fits: an
+edited script or a touched output is never published as if a GPU had made it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from atlas.runner import sphinx_gallery_api
+from atlas.runner.model import Page
+
+from .cache import sha256, write_whole
+from .fingerprint import Fingerprint
+
+CHAPTER = "cuda"
+"""The chapter whose examples need a GPU."""
+MANIFEST = "manifest.json"
+
+_NOT_RECORDED = (".py", ".md5", ".cost.json")
+"""Ends of file names that sphinx-gallery writes and that say nothing about the run, or the same as the script."""
+_OF_ONE_RUN = ("date", "seconds", "peak_memory", "outputs")
+"""What a manifest says that differs from run to run."""
+_CELL = re.compile(r"^(?=\.\. GENERATED FROM PYTHON SOURCE LINES )", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A page's recording as it lies there: usable, or not and why."""
+
+    folder: Path
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    fault: str = ""
+    """Why it cannot be used, for a person; empty if it can."""
+
+    def depends_on(self, shared: Fingerprint) -> Fingerprint:
+        """What its page depends on besides the script; a page without outputs is made here, like any other."""
+        if self.fault:
+            return {"the recording": self.fault, **shared}
+        return {"the recording": sha256(self.folder / MANIFEST)}
+
+
+def folder_of(page: Page) -> Path:
+    return page.script.parent / "recordings" / page.script.stem
+
+
+def look(page: Page, folder: Path | None = None) -> Recording:
+    """Read and verify the recording of ``page``, which is beside its script or in ``folder``."""
+    folder = folder or folder_of(page)
+    path = folder / MANIFEST
+    if not folder.is_dir():
+        return Recording(folder, fault="it has not been recorded yet")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        outputs = dict(manifest["outputs"])
+        script = str(manifest["script"])
+        made_on = {name: str(manifest[name]) for name in ("gpu", "date")}
+        made_on["torch"] = str(manifest["versions"]["torch"])
+    except FileNotFoundError:
+        return Recording(folder, fault=f"its recording has no {MANIFEST}")
+    except (ValueError, TypeError):
+        return Recording(folder, fault=f"its {MANIFEST} is not JSON of the right form")
+    except KeyError as error:
+        return Recording(folder, fault=f"its {MANIFEST} does not say {error}")
+    if script != sha256(page.script):
+        return Recording(folder, manifest, "the script has changed since it was recorded")
+    present = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()} - {MANIFEST}
+    for name in sorted(present | set(outputs) | {f"{page.script.stem}.rst"}):
+        if name not in present:
+            return Recording(folder, manifest, f"its recorded {name} is missing")
+        if name not in outputs:
+            return Recording(folder, manifest, f"its recording holds {name}, which its {MANIFEST} does not list")
+        if sha256(folder / name) != outputs[name]:
+            return Recording(folder, manifest, f"its recorded {name} is not what was recorded")
+    return Recording(folder, manifest)
+
+
+def refuse_foreign(folder: Path) -> None:
+    """See that nothing is lost where a recording takes the place of ``folder``.
+
+    :raises FileExistsError: if something is in it that is no recording.
+    """
+    if folder.exists() and not (folder / MANIFEST).is_file() and any(folder.iterdir()):
+        raise FileExistsError(
+            f"{folder} holds files and no {MANIFEST}: it is no recording; move it away, or choose another"
+        )
+
+
+def write(page: Page, made: Path, folder: Path, facts: Mapping[str, Any]) -> bool:
+    """Make ``folder`` the recording of ``page``, from the outputs in ``made`` and what the run says of itself.
+
+    The old recording is there until the new one is whole. It stays if both say the same, what varies from run to run aside.
+
+    :param facts: at least ``gpu``, ``date`` and ``versions`` with ``torch``; see ``conf/record.py``.
+    :returns: whether there is a new one.
+    :raises FileExistsError: if something is in ``folder`` that is no recording.
+    """
+    refuse_foreign(folder)
+    new, old = (folder.with_name(f".{folder.name}.{which}") for which in ("new", "old"))
+    shutil.rmtree(new, ignore_errors=True)
+    _lay_down(page, made, new, facts)
+    if _steady(page, look(page, folder)) == _steady(page, look(page, new)):
+        shutil.rmtree(new)
+        return False
+    if folder.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+    return True
+
+
+def _lay_down(page: Page, made: Path, folder: Path, facts: Mapping[str, Any]) -> None:
+    files = sorted(path.relative_to(made) for path in made.rglob("*") if path.is_file())
+    kept = [path for path in files if not path.name.endswith(_NOT_RECORDED)]
+    for path in kept:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(made / path, folder / path)
+    outputs = {path.as_posix(): sha256(folder / path) for path in kept}
+    manifest = {"script": sha256(page.script), **facts, "outputs": outputs}
+    write_whole(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+
+
+def _steady(page: Page, recording: Recording) -> tuple[Any, ...]:
+    """What comes out the same in each run: no facts of one run, no cells that say that they vary, no images of these."""
+    if recording.fault:
+        return (recording.fault,)
+    outputs = dict(recording.manifest["outputs"])
+    rst = f"{page.script.stem}.rst"
+    del outputs[rst]
+    cells = _CELL.split((recording.folder / rst).read_text(encoding="utf-8"))
+    varying = [cell for cell in cells if "\n.. varies::" in cell]
+    images = set(re.findall(r"sphx_glr_\w+\.svg", "".join(varying)))
+    images |= {image.replace("_001.", "_thumb.") for image in images}  # a card shows the first
+    return (
+        {name: fact for name, fact in recording.manifest.items() if name not in _OF_ONE_RUN},
+        {name: digest for name, digest in outputs.items() if Path(name).name not in images},
+        [cell for cell in cells if cell not in varying],
+    )
+
+
+def replay(page: Page, recording: Recording, made: Path) -> None:
+    """Lay the recorded outputs out in ``made`` as if they had been made there, with a line that says where they were."""
+    for name in recording.manifest["outputs"]:
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(recording.folder / name, made / name)
+    facts = recording.manifest
+    versions = facts["versions"]
+    _complete(
+        page,
+        made,
+        f"\n.. recorded::\n   :gpu: {facts['gpu']}\n   :date: {facts['date']}\n   :torch: {versions['torch']}\n",
+    )
+
+
+def without_outputs(page: Page, made: Path, why: str) -> None:
+    """Complete a page that shows its code only: it says so, and why."""
+    sphinx_gallery_api.thumbnail_without_outputs(made / "images", page.script.stem)
+    _complete(page, made, f"\n.. not-recorded:: {why}\n")
+
+
+def _complete(page: Page, made: Path, note: str) -> None:
+    rst = made / f"{page.script.stem}.rst"
+    text = rst.read_text(encoding="utf-8")
+    rst.unlink()  # sphinx-gallery writes it read-only
+    rst.write_text(text + note, encoding="utf-8")
+    shutil.copyfile(page.script, made / page.script.name)
+    sphinx_gallery_api.mark_current(made / page.script.name)

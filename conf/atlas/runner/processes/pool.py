@@ -1,0 +1,236 @@
+"""Run examples in child processes: as many at once as there are cores, the longest first, each within its limits."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import mmap
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from atlas.runner import notebook
+
+from . import child
+from .child import Limits, Workplace
+from .faults import Fault, cell_of
+
+_POLL = 0.02  # seconds
+_GRACE = 2.0  # seconds that processes which an example started have to end after it
+_MANY = 4  # scripts from which on an import that not all of them need is done once for all
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One example to run."""
+
+    name: str
+    script: Path
+    place: Workplace
+    limits: Limits
+    alone: bool = False
+    """Whether nothing else may run beside it: it measures time."""
+    expected_seconds: float = float("inf")
+    execute: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a job: the run's facts, or a fault."""
+
+    job: Job
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    fault: Fault | None = None
+
+
+@dataclass(slots=True)
+class _Running:
+    job: Job
+    pid: int
+    line: mmap.mmap
+    started: float
+
+
+def _prepare_for_children(children: int) -> None:
+    """Children are forked from here, so what is imported or looked up here is so once. Nothing is computed: torch's threads
+    and a CUDA context do not survive a fork.
+    """
+    import matplotlib
+
+    matplotlib.use("agg")
+    modules = [
+        "matplotlib.pyplot",
+        "pandas",
+        "torch",
+        "atlas.cells.assert_counter",
+        "atlas.cells.fresh_start",
+        "atlas.cells.graph_scraper",
+        "atlas.graphs",
+        "atlas.cells.plot_scraper",
+        "atlas.cells.varying_note",
+    ]
+    # torch.optim, torch.func and torch.export import it on first use, which takes as long as torch: worth it for several
+    if children >= _MANY:
+        modules.append("torch._dynamo")
+    for module in modules:
+        importlib.import_module(module)
+    notebook.distributions()
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run(
+    jobs: Sequence[Job],
+    settings: Mapping[str, Any],
+    *,
+    at_once: int | None = None,
+    watch: Callable[[int, Sequence[str]], None] = lambda done, running: None,
+) -> Iterator[Outcome]:
+    """Run all jobs, and yield the outcome of each as it ends.
+
+    :param settings: sphinx-gallery's settings, filled in.
+    :param at_once: how many may run beside each other; by default as many as there are cores.
+    :param watch: called with the number done and the names running whenever that changes.
+    """
+    if jobs:
+        _prepare_for_children(len(jobs))
+    waiting = sorted(jobs, key=lambda job: (job.alone, -job.expected_seconds, job.name))
+    slots = at_once or cores()
+    running: list[_Running] = []
+    done = 0
+    try:
+        while waiting or running:
+            while waiting and len(running) < slots and _may_start(waiting[0], running):
+                running.append(_start(waiting.pop(0), settings))
+                watch(done, [one.job.name for one in running])
+            for one in list(running):
+                outcome = _look(one)
+                if outcome is not None:
+                    running.remove(one)
+                    done += 1
+                    watch(done, [other.job.name for other in running])
+                    yield outcome
+            time.sleep(_POLL)
+    finally:
+        for one in running:
+            _end(one.pid)
+            os.waitpid(one.pid, 0)
+
+
+def _may_start(job: Job, running: Sequence[_Running]) -> bool:
+    return not running if job.alone else not any(one.job.alone for one in running)
+
+
+def _start(job: Job, settings: Mapping[str, Any]) -> _Running:
+    shutil.rmtree(job.place.root, ignore_errors=True)
+    job.place.script.parent.mkdir(parents=True)
+    job.place.docs.mkdir(parents=True)
+    shutil.copyfile(job.script, job.place.script)
+    line = mmap.mmap(-1, 8)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            child.run(job.place, settings, job.limits, line, execute=job.execute)
+        finally:  # whatever happens, this process must not go on as the build
+            os._exit(70)
+    return _Running(job, pid, line, time.monotonic())
+
+
+def _look(one: _Running) -> Outcome | None:
+    """The outcome of a run that has ended or must be ended; None while it may go on."""
+    job = one.job
+    pid, status = os.waitpid(one.pid, os.WNOHANG)
+    if pid:
+        return _outcome(one, status)
+    seconds = time.monotonic() - one.started
+    message = ""
+    if seconds > job.limits.seconds:
+        message = (
+            f"the script did not end within {job.limits.seconds:g} s; make it shorter, "
+            "or allow more with '# sphinx_gallery_time_limit = SECONDS'"
+        )
+    elif job.place.log.exists() and job.place.log.stat().st_size > job.limits.output:
+        message = f"the script wrote more than {job.limits.output:,} bytes past Python's streams; write less"
+    if not message:
+        return None
+    _end(one.pid)
+    os.waitpid(one.pid, 0)
+    return Outcome(job, fault=_fault(one, message))
+
+
+def _outcome(one: _Running, status: int) -> Outcome:
+    job = one.job
+    left = _left_running(one.pid)
+    try:
+        result = json.loads(job.place.result.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        result = None
+    if result is None:
+        code = os.waitstatus_to_exitcode(status)
+        if code < 0:
+            message = f"the script's process was killed by {signal.Signals(-code).name}"
+        else:
+            message = (
+                f"the script's process ended with exit code {code} before the page was finished; was os._exit called?"
+            )
+        return Outcome(job, fault=_fault(one, message))
+    if "fault" in result:
+        return Outcome(job, fault=_mapped(Fault(**result["fault"]), job))
+    if left:
+        return Outcome(job, fault=_fault(one, "the script leaves a process running; wait for it, or end it"))
+    return Outcome(job, facts=result)
+
+
+def _fault(one: _Running, message: str) -> Fault:
+    """A fault of a process that could not speak for itself, at the line that it ran last."""
+    line = int.from_bytes(one.line[:8], "little")
+    log = one.job.place.log
+    said = log.read_text(encoding="utf-8", errors="replace")[-2000:] if log.exists() else ""
+    return _mapped(Fault(str(one.job.place.script), line, message, said, cell_of(one.job.script, line)), one.job)
+
+
+def _mapped(fault: Fault, job: Job) -> Fault:
+    """The script ran as a copy; its author knows the original."""
+    copy, original = str(job.place.script), _shown(job.script)
+    return Fault(
+        original, fault.line, fault.message.replace(copy, original), fault.details.replace(copy, original), fault.cell
+    )
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _left_running(group: int) -> bool:
+    """Whether processes of the example's session are still there after a while; they are ended."""
+    until = time.monotonic() + _GRACE
+    while time.monotonic() < until:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return False
+        time.sleep(_POLL)
+    _end(group)
+    return True
+
+
+def _end(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(group, signal.SIGKILL)

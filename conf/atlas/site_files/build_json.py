@@ -1,0 +1,89 @@
+"""Say of a published build what it was made from: in ``build.json``, and below each page.
+
+A build is published when the setting ``atlas_commit`` names its commit. Any other build says neither commit nor date, so that
+two of them are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
+from sphinx.errors import ConfigError
+
+from atlas.directives.claims import claims
+from atlas.runner.outputs.cache import write_whole
+
+FILE = "build.json"
+_COUNT = "atlas-checks"
+_SITE = re.compile(r"https?://[^\s/?#]+/([^\s?#]+/)?")
+
+
+def facts(env: BuildEnvironment, commit: str) -> dict[str, Any]:
+    """``commit`` and ``date`` (UTC; None unless published), ``torch``, and how many ``pages`` and ``checks`` there are.
+
+    The date is that of ``SOURCE_DATE_EPOCH``, if the environment has it: https://reproducible-builds.org/specs/source-date-epoch/
+    """
+    now = os.environ.get("SOURCE_DATE_EPOCH")
+    date = datetime.fromtimestamp(int(now), UTC) if now else datetime.now(UTC)
+    return {
+        "commit": commit or None,
+        "date": date.date().isoformat() if commit else None,
+        "torch": version("torch").partition("+")[0],
+        "pages": len(env.found_docs),
+        "checks": sum(env.metadata[page].get(_COUNT, 0) for page in env.found_docs),
+    }
+
+
+def check(app: Sphinx, config: Config) -> None:
+    """Connected to ``config-inited``.
+
+    :raises ConfigError: if what a host says of the build cannot be: where it will stand, which a page's name is put after, or
+        the commit that it is made from.
+    """
+    if not _SITE.fullmatch(config.html_baseurl):
+        raise ConfigError(
+            f"ATLAS_SITE is {config.html_baseurl!r}, which is no address with a slash at its end, "
+            "such as https://owner.example/some-fork/"
+        )
+    if config.atlas_commit and not re.fullmatch(r"[0-9a-f]{7,64}", config.atlas_commit):
+        raise ConfigError(
+            f"ATLAS_COMMIT is {config.atlas_commit!r}, which is no hash of a commit; leave it empty where nothing is published"
+        )
+
+
+def count(app: Sphinx, document: nodes.document) -> None:
+    """Keep with each page how many of its asserts passed. Connected to ``doctree-read``."""
+    found = sum(node["count"] for node in document.findall(claims))
+    if found:
+        app.env.metadata[app.env.docname][_COUNT] = found
+
+
+def of_build(app: Sphinx) -> dict[str, Any]:
+    """The facts of this build, which are the same for all its pages, whatever day it is when the last is written."""
+    if not hasattr(app, "_atlas_facts"):
+        app._atlas_facts = facts(app.env, app.config.atlas_commit)
+    return app._atlas_facts
+
+
+def write(app: Sphinx, exception: Exception | None) -> None:
+    """Connected to ``build-finished``."""
+    if exception is None and app.builder.name == "html":
+        text = json.dumps(of_build(app), indent=1) + "\n"
+        write_whole(Path(app.outdir) / FILE, text)
+
+
+def setup(app: Sphinx) -> None:
+    app.add_config_value("atlas_commit", "", "html", [str])
+    app.connect("config-inited", check)
+    app.connect("doctree-read", count)
+    app.connect("build-finished", write)

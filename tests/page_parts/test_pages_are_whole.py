@@ -1,0 +1,73 @@
+"""What must be on pages and beside them, whichever file Sphinx took for their source and wherever its settings lie."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tiny.tiny_site import ROOT, Build
+
+Page = Callable[[str], BeautifulSoup]
+
+
+def test_the_script_is_the_page_and_the_notebook_a_download(good: Build, page: Page) -> None:
+    """Left alone, MyST-NB claims the notebooks beside the gallery's pages, which then have no figures and no outputs."""
+    assert (good.site / "docs" / "gallery" / "basics" / "plots.ipynb").is_file()
+    plots = page("plots")
+    assert len(plots.select("article svg.plot")) == 3
+    assert plots.select("article .sphx-glr-script-out") and not plots.select("article .cell")
+    (notebook,) = plots.select('.sphx-glr-footer a[href$=".ipynb"]')
+    assert (good.out / "gallery" / "basics" / notebook["href"]).resolve().is_file()
+
+
+def test_paths_lead_from_the_sources_and_from_the_settings(good: Build, page: Page) -> None:
+    """Sphinx-gallery resolves examples_dirs from the source folder, and Sphinx html_static_path from that of conf.py."""
+    assert (good.site / "docs" / "gallery" / "basics" / "one_assert.rst").is_file()
+    for style in ("static/atlas.css", "static/plot.css", "atlas/graphs/graph.css"):
+        copied = good.out / "_static" / Path(style).name
+        assert copied.read_bytes() == (ROOT / "conf" / style).read_bytes()
+        assert page("plots").select(f'link[rel=stylesheet][href*="_static/{copied.name}"]')
+
+
+def test_eval_shows_the_value(page: Page) -> None:
+    """{eval} needs nb_execution_mode = "inline"."""
+    assert "Three squared is 9.0." in page("guide").get_text()
+
+
+def test_cards_have_links_with_a_name(page: Page) -> None:
+    """Left alone, a card's link has no name, as sphinx-gallery hides its text and the thumbnail's alternative text is empty.
+
+    atlas.css comes after sphinx-gallery's own style and shows the text again.
+    """
+    index = page("gallery/basics/index")
+    cards = index.select(".sphx-glr-thumbcontainer")
+    assert [card.select_one("p a").get_text() for card in cards][:2] == [
+        "An exercise",
+        "An exercise at the end of its page",
+    ]
+    styles = [link["href"] for link in index.select("link[rel=stylesheet]")]
+    place = {
+        name: next(i for i, href in enumerate(styles) if f"{name}.css" in href) for name in ("sg_gallery", "atlas")
+    }
+    assert place["atlas"] > place["sg_gallery"]
+    rules = (ROOT / "conf" / "static" / "atlas.css").read_text(encoding="utf-8").splitlines()
+    (rule,) = [line for line in rules if line.startswith(".sphx-glr-thumbcontainer p a span")]
+    assert "display: inline" in rule
+
+
+@pytest.mark.parametrize("name", ["guide", "graph_of_a_product", "exercise"])
+def test_no_id_stands_twice_on_a_page(page: Page, name: str) -> None:
+    """A link would lead to the first of them, and a screen reader could not tell them apart."""
+    ids = Counter(element["id"] for element in page(name).select("[id]"))
+    assert not [name for name, count in ids.items() if count > 1]
+
+
+@pytest.mark.parametrize("name", ["guide", "gallery/index"])
+def test_references_lead_somewhere(good: Build, page: Page, name: str) -> None:
+    for link in page(name).select("article a.internal[href]"):
+        target = link["href"].partition("#")[0]
+        assert not target or (good.out / Path(name).parent / target).resolve().is_file()

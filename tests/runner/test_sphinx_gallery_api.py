@@ -1,0 +1,55 @@
+"""sphinx-gallery's internals are where the site expects them, and do what it expects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atlas.runner import sphinx_gallery_api
+from runner.faulty import HEALTHY
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "examples" / "graphs" / "page.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(HEALTHY)
+    return path
+
+
+def test_a_page_is_made_where_it_is_asked_for(script: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+    docs = tmp_path / "docs"
+    sphinx_gallery_api.run(script, docs / "gallery" / "graphs", docs, settings, execute=False)
+    made = docs / "gallery" / "graphs"
+    assert {"page.rst", "page.py", "page.ipynb", "page.zip"} <= {path.name for path in made.iterdir()}
+    assert ".. _sphx_glr_gallery_graphs_page.py:" in (made / "page.rst").read_text()
+
+
+def test_a_page_marked_current_is_not_run(script: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+    docs = tmp_path / "docs"
+    made = docs / "gallery" / "graphs"
+    sphinx_gallery_api.run(script, made, docs, settings, execute=False)
+    before = (made / "page.rst").stat().st_mtime_ns
+    assert not (made / "page.py.md5").exists(), "a page that was not run must not pass for one that was"
+    sphinx_gallery_api.mark_current(made / "page.py")
+    sphinx_gallery_api.run(script, made, docs, settings, execute=True)
+    assert (made / "page.rst").stat().st_mtime_ns == before
+
+
+def test_code_has_no_links(script: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+    script.write_text(HEALTHY + "import torch\ntorch.ones(2)\n")
+    made = tmp_path / "docs" / "gallery" / "graphs"
+    sphinx_gallery_api.run(script, made, tmp_path / "docs", settings)
+    assert (made / "page.rst").exists()
+    assert not list(made.glob("*.codeobj*"))
+
+
+def test_blocks_title_and_options(script: Path) -> None:
+    script.write_text(HEALTHY + "# sphinx_gallery_time_limit = 7  # twice as long\n# sphinx_gallery_other = abc \n")
+    assert sphinx_gallery_api.title(script) == "A page"
+    assert [kind for kind, _, _ in sphinx_gallery_api.blocks(script)] == ["text", "code", "text", "code"]
+    assert sphinx_gallery_api.option(script, "time_limit") == (HEALTHY.count("\n") + 1, 7)
+    assert sphinx_gallery_api.option(script, "other") == (HEALTHY.count("\n") + 2, "abc")
+    assert sphinx_gallery_api.option(script, "absent") is None

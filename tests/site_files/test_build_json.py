@@ -1,0 +1,88 @@
+"""A published build says what it was made from, on each page and to a program; any other says nothing of the day."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from bs4 import BeautifulSoup
+from sphinx.errors import ConfigError
+
+from atlas.site_files.build_json import check
+from runner.faulty import HEALTHY
+from tiny.tiny_site import Build, build, written
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+REPOSITORY = "https://github.com/someone/atlas"
+FILES = {"examples/basics/one.py": HEALTHY, "examples/basics/two.py": HEALTHY + "assert x < 3\n"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("site"), FILES)
+
+
+@pytest.fixture(scope="module")
+def published(folder: Path) -> Build:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATLAS_COMMIT", COMMIT)
+        patch.setenv("ATLAS_REPOSITORY", REPOSITORY)
+        patch.setenv("SOURCE_DATE_EPOCH", "1790000000")
+        return build(folder)
+
+
+def test_unpublished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ATLAS_COMMIT", raising=False)
+    done = build(folder)
+    assert json.loads((done.out / "build.json").read_text()) == {
+        "commit": None,
+        "date": None,
+        "torch": version("torch").partition("+")[0],
+        "pages": 5,
+        "checks": 3,
+    }
+    assert "Built on" not in (done.out / "index.html").read_text()
+
+
+def test_published(published: Build) -> None:
+    assert published.code == 0, published.output
+    facts = json.loads((published.out / "build.json").read_text())
+    assert facts["commit"] == COMMIT and facts["date"] == "2026-09-21" and facts["checks"] == 3
+    for page, up in (("index.html", ""), ("gallery/basics/one.html", "../../")):
+        (said,) = BeautifulSoup((published.out / page).read_text(), "html.parser").select(".built")
+        torch = version("torch").partition("+")[0]
+        text = f"Built on 2026-09-21 from commit 0123456 with PyTorch {torch}; 3 checks passed."
+        assert " ".join(said.get_text().split()) == text
+        assert [link["href"] for link in said.select("a")] == [f"{REPOSITORY}/commit/{COMMIT}", f"{up}build.json"]
+
+
+def test_what_is_no_commit_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_COMMIT", "main")
+    done = build(folder)
+    assert done.code != 0
+    assert "ATLAS_COMMIT is 'main', which is no hash of a commit" in done.output
+
+
+@pytest.mark.parametrize(
+    "address", ["", "owner.example/fork/", "https://owner.example/fork", "https:///", "https://a.b/?c/"]
+)
+def test_what_is_no_address_of_a_site_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"ATLAS_SITE is .* such as https://"):
+        check(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
+
+
+@pytest.mark.parametrize(
+    "address", ["https://owner.example/", "http://localhost:8000/", "https://owner.example/some/fork/"]
+)
+def test_an_address_with_a_slash_at_its_end_is_accepted(address: str) -> None:
+    check(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
+
+
+def test_a_build_stops_without_the_slash(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_SITE", "https://owner.example/some-fork")
+    done = build(folder)
+    assert done.code != 0
+    assert "ATLAS_SITE is 'https://owner.example/some-fork'" in done.output

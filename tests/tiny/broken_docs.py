@@ -1,0 +1,32 @@
+"""Markdown pages that must not get through, each with one fault."""
+
+from __future__ import annotations
+
+from tiny.broken import doc
+
+DOCS = [
+    doc("fence", "# Title\n\n```python\n>>> 1 + 1\n2\n```\n", "this example is never run", ">>>"),
+    doc("paragraph", "# Title\n\nText.\n\n>>> 1 + 1\n2\n", "this example is never run", ">>>"),
+    doc(
+        "formula",
+        "# Title\n\nA good one, $x$.\n\nA bad one: $\\frac{1$.\n",
+        "this formula cannot be converted",
+        "A bad",
+    ),
+    doc("display", "# Title\n\n$$ \\begin{nothing} x\n$$\n", "this formula cannot be converted", "$$ "),
+    doc("solution", "# Title\n\n```{solution}\n```\n\n## Next\n\nText.\n", "nothing follows this solution", "```{"),
+    doc("reference", "# Title\n\nSee {ref}`nowhere`.\n", "undefined label: 'nowhere'", "See"),
+    doc("link", "# Title\n\nSee [there](nowhere.md).\n", "cross-reference target not found", "See"),
+    doc(
+        "untitled",
+        "# Title\n\n```{graph-figure} /gallery/faults/images/sphx_glr_no_001.svg\n```\n",
+        "a graph figure needs a :title:",
+        "```{",
+    ),
+    doc(
+        "missing",
+        "# Title\n\n```{graph-figure} /gallery/faults/images/sphx_glr_no_001.svg\n:title: A title\n```\n",
+        "cannot read the graph's drawing: No such file or directory",
+        "```{",
+    ),
+]

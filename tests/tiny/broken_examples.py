@@ -1,0 +1,79 @@
+"""Examples that must not get through, each with one fault."""
+
+from __future__ import annotations
+
+from tiny.broken import HEAD, Fault, example
+
+LEAF = "leaf = torch.tensor(2.0, requires_grad=True)\n"
+PLOT = "import matplotlib.pyplot as plt\n\nfigure, axes = plt.subplots()\n"
+
+CLAIMS = [
+    example(
+        "assert_fails", "x = 1\n\n# %%\n# Text.\n\nassert x == 2, 'x is one'\n", "AssertionError: x is one", "assert"
+    ),
+    example("assert_never_runs", "if x := 0:\n    assert x\n", "this assert never ran", "    assert"),
+    example("assert_of_a_function", "def f():\n    assert f\n", "this assert never ran", "    assert"),
+    example(
+        "assert_of_two_lines",
+        "x = 1\nassert x\n\n# %%\n# Text.\n\nif x == 2:\n    assert (\n        x\n    )\n",
+        "this assert never ran",
+        "    assert (",
+    ),
+]
+
+GRAPHS = [
+    example(
+        "graph_misspelt",
+        f"{LEAF}slope = leaf * leaf\n# graph: slpoe -- A slope\n",
+        "no variable 'slpoe' at the end of this cell; did you mean 'slope'?",
+        "# graph",
+    ),
+    example("graph_missing", "y = torch.tensor(1.0)\n# graph: qqq -- Nothing\n", "its tensors are: y", "# graph"),
+    example("graph_of_nothing", "y = torch.tensor(1.0) * 2\n# graph: y -- No graph\n", "'y' has no graph", "# graph"),
+    example("graph_of_a_number", "y = 2.0\n# graph: y -- No tensor\n", "'y' is a float, not a tensor", "# graph"),
+    example("graph_untitled", f"{LEAF}y = leaf * 2\n# graph: y\n", "a graph needs a title", "# graph"),
+    example("graph_option", f"{LEAF}y = leaf * 2\n# graph: y (save) -- T\n", "unknown option 'save'", "# graph"),
+]
+
+FIGURES = [
+    example("figure_untitled", f"{PLOT}# figure: No line at all\n", "this figure has no title", "# figure"),
+    example("figure_without_text", f'{PLOT}axes.set_title("Empty")\n', "a figure of this cell has no text", ""),
+    example("text_without_figure", "# figure: A line\n", "a figure that this cell does not draw", "# figure"),
+    example("text_is_empty", "# figure:\nprint(1)\n", "say what to see in the figure", "# figure"),
+    example("varies_is_empty", "# varies:\nprint(1)\n", "say what varies, and why", "# varies"),
+]
+
+OUTPUTS = [
+    example("warning", 'import warnings\n\nwarnings.warn("look out")\n', "UserWarning: look out", "warnings.warn"),
+    example(
+        "deprecation",
+        'import warnings\n\nwarnings.warn("old", DeprecationWarning)\n',
+        "DeprecationWarning: old",
+        "warnings.warn",
+    ),
+    example("address", f"{LEAF}print((leaf * 2).grad_fn)\n", "shows a memory address: 0x"),
+    example("path", 'print("/home/someone/atlas")\n', "shows a path of this machine: /home/someone"),
+    example(
+        "table",
+        'import pandas as pd\n\npd.DataFrame({"file": ["/home/someone/atlas"]})\n',
+        "the table of this example shows a path of this machine: /home/someone",
+    ),
+]
+
+
+def _said(name: str, words: str, says: str) -> Fault:
+    """A fault in an example's text."""
+    return Fault(f"examples/faults/{name}.py", HEAD.replace("A page.", words) + "x = 1\n", says)
+
+
+TEXTS = [
+    _said("example_reference", "See :ref:`nowhere_at_all`.", "undefined label: 'nowhere_at_all'"),
+    _said("example_formula", r"A formula: :math:`\\frac{1`.", "this formula cannot be converted"),
+    example(
+        "example_solution",
+        "x = 1\n\n# %%\n# Exercise\n# --------\n# Try.\n#\n# .. solution::\n\n# %%\n# Next\n# ----\n# Text.\n\nx = 2\n",
+        "nothing follows this solution mark",
+    ),
+]
+
+EXAMPLES = [*CLAIMS, *GRAPHS, *FIGURES, *OUTPUTS, *TEXTS]

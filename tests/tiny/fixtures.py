@@ -1,0 +1,44 @@
+"""The tiny sites, each built once for all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tiny.tiny_site import Build, build, copy_of
+
+GOOD = Path(__file__).with_name("good")
+
+
+@pytest.fixture(scope="session")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> list[Build]:
+    """The good site, built in two folders, each for the first time."""
+    sites = [copy_of(GOOD, tmp_path_factory.mktemp(name)) for name in ("good", "a-longer-name")]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(build, sites))
+
+
+@pytest.fixture(scope="session")
+def good(twice: list[Build]) -> Build:
+    """The good site, which must build without a warning."""
+    assert twice[0].code == 0, twice[0].output
+    return twice[0]
+
+
+@pytest.fixture(scope="session")
+def page(good: Build) -> Callable[[str], BeautifulSoup]:
+    """A page of the good site, by its name; the examples' pages by the names of their scripts."""
+
+    @cache
+    def read(name: str) -> BeautifulSoup:
+        path = good.out / f"{name}.html"
+        if not path.is_file():
+            path = good.out / "gallery" / "basics" / f"{name}.html"
+        return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+    return read
