@@ -1,8 +1,8 @@
 """``<details>`` as a document node, and two directives that fold a part of a page into one.
 
-``.. solution::`` folds the rest of its section: text, code cells and outputs. ``.. how-measured:: SENTENCE`` folds the code cells
-below it, with their outputs, up to the next text: code that measures must run before the results are shown, and a reader
-who came for the results need not read it. In a generated page text, code and outputs stand side by side, so a
+``.. solution::`` folds the rest of its section: text, code cells and outputs. ``.. how-measured:: SENTENCE`` folds the code
+cells below it, with their outputs, up to the next text: code that measures must run before the results are shown, and a
+reader who came for the results need not read it. In a generated page text, code and outputs stand side by side, so a
 directive cannot hold them: it marks where the fold begins.
 """
 
