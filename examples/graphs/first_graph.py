@@ -52,8 +52,9 @@ w.backward()
 
 # graph: w -- The gradients that backward left: two paths end in x2, and their products add up
 
-print(f"dw/dx1 = {x1.grad.item():.6f}")
-print(f"dw/dx2 = {x2.grad.item():.6f}")
+print(f"w      = {w.item():.8f}")
+print(f"dw/dx1 = {x1.grad.item():.7f}")
+print(f"dw/dx2 = {x2.grad.item():.7f}")
 
 # sphinx_gallery_start_ignore
 assert abs(x2.grad.item() - -1.7267885) < 1e-6

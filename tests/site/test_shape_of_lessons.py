@@ -1,0 +1,107 @@
+"""A lesson answers first: a box below its title, then the problem, what people get wrong before the middle, and no plumbing."""
+
+from __future__ import annotations
+
+import copy
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup, Tag
+
+from markup import code_cells, read, text_of
+from sources import sources_of_examples
+
+#: The chapters whose pages are lessons of this shape. A page that is looked up, or is about an error, has another.
+CHAPTERS = ("graphs", "differentiation", "functions")
+LESSONS = [script for script in sources_of_examples() if script.startswith(CHAPTERS)]
+LONGEST = 1100  # words of prose on one page
+MEDIAN = 900  # of all lessons
+MISTAKES = "What people get wrong"
+#: Lines that lay out what is shown, and are not about PyTorch.
+_PLUMBING = re.compile(
+    r"print\(f?['\"].*[:,{]|textwrap|catch_warnings|simplefilter|\bpd\.|\bpandas\b|\bplt\.|\bax(es)?\b|\bfig(ure)?\b"
+)
+
+
+def lesson(page: BeautifulSoup) -> Tag:
+    """The article as a reader sees it before any fold is opened, without what stands at its foot."""
+    article = copy.copy(page.select_one("article"))
+    for part in article.select("details, .sphx-glr-footer, p.claims, p.names-used, .graph-bar, .graph-now, figcaption"):
+        part.decompose()
+    return article
+
+
+def prose(article: Tag) -> str:
+    """The sentences of a lesson: paragraphs and items of lists, code and outputs left out."""
+    found = [part for part in article.find_all(["p", "li"]) if not part.find_parent(["li", "table", "pre"])]
+    return " ".join(text_of(part) for part in found)
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def place_of_the_mistakes(article: Tag) -> float:
+    """Which part of the lesson's words stands before the section on mistakes, from 0 to 1; 1 without such a section."""
+    heading = next((h2 for h2 in article.find_all("h2") if text_of(h2) == MISTAKES), None)
+    if heading is None:
+        return 1.0
+    before = "".join(str(string) for string in reversed(list(heading.find_all_previous(string=True))))
+    return words(before) / words(article.get_text(" "))
+
+
+def plumbing(article: Tag) -> tuple[int, int]:
+    """How many of the code's lines lay out what is shown, and how many lines there are."""
+    lines = [line for cell in code_cells(article) for line in cell.get_text().splitlines() if line.strip()]
+    return sum(bool(_PLUMBING.search(line)) for line in lines), len(lines)
+
+
+def page_of(site: Path, script: str) -> BeautifulSoup:
+    return read(site / "gallery" / Path(script).with_suffix(".html"))
+
+
+@pytest.mark.parametrize("lesson_of", LESSONS)
+def test_the_answer_is_below_the_title(site: Path, lesson_of: str) -> None:
+    heading = page_of(site, lesson_of).select_one("article h1")
+    box = heading.find_next_sibling(True)
+    assert "in-short" in box.get("class", [])
+    assert 20 <= words(prose(box)) <= 90
+
+
+@pytest.mark.parametrize("lesson_of", LESSONS)
+def test_mistakes_stand_before_the_middle_and_the_page_is_short(site: Path, lesson_of: str) -> None:
+    article = lesson(page_of(site, lesson_of))
+    assert place_of_the_mistakes(article) < 0.55
+    assert words(prose(article)) <= LONGEST
+
+
+def test_half_of_the_lessons_are_shorter_still(site: Path) -> None:
+    assert statistics.median(words(prose(lesson(page_of(site, script)))) for script in LESSONS) <= MEDIAN
+
+
+def test_code_is_about_pytorch_and_not_about_layout(site: Path) -> None:
+    found = [plumbing(lesson(page_of(site, script))) for script in LESSONS]
+    assert sum(lines for lines, _ in found) <= 0.15 * sum(all_lines for _, all_lines in found)
+
+
+def test_what_is_folded_does_not_count() -> None:
+    page = BeautifulSoup(
+        "<article><h1>T</h1><p>one two</p><details><p>three</p><pre>x</pre></details>"
+        f"<h2>{MISTAKES}<a class='headerlink'>¶</a></h2><p>four five six</p></article>",
+        "html.parser",
+    )
+    article = lesson(page)
+    assert prose(article) == "one two four five six"
+    assert 0.2 < place_of_the_mistakes(article) < 0.5
+
+
+def test_a_lesson_without_mistakes_is_found() -> None:
+    assert place_of_the_mistakes(BeautifulSoup("<article><h2>Why</h2></article>", "html.parser")) == 1.0
+
+
+def test_plumbing_is_told_from_code() -> None:
+    code = 'y = x.sin()\ny.backward()\nprint(x.grad)\nprint(f"{x.grad:.3f}")\nax.plot(x, y)\n'
+    page = BeautifulSoup(f'<article><div class="highlight"><pre>{code}</pre></div></article>', "html.parser")
+    assert plumbing(page) == (2, 5)
