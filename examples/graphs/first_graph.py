@@ -62,36 +62,12 @@ assert abs(x1.grad.item() - 0.0705600) < 1e-6
 # sphinx_gallery_end_ignore
 
 # %%
-# What does -1.73 tell you? If ``x2`` grows by a small step, ``w`` shrinks by about 1.73 times that step:
-
-import math
-
-
-def w_at(x2):
-    return math.log(2 * x2) * math.sin(x2)
-
-
-for step in (0.1, 0.01, 0.001):
-    real = w_at(3 + step) - w_at(3)
-    predicted = x2.grad.item() * step
-    print(f"step {step:<6} predicted {predicted:+.6f}   real {real:+.6f}")
-
-# sphinx_gallery_start_ignore
-gaps = [abs(w_at(3 + step) - w_at(3) - x2.grad.item() * step) for step in (0.1, 0.01)]
-assert (
-    80 < gaps[0] / gaps[1] < 120
-)  # a gap that falls with the square of the step: the slope itself is right
-# sphinx_gallery_end_ignore
-
-# %%
-# The prediction is a straight line and ``w`` is a curve, so the two differ a little. With a step ten times smaller, the
-# difference is about a hundred times smaller.
-
-# %%
 # What people get wrong
 # ---------------------
 # **Following one path only.** ``x2`` reaches ``w`` through ``y2`` and also through ``a``. If you take only the path
 # through ``y2``, you get a number that looks plausible and is wrong. Every path counts.
+
+import math
 
 through_y2 = y1.item() * math.cos(3)
 through_a = y2.item() / a.item() * x1.item()
@@ -121,6 +97,31 @@ assert "backward through the graph a second time" in message
 # The cure is nearly always to run the forward pass again, which records a new graph. In a training loop the cause is
 # often a tensor that you carry from one step into the next: see
 # :ref:`the page on this error <sphx_glr_gallery_errors_backward_twice.py>`.
+
+# %%
+# What the number tells you
+# -------------------------
+# The gradient of ``x2`` is -1.73. If ``x2`` grows by a small step, ``w`` shrinks by about 1.73 times that step:
+
+
+def w_at(x2):
+    return math.log(2 * x2) * math.sin(x2)
+
+
+for step in (0.1, 0.01, 0.001):
+    real = w_at(3 + step) - w_at(3)
+    predicted = x2.grad.item() * step
+    print(f"step {step:<6} predicted {predicted:+.6f}   real {real:+.6f}")
+
+# sphinx_gallery_start_ignore
+gaps = [abs(w_at(3 + step) - w_at(3) - x2.grad.item() * step) for step in (0.1, 0.01)]
+# a gap that falls with the square of the step: the slope itself is right
+assert 80 < gaps[0] / gaps[1] < 120
+# sphinx_gallery_end_ignore
+
+# %%
+# The prediction is a straight line and ``w`` is a curve, so the two differ a little. With a step ten times smaller, the
+# difference is about a hundred times smaller.
 
 # %%
 # Why it works: the chain rule, one node at a time
