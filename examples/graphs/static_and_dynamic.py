@@ -1,316 +1,28 @@
 r"""
-Static and dynamic graphs: torch.fx and torch.export against eager PyTorch
-==========================================================================
+Static and dynamic graphs: compile, export, fx
+==============================================
 
-A *dynamic* graph is recorded while a function runs. A *static* graph is captured once, and from then on it is run in
-place of the function. PyTorch offers both, and ``torch.compile`` stands between. This page captures one function with
-``torch.fx`` and with ``torch.export``, draws the captured graph beside the autograd graph, and shows how an ``if``
-can stop the capture, and how ``torch.cond`` and ``torch.compile`` get past it.
+.. in-short::
+
+   Eager PyTorch records a new autograd graph in each call: a *dynamic* graph. ``torch.fx``, ``torch.export`` and
+   ``torch.compile`` capture a *static* graph once and run it in place of your Python code. First gradients are the same. A
+   ``print``, a changed number or an ``if`` on data may not be: the table says what each of them does. Under
+   ``torch.compile``, the second derivative here raises an error.
 """
 
 # %%
-# Define by run
-# -------------
-# In eager PyTorch, each line computes its result at once, and autograd takes a note of it. Python runs in every call.
-# The list ``seen`` keeps the type of the argument, so that we know when Python ran, and on what.
+# The problem: your Python code does not run
+# ------------------------------------------
+# You put a ``print`` into ``forward``, change ``self.number``, or pass a batch of another size. In eager PyTorch this just
+# works. After a capture it may have no effect, or raise an error.
+#
+# .. how-measured:: This code captures one module in four ways, makes each change, and notes what the captured module does.
 
-import io
-import textwrap
-from contextlib import redirect_stderr
-
-import matplotlib.pyplot as plt
+import pandas as pd
 import torch
 from torch import nn
 
-seen = []
-
-
-class Model(nn.Module):
-    def forward(self, x, w):
-        seen.append(type(x).__name__)
-        y = torch.sin(x) * w
-        return (y * y).sum()
-
-
-model = Model()
-x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-w = torch.tensor([0.5, 1.0, 1.5], requires_grad=True)
-
-result = model(x, w)
-result = model(x, w)
-print(f"result {result.item():.4f}, grad_fn {result.grad_fn.name()}")
-print("Python ran on:", seen)
-
-# sphinx_gallery_start_ignore
-assert seen == ["Tensor", "Tensor"] and result.grad_fn.name() == "SumBackward0"
-# sphinx_gallery_end_ignore
-
-# %%
-# Define, then run: torch.fx
-# --------------------------
-# ``symbolic_trace`` calls the function once, with a stand-in that has no values: a ``Proxy``. It writes down what is
-# done to it, and makes a new function out of that.
-
-seen.clear()
-traced = torch.fx.symbolic_trace(model)
-print(traced.code.strip())
-
-first, second = traced(x, w), traced(x, w)
-print(f"\nresult {first.item():.4f} and again {second.item():.4f}")
-print("Python ran on:", seen)
-
-# sphinx_gallery_start_ignore
-assert seen == ["Proxy"] and traced(x, w) == result and seen == ["Proxy"]
-# sphinx_gallery_end_ignore
-
-# %%
-# After the capture, ``forward`` was not called again. What is not an operation on a tensor, here the line with
-# ``seen``, took effect once and is not part of the graph.
-
-# %%
-# torch.export
-# ------------
-# ``torch.export`` goes further down. It runs the function on a ``FakeTensor``, which has a shape and a dtype but no
-# data, and records operators of PyTorch's core. It is meant for models that are saved and run elsewhere, so the graph
-# has to hold for every input that it will accept.
-
-seen.clear()
-exported = torch.export.export(model, (x, w))
-
-for node in exported.graph.nodes:
-    shape = tuple(node.meta["val"].shape) if "val" in node.meta else ""
-    arguments = ", ".join(argument.name for argument in node.all_input_nodes)
-    print(f"{node.op:<14}{node.name:<8}{node.target!s:<18}{arguments:<8}{shape}")
-print("Python ran on:", seen)
-
-again = exported.module()(x, w)
-print(f"result {again.item():.4f}, grad_fn {again.grad_fn.name()}")
-
-# sphinx_gallery_start_ignore
-assert seen == ["FakeTensor"] and again == result
-# sphinx_gallery_end_ignore
-
-# %%
-# The captured graph is not an autograd graph. It describes the *forward* pass, and it can be run any number of times.
-# Run under autograd, it records a graph of its own, with the same gradients.
-
-eager = torch.autograd.grad(model(x, w), (x, w))
-static = torch.autograd.grad(exported.module()(x, w), (x, w))
-print("equal gradients:", all(map(torch.equal, eager, static)))
-
-# sphinx_gallery_start_ignore
-assert all(map(torch.equal, eager, static))
-# sphinx_gallery_end_ignore
-
-# %%
-# The two graphs side by side
-# ---------------------------
-# The exported graph lists its nodes, each with its inputs. The autograd graph has to be walked, from
-# ``result.grad_fn`` along ``next_functions``. Here its nodes get the names of the results they belong to.
-
-forward, data = {}, []
-for node in exported.graph.nodes:
-    forward[node.name] = str(node.target if node.op == "call_function" else node.op)
-    data += [(argument.name, node.name) for argument in node.all_input_nodes]
-
-found = [result.grad_fn]
-for node in found:  # the list grows while it is read
-    found += [n for n, _ in dict.fromkeys(node.next_functions) if n not in found]
-name_of = dict(zip(found, ["sum_1", "mul_1", "mul", "sin", "w", "x"], strict=True))
-backward = {name: type(node).__name__ for node, name in name_of.items()}
-gradients = {(name_of[a], name_of[b]) for a in found for b, _ in a.next_functions}
-
-opposite = {(end, start) for start, end in data if end != "output"}
-print("every edge, the other way:", gradients == opposite)
-
-# sphinx_gallery_start_ignore
-assert gradients == opposite
-kinds = [type(n).__name__.removesuffix("Backward0") for n in found]
-assert kinds == ["Sum", "Mul", "Mul", "Sin", "AccumulateGrad", "AccumulateGrad"]
-assert found[4].variable is w and found[5].variable is x
-assert found[1].next_functions == ((found[2], 0), (found[2], 0))
-assert len(data) == 6 and len(gradients) == 5
-# sphinx_gallery_end_ignore
-
-# %%
-# ``mul_1`` uses ``mul`` twice; the drawing shows one arrow for both.
-
-places = {"x": (0, 0), "sin": (0, 1), "w": (1, 1), "mul": (0, 2), "mul_1": (0, 3)}
-places |= {"sum_1": (0, 4), "output": (0, 5)}
-
-
-def draw(ax, kinds, edges, color, title):
-    for name, kind in kinds.items():
-        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": color}
-        label = f"{name}\n{kind}" if name != kind else name
-        ax.text(*places[name], label, ha="center", va="center", fontsize=9, bbox=box)
-    for start, end in edges:
-        gap = 15 if places[start][0] == places[end][0] else 34
-        arrow = {"arrowstyle": "->", "color": color, "shrinkA": gap, "shrinkB": gap}
-        ax.annotate("", places[end], places[start], arrowprops=arrow)
-    ax.set(title=title, xlim=(-0.6, 1.5), ylim=(5.4, -0.4))
-    ax.axis("off")
-
-
-fig, (left, right) = plt.subplots(1, 2, figsize=(7, 5.5))
-draw(left, forward, data, "#2563eb", "exported: with the data")
-draw(right, backward, sorted(gradients), "#c2410c", "autograd: the other way")
-fig.tight_layout()
-# figure: Two graphs of the same shape. On the left the exported graph runs down from x through sin, mul, mul_1 and
-#   sum_1 to output, and w joins at mul. On the right the autograd graph runs up, from SumBackward0 through two
-#   MulBackward0 and SinBackward0 to the AccumulateGrad of x, with a branch to the AccumulateGrad of w.
-
-# %%
-# A branch that depends on the data
-# ---------------------------------
-# For eager PyTorch, this is an ``if`` like any other: each call records the side it took.
-
-
-class Branch(nn.Module):
-    def forward(self, x):
-        if x.sum() > 0:
-            return torch.sin(x)
-        return torch.cos(x)
-
-
-branch = Branch()
-print("x:  ", branch(x).grad_fn.name())
-print("-x: ", branch(-x).grad_fn.name())
-
-try:
-    torch.fx.symbolic_trace(branch)
-except torch.fx.proxy.TraceError as error:
-    print(textwrap.fill(f"torch.fx: TraceError: {error}", 88))
-    assert "cannot be used as inputs to control flow" in str(error)
-
-# sphinx_gallery_start_ignore
-assert branch(x).grad_fn.name() == "SinBackward0"
-assert branch(-x).grad_fn.name() == "CosBackward0"
-# sphinx_gallery_end_ignore
-
-# %%
-# A ``Proxy`` is neither true nor false, so ``torch.fx`` gives up. ``torch.export`` fails too. Its message is long;
-# these are the lines that tell what happened.
-
-# sphinx_gallery_start_ignore
-import logging
-
-logging.disable(logging.WARNING)  # the failing export logs a line with the date
-# sphinx_gallery_end_ignore
-try:
-    with redirect_stderr(io.StringIO()):  # the unfinished graph is printed there
-        torch.export.export(branch, (x,))
-except RuntimeError as error:
-    lines = [line.strip() for line in str(error).splitlines()]
-    culprit = next(line for line in lines if line.startswith("if "))
-    print(textwrap.fill(f"{type(error).__name__}: {lines[0]}", 88))
-    print(f"...\nThe following call raised this error:\n...\n{culprit}")
-    assert "Could not guard on data-dependent expression" in lines[0]
-    assert "The following call raised this error:" in lines
-
-# sphinx_gallery_start_ignore
-logging.disable(logging.NOTSET)
-# sphinx_gallery_end_ignore
-
-# %%
-# ``u0`` is the name that the capture gave to a number it cannot know: the outcome of ``x.sum() > 0``. The fake tensor
-# has no data, so there is nothing to compare. One side could be captured, but then the graph would be wrong for
-# inputs that take the other. ``torch.export`` refuses rather than guess.
-
-# %%
-# torch.cond: both sides in one graph
-# -----------------------------------
-# ``torch.cond`` takes the condition, one function for each side, and their arguments. Both sides are captured, as
-# graphs inside the graph, and the decision is left to the moment when it runs.
-
-
-class WithCond(nn.Module):
-    def forward(self, x):
-        return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
-
-
-with_cond = torch.export.export(WithCond(), (x,))
-
-for name, graph in with_cond.graph_module.named_modules():
-    targets = [node.target for node in graph.graph.nodes if node.op == "call_function"]
-    print(f"{name or 'the graph':<14}", ", ".join(str(t) for t in targets[:3]))
-
-for value in (x, -x):
-    assert torch.equal(with_cond.module()(value), branch(value))
-
-# sphinx_gallery_start_ignore
-for part, operator in [
-    ("true_graph_0", "aten.sin.default"),
-    ("false_graph_0", "aten.cos.default"),
-]:
-    nodes = getattr(with_cond.graph_module, part).graph.nodes
-    assert [str(n.target) for n in nodes if n.op == "call_function"] == [operator]
-# sphinx_gallery_end_ignore
-
-# %%
-# The same module runs without an export too. Autograd then records one node for the whole ``cond``, whichever side
-# was taken, and the gradient is the one of that side. (The reference calls ``torch.cond`` a prototype.)
-
-value = WithCond()(x)
-(gradient,) = torch.autograd.grad(value.sum(), x)
-(by_branch,) = torch.autograd.grad(branch(x).sum(), x)
-
-print("grad_fn: ", type(value.grad_fn).__name__)
-print("gradient:", gradient)
-print("by if:   ", by_branch)
-assert torch.equal(gradient, by_branch)
-
-# sphinx_gallery_start_ignore
-negative = WithCond()(-x)
-(other,) = torch.autograd.grad(negative.sum(), x)
-assert torch.equal(other, torch.autograd.grad(branch(-x).sum(), x)[0])
-assert type(negative.grad_fn) is type(value.grad_fn)
-# sphinx_gallery_end_ignore
-
-# %%
-# torch.compile: a capture for each case
-# --------------------------------------
-# ``torch.compile`` captures the graph when the function is called, and notes under which conditions it holds: the
-# *guards*. Where it cannot capture, as at this ``if``, it breaks the graph in two and lets Python decide. Where a
-# guard fails, it captures again. The backend below receives each captured graph, lists its operations, and runs it as
-# it is.
-
-captured = []
-
-
-def backend(graph, inputs):
-    calls = [node.name for node in graph.graph.nodes if node.op.startswith("call")]
-    captured.append(calls)
-    return graph.forward
-
-
-compiled = torch.compile(branch, backend=backend)
-data = x.detach()
-for name, value in (("x", data), ("x", data), ("-x", -data)):
-    before = len(captured)
-    assert torch.equal(compiled(value), branch(value))
-    print(f"{name:>2}: captured {captured[before:]}")
-assert captured == [["sum_1", "gt"], ["sin"], ["cos"]]
-
-# %%
-# The second call captured nothing: the guards held. A backend that compiles captures the backward pass too, and
-# autograd records one node for the whole of a graph. ``aot_eager`` does so without a compiler:
-
-value = torch.compile(branch, backend="aot_eager")(x)
-(gradient,) = torch.autograd.grad(value.sum(), x)
-print("grad_fn:", type(value.grad_fn).__name__)
-assert torch.equal(gradient, by_branch)
-
-# sphinx_gallery_start_ignore
-assert [node.variable is x for node, _ in value.grad_fn.next_functions] == [True]
-torch.compiler.reset()
-# sphinx_gallery_end_ignore
-
-# %%
-# What people get wrong
-# ---------------------
-# **Changing a Python number after the capture.** The number is copied into the graph. The captured function goes on
-# with the old one, and raises no error.
+calls = []
 
 
 class Scale(nn.Module):
@@ -320,49 +32,343 @@ class Scale(nn.Module):
         self.register_buffer("tensor", torch.tensor(2.0))
 
     def forward(self, x):
-        return x * self.number, x * self.tensor
+        calls.append(type(x).__name__)
+        return torch.sin(x) * self.number * self.tensor
 
 
-scale = Scale()
-captured = torch.fx.symbolic_trace(scale)
-scale.number = 3.0
-scale.tensor.fill_(3.0)
+class Branch(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            return torch.sin(x)
+        return torch.cos(x)
 
-one = torch.tensor(1.0)
-print("eager:   ", [t.item() for t in scale(one)])
-print("captured:", [t.item() for t in captured(one)])
+
+def compiled(module, x):
+    torch.compiler.reset()
+    return torch.compile(module, backend="aot_eager")
+
+
+CAPTURES = {
+    "eager": lambda module, x: module,
+    "torch.fx": lambda module, x: torch.fx.symbolic_trace(module),
+    "torch.export": lambda module, x: torch.export.export(module, (x,)).module(),
+    "torch.compile": compiled,
+}
+
+
+def ones(size=3):
+    return torch.ones(size, requires_grad=True)
+
+
+def python_runs(capture):
+    calls.clear()
+    captured = capture(Scale(), ones())
+    in_calls = [(captured(ones()), len(calls))[1] for _ in range(3)]
+    return "in each call" if in_calls[2] > in_calls[0] else "at the capture only"
+
+
+def after(change):
+    """Whether a captured module follows a change of the module that it was made from."""
+
+    def measure(capture):
+        module = Scale()
+        captured = capture(module, ones())
+        before = captured(ones())
+        change(module)
+        return "new value" if not torch.equal(before, captured(ones())) else "old value"
+
+    return measure
+
+
+def set_number(module):
+    module.number = 3.0
+
+
+def fill_tensor(module):
+    module.tensor.fill_(3.0)
+
+
+def replace_tensor(module):
+    module.tensor = torch.tensor(3.0)
+
+
+def outcome(work):
+    """What a capture allows: ``work`` returns True, or raises an error of the capture."""
+
+    def measure(capture):
+        try:
+            assert work(capture)
+        except (torch.fx.proxy.TraceError, RuntimeError, AssertionError) as error:
+            errors[work.__name__, capture] = error
+            return type(error).__mro__[0].__name__
+        return "works"
+
+    return measure
+
+
+def other_size(capture):
+    captured = capture(Scale(), ones(3))
+    captured(ones(3))
+    return captured(ones(4)).shape == (4,)
+
+
+def an_if(capture):
+    captured = capture(Branch(), ones())
+    plus, minus = ones(), torch.full((3,), -1.0, requires_grad=True)
+    sides = captured(plus), captured(minus)
+    return all(map(torch.equal, sides, (plus.sin(), minus.cos())))
+
+
+def first_gradient(capture):
+    x = ones()
+    (gradient,) = torch.autograd.grad(capture(Scale(), x)(x).sum(), x)
+    return torch.allclose(gradient, 4 * x.cos())
+
+
+def second_gradient(capture):
+    x = ones()
+    value = capture(Scale(), x)(x).sum()
+    (gradient,) = torch.autograd.grad(value, x, create_graph=True)
+    (second,) = torch.autograd.grad(gradient.sum(), x)
+    return torch.allclose(second, -4 * x.sin())
+
+
+ROWS = {
+    "calls.append(...) in forward": python_runs,
+    "module.number = 3.0": after(set_number),
+    "module.tensor.fill_(3.0)": after(fill_tensor),
+    "module.tensor = torch.tensor(3.0)": after(replace_tensor),
+    "an input of another size": outcome(other_size),
+    "an if on the data": outcome(an_if),
+    "first derivative": outcome(first_gradient),
+    "second derivative": outcome(second_gradient),
+}
 
 # sphinx_gallery_start_ignore
-assert [t.item() for t in scale(one)] == [3, 3]
-assert [t.item() for t in captured(one)] == [2, 3]
+import contextlib
+import io
+import logging
+
+logging.disable(logging.WARNING)  # the failing export logs a line with the date
+# sphinx_gallery_end_ignore
+errors = {}
+with contextlib.redirect_stderr(io.StringIO()):  # the unfinished graph is printed there
+    table = pd.DataFrame(
+        {
+            name: [measure(capture) for measure in ROWS.values()]
+            for name, capture in CAPTURES.items()
+        },
+        index=list(ROWS),
+    )
+
+# %%
+# Each row is something you do, and each column says what happens then:
+
+# sphinx_gallery_start_ignore
+logging.disable(logging.NOTSET)
+assert list(table.loc["calls.append(...) in forward"]) == [
+    "in each call",
+    *["at the capture only"] * 2,
+    "in each call",
+]
+assert list(table.loc["module.number = 3.0"]) == [
+    "new value",
+    *["old value"] * 2,
+    "new value",
+]
+assert set(table.loc["module.tensor.fill_(3.0)"]) == {"new value"}
+assert list(table.loc["module.tensor = torch.tensor(3.0)"]) == [
+    "new value",
+    *["old value"] * 2,
+    "new value",
+]
+assert list(table.loc["an input of another size"]) == [
+    "works",
+    "works",
+    "AssertionError",
+    "works",
+]
+ifs = ["works", "TraceError", "GuardOnDataDependentSymNode", "works"]
+assert list(table.loc["an if on the data"]) == ifs
+assert set(table.loc["first derivative"]) == {"works"}
+assert list(table.loc["second derivative"]) == [
+    "works",
+    "works",
+    "works",
+    "RuntimeError",
+]
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# ``torch.compile`` is closest to eager PyTorch, because it captures again when something has changed. Before each call
+# it checks the conditions under which its graph holds, the *guards*. ``torch.fx`` and ``torch.export`` capture once.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Changing a Python number after fx or export.** The number was copied into the graph. There is no error, and the
+# captured module goes on with the old value. Put a value that will change into a buffer or a parameter, and change it *in
+# place*: ``fill_``, ``copy_`` and ``load_state_dict`` arrive in the captured module. A new tensor in its place does not.
+
+module = Scale()
+captured = torch.fx.symbolic_trace(module)
+
+module.load_state_dict({"tensor": torch.tensor(3.0)})
+print("load_state_dict:", torch.equal(captured(ones()), module(ones())))
+module.tensor = torch.tensor(5.0)
+print("a new tensor:   ", torch.equal(captured(ones()), module(ones())))
+
+# sphinx_gallery_start_ignore
+assert not torch.equal(captured(ones()), module(ones()))
+module = Scale()
+captured = torch.export.export(module, (ones(),)).module()
+module.load_state_dict({"tensor": torch.tensor(3.0)})
+assert torch.equal(captured(ones()), module(ones()))
 # sphinx_gallery_end_ignore
 
 # %%
-# A tensor is looked up whenever the graph runs. What may change later belongs in a buffer or a parameter.
-#
-# **Expecting a different shape to work.** ``torch.export`` fixes every size that it was not told to leave open.
+# **Another size after export.** ``torch.export`` fixes every size that you did not name as dynamic.
 
-x4, w4 = torch.ones(4), torch.ones(4)
+exported = torch.export.export(Scale(), (ones(3),)).module()
 try:
-    exported.module()(x4, w4)
+    exported(ones(4))
 except AssertionError as error:
-    print(f"AssertionError: {error}")
-    assert "x.size()[0] == 3" in str(error)
+    message = str(error)
+    print(f"AssertionError: {message}")
 
-size = torch.export.Dim("size")
-flexible = torch.export.export(model, (x, w), dynamic_shapes=({0: size}, {0: size}))
-print(f"with a dynamic size: {flexible.module()(x4, w4).item():.4f}")
+sizes = ({0: torch.export.Dim("size")},)
+flexible = torch.export.export(Scale(), (ones(3),), dynamic_shapes=sizes).module()
+print("with a dynamic size:", flexible(ones(4)).shape)
 
 # sphinx_gallery_start_ignore
-assert torch.equal(flexible.module()(x4, w4), model(x4, w4))
-assert torch.equal(flexible.module()(x, w), model(x, w))
+assert "x.size()[0] == 3" in message
+assert torch.equal(flexible(ones(4)), Scale()(ones(4)))
 # sphinx_gallery_end_ignore
 
 # %%
-# **Calling other frameworks static.** Notes that compare PyTorch's dynamic graphs with TensorFlow's static ones are
-# about TensorFlow 1. Since version 2, TensorFlow `executes eagerly by default
-# <https://www.tensorflow.org/api_docs/python/tf/compat/v1/enable_eager_execution>`__, and `Keras 3
-# <https://keras.io/keras_3/>`__ runs on top of TensorFlow 2, JAX or PyTorch.
+# **A gradient of a gradient through** ``torch.compile``. A compiled graph has its backward pass compiled too, and that
+# backward cannot be differentiated. If you need a gradient penalty, take the first gradient *inside* the compiled
+# function, with ``torch.func.grad``.
+
+x = ones()
+value = torch.compile(Scale(), backend="aot_eager")(x).sum()
+(gradient,) = torch.autograd.grad(value, x, create_graph=True)
+try:
+    gradient.sum().backward()
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+inside = torch.func.grad(lambda x: Scale()(x).sum())
+torch.compile(inside, backend="aot_eager")(x).sum().backward()
+print("second derivative:", x.grad)
+
+# sphinx_gallery_start_ignore
+assert "does not currently support double backward" in message
+assert torch.allclose(x.grad, -4 * torch.ones(3).sin())
+# sphinx_gallery_end_ignore
+
+# %%
+# Why: what a capture keeps
+# -------------------------
+# ``torch.fx`` calls ``forward`` once, with a stand-in that has no values: a ``Proxy``. Each operation on the proxy
+# becomes a line of a new program. What is no operation on the proxy happens once and is not in that program.
+
+calls.clear()
+captured = torch.fx.symbolic_trace(Scale())
+print(captured.code.strip())
+print("forward ran on:", calls)
+
+# sphinx_gallery_start_ignore
+assert calls == ["Proxy"] and "calls" not in captured.code and "2.0" in captured.code
+# sphinx_gallery_end_ignore
+
+# %%
+# ``torch.export`` runs ``forward`` on a ``FakeTensor``, which has a shape and a dtype but no data. An ``if`` on the data
+# then cannot be decided, and export raises an error instead of guessing:
+
+export = CAPTURES["torch.export"]
+print(str(errors["an_if", export]).splitlines()[0])
+
+# sphinx_gallery_start_ignore
+assert "Could not guard on data-dependent expression" in str(errors["an_if", export])
+# sphinx_gallery_end_ignore
+
+# %%
+# Two ways around it: ``torch.cond(condition, if_true, if_false, (x,))`` puts both sides into the graph and decides when
+# the graph runs, and ``torch.where`` computes both sides and chooses. ``torch.compile`` breaks the graph in two at the
+# ``if`` and lets Python decide; ``fullgraph=True`` turns such a break into an error.
+
+
+class WithCond(nn.Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+
+both = torch.export.export(WithCond(), (ones(),)).module()
+for x in (torch.ones(3), -torch.ones(3)):
+    assert torch.equal(both(x), Branch()(x))
+
+# sphinx_gallery_start_ignore
+from torch._dynamo.exc import Unsupported
+
+raised = []
+try:
+    with contextlib.redirect_stderr(io.StringIO()):
+        torch.compile(Branch(), backend="eager", fullgraph=True)(ones())
+except Unsupported:
+    raised.append("a graph break")
+assert raised == ["a graph break"]
+torch.compiler.reset()
+# sphinx_gallery_end_ignore
+
+# %%
+# The captured graph and the autograd graph
+# -----------------------------------------
+# They are two graphs. The captured graph describes the forward pass, and you can run it any number of times. When it
+# runs on tensors that require grad, autograd records a graph of its own, as for eager code:
+
+x = ones()
+captured_result = torch.export.export(Scale(), (x,)).module()(x)
+eager_result = Scale()(x)
+
+# graph: captured_result -- What autograd records while the exported module runs: the same nodes as in eager PyTorch
+
+# sphinx_gallery_start_ignore
+
+
+def names(node):
+    return [node.name(), *(names(n) for n, _ in node.next_functions if n)]
+
+
+assert names(captured_result.grad_fn) == names(eager_result.grad_fn)
+# sphinx_gallery_end_ignore
+
+# %%
+# A compiled graph is different: autograd records *one* node for all of it.
+
+result = torch.compile(Scale(), backend="aot_eager")(x)
+print(type(result.grad_fn).__name__)
+
+# sphinx_gallery_start_ignore
+assert type(result.grad_fn).__name__ == "CompiledFunctionBackward"
+torch.compiler.reset()
+# sphinx_gallery_end_ignore
+
+# %%
+# Older notes speak of TorchScript, ``torch.jit.script``. It is deprecated:
+
+import warnings
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    torch.jit.script(torch.nn.ReLU())
+print(caught[0].message)
+
+# sphinx_gallery_start_ignore
+assert "deprecated" in str(caught[0].message)
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
@@ -372,8 +378,8 @@ assert torch.equal(flexible.module()(x, w), model(x, w))
 #
 # .. solution::
 #
-# ``torch.where`` chooses between two results, so there is no decision in Python. Both sides are computed in every
-# call, and both are in the autograd graph.
+# ``torch.where`` chooses between two results, so Python decides nothing. Both sides are computed in every call, and both
+# are in the autograd graph.
 
 
 class Where(nn.Module):
@@ -381,26 +387,29 @@ class Where(nn.Module):
         return torch.where(x.sum() > 0, torch.sin(x), torch.cos(x))
 
 
-where = torch.export.export(Where(), (x,)).module()
-print([node.name() for node, _ in where(x).grad_fn.next_functions])
+where = torch.export.export(Where(), (ones(),)).module()
+chosen = where(ones())
+print([node.name() for node, _ in chosen.grad_fn.next_functions])
 
-assert torch.equal(where(x), branch(x)) and torch.equal(where(-x), branch(-x))
+assert torch.equal(chosen, Branch()(ones()))
+assert torch.equal(where(-ones()), Branch()(-ones()))
 
 # sphinx_gallery_start_ignore
-assert where(x).grad_fn.name() == "WhereBackward0"
-names = [node.name() for node, _ in where(x).grad_fn.next_functions]
-assert names == ["SinBackward0", "CosBackward0"]
+assert [n.name() for n, _ in chosen.grad_fn.next_functions] == [
+    "SinBackward0",
+    "CosBackward0",
+]
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`, what autograd records of ``if`` and ``for``.
-# - Next: :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, when a recorded graph is freed.
-# - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, ``torch.where`` and the gradient of the
-#   side not taken.
-# - In PyTorch's reference: `torch.export
+# - :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`: what autograd records of ``if`` and ``for``.
+# - Next: :ref:`sphx_glr_gallery_graphs_draw_a_graph.py`.
+# - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: ``torch.where`` and the gradient of the side
+#   that is not taken.
+# - In PyTorch's reference: `torch.compile
+#   <https://docs.pytorch.org/docs/stable/generated/torch.compile.html>`__, `torch.export
 #   <https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/export.html>`__, `torch.fx
 #   <https://docs.pytorch.org/docs/stable/fx.html>`__, `torch.cond
-#   <https://docs.pytorch.org/docs/stable/higher_order_ops/cond.html>`__ and `torch.compile
-#   <https://docs.pytorch.org/docs/stable/generated/torch.compile.html>`__.
+#   <https://docs.pytorch.org/docs/stable/higher_order_ops/cond.html>`__.
