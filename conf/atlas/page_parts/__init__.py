@@ -1,5 +1,6 @@
 """What every page gets around its text.
 
+``sidebar``         the pages of the same chapter, and the other chapters
 ``hide_requests``   the code of examples without the comments that ask the site for something
 ``description``     what a search engine or a shared link says of the page
 ``edit_link``       "edit this page" leads to the script of an example
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    from . import built_line, colab_link, description, edit_link, hide_requests
+    from . import built_line, colab_link, description, edit_link, hide_requests, sidebar
 
-    for module in [hide_requests, description, edit_link, colab_link, built_line]:
+    for module in [hide_requests, description, sidebar, edit_link, colab_link, built_line]:
         module.setup(app)

@@ -3,7 +3,6 @@
 ``sphinx_12599_index_entries``     the search forgets the index entries of unchanged pages
 ``myst_parser_793_table_widths``   the widths of a table do not hold
 ``myst_nb_css_before_pages``       a style sheet comes too late for its checksum
-``furo_939_sidebar``               the sidebar of each page walks all pages
 """
 
 from __future__ import annotations
@@ -15,12 +14,7 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    from . import furo_939_sidebar, myst_nb_css_before_pages, myst_parser_793_table_widths, sphinx_12599_index_entries
+    from . import myst_nb_css_before_pages, myst_parser_793_table_widths, sphinx_12599_index_entries
 
-    for module in (
-        myst_parser_793_table_widths,
-        myst_nb_css_before_pages,
-        sphinx_12599_index_entries,
-        furo_939_sidebar,
-    ):
+    for module in (myst_parser_793_table_widths, myst_nb_css_before_pages, sphinx_12599_index_entries):
         module.setup(app)
