@@ -72,6 +72,13 @@ def test_what_has_a_checksum_is_kept_and_all_else_asked_for_again(origin: str, s
     assert list(kept.values()) == [FOREVER, "no-cache", "no-cache"]
 
 
+@pytest.mark.parametrize("address", [PAGE, "", "searchindex.js", "sitemap.xml"])
+def test_a_page_is_never_kept_whatever_its_address_says(origin: str, address: str) -> None:
+    """A link with ``?v=`` that somebody made up would otherwise leave its readers with today's page for a year."""
+    answer = ask(f"{origin}/{address}?v=abc123")
+    assert (answer.status, answer.headers["Cache-Control"]) == (200, "no-cache")
+
+
 @pytest.mark.parametrize("address", [PAGE, "", "searchindex.js"])
 def test_what_has_not_changed_is_not_sent_again(origin: str, address: str) -> None:
     first = ask(f"{origin}/{address}")
@@ -199,6 +206,11 @@ def fork(site: Path, server: Server) -> Iterator[str]:
     """The site as the site of a fork."""
     with server(site, BELOW) as address:
         yield address
+
+
+def test_below_a_path_only_what_has_a_checksum_is_kept(fork: str, site: Path) -> None:
+    kept = [ask(f"{fork}/{address}").headers["Cache-Control"] for address in (style_of(site), f"{PAGE}?v=abc123")]
+    assert kept == [FOREVER, "no-cache"]
 
 
 def test_a_fork_is_clicked_through(fork: str, fresh: BrowserContext) -> None:
