@@ -26,12 +26,22 @@ def test_a_script_that_runs_is_listed() -> None:
         '<script type="module">',
         "<SCRIPT type=text/javascript>",
         '<script id="src" data-src="a.js">',
+        '<script data-a="x>y">',
+        "<script data-a='x > y' defer>",
+        '<script data-a="a src=b" data-b=" type=text/plain">',
+        '<script type = "TEXT/JavaScript" >',
     ):
         assert list(inline_scripts(f"<body>{tag}run()</script>")) == ["run()"], tag
 
 
 def test_data_and_files_are_not() -> None:
-    for tag in ('<script type="application/json">', '<script src="a.js">', "<script defer src=a.js>"):
+    for tag in (
+        '<script type="application/json">',
+        '<script src="a.js">',
+        "<script defer src=a.js>",
+        '<script data-a="x>y" src="a.js">',
+        '<script type=" text/x&#45;data ">',
+    ):
         assert not list(inline_scripts(f"<body>{tag}run()</script>")), tag
 
 
@@ -79,6 +89,17 @@ def test_a_page_that_was_not_written_again_keeps_its_script(tmp_path: Path) -> N
         '<form action=" javascript:go()">',
         '<button ONCLICK="go()">',
         '<a href="JAVASCRIPT:go()">',
+        '<svg/onload="go()">',
+        '<img src="x"onerror="go()">',
+        "<img alt='x'onerror='go()'>",
+        '<a href="&#106;avascript:go()">',
+        '<a href="&#x6A;avascript:go()">',
+        '<a href="javascript&colon;go()">',
+        "<form action = javascript&#58;go()>",
+        '<iframe src="j&Tab;avascript:go()">',
+        '<a href="java\nscript:go()">',
+        '<a href="ja\tva\r\nscript\n:go()">',
+        '<a href="\x01 javascript:go()">',
     ],
 )
 def test_code_in_an_attribute_is_found(tag: str) -> None:
@@ -88,6 +109,7 @@ def test_code_in_an_attribute_is_found(tag: str) -> None:
 def test_what_only_looks_like_it_is_not() -> None:
     assert not faults(
         '<p title="a onclick=b">once = 1, onnx = 2 and javascript: on a page</p><a href="#javascript:">'
+        '<a href="a.html?x=1&amp;y=javascript:"><a href="&amp;javascript:"><a href="java script:go()">'
     )
 
 

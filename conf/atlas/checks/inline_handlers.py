@@ -8,11 +8,18 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-# All pages are searched in every build. The pattern begins with letters and is for a page in lower case, as Python then looks
-# for those letters first, and is done ten times as fast.
-_LIKE_A_HANDLER = re.compile(r"on(?<=\son)[a-z]+\s*=")
-_LIKE_AN_ADDRESS = "javascript:"
+# All pages are searched in every build, so what cannot be a fault must be passed over quickly. Each pattern begins with
+# letters and is for a page in lower case: Python looks for those letters first, and is done ten times as fast.
+_SUSPICIOUS = [
+    re.compile(r"""on(?<=[\s/"']on)[a-z]+\s*="""),
+    # browsers leave out tabs and newlines within an address
+    re.compile(r"[\t\n\r]*".join("javascript:")),
+    # a character reference in what may be the scheme of an address
+    *(re.compile(rf"""{name}\s*=\s*["']?[^"'>&:/?#]*&""") for name in ("href", "src", "action")),
+]
 _ADDRESSES = {"href", "xlink:href", "src", "action", "formaction"}
+_BEFORE_AN_ADDRESS = "".join(map(chr, range(0x21)))  # control characters and blanks, which browsers leave out
+_WITHIN_AN_ADDRESS = str.maketrans("", "", "\t\n\r")
 
 
 def faults(page: str) -> list[str]:
@@ -22,7 +29,7 @@ def faults(page: str) -> list[str]:
     ['<a onclick="go()">', '<a href="javascript:go()">']
     """
     lower = page.lower()
-    if _LIKE_AN_ADDRESS not in lower and not _LIKE_A_HANDLER.search(lower):
+    if not any(pattern.search(lower) for pattern in _SUSPICIOUS):
         return []
     tags = _Tags()
     tags.feed(page)
@@ -38,6 +45,14 @@ class _Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         for name, value in attributes:
-            is_code = name in _ADDRESSES and (value or "").strip().lower().startswith("javascript:")
-            if name.startswith("on") or is_code:
+            if name.startswith("on") or (name in _ADDRESSES and _is_code(value or "")):
                 self.faults.append(f'<{tag} {name}="{value or ""}">')
+
+
+def _is_code(address: str) -> bool:
+    """Whether a browser takes the address for a script.
+
+    >>> _is_code(" Java\\nScript:go()"), _is_code("page.html#javascript:")
+    (True, False)
+    """
+    return address.translate(_WITHIN_AN_ADDRESS).lstrip(_BEFORE_AN_ADDRESS).lower().startswith("javascript:")

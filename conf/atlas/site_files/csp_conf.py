@@ -10,6 +10,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -34,9 +35,8 @@ _POLICY = {
     "frame-ancestors": "'none'",
 }
 
-_SCRIPT = re.compile(r"<script\b([^>]*)>(.*?)</script", re.DOTALL | re.IGNORECASE)
-_SOURCE = re.compile(r"\ssrc\s*=", re.IGNORECASE)
-_TYPE = re.compile(r"""\stype\s*=\s*["']?([^"'\s>]*)""", re.IGNORECASE)
+#: The tag, in which a ">" may stand between quotes, and the script.
+_SCRIPT = re.compile(r"""(<script(?=[\s/>])(?:[^"'>]|"[^"]*"|'[^']*')*>)(.*?)</script""", re.DOTALL | re.IGNORECASE)
 #: Types of scripts that run; any other is data, which no policy asks about.
 _RUNS = {"", "module", "importmap", "text/javascript", "application/javascript"}
 
@@ -47,10 +47,26 @@ def inline_scripts(page: str) -> Iterator[str]:
     >>> list(inline_scripts('<script src="a.js"></script><script type="application/json">1</script><script>run()</script>'))
     ['run()']
     """
-    for attributes, script in _SCRIPT.findall(page):
-        kind = _TYPE.search(attributes)
-        if not _SOURCE.search(attributes) and (kind[1].lower() if kind else "") in _RUNS:
+    for tag, script in _SCRIPT.findall(page):
+        attributes = _Attributes.of(tag)
+        if "src" not in attributes and (attributes.get("type") or "").strip().lower() in _RUNS:
             yield script
+
+
+class _Attributes(HTMLParser):
+    """The attributes of one tag."""
+
+    found: dict[str, str | None]
+
+    @classmethod
+    def of(cls, tag: str) -> dict[str, str | None]:
+        reader = cls()
+        reader.found = {}
+        reader.feed(tag)
+        return reader.found
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.found = dict(attributes)
 
 
 def hash_of(script: str) -> str:
