@@ -23,9 +23,8 @@ A number is a priority, and stands where something must come before or after ano
 ``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings
 ``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are probed;
                        upstream.myst_nb_css_before_pages
-``source-read``        checks.unrun_doctests
-``doctree-read``       page_parts.hide_requests, page_parts.description; checks.output_traces; names_index (reads the code
-                       that is shown, so after hide_requests); site_files.build_json counts asserts
+``doctree-read``       page_parts.hide_requests, page_parts.description; checks; names_index (reads the code that is shown, so
+                       after hide_requests); site_files.build_json counts asserts
 ``env-updated``        names_index, incremental, upstream.sphinx_12599: pages that must be written again
 ``doctree-resolved``   page_parts.colab_link; names_index
 ``html-page-context``  page_parts.description (400) and names_index (410), before sphinxext-opengraph;

@@ -1,10 +1,12 @@
-"""``untested_doctests.untested`` over the many shapes of Markdown's fences. A plain fence with prompts is never run."""
+"""Prompts in the many shapes of Markdown's fences: those that no doctest runs are named by file and line."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from atlas.checks.unrun_doctests import untested
+from tiny.tiny_site import build, written
 
 RUN = {
     "backticks": "```{doctest}\n>>> 1\n1\n```\n",
@@ -26,47 +28,59 @@ RUN = {
     "after a plain fence in a note": "````{note}\n```\ntext\n```\n\n```{doctest}\n>>> 1\n1\n```\n````\n",
     "after code between fences' marks": "```x``` is code\n\n```{doctest}\n>>> 1\n1\n```\n",
     "no prompt at all": "# Title\n\n```python\nprint(1)\n```\n\n> quoted\n>> twice\n",
+    "a quote in a quote": "> > Text.\n",
+    "a test of code and its output": "```{testcode}\nprint('>>> 1')\n```\n\n```{testoutput}\n>>> 1\n```\n",
     "prompts inside a line": "Type `>>> 1` after the prompt >>> and see.\n",
 }
 
+#: The line that is named is that of the fence, or of the bare prompt.
 NOT_RUN = {
-    "plain": ("```\n>>> 1\n```\n", [2]),
-    "python": ("text\n\n```python\n>>> 1\n1\n```\n", [4]),
-    "pycon": ("```pycon\n>>> 1\n```\n", [2]),
-    "tildes": ("~~~python\n>>> 1\n~~~\n", [2]),
-    "another directive": ("```{code-block} python\n>>> 1\n```\n", [2]),
+    "plain": ("```\n>>> 1\n```\n", [1]),
+    "python": ("text\n\n```python\n>>> 1\n1\n```\n", [3]),
+    "pycon": ("```pycon\n>>> 1\n```\n", [1]),
+    "tildes": ("~~~python\n>>> 1\n~~~\n", [1]),
+    "another directive": ("```{code-block} python\n>>> 1\n```\n", [1]),
     "directive of colons": (":::{note}\n>>> 1\n:::\n", [2]),
     "bare paragraph": ("Text.\n\n>>> 1\n1\n", [3]),
-    "nothing after the prompt": (">>>\n", [1]),
+    "nothing after the prompt": ("```\n>>>\n```\n", [1]),
+    "in a quote": ("> Text.\n>\n> >>> 1\n", [3]),
+    "in reStructuredText": ("```{eval-rst}\n>>> 1\n1\n```\n", [2]),
+    "in a docstring": ("```python\ndef f():\n    '''\n    >>> f()\n    '''\n```\n", [1]),
     "two paragraphs": (">>> 1\n1\n\n>>> 2\n2\n", [1, 4]),
-    "once for a fence": ("```python\n>>> 1\n1\n\n>>> 2\n2\n```\n", [2]),
-    "once for each fence": ("```\n>>> 1\n```\n```\n>>> 2\n```\n", [2, 5]),
-    "indented, in a list": ("- item\n\n  ```python\n  >>> 1\n  ```\n", [4]),
-    "beside a list's mark": ("1. ```python\n   >>> 1\n   ```\n", [2]),
+    "once for a fence": ("```python\n>>> 1\n1\n\n>>> 2\n2\n```\n", [1]),
+    "once for each fence": ("```\n>>> 1\n```\n```\n>>> 2\n```\n", [1, 4]),
+    "indented, in a list": ("- item\n\n  ```python\n  >>> 1\n  ```\n", [3]),
+    "beside a list's mark": ("1. ```python\n   >>> 1\n   ```\n", [1]),
     "indented code": ("Text.\n\n    >>> 1\n    1\n", [3]),
-    "quoted": ("> ```python\n> >>> 1\n> ```\n", [2]),
-    "in a note": ("````{note}\n```python\n>>> 1\n```\n````\n", [3]),
-    "plain, in a note": (":::{note}\n```\n>>> 1\n```\n:::\n", [3]),
-    "shown in a longer fence": ("````md\n```{doctest}\n>>> 1\n```\n````\n", [3]),
+    "quoted": ("> ```python\n> >>> 1\n> ```\n", [1]),
+    "in a note": ("````{note}\n```python\n>>> 1\n```\n````\n", [2]),
+    "plain, in a note": (":::{note}\n```\n>>> 1\n```\n:::\n", [2]),
+    "shown in a longer fence": ("````md\n```{doctest}\n>>> 1\n```\n````\n", [1]),
     "after a doctest": ("```{doctest}\n>>> 1\n1\n```\n\n>>> 2\n2\n", [6]),
     "after a doctest in a note": ("````{note}\n```{doctest}\n>>> 1\n1\n```\n>>> 2\n````\n", [6]),
-    "the other mark does not close": ("~~~python\n```\n>>> 1\n~~~\n", [3]),
-    "a shorter mark does not close": ("````python\n```\n>>> 1\n````\n", [3]),
+    "the other mark does not close": ("~~~python\n```\n>>> 1\n~~~\n", [1]),
+    "a shorter mark does not close": ("````python\n```\n>>> 1\n````\n", [1]),
 }
 
 
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
+    """The lines that are named, by the text of the page: one site has a page for each text."""
+    texts = [*RUN.values(), *(text for text, _ in NOT_RUN.values())]
+    pages = {f"docs/case-{number}.md": text for number, text in enumerate(texts)}
+    done = build(written(tmp_path_factory.mktemp("site"), pages), "dummy")
+    named: dict[str, list[int]] = {text: [] for text in texts}
+    for number, line in re.findall(r"case-(\d+)\.md:(\d+): ERROR: this example is never run", done.output):
+        named[texts[int(number)]].append(int(line))
+    return {text: sorted(lines) for text, lines in named.items()}
+
+
 @pytest.mark.parametrize("name", RUN)
-def test_what_is_run_is_left_alone(name: str) -> None:
-    assert list(untested(RUN[name])) == []
+def test_what_is_run_is_left_alone(said: dict[str, list[int]], name: str) -> None:
+    assert said[RUN[name]] == []
 
 
 @pytest.mark.parametrize("name", NOT_RUN)
-def test_what_is_not_run_is_named_by_its_line(name: str) -> None:
-    markdown, lines = NOT_RUN[name]
-    assert list(untested(markdown)) == lines
-
-
-@pytest.mark.parametrize("name", NOT_RUN)
-def test_a_fence_that_is_closed_does_not_change_what_follows(name: str) -> None:
-    markdown, lines = NOT_RUN[name]
-    assert list(untested(f"{markdown}\n{RUN['backticks']}\n{RUN['colons']}")) == lines
+def test_what_is_not_run_is_named_by_its_line(said: dict[str, list[int]], name: str) -> None:
+    text, lines = NOT_RUN[name]
+    assert said[text] == lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tiny.broken import doc
 
 DOCS = [
-    doc("fence", "# Title\n\n```python\n>>> 1 + 1\n2\n```\n", "this example is never run", ">>>"),
+    doc("fence", "# Title\n\n```python\n>>> 1 + 1\n2\n```\n", "this example is never run", "```python"),
     doc("paragraph", "# Title\n\nText.\n\n>>> 1 + 1\n2\n", "this example is never run", ">>>"),
     doc(
         "formula",
