@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,20 @@ def all_scripts() -> list[str]:
     return sources_of_examples()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def published() -> Iterator[dict[str, str]]:
+    """What a host says of the site that it publishes. It holds for the real site; the tiny ones of the tests know nothing of it."""
+    said = {
+        name: os.environ[name] for name in ("ATLAS_SITE", "ATLAS_REPOSITORY", "ATLAS_COMMIT") if name in os.environ
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name in said:
+            patch.delenv(name)
+        yield said
+
+
 @pytest.fixture(scope="session")
-def site() -> Path:
+def site(published: dict[str, str]) -> Path:
     """The folder of the built site. It is built first; that is quick when nothing has changed."""
     options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", "html"]
     command = [sys.executable, "-m", "sphinx", *options, "--doctree-dir", "build/doctrees", "docs", str(HTML)]
@@ -61,7 +74,7 @@ def site() -> Path:
     done = subprocess.run(
         command,
         cwd=ROOT,
-        env=os.environ | {"PATH": programs},
+        env=os.environ | published | {"PATH": programs},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from chromium import SWITCHES, chromium
@@ -53,9 +54,12 @@ def installed(find: Callable[[], str]) -> str:
 
 
 @pytest.fixture(scope="session")
-def origin(site: Path, server: Server) -> Iterator[str]:
-    """The address of the built site. All its pages are under the policy that the build wrote."""
-    with server(site) as address:
+def origin(site: Path, server: Server, published: dict[str, str]) -> Iterator[str]:
+    """The address of the built site, below the path at which it will stand: the page for what is not found leads from there.
+
+    All its pages are under the policy that the build wrote.
+    """
+    with server(site, urlsplit(published.get("ATLAS_SITE", "")).path or "/") as address:
         yield address
 
 

@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 import yaml
 
+from atlas.page_parts import colab_link
 from sources import ROOT
 
 REPOSITORY = "someone/atlas"
 #: Answers with the number in ISSUE when asked for an issue of the workflows' own, with that in PROPOSAL when asked for a
-#: proposal of the branch, and notes every call.
+#: proposal of the branch, with TIP when asked where main is, and notes every call.
 GH = """#!/bin/sh
 echo "$@" >> "$CALLS"
 for word in "$@"; do [ "$word" = body.md ] && cat body.md >> "$CALLS"; done
 case "$*" in
   "issue list "*"--app github-actions "*) echo "$ISSUE" ;;
   "pr list "*"--head recordings "*) echo "$PROPOSAL" ;;
+  "api repos/someone/atlas/commits/main --jq .sha") echo "$TIP" ;;
 esac
 """
 
@@ -54,6 +56,11 @@ class Runner:
         done = subprocess.run(["git", *command], cwd=self.remote, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
+    def told(self, file: str) -> list[str]:
+        """What steps said to those after them, in the file that a variable names."""
+        path = Path(self.environment[file])
+        return path.read_text().splitlines() if path.exists() else []
+
     def asked(self) -> str:
         """How gh was called."""
         return self.calls.read_text() if self.calls.exists() else ""
@@ -76,6 +83,9 @@ def runner(tmp_path: Path) -> Runner:
         "CALLS": str(tmp_path / "calls"),
         "ISSUE": "",
         "PROPOSAL": "",
+        "TIP": "",
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "GITHUB_ENV": str(tmp_path / "variables"),
         "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig"),
         "GIT_CONFIG_NOSYSTEM": "1",
     }
@@ -187,9 +197,73 @@ def test_the_same_recordings_are_not(runner: Runner) -> None:
     assert runner.git("branch") == "" and runner.asked() == ""
 
 
+# -- ci --------------------------------------------------------------------------------------------
+
+FOR_READERS = script("ci", "check", "On main, build what publish will deploy")
+
+
+@pytest.mark.parametrize("address", ["https://owner.example/atlas", "https://owner.example/atlas/"])
+def test_what_ci_builds_on_main_is_for_readers(runner: Runner, address: str) -> None:
+    """GitHub's answer has no slash at its end; ATLAS_SITE has one."""
+    said = {"ADDRESS": address, "REPOSITORY": "https://github.com/someone/atlas", "COMMIT": "0123abc"}
+    assert runner.run(FOR_READERS, **said).returncode == 0
+    assert runner.told("GITHUB_ENV") == [
+        "ATLAS_SITE=https://owner.example/atlas/",
+        "ATLAS_REPOSITORY=https://github.com/someone/atlas",
+        "ATLAS_COMMIT=0123abc",
+    ]
+
+
+def test_a_fork_without_an_address_is_checked_all_the_same(runner: Runner) -> None:
+    assert runner.run(FOR_READERS, ADDRESS="", COMMIT="0123abc").returncode == 0
+    assert runner.told("GITHUB_ENV") == []
+
+
 # -- publish ---------------------------------------------------------------------------------------
 
+TIP = script("publish", "fetch", "Leave it to the next run if main has moved on")
+REFUSE = script("publish", "fetch", "Refuse a site that is not made for readers, or has gaps")
 NOTEBOOKS = script("publish", "notebooks", "Make the branch anew, with these notebooks and no history")
+
+
+def test_the_tip_of_main_is_published(runner: Runner) -> None:
+    assert runner.run(TIP, COMMIT="0123abc", TIP="0123abc").returncode == 0
+    assert runner.told("GITHUB_OUTPUT") == ["newest=true"]
+
+
+def test_an_older_commit_is_not(runner: Runner) -> None:
+    """As when somebody runs an old run of ci again: nothing failed, and nothing is published."""
+    done = runner.run(TIP, COMMIT="0123abc", TIP="4567def")
+    assert done.returncode == 0 and "main is at 4567def" in done.stdout
+    assert runner.told("GITHUB_OUTPUT") == []
+
+
+def test_where_github_does_not_answer_nothing_is_published(runner: Runner) -> None:
+    assert runner.run(f"gh() {{ return 1; }}; {TIP}", COMMIT="0123abc").returncode != 0
+    assert runner.told("GITHUB_OUTPUT") == []
+
+
+def test_a_whole_site_of_that_commit_is_published(runner: Runner) -> None:
+    write(runner.checkout, "site/build.json", '{"commit": "0123abc", "not_recorded": []}')
+    done = runner.run(REFUSE, COMMIT="0123abc")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("built", "says"),
+    [
+        ('{"commit": null, "not_recorded": []}', "Set the variable ATLAS_SITE"),
+        ('{"commit": "4567def", "not_recorded": []}', "Set the variable ATLAS_SITE"),
+        ('{"commit": "0123abc", "not_recorded": ["gallery/cuda/devices"]}', "nox -s record"),
+        ('{"commit": "0123abc"}', ""),
+        ("{", ""),
+    ],
+)
+def test_any_other_is_refused(runner: Runner, built: str, says: str) -> None:
+    write(runner.checkout, "site/build.json", built)
+    done = runner.run(REFUSE, COMMIT="0123abc")
+    assert done.returncode != 0 and says in done.stdout
+    assert ("gallery/cuda/devices" in done.stdout) == ("devices" in built)
 
 
 def test_notebooks_are_put_on_their_branch(runner: Runner, tmp_path: Path) -> None:
@@ -202,3 +276,12 @@ def test_notebooks_are_put_on_their_branch(runner: Runner, tmp_path: Path) -> No
     assert next_time.run(NOTEBOOKS, SOURCE="4567def").returncode == 0
     assert runner.git("ls-tree", "-r", "--name-only", "notebooks") == "graphs/renamed.ipynb"
     assert runner.git("log", "--format=%s", "notebooks") == "The notebooks of the site, built from 4567def"
+
+
+def test_colab_opens_a_notebook_where_it_was_put(runner: Runner) -> None:
+    """Of ``docs/gallery/graphs/first_graph.ipynb`` the artifact keeps what is below ``docs/gallery``."""
+    write(runner.checkout, "graphs/first_graph.ipynb", "{}")
+    assert runner.run(NOTEBOOKS, SOURCE="0123abc").returncode == 0
+    address = colab_link.address(f"https://github.com/{REPOSITORY}", "gallery/graphs/first_graph")
+    branch, _, path = address.partition(f"/{REPOSITORY}/blob/")[2].partition("/")
+    assert runner.git("show", f"{branch}:{path}") == "{}"

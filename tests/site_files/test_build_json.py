@@ -43,6 +43,7 @@ def test_unpublished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "torch": version("torch").partition("+")[0],
         "pages": 5,
         "checks": 3,
+        "not_recorded": [],
     }
     assert "Built on" not in (done.out / "index.html").read_text()
 
@@ -57,6 +58,12 @@ def test_published(published: Build) -> None:
         text = f"Built on 2026-09-21 from commit 0123456 with PyTorch {torch}; 3 checks passed."
         assert " ".join(said.get_text().split()) == text
         assert [link["href"] for link in said.select("a")] == [f"{REPOSITORY}/commit/{COMMIT}", f"{up}build.json"]
+
+
+def test_pages_whose_outputs_are_missing_are_named(tmp_path: Path) -> None:
+    gap = "# Gap\n\n```{not-recorded} nobody had one\n```\n"  # as the runner marks a page that no recording fits
+    done = build(written(tmp_path, {"docs/gap.md": gap, "docs/text.md": "# Text\n\nText.\n"}))
+    assert json.loads((done.out / "build.json").read_text())["not_recorded"] == ["gap"], done.output
 
 
 def test_what_is_no_commit_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,15 +21,18 @@ from sphinx.environment import BuildEnvironment
 from sphinx.errors import ConfigError
 
 from atlas.directives.claims import claims
+from atlas.directives.recorded import provenance
 from atlas.runner.outputs.cache import write_whole
 
 FILE = "build.json"
 _COUNT = "atlas-checks"
+_GAP = "atlas-not-recorded"
 _SITE = re.compile(r"https?://[^\s/?#]+/([^\s?#]+/)?")
 
 
 def facts(env: BuildEnvironment, commit: str) -> dict[str, Any]:
-    """``commit`` and ``date`` (UTC; None unless published), ``torch``, and how many ``pages`` and ``checks`` there are.
+    """``commit`` and ``date`` (UTC; None unless published), ``torch``, how many ``pages`` and ``checks`` there are, and the
+    pages that are ``not_recorded``, for which the workflow ``publish`` refuses the site.
 
     The date is that of ``SOURCE_DATE_EPOCH``, if the environment has it: https://reproducible-builds.org/specs/source-date-epoch/
     """
@@ -41,6 +44,7 @@ def facts(env: BuildEnvironment, commit: str) -> dict[str, Any]:
         "torch": version("torch").partition("+")[0],
         "pages": len(env.found_docs),
         "checks": sum(env.metadata[page].get(_COUNT, 0) for page in env.found_docs),
+        "not_recorded": sorted(page for page in env.found_docs if env.metadata[page].get(_GAP)),
     }
 
 
@@ -62,10 +66,12 @@ def check(app: Sphinx, config: Config) -> None:
 
 
 def count(app: Sphinx, document: nodes.document) -> None:
-    """Keep with each page how many of its asserts passed. Connected to ``doctree-read``."""
+    """Keep with each page how many of its asserts passed, and whether it lacks outputs. Connected to ``doctree-read``."""
     found = sum(node["count"] for node in document.findall(claims))
     if found:
         app.env.metadata[app.env.docname][_COUNT] = found
+    if any("not-recorded" in node["classes"] for node in document.findall(provenance)):
+        app.env.metadata[app.env.docname][_GAP] = True
 
 
 def of_build(app: Sphinx) -> dict[str, Any]:
