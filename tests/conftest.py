@@ -55,7 +55,7 @@ def all_scripts() -> list[str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def published() -> Iterator[dict[str, str]]:
-    """What a host says of the site that it publishes. It holds for the real site; the tiny ones of the tests know nothing of it."""
+    """What a host says of the site that it publishes: for the real site alone, the tiny ones know nothing of it."""
     said = {
         name: os.environ[name] for name in ("ATLAS_SITE", "ATLAS_REPOSITORY", "ATLAS_COMMIT") if name in os.environ
     }

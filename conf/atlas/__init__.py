@@ -27,8 +27,8 @@ A number is a priority, and stands where something must come before or after ano
                        after hide_requests); site_files.build_json counts asserts
 ``env-updated``        names_index, incremental, upstream.sphinx_12599: pages that must be written again
 ``doctree-resolved``   page_parts.colab_link; names_index
-``html-page-context``  page_parts.description (400) and names_index (410), before sphinxext-opengraph;
-                       page_parts.sidebar (450: before furo); page_parts; site_files.markdown_copies
+``html-page-context``  page_parts.description (400: before sphinxext-opengraph) and sidebar (450: before furo); other
+                       page_parts; site_files.markdown_copies
 ``build-finished``     site_files, in the order of its docstring; runner.build_step reports failures (900);
                        runner.build_guard takes its mark away (999)
 ====================== ===================================================================================

@@ -34,3 +34,13 @@ def test_no_two_pages_have_the_same(site: Path) -> None:
 
 def test_a_long_first_sentence_stays_whole() -> None:
     assert first_sentences("A sentence of some length. Another.", longest=5) == "A sentence of some length."
+
+
+@pytest.mark.parametrize("short", ["e.g.", "i.e.", "vs.", "cf.", "Fig.", "Eq.", "E.g."])
+def test_a_sentence_does_not_end_at_an_abbreviation(short: str) -> None:
+    sentence = f"Use one {short} A tensor."
+    assert first_sentences(f"{sentence} Next.", longest=10) == sentence
+
+
+def test_a_word_that_only_looks_like_one_ends_it() -> None:
+    assert first_sentences("It canvs. A tensor.", longest=10) == "It canvs."

@@ -55,6 +55,6 @@ def _depart(self: Any, node: claims) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    app.add_node(claims, **dict.fromkeys(("html", "latex", "text", "man", "texinfo"), (_visit, _depart)))
+    app.add_node(claims, html=(_visit, _depart))
     app.add_directive("claims", Claims)
     app.add_transform(ClaimsLast)

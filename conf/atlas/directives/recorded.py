@@ -70,7 +70,7 @@ def _depart(self: Any, node: provenance) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    app.add_node(provenance, **dict.fromkeys(("html", "latex", "text", "man", "texinfo"), (_visit, _depart)))
+    app.add_node(provenance, html=(_visit, _depart))
     app.add_directive("recorded", Recorded)
     app.add_directive("not-recorded", NotRecorded)
     app.add_transform(ProvenanceFirst)

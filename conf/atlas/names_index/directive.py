@@ -1,19 +1,19 @@
-"""The names of PyTorch that each page uses: in a line at its end, in its head, and in an index of all pages.
+"""The names of PyTorch that each page uses: in a line at the end of the page, and in an index of all pages.
 
-They are read from the code that the page shows, whenever the page is read, so nobody writes a tag and none grows stale. The
-directive ``names-used`` lists, for each name, the pages that use it. A page's own line is short. It holds a name if
+The names are found in the code that the page shows, each time Sphinx reads the page, so nobody has to write or update them.
+The directive ``names-used`` lists, for each name, the pages that use it. The line at the end of a page is short. A name is in
+the line if
 
-- the page's code uses it, and its text speaks of it in a literal such as ````retain_grad````,
-- at most half of the pages with code use it, which leaves out ``torch.tensor`` and ``backward``,
-- it is in no private module,
+- the page's code uses the name, and the page's text has it as a literal, such as ````retain_grad````,
+- at most half of the pages with code use the name, which leaves out ``torch.tensor`` and ``backward``,
+- the name is in no private module,
 
-and of these at most ten, the rarest first.
+and of these at most ten are shown, those that the fewest pages use first.
 """
 
 from __future__ import annotations
 
 import doctest
-import html
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -32,25 +32,28 @@ from .code_reader import names
 from .torch_api import TorchNames
 
 INDEX = "reference/names"
-LONGEST = 10  # names on a page's line
-SHARE = 1 / 2  # of the pages with code; a name that more of them use tells nothing of a page
-BEFORE_THE_FOLD = 4  # pages of a name in the index
-NOT_WORTH_A_FOLD = 2  # pages
-IN_THE_FOLD = 12  # pages; who uses ``backward`` is no longer a question for this index
+LONGEST = 10  # names in the line of a page
+SHARE = 1 / 2  # of the pages with code: a name that more pages use does not set a page apart
+BEFORE_THE_FOLD = 4  # links to pages for each name of the index; the others are in a fold
+NOT_WORTH_A_FOLD = 2  # links: so few are shown too
+IN_THE_FOLD = 12  # links at most: a list of every page that calls ``backward()`` helps nobody
 ABOUT_THE_SITE = "about/"  # its code shows how a page is written
 _PYTHON = {"python", "python3", "ipython", "ipython3", "pycon", "default"}
 
 
 class names_line(nodes.paragraph):
-    """Where a page's own line goes; it is filled when the page is written, as it depends on all pages."""
+    """The place of a page's line. It is filled when the page is written: which names are common depends on all pages."""
 
 
 class names_index(nodes.General, nodes.Element):
-    """Where the names of a part of PyTorch go. Attribute ``parts``: how they begin; none for all that no other part takes."""
+    """The place of an index. Attribute ``parts``: how its names begin; empty for those that no other index of the page has."""
 
 
 class NamesUsed(SphinxDirective):
-    """``{names-used} PART PART ...``: each name that begins so, and the pages that use it. Without parts: the other names."""
+    """``{names-used} PART PART ...``: the names that begin with a part, and the pages that use each.
+
+    Without parts: the names that no other ``names-used`` of the page lists.
+    """
 
     optional_arguments = 1
     final_argument_whitespace = True
@@ -63,7 +66,7 @@ class NamesUsed(SphinxDirective):
 
 
 def read(app: Sphinx, document: nodes.document) -> None:
-    """Keep what a page uses and speaks of, and make room for its line. Connected to ``doctree-read``."""
+    """Keep which names a page's code uses and its text has, and put the place of its line. Connected to ``doctree-read``."""
     env, page = app.env, app.env.docname
     used = set() if page.startswith(ABOUT_THE_SITE) else names(_code(document), _torch_names(env))
     _used(env)[page] = sorted(used)
@@ -86,7 +89,7 @@ def _code(document: nodes.document) -> Iterator[str]:
 
 
 def _make_room(document: nodes.document) -> None:
-    """Before the downloads of an example, else at the end of the page."""
+    """Put the place of the line before the downloads of an example, else at the end of the page."""
     if not put_before_downloads(document, line := names_line()):
         next(iter(document.findall(nodes.section)), document).append(line)
 
@@ -100,14 +103,14 @@ def _spoken(env: BuildEnvironment) -> dict[str, list[str]]:
 
 
 def _torch_names(env: BuildEnvironment) -> TorchNames:
-    """The answers of this PyTorch, kept with the pages: another version of it, or of this code, begins a new environment."""
+    """What was asked of PyTorch, kept with the pages. With another PyTorch, or other code here, Sphinx reads all anew."""
     if not hasattr(env, "atlas_torch_names"):
         env.atlas_torch_names = TorchNames()
     return env.atlas_torch_names
 
 
 def _kept(env: BuildEnvironment, name: str) -> dict[str, Any]:
-    """What is pickled with the pages between builds."""
+    """An attribute of the environment, which Sphinx keeps from build to build."""
     if not hasattr(env, name):
         setattr(env, name, {})
     return getattr(env, name)
@@ -130,9 +133,10 @@ def merge(app: Sphinx, env: BuildEnvironment, pages: Iterable[str], other: Build
 
 
 def gather(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Choose each page's names, and have those pages written whose names are not what they were.
+    """Choose the names of each page's line, and name the pages to write: those whose line has changed.
 
-    The index is written when anything of it differs: a name, a page, its title or its place. Connected to ``env-updated``.
+    The page of the index is written when a name, a page, a title or the order of pages has changed.
+    Connected to ``env-updated``.
     """
     counts = Counter(name for used in _used(env).values() for name in used)
     most = SHARE * sum(map(bool, _used(env).values()))
@@ -199,7 +203,7 @@ def _index(app: Sphinx, page: str, order: list[str], is_in: Callable[[str], bool
 
 
 def _pages(app: Sphinx, page: str, name: str, users: list[str]) -> Iterator[nodes.Node]:
-    """Links to the pages that speak of the name, or else to any; if there are more, those in a fold, as far as it goes."""
+    """Links to pages whose text has the name, or else to any that use it. Those beyond the first few are in a fold."""
     speakers = [user for user in users if name in _spoken(app.env)[user]]
     first = (speakers or users)[:BEFORE_THE_FOLD]
     rest = [*speakers, *(user for user in users if user not in speakers)]
@@ -256,18 +260,6 @@ def short(name: str) -> str:
     return f"{cls}.{last}" if cls.lstrip("_")[:1].isupper() else name
 
 
-def tag(app: Sphinx, name: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
-    """Put a page's names into its head. Connected to ``html-page-context``, before sphinxext-opengraph."""
-    shown = getattr(app.env, "atlas_names_shown", {}).get(name, [])
-    if document is None or not shown:
-        return
-    context["metatags"] += f'\n<meta name="keywords" content="{html.escape(", ".join(map(short, shown)))}">'
-    for each in shown:
-        context["metatags"] += f'\n<meta property="article:tag" content="{html.escape(short(each))}">'
-    # tags are an article's; sphinxext-opengraph would say "website"
-    context["meta"] = {**(context.get("meta") or {}), "og:type": "article"}
-
-
 def _skip(self: Any, node: nodes.Element) -> None:
     """Without a page to link to there is nothing to show."""
     raise nodes.SkipNode
@@ -275,11 +267,10 @@ def _skip(self: Any, node: nodes.Element) -> None:
 
 def setup(app: Sphinx) -> None:
     for node in (names_line, names_index):
-        app.add_node(node, **dict.fromkeys(("html", "latex", "text", "man", "texinfo"), (_skip, None)))
+        app.add_node(node, html=(_skip, None))
     app.add_directive("names-used", NamesUsed)
     app.connect("doctree-read", read)
     app.connect("env-purge-doc", forget)
     app.connect("env-merge-info", merge)
     app.connect("env-updated", gather)
     app.connect("doctree-resolved", fill)
-    app.connect("html-page-context", tag, priority=410)

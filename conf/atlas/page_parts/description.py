@@ -15,7 +15,9 @@ from sphinx.application import Sphinx
 from atlas.directives.in_short import CLASS
 
 LONGEST = 300  # characters; a first sentence may be longer
-_END = re.compile(r"(?<=[.?!:])\s+(?=[A-Z`])")
+#: Abbreviations after which a sentence goes on, though a capital letter follows.
+_GOES_ON = ("e.g.", "E.g.", "i.e.", "I.e.", "vs.", "cf.", "Cf.", "Fig.", "Eq.")
+_END = re.compile("".join(rf"(?<!\b{re.escape(short)})" for short in _GOES_ON) + r"(?<=[.?!:])\s+(?=[A-Z`])")
 
 
 def description(document: nodes.document) -> str:
@@ -30,7 +32,8 @@ def description(document: nodes.document) -> str:
 
 
 def first_sentences(text: str, longest: int = LONGEST) -> str:
-    """
+    """As many whole sentences as fit into ``longest`` characters; the first, however long it is.
+
     >>> first_sentences("One is short. The second is not that short.", longest=20)
     'One is short.'
     """
@@ -51,7 +54,7 @@ def describe(app: Sphinx, document: nodes.document) -> None:
 
 
 def tag(app: Sphinx, name: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
-    """Put it into the page's head. Connected to ``html-page-context``, before sphinxext-opengraph."""
+    """Put the description into the page's head. Connected to ``html-page-context``, before sphinxext-opengraph."""
     found = (context.get("meta") or {}).get("og:description")
     if found:
         context["metatags"] += f'\n<meta name="description" content="{html.escape(found)}">'
