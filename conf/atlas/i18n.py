@@ -1,6 +1,6 @@
-"""The site's own words, in the language of the build.
+"""Translations: ``_()`` for sentences that our extensions put on pages.
 
-Templates and authors write whole sentences; so do the extensions, and each sentence goes through one catalogue. There is no
+All of them are in one catalog. Each is a whole sentence, as the order of words differs between languages. There is no
 translation yet; one would be ``conf/locale/<language>/LC_MESSAGES/atlas.po``.
 """
 
@@ -13,13 +13,13 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.locale import get_translation
 
-CATALOGUE = "atlas"
+CATALOG = "atlas"
 
-_ = get_translation(CATALOGUE)
+_ = get_translation(CATALOG)
 
 
 def for_script(said: dict[str, Any]) -> str:
-    """What a script of ``conf/static`` is to say, as an element beside what it works on.
+    """The sentences that a script of ``conf/static`` shows, as JSON in an element that the script reads.
 
     >>> for_script({"end": "</script>"})
     '<script type="application/json">{"end":"\\\\u003c/script>"}</script>'
@@ -29,5 +29,5 @@ def for_script(said: dict[str, Any]) -> str:
 
 
 def setup(app: Sphinx) -> None:
-    """Make the catalogue known to Sphinx."""
-    app.add_message_catalog(CATALOGUE, str(Path(__file__).parents[1] / "locale"))
+    """Make the catalog known to Sphinx."""
+    app.add_message_catalog(CATALOG, str(Path(__file__).parents[1] / "locale"))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
+import myst_nb.core.execute
 import pytest
 from bs4 import BeautifulSoup
 
+from atlas.checks import code_cell_errors
 from tiny.broken import Fault, doc
 from tiny.tiny_site import ROOT, Build, build, written
 
@@ -75,6 +78,19 @@ def test_a_cell_that_was_mended(tmp_path: Path) -> None:
     mended = build(written(tmp_path, {page.file: page.text.replace("missing", "1")}))
     assert mended.code == 0, mended.about(page.file)
     assert not (mended.out / "reports").exists()
+
+
+def test_another_version_of_myst_nb_runs_its_own_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the build says so: a newer one may name the line itself."""
+    said: list[str] = []
+    theirs = myst_nb.core.execute.NotebookClientInline
+    monkeypatch.setattr(code_cell_errors.logger, "warning", lambda text, *values: said.append(text % values))
+    monkeypatch.setattr(code_cell_errors, "has_bug", lambda package, last: False)
+    code_cell_errors.setup(SimpleNamespace(connect=lambda *what: None))
+    assert myst_nb.core.execute.NotebookClientInline is theirs
+    assert said == [
+        "MyST-NB has changed: a cell that fails may be named without its line; see atlas.checks.code_cell_errors"
+    ]
 
 
 def test_nox_builds_with_warnings_as_errors() -> None:

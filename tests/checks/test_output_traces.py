@@ -1,4 +1,4 @@
-"""``outputs.faults`` and ``outputs.is_prose``: what an output may not show, and which of its lines may be broken."""
+"""``output_traces.faults`` and ``output_traces.is_prose``: what an output may not show, and which lines may be broken."""
 
 from __future__ import annotations
 

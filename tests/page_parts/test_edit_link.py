@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from bs4 import BeautifulSoup
+
 from atlas.page_parts.edit_link import lead
+from tiny.tiny_site import build, written
 
 
 def context_of(page: str, options: dict[str, str]) -> dict[str, Any]:
@@ -20,6 +25,18 @@ def test_an_example_leads_to_its_script() -> None:
         "theme_source_edit_link": "https://github.com/someone/atlas/edit/main/examples/graphs/first_graph.py",
         "theme_source_view_link": "https://github.com/someone/atlas/blob/main/examples/graphs/first_graph.py",
     }
+
+
+def test_the_theme_shows_these_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names of the variables are the theme's own. Without them it would lead to the page that Sphinx reads."""
+    monkeypatch.setenv("ATLAS_REPOSITORY", "https://github.com/someone/atlas")
+    done = build(written(tmp_path, {"docs/text.md": "# Text\n\nText.\n"}))
+    assert done.code == 0, done.output
+    for page, source in (("gallery/index.html", "examples/GALLERY_HEADER.rst"), ("text.html", "docs/text.md")):
+        shown = BeautifulSoup((done.out / page).read_text(encoding="utf-8"), "html.parser")
+        for what, where in (("edit", "edit"), ("view", "blob")):
+            (link,) = shown.select(f".{what}-this-page a")
+            assert link["href"] == f"https://github.com/someone/atlas/{where}/main/{source}"
 
 
 def test_other_pages_are_left_to_the_theme() -> None:

@@ -1,4 +1,4 @@
-"""``hidden_comments.without_requests``: the code that a page shows, without the comments that speak to the site."""
+"""``hide_requests.without_requests``: the code that a page shows, without the comments that ask the site for something."""
 
 from __future__ import annotations
 

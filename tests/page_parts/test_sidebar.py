@@ -119,6 +119,15 @@ def test_the_page_is_marked_and_the_branches_above_it_are_open(ours: Build, page
     assert "current" in current.find_parents("ul")[-1]["class"]
 
 
+def test_a_caption_has_a_level(ours: Build) -> None:
+    """furo gives it the role of a heading, which needs one: ``conf/templates/page.html`` adds it."""
+    captions = sidebar(ours, "a/one").select("[role=heading]")
+    assert [(caption.get_text(), caption.get("aria-level")) for caption in captions] == [
+        ("Guide", "2"),
+        ("Chapters", "2"),
+    ]
+
+
 @pytest.mark.parametrize("name", ["index.html", "gallery/memory/checkpointing.html", "search.html"])
 def test_every_link_of_the_real_site_leads_to_a_page(site: Path, name: str) -> None:
     links = [link["href"] for link in read(site / name).select(".sidebar-tree a")]

@@ -3,7 +3,7 @@
 ``output_traces``     an output with a memory address or a path of the machine
 ``unrun_doctests``    a ``>>>`` that no doctest runs
 ``code_cell_errors``  a code cell of a Markdown page that raises, hangs or dies
-``inline_handlers``   code in an attribute of HTML; `site_files.csp_conf` asks for it, since it reads all pages anyway
+``inline_handlers``   code in an attribute of HTML; `site_files.csp_conf` calls this check, as it reads all pages anyway
 """
 
 from __future__ import annotations

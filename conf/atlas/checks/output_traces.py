@@ -1,7 +1,7 @@
-"""Checks and small mercies for the outputs of examples.
+"""An output of an example must not show a memory address or a path of the machine that built the page.
 
-An output must not show an address or a path of the machine that built the page: it would differ with every build and say
-nothing to the reader. And a long line of prose in an output (an error's message) is wrapped, while a table scrolls.
+Either differs from build to build and says nothing to the reader. The same pass over the outputs marks long lines of prose,
+such as an error's message, so that they are wrapped; a line of a table is not broken, and the reader scrolls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 TOO_LONG = 88
 
-#: Below which a machine keeps what it builds from and with.
+#: Folders at the root of a machine in which sources, programs and temporary files are.
 FOLDERS = ("home", "root", "tmp", "usr", "opt", "var", "work", "Users", "mnt", "private")
 
 _FORBIDDEN = {
@@ -27,7 +27,7 @@ _ALIGNED = re.compile(r"\S {3,}\S|-{6,}|={6,}")
 
 
 def faults(output: str) -> list[str]:
-    """What must not stand in an output, in words.
+    """What an output shows and must not, in words.
 
     >>> faults("<MulBackward0 object at 0x7f2a0ef090b0>")
     ['a memory address: 0x7f2a0ef090b0']
@@ -38,7 +38,7 @@ def faults(output: str) -> list[str]:
 
 
 def is_prose(output: str) -> bool:
-    """Whether lines that are too long may be broken: none of them is aligned with others.
+    """Whether the lines that are too long may be broken: none of them is part of a table.
 
     >>> is_prose("RuntimeError: " + "long words " * 20), is_prose("name    calls" + " " * 90 + "x")
     (True, False)
@@ -47,7 +47,7 @@ def is_prose(output: str) -> bool:
 
 
 def check(app: Sphinx, doctree: nodes.document) -> None:
-    """Look at each output of an example. Connected to ``doctree-read``."""
+    """Report faults in the outputs of a page, and mark those to wrap. Connected to ``doctree-read``."""
     for block in doctree.findall(nodes.literal_block):
         if not _is_output(block):
             continue

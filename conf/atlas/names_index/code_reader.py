@@ -1,7 +1,7 @@
 """Which names of PyTorch a piece of code uses: functions, classes, and the methods and attributes of its variables.
 
-sphinx-gallery's own finder knows a variable's class only after a run, and then only of variables outside functions. Here the
-code is read and not run, so a page that shows its code without outputs has its names too.
+sphinx-gallery finds such names too, but it needs a run to know the class of a variable, and it leaves out variables within
+functions. Here the code is parsed and not run. So a page whose code could not be run has its names too.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 from .torch_api import FUNCTION, NODE, TENSOR, TorchNames
 
-#: What the value of an attribute is, where another class has attributes of the same name.
+#: The class of an attribute's value. Without it, ``x.grad_fn.name`` would be taken for a tensor's ``name``.
 _CLASS_OF = {"grad_fn": NODE, "grad": TENSOR, "device": "torch.device", "dtype": "torch.dtype", "shape": "torch.Size"}
-#: What a call of these returns is no tensor.
+#: Methods of a tensor that return something else than a tensor.
 _LEAVE = {"numpy", "item", "tolist"}
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What is known of a value: the name of the object that it is, or of the class that it is an instance of."""
+    """What is known of a value: its own name, such as ``torch.exp``; or, if ``instance``, the name of its class."""
 
     name: str
     instance: bool = False
@@ -32,9 +32,9 @@ _NOT_TORCH = Value("")
 
 
 def names(pieces: Iterable[str], torch: TorchNames) -> set[str]:
-    """The names that pieces of code use which follow upon each other. A piece that is not Python is left out.
+    """The names that the code of a page uses, given piece by piece in its order. A piece that is not Python is left out.
 
-    A method counts as a tensor's if nothing says that its variable is something else: see ``TorchNames.of_variable``.
+    A method is taken for a tensor's where the class of its variable is unknown: see ``TorchNames.of_variable``.
 
     >>> code = "from torch import nn\\nimport pandas\\nx = nn.Linear(2, 2).weight\\nx.detach()\\npandas.DataFrame().mean()"
     >>> sorted(names([code], TorchNames()))
@@ -51,7 +51,7 @@ def names(pieces: Iterable[str], torch: TorchNames) -> set[str]:
 
 
 class _Finder(ast.NodeVisitor):
-    """Goes through code in its order. Each visit of an expression returns what is known of its value, or None."""
+    """Visits code from top to bottom. The visit of an expression returns what is known of its value, or None."""
 
     def __init__(self, torch: TorchNames) -> None:
         self.torch = torch
@@ -173,7 +173,7 @@ class _Finder(ast.NodeVisitor):
             self._note(name)
             return Value(name)
         own = self.torch.of_class(owner.name, node.attr) if owner else ""
-        # a class of one's own is known by what it derives from, and has more
+        # a class that the page defines is known by its base class, and has attributes that the base has not
         found = own or (self.torch.of_variable(node.attr) if owner is None or owner.instance else "")
         if found:
             self.found.add(found)

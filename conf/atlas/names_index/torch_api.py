@@ -1,7 +1,6 @@
-"""Which names PyTorch has: what a dotted name leads to, and which class a method belongs to.
+"""Which names PyTorch has: what a dotted name is, and which class a method belongs to.
 
-torch is imported for a name that was never asked for before, and for no other: the import takes longer than a build that has
-little to do.
+torch is imported only for a name that is new: importing it takes longer than a build in which one page changed.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ TENSOR = "torch.Tensor"
 FUNCTION = "torch.autograd.Function"
 NODE = "torch.autograd.graph.Node"
 
-#: Whose method it may be that is called on a variable of unknown class, besides a tensor's.
+#: Classes, besides Tensor, whose method may be called on a variable of unknown class.
 _OTHERS = (FUNCTION, "torch.nn.Module", "torch.optim.Optimizer")
-#: A name that these have too says nothing about a variable.
+#: A method that one of these has too, such as ``split``, does not tell the class of its variable.
 _COMMON = (str, bytes, list, tuple, dict, set, int, float, complex, Path)
 
 
 @dataclass
 class TorchNames:
-    """All answers are kept in ``known``: of one version of PyTorch they stay true."""
+    """Keeps all answers in ``known``. They hold for one version of PyTorch."""
 
     known: dict[tuple[str, ...], str] = field(default_factory=dict)
 
@@ -38,7 +37,7 @@ class TorchNames:
         return self._answer(("kind", name), lambda: _kind(_find(name)))
 
     def of_class(self, cls: str, attribute: str) -> str:
-        """The full name of what a class has under ``attribute``, by the class that brings it in. Empty if there is nothing.
+        """The full name of a class's ``attribute``, with the class that defines it. Empty if there is no such attribute.
 
         >>> TorchNames().of_class("torch.optim.SGD", "zero_grad"), TorchNames().of_class("torch.nn.Parameter", "grad")
         ('torch.optim.Optimizer.zero_grad', 'torch.Tensor.grad')
@@ -46,9 +45,9 @@ class TorchNames:
         return self._answer(("of", cls, attribute), lambda: _of_class(cls, attribute))
 
     def of_variable(self, attribute: str) -> str:
-        """The same for a variable of unknown class: a tensor's, a node's, or of the one other class that has it.
+        """The full name of the ``attribute`` of a variable of unknown class: Tensor's, Node's, or that of the only other class.
 
-        Empty if it is unsure.
+        Empty if no class has it, or several have.
 
         >>> TorchNames().of_variable("retain_grad"), TorchNames().of_variable("next_functions")
         ('torch.Tensor.retain_grad', 'torch.autograd.graph.Node.next_functions')
@@ -64,7 +63,7 @@ class TorchNames:
 
 
 def _find(name: str) -> Any:
-    """What a dotted name leads to, or None."""
+    """The object with this dotted name, or None."""
     first, *rest = name.split(".")
     found: Any = importlib.import_module(first)
     for i, part in enumerate(rest, start=1):
@@ -88,7 +87,7 @@ def _of_class(cls: str, attribute: str) -> str:
     if not inspect.isclass(found) or attribute.startswith("__"):
         return ""
     for base in reversed(found.__mro__):
-        # torch._C has the same classes under names that nobody looks for
+        # torch._C has the same classes under private names
         is_public = not base.__module__.startswith("torch._C") and not base.__name__.startswith("_")
         if is_public and base is not object and hasattr(base, attribute):
             return f"{_public_name(base)}.{attribute}"
@@ -100,12 +99,12 @@ def _of_variable(attribute: str) -> str:
         return ""
     others = {_of_class(cls, attribute) for cls in _OTHERS} - {""}
     only = others.pop() if len(others) == 1 else ""
-    # the node of a Function has what every node has, and is seldom in a variable
+    # a Function's ctx has the attributes of a node too, but a variable more often holds a node
     return _of_class(TENSOR, attribute) or _of_class(NODE, attribute) or only
 
 
 def _public_name(cls: type) -> str:
-    """By the outermost module that has the class: ``torch.optim.Optimizer``, not ``torch.optim.optimizer.Optimizer``."""
+    """With the shortest path to the class: ``torch.optim.Optimizer``, not ``torch.optim.optimizer.Optimizer``."""
     modules = cls.__module__.split(".")
     for depth in range(1, len(modules) + 1):
         name = ".".join([*modules[:depth], cls.__name__])

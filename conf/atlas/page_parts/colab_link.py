@@ -1,7 +1,7 @@
 """A link that opens an example's notebook in Google Colab, beside its downloads: a machine with a GPU, and nothing to install.
 
-Colab opens notebooks from GitHub, and those of the gallery are made by the build. The workflow ``publish`` keeps them on a
-branch of their own. The link is text: the page loads nothing from Colab.
+Colab opens notebooks from GitHub, and the build makes those of the gallery. So the workflow ``publish`` pushes them to a branch
+of their own. The link is text: the page loads nothing from Colab.
 """
 
 from __future__ import annotations

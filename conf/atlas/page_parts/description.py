@@ -1,6 +1,6 @@
-"""What a search engine, a shared link and ``llms.txt`` say of a page: its first sentences, whole.
+"""The description of a page for search engines, shared links and ``llms.txt``: its first sentences, each of them whole.
 
-sphinxext-opengraph makes its own from the text it finds, and cuts it within a sentence; it leaves alone what is given.
+sphinxext-opengraph would cut the text within a sentence. It uses the description that a page's metadata holds, if there is one.
 """
 
 from __future__ import annotations

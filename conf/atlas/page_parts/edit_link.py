@@ -1,4 +1,7 @@
-"""Let "edit this page" of an example lead to its script: the page that Sphinx reads is made from it."""
+"""Let "edit this page" of an example lead to its script, not to the file in ``docs/gallery/`` that is made from the script.
+
+``theme_source_edit_link`` and ``theme_source_view_link`` are the variables of sphinx-basic-ng's templates, which furo uses.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def repository(config: Config) -> str:
 
 
 def lead(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: Mapping[str, Any] | None) -> None:
-    """Connected to ``html-page-context``. Without a repository there is nothing to lead to."""
+    """Give the theme the two links. Connected to ``html-page-context``. Without a repository there are no links."""
     source = source_of(name)
     address = repository(app.config)
     if source and address:

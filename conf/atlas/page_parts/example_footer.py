@@ -1,4 +1,4 @@
-"""The foot of an example's page: sphinx-gallery's links to the script and the notebook."""
+"""Find sphinx-gallery's links to the script and the notebook, at the end of an example's page."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Leave the comments that speak to the site out of the code that a page shows.
+"""Leave comments such as ``# graph:`` out of the code that a page shows.
 
-``# graph:``, ``# figure:`` and ``# varies:`` are answered right below the code, with the same words as a caption or a note.
-The script that a reader downloads keeps them.
+``# graph:``, ``# figure:`` and ``# varies:`` ask this site for something, which stands right below the code with the same
+words as a caption or a note. The script that a reader downloads keeps the comments.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BETWEEN_EMPTY_LINES = re.compile(
 
 
 def without_requests(code: str) -> str:
-    r"""The code without its requests, and without the holes that they leave.
+    r"""The code without its requests. Of the empty lines above and below a request, those below go too.
 
     >>> without_requests("y = x * x\n\n# figure: A line\n#   that rises\n\nprint(y)")
     'y = x * x\n\nprint(y)'

@@ -1,7 +1,7 @@
 """``content-security-policy.conf``: what the pages may load and run, as a header that ``conf/nginx.conf`` includes.
 
-A page may run the scripts of its own site, and of those within pages only the ones that this build wrote, known by their
-hashes. Handlers in attributes and ``javascript:`` addresses have no place in that list, so the build refuses them.
+A page may run the script files of its own site. Of scripts within pages it may run those that this build wrote: the policy
+lists their hashes. It cannot list handlers in attributes and ``javascript:`` addresses, so the build refuses them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RUNS = {"", "module", "importmap", "text/javascript", "application/javascript"}
 
 
 def inline_scripts(page: str) -> Iterator[str]:
-    """The scripts that stand in a page and run, data and scripts of their own files aside.
+    """The scripts within a page that run: neither data nor script files.
 
     >>> list(inline_scripts('<script src="a.js"></script><script type="application/json">1</script><script>run()</script>'))
     ['run()']

@@ -1,6 +1,8 @@
-"""Let the ``:widths:`` of a ``{table}`` hold. MyST marks every table as one whose widths the browser finds out.
+"""Let the ``:widths:`` of a ``{table}`` take effect. With given widths, columns do not move while the rows still arrive.
 
-With given widths a browser need not move the columns while the rows are still arriving.
+Works around https://github.com/executablebooks/MyST-Parser/issues/793: MyST marks every table ``colwidths-auto``, and docutils
+then ignores the widths that the directive has set. MyST-Parser 5.2 has the bug; the pull request #795 is open. Delete this
+file when it is released.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
+from . import has_bug
+
 
 class KeepWidths(SphinxTransform):
-    """Of the two marks that MyST and the directive set, keep the directive's."""
+    """Remove MyST's mark from a table whose directive has set widths. Any other table keeps it."""
 
     default_priority = 210
 
@@ -24,4 +28,5 @@ class KeepWidths(SphinxTransform):
 
 
 def setup(app: Sphinx) -> None:
-    app.add_transform(KeepWidths)
+    if has_bug("myst-parser", (5, 2)):
+        app.add_transform(KeepWidths)

@@ -1,0 +1,111 @@
+"""Each workaround mends its bug, and the bug is there without it. Where the second fails, the workaround may be deleted."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from bs4 import BeautifulSoup, Tag
+
+from atlas import upstream
+from atlas.upstream import myst_nb_css_before_pages, myst_parser_793_table_widths, sphinx_12599_index_entries
+from sources import ROOT
+from tiny.tiny_site import Build, build, written
+
+TABLE = "# Table\n\n```{table}\n:widths: 25 75\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n```\n"
+INDEXED = "# Indexed\n\n```{index} single: memory grows\n```\n\nText.\n"
+SITE = {"docs/table.md": TABLE, "docs/indexed.md": INDEXED, "docs/other.md": "# Other\n\nText.\n"}
+WORKAROUNDS = [
+    (myst_nb_css_before_pages, "myst-nb"),
+    (myst_parser_793_table_widths, "myst-parser"),
+    (sphinx_12599_index_entries, "sphinx"),
+]
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The settings of the site, with the libraries left alone."""
+    conf = shutil.copytree(ROOT / "conf", tmp_path_factory.mktemp("bare") / "conf")
+    door = conf / "atlas" / "__init__.py"
+    text, taken_out = re.subn(r"(?m)^        upstream,\n(?=    \):)", "", door.read_text(encoding="utf-8"))
+    assert taken_out == 1
+    door.write_text(text, encoding="utf-8")
+    return conf
+
+
+@pytest.fixture(scope="module")
+def mended(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return build(written(tmp_path_factory.mktemp("mended"), SITE))
+
+
+@pytest.fixture(scope="module")
+def left_alone(tmp_path_factory: pytest.TempPathFactory, bare: Path) -> Build:
+    return build(written(tmp_path_factory.mktemp("left-alone"), SITE), conf=bare)
+
+
+def read(built: Build, page: str) -> BeautifulSoup:
+    assert built.code == 0, built.output
+    return BeautifulSoup((built.out / page).read_text(encoding="utf-8"), "html.parser")
+
+
+def style(built: Build) -> str:
+    (link,) = read(built, "other.html").select('link[href*="mystnb."]')
+    return link["href"]
+
+
+def test_a_first_build_has_the_checksum_of_mystnb_css(mended: Build, left_alone: Build) -> None:
+    assert re.search(r"\.css\?v=[0-9a-f]+$", style(mended))
+    assert style(left_alone).endswith(".css")
+
+
+def widths(built: Build) -> list[Tag]:
+    return read(built, "table.html").select("article table col[style*=width]")
+
+
+def test_a_table_has_the_widths_that_it_was_given(mended: Build, left_alone: Build) -> None:
+    assert len(widths(mended)) == 2
+    assert widths(left_alone) == []
+
+
+def is_indexed(built: Build) -> bool:
+    return '"memory grows":[[' in (built.out / "searchindex.js").read_text(encoding="utf-8")
+
+
+def test_the_search_keeps_the_entries_of_pages_that_are_not_written(
+    mended: Build, left_alone: Build, bare: Path
+) -> None:
+    assert is_indexed(mended) and is_indexed(left_alone)
+    for built in (mended, left_alone):
+        (built.site / "docs/other.md").write_text("# Other\n\nMore text.\n", encoding="utf-8")
+    assert is_indexed(build(mended.site))
+    assert not is_indexed(build(left_alone.site, conf=bare))
+
+
+@pytest.mark.parametrize(("module", "package"), WORKAROUNDS)
+def test_a_newer_version_is_left_alone(module: object, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one whose number has more digits. The tests above then say whether the bug is still there."""
+    done: list[object] = []
+    app = SimpleNamespace(connect=lambda *what: done.append(what), add_transform=done.append)
+    module.setup(app)
+    assert len(done) == 1
+    major, minor = version(package).split(".")[:2]
+    for newer in (f"{major}.{int(minor) + 1}.0", f"{major}.{int(minor) + 10}rc1", f"{int(major) + 1}.0"):
+        monkeypatch.setattr(upstream, "version", lambda _package, newer=newer: newer)
+        module.setup(app)
+    assert len(done) == 1
+
+
+def test_where_a_private_name_is_gone_the_librarys_own_result_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(upstream.logger, "warning", lambda text, *values: said.append(text % values))
+    monkeypatch.delattr("myst_nb.sphinx_ext.add_global_html_resources")
+    app = SimpleNamespace(builder=SimpleNamespace(format="html"), outdir=tmp_path)
+    myst_nb_css_before_pages.copy(app)
+    assert sphinx_12599_index_entries.fill_in(app, SimpleNamespace()) == []
+    assert ["no add_global_html_resources any more" in said[0], "no env._search_index" in said[1]] == [True, True]
