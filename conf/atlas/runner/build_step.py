@@ -17,7 +17,7 @@ from sphinx.util import logging
 
 from . import fill
 from .model import Site
-from .scripts import ScriptError
+from .scripts import ScriptError, saved_meanwhile
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def refuse_to_run(settings: dict[str, Any], name: str) -> None:
     """
     site = Site(Path(settings["src_dir"]), Path(), settings)
     found = " or ".join(f"examples/{page.name}.py" for page in site.pages() if page.script.name == name)
-    raise ExtensionError(f"{found or name} was saved while the site was being built; build it again")
+    raise ExtensionError(saved_meanwhile(found or name))
 
 
 def _tell_missing(app: Sphinx, missing: list[str]) -> None:
