@@ -122,11 +122,11 @@ def test_what_gone_scripts_left_is_removed_and_nothing_else(page: Page, tmp_path
     assert not other.exists()
 
 
-@pytest.mark.parametrize(
-    "last",
-    ["old.rst", "old.receipt.json", "old.py.md5", "old.ipynb", "old.rst.part", "images/sphx_glr_old_001.svg"]
-    + ["images/thumb/sphx_glr_old_thumb.png"],
-)
+LAST = ["old.rst", "old.receipt.json", "old.py.md5", "old.ipynb", "old.rst.part"]
+LAST += ["images/sphx_glr_old_001.svg", "images/thumb/sphx_glr_old_thumb.png"]
+
+
+@pytest.mark.parametrize("last", LAST)
 def test_a_removal_that_was_interrupted_is_finished_by_the_next_build(page: Page, tmp_path: Path, last: str) -> None:
     """Whatever file of a gone page is the last that is left."""
     cache.publish(page, made(tmp_path, first_dot_rst="a", first_dot_py="x"), NOW)

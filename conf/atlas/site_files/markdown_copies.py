@@ -66,8 +66,6 @@ def write(app: Sphinx, exception: Exception | None) -> None:
         return
     pages = [Path(app.builder.get_outfilename(name)) for name in sorted(app.env.found_docs)]
     twins = {page: twin_of(page) for page in pages if page.exists()}
-    for stray in set(Path(app.outdir).rglob("*.html.md")) - set(twins.values()):
-        stray.unlink()
     stale = [
         page for page, twin in twins.items() if not twin.exists() or twin.stat().st_mtime_ns < page.stat().st_mtime_ns
     ]
