@@ -3,6 +3,7 @@
 ================== ======================================================================================
 ``reading_order``  the chapters and pages, in the order of reading
 ``i18n``           translations: ``_()`` for sentences that our code puts on pages
+``refusal``        how a build that cannot go on ends: with a message alone
 ``cells``          it runs while an example's script runs
 ``runner``         it decides which scripts run, starts them, and keeps what they made
 ``graphs``         it reads or draws a backward graph; knows nothing of Sphinx

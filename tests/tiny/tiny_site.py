@@ -30,6 +30,11 @@ class Build:
         found = {path.relative_to(self.out).as_posix(): path for path in sorted(self.out.rglob("*.html"))}
         return {name: path.stat().st_mtime_ns for name, path in found.items() if name not in GENERATED}
 
+    def is_refused_with(self, message: str) -> bool:
+        """Whether the build failed with this message, and not with what Sphinx prints around an exception."""
+        noise = ("Traceback", "To report this error", "Versions\n===", "Loaded Extensions")
+        return self.code != 0 and message in self.output and not any(words in self.output for words in noise)
+
     def about(self, file: str) -> str:
         """What the output says of a file: for a test that fails."""
         lines = self.output.splitlines()

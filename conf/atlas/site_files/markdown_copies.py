@@ -14,9 +14,11 @@ from typing import Any
 
 import pypandoc
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
+from sphinx.util import logging
 
 from atlas.runner.processes.pool import cores
+
+logger = logging.getLogger(__name__)
 
 _ARTICLE = re.compile(r"<article[^>]*>(.*)</article>", re.DOTALL)
 #: What is for the eye or the hand, and what stands for it in a text.
@@ -58,9 +60,9 @@ def to_markdown(page: str) -> str:
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:
-    """Convert the pages that are newer than their twins. Connected to ``build-finished``.
+    """Convert the pages that are newer than their copies; if one cannot be converted, the build fails.
 
-    :raises ExtensionError: if a page cannot be converted.
+    Connected to ``build-finished``.
     """
     if exception is not None or app.builder.name != "html":
         return
@@ -72,8 +74,13 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     with ThreadPoolExecutor(cores()) as pool:
         for page, done in zip(stale, pool.map(_try, stale), strict=True):
             if isinstance(done, subprocess.CalledProcessError):
-                raise ExtensionError(f"{page}: pandoc cannot make Markdown of this page: {done.stderr.strip()}")
-            twins[page].write_text(done, encoding="utf-8")
+                said = done.stderr.strip()
+                logger.error(
+                    "%s: pandoc cannot make Markdown of it: %s", page, said, type="atlas", subtype="markdown"
+                )
+                app.statuscode = 1
+            else:
+                twins[page].write_text(done, encoding="utf-8")
 
 
 def twin_of(page: Path) -> Path:
