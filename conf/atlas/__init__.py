@@ -21,13 +21,15 @@
 A number is a priority, and stands where something must come before or after another extension's handler (those have 500).
 
 ====================== ===================================================================================
-``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings
+``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings;
+                       incremental.assets_changed
 ``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are probed;
                        upstream.myst_nb_css_before_pages
 ``source-read``        checks.unrun_doctests
 ``doctree-read``       page_parts.hide_requests, page_parts.description; checks.output_traces; names_index (reads the code
                        that is shown, so after hide_requests); site_files.build_json counts asserts
-``env-updated``        names_index, incremental, upstream.sphinx_12599: pages that must be written again
+``env-updated``        names_index, incremental, upstream.sphinx_12599: pages that must be written again;
+                       site_files.prune notes what is going to be made
 ``doctree-resolved``   page_parts.colab_link; names_index
 ``html-page-context``  page_parts.description (400) and names_index (410), before sphinxext-opengraph; upstream.furo_939
                        (450 and 550: before and after furo); page_parts; site_files.markdown_copies
@@ -47,8 +49,19 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 HERE = Path(__file__).parent
-#: Packages that shape what stands on a page, and that no setting names. Sphinx looks after its own version.
-_SHAPING = ("docutils", "matplotlib", "myst-nb", "myst-parser", "numpy", "pandas", "pypandoc-binary", "torch")
+#: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
+_SHAPING = (
+    *("docutils", "matplotlib", "myst-nb", "myst-parser", "numpy", "pandas", "pypandoc-binary", "torch"),
+    *(
+        "sphinx",
+        "sphinx-copybutton",
+        "sphinx-design",
+        "sphinx-gallery",
+        "sphinx-notfound-page",
+        "sphinxext-opengraph",
+    ),
+    "furo",
+)
 
 
 def code_version(folder: Path = HERE) -> int:

@@ -43,6 +43,23 @@ class Build:
         return "\n".join([f"said of {file}:", *(lines[n] for n in near)])
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A folder as it was, to be put back where it was: Sphinx trusts no copy of a built site at another path."""
+
+    folder: Path
+    kept: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> Snapshot:
+        return cls(folder, Path(shutil.copytree(folder, folder.with_name(f"{folder.name}.kept"))))
+
+    def restore(self) -> None:
+        """Put everything back, with its times."""
+        shutil.rmtree(self.folder)
+        shutil.copytree(self.kept, self.folder)
+
+
 def copy_of(source: Path, site: Path) -> Path:
     """Copy a tiny site to where it may be built: Sphinx writes into its sources."""
     return Path(shutil.copytree(source, site, dirs_exist_ok=True))
