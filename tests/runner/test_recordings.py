@@ -233,20 +233,33 @@ def test_an_output_that_should_not_differ_is_recorded_anew(again: Callable) -> N
     assert again(undeclared, LATER)[0]
 
 
-def test_the_drawing_of_a_cell_that_varies_may_differ(recorded: Page, tmp_path: Path) -> None:
-    """The drawing, and the card that shows it; no other."""
-    made = outputs_of(recorded, tmp_path / "made")
-    cell = ".. GENERATED FROM PYTHON SOURCE LINES 1-2\n\n{}.. plot-figure:: /gallery/cuda/images/sphx_glr_page_{}.svg\n\n"
-    (made / "page.rst").write_text(cell.format("\n.. varies::\n\n   Why.\n\n", "001") + cell.format("", "002"))
-    (made / "images" / "thumb").mkdir(parents=True, exist_ok=True)
+PLOT = "\n# %%\n# A plot.\n\n{}figure, axes = plt.subplots()\naxes.set_title('A line')\n# figure: A line\n"
+PLOTS = f"{HEALTHY}\nimport matplotlib.pyplot as plt\n{PLOT.format('# varies: Why.' + chr(10) * 2)}{PLOT.format('')}"
+
+
+def test_the_drawing_of_a_cell_that_varies_may_differ(page: Page, run: Callable) -> None:
+    """The drawing, and the card that shows it; no other. Cells and names are as sphinx-gallery itself writes them."""
+    page.script.write_text(PLOTS)
+    made, folder = run({"page": PLOTS})["page"].job.place.made, recordings.folder_of(page)
     names = ["images/sphx_glr_page_001.svg", "images/sphx_glr_page_002.svg", "images/thumb/sphx_glr_page_thumb.svg"]
-    for name in names:
-        (made / name).write_text("first")
-    folder = recordings.folder_of(recorded)
-    assert recordings.write(recorded, made, folder, FACTS)
+    assert sorted(path.relative_to(made).as_posix() for path in made.rglob("*.svg")) == names
+    assert recordings.write(page, made, folder, FACTS)
     for name, counts in zip(names, (False, True, False), strict=True):
-        (made / name).write_text("second")
-        assert recordings.write(recorded, made, folder, LATER) is counts, name
+        (made / name).write_text("another drawing")
+        assert recordings.write(page, made, folder, LATER) is counts, name
+
+
+def test_the_text_of_a_cell_counts_unless_it_varies(page: Page, run: Callable) -> None:
+    page.script.write_text(PLOTS)
+    made, folder = run({"page": PLOTS})["page"].job.place.made, recordings.folder_of(page)
+    assert recordings.write(page, made, folder, FACTS)
+    rst = made / "page.rst"
+    text = rst.read_text()
+    rst.unlink()  # sphinx-gallery writes it read-only
+    for old, counts in (("   Why.\n", False), ("A plot.", True)):
+        assert old in text
+        rst.write_text(text.replace(old, "Something else."))
+        assert recordings.write(page, made, folder, LATER) is counts, old
 
 
 def test_a_kill_loses_no_recording(recorded: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

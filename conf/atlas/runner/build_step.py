@@ -1,9 +1,9 @@
 """Fill sphinx-gallery's cache before sphinx-gallery looks at it.
 
 On ``builder-inited``, just before sphinx-gallery's own handler, every example whose outputs are out of date is run and its
-outputs are published to the cache. sphinx-gallery then runs nothing, and assembles the gallery's indexes. Should it find an
-example that is not current all the same, somebody has saved it in the meantime, and the build ends with an error: here no
-example may run but in a process of its own.
+outputs are published to the cache. sphinx-gallery then runs nothing, and assembles the gallery's indexes. If it finds an
+example that is not current all the same, somebody has saved the script in the meantime. Then the build is refused:
+sphinx-gallery would run the script in the process of the build.
 """
 
 from __future__ import annotations

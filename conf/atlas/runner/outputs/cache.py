@@ -1,8 +1,8 @@
 """sphinx-gallery's cache: the outputs of each example under ``docs/gallery``, with a receipt that says what they are.
 
-An example's outputs are made in a folder of their own and published from there. The receipt is removed before the first
-file is touched and written after the last, so outputs without a receipt are never trusted: whatever moment a build is
-killed at, the next one makes them again.
+An example's outputs are made in a folder of their own and then moved to their place. The receipt is removed before the first
+file is touched, and written after the last. Outputs without a receipt are never used: if a build is killed in between, the
+next one makes them again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_receipt(page: Page) -> dict[str, Any]:
 
 
 def stale(page: Page, now: Fingerprint) -> list[str]:
-    """Why the page's outputs cannot be used, for a person; an empty list if they can."""
+    """The reasons why the page's outputs cannot be used, for a person; an empty list if they can."""
     receipt = read_receipt(page)
     if not receipt:
         return ["it has no outputs yet"]
