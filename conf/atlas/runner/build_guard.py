@@ -69,19 +69,19 @@ class Course(logging.Filter):
         """Set the mark, and return the pages that the last builds warned of. Connected to ``env-get-outdated``."""
         warned = {page for said in self.marks().values() for page in json.loads(said)}
         self.mark.write_text("", encoding="utf-8")
-        # Sphinx has compared its settings by now, and writes them again at the end; of a half of them the next build would die
+        # Sphinx has read it by now, and writes it again at the end. A half-written one would end the next build.
         Path(app.outdir, ".buildinfo").unlink(missing_ok=True)
-        self.locations.clear()  # what was warned of until here is so in every build
+        self.locations.clear()  # every build gives the warnings that come before this moment
         return warned
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Note where a warning is, as it is shown."""
-        if getattr(record, "type", None) != "atlas":  # what failed runs again, and is said again
+        """Note the place of a warning when it is shown. It is shown in any case."""
+        if getattr(record, "type", None) != "atlas":  # a failed example runs again, and its error is logged again
             self.locations.add(None if getattr(record, "once", False) else getattr(record, "location", None))
         return True
 
     def finish(self, app: Sphinx, exception: Exception | None) -> None:
-        """Take the mark away, or note in it what to read again. Connected to ``build-finished``, last."""
+        """Remove the mark, or list in it the pages to read again. Connected to ``build-finished``, last."""
         paths = {location and re.sub(r":\d*$", "", location) for location in self.locations}
         warned = {path and app.env.path2doc(path) for path in paths}
         os.sync()  # a loss of power after this finds the pages on the disk
