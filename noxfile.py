@@ -62,6 +62,11 @@ def sphinx(session: nox.Session, builder: str, out: Path, *arguments: str) -> No
     run(session, "sphinx-build", *options, "--doctree-dir", DOCTREES, "docs", out, *own)
 
 
+def from_scratch(options: list[str]) -> list[str]:
+    """Sphinx's options to read and write all pages, whatever an earlier build left: for a release, and on a machine of CI."""
+    return ["--fresh-env", "--write-all"] if "--release" in options or os.environ.get("CI") else []
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style, format, spelling, and the workflows."""
@@ -101,7 +106,8 @@ def doctest(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the site into build/html, running the examples that changed.
 
-    ``-- --why`` says why each example runs or does not; ``-- --release`` fails if a CUDA recording is missing or old.
+    ``-- --why`` says why each example runs or does not. ``-- --release`` fails if a CUDA recording is missing or old, and
+    writes all pages anew.
     ``-- --shard 2/4`` runs a quarter of the examples alone, and ``-- --merge DIR`` builds from what four machines made.
     """
     environment(session)
@@ -114,7 +120,7 @@ def docs(session: nox.Session) -> None:
         return
     if shared.merge:
         run(session, "python", "conf/shards.py", "--merge", shared.merge)
-    sphinx(session, "html", HTML, *rest)
+    sphinx(session, "html", HTML, *from_scratch(rest), *rest)
 
 
 @nox.session(default=False)

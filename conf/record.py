@@ -22,6 +22,7 @@ sys.path.insert(0, str(CONF))
 from atlas.runner import gpu, sphinx_gallery_api
 from atlas.runner.model import Page
 from atlas.runner.outputs import recordings
+from atlas.runner.outputs.cache import sha256
 from atlas.runner.processes import limits, pool
 from atlas.runner.processes.child import Workplace
 from atlas.runner.processes.limits import Limits
@@ -58,6 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
 def record(scripts: list[Path], facts: dict, out: Path | None) -> int:
     """Run ``scripts`` one after another, since they share one GPU, and write the recordings of those that succeed.
 
+    :returns: 0 if each recording was made and fits its script, else 1.
     :raises FileExistsError: if something else is where a recording goes. Then nothing has run.
     """
     pages = {script.stem: Page(script, CONF.parent / "docs" / "gallery" / recordings.CHAPTER) for script in scripts}
@@ -85,10 +87,14 @@ def record(scripts: list[Path], facts: dict, out: Path | None) -> int:
                 failed += 1
                 continue
             about = {**facts, **_about(outcome.facts)}
+            ran = sha256(job.place.made / job.script.name)
             new = recordings.write(pages[job.name], job.place.made, folders[job.name], about)
             shutil.rmtree(job.place.root)
-            kept = "" if new else "; it says what the recording says that is there, which stays"
+            kept = "" if new else "; the recording that is there says the same, and stays"
             print(f"record: {job.name}: {outcome.facts['seconds']:.1f} s, on {facts['gpu']}{kept}")
+            if sha256(job.script) != ran:
+                print(f"record: {job.name}: the script was edited while it ran; record it again", file=sys.stderr)
+                failed += 1
     return 1 if failed else 0
 
 

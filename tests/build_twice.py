@@ -29,7 +29,8 @@ def build(name: str, hash_seed: int, jobs: int) -> Path:
     for folder in ("conf", "docs", "examples"):
         generated = shutil.ignore_patterns("__pycache__", *(["gallery", "data"] if folder == "docs" else []))
         shutil.copytree(ROOT / folder, copy / folder, ignore=generated)
-    options = ["--fail-on-warning", "--keep-going", "--quiet", "--conf-dir", "conf", "--doctree-dir", "doctrees"]
+    options = ["--fail-on-warning", "--keep-going", "--quiet", "--fresh-env", "--write-all"]
+    options += ["--conf-dir", "conf", "--doctree-dir", "doctrees"]
     processes = [f"--jobs={jobs}", "-D", f"atlas_jobs={jobs}"]
     command = [sys.executable, "-m", "sphinx", *options, *processes, "docs", "html"]
     done = subprocess.run(command, cwd=copy, env=os.environ | {"PYTHONHASHSEED": str(hash_seed)})

@@ -3,6 +3,7 @@
 ================== ======================================================================================
 ``reading_order``  the chapters and pages, in the order of reading
 ``i18n``           translations: ``_()`` for sentences that our code puts on pages
+``refusal``        how a build that cannot go on ends: with a message alone
 ``cells``          it runs while an example's script runs
 ``runner``         it decides which scripts run, starts them, and keeps what they made
 ``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
@@ -20,12 +21,14 @@
 A number is a priority, and stands where something must come before or after another extension's handler (those have 500).
 
 ====================== ===================================================================================
-``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings
+``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings;
+                       incremental.assets_changed
 ``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are probed;
                        upstream.myst_nb_css_before_pages
 ``doctree-read``       page_parts.hide_requests, page_parts.description; checks; names_index (reads the code that is shown, so
                        after hide_requests); site_files.build_json counts asserts
-``env-updated``        names_index, incremental, upstream.sphinx_12599: pages that must be written again
+``env-updated``        names_index, incremental, upstream.sphinx_12599: pages that must be written again;
+                       site_files.prune notes what is going to be made
 ``doctree-resolved``   page_parts.colab_link; names_index
 ``html-page-context``  page_parts.description (400: before sphinxext-opengraph) and sidebar (450: before furo); other
                        page_parts; site_files.markdown_copies
@@ -45,8 +48,19 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 HERE = Path(__file__).parent
-#: Packages that shape what stands on a page, and that no setting names. Sphinx looks after its own version.
-_SHAPING = ("docutils", "matplotlib", "myst-nb", "myst-parser", "numpy", "pandas", "pypandoc-binary", "torch")
+#: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
+_SHAPING = (
+    *("docutils", "matplotlib", "myst-nb", "myst-parser", "numpy", "pandas", "pypandoc-binary", "torch"),
+    *(
+        "sphinx",
+        "sphinx-copybutton",
+        "sphinx-design",
+        "sphinx-gallery",
+        "sphinx-notfound-page",
+        "sphinxext-opengraph",
+    ),
+    "furo",
+)
 
 
 def code_version(folder: Path = HERE) -> int:

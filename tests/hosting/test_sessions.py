@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import runpy
+import sys
+from unittest import mock
 
 import pytest
 
@@ -33,3 +36,20 @@ def test_each_is_called_by_a_workflow_or_is_for_a_person() -> None:
 def test_readme_has_each_in_its_table() -> None:
     _, _, table = (ROOT / "README.md").read_text(encoding="utf-8").partition("| session |")
     assert sorted(re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)) == sorted(SESSIONS)
+
+
+@pytest.mark.parametrize(
+    ("options", "ci", "expected"),
+    [
+        ([], "", []),
+        (["--why"], "", []),
+        (["--release"], "", ["--fresh-env", "--write-all"]),
+        ([], "true", ["--fresh-env", "--write-all"]),
+    ],
+)
+def test_a_release_and_ci_trust_no_page_of_an_earlier_build(
+    options: list[str], ci: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setitem(sys.modules, "nox", mock.MagicMock())  # nox runs the tests, and is not in their environment
+    assert runpy.run_path(str(ROOT / "noxfile.py"))["from_scratch"](options) == expected

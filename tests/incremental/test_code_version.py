@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
+import re
+import runpy
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,14 @@ def test_so_is_another_version_of_what_shapes_a_page(
     before = code_version(code)
     monkeypatch.setattr(atlas, "version", lambda name: "0.0.1" if name == package else version(name))
     assert code_version(code) != before
+
+
+def test_the_version_of_each_extension_counts(root: Path) -> None:
+    """Its style sheets and its HTML are on the pages."""
+    conf = runpy.run_path(str(root / "conf" / "conf.py"))
+    modules = {name.partition(".")[0] for name in [*conf["extensions"], conf["html_theme"]]} - {"atlas"}
+    packages = {package for module in modules for package in packages_distributions()[module]}
+    assert {re.sub(r"[-_.]+", "-", package).lower() for package in packages} <= set(atlas._SHAPING)
 
 
 def test_what_python_compiles_is_not(code: Path) -> None:

@@ -122,6 +122,22 @@ def test_what_gone_scripts_left_is_removed_and_nothing_else(page: Page, tmp_path
     assert not other.exists()
 
 
+LAST = ["old.rst", "old.receipt.json", "old.py.md5", "old.ipynb", "old.rst.part"]
+LAST += ["images/sphx_glr_old_001.svg", "images/thumb/sphx_glr_old_thumb.png"]
+
+
+@pytest.mark.parametrize("last", LAST)
+def test_a_removal_that_was_interrupted_is_finished_by_the_next_build(page: Page, tmp_path: Path, last: str) -> None:
+    """Whatever file of a gone page is the last that is left."""
+    cache.publish(page, made(tmp_path, first_dot_rst="a", first_dot_py="x"), NOW)
+    (page.cache / "index.rst").write_text("x")
+    (page.cache / last).parent.mkdir(parents=True, exist_ok=True)
+    (page.cache / last).write_text("x")
+    assert cache.remove_all_but(page.cache.parent, [page]) == ["graphs/old"]
+    left = sorted(path.name for path in page.cache.rglob("*") if path.is_file())
+    assert left == ["first.py", "first.receipt.json", "first.rst", "index.rst"]
+
+
 def test_a_page_that_failed_once_keeps_nothing_of_that(page: Page, tmp_path: Path) -> None:
     """Its card had the picture of a broken page, which would stand beside the new one, or in its place."""
     cache.publish_failure(page, Fault(str(page.script), 1, "ValueError: no"))

@@ -89,6 +89,19 @@ def test_settings_that_shape_pages_make_them_stale(
         site.settings["show_signature"] ^= True
 
 
+@pytest.mark.parametrize("running", [["basics/one"], [f"basics/page_{n}" for n in range(40)]], ids=["one", "many"])
+def test_the_line_of_progress_is_as_wide_as_the_terminal(running: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes over the one before, all of it, and does not wrap."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    said = []
+    monkeypatch.setattr(fill.logger, "info", lambda line, **options: said.append((line, options)))
+    fill._Progress(40).show(3, running)
+    ((line, options),) = said
+    assert line.startswith("examples: 3/40 done, 0 s, running basics/")
+    assert line.endswith("\r") and len(line) == 60 and options == {"nonl": True}
+
+
 def test_a_script_whose_output_varies_runs_alone(
     tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

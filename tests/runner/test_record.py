@@ -11,6 +11,7 @@ import pytest
 
 import record
 from atlas.runner import gpu
+from atlas.runner.model import Page
 from atlas.runner.outputs import recordings
 from atlas.runner.processes import pool
 from runner.faulty import HEALTHY
@@ -50,7 +51,7 @@ def test_it_needs_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def test_it_records(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for said in ("s, on Test GPU\n", "which stays\n"):
+    for said in ("s, on Test GPU\n", "and stays\n"):
         assert record.main([]) == 0
         assert capsys.readouterr().out.endswith(said)
     manifest = json.loads((checkout / "examples/cuda/recordings/page" / recordings.MANIFEST).read_text())
@@ -63,6 +64,24 @@ def test_a_page_may_take_longer(checkout: Path, limits: list[float], asked: str,
     (checkout / "examples/cuda/page.py").write_text(f"{HEALTHY}# sphinx_gallery_time_limit {asked}\n")
     assert record.main([]) == 0
     assert limits == [seconds]
+
+
+def test_a_script_that_is_edited_while_it_runs_is_named(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its recording is of what ran, and fits the script no more."""
+    script, run = checkout / "examples/cuda/page.py", pool.run
+
+    def edit_meanwhile(*arguments: Any, **options: Any) -> Iterator[pool.Outcome]:
+        for outcome in run(*arguments, **options):
+            script.write_text(HEALTHY + "# edited\n")
+            yield outcome
+
+    monkeypatch.setattr(pool, "run", edit_meanwhile)
+    assert record.main([]) == 1
+    assert "record: page: the script was edited while it ran; record it again" in capsys.readouterr().err
+    script.write_text(HEALTHY)
+    assert recordings.look(Page(script, checkout)).fault == ""
 
 
 def test_nothing_runs_where_it_could_not_be_kept(

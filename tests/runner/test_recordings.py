@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from itertools import count
@@ -14,6 +16,8 @@ import pytest
 
 from atlas.runner.model import Page
 from atlas.runner.outputs import fingerprint, recordings
+from atlas.runner.outputs.cache import sha256
+from atlas.runner.scripts import ScriptError
 from runner.faulty import HEALTHY
 
 FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"}}
@@ -32,6 +36,13 @@ def recorded(page: Page, run: Callable) -> Page:
     outcome = run({"page": HEALTHY})["page"]
     recordings.write(page, outcome.job.place.made, recordings.folder_of(page), FACTS)
     return page
+
+
+def outputs_of(page: Page, made: Path) -> Path:
+    """What a run of the recorded page left: its outputs, and the copy of the script that ran."""
+    shutil.copytree(recordings.folder_of(page), made, ignore=shutil.ignore_patterns(recordings.MANIFEST))
+    shutil.copyfile(page.script, made / page.script.name)
+    return made
 
 
 def edit_manifest(page: Page, change: Callable[[dict], object]) -> None:
@@ -65,6 +76,63 @@ def test_a_recording_that_fits(recorded: Page) -> None:
 def test_an_edited_script(recorded: Page) -> None:
     recorded.script.write_text(HEALTHY + "\n# changed\n")
     assert recordings.look(recorded).fault == "the script has changed since it was recorded"
+
+
+def test_a_script_that_is_edited_while_it_runs_is_not_what_was_recorded(run: Callable, page: Page) -> None:
+    """A recording is of the bytes that ran."""
+    made = run({"page": HEALTHY})["page"].job.place.made
+    page.script.write_text(HEALTHY + "# edited while it ran\n")
+    recordings.write(page, made, recordings.folder_of(page), FACTS)
+    assert recordings.look(page).fault == "the script has changed since it was recorded"
+    page.script.write_text(HEALTHY)
+    assert recordings.look(page).fault == ""
+
+
+def test_a_script_that_is_edited_after_it_was_looked_at_is_not_replayed(recorded: Page, tmp_path: Path) -> None:
+    found = recordings.look(recorded)
+    recorded.script.write_text(HEALTHY + "\n# changed\n")
+    with pytest.raises(ScriptError, match=r"cuda/page\.py was saved while the site was being built; build it again"):
+        recordings.replay(recorded, found, tmp_path / "made")
+
+
+def test_a_recording_of_another_format_is_refused(recorded: Page) -> None:
+    edit_manifest(recorded, lambda manifest: manifest.update(format=recordings.FORMAT + 1))
+    assert recordings.look(recorded).fault == (
+        f"its recording is in format {recordings.FORMAT + 1}, and this code reads format {recordings.FORMAT}"
+    )
+
+
+def test_a_recording_from_before_formats_is_refused(recorded: Page) -> None:
+    edit_manifest(recorded, lambda manifest: manifest.pop("format"))
+    assert recordings.look(recorded).fault == "its manifest.json does not say 'format'"
+
+
+DRAWN = f"{HEALTHY}\n# %%\n# A graph.\n\nz = x * x\nz.backward()\n# graph: z -- One node, and both of its edges lead to x\n"
+
+
+@pytest.mark.parametrize("missing", ["left_out", "steps", "sums"])
+def test_a_drawing_that_older_code_made_is_refused_by_name(run: Callable, page: Page, missing: str) -> None:
+    """What shows the drawing needs the key; it must not end the build with a KeyError."""
+    page.script.write_text(DRAWN)
+    recordings.write(page, run({"page": DRAWN})["page"].job.place.made, recordings.folder_of(page), FACTS)
+    assert recordings.look(page).fault == ""
+    drawing = recordings.folder_of(page) / "images" / "sphx_glr_page_001.svg"
+    text = drawing.read_text()
+    assert f'"{missing}"' in text
+    drawing.write_text(text.replace(f'"{missing}"', '"once_called_so"'))
+    name = f"images/{drawing.name}"
+    edit_manifest(page, lambda manifest: manifest["outputs"].update({name: sha256(drawing)}))
+    assert recordings.look(page).fault == f"its recorded {name} lacks {missing!r}: older code drew it"
+
+
+def test_the_format_is_raised_when_a_drawing_says_other_things(run: Callable) -> None:
+    """If this fails: raise ``recordings.FORMAT``, and list here what the drawings of the new format say."""
+    (drawing,) = run({"page": DRAWN})["page"].job.place.made.glob("images/sphx_glr_page_001.svg")
+    data = json.loads(html.unescape(re.search("<metadata>(.*?)</metadata>", drawing.read_text(), re.DOTALL)[1]))
+    said = {**data, "cards": {}, "steps": {}}
+    assert recordings.FORMAT == 1 and set(said) == {"rows", "left_out", "cards", "steps"}
+    of_steps = {key for step in data["steps"] for key in step}
+    assert of_steps == {"kind", "cards", "edges", "who", "what", "to", "sums", "arrived"}
 
 
 def test_a_touched_output(recorded: Page) -> None:
@@ -165,27 +233,38 @@ def test_an_output_that_should_not_differ_is_recorded_anew(again: Callable) -> N
     assert again(undeclared, LATER)[0]
 
 
-def test_the_drawing_of_a_cell_that_varies_may_differ(recorded: Page, tmp_path: Path) -> None:
-    """The drawing, and the card that shows it; no other."""
-    made = tmp_path / "made"
-    shutil.copytree(recordings.folder_of(recorded), made, ignore=shutil.ignore_patterns(recordings.MANIFEST))
-    cell = ".. GENERATED FROM PYTHON SOURCE LINES 1-2\n\n{}.. plot-figure:: /gallery/cuda/images/sphx_glr_page_{}.svg\n\n"
-    (made / "page.rst").write_text(cell.format("\n.. varies::\n\n   Why.\n\n", "001") + cell.format("", "002"))
-    (made / "images" / "thumb").mkdir(parents=True, exist_ok=True)
+PLOT = "\n# %%\n# A plot.\n\n{}figure, axes = plt.subplots()\naxes.set_title('A line')\n# figure: A line\n"
+PLOTS = f"{HEALTHY}\nimport matplotlib.pyplot as plt\n{PLOT.format('# varies: Why.' + chr(10) * 2)}{PLOT.format('')}"
+
+
+def test_the_drawing_of_a_cell_that_varies_may_differ(page: Page, run: Callable) -> None:
+    """The drawing, and the card that shows it; no other. Cells and names are as sphinx-gallery itself writes them."""
+    page.script.write_text(PLOTS)
+    made, folder = run({"page": PLOTS})["page"].job.place.made, recordings.folder_of(page)
     names = ["images/sphx_glr_page_001.svg", "images/sphx_glr_page_002.svg", "images/thumb/sphx_glr_page_thumb.svg"]
-    for name in names:
-        (made / name).write_text("first")
-    folder = recordings.folder_of(recorded)
-    assert recordings.write(recorded, made, folder, FACTS)
+    assert sorted(path.relative_to(made).as_posix() for path in made.rglob("*.svg")) == names
+    assert recordings.write(page, made, folder, FACTS)
     for name, counts in zip(names, (False, True, False), strict=True):
-        (made / name).write_text("second")
-        assert recordings.write(recorded, made, folder, LATER) is counts, name
+        (made / name).write_text("another drawing")
+        assert recordings.write(page, made, folder, LATER) is counts, name
+
+
+def test_the_text_of_a_cell_counts_unless_it_varies(page: Page, run: Callable) -> None:
+    page.script.write_text(PLOTS)
+    made, folder = run({"page": PLOTS})["page"].job.place.made, recordings.folder_of(page)
+    assert recordings.write(page, made, folder, FACTS)
+    rst = made / "page.rst"
+    text = rst.read_text()
+    rst.unlink()  # sphinx-gallery writes it read-only
+    for old, counts in (("   Why.\n", False), ("A plot.", True)):
+        assert old in text
+        rst.write_text(text.replace(old, "Something else."))
+        assert recordings.write(page, made, folder, LATER) is counts, old
 
 
 def test_a_kill_loses_no_recording(recorded: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is moved or removed last: the old outputs are there, or the new ones."""
-    made = tmp_path / "made"
-    shutil.copytree(recordings.folder_of(recorded), made, ignore=shutil.ignore_patterns(recordings.MANIFEST))
+    made = outputs_of(recorded, tmp_path / "made")
     for killed_at in count(1):
         folder = tmp_path / str(killed_at) / "page"
         shutil.copytree(recordings.folder_of(recorded), folder)

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 from bs4 import BeautifulSoup
-from sphinx.errors import ConfigError
 
+from atlas.refusal import Refusal
 from atlas.site_files.build_json import check
 from runner.faulty import HEALTHY
 from tiny.tiny_site import Build, build, written
@@ -77,7 +77,7 @@ def test_what_is_no_commit_is_refused(folder: Path, monkeypatch: pytest.MonkeyPa
     "address", ["", "owner.example/fork/", "https://owner.example/fork", "https:///", "https://a.b/?c/"]
 )
 def test_what_is_no_address_of_a_site_is_refused(address: str) -> None:
-    with pytest.raises(ConfigError, match=r"ATLAS_SITE is .* such as https://"):
+    with pytest.raises(Refusal, match=r"ATLAS_SITE is .* such as https://"):
         check(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
 
 

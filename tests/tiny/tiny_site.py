@@ -30,12 +30,34 @@ class Build:
         found = {path.relative_to(self.out).as_posix(): path for path in sorted(self.out.rglob("*.html"))}
         return {name: path.stat().st_mtime_ns for name, path in found.items() if name not in GENERATED}
 
+    def is_refused_with(self, message: str) -> bool:
+        """Whether the build failed with this message, and not with what Sphinx prints around an exception."""
+        noise = ("Traceback", "To report this error", "Versions\n===", "Loaded Extensions")
+        return self.code != 0 and message in self.output and not any(words in self.output for words in noise)
+
     def about(self, file: str) -> str:
         """What the output says of a file: for a test that fails."""
         lines = self.output.splitlines()
         name = Path(file).stem
         near = sorted({n for i, line in enumerate(lines) if name in line for n in range(i, min(i + 10, len(lines)))})
         return "\n".join([f"said of {file}:", *(lines[n] for n in near)])
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A folder as it was, to be put back where it was: Sphinx trusts no copy of a built site at another path."""
+
+    folder: Path
+    kept: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> Snapshot:
+        return cls(folder, Path(shutil.copytree(folder, folder.with_name(f"{folder.name}.kept"))))
+
+    def restore(self) -> None:
+        """Put everything back, with its times."""
+        shutil.rmtree(self.folder)
+        shutil.copytree(self.kept, self.folder)
 
 
 def copy_of(source: Path, site: Path) -> Path:

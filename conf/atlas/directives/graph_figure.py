@@ -64,6 +64,20 @@ def _data(svg: str) -> dict[str, Any]:
     return json.loads(html.unescape(found[1])) if found else {"rows": [], "left_out": 0, "cards": {}, "steps": []}
 
 
+def missing_in(svg: str) -> str:
+    """The first thing that a figure needs and the drawing does not say, as one of older code; empty if it says all.
+
+    >>> missing_in('<svg><metadata>{"rows": [], "left_out": 0, "cards": {}}</metadata></svg>')
+    'steps'
+    """
+    try:
+        data = _data(svg)
+        data["rows"], data["left_out"], player("", data)
+    except KeyError as error:
+        return str(error.args[0])
+    return ""
+
+
 def _inline(svg: str, title: str) -> str:
     """The SVG as a part of the page: no style of its own, and one named image to a screen reader."""
     label = nodes.unescape(title).replace("&", "&amp;").replace('"', "&quot;")

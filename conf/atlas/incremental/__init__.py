@@ -1,6 +1,10 @@
-"""Which unchanged pages are written again, and why. A build from nothing does without this room.
+"""Which unchanged pages are written again, and why.
+
+Sphinx writes the pages whose sources changed. That is for an author, who builds again and again; a build with ``-E -a``, as for
+a release or in CI, writes all pages and does without this room.
 
 ``navigation_changed``       all pages, when a title or the order of pages changed: the sidebar shows them
+``assets_changed``           all pages, when a style sheet or a script changed: each page names its checksum
 ``read_by_another_builder``  pages that a doctest build has read since they were written
 """
 
@@ -13,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    from . import navigation_changed, read_by_another_builder
+    from . import assets_changed, navigation_changed, read_by_another_builder
 
-    for module in [navigation_changed, read_by_another_builder]:
+    for module in [navigation_changed, assets_changed, read_by_another_builder]:
         module.setup(app)

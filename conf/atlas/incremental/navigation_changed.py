@@ -1,7 +1,6 @@
-"""Write every page again when the navigation has changed: each one shows all of it.
+"""Write every page again when the navigation has changed: the sidebar of each page shows all of it.
 
-Sphinx writes the pages whose sources changed. A new page, or a new title, would be missing from the sidebar of all others
-until they change too.
+Sphinx writes the pages whose sources changed. A new page, or a new title, would be missing from the sidebars of all others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Write the pages that another builder has read.
+"""Write the pages that another builder has read since.
 
-All builders share what was read. A doctest build that comes after an edit reads the pages anew, those too that only depend on
-what was edited: an example's figure, or the site's own code. The HTML builder then finds nothing left to read, looks at the
-times of sources alone, and would leave the old pages on the site.
+All builders share the doctrees. After an edit, a doctest build reads the changed pages anew, and those that depend on what was
+edited: on an example's figure, or on our own code. The HTML builder then finds no page left to read. It compares the times of
+sources with those of pages, and would not write the pages whose own source did not change.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.i18n import _, for_script
+from atlas.refusal import Refusal
 
 from . import probing, report
 from .probing import DATA
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 def probe_operators(app: Sphinx) -> None:
     """Probe all operators if what is kept is out of date. Connected to ``builder-inited``.
 
-    :raises ExtensionError: if the probe fails as a whole; a single operator that fails is a row of its own.
+    :raises Refusal: if the probe fails as a whole; a single operator that fails is a row of its own.
     """
     docs = Path(app.srcdir)
     if probing.needed(docs):
@@ -38,7 +38,7 @@ def probe_operators(app: Sphinx) -> None:
         try:
             logger.info(probing.probe(docs))
         except RuntimeError as error:
-            raise ExtensionError(str(error)) from None
+            raise Refusal(str(error)) from None
 
 
 class OperatorTable(SphinxDirective):

@@ -2,11 +2,11 @@
 
 sphinx-gallery then finds every page current and only assembles the gallery. In the order of a build:
 
-``build_guard``         one build at a time; one that was killed is made good for by the next
+``build_guard``         one build at a time; after a killed build the next starts from scratch
 ``build_step``          what a Sphinx build calls, and when
 ``model``, ``scripts``  which examples there are, and which scripts no page can be made of
 ``gpu``                 whether there is one
-``fill``                finds what is out of date, has it run, publishes what came of it
+``fill``                finds the examples whose outputs are out of date, runs them, publishes their outputs
 ``processes/``          child processes: ``pool`` (how many at once), ``child`` (what happens inside one), ``limits``,
                         ``faults``
 ``outputs/``            what they made: ``fingerprint`` (what it depends on), ``cache`` (published whole or not at all),

@@ -1,22 +1,29 @@
-"""A build that was killed must not leave pages that the next one takes for its own, nor one with warnings a silent next one.
+"""What one build owes to the next. If a build was killed, the next starts from scratch; if one ended with warnings, the next
+repeats them.
 
-Sphinx decides by time whether a page is current; one that was half written when the power went is newer than its source. So a
-mark lies beside the doctrees from when Sphinx begins to read until its build has ended, and a build that finds it starts
-from the sources. And a warning is given when a page is read or written: of a build that ended by itself the mark keeps which
-pages were warned of, and the next build reads these again. Each builder has a mark and heeds those of all, since they share the
-doctrees. Marks are only looked at by who holds the lock of all builds.
+Sphinx decides by time whether a page is current. A page that was half written when the power went is newer than its source,
+and would stay. So a file, the mark, lies beside the doctrees from when Sphinx begins to read until all that it wrote is on the
+disk. A build that finds an empty mark reads all sources again, and with that writes all pages again. It removes nothing from
+the output folder, in which others may keep files; ``site_files.prune`` removes the pages that are gone.
+
+Sphinx warns of a page when it reads or writes it, so a second build would be silent, and end well. When a build ends by itself,
+its mark lists the pages that it warned of, and the next build reads these again.
+
+Each builder has a mark and heeds the marks of all, because all share the doctrees. Only the build that holds the lock looks at
+marks. A build with ``-E -a``, as for a release or in CI, reads and writes everything anyway; this module serves an author, who
+builds again and again.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import re
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from sphinx.application import Sphinx
+from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.util.logging import NAMESPACE, WarningStreamHandler, getLogger
@@ -30,7 +37,7 @@ _MARK = ".unfinished-"
 
 
 class Course(logging.Filter):
-    """The course of one build: its lock, its mark, and what it warns of."""
+    """One build from its begin to its end: its lock, its mark, and the pages that it warned of."""
 
     def __init__(self, app: Sphinx) -> None:
         super().__init__()
@@ -46,14 +53,12 @@ class Course(logging.Filter):
         return {mark: mark.read_text(encoding="utf-8") for mark in sorted(self.mark.parent.glob(f"{_MARK}*"))}
 
     def begin(self, app: Sphinx, config: Config) -> None:
-        """Wait for other builds, and throw away what a killed one left. Connected to ``config-inited``."""
+        """Wait for other builds. After a killed one, have Sphinx read all again. Connected to ``config-inited``."""
         self.lock = lock.take(self.mark.parent)  # until this process ends
         broken_off = [mark for mark, said in self.marks().items() if not said]
         if broken_off:
             logger.info("the last build was broken off: starting from the sources")
-            for folder in (app.outdir, app.doctreedir):
-                shutil.rmtree(folder, ignore_errors=True)
-                Path(folder).mkdir(parents=True)
+            Path(app.doctreedir, ENV_PICKLE_FILENAME).unlink(missing_ok=True)
             for mark in broken_off:
                 mark.unlink()
         for handler in logging.getLogger(NAMESPACE).handlers:
@@ -64,19 +69,22 @@ class Course(logging.Filter):
         """Set the mark, and return the pages that the last builds warned of. Connected to ``env-get-outdated``."""
         warned = {page for said in self.marks().values() for page in json.loads(said)}
         self.mark.write_text("", encoding="utf-8")
-        self.locations.clear()  # what was warned of until here is so in every build
+        # Sphinx has read it by now, and writes it again at the end. A half-written one would end the next build.
+        Path(app.outdir, ".buildinfo").unlink(missing_ok=True)
+        self.locations.clear()  # every build gives the warnings that come before this moment
         return warned
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Note where a warning is, as it is shown."""
-        if getattr(record, "type", None) != "atlas":  # what failed runs again, and is said again
+        """Note the place of a warning when it is shown. It is shown in any case."""
+        if getattr(record, "type", None) != "atlas":  # a failed example runs again, and its error is logged again
             self.locations.add(None if getattr(record, "once", False) else getattr(record, "location", None))
         return True
 
     def finish(self, app: Sphinx, exception: Exception | None) -> None:
-        """Take the mark away, or note in it what to read again. Connected to ``build-finished``, last."""
+        """Remove the mark, or list in it the pages to read again. Connected to ``build-finished``, last."""
         paths = {location and re.sub(r":\d*$", "", location) for location in self.locations}
         warned = {path and app.env.path2doc(path) for path in paths}
+        os.sync()  # a loss of power after this finds the pages on the disk
         if exception or not warned <= app.env.found_docs:
             self.mark.write_text("", encoding="utf-8")
         elif warned:

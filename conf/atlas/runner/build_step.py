@@ -1,9 +1,9 @@
 """Fill sphinx-gallery's cache before sphinx-gallery looks at it.
 
 On ``builder-inited``, just before sphinx-gallery's own handler, every example whose outputs are out of date is run and its
-outputs are published to the cache. sphinx-gallery then runs nothing, and assembles the gallery's indexes. Should it find an
-example that is not current all the same, somebody has saved it in the meantime, and the build ends with an error: here no
-example may run but in a process of its own.
+outputs are published to the cache. sphinx-gallery then runs nothing, and assembles the gallery's indexes. If it finds an
+example that is not current all the same, somebody has saved the script in the meantime. Then the build is refused:
+sphinx-gallery would run the script in the process of the build.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
 from sphinx.util import logging
+
+from atlas.refusal import Refusal
 
 from . import fill
 from .model import Site
-from .scripts import ScriptError
+from .scripts import ScriptError, saved_meanwhile
 
 logger = logging.getLogger(__name__)
 
@@ -25,8 +26,8 @@ logger = logging.getLogger(__name__)
 def fill_cache(app: Sphinx) -> None:
     """Run the examples that are out of date. Connected to ``builder-inited``, before sphinx-gallery.
 
-    :raises ExtensionError: if there are scripts that no page can be made of; or if this is to be a release, and a recording
-        is missing or out of date.
+    :raises Refusal: if there are scripts that no page can be made of; if one was saved while it was being published; or if
+        this is to be a release, and a recording is missing or out of date.
     """
     settings = app.config.sphinx_gallery_conf
     if not settings["plot_gallery"]:
@@ -34,13 +35,13 @@ def fill_cache(app: Sphinx) -> None:
     site = Site(Path(app.srcdir), Path(app.doctreedir).parent / "running", settings)
     try:
         state = fill.look(site)
+        if app.config.atlas_why:
+            for page, reasons in state.reasons.items():
+                logger.info("examples: %s: %s", page.name, "; ".join(reasons) or "current")
+        stale = state.stale
+        failed = fill.run(site, state, stale, at_once=app.config.atlas_jobs) if stale else []
     except ScriptError as error:
-        raise ExtensionError(str(error)) from None
-    if app.config.atlas_why:
-        for page, reasons in state.reasons.items():
-            logger.info("examples: %s: %s", page.name, "; ".join(reasons) or "current")
-    stale = state.stale
-    failed = fill.run(site, state, stale, at_once=app.config.atlas_jobs) if stale else []
+        raise Refusal(str(error)) from None
     _tell_missing(app, state.missing)
     app.config.atlas_faults = failed
     settings["reset_modules"] = (f"{__name__}.{refuse_to_run.__name__}",)
@@ -51,11 +52,11 @@ def fill_cache(app: Sphinx) -> None:
 def refuse_to_run(settings: dict[str, Any], name: str) -> None:
     """End the build instead of running the example ``name``. One of sphinx-gallery's ``reset_modules``, once the cache is full.
 
-    :raises ExtensionError: always.
+    :raises Refusal: always.
     """
     site = Site(Path(settings["src_dir"]), Path(), settings)
     found = " or ".join(f"examples/{page.name}.py" for page in site.pages() if page.script.name == name)
-    raise ExtensionError(f"{found or name} was saved while the site was being built; build it again")
+    raise Refusal(saved_meanwhile(found or name))
 
 
 def _tell_missing(app: Sphinx, missing: list[str]) -> None:
@@ -64,9 +65,7 @@ def _tell_missing(app: Sphinx, missing: list[str]) -> None:
         logger.info("examples: no recording fits %s", line)
     if missing and app.config.atlas_release:
         lines = "\n".join(f"  {line}" for line in missing)
-        raise ExtensionError(
-            f"a release needs every recording; run 'nox -s record' on a machine with a GPU:\n{lines}"
-        )
+        raise Refusal(f"a release needs every recording; run 'nox -s record' on a machine with a GPU:\n{lines}")
 
 
 def report(app: Sphinx, exception: Exception | None) -> None:

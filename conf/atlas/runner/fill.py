@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sphinx.util import logging
-from sphinx.util.console import colorize, term_width_line
 
 from atlas.cells.request_comments import varies
 
@@ -41,7 +40,7 @@ class State:
     recorded: Mapping[Page, Recording]
     """The recordings of the pages that need a GPU."""
     replayed: Mapping[Page, Recording]
-    """Those that stand for a run: all where there is no GPU, none where there is one."""
+    """Recordings to use instead of running. Empty on a machine with a GPU."""
 
     @property
     def stale(self) -> list[Page]:
@@ -49,7 +48,7 @@ class State:
 
     @property
     def missing(self) -> list[str]:
-        """The pages whose recording cannot be used, each with why."""
+        """The pages whose recording cannot be used, each with the reason."""
         return [f"{page.name}: {found.fault}" for page, found in self.recorded.items() if found.fault]
 
 
@@ -78,6 +77,7 @@ def run(site: Site, state: State, pages: Sequence[Page], *, at_once: int = 0) ->
     """Run the examples of ``pages``, or replay their recordings, and publish their outputs. Return what failed.
 
     :param at_once: how many may run beside each other; 0 for as many as there are cores.
+    :raises ScriptError: if the script of a recording was saved since ``look``.
     """
     jobs = {}
     for page in pages:
@@ -127,7 +127,11 @@ def last_seconds(page: Page) -> float:
 
 
 def _replace_failed(page: Page, fault: Fault, settings: dict[str, Any]) -> None:
-    """No page pretends: the old outputs go. A script that sphinx-gallery could not even list is kept from it."""
+    """Remove the old outputs, and put a page in their place that says that the script failed.
+
+    Of a script without a title, say, no such page can be made; sphinx-gallery could not list it either, so it is told to
+    ignore the script.
+    """
     try:
         cache.publish_failure(page, fault)
     except Exception:
@@ -136,7 +140,7 @@ def _replace_failed(page: Page, fault: Fault, settings: dict[str, Any]) -> None:
 
 
 class _Progress:
-    """One line that tells what is running; where there is no terminal, one line for each example that ended."""
+    """One line that says what is running, on a terminal; elsewhere a line for each example that has ended."""
 
     def __init__(self, total: int) -> None:
         self.total, self.done, self.started = total, 0, time.monotonic()
@@ -146,7 +150,8 @@ class _Progress:
         self.done = done
         if self.on_terminal and running:
             line = f"examples: {done}/{self.total} done, {self._seconds()}, running {', '.join(running)}"
-            logger.info(term_width_line(colorize("bold", line)), nonl=True)
+            width = shutil.get_terminal_size().columns - 1
+            logger.info(f"{line:{width}.{width}}\r", nonl=True)
 
     def say(self, what: str) -> None:
         logger.info("examples: %d/%d %s", self.done, self.total, what)

@@ -1,4 +1,4 @@
-"""What the runner speaks of: the site, and one page of its gallery."""
+"""The site, and one page of its gallery, as the runner sees them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Site:
         return self.docs / self.settings["gallery_dirs"]
 
     def pages(self) -> list[Page]:
-        """The examples of all chapters: the folders with a header, as sphinx-gallery has it."""
+        """The examples of all chapters. As for sphinx-gallery, a chapter is a folder with a header."""
         chapters = sorted(header.parent for header in self.examples.glob(f"*/{HEADER}"))
         return [
             Page(script, self.cache / folder.name) for folder in chapters for script in sorted(folder.glob("*.py"))

@@ -11,6 +11,11 @@ class ScriptError(Exception):
     """Scripts that no page can be made of; the message names each, and the way out."""
 
 
+def saved_meanwhile(script: str) -> str:
+    """What a build says that must not go on with a script that changed below it."""
+    return f"{script} was saved while the site was being built; build it again"
+
+
 def check(site: Site) -> None:
     """See that each script below the examples becomes a page.
 

@@ -1,6 +1,8 @@
-"""The internals of sphinx-gallery that the site calls, in one place.
+"""The internals of sphinx-gallery that our code calls, in one place.
 
-A new sphinx-gallery that moves one of them breaks here and in ``tests/runner/test_gallery.py``, nowhere else.
+If a new sphinx-gallery moves one of them, this module breaks, and ``tests/runner/test_sphinx_gallery_api.py`` says where. What
+sphinx-gallery writes, its file names and the marks in its pages, is known to ``outputs`` and to ``atlas.directives`` as well;
+their tests read real pages of sphinx-gallery.
 """
 
 from __future__ import annotations
@@ -57,8 +59,8 @@ def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, 
     }
     target.mkdir(parents=True, exist_ok=True)
     generate_file_rst(script.name, target, script.parent, settings)
-    # What sphinx-gallery makes links in code from: it would make a node of each word of the code, which doubles the time to
-    # write a page, and has nothing to link to, as no build asks another site for its inventory.
+    # sphinx-gallery makes links in code of this file. It would make a node of each word of the code, which doubles the time to
+    # write a page, and there is nothing to link to: no build asks another site for its inventory.
     (target / f"{script.stem}.codeobj.json").unlink(missing_ok=True)
 
 
@@ -69,7 +71,7 @@ def settings(own: Mapping[str, Any], docs: Path) -> dict[str, Any]:
 
 
 def shaping(settings: Mapping[str, Any]) -> str:
-    """What ``settings``, filled in, say of the pages themselves, as a text that is the same in every build."""
+    """The part of ``settings``, filled in, that shapes pages, as a text that is the same in every build."""
     of_pages = {name: settings[name] for name in DEFAULT_GALLERY_CONF if name not in _NOT_OF_A_PAGE}
     return json.dumps(of_pages, default=lambda value: sorted(value) if isinstance(value, set) else repr(value))
 
@@ -90,7 +92,7 @@ def title(script: Path) -> str:
 def option(script: Path, name: str) -> tuple[int, Any] | None:
     """The line and the value of a comment ``# sphinx_gallery_<name> = VALUE`` in the script, the last one, if there is any.
 
-    What is no literal of Python is returned as text.
+    A value that is no literal of Python is returned as text.
     """
     text = script.read_text(encoding="utf-8", errors="replace")
     found = [one for one in INFILE_CONFIG_PATTERN.finditer(text) if one[1] == name and one[3] is not None]
@@ -110,7 +112,7 @@ def broken_thumbnail(images: Path, stem: str) -> None:
 
 
 def thumbnail_without_outputs(images: Path, stem: str) -> None:
-    """Say on the card of the page ``stem`` that it is not recorded; sphinx-gallery would put its own emblem there."""
+    """Put a picture on the card of the page ``stem`` that says "not recorded"; sphinx-gallery would put its emblem there."""
     _put_on_card(images, stem, Path(__file__).with_name("not_recorded.svg"))
 
 

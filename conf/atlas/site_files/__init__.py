@@ -2,7 +2,7 @@
 
 ``build_json``       what the site was built from
 ``sitemap``          for search engines
-``prune``            removes what the sources no longer make
+``prune``            removes what earlier builds made and this one no longer makes
 ``llms_txt``         the pages with a sentence each, for language models
 ``markdown_copies``  each page as Markdown
 ``csp_conf``         the Content-Security-Policy that fits the pages; it reads them, so it is last

@@ -18,10 +18,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
-from sphinx.errors import ConfigError
 
 from atlas.directives.claims import claims
 from atlas.directives.recorded import provenance
+from atlas.refusal import Refusal
 from atlas.runner.outputs.cache import write_whole
 
 FILE = "build.json"
@@ -51,16 +51,16 @@ def facts(env: BuildEnvironment, commit: str) -> dict[str, Any]:
 def check(app: Sphinx, config: Config) -> None:
     """Connected to ``config-inited``.
 
-    :raises ConfigError: if what a host says of the build cannot be: where it will stand, which a page's name is put after, or
-        the commit that it is made from.
+    :raises Refusal: if a host's setting is wrong: the address of the site, to which the names of pages are appended, or the
+        commit that it is built from.
     """
     if not _SITE.fullmatch(config.html_baseurl):
-        raise ConfigError(
+        raise Refusal(
             f"ATLAS_SITE is {config.html_baseurl!r}, which is no address with a slash at its end, "
             "such as https://owner.example/some-fork/"
         )
     if config.atlas_commit and not re.fullmatch(r"[0-9a-f]{7,64}", config.atlas_commit):
-        raise ConfigError(
+        raise Refusal(
             f"ATLAS_COMMIT is {config.atlas_commit!r}, which is no hash of a commit; leave it empty where nothing is published"
         )
 

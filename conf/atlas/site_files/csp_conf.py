@@ -14,9 +14,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
+from sphinx.util import logging
 
 from atlas.checks.inline_handlers import faults
+
+logger = logging.getLogger(__name__)
 
 FILE = "content-security-policy.conf"
 
@@ -86,9 +88,9 @@ def policy(scripts: Iterable[str]) -> str:
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:
-    """Name the scripts of all pages, those of earlier builds too. Connected to ``build-finished``.
+    """List the scripts of all pages, those too that an earlier build wrote. Connected to ``build-finished``.
 
-    :raises ExtensionError: if a page has code in an attribute.
+    If a page has code in an attribute, the build fails, and no policy is written.
     """
     if exception is not None or app.builder.name != "html":
         return
@@ -100,11 +102,15 @@ def write(app: Sphinx, exception: Exception | None) -> None:
         scripts.update(inline_scripts(page))
         found += [f"{path.relative_to(out).as_posix()}: {fault}" for fault in faults(page)]
     if found:
-        raise ExtensionError(
-            "\n".join(found)
-            + "\ncode in an attribute is blocked by the site's Content-Security-Policy, and nothing happens on the page: "
-            "put it into a script of conf/static, with addEventListener"
+        logger.error(
+            "%s\ncode in an attribute is blocked by the site's Content-Security-Policy, and nothing happens on the page: "
+            "put it into a script of conf/static, with addEventListener",
+            "\n".join(found),
+            type="atlas",
+            subtype="policy",
         )
+        app.statuscode = 1
+        return
     (out / FILE).write_text(f'add_header Content-Security-Policy "{policy(scripts)}" always;\n', encoding="utf-8")
 
 

@@ -14,9 +14,11 @@ from typing import Any
 
 import pypandoc
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
+from sphinx.util import logging
 
 from atlas.runner.processes.pool import cores
+
+logger = logging.getLogger(__name__)
 
 _ARTICLE = re.compile(r"<article[^>]*>(.*)</article>", re.DOTALL)
 #: What is for the eye or the hand, and what stands for it in a text.
@@ -58,24 +60,27 @@ def to_markdown(page: str) -> str:
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:
-    """Convert the pages that are newer than their twins. Connected to ``build-finished``.
+    """Convert the pages that are newer than their copies; if one cannot be converted, the build fails.
 
-    :raises ExtensionError: if a page cannot be converted.
+    Connected to ``build-finished``.
     """
     if exception is not None or app.builder.name != "html":
         return
     pages = [Path(app.builder.get_outfilename(name)) for name in sorted(app.env.found_docs)]
     twins = {page: twin_of(page) for page in pages if page.exists()}
-    for stray in set(Path(app.outdir).rglob("*.html.md")) - set(twins.values()):
-        stray.unlink()
     stale = [
         page for page, twin in twins.items() if not twin.exists() or twin.stat().st_mtime_ns < page.stat().st_mtime_ns
     ]
     with ThreadPoolExecutor(cores()) as pool:
         for page, done in zip(stale, pool.map(_try, stale), strict=True):
             if isinstance(done, subprocess.CalledProcessError):
-                raise ExtensionError(f"{page}: pandoc cannot make Markdown of this page: {done.stderr.strip()}")
-            twins[page].write_text(done, encoding="utf-8")
+                said = done.stderr.strip()
+                logger.error(
+                    "%s: pandoc cannot make Markdown of it: %s", page, said, type="atlas", subtype="markdown"
+                )
+                app.statuscode = 1
+            else:
+                twins[page].write_text(done, encoding="utf-8")
 
 
 def twin_of(page: Path) -> Path:

@@ -1,8 +1,8 @@
 """sphinx-gallery's cache: the outputs of each example under ``docs/gallery``, with a receipt that says what they are.
 
-An example's outputs are made in a folder of their own and published from there. The receipt is removed before the first
-file is touched and written after the last, so outputs without a receipt are never trusted: whatever moment a build is
-killed at, the next one makes them again.
+An example's outputs are made in a folder of their own and then moved to their place. The receipt is removed before the first
+file is touched, and written after the last. Outputs without a receipt are never used: if a build is killed in between, the
+next one makes them again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def read_receipt(page: Page) -> dict[str, Any]:
 
 
 def stale(page: Page, now: Fingerprint) -> list[str]:
-    """Why the page's outputs cannot be used, for a person; an empty list if they can."""
+    """The reasons why the page's outputs cannot be used, for a person; an empty list if they can."""
     receipt = read_receipt(page)
     if not receipt:
         return ["it has no outputs yet"]
@@ -98,28 +98,47 @@ def remove(page: Page) -> None:
 
 
 def remove_all_but(root: Path, pages: Iterable[Page]) -> list[str]:
-    """Remove what examples left that are gone or renamed; return the names of the pages removed."""
+    """Remove what examples left that are gone or renamed; return the names of the pages removed.
+
+    A gone page is known by any of its files: a build may have been killed while it removed them.
+    """
     living = {(page.cache.name, page.script.stem) for page in pages}
     chapters = {page.cache.name for page in pages}
     gone = []
     for folder in sorted(path for path in root.glob("*") if path.is_dir()):
-        for script in sorted(folder.glob("*.py")):
-            if (folder.name, script.stem) not in living:
-                gone.append(f"{folder.name}/{script.stem}")
-                remove(Page(script, folder))
+        for stem in sorted(_pages_in(folder)):
+            if (folder.name, stem) not in living:
+                gone.append(f"{folder.name}/{stem}")
+                remove(Page(Path(f"{stem}.py"), folder))
         if folder.name not in chapters:
             shutil.rmtree(folder)
     return gone
 
 
+_SUFFIXES = (".py", ".py.md5", ".rst", ".ipynb", ".zip", ".cost.json", ".codeobj.json", ".receipt.json")
+_FILE = re.compile(rf"(?P<page>\w+)({'|'.join(map(re.escape, _SUFFIXES))})(\.part)?")
+#: The last number counts: sphx_glr_first_001_001.svg is of the page first_001
+_IMAGE = re.compile(r"sphx_glr_(?P<page>\w+)_(\d{3,}|thumb)\..+")
+_INDEX = "index"
+"""Of a chapter; sphinx-gallery writes it, and no page may have this name."""
+
+
+def _pages_in(folder: Path) -> set[str]:
+    """The names of the pages that have any file in a chapter's folder."""
+    found = [_FILE.fullmatch(path.name) for path in folder.glob("*")]
+    found += [_IMAGE.fullmatch(path.name) for path in folder.glob("images/**/sphx_glr_*")]
+    return {match["page"] for match in found if match} - {_INDEX}
+
+
 def _files_of(folder: Path, stem: str) -> Iterator[Path]:
     """The files in a chapter's folder that sphinx-gallery made for the page ``stem``, and no other page's."""
-    own = {
-        f"{stem}{suffix}" for suffix in (".py", ".py.md5", ".rst", ".ipynb", ".zip", ".cost.json", ".codeobj.json")
-    }
-    yield from (path for path in folder.glob(f"{stem}.*") if path.name in own or path.name.endswith(".part"))
-    image = re.compile(rf"sphx_glr_{re.escape(stem)}_(\d{{3,}}|thumb)\..+")  # first_001 is the name of a page, too
-    yield from (path for path in folder.glob("images/**/sphx_glr_*") if image.fullmatch(path.name))
+    yield from (path for path in folder.glob(f"{stem}.*") if _belongs(_FILE, path, stem))
+    yield from (path for path in folder.glob("images/**/sphx_glr_*") if _belongs(_IMAGE, path, stem))
+
+
+def _belongs(pattern: re.Pattern[str], path: Path, stem: str) -> bool:
+    found = pattern.fullmatch(path.name)
+    return found is not None and found["page"] == stem
 
 
 def sha256(path: Path) -> str:

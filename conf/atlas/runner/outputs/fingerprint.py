@@ -1,7 +1,7 @@
 """What the outputs of an example depend on.
 
-sphinx-gallery takes an example for current as long as its own bytes are. Its outputs depend on more: on the code that
-draws and checks them, on sphinx-gallery's settings, on the versions of what it runs with, on whether there is a GPU.
+sphinx-gallery takes an example for current as long as the script is the same. But its outputs also depend on the code that
+draws and checks them, on sphinx-gallery's settings, on the versions of the packages, and on whether there is a GPU.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Recordings of examples that need a GPU: made on a machine that has one, replayed by builders that have none.
 
-A recording is what sphinx-gallery produced, in ``examples/cuda/recordings/<page>/``, with a ``manifest.json`` that holds the
-SHA-256 of the script and of every file, and says on what and when it was made. It is used only if all of that fits: an
-edited script or a touched output is never published as if a GPU had made it.
+A recording is what sphinx-gallery produced, in ``examples/cuda/recordings/<page>/``, with a ``manifest.json``. The manifest
+holds the SHA-256 of the script as it ran and of every file, and says on what and when the recording was made. A recording is
+used only if all of that fits: an edited script or a touched output is never published as if a GPU had made it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from atlas.directives import graph_figure
 from atlas.runner import sphinx_gallery_api
 from atlas.runner.model import Page
+from atlas.runner.scripts import ScriptError, saved_meanwhile
 
 from .cache import sha256, write_whole
 from .fingerprint import Fingerprint
@@ -24,11 +26,15 @@ from .fingerprint import Fingerprint
 CHAPTER = "cuda"
 """The chapter whose examples need a GPU."""
 MANIFEST = "manifest.json"
+FORMAT = 1
+"""Raised by whoever changes what a recording holds, so that older recordings are refused instead of misread."""
 
 _NOT_RECORDED = (".py", ".md5", ".cost.json")
 """Ends of file names that sphinx-gallery writes and that say nothing about the run, or the same as the script."""
 _OF_ONE_RUN = ("date", "seconds", "peak_memory", "outputs")
 """What a manifest says that differs from run to run."""
+_DRAWING = re.compile(r"^\.\. graph-figure:: /\S+/(images/\S+)$", re.MULTILINE)
+"""A figure of a graph on a page of sphinx-gallery's: the name of its drawing in the recording."""
 _CELL = re.compile(r"^(?=\.\. GENERATED FROM PYTHON SOURCE LINES )", re.MULTILINE)
 
 
@@ -54,14 +60,20 @@ def folder_of(page: Page) -> Path:
 
 def look(page: Page, folder: Path | None = None) -> Recording:
     """Read and verify the recording of ``page``, which is beside its script or in ``folder``."""
-    folder = folder or folder_of(page)
-    path = folder / MANIFEST
+    return _verified(folder or folder_of(page), page.script.stem, sha256(page.script))
+
+
+def _verified(folder: Path, stem: str, script: str) -> Recording:
+    """The recording in ``folder``, for a script with the SHA-256 ``script``."""
     if not folder.is_dir():
         return Recording(folder, fault="it has not been recorded yet")
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if manifest["format"] != FORMAT:
+            fault = f"its recording is in format {manifest['format']}, and this code reads format {FORMAT}"
+            return Recording(folder, fault=fault)
         outputs = dict(manifest["outputs"])
-        script = str(manifest["script"])
+        recorded = str(manifest["script"])
         made_on = {name: str(manifest[name]) for name in ("gpu", "date")}
         made_on["torch"] = str(manifest["versions"]["torch"])
     except FileNotFoundError:
@@ -70,17 +82,26 @@ def look(page: Page, folder: Path | None = None) -> Recording:
         return Recording(folder, fault=f"its {MANIFEST} is not JSON of the right form")
     except KeyError as error:
         return Recording(folder, fault=f"its {MANIFEST} does not say {error}")
-    if script != sha256(page.script):
+    if recorded != script:
         return Recording(folder, manifest, "the script has changed since it was recorded")
+    return Recording(folder, manifest, _fault_of_outputs(folder, outputs, f"{stem}.rst"))
+
+
+def _fault_of_outputs(folder: Path, outputs: Mapping[str, str], rst: str) -> str:
+    """Why the files of a recording cannot be used, for a person; empty if they can."""
     present = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()} - {MANIFEST}
-    for name in sorted(present | set(outputs) | {f"{page.script.stem}.rst"}):
+    for name in sorted(present | set(outputs) | {rst}):
         if name not in present:
-            return Recording(folder, manifest, f"its recorded {name} is missing")
+            return f"its recorded {name} is missing"
         if name not in outputs:
-            return Recording(folder, manifest, f"its recording holds {name}, which its {MANIFEST} does not list")
+            return f"its recording holds {name}, which its {MANIFEST} does not list"
         if sha256(folder / name) != outputs[name]:
-            return Recording(folder, manifest, f"its recorded {name} is not what was recorded")
-    return Recording(folder, manifest)
+            return f"its recorded {name} is not what was recorded"
+    for name in _DRAWING.findall((folder / rst).read_text(encoding="utf-8")):
+        missing = graph_figure.missing_in((folder / name).read_text(encoding="utf-8"))
+        if missing:
+            return f"its recorded {name} lacks {missing!r}: older code drew it"
+    return ""
 
 
 def refuse_foreign(folder: Path) -> None:
@@ -98,7 +119,9 @@ def write(page: Page, made: Path, folder: Path, facts: Mapping[str, Any]) -> boo
     """Make ``folder`` the recording of ``page``, from the outputs in ``made`` and what the run says of itself.
 
     The old recording is there until the new one is whole. It stays if both say the same, what varies from run to run aside.
+    The manifest names the copy of the script that ran. The script itself may have been edited since.
 
+    :param made: what sphinx-gallery wrote: the outputs, and beside them the copy of the script that ran.
     :param facts: at least ``gpu``, ``date`` and ``versions`` with ``torch``; see ``conf/record.py``.
     :returns: whether there is a new one.
     :raises FileExistsError: if something is in ``folder`` that is no recording.
@@ -106,8 +129,10 @@ def write(page: Page, made: Path, folder: Path, facts: Mapping[str, Any]) -> boo
     refuse_foreign(folder)
     new, old = (folder.with_name(f".{folder.name}.{which}") for which in ("new", "old"))
     shutil.rmtree(new, ignore_errors=True)
-    _lay_down(page, made, new, facts)
-    if _steady(page, look(page, folder)) == _steady(page, look(page, new)):
+    ran = sha256(made / page.script.name)
+    _lay_down(made, new, {"format": FORMAT, "script": ran, **facts})
+    before, after = (_verified(one, page.script.stem, ran) for one in (folder, new))
+    if _steady(page, before) == _steady(page, after):
         shutil.rmtree(new)
         return False
     if folder.exists():
@@ -118,19 +143,18 @@ def write(page: Page, made: Path, folder: Path, facts: Mapping[str, Any]) -> boo
     return True
 
 
-def _lay_down(page: Page, made: Path, folder: Path, facts: Mapping[str, Any]) -> None:
+def _lay_down(made: Path, folder: Path, facts: Mapping[str, Any]) -> None:
     files = sorted(path.relative_to(made) for path in made.rglob("*") if path.is_file())
     kept = [path for path in files if not path.name.endswith(_NOT_RECORDED)]
     for path in kept:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(made / path, folder / path)
     outputs = {path.as_posix(): sha256(folder / path) for path in kept}
-    manifest = {"script": sha256(page.script), **facts, "outputs": outputs}
-    write_whole(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+    write_whole(folder / MANIFEST, json.dumps({**facts, "outputs": outputs}, indent=1, ensure_ascii=False) + "\n")
 
 
 def _steady(page: Page, recording: Recording) -> tuple[Any, ...]:
-    """What comes out the same in each run: no facts of one run, no cells that say that they vary, no images of these."""
+    """The part of a recording that should not change between runs: all but date, timings, and cells with ``# varies:``."""
     if recording.fault:
         return (recording.fault,)
     outputs = dict(recording.manifest["outputs"])
@@ -148,7 +172,10 @@ def _steady(page: Page, recording: Recording) -> tuple[Any, ...]:
 
 
 def replay(page: Page, recording: Recording, made: Path) -> None:
-    """Lay the recorded outputs out in ``made`` as if they had been made there, with a line that says where they were."""
+    """Copy the recorded outputs to ``made``, and add a line to the page that says where they were made.
+
+    :raises ScriptError: if the script has been saved since ``recording`` was looked at. Then they are not its outputs.
+    """
     for name in recording.manifest["outputs"]:
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(recording.folder / name, made / name)
@@ -159,6 +186,8 @@ def replay(page: Page, recording: Recording, made: Path) -> None:
         made,
         f"\n.. recorded::\n   :gpu: {facts['gpu']}\n   :date: {facts['date']}\n   :torch: {versions['torch']}\n",
     )
+    if sha256(made / page.script.name) != facts["script"]:
+        raise ScriptError(saved_meanwhile(f"examples/{page.name}.py"))
 
 
 def without_outputs(page: Page, made: Path, why: str) -> None:
