@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from atlas.cells import line_watcher
 from atlas.runner import gpu, sphinx_gallery_api
 
 from .faults import Fault, LeftBehind, UnfinishedExample, from_exception
@@ -82,14 +83,14 @@ def run(place: Workplace, settings: Mapping[str, Any], limits: Limits, line: mma
             settings = {**settings, "image_scrapers": (*settings["image_scrapers"], _nothing_beside)}
         sphinx_gallery_api.run(place.script, place.made, place.docs, settings, execute=execute)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        sys.settrace(None)
+        line_watcher.stop()
         if execute:
             _check_global_state(place.script)
         _fix_archive_times(place.made)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         result: dict[str, Any] = {"seconds": round(time.monotonic() - started, 3), "peak_kib": peak, **_gpu_peak()}
     except BaseException as error:
-        sys.settrace(None)
+        line_watcher.stop()
         signal.setitimer(signal.ITIMER_REAL, 0)
         result = {"fault": _explain(error, place, int.from_bytes(line[:8], "little")).as_dict()}
     part = place.result.with_suffix(".part")
