@@ -16,7 +16,7 @@ import pypandoc
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from atlas.runner.processes.pool import cores
+from atlas.runner.processes.cores import cores
 
 _ARTICLE = re.compile(r"<article[^>]*>(.*)</article>", re.DOTALL)
 #: What is for the eye or the hand, and what stands for it in a text.
