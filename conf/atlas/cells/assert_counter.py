@@ -85,7 +85,8 @@ def _noter(code: CodeType, name: str) -> Note | None:
     def note(line: int) -> bool:
         if line in asserts:
             ran.add(asserts[line])
-        if top and _line is not None:
+        # Line 1 is the docstring's. A cell's last expression seems to end there: sphinx-gallery assigns it to a name of its own
+        if top and _line is not None and line > 1:
             _line[:8] = line.to_bytes(8, "little")
         return top
 
