@@ -18,7 +18,7 @@ TIME_LIMIT = 120.0
 
 
 def may_be_here() -> bool:
-    """Whether there is a device of NVIDIA's driver, on Linux or in Windows' own Linux. Only PyTorch knows whether it works."""
+    """Whether there is a device of NVIDIA's driver, on Linux or in WSL. Only PyTorch knows whether it works."""
     return any(os.path.exists(device) for device in ("/dev/nvidiactl", "/dev/dxg"))
 
 
@@ -89,7 +89,7 @@ def _ask() -> dict[str, Any]:
     if not torch.cuda.is_available():
         return {}
     device = torch.cuda.get_device_properties(0)
-    # PyTorch has no public way to ask, and its private one comes and goes between versions
+    # PyTorch has no public function for this, and its private one is missing in some versions
     served = ctypes.c_int()
     ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(served))
     return {
