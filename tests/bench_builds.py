@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "conf"))
 
-from atlas.runner.processes.pool import cores
+from atlas.runner.processes.cores import cores
 from sources import ROOT
 
 KEPT = ROOT / "docs" / "about" / "bench.txt"

@@ -17,7 +17,7 @@ from pathlib import Path
 from sources import ROOT
 
 TABLE = "tests/runner/test_fault_table.py"
-TIME_LIMIT = 120  # seconds; a run that hangs without its safeguard has noticed too
+TIME_LIMIT = 300  # seconds; a run that hangs without its safeguard has noticed too
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Safeguard:
 
 CHILD, POOL = "conf/atlas/runner/processes/child.py", "conf/atlas/runner/processes/pool.py"
 FAULTS, CLAIMS = "conf/atlas/runner/processes/faults.py", "conf/atlas/cells/assert_counter.py"
+GALLERY = "conf/atlas/runner/sphinx_gallery_api.py"
 SAFEGUARDS = [
     Safeguard(
         "an exception is a fault",
@@ -64,13 +65,49 @@ SAFEGUARDS = [
         'result = {"seconds": 1.0}\n    if result is None:',
         ("exits_at_once", "segfaults", "is_killed"),
     ),
-    Safeguard("time limit", POOL, "if seconds > job.limits.seconds:", "if False:", ("hangs", "hangs_deaf")),
+    Safeguard(
+        "limit of CPU time",
+        CHILD,
+        "resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))",
+        "pass",
+        ("computes_without_end", "computes_deaf"),
+    ),
+    Safeguard(
+        "limit of CPU time that cannot be blocked",
+        CHILD,
+        "(seconds, seconds + 1)",
+        "(seconds, resource.RLIM_INFINITY)",
+        ("computes_deaf",),
+    ),
+    Safeguard(
+        "limit of time on the wall clock",
+        POOL,
+        "if seconds > job.limits.wall_clock and seconds - waited_for_core(one.pid) > job.limits.wall_clock:",
+        "if False:",
+        ("hangs", "hangs_deaf"),
+    ),
+    Safeguard(
+        "a name for each signal",
+        "conf/atlas/runner/processes/ending.py",
+        "except ValueError:",
+        "except KeyError:",
+        ("gets_a_signal_without_a_name",),
+    ),
     Safeguard(
         "limit of output",
         CHILD,
-        "signal.setitimer(signal.ITIMER_REAL, _CHECK_EVERY, _CHECK_EVERY)",
+        "if self.sum > self.limit:",
+        "if False:",
+        ("prints_without_end", "prints_one_line_without_end", "prints_much_at_once"),
+    ),
+    Safeguard("sum of output", CHILD, "self.sum += characters", "self.sum = characters", ("prints_much_in_sum",)),
+    Safeguard("output of other threads", CHILD, "self.add(0)", "pass", ("prints_much_in_a_thread",)),
+    Safeguard(
+        "output by the last expression",
+        GALLERY,
+        "count(len(text) if text and method else 0)",
         "pass",
-        ("prints_without_end", "prints_one_line_without_end"),
+        ("shows_much",),
     ),
     Safeguard(
         "limit of output past Python's streams",
@@ -95,13 +132,6 @@ SAFEGUARDS = [
         ("warns", "torch_warns"),
     ),
     Safeguard("files beside the script", CHILD, "    if others:\n", "    if False:\n", ("writes_a_file",)),
-    Safeguard(
-        "state of PyTorch",
-        CHILD,
-        "if found != expected:",
-        "if False:",
-        ("leaves_a_dtype", "leaves_a_grad_mode"),
-    ),
     Safeguard("asserts that never run", CLAIMS, "    if missed:\n", "    if False:\n", ("never_reaches_an_assert",)),
     Safeguard(
         "names of graphs",
@@ -113,7 +143,7 @@ SAFEGUARDS = [
     Safeguard(
         "the line that ran last",
         CLAIMS,
-        "if top and _line is not None:",
+        "if top and _line is not None and line > 1:",
         "if False:",
         ("hangs", "segfaults", "exits_at_once"),
     ),

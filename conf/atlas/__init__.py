@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
-_SHAPING = tuple(
-    "docutils furo matplotlib myst-nb myst-parser numpy pandas pypandoc-binary sphinx sphinx-copybutton sphinx-design "
-    "sphinx-gallery sphinx-notfound-page sphinxext-opengraph torch".split()
+_SHAPING = (
+    *("docutils", "furo", "matplotlib", "myst-nb", "myst-parser", "numpy", "pandas", "pypandoc-binary", "sphinx"),
+    *("sphinx-copybutton", "sphinx-design", "sphinx-gallery", "sphinx-notfound-page", "sphinxext-opengraph", "torch"),
 )
 
 

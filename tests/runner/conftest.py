@@ -44,4 +44,4 @@ def run(settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> C
 def outcomes(run: Callable[..., dict[str, pool.Outcome]]) -> dict[str, pool.Outcome]:
     """What became of every faulty example, and of a healthy one among them."""
     scripts = {case.name: case.source for case in FAULTY}
-    return run({**scripts, "healthy": HEALTHY}, Limits(seconds=4.0, output=200_000, memory=2**30))
+    return run({**scripts, "healthy": HEALTHY}, Limits(seconds=2.0, output=200_000, memory=2**30))

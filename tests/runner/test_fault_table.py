@@ -17,6 +17,7 @@ def test_fault_is_named(case: Faulty, outcomes: dict[str, Outcome]) -> None:
     assert case.says in fault.message, fault.report()
     assert fault.script.endswith(f"{case.name}.py")
     assert "/running/" not in fault.report(), "the place where the copy ran says nothing to its author"
+    assert "UnfinishedExample" not in fault.message, "the name of our own exception says nothing to its author"
     if case.at:
         assert fault.line == case.line, fault.report()
         assert fault.cell == case.cell

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -41,6 +42,18 @@ def test_a_question_that_fails_is_no_machine_without_a_gpu(
         gpu.describe()
 
 
+def test_a_driver_that_hangs_does_not_hang_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "may_be_here", lambda: True)
+    monkeypatch.setattr(gpu, "_ask", lambda: time.sleep(20) or {})
+    monkeypatch.setattr(gpu, "TIME_LIMIT", 0.5, raising=False)
+    started = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"no answer within 0\.5 s"):
+        gpu.describe()
+    assert time.monotonic() - started < 15
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
 def test_it_tells_what_the_device_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as a machine without one can see: the names of PyTorch that are asked, and the form of the answer."""
     device = SimpleNamespace(name="Test GPU", total_memory=1)
@@ -48,5 +61,6 @@ def test_it_tells_what_the_device_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "may_be_here", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: device)
-    monkeypatch.setattr(ctypes, "CDLL", {"libcuda.so.1": driver}.__getitem__)
+    libraries = ctypes.CDLL
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: driver if name == "libcuda.so.1" else libraries(name))
     assert gpu.describe() == {"gpu": "Test GPU", "cuda": torch.version.cuda, "driver": "12.4", "memory": 1}

@@ -20,8 +20,6 @@ plt.rcParams["font.size"] = 3
 os.environ["ATLAS_TEST"] = "changed"
 sys.path.insert(0, "elsewhere")
 torch.ones_like = None
-torch.set_default_dtype(torch.float32)
-torch.set_grad_enabled(True)
 """
 
 _LOOKS = """

@@ -6,5 +6,6 @@
 ``plot_scraper``      answers ``# figure:``: matplotlib's figures as SVG, with alternative text
 ``varying_note``      answers ``# varies:``
 ``assert_counter``    counts the asserts that ran, and refuses a page with one that did not
+``line_watcher``      tells it which lines run, in every thread
 ``fresh_start``       the site's look for plots, and warnings as errors, for each example
 """

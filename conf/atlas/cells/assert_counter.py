@@ -1,22 +1,23 @@
-"""Count the asserts of an example that ran, and insist that every one of them does.
+"""Count the asserts of an example that ran, and refuse an example with an assert that did not run.
 
-Prose is only as true as its asserts, and an assert that is never reached checks nothing. While an example runs, a trace
-function notes which of its assert statements were executed; the page's last cell reports their number, and names each
-one that was not.
+Prose is only as true as its asserts, and an assert that never runs checks nothing. While an example runs, ``line_watcher``
+reports its lines, and the asserts among them are noted. The page's last cell reports their number, or names the first assert
+that did not run.
 """
 
 from __future__ import annotations
 
 import ast
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any
 
 from sphinx_gallery.py_source_parser import split_code_and_text_blocks
+
+from . import line_watcher
+from .line_watcher import Note
 
 _ran: dict[str, set[int]] = {}
 _line: Any = None
@@ -27,7 +28,7 @@ class ClaimError(AssertionError):
 
 
 def report_line_to(memory: Any) -> None:
-    """Keep the number of the running top-level line of the example in ``memory``, for whoever outlives this process."""
+    """Keep the number of the running top-level line of the example in ``memory``: the build reads it if this process dies."""
     global _line
     _line = memory
 
@@ -35,18 +36,7 @@ def report_line_to(memory: Any) -> None:
 def watch(gallery_conf: Mapping[str, Any], name: str | None) -> None:
     """Watch the example ``name`` from here on; one of sphinx-gallery's ``reset_modules``."""
     if name:
-        sys.settrace(_tracer(name))
-
-
-@contextmanager
-def paused() -> Iterator[None]:
-    """Do not watch for a while: drawing a figure is no part of the example, and twice as fast unwatched."""
-    tracer = sys.gettrace()
-    sys.settrace(None)
-    try:
-        yield
-    finally:
-        sys.settrace(tracer)
+        line_watcher.start(lambda code: _noter(code, name))
 
 
 def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
@@ -82,24 +72,8 @@ def _asserts(path: str) -> dict[int, int]:
     return {line: node.lineno for node in asserts for line in range(node.lineno, node.end_lineno + 1)}
 
 
-def _tracer(name: str) -> Any:
-    """A trace function for ``sys.settrace``. It is asked at every call that Python makes, so it decides once for each code."""
-    decided: dict[int, tuple[CodeType, Any]] = {}
-
-    def enter(frame: FrameType, event: str, argument: Any) -> Any:
-        code = frame.f_code
-        try:
-            return decided[id(code)][1]
-        except KeyError:
-            step = _stepper(code, name)
-            decided[id(code)] = code, step  # kept with its code, whose id nobody else gets then
-            return step
-
-    return enter
-
-
-def _stepper(code: CodeType, name: str) -> Any:
-    """What notes the lines of ``code`` as they run: None for a function without asserts, and for other files."""
+def _noter(code: CodeType, name: str) -> Note | None:
+    """What notes the lines of ``code`` as they run: None for a function without asserts, and for other files than ``name``."""
     path = code.co_filename
     if not path.endswith(name) or Path(path).name != name:
         return None
@@ -108,12 +82,12 @@ def _stepper(code: CodeType, name: str) -> Any:
     if not top and not any(line in asserts for _, _, line in code.co_lines()):
         return None
 
-    def step(frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "line":
-            if frame.f_lineno in asserts:
-                ran.add(asserts[frame.f_lineno])
-            if top and _line is not None:
-                _line[:8] = frame.f_lineno.to_bytes(8, "little")
-        return step
+    def note(line: int) -> bool:
+        if line in asserts:
+            ran.add(asserts[line])
+        # Line 1 is the docstring's. A cell's last expression seems to end there: sphinx-gallery assigns it to a name of its own
+        if top and _line is not None and line > 1:
+            _line[:8] = line.to_bytes(8, "little")
+        return top
 
-    return step
+    return note

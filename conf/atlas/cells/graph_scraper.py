@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import assert_counter
+from . import line_watcher
 from .assigned_lines import lines_of_names, loop_variables
 from .request_comments import CommentError, GraphRequest, requests
 
@@ -34,7 +34,7 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
         namespace = _namespace(block_vars["example_globals"], path)
         for request in wanted:
             image = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
-            with assert_counter.paused():
+            with line_watcher.paused():
                 graph = graphs.fold(_read(request, namespace, path))
             data = json.dumps(graphs.figure_data(graph, lines), ensure_ascii=False)
             drawing = graphs.draw(graph, show_saved="saved" in request.options, data=data)

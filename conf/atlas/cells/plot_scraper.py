@@ -15,7 +15,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from . import assert_counter
+from . import line_watcher
 from .request_comments import CommentError, FigureRequest, requests
 
 
@@ -41,7 +41,7 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
             if not _titles(plt.figure(number)):
                 raise CommentError(f"{at}: this figure has no title; give it one with set_title() or suptitle()")
         images = [Path(next(block_vars["image_path_iterator"])).with_suffix(".svg") for _ in numbers]
-        with assert_counter.paused():
+        with line_watcher.paused():
             for number, image in zip(numbers, images, strict=True):
                 plt.figure(number).savefig(image, metadata={"Date": None})
     finally:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from atlas.runner.processes.pool import cores
+from atlas.runner.processes.cores import cores
 
 from . import report, sandbox
 

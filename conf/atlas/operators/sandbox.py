@@ -1,7 +1,8 @@
-"""Do a piece of work for each of many items in child processes, so that a crash or a hang costs one item."""
+"""Call a function with each of many items in child processes, so that a crash or a hang loses one item only."""
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import select
@@ -11,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from atlas.runner.processes import ending
+
 TIME_LIMIT = 20.0  # seconds for one item
 
 
@@ -19,7 +22,7 @@ class _Worker:
     pid: int
     pipe: int
     items: list[int]
-    """Indices of the items that it has not answered yet; it works on the first."""
+    """Indices of the items that it has not answered yet. It works on the first."""
     since: float
     unread: bytes = b""
 
@@ -34,39 +37,57 @@ def run(
         signal that ended the process, or that it took longer than ``time_limit`` seconds.
     """
     answers: list[tuple[Any, str]] = [(None, "")] * len(items)
-    workers = [_start(work, items, list(range(first, len(items), at_once))) for first in range(at_once)]
-    workers = [worker for worker in workers if worker]
-    while workers:
-        ready, _, _ = select.select([worker.pipe for worker in workers], [], [], 0.5)
-        for worker in list(workers):
-            ended = False
-            if worker.pipe in ready:
-                said = os.read(worker.pipe, 1 << 16)
-                ended = not said
-                for line in _lines(worker, said):
-                    answers[worker.items.pop(0)] = tuple(json.loads(line))
-                    worker.since = time.monotonic()
-            late = bool(worker.items) and time.monotonic() - worker.since > time_limit
-            if not ended and not late:
-                continue
-            if late:
-                os.kill(worker.pid, signal.SIGKILL)
-            os.close(worker.pipe)
-            code = os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1])
-            workers.remove(worker)
-            if worker.items:
-                answers[worker.items[0]] = None, f"no answer within {time_limit:g} s" if late else _ending(code)
-                workers += filter(None, [_start(work, items, worker.items[1:])])
+    workers: list[_Worker] = []
+    try:
+        workers += filter(
+            None, (_start(work, items, list(range(first, len(items), at_once))) for first in range(at_once))
+        )
+        while workers:
+            ready, _, _ = select.select([worker.pipe for worker in workers], [], [], 0.5)
+            for worker in list(workers):
+                ended = worker.pipe in ready and not _read(worker, answers)
+                late = bool(worker.items) and time.monotonic() - worker.since > time_limit
+                if ended or late:
+                    workers.remove(worker)
+                    code = _end(worker, kill=late)
+                    if worker.items:
+                        why = f"no answer within {time_limit:g} s" if late else ending.reason(code)
+                        answers[worker.items[0]] = None, why
+                        workers += filter(None, [_start(work, items, worker.items[1:])])
+    finally:
+        for worker in workers:
+            _end(worker, kill=True)
     return answers
+
+
+def _read(worker: _Worker, answers: list[tuple[Any, str]]) -> bool:
+    """Take the answers that have come from ``worker``. Return whether there may be more: False if it has closed its pipe."""
+    said = os.read(worker.pipe, 1 << 16)
+    *lines, worker.unread = (worker.unread + said).split(b"\n")
+    for line in lines:
+        answers[worker.items.pop(0)] = tuple(json.loads(line))
+        worker.since = time.monotonic()
+    return bool(said)
+
+
+def _end(worker: _Worker, *, kill: bool) -> int:
+    """Wait for a worker that has ended, or is killed now, and return its exit code."""
+    if kill:
+        os.kill(worker.pid, signal.SIGKILL)
+    os.close(worker.pipe)
+    return os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1])
 
 
 def _start(work: Callable[[Any], Any], items: Sequence[Any], indices: list[int]) -> _Worker | None:
     if not indices:
         return None
     reader, writer = os.pipe()
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
+            ending.with_parent(parent)
+            faulthandler.disable()  # the reason of a crash is an answer; a dump of it in the log is not wanted
             os.close(reader)
             with os.fdopen(writer, "wb") as pipe:
                 for index in indices:
@@ -83,12 +104,3 @@ def _answer(work: Callable[[Any], Any], item: Any) -> tuple[Any, str]:
         return work(item), ""
     except Exception as error:
         return None, f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
-
-
-def _lines(worker: _Worker, said: bytes) -> list[bytes]:
-    *whole, worker.unread = (worker.unread + said).split(b"\n")
-    return whole
-
-
-def _ending(code: int) -> str:
-    return f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"

@@ -7,8 +7,8 @@ sphinx-gallery then finds every page current and only assembles the gallery. In 
 ``model``, ``scripts``  which examples there are, and which scripts no page can be made of
 ``gpu``                 whether there is one
 ``fill``                finds the examples whose outputs are out of date, runs them, publishes their outputs
-``processes/``          child processes: ``pool`` (how many at once), ``child`` (what happens inside one), ``limits``,
-                        ``faults``
+``processes/``          child processes: ``pool`` (starts and ends them), ``cores`` (how many at once), ``child`` (what happens
+                        inside one), ``limits``, ``ending``, ``faults``
 ``outputs/``            what they made: ``fingerprint`` (what it depends on), ``cache`` (published whole or not at all),
                         ``recordings`` (of runs on a GPU), ``shards`` (of several machines)
 ``notebook``            the first cell of an example's notebook

@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sphinx_gallery import glr_path_static
+from sphinx_gallery import gen_rst, glr_path_static
 from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF, _fill_gallery_conf_defaults
 from sphinx_gallery.gen_rst import extract_intro_and_title, generate_file_rst
 from sphinx_gallery.py_source_parser import INFILE_CONFIG_PATTERN, split_code_and_text_blocks
@@ -62,6 +62,26 @@ def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, 
     # sphinx-gallery makes links in code of this file. It would make a node of each word of the code, which doubles the time to
     # write a page, and there is nothing to link to: no build asks another site for its inventory.
     (target / f"{script.stem}.codeobj.json").unlink(missing_ok=True)
+
+
+def count_output(count: Callable[[int], None]) -> None:
+    """Call ``count`` with a number of characters before the script prints them, and when the value of a cell is shown.
+
+    This holds for all that this process runs from here on. What ``count`` raises is raised inside the script.
+    """
+    shown = gen_rst._get_last_repr
+
+    class Counted(gen_rst._LoggingTee):
+        def write(self, data: str) -> None:
+            count(len(data))
+            super().write(data)
+
+    def counted(*arguments: Any) -> tuple[str | None, str | None]:
+        text, method = shown(*arguments)
+        count(len(text) if text and method else 0)
+        return text, method
+
+    gen_rst._LoggingTee, gen_rst._get_last_repr = Counted, counted
 
 
 def settings(own: Mapping[str, Any], docs: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pypandoc
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from atlas.runner.processes.pool import cores
+from atlas.runner.processes.cores import cores
 
 logger = logging.getLogger(__name__)
 

@@ -1,16 +1,17 @@
 """What happens inside the process of one example.
 
-The process is forked from the build, which has imported torch and matplotlib and computed nothing. It takes a session of its
-own, so that everything it starts can be ended with it, runs the script in a folder that holds nothing else, and leaves
-either the page's outputs and a result, or a fault.
+The process is forked from the build, which has imported torch and matplotlib but computed nothing. It starts a session, so
+that it can be ended together with everything that it starts. It runs the script in a folder that holds nothing else, and
+writes the page's outputs and a result, or a fault.
 """
 
 from __future__ import annotations
 
-import ctypes
+import faulthandler
 import gc
 import json
 import logging
+import math
 import mmap
 import os
 import resource
@@ -23,18 +24,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from atlas.cells import line_watcher
 from atlas.runner import gpu, sphinx_gallery_api
 
+from . import ending
 from .faults import Fault, LeftBehind, UnfinishedExample, from_exception
 from .limits import Limits, check_time_limit
-
-_PR_SET_PDEATHSIG = 1
-_CHECK_EVERY = 0.2  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """The folders of one run. Everything is below ``root``, and ``root`` is thrown away after."""
+    """The folders of one run. Everything is below ``root``, which is removed after the run."""
 
     root: Path
     chapter: str
@@ -59,19 +59,28 @@ class Workplace:
 
     @property
     def log(self) -> Path:
-        """What the script and the libraries below it wrote past Python's own streams."""
+        """What was written to the process's file descriptors 1 and 2, not through ``sys.stdout`` and ``sys.stderr``."""
         return self.root / "log.txt"
 
 
-def run(place: Workplace, settings: Mapping[str, Any], limits: Limits, line: mmap.mmap, *, execute: bool) -> NoReturn:
-    """Run the example in ``place`` in this process, which ends here: the build's own clean-up must not run in it.
+def run(
+    place: Workplace,
+    settings: Mapping[str, Any],
+    limits: Limits,
+    line: mmap.mmap,
+    *,
+    parent: int,
+    execute: bool,
+) -> NoReturn:
+    """Run the example in ``place``. This process ends here: what the build does at its end must not be done in it too.
 
-    :param line: shared memory in which the number of the running line is kept, readable when the process is dead.
+    :param line: shared memory for the number of the running line, which the build reads if this process dies.
+    :param parent: the build's process number.
     """
     started = time.monotonic()
-    gc.freeze()  # what the build has made is not collected here, and to look through all of it took longer than most examples
+    gc.freeze()  # the collector would walk all objects of the build, which took longer than most examples
     try:
-        _detach(place)
+        _detach(place, parent)
         check_time_limit(place.script)
         _limit(limits)
         _one_thread()
@@ -79,18 +88,17 @@ def run(place: Workplace, settings: Mapping[str, Any], limits: Limits, line: mma
             from atlas.cells import assert_counter
 
             assert_counter.report_line_to(line)
-            settings = {**settings, "image_scrapers": (*settings["image_scrapers"], _nothing_beside)}
+            printed = _Printed(limits.output)
+            sphinx_gallery_api.count_output(printed.add)
+            scrapers = (*settings["image_scrapers"], _nothing_beside, printed.scrape)
+            settings = {**settings, "image_scrapers": scrapers}
         sphinx_gallery_api.run(place.script, place.made, place.docs, settings, execute=execute)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        sys.settrace(None)
-        if execute:
-            _check_global_state(place.script)
+        line_watcher.stop()
         _fix_archive_times(place.made)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         result: dict[str, Any] = {"seconds": round(time.monotonic() - started, 3), "peak_kib": peak, **_gpu_peak()}
     except BaseException as error:
-        sys.settrace(None)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        line_watcher.stop()
         result = {"fault": _explain(error, place, int.from_bytes(line[:8], "little")).as_dict()}
     part = place.result.with_suffix(".part")
     part.write_text(json.dumps(result), encoding="utf-8")
@@ -98,11 +106,11 @@ def run(place: Workplace, settings: Mapping[str, Any], limits: Limits, line: mma
     os._exit(0)
 
 
-def _detach(place: Workplace) -> None:
-    """A session of its own, streams of its own, and an end when the build ends."""
+def _detach(place: Workplace, parent: int) -> None:
+    """Start a session, end when the build ends, and write to files instead of the build's terminal."""
     os.setsid()
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    ending.with_parent(parent)
+    faulthandler.disable()  # where the build has enabled it, it writes to the build's terminal
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -120,25 +128,40 @@ def _limit(limits: Limits) -> None:
         used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_DATA, (used + limits.memory, used + limits.memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # The first limit sends SIGXCPU; a script that blocks it is killed at the second
+    seconds = math.ceil(limits.seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 
-    def look(number: int, frame: Any) -> None:
-        written = getattr(sys.stdout, "output", None)  # sphinx-gallery's own stream while a cell runs
-        if written is not None and written.tell() > limits.output:
-            raise UnfinishedExample(f"the script printed more than {limits.output:,} characters; print less")
 
-    signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, _CHECK_EVERY, _CHECK_EVERY)
+class _Printed:
+    """Counts what the script prints, and ends the script when that is too much.
+
+    A thread of the script that prints too much ends only itself, so the end of each cell looks at the sum again.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.sum = limit, 0
+
+    def add(self, characters: int) -> None:
+        self.sum += characters
+        if self.sum > self.limit:
+            raise UnfinishedExample(f"the script printed more than {self.limit:,} characters; print less")
+
+    def scrape(self, block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
+        """A scraper, called after each cell."""
+        self.add(0)
+        return ""
 
 
 def _one_thread() -> None:
-    """As many examples run at once as there are cores, and sums do not depend on how many there are."""
+    """As many examples run at once as there are cores; and the result of a sum must not depend on the number of cores."""
     import torch
 
     torch.set_num_threads(1)
 
 
 def _nothing_beside(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
-    """A scraper, called after each cell: a page must leave no file where it ran."""
+    """A scraper, called after each cell: an example must leave no file beside its script."""
     script = Path(block_vars["src_file"])
     others = sorted(path.name for path in script.parent.iterdir() if path != script)
     if others:
@@ -147,24 +170,8 @@ def _nothing_beside(block: Any, block_vars: Mapping[str, Any], gallery_conf: Map
     return ""
 
 
-def _check_global_state(script: Path) -> None:
-    import torch
-
-    for found, expected, name, setter in (
-        (torch.get_default_dtype(), torch.float32, "the default dtype", "set_default_dtype"),
-        (torch.is_grad_enabled(), True, "the grad mode", "set_grad_enabled"),
-        (torch.is_anomaly_enabled(), False, "anomaly mode", "set_detect_anomaly"),
-    ):
-        if found != expected:
-            lines = script.read_text(encoding="utf-8").splitlines()
-            at = next((number for number, text in enumerate(lines, 1) if setter in text), len(lines))
-            raise LeftBehind(
-                f"{script}:{at}: the script leaves {name} at {found}; set it back to {expected} at its end"
-            )
-
-
 def _gpu_peak() -> dict[str, int]:
-    """The most that tensors took on the GPU since the script itself last reset that count, in bytes; nothing without CUDA."""
+    """The peak of allocated GPU memory in bytes, since the script last reset it; nothing if CUDA was not used."""
     import torch
 
     return {"peak_gpu_bytes": torch.cuda.max_memory_allocated()} if torch.cuda.is_initialized() else {}
@@ -179,7 +186,7 @@ def _explain(error: BaseException, place: Workplace, running_line: int) -> Fault
 
 
 def _fix_archive_times(made: Path) -> None:
-    """The archive for download must be the same bytes in every build; it holds the times of its files."""
+    """Write the archives for download again without the times of their files, so that every build makes the same bytes."""
     for path in made.glob("*.zip"):
         with zipfile.ZipFile(path) as archive:
             contents = {info.filename: archive.read(info) for info in archive.infolist()}

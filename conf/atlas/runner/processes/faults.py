@@ -1,4 +1,4 @@
-"""What can go wrong in an example, said so that the author finds the place."""
+"""What went wrong in an example, with the file, the line and the cell."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class Fault:
 
 
 class UnfinishedExample(BaseException):
-    """Raised inside an example to end it: a limit was passed. Not an Exception, so that the example cannot catch it."""
+    """Raised inside an example to end it: it has printed too much. Not an Exception, so that the example does not catch it."""
 
 
 class LeftBehind(RuntimeError):
-    """The example changed something that outlives it: files beside it, or PyTorch's global state."""
+    """The example leaves files beside it."""
 
 
 def from_exception(error: BaseException, script: Path, running_line: int) -> Fault:
-    """The fault that an exception stands for, as it left the script.
+    """The fault to report for an exception that the script raised.
 
-    :param running_line: the line that ran last, for an exception that does not know better.
+    :param running_line: the line of the script that ran last, for an exception whose traceback does not name one.
     """
     message = "".join(traceback.format_exception_only(error)).strip()
     line = _line_of(error, script) or running_line
@@ -58,6 +58,8 @@ def from_exception(error: BaseException, script: Path, running_line: int) -> Fau
     details = "".join(traceback.format_list(frames))
     if isinstance(error, SystemExit):
         message = f"the script ended itself with sys.exit({error.code!r}); a page runs to its end"
+    elif isinstance(error, UnfinishedExample):
+        message = str(error)
     elif isinstance(error, UnicodeDecodeError):
         message = f"the file is not UTF-8: {error.reason}; save it as UTF-8"
     elif (own := re.match(rf"(?:[\w.]+: )?{re.escape(str(script))}:(\d+): (.*)", message, re.DOTALL)) is not None:

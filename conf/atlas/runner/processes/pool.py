@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import mmap
@@ -18,13 +17,15 @@ from typing import Any
 
 from atlas.runner import notebook
 
-from . import child
-from .child import Limits, Workplace
+from . import child, ending
+from .child import Workplace
+from .cores import cores, waited_for_core
 from .faults import Fault, cell_of
+from .limits import Limits
 
 _POLL = 0.02  # seconds
 _GRACE = 2.0  # seconds that processes which an example started have to end after it
-_MANY = 4  # scripts from which on an import that not all of them need is done once for all
+_MANY = 4  # examples from which on it pays to import, once for all, what only some of them need
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a job: the run's facts, or a fault."""
+    """How a job ended: with the facts of its run, or with a fault."""
 
     job: Job
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -56,11 +57,14 @@ class _Running:
     pid: int
     line: mmap.mmap
     started: float
+    reaped: bool = False
+    """Whether the process has ended and was waited for: its number may belong to another process by now."""
 
 
 def _prepare_for_children(children: int) -> None:
-    """Children are forked from here, so what is imported or looked up here is so once. Nothing is computed: torch's threads
-    and a CUDA context do not survive a fork.
+    """Import the heavy modules before forking, so that children share them.
+
+    Compute nothing: threads and CUDA do not survive a fork.
     """
     import matplotlib
 
@@ -76,17 +80,12 @@ def _prepare_for_children(children: int) -> None:
         "atlas.cells.plot_scraper",
         "atlas.cells.varying_note",
     ]
-    # torch.optim, torch.func and torch.export import it on first use, which takes as long as torch: worth it for several
+    # torch.optim, torch.func and torch.export import it on first use, which takes as long as importing torch
     if children >= _MANY:
         modules.append("torch._dynamo")
     for module in modules:
         importlib.import_module(module)
     notebook.distributions()
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run(
@@ -123,8 +122,7 @@ def run(
             time.sleep(_POLL)
     finally:
         for one in running:
-            _end(one.pid)
-            os.waitpid(one.pid, 0)
+            _end(one)
 
 
 def _may_start(job: Job, running: Sequence[_Running]) -> bool:
@@ -139,10 +137,11 @@ def _start(job: Job, settings: Mapping[str, Any]) -> _Running:
     line = mmap.mmap(-1, 8)
     sys.stdout.flush()
     sys.stderr.flush()
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
-            child.run(job.place, settings, job.limits, line, execute=job.execute)
+            child.run(job.place, settings, job.limits, line, parent=parent, execute=job.execute)
         finally:  # whatever happens, this process must not go on as the build
             os._exit(70)
     return _Running(job, pid, line, time.monotonic())
@@ -151,26 +150,27 @@ def _start(job: Job, settings: Mapping[str, Any]) -> _Running:
 def _look(one: _Running) -> Outcome | None:
     """The outcome of a run that has ended or must be ended; None while it may go on."""
     job = one.job
-    pid, status = os.waitpid(one.pid, os.WNOHANG)
+    pid, status, used = os.wait4(one.pid, os.WNOHANG)
     if pid:
-        return _outcome(one, status)
-    seconds = time.monotonic() - one.started
+        one.reaped = True
+        return _outcome(one, os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime)
     message = ""
-    if seconds > job.limits.seconds:
+    seconds = time.monotonic() - one.started
+    if seconds > job.limits.wall_clock and seconds - waited_for_core(one.pid) > job.limits.wall_clock:
         message = (
-            f"the script did not end within {job.limits.seconds:g} s; make it shorter, "
-            "or allow more with '# sphinx_gallery_time_limit = SECONDS'"
+            f"the script did not end within {job.limits.wall_clock:g} s, and computed little; "
+            "does it wait for something that never comes?"
         )
     elif job.place.log.exists() and job.place.log.stat().st_size > job.limits.output:
         message = f"the script wrote more than {job.limits.output:,} bytes past Python's streams; write less"
     if not message:
         return None
-    _end(one.pid)
-    os.waitpid(one.pid, 0)
+    _end(one)
     return Outcome(job, fault=_fault(one, message))
 
 
-def _outcome(one: _Running, status: int) -> Outcome:
+def _outcome(one: _Running, code: int, seconds: float) -> Outcome:
+    """The outcome of a process that has ended with exit code ``code``, after ``seconds`` of CPU time."""
     job = one.job
     left = _left_running(one.pid)
     try:
@@ -178,14 +178,7 @@ def _outcome(one: _Running, status: int) -> Outcome:
     except (OSError, ValueError):
         result = None
     if result is None:
-        code = os.waitstatus_to_exitcode(status)
-        if code < 0:
-            message = f"the script's process was killed by {signal.Signals(-code).name}"
-        else:
-            message = (
-                f"the script's process ended with exit code {code} before the page was finished; was os._exit called?"
-            )
-        return Outcome(job, fault=_fault(one, message))
+        return Outcome(job, fault=_fault(one, _death(code, seconds, job.limits.seconds)))
     if "fault" in result:
         return Outcome(job, fault=_mapped(Fault(**result["fault"]), job))
     if left:
@@ -193,8 +186,19 @@ def _outcome(one: _Running, status: int) -> Outcome:
     return Outcome(job, facts=result)
 
 
+def _death(code: int, seconds: float, limit: float) -> str:
+    """What to say of a process that has ended without a result."""
+    if code == -signal.SIGXCPU or (code == -signal.SIGKILL and seconds > limit):
+        return (
+            f"the script did not end within {limit:g} s of CPU time; make it shorter, "
+            "or allow more with '# sphinx_gallery_time_limit = SECONDS'"
+        )
+    called = "" if code < 0 else " before the page was finished; was os._exit called?"
+    return f"the script's process {'was ' if code < 0 else ''}{ending.reason(code)}{called}"
+
+
 def _fault(one: _Running, message: str) -> Fault:
-    """A fault of a process that could not speak for itself, at the line that it ran last."""
+    """A fault of a process that left no result, at the line that it ran last."""
     line = int.from_bytes(one.line[:8], "little")
     log = one.job.place.log
     said = log.read_text(encoding="utf-8", errors="replace")[-2000:] if log.exists() else ""
@@ -202,7 +206,7 @@ def _fault(one: _Running, message: str) -> Fault:
 
 
 def _mapped(fault: Fault, job: Job) -> Fault:
-    """The script ran as a copy; its author knows the original."""
+    """The same fault with the path of the original script. What ran was a copy, and its author does not know the copy."""
     copy, original = str(job.place.script), _shown(job.script)
     return Fault(
         original, fault.line, fault.message.replace(copy, original), fault.details.replace(copy, original), fault.cell
@@ -216,21 +220,21 @@ def _shown(path: Path) -> str:
         return str(path)
 
 
-def _left_running(group: int) -> bool:
-    """Whether processes of the example's session are still there after a while; they are ended."""
+def _left_running(session: int) -> bool:
+    """Whether processes of the example's session still run after a while. If so, they are killed."""
     until = time.monotonic() + _GRACE
-    while time.monotonic() < until:
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return False
+    while ending.running(session):
+        if time.monotonic() > until:
+            ending.kill_session(session)
+            return True
         time.sleep(_POLL)
-    _end(group)
-    return True
+    return False
 
 
-def _end(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(group, signal.SIGKILL)
+def _end(one: _Running) -> None:
+    """Kill a run and all that it started, and wait for it."""
+    ending.kill_session(one.pid)
+    if not one.reaped:
+        os.kill(one.pid, signal.SIGKILL)  # it may not have started its session yet
+        os.waitpid(one.pid, 0)
+        one.reaped = True
