@@ -18,6 +18,12 @@ HTML = Path("build/html")
 pytest_plugins = ["tiny.fixtures"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--new-python", action="store_true", help="run each example by python itself, not only one of each chapter"
+    )
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test of the site that asks for ``page`` runs once for each page; for ``script``, once for each example."""
     if metafunc.definition.path.parent.name not in OF_THE_SITE:
