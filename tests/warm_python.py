@@ -49,6 +49,9 @@ IMPORTED = (
     "torch._dynamo",
 )
 
+#: The server's: a test may change that of its own process.
+_ENVIRONMENT = dict(os.environ)
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -76,7 +79,7 @@ def run(
     :raises TimeoutError: if it has not ended after ``wall`` seconds. It is killed.
     """
     with tempfile.TemporaryFile() as said:
-        if real or _of_python(env) != _of_python(os.environ):  # these variables are read when Python starts
+        if real or _of_python(env) != _of_python(_ENVIRONMENT):  # these variables are read when Python starts
             code = _run_new(arguments, cwd, env, wall, cpu, said.fileno())
         else:
             request = {"arguments": arguments, "cwd": str(cwd), "env": dict(env), "cpu": cpu}
@@ -129,7 +132,8 @@ def _server() -> socket.socket:
     mine, theirs = socket.socketpair(
         socket.AF_UNIX, socket.SOCK_SEQPACKET
     )  # whole messages, also from several threads
-    server = subprocess.Popen([sys.executable, "-P", __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()])
+    command = [sys.executable, "-P", __file__, str(theirs.fileno())]
+    server = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=_ENVIRONMENT)
     theirs.close()
 
     def end() -> None:
