@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 from xdist.remote import Producer
 
-from sharing_out import OF_THE_SITE, Together
+from sharing_out import OF_THE_SITE, Together, together
 from sources import ROOT, names_of_pages, sources_of_examples
 
 HTML = Path("build/html")
@@ -19,6 +20,7 @@ pytest_plugins = ["tiny.fixtures"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", metavar="SEED", help="run the tests in another order: files, and tests of a file")
     parser.addoption(
         "--new-python", action="store_true", help="run each example by python itself, not only one of each chapter"
     )
@@ -32,6 +34,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("page", names_of_pages())
     if "script" in metafunc.fixturenames:
         metafunc.parametrize("script", sources_of_examples())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Shuffle the tests where that is asked for. What stays together is shuffled within itself: its tests share a build."""
+    seed = config.getoption("--shuffle")
+    if seed is not None:
+        items.sort(
+            key=lambda item: [Random(f"{seed} {name}").random() for name in (together(item.nodeid), item.nodeid)]
+        )
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
