@@ -6,12 +6,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from random import Random
 
 import pytest
 from xdist.remote import Producer
 
-from sharing_out import OF_THE_SITE, Together, together
+from sharing_out import OF_THE_SITE, Together, place
 from sources import ROOT, names_of_pages, sources_of_examples
 
 HTML = Path("build/html")
@@ -40,9 +39,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Shuffle the tests where that is asked for. What stays together is shuffled within itself: its tests share a build."""
     seed = config.getoption("--shuffle")
     if seed is not None:
-        items.sort(
-            key=lambda item: [Random(f"{seed} {name}").random() for name in (together(item.nodeid), item.nodeid)]
-        )
+        items.sort(key=lambda item: place(item.nodeid, seed))
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
