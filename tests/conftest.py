@@ -11,12 +11,19 @@ from pathlib import Path
 import pytest
 from xdist.remote import Producer
 
-from sharing_out import OF_THE_SITE, Together
+from sharing_out import OF_THE_SITE, Together, place
 from sources import ROOT, names_of_pages, sources_of_examples
 
 HTML = Path("build/html")
 
 pytest_plugins = ["tiny.fixtures"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", metavar="SEED", help="run the tests in another order: files, and tests of a file")
+    parser.addoption(
+        "--new-python", action="store_true", help="run each example by python itself, not only one of each chapter"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -27,6 +34,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("page", names_of_pages())
     if "script" in metafunc.fixturenames:
         metafunc.parametrize("script", sources_of_examples())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Shuffle the tests where that is asked for. What stays together is shuffled within itself: its tests share a build."""
+    seed = config.getoption("--shuffle")
+    if seed is not None:
+        items.sort(key=lambda item: place(item.nodeid, seed))
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

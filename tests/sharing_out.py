@@ -6,6 +6,7 @@ What one test prepares for others, a build or a visit, is then prepared once.
 from __future__ import annotations
 
 import re
+from random import Random
 
 from xdist.scheduler import LoadScopeScheduling
 
@@ -18,6 +19,11 @@ def together(nodeid: str) -> str:
     """What a test stays together with: the name of a page, or the path of a file."""
     found = _PAGE.match(nodeid)
     return found["page"] if found else nodeid.partition("::")[0]
+
+
+def place(nodeid: str, seed: str) -> list[float]:
+    """Where a test stands in a shuffled order, in which what stays together stands together."""
+    return [Random(f"{seed} {name}").random() for name in (together(nodeid), nodeid)]
 
 
 class Together(LoadScopeScheduling):

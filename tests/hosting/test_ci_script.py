@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +14,11 @@ import pytest
 
 from sources import ROOT
 
-#: Notes each call, and fails at the one in FAILING. An environment that it makes is empty, so it goes on being found.
+#: Runs ``.ci/run``, with one call that fails: its exit status, what Python was called for, and what it printed.
+Run = Callable[..., tuple[int, list[str], str]]
+
+#: Notes each call, does what BUSY says where it is to lint, and fails at the one in FAILING. An environment that it makes is
+#: empty, so it goes on being found.
 PYTHON = """#!/bin/sh
 [ "$1" = -c ] && exit 0
 echo "$*" >> "$CALLS"
@@ -20,12 +26,14 @@ case "$*" in
   "-m venv "*) mkdir -p "$3/bin" && touch "$3/bin/activate" ;;
   "$FAILING") exit 1 ;;
 esac
+case "$*" in "-m nox -s lint") $BUSY ;; esac
 """
+A_SECOND = f"exec {sys.executable} -S -c while(__import__('time').process_time()<1.2):pass"
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Callable[[str], tuple[int, list[str]]]:
-    """Run the script, with one call that fails: its exit status, and what Python was called for."""
+def run(tmp_path: Path) -> Run:
+    """Run the script in a folder of its own."""
     (tmp_path / "checkout" / ".ci").mkdir(parents=True)
     script = shutil.copy(ROOT / ".ci" / "run", tmp_path / "checkout" / ".ci")
     programs = tmp_path / "bin"
@@ -34,20 +42,46 @@ def run(tmp_path: Path) -> Callable[[str], tuple[int, list[str]]]:
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
 
-    def run(failing: str) -> tuple[int, list[str]]:
+    def run(failing: str, busy: str = "") -> tuple[int, list[str], str]:
         calls = tmp_path / "calls"
         calls.unlink(missing_ok=True)
         path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-        environment = {"PATH": path, "CALLS": str(calls), "FAILING": failing}
-        done = subprocess.run([script], env=environment, capture_output=True, check=False)
-        return done.returncode, calls.read_text().splitlines()
+        environment = {"PATH": path, "CALLS": str(calls), "FAILING": failing, "BUSY": busy}
+        done = subprocess.run([script], env=environment, capture_output=True, text=True, check=False)
+        return done.returncode, calls.read_text().splitlines(), done.stdout
 
     return run
 
 
-def test_a_step_that_fails_is_the_last(run: Callable[[str], tuple[int, list[str]]]) -> None:
-    status, steps = run("none of them")
+def test_a_step_that_fails_is_the_last(run: Run) -> None:
+    status, steps, _ = run("none of them")
     assert status == 0 and "-m nox -s tests" in steps
     for number, step in enumerate(steps[1:], start=2):  # the first makes the environment
-        status, called = run(step)
+        status, called, _ = run(step)
         assert status != 0 and called == steps[:number], step
+
+
+def test_the_site_is_built_before_its_tests(run: Run) -> None:
+    _, steps, _ = run("none of them")
+    assert steps.index("-m nox -s docs") < steps.index("-m nox -s tests")
+
+
+def rows(said: str) -> dict[str, list[str]]:
+    """The table at the end: the seconds of each step, on the clock and of CPU time."""
+    found = re.findall(r"^ *(\d+) +(\d+)  (.+)$", said.partition("  step\n")[2], flags=re.MULTILINE)
+    return {step: [wall, cpu] for wall, cpu, step in found}
+
+
+def test_it_says_how_long_each_step_took(run: Run) -> None:
+    said = run("none of them", A_SECOND)[2]
+    table = rows(said)
+    assert list(table)[-1] == "in all" and "FAILED" not in said
+    assert len(table) == len([line for line in said.splitlines() if line.startswith("== ")]) + 1
+    assert int(table["python3 -m nox -s lint"][1]) >= 1  # of CPU time; see A_SECOND
+    assert int(table["in all"][1]) >= int(table["python3 -m nox -s lint"][1])
+    assert int(table["python3 -m nox -s docs"][1]) == 0
+
+
+def test_it_says_so_too_where_a_step_fails(run: Run) -> None:
+    _, _, said = run("-m nox -s docs")
+    assert list(rows(said))[-2:] == ["python3 -m nox -s docs: FAILED", "in all"]

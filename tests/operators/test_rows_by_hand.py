@@ -76,10 +76,15 @@ IN_PLACE: dict[str, tuple[Change, str, str]] = {
 
 
 @pytest.fixture(scope="session")
-def rows(site: Path) -> dict[str, dict[str, Any]]:
-    """The result that the built page shows, by name."""
-    data = ROOT / "docs" / "reference" / "data" / "operators.json"
-    return {row["name"]: row for row in json.loads(data.read_text(encoding="utf-8"))["rows"]}
+def result(site: Path) -> dict[str, Any]:
+    """The result that the built page shows."""
+    return json.loads((ROOT / "docs" / "reference" / "data" / "operators.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def rows(result: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The operators that were probed, by name."""
+    return {row["name"]: row for row in result["rows"]}
 
 
 @pytest.mark.parametrize("name", KEEPS)
@@ -118,6 +123,6 @@ def test_a_view_shares_memory_and_a_copy_does_not(rows: dict[str, dict[str, Any]
     }
 
 
-def test_every_operator_is_probed_or_says_why_not(rows: dict[str, dict[str, Any]]) -> None:
-    assert len(rows) >= 500
+def test_every_operator_is_probed_or_says_why_not(result: dict[str, Any], rows: dict[str, dict[str, Any]]) -> None:
+    assert all(result["not_probed"].values()) and len(result["not_probed"]) < len(rows) / 20
     assert all(row["nodes"] or row["shares"] == "always" for row in rows.values())

@@ -2,48 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.page_parts.edit_link import lead
-from tiny.tiny_site import build, written
+PageOf = Callable[[str, str], BeautifulSoup]
+SOURCES = "https://github.com/someone/atlas"
 
 
-def context_of(page: str, options: dict[str, str]) -> dict[str, Any]:
-    context: dict[str, Any] = {}
-    lead(SimpleNamespace(config=SimpleNamespace(html_theme_options=options)), page, "page.html", context, None)
-    return context
+def links(page_of: PageOf, repository: str, page: str) -> set[str]:
+    """Where the theme's links to the source of the page lead."""
+    return {link["href"] for link in page_of(repository, page).select(".edit-this-page a, .view-this-page a")}
 
 
-def test_an_example_leads_to_its_script() -> None:
-    options = {"source_repository": "https://github.com/someone/atlas/", "source_branch": "main"}
-    assert context_of("gallery/graphs/first_graph", options) == {
-        "theme_source_edit_link": "https://github.com/someone/atlas/edit/main/examples/graphs/first_graph.py",
-        "theme_source_view_link": "https://github.com/someone/atlas/blob/main/examples/graphs/first_graph.py",
-    }
+@pytest.mark.parametrize(
+    ("page", "source"),
+    [
+        ("gallery/cuda/devices", "examples/cuda/devices.py"),
+        ("gallery/cuda/index", "examples/cuda/GALLERY_HEADER.rst"),
+        ("gallery/index", "examples/GALLERY_HEADER.rst"),
+        ("guide/which", "docs/guide/which.md"),
+        ("index", "docs/index.md"),
+    ],
+)
+def test_it_leads_to_the_source(page_of: PageOf, page: str, source: str) -> None:
+    assert f"{SOURCES}/edit/main/{source}" in links(page_of, SOURCES, page)
+    assert {link.partition("/main/")[2].partition("?")[0] for link in links(page_of, SOURCES, page)} == {source}
 
 
-def test_the_theme_shows_these_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The names of the variables are the theme's own. Without them it would lead to the page that Sphinx reads."""
-    monkeypatch.setenv("ATLAS_REPOSITORY", "https://github.com/someone/atlas")
-    done = build(written(tmp_path, {"docs/text.md": "# Text\n\nText.\n"}))
-    assert done.code == 0, done.output
-    shown = BeautifulSoup((done.out / "gallery/index.html").read_text(encoding="utf-8"), "html.parser")
-    links = [shown.select_one(f".{what}-this-page a")["href"] for what in ("edit", "view")]
-    address = "https://github.com/someone/atlas"
-    assert links == [f"{address}/{where}/main/examples/GALLERY_HEADER.rst" for where in ("edit", "blob")]
-    other = BeautifulSoup((done.out / "text.html").read_text(encoding="utf-8"), "html.parser")
-    assert other.select_one(".edit-this-page a")["href"] == f"{address}/edit/main/docs/text.md"
-
-
-def test_other_pages_are_left_to_the_theme() -> None:
-    options = {"source_repository": "https://github.com/someone/atlas", "source_branch": "main"}
-    assert context_of("guide/which-switch", options) == {}
-
-
-def test_no_repository_no_link() -> None:
-    assert context_of("gallery/graphs/first_graph", {}) == {}
+@pytest.mark.parametrize("page", ["gallery/cuda/devices", "guide/which"])
+def test_no_repository_no_link(page_of: PageOf, page: str) -> None:
+    assert links(page_of, "", page) == set()

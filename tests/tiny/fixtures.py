@@ -17,10 +17,13 @@ GOOD = Path(__file__).with_name("good")
 
 @pytest.fixture(scope="session")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> list[Build]:
-    """The good site, built in two folders, each for the first time."""
+    """The good site, built in two folders, each for the first time: in a forked process, and in a new one.
+
+    The new one has another hash seed, and nothing is imported in it before its time.
+    """
     sites = [copy_of(GOOD, tmp_path_factory.mktemp(name)) for name in ("good", "a-longer-name")]
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(build, sites))
+        return list(pool.map(lambda site, real: build(site, real=real), sites, (False, True)))
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from itertools import groupby
 
 import pytest
 
-from sharing_out import together
+from sharing_out import place, together
 from sources import ROOT
 
 
@@ -34,3 +35,13 @@ def test_a_file_runs_in_one_process() -> None:
     ran = re.findall(r"^\[(gw\d)\].* PASSED ([^:]+)::", done.stdout, flags=re.MULTILINE)
     assert len(ran) > 4 and {file for _, file in ran} == set(files)
     assert len(set(ran)) == len(files), "one process for each file"
+
+
+def test_a_shuffled_order_tears_nothing_apart() -> None:
+    tests = [f"tests/{file}.py::test_{number}" for file in "abcd" for number in range(9)]
+    orders = [sorted(tests, key=lambda test: place(test, seed)) for seed in "123"]
+    for order in orders:
+        files = [file for file, _ in groupby(order, key=together)]
+        assert len(files) == 4 and set(order) == set(tests)
+    assert orders[0] == sorted(tests, key=lambda test: place(test, "1"))
+    assert len(set(map(tuple, [tests, *orders]))) == 4
