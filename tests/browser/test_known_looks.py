@@ -22,6 +22,7 @@ GOOD = (
 <button disabled style="color: #bbb; background: #fff; border: 0">Cannot be pressed</button>
 <p style="color: #767676">Words more than the link: a <a href="#x" style="color: #000; text-decoration: none">link</a></p>
 <p>Words more than the link: a <a href="#y" style="color: #00f">blue link</a></p>
+<p style="color: #222">Words without a link</p>
 <p style="color: #ccc">4</p>
 """
     * 4
@@ -62,7 +63,7 @@ BAD = {
     ),
     "a link without its line": (
         "link-in-text-block",
-        '<p>Words more than the link: a <a href="#y" style="color: #009; text-decoration: none">blue link</a></p>',
+        '<p>Words more than the link: a <a href="#y" style="color: #00f; text-decoration: none">blue link</a></p>',
     ),
 }
 
@@ -115,8 +116,17 @@ def test_what_is_bad_is_found_on_each_page(ask: Ask) -> None:
     assert [ask(element * 4, looks) for _ in range(3)] == [["color-contrast"] * 3] * 3
 
 
+AWAY = (
+    '<div style="overflow: auto; width: 60px" tabindex="0"><p style="color: #ccc; margin-left: 200px">Away</p></div>'
+)
+
+
 def test_what_is_scrolled_away_is_asked_for_last(ask: Ask) -> None:
     """Axe says nothing of it, and of one look it is asked three times."""
-    away = '<div style="overflow: auto; width: 60px" tabindex="0"><p style="color: #ccc; margin-left: 200px">Away</p></div>'
-    assert ask(away * 3, axe.Looks()) == []
-    assert ask(away * 3 + '<p style="color: #ccc">Here</p>', axe.Looks()) == ["color-contrast"]
+    assert ask(AWAY * 3 + '<p style="color: #ccc">Here</p>', axe.Looks()) == ["color-contrast"]
+
+
+def test_what_axe_says_nothing_of_does_not_count(ask: Ask) -> None:
+    looks = axe.Looks()
+    assert ask(AWAY * 3, looks) == [] and looks.asked == 3
+    assert ask('<p style="color: #ccc">Here</p>', looks) == ["color-contrast"]
