@@ -22,11 +22,16 @@ UNFOLD = """() => {
 
 #: What opens fades in, and a theme's colors arrive by transitions. All that ends is brought to its end: what is measured on
 #: the way depends on how busy the machine is.
-SETTLE = """() => new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(() => {
+SETTLE = """() => new Promise(resolve => {
   const ends = moving => Number.isFinite(moving.effect?.getComputedTiming().endTime);
-  document.getAnimations().filter(ends).forEach(moving => moving.finish());
-  requestAnimationFrame(resolve);
-})))"""
+  const frames = (count, then) => requestAnimationFrame(() => count > 1 ? frames(count - 1, then) : then());
+  const settle = () => {
+    const moving = document.getAnimations().filter(ends);
+    moving.forEach(animation => animation.finish());
+    moving.length ? frames(2, settle) : resolve();
+  };
+  frames(3, settle);
+})"""
 
 # Children of a section, and so body text: captions, tables and footers are other kinds of text.
 SMALL_TEXT = """smallest => {

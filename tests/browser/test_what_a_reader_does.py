@@ -9,8 +9,9 @@ from page_scripts import SETTLE
 from playwright.sync_api import BrowserContext, Page, expect
 from visiting import Visit, open_page
 
-#: The colors of every element of a page.
+#: The colors of every element that a page shows. Copy buttons, clear until they are pointed at, keep the old theme's color.
 LOOK_OF_ALL = """() => [...document.body.querySelectorAll("*")].map(box => {
+  if (!box.checkVisibility({opacityProperty: true})) return box.localName;
   const {color, fill, backgroundColor, display, filter} = getComputedStyle(box);
   return [box.localName, color, fill, backgroundColor, display, filter].join();
 })"""
