@@ -11,6 +11,9 @@ SWITCHES = [
     "--disable-gpu",
     "--disable-background-networking",
     "--disable-component-update",
+    # No other computer is reached. Playwright's own way, a route, would switch the HTTP cache off
+    # (https://github.com/microsoft/playwright/issues/7220) and send each request through Python.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
 
 

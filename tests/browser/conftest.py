@@ -1,4 +1,4 @@
-"""One Chromium for all browser tests, nginx with the built site, and a window for each theme and width."""
+"""One Chromium for all browser tests, nginx with the built site, and windows to open its pages in."""
 
 from __future__ import annotations
 
@@ -7,11 +7,25 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import axe
 import pytest
 from chromium import SWITCHES, chromium
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
+from receipts import Receipts, checks
 from serving import Server, nginx, serve
-from visiting import Visit, look
+from visiting import PATIENCE
+
+from sources import ROOT
+
+VISITS = ROOT / "build" / "visits"
+
+expect.set_options(timeout=PATIENCE)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all-visits", action="store_true", help="visit every page, unchanged ones too (tests/browser/receipts.py)"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +38,7 @@ def program() -> str:
 def browser(program: str) -> Iterator[Browser]:
     """The system's Chromium."""
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=SWITCHES)
+        started = playwright.chromium.launch(executable_path=program, args=SWITCHES, timeout=PATIENCE)
         yield started
         started.close()
 
@@ -33,7 +47,7 @@ def browser(program: str) -> Iterator[Browser]:
 def large_text(browser: Browser, program: str) -> Iterator[Browser]:
     """Chromium of a reader who has set the text to twice its size."""
     switches = [*SWITCHES, "--blink-settings=defaultFontSize=32,defaultFixedFontSize=26"]
-    started = browser.browser_type.launch(executable_path=program, args=switches)
+    started = browser.browser_type.launch(executable_path=program, args=switches, timeout=PATIENCE)
     yield started
     started.close()
 
@@ -65,7 +79,7 @@ def origin(site: Path, server: Server, published: dict[str, str]) -> Iterator[st
 
 @pytest.fixture(scope="session")
 def window(browser: Browser) -> Callable[[str, int], BrowserContext]:
-    """A window for a theme and a width. It keeps nothing that one test stores from another: no test stores anything."""
+    """A window for a theme and a width, with a cache. It keeps nothing that one test stores from another: no test stores."""
 
     @cache
     def open_window(theme: str, width: int) -> BrowserContext:
@@ -82,11 +96,18 @@ def fresh(browser: Browser) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture(scope="session")
-def visits(origin: str, window: Callable[[str, int], BrowserContext]) -> Callable[[str, str, int], Visit]:
-    """Look at a page of the site. Each page is opened once for each theme and width, however many tests ask."""
+def visitor(browser: Browser) -> BrowserContext:
+    """The window in which ``looking.inspect`` opens a tab for each page."""
+    return browser.new_context()
 
-    @cache
-    def visit(page: str, theme: str, width: int) -> Visit:
-        return look(window(theme, width), origin, page, only_colours=theme == "dark")
 
-    return visit
+@pytest.fixture(scope="session")
+def looks() -> axe.Looks:
+    """What need not be asked of axe again in this session."""
+    return axe.Looks()
+
+
+@pytest.fixture(scope="session")
+def receipts(site: Path, browser: Browser, pytestconfig: pytest.Config) -> Receipts:
+    """What was visited before."""
+    return Receipts(VISITS, site, checks(browser.version), trusted=not pytestconfig.getoption("--all-visits"))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sources import ROOT
 
-START_LIMIT = 20  # seconds
+START_LIMIT = 90  # seconds
 
 #: What ``serve`` is, for those who get it as a fixture.
 Server = Callable[..., AbstractContextManager[str]]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from axe import Looks
+from looking import LOADS, Inspection, inspect
 from playwright.sync_api import Browser
 from serving import Server
-from visiting import LARGEST_SHIFT, Visit, look
 
-WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wrong</title></head><body><main>
+WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wrong</title>
+<style>
+  .themed { color: #000; background: #fff; }
+  @media (prefers-color-scheme: dark) { .themed { color: #444; background: #222; } }
+  .narrow { width: 48px; height: 48px; }
+  @media (min-width: 800px) { .narrow { display: none; } }
+</style></head><body><main>
 <div class="content" style="overflow-x: auto"><article>
 <h1>Wrong</h1>
 <section><p style="color: #bbb; background: #fff; font-size: 12px">Pale and small</p></section>
@@ -24,6 +31,11 @@ WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wro
 <svg class="graph" role="img" aria-label="Two cards"><g class="g-card"><rect fill="#333"/><text fill="#666">pale</text></g>
 <g class="g-card"><rect fill="none"/><text fill="#222">x1</text></g><text fill="#ddd">2 × pale</text></svg>
 <p id="late">Text that moves</p>
+<div class="highlight"><pre>x = 1</pre></div>
+<div class="sphx-glr-script-out">
+<div class="highlight"><pre>1</pre><button class="copybtn" aria-label="Copy"></button></div></div>
+<p class="themed">Pale in the dark only</p>
+<button class="narrow"></button>
 <script>
   console.error("complaint");
   setTimeout(() => { throw new Error("thrown"); });
@@ -33,71 +45,109 @@ WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wro
 </script>
 </article></div><div style="width: 1500px">A wide footer</div></main></body></html>"""
 
-
-COLOURS = ["color-contrast", "link-in-text-block"]
+COLORS = {"color-contrast", "link-in-text-block"}
+STATES = [(theme, width) for width, themes in LOADS.items() for theme in themes]
 
 
 @pytest.fixture(scope="module")
-def looks(browser: Browser, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Visit]]:
-    """The page as it is looked at in light, and in dark. No policy keeps it from what it does wrong."""
+def found(browser: Browser, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Inspection:
+    """All that is found on the page. No policy keeps it from what it does wrong."""
     folder: Path = tmp_path_factory.mktemp("wrong")
     (folder / "content-security-policy.conf").touch()
     (folder / "wrong.html").write_text(WRONG, encoding="utf-8")
-    context = browser.new_context(viewport={"width": 390, "height": 900})
-    with server(folder) as origin, context:
-        yield {
-            "whole": look(context, origin, "wrong.html"),
-            "only colours": look(context, origin, "wrong.html", only_colours=True),
-        }
+    with server(folder) as origin, browser.new_context() as context:
+        return inspect(context, origin, "wrong.html", Looks(), is_example=True)
+
+
+@pytest.fixture(params=STATES, ids=lambda state: f"{state[0]}-{state[1]}")
+def state(request: pytest.FixtureRequest) -> tuple[str, int]:
+    return request.param
 
 
 @pytest.fixture
-def visit(looks: dict[str, Visit]) -> Visit:
-    return looks["whole"]
+def said(found: Inspection, state: tuple[str, int]) -> Callable[[str], list[str]]:
+    """What a rule says of the page in one theme and width."""
+
+    def of(rule: str) -> list[str]:
+        return [one.said for one in found.findings if (one.theme, one.width, one.rule) == (*state, rule)]
+
+    return of
 
 
-def test_another_site_is_found(visit: Visit) -> None:
-    assert visit.other_sites == ["https://other.example/picture.png"]
+@pytest.fixture(params=LOADS.items(), ids=lambda load: f"{load[1][0]}-{load[0]}")
+def loaded(request: pytest.FixtureRequest, found: Inspection) -> Callable[[str], list[str]]:
+    """What a rule says of the page in the theme that it is loaded in."""
+    width, (theme, _) = request.param
+    return lambda rule: [
+        one.said for one in found.findings if (one.theme, one.width, one.rule) == (theme, width, rule)
+    ]
 
 
-@pytest.mark.parametrize("said", ["console: complaint", "script: thrown", "404 for"])
-def test_an_error_is_found(visit: Visit, said: str) -> None:
-    assert any(said in error for error in visit.errors)
+def test_a_finding_names_page_theme_width_and_rule(found: Inspection) -> None:
+    names = {str(one).partition(": ")[0] for one in found.findings if one.rule == "small-text"}
+    assert names == {f"wrong.html, {theme}, {width} px, small-text" for theme, width in STATES}
 
 
-@pytest.mark.parametrize("rule", [*COLOURS, "link-name", "image-alt"])
-def test_an_accessibility_fault_is_found(visit: Visit, rule: str) -> None:
-    assert any(fault.startswith(f"{rule}:") for fault in visit.accessibility)
+def test_another_site_is_found(loaded: Callable[[str], list[str]]) -> None:
+    assert loaded("other-site") == ["https://other.example/picture.png"]
 
 
-def test_a_second_theme_is_looked_at_for_its_colours(looks: dict[str, Visit]) -> None:
-    assert {fault.partition(":")[0] for fault in looks["only colours"].accessibility} == set(COLOURS)
+@pytest.mark.parametrize("sentence", ["console: complaint", "script: thrown", "404 for"])
+def test_an_error_is_found(loaded: Callable[[str], list[str]], sentence: str) -> None:
+    assert any(sentence in error for error in loaded("error"))
 
 
-def test_a_pale_graph_is_found(visit: Visit) -> None:
-    assert [fault.partition(": null ")[2] for fault in visit.pale_graphs] == ["pale", "2 × pale"]
+@pytest.mark.parametrize("rule", ["link-name", "image-alt"])
+def test_an_accessibility_fault_is_found(loaded: Callable[[str], list[str]], rule: str) -> None:
+    assert loaded(rule)
 
 
-def test_a_page_that_is_too_wide_is_found(visit: Visit) -> None:
-    assert any(fault.startswith("html is ") for fault in visit.too_wide)
+def test_what_only_a_phone_shows_is_found(found: Inspection) -> None:
+    assert {one.width for one in found.findings if one.rule == "button-name"} == {390}
 
 
-def test_text_that_runs_out_of_its_column_is_found(visit: Visit) -> None:
-    assert any(fault.startswith("div.content is ") for fault in visit.too_wide)
-    assert any("Wider than any window" in fault for fault in visit.too_wide)
+@pytest.mark.parametrize("rule", sorted(COLORS))
+def test_a_color_is_found_in_each_theme(said: Callable[[str], list[str]], rule: str) -> None:
+    assert said(rule)
 
 
-def test_a_table_of_text_that_must_be_scrolled_is_found(visit: Visit) -> None:
-    assert any(fault.startswith("div.table-wrapper.colwidths-given is 512 px wide") for fault in visit.too_wide)
+def test_a_color_of_one_theme_is_found_there(found: Inspection) -> None:
+    states = [(one.theme, one.width) for one in found.findings if "Pale in the dark" in one.said]
+    assert states == [("dark", 1280), ("dark", 390)]
 
 
-def test_small_text_is_found(visit: Visit) -> None:
-    assert visit.small_text == ["12px: Pale and small"]
+def test_a_pale_graph_is_found(said: Callable[[str], list[str]]) -> None:
+    assert [fault.partition(": null ")[2] for fault in said("pale-graph")] == ["pale", "2 × pale"]
 
 
-def test_a_box_without_a_keyboard_is_found(visit: Visit) -> None:
-    assert any("overflow-x: auto" in box for box in visit.unreachable)
+def test_a_page_that_is_too_wide_is_found(said: Callable[[str], list[str]]) -> None:
+    assert any(fault.startswith("html is ") for fault in said("too-wide"))
 
 
-def test_text_that_moves_is_found(visit: Visit) -> None:
-    assert sum(value for value, _ in visit.shifts) >= LARGEST_SHIFT
+def test_text_that_runs_out_of_its_column_is_found(said: Callable[[str], list[str]]) -> None:
+    assert any(fault.startswith("div.content is ") for fault in said("too-wide"))
+    assert any("Wider than any window" in fault for fault in said("too-wide"))
+
+
+def test_a_table_of_text_that_must_be_scrolled_is_found(found: Inspection) -> None:
+    faults = [
+        one for one in found.findings if one.said.startswith("div.table-wrapper.colwidths-given is 512 px wide")
+    ]
+    assert {one.width for one in faults} == {390}
+
+
+def test_small_text_is_found(said: Callable[[str], list[str]]) -> None:
+    assert said("small-text") == ["12px: Pale and small"]
+
+
+def test_a_box_without_a_keyboard_is_found(said: Callable[[str], list[str]]) -> None:
+    assert any("overflow-x: auto" in box for box in said("unreachable"))
+
+
+def test_text_that_moves_is_found(loaded: Callable[[str], list[str]]) -> None:
+    assert loaded("layout-shift")
+
+
+def test_a_missing_copy_button_is_found(loaded: Callable[[str], list[str]]) -> None:
+    faults = ["code without a button: x = 1", "output with a button: 1"]
+    assert loaded("copy-button") == faults

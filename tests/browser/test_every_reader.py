@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from visiting import open_page, too_wide
+from visiting import new_tab, open_page, too_wide
 
 #: One page of each type.
 TYPES = [
@@ -47,7 +47,7 @@ def test_text_of_twice_the_size_fits(large_text: Browser, origin: str, page_: st
 @pytest.mark.parametrize("page_", [page for page in TYPES if "search" not in page])
 def test_without_javascript_it_can_be_read(browser: Browser, origin: str, page_: str) -> None:
     with browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 844}) as context:
-        tab = context.new_page()
+        tab = new_tab(context)
         tab.goto(f"{origin}/{page_}")
         expect(tab.locator("article h1").first).to_be_visible()
         paragraph = tab.locator("article :is(p, li):visible").first

@@ -20,7 +20,7 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import BrowserContext, Page, expect
 from serving import Server
-from visiting import Visit, open_page
+from visiting import Visit, new_tab, open_page, until
 
 from tiny.tiny_site import build, written
 
@@ -152,7 +152,7 @@ def test_the_policy_bites(tampered: str, fresh: BrowserContext) -> None:
     assert tab.title() != "taken"
     for directive in ("script-src", "img-src"):
         said = re.compile(f"Content Security Policy directive:? [\"']{directive} ")
-        assert [error for error in wrong.errors if said.search(error)], wrong.errors
+        until(tab, lambda said=said: any(map(said.search, wrong.errors)), lambda: wrong.errors)
 
 
 def test_a_search_and_a_graph_that_plays_keep_to_the_policy(origin: str, fresh: BrowserContext) -> None:
@@ -183,7 +183,8 @@ def is_found_missing(context: BrowserContext, origin: str, address: str) -> None
     tab = open_page(context, origin, address, visit)
     assert visit.errors[0] == f"404 for {origin}/{address}"
     assert not visit.other_sites
-    # the page itself, and Chromium's own words on it; a style sheet that is missing would be one more
+    # the page itself, and Chromium's own words on it, which may come late; a style sheet that is missing would be one more
+    until(tab, lambda: len(visit.errors) >= 2, lambda: visit.errors)
     assert len(visit.errors) == 2, visit.errors
     expect(tab.locator("article h1")).to_contain_text("not found", ignore_case=True)
     assert tab.evaluate("getComputedStyle(document.querySelector('.sidebar-drawer')).display") == "flex"
@@ -236,7 +237,7 @@ def test_a_fork_is_clicked_through(fork: str, fresh: BrowserContext) -> None:
 
 
 def test_the_path_without_its_slash_leads_there(fork: str, fresh: BrowserContext) -> None:
-    tab = fresh.new_page()
+    tab = new_tab(fresh)
     tab.goto(fork)
     assert tab.url == f"{fork}/"
 

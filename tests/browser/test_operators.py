@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from visiting import open_page
+from visiting import new_tab, open_page
 
 PAGE = "reference/operators.html"
 SHOWN = ".operators tbody tr:visible"
@@ -44,7 +44,7 @@ def test_the_filter_by_kind(table: Page) -> None:
 
 def test_the_table_is_whole_without_javascript(browser: Browser, origin: str) -> None:
     with browser.new_context(java_script_enabled=False) as context:
-        tab = context.new_page()
+        tab = new_tab(context)
         tab.goto(f"{origin}/{PAGE}")
         assert tab.locator(".operators tbody tr").count() > 500
         assert not tab.locator(".operator-filter").count()

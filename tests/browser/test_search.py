@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
-from visiting import Visit, open_page
+from visiting import Visit, new_tab, open_page
 
 from error_pages import ErrorPage, all_of, message, with_symptoms
 from markup import read
@@ -18,14 +20,19 @@ def each(pages: list[ErrorPage]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("wanted", [pytest.param(page, id=Path(page.address).stem) for page in pages])
 
 
-def first_result(context: BrowserContext, origin: str, query: str) -> str:
+@pytest.fixture(scope="module")
+def results(window: Callable[[str, int], BrowserContext]) -> Iterator[Page]:
+    """A tab for the pages of results, which keeps the index in its cache. They store nothing."""
+    with closing(new_tab(window("light", 1280))) as tab:
+        yield tab
+
+
+def first_result(results: Page, origin: str, query: str) -> str:
     """The address, below the site's root, of the best result. Its fragment is left out."""
-    tab: Page = open_page(context, origin, f"search.html?q={quote(query)}")
-    link = tab.locator("#search-results li a").first
+    results.goto(f"{origin}/search.html?q={quote(query)}")
+    link = results.locator("#search-results li a").first
     expect(link, f"nothing found for {query!r}").to_be_visible()
-    address = link.evaluate("link => link.href")
-    tab.close()
-    return address.removeprefix(f"{origin}/").partition("#")[0]
+    return link.evaluate("link => link.href").removeprefix(f"{origin}/").partition("#")[0]
 
 
 def test_a_name(fresh: BrowserContext, origin: str) -> None:
@@ -40,17 +47,17 @@ def test_a_name(fresh: BrowserContext, origin: str) -> None:
 
 
 @each(all_of(ROOT))
-def test_a_whole_message(fresh: BrowserContext, origin: str, site: Path, wanted: ErrorPage) -> None:
+def test_a_whole_message(results: Page, origin: str, site: Path, wanted: ErrorPage) -> None:
     whole = message(wanted.title, read(site / wanted.address))
-    assert whole and first_result(fresh, origin, whole) == wanted.address
+    assert whole and first_result(results, origin, whole) == wanted.address
 
 
 @each(all_of(ROOT))
-def test_the_first_six_words_of_a_message(fresh: BrowserContext, origin: str, wanted: ErrorPage) -> None:
-    assert first_result(fresh, origin, " ".join(wanted.title.split()[:6])) == wanted.address
+def test_the_first_six_words_of_a_message(results: Page, origin: str, wanted: ErrorPage) -> None:
+    assert first_result(results, origin, " ".join(wanted.title.split()[:6])) == wanted.address
 
 
 @each(with_symptoms(ROOT))
-def test_a_symptom(fresh: BrowserContext, origin: str, wanted: ErrorPage) -> None:
-    found = {symptom: first_result(fresh, origin, symptom) for symptom in wanted.symptoms}
+def test_a_symptom(results: Page, origin: str, wanted: ErrorPage) -> None:
+    found = {symptom: first_result(results, origin, symptom) for symptom in wanted.symptoms}
     assert found == dict.fromkeys(wanted.symptoms, wanted.address)

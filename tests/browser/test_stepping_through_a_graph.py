@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
-from visiting import open_page, too_wide
+from visiting import new_tab, open_page, too_wide
 
 PAGE = "gallery/graphs/first_graph.html"
 FIGURE = "graph-first-graph-2"  # after backward
@@ -84,7 +84,7 @@ def test_the_last_step_is_the_figure_as_it_was(figure: Locator) -> None:
 
 
 def test_it_plays_to_the_end(fresh: BrowserContext, origin: str) -> None:
-    tab = fresh.new_page()
+    tab = new_tab(fresh)
     tab.clock.install()
     tab.goto(f"{origin}/{PAGE}")
     figure = tab.locator(f"#{FIGURE}")
@@ -131,7 +131,7 @@ def test_a_link_opens_the_figure_in_its_step(fresh: BrowserContext, origin: str)
 
 @pytest.mark.parametrize("fragment", ["%", FIGURE, f"{FIGURE}.", f"{FIGURE}.x", f"{FIGURE}.-1"])
 def test_a_link_to_no_step_leaves_the_figure_whole(fresh: BrowserContext, origin: str, fragment: str) -> None:
-    tab, errors = fresh.new_page(), []
+    tab, errors = new_tab(fresh), []
     tab.on("pageerror", lambda error: errors.append(error))
     tab.goto(f"{origin}/{PAGE}#{fragment}")
     expect(tab.locator(f"#{FIGURE}").get_by_role("slider")).to_have_value("12")
@@ -162,7 +162,7 @@ def test_nothing_moves_for_who_asked_for_that(still: BrowserContext, origin: str
 
 def test_without_javascript_the_figure_is_whole(browser: Browser, origin: str) -> None:
     with browser.new_context(java_script_enabled=False) as context:
-        tab = context.new_page()
+        tab = new_tab(context)
         tab.goto(f"{origin}/{PAGE}#{FIGURE}.3")
         figure = tab.locator(f"#{FIGURE}")
         expect(figure.locator("svg.graph")).to_be_visible()

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from page_scripts import SETTLE
 from playwright.sync_api import BrowserContext, Page, expect
 from visiting import Visit, open_page
 
+#: The colors of every element that a page shows. Copy buttons, clear until they are pointed at, keep the old theme's color.
+LOOK_OF_ALL = """() => [...document.body.querySelectorAll("*")].map(box => {
+  if (!box.checkVisibility({opacityProperty: true})) return box.localName;
+  const {color, fill, backgroundColor, display, filter} = getComputedStyle(box);
+  return [box.localName, color, fill, backgroundColor, display, filter].join();
+})"""
 FIRST = "gallery/graphs/first_graph.html"
 
 
@@ -24,23 +31,30 @@ def test_the_theme_button_turns_the_graphs_colours(
     fresh: BrowserContext, origin: str, window: Callable[[str, int], BrowserContext]
 ) -> None:
     preferred = open_page(window("dark", 1280), origin, FIRST)
+    preferred.evaluate(SETTLE)
     dark = colours(preferred)
     preferred.close()
     tab = open_page(fresh, origin, FIRST)
     light = colours(tab)
     while tab.evaluate("document.body.dataset.theme") != "dark":
         tab.locator(".theme-toggle:visible").first.click()
+    tab.evaluate(SETTLE)
     assert colours(tab) == dark
     assert all(light[part] != dark[part] for part in light)
 
 
-def test_every_code_cell_can_be_copied_and_no_output(fresh: BrowserContext, origin: str, script: str) -> None:
-    tab = open_page(fresh, origin, f"gallery/{script.removesuffix('.py')}.html")
-    outputs = tab.locator(".sphx-glr-script-out div.highlight")
-    cells = tab.locator("div.highlight:not(.sphx-glr-script-out div.highlight)")
-    assert cells.count() and (outputs.count() or tab.locator(".not-recorded").count())
-    assert cells.locator("button.copybtn").count() == cells.count()
-    assert outputs.locator("button.copybtn").count() == 0
+def test_a_page_that_is_turned_looks_as_one_that_was_opened_so(
+    origin: str, window: Callable[[str, int], BrowserContext]
+) -> None:
+    """``looking.inspect`` opens each page in one theme, and turns it to the other."""
+    looks = []
+    for opened in ("dark", "light"):
+        tab = open_page(window(opened, 1280), origin, FIRST)
+        tab.emulate_media(color_scheme="dark")
+        tab.evaluate(SETTLE)
+        looks.append(tab.evaluate(LOOK_OF_ALL))
+        tab.close()
+    assert looks[0] == looks[1]
 
 
 def test_the_copied_code_is_the_code_that_is_shown(fresh: BrowserContext, origin: str) -> None:

@@ -1,0 +1,101 @@
+"""Look at a page in each theme and width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import axe
+import page_scripts
+from playwright.sync_api import BrowserContext, Page
+from visiting import Visit, new_tab, watch
+
+#: Body text is not smaller than this, in pixels.
+SMALLEST_TEXT = 15
+#: Text of a graph stands out from what is behind it at least this much, as WCAG 2.2 AA asks of all text of that size.
+LEAST_CONTRAST = 4.5
+#: Layout that shifts less than this while a page loads cannot be noticed.
+LARGEST_SHIFT = 0.01
+HEIGHT = 900
+#: Each width is loaded once, each theme too; the page is turned to the other theme when it has been looked at.
+LOADS = {1280: ("light", "dark"), 390: ("dark", "light")}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong with a page: in which theme and width, by which rule, and a sentence."""
+
+    page: str
+    theme: str
+    width: int
+    rule: str
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.page}, {self.theme}, {self.width} px, {self.rule}: {self.said}"
+
+
+@dataclass
+class Inspection:
+    """All that was found, and the files of the site that the page loaded, itself among them."""
+
+    findings: list[Finding] = field(default_factory=list)
+    files: set[str] = field(default_factory=set)
+
+
+def inspect(
+    context: BrowserContext, origin: str, page: str, looks: axe.Looks, *, is_example: bool = False
+) -> Inspection:
+    """Load a page once for each width and look at all of it in both themes, what is folded away too.
+
+    The tab is the page's own, and its HTTP cache is off: fonts come as late as for someone who is here for the first time.
+
+    :param looks: what need not be asked of axe again, see ``axe.py``. What passes here is added.
+    :param is_example: see that its code can be copied.
+    """
+    done = Inspection()
+    tab = new_tab(context)
+    now = Visit()
+    watch(tab, origin, lambda: now)
+    tab.context.new_cdp_session(tab).send("Network.setCacheDisabled", {"cacheDisabled": True})
+    for width, themes in LOADS.items():
+        tab.set_viewport_size({"width": width, "height": HEIGHT})
+        tab.emulate_media(color_scheme=themes[0])
+        for theme in themes:
+            now = Visit()
+            if theme == themes[0]:
+                found = _load(tab, f"{origin}/{page}") + axe.faults(tab)
+                found += [("copy-button", said) for said in tab.evaluate(page_scripts.COPY_BUTTONS) if is_example]
+            else:
+                found = _turn(tab, theme)
+            found += _measures(tab) + axe.color_faults(tab, looks)
+            found += [("other-site", url) for url in now.other_sites] + [("error", said) for said in now.errors]
+            done.findings += [Finding(page, theme, width, rule, said) for rule, said in found]
+            done.files |= now.files
+    tab.close()
+    return done
+
+
+def _load(tab: Page, address: str) -> list[tuple[str, str]]:
+    tab.goto(address, wait_until="load")
+    shifts = tab.evaluate(page_scripts.SHIFTS)
+    tab.evaluate(page_scripts.UNFOLD)
+    tab.evaluate(page_scripts.SETTLE)
+    axe.inject(tab)
+    return [("layout-shift", str(shifts))] if sum(value for value, _ in shifts) >= LARGEST_SHIFT else []
+
+
+def _turn(tab: Page, theme: str) -> list[tuple[str, str]]:
+    tab.emulate_media(color_scheme=theme)
+    tab.evaluate(page_scripts.SETTLE)
+    return []
+
+
+def _measures(tab: Page) -> list[tuple[str, str]]:
+    """What is measured in each theme and width, as the rule's name and a sentence."""
+    measures = {
+        "small-text": (page_scripts.SMALL_TEXT, SMALLEST_TEXT),
+        "too-wide": (page_scripts.TOO_WIDE, None),
+        "unreachable": (page_scripts.UNREACHABLE, None),
+        "pale-graph": (page_scripts.PALE_GRAPHS, LEAST_CONTRAST),
+    }
+    return [(rule, said) for rule, (script, limit) in measures.items() for said in tab.evaluate(script, limit)]
