@@ -123,7 +123,13 @@ SAFEGUARDS = [
         "pass",
         ("needs_too_much_memory", "needs_too_much_in_python"),
     ),
-    Safeguard("processes left running", POOL, "    if left:\n", "    if False:\n", ("leaves_a_process",)),
+    Safeguard(
+        "processes left running",
+        POOL,
+        "    if left:\n",
+        "    if False:\n",
+        ("leaves_a_process", "leaves_a_process_by_an_expression"),
+    ),
     Safeguard(
         "warnings are errors",
         "conf/atlas/cells/fresh_start.py",
@@ -146,6 +152,9 @@ SAFEGUARDS = [
         "if top and _line is not None and line > 1:",
         "if False:",
         ("hangs", "segfaults", "exits_at_once"),
+    ),
+    Safeguard(
+        "the line of a cell's last expression", CLAIMS, "line > 1:", "True:", ("leaves_a_process_by_an_expression",)
     ),
     Safeguard("the cell", FAULTS, "cell_of(script, line))", "None)", ("raises", "warns")),
     Safeguard(

@@ -109,9 +109,9 @@ FAULTY = [
     ),
     Faulty(
         "prints_much_in_a_thread",
-        "from threading import Thread\n\nt = Thread(target=print, args=('x' * 5_000_000,))\nt.start()\nt.join()\n",
+        "from threading import Thread\n\nt = Thread(target=print, args=('x' * 5_000_000,))\nt.start()\ndone = t.join()\n",
         "printed more than 200,000 characters",
-        "t.join",
+        "done = t.join",
     ),
     Faulty("shows_much", "x = 1\n'x' * 5_000_000\n", "printed more than 200,000 characters", "'x' * 5"),
     Faulty(
@@ -131,6 +131,12 @@ FAULTY = [
     ),
     Faulty(
         "leaves_a_process", "p = subprocess.Popen(['sleep', '1000'])\n", "leaves a process running", "p = subprocess"
+    ),
+    Faulty(
+        "leaves_a_process_by_an_expression",
+        "subprocess.Popen(['sleep', '1000'])\n",
+        "leaves a process running",
+        "subprocess.Popen",
     ),
     Faulty("warns", "warnings.warn('look out')\n", "UserWarning: look out", "warnings.warn"),
     Faulty(
