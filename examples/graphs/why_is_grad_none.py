@@ -478,9 +478,7 @@ values = torch.tensor([3.0, 5.0], requires_grad=True)
 for fill in (-torch.inf, torch.finfo(scores.dtype).min):
     weights = scores.masked_fill(mask, fill).softmax(0)
     (gradient,) = torch.autograd.grad((weights * values).sum(), values)
-    print(
-        f"filled with {fill:.3g}: weights {weights.tolist()}, gradient {gradient.tolist()}"
-    )
+    print(f"filled with {fill:.3g}:", weights.tolist(), "gradient", gradient.tolist())
 
 # sphinx_gallery_start_ignore
 import warnings
