@@ -1,87 +1,150 @@
 r"""
-retain_graph: when the graph is freed, and what backward frees
-==============================================================
+retain_graph=True, and when memory is freed
+===========================================
 
 .. index::
    ! single: memory grows
    ! single: memory is not freed after backward
 
-"Trying to backward through the graph a second time": something was freed. This page shows what, and it is not the
-graph. It is the tensors that the nodes had saved. It also shows what ``retain_graph=True`` changes, when memory is
-given back without any backward, and why a running sum of losses can hold the memory of every step.
+.. in-short::
+
+   ``loss.backward()`` frees the tensors that the graph saved, so a second backward through the same graph usually raises an
+   error. ``retain_graph=True`` keeps them. You rarely need it: add losses that share a part, ``(loss1 + loss2).backward()``,
+   and carry ``state.detach()`` into the next step. Without a backward, memory is freed when nothing refers to the graph any
+   more, so sum up ``loss.item()``, not ``loss``.
 """
 
 # %%
-# What backward frees
-# -------------------
-# The derivative of :math:`x^2` is :math:`2x`, so the node of the power needs ``x`` again. It saves it, and the
-# attributes that begin with ``_saved`` show what a node keeps.
+# The problem: backward fails in the second step
+# ----------------------------------------------
+# You train a recurrent model and carry its state from one step to the next. (To keep the figure small, the state is also
+# the loss here.) The first step works:
 
-import textwrap
-import weakref
-
-import matplotlib.pyplot as plt
 import torch
-from torch.autograd.graph import saved_tensors_hooks
 
-x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-y = (x**2).sum()
-power = y.grad_fn.next_functions[0][0]
+weight = torch.tensor(0.5, requires_grad=True)
 
-print(power.name(), "keeps", power._saved_self.tolist())
-y.backward()
-try:
-    print(power._saved_self)
-except RuntimeError as error:
-    print(textwrap.fill(f"RuntimeError: {error}", 88))
-    assert "after they have already been freed" in str(error)
+state = torch.tanh(weight * 1.0)
+state.backward()
+new_state = torch.tanh(weight * state)
 
-# %%
-# Backward has run, and the node has let go of its tensor. (``x`` lives on, because the script still holds it.) A
-# second backward needs what is gone, and fails with the same message. The nodes and the edges are all still there.
-
-try:
-    y.backward()
-except RuntimeError as error:
-    print(f"RuntimeError: {str(error)[:50]} ...")
-    assert "backward through the graph a second time" in str(error)
-
-leaf = power.next_functions[0][0].variable
-print("still there:", y.grad_fn.name(), power.name(), leaf.tolist())
-del leaf
+# graph: new_state (saved) -- Step 2 is still connected to step 1, and the nodes of step 1 are freed
 
 # sphinx_gallery_start_ignore
+tanh1 = state.grad_fn
+assert new_state.grad_fn._saved_result == new_state
+assert new_state.grad_fn.next_functions[0][0].next_functions[1][0] is tanh1
+raised = []
 try:
-    _ = power._saved_self
+    tanh1._saved_result
 except RuntimeError as error:
-    message = str(error)
-try:
-    y.backward()
-except RuntimeError as error:
-    assert str(error) == message
-assert (
-    y.grad_fn.next_functions[0][0] is power and power.next_functions[0][0].variable is x
-)
+    raised.append(str(error))
+assert len(raised) == 1 and "after they have already been freed" in raised[0]
+del tanh1
 # sphinx_gallery_end_ignore
 
 # %%
-# So a graph whose nodes saved no tensors survives any number of backwards. The derivative of :math:`x + 1` is 1, and
-# nothing has to be kept for that.
+# The second backward needs what the nodes of step 1 had saved, and the first backward freed it:
 
-x.grad = None
-z = (x + 1).sum()
-z.backward()
-z.backward()
+try:
+    new_state.backward()
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
 
-print("x.grad after two backwards:", x.grad.tolist())
-assert x.grad.tolist() == [2, 2, 2]
+# sphinx_gallery_start_ignore
+assert "backward through the graph a second time" in message
+del message
+# sphinx_gallery_end_ignore
 
 # %%
-# A meter for what is kept
-# ------------------------
-# ``saved_tensors_hooks`` calls a function for each tensor that a node saves. Here it puts the tensor in a ``Saved``
-# object, which lives exactly as long as the node keeps it. ``kept`` counts the bytes that are alive, each storage
-# once.
+# If the gradient is meant to end at the step, cut the graph there. ``detach()`` gives the next step the value of the state
+# and none of its history:
+
+new_state = torch.tanh(weight * state.detach())
+new_state.backward()
+
+# graph: new_state (saved) -- With detach, step 2 has a graph of its own, and its backward ran
+
+# sphinx_gallery_start_ignore
+product = new_state.grad_fn.next_functions[0][0]
+assert (
+    product.next_functions[1][0] is None
+    and product.next_functions[0][0].variable is weight
+)
+del product
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Silencing the error with retain_graph=True.** The message suggests it. But in a training loop the next error usually
+# follows: the optimizer has changed the weights in place, and the backward of step 2 goes back into step 1, which saved the
+# old ones. Here is the same loop with a real layer and an optimizer, in three versions:
+
+
+def train(carry, **options):
+    cell = torch.nn.RNNCell(2, 2)
+    optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
+    hidden = torch.zeros(1, 2)
+    for _ in range(3):
+        hidden = cell(torch.ones(1, 2), carry(hidden))
+        optimizer.zero_grad()
+        hidden.pow(2).sum().backward(**options)
+        optimizer.step()
+    return "all three steps ran"
+
+
+def outcome(*args, **options):
+    try:
+        return train(*args, **options)
+    except RuntimeError as error:
+        return f"RuntimeError: {str(error)[:94]} ..."
+
+
+print("1.", outcome(lambda hidden: hidden))
+print("2.", outcome(lambda hidden: hidden, retain_graph=True))
+print("3.", outcome(lambda hidden: hidden.detach()))
+
+# sphinx_gallery_start_ignore
+assert "backward through the graph a second time" in outcome(lambda hidden: hidden)
+assert "modified by an inplace operation" in outcome(lambda h: h, retain_graph=True)
+assert outcome(lambda hidden: hidden.detach()) == "all three steps ran"
+lstm = torch.nn.LSTM(2, 2)
+carried = None
+for _ in range(3):
+    out, carried = lstm(torch.ones(1, 1, 2), carried)
+    out.sum().backward()
+    carried = tuple(t.detach() for t in carried)
+carried, reached = torch.tensor(1.0), []
+for _ in range(4):
+    carried = torch.tanh(weight * carried)
+    carried.backward(retain_graph=True)
+    found = [carried.grad_fn]
+    for node in found:
+        found += [n for n, _ in node.next_functions if n and n not in found]
+    reached.append(len(found))
+assert reached == [3, 5, 7, 9]
+del found, node, carried
+# sphinx_gallery_end_ignore
+
+# %%
+# Where no optimizer runs between the steps, ``retain_graph=True`` does not raise, but each backward then walks through all
+# steps since the first. The state of an LSTM is a tuple: carry ``tuple(t.detach() for t in state)``. More on the second
+# error: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`.
+
+# %%
+# **Adding up losses instead of numbers.** ``total = total + loss`` makes ``total`` a tensor that refers to the graph of
+# every step. In a validation loop nothing calls backward, so nothing frees the saved tensors. The figure shows how much
+# memory all graphs together hold after each step of three loops.
+#
+# .. how-measured:: A hook puts each tensor that a node saves into an object, which lives as long as the node keeps it. The
+#    function kept() adds up the bytes of these objects. It cannot see memory that is not a saved tensor.
+
+import weakref
+
+import matplotlib.pyplot as plt
+from torch.autograd.graph import saved_tensors_hooks
 
 alive = weakref.WeakSet()
 
@@ -97,102 +160,265 @@ def kept():
     return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
 
+w = torch.ones(1000, requires_grad=True)
+
+
 def loss_of(w):
     data = torch.ones(1000)
     with saved_tensors_hooks(Saved, lambda saved: saved.tensor):
         return torch.tanh(w * data).sum()
 
 
-w = torch.ones(1000, requires_grad=True)
-loss = loss_of(w)
+def run(number, backward):
+    total, history = 0, []
+    for _ in range(20):
+        loss = loss_of(w)
+        if backward:
+            loss.backward()
+        total = total + (loss.item() if number else loss)
+        history.append(kept() / 1000)
+    return history
 
-print("after forward:", kept(), "bytes in", len(alive), "tensors")
+
+def plot(histories):
+    _, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    looks = zip(("o-", "s-", "^-"), ("#c2410c", "#2563eb", "#047857"), strict=True)
+    for (label, history), (marker, color) in zip(histories.items(), looks, strict=True):
+        ax.plot(range(1, 21), history, marker, color=color, label=label)
+    ax.set(xlabel="step", ylabel="kB in saved tensors", xticks=range(1, 21))
+    ax.set_title("A sum of tensors keeps what every step saved")
+    ax.legend(frameon=False)
+
+
+# %%
+# Two validation loops and a training loop, 20 steps each:
+
+histories = {
+    "total + loss": run(number=False, backward=False),
+    "total + loss.item()": run(number=True, backward=False),
+    "loss.backward(), total + loss": run(number=False, backward=True),
+}
+plot(histories)
+
+# figure: Kilobytes in saved tensors after each of 20 steps. With total + loss the line rises steadily from 8 to 160. With
+#   total + loss.item() it stays at 8. With a backward in each step it stays at 0.
 
 # sphinx_gallery_start_ignore
-assert kept() == 8000 and len(alive) == 2
+adding, items, trained = histories.values()
+assert adding == [8.0 * (step + 1) for step in range(20)]
+assert items == [8.0] * 20 and trained == [0.0] * 20 and kept() == 0
+total = torch.zeros(())
+for _ in range(3):
+    total = total + loss_of(w).detach()
+assert total.grad_fn is None and kept() == 0
+total = 0
+for _ in range(3):
+    loss = loss_of(w)
+    loss.backward()
+    total = total + loss
+found = [total.grad_fn]
+for node in found:
+    found += [n for n, _ in node.next_functions if n and n not in found]
+assert len(found) == 4 * 3 + 1
+del total, loss, found, node
 # sphinx_gallery_end_ignore
 
 # %%
-# The product keeps ``data`` and ``tanh`` keeps its result: 1000 numbers of four bytes each. Here is what becomes
-# of them:
-
-loss.backward()
-print("forward, backward:                      ", kept())
-
-loss = loss_of(w)
-loss.backward(retain_graph=True)
-print("forward, backward with retain_graph:    ", kept())
-loss.backward()
-print("... and a backward without:             ", kept())
-
-loss = loss_of(w)
-before = kept()
-del loss
-print("forward, and the last reference dropped:", kept(), "after", before)
-
-loss = loss_of(w)
-root = loss.grad_fn
-del loss
-print("forward, but grad_fn still held:        ", kept())
-del root
-
-# sphinx_gallery_start_ignore
-assert kept() == 0 and before == 8000
-loss = loss_of(w)
-loss.backward(retain_graph=True)
-assert kept() == 8000
-loss.backward()
-assert kept() == 0
-loss = loss_of(w)
-root = loss.grad_fn
-del loss
-assert kept() == 8000
-del root
-assert kept() == 0
-# sphinx_gallery_end_ignore
-
-# %%
-# No backward is needed to give the memory back. When the last reference to the root goes, the whole graph goes with
-# everything it kept. Whoever holds a node, or a result in the middle, holds all that it was computed from.
+# ``total + loss.item()`` holds only the graph of the latest step, because ``loss`` still refers to it. With a backward in
+# each step, no saved tensors are left; ``total`` then only holds the small nodes. If the sum is to stay a tensor, add
+# ``loss.detach()``.
 #
-# retain_graph does not accumulate
-# --------------------------------
-# It keeps the saved tensors, and that is all. Gradients are *always* added to ``.grad``, with ``retain_graph`` or
-# without, from one graph or from two.
+# **A hook that names its own tensor.** The tensor refers to its node, the node to the hook, and the hook to the tensor.
+# Part of this cycle is in C++, where Python's garbage collector does not look. Leaving the function frees nothing here:
 
-x.grad = None
+import gc
+
+ratios = []
+
+
+def train_step():
+    h = (torch.ones(1000, requires_grad=True) * 2).exp()
+    handle = h.register_hook(lambda grad: ratios.append(grad.norm() / h.norm()))
+    h.sum().backward()
+    return handle, weakref.ref(h)
+
+
+steps = [train_step() for _ in range(20)]
+gc.collect()
+print("outputs still in memory:", sum(h() is not None for _, h in steps))
+
+for handle, _ in steps:
+    handle.remove()
+print("after handle.remove():  ", sum(h() is not None for _, h in steps))
+
+# sphinx_gallery_start_ignore
+assert len(ratios) == 20 and not any(h() is not None for _, h in steps)
+
+
+def left(kind):
+    source = torch.ones(10, requires_grad=True)
+    h = (source * 2).exp()
+    detached, shape = h.detach(), h.shape
+    hooks = {
+        "own": lambda grad: grad * h.numel(),
+        "shape": lambda grad: grad * shape.numel(),
+        "detached": lambda grad: grad * detached,
+    }
+    if kind == "node":
+        h.grad_fn.register_prehook(lambda grads: (grads[0] * h.numel(),))
+    else:
+        h.register_hook(hooks[kind])
+    del hooks
+    h.sum().backward()
+    return weakref.ref(h)
+
+
+for kind, stays in (("own", 3), ("node", 3), ("shape", 0), ("detached", 0)):
+    refs = [left(kind) for _ in range(3)]
+    gc.collect()
+    assert sum(ref() is not None for ref in refs) == stays, kind
+# sphinx_gallery_end_ignore
+
+# %%
+# Remove the handle when you are done, or let the hook name ``h.shape`` or ``h.detach()``, computed beforehand
+# (`pytorch#12863 <https://github.com/pytorch/pytorch/issues/12863>`__).
+
+# %%
+# **Thinking that retain_graph accumulates.** It keeps saved tensors, and that is all. Gradients are added to ``.grad`` with
+# it and without it:
+
+x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
 y = (x**2).sum()
 y.backward(retain_graph=True)
-print("first backward:             ", x.grad.tolist())
-
-x.grad = None
-y.backward(retain_graph=True)
-print("again, after clearing .grad:", x.grad.tolist())
-assert x.grad.tolist() == [2, 4, 6]
+y.backward()
+print("one graph, retained:", x.grad.tolist())
 
 x.grad = None
 for _ in range(2):
     (x**2).sum().backward()
-print("two graphs, none retained:  ", x.grad.tolist())
+print("two graphs:         ", x.grad.tolist())
 assert x.grad.tolist() == [4, 8, 12]
 
+# sphinx_gallery_start_ignore
+x.grad = None
+y = (x**2).sum()
+y.backward(retain_graph=True)
+y.backward()
+assert x.grad.tolist() == [4, 8, 12]
+# sphinx_gallery_end_ignore
+
 # %%
-# When you need it: two roots over one part
-# -----------------------------------------
-# Both losses are computed from ``h``. The backward of the first frees what the node of ``h`` has saved, and the
-# second needs it.
+# Why: what a node saves, and what backward frees
+# -----------------------------------------------
+# The derivative of :math:`x^2` is :math:`2x`, so the node saves ``x``. Attributes that begin with ``_saved`` show what a
+# node keeps. After backward, the node and its edges are still there. What it saved is gone:
+
+y = (x**2).sum()
+power = y.grad_fn.next_functions[0][0]
+print(power.name(), "saved", power._saved_self.tolist())
+
+y.backward()
+try:
+    power._saved_self
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message[:77]} ...")
+
+# sphinx_gallery_start_ignore
+assert "after they have already been freed" in message
+del message
+# sphinx_gallery_end_ignore
+print("still there:", y.grad_fn.name(), power.name(), power.next_functions[0][0].name())
+
+# sphinx_gallery_start_ignore
+assert y.grad_fn.next_functions[0][0] is power
+assert power.next_functions[0][0].variable is x
+# sphinx_gallery_end_ignore
+
+# %%
+# So you can go through a graph twice if nothing was saved, as in ``(x + 1).sum()``. An exception is a write into a
+# part of a tensor. Its node, ``CopySlices``, saves no tensor and still works only once.
+
+z = (x + 1).sum()
+z.backward()
+z.backward()  # no error
+
+a = x + 0
+a[:2].add_(1)
+z = a.sum()
+z.backward()
+try:
+    z.backward()
+except RuntimeError as error:
+    message = str(error)
+    print(f"{a.grad_fn.name()}: {message[:50]} ...")
+
+# sphinx_gallery_start_ignore
+assert "backward through the graph a second time" in message
+del message
+packed = []
+with saved_tensors_hooks(packed.append, lambda _: None):
+    a = x + 0
+    a[:2].add_(1)
+    a.sum()
+    for result in (
+        x + 1,
+        -x,
+        x.view(3, 1),
+        torch.cat([x, x]),
+        x.expand(2, 3),
+        x.mean(),
+    ):
+        z = result.sum()
+        z.backward()
+        z.backward()
+assert packed == []
+# sphinx_gallery_end_ignore
+
+# %%
+# Memory is also freed without any backward: when nothing refers to the graph any more. Here is the function from the
+# figure:
+
+loss = loss_of(w)
+print("after forward:     ", kept(), "bytes")
+root = loss.grad_fn
+del loss
+print("grad_fn still held:", kept())
+del root
+print("nothing held:      ", kept())
+
+# sphinx_gallery_start_ignore
+assert kept() == 0
+loss = loss_of(w)
+assert kept() == 8000 and len(alive) == 2
+root = loss.grad_fn
+del loss
+assert kept() == 8000
+del root
+assert kept() == 0
+loss = loss_of(w)
+loss.backward(retain_graph=True)
+assert kept() == 8000
+loss.backward()
+assert kept() == 0
+del loss
+# sphinx_gallery_end_ignore
+
+# %%
+# When you need retain_graph
+# --------------------------
+# Two losses share a part, and you want a backward for each:
 
 x.grad = None
 h = torch.exp(x)
 loss1 = h.sum()
 loss2 = (h * h).sum()
 
-print(f"loss1 = {loss1.item():.4f}   loss2 = {loss2.item():.4f}")
-
-# graph: loss1, loss2 -- Two roots share the part to the left of h, and the node of h saved its result
+# graph: loss1, loss2 -- Both losses are computed from h, and the node of h saved its result
 
 # %%
-# With ``retain_graph=True`` in the first call, both go through. The gradient is that of the sum of the losses.
+# One after the other, and both at once:
 
 loss1.backward(retain_graph=True)  # keep what the second backward needs
 loss2.backward()
@@ -200,143 +426,35 @@ separate, x.grad = x.grad, None
 
 h = torch.exp(x)
 (h.sum() + (h * h).sum()).backward()
-
-print("one after the other:", [round(number, 4) for number in separate.tolist()])
-print("the sum, in one go: ", [round(number, 4) for number in x.grad.tolist()])
-assert torch.allclose(separate, x.grad)
+print("the same gradient:", torch.allclose(separate, x.grad))
 
 # sphinx_gallery_start_ignore
+assert torch.allclose(separate, x.grad)
+for together in (True, False):
+    h = torch.exp(x)
+    loss1, loss2 = h.sum(), (h * h).sum()
+    visits = []
+    h.grad_fn.register_prehook(lambda grads, visits=visits: visits.append(1))
+    if together:
+        (loss1 + loss2).backward()
+    else:
+        loss1.backward(retain_graph=True)
+        loss2.backward()
+    assert len(visits) == (1 if together else 2)
 h = torch.exp(x)
 loss1, loss2 = h.sum(), (h * h).sum()
 loss1.backward()
+raised = []
 try:
     loss2.backward()
 except RuntimeError as error:
-    message = str(error)
-    assert "second time" in message
+    raised.append(str(error))
+assert len(raised) == 1 and "second time" in raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# Where the losses can be added, one backward over the sum is the better way. It goes through the shared part once,
-# and nothing has to be retained.
-#
-# A sum of losses that grows
-# --------------------------
-# ``total = total + loss`` adds a tensor, so ``total`` holds the graph of every step. What that costs depends on
-# whether a backward frees the saved tensors. The nodes stay in any case.
-
-
-def walk(root):
-    """Every node within reach of root, each of them once."""
-    found = [root]
-    for node in found:  # the list grows while it is read
-        for edge, _ in node.next_functions:
-            if edge is not None and edge not in found:
-                found.append(edge)
-    return found
-
-
-def run(steps, backward, number):
-    total, history = 0.0, []
-    for _ in range(steps):
-        loss = loss_of(w)
-        if backward:
-            loss.backward()
-        total = total + (loss.item() if number else loss)
-        history.append(kept() / 1000)
-    return history, 0 if number else len(walk(total.grad_fn))
-
-
-plain, plain_nodes = run(20, backward=False, number=False)
-trained, trained_nodes = run(20, backward=True, number=False)
-with_item, item_nodes = run(20, backward=False, number=True)
-
-print("                                kB at the end   nodes held by total")
-print(f"total + loss, no backward:      {plain[-1]:>13} {plain_nodes:>21}")
-print(f"total + loss, loss.backward():  {trained[-1]:>13} {trained_nodes:>21}")
-print(f"total + loss.item():            {with_item[-1]:>13} {item_nodes:>21}")
-
-# sphinx_gallery_start_ignore
-assert (
-    plain == [8.0 * (step + 1) for step in range(20)]
-    and plain_nodes == trained_nodes == 81 == 4 * 20 + 1
-)
-assert trained == [0.0] * 20 and with_item == [8.0] * 20 and kept() == 0
-
-
-def with_detach(steps):
-    total = torch.zeros(())
-    for _ in range(steps):
-        total = total + loss_of(w).detach()
-    return total
-
-
-assert with_detach(3).grad_fn is None and kept() == 0
-# sphinx_gallery_end_ignore
-
-# %%
-# The trap is the first row: a validation loop that never calls backward, and a running sum for the report. The second
-# row is the usual training loop. It keeps no tensors, and still four nodes for each step, plus the leaf's.
-
-# figure: Kilobytes kept after each of 20 steps. Without backward the sum of tensors rises in a straight line from 8
-#   to 160. With item() in place of the tensor it stays at 8. With a backward in each step it stays at 0.
-fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-for history, label, marker, color in [
-    (plain, "total + loss, no backward", "o-", "#c2410c"),
-    (with_item, "total + loss.item(), no backward", "s-", "#2563eb"),
-    (trained, "total + loss, loss.backward()", "^-", "#047857"),
-]:
-    ax.plot(range(1, 21), history, marker, color=color, label=label)
-ax.set(xlabel="step", ylabel="kB kept by all graphs", xticks=range(1, 21))
-ax.set_title("A sum of tensors keeps the graph of every step")
-ax.legend(frameon=False)
-assert max(plain) == 160 and max(with_item) == 8 and max(trained) == 0
-
-# %%
-# With ``loss.item()``, or ``loss.detach()`` where the number is to stay a tensor, only the graph of the latest step
-# is there: ``loss`` still names its root.
-#
-# What people get wrong
-# ---------------------
-# **Silencing the error with retain_graph=True.** A state that is carried from step to step carries its graph along.
-# The second backward runs into the first step, where everything has been freed.
-
-
-def recurrent(steps, carry, **options):
-    weight = torch.tensor(0.5, requires_grad=True)
-    state, reached = torch.tensor(1.0), []
-    for _ in range(steps):
-        state = torch.tanh(weight * carry(state))
-        state.backward(**options)
-        reached.append(len(walk(state.grad_fn)))
-    return reached
-
-
-try:
-    recurrent(5, carry=lambda state: state)
-except RuntimeError as error:
-    print(f"RuntimeError: {str(error)[:50]} ...")
-    assert "backward through the graph a second time" in str(error)
-
-retained = recurrent(5, carry=lambda state: state, retain_graph=True)
-detached = recurrent(5, carry=lambda state: state.detach())
-
-print("nodes within reach, retain_graph=True:", retained)
-print("nodes within reach, state.detach():   ", detached)
-assert retained == [3, 5, 7, 9, 11] and detached == [3, 3, 3, 3, 3]
-
-# %%
-# With ``retain_graph=True`` the error is gone, and each backward goes through all the steps since the first: more
-# work and more memory with every step. If the gradient is meant to end at the step, cut it there with ``detach()``.
-#
-# **Waiting for backward to free a graph.** ``del`` is enough, and so is leaving the function. If the memory stays,
-# look for what still refers to the graph: a list of losses, a state, an attribute of a module.
-
-history = [loss_of(w) for _ in range(10)]
-print("a list of ten losses keeps", kept(), "bytes")
-history = [loss.item() for loss in history]
-print("a list of ten numbers keeps", kept(), "bytes")
-assert kept() == 0
+# The sum of the losses gives the same gradient, goes through the shared part once instead of twice, and needs no
+# ``retain_graph``. Keep two calls only if you need the two gradients apart.
 
 # %%
 # Exercise
@@ -346,47 +464,45 @@ assert kept() == 0
 #
 # .. solution::
 #
-# The derivatives of a difference, a sign and a sum need no value. For ``relu`` and ``exp`` the result is kept. The
-# surprise is ``2 * x``: the factor counts as a saved tensor, though it is a plain number.
+# The derivatives of a difference, a sign and a sum need no value. For ``relu`` and ``exp`` the result is saved. The
+# surprise is ``2 * x``: the factor is saved as a tensor, though you wrote a plain number.
 
-verdicts = {}
-for text, function in {
-    "x - 1": lambda: x - 1,
-    "-x": lambda: -x,
-    "2 * x": lambda: 2 * x,
-    "x.exp()": lambda: x.exp(),
-    "x.sum()": lambda: x.sum(),
-    "x.relu()": lambda: x.relu(),
-}.items():
-    root = function().sum()
+results = {
+    "x - 1": x - 1,
+    "-x": -x,
+    "2 * x": 2 * x,
+    "x.exp()": x.exp(),
+    "x.sum()": x.sum(),
+    "x.relu()": x.relu(),
+}
+
+again = []
+for text, result in results.items():
+    root = result.sum()
     root.backward()
     try:
         root.backward()
-        verdicts[text] = "runs again"
+        again.append(text)
     except RuntimeError:
-        verdicts[text] = "raises"
-    print(f"{text:<9} {verdicts[text]}")
+        print(f"{text} raises")
 
-assert [text for text, verdict in verdicts.items() if verdict == "raises"] == [
-    "2 * x",
-    "x.exp()",
-    "x.relu()",
-]
+print("run again:", again)
+assert again == ["x - 1", "-x", "x.sum()"]
 
 # sphinx_gallery_start_ignore
 doubled = 2 * x
 assert doubled.grad_fn._saved_other.item() == 2 and doubled.grad_fn._saved_self is None
-assert torch.equal(x.exp().grad_fn._saved_result, x.exp()) and torch.equal(
-    x.relu().grad_fn._saved_result, x
-)
+assert torch.equal(x.exp().grad_fn._saved_result, x.exp())
+assert torch.equal(x.relu().grad_fn._saved_result, x)
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`, graphs that are made before the data come.
-# - Next: :ref:`sphx_glr_gallery_graphs_draw_a_graph.py`, a drawing of what is there.
-# - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, why gradients are added, and how to clear them.
+# - Before: :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, the nodes and their edges.
+# - Next: :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`, what ``if`` and ``for`` leave in the graph.
+# - :ref:`The page on this error <sphx_glr_gallery_errors_backward_twice.py>`, with short fixes.
+# - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: why gradients are added, and how to clear them.
 # - In PyTorch's reference: `Saved tensors
 #   <https://docs.pytorch.org/docs/stable/notes/autograd.html#saved-tensors>`__ and `torch.Tensor.backward
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html>`__.

@@ -1,311 +1,125 @@
 r"""
-Leaf tensors, and why ``.grad`` is None
-=======================================
+Leaf tensors: is_leaf, retain_grad() and .grad
+==============================================
 
-A computation graph begins at its *leaves* and ends at its *root*. ``backward()`` starts at the root and stores
-gradients on the leaves that ask for one; every other tensor of the graph keeps none. When ``.grad`` is ``None``, or
-an optimizer refuses a tensor, the first thing to find out is whether the tensor is a leaf.
+.. in-short::
+
+   A *leaf* is a tensor with no recorded history: its ``grad_fn`` is None. ``backward()`` stores gradients in ``.grad`` of
+   leaves that require grad. A result of an operation keeps none, unless you call ``y.retain_grad()`` before ``backward()``.
+   To make a leaf, set value, dtype and device first: ``w = (torch.ones(2) * 0.01).to(device).requires_grad_()``.
 """
 
 # %%
-# Leaf, non-leaf, root
-# --------------------
-# A linear function of one number. ``x`` is data, ``w`` and ``b`` are to be learned, and ``c`` takes part in nothing.
+# The problem: an optimizer refuses your tensor
+# ---------------------------------------------
+# You want to train one weight, and you scale its first value on the same line:
 
-import textwrap
-import warnings
-
-import pandas as pd
 import torch
-from torch import nn
-
-x = torch.tensor(2.0)
-w = torch.tensor(3.0, requires_grad=True)
-b = torch.tensor(1.0, requires_grad=True)
-c = torch.tensor(4.0, requires_grad=True)
-
-y = w * x
-z = y + b
-
-# graph: z -- The leaves w and b, the intermediate result y, and the root z
-
-# %%
-# The graph hangs on ``grad_fn``, the node that computed a tensor. Behind it are the nodes of its inputs.
-
-
-def nodes_behind(tensor):
-    return [node.name() if node else None for node, _ in tensor.grad_fn.next_functions]
-
-
-print(f"y = {y.item()}  {y.grad_fn.name()}, behind it {nodes_behind(y)}")
-print(f"z = {z.item()}  {z.grad_fn.name()}, behind it {nodes_behind(z)}")
-
-# sphinx_gallery_start_ignore
-assert (y.item(), z.item()) == (6.0, 7.0)
-assert nodes_behind(y)[0].endswith("AccumulateGrad") and nodes_behind(y)[1] is None
-assert nodes_behind(z)[0] == "MulBackward0"
-assert nodes_behind(z)[1].endswith("AccumulateGrad")
-# sphinx_gallery_end_ignore
-
-# %%
-# Where a path ends in a leaf stands ``AccumulateGrad``: it adds the gradient to the ``.grad`` of that leaf. ``w`` and
-# ``b`` have one. In place of ``x`` stands ``None``, a constant in the figure: no gradient is asked for there, and
-# backward does not go that way.
-#
-# Four attributes tell what a tensor is to autograd. ``describe`` makes a table of them.
-
-
-def attributes(t):
-    node = t.grad_fn.name() if t.grad_fn else "None"
-    grad = "None" if t.grad is None else str(t.grad.item())
-    return t.is_leaf, t.requires_grad, node, grad
-
-
-def describe(tensors):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # reading .grad of y and z warns: see below
-        rows = [attributes(t) for t in tensors.values()]
-    columns = ["is_leaf", "requires_grad", "grad_fn", "grad"]
-    return pd.DataFrame(rows, list(tensors), columns).rename_axis(columns="tensor")
-
-
-# %%
-# This is the table before backward.
-
-tensors = {"x": x, "w": w, "b": b, "c": c, "y": y, "z": z}
-before = describe(tensors)
-
-# sphinx_gallery_start_ignore
-assert list(before.index[before["is_leaf"]]) == ["x", "w", "b", "c"]
-assert list(before.index[before["requires_grad"]]) == ["w", "b", "c", "y", "z"]
-assert (before["is_leaf"] == (before["grad_fn"] == "None")).all()
-assert (before["grad"] == "None").all()
-# sphinx_gallery_end_ignore
-before
-
-# %%
-# Two things to see. A tensor is a leaf when it has no ``grad_fn``, so ``x`` is a leaf too, although it requires no
-# gradient. And ``requires_grad`` of ``y`` and ``z`` was never set: it spreads from the inputs of an operation to its
-# result. One input that requires a gradient is enough.
-
-# %%
-# Before and after backward
-# -------------------------
-# ``backward()`` changes one column only, and in it two rows: :math:`\partial z / \partial w = x = 2` and
-# :math:`\partial z / \partial b = 1`.
-
-z.backward()
-
-# graph: z -- After backward: the leaves w and b hold a gradient, y and z hold none
-
-after = describe(tensors)
-assert after.drop(columns="grad").equals(before.drop(columns="grad"))
-
-both = after.rename(columns={"grad": "grad after"})
-both.insert(3, "grad before", before["grad"])
-
-# sphinx_gallery_start_ignore
-assert after["grad"].tolist() == ["None", "2.0", "1.0", "None", "None", "None"]
-batch = torch.ones(4, 3, requires_grad=True) * 2
-batch.retain_grad()
-batch.sum().backward()
-assert batch.grad.shape == batch.shape
-# sphinx_gallery_end_ignore
-both
-
-# %%
-# The table holds four reasons for a ``.grad`` that is ``None``:
-#
-# - **no backward yet**: the whole column *grad before*;
-# - **no gradient asked for**: ``x`` has ``requires_grad=False``;
-# - **not in the graph**: ``c`` is a leaf and requires a gradient, but ``z`` was not computed from it;
-# - **not a leaf**: ``y`` and ``z``. Their gradients were computed, passed on and dropped. A gradient has the shape of
-#   its tensor, so to keep one for every intermediate result would cost as much memory as those results, and training
-#   needs only the gradients of the parameters.
-#
-# PyTorch warns about the last reason and about no other. The warning names the cure, ``retain_grad()``.
-
-
-def read_grad(t):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        grad = t.grad
-    # cut off the end, "(Triggered internally at ...)": a line of PyTorch's own source
-    texts = [f"{one.category.__name__}: {one.message}" for one in caught]
-    return grad, [text.split(" (Triggered internally")[0] for text in texts]
-
-
-grad, messages = read_grad(y)
-print(f"y.grad is {grad}\n{textwrap.fill(messages[0], 88)}\n")
-print(f"warnings for x: {len(read_grad(x)[1])}, for c: {len(read_grad(c)[1])}")
-
-# sphinx_gallery_start_ignore
-assert grad is None and len(messages) == 1
-assert messages[0].startswith("UserWarning: The .grad attribute of a Tensor")
-assert ".retain_grad()" in messages[0] and "is not a leaf Tensor" in messages[0]
-assert read_grad(x) == (None, []) and read_grad(c) == (None, [])
-assert len(read_grad(z)[1]) == 1
-assert read_grad(torch.tensor(1.0, requires_grad=True)) == (None, [])
-# sphinx_gallery_end_ignore
-
-# %%
-# ``retain_grad()`` asks a non-leaf to keep its gradient. It has to be called before ``backward()``. Keeping a
-# gradient does not make ``y`` a leaf.
-
-y = w * x
-y.retain_grad()
-z = y + b
-z.backward()
-
-print(f"y.is_leaf {y.is_leaf}   y.retains_grad {y.retains_grad}   y.grad {y.grad}")
-
-# sphinx_gallery_start_ignore
-assert y.grad == 1 and not y.is_leaf
-# sphinx_gallery_end_ignore
-
-# %%
-# *Root* is not an attribute but a role: it is the tensor on which ``backward()`` is called. A leaf can be the root
-# too. Then the whole graph is one point, and the derivative of a value with respect to itself is 1.
-
-point = torch.tensor(5.0, requires_grad=True)
-point.backward()
-print("point.grad =", point.grad)
-
-# sphinx_gallery_start_ignore
-assert point.grad == 1 and point.is_leaf
-# sphinx_gallery_end_ignore
-
-# %%
-# What makes a leaf
-# -----------------
-# A result gets a ``grad_fn`` only under three conditions: an input requires a gradient, recording is on, and the type
-# of the result can be differentiated. If one of them fails, the result is a leaf, although it was computed.
-
-with torch.no_grad():
-    unrecorded = w * 2
-
-made = {
-    "w * x": w * x,
-    "x * 5": x * 5,
-    "w * 2 under no_grad": unrecorded,
-    "w.detach()": w.detach(),
-    "w > 0": w > 0,
-    "w.long()": w.long(),
-    "nn.Parameter(w * 2)": nn.Parameter(w * 2),
-}
-
-# sphinx_gallery_start_ignore
-found = [(t.is_leaf, t.requires_grad) for t in made.values()]
-assert found == [(False, True)] + [(True, False)] * 5 + [(True, True)]
-assert all(t.is_leaf == (t.grad_fn is None) for t in made.values())
-assert made["w > 0"].dtype == torch.bool and made["w.long()"].dtype == torch.int64
-source = torch.tensor(3.0, requires_grad=True)
-(nn.Parameter(source * 2) * 5).backward()
-assert source.grad is None
-# sphinx_gallery_end_ignore
-describe(made).drop(columns="grad")
-
-# %%
-# Two calls make a leaf on purpose. ``detach()`` asks for one with the same value. ``nn.Parameter`` always makes a
-# leaf, and by default one that requires a gradient: it takes the values and leaves their history behind, so no
-# gradient flows from it back to ``w``.
-#
-# ``w > 0`` is boolean and ``w.long()`` an integer. A derivative asks what a small change does, and these types have
-# no small changes, so they cannot require a gradient. Inside a computation the conversion ends the graph without a
-# word. Asked for directly, a gradient is refused. The fix is to write ``[1.0, 2.0]``, with the decimal point.
-
-try:
-    torch.tensor([1, 2], requires_grad=True)
-except RuntimeError as error:
-    print(f"RuntimeError: {error}")
-    assert "floating point" in str(error)
-
-# %%
-# What people get wrong
-# ---------------------
-# **Making a non-leaf by accident.** A tensor is created with ``requires_grad=True``, and on the same line one more
-# operation follows. The name then belongs to the result of that operation, which is no leaf, and an optimizer refuses
-# it (`pytorch#140469 <https://github.com/pytorch/pytorch/issues/140469>`__).
 
 weight = torch.tensor(100.0, requires_grad=True) * 0.01
 
 try:
     torch.optim.SGD([weight], lr=0.1)
 except ValueError as error:
-    print(f"ValueError: {error}")
-    assert "non-leaf" in str(error)
+    message = str(error)
+    print(f"ValueError: {message}")
 
+# sphinx_gallery_start_ignore
+assert message == "can't optimize a non-leaf Tensor"
+del message
+# sphinx_gallery_end_ignore
 loss = weight**2
 loss.backward()
 
-# graph: loss -- The gradient went past weight, to a leaf without a name
-
-# %%
-# The gradient is not lost. It is on the leaf in front of the multiplication, the tensor that holds 100. No variable
-# names it any more, but the graph still leads there.
-
-hidden = weight.grad_fn.next_functions[0][0].variable
-gradient = hidden.grad.item()
-print(f"weight: {weight.item()}, is_leaf {weight.is_leaf}, grad {read_grad(weight)[0]}")
-print(f"hidden: {hidden.item()}, is_leaf {hidden.is_leaf}, grad {gradient:.2f}")
+# graph: loss -- The gradient went through weight, to a leaf that has no name in the script
 
 # sphinx_gallery_start_ignore
+hidden = weight.grad_fn.next_functions[0][0].variable
 assert hidden.is_leaf and hidden.item() == 100 and abs(hidden.grad.item() - 0.02) < 1e-6
-assert weight.item() == 1 and not weight.is_leaf and read_grad(weight)[0] is None
+assert weight.item() == 1 and not weight.is_leaf and not weight.retains_grad
+del hidden
 # sphinx_gallery_end_ignore
 
 # %%
-# Every recorded operation does this. A change of dtype or device is one too, but only when there is something to
-# change.
+# The line made two tensors. The leaf is the one that holds 100, and no variable names it. ``weight`` is the *result* of the
+# multiplication, so it is not a leaf. The gradient passed through it and was stored in the leaf
+# (`pytorch#140469 <https://github.com/pytorch/pytorch/issues/140469>`__).
+#
+# Finish the value first, and ask for the gradient last:
+
+weight = (torch.tensor(100.0) * 0.01).requires_grad_()
+print(weight, weight.is_leaf)
+torch.optim.SGD([weight], lr=0.1)  # accepted
+
+# sphinx_gallery_start_ignore
+assert weight.is_leaf and weight.requires_grad
+late = (torch.ones(2) * 0.01).to("cpu", torch.float64).requires_grad_()
+assert late.is_leaf and torch.optim.SGD([late], lr=0.1)
+for optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.LBFGS):
+    raised = []
+    try:
+        optimizer([late * 2])
+    except ValueError as error:
+        raised.append(str(error))
+    assert raised == ["can't optimize a non-leaf Tensor"]
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Using requires_grad_() as a late repair.** On a result it changes nothing: the result required grad already, and it
+# stays a result. ``detach()`` first gives a new leaf with the same value.
 
 p = torch.ones(2, requires_grad=True)
-
-made = {
-    "p * 0.01": p * 0.01,
-    "p.to(torch.float64)": p.to(torch.float64),
-    'p.to("cpu", copy=True)': p.to("cpu", copy=True),
-    'p.to("meta")': p.to("meta"),
-    'p.to("cpu")': p.to("cpu"),
-    "p.to(torch.float32)": p.to(torch.float32),
-}
-table = describe(made).drop(columns="grad")
-table.insert(0, "is p itself", [t is p for t in made.values()])
+print((p * 0.01).requires_grad_().is_leaf)
+print((p * 0.01).detach().requires_grad_().is_leaf)
 
 # sphinx_gallery_start_ignore
-assert table["is p itself"].tolist() == [False] * 4 + [True] * 2
-assert table["is_leaf"].tolist() == [False] * 4 + [True] * 2
-assert table["grad_fn"].tolist()[1:4] == ["ToCopyBackward0"] * 3
-# sphinx_gallery_end_ignore
-table
-
-# %%
-# ``to()`` returns the tensor itself when dtype and device are right already, and a recorded copy otherwise. The
-# device ``meta``, which has shapes but no data, stands here for any second device: ``p.cuda()`` on a tensor in main
-# memory is the same kind of operation, a recorded copy. So ``x = x.to(device)`` is harmless where the device is the
-# CPU. Where it is a GPU, ``x`` becomes a non-leaf, and ``x.grad`` stays ``None`` (`pytorch#12627
-# <https://github.com/pytorch/pytorch/issues/12627>`__).
-#
-# The fix is the order: first values, dtype and device, then the gradient. On a leaf ``requires_grad_()`` switches it
-# on. On a non-leaf it changes nothing, so it does not mend the accident afterwards.
-
-late = (torch.tensor(100.0) * 0.01).to(torch.float64).requires_grad_()
-at_once = torch.tensor(1.0, dtype=torch.float64, device="cpu", requires_grad=True)
-cut = (p * 0.01).detach().requires_grad_()
-not_mended = (p * 0.01).requires_grad_()
-
-print("is_leaf:", late.is_leaf, at_once.is_leaf, cut.is_leaf, not_mended.is_leaf)
-torch.optim.SGD([late, at_once, cut], lr=0.1)  # accepted
-
-# sphinx_gallery_start_ignore
-assert late.is_leaf and at_once.is_leaf and cut.is_leaf and not not_mended.is_leaf
-assert late.requires_grad and at_once.requires_grad and cut.requires_grad
+assert not (p * 0.01).requires_grad_().is_leaf
+assert (p * 0.01).detach().requires_grad_().is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
-# **Computing on a parameter inside a module.** ``nn.Parameter(...) * 0.01`` is a plain tensor, and so is
-# ``nn.Parameter(...).to(device)`` on a new device (`pytorch#17484
-# <https://github.com/pytorch/pytorch/issues/17484>`__). A module collects what has the type ``nn.Parameter``. It does
-# not see the others, and raises no error.
+# **Silencing the optimizer with retain_grad().** The optimizer accepts a result that retains its gradient. Its step changes
+# a value that your next forward pass computes anew from the leaf, and nothing is learned:
+
+leaf = torch.tensor(100.0, requires_grad=True)
+weight = leaf * 0.01
+weight.retain_grad()
+optimizer = torch.optim.SGD([weight], lr=0.1)  # accepted
+(weight**2).backward()
+optimizer.step()
+print(
+    f"weight {weight.item():.2f}, and in the next forward pass {leaf.item() * 0.01:.2f}"
+)
+
+# sphinx_gallery_start_ignore
+assert abs(weight.item() - 0.8) < 1e-6 and leaf.item() == 100 and leaf.grad is not None
+# sphinx_gallery_end_ignore
+
+# %%
+# **Moving a leaf to the GPU.** ``to()`` returns the tensor itself if dtype and device are right already. A copy to another
+# device or another floating dtype is recorded like any operation, and its result is not a leaf. So ``x = x.to(device)``
+# works on your laptop and leaves ``x.grad`` empty on a GPU (`pytorch#12627
+# <https://github.com/pytorch/pytorch/issues/12627>`__). Here ``"meta"``, a device for shapes without data, plays the part
+# of the GPU:
+
+for moved in (p.to("cpu"), p.to("meta"), p.to(torch.float64)):
+    print(f"same tensor: {moved is p}, is_leaf: {moved.is_leaf}")
+
+# sphinx_gallery_start_ignore
+made = [p.to("cpu"), p.to(torch.float32), p.to("meta"), p.to(torch.float64), p.double()]
+made.append(p.to("cpu", copy=True))
+assert [t is p for t in made] == [True] * 2 + [False] * 4 == [t.is_leaf for t in made]
+assert {t.grad_fn.name() for t in made[2:]} == {"ToCopyBackward0"}
+# sphinx_gallery_end_ignore
+
+# %%
+# **Computing on a parameter inside a module.** ``nn.Parameter(...) * 0.01`` is a plain tensor. A module registers objects
+# of the type ``nn.Parameter``; it ignores the plain tensor without an error, and an optimizer never sees it (`pytorch#17484
+# <https://github.com/pytorch/pytorch/issues/17484>`__).
+
+from torch import nn
 
 
 class Scale(nn.Module):
@@ -320,68 +134,235 @@ good = scale.good
 scale.to(torch.float64)
 
 print("parameters:", [name for name, _ in scale.named_parameters()])
-for name, t in [("good", scale.good), ("lost", scale.lost)]:
-    print(f"{name}: {type(t).__name__}, {t.dtype}, is_leaf {t.is_leaf}")
-print("good is the same object as before:", scale.good is good)
+print("dtypes after scale.to(torch.float64):", scale.good.dtype, scale.lost.dtype)
 
 # sphinx_gallery_start_ignore
-assert scale.good is good
+assert scale.good is good and good.is_leaf and type(good) is nn.Parameter
 assert [name for name, _ in scale.named_parameters()] == ["good"]
-assert good.is_leaf and good.dtype == torch.float64 and type(good) is nn.Parameter
-assert not scale.lost.is_leaf and scale.lost.dtype == torch.float32
-assert type(scale.lost) is torch.Tensor
+assert good.dtype == torch.float64 and scale.lost.dtype == torch.float32
+assert not scale.lost.is_leaf and type(scale.lost) is torch.Tensor
 assert type(nn.Parameter(torch.ones(2)).to("meta")) is torch.Tensor
 # sphinx_gallery_end_ignore
 
 # %%
-# The conversion reached ``good`` alone. To convert or move the whole *module* is safe: ``Module.to`` replaces the
-# data inside each parameter, and the parameter stays the same leaf.
+# To convert or move the whole *module* is safe here: ``scale.good`` is still the same leaf. ``lost`` was left behind.
 
 # %%
-# **Switching requires_grad off on a result.** On a leaf ``requires_grad`` is a setting. On a non-leaf it follows from
-# the inputs, and to switch it off is an error. ``detach()`` gives a tensor with the same value outside the graph.
+# **Calling retain_grad() too late.** By then the gradient has been dropped. The late call also silences the warning that
+# would have told you, because the tensor now counts as one that keeps its gradient:
+
+w = torch.tensor(3.0, requires_grad=True)
+y = w * 2
+y.backward()
+y.retain_grad()
+print(y.grad)
+
+# sphinx_gallery_start_ignore
+import warnings
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert y.grad is None and not caught
+    early = w * 2
+    early.backward()
+    assert early.grad is None and len(caught) == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# **Switching requires_grad off on a result.** On a leaf it is a setting. On a result it follows from the inputs:
 
 try:
     y.requires_grad_(False)
 except RuntimeError as error:
-    print(textwrap.fill(f"RuntimeError: {error}", 88))
-    assert "of leaf variables" in str(error)
-
-fixed = y.detach()
-print(f"detached: requires_grad {fixed.requires_grad}, is_leaf {fixed.is_leaf}")
+    message = str(error)
+    print(f"RuntimeError: {message}")
 
 # sphinx_gallery_start_ignore
-assert not fixed.requires_grad and fixed.is_leaf and fixed == y
-setting = torch.tensor(1.0, requires_grad=True)
-assert not setting.requires_grad_(False).requires_grad
-assert setting.requires_grad_(True).requires_grad
+assert "you can only change requires_grad flags of leaf variables" in message
+del message
 # sphinx_gallery_end_ignore
 
 # %%
-# **Calling retain_grad too late.** After ``backward()`` the gradient is gone. The call also turns the warning off,
-# because the tensor now counts as one that keeps its gradient.
+# As the message says, use ``y.detach()``: the same value, outside the graph.
+
+# %%
+# Which tensors get a gradient
+# ----------------------------
+# Here ``w`` and ``b`` are to be learned, ``x`` is data, and ``c`` is not used at all.
+
+x = torch.tensor(2.0)
+w = torch.tensor(3.0, requires_grad=True)
+b = torch.tensor(1.0, requires_grad=True)
+c = torch.tensor(4.0, requires_grad=True)
 
 y = w * x
-y.backward()
-y.retain_grad()
-grad, messages = read_grad(y)
-print(f"y.grad is {grad}, warnings: {len(messages)}")
+z = y + b
+
+# graph: z -- The leaves w and b, the intermediate result y, and the root z
 
 # sphinx_gallery_start_ignore
-assert grad is None and messages == []
+assert (y.item(), z.item()) == (6.0, 7.0)
+# sphinx_gallery_end_ignore
+
+# %%
+# ``z`` is the *root*: the tensor on which you call ``backward()``. Four attributes say what a tensor is to autograd. The
+# table shows them, with ``.grad`` at three moments: before ``backward()``, after it, and after ``zero_grad()``.
+#
+# .. how-measured:: This code reads the attributes of each tensor into a table.
+
+import warnings
+
+import pandas as pd
+
+warnings.filterwarnings("ignore", "The .grad attribute of a Tensor")
+
+
+def attributes(tensors):
+    rows = {
+        name: {
+            "is_leaf": t.is_leaf,
+            "requires_grad": t.requires_grad,
+            "grad_fn": t.grad_fn.name() if t.grad_fn else "None",
+        }
+        for name, t in tensors.items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns="tensor")
+
+
+def grads(tensors):
+    return [str(t.grad) for t in tensors.values()]
+
+
+# %%
+# The three moments, and the table:
+
+named = {"x": x, "w": w, "b": b, "c": c, "y": y, "z": z}
+table = attributes(named)
+table["grad before"] = grads(named)
+
+z.backward()
+table["after backward"] = grads(named)
+
+torch.optim.SGD([w, b, c], lr=0.1).zero_grad()
+table["after zero_grad"] = grads(named)
+
+# sphinx_gallery_start_ignore
+assert list(table.index[table["is_leaf"]]) == ["x", "w", "b", "c"]
+assert list(table.index[table["requires_grad"]]) == ["w", "b", "c", "y", "z"]
+assert (table["is_leaf"] == (table["grad_fn"] == "None")).all()
+assert table["after backward"].tolist() == [
+    "None",
+    "tensor(2.)",
+    "tensor(1.)",
+    *["None"] * 3,
+]
+assert set(table["grad before"]) == set(table["after zero_grad"]) == {"None"}
+for t, warns in ((x, 0), (c, 0), (w, 0), (y, 1), (z, 1)):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert t.grad is None and len(caught) == warns
+    assert all("retain_grad()" in str(one.message) for one in caught)
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# Read it row by row:
+#
+# - ``x`` is a leaf too, but it does not require grad.
+# - ``w`` and ``b`` got their gradients, :math:`\partial z / \partial w = x = 2` and :math:`\partial z / \partial b = 1`.
+#   ``zero_grad()`` sets ``.grad`` back to None.
+# - ``c`` is a leaf and requires grad, but ``z`` was not computed from it.
+# - ``y`` and ``z`` are results. You never set their ``requires_grad``: it spreads from the inputs. Their gradients were
+#   computed, passed on and dropped, because a gradient needs as much memory as its tensor.
+#
+# If you read ``y.grad`` or ``z.grad``, PyTorch warns you and names the cure, ``retain_grad()``. For ``x`` and ``c`` it
+# gives no warning. :ref:`Why is .grad None? <sphx_glr_gallery_graphs_why_is_grad_none.py>` lists more causes, with a cure
+# for each.
+#
+# With ``retain_grad()``, called in time, a result keeps its gradient. It is still not a leaf:
+
+y = w * x
+y.retain_grad()
+z = y + b
+z.backward()
+
+print(f"y.grad {y.grad}   y.is_leaf {y.is_leaf}")
+
+# sphinx_gallery_start_ignore
+assert y.grad == 1 and not y.is_leaf
+# sphinx_gallery_end_ignore
+
+# %%
+# What makes a leaf
+# -----------------
+# A result has a ``grad_fn``, the node that can send a gradient back to its inputs, if four things come together: an input
+# requires grad, recording is on, the operation has a derivative, and the result is of a floating or complex dtype. In the
+# table one of them is missing in each row but the first and the last, so the result is a leaf although it was computed.
+
+with torch.no_grad():
+    unrecorded = w * 2
+
+made = {
+    "w * x": w * x,
+    "x * 5": x * 5,
+    "w * 2 under no_grad": unrecorded,
+    "torch.zeros_like(w)": torch.zeros_like(w),
+    "w.detach()": w.detach(),
+    "w > 0": w > 0,
+    "w.long()": w.long(),
+    "nn.Parameter(w * 2)": nn.Parameter(w * 2),
+}
+
+# sphinx_gallery_start_ignore
+found = [(t.is_leaf, t.requires_grad) for t in made.values()]
+assert found == [(False, True)] + [(True, False)] * 6 + [(True, True)]
+assert all(t.is_leaf == (t.grad_fn is None) for t in made.values())
+assert made["w > 0"].dtype == torch.bool and made["w.long()"].dtype == torch.int64
+source = torch.tensor(3.0, requires_grad=True)
+(nn.Parameter(source * 2) * 5).backward()
+assert source.grad is None
+vector = torch.ones(3, requires_grad=True)
+for result in (
+    vector[:0],
+    vector.view(3, 1),
+    vector.to(torch.complex64),
+    vector.round(),
+):
+    assert not result.is_leaf and result.grad_fn is not None
+for result in (vector.argmax(), torch.randn_like(vector), vector.data, vector.isnan()):
+    assert result.is_leaf and result.grad_fn is None
+with torch.inference_mode():
+    assert (vector * 2).is_leaf
+# sphinx_gallery_end_ignore
+attributes(made)
+
+# %%
+# ``nn.Parameter`` copies no history: it is a new leaf with these values, and no gradient flows from it back to ``w``.
+#
+# ``w > 0`` is boolean and ``w.long()`` is an integer. A derivative says what a small change does, and these types have no
+# small changes, so they cannot require grad. If you ask for it, PyTorch refuses. Write ``[1.0, 2.0]`` instead:
+
+try:
+    torch.tensor([1, 2], requires_grad=True)
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "floating point" in message
+del message
 # sphinx_gallery_end_ignore
 
 # %%
 # Exercise
 # --------
-# You minimise :math:`v^2` by hand, from a leaf :math:`v = 3`. One step is ``(v**2).backward()`` and then
+# You minimize :math:`v^2` by hand, from a leaf :math:`v = 3`. One step is ``(v**2).backward()`` and then
 # ``v = v - 0.1 * v.grad``. What are ``v.is_leaf`` and ``v.grad`` after a second backward? Change the second line so
-# that the step can be repeated.
+# that you can repeat the step.
 #
 # .. solution::
 #
-# The subtraction is an operation like any other. The new ``v`` is a non-leaf, and the second gradient goes to the old
-# one.
+# The subtraction is an operation like any other. The new ``v`` is a result, and the second gradient goes to the old leaf.
 
 v = torch.tensor(3.0, requires_grad=True)
 first = v
@@ -390,15 +371,15 @@ v = v - 0.1 * v.grad
 first.grad = None  # gradients add up otherwise
 (v**2).backward()
 
-print(f"v.is_leaf {v.is_leaf}, v.grad {read_grad(v)[0]}")
+print(f"v.is_leaf {v.is_leaf}, v.grad {v.grad}")
 print(f"gradient of the first v: {first.grad.item():.2f}")
 
 # sphinx_gallery_start_ignore
-assert not v.is_leaf and read_grad(v)[0] is None and abs(first.grad.item() - 4.8) < 1e-5
+assert not v.is_leaf and v.grad is None and abs(first.grad.item() - 4.8) < 1e-5
 # sphinx_gallery_end_ignore
 
 # %%
-# Change the leaf in place, and without recording. ``v`` remains the same tensor, and each backward finds it.
+# Change the leaf in place, without recording. ``v`` stays the same tensor, and each backward finds it.
 
 v = torch.tensor(3.0, requires_grad=True)
 for step in (1, 2):
@@ -416,7 +397,9 @@ assert v.is_leaf and abs(v.item() - 1.92) < 1e-5
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_graphs_first_graph.py`, one expression forward and backward.
-# - Next: :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, more about ``AccumulateGrad`` and ``next_functions``.
+# - Next: :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, the nodes behind ``grad_fn``.
+# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: causes and cures in one table.
+# - :ref:`The page on the optimizer's error <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.
 # - In PyTorch's reference: `Tensor.is_leaf
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.is_leaf.html>`__ and `Tensor.retain_grad
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.retain_grad.html>`__.

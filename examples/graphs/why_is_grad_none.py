@@ -1,0 +1,566 @@
+r"""
+Why is .grad None, zero or NaN?
+===============================
+
+.. index::
+   ! single: some parameters get no gradient
+   ! single: all gradients are zero
+   ! single: gradient is inf
+
+.. in-short::
+
+   **None**: no gradient was stored in this tensor. It is not a leaf, does not require grad, the loss does not depend on it by a
+   recorded path, or ``zero_grad()`` cleared it. **Zero**: the loss does not react to it, as behind ``round()`` or a dead ReLU.
+   **NaN or inf**: the value is NaN already, or a derivative is infinite, as that of ``sqrt`` at 0.
+"""
+
+# %%
+# Find your case
+# --------------
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 12 44 44
+#
+#    * - ``.grad`` is
+#      - because
+#      - do this
+#    * - None
+#      - `It was cleared, or never stored`_
+#      - read ``.grad`` between ``backward()`` and ``zero_grad()``
+#    * - None
+#      - `It is not a leaf`_
+#      - ``t.retain_grad()`` before backward, or make it a leaf
+#    * - None
+#      - `It does not require grad`_
+#      - ``t.requires_grad_()`` before the forward pass
+#    * - None
+#      - `The path was cut`_ by ``detach``, ``item``, ``.data``, NumPy or ``no_grad``
+#      - compute with the tensor itself
+#    * - None
+#      - `The loss does not use it`_, or only in ``argmax`` or a comparison
+#      - call the layer; replace the choice by a smooth one
+#    * - zero
+#      - `The function is flat there`_: ``round``, a dead ReLU, a saturated sigmoid
+#      - another function, another start, or a straight-through gradient
+#    * - zero
+#      - `The loss cannot depend on it`_: ``softmax(x).sum()``
+#      - another loss
+#    * - inf, NaN
+#      - `The derivative is infinite`_: ``sqrt``, ``log``, ``acos``
+#      - stay away from the edge: ``clamp``, or a function that includes it
+#    * - NaN
+#      - `Zero times infinity`_: ``where``, ``p * log(p)``, a distance of 0
+#      - make the input safe, not the output
+#    * - NaN
+#      - `The value is NaN already`_: a fully masked softmax, ``var`` of one element
+#      - look in the forward pass
+#    * - NaN
+#      - `Eigenvalues are equal`_: ``eigh``, ``svd``
+#      - use the eigenvalues only, or break the tie
+
+# %%
+# Which of my parameters are affected?
+# ------------------------------------
+# Run this between ``backward()`` and ``optimizer.step()``. The model below has three faults.
+
+import torch
+from torch import nn
+
+
+def report(model):
+    for name, p in model.named_parameters():
+        if p.grad is None:
+            print(f"{name}: None, requires_grad={p.requires_grad}")
+        elif not p.grad.isfinite().all():
+            print(f"{name}: NaN or inf")
+        else:
+            print(f"{name}: {'fine' if p.grad.any() else 'zero'}")
+
+
+class Broken(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.good, self.cut, self.dead, self.unused = (
+            nn.Linear(3, 1) for _ in range(4)
+        )
+
+    def forward(self, x):
+        cut = self.cut(x).detach()
+        dead = torch.relu(self.dead(x) - 100)
+        return (self.good(x) + cut + dead).sum()
+
+
+model = Broken()
+model(torch.ones(2, 3)).backward()
+report(model)
+
+# sphinx_gallery_start_ignore
+import contextlib
+import io
+
+with contextlib.redirect_stdout(io.StringIO()) as printed:
+    report(model)
+    model.good.weight.grad[0, 0] = torch.nan
+    report(model)
+lines = printed.getvalue().splitlines()
+none = "None, requires_grad=True"
+for name, state in (
+    ("good", "fine"),
+    ("cut", none),
+    ("dead", "zero"),
+    ("unused", none),
+):
+    assert (
+        f"{name}.weight: {state}" in lines[:8] and f"{name}.bias: {state}" in lines[:8]
+    )
+assert lines[8] == "good.weight: NaN or inf"
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Calling requires_grad_() on the loss.** It silences "element 0 of tensors does not require grad". Then backward runs and
+# reaches no parameter, because the loss is now a leaf itself:
+
+layer = nn.Linear(3, 1)
+with torch.no_grad():
+    loss = layer(torch.ones(3)).sum()
+
+loss.requires_grad_().backward()  # no error
+print(layer.weight.grad)
+
+# sphinx_gallery_start_ignore
+assert layer.weight.grad is None and loss.is_leaf and loss.grad == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# **Replacing the NaN afterwards.** ``torch.where`` hides a bad value and multiplies its derivative by 0. Zero times
+# infinity is NaN. Make the *input* safe:
+
+x = torch.tensor([0.0, 4.0], requires_grad=True)
+positive = x > 0
+
+output_replaced = torch.where(positive, x.sqrt(), 0.0)
+input_replaced = torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
+
+for y in (output_replaced, input_replaced):
+    print(y.tolist(), torch.autograd.grad(y.sum(), x)[0].tolist())
+
+# sphinx_gallery_start_ignore
+output_replaced = torch.where(positive, x.sqrt(), 0.0)
+input_replaced = torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
+assert output_replaced.tolist() == input_replaced.tolist() == [0, 2]
+bad, good = (
+    torch.autograd.grad(y.sum(), x)[0] for y in (output_replaced, input_replaced)
+)
+assert bad[0].isnan() and bad[1] == 0.25 and good.tolist() == [0, 0.25]
+# sphinx_gallery_end_ignore
+
+# %%
+# **Clipping a NaN.** The norm over all gradients is NaN too, and clipping divides by it. One bad entry spreads to every
+# parameter:
+
+a, b = (torch.ones(2, requires_grad=True) for _ in range(2))
+a.grad, b.grad = torch.tensor([torch.nan, 1.0]), torch.ones(2)
+nn.utils.clip_grad_norm_([a, b], max_norm=1.0)
+print(a.grad, b.grad)
+
+# sphinx_gallery_start_ignore
+assert a.grad.isnan().all() and b.grad.isnan().all()
+# sphinx_gallery_end_ignore
+
+# %%
+# The gradient is None
+# --------------------
+#
+# It was cleared, or never stored
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# ``optimizer.zero_grad()`` sets ``.grad`` to None, unless you ask for zeros. ``torch.autograd.grad`` returns gradients and
+# stores none, and ``backward(inputs=...)`` stores those of its inputs only.
+
+layer = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+
+layer(torch.ones(3)).sum().backward()
+print("after backward:        ", layer.weight.grad is not None)
+optimizer.zero_grad()
+print("after zero_grad:       ", layer.weight.grad is not None)
+torch.autograd.grad(layer(torch.ones(3)).sum(), layer.weight)
+print("after autograd.grad:   ", layer.weight.grad is not None)
+layer(torch.ones(3)).sum().backward(inputs=[layer.bias])
+print("after backward(inputs):", layer.weight.grad is not None)
+
+# sphinx_gallery_start_ignore
+assert layer.weight.grad is None and layer.bias.grad is not None
+layer(torch.ones(3)).sum().backward()
+assert layer.weight.grad is not None
+for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
+    layer(torch.ones(3)).sum().backward()
+    kind(layer.parameters()).zero_grad()
+    assert layer.weight.grad is None
+layer(torch.ones(3)).sum().backward()
+optimizer.zero_grad(set_to_none=False)
+assert not layer.weight.grad.any()
+# sphinx_gallery_end_ignore
+
+# %%
+# It is not a leaf
+# ~~~~~~~~~~~~~~~~
+# The result of an operation passes its gradient on and keeps none. A slice or a moved copy of your parameter is such a
+# result:
+
+w = torch.ones(3, requires_grad=True)
+copy = w.to(torch.float64)
+copy.sum().backward()
+print("w.is_leaf", w.is_leaf, "  copy.is_leaf", copy.is_leaf)
+
+# sphinx_gallery_start_ignore
+import warnings
+
+assert w.grad.tolist() == [1, 1, 1] and w.is_leaf and not copy.is_leaf
+assert not w[0].is_leaf and not w.to("meta").is_leaf and not w.clone().is_leaf
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert copy.grad is None and w[0].grad is None
+    assert len(caught) == 2 and "is not a leaf Tensor" in str(caught[0].message)
+# sphinx_gallery_end_ignore
+
+# %%
+# If you read ``copy.grad``, PyTorch warns you that it is not a leaf. :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`
+# shows how this happens by accident.
+
+# %%
+# It does not require grad
+# ~~~~~~~~~~~~~~~~~~~~~~~~
+# Data, and frozen parameters. One ``requires_grad_(False)`` on a module switches all its parameters off:
+
+model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+model[0].requires_grad_(False)
+model(torch.ones(3)).backward()
+report(model)
+
+# sphinx_gallery_start_ignore
+assert [p.grad is None for p in model.parameters()] == [True, True, False, False]
+assert not any(p.requires_grad for p in model[0].parameters())
+# sphinx_gallery_end_ignore
+
+# %%
+# The path was cut
+# ~~~~~~~~~~~~~~~~
+# ``h.detach()`` has the value of ``h`` and no way back to ``w``. The loss still has a graph, because of ``v``, so there is
+# no error:
+
+w, v = (torch.tensor(2.0, requires_grad=True) for _ in range(2))
+h = w * 3
+loss = v * h.detach()
+loss.backward()
+
+# graph: loss -- With h.detach() in the loss, the path to w ends at a constant
+
+print("w.grad", w.grad)
+
+# sphinx_gallery_start_ignore
+assert w.grad is None and v.grad == 6
+# sphinx_gallery_end_ignore
+
+# %%
+# More ways to cut it:
+
+with torch.no_grad():
+    unrecorded = w * 3
+
+cut = {
+    "h.data": h.data,
+    "h.item()": h.item(),
+    "torch.tensor(h.item())": torch.tensor(h.item()),
+    "h.detach().numpy()": torch.from_numpy(h.detach().numpy()),
+    "w * 3 under no_grad": unrecorded,
+    "h.long()": h.long(),
+}
+for text, value in cut.items():
+    (v * value).backward()
+    print(f"{text:<23} w.grad {w.grad}")
+
+# sphinx_gallery_start_ignore
+assert w.grad is None and all(float(value) == 6 for value in cut.values())
+assert v.grad == 6 * (len(cut) + 1)
+(v * h).backward()
+assert w.grad == 6
+# sphinx_gallery_end_ignore
+
+# %%
+# The loss does not use it
+# ~~~~~~~~~~~~~~~~~~~~~~~~
+# A layer that was not called, a deep copy of the model, or a tensor that only decided something. ``argmax`` and comparisons
+# have no derivative and are not recorded. To find out, ask for the gradient directly. Then you get an error instead of
+# None:
+
+scores = torch.tensor([0.1, 0.7, 0.2], requires_grad=True)
+values = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+loss = values[scores.argmax()]
+
+try:
+    torch.autograd.grad(loss, scores)
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "appears to not have been used in the graph" in message
+del message
+# sphinx_gallery_end_ignore
+
+# %%
+# ``(torch.softmax(scores, 0) * values).sum()`` is a choice with a gradient.
+#
+# In ``DistributedDataParallel``, unused parameters are an error by default, raised in the next forward pass: "Expected to
+# have finished reduction in the prior iteration before starting a new one". Its option ``find_unused_parameters=True``
+# allows them: see `its reference
+# <https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html>`__.
+
+# %%
+# The gradient is zero
+# --------------------
+#
+# The function is flat there
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~
+# These results do not change if ``x`` moves a little, so the gradient is 0. It is correct, and nothing is learned from it.
+#
+# .. how-measured:: The function table_of() differentiates each expression at its start and collects values and gradients.
+
+import pandas as pd
+
+
+def table_of(cases):
+    rows = {}
+    for text, (start, function) in cases.items():
+        x = torch.tensor(start, requires_grad=True)
+        y = function(x)
+        y.sum().backward()
+        rows[text] = {"x": start, "value": y.tolist(), "gradient": x.grad.tolist()}
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(
+        columns="expression"
+    )
+    return table.map(short)
+
+
+def short(cell):
+    numbers = cell if isinstance(cell, list) else [cell]
+    return ", ".join(f"{number:.4g}" for number in numbers)
+
+
+# %%
+# Six flat places:
+
+flat = {
+    "x.round()": (1.3, torch.round),
+    "x.sign()": (1.3, torch.sign),
+    "x.floor()": (1.3, torch.floor),
+    "x.relu()": (-2.0, torch.relu),
+    "x.clamp(0, 1)": (5.0, lambda x: x.clamp(0, 1)),
+    "x.sigmoid()": (20.0, torch.sigmoid),
+}
+flat_table = table_of(flat)
+
+# sphinx_gallery_start_ignore
+assert set(flat_table["gradient"]) == {"0"} and len(flat_table) == 6
+for start in (-2.7, 0.0, 0.5, 1e-3, 3.0):
+    x = torch.tensor(start, requires_grad=True)
+    for function in (torch.round, torch.sign, torch.floor, torch.ceil, torch.trunc):
+        assert torch.autograd.grad(function(x), x)[0] == 0
+x = torch.tensor(20.0, dtype=torch.float64, requires_grad=True)
+assert 0 < torch.autograd.grad(x.sigmoid(), x)[0] < 1e-8
+# sphinx_gallery_end_ignore
+flat_table
+
+# %%
+# ``round``, ``sign`` and ``floor`` are flat between their jumps, and autograd returns 0 at the jumps too. ReLU and
+# ``clamp`` are flat on one side or outside their range. A ReLU whose input is negative for *all* your data gets no gradient
+# from any of it: it is *dead*. The slope of ``sigmoid`` at 20 is about 2e-9, and in float32 it is rounded to 0. For
+# ``round`` or ``sign`` in a network, use a :ref:`straight-through gradient
+# <sphx_glr_gallery_functions_change_the_gradient.py>`.
+
+# %%
+# The loss cannot depend on it
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# Summing the output is a popular test loss. But a softmax sums to 1, and a new layer norm to 0, up to rounding. The input
+# does not change that:
+
+x = torch.tensor([1.0, 2.0, 4.0], requires_grad=True)
+(gradient,) = torch.autograd.grad(x.softmax(0).sum(), x)
+print("sum:    ", gradient.round(decimals=4))
+(gradient,) = torch.autograd.grad(x.softmax(0).square().sum(), x)
+print("squares:", gradient.round(decimals=4))
+
+# sphinx_gallery_start_ignore
+assert gradient.abs().max() > 0.01
+for start in ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0], [-3.0, 50.0, 0.1], [1.3, -0.4, 0.7]):
+    x = torch.tensor(start, requires_grad=True)
+    normed = nn.LayerNorm(3)(x)
+    assert abs(x.softmax(0).sum() - 1) < 1e-6 and abs(normed.sum()) < 1e-4
+    for y in (x.softmax(0).sum(), normed.sum()):
+        assert torch.autograd.grad(y, x)[0].abs().max() < 1e-5
+# sphinx_gallery_end_ignore
+
+# %%
+# The gradient of the sum is zero up to rounding: numbers below 1e-7 in place of an exact 0.
+
+# %%
+# The gradient is NaN or infinite
+# -------------------------------
+#
+# The derivative is infinite
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~
+# The value is finite, or minus infinity, and the slope is vertical. In the last two rows the input is kept away from the
+# edge:
+
+edge = {
+    "x.sqrt()": (0.0, torch.sqrt),
+    "x.log()": (0.0, torch.log),
+    "x.acos()": (1.0, torch.acos),
+    "x.clamp(min=1e-6).sqrt()": (0.0, lambda x: x.clamp(min=1e-6).sqrt()),
+    "(x + 1e-6).log()": (0.0, lambda x: (x + 1e-6).log()),
+}
+edge_table = table_of(edge)
+
+# sphinx_gallery_start_ignore
+assert edge_table["gradient"].tolist()[:3] == ["inf", "inf", "-inf"]
+assert all(torch.tensor(float(g)).isfinite() for g in edge_table["gradient"][3:])
+assert edge_table["gradient"].tolist()[3:] == ["0", "1e+06"]
+x = torch.tensor([-200.0, 0.0, 200.0], requires_grad=True)
+for y in (
+    x.log_softmax(0).sum(),
+    nn.functional.binary_cross_entropy_with_logits(x, torch.tensor([1.0, 0, 0])),
+):
+    assert torch.autograd.grad(y, x)[0].isfinite().all()
+assert not torch.autograd.grad(x.softmax(0).log().sum(), x)[0].isfinite().all()
+# sphinx_gallery_end_ignore
+edge_table
+
+# %%
+# Below its edge ``clamp`` is flat: no gradient comes back from there. With ``+ 1e-6`` the gradient stays large. For the
+# logarithm of a probability, start from the logits: ``log_softmax`` or ``binary_cross_entropy_with_logits``.
+
+# %%
+# Zero times infinity
+# ~~~~~~~~~~~~~~~~~~~
+# An infinite slope is multiplied by 0, or 0 is divided by 0, and the gradient is NaN. The value looks harmless here, except
+# in the second row:
+
+zero_times = {
+    "((x - 1) ** 2).sum().sqrt()": ([1.0, 1.0], lambda x: ((x - 1) ** 2).sum().sqrt()),
+    "x * x.log()": (0.0, lambda x: x * x.log()),
+    "torch.xlogy(x, x)": (0.0, lambda x: torch.xlogy(x, x)),
+    "(x - 1).norm()": ([1.0, 1.0], lambda x: (x - 1).norm()),
+    "x * x.clamp(min=1e-9).log()": (0.0, lambda x: x * x.clamp(min=1e-9).log()),
+}
+zero_table = table_of(zero_times)
+
+# sphinx_gallery_start_ignore
+assert ["nan" in g for g in zero_table["gradient"]] == [True] * 3 + [False] * 2
+assert ["nan" in v for v in zero_table["value"]] == [False, True] + [False] * 3
+# sphinx_gallery_end_ignore
+zero_table
+
+# %%
+# The last two rows are safe versions of the first and the second: ``norm`` has a rule of its own for 0.
+
+# %%
+# The value is NaN already
+# ~~~~~~~~~~~~~~~~~~~~~~~~
+# Then look in the forward pass. Two frequent sources are an attention row in which every position is masked, and the
+# variance of one element:
+
+scores = torch.tensor([1.0, 2.0])
+mask = torch.tensor([True, True])
+values = torch.tensor([3.0, 5.0], requires_grad=True)
+
+for fill in (-torch.inf, torch.finfo(scores.dtype).min):
+    weights = scores.masked_fill(mask, fill).softmax(0)
+    (gradient,) = torch.autograd.grad((weights * values).sum(), values)
+    print(f"filled with {fill:.3g}:", weights.tolist(), "gradient", gradient.tolist())
+
+# sphinx_gallery_start_ignore
+import warnings
+
+weights = scores.masked_fill(mask, -torch.inf).softmax(0)
+assert weights.isnan().all()
+assert torch.autograd.grad((weights * values).sum(), values)[0].isnan().all()
+assert gradient.tolist() == [0.5, 0.5]
+warnings.filterwarnings("ignore", r"var\(\): degrees of freedom")
+# sphinx_gallery_end_ignore
+x = torch.tensor([3.0], requires_grad=True)
+print("var():", torch.autograd.grad(x.var(), x)[0].tolist())
+print("var(correction=0):", torch.autograd.grad(x.var(correction=0), x)[0].tolist())
+
+# sphinx_gallery_start_ignore
+assert torch.autograd.grad(x.var(), x)[0].isnan()
+assert torch.autograd.grad(x.var(correction=0), x)[0] == 0
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    x.var()
+assert len(caught) == 1 and "degrees of freedom" in str(caught[0].message)
+# sphinx_gallery_end_ignore
+
+# %%
+# The smallest finite number as the mask gives equal weights to a row that is masked everywhere. PyTorch warns you about the
+# variance of one element: "degrees of freedom is <= 0".
+
+# %%
+# Eigenvalues are equal
+# ~~~~~~~~~~~~~~~~~~~~~
+# The derivative of an eigenvector divides by the difference of two eigenvalues. The identity matrix has equal ones. The
+# derivative of the eigenvalues themselves is finite:
+
+matrix = torch.eye(2, requires_grad=True)
+eigenvalues, vectors = torch.linalg.eigh(matrix)
+
+print(torch.autograd.grad(vectors[0, 0], matrix, retain_graph=True)[0])
+print(torch.autograd.grad(eigenvalues.sum(), matrix)[0])
+
+# sphinx_gallery_start_ignore
+eigenvalues, vectors = torch.linalg.eigh(matrix)
+assert torch.autograd.grad(vectors[0, 0], matrix, retain_graph=True)[0].isnan().any()
+assert torch.autograd.grad(eigenvalues.sum(), matrix)[0].isfinite().all()
+u, s, vh = torch.linalg.svd(matrix)
+assert torch.autograd.grad(u[0, 0], matrix, retain_graph=True)[0].isnan().any()
+assert torch.autograd.grad(s.sum(), matrix)[0].isfinite().all()
+apart = torch.diag(torch.tensor([1.0, 2.0])).requires_grad_()
+assert torch.autograd.grad(torch.linalg.eigh(apart)[1][0, 0], apart)[0].isfinite().all()
+# sphinx_gallery_end_ignore
+
+# %%
+# Exercise
+# --------
+# Take ``w = 1.6`` and ``v = 1.0``, both requiring grad. Before you run anything: is ``w.grad`` None, zero or a number after
+# ``(w.round() * 2).backward()``, after ``(w.detach() * w).backward()`` and after ``(w.item() * v).backward()``? Clear it
+# before each call.
+#
+# .. solution::
+#
+# Zero, since ``round`` is flat. Then 1.6: one factor is cut off, the other is not. Then None, since ``w.item()`` is a
+# number.
+
+w = torch.tensor(1.6, requires_grad=True)
+v = torch.tensor(1.0, requires_grad=True)
+
+answers = []
+for loss in (w.round() * 2, w.detach() * w, w.item() * v):
+    w.grad = None
+    loss.backward()
+    answers.append(w.grad)
+print(answers)
+
+# sphinx_gallery_start_ignore
+assert answers[0] == 0 and answers[1] == w.detach() and answers[2] is None
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`, what ``if`` and ``for`` leave in the graph.
+# - Next: :ref:`sphx_glr_gallery_graphs_grad_fn_names.py`, what the names of the nodes mean.
+# - :ref:`sphx_glr_gallery_debugging_finding_nans.py`: find the operation that made a NaN.
+# - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: what autograd returns where there is no
+#   derivative.
+# - In PyTorch's reference: `Tensor.grad <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad.html>`__.
