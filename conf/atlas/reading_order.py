@@ -18,6 +18,7 @@ CHAPTERS = {
         "accumulation",
         "gradients_of_intermediates",
         "hooks",
+        "hooks_on_modules",
         "build_the_engine",
         "higher_order",
         "jacobian_and_hessian",
