@@ -4,9 +4,9 @@ Gradient accumulation and zero_grad
 
 .. in-short::
 
-   ``backward()`` *adds* to ``.grad``. So call ``optimizer.zero_grad()`` once in each step. If a batch does not fit into memory,
-   run backward on several small batches before one step, with ``(loss / pieces).backward()``. For a mean loss this gives the
-   gradient of the large batch, if the pieces have equal sizes and nothing mixes samples, as batch normalization does.
+   ``backward()`` *adds* to ``.grad``, so call ``optimizer.zero_grad()`` once in each step. If a batch is too large for memory,
+   call ``(loss / pieces).backward()`` for each of several pieces, then step. The gradient is that of the large batch, if
+   ``loss`` is a mean, the pieces have equal sizes, and no layer mixes samples (batch normalization does).
 """
 
 # %%
@@ -17,7 +17,6 @@ Gradient accumulation and zero_grad
 
 import pandas as pd
 import torch
-from torch import nn
 
 
 def train(clear):
@@ -37,9 +36,9 @@ paths = pd.DataFrame({"zero_grad in each step": train(True), "never": train(Fals
 
 # figure: Two curves of w over 60 steps. With zero_grad in each step, w falls smoothly to the minimum at 0. Without it,
 #   w swings between 1 and -1, and the swings do not get smaller.
-title = "Without zero_grad, w swings around its minimum at 0"
-ax = paths.plot(style=["-", "--"], figsize=(7, 2.8), title=title)
+ax = paths.plot(style=["-", "--"], figsize=(7, 2.8), ylim=(-1.2, 2))
 ax.set(xlabel="step", ylabel="w")
+ax.set_title("Without zero_grad, w swings around its minimum at 0")
 
 # sphinx_gallery_start_ignore
 _cleared, _never = paths["zero_grad in each step"], paths["never"]
@@ -104,8 +103,8 @@ assert w.item() == 1.0
 # %%
 # The order is ``zero_grad``, ``backward``, ``step``. (``zero_grad`` right after ``step`` works too.)
 #
-# **Keeping a gradient without a copy.** Backward adds in place, to the tensor that ``.grad`` already is. A list of ``w.grad``
-# then holds the same tensor three times. Use ``w.grad.clone()``:
+# **Keeping a gradient without a copy.** By default backward adds in place, to the tensor that ``.grad`` already is. A list of
+# ``w.grad`` then holds the same tensor three times. Use ``w.grad.clone()``:
 
 w.grad = None
 history, copies = [], []
@@ -147,6 +146,8 @@ assert (
 # -----------------------------
 # Because gradients add up, you can compute a batch in pieces and take one step at the end. A mean over twelve samples is not
 # the sum of three means over four: it is a third of that sum. So divide each loss by the number of pieces.
+
+from torch import nn
 
 torch.manual_seed(0)
 data = torch.randn(12, 8, dtype=torch.float64)
