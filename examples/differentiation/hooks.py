@@ -6,7 +6,8 @@ Hooks: see and change gradients
 
    ``handle = tensor.register_hook(f)``: during backward, PyTorch calls ``f(gradient)`` once the gradient of that tensor is
    complete. If ``f`` returns a tensor, backward goes on with that tensor instead; if it returns ``None``, nothing changes.
-   ``handle.remove()`` ends it. The hook does not run if no gradient reaches the tensor.
+   ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None`` (for a piece of
+   ``chunk``, ``split`` or ``unbind``).
 """
 
 # %%
@@ -189,6 +190,30 @@ print("in place:  ", slope(lambda gradient: gradient.mul_(10)), "= 2 * 10 + 3 * 
 # sphinx_gallery_start_ignore
 assert slope(lambda gradient: gradient * 10) == 32
 assert slope(lambda gradient: gradient.mul_(10)) == 50
+# sphinx_gallery_end_ignore
+
+# %%
+# **Pieces of one tensor.** If the loss uses one piece of ``chunk``, ``split`` or ``unbind``, the hooks on the other pieces run
+# too, and get ``None``. A hook such as ``lambda gradient: gradient * 2`` then fails with a ``TypeError``.
+
+query, key = torch.ones(4, requires_grad=True).exp().chunk(2)
+key.register_hook(lambda gradient: print("key gets", gradient))
+query.sum().backward()
+
+# sphinx_gallery_start_ignore
+for _cut in (lambda t: t.chunk(2), lambda t: t.split(2), lambda t: t.unbind()):
+    _got, _pieces = [], _cut(torch.ones(4, requires_grad=True).exp())
+    _pieces[1].register_hook(_got.append)
+    _pieces[0].sum().backward()
+    assert _got == [None]
+_pieces = torch.ones(4, requires_grad=True).exp().chunk(2)
+_pieces[1].register_hook(lambda gradient: gradient * 2)
+_failed = False
+try:
+    _pieces[0].sum().backward()
+except TypeError:
+    _failed = True
+assert _failed
 # sphinx_gallery_end_ignore
 
 # %%

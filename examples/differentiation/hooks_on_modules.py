@@ -1,12 +1,12 @@
 r"""
-Hooks on modules: register_full_backward_hook
-=============================================
+Hooks on modules: full_backward_hook
+====================================
 
 .. in-short::
 
    ``layer.register_full_backward_hook(f)``: backward calls ``f(layer, grad_input, grad_output)``. This works if the layer gets
-   its tensors as positional arguments, returns a tensor or a tuple of tensors, and the next layer does not work in place.
-   Otherwise, give ``layer.register_forward_hook`` this function, which hooks the output tensor:
+   its tensors as positional arguments, returns a tensor or a tuple of tensors, and nothing changes its input or output
+   in place. Otherwise, give ``layer.register_forward_hook`` this function, which hooks the output tensor:
 
    .. code-block:: python
 
@@ -174,13 +174,21 @@ table = pd.DataFrame({name: outcome(*row) for name, row in ROWS.items()}).T
 assert table.calls.tolist() == [1, 1, 1, 0, 0, 0, 0, 1, 1]
 assert table.warnings.tolist() == [0, 0, 0, 1, 1, 1, 0, 1, 1]
 assert table.grad_input.tolist() == ["(tensor,)"] * 3 + ["-"] * 4 + ["()", "(None,)"]
+_lstm, _calls = nn.LSTM(4, 3), []
+_lstm.register_full_backward_hook(lambda *_: _calls.append(1))
+_y, (_h, _c) = _lstm(x)
+_h.sum().backward(retain_graph=True)
+assert not _calls
+_y.sum().backward()
+assert _calls == [1]
 # sphinx_gallery_end_ignore
 table.rename_axis(columns="the layer")
 
 # %%
 # With a list, a dict or a dataclass, the hook is never called (`pytorch#87540
 # <https://github.com/pytorch/pytorch/issues/87540>`__). The warning says *module output should be a Tensor or a tuple of
-# Tensors*. For a tuple in a tuple, there is no warning at all. Models of Hugging Face return such objects, and their users meet
+# Tensors*. For a tuple in a tuple, there is no warning at all. ``nn.LSTM`` returns ``(y, (h, c))``: if your
+# loss uses ``h`` alone, a hook on the LSTM is not called. Models of Hugging Face return such objects, and their users meet
 # the warning (`transformers#36508 <https://github.com/huggingface/transformers/issues/36508>`__). The last two rows warn that
 # *no inputs require gradients*: the hook runs without waiting for a gradient of an input.
 
