@@ -143,8 +143,8 @@ assert _C.grad == 12 and _seen == [12] and _A.grad is None
 # What people get wrong
 # ---------------------
 # **Calling** ``retain_grad()`` **after** ``backward()``. It is too late: the gradient has been dropped, and ``.grad`` is
-# ``None``. There is no error. Without ``retain_grad()``, reading ``.grad`` gives you a :ref:`warning
-# <sphx_glr_gallery_errors_grad_of_non_leaf.py>`; this call silences it, too.
+# ``None``. There is no error. (Without any ``retain_grad()``, reading ``.grad`` gives you a :ref:`warning
+# <sphx_glr_gallery_errors_grad_of_non_leaf.py>`. The late call silences that warning.)
 
 A, B, C, D = compute()
 D.backward()
@@ -229,7 +229,7 @@ passes = {}
 
 A, B, C, D = compute()
 results = [torch.autograd.grad(D, C, retain_graph=True)[0].item() for _ in range(2)]
-passes["torch.autograd.grad"] = [*results, A.grad]
+passes["autograd.grad"] = [*results, A.grad]
 
 A, B, C, D = compute()
 C.retain_grad()
@@ -253,7 +253,7 @@ table = pd.DataFrame(passes, index=columns, dtype=object).T
 # What you get for ``C``, and what is left in ``A.grad``:
 
 # sphinx_gallery_start_ignore
-assert table.loc["torch.autograd.grad"].tolist() == [12, 12, None]
+assert table.loc["autograd.grad"].tolist() == [12, 12, None]
 assert table.loc["retain_grad"].tolist() == [12, 24, 72]
 assert table.loc["register_hook"].tolist() == [12, 12, 72]
 # sphinx_gallery_end_ignore
