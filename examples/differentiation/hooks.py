@@ -6,8 +6,7 @@ Hooks: see and change gradients
 
    ``handle = tensor.register_hook(f)``: during backward, PyTorch calls ``f(gradient)`` once the gradient of that tensor is
    complete. If ``f`` returns a tensor, backward goes on with that tensor instead; if it returns ``None``, nothing changes.
-   ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None`` (for a piece of
-   ``chunk``, ``split`` or ``unbind``).
+   ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``.
 """
 
 # %%
@@ -369,7 +368,7 @@ def timeline(calls):
         start = 0.5 + seen.count("None")
         ax.barh(row, 7 - start, left=start, height=0.6, color="#cbd5e1")
         ax.text(start + 0.1, row, seen[-1], va="center")
-    ax.set(xlim=(0.5, 7), xlabel="time: the order of the calls")
+    ax.set(xlim=(0.5, 7), xticks=range(1, 7), xlabel="time: the order of the calls")
     ax.set_title("From the root to the leaf, one hook after the other")
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)

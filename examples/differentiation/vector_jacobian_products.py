@@ -1,6 +1,6 @@
 r"""
-backward(gradient=v): vector-Jacobian products
-==============================================
+backward(v): vector-Jacobian products
+=====================================
 
 .. in-short::
 
