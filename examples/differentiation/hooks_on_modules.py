@@ -139,6 +139,9 @@ class Packed(nn.Linear):
         return self.pack(super().forward(input))
 
 
+# %%
+
+
 def outcome(pack, unpack, call=lambda module: module(x)):
     module, inputs = Packed(pack), []
     module.register_full_backward_hook(lambda module, gi, go: inputs.append(gi))
