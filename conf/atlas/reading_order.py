@@ -19,6 +19,7 @@ CHAPTERS = {
         "accumulation",
         "gradients_of_intermediates",
         "hooks",
+        "hooks_on_modules",
         "build_the_engine",
         "higher_order",
         "jacobian_and_hessian",

@@ -451,7 +451,7 @@ assert len(visits) == 2 * (2**10 - 1) + 2**10 == 3070
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_hooks.py`, code that the real engine runs on its way.
+# - Before: :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`, code that the real engine runs on its way.
 # - Next: :ref:`sphx_glr_gallery_differentiation_higher_order.py`, where the calls *are* recorded, on purpose.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, nodes, edges and their numbers one by one.
 # - In PyTorch's reference: `Node.next_functions

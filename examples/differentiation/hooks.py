@@ -1,271 +1,177 @@
 r"""
-Hooks: see and change gradients during backward
-===============================================
+Hooks: see and change gradients
+===============================
 
-A hook is a function that backward calls when a gradient comes by. It can print the gradient, keep it, replace it, or
-use it at once. There are hooks on tensors, on leaves after accumulation, on nodes and on modules. This page runs each
-kind, shows the order in which they fire, and uses them to clip gradients and to watch them layer by layer.
+.. in-short::
+
+   ``handle = tensor.register_hook(f)``: during backward, PyTorch calls ``f(gradient)`` once the gradient of that tensor is
+   complete. If ``f`` returns a tensor, backward goes on with that tensor instead; if it returns ``None``, nothing changes.
+   ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``.
 """
 
 # %%
-# A hook sees the gradient
-# ------------------------
-# ``register_hook`` on a tensor: the function is called with the gradient of the root with respect to that tensor.
-# ``C`` is not a leaf, so backward leaves nothing in ``C.grad``. The hook sees the number all the same.
+# Which layers still get a gradient?
+# ----------------------------------
+# Your network of ten layers does not learn. You suspect that the gradient fades on its way to the first layer. But the
+# ``.grad`` of an activation is ``None``, because by default backward does not keep the gradient of an intermediate result. A
+# hook sees that gradient as it passes:
 
-import warnings
-
-import matplotlib.pyplot as plt
+import pandas as pd
 import torch
-
-A = torch.tensor(2.0, requires_grad=True)
-B = torch.tensor(0.5, requires_grad=True)
-C = A * B
-D = torch.exp(C)
-
-seen = []
-handle = C.register_hook(lambda gradient: seen.append(gradient.item()))
-D.backward(retain_graph=True)
-
-# graph: D -- The hook stands at C, on the way of every gradient from D to A and B
-
-print(f"at C: {seen[0]:.4f}   A.grad = {A.grad:.4f}   B.grad = {B.grad:.4f}")
-
-# sphinx_gallery_start_ignore
-assert (
-    abs(seen[0] - 2.7182818) < 1e-6
-    and abs(A.grad - 1.3591409) < 1e-6
-    and abs(B.grad - 5.4365637) < 1e-6
-)
-assert not C.is_leaf and not C.retains_grad
-# sphinx_gallery_end_ignore
-
-# %%
-# A hook replaces the gradient, until it is removed
-# -------------------------------------------------
-# What a hook returns takes the place of the gradient for everything before it in the forward pass. If it returns
-# ``None``, nothing changes. The handle that ``register_hook`` gave back removes the hook.
+from torch import nn
 
 
-def gradient_of_a():
-    A.grad = None
-    D.backward(retain_graph=True)
-    return A.grad.item()
-
-
-handle.remove()
-scale = C.register_hook(lambda gradient: gradient * 10)
-print(f"with the hook:    A.grad = {gradient_of_a():.4f}")
-scale.remove()
-print(f"after its removal A.grad = {gradient_of_a():.4f}")
-
-# sphinx_gallery_start_ignore
-assert abs(gradient_of_a() - 1.3591409) < 1e-6 and len(seen) == 1
-scale = C.register_hook(lambda gradient: gradient * 10)
-assert abs(gradient_of_a() - 13.591409) < 1e-5
-scale.remove()
-# sphinx_gallery_end_ignore
-
-# %%
-# On a leaf: before or after accumulation
-# ---------------------------------------
-# A tensor hook on a leaf gets what *this* backward brings. ``register_post_accumulate_grad_hook`` runs after that was
-# added to ``.grad``, and gets the leaf itself.
-
-x = torch.tensor(1.0, requires_grad=True)
-x.register_hook(lambda gradient: print(f"  tensor hook: {gradient.item():g}"))
-x.register_post_accumulate_grad_hook(
-    lambda leaf: print(f"  after accumulation: {leaf.grad.item():g}")
-)
-
-for number in (1, 2):
-    print("backward", number)
-    (3 * x).backward()
-assert x.grad == 6
-
-# %%
-# By then the gradient is complete, so an optimizer step can be taken on the spot and the gradient dropped. The
-# gradients of all the parameters need never be there at the same time.
-
-layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))
-before = [parameter.detach().clone() for parameter in layers.parameters()]
-
-
-@torch.no_grad()
-def step_and_drop(parameter):
-    parameter -= 0.1 * parameter.grad
-    parameter.grad = None
-
-
-for parameter in layers.parameters():
-    parameter.register_post_accumulate_grad_hook(step_and_drop)
-del parameter
-
-layers(torch.ones(2, 4)).sum().backward()
-pairs = zip(before, layers.parameters(), strict=True)
-changed = [not torch.equal(old, new) for old, new in pairs]
-print("changed:", changed, "  gradients left:", [p.grad for p in layers.parameters()])
-
-# sphinx_gallery_start_ignore
-assert all(changed) and all(parameter.grad is None for parameter in layers.parameters())
-# sphinx_gallery_end_ignore
-
-# %%
-# On a module
-# -----------
-# A full backward hook gets the gradients with respect to the inputs of the module and to its outputs, each as a
-# tuple. The pre-hook runs before the module's backward and gets the outputs' only.
-
-
-def shapes(gradients):
-    return [tuple(gradient.shape) for gradient in gradients]
-
-
-def before_it(module, outputs):
-    print("before:", shapes(outputs))
-
-
-def after_it(module, inputs, outputs):
-    print("after: ", shapes(inputs), shapes(outputs))
-
-
-linear = torch.nn.Linear(4, 3)
-linear.register_full_backward_pre_hook(before_it)
-linear.register_full_backward_hook(after_it)
-linear(torch.ones(8, 4, requires_grad=True)).sum().backward()
-
-# sphinx_gallery_start_ignore
-found = []
-other = torch.nn.Linear(4, 3)
-other.register_full_backward_hook(
-    lambda module, inputs, outputs: found.append((inputs[0].shape, outputs[0].shape))
-)
-other(torch.ones(8, 4, requires_grad=True)).sum().backward()
-assert found == [((8, 4), (8, 3))]
-# sphinx_gallery_end_ignore
-
-# %%
-# The last line made its input with ``requires_grad=True`` for a reason. If no input of the module requires a
-# gradient, there is none to pass on: ``inputs`` is ``(None,)``, and PyTorch warns.
-
-layer, given = torch.nn.Linear(4, 3), []
-layer.register_full_backward_hook(lambda module, inputs, outputs: given.append(inputs))
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    layer(torch.ones(8, 4)).sum().backward()
-
-print("inputs:", given[0], "  warnings:", len(caught))
-assert given == [(None,)] and "no inputs require gradients" in str(caught[0].message)
-
-# %%
-# On a node, and the order of all of them
-# ---------------------------------------
-# A node takes hooks too: ``register_prehook`` before it runs, ``register_hook`` after. Here are all the hooks on
-# tensors and nodes at once, in an order of registration that is not the order of firing:
-
-order = []
-u = torch.tensor(2.0, requires_grad=True)
-v = u * 3
-w = v * v
-
-v.grad_fn.register_hook(lambda inputs, outputs: order.append("v: node, after"))
-v.grad_fn.register_prehook(lambda outputs: order.append("v: node, before"))
-v.retain_grad()
-v.register_hook(lambda gradient: order.append(f"v: tensor, v.grad is {v.grad}"))
-u.register_post_accumulate_grad_hook(lambda leaf: order.append("u: accumulated"))
-u.register_hook(lambda gradient: order.append("u: tensor"))
-w.register_hook(lambda gradient: order.append("w: tensor"))
-
-w.backward()
-print("\n".join(order))
-
-# sphinx_gallery_start_ignore
-assert order == [
-    "w: tensor",
-    "v: tensor, v.grad is None",
-    "v: node, before",
-    "v: node, after",
-    "u: tensor",
-    "u: accumulated",
-], order
-assert v.grad == 12
-kept = A * B
-kept.retain_grad()
-kept.register_hook(lambda gradient: gradient * 10)
-kept.backward()
-assert kept.grad == 10
-# sphinx_gallery_end_ignore
-
-# %%
-# The hooks fire from the root to the leaf. At each place the tensor's hook comes first, then the node's, before and
-# after. ``retain_grad`` comes after the tensor hooks: it keeps what they made of the gradient, whatever the order of
-# registration.
-
-# %%
-# Use: watch the gradients, layer by layer
-# ----------------------------------------
-# Ten layers of the same width, once with Tanh and once with Sigmoid. A hook on each activation keeps the norm of the
-# gradient that arrives there.
-
-
-def norms(activation):
+def gradient_norms(activation):
     torch.manual_seed(0)
-    net = torch.nn.Sequential()
-    found = []
+    x, norms = torch.randn(64, 32), []
     for _ in range(10):
-        net.extend([torch.nn.Linear(32, 32), activation()])
-        net[-1].register_full_backward_hook(
-            lambda module, inputs, outputs: found.append(outputs[0].norm().item())
-        )
-    net(torch.randn(64, 32)).square().mean().backward()
-    return found[::-1]
+        x = activation(nn.Linear(32, 32)(x))
+        x.register_hook(lambda gradient: norms.append(gradient.norm().item()))
+    x.square().mean().backward()
+    return norms[::-1]  # backward ran the hooks from the last layer to the first
 
 
-by_layer = {kind.__name__: norms(kind) for kind in (torch.nn.Tanh, torch.nn.Sigmoid)}
+norms = pd.DataFrame(index=range(1, 11))
+norms["tanh"] = gradient_norms(torch.tanh)
+norms["sigmoid"] = gradient_norms(torch.sigmoid)
 
 # figure: The norm of the gradient at each of ten layers, on a logarithmic axis. For both functions it falls from the
-#   last layer to the first. For Sigmoid it falls by more than six orders of magnitude, for Tanh by less than three.
-_, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-ax.semilogy(range(1, 11), by_layer["Tanh"], "o-", color="#2563eb", label="Tanh")
-ax.semilogy(range(1, 11), by_layer["Sigmoid"], "s-", color="#c2410c", label="Sigmoid")
+#   last layer to the first. For sigmoid it falls by more than six orders of magnitude, for tanh by less than three.
+title = "With sigmoid, hardly any gradient reaches the first layers"
+ax = norms.plot(style=["o-", "s--"], logy=True, figsize=(7, 3), title=title)
 ax.set(xlabel="layer, from the input", ylabel="norm of the gradient")
-ax.set_title("The gradient fades on its way to the first layer")
-ax.legend(frameon=False)
-
-for name, values in by_layer.items():
-    print(f"{name:<8} last layer {values[-1]:.0e}   first layer {values[0]:.0e}")
 
 # sphinx_gallery_start_ignore
-assert by_layer["Sigmoid"][-1] / by_layer["Sigmoid"][0] > 1e6
-assert 10 < by_layer["Tanh"][-1] / by_layer["Tanh"][0] < 1e3
-assert all(
-    len(values) == 10 and sorted(values) == values for values in by_layer.values()
-)
+assert norms["sigmoid"][10] / norms["sigmoid"][1] > 1e6
+assert 10 < norms["tanh"][10] / norms["tanh"][1] < 1e3
+assert all(norms[name].is_monotonic_increasing and len(norms) == 10 for name in norms)
+_unseen = torch.ones(2, requires_grad=True) * 2
+_unseen.sum().backward()
+assert not _unseen.retains_grad and _unseen.is_leaf is False
+_calls, _base = [], torch.ones(2, requires_grad=True)
+_idle = _base * 2
+_idle.register_hook(_calls.append)
+(_base * 3).sum().backward()
+assert not _calls  # no gradient reaches _idle: its hook does not run
+(_idle.sum() + (_idle * 4).sum()).backward()
+assert len(_calls) == 1 and torch.equal(
+    _calls[0], torch.full((2,), 5.0)
+)  # once, and complete
 # sphinx_gallery_end_ignore
 
 # %%
-# With Sigmoid, what reaches the first layer is less than a millionth of what reaches the last: the first layer hardly
-# learns.
-#
-# Use: clip where it is needed
-# ----------------------------
-# A hook on one tensor limits the gradient that passes there, and with it those of all that the tensor was computed
-# from. The forward pass and the rest of the graph do not notice.
+# With ``sigmoid``, the first layer gets less than a millionth of the gradient of the last one. The model itself did not have
+# to be changed to find that out: ``register_hook`` is the only line that was added.
+
+# %%
+# Change the gradient
+# -------------------
+# What a hook returns replaces the gradient for everything that the tensor was computed from. Here a hook limits the gradient
+# at ``q``. The handle removes the hook, and the gradient is as before:
 
 p = torch.tensor([3.0, 0.1], requires_grad=True)
 q = p**3
-q.register_hook(lambda gradient: gradient.clamp(-1, 1))
-(5 * q).sum().backward()
+loss = (5 * q).sum()
 
-print("clipped:  ", [round(number, 4) for number in p.grad.tolist()])
-print("unclipped:", [round(number, 4) for number in (15 * p**2).tolist()])
-assert torch.allclose(p.grad, 3 * p**2)
+handle = q.register_hook(lambda gradient: gradient.clamp(max=1))
+loss.backward(retain_graph=True)
+print("with the hook:    ", p.grad)
+
+handle.remove()
+p.grad = None
+loss.backward()
+print("after its removal:", p.grad)
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(p.grad, 15 * p.detach() ** 2)
+
+
+def _both(clip):
+    base, other = (
+        torch.tensor(3.0, requires_grad=True),
+        torch.tensor(2.0, requires_grad=True),
+    )
+    earlier, hooked = base * 2, base**3
+    if clip:
+        hooked.register_hook(lambda gradient: gradient.clamp(max=1))
+    earlier.retain_grad()
+    (5 * hooked + 7 * other + earlier).backward()
+    return base.grad.item(), other.grad.item(), earlier.grad.item()
+
+
+assert _both(False) == (5 * 27 + 2, 7, 1) and _both(True) == (27 + 2, 7, 1)
+# sphinx_gallery_end_ignore
+
+# %%
+# The forward pass does not change. Tensors that reach the loss without passing through ``q`` would not change either.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Changing the gradient in place.** The same tensor may be on its way to other nodes. Here ``r`` and ``s`` get one
-# and the same gradient from their sum, and the hook on ``s`` changes both. There is no error.
+# **Registering inside the training loop.** Each call of ``register_hook`` adds one more hook, and a parameter keeps its hooks
+# from step to step. This hook was meant to halve the gradient, which is 8:
+
+weight = nn.Parameter(torch.tensor(1.0))
+
+halved = []
+for _ in range(3):
+    weight.register_hook(lambda gradient: gradient / 2)
+    weight.grad = None
+    (8 * weight).backward()
+    halved.append(weight.grad.item())
+
+print(halved)
+assert halved == [4, 2, 1]
+
+# %%
+# Register once, before the loop. Or keep the handle and call ``handle.remove()`` at the end of each step.
+#
+# **A hook that uses its own tensor.** The hook below reads ``h``. Then ``h`` keeps its ``grad_fn``, which keeps the hook,
+# which keeps ``h``. Python's garbage collector cannot free that circle, because a part of it lies in C++:
+
+import gc
+import weakref
+
+
+def train_step(remove):
+    h = torch.ones(250_000, requires_grad=True).exp()
+    handle = h.register_hook(lambda gradient: gradient / h)
+    h.sum().backward()
+    if remove:
+        handle.remove()
+    return weakref.ref(h)
+
+
+for remove in (False, True):
+    references = [train_step(remove) for _ in range(20)]
+    gc.collect()
+    alive = sum(reference() is not None for reference in references)
+    print(f"remove={remove}: {alive} of 20 tensors are still in memory")
+    assert alive == (0 if remove else 20)
+
+# sphinx_gallery_start_ignore
+
+
+def _shape_only():
+    h = torch.ones(5, requires_grad=True).exp()
+    shape, copy = h.shape, h.detach()
+    h.register_hook(lambda gradient: gradient.reshape(shape) / copy)
+    h.sum().backward()
+    return weakref.ref(h)
+
+
+_references = [_shape_only() for _ in range(20)]
+gc.collect()
+assert not any(reference() is not None for reference in _references)
+# sphinx_gallery_end_ignore
+
+# %%
+# Remove the hook, or compute what it needs beforehand: ``shape = h.shape``, or ``values = h.detach()``.
+# :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py` compares the ways out.
+
+# %%
+# **Changing the gradient in place.** Other nodes may get the same tensor. Here ``r`` and ``s`` receive one and the same
+# gradient from their sum, so the hook on ``s`` changes both. There is no error, and the result is wrong.
 
 
 def slope(hook):
@@ -279,40 +185,225 @@ def slope(hook):
 
 print("new tensor:", slope(lambda gradient: gradient * 10), "= 2 + 3 * 10")
 print("in place:  ", slope(lambda gradient: gradient.mul_(10)), "= 2 * 10 + 3 * 10")
+
+# sphinx_gallery_start_ignore
 assert slope(lambda gradient: gradient * 10) == 32
 assert slope(lambda gradient: gradient.mul_(10)) == 50
+# sphinx_gallery_end_ignore
 
 # %%
-# **Returning another shape.** A replacement has to fit.
+# **Pieces of one tensor.** If the loss uses one piece of ``chunk``, ``split`` or ``unbind``, the hooks on the other pieces run
+# too, and get ``None``. A hook such as ``lambda gradient: gradient * 2`` then fails with a ``TypeError``.
+
+query, key = torch.ones(4, requires_grad=True).exp().chunk(2)
+key.register_hook(lambda gradient: print("key gets", gradient))
+query.sum().backward()
+
+# sphinx_gallery_start_ignore
+for _cut in (lambda t: t.chunk(2), lambda t: t.split(2), lambda t: t.unbind()):
+    _got, _pieces = [], _cut(torch.ones(4, requires_grad=True).exp())
+    _pieces[1].register_hook(_got.append)
+    _pieces[0].sum().backward()
+    assert _got == [None]
+_pieces = torch.ones(4, requires_grad=True).exp().chunk(2)
+_pieces[1].register_hook(lambda gradient: gradient * 2)
+_failed = False
+try:
+    _pieces[0].sum().backward()
+except TypeError:
+    _failed = True
+assert _failed
+# sphinx_gallery_end_ignore
+
+# %%
+# **Three hooks that PyTorch refuses.** One returns another shape, one is on a tensor without a gradient, and one waits for
+# accumulation on a tensor that is not a leaf:
 
 z = torch.tensor(1.0, requires_grad=True)
 z.register_hook(lambda gradient: torch.ones(2))
-try:
-    (2 * z).backward()
-except RuntimeError as error:
-    print(f"RuntimeError: {error}")
-    assert "has changed the size of value" in str(error)
+mistakes = [
+    lambda: (2 * z).backward(),
+    lambda: torch.ones(2).register_hook(print),
+    lambda: (2 * z).register_post_accumulate_grad_hook(print),
+]
+
+raised = []
+for mistake in mistakes:
+    try:
+        mistake()
+    except RuntimeError as error:
+        raised.append(str(error))
+        print("RuntimeError:", error)
+
+# sphinx_gallery_start_ignore
+assert len(raised) == 3 and "has changed the size of value" in raised[0]
+assert "doesn't require gradient" in raised[1] and "non-leaf" in raised[2]
+# sphinx_gallery_end_ignore
 
 # %%
-# **A hook where no gradient comes.** A tensor that requires none takes no hook, and only a leaf accumulates.
+# On a parameter: before or after accumulation
+# --------------------------------------------
+# A parameter has two kinds of hooks. ``register_hook`` gets the gradient of *this* backward.
+# ``register_post_accumulate_grad_hook`` runs after that gradient was added to ``.grad``, and gets the parameter itself:
 
-for register in (torch.ones(2).register_hook, C.register_post_accumulate_grad_hook):
-    try:
-        register(print)
-    except RuntimeError as error:
-        print(f"RuntimeError: {error}")
-        assert "cannot" in str(error)
+x = torch.tensor(1.0, requires_grad=True)
+x.register_hook(lambda gradient: print("  register_hook:", gradient.item()))
+x.register_post_accumulate_grad_hook(
+    lambda leaf: print("  register_post_accumulate_grad_hook:", leaf.grad.item())
+)
+
+for number in (1, 2):
+    print("backward", number)
+    (3 * x).backward()
+assert x.grad == 6
+
+# %%
+# The second kind can take the optimizer step at once and drop the gradient. Then the gradients of all parameters need not
+# be in memory together. This hook counts how many there are:
+
+model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+present = []
+
+
+@torch.no_grad()
+def step_and_drop(parameter):
+    present.append(sum(p.grad is not None for p in model.parameters()))
+    parameter -= 0.1 * parameter.grad
+    parameter.grad = None
+
+
+for parameter in model.parameters():
+    parameter.register_post_accumulate_grad_hook(step_and_drop)
+
+model(torch.ones(2, 4)).sum().backward()
+print("gradients in memory at each call:", present)
+
+# sphinx_gallery_start_ignore
+assert present == [1, 1, 1, 1] and all(p.grad is None for p in model.parameters())
+_plain = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+_plain(torch.ones(2, 4)).sum().backward()
+assert sum(p.grad is not None for p in _plain.parameters()) == 4
+present.clear()
+for _rows in torch.ones(2, 4).split(1):
+    model(_rows).sum().backward()
+assert len(present) == 8  # two micro-batches: two steps for each parameter
+# sphinx_gallery_end_ignore
+
+# %%
+# Without the hook, four gradients are there at the end. The price: with
+# :ref:`gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>` over two micro-batches this takes two steps
+# instead of one. And clipping by the norm of all gradients needs them all at once, so it does not work here.
+
+# %%
+# When does each hook run?
+# ------------------------
+# A node of the graph takes hooks too: ``register_prehook`` runs before the node computes, ``register_hook`` after it. Below is
+# one hook of each kind. They are registered in the reverse of the order in which they run. Each writes down its name, and what
+# ``v.grad`` and ``u.grad`` are at that moment.
+
+calls = []
+
+
+def note(name):
+    return lambda *_: calls.append((name, str(v.grad), str(u.grad)))
+
+
+u = torch.tensor(2.0, requires_grad=True)
+v = u * 3
+w = v * v
+
+u.register_post_accumulate_grad_hook(note("u.register_post_accumulate_grad_hook"))
+u.register_hook(note("u.register_hook"))
+v.grad_fn.register_hook(note("v.grad_fn.register_hook"))
+v.grad_fn.register_prehook(note("v.grad_fn.register_prehook"))
+v.retain_grad()
+v.register_hook(note("v.register_hook"))
+w.register_hook(note("w.register_hook"))
+w.backward()
+
+# sphinx_gallery_start_ignore
+assert [name for name, _, _ in calls] == [
+    "w.register_hook",
+    "v.register_hook",
+    "v.grad_fn.register_prehook",
+    "v.grad_fn.register_hook",
+    "u.register_hook",
+    "u.register_post_accumulate_grad_hook",
+]
+assert [v_grad for _, v_grad, _ in calls] == ["None"] * 2 + ["tensor(12.)"] * 4
+assert [u_grad for _, _, u_grad in calls] == ["None"] * 5 + ["tensor(36.)"]
+for _first in (
+    True,
+    False,
+):  # retain_grad keeps what the tensor's hooks made, registered before or after it
+    _kept = torch.tensor(2.0, requires_grad=True) * 1
+    if _first:
+        _kept.retain_grad()
+    _kept.register_hook(lambda gradient: gradient * 10)
+    if not _first:
+        _kept.retain_grad()
+    _kept.backward()
+    assert _kept.grad == 10
+_got = []
+_b = torch.tensor(2.0, requires_grad=True) * 3
+_b.grad_fn.register_prehook(lambda *given: _got.append(given))
+_b.grad_fn.register_hook(lambda *given: _got.append(given))
+(5 * _b).backward()
+assert _got == [((5,),), ((15, None), (5,))]
+# sphinx_gallery_end_ignore
+
+# %%
+# .. how-measured:: The code draws one row for each recorded call, and a bar from where a call first saw a gradient stored.
+
+import matplotlib.pyplot as plt
+
+
+def timeline(calls):
+    _, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+    names = [name for name, _, _ in calls]
+    ax.scatter(range(1, 7), names, s=70, color="#2563eb", zorder=3)
+    ax.hlines(names, 0.5, range(1, 7), color="#cbd5e1", linewidth=1)
+    for column, row in ((1, "v.grad"), (2, "u.grad")):
+        seen = [call[column] for call in calls]
+        start = 0.5 + seen.count("None")
+        ax.barh(row, 7 - start, left=start, height=0.6, color="#cbd5e1")
+        ax.text(start + 0.1, row, seen[-1], va="center")
+    ax.set(xlim=(0.5, 7), xticks=range(1, 7), xlabel="time: the order of the calls")
+    ax.set_title("From the root to the leaf, one hook after the other")
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+
+
+# %%
+# The figure shows the calls in time. A bar begins between two calls: the first did not yet see the ``.grad``, and the second
+# saw it.
+
+# figure: Six hooks, one row each, and the time from left to right. They run in this order: the tensor hook of w, the
+#   tensor hook of v, the prehook and the hook of the node of v, the tensor hook of u, the hook of u after accumulation.
+#   v.grad is filled before the third call, u.grad before the sixth.
+timeline(calls)
+
+# %%
+# At each tensor, ``register_hook`` comes first. Then ``retain_grad`` stores the result: it keeps what the hooks made of the
+# gradient, wherever you called it. Then the node runs between its two hooks. The kinds of hooks differ in what they get:
+#
+# - ``tensor.register_hook``: the gradient with respect to the tensor. It may return another.
+# - ``leaf.register_post_accumulate_grad_hook``: the leaf, with ``.grad`` filled.
+# - ``node.register_prehook``: a tuple, the gradients that arrive at the node.
+# - ``node.register_hook``: two tuples, the gradients that the node returns and those that arrived.
+# - ``module.register_full_backward_hook`` has traps of its own, and
+#   :ref:`a page of its own <sphx_glr_gallery_differentiation_hooks_on_modules.py>`.
 
 # %%
 # Exercise
 # --------
-# ``x`` is used twice, in ``2 * x + 3 * x``. Of two hooks on ``x`` the first adds 1 to the gradient, and the second
-# doubles it. How often does each run, and what is ``x.grad``?
+# ``x`` is used twice, in ``2 * x + 3 * x``. Of two hooks on ``x`` the first adds 1 to the gradient, and the second doubles it.
+# How often does each run, and what is ``x.grad``?
 #
 # .. solution::
 #
-# Once each, on the whole sum: :math:`(5 + 1) \cdot 2 = 12`. Hooks run in the order of registration, and each gets
-# what the one before returned.
+# Once each, on the whole sum: :math:`(5 + 1) \cdot 2 = 12`. Hooks of the same kind run in the order of registration, and each
+# gets what the one before returned.
 
 x, runs = torch.tensor(1.0, requires_grad=True), []
 
@@ -337,9 +428,8 @@ assert runs == ["add", "double"] and x.grad == 12
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`, three ways to a gradient in the
-#   middle.
-# - Next: :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`, the walk on which hooks are called.
+# - Before: :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`, where a hook is one of three ways.
+# - Next: :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`, and what goes wrong there.
 # - In PyTorch's reference: `Backward hooks execution
 #   <https://docs.pytorch.org/docs/stable/notes/autograd.html#backward-hooks-execution>`__ and `Tensor.register_hook
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html>`__.

@@ -1,124 +1,163 @@
 r"""
-backward(gradient=v): vector-Jacobian products
-==============================================
+backward(v): vector-Jacobian products
+=====================================
 
-``loss.backward()`` needs no argument, because a loss is one number. Called on a tensor with several entries,
-``backward`` asks for a tensor ``gradient``. What it then computes is a *vector-Jacobian product*, and this is the one
-thing that backward ever computes: the case of the loss is a special case of it.
+.. in-short::
 
-.. math::
-
-   y = f(x), \qquad J_{ij} = \frac{\partial y_i}{\partial x_j}
-
-.. math::
-
-   \texttt{y.backward(v)} \text{ adds } v^\top J \text{ to } \texttt{x.grad}
+   ``loss.backward()`` needs a loss with one entry. If ``y`` has several, pass a weight for each of them:
+   ``y.backward(gradient=v)``. Then ``x.grad`` gets ``v @ J``, the vector-Jacobian product; that is the gradient of
+   ``(v * y).sum()``. The weights ``v`` must have the shape of ``y``. For all of ``J``, use ``torch.func.jacrev(f)(x)``.
 """
 
 # %%
-# A result with three entries
-# ---------------------------
-# Two numbers go in, three come out. Every derivative is easy to check by hand.
+# A result with several entries
+# -----------------------------
+# You call ``backward()`` on something with three entries, and PyTorch refuses: *grad can be implicitly created only for scalar
+# outputs*. It wants to know how much each entry counts. Here the weights are 1, 10 and 100:
 
-import textwrap
-
-import matplotlib.pyplot as plt
 import torch
-
-x = torch.tensor([2.0, 3.0], requires_grad=True)
 
 
 def f(x):
-    x1, x2 = x
-    return torch.stack([x1 * x2, x1**2, x2**2])
+    return torch.stack([x[0] * x[1], x[0] ** 2, x[1] ** 2])
 
 
-y = f(x)
-print("y =", y.tolist())
-
-try:
-    y.backward()
-except RuntimeError as error:
-    print(f"RuntimeError: {error}")
-    assert "only for scalar outputs" in str(error)
+x = torch.tensor([2.0, 3.0], requires_grad=True)
+v = torch.tensor([1.0, 10.0, 100.0])
+f(x).backward(gradient=v)
 
 # sphinx_gallery_start_ignore
-assert y.tolist() == [6, 4, 9]
+assert x.grad.tolist() == [43, 602] and f(x).tolist() == [6, 4, 9]
 # sphinx_gallery_end_ignore
 
 # %%
-# The refusal has a reason. Each of the three entries has its own gradient of two numbers. Together they are the
-# Jacobian matrix, three rows and two columns:
-#
-# .. math::
-#
-#    J = \begin{pmatrix} x_2 & x_1 \\ 2 x_1 & 0 \\ 0 & 2 x_2 \end{pmatrix}
-#      = \begin{pmatrix} 3 & 2 \\ 4 & 0 \\ 0 & 6 \end{pmatrix}
-#
-# ``x.grad`` has the shape of ``x``, so it has room for two numbers and not for six. Autograd has to be told how to
-# combine the three rows. The vector ``v`` says it: one weight for each entry of ``y``.
+# .. how-measured:: The code draws the three matrices with their numbers, and the zeros of J in gray.
+
+import matplotlib.pyplot as plt
+
+
+def draw(v, J, product):
+    _, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    ax.set_title("One weight for each row of J; the weighted rows add up")
+    for left, top, text, matrix in [
+        (0, 1, "v", v[None]),
+        (4, 0, "J", J),
+        (7, 1, "x.grad", product[None]),
+    ]:
+        for row, values in enumerate(matrix.tolist(), top):
+            for column, value in enumerate(values, left):
+                fill = "white" if value else "#e2e8f0"
+                ax.add_patch(plt.Rectangle((column, row), 1, 1, fc=fill, ec="#64748b"))
+                ax.text(column + 0.5, row + 0.5, f"{value:g}", ha="center", va="center")
+        ax.text(left + matrix.shape[1] / 2, 3.4, text, ha="center", family="monospace")
+    ax.text(3.5, 1.5, "@", ha="center", va="center")
+    ax.text(6.5, 1.5, "=", ha="center", va="center")
+    ax.set(xlim=(-0.1, 9.1), ylim=(3.6, -0.1), aspect="equal")
+    ax.set_axis_off()
+
+
+# %%
+# Each entry of ``y`` has a gradient of its own: one row of the *Jacobian matrix* ``J``.
 
 J = torch.tensor([[3.0, 2.0], [4.0, 0.0], [0.0, 6.0]])  # by hand
-v = torch.tensor([1.0, 10.0, 100.0])
-
-y.backward(gradient=v)
-
-print("x.grad =", x.grad.tolist())
-print("v @ J  =", (v @ J).tolist())
-assert torch.equal(x.grad, v @ J)
-
-# sphinx_gallery_start_ignore
-assert x.grad.tolist() == [43, 602]
-# sphinx_gallery_end_ignore
-
-# %%
-# The weights 1, 10 and 100 keep the rows apart: 43 is 3 from the first row and 40 from the second, and 602 is 2 from
-# the first and 600 from the third. The figure has the same numbers.
-
-fig, ax = plt.subplots(figsize=(7, 2.9), layout="constrained")
-ax.set_title("One weight for each row of J, and the weighted rows add up to x.grad")
-for left, top, text, matrix in [
-    (0, 1, "v", v[None]),
-    (4, 0, "J", J),
-    (7, 1, "x.grad", x.grad[None]),
-]:
-    for row, values in enumerate(matrix.tolist(), top):
-        for column, value in enumerate(values, left):
-            fill = "white" if value else "#e2e8f0"  # zeros are grey
-            ax.add_patch(plt.Rectangle((column, row), 1, 1, fc=fill, ec="#64748b"))
-            ax.text(column + 0.5, row + 0.5, f"{value:g}", ha="center", va="center")
-    ax.text(left + matrix.shape[1] / 2, 3.4, text, ha="center", family="monospace")
-ax.text(3.5, 1.5, "@", ha="center", va="center")
-ax.text(6.5, 1.5, "=", ha="center", va="center")
-ax.set(xlim=(-0.1, 9.1), ylim=(3.6, -0.1), aspect="equal")
-ax.set_axis_off()
 
 # figure: The row vector v with the entries 1, 10, 100, times the three by two matrix J with the rows 3 2, 4 0 and
 #   0 6, gives the row vector 43, 602, which is x.grad.
+draw(v, J, x.grad)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(x.grad, v @ J)
+# sphinx_gallery_end_ignore
 
 # %%
-# The same number can be read in a second way. ``v`` turns ``y`` into one scalar, the weighted sum
-# :math:`v_1 y_1 + v_2 y_2 + v_3 y_3`, and ``backward(v)`` gives the gradient of that scalar.
+# 43 is 3 from the first row and 40 from the second. 602 is 2 from the first row and 600 from the third.
+#
+# Why does PyTorch ask?
+# ---------------------
+# For :math:`y = (x_1 x_2,\; x_1^2,\; x_2^2)` at :math:`x = (2, 3)` the derivatives are
+#
+# .. math::
+#
+#    J_{ij} = \frac{\partial y_i}{\partial x_j}, \qquad
+#    J = \begin{pmatrix} x_2 & x_1 \\ 2 x_1 & 0 \\ 0 & 2 x_2 \end{pmatrix}
+#      = \begin{pmatrix} 3 & 2 \\ 4 & 0 \\ 0 & 6 \end{pmatrix}
+#
+# These are six numbers, and ``x.grad`` has room for two. Somebody has to say how to combine the rows. Your weights do. They
+# turn ``y`` into one number, and backward computes the gradient of that number:
 
 x.grad = None
-weighted = (v * f(x)).sum()
-weighted.backward()
-
-print("gradient of the weighted sum:", x.grad.tolist())
+(v * f(x)).sum().backward()
+print("gradient of (v * y).sum():", x.grad.tolist())
 assert torch.equal(x.grad, v @ J)
 
 # %%
-# What v is: the gradient from upstream
-# -------------------------------------
-# In practice the weights are not chosen freely. ``y`` is an intermediate result, something is computed from it, and
-# at the end stands a scalar :math:`L`. Then :math:`v = \partial L / \partial y` is the gradient that arrives at
-# ``y``, and the chain rule is a vector-Jacobian product:
+# What people get wrong
+# ---------------------
+# **Passing ones to silence the error.** With ``gradient=torch.ones_like(y)`` the error is gone. But ones mean: the gradient
+# of the *sum* of all entries. For ``exp`` that happens to be the derivative of each entry, because each entry of ``y``
+# depends on one entry of ``x``. For softmax it is useless: its entries add up to 1 whatever you do, so the gradient of their
+# sum is zero.
+
+logits = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
+ones = torch.ones(3)
+
+(of_exp,) = torch.autograd.grad(logits.exp(), logits, grad_outputs=ones)
+(of_softmax,) = torch.autograd.grad(logits.softmax(dim=0), logits, grad_outputs=ones)
+
+print("exp:    ", of_exp)
+print("softmax: largest entry below 1e-6?", bool(of_softmax.abs().max() < 1e-6))
+
+# sphinx_gallery_start_ignore
+_p = logits.detach().softmax(dim=0)
+assert torch.allclose(of_exp, logits.detach().exp()) and of_softmax.abs().max() < 1e-6
+_last = torch.tensor([0.0, 0.0, 1.0])
+(_of_last,) = torch.autograd.grad(logits.softmax(dim=0), logits, grad_outputs=_last)
+logits.softmax(dim=0)[2].backward()
+assert torch.allclose(logits.grad, _of_last, atol=1e-6)
+assert (
+    torch.allclose(_of_last, _p[2] * (_last - _p), atol=1e-6)
+    and _of_last.abs().max() > 0.1
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Decide which number you want the gradient of. For one entry, call ``y[2].backward()``. For one loss per sample, take
+# ``.mean()`` or ``.sum()`` first. If you want every derivative, you want the Jacobian, as in `tutorials#2569
+# <https://github.com/pytorch/tutorials/issues/2569>`__: see below.
+#
+# **A** ``v`` **of the wrong shape.** ``v`` is not broadcast, and it does not have the shape of ``x``. Here are no ``v``, a
+# ``v`` that is too short, and a batch of three:
+
+raised = []
+for wrong in (None, torch.ones(2), torch.eye(3)):
+    try:
+        f(x).backward(gradient=wrong)
+    except RuntimeError as error:
+        raised.append(str(error))
+        print("RuntimeError:", error)
+
+# sphinx_gallery_start_ignore
+assert len(raised) == 3 and "only for scalar outputs" in raised[0]
+assert all("Mismatch in shape: grad_output[0]" in message for message in raised[1:])
+_refused = 0
+for _wrong in (torch.tensor(1.0), torch.ones(1), torch.ones(1, 3), torch.ones(3, 1)):
+    try:
+        f(x).backward(gradient=_wrong)
+    except RuntimeError:
+        _refused += 1
+assert _refused == 4
+# sphinx_gallery_end_ignore
+
+# %%
+# In practice, v comes from the loss
+# ----------------------------------
+# You rarely choose the weights. ``y`` is usually in the middle: something is computed from it, and at the end is a loss
+# :math:`L`. Then :math:`v = \partial L / \partial y` is the gradient that arrives at ``y``, and the chain rule is a
+# vector-Jacobian product:
 #
 # .. math::
 #
 #    \frac{\partial L}{\partial x} = \frac{\partial L}{\partial y}\, J = v^\top J
-#
-# To see it, cut one computation in two. Here the product of the three entries is :math:`L = x_1^3 x_2^3`.
 
 x.grad = None
 y = f(x)
@@ -126,188 +165,130 @@ y.retain_grad()
 L = y.prod()
 L.backward()
 
-# graph: L -- The whole computation: what arrives at y is the v of everything on its left
+# graph: L -- The whole computation: what arrives at y is the v for everything on its left
 
 whole = x.grad.clone()
-print("L =", L.item(), "  dL/dy =", y.grad.tolist(), "  dL/dx =", whole.tolist())
+print("dL/dy =", y.grad.tolist(), "  dL/dx =", whole.tolist())
 
 # sphinx_gallery_start_ignore
 assert L.item() == 6 * 4 * 9 == 2**3 * 3**3 and y.grad.tolist() == [36, 54, 24]
 assert whole.tolist() == [3 * 2**2 * 3**3, 3 * 2**3 * 3**2] == [324, 216]
+assert torch.equal(y.grad @ J, whole)
 # sphinx_gallery_end_ignore
 
 # %%
-# Now the two halves. The second one starts from ``y.detach()``, a leaf with the same values that knows nothing of
-# ``x``. Its gradient is handed to the first half as ``v``.
+# To see it, cut the computation in two at ``y``. The second half starts from ``y.detach()``, a leaf with the same values. Its
+# gradient is the ``v`` of the first half:
 
 x.grad = None
 y = f(x)
-y_start = y.detach().requires_grad_()
-y_start.prod().backward()  # second half: gives dL/dy
-y.backward(gradient=y_start.grad)  # first half: turns dL/dy into dL/dx
+cut = y.detach().requires_grad_()
+cut.prod().backward()  # second half: gives dL/dy
+y.backward(gradient=cut.grad)  # first half: turns dL/dy into dL/dx
 
-print("v =", y_start.grad.tolist(), "  x.grad =", x.grad.tolist())
+print("v =", cut.grad.tolist(), "  x.grad =", x.grad.tolist())
 assert torch.equal(x.grad, whole)
 
-# %%
-# The result is that of the whole. So ``v`` is not "the gradient of ``y``" in the sense of a derivative *of* ``y``. It
-# is the derivative of something later *with respect to* ``y``, and it has the shape of ``y``.
-#
-# Every node of a graph does this step: it receives ``v`` for its output and returns the product of ``v`` with its own
-# Jacobian. It never builds the matrix. For an elementwise function of 100,000 numbers that would hardly be possible:
-
-big = torch.ones(100_000, requires_grad=True)
-big.exp().backward(gradient=torch.ones(100_000))
-
-print(f"entries of J: {big.numel() ** 2:,}   entries of big.grad: {big.grad.numel():,}")
-
 # sphinx_gallery_start_ignore
-assert big.numel() ** 2 == 10**10 and torch.allclose(big.grad, torch.tensor(1.0).exp())
-# sphinx_gallery_end_ignore
-
-# %%
-# A scalar is its own :math:`L`, and :math:`\partial L / \partial L = 1`. That is the value ``backward()`` fills in.
-
-seeds = {}
-for seed in (None, torch.tensor(1.0), torch.tensor(0.5)):
+_big = torch.ones(100_000, requires_grad=True)
+_big.exp().backward(gradient=torch.ones(100_000))
+assert _big.numel() ** 2 == 10_000_000_000 and torch.allclose(
+    _big.grad, torch.tensor(1.0).exp()
+)
+_seeds = []
+for _seed in (None, torch.tensor(1.0), torch.tensor(0.5)):
     x.grad = None
-    f(x).prod().backward(gradient=seed)
-    seeds[str(seed)] = x.grad.tolist()
-    print(f"gradient={seed!s:<14}  x.grad = {x.grad.tolist()}")
-
-# sphinx_gallery_start_ignore
-assert list(seeds.values()) == [[324, 216], [324, 216], [162, 108]]
+    f(x).prod().backward(gradient=_seed)
+    _seeds.append(x.grad.tolist())
+assert _seeds == [[324, 216], [324, 216], [162, 108]]
+x.grad = None
 # sphinx_gallery_end_ignore
 
 # %%
-# The full Jacobian, one row for each backward
-# --------------------------------------------
-# A ``v`` with a single 1 picks a single row of :math:`J`. Three rows take three passes. ``torch.autograd.grad``
-# returns the result and leaves ``x.grad`` alone; ``retain_graph=True`` keeps the graph for the next row.
+# So ``v`` is not the derivative *of* ``y``. It is the derivative of a later number *with respect to* ``y``, and it has the
+# shape of ``y``. Each node of the graph does one such step: it receives ``v`` for its output, and returns ``v`` times its own
+# Jacobian. The node of ``exp`` does not even build that matrix: for 100,000 numbers it would have 10,000,000,000 entries.
+#
+# For a loss, :math:`\partial L / \partial L = 1`. That is the ``v`` that ``loss.backward()`` fills in for you.
+
+# %%
+# The whole Jacobian
+# ------------------
+# A ``v`` with a single 1 picks one row of :math:`J`, so three rows take three passes. With ``is_grads_batched=True``, one
+# pass carries three vectors:
 
 y = f(x)
-visits = []
-y.grad_fn.register_prehook(lambda gradients: visits.append(len(visits) + 1))
+units = torch.eye(3)
 
-rows = [
-    torch.autograd.grad(y, x, grad_outputs=unit, retain_graph=True)[0]
-    for unit in torch.eye(3)
-]
-looped = torch.stack(rows)
+rows = [torch.autograd.grad(y, x, v, retain_graph=True)[0] for v in units]
+(batched,) = torch.autograd.grad(y, x, units, is_grads_batched=True)
 
-print("row by row:\n", looped, "\nvisits of the last node:", len(visits))
-assert torch.equal(looped, J) and len(visits) == 3
+print(batched)
+assert torch.equal(torch.stack(rows), J) and torch.equal(batched, J)
 
 # sphinx_gallery_start_ignore
-assert x.grad.tolist() == [162, 108]  # as the cell before left it
+assert x.grad is None  # torch.autograd.grad fills no leaf
+_y, _visits = f(x), []
+_y.grad_fn.register_prehook(lambda gradients: _visits.append(1))
+for _unit in units:
+    torch.autograd.grad(_y, x, _unit, retain_graph=True)
+assert len(_visits) == 3
+torch.autograd.grad(_y, x, units, is_grads_batched=True)
+assert len(_visits) == 4
+assert torch.equal(torch.func.jacrev(f)(x.detach()), J)
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``is_grads_batched=True`` the first dimension of ``grad_outputs`` counts vectors, and one pass carries all of
-# them.
+# The number of rows is the number of *outputs*. A loss has one, so one pass gives its derivatives with respect to all
+# parameters, however many there are.
+#
+# Fill only some gradients: ``inputs=``
+# -------------------------------------
+# By default ``backward`` fills the ``.grad`` of each leaf that it reaches. ``inputs=`` names the tensors that get one:
 
-visits.clear()
-(batched,) = torch.autograd.grad(y, x, grad_outputs=torch.eye(3), is_grads_batched=True)
+W = torch.tensor([[1.0, 2.0], [0.0, 1.0]], requires_grad=True)
+h = W @ (2 * x)
+v = torch.tensor([1.0, 2.0])
 
-print("batched:\n", batched, "\nvisits of the last node:", len(visits))
-assert torch.equal(batched, J) and len(visits) == 1
+h.backward(gradient=v, inputs=[W], retain_graph=True)
+print("inputs=[W]:", W.grad is not None, x.grad is not None)
 
-# %%
-# Backward gives rows, so its cost goes with the number of *outputs*. One row holds the derivatives with respect to
-# all inputs, however many there are. Training has this shape, one loss and many parameters, and one pass is enough.
-
-# %%
-# inputs=: say where gradients go
-# -------------------------------
-# By default ``backward`` fills the ``.grad`` of every leaf it reaches. ``inputs=`` names the tensors that are to get
-# one, and the other leaves stay as they are. A non-leaf may be named too. The hook below notes whether the step back
-# from ``features`` to ``x`` was computed.
-
-W = torch.tensor([[1.0, 2.0], [0.0, 1.0], [3.0, 0.0]], requires_grad=True)
-v = torch.tensor([1.0, 0.0, 2.0])
-runs = []
-
-print("inputs  W.grad  x.grad  step to x")
-for names in ("W x", "W", "h"):
-    x.grad = W.grad = None
-    features = x * 2
-    h = W @ features
-    visits = []
-    features.grad_fn.register_prehook(lambda _, visits=visits: visits.append(1))
-    chosen = [{"W": W, "x": x, "h": h}[name] for name in names.split()]
-    (h**2).backward(gradient=v, inputs=chosen)
-    runs.append((W.grad is not None, x.grad is not None, len(visits) == 1))
-    print(f"{names:<8}" + "".join(f"{flag!s:<8}" for flag in runs[-1]))
-
-print("h.grad =", h.grad.tolist())
-assert torch.equal(h.grad, 2 * h * v)
+h.backward(gradient=v, inputs=[x])
+print("inputs=[x]:", W.grad is not None, x.grad is not None)
 
 # sphinx_gallery_start_ignore
-assert runs == [(True, True, True), (True, False, False), (False, False, False)]
+assert torch.equal(x.grad, 2 * v @ W.detach())
+assert torch.equal(
+    W.grad, torch.outer(v, 2 * x.detach())
+)  # once: the second call did not add to it
+W.grad = x.grad = None
+for _names, _steps in (("W", 0), ("x", 1), ("h", 0)):
+    _features = 2 * x
+    _h, _visits = W @ _features, []
+    _features.grad_fn.register_prehook(
+        lambda gradients, visits=_visits: visits.append(1)
+    )
+    _inputs = {"W": W, "x": x, "h": _h}[_names]
+    (_h**2).backward(gradient=v, inputs=[_inputs])
+    assert len(_visits) == _steps
+assert torch.equal(_h.grad, 2 * _h * v)
 # sphinx_gallery_end_ignore
 
 # %%
-# What nobody asked for is not computed either: without ``x`` among the inputs, the step to ``x`` did not run.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Taking ones for "no weights".** The error disappears with ``gradient=torch.ones_like(y)``, and so does the
-# question. Ones mean the gradient of the *sum* of all entries. For an elementwise operation that happens to be the
-# elementwise derivative, since no entry of ``x`` touches more than one entry of ``y``. For softmax it is worth
-# nothing: the entries always add up to 1, so their sum has the gradient zero.
-
-logits = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
-ones, last = torch.ones(3), torch.tensor([0.0, 0.0, 1.0])
-found = []
-
-for text, operation, v in [
-    ("exp, ones", torch.exp, ones),
-    ("softmax, ones", lambda t: t.softmax(dim=0), ones),
-    ("softmax, last entry", lambda t: t.softmax(dim=0), last),
-]:
-    (gradient,) = torch.autograd.grad(operation(logits), logits, grad_outputs=v)
-    found.append(gradient)
-    print(f"{text:<20} largest entry of the gradient: {gradient.abs().max():.4f}")
-
-# sphinx_gallery_start_ignore
-probabilities = logits.detach().softmax(dim=0)
-assert torch.allclose(found[0], logits.detach().exp())
-assert found[1].abs().max() < 1e-6
-logits.softmax(dim=0)[2].backward()
-assert torch.allclose(logits.grad, found[2], atol=1e-6)
-assert torch.allclose(found[2], probabilities[2] * (last - probabilities), atol=1e-6)
-# sphinx_gallery_end_ignore
-
-# %%
-# The fix is to decide which scalar you want the gradient of. For one entry, ``y[2].backward()`` or a unit vector. For
-# a loss with one value for each sample, ``.mean()`` or ``.sum()`` first. If you want every derivative, you want the
-# Jacobian: `tutorials#2569 <https://github.com/pytorch/tutorials/issues/2569>`__ asks why a gradient with respect to
-# two numbers is not a 2 × 2 matrix, and the answer is that backward returns a vector times that matrix.
-
-# %%
-# **A v of the wrong shape.** ``v`` has one weight for each entry of ``y``. It is not broadcast, and it does not have
-# the shape of ``x``. The second mistake below is a whole batch of vectors without ``is_grads_batched=True``.
-
-y = f(x)
-for wrong in (torch.ones(2), torch.eye(3)):
-    try:
-        torch.autograd.grad(y, x, grad_outputs=wrong)
-    except RuntimeError as error:
-        print(textwrap.fill(f"RuntimeError: {error}", 88))
-        assert "Mismatch in shape: grad_output[0]" in str(error)
+# A tensor in the middle may be named too. In the first call, the step from ``2 * x`` back to ``x`` does not run, because nobody
+# asked for it.
 
 # %%
 # Exercise
 # --------
-# Four samples, one weight: ``losses = (w * samples - targets) ** 2`` with ``samples`` 1, 2, 3, 4, targets 2, 3, 5, 9
-# and ``w = 1``. Which ``v`` makes ``losses.backward(v)`` give the gradient of the mean loss? Which one gives the
-# gradient of the last sample alone? How do you get the four gradients of the single samples in one call?
+# Four samples, one weight: ``losses = (w * samples - targets) ** 2`` with ``samples`` 1, 2, 3, 4, targets 2, 3, 5, 9 and ``w
+# = 1``. Which ``v`` makes ``losses.backward(v)`` give the gradient of the mean loss? Which one gives the gradient of the last
+# sample alone? How do you get the gradients of the four samples in one call?
 #
 # .. solution::
 #
-# The mean weighs each sample with one quarter. The last sample alone is the unit vector with its 1 at the end. The
-# four gradients are the Jacobian, a single column: pass all unit vectors at once. Its mean is the gradient of the
+# For the mean, each weight is one quarter. For the last sample, ``v`` is zero but for a 1 at the end. The four gradients are
+# the Jacobian, which is a single column here: pass all unit vectors at once. The mean of that column is the gradient of the
 # mean.
 
 w = torch.tensor(1.0, requires_grad=True)
@@ -336,8 +317,7 @@ assert product(torch.full((4,), 0.25)) == torch.autograd.grad(losses.mean(), w)[
 # --------
 # - Before: :ref:`sphx_glr_gallery_graphs_draw_a_graph.py`, the last page about the graph itself.
 # - Next: :ref:`sphx_glr_gallery_differentiation_accumulation.py`, why backward *adds* to ``.grad``.
-# - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`, the whole Jacobian of larger functions, and what
-#   it costs.
+# - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`, the whole Jacobian of larger functions, and what it costs.
 # - In PyTorch's reference: `torch.Tensor.backward
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html>`__ and `torch.autograd.grad
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__.

@@ -1,0 +1,480 @@
+r"""
+Hooks on modules: full_backward_hook
+====================================
+
+.. in-short::
+
+   ``layer.register_full_backward_hook(f)``: backward calls ``f(layer, grad_input, grad_output)``. This works if the layer gets
+   its tensors as positional arguments, returns a tensor or a tuple of tensors, and nothing changes its input or output
+   in place. Otherwise, give ``layer.register_forward_hook`` this function, which hooks the output tensor:
+
+   .. code-block:: python
+
+      def forward_hook(layer, args, output):
+          output.register_hook(f)  # f(gradient); for a dict: output["name"]
+"""
+
+# %%
+# See the gradient at one layer
+# -----------------------------
+# You want the gradient at one layer of somebody else's model, and you do not want to change the model. A full backward hook
+# gets two tuples: the gradients with respect to the inputs of the layer, and those with respect to its outputs.
+
+import torch
+from torch import nn
+
+
+def report(module, grad_input, grad_output):
+    print("grad_input: ", [tuple(gradient.shape) for gradient in grad_input])
+    print("grad_output:", [tuple(gradient.shape) for gradient in grad_output])
+
+
+layer = nn.Linear(4, 3)
+layer.register_full_backward_hook(report)
+
+x = torch.ones(8, 4, requires_grad=True)
+y = layer(x)
+y.sum().backward()
+
+# graph: y -- The hook puts one node before the layer and one behind it
+
+# sphinx_gallery_start_ignore
+_found = []
+_layer = nn.Linear(4, 3)
+_layer.register_full_backward_hook(lambda *given: _found.append(given[1:]))
+_layer(torch.ones(8, 4, requires_grad=True)).sum().backward()
+((_inputs, _outputs),) = _found
+assert _outputs[0].shape == (8, 3) and torch.equal(_outputs[0], torch.ones(8, 3))
+assert torch.allclose(_inputs[0], torch.ones(8, 3) @ _layer.weight)
+assert y.grad_fn.name() == "BackwardHookFunctionBackward"
+assert y.grad_fn.next_functions[0][0].name() == "AddmmBackward0"
+assert y.grad_fn.next_functions[0][0].next_functions[1][0].name() == y.grad_fn.name()
+# sphinx_gallery_end_ignore
+
+# %%
+# The figure shows how it works. While a module has such a hook, PyTorch passes its input and its output through two extra
+# nodes, ``BackwardHookFunctionBackward``. Backward comes through the one behind the layer first: that is ``grad_output``.
+# When it leaves the one before the layer, ``grad_input`` is complete, and your function is called. The first two traps below
+# come from these two nodes.
+
+# %%
+# What people get wrong
+# ---------------------
+# **An in-place layer behind the hooked one.** Many vision models use ``nn.ReLU(inplace=True)``. With a hook on the layer before
+# it, the *forward* pass fails:
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 1, 3))
+images = torch.randn(2, 1, 8, 8, requires_grad=True)
+handle = model[0].register_full_backward_hook(lambda *_: None)
+
+raised = []
+try:
+    model(images)
+except RuntimeError as error:
+    raised.append(str(error))
+    print(f"RuntimeError: {error}")
+
+# sphinx_gallery_start_ignore
+assert (
+    len(raised) == 1
+    and "BackwardHookFunction is a view and is being modified" in raised[0]
+)
+handle.remove()
+model(images).sum().backward()
+for _number, _fails in enumerate(
+    (True, True, False)
+):  # on the ReLU itself it fails too, behind it it does not
+    _handle = model[_number].register_full_backward_hook(lambda *_: None)
+    try:
+        model(images).sum().backward()
+        _failed = False
+    except RuntimeError:
+        _failed = True
+    _handle.remove()
+    assert _failed == _fails
+for _module in model.modules():
+    if hasattr(_module, "inplace"):
+        _module.inplace = False
+_ran = []
+_handle = model[0].register_full_backward_hook(lambda *_: _ran.append(1))
+model(images).sum().backward()
+assert _ran == [1]
+_handle.remove()
+model[1].inplace = True
+# sphinx_gallery_end_ignore
+
+# %%
+# The extra node returns its tensor as a view, and PyTorch forbids in-place changes of such a view. The same happens with a
+# hook on the ReLU itself. `pytorch#61519 <https://github.com/pytorch/pytorch/issues/61519>`__ has reports from many projects.
+# Either set ``module.inplace = False`` on each such module, or use ``watch``, further below.
+
+# %%
+# **A list or a dict as output, and keyword arguments.** PyTorch looks for tensors in the positional arguments, and in an output
+# that is a tensor or a tuple. It does not look deeper. In the table, one layer is called in nine ways.
+#
+# .. how-measured:: A Linear layer packs its result into seven kinds of output; calls of its hook and warnings are counted.
+
+import collections
+import dataclasses
+import warnings
+
+import pandas as pd
+
+
+@dataclasses.dataclass
+class Output:
+    y: torch.Tensor
+
+
+Named = collections.namedtuple("Named", "y")
+
+
+class Packed(nn.Linear):
+    def __init__(self, pack):
+        super().__init__(4, 3)
+        self.pack = pack
+
+    def forward(self, input):
+        return self.pack(super().forward(input))
+
+
+# %%
+
+
+def outcome(pack, unpack, call=lambda module: module(x)):
+    module, inputs = Packed(pack), []
+    module.register_full_backward_hook(lambda module, gi, go: inputs.append(gi))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        unpack(call(module)).sum().backward()
+    kinds = [tuple(g if g is None else "tensor" for g in given) for given in inputs]
+    shown = str(kinds[0]).replace("'", "") if kinds else "-"
+    return {"calls": len(inputs), "grad_input": shown, "warnings": len(caught)}
+
+
+def same(y):
+    return y
+
+
+ROWS = {
+    "returns a tensor": (same, same),
+    "returns a tuple": (lambda y: (y,), lambda output: output[0]),
+    "returns a namedtuple": (Named, lambda output: output.y),
+    "returns a list": (lambda y: [y], lambda output: output[0]),
+    "returns a dict": (lambda y: {"y": y}, lambda output: output["y"]),
+    "returns a dataclass": (Output, lambda output: output.y),
+    "returns a tuple in a tuple": (lambda y: ((y,),), lambda output: output[0][0]),
+    "layer(input=x)": (same, same, lambda module: module(input=x)),
+    "x does not require grad": (same, same, lambda module: module(x.detach())),
+}
+table = pd.DataFrame({name: outcome(*row) for name, row in ROWS.items()}).T
+
+# %%
+# How often the hook was called, what it got, and how many warnings came:
+
+# sphinx_gallery_start_ignore
+assert table.calls.tolist() == [1, 1, 1, 0, 0, 0, 0, 1, 1]
+assert table.warnings.tolist() == [0, 0, 0, 1, 1, 1, 0, 1, 1]
+assert table.grad_input.tolist() == ["(tensor,)"] * 3 + ["-"] * 4 + ["()", "(None,)"]
+_lstm, _calls = nn.LSTM(4, 3), []
+_lstm.register_full_backward_hook(lambda *_: _calls.append(1))
+_y, (_h, _c) = _lstm(x)
+_h.sum().backward(retain_graph=True)
+assert not _calls
+_y.sum().backward()
+assert _calls == [1]
+# sphinx_gallery_end_ignore
+table.rename_axis(columns="the layer")
+
+# %%
+# With a list, a dict or a dataclass, the hook is never called (`pytorch#87540
+# <https://github.com/pytorch/pytorch/issues/87540>`__). The warning says *module output should be a Tensor or a tuple of
+# Tensors*. For a tuple in a tuple, there is no warning at all. ``nn.LSTM`` returns ``(y, (h, c))``: if your
+# loss uses ``h`` alone, a hook on the LSTM is not called. Models of Hugging Face return such objects, and their users meet
+# the warning (`transformers#36508 <https://github.com/huggingface/transformers/issues/36508>`__). The last two rows warn that
+# *no inputs require gradients*: the hook runs without waiting for a gradient of an input.
+
+# %%
+# **A hook that uses its own output.** In a forward hook ``output`` is at hand, so it is easy to write. But ``output`` keeps the
+# graph, the graph keeps the tensor hook, and the hook keeps ``output``. Three ways to write the same forward hook:
+
+log = []
+
+
+def leaks(module, args, output):
+    output.register_hook(lambda gradient: log.append(output.shape))
+
+
+def removes_itself(module, args, output):
+    def use(gradient):
+        log.append(output.shape)
+        handle.remove()
+
+    handle = output.register_hook(use)
+
+
+def needs_no_output(module, args, output):
+    shape = output.shape
+    output.register_hook(lambda gradient: log.append(shape))
+
+
+# %%
+# .. how-measured:: A layer runs 20 times; weak references then tell which outputs are in memory after a garbage collection.
+
+import gc
+import weakref
+
+
+def outputs_left(forward_hook):
+    layer = nn.Linear(4, 3)
+    layer.register_forward_hook(forward_hook)
+    references = []
+    for _ in range(20):
+        output = layer(torch.ones(8, 4))
+        output.sum().backward()
+        references.append(weakref.ref(output))
+    del layer, output
+    gc.collect()
+    return sum(reference() is not None for reference in references)
+
+
+# %%
+# Each runs 20 times, forward and backward. Then nobody uses the outputs any more:
+
+for forward_hook in (leaks, removes_itself, needs_no_output):
+    left = outputs_left(forward_hook)
+    print(f"{forward_hook.__name__:<16} {left} of 20 outputs are still in memory")
+
+# sphinx_gallery_start_ignore
+log.clear()
+assert [outputs_left(hook) for hook in (leaks, removes_itself, needs_no_output)] == [
+    20,
+    0,
+    0,
+]
+assert log == [(8, 3)] * 60
+
+
+def _detached(module, args, output):
+    values = output.detach()
+    output.register_hook(lambda gradient: log.append(values.shape))
+
+
+def _weak(module, args, output):
+    reference = weakref.ref(output)
+    output.register_hook(lambda gradient: log.append(reference().shape))
+
+
+def _on_node(module, args, output):
+    output.grad_fn.register_hook(lambda *_: log.append(output.shape))
+
+
+def _gradient_kept(module, args, output):
+    output.register_hook(log.append)
+
+
+assert [
+    outputs_left(hook) for hook in (_detached, _weak, _on_node, _gradient_kept)
+] == [0, 0, 20, 0]
+# sphinx_gallery_end_ignore
+
+# %%
+# Python's garbage collector cannot free the circle of ``leaks``, because a part of it lies in C++. In a training loop, you see
+# memory that grows with each step.
+
+# %%
+# **The old** ``register_backward_hook``. It is deprecated, but older code still uses it. For a module with several
+# operations, ``grad_input`` belongs to the last operation and not to the module:
+
+
+class Block(nn.Linear):
+    def forward(self, x):
+        return torch.sigmoid(super().forward(x))
+
+
+old, new = Block(4, 3), Block(4, 3)
+old.register_backward_hook(lambda module, gi, go: print("old:", gi[0].shape))
+new.register_full_backward_hook(lambda module, gi, go: print("new:", gi[0].shape))
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    old(x).sum().backward()
+    new(x).sum().backward()
+print(f"{caught[0].category.__name__}: {caught[0].message}")
+
+# sphinx_gallery_start_ignore
+assert len(caught) == 1 and "non-full backward hook" in str(caught[0].message)
+_shapes = []
+_old, _new = Block(4, 3), Block(4, 3)
+_old.register_backward_hook(lambda module, gi, go: _shapes.append(gi[0].shape))
+_new.register_full_backward_hook(lambda module, gi, go: _shapes.append(gi[0].shape))
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    _old(x).sum().backward()
+_new(x).sum().backward()
+assert _shapes == [(8, 3), (8, 4)]  # x has the shape (8, 4)
+# sphinx_gallery_end_ignore
+
+# %%
+# A hook without the two nodes
+# ----------------------------
+# A forward hook may register a tensor hook on whatever the module returns. No extra node is needed, so in-place layers and
+# containers are no problem. ``pick`` says which tensor of the output you mean:
+
+
+def watch(module, use, pick=lambda output: output):
+    def forward_hook(module, args, output):
+        tensor = pick(output)
+        if tensor.requires_grad:  # not under no_grad
+            tensor.register_hook(use)
+
+    return module.register_forward_hook(forward_hook)
+
+
+gradients = []
+watch(model[0], gradients.append)  # the model with the in-place ReLU
+model(images).sum().backward()
+
+packed = Packed(lambda y: {"y": y})
+watch(packed, gradients.append, pick=lambda output: output["y"])
+packed(x)["y"].sum().backward()
+
+print([tuple(gradient.shape) for gradient in gradients])
+
+# sphinx_gallery_start_ignore
+assert [tuple(gradient.shape) for gradient in gradients] == [(2, 4, 6, 6), (8, 3)]
+model[1].inplace = False
+_seen = []
+_handle = model[0].register_full_backward_hook(
+    lambda module, gi, go: _seen.append(go[0])
+)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    model(images).sum().backward()
+_handle.remove()
+assert torch.equal(
+    _seen[0], gradients[0]
+)  # the same gradient as without the in-place layer
+with torch.no_grad():
+    packed(x)
+_got = []
+_layer = nn.Linear(4, 3)
+_layer.register_forward_pre_hook(
+    lambda module, args: args[0].register_hook(_got.append) and None
+)
+_layer(2 * x).sum().backward()
+assert torch.allclose(_got[0], torch.ones(8, 3) @ _layer.weight)
+for _pack, _pick in list(ROWS.values())[:7]:
+    _module, _calls = Packed(_pack), []
+    watch(_module, _calls.append, _pick)
+    _pick(_module(input=x)).sum().backward()
+    assert len(_calls) == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# The gradient is the one that a full backward hook would give as ``grad_output``. There is no ``grad_input`` here; a forward
+# *pre*-hook can register a tensor hook on an input in the same way. ``watch`` returns a handle for the forward hook: call its
+# ``remove()`` when you are done.
+#
+# To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. It calls your function
+# once in each backward, with all of them (``None`` for a tensor that got no gradient):
+
+hidden = model[0](images)
+output = model[2](torch.relu(hidden))
+
+
+def compare(gradients):
+    print("norms:", [f"{gradient.norm():.1f}" for gradient in gradients])
+
+
+torch.autograd.graph.register_multi_grad_hook((hidden, output), compare)
+output.sum().backward()
+
+# sphinx_gallery_start_ignore
+_one, _two, _calls = (
+    torch.ones(2, requires_grad=True),
+    torch.ones(2, requires_grad=True),
+    [],
+)
+torch.autograd.graph.register_multi_grad_hook((_one, _two), _calls.append)
+(_one + 2 * _two).sum().backward()
+(3 * _one).sum().backward()
+assert len(_calls) == 2 and all(gradient is not None for gradient in _calls[0])
+assert _calls[1][0] is not None and _calls[1][1] is None
+# sphinx_gallery_end_ignore
+
+# %%
+# Which hooks run under ``torch.autograd.grad``?
+# ----------------------------------------------
+# ``backward()`` walks to each leaf. ``torch.autograd.grad`` walks only to the tensors that you name, and a hook that is not on
+# the way does not run. It fills no leaf's ``.grad``, so a hook that waits for accumulation does not run either.
+#
+# .. how-measured:: One Linear layer with four hooks; each call below notes which of them ran.
+
+HOOKS = ["full_backward_pre", "full_backward", "weight", "weight, accumulated"]
+
+
+def hooks_that_run(call):
+    layer, ran = nn.Linear(4, 3), set()
+    layer.register_full_backward_pre_hook(lambda *_: ran.add(HOOKS[0]))
+    layer.register_full_backward_hook(lambda *_: ran.add(HOOKS[1]))
+    layer.weight.register_hook(lambda gradient: ran.add(HOOKS[2]))
+    layer.weight.register_post_accumulate_grad_hook(lambda leaf: ran.add(HOOKS[3]))
+    call(layer, layer(x).sum())
+    return {hook: "runs" if hook in ran else "" for hook in HOOKS}
+
+
+CALLS = {
+    "loss.backward()": lambda layer, loss: loss.backward(),
+    "grad(loss, x)": lambda layer, loss: torch.autograd.grad(loss, x),
+    "grad(loss, weight)": lambda layer, loss: torch.autograd.grad(loss, layer.weight),
+    "grad(loss, bias)": lambda layer, loss: torch.autograd.grad(loss, layer.bias),
+}
+ran = pd.DataFrame({name: hooks_that_run(call) for name, call in CALLS.items()}).T
+
+# %%
+# One Linear layer with four hooks, and an input that requires a gradient:
+
+# sphinx_gallery_start_ignore
+assert (ran == "runs").to_numpy().tolist() == [
+    [True, True, True, True],
+    [True, True, False, False],
+    [True, False, True, False],
+    [True, False, False, False],
+]
+# sphinx_gallery_end_ignore
+ran.rename_axis(columns="hook on")
+
+# %%
+# The full backward hook waits for the gradient of ``x``. If you ask for the weight alone, that gradient is not computed, and
+# the hook does not run.
+
+# %%
+# Exercise
+# --------
+# A model uses one layer twice: ``layer(layer(x))``. How often does a full backward hook on ``layer`` run in one backward?
+# How often does a hook on ``layer.weight`` run?
+#
+# .. solution::
+#
+# Twice and once. Each call of the layer gets its own pair of extra nodes. The weight is one tensor: its hook waits until both
+# contributions have been added.
+
+layer, runs = nn.Linear(4, 4), []
+layer.register_full_backward_hook(lambda *_: runs.append("module"))
+layer.weight.register_hook(lambda gradient: runs.append("weight"))
+layer(layer(x)).sum().backward()
+
+print(runs)
+assert runs.count("module") == 2 and runs.count("weight") == 1
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_differentiation_hooks.py`, hooks on tensors, and when each of them runs.
+# - Next: :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`, the walk on which hooks are called.
+# - In PyTorch's reference: `register_full_backward_hook
+#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook>`__ and
+#   `register_multi_grad_hook
+#   <https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.register_multi_grad_hook>`__.
