@@ -18,6 +18,7 @@ CHAPTERS = {
         "accumulation",
         "gradients_of_intermediates",
         "hooks",
+        "autograd_from_scratch",
         "build_the_engine",
         "higher_order",
         "jacobian_and_hessian",
