@@ -13,8 +13,8 @@ How loss.backward() works: walk the graph
 # %%
 # Call one node by hand
 # ---------------------
-# You know the walk from :ref:`sphx_glr_gallery_differentiation_autograd_from_scratch.py`. PyTorch has recorded your model
-# already, so only the walk is missing. In this example ``D`` is used twice, by ``E`` and by ``F``.
+# You call ``loss.backward()``, and each parameter has a gradient. In between, PyTorch walks over the graph that it recorded. To
+# see how, do the walk yourself, on PyTorch's own nodes. In this example ``D`` is used twice, by ``E`` and by ``F``.
 
 import torch
 
@@ -179,6 +179,8 @@ for name, p in layer.named_parameters():
     print(f"{name:<6} {tuple(p.shape)}   its gradient {tuple(found[p].shape)}")
 
 # sphinx_gallery_start_ignore
+_edges = layer(data).grad_fn.next_functions
+assert [node is None for node, _ in _edges] == [False, True, False]
 assert found[layer.weight].shape == (2, 3) and found[layer.bias].shape == (4, 2)
 # sphinx_gallery_end_ignore
 
