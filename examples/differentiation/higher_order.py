@@ -298,6 +298,9 @@ class Meter(torch.autograd.graph.saved_tensors_hooks):
         return sum(size for place, size in sizes.items() if place not in self.known)
 
 
+# %%
+
+
 def step_bytes(layers, create_graph):
     torch.manual_seed(0)
     parts = [part for _ in range(layers) for part in (nn.Linear(64, 64), nn.Tanh())]
