@@ -20,6 +20,7 @@ CHAPTERS = {
         "gradients_of_intermediates",
         "hooks",
         "hooks_on_modules",
+        "autograd_from_scratch",
         "build_the_engine",
         "higher_order",
         "jacobian_and_hessian",

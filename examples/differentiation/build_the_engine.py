@@ -1,25 +1,22 @@
 r"""
-How backward() works: build the engine yourself
-===============================================
+How loss.backward() works: walk the graph
+=========================================
 
-``backward()`` is a walk over the recorded graph: call a node, hand what it returns to the next nodes, go on until
-the leaves are reached. This page builds that walk in Python. The first version is a queue, and it finds the right
-gradients of a small expression. Then ordinary models break it, one fault after the other. The mended version agrees
-with PyTorch on every graph it is given here, and each mend is something that the real engine does too.
+.. in-short::
+
+   ``loss.backward()`` calls ``loss.grad_fn`` with the gradient 1. A node returns one gradient for each entry of its
+   ``next_functions``. The next node waits until a gradient has come over each edge that leads to it, adds them, and is
+   called once. About 40 lines of Python do this walk on PyTorch's own nodes. They run no hooks, and cannot call the node of a
+   ``torch.autograd.Function`` that you wrote.
 """
 
 # %%
-# Call a node by hand
-# -------------------
-# The small expression has a shared result: ``E`` uses ``D``, and so does ``F``.
+# Call one node by hand
+# ---------------------
+# You call ``loss.backward()``, and each parameter has a gradient. In between, PyTorch walks over the graph that it recorded. To
+# see how, do the walk yourself, on PyTorch's own nodes. In this example ``D`` is used twice, by ``E`` and by ``F``.
 
-import random
-from collections import deque
-
-import matplotlib.pyplot as plt
 import torch
-from torch import nn
-from torch.autograd.graph import get_gradient_edge
 
 A = torch.tensor(3.0, requires_grad=True)
 B = torch.tensor(2.0, requires_grad=True)
@@ -31,20 +28,18 @@ F = D + E
 # graph: F -- D is used twice, so two paths lead from F to B
 
 # %%
-# A node is the backward step of one operation. Called with the gradient of its result, it returns one gradient for
-# each of its edges. Everything an engine does is built on this call. (The reference lists no call among a node's
-# methods: this is for learning. In programs, use ``torch.autograd.grad``.)
+# A node is the backward step of one operation, and Python can call it. Give it the gradient of the result. It returns one
+# gradient for each edge, or a bare tensor if it has one edge:
 
 
 def call(node, *gradients):
-    parts = node(*gradients)  # a bare tensor where the node has one edge
+    parts = node(*gradients)
     return parts if isinstance(parts, tuple) else (parts,)
 
 
 one = torch.tensor(1.0)
-for name, tensor in [("F", F), ("E", E), ("C", C)]:
-    parts = [part.item() for part in call(tensor.grad_fn, one)]
-    print(f"{name}: {tensor.grad_fn.name():<13} called with 1 returns {parts}")
+for name, tensor in [("F = D + E", F), ("E = C * D", E), ("C = A**2", C)]:
+    print(f"{name:<9}", [part.item() for part in call(tensor.grad_fn, one)])
 
 # sphinx_gallery_start_ignore
 assert [part.item() for part in call(E.grad_fn, one)] == [D.item(), C.item()] == [4, 9]
@@ -54,72 +49,233 @@ del tensor
 # sphinx_gallery_end_ignore
 
 # %%
-# For ``E = C * D`` the node returns the value of ``D`` to be passed to ``C``, and the value of ``C`` to be passed to
-# ``D``: the local derivatives.
-#
-# The queue
-# ---------
-# Start with the root and a gradient of 1. Take a pair from the queue, call the node, and append one pair for each
-# edge. At a leaf, add what arrives. ``visits`` keeps a record of the walk.
-
-
-def queue_engine(root):
-    gradients, visits = {}, []
-    queue = deque([(root.grad_fn, torch.ones_like(root))])
-    while queue:
-        node, gradient = queue.popleft()
-        visits.append((node, gradient))
-        if hasattr(node, "variable"):  # AccumulateGrad, the node of a leaf
-            leaf = node.variable
-            gradients[leaf] = gradients.get(leaf, 0) + gradient
-        else:
-            edges = zip(node.next_functions, call(node, gradient), strict=True)
-            queue.extend((next_node, part) for (next_node, _), part in edges)
-    return gradients, visits
-
-
-by_queue, visits = queue_engine(F)
-expected = torch.autograd.grad(F, (A, B), retain_graph=True)
-
-print(f"queue:   dF/dA = {by_queue[A].item():g}   dF/dB = {by_queue[B].item():g}")
-print(f"PyTorch: dF/dA = {expected[0].item():g}   dF/dB = {expected[1].item():g}")
-assert (by_queue[A], by_queue[B]) == expected == (24, 40)
+# For ``E = C * D`` it returns the value of ``D``, meant for ``C``, and the value of ``C``, meant for ``D``. These are the local
+# derivatives. (PyTorch's reference lists no such call. Use it to learn; in programs, use ``torch.autograd.grad``.)
 
 # %%
-# Both numbers are right. Now the record of the walk: each node, and the gradient it was called with.
-
-name_of = {A: "A", B: "B", C: "C", D: "D", E: "E", F: "F"}
-name_of = {get_gradient_edge(t).node: name for t, name in name_of.items()}
-
-
-def trace(visits):
-    return "   ".join(f"{name_of[node]}: {part.item():g}" for node, part in visits)
+# What people get wrong
+# ---------------------
+# **Walking after backward.** By then the nodes have freed what they had saved. **Calling the node of a Function written in
+# Python.** That node cannot be called from Python:
 
 
-print(trace(visits))
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * gradient
+
+
+used, own = A.exp(), Double.apply(A)
+used.backward()
+raised = []
+for result in (used, own):
+    try:
+        call(result.grad_fn, one)
+    except (RuntimeError, TypeError) as error:
+        raised.append(str(error))
+        print(f"{type(error).__name__}: {raised[-1].partition(' (')[0]}")
 
 # sphinx_gallery_start_ignore
-assert trace(visits) == "F: 1   D: 1   E: 1   B: 4   C: 4   D: 9   A: 24   B: 36"
+assert len(raised) == 2 and raised[1] == "'DoubleBackward' object is not callable"
+assert raised[0].startswith(
+    "Trying to backward through the graph a second time (or directly access saved tensors"
+)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``D`` was visited twice, with 1 from its use in ``F`` and 9 from its use in ``E``, and so was ``B`` after it. The
-# queue visits a node once for each *path* that leads to it, and adds up only at the leaves.
-#
-# Three faults
-# ------------
-# **It crashes on constants.** In ``C * 2``, the constant keeps a place in ``next_functions`` that holds ``None``, and
-# the queue takes it for a node.
+# **Expecting hooks to run.** A call by hand runs none of them; ``backward`` runs both:
 
-try:
-    queue_engine(C * 2)
-except AttributeError as error:
-    print(f"AttributeError: {error}")
-    assert str(error) == "'NoneType' object has no attribute 'next_functions'"
+seen, result = [], A.exp()
+result.register_hook(lambda gradient: seen.append("hook of the tensor"))
+result.grad_fn.register_hook(lambda inputs, outputs: seen.append("hook of the node"))
+
+call(result.grad_fn, one)
+print("by hand: ", seen)
+result.backward()
+print("backward:", seen)
+
+# sphinx_gallery_start_ignore
+assert sorted(seen) == ["hook of the node", "hook of the tensor"]
+_result = A.exp()
+_result.register_hook(seen.append)
+_result.grad_fn.register_prehook(seen.append)
+call(_result.grad_fn, one)
+assert len(seen) == 2
+A.grad = B.grad = None
+# sphinx_gallery_end_ignore
 
 # %%
-# **It is slow where paths meet.** In a chain of diamonds, the path splits in two and meets again, many times. A
-# residual connection, ``x + f(x)``, splits it in the same way, so a deep residual network is such a chain.
+# Version 1: a queue
+# ------------------
+# Start with the root and the gradient 1. Take a node from the queue, call it, append what it returns. At a leaf, add.
+
+from collections import deque
+
+
+def walk_1(root):
+    gradients = {}
+    queue = deque([(root.grad_fn, torch.ones_like(root))])
+    while queue:
+        node, gradient = queue.popleft()
+        if hasattr(node, "variable"):  # AccumulateGrad, the node of a leaf
+            gradients[node.variable] = gradients.get(node.variable, 0) + gradient
+        else:
+            edges = zip(node.next_functions, call(node, gradient), strict=True)
+            queue.extend((next_node, part) for (next_node, _), part in edges)
+    return gradients
+
+
+found = walk_1(F)
+expected = torch.autograd.grad(F, (A, B), retain_graph=True)
+print("walk_1: ", [found[leaf].item() for leaf in (A, B)])
+print("PyTorch:", [gradient.item() for gradient in expected])
+assert (found[A], found[B]) == expected == (24, 40)
+
+# %%
+# Both gradients are right. Five models break it, one after the other. The first is the plainest that there is:
+
+from torch import nn
+
+torch.manual_seed(0)
+layer, data = nn.Linear(3, 2), torch.randn(4, 3)
+
+try:
+    walk_1(layer(data))
+except AttributeError as error:
+    raised.append(str(error))
+    print("AttributeError:", error)
+
+# sphinx_gallery_start_ignore
+assert raised[2:] == ["'NoneType' object has no attribute 'next_functions'"]
+# sphinx_gallery_end_ignore
+
+# %%
+# Version 2: skip what needs no gradient
+# --------------------------------------
+# ``data`` requires no gradient. It still has an entry in ``next_functions``, with ``None`` in place of a node.
+
+
+def walk_2(root):
+    gradients = {}
+    queue = deque([(root.grad_fn, torch.ones_like(root))])
+    while queue:
+        node, gradient = queue.popleft()
+        if hasattr(node, "variable"):
+            gradients[node.variable] = gradients.get(node.variable, 0) + gradient
+            continue
+        parts = call(node, gradient)
+        for (next_node, _), part in zip(node.next_functions, parts, strict=True):
+            if next_node is not None:  # new
+                queue.append((next_node, part))
+    return gradients
+
+
+found = walk_2(layer(data))
+for name, p in layer.named_parameters():
+    print(f"{name:<6} {tuple(p.shape)}   its gradient {tuple(found[p].shape)}")
+
+# sphinx_gallery_start_ignore
+_edges = layer(data).grad_fn.next_functions
+assert [node is None for node, _ in _edges] == [False, True, False]
+assert found[layer.weight].shape == (2, 3) and found[layer.bias].shape == (4, 2)
+# sphinx_gallery_end_ignore
+
+# %%
+# Version 3: sum what was broadcast
+# ---------------------------------
+# The bias was added to four rows, and its node returned four rows of gradients. They must be summed. Each node knows the shape
+# that it expects, in ``_input_metadata``. (The underscore says: private, may change.)
+
+
+def walk_3(root):
+    gradients = {}
+    queue = deque([(root.grad_fn, torch.ones_like(root))])
+    while queue:
+        node, gradient = queue.popleft()
+        gradient = gradient.sum_to_size(node._input_metadata[0].shape)  # new
+        if hasattr(node, "variable"):
+            gradients[node.variable] = gradients.get(node.variable, 0) + gradient
+            continue
+        parts = call(node, gradient)
+        for (next_node, _), part in zip(node.next_functions, parts, strict=True):
+            if next_node is not None:
+                queue.append((next_node, part))
+    return gradients
+
+
+found = walk_3(layer(data))
+print("bias:", tuple(found[layer.bias].shape))
+
+left, right = layer(data).chunk(2, dim=1)
+try:
+    walk_3(left * right)
+except TypeError as error:
+    raised.append(str(error))
+    print("TypeError:", error)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(found[layer.bias], torch.full((2,), 4.0))
+assert raised[3:] == ["expected 2 arguments, got 1 instead"]
+# sphinx_gallery_end_ignore
+
+# %%
+# Version 4: operations with several results
+# ------------------------------------------
+# ``chunk`` has two results here, and one node. That node takes two gradients. The second part of an edge, left out until now,
+# says which of them this is. The other one is ``None`` in this call.
+
+
+def walk_4(root):
+    gradients = {}
+    queue = deque([(root.grad_fn, root.output_nr, torch.ones_like(root))])
+    while queue:
+        node, number, gradient = queue.popleft()
+        gradient = gradient.sum_to_size(node._input_metadata[number].shape)
+        if hasattr(node, "variable"):
+            gradients[node.variable] = gradients.get(node.variable, 0) + gradient
+            continue
+        arguments = [None] * len(node._input_metadata)  # new
+        arguments[number] = gradient  # new
+        parts = call(node, *arguments)
+        for edge, part in zip(node.next_functions, parts, strict=True):
+            if edge[0] is not None:
+                queue.append((*edge, part))
+    return gradients
+
+
+product = left * right
+found = walk_4(product)
+expected = torch.autograd.grad(product.sum(), layer.weight, retain_graph=True)[0]
+print("equal:", torch.allclose(found[layer.weight], expected))
+print("requires_grad:", found[layer.weight].requires_grad)
+print("from PyTorch: ", expected.requires_grad)
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(found[layer.weight], expected)
+assert found[layer.weight].requires_grad and not expected.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# Version 5: do not record the walk
+# ---------------------------------
+# The nodes compute with tensors that require grad, so their calls were recorded too. Nobody asked for that graph.
+
+walk_5 = torch.no_grad()(walk_4)
+found = walk_5(product)
+print("requires_grad:", found[layer.weight].requires_grad)
+
+# sphinx_gallery_start_ignore
+assert not found[layer.weight].requires_grad and torch.allclose(
+    found[layer.weight], expected
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# The fifth model is deep. Each of its steps splits the path in two and joins it again, as a residual block does.
 
 
 def diamonds(count):
@@ -129,42 +285,43 @@ def diamonds(count):
     return x
 
 
-two = diamonds(2)
+# %%
+# .. how-measured:: While one walk runs, it replaces the function above that calls a node by one that also counts.
 
-# graph: two -- Two diamonds in a row: 2 x 2 = 4 paths lead from the root to the leaf
+from unittest import mock
 
-for count in (4, 8):
-    _, visits = queue_engine(diamonds(count))
-    print(f"{count} diamonds: {len(dict(visits))} nodes, {len(visits)} visits")
 
-# sphinx_gallery_start_ignore
-assert len(dict(visits)) == 25 and len(visits) == 1021 == 2**10 - 3
-# sphinx_gallery_end_ignore
+def count_calls(walk, root):
+    calls = []
+
+    def counting(node, *gradients):
+        calls.append(node)
+        return original(node, *gradients)
+
+    original = call
+    with mock.patch.dict(globals(), call=counting):
+        walk(root)
+    return len(calls)
+
 
 # %%
-# Each diamond doubles the number of paths, and about doubles the number of visits.
-#
-# **It keeps a graph.** The nodes compute with tensors that require gradients, so their calls were recorded in turn:
-# the gradients have a graph of their own, which nobody asked for.
+# Each diamond has three nodes. ``walk_5`` calls a node once for each *path* from the root, and the paths double:
 
-print("the queue:", by_queue[B].grad_fn.name())
-print("PyTorch:  ", expected[1].grad_fn)
-
-# sphinx_gallery_start_ignore
-assert by_queue[B].requires_grad and not expected[1].requires_grad
-# sphinx_gallery_end_ignore
+for number in (1, 2, 4, 8):
+    calls = count_calls(walk_5, diamonds(number))
+    print(f"{number} diamonds: {3 * number:>2} nodes, {calls:>3} calls")
+    assert calls == 3 * (2**number - 1)
 
 # %%
-# The mend: count, then wait
-# --------------------------
-# A node may be called when everything that is to arrive there has arrived. To know when that is, count beforehand how
-# many edges lead to each node. Each node is looked at once, and ``None`` is passed over.
+# The engine: count the edges, then wait
+# --------------------------------------
+# A node is ready when a gradient has come over each edge that leads to it. So first count those edges:
+
+from torch.autograd.graph import get_gradient_edge
 
 
-def count_edges(starts):
-    """For each node within reach: the number of edges that lead to it."""
-    edges = dict.fromkeys(starts, 0)
-    nodes = list(edges)
+def count_edges(start):
+    edges, nodes = {start: 0}, [start]
     for node in nodes:  # the list grows while it is read
         for next_node, _ in node.next_functions:
             if next_node is not None:
@@ -174,26 +331,17 @@ def count_edges(starts):
     return edges
 
 
-print({name_of[node]: number for node, number in count_edges([F.grad_fn]).items()})
-
-# sphinx_gallery_start_ignore
-assert [(name_of[n], k) for n, k in count_edges([F.grad_fn]).items()] == list(
-    zip("FDEBCA", (0, 2, 1, 1, 1, 1), strict=True)
-)
-# sphinx_gallery_end_ignore
-
 # %%
-# Gradients are added up where they arrive, one sum for each input of a node: the node of ``unbind`` has as many
-# inputs as the operation had results. (``_input_metadata``, a private attribute, knows how many there are and their
-# shapes.) A part may be larger than the tensor it belongs to, where that was broadcast; ``sum_to_size`` sums it. A
-# node goes into ``ready`` when the last edge to it has been served.
+# Then walk. ``arrived`` has the sums for each node, one for each of its results. ``missing`` counts the edges that are still to
+# come. At 0, the node is ready.
 
 
-@torch.no_grad()  # the calls are not to be recorded
-def engine(roots, gradients, count=count_edges):
-    """The gradient of each leaf within reach of the roots, and the visits made."""
-    starts = [(e.node, e.output_nr) for e in map(get_gradient_edge, roots)]
-    missing = count([node for node, _ in starts])
+@torch.no_grad()
+def engine(root, gradient=None):
+    if gradient is None:
+        gradient = torch.ones_like(root)
+    start = get_gradient_edge(root)
+    missing = count_edges(start.node)
     arrived = {node: [None] * len(node._input_metadata) for node in missing}
 
     def add(node, number, part):
@@ -202,89 +350,101 @@ def engine(roots, gradients, count=count_edges):
             before = arrived[node][number]
             arrived[node][number] = part if before is None else before + part
 
-    for (node, number), gradient in zip(starts, gradients, strict=True):
-        add(node, number, gradient)
-    visits = []
-    ready = deque(node for node in missing if missing[node] == 0)
+    add(start.node, start.output_nr, gradient)
+    gradients, ready = {}, deque([start.node])
     while ready:
         node = ready.popleft()
-        visits.append((node, *arrived[node]))
-        parts = () if hasattr(node, "variable") else call(node, *arrived[node])
-        for (next_node, number), part in zip(node.next_functions, parts, strict=True):
-            if next_node is not None:
-                add(next_node, number, part)
-                missing[next_node] -= 1
-                if missing[next_node] == 0:
-                    ready.append(next_node)
-    leaves = [node for node in arrived if hasattr(node, "variable")]
-    return {node.variable: arrived[node][0] for node in leaves}, visits
+        if hasattr(node, "variable"):
+            gradients[node.variable] = arrived[node][0]
+            continue
+        parts = call(node, *arrived[node])
+        for edge, part in zip(node.next_functions, parts, strict=True):
+            if edge[0] is not None:
+                add(*edge, part)
+                missing[edge[0]] -= 1
+                if missing[edge[0]] == 0:
+                    ready.append(edge[0])
+    return gradients
 
 
-mended, visits = engine([F], [one])
-print(trace(visits))
-print("C * 2:         dA =", engine([C * 2], [one])[0][A].item())
-print("1000 diamonds:", len(engine([diamonds(1000)], [one])[1]), "visits")
-assert mended[A] == 24 and mended[B] == 40 and not mended[B].requires_grad
+found = engine(F)
+print("engine: ", [found[leaf].item() for leaf in (A, B)])
+print("8 diamonds:", count_calls(engine, diamonds(8)), "calls")
+assert (found[A], found[B]) == (24, 40) and count_calls(engine, diamonds(8)) == 24
 
 # sphinx_gallery_start_ignore
-assert trace(visits) == "F: 1   E: 1   C: 4   D: 10   A: 24   B: 40"
-assert engine([C * 2], [one])[0][A] == 12
-assert len(engine([diamonds(1000)], [one])[1]) == 3001
-x = torch.tensor([2.0, 5.0, 9.0], requires_grad=True)
-first, middle, last = x.unbind()
-assert len(first.grad_fn._input_metadata) == 3
-assert engine([first * last], [one])[0][x].tolist() == [9, 0, 2]
-bias = torch.zeros(2, requires_grad=True)
-biased = torch.ones(4, 2, requires_grad=True) + bias
-assert queue_engine(biased)[0][bias].shape == (4, 2)
-assert engine([biased], [torch.ones(4, 2)])[0][bias].tolist() == [4, 4]
-
 import inspect
 
 
-def code_lines(function):
+def _code_lines(function):
     lines = [line.strip() for line in inspect.getsource(function).splitlines()]
-    return sum(bool(line) and not line.startswith(('"""', "#")) for line in lines)
+    return sum(bool(line) and not line.startswith("#") for line in lines)
 
 
-assert code_lines(call) + code_lines(count_edges) + code_lines(engine) == 39
+assert 35 <= _code_lines(call) + _code_lines(count_edges) + _code_lines(engine) <= 42
 # sphinx_gallery_end_ignore
 
 # %%
-# Six visits for six nodes. ``D`` waited until both parts had come, and passed on their sum, 10, at once. The three
-# functions ``call``, ``count_edges`` and ``engine`` have 39 lines of code together.
-#
-# Against PyTorch: a network with two branches
-# --------------------------------------------
-# One layer from 10 to 5, then two branches, 5 to 2 and 5 to 2 to 2, which are summed. The gradients of all eight
-# parameters are compared bit by bit.
+# .. how-measured:: It counts the calls of both walks for one to twelve diamonds, and defines how to draw them.
 
-torch.manual_seed(0)
+import matplotlib.pyplot as plt
+
+counts = range(1, 13)
+by_paths = [count_calls(walk_5, diamonds(count)) for count in counts]
+by_nodes = [count_calls(engine, diamonds(count)) for count in counts]
+
+
+def draw():
+    _, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    axes.semilogy(
+        counts, by_paths, "o-", color="#c2410c", label="walk_5: for each path"
+    )
+    axes.semilogy(
+        counts, by_nodes, "s-", color="#2563eb", label="engine: for each node"
+    )
+    axes.set(xlabel="diamonds in the chain", ylabel="calls of nodes", xticks=counts)
+    axes.set_title("One more diamond doubles the calls of walk_5")
+    axes.legend()
+
+
+# %%
+# On a logarithmic axis, the straight line is exponential growth:
+
+# figure: The calls of nodes against the number of diamonds, on a logarithmic axis. For walk_5 they rise along a straight
+#   line, from 3 to 12285. For the engine they rise from 3 to 36.
+draw()
+print("12 diamonds:", by_paths[-1], "calls by walk_5,", by_nodes[-1], "by the engine")
+assert by_paths == [3 * (2**n - 1) for n in counts]
+assert by_nodes == [3 * n for n in counts]
+
+# %%
+# Against PyTorch
+# ---------------
+# A network with two branches, one of which is deeper. All gradients are equal bit by bit:
+
 stem, short = nn.Linear(10, 5), nn.Linear(5, 2)
 long = nn.Sequential(nn.Linear(5, 2), nn.Tanh(), nn.Linear(2, 2))
 network = nn.ModuleDict({"stem": stem, "short": short, "long": long})
 
 hidden = torch.relu(stem(torch.randn(16, 10)))
 loss = (short(hidden) + long(hidden)).square().mean()
-mended, visits = engine([loss], [one])
+found = engine(loss)
 loss.backward()
-
 for name, p in network.named_parameters():
-    same = torch.equal(mended[p], p.grad)
-    print(f"{name:<13} {list(p.shape)!s:<8} |gradient| {p.grad.norm():.4f}   {same=}")
+    print(f"{name:<13} {list(p.shape)!s:<8} equal: {torch.equal(found[p], p.grad)}")
 
 # sphinx_gallery_start_ignore
 _parameters = list(network.parameters())
-assert all(torch.equal(mended[p], p.grad) and p.grad.norm() > 0 for p in _parameters)
-assert len(_parameters) == 8 and len({n for n, *_ in visits}) == len(visits)
+assert all(torch.equal(found[p], p.grad) and p.grad.norm() > 0 for p in _parameters)
+assert len(_parameters) == 8
 del p
 # sphinx_gallery_end_ignore
 
 # %%
-# Against PyTorch: 50 random graphs
-# ---------------------------------
-# Each graph begins with four leaves and a constant of different shapes, so that many steps broadcast. Then 10 to
-# 40 steps combine what is there, one kind with a node of several results. Two of the tensors are the roots.
+# .. how-measured:: It makes 50 random graphs of four leaves and a constant with different shapes and 10 to 40 operations, one
+#    of which has several results. It compares the engine with PyTorch, for a random upstream gradient.
+
+import random
 
 STEPS = [
     lambda left, right: left + right,
@@ -301,159 +461,99 @@ def random_graph(seed):
     leaves = [tensor.requires_grad_() for tensor in tensors[:4]]
     for _ in range(random.randint(10, 40)):
         tensors.append(random.choice(STEPS)(*random.choices(tensors[-10:], k=2)))
-    return leaves, random.sample([t for t in tensors[5:] if t.requires_grad], k=2)
+    return leaves, next(tensor for tensor in tensors[::-1] if tensor.requires_grad)
 
 
-# %%
-# The order in which parts are added may differ from PyTorch's, and so may the last digit. Hence double precision
-# and a tolerance. ``None`` stands for a leaf that the roots do not depend on.
-
-visited = []
-options = {"allow_unused": True, "retain_graph": True}
-for leaves, roots in map(random_graph, range(50)):
-    upstream = [torch.randn_like(root) for root in roots]
-    expected = torch.autograd.grad(roots, leaves, upstream, **options)
-    mended, visits = engine(roots, upstream)
-    found = tuple(mended.get(leaf) for leaf in leaves)
+called, nodes = 0, 0
+for leaves, root in map(random_graph, range(50)):
+    upstream = torch.randn_like(root)
+    options = {"allow_unused": True, "retain_graph": True}
+    expected = torch.autograd.grad(root, leaves, upstream, **options)
+    found = engine(root, upstream)
+    found = tuple(found.get(leaf) for leaf in leaves)
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    visited += [node for node, *_ in visits]
-
-print("graphs: 50   visits:", len(visited), "  distinct nodes:", len(set(visited)))
+    reached = count_edges(get_gradient_edge(root).node)
+    nodes += sum(not hasattr(node, "variable") for node in reached)
+    called += count_calls(engine, root)
 
 # sphinx_gallery_start_ignore
-assert len(visited) == len(set(visited)) > 900
-edges = [edge for node in visited for edge, _ in node.next_functions]
-assert edges.count(None) > 100
-assert sum(len(n._input_metadata) > 1 for n in visited) > 50
-del visited, edges, leaves, roots
+_linear = nn.Linear(3, 1)
+for _model in (
+    nn.Conv1d(3, 3, 2),
+    nn.GRU(4, 4),
+    nn.LSTM(4, 4),
+    nn.LayerNorm(4),
+    nn.BatchNorm1d(3),
+    nn.MultiheadAttention(4, 2),
+    nn.TransformerEncoderLayer(4, 2, 8, dropout=0),
+    nn.Embedding(5, 4),
+):
+    _batch = (
+        torch.randint(5, (2, 3))
+        if isinstance(_model, nn.Embedding)
+        else torch.randn(2, 3, 4)
+    )
+    _result = _model(
+        *(3 * [_batch] if isinstance(_model, nn.MultiheadAttention) else [_batch])
+    )
+    _result = (_result[0] if isinstance(_result, tuple) else _result).square().sum()
+    _found = engine(_result)
+    for _p, _g in zip(
+        _model.parameters(),
+        torch.autograd.grad(_result, list(_model.parameters())),
+        strict=True,
+    ):
+        torch.testing.assert_close(_found[_p], _g)
 # sphinx_gallery_end_ignore
 
 # %%
-# Every gradient is equal, and no node was visited twice.
-#
-# What the count is worth
-# -----------------------
-# Both engines on chains of one to twelve diamonds:
+# On 50 random graphs, the gradients agree to twelve digits, and each node is called once. (The order of additions differs, so
+# the last digit may.)
 
-counts = range(1, 13)
-by_paths = [len(queue_engine(diamonds(count))[1]) for count in counts]
-by_nodes = [len(engine([diamonds(count)], [one])[1]) for count in counts]
-
-# figure: The number of visits against the number of diamonds, on a logarithmic axis. The queue's visits rise along a
-#   straight line, from 5 to 16381, so they are exponential. The visits of the mended engine rise from 4 to 37.
-figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
-axes.semilogy(counts, by_paths, "o-", color="#c2410c", label="queue: for each path")
-axes.semilogy(counts, by_nodes, "s-", color="#2563eb", label="mended: for each node")
-axes.set(xlabel="diamonds in the chain", ylabel="visits", xticks=counts)
-axes.set_title("Each diamond doubles the visits of one, and adds three to the other")
-axes.legend()
-
-print("queue: ", by_paths)
-print("mended:", by_nodes)
-assert by_paths == [4 * 2**count - 3 for count in counts]
-assert by_nodes == [3 * count + 1 for count in counts]
+print("nodes:", nodes, "  calls:", called)
+assert nodes == called > 400
 
 # sphinx_gallery_start_ignore
-_calls = []
-_handles = [
-    node.register_prehook(lambda _, name=name: _calls.append(name))
-    for node, name in name_of.items()
-]
-torch.autograd.grad(F, (A, B), retain_graph=True)
-assert sorted(_calls) in (list("ABCDEF"), list("CDEF")), _calls
-# C was recorded before D
-assert [name for name in _calls if name in "CDEF"] == list("FEDC")
-for handle in _handles:
-    handle.remove()
 _watched, _seen = torch.tensor(1.0, requires_grad=True), []
 _result = _watched.exp()
-_result.register_hook(lambda gradient: _seen.append("tensor hook"))
-_result.grad_fn.register_prehook(lambda gradients: _seen.append("node prehook"))
-_result.grad_fn.register_hook(lambda inputs, outputs: _seen.append("node hook"))
-for _ in range(2):
-    assert torch.equal(engine([_result], [one])[0][_watched], _result) and _seen == []
+_result.register_hook(_seen.append)
+assert torch.equal(engine(_result)[_watched], _result) and _seen == []
 _result.backward()
-assert sorted(_seen) == ["node hook", "node prehook", "tensor hook"]
-try:
-    engine([_result], [one])
-except RuntimeError as error:
-    freed = str(error)
-assert "already been freed" in freed, freed
-
-
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, tensor):
-        return tensor.clone()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient
-
-
-try:
-    engine([Own.apply(_watched)], [one])
-except TypeError as error:
-    freed = str(error)
-assert freed == "'OwnBackward' object is not callable", freed
+assert len(_seen) == 1
+_failed = []
+for _root in (_result, Double.apply(_watched)):
+    try:
+        engine(_root)
+    except (RuntimeError, TypeError) as error:
+        _failed.append(type(error))
+assert _failed == [RuntimeError, TypeError]
 # sphinx_gallery_end_ignore
 
 # %%
-# Twelve diamonds have 37 nodes. The queue makes 16381 visits, :math:`4 \cdot 2^n - 3` for :math:`n` diamonds, and the
-# mended engine :math:`3n + 1`.
-#
-# The real engine does more on its walk. It frees what the nodes have saved, it runs hooks, and it runs the nodes of
-# your own ``torch.autograd.Function`` classes, which cannot be called like the others. It has an order of its own
-# too: of the nodes that are ready, the one that was recorded last goes first (:doc:`how to read a graph
-# </guide/how-to-read-a-graph>`).
-
-# %%
-# What people get wrong
-# ---------------------
-# **Visiting each node once, without waiting.** A set of the nodes already seen makes the queue fast, and silently
-# wrong: what comes over the second edge is lost. The mended engine does the same with a count of 1 for every node.
-
-
-def impatient(starts):
-    return {node: min(number, 1) for node, number in count_edges(starts).items()}
-
-
-hasty, visits = engine([F], [one], count=impatient)
-print(trace(visits))
-assert hasty[A] == 24 and hasty[B] == 4  # and not 40
-
-# %%
-# ``D`` was called with the 1 that came first. The 9 that came later was not passed on, so ``B`` gets 4 in place of
-# 40.
+# PyTorch's engine does more on its way. It frees what the nodes saved, runs hooks, and runs the backward of your own Functions.
 
 # %%
 # Exercise
 # --------
-# Ten residual steps, ``x = x + torch.sin(x)``. How many nodes does the graph have? How many visits does the mended
-# engine make, and how many the queue?
+# Ten residual steps, ``x = x + torch.sin(x)``. How many calls does the engine make, and how many does ``walk_5`` make?
 #
 # .. solution::
 #
-# Each step adds two nodes, and there is the leaf: 21, and as many visits with the count. Each step doubles the number
-# of paths. The two nodes with :math:`k` other steps between them and the root are visited :math:`2^k` times each, and
-# the leaf :math:`2^{10}` times. Together that is :math:`2 (2^{10} - 1) + 2^{10} = 3070`.
+# Each step records two nodes, so the engine makes 20 calls. Each step doubles the number of paths. With :math:`k` other
+# steps between them and the root, two nodes are called :math:`2^k` times each. Together that is :math:`2 (2^{10} - 1) = 2046`.
 
 x = torch.tensor(0.5, requires_grad=True)
 for _ in range(10):
     x = x + torch.sin(x)
 
-_, visits = queue_engine(x)
-_, patient = engine([x], [one])
-print(f"nodes {len(dict(visits))}, mended {len(patient)}, queue {len(visits)}")
-assert len(dict(visits)) == len(patient) == 21
-assert len(visits) == 2 * (2**10 - 1) + 2**10 == 3070
+print("engine:", count_calls(engine, x), "  walk_5:", count_calls(walk_5, x))
+assert count_calls(engine, x) == 20 and count_calls(walk_5, x) == 2046
 
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`, code that the real engine runs on its way.
-# - Next: :ref:`sphx_glr_gallery_differentiation_higher_order.py`, where the calls *are* recorded, on purpose.
+# - Before: :ref:`sphx_glr_gallery_differentiation_autograd_from_scratch.py`, which builds the record too.
+# - Next: :ref:`sphx_glr_gallery_differentiation_higher_order.py`, where the walk *is* recorded, on purpose.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, nodes, edges and their numbers one by one.
 # - In PyTorch's reference: `Node.next_functions
-#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.graph.Node.next_functions.html>`__ and
-#   `torch.autograd.grad <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__.
+#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.graph.Node.next_functions.html>`__.

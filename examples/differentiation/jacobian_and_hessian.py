@@ -1,221 +1,302 @@
 r"""
-Jacobian and Hessian in PyTorch: a loop, or torch.func
-======================================================
+Jacobian and Hessian in PyTorch: torch.func
+===========================================
 
-The Jacobian holds the derivative of every output with respect to every input, and the Hessian every second derivative
-of a scalar. PyTorch has two sets of functions for them, ``torch.autograd.functional`` and ``torch.func``. They return
-the same numbers, but the first runs a loop in Python, and the second one vectorised pass. This page shows what comes
-out, how the time differs, and how to use a Jacobian or a Hessian without ever building it.
+.. in-short::
+
+   ``jacrev(f)(x)`` is the Jacobian: its shape is the shape of the output, then the shape of the input. ``hessian(f)(x)`` holds
+   the second derivatives of a scalar function. For a batch, write ``vmap(jacrev(f))(batch)``. Both build the whole matrix:
+   where you need only a product with it, use ``jvp`` or ``vjp``.
 """
 
 # %%
-# The shape: outputs first, then inputs
-# -------------------------------------
-# ``J[i, j]`` is the derivative of output ``i`` with respect to input ``j``. With more dimensions the rule stays the
-# same: the shape of the Jacobian is the shape of the output followed by the shape of the input. Three functions, to a
-# scalar, a vector and a matrix:
-
-import time
-from functools import partial
+# Which input moves which output?
+# -------------------------------
+# ``backward()`` gives you the gradient of one number. You have many outputs, and want to know how much each of them reacts to
+# each input. That table of derivatives is the Jacobian.
+#
+# .. how-measured:: It imports the libraries, and defines how to draw a Jacobian of four images.
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.autograd.functional import jacobian
-from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
-
-torch.manual_seed(0)
-linear = nn.Linear(4, 2)
 
 
-def norm(x):
-    return x.square().sum()
+def draw(J):
+    figure, axes = plt.subplots(1, 4, figsize=(7, 2.3), layout="constrained")
+    titles = ["J[0, 0]", "J[0, 1]", "J[1, 0]", "J[1, 1]"]
+    for image, title, ax in zip(J.flatten(0, 1), titles, axes, strict=True):
+        ax.imshow(image, cmap="Blues", vmin=-0.05, vmax=0.5)
+        for row in range(4):
+            for column in range(4):
+                number = f"{image[row, column]:g}"
+                ax.text(column, row, number, ha="center", va="center", fontsize=8)
+        ax.set_title(title)
+        ax.set_axis_off()
+    figure.suptitle("Jacobian of a 2x2 average pool: one image for each output")
+
+
+# %%
+# Here ``pool`` averages each 2 x 2 block of an image. ``J[i, j]`` is how much each pixel counts for output ``(i, j)``.
+
+from torch.func import jacrev
 
 
 def pool(image):
     return F.avg_pool2d(image[None], 2)[0]
 
 
-# %%
-# ``jacobian(f, x)`` from ``torch.autograd.functional`` returns a tensor. ``jacrev(f)`` from ``torch.func`` returns a
-# *function* that computes it. Both agree:
-
-rows = {}
-for name, f, x in [
-    ("sum of squares", norm, torch.randn(3)),
-    ("Linear(4, 2)", linear, torch.randn(4)),
-    ("2x2 average pool", pool, torch.randn(4, 4)),
-]:
-    J = jacobian(f, x)
-    rows[name] = {"input": x.shape, "output": f(x).shape, "Jacobian": J.shape}
-    assert torch.allclose(J, jacrev(f)(x))
-
-table = pd.DataFrame(rows).T.map(lambda shape: str(tuple(shape)))
-
-# sphinx_gallery_start_ignore
-assert table["Jacobian"].tolist() == ["(3,)", "(2, 4)", "(2, 2, 4, 4)"]
-_x = torch.randn(3)
-assert torch.allclose(jacobian(norm, _x), 2 * _x)
-# sphinx_gallery_end_ignore
-table.rename_axis(index=None, columns="function")
-
-# %%
-# For a scalar output the Jacobian has the shape of the input: it is the gradient. For a linear layer
-# :math:`y = Wx + b` the Jacobian is the weight, wherever it is evaluated:
-
-J = jacrev(linear)(torch.randn(4))
-print(J.detach())
-assert torch.equal(J, linear.weight)
-
-# %%
-# For the pool, ``J[i, j]`` is a whole image: how much each pixel counts for output ``(i, j)``.
+J = jacrev(pool)(torch.randn(4, 4))
 
 # figure: Four squares of 4 by 4 pixels in a row, one for each output of the pool. In each, one quarter is dark and
 #   marked 0.25, top left for output (0, 0), top right for (0, 1) and so on; the other twelve pixels are 0.
-J = jacrev(pool)(torch.randn(4, 4))
-figure, axes = plt.subplots(1, 4, figsize=(7, 2.3), layout="constrained")
-titles = ["J[0, 0]", "J[0, 1]", "J[1, 0]", "J[1, 1]"]
-for image, title, ax in zip(J.flatten(0, 1), titles, axes, strict=True):
-    ax.imshow(image, cmap="Blues", vmin=-0.05, vmax=0.5)
-    for row in range(4):
-        for column in range(4):
-            number = f"{image[row, column]:g}"
-            ax.text(column, row, number, ha="center", va="center", fontsize=8)
-    ax.set_title(title)
-    ax.set_axis_off()
-figure.suptitle("Jacobian of a 2x2 average pool: one image for each output")
+draw(J)
+print(J.shape)
 
 # sphinx_gallery_start_ignore
+assert J.shape == (2, 2, 4, 4)
 for _i in range(2):
     for _j in range(2):
         _expected = torch.zeros(4, 4)
         _expected[2 * _i : 2 * _i + 2, 2 * _j : 2 * _j + 2] = 0.25
         assert torch.equal(J[_i, _j], _expected)
+for _shape in [(), (1,), (3,), (2, 0), (2, 3)]:
+    for _function in (
+        torch.sin,
+        lambda x: x.sum(),
+        lambda x: torch.stack([x, x]),
+        lambda x: x.flatten(),
+    ):
+        _x = torch.randn(_shape)
+        assert jacrev(_function)(_x).shape == (*_function(_x).shape, *_shape)
 # sphinx_gallery_end_ignore
 
 # %%
-# A loop, or one pass
-# -------------------
-# Backward computes :math:`v^\top J`, so a vector with a single 1 gives one row of the Jacobian. ``jacobian`` does
-# that in a Python loop, one backward pass for each output. ``jacrev`` runs one backward pass under ``vmap``, for all
-# these vectors together, and so does ``jacobian`` with ``vectorize=True``. ``jacfwd`` makes columns, in :ref:`forward
-# mode <sphx_glr_gallery_differentiation_forward_mode.py>`. A hook counts the backward passes, for a layer with 32
-# inputs and 32 outputs:
+# The output has 2 x 2 entries and the input 4 x 4, so the Jacobian has the shape (2, 2, 4, 4). For a linear layer,
+# :math:`y = Wx + b`, it is the weight. For a scalar output it has the shape of the input: it is the gradient.
+
+torch.manual_seed(0)
+linear, x = nn.Linear(4, 2), torch.randn(4)
+print("Jacobian equals the weight:", torch.equal(jacrev(linear)(x), linear.weight))
+print("Jacobian of a sum:", jacrev(torch.sum)(x))
+
+# sphinx_gallery_start_ignore
+assert torch.equal(jacrev(linear)(x), linear.weight)
+assert torch.equal(jacrev(torch.sum)(x), torch.ones(4))
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **The Jacobian of a batch.** ``jacrev`` takes a batch for one input. Then most of the result says that one sample does not
+# depend on another. ``vmap`` adds the batch dimension outside:
+
+from torch.func import vmap
+
+batch = torch.randn(3, 4)
+whole = jacrev(linear)(batch)
+per_sample = vmap(jacrev(linear))(batch)
+
+print("jacrev(f):      ", tuple(whole.shape), "zeros:", (whole == 0).sum().item())
+print("vmap(jacrev(f)):", tuple(per_sample.shape))
+
+# sphinx_gallery_start_ignore
+assert (whole == 0).sum() == 48 and whole.numel() == 72 and (per_sample == 0).sum() == 0
+for _i in range(3):
+    assert torch.equal(whole[_i, :, _i], per_sample[_i])
+# sphinx_gallery_end_ignore
+
+# %%
+# **if and .item() under vmap.** ``vmap`` runs your function once for the whole batch, so a condition would need several
+# answers. Use ``torch.where``. **Dropout under vmap.** Say whether each sample draws its own mask: ``vmap(...,
+# randomness="different")``.
+
+
+def positive_part(x):
+    return x * x if x.sum() > 0 else x
+
+
+raised = []
+for function in (positive_part, nn.Dropout(0.5)):
+    try:
+        vmap(jacrev(function))(batch)
+    except RuntimeError as error:
+        raised.append(str(error))
+        print(raised[-1].partition(" or (3)")[0].partition(". ")[0])
+
+# sphinx_gallery_start_ignore
+assert len(raised) == 2 and "data-dependent control flow" in raised[0]
+assert "called random operation while in randomness error mode" in raised[1]
+assert vmap(jacrev(nn.Dropout(0.5)), randomness="different")(batch).shape == (3, 4, 4)
+assert jacrev(positive_part)(x).shape == (4, 4)
+_runs = []
+vmap(lambda sample: _runs.append(1) or sample * 2)(batch)
+assert len(_runs) == 1
+_masked = vmap(jacrev(lambda x: torch.where(x.sum() > 0, x * x, x)))(batch)
+for _one, _sample in zip(_masked, batch, strict=True):
+    assert torch.allclose(_one, jacrev(positive_part)(_sample))
+# sphinx_gallery_end_ignore
+
+# %%
+# **Training on a constant.** The older ``torch.autograd.functional.jacobian`` returns a tensor without history by default. Pass
+# ``create_graph=True``, or use ``jacrev``, which keeps the history:
+
+from torch.autograd.functional import jacobian
+
+x = torch.randn(4, requires_grad=True)
+print("jacobian:", jacobian(torch.tanh, x).requires_grad)
+print("  with create_graph:", jacobian(torch.tanh, x, create_graph=True).requires_grad)
+print("jacrev:  ", jacrev(torch.tanh)(x).requires_grad)
+
+# sphinx_gallery_start_ignore
+for _function in (torch.tanh, linear, lambda x: linear(x).tanh()):
+    for _vectorize in (False, True):
+        assert not jacobian(_function, x, vectorize=_vectorize).requires_grad
+_gradients = []
+for _J in (jacobian(torch.tanh, x, create_graph=True), jacrev(torch.tanh)(x)):
+    _gradients += torch.autograd.grad(_J.square().sum(), x)
+assert torch.allclose(*_gradients) and _gradients[0].abs().sum() > 0
+# sphinx_gallery_end_ignore
+
+# %%
+# Several inputs, several outputs
+# -------------------------------
+# ``argnums`` names the arguments to differentiate by. The result has the structure of the output, and in it one Jacobian for
+# each argument. Outputs and arguments may be tuples and dictionaries.
+
+
+def model(x, scale):
+    return {"scaled": scale * x, "energy": (scale * x).square().sum()}
+
+
+x, scale = torch.randn(3), torch.tensor(2.0)
+J = jacrev(model, argnums=(0, 1))(x, scale)
+for name, (by_x, by_scale) in J.items():
+    print(f"{name}: by x {tuple(by_x.shape)}, by scale {tuple(by_scale.shape)}")
+
+# sphinx_gallery_start_ignore
+_J = jacrev(lambda pair: (pair["a"] * pair["b"], pair["a"].sum()))({"a": x, "b": 2 * x})
+assert torch.allclose(_J[0]["b"], torch.diag(x)) and torch.equal(
+    _J[1]["b"], torch.zeros(3)
+)
+assert torch.allclose(J["scaled"][0], 2 * torch.eye(3)) and torch.allclose(
+    J["scaled"][1], x
+)
+assert torch.allclose(J["energy"][0], 8 * x) and torch.allclose(
+    J["energy"][1], 4 * x.square().sum()
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# A module's parameters, and per-sample gradients
+# -----------------------------------------------
+# ``jacrev`` differentiates by arguments, and a module keeps its parameters inside. ``functional_call`` runs the module with
+# parameters that you pass in:
+
+from torch.func import functional_call, grad
+
+params = dict(linear.named_parameters())
+inputs, targets = torch.randn(8, 4), torch.randn(8, 2)
+
+
+def predict(params, x):
+    return functional_call(linear, params, (x,))
+
+
+J = jacrev(predict)(params, inputs[0])
+print({name: tuple(part.shape) for name, part in J.items()})
+
+# sphinx_gallery_start_ignore
+assert {name: tuple(part.shape) for name, part in J.items()} == {
+    "weight": (2, 2, 4),
+    "bias": (2, 2),
+}
+assert torch.equal(J["bias"], torch.eye(2))
+assert torch.allclose(J["weight"], torch.einsum("ij,k->ijk", torch.eye(2), inputs[0]))
+# sphinx_gallery_end_ignore
+
+# %%
+# In the same way you get one gradient for each sample, which ``backward()`` would have averaged. You need them to clip each
+# sample's gradient, or to find the samples that pull hardest. ``in_dims`` says that the parameters are shared.
+
+
+def loss_of_one(params, x, target):
+    return F.mse_loss(predict(params, x), target)
+
+
+per_sample = vmap(grad(loss_of_one), in_dims=(None, 0, 0))(params, inputs, targets)
+F.mse_loss(linear(inputs), targets).backward()
+
+one_each = per_sample["weight"].detach()
+print("weight:", tuple(one_each.shape))
+print("mean is .grad:", torch.allclose(one_each.mean(0), linear.weight.grad, atol=1e-6))
+print("norms:", one_each.flatten(1).norm(dim=1))
+
+# sphinx_gallery_start_ignore
+assert per_sample["weight"].shape == (8, 2, 4)
+for _name, _p in linear.named_parameters():
+    assert torch.allclose(per_sample[_name].mean(0), _p.grad, atol=1e-6)
+for _i in range(8):
+    _one = torch.autograd.grad(
+        F.mse_loss(linear(inputs[_i]), targets[_i]), linear.weight
+    )[0]
+    assert torch.allclose(per_sample["weight"][_i], _one, atol=1e-6)
+# sphinx_gallery_end_ignore
+
+# %%
+# Why jacrev needs one pass
+# -------------------------
+# Backward computes :math:`v^\top J`. A vector with a single 1 gives one row of the Jacobian. ``jacobian`` runs such a backward
+# pass for each row, in a Python loop. ``jacrev`` runs one pass for all rows, under ``vmap``. ``jacfwd`` computes columns, in
+# :ref:`forward mode <sphx_glr_gallery_differentiation_forward_mode.py>`.
+#
+# .. how-measured:: A hook on the result of a layer with 32 inputs and 32 outputs is called once for each backward pass.
+
+from functools import partial
+
+from torch.func import jacfwd
 
 ways = {
     "jacobian": jacobian,
     "jacobian, vectorize=True": partial(jacobian, vectorize=True),
     "jacrev": lambda f, x: jacrev(f)(x),
+    "jacrev, chunk_size=8": lambda f, x: jacrev(f, chunk_size=8)(x),
     "jacfwd": lambda f, x: jacfwd(f)(x),
 }
 
 
-def layer(n, hook=None):
-    weight = torch.randn(n, n) / n**0.5
+def backward_passes(way):
+    passes, weight = [], torch.randn(32, 32) / 32**0.5
 
-    def f(x):
+    def layer(x):
         y = torch.tanh(weight @ x)
-        if hook and y.requires_grad:
-            y.register_hook(hook)
+        if y.requires_grad:
+            y.register_hook(passes.append)
         return y
 
-    return f
+    x = torch.randn(32)
+    expected = (1 - torch.tanh(weight @ x) ** 2)[:, None] * weight
+    assert torch.allclose(way(layer, x), expected, atol=1e-5)
+    return len(passes)
 
 
-counts = {}
+# %%
+# The number of backward passes for a layer with 32 outputs. ``chunk_size`` limits the rows of one pass, if memory is short:
+
 for name, way in ways.items():
-    passes = []
-    way(layer(32, passes.append), torch.randn(32))
-    counts[name] = len(passes)
-    print(f"{name:<25} {counts[name]:>2}")
-assert list(counts.values()) == [32, 1, 1, 0]
+    print(f"{name:<25} {backward_passes(way):>2}")
 
 # sphinx_gallery_start_ignore
-for _n in (2, 16):
-    _f, _x = layer(_n), torch.randn(_n)
-    for _way in ways.values():
-        assert torch.allclose(_way(_f, _x), jacobian(_f, _x), atol=1e-6)
+assert [backward_passes(way) for way in ways.values()] == [32, 1, 1, 4, 0]
 # sphinx_gallery_end_ignore
 
 # %%
-# With many outputs, one pass over larger tensors takes less time than many over small ones. Each way is timed in
-# turn, on one thread: how many times as fast as the loop is it? The first round is left out, since a first call has
-# more to set up.
+# The Hessian, and products with it
+# ---------------------------------
+# The Hessian is the Jacobian of the gradient. For the Rosenbrock function at its minimum:
 
-# varies: Ratios of times depend on the machine and its load.
-threads = torch.get_num_threads()
-torch.set_num_threads(1)
-
-
-def seconds(way, f, x):
-    start = time.perf_counter()
-    way(f, x)
-    return time.perf_counter() - start
-
-
-sizes = [2, 8, 32, 128]
-gain = {name: [] for name in ways if name != "jacobian"}
-for n in sizes:
-    f, x = layer(n), torch.randn(n)
-    rounds = [[seconds(way, f, x) for way in ways.values()] for _ in range(6)]
-    loop, *others = [min(times) for times in zip(*rounds[1:], strict=True)]
-    for ratios, other in zip(gain.values(), others, strict=True):
-        ratios.append(loop / other)
-torch.set_num_threads(threads)
-
-for name, ratios in gain.items():
-    print(f"{name:<25} n = 2: {ratios[0]:4.1f}   n = 128: {ratios[-1]:4.1f}")
-    assert ratios[-1] > 1 and ratios[-1] > ratios[0]
-
-# %%
-# At every size, as a figure. Below the line at 1, the loop is the faster one:
-
-# varies: Ratios of times depend on the machine and its load.
-
-# figure: Three curves over the size of the layer, from 2 to 128, on logarithmic axes: how many times as fast as the
-#   loop are jacrev, jacfwd and jacobian with vectorize=True. Each ends above the line at 1, higher than it begins.
-figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
-for name, color, style in [
-    ("jacrev", "#2563eb", "o-"),
-    ("jacfwd", "#047857", "s--"),
-    ("jacobian, vectorize=True", "#c2410c", "^:"),
-]:
-    ax.loglog(sizes, gain[name], style, color=color, label=name)
-ax.axhline(1, color="#64748b", linewidth=1)
-ax.set_xticks(sizes, sizes)
-ax.set_yticks([0.5, 1, 2, 5, 10], [0.5, 1, 2, 5, 10])
-ax.minorticks_off()
-ax.set(xlabel="inputs and outputs n", ylabel="time of the loop / time")
-ax.set_title("How many times as fast as the loop, by size")
-ax.legend()
-
-# sphinx_gallery_start_ignore
-assert all(ratios[-1] > max(1, ratios[0]) for ratios in gain.values())
-# sphinx_gallery_end_ignore
-
-# %%
-# vjp and jvp: products with the Jacobian
-# ---------------------------------------
-# Often only a product with the Jacobian is needed: :math:`v^\top J` (``vjp``, what backward does) or :math:`J t`
-# (``jvp``, forward mode). Neither builds the Jacobian.
-
-x, v, t = torch.randn(4), torch.randn(2), torch.randn(4)
-y, pull_back = vjp(linear, x)
-(row_product,) = pull_back(v)
-y, column_product = jvp(linear, (x,), (t,))
-
-print("v^T J:", row_product.detach())
-print("J t:  ", column_product.detach())
-assert torch.allclose(row_product, v @ linear.weight)
-assert torch.allclose(column_product, linear.weight @ t)
-
-# %%
-# The Hessian
-# -----------
-# The Hessian is the Jacobian of the gradient, and ``hessian(f)`` is ``jacfwd(jacrev(f))``: forward mode over the
-# backward pass. The Rosenbrock function has a minimum at (1, 1), where its Hessian can be worked out by hand.
+from torch.func import hessian
 
 
 def rosenbrock(p):
@@ -223,29 +304,26 @@ def rosenbrock(p):
     return (1 - x) ** 2 + 100 * (y - x**2) ** 2
 
 
-p = torch.tensor([1.0, 1.0])
-H = hessian(rosenbrock)(p)
+H = hessian(rosenbrock)(torch.tensor([1.0, 1.0]))
 print(H)
 print("eigenvalues:", [round(value, 2) for value in torch.linalg.eigvalsh(H).tolist()])
-assert torch.equal(H, torch.tensor([[802.0, -400.0], [-400.0, 200.0]]))
-assert torch.equal(H, jacfwd(jacrev(rosenbrock))(p))
-assert torch.equal(H, torch.autograd.functional.hessian(rosenbrock, p))
 
 # sphinx_gallery_start_ignore
+p = torch.tensor([1.0, 1.0])
+assert torch.equal(H, torch.tensor([[802.0, -400.0], [-400.0, 200.0]]))
+assert torch.equal(H, jacfwd(jacrev(rosenbrock))(p))
 _low, _high = torch.linalg.eigvalsh(H).tolist()
 assert 0 < 2000 * _low < _high and torch.equal(grad(rosenbrock)(p), torch.zeros(2))
 # sphinx_gallery_end_ignore
 
 # %%
-# Both eigenvalues are positive, so the point is a minimum. One is over two thousand times the other: a long, narrow
-# valley, which is why this function is hard for gradient descent.
+# Both eigenvalues are positive, so the point is a minimum. One is over two thousand times the other: a long, narrow valley, in
+# which gradient descent is slow.
+#
+# For a network with a million parameters, the Hessian would have :math:`10^{12}` entries. Its product with a vector has a
+# million. It is the derivative of the gradient along that vector, so one forward-mode pass over one backward pass computes it:
 
-# %%
-# Hessian-vector products
-# -----------------------
-# A Hessian of ``n`` inputs has :math:`n^2` entries. The product :math:`Hv` is the directional derivative of the
-# gradient, so one forward-mode pass over one backward pass gives it: a gradient and its tangent, ``n`` numbers each.
-# Two backward passes do it as well, without ``torch.func``.
+from torch.func import jvp
 
 
 def chain(x):
@@ -256,83 +334,32 @@ def hvp(f, x, v):
     return jvp(grad(f), (x,), (v,))[1]
 
 
-def hvp_two_backwards(f, x, v):
-    x = x.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(f(x), x, create_graph=True)
-    return torch.autograd.grad(gradient, x, v)[0]
-
-
 x, v = torch.randn(2, 100, dtype=torch.float64)
 H = hessian(chain)(x)
+print("entries of H:", H.numel(), "  of Hv:", hvp(chain, x, v).numel())
 assert torch.allclose(hvp(chain, x, v), H @ v)
-assert torch.allclose(hvp_two_backwards(chain, x, v), H @ v)
-print(f"H has {H.numel():,} entries, {(H != 0).sum():,} of them not zero")
-print(f"Hv has {v.numel()}")
+
+# %%
+# In the same way, ``vjp(f, x)`` gives :math:`v^\top J` and ``jvp(f, (x,), (t,))`` gives :math:`J t`. Neither builds the
+# Jacobian.
+
+from torch.func import vjp
+
+x, v, t = torch.randn(4), torch.randn(2), torch.randn(4)
+_, pull_back = vjp(linear, x)
+print("v^T J equal:", torch.allclose(pull_back(v)[0], v @ linear.weight))
+print("J t equal:  ", torch.allclose(jvp(linear, (x,), (t,))[1], linear.weight @ t))
 
 # sphinx_gallery_start_ignore
-assert H.numel() == 10_000 and (H != 0).sum() == 100 + 2 * 99
+assert torch.allclose(pull_back(v)[0], v @ linear.weight)
+assert torch.allclose(jvp(linear, (x,), (t,))[1], linear.weight @ t)
 # sphinx_gallery_end_ignore
-
-# %%
-# For a network with a million parameters, the Hessian would have :math:`10^{12}` entries. Its products with vectors
-# are within reach, and methods such as conjugate gradients or power iteration need nothing else.
-
-# %%
-# What people get wrong
-# ---------------------
-# **The Jacobian of a batch.** Called with a batch, ``jacrev`` takes the batch for one input. Most of the result says
-# that one sample does not depend on another. ``vmap`` adds the batch dimension outside:
-
-batch = torch.randn(3, 4)
-J = jacrev(linear)(batch)
-per_sample = vmap(jacrev(linear))(batch)
-
-zeros = (J == 0).sum()
-print(f"jacrev(f):       {tuple(J.shape)}, {zeros} of {J.numel()} entries are zero")
-print(f"vmap(jacrev(f)): {tuple(per_sample.shape)}")
-for i in range(3):
-    assert torch.equal(J[i, :, i], per_sample[i])
-
-# sphinx_gallery_start_ignore
-assert (J == 0).sum() == 48 and J.numel() == 72
-# sphinx_gallery_end_ignore
-
-# %%
-# **A Jacobian in one piece.** One pass carries all rows, and needs memory for all of them. ``chunk_size`` cuts it
-# into passes of so many rows.
-
-passes = []
-J = jacrev(layer(32, passes.append), chunk_size=8)(torch.randn(32))
-print("rows:", len(J), "  backward passes:", len(passes))
-assert len(J) == 32 and len(passes) == 4
-
-# %%
-# **Training on a Jacobian that is detached.** ``torch.autograd.functional.jacobian`` returns a tensor without
-# history, even when its input requires a gradient.
-
-x = torch.randn(4, requires_grad=True)
-f = layer(4)
-try:
-    jacobian(f, x).square().sum().backward()
-except RuntimeError as error:
-    print(f"RuntimeError: {error}")
-    assert "does not require grad and does not have a grad_fn" in str(error)
-
-# %%
-# Ask for the history with ``create_graph=True``, or use ``jacrev``, which keeps it:
-
-jacobian(f, x, create_graph=True).square().sum().backward()
-one = x.grad.clone()
-x.grad = None
-jacrev(f)(x).square().sum().backward()
-print("the same gradient:", torch.allclose(x.grad, one))
-assert torch.allclose(x.grad, one) and one.abs().sum() > 0
 
 # %%
 # Exercise
 # --------
-# The largest eigenvalue of the Hessian bounds the step of gradient descent. Find that of ``chain`` at a random point
-# with 100 inputs, without building the Hessian.
+# How large a step gradient descent can take depends on the largest eigenvalue of the Hessian. Find that of ``chain`` at a
+# random point with 100 inputs, without building the Hessian.
 #
 # .. solution::
 #
@@ -354,8 +381,8 @@ assert torch.isclose(v.norm(), exact[-1], rtol=1e-3) and exact[-1] > -exact[0]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_higher_order.py`, second derivatives with ``create_graph``.
+# - Before: :ref:`sphx_glr_gallery_differentiation_higher_order.py`, when a loss contains a gradient.
 # - Next: :ref:`sphx_glr_gallery_differentiation_forward_mode.py`, the mode behind ``jacfwd`` and ``jvp``.
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`, what one backward pass computes.
-# - In PyTorch's reference: `torch.func <https://docs.pytorch.org/docs/stable/func.html>`__ and
-#   `Functional higher level API <https://docs.pytorch.org/docs/stable/autograd.html#functional-higher-level-api>`__.
+# - In PyTorch's reference: `torch.func <https://docs.pytorch.org/docs/stable/func.html>`__ and `per-sample gradients
+#   <https://docs.pytorch.org/tutorials/intermediate/per_sample_grads.html>`__.
