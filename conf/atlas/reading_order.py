@@ -26,16 +26,16 @@ CHAPTERS = {
         "jacobian_and_hessian",
         "forward_mode",
         "inplace_and_versions",
-        "gradient_layouts",
         "complex_gradients",
         "points_without_a_derivative",
+        "gradient_layouts",
     ],
     "functions": [
         "exp_function",
         "change_the_gradient",
         "context_methods",
-        "double_backward",
         "gradcheck",
+        "double_backward",
         "functions_and_transforms",
     ],
     "tensors": [

@@ -276,7 +276,7 @@ assert abs(z.item() - (2 + 1j)) < 1e-3
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`, the strides of ``.grad``.
+# - Before: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, writing into tensors that backward needs.
 # - Next: :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, where no derivative exists.
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`: the upstream gradient ``v``.
 # - In PyTorch's reference: `Autograd for complex numbers

@@ -372,8 +372,9 @@ assert _small.grad.tolist() == [[4], [4], [4]]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, writing into tensors that autograd saved.
-# - Next: :ref:`sphx_glr_gallery_differentiation_complex_gradients.py`, what ``.grad`` means for a complex leaf.
+# - Before: :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, where no derivative exists.
+# - Next: :ref:`sphx_glr_gallery_functions_exp_function.py`, where you write the derivative.
+# - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, writing into tensors that autograd saved.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: backward adds, and ``zero_grad``.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory, and the strides of their results.
 # - In PyTorch's reference: `Default gradient layouts

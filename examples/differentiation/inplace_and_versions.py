@@ -567,7 +567,7 @@ assert saving_result == ["exp", "sigmoid", "tanh", "sqrt", "relu"]
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_differentiation_forward_mode.py`, derivatives without a backward pass.
-# - Next: :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`, the memory of ``.grad`` itself.
+# - Next: :ref:`sphx_glr_gallery_differentiation_complex_gradients.py`, what ``.grad`` means for a complex tensor.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory, all measured.
 # - In PyTorch's reference: `In-place operations with autograd
 #   <https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-operations-with-autograd>`__.

@@ -391,7 +391,8 @@ assert checked and x.grad.item() == 0.5
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: what autograd returns there.
+# - Before: :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`: the memory of ``.grad``.
+# - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: what autograd returns there.
 # - Next: :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: a backward that is not the derivative, on purpose.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`: what the nodes of a graph are, and how they are linked.
 # - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`: find the operation behind an error in backward.

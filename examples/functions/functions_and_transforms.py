@@ -452,7 +452,8 @@ assert moved == 5 and passed
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_gradcheck.py`, the test for every derivative on this page.
+# - Before: :ref:`sphx_glr_gallery_functions_double_backward.py`, derivatives of a backward.
+# - :ref:`sphx_glr_gallery_functions_gradcheck.py`, the test for every derivative on this page.
 # - Next: :ref:`sphx_glr_gallery_tensors_copy_table.py`, where the chapter on tensors begins.
 # - :ref:`sphx_glr_gallery_differentiation_forward_mode.py`, what tangents are, and
 #   :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`, where ``vmap`` saves the loop.

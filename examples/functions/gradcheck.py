@@ -443,8 +443,8 @@ assert abs(slope - 1) < 0.1 and forward.min() > 10 * central.min()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_double_backward.py`, with ``gradgradcheck`` for second derivatives.
-# - Next: :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`, a Function under ``vmap`` and ``jvp``.
+# - Before: :ref:`sphx_glr_gallery_functions_context_methods.py`, what ``ctx`` can do.
+# - Next: :ref:`sphx_glr_gallery_functions_double_backward.py`, with ``gradgradcheck`` for second derivatives.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, how to write a Function.
 # - In PyTorch's reference: `gradcheck
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradcheck.html>`__ and `Gradcheck

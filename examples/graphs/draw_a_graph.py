@@ -289,7 +289,8 @@ assert len(added) == 2 and "n4 -> n4c1" in extended.source
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, how long the graph is there to be drawn.
+# - Before: :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`, graphs that are captured once.
+# - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, how long the graph is there to be drawn.
 # - Next: :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`, what backward computes on it.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, nodes and edges one by one.
 # - :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`, the graphs that ``torch.fx`` and ``torch.export`` make.

@@ -428,8 +428,9 @@ assert x.reshape(6).data_ptr() == x.data_ptr() != x.T.reshape(6).data_ptr()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, how nodes are connected.
-# - Next: :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`, graphs that depend on the data.
+# - Before: :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`, a table of causes and cures.
+# - Next: :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`, what a capture does with your code.
+# - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, how nodes are connected.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`, which of these operations copy.
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, more about ``CopySlices``.
 # - In PyTorch's reference: `torch.autograd.graph.Node.name
