@@ -87,14 +87,19 @@ def count(tmp_path: Path) -> Iterator[Count]:
     ("script", "asserts"), [(IN_A_THREAD, 2), (IN_A_POOL, 1), ("x = 1\nfor x in range(9):\n    assert x < 9\n", 1)]
 )
 def test_asserts_count_in_every_thread(count: Count, script: str, asserts: int) -> None:
-    assert count(script) == f".. claims:: {asserts}"
+    assert count(script) == f".. claims:: {asserts} 0"
+
+
+def test_asserts_about_errors_raised_on_purpose_are_counted_apart(count: Count) -> None:
+    script = "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    assert 'zero' in str(error)\nassert 1 < 2\n"
+    assert count(script) == ".. claims:: 2 1"
 
 
 @pytest.mark.skipif(
     sys.version_info < (3, 12), reason="threads that Python did not start are seen by sys.monitoring only"
 )
 def test_asserts_count_in_threads_that_python_did_not_start(count: Count) -> None:
-    assert count(IN_A_FOREIGN_THREAD) == ".. claims:: 1"
+    assert count(IN_A_FOREIGN_THREAD) == ".. claims:: 1 0"
 
 
 def test_an_assert_that_no_thread_reached_is_named(count: Count) -> None:
@@ -107,7 +112,7 @@ def test_an_assert_does_not_count_while_a_figure_is_drawn(count: Count) -> None:
     script = "def check():\n    assert True\n\nwith paused():\n    check()\n"
     with pytest.raises(assert_counter.ClaimError, match=r"page\.py:6: this assert never ran"):
         count(script, paused=line_watcher.paused)
-    assert count(script + "check()\n", "after.py", paused=line_watcher.paused) == ".. claims:: 1"
+    assert count(script + "check()\n", "after.py", paused=line_watcher.paused) == ".. claims:: 1 0"
 
 
 def test_the_running_line_is_kept(count: Count) -> None:
@@ -130,4 +135,4 @@ def test_a_script_is_not_watched_after_its_end(count: Count) -> None:
     count("assert True\n", "first.py")
     assert count("x = 1\n", "second.py") == ""
     assert sys.gettrace() is None
-    assert count("assert True\nassert True\n", "third.py") == ".. claims:: 2"
+    assert count("assert True\nassert True\n", "third.py") == ".. claims:: 2 0"

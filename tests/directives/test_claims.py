@@ -1,4 +1,4 @@
-"""The sentence about a page's checks: its number, and its place at the very end of the text."""
+"""The sentence about a page's asserts: its number, and its place at the very end of the text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PAGES_WITH_ASSERTS = ["graph_of_a_product", "one_assert", "exercise", "exercise_
 def test_each_assert_statement_counts_once(page: Page) -> None:
     """Hidden, over several lines, in a loop that runs twice, in a function: four."""
     (claims,) = page("graph_of_a_product").select("p.claims")
-    assert claims.get_text().startswith("4 statements of this page were checked by asserts")
+    assert claims.get_text().startswith("4 asserts ran on this page")
 
 
 def test_one_assert_is_in_the_singular(page: Page) -> None:
     (claims,) = page("one_assert").select("p.claims")
-    assert claims.get_text().startswith("One statement of this page was checked by an assert")
+    assert claims.get_text().startswith("One assert ran on this page")
 
 
 def test_a_page_without_asserts_does_not_claim_that_all_of_none_hold(page: Page) -> None:

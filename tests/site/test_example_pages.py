@@ -105,7 +105,7 @@ def test_a_long_table_is_shown_whole(site: Path) -> None:
 def test_what_a_bare_page_lacks_is_found(tmp_path: Path) -> None:
     bare = tmp_path / "bare.html"
     bare.write_text(
-        '<div class="sphx-glr-script-out"><pre> </pre></div><h2>Exercises</h2><p class="claims">Many were checked.</p>'
+        '<div class="sphx-glr-script-out"><pre> </pre></div><h2>Exercises</h2><p class="claims">Many asserts ran.</p>'
         '<div class="sphx-glr-thumbcontainer"><img src="a.png" alt=""></div>'
     )
     for script in ("graphs/bare.py", "errors/bare.py"):
@@ -132,7 +132,7 @@ def test_a_page_that_no_link_leads_to_is_found(tmp_path: Path) -> None:
 
 def test_checks_are_counted(tmp_path: Path) -> None:
     one, ten, script = tmp_path / "one.html", tmp_path / "ten.html", tmp_path / "script.py"
-    one.write_text('<p class="claims">One statement of this page was checked.</p>')
-    ten.write_text('<p class="claims">10 statements of this page were checked.</p>')
+    one.write_text('<p class="claims">One assert ran on this page.</p>')
+    ten.write_text('<p class="claims">10 asserts ran on this page. 2 of them are about errors.</p>')
     script.write_text("assert True\nfor x in range(3):\n    assert x < 3\n")
     assert (stated_checks(read(one)), stated_checks(read(ten)), asserts(script)) == (1, 10, 2)

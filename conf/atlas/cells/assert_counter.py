@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from sphinx_gallery.py_source_parser import split_code_and_text_blocks
+from atlas.runner import sphinx_gallery_api
 
 from . import line_watcher
 from .line_watcher import Note
@@ -53,12 +53,11 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
         raise ClaimError(
             f"{path}:{missed[0]}: this assert never ran, so it checks nothing; {len(missed)} like it in this file"
         )
-    return f"\n.. claims:: {len(ran)}\n\n" if ran else ""
+    return f"\n.. claims:: {len(ran)} {len(ran & _about_errors(path))}\n\n" if ran else ""
 
 
 def _last_cell(path: str) -> int:
-    _, blocks = split_code_and_text_blocks(path)
-    return max(block.lineno for block in blocks if block.type == "code")
+    return max(line for kind, _, line in sphinx_gallery_api.blocks(Path(path)) if kind == "code")
 
 
 @cache
@@ -70,6 +69,13 @@ def _asserts(path: str) -> dict[int, int]:
     tree = ast.parse(Path(path).read_text(encoding="utf-8"))
     asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
     return {line: node.lineno for node in asserts for line in range(node.lineno, node.end_lineno + 1)}
+
+
+def _about_errors(path: str) -> set[int]:
+    """The lines of the asserts in ``except`` blocks: they speak of an error that the page raises on purpose."""
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+    handlers = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
+    return {node.lineno for handler in handlers for node in ast.walk(handler) if isinstance(node, ast.Assert)}
 
 
 def _noter(code: CodeType, name: str) -> Note | None:

@@ -1,4 +1,4 @@
-"""``.. claims:: 12`` ends a page with the number of its asserts that ran and passed. `cells.assert_counter` writes it."""
+"""``.. claims:: 12 3`` ends a page with the number of its asserts that ran. `cells.assert_counter` writes it."""
 
 from __future__ import annotations
 
@@ -14,30 +14,33 @@ from atlas.page_parts.example_footer import put_before_downloads
 
 
 class claims(nodes.paragraph):
-    """The sentence about a page's checks. Attribute ``count``."""
+    """The sentence about a page's asserts. Attribute ``count``."""
 
 
 class Claims(Directive):
-    """``.. claims:: N``"""
+    """``.. claims:: ASSERTS ABOUT_ERRORS``: how many asserts ran, and how many of them are about errors raised on purpose."""
 
     required_arguments = 1
+    optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        count = int(self.arguments[0])
-        sentence = (
-            _("%s statements of this page were checked by asserts when it was built, and all of them hold.") % count
-        )
+        count, about_errors = (*map(int, self.arguments), 0)[:2]
+        sentence = _("%s asserts ran on this page when it was built, and none failed.") % count
         if count == 1:
-            sentence = _("One statement of this page was checked by an assert when it was built, and it holds.")
+            sentence = _("One assert ran on this page when it was built, and it did not fail.")
+        if about_errors:
+            more = _("%s of them are about errors that the page raises on purpose.") % about_errors
+            if about_errors == 1:
+                more = _("One of them is about an error that the page raises on purpose.")
+            sentence = f"{sentence} {more}"
         return [claims("", "", nodes.Text(sentence), classes=["claims"], count=count)]
 
 
 class ClaimsLast(SphinxTransform):
     """The count is written after the last code cell; on the page it stands at the very end of the text."""
 
-    default_priority = (
-        392  # before solutions are folded, and before a varying output is gathered: it may stand between
-    )
+    #: before solutions are folded, and before a varying output is gathered: the count may stand between
+    default_priority = 392
 
     def apply(self, **kwargs: Any) -> None:
         for node in list(self.document.findall(claims)):
