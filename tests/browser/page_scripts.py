@@ -25,12 +25,12 @@ UNFOLD = """() => {
 SETTLE = """() => new Promise(resolve => {
   const ends = moving => Number.isFinite(moving.effect?.getComputedTiming().endTime);
   const frames = (count, then) => requestAnimationFrame(() => count > 1 ? frames(count - 1, then) : then());
-  const settle = () => {
+  const settle = rounds => {
     const moving = document.getAnimations().filter(ends);
     moving.forEach(animation => animation.finish());
-    moving.length ? frames(2, settle) : resolve();
+    moving.length && rounds ? frames(2, () => settle(rounds - 1)) : resolve();
   };
-  frames(3, settle);
+  frames(3, () => settle(50));
 })"""
 
 # Children of a section, and so body text: captions, tables and footers are other kinds of text.

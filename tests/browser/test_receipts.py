@@ -86,6 +86,13 @@ def test_a_page_is_visited_again_when_what_it_loads_changes(visits: Visits, name
     assert not visits.visit()
 
 
+def test_the_commit_below_a_page_is_of_no_importance(visits: Visits) -> None:
+    path = visits.site / PAGE
+    for commit in ("1111111", "2222222"):
+        path.write_text(FILES[PAGE].replace("</main>", f'</main><p class="built">of <code>{commit}</code></p>'))
+        assert not visits.visit()
+
+
 def test_a_page_is_visited_again_when_what_it_loads_is_gone(visits: Visits) -> None:
     (visits.site / "more.css").unlink()
     assert visits.visit()
