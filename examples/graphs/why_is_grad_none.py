@@ -500,8 +500,8 @@ zero_table
 # %%
 # The value is NaN already
 # ~~~~~~~~~~~~~~~~~~~~~~~~
-# Then look in the forward pass. Two frequent sources are an attention row in which every position is masked, and the
-# variance of one element:
+# Then look in the forward pass. Two frequent sources are an attention row that you compute with ``softmax`` and in which
+# every position is masked, and the variance of one element:
 
 scores = torch.tensor([1.0, 2.0])
 mask = torch.tensor([True, True])
@@ -519,6 +519,11 @@ weights = scores.masked_fill(mask, -torch.inf).softmax(0)
 assert weights.isnan().all()
 assert torch.autograd.grad((weights * values).sum(), values)[0].isnan().all()
 assert gradient.tolist() == [0.5, 0.5]
+query = torch.ones(1, 1, 2, 2, requires_grad=True)
+rows = torch.tensor([[False, False], [True, True]])
+attended = nn.functional.scaled_dot_product_attention(query, query, query, rows)
+assert attended[0, 0, 0].tolist() == [0, 0]
+assert torch.autograd.grad(attended.sum(), query)[0].isfinite().all()
 warnings.filterwarnings("ignore", r"var\(\): degrees of freedom")
 # sphinx_gallery_end_ignore
 x = torch.tensor([3.0], requires_grad=True)
@@ -535,8 +540,9 @@ assert len(caught) == 1 and "degrees of freedom" in str(caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# The smallest finite number as the mask gives equal weights to a row that is masked everywhere. PyTorch warns you about the
-# variance of one element: "degrees of freedom is <= 0".
+# The smallest finite number as the mask gives equal weights to a row that is masked everywhere. On a CPU,
+# ``scaled_dot_product_attention`` returns zeros for such a row, and no NaN. PyTorch warns you about the variance of one
+# element: "degrees of freedom is <= 0".
 
 # %%
 # Eigenvalues are equal
