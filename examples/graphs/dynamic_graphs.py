@@ -50,8 +50,8 @@ assert (y0.grad, y1.grad, y2.grad, q) == (10, 15, 6, 30)
 # sphinx_gallery_end_ignore
 
 # %%
-# Neither graph contains an ``if`` or a loop. Autograd recorded the multiplications while they ran, and for ``x1`` nothing
-# ran. So ``x1.grad`` is None.
+# Neither graph contains an ``if`` or a loop. Autograd recorded the multiplications while they ran, and none ran for
+# ``x1``. So ``x1.grad`` is None.
 
 # %%
 # What people get wrong
@@ -171,8 +171,9 @@ assert torch.autograd.grad(wrong, pair)[0].tolist() == [3, 0]
 # %%
 # In a module: layers that are skipped
 # ------------------------------------
-# This network stops as soon as its features are small. The ``.grad`` of layers that were not called is None, and the
-# optimizer skips them:
+# This network stops as soon as its features are small. The ``.grad`` of layers that were not called is None here, and
+# the optimizer skips them. (After ``zero_grad(set_to_none=False)``, the ``.grad`` of a layer that was called before is zero,
+# and weight decay still changes the layer.)
 
 
 class EarlyExit(torch.nn.Module):
@@ -200,6 +201,15 @@ before = [layer.weight.detach().clone() for layer in model.layers]
 torch.optim.Adam(model.parameters(), weight_decay=0.1).step()
 for layer, old, called in zip(model.layers, before, used, strict=True):
     assert torch.equal(layer.weight, old) != called
+for layer in model.layers:
+    layer(torch.ones(4)).sum().backward()
+optimizer = torch.optim.Adam(model.parameters(), weight_decay=0.1)
+optimizer.zero_grad(set_to_none=False)
+model(torch.ones(4)).backward()
+old = model.layers[-1].weight.detach().clone()
+assert not model.layers[-1].weight.grad.any()
+optimizer.step()
+assert not torch.equal(model.layers[-1].weight, old)
 del layer
 # sphinx_gallery_end_ignore
 

@@ -4,10 +4,10 @@ What is a computation graph in PyTorch?
 
 .. in-short::
 
-   While you compute with tensors that require grad, PyTorch records each differentiable operation as a node of a graph.
-   ``loss.backward()`` walks that graph from the loss back to the inputs. Along a path it multiplies local derivatives,
-   and where paths meet it adds. Comparisons such as ``x > 0``, ``argmax`` and ``detach()`` are not recorded: no gradient
-   passes through them.
+   While you compute with tensors that require grad, PyTorch records each differentiable operation in a graph, as one node or
+   as several. ``loss.backward()`` walks that graph from the loss back to the inputs. Along a path it multiplies local
+   derivatives, and where paths meet it adds. Comparisons such as ``x > 0``, ``argmax`` and ``detach()`` are not recorded: no
+   gradient passes through them.
 """
 
 # %%
@@ -159,8 +159,8 @@ for name, gradient in by_hand.items():
 # %%
 # What is recorded, and what is not
 # ---------------------------------
-# Each recorded result keeps a reference to the node that can send its gradient back: its ``grad_fn``. The result of an
-# operation that has no derivative has none, and the graph ends there.
+# Each recorded result keeps a reference to the node that can send its gradient back: its ``grad_fn``. The last
+# three results here have none, and the graph ends there.
 
 results = {
     "torch.log(a)": y1,
@@ -185,6 +185,11 @@ for result in (
     torch.zeros_like(a),
 ):
     assert result.grad_fn is None and not result.requires_grad
+# an operation without a derivative may still leave a grad_fn, and one operation several nodes
+assert torch.heaviside(a, a).grad_fn is not None
+outer = torch.einsum("i,j->ij", vector, vector)
+assert outer.grad_fn.next_functions[0][0].next_functions[0][0] is not None
+assert outer.grad_fn.next_functions[0][0].name() != "torch::autograd::AccumulateGrad"
 # sphinx_gallery_end_ignore
 
 # %%

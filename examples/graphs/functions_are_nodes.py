@@ -158,8 +158,8 @@ del message
 # %%
 # The number in a pair
 # --------------------
-# An operation can have several results, and its node then has one input for each of them. The number in a pair says which
-# input the gradient goes to. With one result it is 0. ``unbind`` has three:
+# An operation can have several results, and its node then has one input for each result that can get a gradient. The number
+# in a pair says which input the gradient goes to. With one result it is 0. ``unbind`` has three:
 
 x = torch.tensor([2.0, 5.0, 9.0], requires_grad=True)
 first, middle, last = x.unbind()
@@ -186,6 +186,8 @@ def arrivals():
 
 
 assert arrivals() == [9, None, 2] and x.grad.tolist() == [9, 0, 2]
+assert len(first.grad_fn._input_metadata) == 3
+assert len(x.max(0).values.grad_fn._input_metadata) == 1  # none for the indices
 # sphinx_gallery_end_ignore
 
 # %%
@@ -244,8 +246,9 @@ del leaf, ends, from_b, from_c
 # Constants: (None, 0), or nothing at all
 # ---------------------------------------
 # An argument that could get a gradient has a slot in ``next_functions``, even if it does not require grad. Then the slot
-# contains ``None``. The position
-# tells you which argument it was. A plain Python number has a slot in some operations and none in others:
+# contains ``None``. The slots have the order of the arguments of the operation that was *recorded*: for a matrix ``x``,
+# ``linear(x, w, b)`` records ``addmm(b, x, w.T)``, and the first slot is that of the bias. A plain Python number has a
+# slot in some operations and none in others:
 
 ten = torch.tensor(10.0)
 expressions = {
@@ -275,6 +278,10 @@ index, either = torch.zeros(1, dtype=torch.int64), torch.tensor(True)
 assert len(a.view(1).gather(0, index).grad_fn.next_functions) == 1
 assert torch.where(either, ten, a).grad_fn.next_functions[0][0] is None
 assert len(torch.where(either, ten, a).grad_fn.next_functions) == 2
+linear = torch.nn.Linear(3, 2)
+slots = linear(torch.ones(1, 3)).grad_fn.next_functions
+assert slots[0][0].variable is linear.bias and slots[1][0] is None
+assert slots[2][0].name() == "TBackward0"
 
 
 class Scale(torch.autograd.Function):

@@ -284,8 +284,8 @@ for kind, stays in (("own", 3), ("node", 3), ("shape", 0), ("detached", 0)):
 # (`pytorch#12863 <https://github.com/pytorch/pytorch/issues/12863>`__).
 
 # %%
-# **Thinking that retain_graph accumulates.** It keeps saved tensors, and that is all. Gradients are added to ``.grad`` with
-# it and without it:
+# **Thinking that retain_graph accumulates.** It keeps what backward would free, and that is all. Gradients
+# are added to ``.grad`` with it and without it:
 
 x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
 
@@ -311,8 +311,8 @@ assert x.grad.tolist() == [4, 8, 12]
 # %%
 # Why: what a node saves, and what backward frees
 # -----------------------------------------------
-# The derivative of :math:`x^2` is :math:`2x`, so the node saves ``x``. Attributes that begin with ``_saved`` show what a
-# node keeps. After backward, the node and its edges are still there. What it saved is gone:
+# The derivative of :math:`x^2` is :math:`2x`, so the node saves ``x``. Attributes that begin with ``_saved`` show what
+# this node keeps. After backward, the node and its edges are still there. The tensor that it saved is gone:
 
 y = (x**2).sum()
 power = y.grad_fn.next_functions[0][0]
@@ -334,11 +334,36 @@ print("still there:", y.grad_fn.name(), power.name(), power.next_functions[0][0]
 # sphinx_gallery_start_ignore
 assert y.grad_fn.next_functions[0][0] is power
 assert power.next_functions[0][0].variable is x
+assert power._saved_exponent == 2  # a number is not freed
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor):
+        ctx.save_for_backward(tensor)
+        ctx.mine = tensor.clone()
+        return tensor * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+own = Twice.apply(x)
+assert torch.equal(own.grad_fn.saved_tensors[0], x) and not hasattr(
+    own.grad_fn, "_saved"
+)
+assert not [name for name in dir(own.grad_fn) if name.startswith("_saved")]
+own.sum().backward()
+assert torch.equal(own.grad_fn.mine, x)
+del own
 # sphinx_gallery_end_ignore
 
 # %%
-# So you can go through a graph twice if nothing was saved, as in ``(x + 1).sum()``. An exception is a write into a
-# part of a tensor. Its node, ``CopySlices``, saves no tensor and still works only once.
+# In a custom ``Function``, only tensors in ``save_for_backward`` are freed. A tensor that you store as ``ctx.name`` stays.
+#
+# So you can go through a graph twice if nothing was saved, as in ``(x + 1).sum()``. There are exceptions. One is a write
+# into a part of a tensor: its node, ``CopySlices``, saves no tensor and still works only once without ``retain_graph``.
 
 z = (x + 1).sum()
 z.backward()
@@ -374,6 +399,11 @@ with saved_tensors_hooks(packed.append, lambda _: None):
         z.backward()
         z.backward()
 assert packed == []
+a = x + 0
+a[:2].add_(1)
+z = a.sum()
+z.backward(retain_graph=True)
+z.backward()
 # sphinx_gallery_end_ignore
 
 # %%

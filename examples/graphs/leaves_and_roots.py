@@ -5,7 +5,7 @@ Leaf tensors: is_leaf, retain_grad() and .grad
 .. in-short::
 
    A *leaf* is a tensor with no recorded history: its ``grad_fn`` is None. ``backward()`` stores gradients in ``.grad`` of
-   leaves that require grad. A result of an operation keeps none, unless you call ``y.retain_grad()`` before ``backward()``.
+   leaves that require grad. A result of an operation keeps none by default: call ``y.retain_grad()`` before ``backward()``.
    To make a leaf, set value, dtype and device first: ``w = (torch.ones(2) * 0.01).to(device).requires_grad_()``.
 """
 
@@ -98,9 +98,9 @@ assert abs(weight.item() - 0.8) < 1e-6 and leaf.item() == 100 and leaf.grad is n
 # sphinx_gallery_end_ignore
 
 # %%
-# **Moving a leaf to the GPU.** ``to()`` returns the tensor itself if dtype and device are right already. A copy to another
-# device or another floating dtype is recorded like any operation, and its result is not a leaf. So ``x = x.to(device)``
-# works on your laptop and leaves ``x.grad`` empty on a GPU (`pytorch#12627
+# **Moving a leaf to the GPU.** ``to(device)`` and ``to(dtype)`` return the tensor itself if device and dtype are right
+# already. A copy to another device or another floating dtype is recorded like any operation, and its result is not a
+# leaf. So ``x = x.to(device)`` works on your laptop and leaves ``x.grad`` empty on a GPU (`pytorch#12627
 # <https://github.com/pytorch/pytorch/issues/12627>`__). Here ``"meta"``, a device for shapes without data, plays the part
 # of the GPU:
 
@@ -290,12 +290,15 @@ print(f"y.grad {y.grad}   y.is_leaf {y.is_leaf}")
 
 # sphinx_gallery_start_ignore
 assert y.grad == 1 and not y.is_leaf
+asked = w * x
+(asked * 5).backward(inputs=[asked])  # the other way to fill .grad of a result
+assert asked.grad == 5
 # sphinx_gallery_end_ignore
 
 # %%
 # What makes a leaf
 # -----------------
-# A result has a ``grad_fn``, the node that can send a gradient back to its inputs, if four things come together: an input
+# A new result has a ``grad_fn``, the node that can send a gradient back to its inputs, if four things come together: an input
 # requires grad, recording is on, the operation has a derivative, and the result is of a floating or complex dtype. In the
 # table one of them is missing in each row but the first and the last, so the result is a leaf although it was computed.
 
@@ -333,6 +336,9 @@ for result in (vector.argmax(), torch.randn_like(vector), vector.data, vector.is
     assert result.is_leaf and result.grad_fn is None
 with torch.inference_mode():
     assert (vector * 2).is_leaf
+# not new: these return the leaf itself
+assert vector.contiguous() is nn.Identity()(vector) is nn.Dropout().eval()(vector)
+assert vector.contiguous() is vector
 # sphinx_gallery_end_ignore
 attributes(made)
 

@@ -5,7 +5,7 @@ Static and dynamic graphs: compile, export, fx
 .. in-short::
 
    Eager PyTorch records a new autograd graph in each call: a *dynamic* graph. ``torch.fx``, ``torch.export`` and
-   ``torch.compile`` capture a *static* graph once and run it in place of your Python code. First gradients are the same. A
+   ``torch.compile`` capture a *static* graph and run it in place of your Python code. First gradients are the same here. A
    ``print``, a changed number or an ``if`` on data may not be: the table says what each of them does. Under
    ``torch.compile``, the second derivative here raises an error.
 """
@@ -209,7 +209,8 @@ table
 # ---------------------
 # **Changing a Python number after fx or export.** The number was copied into the graph. There is no error, and the
 # captured module goes on with the old value. Put a value that will change into a buffer or a parameter, and change it *in
-# place*: ``fill_``, ``copy_`` and ``load_state_dict`` arrive in the captured module. A new tensor in its place does not.
+# place*: ``fill_``, ``copy_`` and ``load_state_dict`` arrive in the captured module. A new tensor in its place does not,
+# and ``load_state_dict(..., assign=True)`` sets new tensors.
 
 module = Scale()
 captured = torch.fx.symbolic_trace(module)
@@ -225,6 +226,11 @@ module = Scale()
 captured = torch.export.export(module, (ones(),)).module()
 module.load_state_dict({"tensor": torch.tensor(3.0)})
 assert torch.equal(captured(ones()), module(ones()))
+for capture in ("torch.fx", "torch.export"):
+    module = Scale()
+    captured = CAPTURES[capture](module, ones())
+    module.load_state_dict({"tensor": torch.tensor(3.0)}, assign=True)
+    assert not torch.equal(captured(ones()), module(ones()))
 # sphinx_gallery_end_ignore
 
 # %%
@@ -247,9 +253,9 @@ assert torch.equal(flexible(ones(4)), Scale()(ones(4)))
 # sphinx_gallery_end_ignore
 
 # %%
-# **A gradient of a gradient through** ``torch.compile``. A compiled graph has its backward pass compiled too, and that
-# backward cannot be differentiated. If you need a gradient penalty, take the first gradient *inside* the compiled
-# function, with ``torch.func.grad``.
+# **A gradient of a gradient through** ``torch.compile``. With the backend used here, and with the default one, a compiled
+# graph has its backward pass compiled too, and that backward cannot be differentiated. If you need a gradient penalty,
+# take the first gradient *inside* the compiled function, with ``torch.func.grad``.
 
 x = ones()
 value = torch.compile(Scale(), backend="aot_eager")(x).sum()
@@ -273,7 +279,9 @@ assert torch.allclose(x.grad, -4 * torch.ones(3).sin())
 # Why: what a capture keeps
 # -------------------------
 # ``torch.fx`` calls ``forward`` once, with a stand-in that has no values: a ``Proxy``. Each operation on the proxy
-# becomes a line of a new program. What is no operation on the proxy happens once and is not in that program.
+# becomes a line of a new program. What is no operation on the proxy happens once and is not in that program. One such thing
+# is ``with torch.no_grad():`` in ``forward``: the new program records what the old one did not, and gradients change without
+# an error.
 
 calls.clear()
 captured = torch.fx.symbolic_trace(Scale())
@@ -282,6 +290,19 @@ print("forward ran on:", calls)
 
 # sphinx_gallery_start_ignore
 assert calls == ["Proxy"] and "calls" not in captured.code and "2.0" in captured.code
+
+
+class Constant(nn.Module):
+    def forward(self, x):
+        with torch.no_grad():
+            factor = 2 * x
+        return x * factor
+
+
+x = ones()
+for capture, slope in zip(CAPTURES, (2, 4, 2, 2), strict=True):
+    result = CAPTURES[capture](Constant(), ones())(x).sum()
+    assert torch.autograd.grad(result, x)[0].tolist() == [slope] * 3, capture
 # sphinx_gallery_end_ignore
 
 # %%
@@ -346,13 +367,31 @@ assert names(captured_result.grad_fn) == names(eager_result.grad_fn)
 # sphinx_gallery_end_ignore
 
 # %%
-# A compiled graph is different: autograd records *one* node for all of it.
+# This compiled graph is different: autograd records *one* node for all of it. After a graph break there is one for each
+# part, and ``backend="eager"`` leaves the nodes of eager PyTorch.
 
 result = torch.compile(Scale(), backend="aot_eager")(x)
 print(type(result.grad_fn).__name__)
 
 # sphinx_gallery_start_ignore
 assert type(result.grad_fn).__name__ == "CompiledFunctionBackward"
+
+
+@torch.compile(backend="aot_eager")
+def broken(x):
+    x = torch.sin(x)
+    torch._dynamo.graph_break()
+    return torch.cos(x)
+
+
+parts = [broken(x).grad_fn]
+parts.append(parts[0].next_functions[0][0])
+assert [type(node).__name__ for node in parts] == ["CompiledFunctionBackward"] * 2
+plain = torch.compile(Scale(), backend="eager")
+assert names(plain(x).grad_fn) == names(eager_result.grad_fn)
+(slope,) = torch.autograd.grad(plain(x).sum(), x, create_graph=True)
+(second,) = torch.autograd.grad(slope.sum(), x)
+assert torch.allclose(second, -4 * x.sin())
 torch.compiler.reset()
 # sphinx_gallery_end_ignore
 

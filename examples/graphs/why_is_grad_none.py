@@ -9,9 +9,9 @@ Why is .grad None, zero or NaN?
 
 .. in-short::
 
-   **None**: no gradient was stored in this tensor. It is not a leaf, does not require grad, the loss does not depend on it by a
-   recorded path, or ``zero_grad()`` cleared it. **Zero**: the loss does not react to it, as behind ``round()`` or a dead ReLU.
-   **NaN or inf**: the value is NaN already, or a derivative is infinite, as that of ``sqrt`` at 0.
+   **None**: no gradient was stored in this tensor. Usually it is not a leaf, does not require grad, the loss does not depend on
+   it by a recorded path, or ``zero_grad()`` cleared it. **Zero**: the loss does not react to it, as behind ``round()`` or a
+   dead ReLU. **NaN or inf**: the value is NaN already, or a derivative is infinite, as that of ``sqrt`` at 0.
 """
 
 # %%
@@ -157,8 +157,8 @@ assert bad[0].isnan() and bad[1] == 0.25 and good.tolist() == [0, 0.25]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Clipping a NaN.** The norm over all gradients is NaN too, and clipping divides by it. One bad entry spreads to every
-# parameter:
+# **Clipping a NaN by norm.** The norm over all gradients is NaN too, and ``clip_grad_norm_`` divides by it. One bad entry
+# spreads to every parameter that you pass:
 
 a, b = (torch.ones(2, requires_grad=True) for _ in range(2))
 a.grad, b.grad = torch.tensor([torch.nan, 1.0]), torch.ones(2)
@@ -167,6 +167,9 @@ print(a.grad, b.grad)
 
 # sphinx_gallery_start_ignore
 assert a.grad.isnan().all() and b.grad.isnan().all()
+a.grad, b.grad = torch.tensor([torch.nan, 1.0]), torch.ones(2)
+nn.utils.clip_grad_value_([a, b], 0.5)
+assert a.grad[1] == 0.5 and b.grad.tolist() == [0.5, 0.5]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -176,7 +179,8 @@ assert a.grad.isnan().all() and b.grad.isnan().all()
 # It was cleared, or never stored
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 # ``optimizer.zero_grad()`` sets ``.grad`` to None, unless you ask for zeros. ``torch.autograd.grad`` returns gradients and
-# stores none, and ``backward(inputs=...)`` stores those of its inputs only.
+# fills no leaf, and ``backward(inputs=...)`` fills no leaf but its inputs. (A result with ``retain_grad()`` on the way is
+# filled by both.)
 
 layer = nn.Linear(3, 1)
 optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
@@ -201,13 +205,19 @@ for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
 layer(torch.ones(3)).sum().backward()
 optimizer.zero_grad(set_to_none=False)
 assert not layer.weight.grad.any()
+start = torch.tensor(2.0, requires_grad=True)
+for call in (torch.autograd.grad, lambda z, x: z.backward(inputs=[x])):
+    middle = start * 3
+    middle.retain_grad()
+    call(middle * middle, start)
+    assert middle.grad == 12
 # sphinx_gallery_end_ignore
 
 # %%
 # It is not a leaf
 # ~~~~~~~~~~~~~~~~
-# The result of an operation passes its gradient on and keeps none. A slice or a moved copy of your parameter is such a
-# result:
+# By default the result of an operation passes its gradient on and keeps none. A slice or a moved copy of your parameter is
+# such a result:
 
 w = torch.ones(3, requires_grad=True)
 copy = w.to(torch.float64)
@@ -308,10 +318,27 @@ except RuntimeError as error:
 # sphinx_gallery_start_ignore
 assert "appears to not have been used in the graph" in message
 del message
+
+
+class NoGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor):
+        return tensor * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None
+
+
+start = torch.tensor(2.0, requires_grad=True)
+end = NoGradient.apply(start)
+end.backward()
+assert start.grad is None and end.grad_fn.next_functions[0][0].variable is start
 # sphinx_gallery_end_ignore
 
 # %%
-# ``(torch.softmax(scores, 0) * values).sum()`` is a choice with a gradient.
+# ``(torch.softmax(scores, 0) * values).sum()`` is a choice with a gradient. Also check ``backward`` of your custom
+# Functions: if it returns None for an input, no gradient goes there, although the path was recorded.
 #
 # In ``DistributedDataParallel``, unused parameters are an error by default, raised in the next forward pass: "Expected to
 # have finished reduction in the prior iteration before starting a new one". Its option ``find_unused_parameters=True``
@@ -394,6 +421,10 @@ print("squares:", gradient.round(decimals=4))
 
 # sphinx_gallery_start_ignore
 assert gradient.abs().max() > 0.01
+for dtype, small in ((torch.float32, True), (torch.float16, False)):
+    y = x.detach().to(dtype).requires_grad_()
+    tiny = torch.autograd.grad(y.softmax(0).sum(), y)[0].abs().max()
+    assert tiny > 0 and (tiny < 1e-7) == small
 for start in ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0], [-3.0, 50.0, 0.1], [1.3, -0.4, 0.7]):
     x = torch.tensor(start, requires_grad=True)
     normed = nn.LayerNorm(3)(x)
@@ -403,7 +434,8 @@ for start in ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0], [-3.0, 50.0, 0.1], [1.3, -0.4, 0
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient of the sum is zero up to rounding: numbers below 1e-7 in place of an exact 0.
+# The gradient of the sum is zero up to rounding: here numbers below 1e-7 in place of an exact 0. In float16 they are
+# larger.
 
 # %%
 # The gradient is NaN or infinite
@@ -468,8 +500,8 @@ zero_table
 # %%
 # The value is NaN already
 # ~~~~~~~~~~~~~~~~~~~~~~~~
-# Then look in the forward pass. Two frequent sources are an attention row in which every position is masked, and the
-# variance of one element:
+# Then look in the forward pass. Two frequent sources are an attention row that you compute with ``softmax`` and in which
+# every position is masked, and the variance of one element:
 
 scores = torch.tensor([1.0, 2.0])
 mask = torch.tensor([True, True])
@@ -487,6 +519,11 @@ weights = scores.masked_fill(mask, -torch.inf).softmax(0)
 assert weights.isnan().all()
 assert torch.autograd.grad((weights * values).sum(), values)[0].isnan().all()
 assert gradient.tolist() == [0.5, 0.5]
+query = torch.ones(1, 1, 2, 2, requires_grad=True)
+rows = torch.tensor([[False, False], [True, True]])
+attended = nn.functional.scaled_dot_product_attention(query, query, query, rows)
+assert attended[0, 0, 0].tolist() == [0, 0]
+assert torch.autograd.grad(attended.sum(), query)[0].isfinite().all()
 warnings.filterwarnings("ignore", r"var\(\): degrees of freedom")
 # sphinx_gallery_end_ignore
 x = torch.tensor([3.0], requires_grad=True)
@@ -503,8 +540,9 @@ assert len(caught) == 1 and "degrees of freedom" in str(caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# The smallest finite number as the mask gives equal weights to a row that is masked everywhere. PyTorch warns you about the
-# variance of one element: "degrees of freedom is <= 0".
+# The smallest finite number as the mask gives equal weights to a row that is masked everywhere. On a CPU,
+# ``scaled_dot_product_attention`` returns zeros for such a row, and no NaN. PyTorch warns you about the variance of one
+# element: "degrees of freedom is <= 0".
 
 # %%
 # Eigenvalues are equal
