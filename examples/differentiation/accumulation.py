@@ -6,7 +6,8 @@ Gradient accumulation and zero_grad
 
    ``backward()`` *adds* to ``.grad``, so call ``optimizer.zero_grad()`` once in each step. If a batch is too large for memory,
    call ``(loss / pieces).backward()`` for each of several pieces, then step. The gradient is that of the large batch, if
-   ``loss`` is a mean, the pieces have equal sizes, and no layer mixes samples (batch normalization does).
+   ``loss`` is a mean with the same weight for each sample, the pieces have equal sizes, and no layer mixes samples (batch
+   normalization does) or draws random numbers (dropout does).
 """
 
 # %%
@@ -103,8 +104,8 @@ assert w.item() == 1.0
 # %%
 # The order is ``zero_grad``, ``backward``, ``step``. (``zero_grad`` right after ``step`` works too.)
 #
-# **Keeping a gradient without a copy.** By default backward adds in place, to the tensor that ``.grad`` already is. A list of
-# ``w.grad`` then holds the same tensor three times. Use ``w.grad.clone()``:
+# **Keeping a gradient without a copy.** By default backward adds in place, to the tensor that ``.grad`` already is (if that is
+# not sparse). A list of ``w.grad`` then holds the same tensor three times. Use ``w.grad.clone()``:
 
 w.grad = None
 history, copies = [], []
@@ -123,6 +124,11 @@ assert [g.item() for g in history] == [3, 3, 3] and [g.item() for g in copies] =
     3,
 ]
 assert history[0] is history[2]
+_table = torch.nn.Embedding(3, 2, sparse=True)
+_table(torch.tensor([1])).sum().backward()
+_first = _table.weight.grad
+_table.weight.square().sum().backward()
+assert _first.is_sparse and _table.weight.grad is not _first
 
 
 def _steps(order):
@@ -368,9 +374,9 @@ table.round(4)
 # the loss of a piece by :math:`\frac{n}{12}`. Dividing by 3 gives the samples of the last piece a weight of
 # :math:`\frac{1}{6}`, twice what they should have.
 #
-# Language models meet this all the time. With padding, ``cross_entropy(..., ignore_index=...)`` takes the mean over the
-# tokens that count, and each piece has another number of them. The Trainer of Hugging Face had this bug: `transformers#34191
-# <https://github.com/huggingface/transformers/pull/34191>`__.
+# Language models meet this all the time. With padding, ``cross_entropy(..., ignore_index=...)`` takes the mean over the tokens
+# that count, and their number differs from piece to piece. (With ``weight=``, it divides by the sum of the weights.) The
+# Trainer of Hugging Face had this bug: `transformers#34191 <https://github.com/huggingface/transformers/pull/34191>`__.
 
 
 def uneven(scale):
@@ -391,6 +397,13 @@ assert torch.allclose(uneven(lambda n: n / 12), large, rtol=1e-10, atol=1e-12)
 assert [len(rows) for rows in torch.arange(12).split(5)] == [5, 5, 2]
 _logits, _labels = torch.randn(6, 4), torch.tensor([0, 1, -100, -100, -100, 2])
 _loss = nn.functional.cross_entropy(_logits, _labels, ignore_index=-100)
+_classes, _sizes = torch.tensor([1.0, 5.0, 0.2, 1.0]), torch.tensor([0, 1, 1, 3, 2, 2])
+_weighted = nn.functional.cross_entropy(_logits, _sizes, weight=_classes)
+_halves = [
+    nn.functional.cross_entropy(_logits[rows], _sizes[rows], weight=_classes)
+    for rows in torch.arange(6).chunk(2)
+]
+assert not torch.allclose(sum(_halves) / 2, _weighted)  # equal pieces do not suffice
 _counted = _labels != -100
 assert torch.allclose(
     _loss, nn.functional.cross_entropy(_logits[_counted], _labels[_counted])

@@ -293,8 +293,8 @@ assert w.grad == 12
 # %%
 # Step 5: arrays
 # --------------
-# Put NumPy arrays into a ``Value``, and it works, until one of them is broadcast. Here, two numbers scale four rows. A plain
-# number as a factor does not work yet either.
+# Put NumPy arrays into a ``Value``, and a product of equal shapes works. It breaks when one of them is broadcast. Here, two
+# numbers scale four rows. A plain number as a factor does not work yet either.
 
 import numpy as np
 
@@ -313,6 +313,11 @@ print(*raised, sep="\n")
 
 # sphinx_gallery_start_ignore
 assert len(raised) == 2 and scale.grad.shape == (4, 2)
+_p, _q = Value(np.ones(2)), Value(np.ones(2))
+(_p * _q).backward()
+assert _p.grad.shape == (2,)
+(Value(np.ones(2)) + (_sum := Value(np.ones(2)))).backward()
+assert np.shape(_sum.grad) == ()  # for a sum, the gradient is one number
 assert (
     "non-broadcastable output operand" in raised[0]
     and "no attribute 'data'" in raised[1]

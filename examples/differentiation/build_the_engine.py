@@ -6,8 +6,8 @@ How loss.backward() works: walk the graph
 
    ``loss.backward()`` calls ``loss.grad_fn`` with the gradient 1. A node returns one gradient for each entry of its
    ``next_functions``. The next node waits until a gradient has come over each edge that leads to it, adds them, and is
-   called once. About 40 lines of Python do this walk on PyTorch's own nodes. They run no hooks, and cannot call the node of a
-   ``torch.autograd.Function`` that you wrote.
+   called once. About 40 lines of Python do this walk on PyTorch's own nodes. They run no hooks of tensors or nodes, and they
+   fail at the node of a ``torch.autograd.Function`` that you wrote.
 """
 
 # %%
@@ -56,7 +56,7 @@ del tensor
 # What people get wrong
 # ---------------------
 # **Walking after backward.** By then the nodes have freed what they had saved. **Calling the node of a Function written in
-# Python.** That node cannot be called from Python:
+# Python.** That node is not callable. (Its method ``apply`` runs your backward.)
 
 
 class Double(torch.autograd.Function):
@@ -80,6 +80,7 @@ for result in (used, own):
         print(f"{type(error).__name__}: {raised[-1].partition(' (')[0]}")
 
 # sphinx_gallery_start_ignore
+assert own.grad_fn.apply(one) == 2
 assert len(raised) == 2 and raised[1] == "'DoubleBackward' object is not callable"
 assert raised[0].startswith(
     "Trying to backward through the graph a second time (or directly access saved tensors"
@@ -105,6 +106,13 @@ _result.register_hook(seen.append)
 _result.grad_fn.register_prehook(seen.append)
 call(_result.grad_fn, one)
 assert len(seen) == 2
+_unpacked = []
+with torch.autograd.graph.saved_tensors_hooks(
+    lambda tensor: tensor, lambda tensor: _unpacked.append(1) or tensor
+):
+    _result = A.exp()
+call(_result.grad_fn, one)
+assert _unpacked == [1]  # a hook of another kind: it runs
 A.grad = B.grad = None
 # sphinx_gallery_end_ignore
 
@@ -441,8 +449,8 @@ del p
 # sphinx_gallery_end_ignore
 
 # %%
-# .. how-measured:: It makes 50 random graphs of four leaves and a constant with different shapes and 10 to 40 operations, one
-#    of which has several results. It compares the engine with PyTorch, for a random upstream gradient.
+# .. how-measured:: It makes 50 random graphs of four leaves with different shapes, a constant, and 10 to 40 operations of four
+#    kinds. One kind has several results. It compares the engine with PyTorch, for a random upstream gradient.
 
 import random
 

@@ -84,8 +84,8 @@ assert not _unkept[0].is_leaf and not _unkept[0].retains_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# Three ways, in four lines each
-# ------------------------------
+# Three ways, in a few lines each
+# -------------------------------
 # Backward computes the gradient of each intermediate tensor on its way, and then drops it. Here that tensor is ``C``, with
 # :math:`C = A B = 6` and :math:`D = C^2`. So :math:`\partial D / \partial C = 2 C = 12`.
 
@@ -154,7 +154,8 @@ assert C.grad is None
 
 # %%
 # **Asking for a tensor that was made afterwards.** ``x[0]`` is an operation: it returns a new tensor each time. The loss was
-# not computed from that one. The same happens with ``x.view(-1)``, ``x[None]`` and ``x.double()``.
+# not computed from that one. The same happens with ``x.view(-1)``, ``x[None]`` and, unless ``x`` is double already,
+# ``x.double()``.
 
 x = torch.tensor([1.0, 2.0], requires_grad=True)
 y = (x**2).sum()
@@ -183,6 +184,8 @@ for _other in (x[0], x.view(-1), x[None], x.double()):
         _refused = True
     assert _refused
 assert torch.autograd.grad((x**2).sum(), x)[0][0] == 2
+_double = torch.ones(2, dtype=torch.double, requires_grad=True)
+assert _double.double() is _double
 # sphinx_gallery_end_ignore
 
 # %%
@@ -191,7 +194,7 @@ assert torch.autograd.grad((x**2).sum(), x)[0][0] == 2
 #
 # **Changing the tensor in place afterwards.** A hook belongs to the value that ``C`` had when you registered it. A gradient
 # that is retained belongs to the value that ``C`` has in the end. This happens when ``nn.ReLU(inplace=True)`` comes after
-# your layer.
+# your layer. (If ``C`` is a view, as from ``view`` or ``nn.Flatten``, the hook does not run at all after such a change.)
 
 A, B, C, _ = compute()
 before = []
@@ -212,6 +215,12 @@ _out.retain_grad()
 _relu(_out).square().sum().backward()
 assert torch.equal(_out.grad, 2 * _out.detach())  # of the value after the ReLU
 assert torch.equal(_hooked[0], 2 * _out.detach() * (_out.detach() > 0))
+for _layer, _runs in ((_conv, 1), (nn.Sequential(_conv, nn.Flatten()), 0)):
+    _out, _hooked = _layer(picture), []
+    _out.register_hook(_hooked.append)
+    _out.retain_grad()
+    _relu(_out).square().sum().backward()
+    assert len(_hooked) == _runs and torch.equal(_out.grad, 2 * _out.detach())
 # sphinx_gallery_end_ignore
 
 # %%

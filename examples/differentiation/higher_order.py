@@ -191,7 +191,8 @@ train_penalty(torch.tanh, sequence)  # the original of the compiled function
 # Why it works
 # ------------
 # A gradient is a computed tensor like any other. With ``create_graph=True`` its computation is recorded, so it has a
-# ``grad_fn``. Each turn of this loop differentiates what the last one returned. For :math:`x^3` at 5 that is 75, 30 and 6:
+# ``grad_fn``, unless it is a constant: that of ``3 * x`` has none. Each turn of this loop differentiates what the last one
+# returned. For :math:`x^3` at 5 that is 75, 30 and 6:
 
 x = torch.tensor(5.0, requires_grad=True)
 derivative = x**3
@@ -201,6 +202,11 @@ for order in (1, 2, 3):
 
 # sphinx_gallery_start_ignore
 assert derivative == 6
+for _linear in (3 * x, x + x, x.clone()):
+    (_slope,) = torch.autograd.grad(_linear, x, create_graph=True)
+    assert _slope.grad_fn is None and not _slope.requires_grad
+(_fourth,) = torch.autograd.grad(derivative, x, create_graph=True)
+assert _fourth == 0 and not _fourth.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%

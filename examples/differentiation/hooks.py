@@ -216,8 +216,8 @@ assert _failed
 # sphinx_gallery_end_ignore
 
 # %%
-# **Three hooks that PyTorch refuses.** One returns another shape, one is on a tensor without a gradient, and one waits for
-# accumulation on a tensor that is not a leaf:
+# **Three hooks that PyTorch refuses.** One returns another shape, one is on a tensor that requires no gradient, and one waits
+# for accumulation on a tensor that is not a leaf:
 
 z = torch.tensor(1.0, requires_grad=True)
 z.register_hook(lambda gradient: torch.ones(2))
@@ -344,6 +344,30 @@ for _first in (
         _kept.retain_grad()
     _kept.backward()
     assert _kept.grad == 10
+_kept, _order = torch.tensor(2.0, requires_grad=True) * 1, []
+_kept.register_hook(lambda gradient: _order.append(1) or gradient * 10)
+_kept.mul_(3)  # in place: the hooks before and after it belong to two values
+_kept.register_hook(lambda gradient: _order.append(2))
+_kept.retain_grad()
+_kept.backward()
+assert _kept.grad == 1 and _order == [2, 1]
+
+
+class _Nothing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None
+
+
+_leaf, _got = torch.tensor(1.0, requires_grad=True), []
+_leaf.register_hook(_got.append)
+_leaf.register_post_accumulate_grad_hook(lambda leaf: _got.append(leaf.grad))
+_Nothing.apply(_leaf).backward()
+assert _got == [None, None]
 _got = []
 _b = torch.tensor(2.0, requires_grad=True) * 3
 _b.grad_fn.register_prehook(lambda *given: _got.append(given))
@@ -385,10 +409,12 @@ timeline(calls)
 
 # %%
 # At each tensor, ``register_hook`` comes first. Then ``retain_grad`` stores the result: it keeps what the hooks made of the
-# gradient, wherever you called it. Then the node runs between its two hooks. The kinds of hooks differ in what they get:
+# gradient, whether you called it before or after ``register_hook``. (This is so while nothing changes the tensor in place.)
+# Then the node runs between its two hooks. The kinds of hooks differ in what they get:
 #
 # - ``tensor.register_hook``: the gradient with respect to the tensor. It may return another.
-# - ``leaf.register_post_accumulate_grad_hook``: the leaf, with ``.grad`` filled.
+# - ``leaf.register_post_accumulate_grad_hook``: the leaf, with ``.grad`` filled. If backward brought ``None`` to the leaf, the
+#   hook runs too, and ``.grad`` may still be ``None``.
 # - ``node.register_prehook``: a tuple, the gradients that arrive at the node.
 # - ``node.register_hook``: two tuples, the gradients that the node returns and those that arrived.
 # - ``module.register_full_backward_hook`` has traps of its own, and
@@ -402,8 +428,8 @@ timeline(calls)
 #
 # .. solution::
 #
-# Once each, on the whole sum: :math:`(5 + 1) \cdot 2 = 12`. Hooks of the same kind run in the order of registration, and each
-# gets what the one before returned.
+# Once each, on the whole sum: :math:`(5 + 1) \cdot 2 = 12`. The two hooks run in the order of registration, and the second
+# gets what the first returned.
 
 x, runs = torch.tensor(1.0, requires_grad=True), []
 

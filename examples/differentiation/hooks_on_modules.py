@@ -11,7 +11,8 @@ Hooks on modules: full_backward_hook
    .. code-block:: python
 
       def forward_hook(layer, args, output):
-          output.register_hook(f)  # f(gradient); for a dict: output["name"]
+          if output.requires_grad:  # not under no_grad
+              output.register_hook(f)  # f(gradient); for a dict: output["name"]
 """
 
 # %%
@@ -184,6 +185,14 @@ _h.sum().backward(retain_graph=True)
 assert not _calls
 _y.sum().backward()
 assert _calls == [1]
+assert outcome(lambda y: tuple(y.max(dim=1)), lambda output: output[0])["calls"] == 1
+for _pack in (lambda y: y.max(dim=1), lambda y: y.sort(dim=1)):
+    try:
+        outcome(_pack, lambda output: output[0])
+        _failed = False
+    except TypeError:
+        _failed = True
+    assert _failed
 # sphinx_gallery_end_ignore
 table.rename_axis(columns="the layer")
 
@@ -193,7 +202,8 @@ table.rename_axis(columns="the layer")
 # Tensors*. For a tuple in a tuple, there is no warning at all. ``nn.LSTM`` returns ``(y, (h, c))``: if your
 # loss uses ``h`` alone, a hook on the LSTM is not called. Models of Hugging Face return such objects, and their users meet
 # the warning (`transformers#36508 <https://github.com/huggingface/transformers/issues/36508>`__). The last two rows warn that
-# *no inputs require gradients*: the hook runs without waiting for a gradient of an input.
+# *no inputs require gradients*: the hook runs without waiting for a gradient of an input. If a layer returns what
+# ``torch.max(x, dim=1)`` or ``sort`` gave it, its call fails with a ``TypeError``: return a plain ``tuple`` instead.
 
 # %%
 # **A hook that uses its own output.** In a forward hook ``output`` is at hand, so it is easy to write. But ``output`` keeps the
@@ -373,12 +383,13 @@ for _pack, _pick in list(ROWS.values())[:7]:
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient is the one that a full backward hook would give as ``grad_output``. There is no ``grad_input`` here; a forward
-# *pre*-hook can register a tensor hook on an input in the same way. ``watch`` returns a handle for the forward hook: call its
-# ``remove()`` when you are done.
+# Here the gradient is the one that a full backward hook would give as ``grad_output``. It differs for a layer that returns its
+# input itself, as ``nn.Identity`` and, in evaluation, ``nn.Dropout`` do: a tensor hook gets the gradient of *all* uses of that
+# tensor, for example of a skip connection too. There is no ``grad_input`` here; a forward *pre*-hook can register a tensor hook
+# on an input in the same way. ``watch`` returns a handle for the forward hook: call its ``remove()`` when you are done.
 #
-# To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. It calls your function
-# once in each backward, with all of them (``None`` for a tensor that got no gradient):
+# To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. In each ``backward()``
+# that reaches one of them, it calls your function once, with all gradients (``None`` for a tensor that got no gradient):
 
 hidden = model[0](images)
 output = model[2](torch.relu(hidden))
@@ -402,6 +413,21 @@ torch.autograd.graph.register_multi_grad_hook((_one, _two), _calls.append)
 (3 * _one).sum().backward()
 assert len(_calls) == 2 and all(gradient is not None for gradient in _calls[0])
 assert _calls[1][0] is not None and _calls[1][1] is None
+(4 * torch.ones(2, requires_grad=True)).sum().backward()
+assert len(_calls) == 2  # this backward reaches neither of the two
+from functools import partial
+
+for _module in (nn.Identity(), nn.Dropout().eval(), nn.ReLU()):
+    _seen = []
+    _use = partial(lambda seen, *given: seen.append(given[-1]), _seen)
+    for _register in (watch, nn.Module.register_full_backward_hook):
+        _handle = _register(_module, _use)
+        _t = 2 * torch.ones(3, requires_grad=True)
+        (_module(_t) + 5 * _t).sum().backward()
+        _handle.remove()
+    _by_tensor, (_by_module,) = _seen
+    assert torch.equal(_by_module, torch.ones(3))
+    assert _by_tensor[0] == (1 if isinstance(_module, nn.ReLU) else 6)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -443,12 +469,19 @@ assert (ran == "runs").to_numpy().tolist() == [
     [True, False, True, False],
     [True, False, False, False],
 ]
+_leaf, _refused = torch.ones(2, requires_grad=True), []
+torch.autograd.graph.register_multi_grad_hook((_leaf,), lambda gradients: None)
+try:
+    torch.autograd.grad((2 * _leaf).sum(), _leaf)
+except RuntimeError as error:
+    _refused.append(str(error))
+assert len(_refused) == 1 and "A leaf node was passed" in _refused[0]
 # sphinx_gallery_end_ignore
 ran.rename_axis(columns="hook on")
 
 # %%
 # The full backward hook waits for the gradient of ``x``. If you ask for the weight alone, that gradient is not computed, and
-# the hook does not run.
+# the hook does not run. If you name a leaf with a ``register_multi_grad_hook``, ``torch.autograd.grad`` fails with an error.
 
 # %%
 # Exercise

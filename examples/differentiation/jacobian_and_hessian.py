@@ -108,9 +108,9 @@ for _i in range(3):
 # sphinx_gallery_end_ignore
 
 # %%
-# **if and .item() under vmap.** ``vmap`` runs your function once for the whole batch, so a condition would need several
-# answers. Use ``torch.where``. **Dropout under vmap.** Say whether each sample draws its own mask: ``vmap(...,
-# randomness="different")``.
+# **if and .item() under vmap.** ``vmap`` runs your function once for the whole batch (with ``chunk_size``, once for each
+# chunk), so a condition would need several answers. Use ``torch.where``. **Dropout under vmap.** Say whether each sample draws
+# its own mask: ``vmap(..., randomness="different")``.
 
 
 def positive_part(x):
@@ -133,6 +133,14 @@ assert jacrev(positive_part)(x).shape == (4, 4)
 _runs = []
 vmap(lambda sample: _runs.append(1) or sample * 2)(batch)
 assert len(_runs) == 1
+vmap(lambda sample: _runs.append(1) or sample * 2, chunk_size=2)(batch)
+assert len(_runs) == 1 + 2
+_failed = False
+try:
+    vmap(lambda sample: sample * sample.sum().item())(batch)
+except RuntimeError as error:
+    _failed = ".item()" in str(error)
+assert _failed
 _masked = vmap(jacrev(lambda x: torch.where(x.sum() > 0, x * x, x)))(batch)
 for _one, _sample in zip(_masked, batch, strict=True):
     assert torch.allclose(_one, jacrev(positive_part)(_sample))
@@ -321,7 +329,8 @@ assert 0 < 2000 * _low < _high and torch.equal(grad(rosenbrock)(p), torch.zeros(
 # which gradient descent is slow.
 #
 # For a network with a million parameters, the Hessian would have :math:`10^{12}` entries. Its product with a vector has a
-# million. It is the derivative of the gradient along that vector, so one forward-mode pass over one backward pass computes it:
+# million. It is the derivative of the gradient along that vector, so one forward-mode pass over one backward pass computes it.
+# (This and ``hessian`` need a forward-mode rule for each operation. The fused attention kernel of the CPU has none.)
 
 from torch.func import jvp
 
@@ -338,6 +347,16 @@ x, v = torch.randn(2, 100, dtype=torch.float64)
 H = hessian(chain)(x)
 print("entries of H:", H.numel(), "  of Hv:", hvp(chain, x, v).numel())
 assert torch.allclose(hvp(chain, x, v), H @ v)
+
+# sphinx_gallery_start_ignore
+_failed, _q = 0, torch.randn(1, 1, 2, 2)
+for _way in (lambda f, q: hessian(f)(q), lambda f, q: hvp(f, q, q)):
+    try:
+        _way(lambda q: F.scaled_dot_product_attention(q, q, q).sum(), _q)
+    except NotImplementedError:
+        _failed += 1
+assert _failed == 2
+# sphinx_gallery_end_ignore
 
 # %%
 # In the same way, ``vjp(f, x)`` gives :math:`v^\top J` and ``jvp(f, (x,), (t,))`` gives :math:`J t`. Neither builds the

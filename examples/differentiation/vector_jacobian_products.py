@@ -5,8 +5,9 @@ backward(v): vector-Jacobian products
 .. in-short::
 
    ``loss.backward()`` needs a loss with one entry. If ``y`` has several, pass a weight for each of them:
-   ``y.backward(gradient=v)``. Then ``x.grad`` gets ``v @ J``, the vector-Jacobian product; that is the gradient of
-   ``(v * y).sum()``. The weights ``v`` must have the shape of ``y``. For all of ``J``, use ``torch.func.jacrev(f)(x)``.
+   ``y.backward(gradient=v)``. For real numbers, ``x.grad`` then gets ``v @ J``, the vector-Jacobian product; that is the
+   gradient of ``(v * y).sum()``. The weights ``v`` must have the shape of ``y``. For all of ``J``, use
+   ``torch.func.jacrev(f)(x)``.
 """
 
 # %%
@@ -206,8 +207,9 @@ x.grad = None
 
 # %%
 # So ``v`` is not the derivative *of* ``y``. It is the derivative of a later number *with respect to* ``y``, and it has the
-# shape of ``y``. Each node of the graph does one such step: it receives ``v`` for its output, and returns ``v`` times its own
-# Jacobian. The node of ``exp`` does not even build that matrix: for 100,000 numbers it would have 10,000,000,000 entries.
+# shape of ``y``. Each operation in the graph does one such step: its node receives ``v`` for its output, and returns ``v``
+# times its own Jacobian. The node of ``exp`` does not even build that matrix: for 100,000 numbers it would have 10,000,000,000
+# entries.
 #
 # For a loss, :math:`\partial L / \partial L = 1`. That is the ``v`` that ``loss.backward()`` fills in for you.
 
@@ -272,11 +274,19 @@ for _names, _steps in (("W", 0), ("x", 1), ("h", 0)):
     (_h**2).backward(gradient=v, inputs=[_inputs])
     assert len(_visits) == _steps
 assert torch.equal(_h.grad, 2 * _h * v)
+_middle = 2 * x
+_middle.retain_grad()
+(3 * _middle).sum().backward(inputs=[x])
+assert _middle.grad.tolist() == [3, 3]
+x.grad = None
+_z = torch.tensor([1 + 1j], requires_grad=True)
+(_z * (2 + 3j)).backward(gradient=torch.tensor([1j]))
+assert _z.grad.item() == 3 + 2j and 1j * (2 + 3j) == -3 + 2j  # complex: not v @ J
 # sphinx_gallery_end_ignore
 
 # %%
 # A tensor in the middle may be named too. In the first call, the step from ``2 * x`` back to ``x`` does not run, because nobody
-# asked for it.
+# asked for it. (A tensor on the way with ``retain_grad()`` gets its ``.grad`` even if ``inputs=`` does not name it.)
 
 # %%
 # Exercise
