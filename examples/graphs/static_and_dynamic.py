@@ -60,6 +60,9 @@ def ones(size=3):
     return torch.ones(size, requires_grad=True)
 
 
+# %%
+
+
 def python_runs(capture):
     calls.clear()
     captured = capture(Scale(), ones())
@@ -68,7 +71,7 @@ def python_runs(capture):
 
 
 def after(change):
-    """Whether a captured module follows a change of the module that it was made from."""
+    """Whether a captured module follows a change of the original module."""
 
     def measure(capture):
         module = Scale()
@@ -92,8 +95,11 @@ def replace_tensor(module):
     module.tensor = torch.tensor(3.0)
 
 
+# %%
+
+
 def outcome(work):
-    """What a capture allows: ``work`` returns True, or raises an error of the capture."""
+    """What a capture allows: ``work`` returns True, or raises an error."""
 
     def measure(capture):
         try:

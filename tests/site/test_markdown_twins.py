@@ -36,9 +36,9 @@ def test_a_twin_is_the_page_in_markdown(site: Path, page: str, twin: Path) -> No
 
 def test_a_twin_has_the_outputs(site: Path) -> None:
     text = (site / "gallery/graphs/first_graph.html.md").read_text()
-    assert "``` python\nimport math" in text
-    assert "dw/dx2 = 0.04704 + -1.77383 = -1.7267885" in text
-    assert "*Figure: What the forward pass recorded" in text
+    assert "``` python\nimport torch" in text
+    assert "dw/dx2 = -1.7267885" in text
+    assert "*Figure: The graph that these four lines recorded" in text
     assert "\\frac{\\partial w}{\\partial x_2}" in text
 
 

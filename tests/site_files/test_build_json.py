@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def published(folder: Path) -> Build:
+def published_site(folder: Path) -> Build:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATLAS_COMMIT", COMMIT)
         patch.setenv("ATLAS_REPOSITORY", REPOSITORY)
@@ -48,12 +48,12 @@ def test_unpublished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Built on" not in (done.out / "index.html").read_text()
 
 
-def test_published(published: Build) -> None:
-    assert published.code == 0, published.output
-    facts = json.loads((published.out / "build.json").read_text())
+def test_published(published_site: Build) -> None:
+    assert published_site.code == 0, published_site.output
+    facts = json.loads((published_site.out / "build.json").read_text())
     assert facts["commit"] == COMMIT and facts["date"] == "2026-09-21" and facts["checks"] == 3
     for page, up in (("index.html", ""), ("gallery/basics/one.html", "../../")):
-        (said,) = BeautifulSoup((published.out / page).read_text(), "html.parser").select(".built")
+        (said,) = BeautifulSoup((published_site.out / page).read_text(), "html.parser").select(".built")
         torch = version("torch").partition("+")[0]
         text = f"Built on 2026-09-21 from commit 0123456 with PyTorch {torch}; 3 checks passed."
         assert " ".join(said.get_text().split()) == text
