@@ -46,8 +46,8 @@ assert z.grad == 2 + 4j and real_loss.item() == 5 and abs(loss.item() - 5) < 1e-
 #    \texttt{z.grad} = \frac{\partial L}{\partial a} + i\,\frac{\partial L}{\partial b}
 #
 # The real part says how the loss grows with the real part, and the imaginary part how it grows with the imaginary
-# part. So ``z.grad`` points uphill in the complex plane. It holds for every real loss, whether the function is
-# differentiable in the complex sense or not. ``view_as_complex`` makes a complex number out of two real leaves:
+# part. So ``z.grad`` points uphill in the complex plane. It holds for each real loss in the table below, whether or
+# not the function is differentiable in the complex sense. ``view_as_complex`` makes a complex number out of two real leaves:
 
 losses = {
     "z.abs() ** 2": lambda z: z.abs() ** 2,
@@ -94,8 +94,7 @@ table.map(lambda value: value if isinstance(value, str) else f"{value:.3f}")
 #    = \frac12\Big(\frac{\partial f}{\partial a} + i\frac{\partial f}{\partial b}\Big)
 #
 # Compare the second with ``z.grad``: for a real loss, ``z.grad`` is twice :math:`\partial L / \partial \bar z`.
-# (PyTorch's notes, linked below, call it that derivative itself: they derive it with half the step, and the 2 drops
-# out.) For :math:`L = z \bar z` the derivative with respect to :math:`\bar z` is :math:`z`, and twice that is
+# For :math:`L = z \bar z` the derivative with respect to :math:`\bar z` is :math:`z`, and twice that is
 # :math:`2 + 4i`. Backward passes an upstream gradient :math:`v` through a function by means of both derivatives. With
 # :math:`p` for the derivative with respect to :math:`z`, :math:`q` for the one with respect to :math:`\bar z`, and a
 # star for the conjugate, it returns

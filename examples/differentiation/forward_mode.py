@@ -2,8 +2,9 @@ r"""
 Forward-mode differentiation: dual numbers and jvp
 ==================================================
 
-Forward mode computes derivatives along with the values. No graph is recorded, nothing is saved, and there is no
-second pass. It answers one question at a time: how does the result change when the inputs move in one direction? This
+Forward mode computes derivatives along with the values. There is no second pass, and if nothing requires a gradient,
+no graph is recorded and nothing is saved. For a model, put ``torch.no_grad()`` around it: tangents pass through.
+It answers one question at a time: how does the result change when the inputs move in one direction? This
 page builds it by hand, runs it in PyTorch, and shows when one pass of it replaces many backward passes.
 """
 
@@ -83,8 +84,9 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# There is no ``grad_fn``: no graph. So nothing has to be saved for later either. Count what 20 operations on 1000
-# numbers save, recorded for backward and in forward mode:
+# There is no ``grad_fn``: no graph, because neither ``x1`` nor ``x2`` requires a gradient. Count what 20 operations on
+# 1000 numbers save: recorded for backward, in forward mode, and in forward mode with an input that requires a
+# gradient. The tangents of that input are recorded too:
 
 
 def twenty_sines(x):
@@ -108,10 +110,30 @@ with saved_tensors_hooks(note, lambda tensor: tensor):
     sizes.clear()
     with fwAD.dual_level():
         twenty_sines(fwAD.make_dual(x, torch.ones(1000)))
+        forward_mode = sum(sizes)
+        twenty_sines(fwAD.make_dual(x.clone().requires_grad_(), torch.ones(1000)))
+        both = sum(sizes)
 
-print(f"saved for backward: {backward_mode:,} bytes")
-print(f"in forward mode:    {sum(sizes)} bytes")
-assert backward_mode == 20 * 1000 * 4 and sizes == []
+print(f"saved for backward:                {backward_mode:>7,} bytes")
+print(f"in forward mode:                   {forward_mode:>7,} bytes")
+print(f"in forward mode, x requires grad:  {both:>7,} bytes")
+assert backward_mode == 20 * 1000 * 4 and forward_mode == 0 and both > 3 * backward_mode
+
+# sphinx_gallery_start_ignore
+_model = torch.nn.Sequential(
+    torch.nn.Linear(4, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2)
+)
+_input = torch.ones(8, 4)
+sizes.clear()
+with saved_tensors_hooks(note, lambda tensor: tensor):
+    _recorded = jvp(_model, (_input,), (_input,))
+    assert sum(sizes) > 0 and all(t.grad_fn is not None for t in _recorded)
+    sizes.clear()
+    with torch.no_grad():
+        _plain = jvp(_model, (_input,), (_input,))
+    assert sizes == [] and all(t.grad_fn is None for t in _plain)
+assert torch.equal(_plain[1], _recorded[1]) and _plain[1].any()
+# sphinx_gallery_end_ignore
 
 # %%
 # jvp: a function and a direction

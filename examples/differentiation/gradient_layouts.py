@@ -10,7 +10,7 @@ optimizer that reads parameter and gradient side by side, and two parameters who
 # %%
 # .grad takes the strides of the parameter
 # ----------------------------------------
-# Strides say how far apart in memory the neighbours along each dimension are. Two parameters of the same shape, one
+# Strides say how far apart in memory the neighbors along each dimension are. Two parameters of the same shape, one
 # stored row by row, one column by column, and the same loss. ``torch.autograd.grad`` returns the gradient as it
 # arrives at the leaf, ``backward`` stores it:
 
@@ -95,7 +95,7 @@ assert _gaps.grad.stride() == (4, 1)
 # sphinx_gallery_end_ignore
 
 # %%
-# The same rule serves ``channels_last``, the layout of images in which the channels of one pixel are neighbours. A
+# The same rule serves ``channels_last``, the layout of images in which the channels of one pixel are neighbors. A
 # convolution converted to it has its weight in that order. The gradient follows the weight, not the images, which are
 # in the default layout here:
 
@@ -171,8 +171,7 @@ assert _a.grad.tolist() == [2] * 4 and _b.grad.tolist() == [3] * 4
 
 # %%
 # In a hook, keep ``gradient`` or ``gradient.clone()``. A ``gradient.detach()`` is another tensor on the same memory:
-# autograd does not see that you hold it, takes the memory over, and the next backward changes what you kept. Two
-# leaves on the same memory still have a ``.grad`` each.
+# autograd does not see that you hold it, takes the memory over, and the next backward changes what you kept.
 #
 # Once ``.grad`` exists, the next gradients are added *in place*, so its strides stay as they are.
 # ``zero_grad(set_to_none=False)`` keeps the tensor too. With ``create_graph=True`` the sum is a new tensor, because
@@ -285,7 +284,7 @@ for _optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad):
         _w.grad = torch.tensor([[0.0, 3.0], [-1.0, 4.0], [2.0, -5.0]]).t()
         _optimizer([_w], lr=1.0, fused=_fused).step()
         _results.append(_w.detach())
-    assert not torch.allclose(*_results)
+    assert not torch.allclose(*_results), _optimizer
 # sphinx_gallery_end_ignore
 
 # %%

@@ -168,14 +168,51 @@ def _own_result(x):
 
 assert re.search(r"output 0 of Sigmoid(Backward0)?, ", error_of(_unrecorded))
 assert re.search(r"output 0 of Sigmoid(Backward0)?, ", error_of(_own_result))
+
+
+def _saved_view(x):
+    a = x * 2
+    part = a[:2]
+    out = part * part
+    a.mul_(3)
+    return out.sum()
+
+
+def _saved_transposed(x):
+    weight = torch.ones(2, 3, requires_grad=True) * 1
+    out = weight.t() @ torch.ones(2) + (x[:, None] * weight.t()).sum(1)
+    weight.mul_(3)
+    return out.sum()
+
+
+def _through_view(x):
+    a = x * 2
+    out = a * a
+    a[:2].mul_(3)
+    return out.sum()
+
+
+def _constant(x):
+    factor = torch.ones(3)
+    out = factor * x
+    factor.add_(1)
+    return out.sum()
+
+
+assert re.search(r"output 0 of AsStrided(Backward0)?, ", error_of(_saved_view))
+assert re.search(r"output 0 of AsStrided(Backward0)?, ", error_of(_saved_transposed))
+assert re.search(r"output 0 of \S*CopySlices, ", error_of(_through_view))
+assert "output" not in error_of(_constant).split("operation")[1]
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``[torch.FloatTensor [3]]``: type and shape of the tensor that was overwritten. Look for that shape in your model.
 # - ``version 3; expected version 0``: the counter now, and when it was saved. The difference is the number of writes.
 # - ``output 0 of Add``: a recorded write makes the tensor an output of the write, so this is the *last write*,
-#   ``gate.add_(1)``. It is not in two cases: a write under ``no_grad`` is counted but not recorded, and a node that
-#   saved its own result, as ``exp`` above, names itself.
+#   ``gate.add_(1)``. Other names mean something else. ``AsStrided``: a *view* was saved, such as a slice or a
+#   transposed weight, so look for a write to the tensor that it is a view of. ``CopySlices``: the write went through a
+#   view of the saved tensor. A node that saved its own result, as ``exp`` above, names itself. And a write under
+#   ``no_grad`` is counted but not recorded, so the message names an older operation, or none.
 
 # %%
 # Finding the lines
@@ -457,8 +494,9 @@ except RuntimeError as error:
     assert "is at version 2; expected version 1" in str(error)
 
 # %%
-# Read it as above. ``[2, 1]`` is the shape of the critic's weight, transposed as the node saved it. It was at version
-# 1, not 0, because its initialisation was a write. One more write came: the step. Compute the generator's loss after
+# Read it as above. ``AsStrided`` says that a view was saved, and ``[2, 1]`` is the shape of the critic's weight,
+# transposed. It was at version 1, not 0, because its initialization was a write.
+# One more write came: the step. Compute the generator's loss after
 # the step:
 
 generator_loss = -critic(fake).mean()

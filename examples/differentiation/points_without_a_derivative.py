@@ -38,12 +38,16 @@ for _name, _at_zero in zip(versions, (0, 0, 0.5, 1), strict=True):
     assert torch.equal(versions[_name](_points), torch.relu(_points))
     assert gradient(versions[_name], [-1.0, 0.0, 1.0]).tolist() == [0, _at_zero, 1]
     assert (torch.relu(_points) >= _at_zero * _points).all()
+    _w = torch.zeros(1)
+    for _ in range(200):
+        _w -= 0.1 * gradient(lambda w, f=versions[_name]: (f(w) - 1) ** 2, _w.tolist())
+    assert abs(_w.item() - (_at_zero > 0)) < 1e-3
 # sphinx_gallery_end_ignore
 
 # %%
 # None of the three is wrong. Each is a *subgradient*: the line with that slope through the kink stays below the
-# function. For gradient descent any of them will do. To hit a kink by chance is rare, but zeros are not chance:
-# padding, empty inputs, biases and weights that start at 0.
+# function. Away from the kink the choice makes no difference. A parameter that starts at 0 is where it does: from
+# :math:`w = 0`, gradient descent on :math:`(f(w) - 1)^2` stays at 0 with ``relu``, and reaches 1 with ``maximum``.
 #
 # The same for two more functions, with the gradient that autograd returns at each kink:
 
@@ -80,8 +84,8 @@ assert gradient(torch.abs, [-0.1, 0.1]).tolist() == [-1, 1]
 # %%
 # The rule
 # --------
-# PyTorch's notes on autograd list what the derivative of an operation is at such a point. The first case that applies
-# counts:
+# PyTorch's notes on autograd say which derivative an operation should have at such a point. In short, the first case
+# that applies counts:
 #
 # 1. If there is a derivative, it is used.
 # 2. If the function is convex around the point, the subgradient with the smallest norm: 0 for ``relu`` and ``abs``.
