@@ -28,7 +28,7 @@ t = torch.tensor(1.0)
 position, velocity = jvp(curve, (t,), (torch.tensor(1.0),))
 
 # %%
-# .. how-measured:: This code draws the curve, and the velocity from ``jvp`` as an arrow at twelve moments.
+# .. how-measured:: This code draws the curve, and the velocity as an arrow at twelve moments.
 
 import matplotlib.pyplot as plt
 

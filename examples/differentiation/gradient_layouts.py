@@ -6,15 +6,17 @@ Memory layout of .grad: strides, channels_last, fused
 
    ``backward()`` gives ``.grad`` the strides of the parameter, if the parameter is dense. If you assign ``.grad`` yourself, do
    it too: ``w.grad = torch.empty_like(w).copy_(gradient)``. A fused optimizer of the release that built this page does not
-   check, and pairs wrong elements. Two parameters whose gradients share memory can get a doubled gradient.
+   check the strides, and pairs wrong elements. If the gradients of two parameters share memory, the next backward can add
+   too much.
 """
 
 # %%
 # The problem: the step is wrong with ``fused=True``
 # --------------------------------------------------
 # You set ``.grad`` by hand, from another process or from your own formula. Your gradient has the right values in another
-# order of memory: it is a transposed matrix. The same step with two optimizers:
+# order of memory: it is a transposed matrix. The gradient that two optimizers use, element by element:
 
+import pandas as pd
 import torch
 
 
@@ -22,15 +24,15 @@ def step(**options):
     w = torch.zeros(2, 3, requires_grad=True)
     w.grad = torch.tensor([[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]).t()
     torch.optim.SGD([w], lr=1.0, **options).step()
-    return (0 - w.detach()).tolist()  # the gradient that the optimizer used
+    return (0 - w.detach()).flatten().tolist()  # the gradient that it used
 
 
-print("foreach=True", step(foreach=True))
-print("fused=True  ", step(fused=True))
+used = {"foreach=True": step(foreach=True), "fused=True": step(fused=True)}
+table = pd.DataFrame(used).T.rename_axis(index=None, columns="element")
 
 # sphinx_gallery_start_ignore
-assert step() == step(foreach=True) == step(foreach=False) == [[0, 1, 2], [3, 4, 5]]
-assert step(fused=True) == [[0, 3, 1], [4, 2, 5]]
+assert step() == step(foreach=True) == step(foreach=False) == [0, 1, 2, 3, 4, 5]
+assert step(fused=True) == [0, 3, 1, 4, 2, 5]
 w = torch.zeros(2, 3, requires_grad=True)
 w.grad = torch.empty_like(w).copy_(torch.arange(6.0).reshape(3, 2).t())
 torch.optim.SGD([w], lr=1.0, fused=True).step()
@@ -43,8 +45,13 @@ for optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad):
         optimizer([w], lr=1.0, fused=fused).step()
         results.append(w.detach())
     assert not torch.allclose(*results), optimizer
-# sphinx_gallery_end_ignore
+import warnings
 
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    step(fused=True)
+# sphinx_gallery_end_ignore
+table
 
 # %%
 # The fused optimizer walks over the memory of parameter and gradient side by side, here on the CPU, and pairs the wrong

@@ -136,23 +136,7 @@ assert re.search(r"output 0 of AsStrided(Backward0)?, ", error_of(saved_view))
 assert re.search(r"output 0 of AsStrided(Backward0)?, ", error_of(saved_transposed))
 assert re.search(r"output 0 of \S*CopySlices, ", error_of(through_view))
 assert "output" not in error_of(constant).split("operation")[1]
-# sphinx_gallery_end_ignore
 
-# %%
-# - ``[torch.FloatTensor [3]]``: type and shape of the tensor that was overwritten. Look for that shape in your model.
-# - ``version 3; expected version 0``: the counter now, and when it was saved. The difference is the number of writes.
-# - ``output 0 of Add``: a recorded write makes the tensor an output of the write, so this is the *last write*,
-#   ``gate.add_(1)``. Other names mean something else. ``AsStrided``: a *view* was saved, such as a slice or a
-#   transposed weight, so look for a write to the tensor that it is a view of. ``CopySlices``: the write went through a
-#   view of the saved tensor. A node that saved its own result, as ``exp`` above, names itself. And a write under
-#   ``no_grad`` is counted but not recorded, so the message names an older operation, or none.
-
-# %%
-# :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` adds the forward stack of the node that failed. Its
-# last frame is the line that *saved* the value: here ``out = gate * x``. That line did nothing wrong. To find a write that the
-# message does not name, print ``gate._version`` after each call that gets the tensor. The write is where it moves.
-
-# sphinx_gallery_start_ignore
 import warnings
 
 with warnings.catch_warnings(record=True) as caught:
@@ -173,6 +157,20 @@ def mended(x):
 double = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)
 assert torch.autograd.gradcheck(mended, double)
 # sphinx_gallery_end_ignore
+
+# %%
+# - ``[torch.FloatTensor [3]]``: type and shape of the tensor that was overwritten. Look for that shape in your model.
+# - ``version 3; expected version 0``: the counter now, and when it was saved. The difference is the number of writes.
+# - ``output 0 of Add``: a recorded write makes the tensor an output of the write, so this is the *last write*,
+#   ``gate.add_(1)``. Other names mean something else. ``AsStrided``: a *view* was saved, such as a slice or a
+#   transposed weight, so look for a write to the tensor that it is a view of. ``CopySlices``: the write went through a
+#   view of the saved tensor. A node that saved its own result, as ``exp`` above, names itself. And a write under
+#   ``no_grad`` is counted but not recorded, so the message names an older operation, or none.
+
+# %%
+# :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` adds the forward stack of the node that failed. Its
+# last frame is the line that *saved* the value: here ``out = gate * x``. That line did nothing wrong. To find a write that the
+# message does not name, print ``gate._version`` after each call that gets the tensor. The write is where it moves.
 
 # %%
 # What people get wrong
@@ -254,7 +252,7 @@ assert critic.weight._version == version
 #
 # Several tensors can share one memory. Do they share the counter? Write through seven names and look at ``t`` each time.
 #
-# .. how-measured:: For each name, this code makes a new ``t``, writes through the name, and reads the counter of ``t``.
+# .. how-measured:: For each name, this code makes a new tensor, writes through the name, and reads the counter.
 
 import pandas as pd
 
@@ -394,7 +392,7 @@ def assign_data(x):  # a parameter replaced between forward and backward
 # and asserts that it is unchanged when backward reads it. Use it in a test of the model, not for training: it needs the
 # memory of the saved tensors a second time.
 #
-# .. how-measured:: Each case runs without the hooks and with them; *right* is the intended gradient, written by hand.
+# .. how-measured:: Each case runs without the hooks and with them. The right gradients are written by hand.
 
 from torch.autograd.graph import saved_tensors_hooks
 
@@ -501,29 +499,8 @@ with saved_tensors_hooks(keep_copy, unchanged):
     assert gradient(_tensor) == right[refill_buffer]
 assert "is at version 1; expected version 0" in error_of(_no_grad)
 assert "is at version 1; expected version 0" in error_of(_clamp_)
-# sphinx_gallery_end_ignore
-columns = ["silent write", "x.grad", "right", "what the assert says"]
-table = pd.DataFrame(rows, columns=columns).set_index("silent write")
-
-# %%
-# The gradient is wrong in each of the four rows, and no call raised without the hooks:
-
-table.rename_axis(index=None, columns="silent write")
-
-# %%
-# The assert catches all four. The cures:
-#
-# - ``y = y.clamp(max=3)`` instead of ``.data``. Even ``y.clamp_(max=3)`` is better: it raises.
-# - ``y.detach().numpy().copy()`` for an array that somebody may write to.
-# - ``torch.tensor(buffer)``, which copies, instead of ``torch.from_numpy(buffer)``, which shares.
-# - ``with torch.no_grad(): x.zero_()`` for a change of a parameter. It is counted, so at the wrong moment it raises.
-#
-# The hooks also catch the fused step above, and a batch norm in evaluation mode whose running statistics are updated before
-# ``backward()``: PyTorch does not count that write either. They cannot see what a custom Function keeps as an attribute of
-# ``ctx``.
 
 
-# sphinx_gallery_start_ignore
 def _step_between(x):
     weight = torch.ones(3, requires_grad=True)
     loss = (weight * (x + 1)).sum()
@@ -556,6 +533,25 @@ _norm.train()(torch.arange(8.0)[:, None])
 assert [_norm.running_mean._version, _norm.running_var._version] == _versions
 assert not torch.allclose(torch.autograd.grad(_loss, _x)[0], _right)
 # sphinx_gallery_end_ignore
+columns = ["silent write", "x.grad", "right", "what the assert says"]
+table = pd.DataFrame(rows, columns=columns).set_index("silent write")
+
+# %%
+# The gradient is wrong in each of the four rows, and no call raised without the hooks:
+
+table.rename_axis(index=None, columns="silent write")
+
+# %%
+# The assert catches all four. The cures:
+#
+# - ``y = y.clamp(max=3)`` instead of ``.data``. Even ``y.clamp_(max=3)`` is better: it raises.
+# - ``y.detach().numpy().copy()`` for an array that somebody may write to.
+# - ``torch.tensor(buffer)``, which copies, instead of ``torch.from_numpy(buffer)``, which shares.
+# - ``with torch.no_grad(): x.zero_()`` for a change of a parameter. It is counted, so at the wrong moment it raises.
+#
+# The hooks also catch the fused step above, and a batch norm in evaluation mode whose running statistics are updated before
+# ``backward()``: PyTorch does not count that write either. They cannot see what a custom Function keeps as an attribute of
+# ``ctx``.
 
 # %%
 # A tool that repairs the write

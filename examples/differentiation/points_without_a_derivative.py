@@ -109,6 +109,7 @@ nan = [
 ]
 assert nan[0].all() and nan[1].all() and not nan[2].any() and not nan[3].any()
 assert all(d.isfinite().all() for d in losses.values())
+assert not gradient(torch.linalg.vector_norm, [0.0, 0.0]).any()
 # sphinx_gallery_end_ignore
 
 # %%
