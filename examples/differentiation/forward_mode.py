@@ -304,15 +304,6 @@ for m in inputs:
             way(g)(x)
         operations.append(counter.get_total_flops())
 
-# sphinx_gallery_start_ignore
-one_pass = cost[jacfwd][0]
-assert cost[jacfwd] == [one_pass * m for m in inputs]
-assert cost[jacrev] == [one_pass * (64 - m) for m in inputs]
-with FlopCounterMode(display=False) as counter:
-    network(1, 63)(torch.randn(1))
-assert counter.get_total_flops() == 0  # the forward computation alone
-# sphinx_gallery_end_ignore
-
 
 def draw_costs():
     _, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
@@ -335,6 +326,12 @@ def draw_costs():
 draw_costs()
 
 # sphinx_gallery_start_ignore
+one_pass = cost[jacfwd][0]
+assert cost[jacfwd] == [one_pass * m for m in inputs]
+assert cost[jacrev] == [one_pass * (64 - m) for m in inputs]
+with FlopCounterMode(display=False) as counter:
+    network(1, 63)(torch.randn(1))
+assert counter.get_total_flops() == 0  # the forward computation alone
 assert cost[jacfwd][inputs.index(32)] == cost[jacrev][inputs.index(32)]
 # sphinx_gallery_end_ignore
 

@@ -179,7 +179,7 @@ except RuntimeError as error:
 # --------------------------
 # ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in a cell of its own. A
 # slice with gaps is not dense, and an expanded tensor has several elements in one cell. For those two, ``.grad`` is stored
-# row by row. A convolution converted to ``channels_last`` is dense. Its gradient follows the weight, not the images, which
+# row by row. The stride of a dimension of size 1 may differ: nothing steps along it. A convolution converted to ``channels_last`` is dense. Its gradient follows the weight, not the images, which
 # are in the default layout here:
 
 gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
@@ -194,6 +194,9 @@ print("conv.weight", conv.weight.stride(), "  .grad", conv.weight.grad.stride())
 # sphinx_gallery_start_ignore
 assert gaps.grad.stride() == expanded.grad.stride() == (4, 1)
 assert conv.weight.grad.stride() == conv.weight.stride() == (27, 1, 9, 3)
+single = torch.zeros(3, 1).t().requires_grad_()
+(single * 2).sum().backward()
+assert single.stride() == (1, 1) and single.grad.stride() == (3, 1)
 assert gaps.stride() == (8, 2) and expanded.stride() == (1, 0)
 columns = torch.zeros(3, 8)[:, ::2].requires_grad_()
 (columns * factors.t().contiguous().t()).sum().backward()
