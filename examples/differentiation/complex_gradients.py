@@ -1,53 +1,154 @@
 r"""
-Gradients of complex tensors: what .grad means
-==============================================
+Complex gradients in PyTorch: what z.grad means
+===============================================
 
-A complex tensor can require a gradient like any other. For a real loss, ``backward()`` leaves in ``.grad`` the
-direction in the complex plane in which the loss grows, so that ``z - lr * z.grad`` is a step downhill. This page
-checks that against real arithmetic, shows where the conjugate in the formulas comes from, and follows the descent on
-:math:`|z|^2`.
+.. in-short::
+
+   For a real loss :math:`L` and :math:`z = a + bi`, ``z.grad`` is
+   :math:`\partial L / \partial a + i \, \partial L / \partial b`. It points uphill in the complex plane, so
+   ``z -= lr * z.grad`` is a step downhill and optimizers need no ``conj()``. It is not the textbook derivative of
+   :math:`f(z)`: that one appears conjugated. ``backward()`` refuses a complex loss: take ``.real`` or ``.abs() ** 2``.
 """
 
 # %%
-# Two real numbers in one
-# -----------------------
-# A real loss of a complex number :math:`z = a + bi` is a function of two real numbers. Compute :math:`|z|^2` once
-# with a complex leaf, and once with two real ones:
+# The problem: do you need a conjugate?
+# -------------------------------------
+# You train a complex parameter, such as a filter in the frequency domain. Formulas with complex derivatives are full of
+# conjugates. Does the step need one? An optimizer from ``torch.optim`` gets no hint, and minimizes :math:`|z|^2`:
 
-import textwrap
-import warnings
-
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 
 z = torch.tensor(1 + 2j, requires_grad=True)
-loss = z.abs() ** 2
-loss.backward()
+optimizer = torch.optim.SGD([z], lr=0.1)
+for _ in range(8):
+    optimizer.zero_grad()
+    loss = z.abs() ** 2
+    loss.backward()
+    optimizer.step()
+print(f"after 8 steps: z = {z.item():.4f}")
 
-a = torch.tensor(1.0, requires_grad=True)
-b = torch.tensor(2.0, requires_grad=True)
-real_loss = a**2 + b**2
-real_loss.backward()
+# %%
+# .. how-measured:: This code does the same steps by hand, also with the conjugate, and draws both paths.
 
-print("z.grad:", z.grad.item())
-print("a.grad:", a.grad.item(), "  b.grad:", b.grad.item())
-assert z.grad == torch.complex(a.grad, b.grad)
+import matplotlib.pyplot as plt
+
+
+def descend(direction, steps=8):
+    z = torch.tensor(1 + 2j, requires_grad=True)
+    path = [z.item()]
+    for _ in range(steps):
+        (gradient,) = torch.autograd.grad(z.abs() ** 2, z)
+        with torch.no_grad():
+            z -= 0.1 * direction(gradient)
+        path.append(z.item())
+    return torch.tensor(path)
+
+
+good = descend(lambda gradient: gradient)
+bad = descend(lambda gradient: gradient.conj())
+
+
+def draw_paths():
+    _, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+    for radius in range(1, 13):
+        circle = plt.Circle((0, 0), radius, fill=False, color="#cbd5e1", linewidth=0.8)
+        ax.add_patch(circle)
+    ax.plot(good.real, good.imag, "o-", color="#2563eb", label="z - lr * z.grad")
+    ax.plot(bad.real, bad.imag, "s--", color="#c2410c", label="z - lr * z.grad.conj()")
+    ax.plot(0, 0, "+", color="#1e293b", markersize=12)
+    ax.set(xlim=(-8, 11), ylim=(-0.6, 9.2), aspect="equal")
+    ax.set(xlabel="real", ylabel="imaginary")
+    ax.set_title("Descent on |z|² with the gradient, and with its conjugate")
+    ax.legend(loc="right", frameon=True, framealpha=1, edgecolor="white")
+
+
+# %%
+# The path of ``z`` in the complex plane, with circles of equal :math:`|z|^2`:
+
+# figure: The complex plane with circles around zero. From 1 + 2i, the path along the gradient runs in a straight line
+#   towards zero. The path along the conjugate climbs away from zero, across larger and larger circles.
+draw_paths()
 
 # sphinx_gallery_start_ignore
-assert z.grad == 2 + 4j and real_loss.item() == 5 and abs(loss.item() - 5) < 1e-5
+assert torch.allclose(z.detach(), good[-1])
+assert torch.allclose(good, (1 + 2j) * 0.8 ** torch.arange(9))
+assert torch.allclose(bad.real, 0.8 ** torch.arange(9))
+assert torch.allclose(bad.imag, 2 * 1.2 ** torch.arange(9))
+assert (good.abs().diff() < 0).all() and bad.abs()[-1] > 8
 # sphinx_gallery_end_ignore
 
 # %%
-# That is the meaning of ``.grad``: for a real loss :math:`L`,
+# Without a conjugate, each step multiplies ``z`` by 0.8: straight to zero. With ``z.grad.conj()`` only the real part
+# shrinks, and the imaginary part grows.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Calling backward on a complex result.** There is no direction "downhill" for a complex number. Make the loss real,
+# or pass the ``gradient`` yourself. It happens by accident: ``z * z.conj()`` has no imaginary part but is still
+# complex.
+
+z = torch.tensor(1 + 2j, requires_grad=True)
+try:
+    (z * z.conj()).backward()
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+(z * z.conj()).real.backward()
+print("with .real:", z.grad.item())
+
+# sphinx_gallery_start_ignore
+assert z.grad == 2 + 4j
+assert "only for real scalar outputs but got torch.complex64" in message
+# sphinx_gallery_end_ignore
+
+# %%
+# **Squaring without the modulus.** The square of a complex difference is not a squared distance. Its real part can be
+# negative, and minimizing it leads away from the target.
+
+target = torch.tensor(0.5 + 0j)
+z = torch.tensor(1 + 2j)
+print("((z - target) ** 2).real:", ((z - target) ** 2).real.item())
+print("(z - target).abs() ** 2: ", (z - target).abs().square().item())
+assert ((z - target) ** 2).real < 0
+
+# sphinx_gallery_start_ignore
+moved = z.clone().requires_grad_()
+((moved - target) ** 2).real.backward()
+assert (moved - 0.1 * moved.grad - target).abs() > (z - target).abs()
+# sphinx_gallery_end_ignore
+
+# %%
+# **Casting to a real type.** The imaginary part is dropped, with a warning, and it gets no gradient. Say ``z.real``
+# if you mean it, and ``z.abs()`` if you do not.
+
+import warnings
+
+z = torch.tensor(1 + 2j, requires_grad=True)
+torch.set_warn_always(True)  # the default is once in a process
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    z.to(torch.float32).backward()
+torch.set_warn_always(False)
+
+message = str(caught[0].message).split(" (Triggered")[0]
+print(f"{caught[0].category.__name__}: {message}")
+print("z.grad:", z.grad.item())
+assert message == "Casting complex values to real discards the imaginary part"
+assert z.grad == 1
+
+# %%
+# Why: two real numbers in one
+# ----------------------------
+# A real loss of :math:`z = a + bi` is a function of two real numbers. The real part of ``z.grad`` says how the loss changes
+# with :math:`a`, and the imaginary part how it changes with :math:`b`. The table compares ``z.grad`` with the gradients of
+# two real leaves. The first column of numbers agrees with the other two, whether or not the function is differentiable in the
+# complex sense.
 #
-# .. math::
-#
-#    \texttt{z.grad} = \frac{\partial L}{\partial a} + i\,\frac{\partial L}{\partial b}
-#
-# The real part says how the loss grows with the real part, and the imaginary part how it grows with the imaginary
-# part. So ``z.grad`` points uphill in the complex plane. It holds for every real loss, whether the function is
-# differentiable in the complex sense or not. ``view_as_complex`` makes a complex number out of two real leaves:
+# .. how-measured:: This code computes each loss twice: from a complex leaf, and from two real leaves.
+
+import pandas as pd
 
 losses = {
     "z.abs() ** 2": lambda z: z.abs() ** 2,
@@ -76,13 +177,17 @@ assert (
 )
 assert rows["(z**2).real"]["z.grad"] == "2.000-4.000j"
 # sphinx_gallery_end_ignore
+
+# %%
+# At :math:`z = 1 + 2i`:
+
 table.map(lambda value: value if isinstance(value, str) else f"{value:.3f}")
 
 # %%
 # Where the conjugate comes from
 # ------------------------------
-# For a function with complex results there are two derivatives, the *Wirtinger derivatives*. They treat :math:`z` and
-# its conjugate :math:`\bar z` as two variables:
+# A function with complex results has two derivatives, the *Wirtinger derivatives*. They treat :math:`z` and its conjugate
+# :math:`\bar z` as two variables:
 #
 # .. math::
 #
@@ -93,18 +198,12 @@ table.map(lambda value: value if isinstance(value, str) else f"{value:.3f}")
 #    \frac{\partial f}{\partial \bar z}
 #    = \frac12\Big(\frac{\partial f}{\partial a} + i\frac{\partial f}{\partial b}\Big)
 #
-# Compare the second with ``z.grad``: for a real loss, ``z.grad`` is twice :math:`\partial L / \partial \bar z`.
-# (PyTorch's notes, linked below, call it that derivative itself: they derive it with half the step, and the 2 drops
-# out.) For :math:`L = z \bar z` the derivative with respect to :math:`\bar z` is :math:`z`, and twice that is
-# :math:`2 + 4i`. Backward passes an upstream gradient :math:`v` through a function by means of both derivatives. With
-# :math:`p` for the derivative with respect to :math:`z`, :math:`q` for the one with respect to :math:`\bar z`, and a
-# star for the conjugate, it returns
+# Compare the second with ``z.grad``: for a real loss, ``z.grad`` is twice :math:`\partial L / \partial \bar z`. For
+# :math:`L = z \bar z` the derivative with respect to :math:`\bar z` is :math:`z`, and twice that is :math:`2 + 4i`.
 #
-# .. math::
-#
-#    v^{*} q + v \, p^{*}
-#
-# Three functions, and the two derivatives of each by hand:
+# Backward passes an upstream gradient :math:`v` through a function with both derivatives. Write :math:`p` for the
+# derivative with respect to :math:`z`, :math:`q` for the one with respect to :math:`\bar z`, and a star for the conjugate.
+# The result is :math:`v^{*} q + v \, p^{*}`. Three functions, with the two derivatives of each by hand:
 
 v = torch.tensor(0.5 - 1j)
 for name, function, by_z, by_conj in [
@@ -137,118 +236,6 @@ loss.backward()
 print(f"square.grad: {square.grad.item():.4f}")
 print(f"z.grad:      {z.grad.item():.4f}")
 assert torch.allclose(z.grad, square.grad * (2 * z.detach()).conj())
-
-# %%
-# Descent on the squared modulus
-# ------------------------------
-# The gradient of :math:`|z|^2` is :math:`2z`, so a step with ``lr = 0.1`` multiplies ``z`` by 0.8: straight to zero.
-# An optimizer does the same with a complex parameter. With the conjugate of the gradient in its place, only the real
-# part would shrink.
-
-
-def descend(direction, steps=8):
-    z = torch.tensor(1 + 2j, requires_grad=True)
-    path = [z.item()]
-    for _ in range(steps):
-        (gradient,) = torch.autograd.grad(z.abs() ** 2, z)
-        with torch.no_grad():
-            z -= 0.1 * direction(gradient)
-        path.append(z.item())
-    return torch.tensor(path)
-
-
-good = descend(lambda gradient: gradient)
-bad = descend(lambda gradient: gradient.conj())
-
-for name, path in [("gradient", good), ("conjugate", bad)]:
-    start, end = path[0].abs() ** 2, path[-1].abs() ** 2
-    print(f"with the {name:<9} |z|^2 goes from {start:.3f} to {end:.3f}")
-
-parameter = torch.nn.Parameter(torch.tensor(1 + 2j))
-optimizer = torch.optim.SGD([parameter], lr=0.1)
-for _ in range(8):
-    optimizer.zero_grad()
-    (parameter.abs() ** 2).backward()
-    optimizer.step()
-assert torch.allclose(parameter.detach(), good[-1])
-assert torch.allclose(good, (1 + 2j) * 0.8 ** torch.arange(9))
-
-# sphinx_gallery_start_ignore
-assert torch.allclose(bad.real, 0.8 ** torch.arange(9)) and torch.allclose(
-    bad.imag, 2 * 1.2 ** torch.arange(9)
-)
-# sphinx_gallery_end_ignore
-
-# %%
-# The two paths in the complex plane, with circles of equal :math:`|z|^2`:
-
-# figure: The complex plane with circles around zero. From 1 + 2i, the path along the gradient runs in a straight line
-#   towards zero. The path along the conjugate climbs away from zero, across larger and larger circles.
-figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
-for radius in range(1, 13):
-    ax.add_patch(plt.Circle((0, 0), radius, fill=False, color="#cbd5e1", linewidth=0.8))
-ax.plot(good.real, good.imag, "o-", color="#2563eb", label="z - lr * z.grad")
-ax.plot(bad.real, bad.imag, "s--", color="#c2410c", label="z - lr * z.grad.conj()")
-ax.plot(0, 0, "+", color="#1e293b", markersize=12)
-ax.set(xlim=(-7, 9), ylim=(-0.6, 9.2), aspect="equal")
-ax.set(xlabel="real", ylabel="imaginary")
-ax.set_title("Descent on |z|² with the gradient, and with its conjugate")
-ax.legend(loc="right", frameon=True, framealpha=1, edgecolor="white")
-
-# sphinx_gallery_start_ignore
-assert (good.abs().diff() < 0).all() and bad.abs()[-1] > 8
-# sphinx_gallery_end_ignore
-
-# %%
-# What people get wrong
-# ---------------------
-# **Calling backward on a complex result.** There is no direction "downhill" for a complex number. Make the loss real,
-# or pass the ``gradient`` yourself. It happens by accident: ``z * z.conj()`` has no imaginary part but is still
-# complex.
-
-z = torch.tensor(1 + 2j, requires_grad=True)
-try:
-    (z * z.conj()).backward()
-except RuntimeError as error:
-    print(textwrap.fill(f"RuntimeError: {error}", 88))
-    assert "only for real scalar outputs but got torch.complex64" in str(error)
-
-(z * z.conj()).real.backward()
-print("with .real:", z.grad.item())
-assert z.grad == 2 + 4j
-
-# %%
-# **Squaring without the modulus.** The square of a complex difference is no squared distance. Its real part can be
-# negative, and to minimise it leads away from the target.
-
-target = torch.tensor(0.5 + 0j)
-z = torch.tensor(1 + 2j)
-print("((z - target) ** 2).real:", ((z - target) ** 2).real.item())
-print("(z - target).abs() ** 2: ", (z - target).abs().square().item())
-assert ((z - target) ** 2).real < 0
-
-# sphinx_gallery_start_ignore
-_z = z.clone().requires_grad_()
-((_z - target) ** 2).real.backward()
-assert (_z - 0.1 * _z.grad - target).abs() > (z - target).abs()
-# sphinx_gallery_end_ignore
-
-# %%
-# **Casting to a real type.** The imaginary part is dropped, with a warning, and it gets no gradient. Say ``z.real``
-# if you mean it, and ``z.abs()`` if you do not.
-
-z = torch.tensor(1 + 2j, requires_grad=True)
-torch.set_warn_always(True)  # the default is once in a process
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    z.to(torch.float32).backward()
-torch.set_warn_always(False)
-
-message = str(caught[0].message).split(" (Triggered")[0]
-print(f"{caught[0].category.__name__}: {message}")
-print("z.grad:", z.grad.item())
-assert message == "Casting complex values to real discards the imaginary part"
-assert z.grad == 1
 
 # %%
 # Exercise

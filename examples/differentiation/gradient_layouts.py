@@ -1,42 +1,73 @@
 r"""
-Memory layout of .grad: strides, channels_last, ownership
-=========================================================
+Memory layout of .grad: strides, channels_last, fused
+=====================================================
 
-``backward()`` does not put the gradient into ``.grad`` as it comes. It gives it the strides of the parameter, and
-copies it only where it has to. This page shows the rule, who owns the memory afterwards, and where both matter: an
-optimizer that reads parameter and gradient side by side, and two parameters whose gradients share memory.
+.. in-short::
+
+   ``backward()`` gives ``.grad`` the strides of the parameter, if the parameter is dense. If you assign ``.grad`` yourself, do
+   it too: ``w.grad = torch.empty_like(w).copy_(gradient)``. A fused optimizer of the release that built this page does not
+   check the strides, and pairs wrong elements. If the gradients of two parameters share memory, the next backward can add
+   too much.
 """
 
 # %%
-# .grad takes the strides of the parameter
-# ----------------------------------------
-# Strides say how far apart in memory the neighbours along each dimension are. Two parameters of the same shape, one
-# stored row by row, one column by column, and the same loss. ``torch.autograd.grad`` returns the gradient as it
-# arrives at the leaf, ``backward`` stores it:
+# The problem: the step is wrong with ``fused=True``
+# --------------------------------------------------
+# You set ``.grad`` by hand, from another process or from your own formula. Your gradient has the right values in another
+# order of memory: it is a transposed matrix. The gradient that two optimizers use, element by element:
 
-import textwrap
-import time
+import pandas as pd
+import torch
+
+
+def step(**options):
+    w = torch.zeros(2, 3, requires_grad=True)
+    w.grad = torch.tensor([[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]).t()
+    torch.optim.SGD([w], lr=1.0, **options).step()
+    return (0 - w.detach()).flatten().tolist()  # the gradient that it used
+
+
+used = {"foreach=True": step(foreach=True), "fused=True": step(fused=True)}
+table = pd.DataFrame(used).T.rename_axis(index=None, columns="element")
+
+# sphinx_gallery_start_ignore
+assert step() == step(foreach=True) == step(foreach=False) == [0, 1, 2, 3, 4, 5]
+assert step(fused=True) == [0, 3, 1, 4, 2, 5]
+w = torch.zeros(2, 3, requires_grad=True)
+w.grad = torch.empty_like(w).copy_(torch.arange(6.0).reshape(3, 2).t())
+torch.optim.SGD([w], lr=1.0, fused=True).step()
+assert (0 - w.detach()).tolist() == [[0, 2, 4], [1, 3, 5]]
+for optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad):
+    results = []
+    for fused in (False, True):
+        w = torch.zeros(2, 3, requires_grad=True)
+        w.grad = torch.tensor([[0.0, 3.0], [-1.0, 4.0], [2.0, -5.0]]).t()
+        optimizer([w], lr=1.0, fused=fused).step()
+        results.append(w.detach())
+    assert not torch.allclose(*results), optimizer
 import warnings
 
-import matplotlib.pyplot as plt
-import torch
-from torch import nn
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    step(fused=True)
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# The fused optimizer walks over the memory of parameter and gradient side by side, here on the CPU, and pairs the wrong
+# elements. Nothing warns. ``Adam``, ``AdamW`` and ``Adagrad`` do the same. Copy your gradient into the layout of the
+# parameter: ``w.grad = torch.empty_like(w).copy_(gradient)``.
+#
+# *Strides* are the steps in memory between neighbors along each dimension. Below, one matrix is stored by columns, and its
+# elements are numbered row by row.
 
 factors = torch.arange(12.0).reshape(3, 4)  # the gradient will be these numbers
-
-
-def layouts(name, parameter):
-    loss = (parameter * factors).sum()
-    (arrived,) = torch.autograd.grad(loss, parameter, retain_graph=True)
-    loss.backward()
-    print(f"{name:<10} parameter {parameter.stride()}", end="   ")
-    print(f"arrives {arrived.stride()}   .grad {parameter.grad.stride()}")
-
-
 by_row = torch.zeros(3, 4, requires_grad=True)
 by_column = torch.zeros(4, 3).t().requires_grad_()
-layouts("by row", by_row)
-layouts("by column", by_column)
+(arrived,) = torch.autograd.grad((by_column * factors).sum(), by_column)
+
+(by_row * factors).sum().backward()
+(by_column * factors).sum().backward()
 
 # sphinx_gallery_start_ignore
 assert torch.equal(by_row.grad, factors) and torch.equal(by_column.grad, factors)
@@ -45,29 +76,38 @@ assert by_column.grad.stride() == by_column.stride() == (1, 3)
 # sphinx_gallery_end_ignore
 
 # %%
-# The values are the same, the order in memory is not. The product with ``factors`` made a gradient in rows. For
-# ``by_column`` it was copied into columns on the way into ``.grad``. Read from the first cell of memory to the last:
+# .. how-measured:: This code reads each tensor from the first cell of its memory to the last, and draws the cells.
 
-(arrived,) = torch.autograd.grad((by_column * factors).sum(), by_column)
+import matplotlib.pyplot as plt
+
 numbers = torch.empty_strided((3, 4), by_column.stride()).copy_(factors)
-
-# figure: Three rows of twelve memory cells, each cell with the number of an element of the matrix. The parameter is
-#   stored as 0, 4, 8, 1, 5, 9 and so on. The gradient arrives as 0, 1, 2, 3. In .grad the order is the parameter's.
 strips = {
     "by_column": (numbers, "#2563eb"),
     "gradient, arriving": (arrived, "#64748b"),
     "by_column.grad": (by_column.grad, "#c2410c"),
 }
-figure, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
-for y, (tensor, colour) in enumerate(strips.values()):
-    for x, number in enumerate(tensor.as_strided((12,), (1,)).tolist()):
-        ax.add_patch(plt.Rectangle((x, y), 1, 0.7, facecolor="white", edgecolor=colour))
-        ax.text(x + 0.5, y + 0.35, f"{number:.0f}", ha="center", va="center")
-labels = [f"{name}\n{t.stride()}" for name, (t, _) in strips.items()]
-ax.set_yticks([0.35, 1.35, 2.35], labels)
-ax.set(xlim=(-0.1, 12.1), ylim=(2.8, -0.1), xticks=[], frame_on=False)
-ax.tick_params(length=0)
-ax.set_title("Memory cell by memory cell: elements numbered row by row")
+
+
+def draw_strips():
+    _, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
+    for y, (tensor, color) in enumerate(strips.values()):
+        for x, number in enumerate(tensor.as_strided((12,), (1,)).tolist()):
+            cell = plt.Rectangle((x, y), 1, 0.7, facecolor="white", edgecolor=color)
+            ax.add_patch(cell)
+            ax.text(x + 0.5, y + 0.35, f"{number:.0f}", ha="center", va="center")
+    labels = [f"{name}\n{t.stride()}" for name, (t, _) in strips.items()]
+    ax.set_yticks([0.35, 1.35, 2.35], labels)
+    ax.set(xlim=(-0.1, 12.1), ylim=(2.8, -0.1), xticks=[], frame_on=False)
+    ax.tick_params(length=0)
+    ax.set_title("Memory cell by memory cell: elements numbered row by row")
+
+
+# %%
+# The gradient arrives in rows. On the way into ``.grad``, backward copies it into columns:
+
+# figure: Three rows of twelve memory cells, each cell with the number of an element of the matrix. The parameter is
+#   stored as 0, 4, 8, 1, 5, 9 and so on. The gradient arrives as 0, 1, 2, 3. In .grad the order is the parameter's.
+draw_strips()
 
 # sphinx_gallery_start_ignore
 assert numbers.stride() == by_column.stride()
@@ -77,45 +117,102 @@ assert arrived.as_strided((12,), (1,)).tolist() == list(range(12))
 # sphinx_gallery_end_ignore
 
 # %%
-# This needs a parameter that is *dense*: its elements fill a piece of memory, each in a cell of its own. A slice with
-# gaps is not dense, and an expanded tensor has several elements in one cell. For those, ``.grad`` is stored row by
-# row.
+# What people get wrong
+# ---------------------
+# **Two gradients, one memory.** Both branches of a sum receive the same gradient. When each leaf sees it through its
+# own view, the check that nobody else holds it does not notice the other one, and both take the memory over (`issue
+# 34082 <https://github.com/pytorch/pytorch/issues/34082>`__). The second backward adds to that memory once for each
+# leaf, and the result is three times the gradient, not twice:
+
+weights = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+a = torch.zeros(4, requires_grad=True)
+b = torch.zeros(4, requires_grad=True)
+for call in (1, 2):
+    loss = ((a.view(2, 2) + b.view(2, 2)) * weights).sum()
+    loss.backward()
+    print(f"backward {call}: a.grad = {a.grad.tolist()}")
+
+# graph: loss -- The sum passes one gradient to both views: a.grad and b.grad end up in the same memory
+
+print("same memory:", a.grad.data_ptr() == b.grad.data_ptr())
+assert a.grad.tolist() == [3, 6, 9, 12]  # right is [2, 4, 6, 8]
+
+# sphinx_gallery_start_ignore
+assert b.grad.tolist() == [3, 6, 9, 12] and a.grad.data_ptr() == b.grad.data_ptr()
+a.grad = b.grad = None
+for _ in range(2):
+    ((a + b).view(2, 2) * weights).sum().backward()
+assert a.grad.tolist() == b.grad.tolist() == [2, 4, 6, 8]
+a.grad = b.grad = None
+_handle = b.register_hook(torch.clone)
+for _ in range(2):
+    ((a.view(2, 2) + b.view(2, 2)) * weights).sum().backward()
+assert a.grad.tolist() == b.grad.tolist() == [2, 4, 6, 8]
+_handle.remove()
+a.grad = b.grad = None
+((a.view(2, 2) + b.view(2, 2)) * weights).sum().backward()
+assert a.grad.tolist() == b.grad.tolist() == [1, 2, 3, 4]
+_norm = torch.nn.utils.clip_grad_norm_([a, b], 1.0)
+assert torch.cat([a.grad, b.grad]).norm() < 0.5  # clipped twice, should be 1
+# sphinx_gallery_end_ignore
+
+# %%
+# After one backward the values are right, but an in-place operation on each ``.grad`` then acts twice: ``clip_grad_norm_``
+# does here. A view after the sum, ``(a + b).view(2, 2)``, avoids it. So does a copy on the way in:
+# ``b.register_hook(torch.clone)``.
+#
+# **An expanded parameter.** Its gradient is an ordinary matrix, but the optimizer cannot write the result back:
+
+expanded = torch.zeros(3, 1).expand(3, 4).requires_grad_()
+(expanded * 2).sum().backward()
+try:
+    torch.optim.SGD([expanded]).step()
+except RuntimeError as error:
+    print(f"RuntimeError: {error}")
+    assert "more than one element of the written-to tensor" in str(error)
+
+# %%
+# Make the small tensor the parameter, and expand it in the forward pass. Its gradient is the sum over the copies.
+
+# %%
+# Which parameters are dense
+# --------------------------
+# ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in a cell of its
+# own. A slice with gaps is not dense, and an expanded tensor has several elements in one cell. For those two, ``.grad``
+# is stored row by row. The stride of a dimension of size 1 may differ: nothing steps along it. A convolution converted to
+# ``channels_last`` is dense. Its gradient follows the weight, not the images, which are in the default layout here:
 
 gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
-expanded = torch.zeros(3, 1).expand(3, 4).requires_grad_()
-layouts("with gaps", gaps)
-layouts("expanded", expanded)
-assert gaps.grad.stride() == expanded.grad.stride() == (4, 1)
+(gaps * factors).sum().backward()
+print("gaps       ", gaps.stride(), "  .grad", gaps.grad.stride())
+print("expanded   ", expanded.stride(), "  .grad", expanded.grad.stride())
 
-# sphinx_gallery_start_ignore
-assert gaps.stride() == (8, 2) and expanded.stride() == (1, 0)
-_gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
-(_gaps * factors.t().contiguous().t()).sum().backward()
-assert _gaps.grad.stride() == (4, 1)
-# sphinx_gallery_end_ignore
-
-# %%
-# The same rule serves ``channels_last``, the layout of images in which the channels of one pixel are neighbours. A
-# convolution converted to it has its weight in that order. The gradient follows the weight, not the images, which are
-# in the default layout here:
-
-conv = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+conv = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
 conv(torch.ones(2, 3, 8, 8)).sum().backward()
-print("conv.weight     ", conv.weight.stride())
-print("conv.weight.grad", conv.weight.grad.stride())
-assert conv.weight.grad.stride() == conv.weight.stride() == (27, 1, 9, 3)
+print("conv.weight", conv.weight.stride(), "  .grad", conv.weight.grad.stride())
 
 # sphinx_gallery_start_ignore
-_conv = nn.Conv2d(3, 4, 3)
-_conv(torch.ones(2, 3, 8, 8).to(memory_format=torch.channels_last)).sum().backward()
-assert _conv.weight.grad.stride() == _conv.weight.stride() == (27, 9, 3, 1)
+assert gaps.grad.stride() == expanded.grad.stride() == (4, 1)
+assert conv.weight.grad.stride() == conv.weight.stride() == (27, 1, 9, 3)
+single = torch.zeros(3, 1).t().requires_grad_()
+(single * 2).sum().backward()
+assert single.stride() == (1, 1) and single.grad.stride() == (3, 1)
+assert gaps.stride() == (8, 2) and expanded.stride() == (1, 0)
+columns = torch.zeros(3, 8)[:, ::2].requires_grad_()
+(columns * factors.t().contiguous().t()).sum().backward()
+assert columns.grad.stride() == (4, 1)
+plain = torch.nn.Conv2d(3, 4, 3)
+plain(torch.ones(2, 3, 8, 8).to(memory_format=torch.channels_last)).sum().backward()
+assert plain.weight.grad.stride() == plain.weight.stride() == (27, 9, 3, 1)
 # sphinx_gallery_end_ignore
 
 # %%
-# Why it matters
-# --------------
+# Why the layout matters for speed
+# --------------------------------
 # An optimizer step goes through parameter and gradient element by element. With equal strides it reads both from
 # front to back. Otherwise it has to jump in one of them:
+
+import time
 
 large, equal = torch.zeros(2048, 2048), torch.ones(2048, 2048)
 other = torch.ones(2048, 2048).t()
@@ -135,7 +232,7 @@ assert ratio > 1
 # %%
 # Who owns the memory
 # -------------------
-# If nobody else holds the arriving gradient, and its strides are right, ``.grad`` takes its memory over without a
+# If nothing else refers to the arriving gradient, and its strides are right, ``.grad`` uses its memory without a
 # copy. A hook can look at the address. If the hook *keeps* the gradient, ``.grad`` is a copy, and so it is if the
 # gradient is a tensor of yours:
 
@@ -171,12 +268,13 @@ assert _a.grad.tolist() == [2] * 4 and _b.grad.tolist() == [3] * 4
 
 # %%
 # In a hook, keep ``gradient`` or ``gradient.clone()``. A ``gradient.detach()`` is another tensor on the same memory:
-# autograd does not see that you hold it, takes the memory over, and the next backward changes what you kept. Two
-# leaves on the same memory still have a ``.grad`` each.
+# autograd does not see that you hold it, takes the memory over, and the next backward changes what you kept.
 #
 # Once ``.grad`` exists, the next gradients are added *in place*, so its strides stay as they are.
 # ``zero_grad(set_to_none=False)`` keeps the tensor too. With ``create_graph=True`` the sum is a new tensor, because
 # the old one may be part of a graph.
+
+import warnings
 
 w = torch.ones(3, requires_grad=True)
 (w**2).sum().backward()
@@ -212,7 +310,7 @@ w = torch.zeros(2, 3, requires_grad=True)
 try:
     w.grad = torch.zeros(3, 2)
 except RuntimeError as error:
-    print(textwrap.fill(f"RuntimeError: {error}", 88), "\n")
+    print(f"RuntimeError: {error}")
     assert "attempting to assign a gradient of size" in str(error)
 
 w.grad = torch.zeros(3, 2).t()
@@ -223,7 +321,7 @@ with warnings.catch_warnings(record=True) as caught:
 torch.set_warn_always(False)
 
 message = str(caught[0].message).split(" (Triggered")[0]
-print(textwrap.fill(f"{caught[0].category.__name__}: {message}", 88))
+print(f"{caught[0].category.__name__}: {message}")
 assert "do not obey the gradient layout contract" in message
 
 # sphinx_gallery_start_ignore
@@ -254,97 +352,6 @@ assert half.grad.dtype == torch.float64
 # sphinx_gallery_end_ignore
 
 # %%
-# What people get wrong
-# ---------------------
-# **Another layout, and a fused optimizer.** "May impair performance" is not all of it. With ``fused=True`` the
-# optimizers of the release that built this page walk over the memory of parameter and gradient side by side, here on
-# the CPU. With unequal strides they pair the wrong elements, and nothing warns:
-
-
-def step(**options):
-    w = torch.zeros(2, 3, requires_grad=True)
-    w.grad = torch.tensor([[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]).t()
-    torch.optim.SGD([w], lr=1.0, **options).step()
-    return (0 - w.detach()).tolist()  # the gradient that the optimizer used
-
-
-for options in ({"foreach": False}, {"foreach": True}, {"fused": True}):
-    print(f"{options!s:<18} {step(**options)}")
-assert step() == step(foreach=True) == [[0, 1, 2], [3, 4, 5]] != step(fused=True)
-
-# sphinx_gallery_start_ignore
-assert step(fused=True) == [[0, 3, 1], [4, 2, 5]]
-_w = torch.zeros(2, 3, requires_grad=True)
-_w.grad = torch.empty_like(_w).copy_(torch.arange(6.0).reshape(3, 2).t())
-torch.optim.SGD([_w], lr=1.0, fused=True).step()
-assert (0 - _w.detach()).tolist() == [[0, 2, 4], [1, 3, 5]]
-for _optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad):
-    _results = []
-    for _fused in (False, True):
-        _w = torch.zeros(2, 3, requires_grad=True)
-        _w.grad = torch.tensor([[0.0, 3.0], [-1.0, 4.0], [2.0, -5.0]]).t()
-        _optimizer([_w], lr=1.0, fused=_fused).step()
-        _results.append(_w.detach())
-    assert not torch.allclose(*_results)
-# sphinx_gallery_end_ignore
-
-# %%
-# Assign ``torch.empty_like(w).copy_(gradient)``: it has the strides of ``w``. Gradients from ``backward`` have them
-# already.
-#
-# **Two gradients, one memory.** Both branches of a sum receive the same gradient. When each leaf sees it through its
-# own view, the check that nobody else holds it does not notice the other one, and both take the memory over (`issue
-# 34082 <https://github.com/pytorch/pytorch/issues/34082>`__). The second backward adds to that memory once for each
-# leaf, and the result is three times the gradient, not twice:
-
-factors = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-a = torch.zeros(4, requires_grad=True)
-b = torch.zeros(4, requires_grad=True)
-for call in (1, 2):
-    loss = ((a.view(2, 2) + b.view(2, 2)) * factors).sum()
-    loss.backward()
-    print(f"backward {call}: a.grad = {a.grad.tolist()}")
-
-# graph: loss -- The sum hands one gradient to both views: a.grad and b.grad end up in the same memory
-
-print("same memory:", a.grad.data_ptr() == b.grad.data_ptr())
-assert a.grad.tolist() == [3, 6, 9, 12]  # right is [2, 4, 6, 8]
-
-# sphinx_gallery_start_ignore
-assert b.grad.tolist() == [3, 6, 9, 12] and a.grad.data_ptr() == b.grad.data_ptr()
-a.grad = b.grad = None
-for _ in range(2):
-    ((a + b).view(2, 2) * factors).sum().backward()
-assert a.grad.tolist() == b.grad.tolist() == [2, 4, 6, 8]
-a.grad = b.grad = None
-_handle = b.register_hook(torch.clone)
-for _ in range(2):
-    ((a.view(2, 2) + b.view(2, 2)) * factors).sum().backward()
-assert a.grad.tolist() == b.grad.tolist() == [2, 4, 6, 8]
-_handle.remove()
-a.grad = b.grad = None
-((a.view(2, 2) + b.view(2, 2)) * factors).sum().backward()
-assert a.grad.tolist() == b.grad.tolist() == [1, 2, 3, 4]
-_norm = torch.nn.utils.clip_grad_norm_([a, b], 1.0)
-assert torch.cat([a.grad, b.grad]).norm() < 0.5  # clipped twice, should be 1
-# sphinx_gallery_end_ignore
-
-# %%
-# After one backward the values are right, but whatever then works in place acts twice: ``clip_grad_norm_`` does. A
-# view after the sum, ``(a + b).view(2, 2)``, avoids it. So does a copy on the way in,
-# ``b.register_hook(torch.clone)``.
-#
-# **An expanded parameter.** Its gradient is an ordinary matrix, but the optimizer cannot write the result back:
-
-try:
-    torch.optim.SGD([expanded]).step()
-except RuntimeError as error:
-    print(textwrap.fill(f"RuntimeError: {error}", 88))
-    assert "more than one element of the written-to tensor" in str(error)
-
-# %%
-# Make the small tensor the parameter, and expand it in the forward pass. Its gradient is the sum over the copies.
-#
 # Exercise
 # --------
 # What strides does ``.grad`` have for ``torch.zeros(2, 3, 4).permute(2, 0, 1)``, and for every second row of a

@@ -1,27 +1,201 @@
 r"""
-Points without a derivative: relu at 0, ties in max, NaN from where
-===================================================================
+NaN gradients: torch.where, sqrt at 0, relu at 0
+================================================
 
-Many functions have points where no derivative exists, and autograd still has to return something there. This page
-shows what it returns at kinks, at ties and at the edge of a domain, which rule it follows, and how a gradient becomes
-NaN although every value is fine: the branch of ``torch.where`` that was not taken.
+.. in-short::
+
+   A gradient can be NaN although every value of the forward pass is fine. The usual cause is 0 times infinity: the slope
+   of ``sqrt`` at 0 is infinite. ``torch.where`` after the root does not help. Choose a safe input *before* it:
+   ``torch.where(ok, x, 1.0).sqrt()``. At a kink, as in ``relu`` at 0, no derivative exists and PyTorch picks a slope.
+   If the *value* is NaN already, look in the forward pass instead.
 """
 
 # %%
-# One function, three gradients
-# -----------------------------
-# Four ways to write :math:`\max(x, 0)`. The values are the same everywhere. At 0 the graph has a kink: slope 0 on the
-# left, slope 1 on the right.
+# The problem: the loss is fine and the gradient is NaN
+# -----------------------------------------------------
+# You know that the slope of ``sqrt`` at 0 is infinite, so you guard it with ``torch.where``. The loss stays finite. After
+# the first step, your weights are NaN.
 
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
+
+x = torch.tensor(0.0, requires_grad=True)
+root = x.sqrt()
+y = torch.where(x > 0, root, x)
+
+root.retain_grad()
+y.backward()
+
+# graph: y -- Two paths from x to y: inf times 0 along the branch not taken, 1 along the other
+
+print("y:", y.item(), "  root.grad:", root.grad.item(), "  x.grad:", x.grad.item())
+
+# sphinx_gallery_start_ignore
+assert y == 0 and root.grad == 0 and x.grad.isnan()
+
+import warnings
+
+named = []
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    try:
+        with torch.autograd.detect_anomaly():
+            torch.where(x > 0, x.sqrt(), x).backward()
+    except RuntimeError as error:
+        named.append(str(error))
+assert len(named) == 1 and "Function 'SqrtBackward0' returned nan values" in named[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# Why: backward follows both branches
+# -----------------------------------
+# ``torch.where`` computes both branches and then picks. Backward follows both paths too. The branch taken receives the real
+# gradient. The branch not taken receives 0. There, 0 is multiplied by the slope of the root, which is infinite, and
+# :math:`0 \cdot \infty` is NaN. The two paths meet in ``x``, and a number plus NaN is NaN.
+#
+# :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` names the node that made this NaN:
+# ``SqrtBackward0``. The cure is a second ``where`` before the root. The root then sees 1 instead of 0, its slope is finite,
+# and 0 times a finite number is 0:
+
+
+def one_where(x):
+    return torch.where(x > 0, x.sqrt(), x)
+
+
+def two_where(x):
+    inside = torch.where(x > 0, x, 1.0)
+    return torch.where(x > 0, inside.sqrt(), x)
 
 
 def gradient(function, x):
     x = torch.tensor(x, requires_grad=True)
     return torch.autograd.grad(function(x).sum(), x)[0]
 
+
+for function in (one_where, two_where):
+    print(function.__name__, gradient(function, [-1.0, 0.0, 4.0]).tolist())
+
+# sphinx_gallery_start_ignore
+points = torch.tensor([-1.0, 0.0, 4.0])
+assert torch.equal(one_where(points), two_where(points))
+assert gradient(one_where, points.tolist())[:2].isnan().all()
+assert gradient(two_where, points.tolist()).tolist() == [1, 1, 0.25]
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **A distance of a point to itself.** The distances between all pairs in a batch include the diagonal, and there each
+# distance is 0. The chain has two steps: infinity from the root, times 0 from the square. So the whole weight gets NaN:
+
+torch.manual_seed(0)
+model = torch.nn.Linear(2, 2)
+out = model(torch.randn(3, 2))
+squares = (out[:, None] - out).square().sum(-1)
+
+losses = {
+    "squares.sqrt()": squares.sqrt(),
+    "squares.sqrt() + 1e-8": squares.sqrt() + 1e-8,
+    "(squares + 1e-8).sqrt()": (squares + 1e-8).sqrt(),
+    "vector_norm(...)": torch.linalg.vector_norm(out[:, None] - out, dim=-1),
+}
+for name, distances in losses.items():
+    grad = torch.autograd.grad(distances.mean(), model.weight, retain_graph=True)[0]
+    print(f"{name:<24} NaN in the gradient of the weight: {grad.isnan().any()}")
+
+# sphinx_gallery_start_ignore
+nan = [
+    torch.autograd.grad(d.mean(), model.weight, retain_graph=True)[0].isnan()
+    for d in losses.values()
+]
+assert nan[0].all() and nan[1].all() and not nan[2].any() and not nan[3].any()
+assert all(d.isfinite().all() for d in losses.values())
+assert not gradient(torch.linalg.vector_norm, [0.0, 0.0]).any()
+# sphinx_gallery_end_ignore
+
+# %%
+# A small number added *after* the root leaves the infinite slope where it is. Added *under* the root, it keeps the root
+# away from 0. ``vector_norm`` is one operation with its own formula, and returns 0 for a vector of zeros.
+
+# %%
+# **A gradient check at a kink.** ``gradcheck`` compares the gradient with a difference of values on both sides of the
+# point. At the kink of ``relu`` that difference is 0.5. The error is correct, and ``relu`` is not broken. Choose
+# inputs away from kinks and ties.
+
+at_kink = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+try:
+    torch.autograd.gradcheck(torch.relu, at_kink)
+except RuntimeError as error:
+    message = str(error)
+    print(f"{type(error).__name__}: {message}")
+
+# sphinx_gallery_start_ignore
+assert "Jacobian mismatch" in message and "0.5000" in message
+# sphinx_gallery_end_ignore
+
+# %%
+# More places where gradients become NaN, infinite or zero
+# --------------------------------------------------------
+# Real data reaches points such as these: equal eigenvalues, a batch of one, a probability of 0, a row that is masked as a
+# whole, a vector of zeros.
+#
+# .. how-measured:: This code computes each expression at its point, and the gradient of its sum.
+
+import warnings
+
+import pandas as pd
+import torch.nn.functional as F
+
+inf = float("inf")
+masked = torch.tensor([-inf, -inf])
+cases = [
+    ("x.acos()", torch.acos, [1.0]),
+    ("x.var(), one element", torch.var, [2.0]),
+    ("-(p * p.log()).sum()", lambda p: -(p * p.log()).sum(), [0.0, 1.0]),
+    ("xlogy(p, p).sum()", lambda p: torch.xlogy(p, p).sum(), [0.0, 1.0]),
+    ("softmax(x + mask), all -inf", lambda x: (x + masked).softmax(0), [1.0, 2.0]),
+    ("logsumexp(x + mask), all -inf", lambda x: (x + masked).logsumexp(0), [1.0, 2.0]),
+    ("F.normalize(x), first", lambda x: F.normalize(x, dim=0)[0], [0.0, 0.0]),
+    ("eigh(A), eigenvectors", lambda a: torch.linalg.eigh(a)[1], [[1.0, 0], [0, 1.0]]),
+    ("(x - 1).log(), x < 1", lambda x: (x - 1).log(), [0.0]),
+    ("x.round()", torch.round, [0.3]),
+    ("x.sign()", torch.sign, [0.3]),
+    ("x.floor()", torch.floor, [0.3]),
+]
+rows = {}
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # the variance of one element warns
+    for name, function, at in cases:
+        value, slope = function(torch.tensor(at)), gradient(function, at)
+        rows[name] = {
+            "at": str(at),
+            "value": f"{value.flatten()[0].item():.4g}",
+            "gradient": f"{slope.flatten()[0].item():.4g}",
+        }
+
+# sphinx_gallery_start_ignore
+assert [(row["value"], row["gradient"]) for row in rows.values()] == [
+    *[("0", "-inf"), ("nan", "nan"), ("nan", "nan"), ("0", "nan"), ("nan", "nan")],
+    *[("-inf", "nan"), ("0", "1e+12"), ("1", "nan"), ("nan", "-1")],
+    *[("0", "0"), ("1", "0"), ("0", "0")],
+]
+for function in (torch.round, torch.sign, torch.floor):
+    assert not gradient(function, torch.linspace(-3, 3, 61).tolist()).any()
+# sphinx_gallery_end_ignore
+
+# %%
+# The table shows the first element of the value and of the gradient. In the last three rows the gradient is 0, and so it
+# is between the steps of these functions: nothing before them learns.
+
+pd.DataFrame(rows).T.rename_axis(index=None, columns="expression")
+
+# %%
+# Note the logarithm of a negative number: its value is NaN, and its gradient looks innocent.
+
+# %%
+# Kinks: PyTorch picks a slope
+# ----------------------------
+# :math:`\max(x, 0)` has a kink at 0: slope 0 on the left, slope 1 on the right. Four ways to write it have equal values
+# and three different gradients at 0. Then each of them trains a weight that starts at 0 and should reach 1:
 
 versions = {
     "torch.relu(x)": torch.relu,
@@ -30,105 +204,86 @@ versions = {
     "x.clamp(min=0)": lambda x: x.clamp(min=0),
 }
 for name, function in versions.items():
-    print(f"{name:<25} at -1, 0, 1: {gradient(function, [-1.0, 0.0, 1.0]).tolist()}")
+    weight = torch.zeros(1, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    for _ in range(200):
+        optimizer.zero_grad()
+        ((function(weight) - 1) ** 2).sum().backward()
+        optimizer.step()
+    slope = gradient(function, [0.0]).item()
+    print(f"{name:<25} gradient at 0: {slope}   trained: {weight.item():.2f}")
 
 # sphinx_gallery_start_ignore
-_points = torch.linspace(-2, 2, 9)
-for _name, _at_zero in zip(versions, (0, 0, 0.5, 1), strict=True):
-    assert torch.equal(versions[_name](_points), torch.relu(_points))
-    assert gradient(versions[_name], [-1.0, 0.0, 1.0]).tolist() == [0, _at_zero, 1]
-    assert (torch.relu(_points) >= _at_zero * _points).all()
+points = torch.linspace(-2, 2, 9)
+for name, at_zero in zip(versions, (0, 0, 0.5, 1), strict=True):
+    assert torch.equal(versions[name](points), torch.relu(points))
+    assert gradient(versions[name], [-1.0, 0.0, 1.0]).tolist() == [0, at_zero, 1]
+    assert (torch.relu(points) >= at_zero * points).all()
+    weight = torch.zeros(1)
+    for _ in range(200):
+        step = gradient(lambda w, f=versions[name]: (f(w) - 1) ** 2, weight.tolist())
+        weight -= 0.1 * step
+    assert abs(weight.item() - (at_zero > 0)) < 1e-3
 # sphinx_gallery_end_ignore
 
 # %%
-# None of the three is wrong. Each is a *subgradient*: the line with that slope through the kink stays below the
-# function. For gradient descent any of them will do. To hit a kink by chance is rare, but zeros are not chance:
-# padding, empty inputs, biases and weights that start at 0.
+# None of the three slopes is wrong: each is a *subgradient*, the slope of a line that touches the curve at the kink and
+# stays below it elsewhere. Away from the kink the choice makes no difference. At a start of exactly 0 it decides whether
+# the weight moves.
 #
-# The same for two more functions, with the gradient that autograd returns at each kink:
+# .. how-measured:: This code draws functions and their gradients, with a dot for the gradient at each kink.
 
-cases = {
+import matplotlib.pyplot as plt
+
+
+def draw(curves):
+    x = torch.arange(-200, 201) / 100
+    figure, axes = plt.subplots(
+        2, 3, figsize=(7, 3.8), sharex=True, sharey="row", layout="constrained"
+    )
+    columns = zip(curves.items(), axes.T, strict=True)
+    for (name, (function, kinks)), (top, bottom) in columns:
+        slope, at_kinks = gradient(function, x.tolist()), gradient(function, kinks)
+        slope[torch.isin(x, torch.tensor(kinks))] = torch.nan  # a gap in the curve
+        top.plot(x, function(x), color="#2563eb")
+        top.plot(kinks, function(torch.tensor(kinks)), "o", color="#1e293b")
+        bottom.plot(x, slope, color="#c2410c")
+        bottom.plot(kinks, at_kinks, "o", color="#1e293b")
+        top.set_title(name)
+    axes[0, 0].set_ylabel("value")
+    axes[1, 0].set_ylabel("gradient")
+    figure.suptitle("What autograd returns at a kink")
+
+
+# %%
+# Three functions with kinks, and a dot for what autograd returns there:
+
+curves = {
     "torch.relu(x)": (torch.relu, [0.0]),
     "torch.abs(x)": (torch.abs, [0.0]),
     "x.clamp(0, 1)": (lambda x: x.clamp(0, 1), [0.0, 1.0]),
 }
-x = torch.arange(-200, 201) / 100
-
 # figure: Values above, gradients below, for relu, abs and clamp. The gradient jumps at each kink, and a dot marks
 #   what autograd returns there: 0 for relu, 0 for abs, halfway between -1 and 1, and 1 at both edges of clamp.
-figure, axes = plt.subplots(
-    2, 3, figsize=(7, 3.8), sharex=True, sharey="row", layout="constrained"
-)
-for (name, (function, kinks)), (top, bottom) in zip(cases.items(), axes.T, strict=True):
-    slope, at_kinks = gradient(function, x.tolist()), gradient(function, kinks)
-    slope[torch.isin(x, torch.tensor(kinks))] = torch.nan  # a gap in the curve
-    top.plot(x, function(x), color="#2563eb")
-    top.plot(kinks, function(torch.tensor(kinks)), "o", color="#1e293b")
-    bottom.plot(x, slope, color="#c2410c")
-    bottom.plot(kinks, at_kinks, "o", color="#1e293b")
-    top.set_title(name)
-axes[0, 0].set_ylabel("value")
-axes[1, 0].set_ylabel("gradient")
-figure.suptitle("What autograd returns at a kink")
+draw(curves)
 
 # sphinx_gallery_start_ignore
-assert [gradient(*case).sum().item() for case in cases.values()] == [0, 0, 2]
-assert gradient(*cases["x.clamp(0, 1)"]).tolist() == [1, 1]
+assert [gradient(*case).sum().item() for case in curves.values()] == [0, 0, 2]
+assert gradient(*curves["x.clamp(0, 1)"]).tolist() == [1, 1]
 assert gradient(torch.abs, [-0.1, 0.1]).tolist() == [-1, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# The rule
-# --------
-# PyTorch's notes on autograd list what the derivative of an operation is at such a point. The first case that applies
-# counts:
-#
-# 1. If there is a derivative, it is used.
-# 2. If the function is convex around the point, the subgradient with the smallest norm: 0 for ``relu`` and ``abs``.
-# 3. If it is concave, the supergradient with the smallest norm.
-# 4. Otherwise the limit of the gradients nearby. It may be infinite, and of several limits one is picked.
-# 5. Outside the domain the result is arbitrary, often NaN.
-#
-# ``maximum`` treats its two arguments alike, and splits the gradient. ``clamp`` passes it on from edge to edge, both
-# included: 1 is a subgradient at 0, but not the smallest. So read the rule as a preference, and measure where it
+# PyTorch's notes, linked below, say which slope an operation should return. In short: the derivative where it exists; at a
+# kink of a convex function, the subgradient with the smallest norm. ``relu`` and ``abs`` follow that: 0. ``maximum``
+# splits the gradient between its two equal arguments, and ``clamp`` passes it on at both edges. So measure where it
 # matters.
 
 # %%
-# sqrt at 0, and zero times infinity
-# ----------------------------------
-# The slope of the square root grows without limit towards 0, so its gradient there is infinite. In a chain it meets
-# the next factor. If that one is 0, the product is NaN:
-
-rows = {}
-for name, function in {
-    "x.sqrt()": lambda x: x.sqrt(),
-    "(x**2).sqrt()": lambda x: (x**2).sqrt(),
-    "x.abs()": lambda x: x.abs(),
-    "(x**2).sum().sqrt()": lambda x: (x**2).sum().sqrt(),
-    "x.norm()": lambda x: x.norm(),
-    "(x - 1).sqrt()": lambda x: (x - 1).sqrt(),
-    "(x - 1).log()": lambda x: (x - 1).log(),
-}.items():
-    value, slope = function(torch.tensor([0.0])), gradient(function, [0.0])
-    rows[name] = {"value": f"{value.item():g}", "gradient": f"{slope.item():g}"}
-
-# sphinx_gallery_start_ignore
-assert [(row["value"], row["gradient"]) for row in rows.values()] == [
-    *[("0", "inf"), ("0", "nan"), ("0", "0"), ("0", "nan"), ("0", "0")],
-    *[("nan", "nan"), ("nan", "-1")],
-]
-# sphinx_gallery_end_ignore
-pd.DataFrame(rows).T.rename_axis(index=None, columns="at x = 0")
-
-# %%
-# ``(x**2).sqrt()`` is ``x.abs()``, but autograd sees two steps: infinity from the root, times 0 from the square.
-# ``norm`` is one operation with a rule of its own, and returns the subgradient 0. Use it for lengths and distances.
-# The last two rows are outside the domain: a NaN for the root, an innocent number for the logarithm.
-#
 # Ties in max
 # -----------
-# Where two elements share the maximum, ``amax`` and ``max()`` split the gradient evenly, which is the subgradient
-# with the smallest norm. Operations that pick an index send all of it there:
+# Where two elements share the maximum, ``amax`` and ``max()`` split the gradient evenly. The operations here that pick an
+# index send all of it to that index:
 
 for name, function in {
     "x.amax()": lambda x: x.amax(),
@@ -142,116 +297,16 @@ for name, function in {
 # sphinx_gallery_start_ignore
 assert gradient(lambda x: x.amax(), [1.0, 3.0, 3.0]).tolist() == [0, 0.5, 0.5]
 assert gradient(lambda x: x.max(), [1.0, 3.0, 3.0]).tolist() == [0, 0.5, 0.5]
-for _pick in (
+for pick in (
     lambda x: x.max(0).values,
     lambda x: x.topk(1).values,
     lambda x: torch.max_pool1d(x[None], 3),
 ):
-    assert sorted(gradient(_pick, [1.0, 3.0, 3.0]).tolist()) == [0, 0, 1]
+    assert sorted(gradient(pick, [1.0, 3.0, 3.0]).tolist()) == [0, 0, 1]
 # sphinx_gallery_end_ignore
 
 # %%
 # So ``x.max()`` and ``x.max(0).values`` are the same number with different gradients.
-#
-# torch.where, and the branch not taken
-# -------------------------------------
-# ``torch.where`` computes both branches and then picks. The value is fine here: ``x`` is 0, so the branch with the
-# root is not taken.
-
-x = torch.tensor(0.0, requires_grad=True)
-dangerous = x.sqrt()
-y = torch.where(x > 0, dangerous, x)
-
-# graph: y -- Two paths from x to y: inf times 0 along the branch not taken, 1 along the other
-
-print("y:", y.item())
-
-# %%
-# Backward follows both paths. The real gradient goes into the branch taken, and 0 goes into the other. There it is
-# multiplied by the local derivative of the root, which is infinite, and the NaN is added to the good gradient:
-
-dangerous.retain_grad()
-y.backward()
-
-print("dangerous.grad:", dangerous.grad.item(), "  x.grad:", x.grad.item())
-assert y == 0 and dangerous.grad == 0 and x.grad.isnan()
-
-# sphinx_gallery_start_ignore
-import warnings
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    try:
-        with torch.autograd.detect_anomaly():
-            torch.where(x > 0, x.sqrt(), x).backward()
-    except RuntimeError as error:
-        assert "Function 'SqrtBackward0' returned nan values" in str(error)
-# sphinx_gallery_end_ignore
-
-# %%
-# Anomaly mode names the node where the NaN begins, ``SqrtBackward0``.
-#
-# The fix is a second ``where``, *before* the dangerous operation. It gives the branch not taken a harmless input, so
-# that its derivative is finite, and 0 times it is 0:
-
-for name, function in {
-    "one where": lambda x: torch.where(x > 0, x.sqrt(), x),
-    "two where": lambda x: torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), x),
-}.items():
-    x = torch.tensor([-1.0, 0.0, 4.0], requires_grad=True)
-    y = function(x)
-    y.sum().backward()
-    print(f"{name}: values {y.tolist()}   gradient {x.grad.tolist()}")
-assert x.grad.tolist() == [1, 1, 0.25]
-
-# sphinx_gallery_start_ignore
-_single = gradient(lambda x: torch.where(x > 0, x.sqrt(), x), [-1.0, 0.0, 4.0])
-assert _single[:2].isnan().all() and _single[2] == 0.25
-# sphinx_gallery_end_ignore
-
-# %%
-# What people get wrong
-# ---------------------
-# **The small number in the wrong place.** Added to the root, it changes nothing about the infinite slope. Added under
-# the root, it keeps the root away from 0.
-
-for name, function in {
-    "(x**2).sum().sqrt() + 1e-8": lambda x: (x**2).sum().sqrt() + 1e-8,
-    "((x**2).sum() + 1e-8).sqrt()": lambda x: ((x**2).sum() + 1e-8).sqrt(),
-}.items():
-    print(f"{name:<29} gradient at 0: {gradient(function, [0.0, 0.0]).tolist()}")
-assert gradient(function, [0.0, 0.0]).tolist() == [0, 0]
-
-# %%
-# **Hoping that clipping helps.** The norm over all gradients is NaN as soon as one of them is. Divided by it, the
-# good ones are lost too. ``error_if_nonfinite=True`` makes it an error instead.
-
-good = torch.tensor([1.0, 2.0], requires_grad=True)
-bad = torch.zeros(2, requires_grad=True)
-((good**2).sum() + (bad**2).sum().sqrt()).backward()
-print("before:", good.grad.tolist(), bad.grad.tolist())
-torch.nn.utils.clip_grad_norm_([good, bad], 1.0)
-print("after: ", good.grad.tolist(), bad.grad.tolist())
-assert good.grad.isnan().all()
-
-# sphinx_gallery_start_ignore
-assert bad.grad.isnan().all()
-try:
-    torch.nn.utils.clip_grad_norm_([good, bad], 1.0, error_if_nonfinite=True)
-except RuntimeError as error:
-    assert "is non-finite, so it cannot be clipped" in str(error)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Testing at the kink.** ``gradcheck`` compares with the slope between two points on either side. At the kink of
-# ``relu`` that is the mean of 0 and 1, and no fault of the gradient. Choose inputs away from kinks and ties.
-
-at_kink = torch.zeros(1, dtype=torch.float64, requires_grad=True)
-try:
-    torch.autograd.gradcheck(torch.relu, at_kink)
-except RuntimeError as error:
-    print(f"{type(error).__name__}: {error}")
-    assert "Jacobian mismatch" in str(error) and "0.5000" in str(error)
 
 # %%
 # Exercise
