@@ -259,8 +259,8 @@ assert not torch.autograd.grad(torch.round(_w).sum(), _w)[0].any()
 
 # %%
 # With ``torch.round`` the gradient is zero and the weights stay. With ``Round`` the gradient is that of the rounded
-# weights, applied to the weights before rounding: it is not
-# the derivative, and it points the right way. Training of quantized networks rests on it.
+# weights, applied to the weights before rounding. It is not the derivative of this loss. Here it leads to the right
+# weights; in general nothing promises that.
 
 # %%
 # What people get wrong

@@ -264,29 +264,99 @@ assert abs(gradients["SwishOnce"] - 1.5869) < 1e-4
 # sphinx_gallery_end_ignore
 
 # %%
-# ``silu`` is right, and ``SwishOnce`` is wrong without an error. A check that cannot be bypassed: inside
-# ``backward``, gradients are recorded exactly if ``create_graph`` was asked for.
+# ``silu`` is right, and ``SwishOnce`` is wrong without an error. Put the error where the second derivative would
+# pass: a second Function connects the gradient to the inputs, and raises when it is differentiated.
 
 
-class SwishStrict(Swish):
+class NoSecondDerivative(torch.autograd.Function):
+    @staticmethod
+    def forward(gradient, *depends_on):
+        return gradient.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
     @staticmethod
     def backward(ctx, grad_output):
-        if torch.is_grad_enabled():
-            raise RuntimeError("SwishStrict has no second derivative")
-        return Swish.backward(ctx, grad_output)
+        raise RuntimeError("this Function has no second derivative")
+
+
+class SwishStrict(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x * torch.sigmoid(x)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        with torch.no_grad():
+            sigma = torch.sigmoid(x)
+            gradient = grad_output * (sigma + x * sigma * (1 - sigma))
+        return NoSecondDerivative.apply(gradient, grad_output, x)
 
 
 try:
     penalty_gradient(SwishStrict.apply)
 except RuntimeError as error:
     print(f"RuntimeError: {error}")
-    assert "has no second derivative" in str(error)
+    message = str(error)
 
 # sphinx_gallery_start_ignore
+assert message == "this Function has no second derivative"
 _x = torch.tensor(0.0, requires_grad=True)
 SwishStrict.apply(_x).backward()
 assert _x.grad.item() == 0.5
+_apply, _zero = SwishStrict.apply, torch.tensor(0.0)
+# first derivatives: all of them work, with create_graph and under torch.func
+assert torch.autograd.grad(_apply(_x), _x, create_graph=True)[0].item() == 0.5
+assert torch.func.grad(_apply)(_zero).item() == 0.5
+assert torch.func.vjp(_apply, _zero)[1](_zero + 1)[0].item() == 0.5
+_raised = []
+for _second in (
+    lambda: penalty_gradient(_apply),
+    lambda: derivatives(_apply),
+    lambda: derivatives(lambda x: _apply(x) ** 2),
+    lambda: torch.func.grad(torch.func.grad(_apply))(_zero),
+):
+    try:
+        _second()
+    except RuntimeError as error:
+        _raised.append(str(error))
+assert _raised == ["this Function has no second derivative"] * 4
+
+
+class _Enabled(Swish):
+    @staticmethod
+    def forward(x):
+        return x * torch.sigmoid(x)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        if torch.is_grad_enabled():
+            raise RuntimeError("too early")
+        return grad_output
+
+
+try:
+    torch.func.grad(_Enabled.apply)(_zero)
+except RuntimeError as error:
+    _raised.append(str(error))
+assert _raised[4:] == ["too early"]
 # sphinx_gallery_end_ignore
+
+# %%
+# The first derivative still works, also with ``create_graph=True`` and under ``torch.func.grad``. Do not raise in
+# ``backward`` itself when ``torch.is_grad_enabled()`` is true: ``torch.func.grad`` records in its backward, so there the
+# *first* derivative would raise.
 
 # %%
 # **An error that speaks of something else.** Softplus, :math:`\log(1 + e^x)`, has the derivative :math:`\sigma(x)`.

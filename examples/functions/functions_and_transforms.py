@@ -208,8 +208,8 @@ assert torch.equal(jacfwd(running)(torch.arange(3.0)), torch.ones(3, 3).tril())
 # custom_op and register_autograd
 # -------------------------------
 # A Function belongs to autograd. ``torch.library.custom_op`` goes further and adds an *operator* to PyTorch: it has a
-# name, a schema read from the type annotations, and rules that are registered one by one. A tool that records a
-# program keeps it as one step.
+# name, a schema read from the type annotations, and rules that are registered one by one. ``torch.compile``
+# and ``torch.export`` keep it as one step.
 
 
 @torch.library.custom_op("atlas_demo::running_sum", mutates_args=())
@@ -248,12 +248,31 @@ for name, outcome in checks.items():
 print(f"{'gradcheck':<28} {gradcheck(running_sum, (x, 0))}")
 print("without data:", running_sum(torch.empty(2, 3, device="meta"), 0).shape)
 
+recorded = []
+
+
+def keep(module, inputs):  # a backend that shows what torch.compile recorded
+    recorded.extend(
+        str(n.target) for n in module.graph.nodes if n.op == "call_function"
+    )
+    return module
+
+
+compiled = torch.compile(lambda v: running_sum(v, 0) * 2, fullgraph=True, backend=keep)
+print("compiled:", compiled(torch.ones(3)).tolist(), recorded)
+
 # sphinx_gallery_start_ignore
 assert set(checks.values()) == {"SUCCESS"} and gradcheck(running_sum, (x, 0))
-from torch.fx.experimental.proxy_tensor import make_fx
+assert recorded[0] == "atlas_demo.running_sum.default" and len(recorded) == 2
 
-_traced = make_fx(lambda v: running_sum(v, 0) * 2)(torch.ones(3))
-_steps = [node.target for node in _traced.graph.nodes if node.op == "call_function"]
+
+class _Module(torch.nn.Module):
+    def forward(self, v):
+        return running_sum(v, 0) * 2
+
+
+_exported = torch.export.export(_Module(), (torch.ones(3),))
+_steps = [n.target for n in _exported.graph.nodes if n.op == "call_function"]
 assert _steps[0] is torch.ops.atlas_demo.running_sum.default and len(_steps) == 2
 assert y.grad_fn.name().startswith("GeneratedBackwardFor_atlas_demo_running_sum")
 # sphinx_gallery_end_ignore
