@@ -1,13 +1,12 @@
 r"""
-Double backward of a custom torch.autograd.Function
-===================================================
+Double backward of a custom Function
+====================================
 
 .. in-short::
 
    A gradient penalty or a Hessian differentiates your ``backward`` too. Save only inputs and outputs of ``forward``:
-   ``ctx.save_for_backward(*inputs)``, and compute everything else again in ``backward``. A value computed inside
-   ``forward`` comes back as a constant: the first derivative is right, the second one is wrong, and nothing is raised.
-   ``gradgradcheck`` finds it.
+   ``ctx.save_for_backward(*inputs)``, and compute the rest again in ``backward``. A value computed inside ``forward``
+   comes back as a constant: the second derivative is wrong, without an error. ``gradgradcheck`` finds it.
 """
 
 # %%
@@ -15,28 +14,12 @@ Double backward of a custom torch.autograd.Function
 # ----------------------------------------------
 # You wrote an activation as a Function, ``gradcheck`` passes, and training works. Then you add a penalty on a gradient, and
 # the result is wrong. Here the activation is Swish, :math:`y = x \, \sigma(x)`, which PyTorch has as ``silu``. Its
-# derivative is :math:`\sigma + x \, \sigma (1 - \sigma)`, so it is tempting to save the sigmoid:
-
-import torch
-
-
-class Swish(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        sigma = torch.sigmoid(x)
-        ctx.save_for_backward(x, sigma)
-        return x * sigma
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        x, sigma = ctx.saved_tensors
-        return grad_output * (sigma + x * sigma * (1 - sigma))
-
-
-# %%
+# derivative is :math:`\sigma + x \, \sigma (1 - \sigma)`, so it is tempting to save the sigmoid.
+#
 # .. how-measured:: derivatives() differentiates a function twice; draw_second() plots the second derivatives.
 
 import matplotlib.pyplot as plt
+import torch
 from torch.autograd import gradcheck, gradgradcheck
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import silu
@@ -63,16 +46,33 @@ def draw_second(functions):
 
 
 # %%
-# At 0 both derivatives should be 0.5. Half of the second one is missing:
+# This Function saves it, and half of its second derivative at 0 is missing:
 
-for name, function in {"silu": silu, "Swish": Swish.apply}.items():
-    first, second = derivatives(function)
-    print(f"{name:<5}  first derivative {first}   second {second}")
+
+class Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        sigma = torch.sigmoid(x)
+        ctx.save_for_backward(x, sigma)
+        return x * sigma
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, sigma = ctx.saved_tensors
+        return grad_output * (sigma + x * sigma * (1 - sigma))
+
 
 draw_second({"silu: right": silu, "Swish: wrong": Swish.apply})
 
 # figure: Two curves between -6 and 6. The right one rises to 0.5 at zero and is slightly negative beyond about 2.4 on
 #   both sides. The wrong one is half as high at zero and positive everywhere.
+
+# %%
+# At 0 both derivatives should be 0.5. The first one is right:
+
+for name, function in {"silu": silu, "Swish": Swish.apply}.items():
+    first, second = derivatives(function)
+    print(f"{name:<5}  first derivative {first}   second {second}")
 
 # sphinx_gallery_start_ignore
 assert derivatives(silu) == (0.5, 0.5) and derivatives(Swish.apply) == (0.5, 0.25)

@@ -12,28 +12,9 @@ gradcheck: test a custom backward
 # %%
 # The problem: a wrong backward trains without an error
 # -----------------------------------------------------
-# The derivative of the sigmoid :math:`s` is :math:`s \, (1 - s)`. This Function saves its input where the formula needs
+# The derivative of the sigmoid :math:`s` is :math:`s \, (1 - s)`. The Function below saves its input, but the formula needs
 # the output. Autograd uses the result all the same.
-
-import torch
-
-
-class WrongSigmoid(torch.autograd.Function):
-    @staticmethod
-    def forward(x):
-        return 1 / (1 + torch.exp(-x))
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        (s,) = ctx.saved_tensors
-        return grad_output * s * (1 - s)
-
-
-# %%
+#
 # .. how-measured:: compare() puts the slope between two nearby points beside the gradient of a Function.
 
 import textwrap
@@ -42,6 +23,7 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import torch
 from torch.autograd import gradcheck
 
 
@@ -60,14 +42,34 @@ def compare(f, x, eps=1e-6):
 
 
 # %%
-# ``gradcheck`` moves each input by ``eps=1e-6`` to both sides. The slope between the two values is the numerical
-# derivative. Your gradient may differ by ``atol + rtol * |numerical|``, with ``atol=1e-5`` and ``rtol=1e-3``:
+# The gradient of this Function beside the slope between two nearby points:
+
+
+class WrongSigmoid(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return 1 / (1 + torch.exp(-x))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (s,) = ctx.saved_tensors
+        return grad_output * s * (1 - s)
+
 
 x = torch.tensor([-2.0, 0.5], dtype=torch.float64, requires_grad=True)
 # sphinx_gallery_start_ignore
 assert not compare(WrongSigmoid.apply, x)["agree"].any()
 # sphinx_gallery_end_ignore
 compare(WrongSigmoid.apply, x)
+
+# %%
+# ``gradcheck`` moves each input by ``eps=1e-6`` to both sides. The slope between the two values is the numerical
+# derivative. Your gradient may differ by ``atol + rtol * |numerical|``, with ``atol=1e-5`` and ``rtol=1e-3``. Here
+# neither entry agrees.
 
 # %%
 # Run the check, read the message
