@@ -1,11 +1,13 @@
 r"""
-A custom Function under torch.func: vmap, jvp and grad
-======================================================
+Custom Function under torch.func: vmap and jvp
+==============================================
 
-``torch.func.vmap`` runs a function on a whole batch, ``jvp`` carries derivatives forward, ``grad`` differentiates.
-They transform PyTorch's operations, whose rules they know. A custom Function is a closed box to them: you supply the
-rule, or ask for a generated one. This page adds the rules one at a time, and ends with ``torch.library.custom_op``,
-the newer way to define an operation.
+.. in-short::
+
+   With ``setup_context``, a Function works under ``torch.func.grad``. For ``vmap`` add the line ``generate_vmap_rule = True``,
+   or a static ``vmap`` if ``forward`` leaves PyTorch; for ``jvp`` add a static ``jvp``. ``jacfwd`` and ``hessian`` need
+   both. An operator from ``torch.library.custom_op`` stays one step in ``torch.compile``, but here forward mode through it gives a
+   tangent of zeros, without an error.
 """
 
 # %%
@@ -39,8 +41,8 @@ class Exp(torch.autograd.Function):
 
 
 # %%
-# ``vmap`` is a different matter. Inside it a tensor stands for one example, while the real tensor holds the batch.
-# Which of the two should ``forward`` see? PyTorch does not guess:
+# ``vmap`` needs more. Inside it, a tensor is one example, but the real tensor contains the whole batch. PyTorch does not
+# guess which of the two your ``forward`` expects:
 
 
 def message_of(call):
@@ -62,8 +64,7 @@ assert torch.equal(grad(lambda v: Exp.apply(v).sum())(batch), batch.exp())
 # %%
 # generate_vmap_rule
 # ------------------
-# One line asks for a rule. ``vmap`` then goes into the box: it transforms the operations in ``forward`` and
-# ``backward`` as it would anywhere else.
+# One line makes a rule: ``vmap`` transforms the operations in ``forward`` and ``backward``, as it does outside a Function.
 
 
 class ExpVmap(Exp):
@@ -91,8 +92,8 @@ assert torch.allclose(_each, factors[:, None] * batch.exp())
 # %%
 # jvp: the forward derivative
 # ---------------------------
-# ``backward`` answers to reverse mode only. Forward mode asks how the output moves when the inputs move, and that
-# rule is missing:
+# ``backward`` is for reverse mode only. Forward mode computes how the output moves when the inputs move, and that rule is
+# missing:
 
 x, tangent = batch[0], torch.tensor([1.0, -1.0])
 message = message_of(lambda: jvp(ExpVmap.apply, (x,), (tangent,)))
@@ -168,8 +169,8 @@ print(message)
 assert "Cannot access data pointer" in message
 
 # %%
-# The static method ``vmap`` gets the real tensor, with the batch in it. ``in_dims`` says in which dimension the batch
-# stands, ``None`` for an argument without one. Return the output and the dimension of its batch. For the caller, a
+# The static method ``vmap`` gets the real tensor, with the batch in it. ``in_dims`` says which dimension is the
+# batch, ``None`` for an argument without one. Return the output and the dimension of its batch. For the caller, a
 # tensor has one dimension less, so its ``dim`` is ours minus 1.
 
 
@@ -379,7 +380,7 @@ assert gradcheck(lambda v: Wrapped.apply(v, 0), x, check_forward_ad=True)
 # %%
 # ``gradcheck`` tests forward mode only if it is asked to: with ``check_forward_ad=True``.
 #
-# **A vmap rule that mixes the examples.** A rule that you write is believed. The one above adds 1 to ``dim``. For
+# **A vmap rule that mixes the examples.** PyTorch does not check your rule. The one above adds 1 to ``dim``. For
 # ``dim=-1`` that gives 0, the dimension of the batch, and the sum runs over the examples:
 
 
