@@ -215,16 +215,6 @@ assert math.isclose(torch.autograd.grad(_y, x)[0].item(), 4 * math.e, rel_tol=1e
 assert math.isclose(
     torch.autograd.grad(Exp.apply(x) * 2, x)[0].item(), 2 * math.e, rel_tol=1e-6
 )
-# sphinx_gallery_end_ignore
-
-# %%
-# The attribute gives twice the right gradient. ``save_for_backward`` turns the mistake into an error; the caller's fix is
-# ``y = y * 2``.
-#
-# **Keyword arguments.** PyTorch 2.11 refuses ``Exp.apply(x=x)``, PyTorch 2.13 accepts it. Arguments by position work in
-# both.
-
-# sphinx_gallery_start_ignore
 _release = tuple(int(part) for part in torch.__version__.split(".")[:2])
 try:
     _outcome = f"{Exp.apply(x=x).item():.4f}"
@@ -234,6 +224,13 @@ assert _outcome.endswith(
     "takes no keyword arguments" if _release <= (2, 11) else "2.7183"
 )
 # sphinx_gallery_end_ignore
+
+# %%
+# The attribute gives twice the right gradient. ``save_for_backward`` turns the mistake into an error; the caller's fix is
+# ``y = y * 2``.
+#
+# **Keyword arguments.** PyTorch 2.11 refuses ``Exp.apply(x=x)``, PyTorch 2.13 accepts it. Arguments by position work in
+# both.
 
 # %%
 # Why: one node, and nothing inside it

@@ -6,8 +6,8 @@ Custom Function under torch.func: vmap and jvp
 
    With ``setup_context``, a Function works under ``torch.func.grad``. For ``vmap`` add the line ``generate_vmap_rule = True``,
    or a static ``vmap`` if ``forward`` leaves PyTorch; for ``jvp`` add a static ``jvp``. ``jacfwd`` and ``hessian`` need
-   both. An operator from ``torch.library.custom_op`` stays one step in ``torch.compile``, but here forward mode through it gives a
-   tangent of zeros, without an error.
+   both. An operator from ``torch.library.custom_op`` stays one step in ``torch.compile``, but here forward mode through it
+   gives a tangent of zeros, without an error.
 """
 
 # %%

@@ -311,7 +311,7 @@ assert np.allclose(_big, errors[torch.float64][steps[torch.float64] > 0.1], rtol
 assert mean_error(torch.float32, 1e-6) > 50 * tolerance
 assert mean_error(torch.float64, 1e-6) < 1e-4 * tolerance
 _below = steps[torch.float32][errors[torch.float32] < tolerance]
-assert len(_below) and 1 < _below.max() / _below.min() < 1000
+assert 0.5e-4 < _below.min() < 3e-4 and 0.05 < _below.max() < 0.3
 
 
 def _fitted(dtype, low, high):
@@ -328,8 +328,8 @@ assert abs(_fitted(torch.float64, 1e-4, 0.5) - 2) < 0.15
 
 # %%
 # There the error of ``float64`` is more than 10,000 times below what ``gradcheck`` allows, and that of ``float32`` is more
-# than 50 times above it. A larger step brings ``float32`` below the
-# line, but here only in a narrow range.
+# than 50 times above it. Here a step
+# between about 0.0002 and 0.1 brings the mean error of ``float32`` below the line; the check needs each entry below it.
 
 # %%
 # ``fast_mode`` for large inputs
