@@ -1,28 +1,22 @@
 r"""
-Gradient reversal, gradient scaling and the straight-through estimator
-======================================================================
+Gradient reversal, scaling and straight-through
+===============================================
 
-A custom ``backward`` may return something other than the derivative of ``forward``. This is how a part of a model is
-slowed down or trained against a loss (gradient scaling and reversal), and how a gradient gets past a step function
-(the straight-through estimator). This page builds all three, and shows what ``backward`` has to return for every
-argument of ``forward``.
+.. in-short::
+
+   Write a Function whose ``forward`` returns the value and whose ``backward`` returns the gradient that you want:
+   ``return grad_output * ctx.coefficient, None``. A negative coefficient reverses the gradient; ``return grad_output``
+   behind a ``torch.round`` is the straight-through estimator. ``backward`` returns one value for each argument of
+   ``forward``. ``gradcheck`` fails for such a Function, on purpose.
 """
 
 # %%
-# The value stays, the gradient changes
-# -------------------------------------
-# ``GradCoeff`` returns its input, so it changes no value. In backward, it multiplies the gradient by a coefficient.
-# Take :math:`z = f(x)^2` at 2, where :math:`f` is ``GradCoeff`` with the coefficient -0.1. The value is 4, and the
-# true derivative would be 4 as well.
+# The problem: a part of the model needs another gradient
+# -------------------------------------------------------
+# You want to slow down a backbone, train a feature *against* a second head, or get a gradient past a rounding step. The
+# values are right; only the gradient should change. ``GradCoeff`` returns its input, and multiplies the gradient:
 
-import textwrap
-import warnings
-
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
-from torch import nn
-from torch.nn.functional import binary_cross_entropy_with_logits as bce
 
 
 class GradCoeff(torch.autograd.Function):
@@ -39,9 +33,6 @@ class GradCoeff(torch.autograd.Function):
         return grad_output * ctx.coefficient, None
 
 
-# %%
-# ``y`` keeps its gradient, so that both sides of the layer can be seen.
-
 x = torch.tensor(2.0, requires_grad=True)
 y = GradCoeff.apply(x, -0.1)
 z = y**2
@@ -51,21 +42,33 @@ z.backward()
 
 # graph: z -- Up to y the gradient is the true one; GradCoeff multiplies it by -0.1, and x gets the changed one
 
-print(f"z = {z.item():.1f}")
-print(f"y.grad = {y.grad.item():.1f}   x.grad = {x.grad.item():.1f}")
+print(
+    f"z = {z.item():.1f}   y.grad = {y.grad.item():.1f}   x.grad = {x.grad.item():.1f}"
+)
+
+# sphinx_gallery_start_ignore
 assert z.item() == 4 and y.grad.item() == 4
 assert abs(x.grad.item() + 0.4) < 1e-6
+# sphinx_gallery_end_ignore
 
 # %%
-# The change acts on what comes before the layer: on ``x``, and on everything that ``x`` was computed from. ``y`` and
-# all that comes after it get their true gradients.
+# The true derivative of :math:`x^2` at 2 is 4. The change acts on ``x`` and on what ``x`` was computed from. ``y`` and
+# what comes after it get their true gradients.
 
 # %%
-# One return value for each argument
-# ----------------------------------
-# ``forward`` takes two arguments, so ``backward`` returns two values. The coefficient is a number, and
-# a number has no gradient: its place holds ``None``. Try what else the engine would accept. ``g`` is the gradient
-# that ``backward`` received.
+# What backward has to return
+# ---------------------------
+# ``forward`` takes two arguments, so ``backward`` returns two values. The coefficient is a number and has no gradient, so
+# its value is ``None``.
+#
+# .. how-measured:: outcome() runs GradCoeff with another backward and returns the message, or the gradient that x got.
+
+import textwrap
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits as bce
 
 
 def outcome(returned):
@@ -83,7 +86,7 @@ def outcome(returned):
 
 
 # %%
-# Seven return values, from too few to too many:
+# Seven return values, from too few to too many; ``g`` is the gradient that ``backward`` received:
 
 returns = {
     "g": lambda g: g,
@@ -96,12 +99,8 @@ returns = {
 }
 outcomes = {name: outcome(returned) for name, returned in returns.items()}
 
-for name, text in outcomes.items():
-    wrapped = textwrap.wrap(text, 62)
-    print(f"{name:<20}", ("\n" + " " * 21).join(wrapped))
-assert "expected 2, got 1" in outcomes["g"]
-
 # sphinx_gallery_start_ignore
+assert "expected 2, got 1" in outcomes["g"]
 accepted = [name for name, text in outcomes.items() if text.startswith("accepted")]
 assert accepted == ["g, None", "g, None, None", "g, None, None, None", "None, None"]
 assert "expected 2, got 3" in outcomes["g, None, g"]
@@ -124,15 +123,111 @@ _x = torch.tensor(2.0, requires_grad=True)
 for _arguments in ((_x,), (_x, 2.0), (_x, 2.0, 1.0)):
     assert torch.autograd.grad(_Optional.apply(*_arguments), _x)[0] == 2
 # sphinx_gallery_end_ignore
+pd.Series(outcomes, name="outcome").rename_axis("returned").reset_index()
 
 # %%
-# The first row corrects a common belief: a trailing ``None`` may *not* be left out, even where the argument is a
-# number. The opposite is allowed: surplus values at the end are ignored if they are all ``None``. That helps a
+# You may *not* leave out a trailing ``None``, even if the argument is a number. The opposite works here: surplus values
+# at the end are ignored if they are all ``None``. That helps a
 # ``forward`` with optional arguments: ``backward`` may return a value for each of them, whether they were passed or
 # not.
 #
-# In the last row, ``None`` in place of a tensor is accepted too. It means a gradient of zero, and as no other path
-# leads to ``x``, ``x.grad`` was not even created.
+# ``None`` for a tensor is accepted too (last row). It counts as no gradient: no other path leads to ``x``, so ``x.grad``
+# stays ``None``.
+
+# %%
+# What people get wrong
+# ---------------------
+# **A backward method on a module.** Autograd does not call a method named ``backward`` of an ``nn.Module``. There is no
+# error, and the gradient is not reversed.
+
+
+class ReversalModule(nn.Module):
+    def forward(self, x):
+        return x
+
+    def backward(self, grad_output):
+        return -grad_output
+
+
+x = torch.tensor(2.0, requires_grad=True)
+ReversalModule()(x).square().backward()
+print(f"the gradient is {x.grad.item()}, a reversed one would be -4.0")
+assert x.grad.item() == 4
+
+# %%
+# Call the Function inside: ``return GradCoeff.apply(x, -1.0)``.
+
+# %%
+# **An in-place operation on the result.** The output is a view of the input. An in-place operation on it, such as
+# ``nn.ReLU(inplace=True)``, would have to go through your backward, and autograd refuses.
+
+w = torch.tensor([2.0, -1.0], requires_grad=True)
+try:
+    nn.ReLU(inplace=True)(GradCoeff.apply(w * 1, -0.1))
+except RuntimeError as error:
+    message = str(error)
+    print(textwrap.fill(f"RuntimeError: {message}", 88))
+
+# sphinx_gallery_start_ignore
+assert "is a view and is being modified inplace" in message
+
+
+class _AsItIs(GradCoeff):
+    @staticmethod
+    def forward(x, coefficient):
+        return x
+
+
+class _Cloned(GradCoeff):
+    @staticmethod
+    def forward(x, coefficient):
+        return x.clone()
+
+
+_before = w * 1
+_after = _AsItIs.apply(_before, -0.1)
+assert (
+    _after is not _before
+    and _after._is_view()
+    and _after.grad_fn.name() == "_AsItIsBackward"
+)
+try:
+    _after.relu_()
+except RuntimeError as error:
+    _message = str(error)
+assert "is a view and is being modified inplace" in _message
+_after = nn.ReLU(inplace=True)(_Cloned.apply(w * 1, -0.1))
+assert torch.allclose(
+    torch.autograd.grad(_after.sum(), w)[0], torch.tensor([-0.1, 0.0])
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Use ``nn.ReLU()``, or return ``x.clone()`` in ``forward``. Returning ``x`` itself does not help: ``apply`` makes a view
+# of it.
+#
+# **None for an argument that should learn.** If the coefficient is a parameter, ``None`` in its place is accepted as
+# above, and the parameter never gets a gradient.
+
+scale = nn.Parameter(torch.tensor(3.0))
+GradCoeff.apply(w, scale).sum().backward()
+print("scale.grad:", scale.grad)
+assert scale.grad is None and w.grad.tolist() == [3.0, 3.0]
+
+# %%
+# **gradcheck in the tests.** It compares ``backward`` with the derivative of ``forward``, and here they differ on
+# purpose. Test the changed gradient against the number you want, as the asserts on this page do.
+
+inputs = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
+try:
+    torch.autograd.gradcheck(lambda x: GradCoeff.apply(x, -0.1), inputs)
+except RuntimeError as error:
+    message = str(error).strip()
+    print(f"{type(error).__name__}: {message}")
+
+# sphinx_gallery_start_ignore
+assert "Jacobian mismatch for output 0 with respect to input 0" in message
+# sphinx_gallery_end_ignore
 
 # %%
 # Gradient reversal
@@ -143,6 +238,8 @@ for _arguments in ((_x,), (_x, 2.0), (_x, 2.0, 1.0)):
 #
 # A small case: the feature is one number, :math:`w_1 x_1 + w_2 x_2`. The label depends on both coordinates, the
 # domain on :math:`x_2` alone.
+#
+# .. how-measured:: train() fits the feature and the two heads for 100 steps, and notes the share of :math:`x_2` in the feature.
 
 torch.manual_seed(0)
 points = torch.randn(500, 2)
@@ -168,6 +265,26 @@ def train(coefficient):
     return share, found.float().mean(dim=1).tolist()
 
 
+styles = {1: ("--", "#2563eb"), 0: (":", "#64748b"), -2: ("-", "#c2410c")}
+
+
+def draw_runs():
+    _, (left, ax) = plt.subplots(
+        1, 2, figsize=(7, 2.8), width_ratios=(2, 3), layout="constrained"
+    )
+    for shown, marker in ((domain == 0, "o"), (domain == 1, "^")):
+        colors = ["#2563eb" if one else "#c2410c" for one in label[shown]]
+        left.scatter(*points[shown].T, s=6, marker=marker, c=colors)
+    left.axhline(0, color="#64748b", lw=1)
+    left.set(xlabel="$x_1$", ylabel="$x_2$", title="Color: label, mark: domain")
+    for coefficient, (style, color) in styles.items():
+        name = f"coefficient {coefficient}"
+        ax.plot(curves[coefficient], style, color=color, label=name)
+    ax.set(xlabel="step", ylabel=r"$w_2$ / length of $w$", ylim=(0, 1))
+    ax.set_title("Share of $x_2$ in the feature")
+    ax.legend(fontsize=8)
+
+
 # %%
 # Train it with the true gradient (1), with none from the domain (0), and with a reversed and doubled one (-2).
 
@@ -175,17 +292,14 @@ curves, rows = {}, {}
 for coefficient in (1, 0, -2):
     curves[coefficient], rows[coefficient] = train(coefficient)
 
-styles = {1: ("--", "#2563eb"), 0: (":", "#64748b"), -2: ("-", "#c2410c")}
-_, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
-for coefficient, (style, colour) in styles.items():
-    name = f"coefficient {coefficient}"
-    ax.plot(curves[coefficient], style, color=colour, label=name)
-ax.set(xlabel="step", ylabel=r"$w_2$ / length of $w$", ylim=(0, 1))
-ax.set_title("How much of the feature gives the domain away")
-ax.legend(ncols=3)
+draw_runs()
 
-# figure: Three lines over 100 training steps, all starting at 0.7. With coefficient 1 the share of the second
+# figure: On the left 500 points; a horizontal line separates the two marks, a falling diagonal the two
+#   colors. On the right three lines over 100 training steps, all starting at 0.7. With coefficient 1 the share of the second
 #   coordinate rises to about 0.9, with 0 it stays at 0.7, with minus 2 it falls to about 0.1 and settles below 0.4.
+
+# %%
+# How often each head is right after training:
 
 table = pd.DataFrame(rows, index=["label found", "domain found"]).T.map("{:.0%}".format)
 # sphinx_gallery_start_ignore
@@ -204,9 +318,9 @@ table.rename_axis(index=None, columns="coefficient")
 
 # %%
 # With the reversal, the domain is found in 63 % of the samples instead of 76 %, where guessing finds half. The label,
-# which needs the same coordinate, falls from 100 % to 87 %. The two pull in opposite directions: the line falls far
-# at first, and then settles in between. The coefficient weighs one against the other. The head for the domain got its
-# true gradient in all three runs: it stands after the layer.
+# which needs the same coordinate, falls from 100 % to 87 %. The line falls far at
+# first, and then settles in between. The coefficient weighs one against the other. The head for the domain got its
+# true gradient in all three runs: it comes after the layer.
 
 # %%
 # The straight-through estimator
@@ -259,113 +373,8 @@ assert not torch.autograd.grad(torch.round(_w).sum(), _w)[0].any()
 
 # %%
 # With ``torch.round`` the gradient is zero and the weights stay. With ``Round`` the gradient is that of the rounded
-# weights, applied to the weights before rounding: it is not
-# the derivative, and it points the right way. Training of quantized networks rests on it.
-
-# %%
-# What people get wrong
-# ---------------------
-# **A backward method on a module.** ``nn.Module`` knows no such method, and nobody calls it. There is no error, and
-# the gradient is not reversed.
-
-
-class ReversalModule(nn.Module):
-    def forward(self, x):
-        return x
-
-    def backward(self, grad_output):
-        return -grad_output
-
-
-x = torch.tensor(2.0, requires_grad=True)
-ReversalModule()(x).square().backward()
-print(f"the gradient is {x.grad.item()}, a reversed one would be -4.0")
-assert x.grad.item() == 4
-
-# %%
-# Call the Function inside: ``return GradCoeff.apply(x, -1.0)``.
-#
-# **Calling an instance.** A Function is not a module either: ``GradCoeff()`` warns, and to call the instance raises.
-# The message speaks of a non-static ``forward``, although ours is static. The fix is ``GradCoeff.apply(x, -0.1)``.
-
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    try:
-        GradCoeff()(x, -0.1)
-    except RuntimeError as error:
-        print(textwrap.fill(f"RuntimeError: {error}", 88))
-        assert "Legacy autograd function with non-static forward" in str(error)
-
-# sphinx_gallery_start_ignore
-assert "should not be instantiated" in str(caught[0].message)
-# sphinx_gallery_end_ignore
-
-# %%
-# **An in-place operation on the result.** The output is a view of the input. An in-place operation on it, such as
-# ``nn.ReLU(inplace=True)``, would have to rewrite the graph across the custom backward, and autograd refuses.
-
-w = torch.tensor([2.0, -1.0], requires_grad=True)
-try:
-    nn.ReLU(inplace=True)(GradCoeff.apply(w * 1, -0.1))
-except RuntimeError as error:
-    print(textwrap.fill(f"RuntimeError: {error}", 88))
-    assert "is a view and is being modified inplace" in str(error)
-
-# sphinx_gallery_start_ignore
-
-
-class _AsItIs(GradCoeff):
-    @staticmethod
-    def forward(x, coefficient):
-        return x
-
-
-class _Cloned(GradCoeff):
-    @staticmethod
-    def forward(x, coefficient):
-        return x.clone()
-
-
-_before = w * 1
-_after = _AsItIs.apply(_before, -0.1)
-assert (
-    _after is not _before
-    and _after._is_view()
-    and _after.grad_fn.name() == "_AsItIsBackward"
-)
-try:
-    _after.relu_()
-except RuntimeError as error:
-    _message = str(error)
-assert "is a view and is being modified inplace" in _message
-_after = nn.ReLU(inplace=True)(_Cloned.apply(w * 1, -0.1))
-assert torch.allclose(
-    torch.autograd.grad(_after.sum(), w)[0], torch.tensor([-0.1, 0.0])
-)
-# sphinx_gallery_end_ignore
-
-# %%
-# Use ``nn.ReLU()``, or return ``x.clone()`` in ``forward``. To return ``x`` itself changes nothing: ``apply`` makes
-# the view on its own.
-#
-# **None for an argument that should learn.** If the coefficient is a parameter, ``None`` in its place is accepted as
-# above, and the parameter never gets a gradient.
-
-scale = nn.Parameter(torch.tensor(3.0))
-GradCoeff.apply(w, scale).sum().backward()
-print("scale.grad:", scale.grad)
-assert scale.grad is None and w.grad.tolist() == [3.0, 3.0]
-
-# %%
-# **gradcheck in the tests.** It compares ``backward`` with the derivative of ``forward``, and here they differ on
-# purpose. Test the changed gradient against the number you want, as the asserts on this page do.
-
-inputs = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
-try:
-    torch.autograd.gradcheck(lambda x: GradCoeff.apply(x, -0.1), inputs)
-except RuntimeError as error:
-    print(f"{type(error).__name__}: {str(error).strip()}")
-    assert "Jacobian mismatch for output 0 with respect to input 0" in str(error)
+# weights, applied to the weights before rounding. It is not the derivative of this loss. Here it leads to the right
+# weights; in general nothing promises that.
 
 # %%
 # Exercise

@@ -1,31 +1,42 @@
 r"""
-save_for_backward, mark_dirty and the other methods of ctx
-==========================================================
+ctx: save_for_backward, mark_dirty and the rest
+===============================================
 
-The ``ctx`` of a custom Function does two things. It carries to ``backward`` what ``forward`` knew, and it tells
-autograd what ``forward`` did. Autograd believes it: whatever is left out or kept in the wrong place becomes a wrong
-gradient, a leak or wasted work, mostly with no error. This page leaves out one thing after the other.
+.. in-short::
+
+   Give each tensor that ``backward`` needs to ``ctx.save_for_backward(...)``; numbers, shapes and strings may be attributes
+   of ``ctx``. If ``forward`` writes to an input, call ``ctx.mark_dirty(x)`` and return ``x``. Autograd believes what you
+   tell it: a forgotten call mostly gives a wrong gradient or a leak, and no error.
 """
 
 # %%
-# Two ways to carry a tensor
-# --------------------------
-# The derivative of :math:`y = x^{1.5}` is :math:`1.5 \, y / x`. Its ``backward`` needs the input *and* the output.
-# ``Power`` hands both to ``save_for_backward``.
+# The problem: memory grows with each step
+# ----------------------------------------
+# The derivative of :math:`y = x^{1.5}` is :math:`1.5 \, y / x`: ``backward`` needs the input and the output. This Function
+# keeps them as attributes. ``gradcheck`` passes, and in a training loop the memory fills up.
 
-import gc
-import textwrap
-import weakref
-
-import matplotlib.pyplot as plt
 import torch
 
 
-class Power(torch.autograd.Function):
+class PowerOnCtx(torch.autograd.Function):
     @staticmethod
     def forward(x):
         return x**1.5
 
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        (ctx.x,), ctx.y = inputs, output
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * 1.5 * ctx.y / ctx.x
+
+
+# %%
+# ``Power`` gives both to ``save_for_backward``, and is otherwise the same:
+
+
+class Power(PowerOnCtx):
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.save_for_backward(*inputs, output)
@@ -37,27 +48,76 @@ class Power(torch.autograd.Function):
 
 
 # %%
-# ``PowerOnCtx`` keeps them as attributes of ``ctx``.
+# .. how-measured:: alive() counts with weak references how many outputs of 1 MB are alive after each step, with Python's
+#    garbage collector off. The last count follows a collection.
+
+import gc
+import textwrap
+import weakref
+
+import matplotlib.pyplot as plt
 
 
-class PowerOnCtx(Power):
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        (ctx.x,), ctx.y = inputs, output
+def alive(function):
+    leaf = torch.full((250_000,), 4.0, requires_grad=True)  # 1 MB
+    counts, outputs = [], []
+    for _ in range(20):
+        y = function.apply(leaf)
+        y.sum().backward()
+        outputs.append(weakref.ref(y))
+        del y
+        counts.append(sum(output() is not None for output in outputs))
+    gc.collect()
+    return [*counts, sum(output() is not None for output in outputs)]
 
-    @staticmethod
-    def backward(ctx, grad_output):
-        return grad_output * 1.5 * ctx.y / ctx.x
+
+gc.disable()
+megabytes = {function.__name__: alive(function) for function in (Power, PowerOnCtx)}
+gc.enable()
+
+
+def draw_alive():
+    _, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
+    styles = {"Power": ("o--", "#2563eb"), "PowerOnCtx": ("s-", "#c2410c")}
+    for name, (style, color) in styles.items():
+        ax.plot(range(1, 22), megabytes[name], style, color=color, label=name)
+    ax.set(xlabel="step, with a garbage collection after step 20", ylabel="MB alive")
+    ax.set_xticks([1, 5, 10, 15, 20])
+    ax.set_title("An output kept as an attribute stays until it is collected")
+    ax.legend()
 
 
 # %%
-# Both pass ``gradcheck``, and both give the gradient 3 at 4. The differences show in what happens around them. First,
-# the input is overwritten before backward, as by code that uses one buffer for every batch.
+# Both run the same loop of forward and backward:
 
-inputs = torch.tensor([1.0, 4.0], dtype=torch.float64, requires_grad=True)
+draw_alive()
 
+# figure: Megabytes of outputs alive after each of 20 steps. For Power the line stays at zero. For PowerOnCtx it rises
+#   by one with each step to 20, and falls to zero after the garbage collection at the end.
+
+# sphinx_gallery_start_ignore
+assert megabytes == {"Power": [0] * 21, "PowerOnCtx": [*range(1, 21), 0]}
+_inputs = torch.tensor([1.0, 4.0], dtype=torch.float64, requires_grad=True)
 for function in (Power, PowerOnCtx):
-    assert torch.autograd.gradcheck(function.apply, inputs)
+    assert torch.autograd.gradcheck(function.apply, _inputs)
+gc.collect()
+assert gc.isenabled() and alive(PowerOnCtx)[19] == 20  # the same with the collector on
+# sphinx_gallery_end_ignore
+
+# %%
+# The output refers to its node as ``grad_fn``. The node is ``ctx``, and refers to its attributes. If one of them is the
+# output, the two refer to each other, and nothing is freed when you drop your last name for it. ``save_for_backward`` keeps
+# an output in a way that does not close this cycle. With Python's collector on, the same 20 steps also ended with 20 MB
+# here: the collector counts new objects, and a tensor is one object, whatever its size.
+
+# %%
+# What people get wrong
+# ---------------------
+# **An attribute is not checked.** Overwrite the input before backward, as code does that uses one buffer for all batches.
+# ``save_for_backward`` notices, by the :ref:`version <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of the
+# tensor. The attribute gives a wrong gradient:
+
+for function in (PowerOnCtx, Power):
     leaf = torch.tensor(4.0, requires_grad=True)
     x = leaf * 1
     y = function.apply(x)
@@ -66,109 +126,86 @@ for function in (Power, PowerOnCtx):
     try:
         y.backward()
         print(f"{function.__name__}: gradient {leaf.grad.item():.2f}, right is 3")
-        assert abs(leaf.grad.item() - 0.12) < 1e-6
     except RuntimeError as error:
         message = f"{function.__name__}: {str(error).partition(' Hint')[0]}"
         print(textwrap.fill(message, 88))
-        assert "modified by an inplace operation" in message
 
 # sphinx_gallery_start_ignore
+assert message.startswith("Power: ") and "modified by an inplace operation" in message
+assert leaf.grad is None
 for function in (Power, PowerOnCtx):
-    leaf = torch.tensor(4.0, requires_grad=True)
-    assert torch.autograd.grad(function.apply(leaf), leaf)[0].item() == 3
-# sphinx_gallery_end_ignore
-
-# %%
-# When backward takes out a saved tensor, autograd compares its
-# :ref:`version <sphx_glr_gallery_differentiation_inplace_and_versions.py>` with the one that was saved. Nobody checks
-# an attribute. The first answer is an error, the second is wrong.
-
-# %%
-# The attribute that leaks
-# ------------------------
-# The output holds its node, as ``grad_fn``. The node is ``ctx``, and holds its attributes. If one of them is the
-# output, the two hold each other, and nothing is freed when the last name goes. ``save_for_backward`` keeps an output
-# in a way that does not close this cycle.
-#
-# Count what stays alive in a loop of 20 steps. Python's garbage collector is switched off, so that it cannot step in.
+    _leaf = torch.tensor(4.0, requires_grad=True)
+    assert torch.autograd.grad(function.apply(_leaf), _leaf)[0].item() == 3
+_x = _leaf * 1
+_y = PowerOnCtx.apply(_x)
+with torch.no_grad():
+    _x.fill_(100)
+assert abs(torch.autograd.grad(_y, _leaf)[0].item() - 0.12) < 1e-6
 
 
-def kept(function):
-    leaf = torch.full((250_000,), 4.0, requires_grad=True)  # 1 MB
-    alive, outputs = [], []
-    for _ in range(20):
-        y = function.apply(leaf)
-        y.sum().backward()
-        outputs.append(weakref.ref(y))
-        del y
-        alive.append(sum(output() is not None for output in outputs))
-    gc.collect()
-    return [*alive, sum(output() is not None for output in outputs)]
-
-
-gc.disable()
-megabytes = {function.__name__: kept(function) for function in (Power, PowerOnCtx)}
-gc.enable()
-
-_, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-styles = {"Power": ("o--", "#2563eb"), "PowerOnCtx": ("s-", "#c2410c")}
-for name, (style, colour) in styles.items():
-    ax.plot(range(1, 22), megabytes[name], style, color=colour, label=name)
-ax.set(xlabel="step, with a garbage collection after step 20", ylabel="MB alive")
-ax.set_xticks([1, 5, 10, 15, 20])
-ax.set_title("An output kept as an attribute stays until it is collected")
-ax.legend()
-
-# figure: Megabytes of outputs alive after each of 20 steps. For Power the line stays at zero. For PowerOnCtx it rises
-#   by one with each step to 20, and falls to zero after the garbage collection at the end.
-
-print("after step 20:", {name: counts[19] for name, counts in megabytes.items()})
-print("collected:    ", {name: counts[20] for name, counts in megabytes.items()})
-
-# sphinx_gallery_start_ignore
-assert gc.get_threshold()[0] > 20
-assert megabytes == {"Power": [0] * 21, "PowerOnCtx": [*range(1, 21), 0]}
-# sphinx_gallery_end_ignore
-
-# %%
-# With the collector on, such outputs are freed at some time, not at the end of the step. The collector counts Python
-# objects. It does not know that a small object holds a large tensor, so memory can run out before it starts.
-
-# %%
-# The other differences
-# ---------------------
-# Hooks for saved tensors :ref:`measure <sphx_glr_gallery_differentiation_higher_order.py>` or move what a node keeps,
-# and backward frees what was saved, unless ``retain_graph`` is set. Neither reaches an attribute.
-
-
-def pack(tensor):
-    seen.append(tuple(tensor.shape))
-    return tensor
-
-
-found = {}
-for function in (Power, PowerOnCtx):
+def _seen_and_freed(function):
     leaf, seen = torch.full((3,), 4.0, requires_grad=True), []
     x = leaf + 0
+    pack = lambda tensor: seen.append(tuple(tensor.shape)) or tensor  # noqa: E731
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda packed: packed):
         y = function.apply(x)
     reference = weakref.ref(x)
     del x
     y.sum().backward()
-    found[function] = seen, reference() is None
-    print(f"{function.__name__:<10}  seen by the hook: {seen}")
-    print(f"{'':<10}  input freed by backward: {reference() is None}")
-assert found == {Power: ([(3,), (3,)], True), PowerOnCtx: ([], False)}
+    return seen, reference() is None
+
+
+assert _seen_and_freed(Power) == ([(3,), (3,)], True)
+assert _seen_and_freed(PowerOnCtx) == ([], False)
+# sphinx_gallery_end_ignore
 
 # %%
-# So every tensor goes through ``save_for_backward``, and numbers, shapes and strings are attributes. A tensor that is
-# neither input nor output may be saved as well, but then
+# Hooks for saved tensors do not see the attributes either, and backward does not free them.
+#
+# **A number in** ``save_for_backward``. It takes tensors and ``None``. **An overwritten input that is not returned.** A
+# tensor that you mark as dirty has to be an output:
+
+
+class SavesNumber(Power):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output, 1.5)
+
+
+class ReturnsCopy(Power):
+    @staticmethod
+    def forward(x):
+        return x.mul_(2).clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.mark_dirty(*inputs)
+
+
+raised = []
+for function in (SavesNumber, ReturnsCopy):
+    try:
+        function.apply(torch.tensor(3.0, requires_grad=True) * 1)
+    except (TypeError, RuntimeError) as error:
+        raised.append(f"{function.__name__}: {type(error).__name__}: {error}")
+        print(textwrap.fill(raised[-1], 88))
+
+# sphinx_gallery_start_ignore
+assert len(raised) == 2
+assert raised[0].startswith("SavesNumber: TypeError: save_for_backward can only save")
+assert (
+    raised[1].startswith("ReturnsCopy: RuntimeError:") and "not returned" in raised[1]
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# **An intermediate value in** ``save_for_backward``. This is allowed, but then
 # :ref:`the second derivative <sphx_glr_gallery_functions_double_backward.py>` goes wrong.
 
 # %%
 # mark_dirty: forward wrote to its input
 # --------------------------------------
-# ``Double`` works in place, and says so. ``SilentDouble`` does not say so. Both return the tensor they wrote to.
+# ``Double`` works in place and marks its input. ``SilentDouble`` does not. Both return the tensor they wrote to.
 
 
 class Double(torch.autograd.Function):
@@ -192,7 +229,7 @@ class SilentDouble(Double):
 
 
 # %%
-# Go on with ``a``, as one does after an in-place call. With ``x`` at 3, ``a`` is now 6, and the gradient of
+# Use ``a`` afterwards, as after any in-place call. With ``x`` at 3, ``a`` is now 6, and the gradient of
 # :math:`z = a + 1` is 2.
 
 x = torch.tensor(3.0, requires_grad=True)
@@ -232,8 +269,8 @@ assert "a leaf Variable that requires grad" in _message
 # %%
 # mark_non_differentiable: an output without a gradient
 # -----------------------------------------------------
-# ``Positive`` returns the positive entries and a mask of zeros and ones. The mask has no derivative, but it holds
-# floats, so autograd would take it for a result like the other. Booleans and integers need no mark.
+# ``Positive`` returns the positive entries and a mask of zeros and ones. The mask has no derivative, but it is a
+# float tensor, so autograd would treat it like the other output. In a boolean or integer output this needs no mark.
 
 
 class Positive(torch.autograd.Function):
@@ -298,7 +335,7 @@ assert [output.requires_grad for output in _Sort.apply(x)] == [True, False, Fals
 # set_materialize_grads: None instead of zeros
 # --------------------------------------------
 # In the output above, ``backward`` got zeros for the values, which the loss did not use. Autograd makes such zeros so
-# that ``backward`` need not care. For large outputs that is work for nothing. ``set_materialize_grads(False)`` passes
+# that ``backward`` need not handle ``None``. For large outputs you can save that work. ``set_materialize_grads(False)`` passes
 # ``None`` instead.
 
 
@@ -340,12 +377,12 @@ assert _Outputs.got == [(True, False)] and "NoneType" in _message
 # sphinx_gallery_end_ignore
 
 # %%
-# Here the zeros were for the mask, and nobody reads them. Where ``backward`` uses a gradient that may be ``None``, it
-# has to ask first: a product with ``None`` raises a ``TypeError``.
+# Here the zeros were for the mask, and ``backward`` does not use them. If it uses a gradient that may be ``None``, check
+# first: a product with ``None`` raises a ``TypeError``.
 
 # %%
-# needs_input_grad: what nobody asked for
-# ---------------------------------------
+# needs_input_grad: skip the gradient of a frozen weight
+# -------------------------------------------------------
 # A frozen weight needs no gradient. ``needs_input_grad`` has a boolean for each argument of ``forward``, so that
 # ``backward`` can leave out a product and return ``None``.
 
@@ -400,33 +437,6 @@ assert _Probe.got == [(True, False), (True, True)]
 # The booleans say which arguments required a gradient when ``apply`` ran. They do not follow what a call of backward
 # asks for (`pytorch#174017 <https://github.com/pytorch/pytorch/issues/174017>`__), so in the second case the product
 # for ``w`` was computed and thrown away.
-
-# %%
-# What people get wrong
-# ---------------------
-# **A number in save_for_backward.** It takes tensors and ``None``. **An overwritten input that is not returned.** A
-# dirty tensor has to be an output.
-
-
-class SavesNumber(Double):
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(output, 3.0)
-
-
-class ReturnsCopy(Double):
-    @staticmethod
-    def forward(x):
-        return x.mul_(2).clone()
-
-
-for function in (SavesNumber, ReturnsCopy):
-    try:
-        function.apply(torch.tensor(3.0, requires_grad=True) * 1)
-    except (TypeError, RuntimeError) as error:
-        message = f"{function.__name__}: {type(error).__name__}: {error}"
-        print(textwrap.fill(message, 88))
-        assert "can only save variables" in message or "not returned" in message
 
 # %%
 # Exercise

@@ -1,31 +1,52 @@
 r"""
-Double backward: second derivatives of a custom Function
-========================================================
+Double backward of a custom Function
+====================================
 
-If a gradient is differentiated again, the operations inside your ``backward`` are differentiated too. Then it
-matters where the saved tensors come from: inputs and outputs are safe, and a value computed inside ``forward`` is
-not. The first derivative is right in both cases, and ``gradcheck`` passes. This page shows the fault, how
-``gradgradcheck`` finds it, and three ways to write a Function without it.
+.. in-short::
+
+   A gradient penalty or a Hessian differentiates your ``backward`` too. Save only inputs and outputs of ``forward``:
+   ``ctx.save_for_backward(*inputs)``, and compute the rest again in ``backward``. A value computed inside ``forward``
+   comes back as a constant: the second derivative is wrong, without an error. ``gradgradcheck`` finds it.
 """
 
 # %%
-# A right gradient, and a wrong second derivative
-# -----------------------------------------------
-# Swish is :math:`y = x \, \sigma(x)`. Its derivative contains the sigmoid again, so it is tempting to save that one.
+# The problem: a right gradient, a wrong penalty
+# ----------------------------------------------
+# You wrote an activation as a Function, ``gradcheck`` passes, and training works. Then you add a penalty on a gradient, and
+# the result is wrong. Here the activation is Swish, :math:`y = x \, \sigma(x)`, which PyTorch has as ``silu``. Its
+# derivative is :math:`\sigma + x \, \sigma (1 - \sigma)`, so it is tempting to save the sigmoid.
 #
-# .. math::
-#
-#    y' = \sigma + x \, \sigma (1 - \sigma)
-#
-# .. math::
-#
-#    y'' = \sigma (1 - \sigma) \, (2 + x (1 - 2 \sigma))
+# .. how-measured:: derivatives() differentiates a function twice; draw_second() plots the second derivatives.
 
 import matplotlib.pyplot as plt
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import silu
+
+
+def derivatives(function, at=0.0):
+    x = torch.tensor(at, requires_grad=True)
+    (first,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    return first.detach(), second
+
+
+def draw_second(functions):
+    points = torch.linspace(-6, 6, 121)
+    _, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
+    colors = ("#2563eb", "#c2410c")
+    for (name, function), color in zip(functions.items(), colors, strict=True):
+        style = "-" if function is silu else "--"
+        second = derivatives(function, points.tolist())[1]
+        ax.plot(points, second, style, color=color, label=name)
+    ax.set(xlabel="x", ylabel="second derivative")
+    ax.set_title("One function, two second derivatives")
+    ax.legend()
+
+
+# %%
+# This Function saves it, and half of its second derivative at 0 is missing:
 
 
 class Swish(torch.autograd.Function):
@@ -41,16 +62,13 @@ class Swish(torch.autograd.Function):
         return grad_output * (sigma + x * sigma * (1 - sigma))
 
 
+draw_second({"silu: right": silu, "Swish: wrong": Swish.apply})
+
+# figure: Two curves between -6 and 6. The right one rises to 0.5 at zero and is slightly negative beyond about 2.4 on
+#   both sides. The wrong one is half as high at zero and positive everywhere.
+
 # %%
-# PyTorch has the same function as ``silu``. At 0, the derivatives are 0.5 and 0.5.
-
-
-def derivatives(function):
-    x = torch.tensor(0.0, requires_grad=True)
-    (first,) = torch.autograd.grad(function(x), x, create_graph=True)
-    (second,) = torch.autograd.grad(first, x)
-    return first.item(), second.item()
-
+# At 0 both derivatives should be 0.5. The first one is right:
 
 for name, function in {"silu": silu, "Swish": Swish.apply}.items():
     first, second = derivatives(function)
@@ -58,74 +76,18 @@ for name, function in {"silu": silu, "Swish": Swish.apply}.items():
 
 # sphinx_gallery_start_ignore
 assert derivatives(silu) == (0.5, 0.5) and derivatives(Swish.apply) == (0.5, 0.25)
+_points = torch.linspace(-6, 6, 121)
+_right, _wrong = (derivatives(f, _points.tolist())[1] for f in (silu, Swish.apply))
+assert abs(_right.max() - 0.5) < 1e-6 and abs(_wrong.max() - 0.25) < 1e-6
+assert (_right[_points.abs() > 2.45] < 0).all()
+assert (_right[_points.abs() < 2.35] > 0).all() and (_wrong > 0).all()
 # sphinx_gallery_end_ignore
-
-# %%
-# Half of the second derivative is missing, and nothing was raised. Elsewhere the error has a different size:
-
-x = torch.linspace(-6, 6, 121, requires_grad=True)
-curves = {}
-
-for name, function in {"silu": silu, "Swish": Swish.apply}.items():
-    (first,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
-    (curves[name],) = torch.autograd.grad(first.sum(), x)
-
-_, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
-ax.plot(x.detach(), curves["silu"], color="#2563eb", label="silu: right")
-ax.plot(x.detach(), curves["Swish"], "--", color="#c2410c", label="Swish: wrong")
-ax.set(xlabel="x", ylabel="second derivative")
-ax.set_title("One function, two second derivatives")
-ax.legend()
-
-# figure: Two curves between -6 and 6. The right one rises to 0.5 at zero and is slightly negative beyond about 2.4 on
-#   both sides. The wrong one is half as high at zero and positive everywhere.
-
-# sphinx_gallery_start_ignore
-assert (
-    abs(curves["silu"].max() - 0.5) < 1e-6 and abs(curves["Swish"].max() - 0.25) < 1e-6
-)
-_far = x.detach().abs()
-assert (curves["silu"][_far > 2.45] < 0).all() and (
-    curves["silu"][_far < 2.35] > 0
-).all()
-assert (curves["Swish"] > 0).all()
-# sphinx_gallery_end_ignore
-
-# %%
-# Why: nothing inside forward is recorded
-# ---------------------------------------
-# ``forward`` runs with recording switched off. When it is over, the output is connected to the input by one node. So
-# ``backward`` gets the input back as it was, connected. ``sigma`` is neither input nor output: it comes back as a
-# constant, and autograd does not warn (`pytorch#104040 <https://github.com/pytorch/pytorch/issues/104040>`__).
-
-x = torch.tensor(0.5, requires_grad=True)
-y = Swish.apply(x)
-
-for name, tensor in zip(("x", "sigma"), y.grad_fn.saved_tensors, strict=True):
-    print(f"{name:<5} comes back with requires_grad = {tensor.requires_grad}")
-
-(g,) = torch.autograd.grad(y, x, create_graph=True)
-
-# graph: g -- The recorded backward of Swish: one path from x to the gradient, and sigma hangs there as a constant
-
-# sphinx_gallery_start_ignore
-assert [tensor.requires_grad for tensor in y.grad_fn.saved_tensors] == [True, False]
-_sigma = torch.sigmoid(x.detach())
-assert torch.allclose(
-    torch.autograd.grad(g, x, retain_graph=True)[0], _sigma * (1 - _sigma)
-)
-# sphinx_gallery_end_ignore
-
-# %%
-# With ``create_graph=True`` the operations of ``backward`` are recorded, and the figure is that record. The gradient
-# depends on ``x`` through ``sigma`` too, and that path does not exist. All that is left of the second derivative is
-# :math:`\sigma (1 - \sigma)`.
 
 # %%
 # gradgradcheck finds it
 # ----------------------
-# ``gradcheck`` tests the first derivative and is content. ``gradgradcheck`` tests ``backward`` in the same way:
-# it moves the input by a small step and compares the change of the gradient with the second derivative.
+# ``gradcheck`` tests the first derivative and passes. ``gradgradcheck`` moves the input by a small step and compares the
+# change of the gradient with the second derivative. Run it for a Function whose gradient may be differentiated.
 
 inputs = torch.tensor([0.0, 2.0], dtype=torch.float64, requires_grad=True)
 ones = torch.ones(2, dtype=torch.float64, requires_grad=True)
@@ -134,19 +96,23 @@ print("gradcheck:", gradcheck(Swish.apply, inputs))
 try:
     gradgradcheck(Swish.apply, inputs, ones)
 except RuntimeError as error:
-    print(f"{type(error).__name__}: {str(error).strip()}")
-    assert "Jacobian mismatch for output 0 with respect to input 0" in str(error)
+    message = str(error).strip()
+    print(f"{type(error).__name__}: {message}")
+
+# sphinx_gallery_start_ignore
+assert gradcheck(Swish.apply, inputs)
+assert "Jacobian mismatch for output 0 with respect to input 0" in message
+# sphinx_gallery_end_ignore
 
 # %%
-# *Numerical* is what the small steps gave, *analytical* is what the second backward gave. On the diagonal, at 0 and
-# at 2, they differ. The third argument is the gradient that arrives at the output; without it, a random one is taken.
-# Write this test for every Function whose gradient may be differentiated.
+# *Numerical* is what the small steps gave, *analytical* is what your Function gave. ``ones`` is the gradient that arrives
+# at the output; without it, ``gradgradcheck`` takes a random one.
 
 # %%
-# Cure 1: save the input, compute again
-# -------------------------------------
-# What ``backward`` computes itself is recorded. It costs one more sigmoid, and it saves memory: one tensor is kept
-# instead of two.
+# The fix: save the input, compute again
+# --------------------------------------
+# What ``backward`` computes from a saved input is recorded, so it can be differentiated. This costs one more sigmoid, and
+# keeps one tensor instead of two.
 
 
 class SwishFromInput(torch.autograd.Function):
@@ -165,11 +131,150 @@ class SwishFromInput(torch.autograd.Function):
         return grad_output * (sigma + x * sigma * (1 - sigma))
 
 
+print("second derivative:", derivatives(SwishFromInput.apply)[1].item())
+print("gradgradcheck:", gradgradcheck(SwishFromInput.apply, inputs, ones))
+
+# sphinx_gallery_start_ignore
+assert derivatives(SwishFromInput.apply) == (0.5, 0.5)
+assert gradgradcheck(SwishFromInput.apply, inputs, ones)
+assert len(Swish.apply(inputs).grad_fn.saved_tensors) == 2
+assert len(SwishFromInput.apply(inputs).grad_fn.saved_tensors) == 1
+# sphinx_gallery_end_ignore
+
 # %%
-# Cure 2: return it, and save the output
-# --------------------------------------
-# If the intermediate value is expensive, make it an output. Then it comes back connected, and ``backward`` receives a
-# gradient for it too. In the second backward, the missing path arrives there, so that gradient has to be used.
+# What people get wrong
+# ---------------------
+# **Trusting** ``once_differentiable``. This decorator should turn a second backward into an error. It does so only if the
+# gradient that *arrives* requires grad. In a penalty on the Function's own gradient, a constant 1 arrives:
+
+
+class SwishOnce(Swish):
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_output):
+        return Swish.backward(ctx, grad_output)
+
+
+def penalty_gradient(function):
+    w = torch.tensor(2.0, requires_grad=True)
+    x = torch.tensor(0.5, requires_grad=True)
+    (g,) = torch.autograd.grad(function(w * x), x, create_graph=True)
+    ((g - 1) ** 2).backward()
+    return w.grad.item()
+
+
+for function in (silu, Swish.apply, SwishOnce.apply):
+    print(f"{penalty_gradient(function):.4f}")
+
+# sphinx_gallery_start_ignore
+_tried = [penalty_gradient(f) for f in (silu, Swish.apply, SwishOnce.apply)]
+assert [round(value, 4) for value in _tried] == [2.1042, 1.9233, 1.5869]
+_raised = []
+_x = torch.tensor(0.5, requires_grad=True)
+(_g,) = torch.autograd.grad(SwishOnce.apply(_x) ** 2, _x, create_graph=True)
+try:
+    _g.backward()
+except RuntimeError as error:
+    _raised.append(str(error))
+assert len(_raised) == 1 and "marked with @once_differentiable" in _raised[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# The first line is right. ``Swish`` is wrong, ``SwishOnce`` is wrong in another way, and neither raises.
+#
+# **Raising in** ``backward`` **if** ``torch.is_grad_enabled()``. That is true with ``create_graph=True``, but also for each
+# *first* derivative by ``torch.func.grad``, which records in its backward. The section *Forbid it* shows what works.
+#
+# **Reading the wrong message.** Softplus, :math:`\log(1 + e^x)`, has the derivative :math:`\sigma(x)`. If ``forward`` saved
+# that, the gradient depends on no input, and the second backward raises what you know from a forgotten ``create_graph``:
+
+
+class Softplus(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        sigma = torch.sigmoid(x)
+        ctx.save_for_backward(sigma)
+        return -torch.log(1 - sigma)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (sigma,) = ctx.saved_tensors
+        return grad_output * sigma
+
+
+try:
+    derivatives(Softplus.apply)
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "does not require grad and does not have a grad_fn" in message
+_right, _wrong = (
+    derivatives(lambda x, f=f: f(x) ** 2, 0.5)[1]
+    for f in (torch.nn.functional.softplus, Softplus.apply)
+)
+assert abs(_right - _wrong) > 0.1
+
+
+class _Enabled(SwishFromInput):
+    @staticmethod
+    def backward(ctx, grad_output):
+        if torch.is_grad_enabled():
+            raise RuntimeError("too early")
+        return SwishFromInput.backward(ctx, grad_output)
+
+
+_x = torch.tensor(0.0, requires_grad=True)
+assert torch.autograd.grad(_Enabled.apply(_x), _x)[0] == 0.5
+for _first in (
+    lambda: torch.autograd.grad(_Enabled.apply(_x), _x, create_graph=True),
+    lambda: torch.func.grad(_Enabled.apply)(_x.detach()),
+    lambda: torch.func.vjp(_Enabled.apply, _x.detach())[1](_x.detach()),
+):
+    try:
+        _first()
+    except RuntimeError as error:
+        _raised.append(str(error))
+assert _raised[1:] == ["too early"] * 3
+# sphinx_gallery_end_ignore
+
+# %%
+# For :math:`y^2` in place of :math:`y` the same Function gives no error and a wrong number.
+
+# %%
+# Why: nothing inside forward is recorded
+# ---------------------------------------
+# ``forward`` runs with recording switched off; then one node connects the output to the input. So ``backward`` gets the
+# input back connected. ``sigma`` is neither input nor output: it comes back as a constant, and autograd does not warn
+# (`pytorch#104040 <https://github.com/pytorch/pytorch/issues/104040>`__).
+
+x = torch.tensor(0.5, requires_grad=True)
+y = Swish.apply(x)
+
+for name, tensor in zip(("x", "sigma"), y.grad_fn.saved_tensors, strict=True):
+    print(f"{name:<5} comes back with requires_grad = {tensor.requires_grad}")
+
+(g,) = torch.autograd.grad(y, x, create_graph=True)
+
+# graph: g -- The recorded backward of Swish: one path leads from x to the gradient, and sigma is a constant in it
+
+# sphinx_gallery_start_ignore
+assert [tensor.requires_grad for tensor in y.grad_fn.saved_tensors] == [True, False]
+_sigma = torch.sigmoid(x.detach())
+_second = torch.autograd.grad(g, x, retain_graph=True)[0]
+assert torch.allclose(_second, _sigma * (1 - _sigma))
+# sphinx_gallery_end_ignore
+
+# %%
+# The figure is the record that ``create_graph=True`` made of ``backward``. The gradient depends on ``x`` through ``sigma``
+# too, and that path is missing. What is left of the second derivative is :math:`\sigma (1 - \sigma)`.
+
+# %%
+# If it is expensive: return it, and save the output
+# --------------------------------------------------
+# Make the intermediate value an output. Then it comes back connected, and ``backward`` receives a gradient for it too. In
+# the second backward the missing path arrives there, so that gradient has to be used.
 
 
 class SwishTwoOutputs(torch.autograd.Function):
@@ -189,145 +294,82 @@ class SwishTwoOutputs(torch.autograd.Function):
         return grad_output * (sigma + x * slope) + grad_sigma * slope
 
 
-# %%
-# The caller takes the first output. Both cures give the right number and pass the test.
+def first_output(x):
+    return SwishTwoOutputs.apply(x)[0]
 
-cures = {
-    "SwishFromInput": SwishFromInput.apply,
-    "SwishTwoOutputs": lambda x: SwishTwoOutputs.apply(x)[0],
-}
-for name, function in cures.items():
-    print(f"{name:<15}  second derivative {derivatives(function)[1]}", end="")
-    print("   gradgradcheck:", gradgradcheck(function, inputs, ones))
-    assert derivatives(function) == (0.5, 0.5)
 
-y = cures["SwishTwoOutputs"](x)
-for name, tensor in zip(("x", "sigma"), y.grad_fn.saved_tensors, strict=True):
-    print(f"{name:<5} comes back with requires_grad = {tensor.requires_grad}")
+print("second derivative:", derivatives(first_output)[1].item())
+print("gradgradcheck:", gradgradcheck(first_output, inputs, ones))
 
 # sphinx_gallery_start_ignore
-assert all(gradgradcheck(function, inputs, ones) for function in cures.values())
-assert all(tensor.requires_grad for tensor in y.grad_fn.saved_tensors)
+assert derivatives(first_output) == (0.5, 0.5)
+assert gradgradcheck(first_output, inputs, ones)
+assert all(t.requires_grad for t in first_output(x).grad_fn.saved_tensors)
 # sphinx_gallery_end_ignore
 
 # %%
-# Both are written with ``setup_context``, and not by chance: it receives the inputs and the output and nothing else,
-# so an intermediate value does not get there unless it is returned.
-
-# %%
-# Cure 3: forbid it
-# -----------------
-# Some backward passes cannot be differentiated: they leave PyTorch, or call a kernel that has no derivative of its
-# own. ``once_differentiable`` turns a second backward into an error, with one exception that is shown below.
+# Forbid it
+# ---------
+# Some backward passes cannot be differentiated, for example if they leave PyTorch. Put an error where the second
+# derivative would pass: a second Function connects the gradient to what it depends on, and raises when it is
+# differentiated.
 
 
-class SwishOnce(Swish):
+class NoSecondDerivative(torch.autograd.Function):
     @staticmethod
-    @once_differentiable
-    def backward(ctx, grad_output):
-        return Swish.backward(ctx, grad_output)
+    def forward(gradient, *depends_on):
+        return gradient.clone()
 
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
 
-x = torch.tensor(0.5, requires_grad=True)
-loss = SwishOnce.apply(x) ** 2
-(g,) = torch.autograd.grad(loss, x, create_graph=True)
-try:
-    g.backward()
-except RuntimeError as error:
-    print(f"RuntimeError:\n  {error}")
-    assert "marked with @once_differentiable" in str(error)
-
-# %%
-# What people get wrong
-# ---------------------
-# **Trusting once_differentiable.** It raises only if the gradient that *arrives* requires a gradient, as above, where
-# :math:`2y` arrives. If the Function is the last step, what arrives is a constant 1, and no error is set up. Here a
-# weight is trained with a penalty on a gradient:
-
-
-def penalty_gradient(function):
-    w = torch.tensor(2.0, requires_grad=True)
-    x = torch.tensor(0.5, requires_grad=True)
-    (g,) = torch.autograd.grad(function(w * x), x, create_graph=True)
-    ((g - 1) ** 2).backward()
-    return w.grad.item()
-
-
-tried = {"silu": silu, "Swish": Swish.apply, "SwishOnce": SwishOnce.apply}
-gradients = {name: penalty_gradient(function) for name, function in tried.items()}
-print({name: round(gradient, 4) for name, gradient in gradients.items()})
-
-# sphinx_gallery_start_ignore
-assert abs(gradients["silu"] - 2.1042) < 1e-4
-assert abs(gradients["Swish"] - 1.9233) < 1e-4
-assert abs(gradients["SwishOnce"] - 1.5869) < 1e-4
-# sphinx_gallery_end_ignore
-
-# %%
-# ``silu`` is right, and ``SwishOnce`` is wrong without an error. A check that cannot be bypassed: inside
-# ``backward``, gradients are recorded exactly if ``create_graph`` was asked for.
-
-
-class SwishStrict(Swish):
     @staticmethod
     def backward(ctx, grad_output):
-        if torch.is_grad_enabled():
-            raise RuntimeError("SwishStrict has no second derivative")
-        return Swish.backward(ctx, grad_output)
+        raise RuntimeError("this Function has no second derivative")
 
 
+class SwishStrict(SwishFromInput):
+    @staticmethod
+    def backward(ctx, grad_output):
+        with torch.no_grad():
+            gradient = SwishFromInput.backward(ctx, grad_output)
+        return NoSecondDerivative.apply(gradient, grad_output, *ctx.saved_tensors)
+
+
+print("first derivative:", torch.func.grad(SwishStrict.apply)(torch.tensor(0.0)).item())
 try:
     penalty_gradient(SwishStrict.apply)
 except RuntimeError as error:
-    print(f"RuntimeError: {error}")
-    assert "has no second derivative" in str(error)
+    message = str(error)
+    print(f"RuntimeError: {message}")
 
 # sphinx_gallery_start_ignore
-_x = torch.tensor(0.0, requires_grad=True)
+assert message == "this Function has no second derivative"
+_apply, _zero = SwishStrict.apply, torch.tensor(0.0)
+# first derivatives work: plain, with create_graph, and under torch.func
 SwishStrict.apply(_x).backward()
 assert _x.grad.item() == 0.5
+assert torch.autograd.grad(_apply(_x), _x, create_graph=True)[0].item() == 0.5
+assert torch.func.grad(_apply)(_zero).item() == 0.5
+assert torch.func.vjp(_apply, _zero)[1](_zero + 1)[0].item() == 0.5
+_raised.clear()
+for _twice in (
+    lambda: penalty_gradient(_apply),
+    lambda: derivatives(_apply),
+    lambda: derivatives(lambda x: _apply(x) ** 2),
+    lambda: torch.func.grad(torch.func.grad(_apply))(_zero),
+):
+    try:
+        _twice()
+    except RuntimeError as error:
+        _raised.append(str(error))
+assert _raised == ["this Function has no second derivative"] * 4
 # sphinx_gallery_end_ignore
 
 # %%
-# **An error that speaks of something else.** Softplus, :math:`\log(1 + e^x)`, has the derivative :math:`\sigma(x)`.
-# If that is what was saved, the gradient depends on no input at all, and the second backward complains.
-
-
-class Softplus(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        sigma = torch.sigmoid(x)
-        ctx.save_for_backward(sigma)
-        return -torch.log(1 - sigma)
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        (sigma,) = ctx.saved_tensors
-        return grad_output * sigma
-
-
-try:
-    derivatives(Softplus.apply)
-except RuntimeError as error:
-    print(f"RuntimeError: {error}")
-    assert "does not require grad and does not have a grad_fn" in str(error)
-
-# sphinx_gallery_start_ignore
-
-
-def _square_second(function):
-    x = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
-    (first,) = torch.autograd.grad(function(x) ** 2, x, create_graph=True)
-    return torch.autograd.grad(first, x)[0].item()
-
-
-_right = _square_second(torch.nn.functional.softplus)
-assert abs(_square_second(Softplus.apply) - _right) > 0.1
-# sphinx_gallery_end_ignore
-
-# %%
-# The message is the one for a forgotten ``create_graph``. With :math:`y^2` in place of :math:`y` there is no error,
-# and a wrong number.
+# The first derivative works here with ``backward()``, with ``create_graph=True`` and under ``torch.func.grad``. Each of the
+# four second derivatives that were tried raises: the penalty, the plain one, that of :math:`y^2`, and two ``torch.func.grad``.
 
 # %%
 # Exercise
@@ -337,7 +379,8 @@ assert abs(_square_second(Softplus.apply) - _right) > 0.1
 #
 # .. solution::
 #
-# From :math:`y = \log(1 + e^x)` follows :math:`e^{-y} = 1 - \sigma(x)`. Save the *output*: it comes back connected.
+# From :math:`y = \log(1 + e^x)` follows :math:`e^{-y} = 1 - \sigma(x)`. Save the *output*: it comes back connected. At 0,
+# the derivatives are :math:`\frac{1}{2}` and :math:`\frac{1}{4}`.
 
 
 class SoftplusFromOutput(torch.autograd.Function):
@@ -354,9 +397,6 @@ class SoftplusFromOutput(torch.autograd.Function):
         (y,) = ctx.saved_tensors
         return grad_output * (1 - torch.exp(-y))
 
-
-# %%
-# At 0, the derivatives are :math:`\frac{1}{2}` and :math:`\frac{1}{4}`.
 
 passed = gradgradcheck(SoftplusFromOutput.apply, inputs, ones)
 first, second = derivatives(SoftplusFromOutput.apply)

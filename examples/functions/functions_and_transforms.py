@@ -1,11 +1,13 @@
 r"""
-A custom Function under torch.func: vmap, jvp and grad
-======================================================
+Custom Function under torch.func: vmap and jvp
+==============================================
 
-``torch.func.vmap`` runs a function on a whole batch, ``jvp`` carries derivatives forward, ``grad`` differentiates.
-They transform PyTorch's operations, whose rules they know. A custom Function is a closed box to them: you supply the
-rule, or ask for a generated one. This page adds the rules one at a time, and ends with ``torch.library.custom_op``,
-the newer way to define an operation.
+.. in-short::
+
+   With ``setup_context``, a Function works under ``torch.func.grad``. For ``vmap`` add the line ``generate_vmap_rule = True``,
+   or a static ``vmap`` if ``forward`` leaves PyTorch; for ``jvp`` add a static ``jvp``. ``jacfwd`` and ``hessian`` need
+   both. An operator from ``torch.library.custom_op`` stays one step in ``torch.compile``, but here forward mode through it
+   gives a tangent of zeros, without an error.
 """
 
 # %%
@@ -39,8 +41,8 @@ class Exp(torch.autograd.Function):
 
 
 # %%
-# ``vmap`` is a different matter. Inside it a tensor stands for one example, while the real tensor holds the batch.
-# Which of the two should ``forward`` see? PyTorch does not guess:
+# ``vmap`` needs more. Inside it, a tensor is one example, but the real tensor contains the whole batch. PyTorch does not
+# guess which of the two your ``forward`` expects:
 
 
 def message_of(call):
@@ -62,8 +64,7 @@ assert torch.equal(grad(lambda v: Exp.apply(v).sum())(batch), batch.exp())
 # %%
 # generate_vmap_rule
 # ------------------
-# One line asks for a rule. ``vmap`` then goes into the box: it transforms the operations in ``forward`` and
-# ``backward`` as it would anywhere else.
+# One line makes a rule: ``vmap`` transforms the operations in ``forward`` and ``backward``, as it does outside a Function.
 
 
 class ExpVmap(Exp):
@@ -91,8 +92,8 @@ assert torch.allclose(_each, factors[:, None] * batch.exp())
 # %%
 # jvp: the forward derivative
 # ---------------------------
-# ``backward`` answers to reverse mode only. Forward mode asks how the output moves when the inputs move, and that
-# rule is missing:
+# ``backward`` is for reverse mode only. Forward mode computes how the output moves when the inputs move, and that rule is
+# missing:
 
 x, tangent = batch[0], torch.tensor([1.0, -1.0])
 message = message_of(lambda: jvp(ExpVmap.apply, (x,), (tangent,)))
@@ -168,8 +169,8 @@ print(message)
 assert "Cannot access data pointer" in message
 
 # %%
-# The static method ``vmap`` gets the real tensor, with the batch in it. ``in_dims`` says in which dimension the batch
-# stands, ``None`` for an argument without one. Return the output and the dimension of its batch. For the caller, a
+# The static method ``vmap`` gets the real tensor, with the batch in it. ``in_dims`` says which dimension is the
+# batch, ``None`` for an argument without one. Return the output and the dimension of its batch. For the caller, a
 # tensor has one dimension less, so its ``dim`` is ours minus 1.
 
 
@@ -208,8 +209,8 @@ assert torch.equal(jacfwd(running)(torch.arange(3.0)), torch.ones(3, 3).tril())
 # custom_op and register_autograd
 # -------------------------------
 # A Function belongs to autograd. ``torch.library.custom_op`` goes further and adds an *operator* to PyTorch: it has a
-# name, a schema read from the type annotations, and rules that are registered one by one. A tool that records a
-# program keeps it as one step.
+# name, a schema read from the type annotations, and rules that are registered one by one. ``torch.compile``
+# and ``torch.export`` keep it as one step.
 
 
 @torch.library.custom_op("atlas_demo::running_sum", mutates_args=())
@@ -248,12 +249,31 @@ for name, outcome in checks.items():
 print(f"{'gradcheck':<28} {gradcheck(running_sum, (x, 0))}")
 print("without data:", running_sum(torch.empty(2, 3, device="meta"), 0).shape)
 
+recorded = []
+
+
+def keep(module, inputs):  # a backend that shows what torch.compile recorded
+    recorded.extend(
+        str(n.target) for n in module.graph.nodes if n.op == "call_function"
+    )
+    return module
+
+
+compiled = torch.compile(lambda v: running_sum(v, 0) * 2, fullgraph=True, backend=keep)
+print("compiled:", compiled(torch.ones(3)).tolist(), recorded)
+
 # sphinx_gallery_start_ignore
 assert set(checks.values()) == {"SUCCESS"} and gradcheck(running_sum, (x, 0))
-from torch.fx.experimental.proxy_tensor import make_fx
+assert recorded[0] == "atlas_demo.running_sum.default" and len(recorded) == 2
 
-_traced = make_fx(lambda v: running_sum(v, 0) * 2)(torch.ones(3))
-_steps = [node.target for node in _traced.graph.nodes if node.op == "call_function"]
+
+class _Module(torch.nn.Module):
+    def forward(self, v):
+        return running_sum(v, 0) * 2
+
+
+_exported = torch.export.export(_Module(), (torch.ones(3),))
+_steps = [n.target for n in _exported.graph.nodes if n.op == "call_function"]
 assert _steps[0] is torch.ops.atlas_demo.running_sum.default and len(_steps) == 2
 assert y.grad_fn.name().startswith("GeneratedBackwardFor_atlas_demo_running_sum")
 # sphinx_gallery_end_ignore
@@ -360,7 +380,7 @@ assert gradcheck(lambda v: Wrapped.apply(v, 0), x, check_forward_ad=True)
 # %%
 # ``gradcheck`` tests forward mode only if it is asked to: with ``check_forward_ad=True``.
 #
-# **A vmap rule that mixes the examples.** A rule that you write is believed. The one above adds 1 to ``dim``. For
+# **A vmap rule that mixes the examples.** PyTorch does not check your rule. The one above adds 1 to ``dim``. For
 # ``dim=-1`` that gives 0, the dimension of the batch, and the sum runs over the examples:
 
 
