@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tiny.broken import Fault
-from tiny.broken_docs import DOCS
+from tiny.broken_docs import DOCS, PLOT
 from tiny.broken_examples import EXAMPLES
 from tiny.tiny_site import Build, build, written
 
@@ -14,7 +14,11 @@ FAULTS = [*EXAMPLES, *DOCS]
 
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return build(written(tmp_path_factory.mktemp("broken"), {fault.file: fault.text for fault in FAULTS}))
+    return build(
+        written(
+            tmp_path_factory.mktemp("broken"), {"docs/plot.svg": PLOT, **{fault.file: fault.text for fault in FAULTS}}
+        )
+    )
 
 
 def test_the_build_fails(broken: Build) -> None:

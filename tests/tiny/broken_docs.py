@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tiny.broken import doc
 
+#: A drawing that speaks of something else than a graph, as those of matplotlib do.
+PLOT = "<svg><metadata>\n <rdf/>\n</metadata></svg>\n"
 DOCS = [
     doc("fence", "# Title\n\n```python\n>>> 1 + 1\n2\n```\n", "this example is never run", "```python"),
     doc("paragraph", "# Title\n\nText.\n\n>>> 1 + 1\n2\n", "this example is never run", ">>>"),
@@ -27,6 +29,12 @@ DOCS = [
         "missing",
         "# Title\n\n```{graph-figure} /gallery/faults/images/sphx_glr_no_001.svg\n:title: A title\n```\n",
         "cannot read the graph's drawing: No such file or directory",
+        "```{",
+    ),
+    doc(
+        "a_plot",
+        "# Title\n\n```{graph-figure} /plot.svg\n:title: A title\n```\n",
+        "/plot.svg is no drawing of a graph",
         "```{",
     ),
 ]

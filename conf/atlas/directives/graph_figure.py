@@ -40,7 +40,10 @@ class GraphFigure(SphinxDirective):
         if not title:
             raise self.error("a graph figure needs a :title: that says what to see in it")
         name, svg = drawing_of(self, "graph")
-        data = _data(svg)
+        try:
+            data = _data(svg)
+        except ValueError:
+            raise self.error(f"{self.arguments[0]} is no drawing of a graph; a plot has a plot-figure") from None
         # an id that a reader can put into a link: graph-first-graph-2
         name = "graph-" + re.sub(r"[^a-z0-9]+0*", "-", name.removeprefix("sphx_glr_").lower())
         figure = nodes.figure("", classes=["graph-figure"])
@@ -59,7 +62,10 @@ class GraphFigure(SphinxDirective):
 
 
 def _data(svg: str) -> dict[str, Any]:
-    """What the drawing says of its graph; empty for a drawing of something else."""
+    """What the drawing says of its graph; empty for one that says nothing.
+
+    :raises ValueError: if it speaks of something else, as the drawings of matplotlib do.
+    """
     found = _METADATA.search(svg)
     return json.loads(html.unescape(found[1])) if found else {"rows": [], "left_out": 0, "cards": {}, "steps": []}
 
@@ -75,6 +81,8 @@ def missing_in(svg: str) -> str:
         data["rows"], data["left_out"], player("", data)
     except KeyError as error:
         return str(error.args[0])
+    except ValueError:
+        return "a graph"
     return ""
 
 
