@@ -30,11 +30,11 @@ def draw_parts():
     _, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
     ax.set(xlim=(0, 10), ylim=(0, 4), title="What goes where in a Function")
     ax.axis("off")
-    edge = {"boxstyle": "round,pad=0.5", "fc": "#eff6ff", "ec": "#2563eb"}
+    edge = {"boxstyle": "round,pad=0.5", "fc": "none", "ec": "#2563eb"}
     texts = {"forward": (5, 3.2), "backward": (5, 0.7)}
     for name, place in texts.items():
         ax.text(*place, name, ha="center", va="center", bbox=edge)
-    saved = {**edge, "fc": "#fff7ed", "ec": "#c2410c"}
+    saved = {**edge, "fc": "none", "ec": "#c2410c"}
     ax.text(8, 1.95, "ctx: saved tensors", ha="center", va="center", bbox=saved)
     arrows = [
         ((0.9, 3.2), (4.1, 3.2), "x"),

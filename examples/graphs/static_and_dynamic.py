@@ -16,7 +16,7 @@ Static and dynamic graphs: compile, export, fx
 # You put a ``print`` into ``forward``, change ``self.number``, or pass a batch of another size. In eager PyTorch this just
 # works. After a capture it may have no effect, or raise an error.
 #
-# .. how-measured:: This code captures one module in four ways, makes each change, and notes what the captured module does.
+# .. how-measured:: Two small modules, and four ways to capture one.
 
 import pandas as pd
 import torch
@@ -61,6 +61,7 @@ def ones(size=3):
 
 
 # %%
+# .. how-measured:: After a change, a function says whether the captured module follows it.
 
 
 def python_runs(capture):
@@ -96,6 +97,7 @@ def replace_tensor(module):
 
 
 # %%
+# .. how-measured:: Other functions say whether a capture works; the table collects all answers.
 
 
 def outcome(work):
