@@ -16,7 +16,7 @@ Static and dynamic graphs: compile, export, fx
 # You put a ``print`` into ``forward``, change ``self.number``, or pass a batch of another size. In eager PyTorch this just
 # works. After a capture it may have no effect, or raise an error.
 #
-# .. how-measured:: Two small modules, and four ways to capture one.
+# .. how-measured:: Two small modules are captured in four ways; each row of the table is a function that tries one thing.
 
 import pandas as pd
 import torch
@@ -60,10 +60,6 @@ def ones(size=3):
     return torch.ones(size, requires_grad=True)
 
 
-# %%
-# .. how-measured:: After a change, a function says whether the captured module follows it.
-
-
 def python_runs(capture):
     calls.clear()
     captured = capture(Scale(), ones())
@@ -96,10 +92,6 @@ def replace_tensor(module):
     module.tensor = torch.tensor(3.0)
 
 
-# %%
-# .. how-measured:: Other functions say whether a capture works; the table collects all answers.
-
-
 def outcome(work):
     """What a capture allows: ``work`` returns True, or raises an error."""
 
@@ -108,7 +100,7 @@ def outcome(work):
             assert work(capture)
         except (torch.fx.proxy.TraceError, RuntimeError, AssertionError) as error:
             errors[work.__name__, capture] = error
-            return type(error).__mro__[0].__name__
+            return "an error"
         return "works"
 
     return measure
@@ -145,7 +137,7 @@ ROWS = {
     "calls.append(...) in forward": python_runs,
     "module.number = 3.0": after(set_number),
     "module.tensor.fill_(3.0)": after(fill_tensor),
-    "module.tensor = torch.tensor(3.0)": after(replace_tensor),
+    "module.tensor = a new one": after(replace_tensor),
     "an input of another size": outcome(other_size),
     "an if on the data": outcome(an_if),
     "first derivative": outcome(first_gradient),
@@ -185,7 +177,7 @@ assert list(table.loc["module.number = 3.0"]) == [
     "new value",
 ]
 assert set(table.loc["module.tensor.fill_(3.0)"]) == {"new value"}
-assert list(table.loc["module.tensor = torch.tensor(3.0)"]) == [
+assert list(table.loc["module.tensor = a new one"]) == [
     "new value",
     *["old value"] * 2,
     "new value",
@@ -193,17 +185,17 @@ assert list(table.loc["module.tensor = torch.tensor(3.0)"]) == [
 assert list(table.loc["an input of another size"]) == [
     "works",
     "works",
-    "AssertionError",
+    "an error",
     "works",
 ]
-ifs = ["works", "TraceError", "GuardOnDataDependentSymNode", "works"]
+ifs = ["works", "an error", "an error", "works"]
 assert list(table.loc["an if on the data"]) == ifs
 assert set(table.loc["first derivative"]) == {"works"}
 assert list(table.loc["second derivative"]) == [
     "works",
     "works",
     "works",
-    "RuntimeError",
+    "an error",
 ]
 # sphinx_gallery_end_ignore
 table

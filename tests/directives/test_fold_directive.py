@@ -6,6 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.utils import new_document
+
+from atlas.directives.fold import Fold, details, fold_mark
 
 Page = Callable[[str], BeautifulSoup]
 
@@ -37,3 +41,33 @@ def test_a_solution_in_markdown(page: Page) -> None:
     (fold,) = page("guide").select("details.solution")
     assert fold.get_text().split()[:2] == ["Solution", "It"]
     assert "no part of the solution" not in fold.get_text()
+
+
+def folded(*after: nodes.Node) -> list[str]:
+    """What stands in the section after the transform: for a fold what it holds, for anything else its class."""
+    document = new_document("page")
+    document += nodes.section("", fold_mark(kind="how-measured", summary="It measures."), *after)
+    Fold(document).apply()
+    return [
+        " ".join(type(child).__name__ for child in node.children)
+        if isinstance(node, details)
+        else type(node).__name__
+        for node in document[0].children
+    ]
+
+
+def test_code_that_measures_is_folded_with_its_outputs_up_to_the_next_text() -> None:
+    code, output = nodes.literal_block("x = 1", "x = 1"), nodes.container("", nodes.literal_block("1", "1"))
+    after = [code, output, nodes.literal_block("y = 2", "y = 2"), nodes.paragraph("", "Text."), code.deepcopy()]
+    assert folded(*after) == ["literal_block container literal_block", "paragraph", "literal_block"]
+
+
+def test_the_next_mark_begins_a_fold_of_its_own() -> None:
+    code = nodes.literal_block("x = 1", "x = 1")
+    mark = fold_mark(kind="how-measured", summary="It measures something else.")
+    assert folded(code, mark, code.deepcopy()) == ["literal_block", "literal_block"]
+
+
+def test_what_stands_at_the_foot_is_not_folded() -> None:
+    foot = nodes.container(classes=["sphx-glr-footer"])
+    assert folded(nodes.literal_block("x = 1", "x = 1"), foot) == ["literal_block", "container"]

@@ -73,11 +73,11 @@ class Fold(SphinxTransform):
 
 
 def _is_text(node: nodes.Node) -> bool:
-    """What a reader reads ends the fold of a code cell; code, outputs and what sphinx-gallery puts between them do not."""
+    """Text ends the fold of a code cell, and so does the next mark; code, outputs and what is between them do not."""
     is_code = isinstance(node, (nodes.comment, nodes.literal_block, nodes.line_block, nodes.raw, nodes.figure))
     is_output = isinstance(node, nodes.container) and not {"sphx-glr-footer"} & set(node["classes"])
     is_output |= isinstance(node, nodes.block_quote) or type(node).__name__ == "imgsgnode"
-    return not (is_code or is_output or isinstance(node, fold_mark)) or _ends_a_solution(node)
+    return not (is_code or is_output) or _ends_a_solution(node)
 
 
 def _ends_a_solution(node: nodes.Node) -> bool:
