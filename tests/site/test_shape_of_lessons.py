@@ -27,7 +27,7 @@ _NOT_READ = (
 )
 #: Lines that lay out what is shown, and are not about PyTorch.
 _PLUMBING = re.compile(
-    r"print\(f?['\"].*[:,{]|textwrap|catch_warnings|simplefilter|\bpd\.|\bpandas\b|\bplt\.|\bax(es)?\b|\bfig(ure)?\b"
+    r"print\(f?['\"].*[:,{]|textwrap|catch_warnings|simplefilter|\bpd\.|\bpandas\b|\bplt\.|\bax\b|\baxes\b|\bfig\b|\bfigure\b"
 )
 
 
