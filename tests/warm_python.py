@@ -26,6 +26,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 #: What builds and examples import, apart from what is under test. None may compute: threads do not survive a fork.
 IMPORTED = (
@@ -149,7 +150,8 @@ def _server() -> socket.socket:
 
 def _serve(requests: socket.socket) -> list[str]:
     """Fork a child for each request, until there can be no more. Returns in a child alone, with what it is to run."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the children are told as well, and the server ends with pytest
+    # the children are told as well, and the server ends with pytest
+    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in IMPORTED:
         importlib.import_module(name)
     gc.collect()
@@ -162,7 +164,7 @@ def _serve(requests: socket.socket) -> list[str]:
             os._exit(0)
         if os.fork() == 0:
             requests.close()
-            return _watch(json.loads(message), *files)
+            return _watch(json.loads(message), interrupt, *files)
         for file in files:
             os.close(file)
         while _reap(os.WNOHANG):
@@ -176,8 +178,11 @@ def _reap(options: int) -> int:
         return 0
 
 
-def _watch(request: dict[str, object], answer: int, said: int) -> list[str]:
-    """Fork the child and tell its number and how it ended. Returns in the child alone."""
+def _watch(request: dict[str, object], interrupt: Any, answer: int, said: int) -> list[str]:
+    """Fork the child and tell its number and how it ended. Returns in the child alone.
+
+    :param interrupt: what SIGINT does in a new process: it may be ignored, as in the background of a shell.
+    """
     pid = os.fork()
     if pid:
         os.close(said)
@@ -192,7 +197,7 @@ def _watch(request: dict[str, object], answer: int, said: int) -> list[str]:
         os.dup2(source, target)
     os.close(nothing)
     os.close(said)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, interrupt)
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
