@@ -61,20 +61,23 @@ def _last_cell(path: str) -> int:
 
 
 @cache
+def _tree(path: str) -> ast.Module:
+    return ast.parse(Path(path).read_text(encoding="utf-8"))
+
+
+@cache
 def _asserts(path: str) -> dict[int, int]:
     """For each line of each assert of the file, the assert's first line.
 
     Python reports the line of the expression that it evaluates, which need not be the one that says ``assert``.
     """
-    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-    asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    asserts = [node for node in ast.walk(_tree(path)) if isinstance(node, ast.Assert)]
     return {line: node.lineno for node in asserts for line in range(node.lineno, node.end_lineno + 1)}
 
 
 def _about_errors(path: str) -> set[int]:
     """The lines of the asserts in ``except`` blocks: they speak of an error that the page raises on purpose."""
-    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-    handlers = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
+    handlers = [node for node in ast.walk(_tree(path)) if isinstance(node, ast.ExceptHandler)]
     return {node.lineno for handler in handlers for node in ast.walk(handler) if isinstance(node, ast.Assert)}
 
 
