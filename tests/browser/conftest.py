@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -77,22 +77,19 @@ def origin(site: Path, server: Server, published: dict[str, str]) -> Iterator[st
         yield address
 
 
-@pytest.fixture(scope="session")
-def window(browser: Browser) -> Callable[[str, int], BrowserContext]:
-    """A window for a theme and a width, with a cache. It keeps nothing that one test stores from another: no test stores."""
-
-    @cache
-    def open_window(theme: str, width: int) -> BrowserContext:
-        return browser.new_context(color_scheme=theme, viewport={"width": width, "height": 900})
-
-    return open_window
+@pytest.fixture
+def window(browser: Browser) -> Iterator[Callable[[str], BrowserContext]]:
+    """A wide window for a theme, with a storage of its own: a search that one test made must not show in another's page."""
+    with ExitStack() as windows:
+        yield lambda theme: windows.enter_context(
+            browser.new_context(color_scheme=theme, viewport={"width": 1280, "height": 900})
+        )
 
 
 @pytest.fixture
-def fresh(browser: Browser) -> Iterator[BrowserContext]:
-    """A wide, light window for one test, which may store what it likes."""
-    with browser.new_context(color_scheme="light", viewport={"width": 1280, "height": 900}) as context:
-        yield context
+def fresh(window: Callable[[str], BrowserContext]) -> BrowserContext:
+    """A wide, light window for one test."""
+    return window("light")
 
 
 @pytest.fixture(scope="session")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from visiting import Visit, new_tab, open_page
 
 from error_pages import ErrorPage, all_of, message, with_symptoms
@@ -21,10 +20,10 @@ def each(pages: list[ErrorPage]) -> pytest.MarkDecorator:
 
 
 @pytest.fixture(scope="module")
-def results(window: Callable[[str, int], BrowserContext]) -> Iterator[Page]:
-    """A tab for the pages of results, which keeps the index in its cache. They store nothing."""
-    with closing(new_tab(window("light", 1280))) as tab:
-        yield tab
+def results(browser: Browser) -> Iterator[Page]:
+    """A tab for the pages of results, which keeps the index in its cache. What was searched for stays in its storage."""
+    with browser.new_context() as context:
+        yield new_tab(context)
 
 
 def first_result(results: Page, origin: str, query: str) -> str:

@@ -28,14 +28,11 @@ def colours(tab: Page) -> dict[str, str]:
     })""")
 
 
-def test_the_theme_button_turns_the_graphs_colours(
-    fresh: BrowserContext, origin: str, window: Callable[[str, int], BrowserContext]
-) -> None:
-    preferred = open_page(window("dark", 1280), origin, FIRST)
+def test_the_theme_button_turns_the_graphs_colours(origin: str, window: Callable[[str], BrowserContext]) -> None:
+    preferred = open_page(window("dark"), origin, FIRST)
     preferred.evaluate(SETTLE)
     dark = colours(preferred)
-    preferred.close()
-    tab = open_page(fresh, origin, FIRST)
+    tab = open_page(window("light"), origin, FIRST)
     light = colours(tab)
     while tab.evaluate("document.body.dataset.theme") != "dark":
         tab.locator(".theme-toggle:visible").first.click()
@@ -45,10 +42,10 @@ def test_the_theme_button_turns_the_graphs_colours(
 
 
 def test_a_page_that_is_turned_looks_as_one_that_was_opened_so(
-    origin: str, window: Callable[[str, int], BrowserContext]
+    origin: str, window: Callable[[str], BrowserContext]
 ) -> None:
     """``looking.inspect`` opens each page in one theme, and turns it to the other."""
-    tabs = [open_page(window(opened, 1280), origin, FIRST) for opened in ("dark", "light")]
+    tabs = [open_page(window(opened), origin, FIRST) for opened in ("dark", "light")]
     deadline = time.monotonic() + 60
     while True:
         looks = []
@@ -59,8 +56,6 @@ def test_a_page_that_is_turned_looks_as_one_that_was_opened_so(
         if looks[0] == looks[1] or time.monotonic() > deadline:  # deferred scripts may still add to one of them
             break
     assert looks[0] == looks[1]
-    for tab in tabs:
-        tab.close()
 
 
 def test_the_copied_code_is_the_code_that_is_shown(fresh: BrowserContext, origin: str) -> None:
