@@ -10,6 +10,7 @@
 ``operators``      it probes PyTorch's operators, or shows what was found
 ``directives``     an author writes it on a page
 ``names_index``    it finds the names of PyTorch that a page uses
+``search``         the index that the search reads, and what a page needs to search
 ``checks``         it fails a page, with file and line
 ``page_parts``     every page gets it, around its text
 ``site_files``     it is written once, after all pages
@@ -78,6 +79,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         operators,
         page_parts,
         runner,
+        search,
         site_files,
         upstream,
     )
@@ -90,6 +92,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         page_parts,
         checks,
         names_index,
+        search,
         site_files,
         incremental,
         upstream,
