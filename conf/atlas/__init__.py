@@ -28,7 +28,7 @@ A number is a priority, and stands where something must come before or after ano
                        upstream.myst_nb_css_before_pages
 ``doctree-read``       page_parts.hide_requests, page_parts.description; checks; names_index (reads the code that is shown, so
                        after hide_requests); site_files.build_json counts asserts
-``env-updated``        names_index, incremental, upstream.sphinx_12599: pages that must be written again;
+``env-updated``        names_index, search, incremental: pages that must be written again;
                        site_files.prune notes what is going to be made
 ``doctree-resolved``   page_parts.colab_link; names_index
 ``html-page-context``  page_parts.description (400: before sphinxext-opengraph) and sidebar (450: before furo); other

@@ -24,11 +24,12 @@
   };
 
   // Of an address that leads nowhere: the words of its last part.
-  const wordsOf = path => decodeURIComponent(path.split("/").filter(Boolean).at(-1) ?? "").replace(/\.\w+$/, "").replace(/[_-]+/g, " ");
+  const wordsOf = path => path.split("/").filter(Boolean).slice(-1).map(decodeURIComponent)[0]
+    ?.replace(/\.\w+$/, "").replace(/[_-]+/g, " ").replace(/^404$/, "");
   const boxes = document.querySelectorAll(".search-here");
   for (const here of boxes) {
     const start = async () => (await ready()).answer(here);
-    const isPageOfSearch = here.action === location.href.split(/[?#]/)[0];
+    const isPageOfSearch = new URL(here.action).pathname === location.pathname;
     const asked = "askedByAddress" in here.dataset ? wordsOf(location.pathname)
       : isPageOfSearch && new URLSearchParams(location.search).get("q");
     if (asked) {

@@ -26,10 +26,10 @@ window.atlasSearchDialog = root => {
       ...(section ? [element("span", { class: "search-section" }, "› ", ...marked(section.heading, stands))] : []),
       element("span", { class: "search-snippet" }, ...marked(snippet, stands)));
   };
-  const card = ({ page, fix }, stands) => {
+  const card = ({ page, fix, isOwn }, stands) => {
     const made = link({ page }, stands);
     made.classList.add("search-card");
-    made.prepend(element("span", { class: "search-kind" }, said.card));
+    made.prepend(element("span", { class: "search-kind" }, isOwn ? said.card : said.sibling));
     if (fix) made.append(element("span", { class: "search-fix" }, element("b", {}, said.fix), " ", fix));
     return made;
   };
@@ -55,7 +55,7 @@ window.atlasSearchDialog = root => {
     const show = () => {
       const guesses = "askedByAddress" in form.dataset && box.value === asked;
       const found = find(box.value, guesses ? 3 : 8);
-      status.textContent = guesses && count(found) ? said.nearest : summary(found, box.value);
+      status.textContent = !guesses ? summary(found, box.value) : count(found) ? said.nearest : "";
       list.replaceChildren(...(box.value.trim() ? groups(found) : []).map(([heading, links]) => element("div", {},
         ...(heading ? [element("p", { class: "search-kind" }, heading)] : []),
         element("ul", {}, ...links.map(one => element("li", {}, one))))));

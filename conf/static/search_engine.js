@@ -1,7 +1,7 @@
 // Which pages answer a question, best first; and which page explains a pasted message. It reads the index that the build makes
 // (conf/atlas/search/index.py) and knows nothing of the page that it runs on.
 window.atlasSearch = (() => {
-  const { pages, words: vocabulary, found, levels, dropped, weak, synonyms, messages, fixes } = window.atlasSearchIndex;
+  const { pages, words: vocabulary, found, levels, dropped, weak, synonyms, messages, fixes, rows, symptoms } = window.atlasSearchIndex;
   const terms = [];
   for (const word of vocabulary.split(" ")) terms.push((terms.at(-1) ?? "").slice(0, parseInt(word[0], 36)) + word.slice(1));
   const numberOf = new Map(terms.map((term, number) => [term, number]));
@@ -78,15 +78,13 @@ window.atlasSearch = (() => {
   const alternatives = (token, isLast) => {
     const own = numberOf.get(token.whole);
     const list = own === undefined ? [] : [[own, 1]];
+    const like = word => terms.flatMap((term, number) => isOneOff(word, term) ? [[number, 0.7]] : []);
+    if (own === undefined && token.whole.length > 3) list.push(...like(token.whole), ...like(token.raw));
     for (const part of own === undefined ? token.parts : []) if (numberOf.has(part)) list.push([numberOf.get(part), 0.8]);
     for (const other of synonyms[token.whole] ?? []) if (numberOf.has(other)) list.push([numberOf.get(other), 0.5]);
-    if (isLast && token.raw.length > 1 && token.whole)
-      for (const beginning of new Set([token.raw, token.whole]))
+    if (isLast && (token.whole || token.raw.length === 1))
+      for (const beginning of new Set([token.raw, token.whole || token.raw]))
         list.push(...startingWith(beginning).slice(0, 60).map(number => [number, own === undefined ? 0.8 : 0.3]));
-    if (!list.length && token.whole.length > 3)
-      terms.forEach((term, number) => {
-        if (isOneOff(token.whole, term) || isOneOff(token.raw, term)) list.push([number, 0.6]);
-      });
     return list;
   };
 
@@ -110,6 +108,12 @@ window.atlasSearch = (() => {
       }
       for (const [page, value] of best) score[page] += weight * value;
     });
+    // A symptom is what somebody says who has the problem: who says nearly the same is there.
+    const said = new Set(words(query).map(word => numberOf.get(word)).filter(number => number !== undefined));
+    for (const [page, ...own] of symptoms) {
+      const common = own.filter(number => said.has(number)).length, likeness = common / (said.size + own.length - common);
+      if (likeness > 0.7) score[page] *= 1 + 2 * likeness;
+    }
     const results = [];
     score.forEach((value, page) => {
       if (value) results.push({ page, score: value * OF_KIND[pages[page][3]] });
@@ -120,8 +124,20 @@ window.atlasSearch = (() => {
 
   const slug = heading => heading.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
 
+  // The row of a long list that the question names: torch.linalg.qr is linalg.qr there.
+  const rowOf = (page, query) => {
+    for (const [name] of query.toLowerCase().matchAll(/[\w.]*\w/g)) {
+      const heading = name.replace(/^(torch\.)?(nn\.functional\.|tensor\.)?/, "");
+      const numbers = words(heading).map(word => numberOf.get(word));
+      if (numbers.length && numbers.every(number => pagesOf(number ?? -1)?.some(([at, level]) => at === page && level > 2)))
+        return { heading, anchor: rows[page] + heading.replaceAll(".", "-") };
+    }
+    return null;
+  };
+
   // The part of a page whose title says what the page's own title does not.
-  const sectionOf = (page, stands) => {
+  const sectionOf = (page, stands, query) => {
+    if (page in rows) return rowOf(page, query);
     const [, title, , , sections] = pages[page], said = new Set(words(title));
     let best = null, most = 0;
     for (const [heading, anchor = slug(heading)] of sections) {
@@ -151,10 +167,10 @@ window.atlasSearch = (() => {
   };
 
   const explain = paste => {
-    templates ??= messages.map(([page, text]) => ({ page, text, pairs: pairs(fixed(text)) }));
+    templates ??= messages.map(([page, text, isSibling]) => ({ page, isOwn: !isSibling, pairs: pairs(fixed(text)) }));
     const asked = pairs(fixed(said(paste)).slice(0, 80));
     let best = null;
-    for (const { page, pairs: own } of templates) {
+    for (const { page, isOwn, pairs: own } of templates) {
       let common = 0;
       for (const pair of asked) common += own.has(pair);
       if (common < 3) continue;
@@ -162,9 +178,9 @@ window.atlasSearch = (() => {
       const covered = Math.max(common / own.size, 0.95 * common / asked.size) + common / 100;
       // many lessons raise a message that a page about errors explains
       const value = page in fixes ? covered : 0.7 * covered;
-      if (covered > 0.6 && value > (best?.value ?? 0)) best = { page, value };
+      if (covered > 0.6 && value > (best?.value ?? 0)) best = { page, isOwn, value };
     }
-    return best && { page: best.page, fix: fixes[best.page] ?? "" };
+    return best && { ...best, fix: best.isOwn ? fixes[best.page] ?? "" : "" };
   };
 
   // A card for what looks like a message, and pages with their sections. `stands`: the words to mark, with their weight.
@@ -172,7 +188,7 @@ window.atlasSearch = (() => {
     const card = explain(query);
     const { results, stands } = rank(card ? said(query).slice(0, 400) : query.slice(0, 400));
     const shown = results.filter(({ page }) => page !== card?.page).slice(0, most);
-    return { card, stands, results: shown.map(result => ({ ...result, section: sectionOf(result.page, stands) })) };
+    return { card, stands, results: shown.map(result => ({ ...result, section: sectionOf(result.page, stands, query) })) };
   };
 
   return { find, words, pages };

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from posixpath import commonprefix
 
 from docutils import nodes
 from sphinx import addnodes
@@ -18,6 +19,7 @@ from atlas.page_parts.description import description
 
 from .messages import fix, older_wordings, raised
 
+LIST = 50  # entries at one place: they name the rows of a list
 #: What holds no prose. What is marked ``no-search`` is on another page already, or varies.
 _NO_PROSE = (nodes.literal_block, nodes.raw, nodes.math, nodes.math_block, nodes.comment, nodes.title, addnodes.index)
 
@@ -29,8 +31,11 @@ class Found:
     :ivar lead: the first sentences, which a result shows.
     :ivar symptoms: main index entries: what somebody would say who has the page's problem.
     :ivar entries: the other index entries.
+    :ivar rows: of a page that is one long list, the names in it: main index entries with an anchor each.
+    :ivar row_anchor: how the anchors of the rows begin. The rest is the name, with hyphens for dots.
     :ivar sections: anchor and title of each part that can be linked to: headings, terms, rows with an anchor.
-    :ivar messages: what the page's code raises, and how other versions word it.
+    :ivar messages: what the page's code raises.
+    :ivar wordings: how other versions word the message that a page about an error explains.
     :ivar fix: what to do, of a page about an error.
     """
 
@@ -38,8 +43,11 @@ class Found:
     lead: str = ""
     symptoms: list[str] = field(default_factory=list)
     entries: list[str] = field(default_factory=list)
+    rows: list[str] = field(default_factory=list)
+    row_anchor: str = ""
     sections: list[tuple[str, str]] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
+    wordings: list[str] = field(default_factory=list)
     fix: str = ""
     body: str = ""
 
@@ -48,14 +56,17 @@ def read(app: Sphinx, document: nodes.document) -> None:
     """Connected to ``doctree-read``, after what shapes the page."""
     env = app.env
     title = next(iter(document.findall(nodes.title)), None)
-    symptoms, entries = _entries(document)
+    symptoms, entries, rows = _entries(document)
     pages(env)[env.docname] = Found(
         title=_one_line(title.astext()) if title else env.docname,
         lead=description(document),
         symptoms=symptoms,
         entries=entries,
+        rows=[name for name, _anchor in rows],
+        row_anchor=commonprefix([anchor for _name, anchor in rows]),
         sections=list(_sections(document)),
-        messages=[*raised(document), *older_wordings(document)],
+        messages=list(raised(document)),
+        wordings=list(older_wordings(document)),
         fix=fix(document),
         body=" ".join(_prose(document)),
     )
@@ -68,14 +79,18 @@ def pages(env: BuildEnvironment) -> dict[str, Found]:
     return env.atlas_search
 
 
-def _entries(document: nodes.document) -> tuple[list[str], list[str]]:
-    """The main index entries, and the others."""
-    main, others = [], []
+def _entries(document: nodes.document) -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    """The main index entries, the others, and those of a long list, each with its anchor."""
+    main, others, rows = [], [], []
     for index in document.findall(addnodes.index):
-        for kind, value, _target, emphasis, _category in index["entries"]:
+        is_list = len(index["entries"]) >= LIST
+        for kind, value, anchor, emphasis, _category in index["entries"]:
             words = [_one_line(word) for word in split_index_msg(kind, value)]
-            (main if emphasis == "main" else others).extend(words)
-    return main, others
+            if is_list:
+                rows += [(word, anchor) for word in words]
+            else:
+                (main if emphasis == "main" else others).extend(words)
+    return main, others, rows
 
 
 def _sections(document: nodes.document) -> Iterator[tuple[str, str]]:

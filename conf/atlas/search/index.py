@@ -38,12 +38,12 @@ from .synonyms import SYNONYMS
 from .words import DROPPED, WEAK, stem, words
 
 FILE = "search-index.js"
-SNIPPET = 110  # characters that a result shows of a page
+SNIPPET = 95  # characters that a result shows of a page
 COMMON = 0.5  # of the pages: a word that so many have, and none in more than its text, finds nothing
 LEVELS = 6
 SATURATION = 3.0
 #: A page that has little of a word (up to 1) is left out where so many pages have it: others will be found for it.
-_LITTLE = ((0.22, 6), (0.33, 16))
+_LITTLE = ((0.22, 4), (0.33, 12))
 #: A heading of so many pages says nothing of one.
 _OFTEN = 4
 
@@ -62,6 +62,7 @@ _FIELDS = {
     "title": _Field(9, 0.3),
     "symptoms": _Field(7, 0.1),
     "entries": _Field(6, 0.1),
+    "rows": _Field(9, 0),
     "sections": _Field(3, 0.4),
     "lead": _Field(3, 0.4),
     "messages": _Field(2, 0.4),
@@ -77,9 +78,10 @@ def fields(found: Found, used: list[str], spoken: list[str]) -> dict[str, list[s
         "title": found.title,
         "symptoms": " ".join(found.symptoms),
         "entries": " ".join(found.entries),
+        "rows": " ".join(found.rows),
         "sections": " ".join(title for _anchor, title in found.sections),
         "lead": found.lead,
-        "messages": " ".join(found.messages),
+        "messages": " ".join([*found.messages, *found.wordings]),
         "spoken": " ".join(spoken),
         "used": " ".join(used),
         "body": found.body,
@@ -175,12 +177,15 @@ def index(env: BuildEnvironment, address: Any) -> dict[str, Any]:
         "weak": " ".join(sorted({stem(word) for word in WEAK})),
         "synonyms": {stem(word): list(dict.fromkeys(words(others))) for word, others in SYNONYMS.items()},
         "messages": _messages(list(site.values())),
+        "symptoms": _symptoms(list(site.values()), vocabulary),
+        "rows": {number: page.row_anchor for number, page in enumerate(site.values()) if page.row_anchor},
         "fixes": {number: page.fix for number, page in enumerate(site.values()) if page.fix},
         "said": {
             "search": _("Search"),
             "hint": _("A question, a name, or a whole traceback"),
             "close": _("Close"),
             "card": _("This message"),
+            "sibling": _("This message is raised on"),
             "fix": _("Fix:"),
             "kinds": {"e": _("Errors"), "l": _("Lessons"), "r": _("Reference"), "i": _("Lists")},
             "none": _("Nothing on this site has these words."),
@@ -206,19 +211,33 @@ def _snippet(lead: str) -> str:
     return lead[: lead.rindex(" ", 0, SNIPPET)] + " …"
 
 
+def _symptoms(site: list[Found], vocabulary: list[str]) -> list[list[int]]:
+    """Of each symptom the number of its page, and its words as numbers in the vocabulary."""
+    number_of = {word: number for number, word in enumerate(vocabulary)}
+    return [
+        [page, *sorted({number_of[word] for word in words(symptom) if word in number_of})]
+        for page, found in enumerate(site)
+        for symptom in found.symptoms
+    ]
+
+
 def _messages(site: list[Found]) -> list[list[Any]]:
     """Messages with the number of their page, in the order in which the browser prefers one of two that are alike.
 
-    The title of a page about an error is a message. Of messages that begin with one another on a page, the longest is enough.
+    A page about an error explains the message in its title, and the other wordings of it. A third item, 1, says of any other
+    message that its page raises it and is about something else.
     """
-    ranked = [(0, number, page.title) for number, page in enumerate(site) if page.fix]
+    own, siblings = [], []
     for number, page in enumerate(site):
         said = dict.fromkeys(page.messages)
         whole = [
             one for one in said if not any(one != other and other.startswith(one.rstrip(". ")) for other in said)
         ]
-        ranked += [(1 if page.fix else 2, number, message) for message in whole if message != page.title]
-    return [[number, message] for _rank, number, message in sorted(ranked)]
+        if page.fix:
+            own += [[number, one] for one in dict.fromkeys([page.title, *page.wordings])]
+            own += [[number, one] for one in whole if page.title.lower() in one.lower() and one != page.title]
+        siblings += [[number, one, 1] for one in whole if not (page.fix and page.title.lower() in one.lower())]
+    return own + sorted(siblings, key=lambda sibling: not site[sibling[0]].fix)
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:

@@ -13,10 +13,10 @@ from docutils import nodes
 
 from atlas.page_parts.description import first_sentences
 
-LONGEST = 150  # characters of a message; what comes after is advice that many messages share
+LONGEST = 120  # characters of a message; what comes after is advice that many messages share
 SHORTEST = 4  # words of a message: less is not one, or fits anything
-#: The first words of a heading above what to do.
-_FIX = ("The fix", "Fix")
+#: The heading above what to do.
+_FIX = "The fix"
 _RAISED = re.compile(r"^\W*(?:\w+\.)*\w*(?:Error|Warning|Exception): (.+)")
 
 
@@ -44,7 +44,7 @@ def older_wordings(document: nodes.document) -> Iterator[str]:
 def fix(document: nodes.document) -> str:
     """The first sentences below the heading *The fix*; empty for a page without one."""
     for section in document.findall(nodes.section):
-        if section[0].astext().startswith(_FIX) and isinstance(section[0], nodes.title):
+        if isinstance(section[0], nodes.title) and section[0].astext() == _FIX:
             for paragraph in section.findall(nodes.paragraph):
                 return first_sentences(" ".join(paragraph.astext().split()), longest=150)
     return ""

@@ -73,4 +73,4 @@ def words(text: str) -> Iterator[str]:
 
 
 def _counts(word: str) -> bool:
-    return len(word) > 1 and not word.isdigit() and word not in DROPPED
+    return len(word) > 1 and not re.fullmatch("[0-9]+", word) and word not in DROPPED
