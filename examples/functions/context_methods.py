@@ -115,7 +115,7 @@ assert gc.isenabled() and alive(PowerOnCtx)[19] == 20  # the same with the colle
 # ---------------------
 # **An attribute is not checked.** Overwrite the input before backward, as code does that uses one buffer for all batches.
 # ``save_for_backward`` notices, by the :ref:`version <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of the
-# tensor. The attribute gives a wrong gradient:
+# tensor. (It does not notice a write through ``.data`` or NumPy.) The attribute gives a wrong gradient:
 
 for function in (PowerOnCtx, Power):
     leaf = torch.tensor(4.0, requires_grad=True)
@@ -141,6 +141,11 @@ _y = PowerOnCtx.apply(_x)
 with torch.no_grad():
     _x.fill_(100)
 assert abs(torch.autograd.grad(_y, _leaf)[0].item() - 0.12) < 1e-6
+for _write in (lambda x: x.data.fill_(100), lambda x: x.detach().numpy().fill(100)):
+    _x = _leaf * 1
+    _y = Power.apply(_x)
+    _write(_x)
+    assert abs(torch.autograd.grad(_y, _leaf)[0].item() - 0.12) < 1e-6
 
 
 def _seen_and_freed(function):
