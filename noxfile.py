@@ -17,10 +17,6 @@ from pathlib import Path
 import nox
 
 ROOT = Path(__file__).parent
-sys.path.insert(0, str(ROOT / "conf"))
-
-from atlas.runner import gpu
-
 HOME = ROOT / ".nox" / "site"
 PROGRAMS = HOME / "bin"
 HTML = Path("build/html")
@@ -34,17 +30,14 @@ nox.options.default_venv_backend = "none"
 
 
 def environment(session: nox.Session) -> None:
-    """Install the shared environment if it is missing, or older than the requirements; with those of a GPU where one may be."""
-    files = ["requirements.txt", *(["examples/cuda/requirements.txt"] if gpu.may_be_here() else [])]
-    requirements = b"".join((ROOT / file).read_bytes() for file in files)
-    wanted = hashlib.sha256(requirements + sys.version.encode()).hexdigest()
+    """Install the shared environment if it is missing, or older than the requirements."""
+    wanted = hashlib.sha256((ROOT / "requirements.txt").read_bytes() + sys.version.encode()).hexdigest()
     stamp = HOME / "requirements.sha256"
     if stamp.is_file() and stamp.read_text() == wanted:
         return
     shutil.rmtree(HOME, ignore_errors=True)
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(HOME), external=True)
-    required = [word for file in files for word in ("--requirement", file)]
-    run(session, "python", "-m", "pip", "install", "--quiet", *required)
+    run(session, "python", "-m", "pip", "install", "--quiet", "--requirement", "requirements.txt")
     stamp.write_text(wanted)
 
 

@@ -43,10 +43,14 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    scripts = sorted((CONF.parent / "examples" / recordings.CHAPTER).glob("*.py"))
+    chapter = CONF.parent / "examples" / recordings.CHAPTER
+    scripts = sorted(script for script in chapter.glob("*.py") if recordings.needed(script))
     unknown = set(options.pages) - {script.stem for script in scripts}
     if unknown:
-        print(f"record: no such page in examples/{recordings.CHAPTER}: {', '.join(sorted(unknown))}", file=sys.stderr)
+        print(
+            f"record: no page of examples/{recordings.CHAPTER} with a half that needs a GPU: {', '.join(sorted(unknown))}",
+            file=sys.stderr,
+        )
         return 2
     chosen = [script for script in scripts if not options.pages or script.stem in options.pages]
     try:

@@ -13,6 +13,7 @@ transformer. Beside each measured peak stands a prediction, made without the GPU
 # A layer of a transformer: attention, and a network that is four times wider inside, each with a norm before it.
 
 # sphinx_gallery_time_limit = 500
+import sys
 import weakref
 
 import matplotlib.pyplot as plt
@@ -25,7 +26,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 
-assert torch.cuda.is_available(), "this page needs a CUDA device"
+# %%
+# The rest needs a GPU.
+#
+# .. needs-a-gpu::
+
+if not torch.cuda.is_available():
+    print("What follows is measured, and needs a CUDA device.")
+    sys.exit()
+
 LAYERS, WIDTH, HEADS, BATCH, LENGTH = 24, 1024, 16, 8, 512
 
 

@@ -14,6 +14,7 @@ time line, and finds the calls at which the CPU waits.
 # libraries prepare their kernels, and records the three after them. The CPU waits at the end of each step, so that
 # its kernels belong to it.
 
+import sys
 import warnings
 from collections import Counter
 
@@ -25,7 +26,15 @@ from torch import nn
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, schedule
 
-assert torch.cuda.is_available(), "this page needs a CUDA device"
+# %%
+# The rest needs a GPU.
+#
+# .. needs-a-gpu::
+
+if not torch.cuda.is_available():
+    print("What follows is measured, and needs a CUDA device.")
+    sys.exit()
+
 
 # sphinx_gallery_start_ignore
 # It comes once in a process, and torch 2.11 gives it even where there is one cycle only.

@@ -13,6 +13,7 @@ can give back, how memory rises and falls within one training step, and which la
 # *Allocated* is what tensors take. *Reserved* is what PyTorch has asked the driver for. Here is a tensor of one
 # number, which has 4 bytes.
 
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -21,7 +22,15 @@ import pandas as pd
 import torch
 from torch import nn
 
-assert torch.cuda.is_available(), "this page needs a CUDA device"
+# %%
+# The rest needs a GPU.
+#
+# .. needs-a-gpu::
+
+if not torch.cuda.is_available():
+    print("What follows is measured, and needs a CUDA device.")
+    sys.exit()
+
 MIB = 2**20
 
 

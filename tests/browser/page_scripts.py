@@ -90,7 +90,7 @@ COPY_BUTTONS = """() => {
   const shown = block => block.textContent.trim().slice(0, 60);
   return [
     ...(cells.length ? [] : ["there is no code"]),
-    ...(outputs.length || document.querySelector(".not-recorded") ? [] : ["there is no output"]),
+    ...(outputs.length ? [] : ["there is no output"]),
     ...cells.filter(block => !hasButton(block)).map(block => "code without a button: " + shown(block)),
     ...outputs.filter(hasButton).map(block => "output with a button: " + shown(block))];
 }"""

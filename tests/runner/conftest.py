@@ -25,16 +25,18 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def run(settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, pool.Outcome]]:
-    """Run scripts, given by name and text, and return what became of each."""
+    """Run scripts, given by name and text, up to the line ``end``, and return what became of each."""
 
-    def outcomes(scripts: dict[str, str | bytes], limits: Limits | None = None) -> dict[str, pool.Outcome]:
+    def outcomes(
+        scripts: dict[str, str | bytes], limits: Limits | None = None, end: int | None = None
+    ) -> dict[str, pool.Outcome]:
         folder = tmp_path_factory.mktemp("examples")
         jobs = []
         for name, text in scripts.items():
             script = folder / f"{name}.py"
             script.write_bytes(text if isinstance(text, bytes) else text.encode())
             place = Workplace(folder / "running" / name, "faults", script.name)
-            jobs.append(pool.Job(name, script, place, limits or Limits()))
+            jobs.append(pool.Job(name, script, place, limits or Limits(), end=end))
         return {outcome.job.name: outcome for outcome in pool.run(jobs, settings)}
 
     return outcomes

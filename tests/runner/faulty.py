@@ -24,6 +24,12 @@ import torch
 
 HEALTHY = HEAD + "# %%\n# Text.\n\nx = torch.tensor(2.0, requires_grad=True)\nprint(x)\nassert x == 2\n"
 
+#: A page that needs a GPU, in which the CPU stands in for one: its second half, with a drawing, runs only where there is one.
+HALVES = (
+    HEALTHY + "\n# %%\n# Measured\n# --------\n# Below.\n#\n# .. needs-a-gpu::\n\n"
+    "y = x * 21\nprint(y)\n# graph: y -- One node, and its edge leads to x\nassert y == 42\n"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Faulty:

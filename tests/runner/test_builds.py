@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
 
-from runner.faulty import HEALTHY
+from runner.faulty import HALVES, HEALTHY
 from tiny.tiny_site import Build, Snapshot, build, written
 
 
@@ -18,7 +19,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
     files = {
         "examples/basics/one.py": HEALTHY,
         "examples/basics/two.py": other,
-        "examples/cuda/needs_a_gpu.py": HEALTHY,
+        "examples/cuda/needs_a_gpu.py": HALVES,
     }
     site = written(tmp_path_factory.mktemp("builds") / "site", files)
     return build(site), Snapshot.of(site)
@@ -45,11 +46,18 @@ def test_first_build_runs_all(first: Build) -> None:
     assert ran(first.output) == {"basics/one", "basics/two", "cuda/needs_a_gpu"}
 
 
-def test_a_page_that_needs_a_gpu_is_not_run_and_says_so(first: Build) -> None:
-    html = (first.out / "gallery" / "cuda" / "needs_a_gpu.html").read_text()
-    assert "This page shows its code without outputs: it needs a GPU, and it has not been recorded yet." in html
-    assert "requires_grad=True)</pre>" not in html
-    assert "sphx-glr-script-out" not in html
+def test_of_a_page_that_needs_a_gpu_the_half_that_needs_none_is_run_and_the_rest_says_so(first: Build) -> None:
+    page = BeautifulSoup((first.out / "gallery" / "cuda" / "needs_a_gpu.html").read_text(), "html.parser")
+    (note,) = page.select(".provenance.not-recorded")
+    assert note.get_text(strip=True).startswith(
+        "From here on, the outputs are missing: the code needs a GPU, the build that made this page had none, "
+        "and it has not been recorded yet."
+    )
+    (output,) = page.select(".sphx-glr-script-out")
+    assert "tensor(2., requires_grad=True)" in output.get_text() and output in note.find_all_previous()
+    assert note.find_parent("section").h2.get_text().startswith("Measured")
+    assert "y = x * 21" in note.find_next("pre").get_text()
+    assert page.select_one("p.claims").get_text().startswith("One assert ran")
 
 
 def test_nothing_changed_runs_nothing_and_writes_nothing(first: Build, folder: Path) -> None:

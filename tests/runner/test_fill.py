@@ -12,7 +12,7 @@ from atlas.runner import fill, gpu
 from atlas.runner.model import Page, Site
 from atlas.runner.outputs import cache, recordings
 from atlas.runner.processes import pool
-from runner.faulty import HEALTHY
+from runner.faulty import HALVES, HEALTHY
 from tiny.tiny_site import written
 
 FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"}}
@@ -20,7 +20,7 @@ FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"
 
 @pytest.fixture
 def site(tmp_path: Path, settings: dict[str, Any]) -> Site:
-    written(tmp_path, {"examples/cuda/page.py": HEALTHY})
+    written(tmp_path, {"examples/cuda/page.py": HALVES})
     return Site(tmp_path / "docs", tmp_path / "running", settings)
 
 
@@ -32,7 +32,7 @@ def page(site: Site) -> Page:
 
 @pytest.fixture
 def recorded(page: Page, run: Callable) -> Page:
-    made = run({"page": HEALTHY})["page"].job.place.made
+    made = run({"page": HALVES})["page"].job.place.made
     recordings.write(page, made, recordings.folder_of(page), FACTS)
     return page
 
@@ -55,36 +55,73 @@ def test_where_there_is_a_gpu_nothing_is_replayed(site: Site, recorded: Page, de
     assert ("the recording" in state.wanted[recorded]) == (not device)
 
 
-def test_a_replay_publishes_nothing_but_the_recording(
+def test_a_page_of_the_chapter_that_needs_no_gpu_is_run_everywhere(
+    site: Site, page: Page, device: dict[str, str]
+) -> None:
+    page.script.write_text(HEALTHY)
+    state = fill.look(site)
+    assert (state.missing, state.recorded, state.replayed) == ([], {}, {})
+    assert fill.run(site, state, state.stale) == []
+    assert "tensor(2., requires_grad=True)" in (page.cache / "page.rst").read_text()
+
+
+def test_where_there_is_a_gpu_both_halves_are_run(site: Site, page: Page, device: dict[str, str]) -> None:
+    state = fill.look(site)
+    assert fill.run(site, state, state.stale) == []
+    text = (page.cache / "page.rst").read_text()
+    assert "tensor(2., requires_grad=True)" in text
+    assert ("tensor(42., grad_fn=" in text) == bool(device) == (".. needs-a-gpu::" in text)
+
+
+def test_a_replay_publishes_nothing_but_the_halves(
     site: Site, recorded: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpu, "describe", dict)
-    left = site.work / "cuda--page" / "docs" / "gallery" / "cuda" / "images" / "sphx_glr_page_001.svg"
+    left = site.work / "cuda--page" / "docs" / "gallery" / "cuda" / "images" / "sphx_glr_page_002.svg"
     left.parent.mkdir(parents=True)
     left.write_text("of a build that was killed")
     state = fill.look(site)
     assert fill.run(site, state, state.stale) == []
     published = cache.read_receipt(recorded)["outputs"]
-    assert "page.rst" in published and "images/sphx_glr_page_001.svg" not in published
+    assert {"page.rst", "images/sphx_glr_page_001.svg"} <= set(published)
+    assert "images/sphx_glr_page_002.svg" not in published
     assert not (recorded.cache / "images" / left.name).exists()
 
 
-def test_a_card_without_a_recording_says_so(site: Site, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_card_shows_the_figure_of_the_first_half(
+    site: Site, page: Page, monkeypatch: pytest.MonkeyPatch, recorded: Page
+) -> None:
+    """Also where there is a recording: it is the figure that this build made."""
     monkeypatch.setattr(gpu, "describe", dict)
+    drawing = "\n# graph: x (AccumulateGrad) -- A leaf alone\n"
+    page.script.write_text(HALVES.replace("assert x == 2\n", f"assert x == 2\n{drawing}"))
     state = fill.look(site)
     assert fill.run(site, state, state.stale) == []
-    (thumbnail,) = (page.cache / "images" / "thumb").iterdir()
-    assert thumbnail.name == "sphx_glr_page_thumb.svg" and "not recorded" in thumbnail.read_text()
+    first, card = (
+        page.cache / "images" / name for name in ("sphx_glr_page_001.svg", "thumb/sphx_glr_page_thumb.svg")
+    )
+    assert card.read_bytes() == first.read_bytes()
+
+
+def test_what_varies_in_the_half_that_is_not_run_keeps_no_other_example_waiting(
+    site: Site, page: Page, device: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page.script.write_text(f"{HALVES}\n# varies: the time\n")
+    jobs = []
+    monkeypatch.setattr(pool, "run", lambda some, *arguments, **options: jobs.extend(some) or iter(()))
+    state = fill.look(site)
+    fill.run(site, state, state.stale)
+    assert [(job.alone, job.end is None) for job in jobs] == [(bool(device), bool(device))]
 
 
 def test_settings_that_shape_pages_make_them_stale(
     site: Site, page: Page, recorded: Page, device: dict[str, str]
 ) -> None:
-    """A page that is replayed comes as it was recorded."""
+    """A page that is replayed, too: its first half is made here."""
     before = fill.look(site).wanted[page]
     site.settings["show_signature"] ^= True
     try:
-        assert (fill.look(site).wanted[page] != before) == bool(device)
+        assert fill.look(site).wanted[page] != before
     finally:
         site.settings["show_signature"] ^= True
 

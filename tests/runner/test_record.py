@@ -14,17 +14,18 @@ from atlas.runner import gpu
 from atlas.runner.model import Page
 from atlas.runner.outputs import recordings
 from atlas.runner.processes import pool
-from runner.faulty import HEALTHY
+from runner.faulty import HALVES, HEALTHY
 
 GPU = {"gpu": "Test GPU", "cuda": "13.0", "driver": "13.0", "memory": 1}
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with one page that needs a GPU, and a GPU."""
+    """A checkout with one page that needs a GPU and one that needs none, and a GPU."""
     script = tmp_path / "examples" / "cuda" / "page.py"
     script.parent.mkdir(parents=True)
-    script.write_text(HEALTHY)
+    script.write_text(HALVES)
+    script.with_name("needs_none.py").write_text(HEALTHY)
     (tmp_path / "conf").symlink_to(record.CONF)
     monkeypatch.setattr(record, "CONF", tmp_path / "conf")
     monkeypatch.setattr(gpu, "describe", lambda: GPU)
@@ -57,11 +58,18 @@ def test_it_records(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = json.loads((checkout / "examples/cuda/recordings/page" / recordings.MANIFEST).read_text())
     assert manifest["gpu"] == "Test GPU"
     assert "page.rst" in manifest["outputs"]
+    recorded = (checkout / "examples/cuda/recordings/page/page.rst").read_text()
+    assert "tensor(2.," in recorded and "tensor(42.," in recorded, "a recording is of the whole script"
+
+
+def test_a_page_that_needs_no_gpu_is_not_recorded(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert record.main(["needs_none"]) == 2
+    assert "no page of examples/cuda with a half that needs a GPU: needs_none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("asked", "seconds"), [("", 300), ("= 30", 300), ("= 900", 900)])
 def test_a_page_may_take_longer(checkout: Path, limits: list[float], asked: str, seconds: float) -> None:
-    (checkout / "examples/cuda/page.py").write_text(f"{HEALTHY}# sphinx_gallery_time_limit {asked}\n")
+    (checkout / "examples/cuda/page.py").write_text(f"{HALVES}# sphinx_gallery_time_limit {asked}\n")
     assert record.main([]) == 0
     assert limits == [seconds]
 
@@ -74,13 +82,13 @@ def test_a_script_that_is_edited_while_it_runs_is_named(
 
     def edit_meanwhile(*arguments: Any, **options: Any) -> Iterator[pool.Outcome]:
         for outcome in run(*arguments, **options):
-            script.write_text(HEALTHY + "# edited\n")
+            script.write_text(HALVES + "# edited\n")
             yield outcome
 
     monkeypatch.setattr(pool, "run", edit_meanwhile)
     assert record.main([]) == 1
     assert "record: page: the script was edited while it ran; record it again" in capsys.readouterr().err
-    script.write_text(HEALTHY)
+    script.write_text(HALVES)
     assert recordings.look(Page(script, checkout)).fault == ""
 
 

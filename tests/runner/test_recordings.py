@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
+from atlas.runner.halves import MARK
 from atlas.runner.model import Page
 from atlas.runner.outputs import fingerprint, recordings
 from atlas.runner.outputs.cache import sha256
 from atlas.runner.scripts import ScriptError
-from runner.faulty import HEALTHY
+from runner.faulty import HALVES, HEALTHY
 
 FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"}}
 
@@ -27,15 +28,30 @@ FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"
 def page(tmp_path: Path) -> Page:
     script = tmp_path / "examples" / "cuda" / "page.py"
     script.parent.mkdir(parents=True)
-    script.write_text(HEALTHY)
+    script.write_text(HALVES)
     return Page(script, tmp_path / "docs" / "gallery" / "cuda")
 
 
 @pytest.fixture
 def recorded(page: Page, run: Callable) -> Page:
-    outcome = run({"page": HEALTHY})["page"]
+    outcome = run({"page": HALVES})["page"]
     recordings.write(page, outcome.job.place.made, recordings.folder_of(page), FACTS)
     return page
+
+
+@pytest.fixture
+def replayed(page: Page, run: Callable) -> Callable[[], str]:
+    """Run the first half of the page as a build without a GPU does, add the recording that is there, and return the page."""
+
+    def replay() -> str:
+        end = page.script.read_text().splitlines().index(f"# {MARK}") + 1
+        made = run({"page": page.script.read_text()}, end=end)["page"].job.place.made
+        recordings.replay(page, recordings.look(page), made)
+        page.cache.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(made, page.cache, dirs_exist_ok=True)
+        return (made / "page.rst").read_text()
+
+    return replay
 
 
 def outputs_of(page: Page, made: Path) -> Path:
@@ -56,15 +72,29 @@ def test_a_page_without_a_recording(page: Page) -> None:
     assert recordings.look(page).fault == "it has not been recorded yet"
 
 
-def test_a_page_without_outputs_depends_on_what_makes_it(page: Page, settings: dict[str, Any]) -> None:
-    """It is made here, code and notebook; a page that is replayed depends on its recording alone."""
+def test_a_page_that_is_not_recorded_depends_on_what_its_first_half_runs_with(
+    page: Page, settings: dict[str, Any]
+) -> None:
     of_page = fingerprint.of(page.script, recordings.look(page).depends_on(fingerprint.shared(settings)))
     assert {"the script", "the recording", "the site's code in conf/atlas", "torch"} <= set(of_page)
 
 
-def test_a_replayed_page_depends_on_its_recording(recorded: Page) -> None:
+def test_a_replayed_page_depends_on_both_its_halves(recorded: Page) -> None:
+    """On the recording, and on the versions that the first half runs with in this build."""
     of_page = fingerprint.of(recorded.script, recordings.look(recorded).depends_on({"torch": "2.13.0"}))
-    assert set(of_page) == {"the script", "the recording"}
+    manifest = recordings.folder_of(recorded) / recordings.MANIFEST
+    assert of_page == {"the script": sha256(recorded.script), "the recording": sha256(manifest), "torch": "2.13.0"}
+
+
+def test_only_a_page_with_the_mark_needs_a_recording(page: Page) -> None:
+    """What runs everywhere is not recorded, in whatever chapter it is; and the mark counts where a builder looks for it."""
+    assert recordings.needed(page.script)
+    page.script.write_text(HEALTHY)
+    assert not recordings.needed(page.script)
+    elsewhere = page.script.parent.with_name("basics") / "page.py"
+    elsewhere.parent.mkdir()
+    elsewhere.write_text(HALVES)
+    assert not recordings.needed(elsewhere)
 
 
 def test_a_recording_that_fits(recorded: Page) -> None:
@@ -74,25 +104,26 @@ def test_a_recording_that_fits(recorded: Page) -> None:
 
 
 def test_an_edited_script(recorded: Page) -> None:
-    recorded.script.write_text(HEALTHY + "\n# changed\n")
+    recorded.script.write_text(HALVES + "\n# changed\n")
     assert recordings.look(recorded).fault == "the script has changed since it was recorded"
 
 
 def test_a_script_that_is_edited_while_it_runs_is_not_what_was_recorded(run: Callable, page: Page) -> None:
     """A recording is of the bytes that ran."""
-    made = run({"page": HEALTHY})["page"].job.place.made
-    page.script.write_text(HEALTHY + "# edited while it ran\n")
+    made = run({"page": HALVES})["page"].job.place.made
+    page.script.write_text(HALVES + "# edited while it ran\n")
     recordings.write(page, made, recordings.folder_of(page), FACTS)
     assert recordings.look(page).fault == "the script has changed since it was recorded"
-    page.script.write_text(HEALTHY)
+    page.script.write_text(HALVES)
     assert recordings.look(page).fault == ""
 
 
-def test_a_script_that_is_edited_after_it_was_looked_at_is_not_replayed(recorded: Page, tmp_path: Path) -> None:
+def test_a_script_that_is_edited_after_it_was_looked_at_is_not_replayed(recorded: Page, run: Callable) -> None:
+    """The halves must be of one script: what ran here is not what was recorded."""
     found = recordings.look(recorded)
-    recorded.script.write_text(HEALTHY + "\n# changed\n")
+    made = run({"page": HALVES + "\n# changed\n"})["page"].job.place.made
     with pytest.raises(ScriptError, match=r"cuda/page\.py was saved while the site was being built; build it again"):
-        recordings.replay(recorded, found, tmp_path / "made")
+        recordings.replay(recorded, found, made)
 
 
 def test_a_recording_of_another_format_is_refused(recorded: Page) -> None:
@@ -107,7 +138,7 @@ def test_a_recording_from_before_formats_is_refused(recorded: Page) -> None:
     assert recordings.look(recorded).fault == "its manifest.json does not say 'format'"
 
 
-DRAWN = f"{HEALTHY}\n# %%\n# A graph.\n\nz = x * x\nz.backward()\n# graph: z -- One node, and both of its edges lead to x\n"
+DRAWN = f"{HALVES}\n# %%\n# A graph.\n\nz = x * x\nz.backward()\n# graph: z -- One node, and both of its edges lead to x\n"
 
 
 @pytest.mark.parametrize("missing", ["left_out", "steps", "sums"])
@@ -116,7 +147,7 @@ def test_a_drawing_that_older_code_made_is_refused_by_name(run: Callable, page: 
     page.script.write_text(DRAWN)
     recordings.write(page, run({"page": DRAWN})["page"].job.place.made, recordings.folder_of(page), FACTS)
     assert recordings.look(page).fault == ""
-    drawing = recordings.folder_of(page) / "images" / "sphx_glr_page_001.svg"
+    drawing = recordings.folder_of(page) / "images" / "sphx_glr_page_002.svg"
     text = drawing.read_text()
     assert f'"{missing}"' in text
     drawing.write_text(text.replace(f'"{missing}"', '"once_called_so"'))
@@ -127,7 +158,7 @@ def test_a_drawing_that_older_code_made_is_refused_by_name(run: Callable, page: 
 
 def test_the_format_is_raised_when_a_drawing_says_other_things(run: Callable) -> None:
     """If this fails: raise ``recordings.FORMAT``, and list here what the drawings of the new format say."""
-    (drawing,) = run({"page": DRAWN})["page"].job.place.made.glob("images/sphx_glr_page_001.svg")
+    (drawing,) = run({"page": DRAWN})["page"].job.place.made.glob("images/sphx_glr_page_002.svg")
     data = json.loads(html.unescape(re.search("<metadata>(.*?)</metadata>", drawing.read_text(), re.DOTALL)[1]))
     said = {**data, "cards": {}, "steps": {}}
     assert recordings.FORMAT == 1 and set(said) == {"rows", "left_out", "cards", "steps"}
@@ -167,13 +198,57 @@ def test_a_manifest_that_lacks_something(recorded: Page, name: str) -> None:
     assert recordings.look(recorded).fault == f"its manifest.json does not say '{name}'"
 
 
-def test_a_replayed_page_says_where_it_was_made(recorded: Page, tmp_path: Path) -> None:
-    made = tmp_path / "made"
-    recordings.replay(recorded, recordings.look(recorded), made)
-    text = (made / "page.rst").read_text()
-    assert "tensor(2., requires_grad=True)" in text
-    assert ".. recorded::\n   :gpu: Test GPU\n   :date: 2026-01-31\n   :torch: 2.13.0" in text
-    assert (made / "page.py.md5").is_file(), "sphinx-gallery must not run it"
+def test_a_replayed_page_says_where_its_second_half_was_made(recorded: Page, replayed: Callable[[], str]) -> None:
+    note = ".. recorded::\n   :gpu: Test GPU\n   :date: 2026-01-31\n   :torch: 2.13.0\n"
+    on_paper, _, measured = replayed().partition(note)
+    assert "tensor(2., requires_grad=True)" in on_paper and "tensor(42., grad_fn=<MulBackward0>)" not in on_paper
+    assert "tensor(42., grad_fn=<MulBackward0>)" in measured and MARK not in on_paper + measured
+    assert (recorded.cache / "page.py.md5").is_file(), "sphinx-gallery must not run it"
+
+
+def test_the_first_half_is_of_this_build_and_the_second_is_recorded(
+    recorded: Page, replayed: Callable[[], str]
+) -> None:
+    """A number of the first half is what this build computed, even where the recording says something else."""
+    rst = recordings.folder_of(recorded) / "page.rst"
+    for old, new in (("tensor(2., requires", "tensor(2000., requires"), ("tensor(42., grad", "tensor(4200., grad")):
+        text = rst.read_text()
+        assert text.count(old) == 1
+        rst.write_text(text.replace(old, new))
+    edit_manifest(recorded, lambda manifest: manifest["outputs"].update({"page.rst": sha256(rst)}))
+    text = replayed()
+    assert "tensor(2., requires" in text and "tensor(2000., requires" not in text
+    assert "tensor(4200., grad" in text and "tensor(42., grad" not in text
+
+
+def test_a_replayed_page_counts_the_checks_of_both_halves_once(recorded: Page, replayed: Callable[[], str]) -> None:
+    assert re.findall(r"^\.\. claims:: .*", replayed(), re.MULTILINE) == [".. claims:: 2 0"]
+
+
+def test_the_drawings_of_the_second_half_are_replayed(recorded: Page, replayed: Callable[[], str]) -> None:
+    (named,) = re.findall(r"images/(sphx_glr_page_\d+\.svg)", replayed())
+    there = recordings.folder_of(recorded) / "images" / named
+    assert (recorded.cache / "images" / named).read_bytes() == there.read_bytes()
+
+
+@pytest.mark.parametrize("spoiled", ["not recorded", "another script", "touched"])
+def test_without_a_recording_that_fits_nothing_of_the_second_half_is_shown(
+    recorded: Page, replayed: Callable[[], str], spoiled: str
+) -> None:
+    """Its code is; and the page says why, at the place where the outputs would begin."""
+    folder = recordings.folder_of(recorded)
+    if spoiled == "not recorded":
+        shutil.rmtree(folder)
+    elif spoiled == "another script":
+        recorded.script.write_text(HALVES + "# changed\n")
+    else:
+        (folder / "page.rst").write_text("made up")
+    why = recordings.look(recorded).fault
+    on_paper, _, measured = replayed().partition(f".. not-recorded:: {why}\n")
+    assert why and "tensor(2., requires_grad=True)" in on_paper
+    assert re.findall(r"^\.\. claims:: .*", on_paper, re.MULTILINE) == [".. claims:: 1 0"]
+    assert "y = x * 21" in measured and "42" not in measured.replace("assert y == 42", "")
+    assert "graph-figure" not in measured and not list(recorded.cache.glob("images/sphx_glr_page_0*"))
 
 
 def test_a_recording_without_its_page(recorded: Page) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.faulty import HEALTHY
+from runner.faulty import HALVES, HEALTHY
 from tiny.tiny_site import ROOT, build, copy_of, written
 
-FILES = {"examples/cuda/needs_a_gpu.py": HEALTHY, "docs/one.md": "# One\n\nText.\n"}
+FILES = {"examples/cuda/needs_a_gpu.py": HALVES, "docs/one.md": "# One\n\nText.\n"}
 HANDLER = "# Title\n\n```{raw} html\n<button onclick=\"alert('x')\">Run</button>\n```\n"
 
 

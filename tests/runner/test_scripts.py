@@ -9,7 +9,7 @@ import pytest
 from atlas.runner import scripts
 from atlas.runner.model import Site
 from atlas.runner.scripts import ScriptError
-from runner.faulty import HEALTHY
+from runner.faulty import HALVES, HEALTHY
 from tiny.tiny_site import build, written
 
 SETTINGS = {"examples_dirs": "../examples", "gallery_dirs": "gallery"}
@@ -38,6 +38,18 @@ def test_a_script_that_would_become_no_page(tmp_path: Path, script: str, way_out
         scripts.check(site(tmp_path, script))
     (said,) = str(error.value).splitlines()
     assert said.startswith(f"examples/{script}: ") and way_out in said
+
+
+def test_a_script_with_two_second_halves(tmp_path: Path) -> None:
+    parted = site(tmp_path, "cuda/page.py")
+    script = tmp_path / "examples" / "cuda" / "page.py"
+    written(tmp_path, {"examples/cuda/page.py": HALVES})
+    scripts.check(parted)
+    script.write_text(HALVES + "\n# %%\n# .. needs-a-gpu::\n\nprint(y)\n")
+    with pytest.raises(
+        ScriptError, match=r"examples/cuda/page.py: the script has several lines '# .. needs-a-gpu::'"
+    ):
+        scripts.check(parted)
 
 
 @pytest.mark.parametrize("script", ["basics/two.py", "basics/.ipynb_checkpoints/one-checkpoint.py"])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from compare_builds import differences
-from runner.faulty import HEALTHY
+from runner.faulty import HALVES, HEALTHY
 from sources import ROOT
 from tiny.tiny_site import build, written
 
@@ -23,7 +23,7 @@ PROGRAM = ROOT / "conf" / "shards.py"
 SHARDS = 3
 FIGURE = "\n# %%\n# A graph.\n\ny = x * x\n# graph: y -- One node, and both of its edges lead to x\n"
 FILES = {f"examples/basics/page_{n}.py": HEALTHY.replace("A page", f"Page {n}") + FIGURE for n in range(4)} | {
-    "examples/cuda/needs_a_gpu.py": HEALTHY,
+    "examples/cuda/needs_a_gpu.py": HALVES,
     "docs/other.md": "# Another page\n\nText.\n",
 }
 

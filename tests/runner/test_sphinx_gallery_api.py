@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def script(tmp_path: Path) -> Path:
 
 def test_a_page_is_made_where_it_is_asked_for(script: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
     docs = tmp_path / "docs"
-    sphinx_gallery_api.run(script, docs / "gallery" / "graphs", docs, settings, execute=False)
+    sphinx_gallery_api.run(script, docs / "gallery" / "graphs", docs, settings, end=1)
     made = docs / "gallery" / "graphs"
     assert {"page.rst", "page.py", "page.ipynb", "page.zip"} <= {path.name for path in made.iterdir()}
     assert ".. _sphx_glr_gallery_graphs_page.py:" in (made / "page.rst").read_text()
@@ -30,12 +31,25 @@ def test_a_page_is_made_where_it_is_asked_for(script: Path, tmp_path: Path, sett
 def test_a_page_marked_current_is_not_run(script: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
     docs = tmp_path / "docs"
     made = docs / "gallery" / "graphs"
-    sphinx_gallery_api.run(script, made, docs, settings, execute=False)
+    sphinx_gallery_api.run(script, made, docs, settings, end=1)
     before = (made / "page.rst").stat().st_mtime_ns
     assert not (made / "page.py.md5").exists(), "a page that was not run must not pass for one that was"
     sphinx_gallery_api.mark_current(made / "page.py")
-    sphinx_gallery_api.run(script, made, docs, settings, execute=True)
+    sphinx_gallery_api.run(script, made, docs, settings)
     assert (made / "page.rst").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(("end", "printed"), [("# %%", []), ("# Later.", ["2."]), ("", ["2.", "4."])])
+def test_code_from_a_line_on_is_shown_and_not_run(
+    script: Path, tmp_path: Path, settings: dict[str, Any], end: str, printed: list[str]
+) -> None:
+    script.write_text(HEALTHY + "\n# %%\n# Later.\n\nprint(x * 2)\n")
+    made = tmp_path / "docs" / "gallery" / "graphs"
+    line = script.read_text().splitlines().index(end) + 1 if end else None
+    sphinx_gallery_api.run(script, made, tmp_path / "docs", settings, end=line)
+    text = (made / "page.rst").read_text()
+    assert re.findall(r"(?<!torch\.)tensor\((\d\.)", text) == printed
+    assert "    print(x * 2)" in text and (made / "page.py.md5").exists() == (not end)
 
 
 def test_code_has_no_links(script: Path, tmp_path: Path, settings: dict[str, Any]) -> None:

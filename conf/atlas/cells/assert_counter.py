@@ -8,6 +8,7 @@ that did not run.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,8 @@ from .line_watcher import Note
 
 _ran: dict[str, set[int]] = {}
 _line: Any = None
+_end = math.inf
+"""The line of the example from which on nothing runs."""
 
 
 class ClaimError(AssertionError):
@@ -33,6 +36,12 @@ def report_line_to(memory: Any) -> None:
     _line = memory
 
 
+def end_at(line: int | None) -> None:
+    """Expect that the example runs only up to ``line``: asserts behind it are not counted, and not missed."""
+    global _end
+    _end = math.inf if line is None else line
+
+
 def watch(gallery_conf: Mapping[str, Any], name: str | None) -> None:
     """Watch the example ``name`` from here on; one of sphinx-gallery's ``reset_modules``."""
     if name:
@@ -40,7 +49,7 @@ def watch(gallery_conf: Mapping[str, Any], name: str | None) -> None:
 
 
 def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
-    """Return reST for the page's count of checks if the block is the last cell of its page.
+    """Return reST for the page's count of checks if the block is the last cell of its page that runs.
 
     :raises ClaimError: if an assert of the page has not run by then; it names file and line.
     """
@@ -48,7 +57,7 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
     if block.lineno != _last_cell(path):
         return ""
     ran = _ran.get(path, set())
-    missed = sorted(set(_asserts(path).values()) - ran)
+    missed = sorted({line for line in _asserts(path).values() if line < _end} - ran)
     if missed:
         raise ClaimError(
             f"{path}:{missed[0]}: this assert never ran, so it checks nothing; {len(missed)} like it in this file"
@@ -57,7 +66,7 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
 
 
 def _last_cell(path: str) -> int:
-    return max(line for kind, _, line in sphinx_gallery_api.blocks(Path(path)) if kind == "code")
+    return max(line for kind, _, line in sphinx_gallery_api.blocks(Path(path)) if kind == "code" and line < _end)
 
 
 @cache

@@ -6,7 +6,7 @@
 ``fold``           ``<details>``: a solution, or code that measures, folded away
 ``claims``         how many asserts of the page ran
 ``varies``         this output differs from build to build, and why
-``recorded``       on what GPU the outputs were made
+``recorded``       what of a page needs a GPU, and on which one its outputs were made
 ``mathml``         formulas
 ``svg_source``     how a directive reads the drawing that it names
 """

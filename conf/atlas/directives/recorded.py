@@ -1,6 +1,7 @@
-"""``.. recorded::`` and ``.. not-recorded::``: where the outputs of a GPU page come from, below its title.
+"""``.. needs-a-gpu::`` parts the halves of a page, and says where the outputs below it come from.
 
-The runner writes these directives when it replays a recording, or when there is none that fits.
+Where the whole script has run on a GPU, the mark says so itself. A build without a GPU runs what stands above the mark. It
+puts ``.. recorded::`` in the place of the mark when it shows a recording below, or ``.. not-recorded::`` when none fits.
 """
 
 from __future__ import annotations
@@ -10,13 +11,23 @@ from typing import Any, ClassVar
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
 from sphinx.application import Sphinx
-from sphinx.transforms import SphinxTransform
 
 from atlas.i18n import _
 
 
 class provenance(nodes.container):
     """The note about where outputs come from."""
+
+
+class NeedsAGpu(Directive):
+    """``.. needs-a-gpu::`` takes nothing and holds nothing."""
+
+    def run(self) -> list[nodes.Node]:
+        return [
+            _note(
+                _("From here on, the outputs were measured on the GPU of the machine that built this page."), "here"
+            )
+        ]
 
 
 class Recorded(Directive):
@@ -27,8 +38,8 @@ class Recorded(Directive):
     def run(self) -> list[nodes.Node]:
         facts = {name: self.options[name] for name in self.option_spec}
         sentence = _(
-            "The outputs of this page were recorded on an %(gpu)s with PyTorch %(torch)s on %(date)s, by this very script. "
-            "The build that published the page had no GPU."
+            "From here on, the outputs were measured on an %(gpu)s with PyTorch %(torch)s on %(date)s, by this very script. "
+            "The build that made this page had no GPU; the outputs above are its own."
         )
         return [_note(sentence % facts, "recorded")]
 
@@ -40,25 +51,15 @@ class NotRecorded(Directive):
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        sentence = _("This page shows its code without outputs: it needs a GPU, and %s.") % self.arguments[0]
-        return [_note(sentence, "not-recorded")]
+        sentence = _(
+            "From here on, the outputs are missing: the code needs a GPU, the build that made this page had none, and %s. "
+            "The outputs above need no GPU."
+        )
+        return [_note(sentence % self.arguments[0], "not-recorded")]
 
 
 def _note(sentence: str, kind: str) -> provenance:
     return provenance("", nodes.paragraph("", "", nodes.Text(sentence)), classes=["provenance", kind])
-
-
-class ProvenanceFirst(SphinxTransform):
-    """The runner appends the note to a page; it belongs below the title."""
-
-    default_priority = 394
-
-    def apply(self, **kwargs: Any) -> None:
-        for node in list(self.document.findall(provenance)):
-            title = next(iter(self.document.findall(nodes.title)), None)
-            if title is not None:
-                node.parent.remove(node)
-                title.parent.insert(title.parent.index(title) + 1, node)
 
 
 def _visit(self: Any, node: provenance) -> None:
@@ -71,6 +72,6 @@ def _depart(self: Any, node: provenance) -> None:
 
 def setup(app: Sphinx) -> None:
     app.add_node(provenance, html=(_visit, _depart))
+    app.add_directive("needs-a-gpu", NeedsAGpu)
     app.add_directive("recorded", Recorded)
     app.add_directive("not-recorded", NotRecorded)
-    app.add_transform(ProvenanceFirst)

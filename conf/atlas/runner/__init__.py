@@ -6,6 +6,7 @@ sphinx-gallery then finds every page current and only assembles the gallery. In 
 ``build_step``          what a Sphinx build calls, and when
 ``model``, ``scripts``  which examples there are, and which scripts no page can be made of
 ``gpu``                 whether there is one
+``halves``              what of a page needs a GPU, and what does not
 ``fill``                finds the examples whose outputs are out of date, runs them, publishes their outputs
 ``processes/``          child processes: ``pool`` (starts and ends them), ``cores`` (how many at once), ``child`` (what happens
                         inside one), ``limits``, ``ending``, ``faults``

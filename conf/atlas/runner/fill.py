@@ -17,7 +17,7 @@ from sphinx.util import logging
 
 from atlas.cells.request_comments import varies
 
-from . import gpu, scripts
+from . import gpu, halves, scripts
 from .model import Page, Site
 from .outputs import cache, fingerprint, recordings
 from .outputs.recordings import Recording
@@ -38,9 +38,9 @@ class State:
     reasons: Mapping[Page, Sequence[str]]
     """Why each page's outputs cannot be used, for a person; nothing for those that can."""
     recorded: Mapping[Page, Recording]
-    """The recordings of the pages that need a GPU."""
+    """The recordings of the pages that have a half which needs a GPU."""
     replayed: Mapping[Page, Recording]
-    """Recordings to use instead of running. Empty on a machine with a GPU."""
+    """Recordings to show instead of running that half. Empty on a machine with a GPU."""
 
     @property
     def stale(self) -> list[Page]:
@@ -61,7 +61,7 @@ def look(site: Site) -> State:
     pages = site.pages()
     for name in cache.remove_all_but(site.cache, pages) if site.cache.is_dir() else []:
         logger.info("examples: removed the outputs of %s, which is gone", name)
-    need_gpu = [page for page in pages if page.script.parent.name == recordings.CHAPTER]
+    need_gpu = [page for page in pages if recordings.needed(page.script)]
     has_gpu = bool(need_gpu and gpu.describe())
     recorded = {page: recordings.look(page) for page in need_gpu}
     replayed = {} if has_gpu else recorded
@@ -74,29 +74,21 @@ def look(site: Site) -> State:
 
 
 def run(site: Site, state: State, pages: Sequence[Page], *, at_once: int = 0) -> list[Fault]:
-    """Run the examples of ``pages``, or replay their recordings, and publish their outputs. Return what failed.
+    """Run the examples of ``pages``, and publish their outputs. Return what failed.
+
+    Of a page in ``state.replayed``, only what needs no GPU is run, and the rest comes from its recording.
 
     :param at_once: how many may run beside each other; 0 for as many as there are cores.
     :raises ScriptError: if the script of a recording was saved since ``look``.
     """
-    jobs = {}
-    for page in pages:
-        job = _job(site, page, execute=page not in state.replayed)
-        recording = state.replayed.get(page)
-        if recording and not recording.fault:
-            shutil.rmtree(job.place.root, ignore_errors=True)  # what a build left that was killed here
-            recordings.replay(page, recording, job.place.made)
-            cache.publish(page, job.place.made, state.wanted[page])
-            shutil.rmtree(job.place.root)
-        else:
-            jobs[job] = page
+    jobs = {_job(site, page, on_paper=page in state.replayed): page for page in pages}
     faults: list[Fault] = []
     progress = _Progress(len(jobs))
     for outcome in pool.run(list(jobs), site.settings, at_once=at_once or None, watch=progress.show):
         page = jobs[outcome.job]
         if outcome.fault is None:
             if page in state.replayed:
-                recordings.without_outputs(page, outcome.job.place.made, state.replayed[page].fault)
+                recordings.replay(page, state.replayed[page], outcome.job.place.made)
             cache.publish(page, outcome.job.place.made, state.wanted[page], **outcome.facts)
             progress.say(f"{page.name} {outcome.facts['seconds']:.1f} s")
         else:
@@ -108,16 +100,18 @@ def run(site: Site, state: State, pages: Sequence[Page], *, at_once: int = 0) ->
     return faults
 
 
-def _job(site: Site, page: Page, *, execute: bool) -> pool.Job:
+def _job(site: Site, page: Page, *, on_paper: bool) -> pool.Job:
+    script = page.script.read_text(encoding="utf-8", errors="replace")
+    runs = halves.of_script(script)[0] if on_paper else script
     root = site.work / page.name.replace("/", "--")
     return pool.Job(
         page.name,
         page.script,
         Workplace(root.resolve(), page.script.parent.name, page.script.name, site.cache.name),
         limits.allowed(page.script, Limits()),
-        alone=varies(page.script.read_text(encoding="utf-8", errors="replace")),
+        alone=varies(runs),
         expected_seconds=last_seconds(page),
-        execute=execute,
+        end=halves.marks(script)[0] if on_paper else None,
     )
 
 

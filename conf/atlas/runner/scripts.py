@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from . import halves
 from .model import HEADER, Site
 
 
@@ -41,4 +42,6 @@ def _fault(script: Path, depth: int) -> str:
         return f"the script is in a folder that is no chapter; add a {HEADER} there, or move it into a chapter"
     if not script.stem.isidentifier():
         return "the script's name cannot be imported; use letters, digits and underscores, and begin with a letter"
+    if len(halves.marks(script.read_text(encoding="utf-8", errors="replace"))) > 1:
+        return f"the script has several lines '# {halves.MARK}'; one parts what runs everywhere from what needs a GPU"
     return ""

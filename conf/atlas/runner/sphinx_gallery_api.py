@@ -42,18 +42,27 @@ _NOT_OF_A_PAGE = {
 """The settings that shape no page: the order of chapters and pages, and what differs from build to build."""
 
 
-def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, execute: bool = True) -> None:
+def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, end: int | None = None) -> None:
     """Run ``script`` and write its page, images, notebook and archive to ``target``.
 
     :param docs: the source folder that the page's paths are relative to; ``target`` lies in it.
-    :param execute: whether to run the code; if not, the page shows it without outputs.
+    :param end: the line from which on code is not run: the page shows it without outputs.
     :raises Exception: what the script raised, with its traceback.
     """
+    cells = [line for kind, _, line in blocks(script) if kind == "code" and (end is None or line < end)]
+
+    def stop_after_last(block: Any, block_vars: dict[str, Any], gallery_conf: Mapping[str, Any]) -> str:
+        """A scraper, called after each cell."""
+        if end is not None and block.lineno == cells[-1]:
+            block_vars["execute_script"] = False
+        return ""
+
     settings = {
         **settings,
+        "image_scrapers": (*settings["image_scrapers"], stop_after_last),
         "src_dir": str(docs),
         "abort_on_example_error": True,
-        "plot_gallery": execute,
+        "plot_gallery": bool(cells),
         "run_stale_examples": False,
         "first_notebook_cell": notebook.first_cell(script),
     }
@@ -128,19 +137,10 @@ def option(script: Path, name: str) -> tuple[int, Any] | None:
 
 def broken_thumbnail(images: Path, stem: str) -> None:
     """Put sphinx-gallery's own picture of a broken example on the card of the page ``stem``."""
-    _put_on_card(images, stem, Path(glr_path_static()) / "broken_example.png")
-
-
-def thumbnail_without_outputs(images: Path, stem: str) -> None:
-    """Put a picture on the card of the page ``stem`` that says "not recorded"; sphinx-gallery would put its emblem there."""
-    _put_on_card(images, stem, Path(__file__).with_name("not_recorded.svg"))
-
-
-def _put_on_card(images: Path, stem: str, picture: Path) -> None:
-    """Make ``picture`` the only one that sphinx-gallery finds for the card: it takes what it finds first."""
+    picture = Path(glr_path_static()) / "broken_example.png"
     thumbnail = images / "thumb" / f"sphx_glr_{stem}_thumb{picture.suffix}"
     thumbnail.parent.mkdir(parents=True, exist_ok=True)
-    for former in (".png", ".svg"):
+    for former in (".png", ".svg"):  # sphinx-gallery takes what it finds first
         thumbnail.with_suffix(former).unlink(missing_ok=True)
     shutil.copyfile(picture, thumbnail)
 

@@ -1,8 +1,11 @@
 """Recordings of examples that need a GPU: made on a machine that has one, replayed by builders that have none.
 
-A recording is what sphinx-gallery produced, in ``examples/cuda/recordings/<page>/``, with a ``manifest.json``. The manifest
-holds the SHA-256 of the script as it ran and of every file, and says on what and when the recording was made. A recording is
-used only if all of that fits: an edited script or a touched output is never published as if a GPU had made it.
+A builder without a GPU runs the first half of such an example, and replays the second (see ``runner.halves``).
+
+A recording is what sphinx-gallery produced from the whole script, in ``examples/cuda/recordings/<page>/``, with a
+``manifest.json``. The manifest holds the SHA-256 of the script as it ran and of every file, and says on what and when the
+recording was made. A recording is used only if all of that fits: an edited script or a touched output is never published as
+if a GPU had made it.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from atlas.directives import graph_figure
-from atlas.runner import sphinx_gallery_api
+from atlas.runner import halves, sphinx_gallery_api
 from atlas.runner.model import Page
 from atlas.runner.scripts import ScriptError, saved_meanwhile
 
@@ -24,7 +27,7 @@ from .cache import sha256, write_whole
 from .fingerprint import Fingerprint
 
 CHAPTER = "cuda"
-"""The chapter whose examples need a GPU."""
+"""The chapter of the examples that need a GPU."""
 MANIFEST = "manifest.json"
 FORMAT = 1
 """Raised by whoever changes what a recording holds, so that older recordings are refused instead of misread."""
@@ -35,6 +38,7 @@ _OF_ONE_RUN = ("date", "seconds", "peak_memory", "outputs")
 """What a manifest says that differs from run to run."""
 _DRAWING = re.compile(r"^\.\. graph-figure:: /\S+/(images/\S+)$", re.MULTILINE)
 """A figure of a graph on a page of sphinx-gallery's: the name of its drawing in the recording."""
+_CHECKS = re.compile(r"^\.\. claims:: .*\n", re.MULTILINE)
 _CELL = re.compile(r"^(?=\.\. GENERATED FROM PYTHON SOURCE LINES )", re.MULTILINE)
 
 
@@ -48,10 +52,15 @@ class Recording:
     """Why it cannot be used, for a person; empty if it can."""
 
     def depends_on(self, shared: Fingerprint) -> Fingerprint:
-        """What its page depends on besides the script; a page without outputs is made here, like any other."""
-        if self.fault:
-            return {"the recording": self.fault, **shared}
-        return {"the recording": sha256(self.folder / MANIFEST)}
+        """What its page depends on besides the script: on what the first half runs with, and on the recording of the second."""
+        return {"the recording": self.fault or sha256(self.folder / MANIFEST), **shared}
+
+
+def needed(script: Path) -> bool:
+    """Whether a part of ``script`` runs only where there is a GPU."""
+    if script.parent.name != CHAPTER:
+        return False
+    return bool(halves.marks(script.read_text(encoding="utf-8", errors="replace")))
 
 
 def folder_of(page: Page) -> Path:
@@ -172,34 +181,32 @@ def _steady(page: Page, recording: Recording) -> tuple[Any, ...]:
 
 
 def replay(page: Page, recording: Recording, made: Path) -> None:
-    """Copy the recorded outputs to ``made``, and add a line to the page that says where they were made.
+    """Complete the page in ``made``, of which the first half has run here: put the recorded second half in its place.
 
-    :raises ScriptError: if the script has been saved since ``recording`` was looked at. Then they are not its outputs.
+    Without a recording that fits, the second half stays code without outputs. Either way a note at the mark says so.
+
+    :raises ScriptError: if what ran here is not the script that was recorded: it has been saved in the meantime.
     """
-    for name in recording.manifest["outputs"]:
-        (made / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(recording.folder / name, made / name)
-    facts = recording.manifest
-    versions = facts["versions"]
-    _complete(
-        page,
-        made,
-        f"\n.. recorded::\n   :gpu: {facts['gpu']}\n   :date: {facts['date']}\n   :torch: {versions['torch']}\n",
-    )
-    if sha256(made / page.script.name) != facts["script"]:
-        raise ScriptError(saved_meanwhile(f"examples/{page.name}.py"))
-
-
-def without_outputs(page: Page, made: Path, why: str) -> None:
-    """Complete a page that shows its code only: it says so, and why."""
-    sphinx_gallery_api.thumbnail_without_outputs(made / "images", page.script.stem)
-    _complete(page, made, f"\n.. not-recorded:: {why}\n")
-
-
-def _complete(page: Page, made: Path, note: str) -> None:
-    rst = made / f"{page.script.stem}.rst"
-    text = rst.read_text(encoding="utf-8")
+    rst, copied = made / f"{page.script.stem}.rst", made / page.script.name
+    on_paper, measured = halves.of_page(rst.read_text(encoding="utf-8"))
+    if recording.fault:
+        note = f".. not-recorded:: {recording.fault}"
+    else:
+        facts = recording.manifest
+        if sha256(copied) != facts["script"]:
+            raise ScriptError(saved_meanwhile(f"examples/{page.name}.py"))
+        on_paper = _CHECKS.sub("", on_paper)  # the recorded half ends with the number of all checks
+        measured = halves.of_page((recording.folder / rst.name).read_text(encoding="utf-8"))[1]
+        note = f".. recorded::\n   :gpu: {facts['gpu']}\n   :date: {facts['date']}\n   :torch: {facts['versions']['torch']}"
+        _add_images(recording, made)
     rst.unlink()  # sphinx-gallery writes it read-only
-    rst.write_text(text + note, encoding="utf-8")
-    shutil.copyfile(page.script, made / page.script.name)
-    sphinx_gallery_api.mark_current(made / page.script.name)
+    rst.write_text(on_paper + note + measured, encoding="utf-8")
+    sphinx_gallery_api.mark_current(copied)
+
+
+def _add_images(recording: Recording, made: Path) -> None:
+    """Copy the recorded images that the first half has not made here."""
+    for name in recording.manifest["outputs"]:
+        if name.startswith("images/") and not (made / name).exists():
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(recording.folder / name, made / name)

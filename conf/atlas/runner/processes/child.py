@@ -70,12 +70,13 @@ def run(
     line: mmap.mmap,
     *,
     parent: int,
-    execute: bool,
+    end: int | None = None,
 ) -> NoReturn:
     """Run the example in ``place``. This process ends here: what the build does at its end must not be done in it too.
 
     :param line: shared memory for the number of the running line, which the build reads if this process dies.
     :param parent: the build's process number.
+    :param end: the line from which on the script must not run; None to run all of it.
     """
     started = time.monotonic()
     gc.freeze()  # the collector would walk all objects of the build, which took longer than most examples
@@ -84,15 +85,15 @@ def run(
         check_time_limit(place.script)
         _limit(limits)
         _one_thread()
-        if execute:
-            from atlas.cells import assert_counter
+        from atlas.cells import assert_counter
 
-            assert_counter.report_line_to(line)
-            printed = _Printed(limits.output)
-            sphinx_gallery_api.count_output(printed.add)
-            scrapers = (*settings["image_scrapers"], _nothing_beside, printed.scrape)
-            settings = {**settings, "image_scrapers": scrapers}
-        sphinx_gallery_api.run(place.script, place.made, place.docs, settings, execute=execute)
+        assert_counter.report_line_to(line)
+        assert_counter.end_at(end)
+        printed = _Printed(limits.output)
+        sphinx_gallery_api.count_output(printed.add)
+        scrapers = (*settings["image_scrapers"], _nothing_beside, printed.scrape)
+        settings = {**settings, "image_scrapers": scrapers}
+        sphinx_gallery_api.run(place.script, place.made, place.docs, settings, end=end)
         line_watcher.stop()
         _fix_archive_times(place.made)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

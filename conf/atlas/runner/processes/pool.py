@@ -39,7 +39,8 @@ class Job:
     alone: bool = False
     """Whether nothing else may run beside it: it measures time."""
     expected_seconds: float = float("inf")
-    execute: bool = True
+    end: int | None = None
+    """The line from which on the script must not run; None to run all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ def _start(job: Job, settings: Mapping[str, Any]) -> _Running:
     pid = os.fork()
     if pid == 0:
         try:
-            child.run(job.place, settings, job.limits, line, parent=parent, execute=job.execute)
+            child.run(job.place, settings, job.limits, line, parent=parent, end=job.end)
         finally:  # whatever happens, this process must not go on as the build
             os._exit(70)
     return _Running(job, pid, line, time.monotonic())

@@ -1,0 +1,68 @@
+"""A page that needs a GPU has a half that needs none, with outputs and a figure, and a script that ends by itself after it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup, Tag
+
+from atlas.runner import halves
+from markup import FIGURES, OUTPUTS, read, text_of
+from sources import ROOT, sources_of_examples
+
+SCRIPTS = [script for script in sources_of_examples() if script.startswith("cuda/")]
+GUARD = """
+if not torch.cuda.is_available():
+    print("What follows is measured, and needs a CUDA device.")
+    sys.exit()
+"""
+OUTPUTS_ON_PAPER = 3
+#: Scripts whose first half is still empty.
+NOT_YET = {
+    *("cuda/checkpoint_and_precision.py", "cuda/cuda_profiler.py", "cuda/determinism_on_gpu.py"),
+    *("cuda/devices.py", "cuda/memory_snapshot.py"),
+}
+
+
+def faults_of_script(text: str) -> list[str]:
+    """What keeps a script from ending by itself, on a machine without a GPU, at the mark that the site goes by."""
+    if len(halves.marks(text)) != 1:
+        return ["it has no mark"]
+    before, after = halves.of_script(text)
+    first_cell = re.sub(r"\A(?:#.*\n|\s*\n)*", "\n", after)
+    found = [] if first_cell.startswith(GUARD) else ["no guard stands behind the mark"]
+    return found + ["the first half asks for a GPU"] * ("is_available" in before)
+
+
+def on_paper(page: BeautifulSoup, what: str) -> list[Tag]:
+    """Those parts of a page that stand before its note on where the rest comes from."""
+    (note,) = page.select(".provenance")
+    return [part for part in page.select(f"article :is({what})") if note in part.find_all_next()]
+
+
+@pytest.mark.parametrize("of_page", SCRIPTS)
+def test_the_script_ends_by_itself_where_there_is_no_gpu(of_page: str) -> None:
+    assert faults_of_script((ROOT / "examples" / of_page).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("of_page", [script for script in SCRIPTS if script not in NOT_YET])
+def test_the_first_half_has_outputs_and_a_figure(site: Path, of_page: str) -> None:
+    page = read(site / "gallery" / Path(of_page).with_suffix(".html"))
+    assert len([output for output in on_paper(page, OUTPUTS) if text_of(output)]) >= OUTPUTS_ON_PAPER
+    assert on_paper(page, FIGURES)
+
+
+def test_what_is_wrong_with_a_script_is_found() -> None:
+    good = f"import torch\n\n# %%\n# Measured.\n#\n# .. needs-a-gpu::\n#\n# More.\n{GUARD}"
+    assert faults_of_script(good) == []
+    assert faults_of_script(good.replace(".. needs", "needs")) == ["it has no mark"]
+    assert faults_of_script(good.replace("sys.exit()", "pass")) == ["no guard stands behind the mark"]
+    assert faults_of_script(good.replace("#\n# More.", "\nprint(1)\n")) == ["no guard stands behind the mark"]
+    assert faults_of_script(GUARD + good) == ["the first half asks for a GPU"]
+
+
+def test_only_what_stands_before_the_note_is_on_paper() -> None:
+    html = "<article><pre>1</pre><div class='provenance'>Note</div><pre>2</pre></article>"
+    assert [part.get_text() for part in on_paper(BeautifulSoup(html, "html.parser"), "pre")] == ["1"]
