@@ -2,17 +2,22 @@ r"""
 The profiler on a GPU: kernels, launches, and where the CPU waits
 =================================================================
 
-On a GPU every operation has two times: the CPU's, to launch its kernels, and the GPU's, to run them. The profiler
-records both, and its table has columns for each. This page reads these columns, puts a launch and its kernel on one
-time line, and finds the calls at which the CPU waits.
+.. in-short::
+
+   On a GPU every operation has two times: the CPU's, to launch its kernels, and the GPU's, to run them. Look for slow operators
+   in the CUDA columns of the profiler's table, and for waits in the CPU columns: ``aten::item`` and calls with *Synchronize* in
+   their name. Let a few steps pass first, call ``torch.cuda.synchronize()`` before you stop the profiler, and do not add up a
+   column.
 """
 
 # %%
-# Recording both sides
-# --------------------
-# A small convolutional network, and one step of training without the update. A schedule lets two steps pass, in which
-# libraries prepare their kernels, and records the three after them. The CPU waits at the end of each step, so that
-# its kernels belong to it.
+# The problem: item() takes all the time
+# --------------------------------------
+# You profile a loop, and most of the CPU's time is in ``aten::item``, which fetches one number. It is not slow. It waits: CUDA
+# calls return before the work is done, and ``item()`` needs the result. Here is the order of events for ten products of large
+# matrices and one question, from two assumed rates: 10 µs for a launch, and 20 · 10¹² floating-point operations a second.
+#
+# .. how-measured:: a kernel starts when it has been launched and the kernel before it is done.
 
 import sys
 import warnings
@@ -23,11 +28,192 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, schedule
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+LAUNCH, RATE, SIZE = 10e-6, 20e12, 8192
+
+launches = [(n * LAUNCH, LAUNCH) for n in range(10)]
+product = 2 * SIZE**3 / RATE
+runs, free = [], 0.0
+for start, length in launches:
+    free = max(free, start + length)  # launched, and the GPU has done what came before
+    runs.append((free, product))
+    free += product
+question = (10 * LAUNCH, free - 10 * LAUNCH)
+assert 0.5 < free < 0.6 and len(runs) == 10
+
+
+def draw(launches, runs, question, title):
+    fig, ax = plt.subplots(figsize=(7, 2))
+    marks = {"color": "#2563eb", "markersize": 24, "markeredgewidth": 2}
+    ax.plot([start * 1e3 for start, _ in launches], [1] * len(launches), "|", **marks)
+    for lane, color, spans in ((1, "#64748b", [question]), (0, "#c2410c", runs)):
+        parts = [(start * 1e3, length * 1e3) for start, length in spans]
+        ax.broken_barh(parts, (lane - 0.3, 0.6), facecolors=color, edgecolor="white")
+    middle = (question[0] + question[1] / 2) * 1e3
+    ax.text(middle, 1, "item()", color="white", ha="center", va="center")
+    ax.set_yticks([0, 1], ["GPU", "CPU"])
+    ax.set_xlabel("ms since the first launch")
+    ax.set_title(title)
+    fig.tight_layout()
+
 
 # %%
-# The rest needs a GPU.
+# The time line:
+
+# figure: A time line with two lanes, computed from the assumed rates. In the upper one, the CPU, ten marks at the
+#   left edge are so close that they look like one, and a long bar, item, spans the rest. In the lower one, the GPU,
+#   ten bars follow each other.
+draw(launches, runs, question, "Ten launches, ten products, one question (on paper)")
+
+# %%
+# How long the CPU waits on paper, and how many products are done when the loop of launches ends:
+
+done = sum(start + length <= 10 * LAUNCH for start, length in runs)
+print(f"item() waits for {question[1] * 1e3:.0f} of {free * 1e3:.0f} ms")
+print(f"done when the loop ends: {done} of 10 products")
+assert question[1] / free > 0.99 and done == 0
+
+# %%
+# What people get wrong
+# ---------------------
+# **Timing without synchronizing.** A clock that stops when the loop ends has measured the launches: 0.1 ms for the ten products
+# above.
+#
+# **Adding up a column.** The time of a kernel is in the row of the kernel, in the row of the operator that launched it, and in
+# *CUDA total* once more for every operator around it. For the time on the GPU read the line below the table.
+#
+# **Profiling the first step.** Loading kernels and choosing algorithms fall into it. Let two steps pass within the same
+# profile.
+#
+# Is the step bound by launches?
+# ------------------------------
+# A small convolutional network, and one step of training without the update. Each operation that makes a new tensor launches at
+# least one kernel. The number of launches does not depend on the batch, and the work does.
+#
+# .. how-measured:: the step runs on the meta device, where tensors have no data; one mode counts operations that make a new
+#    storage, and PyTorch's FlopCounterMode counts the floating-point operations of products and convolutions.
+
+
+def build(images, device):
+    torch.manual_seed(0)
+    with torch.device(device):
+        model = nn.Sequential(
+            *(nn.Conv2d(3, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU()),
+            *(nn.Conv2d(64, 128, 3, padding=1), nn.BatchNorm2d(128), nn.ReLU()),
+            *(nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+            nn.Linear(128, 10),
+        )
+        labels = torch.zeros(images, dtype=torch.long)
+        return model, torch.randn(images, 3, 64, 64), labels
+
+
+class Launches(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        def storages(tree):
+            tensors = [
+                one for one in tree_leaves(tree) if isinstance(one, torch.Tensor)
+            ]
+            return {tensor.untyped_storage()._cdata for tensor in tensors}
+
+        result = operation(*args, **(kwargs or {}))
+        if storages(result) - storages((args, kwargs)):
+            self.names.append(str(operation.overloadpacket))
+        return result
+
+
+def count(images):
+    model, batch, labels = build(images, "meta")
+    with FlopCounterMode(display=False) as flops, Launches() as launches:
+        loss = F.cross_entropy(model(batch), labels)
+        forward = list(launches.names)
+        loss.backward()
+    return forward, launches.names[len(forward) :], flops.get_total_flops()
+
+
+rows = {}
+for images in (1, 8, 64, 512):
+    forward, backward, flops = count(images)
+    rows[images] = {
+        "launches, forward": len(forward),
+        "backward": len(backward),
+        "launching, ms": (len(forward) + len(backward)) * LAUNCH * 1e3,
+        "10⁹ operations": flops / 1e9,
+        "computing, ms": flops / RATE * 1e3,
+    }
+steps = pd.DataFrame(rows).T
+
+# sphinx_gallery_start_ignore
+assert steps["launches, forward"].nunique() == steps["backward"].nunique() == 1
+assert steps["computing, ms"][1] < steps["launching, ms"][1]
+assert steps["computing, ms"][64] > 5 * steps["launching, ms"][64]
+_convolution = 2 * 64 * 64 * 9 * (3 * 64 + 64 * 128)  # of one image, forward
+assert 2.9 < steps["10⁹ operations"][1] * 1e9 / _convolution < 3.01
+# sphinx_gallery_end_ignore
+
+# %%
+# On paper, with the same two rates:
+
+steps.round(2).astype(dict.fromkeys(steps.columns[:2], int)).rename_axis("images")
+
+# %%
+# With one image, launching takes longer than computing: the GPU would be idle most of the time, and a faster one would not
+# help. With 64 images the launches are a small part. (Only products and convolutions are counted as work; what moves memory
+# comes on top.)
+#
+# Backward launches more than forward. Its operations, by how often they occur:
+
+print(*[f"{n} × {name}" for name, n in Counter(backward).most_common(6)], sep="\n")
+assert Counter(backward)["aten.convolution_backward"] == 2
+assert len(backward) > len(forward)
+
+# %%
+# Exercise
+# --------
+# Which of these wait for the GPU: ``x.sum()``, ``x.sum().item()``, ``x[x > 0]``, ``torch.where(x > 0, x, -x)``,
+# ``x.nonzero()``, ``if x.any():``?
+#
+# .. solution::
+#
+# Those wait whose result Python must know to go on: a number, a truth value, or how many elements there are. A mask gives a
+# result of unknown size. ``torch.where`` gives one of a known size. Fake tensors have no values, so they raise at the same
+# places.
+
+questions = {
+    "x.sum()": lambda x: x.sum(),
+    "x.sum().item()": lambda x: x.sum().item(),
+    "x[x > 0]": lambda x: x[x > 0],
+    "torch.where(x > 0, x, -x)": lambda x: torch.where(x > 0, x, -x),
+    "x.nonzero()": lambda x: x.nonzero(),
+    "if x.any():": lambda x: bool(x.any()),
+}
+needs = {}
+with FakeTensorMode():
+    x = torch.zeros(1000)
+    for text, ask in questions.items():
+        try:
+            ask(x)
+            needs[text] = ""
+        except RuntimeError as error:
+            needs[text] = type(error).__name__
+for text, what in needs.items():
+    print(f"{text:<26} {what or 'needs no value'}")
+assert [bool(what) for what in needs.values()] == [0, 1, 1, 0, 1, 1]
+
+# %%
+# Measured on a GPU
+# -----------------
+# The step with 64 images, recorded by the profiler. A schedule lets two steps pass, in which libraries prepare their kernels,
+# and records the three after them. The CPU waits at the end of each step, so that its kernels belong to it.
 #
 # .. needs-a-gpu::
 
@@ -35,19 +221,11 @@ if not torch.cuda.is_available():
     print("What follows is measured, and needs a CUDA device.")
     sys.exit()
 
-
 # sphinx_gallery_start_ignore
 # It comes once in a process, and torch 2.11 gives it even where there is one cycle only.
 warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
 # sphinx_gallery_end_ignore
-torch.manual_seed(0)
-model = nn.Sequential(
-    *(nn.Conv2d(3, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU()),
-    *(nn.Conv2d(64, 128, 3, padding=1), nn.BatchNorm2d(128), nn.ReLU()),
-    *(nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10)),
-).cuda()
-images = torch.randn(64, 3, 128, 128, device="cuda")
-labels = torch.randint(10, (64,), device="cuda")
+model, images, labels = build(64, "cuda")
 
 
 def step():
@@ -104,8 +282,6 @@ assert [warning.category for warning in _caught] == [FutureWarning]
 # kernels of the step, and so counts them once more.
 
 # %%
-# Kernels against operators
-# -------------------------
 # The rows are of different kinds. A *kernel* runs on the GPU. An *operator* of PyTorch runs on the CPU and launches
 # kernels. A *CUDA call* is how it talks to the GPU. The profiler's own marks are left out here.
 
@@ -144,17 +320,20 @@ assert (kinds["count"] > 3).all()
 kinds.round(2).astype({"count": int}).rename_axis(columns="all three steps")
 
 # %%
-# The GPU's time stands in the table **twice**: in the rows of the kernels, and once more in the rows of the operators
-# that launched them. Kernels have no time on the CPU.
+# The GPU's time is in the table **twice**: in the rows of the kernels, and once more in the rows of the operators that launched
+# them. Kernels have no time on the CPU.
 #
-# Times vary. The kernels do not: each step runs the same ones in the same order.
+# Times vary. Here the last two steps ran the same kernels:
 
 kernels = [event for event in events if kind(event) == "kernel, copy or fill"]
 kernels.sort(key=lambda event: event.time_range.start)
 names = [event.name for event in kernels]
 each = len(names) // 3
-print("same list in all three steps:", names == 3 * names[:each])
-assert names == 3 * names[:each]
+last, before = Counter(names[-each:]), Counter(names[-2 * each : -each])
+print("same kernels in the last two steps:", last == before)
+assert last == before
+on_paper = len(forward + backward)
+print(f"{each} kernels, copies and fills a step; on paper at least {on_paper}")
 
 # %%
 # Each operator knows the kernels that it launched. Here is the last convolution of a backward pass. Names of kernels
@@ -178,8 +357,6 @@ show(convolution)
 assert convolution.device_time_total > 0
 
 # %%
-# Forward against backward
-# ------------------------
 # The outermost operators of the forward pass, and the engine's rows of the backward pass, do not contain each other.
 # So their *CUDA total* may be compared, and added up.
 
@@ -232,12 +409,9 @@ assert "aten::conv2d" in forward and "ConvolutionBackward0" in backward
 # sphinx_gallery_end_ignore
 
 # %%
-# A launch is not a run
-# ---------------------
-# Ten products of large matrices, and then a question for a value. The profiler has the beginning and the end of each
-# event, in microseconds, on one clock for both sides.
+# Ten products of large matrices, and then a question for a value. The profiler has the beginning and the end of each event, in
+# microseconds, on one clock for both sides.
 
-SIZE = 8192
 a = torch.randn(SIZE, SIZE, device="cuda")
 
 
@@ -262,35 +436,32 @@ print("item() returned only when the last one was done:", waited)
 assert len(launches) == len(runs) == 10 and ahead and waited
 
 # %%
-# When the call for the tenth product returned, the first product was still running. (A tenth of a product is allowed
-# for the two clocks.) On the time line the CPU is ahead, and then it waits.
+# When the call for the tenth product returned, the first product was still running. (A tenth of a product is allowed for the
+# two clocks.)
 
 # varies: The lengths are times. They depend on the GPU.
 
-# figure: A time line with two lanes. In the upper one, the CPU, ten marks at the left edge are so close that they
-#   look like one, and a long bar, item, spans most of the width. In the lower one, the GPU, ten bars follow each
-#   other.
-fig, ax = plt.subplots(figsize=(7, 2.4))
+# figure: A measured time line with two lanes. In the upper one, the CPU, ten marks at the left edge are close
+#   together, and a long bar, item, spans most of the width. In the lower one, the GPU, ten bars follow each other.
 zero = launches[0].start
-marks = {"color": "#2563eb", "markersize": 30, "markeredgewidth": 2}
-ax.plot([(span.start - zero) / 1e3 for span in launches], [1] * 10, "|", **marks)
-for lane, color, spans in ((1, "#64748b", [question]), (0, "#c2410c", runs)):
-    parts = [((span.start - zero) / 1e3, span.elapsed_us() / 1e3) for span in spans]
-    ax.broken_barh(parts, (lane - 0.3, 0.6), facecolors=color, edgecolor="white")
-middle = (question.start + question.end) / 2 - zero
-ax.text(middle / 1e3, 1, "item()", color="white", ha="center", va="center")
-ax.set_yticks([0, 1], ["GPU", "CPU"])
-ax.set_xlabel("ms since the first launch")
-ax.set_title("Ten launches, ten products, one question")
-fig.tight_layout()
+
+
+def span(event):
+    return (event.start - zero) / 1e6, event.elapsed_us() / 1e6
+
+
+draw(
+    [span(one) for one in launches],
+    [span(one) for one in runs],
+    span(question),
+    "Ten launches, ten products, one question (measured)",
+)
 
 # sphinx_gallery_start_ignore
 assert question.elapsed_us() > 5 * (launches[-1].end - launches[0].start)
 # sphinx_gallery_end_ignore
 
 # %%
-# Where the CPU waits
-# -------------------
 # Among the CPU's times such a wait looks like work: ``aten::item`` fetches one number, and has most of the time. Its
 # children say what it did. A CUDA call with *Synchronize* in its name is a wait.
 
@@ -311,13 +482,7 @@ print(f"of the CPU's time until then: {share:.0%}")
 assert share > 0.5
 
 # %%
-# So on a GPU, look for slow operators in the CUDA columns, and for waits in the CPU columns.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Timing without synchronising.** A clock that stops when the loop ends has measured the launches. Events in the
-# queue count what the GPU has really done by then.
+# Events in the queue count what the GPU has really done when the loop ends.
 
 # varies: How far the GPU has come depends on the GPU.
 
@@ -334,8 +499,7 @@ print(f"after synchronize:                      {after_synchronize}")
 assert at_the_end_of_the_loop < 5 and after_synchronize == 10
 
 # %%
-# **Adding up a column.** Each kernel is in the sum at least twice, and in *CUDA total* once more for every operator
-# around it. For the time on the GPU, add up the kernels, or read the line below the table.
+# What the sum of a column is, compared with the time of the kernels:
 
 # varies: How often a kernel is counted depends on how operators are nested.
 
@@ -346,37 +510,17 @@ for column in ("self_device_time_total", "device_time_total"):
     assert total > 1.8 * real
 
 # %%
-# **Profiling the first step.** Loading kernels and choosing algorithms fall into it. That is why ``record`` lets two
-# steps pass, within the same profile.
-
-# %%
-# Exercise
-# --------
-# Which of these wait for the GPU: ``x.sum()``, ``x.sum().item()``, ``x[x > 0]``, ``torch.where(x > 0, x, -x)``,
-# ``x.nonzero()``, ``if x.any():``? Then ask PyTorch: in the mode ``set_sync_debug_mode("error")`` a wait raises.
-#
-# .. solution::
-#
-# Those wait whose result Python must know to go on: a number, a truth value, or how many elements there are. A mask
-# gives a result of unknown size. ``torch.where`` gives one of a known size.
+# The questions of the exercise, asked on the GPU: in the mode ``set_sync_debug_mode("error")`` a wait raises.
 
 # sphinx_gallery_start_ignore
 warnings.filterwarnings("ignore", message="Synchronization debug mode is a prototype")
 # sphinx_gallery_end_ignore
 x = torch.randn(1000, device="cuda")
-questions = {
-    "x.sum()": lambda: x.sum(),
-    "x.sum().item()": lambda: x.sum().item(),
-    "x[x > 0]": lambda: x[x > 0],
-    "torch.where(x > 0, x, -x)": lambda: torch.where(x > 0, x, -x),
-    "x.nonzero()": lambda: x.nonzero(),
-    "if x.any():": lambda: bool(x.any()),
-}
 waits = {}
 torch.cuda.set_sync_debug_mode("error")
 for text, ask in questions.items():
     try:
-        ask()
+        ask(x)
         waits[text] = ""
     except RuntimeError as error:
         waits[text] = str(error)

@@ -2,34 +2,203 @@ r"""
 CUDA devices: where a tensor lives, and when its value is there
 ===============================================================
 
-A tensor lives on one device, and operations run where their inputs live. This page asks PyTorch what devices there
-are, moves tensors between them and follows the gradient back, and shows that the GPU works while Python is already
-further on.
+.. in-short::
+
+   Choose the device once: ``device = torch.device("cuda" if torch.cuda.is_available() else "cpu")``. ``model.to(device)`` moves
+   the model itself; ``x = x.to(device)`` returns a moved tensor. Most operations want all their inputs on one device; a CPU
+   tensor without dimensions is the usual exception. A CUDA call returns before its result is there: call
+   ``torch.cuda.synchronize()`` before you read a clock.
 """
 
 # %%
-# Is there a GPU?
-# ---------------
-# Four questions come first in any script. Devices are counted from 0, and the *current* device is the one that a
-# plain ``"cuda"`` means.
+# The problem: one tensor stayed on the CPU
+# -----------------------------------------
+# Operations do not move their inputs. ``FakeTensorMode`` gives tensors a device and no data, so you can see the real message
+# without a GPU:
 
 import sys
 import time
 
-import matplotlib.pyplot as plt
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+fake = FakeTensorMode()
+with fake:
+    weight = torch.zeros(3, 2, device="cuda")
+    batch = torch.zeros(4, 2)  # no device: it is made on the CPU
+    try:
+        F.linear(batch, weight)
+    except RuntimeError as error:
+        message = str(error)
+        print(message.splitlines()[0])
+
+# sphinx_gallery_start_ignore
+assert "Expected all tensors to be on the same device" in message
+# sphinx_gallery_end_ignore
 
 # %%
-# The rest needs a GPU.
+# Here ``x`` is on the GPU, and ``other`` on the CPU. Which calls accept both?
+#
+# .. how-measured:: each call runs on fake tensors, and the table notes the device of the result or the error.
+
+with fake:
+    x = torch.zeros(2, 2, device="cuda")
+    other = torch.zeros(2, 2)
+    labels = torch.zeros(2, dtype=torch.long)
+    number = torch.tensor(1.0)
+calls = {
+    "x + other": lambda: x + other,
+    "x @ other": lambda: x @ other,
+    "torch.cat([x, other])": lambda: torch.cat([x, other]),
+    "x.add_(other)": lambda: x.add_(other),
+    "F.cross_entropy(x, labels)": lambda: F.cross_entropy(x, labels),
+    "x + 1.0": lambda: x + 1.0,
+    "x + number": lambda: x + number,
+    "torch.where(x > 0, x, number)": lambda: torch.where(x > 0, x, number),
+}
+
+
+def outcome(call):
+    try:
+        with fake:
+            return f"a result on {call().device}"
+    except RuntimeError as error:
+        return f"RuntimeError: {str(error)[:33]} …"
+
+
+outcomes = pd.Series({text: outcome(call) for text, call in calls.items()})
+
+# sphinx_gallery_start_ignore
+assert [one.startswith("RuntimeError") for one in outcomes] == [True] * 5 + [False] * 3
+assert all("Expected all tensors" in one for one in outcomes[:5])
+assert all(one.endswith("cuda:0") for one in outcomes[5:])
+# sphinx_gallery_end_ignore
+
+# %%
+# ``number`` is a CPU tensor without dimensions. The last two calls take it, and so does the plain number above them.
+
+outcomes.to_frame("what happens")
+
+# %%
+# What people get wrong
+# ---------------------
+# **Forgetting the labels.** The model and the images are on the GPU, and ``F.cross_entropy(x, labels)`` raises all the same.
+# Move everything that the batch holds.
+#
+# **Moving a leaf, and asking the copy for the gradient.** A moved tensor is a result, not a leaf. The gradient goes to the
+# tensor that you made first, which nobody kept. Make the leaf where it belongs, with ``device=``. Here the ``meta`` device
+# stands in for the GPU: a move to it is recorded in the same way.
+
+lost = torch.ones(2, requires_grad=True).to("meta")
+kept = torch.ones(2, requires_grad=True, device="meta")
+print("moved:        leaf", lost.is_leaf, "on", lost.device, "by", lost.grad_fn.name())
+print("made in place: leaf", kept.is_leaf, "on", kept.device)
+assert not lost.is_leaf and lost.grad_fn.name() == "ToCopyBackward0"
+assert kept.is_leaf
+
+# %%
+# **Timing without synchronizing.** A CUDA operation is put into a queue, and the call returns. So a clock around the call
+# shows how fast Python fills the queue.
+#
+# Python does not wait
+# --------------------
+# The queue follows one rule: a kernel starts when it has been launched *and* the kernel before it is done. That is enough to
+# predict what two clocks would show for ten products of square matrices. The two rates are assumptions of round size: 10 µs
+# for a launch, and 20 · 10¹² floating-point operations a second.
+
+LAUNCH, RATE = 10e-6, 20e12
+
+
+def predicted(size, repeats=10):
+    """Seconds until Python goes on, and until the results are there."""
+    launched = done = 0.0
+    for _ in range(repeats):
+        launched += LAUNCH
+        done = max(launched, done) + 2 * size**3 / RATE
+    return launched, done
+
+
+sizes = [256, 512, 1024, 2048, 4096, 8192]
+on_paper = pd.DataFrame([predicted(size) for size in sizes], sizes) * 1e3
+on_paper.columns = ["until Python goes on", "until the results are there"]
+print(on_paper.round(3))
+
+# sphinx_gallery_start_ignore
+assert on_paper.iloc[:, 0].round(6).eq(0.1).all()
+assert on_paper.iloc[0, 1] < 0.11 and on_paper.iloc[-1, 1] > 500
+# sphinx_gallery_end_ignore
+
+# %%
+# On paper, in milliseconds. The curves part where a product takes longer than its launch.
+
+# figure: Two curves over the size of the matrices on logarithmic axes, computed from the two assumed rates. They
+#   coincide up to 256 rows. The time until Python goes on stays at 0.1 ms; the time until the results are there rises
+#   to 550 ms.
+look = {
+    "style": ["s--", "o-"],
+    "color": ["#2563eb", "#c2410c"],
+    "logx": True,
+    "logy": True,
+}
+names = {"xlabel": "rows of the square matrices", "ylabel": "ms, ten products"}
+ax = on_paper.plot(
+    **look, **names, title="Queued is not done (on paper)", figsize=(7, 3)
+)
+ax.set_xticks(sizes, [str(size) for size in sizes])
+ax.minorticks_off()
+ax.figure.tight_layout()
+
+# %%
+# Whatever needs a value in Python waits for the queue: ``item()``, ``tolist()``, ``print``, ``.cpu()``, an ``if`` on a tensor.
+# A fake tensor has no value to wait for, so PyTorch names such a call:
+
+with fake:
+    for text, call in {
+        "x.sum().item()": lambda: x.sum().item(),
+        "x.tolist()": lambda: x.tolist(),
+        "if x.any():": lambda: bool(x.any()),
+    }.items():
+        try:
+            call()
+        except RuntimeError as error:
+            print(f"{text:<16}{type(error).__name__}: {error}")
+            assert "_local_scalar_dense" in str(error)
+
+# %%
+# Exercise
+# --------
+# ``images`` and ``weight`` are on the GPU; ``mean`` is a CPU tensor of shape ``(3, 1, 1)`` and ``scale`` a CPU tensor of shape
+# ``()``. Which of ``images - mean``, ``images * scale`` and ``F.conv2d(images, weight)`` raise?
+#
+# .. solution::
+#
+# Only the first. ``mean`` has dimensions, even if it has only three numbers; ``scale`` has none.
+
+with fake:
+    images = torch.zeros(1, 3, 8, 8, device="cuda")
+    weight = torch.zeros(4, 3, 3, 3, device="cuda")
+    mean, scale = torch.zeros(3, 1, 1), torch.tensor(2.0)
+answers = [
+    outcome(lambda: images - mean),
+    outcome(lambda: images * scale),
+    outcome(lambda: F.conv2d(images, weight)),
+]
+print(*answers, sep="\n")
+assert [answer.startswith("RuntimeError") for answer in answers] == [True, False, False]
+
+# %%
+# Measured on a GPU
+# -----------------
+# What the machine has, a real move, real times, and seeds.
 #
 # .. needs-a-gpu::
 
 if not torch.cuda.is_available():
     print("What follows is measured, and needs a CUDA device.")
     sys.exit()
-
 
 # varies: The device is that of the machine.
 
@@ -51,10 +220,8 @@ print("compute capability:  ", f"{properties.major}.{properties.minor}")
 assert (properties.major, properties.minor) == torch.cuda.get_device_capability()
 
 # %%
-# A script that should run on both
-# --------------------------------
-# Choose the device once, and pass it on. A factory function with ``device=`` makes the tensor there.
-# ``torch.zeros(3).to(device)`` makes it on the CPU first and then copies it.
+# ``torch.zeros(3, device=device)`` makes the tensor on the device. ``torch.zeros(3).to(device)`` makes it on the CPU first, and
+# copies it.
 
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 here = torch.zeros(3)
@@ -74,8 +241,6 @@ assert copy is not here and copy.to(device) is copy
 assert here.tolist() == [0, 0, 0] and copy.tolist() == [1, 1, 1]
 
 # %%
-# Gradients travel back
-# ---------------------
 # A move is an operation like any other. It is recorded, and its backward moves the gradient to where the input lives.
 
 w = torch.tensor(3.0, requires_grad=True)
@@ -91,8 +256,6 @@ assert moved.grad_fn.name() == "ToCopyBackward0"
 assert w.grad == 6 and w.grad.is_cpu
 
 # %%
-# A module is moved in place
-# --------------------------
 # ``tensor.to`` returns a tensor; ``module.to`` changes the module. Its parameters are the same objects as before
 # and still leaves, with their data on the GPU. An optimizer made before the move goes on working.
 
@@ -111,11 +274,8 @@ assert layer.weight is weight and weight.is_leaf and weight.is_cuda
 assert torch.allclose(before - weight, torch.full_like(before, 0.1))
 
 # %%
-# Python does not wait
-# --------------------
-# A CUDA operation is put into a queue, and the call returns. Here are ten products of large matrices, timed twice:
-# until Python goes on, and until the results are there. ``torch.cuda.synchronize()`` waits for the queue to be
-# empty.
+# Ten products of large matrices, timed twice: until Python goes on, and until the results are there.
+# ``torch.cuda.synchronize()`` waits for the queue to be empty.
 
 
 def seconds(size, repeats=10):
@@ -135,46 +295,29 @@ def seconds(size, repeats=10):
 
 # varies: Times depend on the GPU, the machine and its load.
 
-sizes = [256, 512, 1024, 2048, 4096, 8192]
-queued, done = zip(*[seconds(size) for size in sizes], strict=True)
-for size, issued, ended in zip(sizes, queued, done, strict=True):
-    print(f"{size:>5}: queued {issued * 1e3:8.3f} ms   done {ended * 1e3:8.3f} ms")
-assert queued[-1] < done[-1] / 2
-assert done[-1] > 10 * done[0]
+measured = pd.DataFrame([seconds(size) for size in sizes], sizes) * 1e3
+measured.columns = on_paper.columns
+print(measured.round(3))
+queued, done = measured.columns
+assert measured[queued][8192] < measured[done][8192] / 2
+assert measured[done][8192] > 10 * measured[done][256]
 
 # %%
-# The two curves part where the GPU has more to do than Python.
+# The measured curves part where the GPU has more to do than Python.
 
 # varies: Times depend on the GPU, the machine and its load.
 
-# figure: Two curves over the size of the matrices on logarithmic axes. For the largest matrices the time until Python
-#   goes on lies far below the time until the results are there.
-fig, ax = plt.subplots(figsize=(7, 3.6))
-ax.loglog(
-    sizes,
-    [t * 1e3 for t in done],
-    "o-",
-    color="#c2410c",
-    label="until the results are there",
-)
-ax.loglog(
-    sizes,
-    [t * 1e3 for t in queued],
-    "s--",
-    color="#2563eb",
-    label="until Python goes on",
+# figure: Two measured curves over the size of the matrices on logarithmic axes. For the largest matrices the time
+#   until Python goes on lies far below the time until the results are there.
+ax = measured.plot(
+    **look, **names, title="Queued is not done (measured)", figsize=(7, 3)
 )
 ax.set_xticks(sizes, [str(size) for size in sizes])
 ax.minorticks_off()
-ax.set_xlabel("rows of the square matrices")
-ax.set_ylabel("ms, ten products")
-ax.set_title("Queued is not done")
-ax.legend()
-fig.tight_layout()
+ax.figure.tight_layout()
 
 # %%
-# Whatever needs a value in Python waits for it: ``item()``, ``tolist()``, ``print``, ``.cpu()``, an ``if`` on a
-# tensor. To time GPU work, let the GPU itself note the moments: two events go into the same queue as the work.
+# To time GPU work, let the GPU itself note the moments: two events go into the same queue as the work.
 
 # varies: Times depend on the GPU, the machine and its load.
 
@@ -191,8 +334,6 @@ print(
 assert end.query()
 
 # %%
-# Seeds
-# -----
 # ``torch.manual_seed`` seeds the CPU and every GPU. The generators are different ones, so the same seed gives other
 # numbers on the CPU than on the GPU.
 
@@ -217,72 +358,6 @@ own = torch.Generator(device=device).manual_seed(0)
 from_own = torch.rand(3, device=device, generator=own)
 print("own generator, seed 0:", torch.equal(from_own, on_gpu))
 assert torch.equal(from_own, on_gpu)
-
-# %%
-# What people get wrong
-# ---------------------
-# **Mixing devices.** Operations do not move their inputs. A tensor without dimensions is the exception: a CPU
-# scalar may take part.
-
-x = torch.ones(2, device=device)
-try:
-    x + torch.ones(2)
-except RuntimeError as error:
-    print(f"RuntimeError: {str(error).splitlines()[0]}")
-    assert "Expected all tensors to be on the same device" in str(error)
-
-print(x + torch.tensor(1.0))
-assert (x + torch.tensor(1.0)).tolist() == [2, 2]
-
-# %%
-# **Moving a leaf, and asking the copy for the gradient.** The result of ``to`` is no leaf. The gradient goes to the
-# tensor on the CPU, which nobody kept. Make the leaf where it belongs, with ``device=``.
-
-lost = torch.ones(2, requires_grad=True).to(device)
-kept = torch.ones(2, requires_grad=True, device=device)
-F.mse_loss(lost, torch.zeros_like(lost)).backward()
-F.mse_loss(kept, torch.zeros_like(kept)).backward()
-print("lost: leaf", lost.is_leaf, " retains its gradient", lost.retains_grad)
-print("kept: leaf", kept.is_leaf, " grad", kept.grad.tolist())
-assert not lost.is_leaf and not lost.retains_grad
-assert kept.grad.tolist() == [1, 1]
-
-# %%
-# **Timing without synchronising**, as in the table above: the first column says how fast Python fills a queue.
-
-# %%
-# Exercise
-# --------
-# ``a`` lives on the CPU and ``b`` on the GPU. Both require a gradient, and ``(a.to(device) * b).sum()`` goes
-# backward. On which devices are the two gradients, and which nodes stand between the product and ``a``?
-#
-# .. solution::
-#
-# A gradient lives where its tensor lives. The engine goes from the product through the copy to the accumulation for
-# ``a``.
-
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-b = torch.tensor([3.0, 4.0], requires_grad=True, device=device)
-product = a.to(device) * b
-product.sum().backward()
-copy_node = product.grad_fn.next_functions[0][0]
-print(
-    "a.grad:",
-    a.grad.tolist(),
-    a.grad.device,
-    " b.grad:",
-    b.grad.tolist(),
-    b.grad.device,
-)
-print(
-    product.grad_fn.name(),
-    "->",
-    copy_node.name(),
-    "->",
-    copy_node.next_functions[0][0].name(),
-)
-assert a.grad.is_cpu and b.grad.is_cuda
-assert a.grad.tolist() == [3, 4] and b.grad.tolist() == [1, 2]
 
 # %%
 # See also

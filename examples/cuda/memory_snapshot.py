@@ -2,18 +2,26 @@ r"""
 GPU memory: allocated, reserved, empty_cache and the snapshot
 =============================================================
 
-PyTorch asks the driver for memory in large pieces, keeps them, and hands out parts of them. So there are two numbers
-for the memory in use, and ``nvidia-smi`` sees the larger one. This page shows the difference, what ``empty_cache``
-can give back, how memory rises and falls within one training step, and which layers hold it at the peak.
+.. in-short::
+
+   PyTorch takes *segments* of memory from the driver, keeps them, and cuts *blocks* for tensors out of them.
+   ``memory_allocated()`` counts blocks, ``memory_reserved()`` counts segments, and ``nvidia-smi`` shows more than both. A
+   deleted tensor frees its block. ``empty_cache()`` gives back only segments in which no tensor lives. A training step needs
+   most at the beginning of backward.
 """
 
 # %%
-# Allocated and reserved
-# ----------------------
-# *Allocated* is what tensors take. *Reserved* is what PyTorch has asked the driver for. Here is a tensor of one
-# number, which has 4 bytes.
+# The problem: a deleted tensor, and the same number in nvidia-smi
+# ----------------------------------------------------------------
+# You ``del`` a tensor of 2 MiB, call ``empty_cache()``, and ``nvidia-smi`` shows what it showed before. Here is one way how
+# that happens. Ten tensors of 2 MiB share one segment, and nine of them are deleted.
+#
+# .. how-measured:: what this page imports.
 
+# sphinx_gallery_time_limit = 500
+import os
 import sys
+import weakref
 from collections import Counter
 from pathlib import Path
 
@@ -21,17 +29,255 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+MIB = 2**20
 
 # %%
-# The rest needs a GPU.
+# The segment, after nine of the ten are gone:
+
+# figure: A bar of 20 MiB, the segment. A piece of 2 MiB at 10 MiB is a tensor. The 10 MiB before it and the 8 MiB
+#   behind it are free.
+fig, ax = plt.subplots(figsize=(7, 1.5))
+ax.broken_barh([(0, 10), (12, 8)], (0, 1), facecolors="#e2e8f0", edgecolor="#64748b")
+ax.broken_barh([(10, 2)], (0, 1), facecolors="#2563eb")
+ax.set(yticks=[], xlim=(0, 20), xlabel="MiB", title="One tensor keeps a segment")
+fig.tight_layout()
+
+# %%
+# *Allocated* is 2 MiB now, and *reserved* is 20 MiB. The segment cannot go back to the driver, because a tensor lives in it.
+# The 18 MiB are not lost for other tensors, but they lie in two pieces. A tensor of 12 MiB fits into neither and needs a new
+# segment. This is *fragmentation*.
+#
+# The rules of rounding
+# ---------------------
+# These are the rules of the default allocator, with its default settings. They decide how much one tensor takes when nothing
+# is cached.
+
+
+def block(size):
+    """Blocks are multiples of 512 bytes."""
+    return 512 * -(-size // 512)
+
+
+def segment(size):
+    """What is asked of the driver, if no segment has room."""
+    if block(size) <= MIB:
+        return 2 * MIB  # shared by small tensors
+    if block(size) < 10 * MIB:
+        return 20 * MIB  # shared by medium ones
+    return 2 * MIB * -(-block(size) // (2 * MIB))  # one for each large tensor
+
+
+sizes = [4, 513, MIB, MIB + 1, 2 * MIB, 9 * MIB, 10 * MIB, 101 * MIB]
+rules = pd.DataFrame(
+    {
+        "bytes of the tensor": [f"{size:,}" for size in sizes],
+        "its block": [f"{block(size):,}" for size in sizes],
+        "a new segment, MiB": [segment(size) // MIB for size in sizes],
+    }
+)
+
+# sphinx_gallery_start_ignore
+assert [block(size) for size in sizes[:3]] == [512, 1024, MIB]
+assert list(rules["a new segment, MiB"]) == [2, 2, 2, 20, 20, 20, 10, 102]
+# sphinx_gallery_end_ignore
+rules
+
+# %%
+# What people get wrong
+# ---------------------
+# **Judging by nvidia-smi.** It shows what the driver has given away: PyTorch's segments, the context of CUDA, and other
+# programs. Ask ``memory_allocated()`` for your tensors.
+#
+# **Calling empty_cache in the loop.** PyTorch gets no more memory by it, because it would have used the cached segments itself.
+# It has to ask the driver for them again, and that takes time. ``empty_cache`` helps where *another* program waits for the
+# memory, or where fragments of one phase stand in the way of the next.
+#
+# **Keeping the loss.** A running sum of losses keeps the graph of every step alive, if no backward frees what the graphs have
+# saved. Add up numbers: ``total += loss.item()``. The measured half of this page shows both.
+#
+# One training step, on paper
+# ---------------------------
+# Twelve blocks of layer norm, linear, GELU and linear, as in a transformer without its attention. Saved for backward are: the
+# inputs of the norm and of the first linear layer, and the four times wider inputs of GELU and of the second linear layer. So a
+# block should keep 10 tensors of the size of the batch.
+#
+# .. how-measured:: the step runs on the meta device, where tensors have no data, and a dispatch mode adds up the storages.
+
+TOKENS, WIDTH, BLOCKS = 8192, 1024, 12
+
+
+def build(device):
+    def layers():
+        wide, narrow = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        return nn.Sequential(nn.LayerNorm(WIDTH), wide, nn.GELU(), narrow)
+
+    torch.manual_seed(0)
+    with torch.device(device):
+        return nn.Sequential(*(layers() for _ in range(BLOCKS))), torch.randn(
+            TOKENS, WIDTH
+        )
+
+
+def loss_of(model, batch):
+    return model(batch).square().mean()
+
+
+class OnPaper(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.sizes, self.peak = {}, 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                if storage._cdata not in self.sizes:
+                    self.sizes[storage._cdata] = storage.nbytes()
+                    weakref.finalize(storage, self.sizes.pop, storage._cdata)
+        self.peak = max(self.peak, self.held())
+        return result
+
+    def held(self):
+        return sum(self.sizes.values())
+
+
+def readings_of(model, batch, held):
+    """Bytes in use between the parts of one step."""
+    optimizer = torch.optim.Adam(model.parameters())
+    readings = {"before": held()}
+    loss = loss_of(model, batch)
+    readings["forward"] = held()
+    loss.backward()
+    readings["backward"] = held()
+    optimizer.step()
+    readings["step"] = held()
+    optimizer.zero_grad()
+    readings["zero_grad"] = held()
+    return readings
+
+
+def samples_of(model, batch, held):
+    """Bytes in use when a block is done in forward, and when backward arrives at it."""
+    samples, handles = [], []
+
+    def watch(number, module):
+        def after_forward(module, inputs, output):
+            samples.append(("forward", number, held()))
+            output.register_hook(before_backward)
+
+        def before_backward(gradient):
+            samples.append(("backward", number, held()))
+
+        handles.append(module.register_forward_hook(after_forward))
+
+    for number, module in enumerate(model):
+        watch(number, module)
+    loss_of(model, batch).backward()
+    for handle in handles:
+        handle.remove()
+    return samples
+
+
+with OnPaper() as paper:
+    model, batch = build("meta")
+    expected = readings_of(model, batch, paper.held)
+    before, paper.peak = paper.held(), 0
+    samples = samples_of(model, batch, paper.held)
+    peak = paper.peak
+
+weights = sum(weight.nbytes for weight in model.parameters())
+saved = 10 * BLOCKS * batch.nbytes
+
+# %%
+# The bytes in use after each part of a step:
+
+steps = pd.DataFrame({"in use": expected})
+steps["change"] = steps["in use"].diff().fillna(0)
+
+# sphinx_gallery_start_ignore
+_expected = [saved, weights - saved, 2 * weights, -weights]
+for _change, _rule in zip(steps["change"][1:], _expected, strict=True):
+    assert abs(_change / _rule - 1) < 0.03, (_change, _rule)
+# sphinx_gallery_end_ignore
+(steps / MIB).round(0).astype(int).rename_axis(columns="MiB on paper, after")
+
+# %%
+# - The **forward pass** adds what the graph saves: 12 blocks of 10 tensors of 32 MiB.
+# - **backward** frees that, and leaves a gradient for each weight.
+# - The first **step** of Adam adds two averages for each weight, and they stay.
+# - **zero_grad** frees the gradients.
+#
+# Within the step, memory rises with each block of the forward pass and falls again in backward. The peak is a little later than
+# the end of forward: the first gradients are there already, and hardly anything has been freed.
+
+
+def draw(samples, peak, title):
+    fig, ax = plt.subplots(figsize=(7, 3.2))
+    styles = {"forward": ("o-", "#2563eb"), "backward": ("s-", "#c2410c")}
+    for part, (style, color) in styles.items():
+        places = [i for i, sample in enumerate(samples) if sample[0] == part]
+        heights = [samples[place][2] / 2**30 for place in places]
+        ax.plot(places, heights, style, color=color, label=part)
+    ax.axhline(peak / 2**30, linestyle="--", color="#64748b", label="peak")
+    ax.set_xticks(range(len(samples)), [number for _, number, _ in samples], fontsize=8)
+    ax.set_ylim(0, 1.1 * peak / 2**30)
+    ax.set_xlabel("block that was done (forward), or that comes next (backward)")
+    ax.set_ylabel("in use, GiB")
+    ax.set_title(title)
+    ax.legend(loc="lower center")
+    fig.tight_layout()
+
+
+# figure: Memory in use over the 24 samples of one step, on paper. It rises evenly with each of the twelve blocks in
+#   the forward pass and falls evenly again in backward, to a little above where it began. A dashed line above all
+#   points is the peak.
+draw(samples, peak, "What forward saves, backward frees (on paper)")
+
+
+# sphinx_gallery_start_ignore
+def check(samples, before, peak):
+    up = [size for part, _, size in samples if part == "forward"]
+    down = [size for part, _, size in samples if part == "backward"]
+    assert len(up) == len(down) == BLOCKS
+    rises = [high - low for low, high in zip([before, *up[:-1]], up, strict=True)]
+    assert all(0.9 < rise / (10 * batch.nbytes) < 1.1 for rise in rises)
+    assert down == sorted(down, reverse=True) and len(set(down)) == BLOCKS
+    assert peak > max(up) and peak >= max(down) and down[0] > 0.9 * peak
+    assert before < down[-1] < before + 0.3 * (peak - before)
+    order = [number for _, number, _ in samples]
+    assert order == [*range(BLOCKS), *reversed(range(BLOCKS))]
+
+
+check(samples, before, peak)
+# sphinx_gallery_end_ignore
+
+# %%
+# Exercise
+# --------
+# How much do tensors of 1, 512, 513 and 100,000 bytes add to *allocated*? And how many segments do 30 tensors of 1 MiB need?
+#
+# .. solution::
+#
+# Each size is rounded up to the next multiple of 512. Two tensors of 1 MiB fill a segment of 2 MiB, so there are 15.
+
+answers = [block(size) for size in (1, 512, 513, 100_000)]
+print(answers, 30 * block(MIB) // segment(MIB))
+assert answers == [512, 512, 1024, 100_352] and 30 * block(MIB) // segment(MIB) == 15
+
+# %%
+# Measured on a GPU
+# -----------------
+# The rules above, and the step, on a real allocator. A tensor of one number has 4 bytes.
 #
 # .. needs-a-gpu::
 
 if not torch.cuda.is_available():
     print("What follows is measured, and needs a CUDA device.")
     sys.exit()
-
-MIB = 2**20
 
 
 def memory():
@@ -43,23 +289,19 @@ def show(what):
     print(f"{what:<24}{allocated:>16,} allocated{reserved:>16,} reserved")
 
 
+# sphinx_gallery_start_ignore
+# The numbers below are those of the default settings, of the allocator that PyTorch brings, and of a new process.
+assert torch.cuda.memory_allocated() == 0
+assert not {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"} & set(os.environ)
+assert torch.cuda.get_allocator_backend() == "native"
+# sphinx_gallery_end_ignore
 one = torch.zeros(1, device="cuda")
 show("one number")
 assert memory() == (512, 2 * MIB)
 
-# sphinx_gallery_start_ignore
-# The numbers below are those of the default settings, and of the allocator that PyTorch brings.
-_settings = torch.cuda.memory._snapshot()["allocator_settings"]
-assert torch.cuda.get_allocator_backend() == "native"
-assert not _settings["expandable_segments"]
-# sphinx_gallery_end_ignore
-
 # %%
-# A tensor gets a *block*, whose size is a multiple of 512 bytes. Blocks are cut from *segments*, which come from the
-# driver. The smallest segment has 2 MiB, and many small tensors share it.
-#
-# A large tensor gets a segment of its own. When it is deleted, the segment stays, and the next tensor of that size
-# gets it again.
+# A tensor of 100 MiB gets a segment of its own. When it is deleted, the segment stays, and the next tensor of that size gets it
+# again.
 
 big = torch.empty(100 * MIB, dtype=torch.uint8, device="cuda")
 show("100 MiB")
@@ -74,8 +316,7 @@ print("at the same address:", big.data_ptr() == address)
 assert memory() == (512 + 100 * MIB, 102 * MIB) and big.data_ptr() == address
 
 # %%
-# This is the *caching allocator*. To ask the driver takes long, and to give memory back to it waits for the GPU, so
-# both are avoided. ``empty_cache`` gives back the segments in which no tensor lives.
+# ``empty_cache`` gives back the segments in which no tensor lives.
 
 del big
 torch.cuda.empty_cache()
@@ -83,9 +324,7 @@ show("empty_cache()")
 assert memory() == (512, 2 * MIB)
 
 # %%
-# What empty_cache cannot give back
-# ---------------------------------
-# A segment goes back as a whole or not at all. Ten tensors of 2 MiB share one of 20 MiB. Nine of them are deleted.
+# The segment of 20 MiB of the first figure:
 
 parts = [torch.empty(2 * MIB, dtype=torch.uint8, device="cuda") for _ in range(10)]
 show("ten tensors")
@@ -111,8 +350,7 @@ middle = [(10 * MIB, "inactive"), (2 * MIB, "active_allocated"), (8 * MIB, "inac
 assert blocks[20] == middle
 
 # %%
-# One small tensor holds 20 MiB. For other tensors the 18 MiB are not lost, but they lie in two pieces. A tensor of 12
-# MiB fits into neither, and a new segment is asked for. This is *fragmentation*.
+# A tensor of 12 MiB fits into neither piece.
 
 twelve = torch.empty(12 * MIB, dtype=torch.uint8, device="cuda")
 show("12 MiB more")
@@ -124,134 +362,41 @@ show("all deleted, emptied")
 assert memory() == (0, 0)
 
 # %%
-# One training step
-# -----------------
-# Twelve blocks of layer norm, linear, GELU and linear, as in a transformer without its attention. Saved for backward
-# are: the inputs of the norm and of the first linear layer, and the four times wider inputs of GELU and of the second
-# one. So a block should hold 10 tensors of the size of the batch.
-
-TOKENS, WIDTH, BLOCKS = 8192, 1024, 12
-
-
-def block():
-    wide, narrow = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-    return nn.Sequential(nn.LayerNorm(WIDTH), wide, nn.GELU(), narrow)
-
-
-torch.manual_seed(0)
-model = nn.Sequential(*(block() for _ in range(BLOCKS))).cuda()
-optimizer = torch.optim.Adam(model.parameters())
-batch = torch.randn(TOKENS, WIDTH, device="cuda")
-
-
-def loss_of(batch):
-    return model(batch).square().mean()
-
-
-# %%
-# A first step is not counted, because the libraries behind the products allocate a workspace then, and keep it. After
-# it, the memory is read between the parts of a step. The allocator keeps its books on the CPU, so no reading has to
-# wait for the GPU.
+# The training step. A first one is not counted, because the libraries behind the products allocate a workspace then, and keep
+# it. The allocator keeps its books on the CPU, so no reading has to wait for the GPU.
 
 # varies: The workspaces of the libraries differ from GPU to GPU.
 
-loss_of(batch).backward()
+model, batch = build("cuda")
+optimizer = torch.optim.Adam(model.parameters())
+loss_of(model, batch).backward()
 optimizer.zero_grad()
 torch.cuda.empty_cache()
 
-readings = {"before": torch.cuda.memory_allocated()}
-loss = loss_of(batch)
-readings["forward"] = torch.cuda.memory_allocated()
-loss.backward()
-readings["backward"] = torch.cuda.memory_allocated()
-optimizer.step()
-readings["step"] = torch.cuda.memory_allocated()
-optimizer.zero_grad()
-readings["zero_grad"] = torch.cuda.memory_allocated()
-
-weights = sum(weight.nbytes for weight in model.parameters())
-saved = 10 * BLOCKS * batch.nbytes
-table = pd.DataFrame({"allocated": readings})
-table["change"] = table["allocated"].diff().fillna(0)
-table["expected"] = [0, saved, weights - saved, 2 * weights, -weights]
-change = table["change"][1:] / table["expected"][1:]
-assert change.between(0.95, 1.05).all()
+readings = readings_of(model, batch, torch.cuda.memory_allocated)
+table = pd.DataFrame({"measured": readings, "on paper": expected})
+change = (table.diff()[1:]).T
+assert (change.loc["measured"] / change.loc["on paper"]).between(0.9, 1.1).all()
 (table / MIB).round(0).astype(int).rename_axis(columns="MiB, after")
 
 # %%
-# - The **forward pass** adds what the graph saves.
-# - **backward** frees that, and leaves a gradient for each weight.
-# - The first **step** of Adam adds two averages for each weight, and they stay.
-# - **zero_grad** frees the gradients.
-
-# %%
-# Within the step
-# ---------------
-# Hooks look more closely: one on each block, called when its forward pass is done, and one on its output, called when
-# backward arrives there.
-
-samples = []
-
-
-def watch(number, module):
-    def after_forward(module, inputs, output):
-        samples.append(("forward", number, torch.cuda.memory_allocated()))
-        output.register_hook(before_backward)
-
-    def before_backward(gradient):
-        samples.append(("backward", number, torch.cuda.memory_allocated()))
-
-    return module.register_forward_hook(after_forward)
-
-
-handles = [watch(number, module) for number, module in enumerate(model)]
-before = torch.cuda.memory_allocated()
-torch.cuda.reset_peak_memory_stats()
-loss_of(batch).backward()
-peak = torch.cuda.max_memory_allocated()
-for handle in handles:
-    handle.remove()
-
-# %%
-# The peak is not where forward ends. It is a little later, at the beginning of backward: the first gradients are
-# there already, and hardly anything has been freed.
+# Within the step:
 
 # varies: The workspaces of the libraries differ from GPU to GPU, and so do the buffers of single operations.
 
-# figure: Allocated memory over the 24 samples of one step. It rises evenly with each of the twelve blocks in the
-#   forward pass and falls evenly again in backward, to a little above where it began. A dashed line above all points
-#   is the peak.
-fig, ax = plt.subplots(figsize=(7, 3.8))
-styles = {"forward": ("o-", "#2563eb"), "backward": ("s-", "#c2410c")}
-for part, (style, color) in styles.items():
-    places = [place for place, sample in enumerate(samples) if sample[0] == part]
-    heights = [samples[place][2] / 2**30 for place in places]
-    ax.plot(places, heights, style, color=color, label=part)
-ax.axhline(peak / 2**30, linestyle="--", color="#64748b", label="peak")
-ax.set_xticks(range(len(samples)), [number for _, number, _ in samples], fontsize=8)
-ax.set_ylim(0, 1.1 * peak / 2**30)
-ax.set_xlabel("block that was done (forward), or that comes next (backward)")
-ax.set_ylabel("allocated, GiB")
-ax.set_title("What forward saves, backward frees")
-ax.legend(loc="lower center")
-fig.tight_layout()
+# figure: Allocated memory over the 24 samples of one measured step. It rises evenly in the forward pass and falls
+#   evenly again in backward. A dashed line above all points is the peak.
+before = torch.cuda.memory_allocated()
+torch.cuda.reset_peak_memory_stats()
+samples = samples_of(model, batch, torch.cuda.memory_allocated)
+peak = torch.cuda.max_memory_allocated()
+draw(samples, peak, "What forward saves, backward frees (measured)")
 
 # sphinx_gallery_start_ignore
-_up = [size for part, _, size in samples if part == "forward"]
-_down = [size for part, _, size in samples if part == "backward"]
-assert len(_up) == len(_down) == BLOCKS
-_steps = [high - low for low, high in zip([before, *_up[:-1]], _up, strict=True)]
-assert all(0.9 < step / (10 * batch.nbytes) < 1.1 for step in _steps)
-assert _down == sorted(_down, reverse=True) and len(set(_down)) == BLOCKS
-assert peak > max(_up) and peak >= max(_down) and _down[0] > 0.9 * peak
-assert before < _down[-1] < before + 0.3 * (peak - before)
-_order = [number for _, number, _ in samples]
-assert _order == [*range(BLOCKS), *reversed(range(BLOCKS))]
+check(samples, before, peak)
 # sphinx_gallery_end_ignore
 
 # %%
-# Who holds it?
-# -------------
 # The allocator can note each block that it hands out, with the Python stack of that moment, and each one that comes
 # back. The names begin with an underscore: they are not a public interface, and may change.
 
@@ -261,7 +406,7 @@ optimizer.zero_grad()
 before = torch.cuda.memory_allocated()
 torch.cuda.reset_peak_memory_stats()
 torch.cuda.memory._record_memory_history(stacks="python")
-loss_of(batch).backward()
+loss_of(model, batch).backward()
 history = torch.cuda.memory._snapshot()["device_traces"][0]
 torch.cuda.memory._record_memory_history(enabled=None)
 
@@ -318,10 +463,7 @@ assert holders["elsewhere"] < 0.3 * highest
 # was running, as in backward, which has threads of its own.
 
 # %%
-# What people get wrong
-# ---------------------
-# **Judging by nvidia-smi.** It shows what the driver has given away, to PyTorch and to others. ``mem_get_info`` asks
-# the same driver. After the step most of the reserved memory is free for the next one.
+# *Driver* is what ``nvidia-smi`` shows: ``mem_get_info`` asks the same driver.
 
 # varies: The driver's number includes other programs, and what CUDA takes for itself.
 
@@ -339,8 +481,7 @@ print(f"driver    {used / MIB:>9,.0f} MiB")
 assert reserved > 2 * allocated and used > reserved
 
 # %%
-# **Calling empty_cache in the loop.** PyTorch gets no more memory by it: it would have used the cached segments
-# itself. It has to ask the driver for all of them again. ``memory_stats`` counts how often it asked.
+# How often PyTorch asks the driver for memory in one step, and in one step after ``empty_cache``:
 
 # varies: How many segments a step needs depends on the GPU and the libraries.
 
@@ -352,7 +493,7 @@ def asked(action):
 
 
 def step():
-    loss_of(batch).backward()
+    loss_of(model, batch).backward()
     optimizer.step()
     optimizer.zero_grad()
 
@@ -365,39 +506,17 @@ print(f"asked the driver: {again} times, after empty_cache {emptied} times")
 assert emptied > 10 + again
 
 # %%
-# It helps where *another* program waits for the memory, or where fragments of one phase stand in the way of the next.
-
-# %%
-# **Keeping the loss.** A running sum of losses keeps the graph of every step alive, if no backward frees what the
-# graphs have saved. Add up numbers.
+# A sum of losses, and a sum of numbers:
 
 total, before = 0.0, torch.cuda.memory_allocated()
 for _ in range(3):
-    total = total + loss_of(batch)
+    total = total + loss_of(model, batch)
 kept = torch.cuda.memory_allocated() - before
 total = total.item()
 left = torch.cuda.memory_allocated() - before
 print(f"held by the sum: {kept / saved:.1f} times what one step saves")
 print(f"held by a number: {left / saved:.1f} times")
 assert 2.9 < kept / saved < 3.1 and left < 0.01 * saved
-
-# %%
-# Exercise
-# --------
-# How much do tensors of 1, 512, 513 and 100,000 bytes add to *allocated*? Predict the four numbers, then measure.
-#
-# .. solution::
-#
-# Each size is rounded up to the next multiple of 512.
-
-sizes, taken = [1, 512, 513, 100_000], []
-for size in sizes:
-    before = torch.cuda.memory_allocated()
-    tensor = torch.empty(size, dtype=torch.uint8, device="cuda")
-    taken.append(torch.cuda.memory_allocated() - before)
-    del tensor
-    print(f"{size:>7,} bytes take {taken[-1]:>7,}")
-assert taken == [512 * -(-size // 512) for size in sizes] == [512, 512, 1024, 100_352]
 
 # %%
 # See also

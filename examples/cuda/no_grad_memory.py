@@ -112,7 +112,7 @@ def predict(batch, mode, prepare=lambda net: net):
 
 with_graph = contextlib.nullcontext
 modes = {"with the graph": with_graph, "no_grad": torch.no_grad}
-batches = [8, 16, 32, 64]
+batches = [8, 32, 64]
 paper = pd.DataFrame(
     {name: [predict(size, mode) for size in batches] for name, mode in modes.items()},
     index=batches,
@@ -121,8 +121,8 @@ paper = pd.DataFrame(
 # %%
 # Peak memory of one forward pass, without a GPU:
 
-# figure: Peak memory over batch size, two straight lines that begin near 0.1 GiB. With the graph the line rises to 5.2 GiB
-#   at 64 images, under no_grad to 0.75 GiB.
+# figure: Peak memory over batch size, two straight lines that begin near 0.1 GiB. With the graph the line rises to
+#   5.2 GiB at 64 images, under no_grad to 0.75 GiB.
 look = {"style": ["o-", "s--"], "color": ["#c2410c", "#2563eb"], "xticks": batches}
 names = {"xlabel": "images in the batch", "ylabel": "peak memory, GiB"}
 title = "ResNet-50, one forward pass, on paper"
@@ -153,7 +153,7 @@ assert all(lines["fixed MiB"] > 97) and all(lines["fixed MiB"] < 99)
 lines.round(2)
 
 # %%
-# The fixed part is the weights: 25,557,032 parameters of 4 bytes are 97.5 MiB.
+# The fixed part is nearly all weights: 25,557,032 parameters of 4 bytes are 97.5 MiB.
 #
 # Why the difference is so large
 # ------------------------------
@@ -176,7 +176,7 @@ assert round(alive, 6) == round(lines["MiB per image"]["no_grad"], 6)
 # **eval() to save memory.** It changes what dropout and batch norm compute. The graph is recorded as before:
 
 changes = {
-    "train()": predict(32, with_graph, lambda net: net.train()),
+    "train()": paper["with the graph"][32],
     "eval()": predict(32, with_graph, lambda net: net.eval()),
     "eval() and no_grad": predict(32, torch.no_grad, lambda net: net.eval()),
 }
@@ -340,8 +340,8 @@ both.rename_axis("images").rename_axis(columns="peak MiB")
 
 # varies: cuDNN chooses its algorithms by the GPU and the free memory, and some of them need more of it.
 
-# figure: Measured peak memory over batch size, two rising curves, each beside a dotted line that was predicted. The one
-#   with the graph rises several times as steeply as the one under no_grad.
+# figure: Measured peak memory over batch size, two rising curves, each beside a dotted line that was predicted. The
+#   one with the graph rises several times as steeply as the one under no_grad.
 ax = (measured[list(modes)] / 1024).plot(**look, **names, figsize=(7, 2.8), zorder=2)
 for name in modes:
     ax.plot(batches, paper[name] / 1024, ":", color="#64748b", linewidth=2.5)

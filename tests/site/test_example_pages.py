@@ -15,11 +15,6 @@ from markup import FIGURES, OUTPUTS, read, text_of
 SECTIONS = ["What people get wrong", "Exercise", "See also"]
 SECTIONS_OF_AN_ERROR = ["The shortest code that raises it", "Why", "The fix", "What not to do", "See also"]
 OF_A_RUN = ["an output", "a figure", "the number of its checks"]
-#: Pages whose first half, which needs no GPU, is still empty. A test sees that no page stays here once it is written.
-NOT_YET = {
-    *("cuda/checkpoint_and_precision.py", "cuda/cuda_profiler.py", "cuda/determinism_on_gpu.py"),
-    *("cuda/devices.py", "cuda/memory_snapshot.py"),
-}
 
 
 def page_of(script: str) -> str:
@@ -51,11 +46,6 @@ def stated_checks(page: BeautifulSoup) -> int | None:
     return number and (1 if number[0] == "One" else int(number[0]))
 
 
-def may_lack(script: str, page: BeautifulSoup) -> list[str]:
-    """The parts that a page still lacks: one whose every output needs a GPU shows code alone until it is recorded."""
-    return OF_A_RUN if script in NOT_YET and page.select(".not-recorded") else []
-
-
 def asserts(script: Path, page: BeautifulSoup) -> int:
     """How many asserts of a script have run for its page: if it says that its second half has not, those of the first."""
     text = script.read_text(encoding="utf-8")
@@ -80,13 +70,12 @@ def reached(site: Path, start: str) -> set[str]:
 
 def test_the_page_is_complete(site: Path, script: str) -> None:
     page = read(site / page_of(script))
-    assert missing_parts(page, sections_of(script)) == may_lack(script, page)
+    assert missing_parts(page, sections_of(script)) == []
 
 
 def test_the_page_counts_all_its_checks(site: Path, root: Path, script: str) -> None:
     page = read(site / page_of(script))
-    expected = None if may_lack(script, page) else asserts(root / "examples" / script, page)
-    assert stated_checks(page) == expected
+    assert stated_checks(page) == asserts(root / "examples" / script, page)
 
 
 def test_the_index_leads_to_every_example(site: Path, all_scripts: list[str]) -> None:
@@ -119,19 +108,6 @@ def test_what_a_bare_page_lacks_is_found(tmp_path: Path) -> None:
     for script in ("graphs/bare.py", "errors/bare.py"):
         sections = sections_of(script)
         assert missing_parts(read(bare), sections) == OF_A_RUN + sections
-
-
-def test_a_page_with_outputs_is_held_to_them(site: Path) -> None:
-    pages = {script: read(site / page_of(script)) for script in NOT_YET}
-    assert not [
-        script for script, page in pages.items() if not missing_parts(page, []) and page.select(".not-recorded")
-    ]
-
-
-def test_no_page_may_lack_its_outputs_because_it_needs_a_gpu(tmp_path: Path) -> None:
-    honest = tmp_path / "honest.html"
-    honest.write_text('<h1>Devices</h1><div class="provenance not-recorded"><p>It needs a GPU.</p></div>')
-    assert may_lack("cuda/no_grad_memory.py", read(honest)) == may_lack("graphs/first_graph.py", read(honest)) == []
 
 
 def test_a_page_that_no_link_leads_to_is_found(tmp_path: Path) -> None:

@@ -19,11 +19,6 @@ if not torch.cuda.is_available():
     sys.exit()
 """
 OUTPUTS_ON_PAPER = 3
-#: Scripts whose first half is still empty.
-NOT_YET = {
-    *("cuda/checkpoint_and_precision.py", "cuda/cuda_profiler.py", "cuda/determinism_on_gpu.py"),
-    *("cuda/devices.py", "cuda/memory_snapshot.py"),
-}
 
 
 def faults_of_script(text: str) -> list[str]:
@@ -47,7 +42,7 @@ def test_the_script_ends_by_itself_where_there_is_no_gpu(of_page: str) -> None:
     assert faults_of_script((ROOT / "examples" / of_page).read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("of_page", [script for script in SCRIPTS if script not in NOT_YET])
+@pytest.mark.parametrize("of_page", SCRIPTS)
 def test_the_first_half_has_outputs_and_a_figure(site: Path, of_page: str) -> None:
     page = read(site / "gallery" / Path(of_page).with_suffix(".html"))
     assert len([output for output in on_paper(page, OUTPUTS) if text_of(output)]) >= OUTPUTS_ON_PAPER
