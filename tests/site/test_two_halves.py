@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -28,7 +29,8 @@ def faults_of_script(text: str) -> list[str]:
     before, after = halves.of_script(text)
     first_cell = re.sub(r"\A(?:#.*\n|\s*\n)*", "\n", after)
     found = [] if first_cell.startswith(GUARD) else ["no guard stands behind the mark"]
-    return found + ["the first half asks for a GPU"] * ("is_available" in before)
+    asks = any(getattr(node, "attr", "") == "is_available" for node in ast.walk(ast.parse(before)))
+    return found + ["the first half asks for a GPU"] * asks
 
 
 def on_paper(page: BeautifulSoup, what: str) -> list[Tag]:
