@@ -521,7 +521,19 @@ assert len(_raised) == 1 and "Unsupported custom jvp" in _raised[0]
 with warnings.catch_warnings():  # Dynamo itself reads .grad of a tensor that is no leaf
     warnings.simplefilter("ignore")
     torch.compile(_double, backend="aot_eager")(_leaf).sum().backward()
-assert _leaf.grad.tolist() == [6, 4, 2]
+    assert _leaf.grad.tolist() == [6, 4, 2]
+    _graphs = []
+
+    def _count(module, inputs):
+        _graphs.append(module)
+        return module
+
+    torch._dynamo.reset()
+    torch.compile(_double, backend=_count)(_leaf)
+    assert len(_graphs) > 1
+    _graphs.clear()
+    torch.compile(lambda v: running_sum(v, 0) * 2, backend=_count)(_leaf)
+    assert len(_graphs) == 1
 _operator = torch.compile(
     lambda v: running_sum(v, 0) * 2, fullgraph=True, backend="aot_eager"
 )
@@ -532,8 +544,8 @@ assert _leaf.grad.tolist() == [6, 4, 2]
 
 # %%
 # In code that you compile, call the operator itself. With ``fullgraph=True`` and an input that requires grad,
-# ``torch.compile`` refuses a Function that has a ``jvp``: *Unsupported custom jvp*. Without ``fullgraph=True`` it leaves the
-# Function out of the compiled part, and the gradient is still right.
+# ``torch.compile`` refuses a Function that has a ``jvp``: *Unsupported custom jvp*. Without ``fullgraph=True``
+# it compiles several graphs instead of one, since the graph breaks at the Function, and the gradient is still right.
 
 # %%
 # Exercise
