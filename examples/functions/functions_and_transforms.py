@@ -514,13 +514,13 @@ def _double(v):
 
 _raised, _leaf = [], torch.ones(3, requires_grad=True)
 try:
-    torch.compile(_double, fullgraph=True, backend="aot_eager")(_leaf)
+    torch.compile(_double, fullgraph=True, backend="eager")(_leaf)
 except Exception as error:  # a class of PyTorch's own, in a private module
     _raised.append(str(error))
 assert len(_raised) == 1 and "Unsupported custom jvp" in _raised[0]
 with warnings.catch_warnings():  # Dynamo itself reads .grad of a tensor that is no leaf
     warnings.simplefilter("ignore")
-    torch.compile(_double, backend="aot_eager")(_leaf).sum().backward()
+    torch.compile(_double, backend="eager")(_leaf).sum().backward()
     assert _leaf.grad.tolist() == [6, 4, 2]
     _graphs = []
 
@@ -535,7 +535,7 @@ with warnings.catch_warnings():  # Dynamo itself reads .grad of a tensor that is
     torch.compile(lambda v: running_sum(v, 0) * 2, backend=_count)(_leaf)
     assert len(_graphs) == 1
 _operator = torch.compile(
-    lambda v: running_sum(v, 0) * 2, fullgraph=True, backend="aot_eager"
+    lambda v: running_sum(v, 0) * 2, fullgraph=True, backend="eager"
 )
 _leaf.grad = None
 _operator(_leaf).sum().backward()
