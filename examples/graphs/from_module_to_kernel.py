@@ -3,9 +3,9 @@ Where is nn.ReLU implemented? From Python to C++
 ================================================
 
 .. index::
-   ! single: source code of torch.relu
-   ! single: derivatives.yaml
-   ! single: native_functions.yaml
+   single: source code of torch.relu
+   single: derivatives.yaml
+   single: native_functions.yaml
 
 .. in-short::
 
