@@ -70,7 +70,8 @@ def test_results_follow_each_key_and_fetch_no_page(tab: Page, visit: Visit) -> N
         tab.keyboard.press(key)
         expect(tab.get_by_role("option").first).to_be_visible()
     expect(tab.get_by_role("option").first).to_contain_text("gradcheck")
-    assert sorted(asked) == ["search-index.js", "search.css", "search_dialog.js", "search_engine.js"]
+    fetched = {name for name in asked if not name.endswith(".svg")}  # a mark may still be on its way
+    assert fetched == {"search-index.js", "search.css", "search_dialog.js", "search_engine.js"}
     assert not visit.errors + visit.other_sites
 
 
