@@ -263,7 +263,7 @@ assert abs(z.item() - (2 + 1j)) < 1e-3
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, writing into tensors that backward needs.
+# - Before: :ref:`sphx_glr_gallery_differentiation_slice_assignment.py`, writing into a part of a tensor.
 # - Next: :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, where no derivative exists.
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`: the upstream gradient ``v``.
 # - In PyTorch's reference: `Autograd for complex numbers
