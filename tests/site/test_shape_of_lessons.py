@@ -11,13 +11,9 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 from markup import code_cells, read, text_of
-from sources import sources_of_examples
+from sources import NOT_YET, lessons
 
-#: The chapters whose pages are lessons of this shape. A page that is looked up, or is about an error, has another.
-CHAPTERS = ("graphs", "differentiation", "functions")
-#: Lessons that are still of the old shape. A test sees that no page stays here once it is rewritten.
-NOT_YET = {"functions/functions_and_transforms.py", "graphs/draw_a_graph.py"}
-LESSONS = [script for script in sources_of_examples() if script.startswith(CHAPTERS) and script not in NOT_YET]
+LESSONS = lessons()
 LONGEST = 1100  # words of prose on one page
 MEDIAN = 900  # of all lessons
 MISTAKES = "What people get wrong"
