@@ -14,7 +14,7 @@ Complex gradients in PyTorch: what z.grad means
 # The problem: do you need a conjugate?
 # -------------------------------------
 # You train a complex parameter, such as a filter in the frequency domain. Formulas with complex derivatives are full of
-# conjugates. Does the step need one? Here are eight steps downhill on :math:`|z|^2`, without a conjugate and with one.
+# conjugates. Does the step need one? Here are eight steps on :math:`|z|^2`, without a conjugate and with one.
 #
 # .. how-measured:: This code takes both ways by hand, and draws the paths.
 
