@@ -89,8 +89,9 @@ html_favicon = "static/mark.svg"
 templates_path = ["templates"]
 html_static_path = ["static", "atlas/graphs/graph.css"]
 html_css_files = ["graph.css", "graph_player.css", "plot.css", "atlas.css"]
-html_search_scorer = str(Path(__file__).parent / "search_scorer.js")
-html_js_files = [(name, {"defer": "defer"}) for name in ("scrollable.js", "operators.js", "graph_player.js")]
+html_js_files = [
+    (name, {"defer": "defer"}) for name in ("search_box.js", "scrollable.js", "operators.js", "graph_player.js")
+]
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False

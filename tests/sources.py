@@ -11,11 +11,9 @@ ROOT = Path(__file__).parents[1]
 
 #: The chapters whose pages are lessons: the answer first, then a figure. A page about an error has another shape.
 CHAPTERS_OF_LESSONS = ("graphs", "differentiation", "functions")
-#: Lessons that are still of the old shape. A test sees that no page stays here once it is rewritten.
-NOT_YET = {"functions/functions_and_transforms.py", "graphs/draw_a_graph.py"}
 
 #: What Sphinx adds without a source.
-GENERATED = frozenset({"404.html", "genindex.html", "search.html"})
+GENERATED = frozenset({"404.html", "genindex.html"})
 
 
 def sources_of_examples() -> list[str]:
@@ -25,12 +23,8 @@ def sources_of_examples() -> list[str]:
 
 
 def lessons() -> list[str]:
-    """The scripts of the gallery that are lessons of the new shape, as ``chapter/name.py``."""
-    return [
-        script
-        for script in sources_of_examples()
-        if script.split("/")[0] in CHAPTERS_OF_LESSONS and script not in NOT_YET
-    ]
+    """The scripts of the gallery that are lessons, as ``chapter/name.py``."""
+    return [script for script in sources_of_examples() if script.split("/")[0] in CHAPTERS_OF_LESSONS]
 
 
 def names_of_pages() -> list[str]:

@@ -10,6 +10,7 @@
 ``operators``      it probes PyTorch's operators, or shows what was found
 ``directives``     an author writes it on a page
 ``names_index``    it finds the names of PyTorch that a page uses
+``search``         the index that the search reads, and what a page needs to search
 ``checks``         it fails a page, with file and line
 ``page_parts``     every page gets it, around its text
 ``site_files``     it is written once, after all pages
@@ -27,7 +28,7 @@ A number is a priority, and stands where something must come before or after ano
                        upstream.myst_nb_css_before_pages
 ``doctree-read``       page_parts.hide_requests, page_parts.description; checks; names_index (reads the code that is shown, so
                        after hide_requests); site_files.build_json counts asserts
-``env-updated``        names_index, incremental, upstream.sphinx_12599: pages that must be written again;
+``env-updated``        names_index, search, incremental: pages that must be written again;
                        site_files.prune notes what is going to be made
 ``doctree-resolved``   page_parts.colab_link; names_index
 ``html-page-context``  page_parts.description (400: before sphinxext-opengraph) and sidebar (450: before furo); other
@@ -78,6 +79,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         operators,
         page_parts,
         runner,
+        search,
         site_files,
         upstream,
     )
@@ -90,6 +92,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         page_parts,
         checks,
         names_index,
+        search,
         site_files,
         incremental,
         upstream,

@@ -10,6 +10,7 @@ CHAPTERS = {
         "graph_lifetime",
         "dynamic_graphs",
         "why_is_grad_none",
+        "from_module_to_kernel",
         "grad_fn_names",
         "static_and_dynamic",
         "draw_a_graph",

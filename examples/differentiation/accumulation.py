@@ -308,8 +308,9 @@ assert _steps_taken == 2 and _groups == [6, 7]
 # sphinx_gallery_end_ignore
 
 # %%
-# Clipping after each piece can change the direction of the step. And mind the end of an epoch: with 8 batches and a step after
-# every third, two batches are left over.
+# Clipping after each piece can change the direction of the step. And look at the end of an epoch: with 8 batches and a step
+# after every third, two batches are left over. Their gradients would be added to the first step of the next epoch. Take one
+# more step for these two, with ``loss / 2``, or drop their gradients with ``zero_grad()``.
 
 # %%
 # When pieces do not add up to the large batch

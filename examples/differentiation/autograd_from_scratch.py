@@ -144,16 +144,24 @@ for _ in range(5):
     _y = Counted(_y.data + _y.data, (_y, _y), lambda g: (g, g))
 _y.backward()
 assert _calls.count(_x) == _x.grad == 32
+for _uses, _factor in ((1, 2), (2, 3)):  # how often f uses its argument
+    _y = _x = Counted(1.0)
+    for _ in range(5):
+        _f = Counted(1.0, (_y,) * _uses, lambda g, uses=_uses: (g,) * uses)
+        _y = Counted(1.0, (_y, _f), lambda g: (g, g))
+    _calls.clear()
+    _y.backward()
+    assert _calls.count(_x) == _factor**5
 # sphinx_gallery_end_ignore
 
 # %%
 # The gradient is right. But it is a sum of 65,536 ones, and ``x.backward`` was called for each. One more ``y + y`` about
-# doubles the calls. So does one more block ``x + f(x)`` of a residual network.
+# doubles the calls. One more block ``x + f(x)`` of a residual network at least doubles them.
 
 # %%
 # What people get wrong
 # ---------------------
-# The cure is to visit each value only once. Two ways to do that are fast and silently wrong.
+# The cure is to visit each value only once. Two mistakes on the way there give a wrong gradient and no error.
 #
 # **Visiting in the order of discovery.** A list of the values found so far, each visited once:
 
@@ -187,7 +195,7 @@ assert _w.grad == (2 * 6 + 1) * 2 == 26
 
 # %%
 # The order of a sum cannot change its derivative, which is :math:`(2h + 1) \cdot x = 26`. In ``h + h*h`` the walk finds ``h``
-# first, passes on the 1 that has arrived there, and is done with ``h``. The 12 from ``h*h`` comes too late.
+# first, passes on the 1 that has arrived there, and never comes back to ``h``. The 12 from ``h*h`` arrives too late.
 #
 # **Setting where you should add.** With ``before.grad = part`` in place of ``+=``, the last use wins. ``x * x`` at 3 then has
 # the derivative 3:
@@ -624,13 +632,18 @@ try:
 except RuntimeError as error:
     raised.append(str(error))
 assert "already been freed" in raised[1]
+_leaf = torch.tensor([1.0, 2.0], requires_grad=True)
+_product = (_leaf * _leaf).sum()
+_leaf.data.zero_()
+_product.backward()
+assert _leaf.grad.tolist() == [0, 0]  # no error, and wrong
 assert raised[0].startswith(
     "one of the variables needed for gradient computation has been modified by an inplace operation"
 )
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch counts the writes to a tensor that it saved:
+# PyTorch counts the in-place operations on a tensor that it saved. It does not see those through ``.data``:
 # :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`.
 
 # %%

@@ -7,7 +7,8 @@ Complex gradients in PyTorch: what z.grad means
    For a real loss :math:`L` and :math:`z = a + bi`, ``z.grad`` is
    :math:`\partial L / \partial a + i \, \partial L / \partial b`. It points uphill in the complex plane, so
    ``z -= lr * z.grad`` is a step downhill and optimizers need no ``conj()``. It is not the textbook derivative of
-   :math:`f(z)`: that one appears conjugated. ``backward()`` refuses a complex loss: take ``.real`` or ``.abs() ** 2``.
+   :math:`f(z)`: that one appears conjugated. ``backward()`` without a ``gradient`` refuses a complex loss: take ``.real`` or
+   ``.abs() ** 2``.
 """
 
 # %%
@@ -63,11 +64,44 @@ assert torch.allclose(good, (1 + 2j) * 0.8 ** torch.arange(9))
 assert torch.allclose(bad.real, 0.8 ** torch.arange(9))
 assert torch.allclose(bad.imag, 2 * 1.2 ** torch.arange(9))
 assert (good.abs().diff() < 0).all() and bad.abs()[-1] > 8
+
+
+def _optimized(optimizer_class, start):
+    start = start.clone().requires_grad_()
+    optimizer = optimizer_class([start], lr=0.1)
+    for _ in range(4):
+        optimizer.zero_grad()
+        pairs = torch.view_as_real(start) if start.is_complex() else start
+        pairs.square().sum().backward()
+        optimizer.step()
+    return start.detach()
+
+
+_pairs = torch.tensor([[1.0, 2.0]])
+for _name in ("SGD", "Adam", "Adagrad", "Adadelta", "NAdam", "RMSprop", "Rprop"):
+    _class = getattr(torch.optim, _name)
+    _complex = _optimized(_class, torch.view_as_complex(_pairs))
+    assert torch.allclose(torch.view_as_real(_complex), _optimized(_class, _pairs))
+_refused = 0
+for _class, _options in (
+    (torch.optim.Adafactor, {}),
+    (torch.optim.SparseAdam, {}),
+    (torch.optim.SGD, {"fused": True}),
+    (torch.optim.Adam, {"fused": True}),
+):
+    try:
+        _leaf = torch.tensor([1 + 2j], requires_grad=True)
+        _optimizer = _class([_leaf], **_options)
+        _leaf.abs().sum().backward()
+        _optimizer.step()
+    except (RuntimeError, ValueError):
+        _refused += 1
+assert _refused == 4
 # sphinx_gallery_end_ignore
 
 # %%
 # Without a conjugate, each step multiplies ``z`` by 0.8: straight to zero. With ``z.grad.conj()`` only the real part
-# shrinks, and the imaginary part grows. An optimizer from ``torch.optim`` gets no hint, and takes the straight way:
+# shrinks, and the imaginary part grows. ``torch.optim.SGD`` takes the straight way, and nothing tells it that ``z`` is complex:
 
 z = torch.tensor(1 + 2j, requires_grad=True)
 optimizer = torch.optim.SGD([z], lr=0.1)
@@ -81,6 +115,10 @@ print(f"after 8 steps: z = {z.item():.4f}")
 # sphinx_gallery_start_ignore
 assert torch.allclose(z.detach(), good[-1])
 # sphinx_gallery_end_ignore
+
+# %%
+# (Some optimizers do not accept complex parameters: ``Adafactor``, ``SparseAdam``, and ``SGD`` and ``Adam`` with
+# ``fused=True``.)
 
 # %%
 # What people get wrong
@@ -106,7 +144,7 @@ assert "only for real scalar outputs but got torch.complex64" in message
 
 # %%
 # **Squaring without the modulus.** The square of a complex difference is not a squared distance. Its real part can be
-# negative, and minimizing it leads away from the target.
+# negative, and minimizing that part can lead away from the target, as it does from this ``z``.
 
 target = torch.tensor(0.5 + 0j)
 z = torch.tensor(1 + 2j)
@@ -121,8 +159,8 @@ assert (moved - 0.1 * moved.grad - target).abs() > (z - target).abs()
 # sphinx_gallery_end_ignore
 
 # %%
-# **Casting to a real type.** The imaginary part is dropped, with a warning, and it gets no gradient. Say ``z.real``
-# if you mean it, and ``z.abs()`` if you do not.
+# **Casting to a real type.** The imaginary part is dropped, with a warning, and it gets no gradient. Write ``z.real`` if you
+# want the real part, and ``z.abs()`` if you want the modulus.
 
 import warnings
 
@@ -187,8 +225,8 @@ table.map(lambda value: value if isinstance(value, str) else f"{value:.3f}")
 # %%
 # Where the conjugate comes from
 # ------------------------------
-# A function with complex results has two derivatives, the *Wirtinger derivatives*. They treat :math:`z` and its conjugate
-# :math:`\bar z` as two variables:
+# A function :math:`f` of a complex number has two derivatives, the *Wirtinger derivatives*. They treat :math:`z` and its
+# conjugate :math:`\bar z` as two variables:
 #
 # .. math::
 #

@@ -6,15 +6,16 @@ Forward-mode AD in PyTorch: jvp and dual numbers
 
    ``value, tangent = torch.func.jvp(f, (x,), (direction,))`` computes ``f(x)`` and how fast it changes when ``x`` moves in
    one direction, in one pass and without ``backward()``. It is the cheap way for few inputs and many outputs. It is not for
-   a training loss: that would need one pass for each parameter. Put ``torch.no_grad()`` around ``jvp`` of a model.
-   Otherwise the parameters make it record a graph as well.
+   a training loss: that would need one pass for each number in the parameters. Put ``torch.no_grad()`` around ``jvp`` of a
+   model. Otherwise the parameters make it record a graph as well.
 """
 
 # %%
 # The problem: one input, many outputs
 # ------------------------------------
-# You have a position as a function of time, and you want the velocity. ``backward()`` answers for one output at a time.
-# ``jvp`` answers for all outputs at once: the time moves with speed 1, how fast does each output move?
+# You have a position as a function of time, and you want the velocity. ``backward()`` gives the derivative of one output at a
+# time. ``jvp`` gives those of all outputs at once: you say that the time moves with speed 1, and ``jvp`` returns how fast each
+# output moves.
 #
 # .. how-measured:: This code draws a curve, and the velocity as an arrow at twelve moments.
 
@@ -71,7 +72,7 @@ assert torch.allclose(velocity, torch.tensor([-math.sin(1), 2 * math.cos(2)]))
 # What people get wrong
 # ---------------------
 # **Running a model under** ``jvp`` **without** ``no_grad()``. The parameters require grad, so the pass records a graph for
-# ``backward()`` too, and saves tensors for it. Inside ``jvp``, tangents pass through ``no_grad()``.
+# ``backward()`` too, and saves tensors for it. ``no_grad()`` switches off only this record: the tangents are still computed.
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(
@@ -106,11 +107,22 @@ with saved_tensors_hooks(note, lambda tensor: tensor):
     jvp(lambda x: x.sin().sin(), (batch,), (direction,))  # nothing requires grad
     assert sizes == []
 assert plain.grad_fn is None
+
+
+def square_within(mode):
+    def function(x):
+        with mode():
+            return x * x
+
+    return jvp(function, (torch.tensor(2.0),), (torch.tensor(1.0),))[1]
+
+
+assert square_within(torch.no_grad) == 4 and square_within(torch.inference_mode) == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# **Leaving the tensor on the way.** ``detach()``, ``.data`` and ``item()`` drop the tangent. There is no error: the answer is
-# 0, and it is wrong.
+# **Dropping the tangent on the way.** ``detach()``, ``.data`` and ``item()`` drop the tangent, and so does a block with
+# ``torch.inference_mode()`` inside the function. There is no error: the answer is 0, and it is wrong.
 
 for name, function in {
     "x * 2": lambda x: x * 2,
@@ -194,7 +206,7 @@ assert "jvp" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# Add a method ``jvp``. What it reads must be saved with ``save_for_forward``, as ``setup_context`` does above.
+# Add a method ``jvp``. There, ``ctx.saved_tensors`` contains what ``save_for_forward`` saved in ``setup_context`` above.
 
 
 class ExpWithJvp(Exp):
@@ -206,6 +218,35 @@ class ExpWithJvp(Exp):
 value, tangent = jvp(ExpWithJvp.apply, (one,), (one,))
 print(f"value {value:.4f}, tangent {tangent:.4f}")
 assert value == tangent == torch.exp(one)
+
+# sphinx_gallery_start_ignore
+
+
+class SavedForBackwardOnly(ExpWithJvp):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+
+missing = 0
+try:
+    jvp(SavedForBackwardOnly.apply, (one,), (one,))
+except IndexError:
+    missing = 1
+assert missing == 1
+
+
+def first_derivative(x):
+    return jvp(ExpWithJvp.apply, (x,), (torch.ones_like(x),))[1]
+
+
+assert jvp(first_derivative, (one,), (one,))[1] == 0  # right is e
+assert torch.func.grad(first_derivative)(one) == torch.exp(one)
+# sphinx_gallery_end_ignore
+
+# %%
+# For a second derivative, take ``torch.func.grad`` of this tangent. A second ``jvp`` around the first gives 0 for a custom
+# Function, without an error (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__).
 
 # %%
 # Why it works: dual numbers
@@ -282,8 +323,8 @@ assert fwAD.unpack_dual(w).tangent is None
 # When forward mode is cheaper than backward
 # ------------------------------------------
 # One forward pass gives one *column* of the Jacobian: all outputs, one input. One backward pass gives one *row*: all
-# inputs, one output. So for a full Jacobian the shorter side decides. Take networks whose inputs and outputs are 64
-# together. ``jacfwd`` computes all columns, and ``jacrev`` all rows.
+# inputs, one output. So columns are cheaper for few inputs, and rows for few outputs. Take networks whose inputs and outputs
+# are 64 together. ``jacfwd`` computes all columns, and ``jacrev`` all rows.
 #
 # .. how-measured:: This code counts the operations in matrix products, without those of the plain forward pass.
 
@@ -338,8 +379,8 @@ assert cost[jacfwd][inputs.index(32)] == cost[jacrev][inputs.index(32)]
 # sphinx_gallery_end_ignore
 
 # %%
-# A training loss is at the right end of this figure: as many inputs as there are parameters, and one output. That is why
-# training uses backward. Forward mode also serves inside :ref:`Hessian-vector products
+# A training loss is at the right end of this figure: each number in the parameters is an input, and there is one output.
+# That is why training uses backward. Forward mode is also a part of :ref:`Hessian-vector products
 # <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`.
 
 # %%

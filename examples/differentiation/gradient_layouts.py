@@ -168,19 +168,43 @@ expanded = torch.zeros(3, 1).expand(3, 4).requires_grad_()
 try:
     torch.optim.SGD([expanded]).step()
 except RuntimeError as error:
-    print(f"RuntimeError: {error}")
-    assert "more than one element of the written-to tensor" in str(error)
+    refused = str(error)
+    print(f"RuntimeError: {refused}")
+
+# sphinx_gallery_start_ignore
+assert "more than one element of the written-to tensor" in refused
+for _class in (
+    torch.optim.SGD,
+    torch.optim.Adam,
+    torch.optim.AdamW,
+    torch.optim.Adagrad,
+):
+    _memory = torch.zeros(12)  # the parameter has only the first three numbers of it
+    _leaf = _memory[:3].view(3, 1).expand(3, 4).requires_grad_()
+    (_leaf * 2).sum().backward()
+    _class([_leaf], lr=1.0, fused=True).step()
+    assert _memory[3:].all()  # written, although it is not the parameter's memory
+    _memory = torch.zeros(3, 8)
+    _leaf = _memory[:, ::2].requires_grad_()
+    (_leaf * 2).sum().backward()
+    _class([_leaf], lr=1.0, fused=True).step()
+    assert _memory[0, 1::2].all() and not _leaf[2].any()
+# sphinx_gallery_end_ignore
 
 # %%
 # Make the small tensor the parameter, and expand it in the forward pass. Its gradient is the sum over the copies.
+#
+# With ``fused=True`` there is no error: the step writes twelve numbers into a memory of three, and changes other tensors or
+# ends the process. For a parameter that is a slice with gaps, it writes into the gaps.
 
 # %%
 # Which parameters are dense
 # --------------------------
 # ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in a cell of its
 # own. A slice with gaps is not dense, and an expanded tensor has several elements in one cell. For those two, ``.grad``
-# is stored row by row. The stride of a dimension of size 1 may differ: nothing steps along it. A convolution converted to
-# ``channels_last`` is dense. Its gradient follows the weight, not the images, which are in the default layout here:
+# is stored row by row. The stride of a dimension of size 1 may differ: nothing steps along it. (``nn.Embedding`` with
+# ``sparse=True`` gives a sparse ``.grad``, which has no strides.) A convolution converted to ``channels_last`` is dense. Its
+# gradient follows the weight, not the images, which are in the default layout here:
 
 gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
 (gaps * factors).sum().backward()
@@ -204,6 +228,18 @@ assert columns.grad.stride() == (4, 1)
 plain = torch.nn.Conv2d(3, 4, 3)
 plain(torch.ones(2, 3, 8, 8).to(memory_format=torch.channels_last)).sum().backward()
 assert plain.weight.grad.stride() == plain.weight.stride() == (27, 9, 3, 1)
+_table = torch.nn.Embedding(5, 3, sparse=True)
+_table(torch.tensor([1])).sum().backward()
+assert _table.weight.grad.is_sparse
+for _dense in (
+    torch.zeros(()),
+    torch.zeros(12)[4:8],
+    torch.zeros(4, 0).t(),
+    torch.zeros(4, 3, dtype=torch.cfloat).t(),
+    torch.zeros(8, 1, 3, 3).to(memory_format=torch.channels_last),
+):
+    _dense.requires_grad_().sum().abs().backward()
+    assert _dense.grad.stride() == _dense.stride()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -233,8 +269,8 @@ assert ratio > 1
 # Who owns the memory
 # -------------------
 # If nothing else refers to the arriving gradient, and its strides are right, ``.grad`` uses its memory without a
-# copy. A hook can look at the address. If the hook *keeps* the gradient, ``.grad`` is a copy, and so it is if the
-# gradient is a tensor of yours:
+# copy. A hook can look at the address. If the hook *keeps* the gradient, ``.grad`` is a copy, and so it is if you pass your own
+# gradient to the leaf:
 
 kept = []
 
@@ -255,10 +291,22 @@ print("nobody holds it:   taken over?", taken_over(lambda gradient: None))
 print("a hook keeps it:   taken over?", taken_over(kept.append))
 print("w.backward(own):   taken over?", w.grad.data_ptr() == own.data_ptr())
 
+w.grad = None
+w.view(4, 3).backward(own.view(4, 3))
+print("through a view:    taken over?", w.grad.data_ptr() == own.data_ptr())
+
 # sphinx_gallery_start_ignore
 assert taken_over(lambda gradient: None)
-assert not taken_over(kept.append) and w.grad.data_ptr() != own.data_ptr()
-assert taken_over(lambda gradient: kept.append(gradient.detach()))
+assert not taken_over(kept.append) and w.grad.data_ptr() == own.data_ptr()
+w.sum().backward()
+assert own.eq(2).all()  # the next backward changed it
+w.grad, own = None, torch.ones(3, 4)
+w.backward(own)
+assert w.grad.data_ptr() != own.data_ptr()
+for _name in ("detach", "numpy", "__array__"):
+    assert taken_over(
+        lambda gradient, name=_name: kept.append(getattr(gradient, name)())
+    )
 _base = torch.zeros(4)
 _a, _b = _base.detach().requires_grad_(), _base.detach().requires_grad_()
 (2 * _a.sum() + 3 * _b.sum()).backward()
@@ -267,10 +315,11 @@ assert _a.grad.tolist() == [2] * 4 and _b.grad.tolist() == [3] * 4
 # sphinx_gallery_end_ignore
 
 # %%
-# In a hook, keep ``gradient`` or ``gradient.clone()``. A ``gradient.detach()`` is another tensor on the same memory:
-# autograd does not see that you hold it, takes the memory over, and the next backward changes what you kept.
+# In a hook, keep ``gradient`` or ``gradient.clone()``. A ``gradient.detach()`` is another tensor on the same memory, and
+# ``gradient.numpy()`` an array on it. Autograd does not see that you hold it, takes the memory over, and the next backward
+# changes what you kept. It is the same with your own gradient behind a view, the last line above.
 #
-# Once ``.grad`` exists, the next gradients are added *in place*, so its strides stay as they are.
+# Once a dense ``.grad`` exists, the next gradients are added *in place*, so its strides stay as they are.
 # ``zero_grad(set_to_none=False)`` keeps the tensor too. With ``create_graph=True`` the sum is a new tensor, because
 # the old one may be part of a graph.
 
@@ -310,8 +359,8 @@ w = torch.zeros(2, 3, requires_grad=True)
 try:
     w.grad = torch.zeros(3, 2)
 except RuntimeError as error:
-    print(f"RuntimeError: {error}")
-    assert "attempting to assign a gradient of size" in str(error)
+    refused = str(error)
+    print(f"RuntimeError: {refused}")
 
 w.grad = torch.zeros(3, 2).t()
 torch.set_warn_always(True)
@@ -325,15 +374,16 @@ print(f"{caught[0].category.__name__}: {message}")
 assert "do not obey the gradient layout contract" in message
 
 # sphinx_gallery_start_ignore
+assert "attempting to assign a gradient of size" in refused
 assert w.grad.stride() == (1, 2) and w.stride() == (3, 1)
-try:
-    w.grad = torch.zeros(2, 3, device="meta")
-except RuntimeError as error:
-    assert "device type 'meta'" in str(error)
-try:
-    w.grad = torch.zeros(2, 3, dtype=torch.float64)
-except RuntimeError as error:
-    assert "dtype 'double'" in str(error)
+_texts = []
+for _options in ({"device": "meta"}, {"dtype": torch.float64}):
+    try:
+        w.grad = torch.zeros(2, 3, **_options)
+    except RuntimeError as error:
+        _texts.append(str(error))
+assert len(_texts) == 2
+assert "device type 'meta'" in _texts[0] and "dtype 'double'" in _texts[1]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -359,7 +409,7 @@ assert half.grad.dtype == torch.float64
 #
 # .. solution::
 #
-# A permuted tensor is dense: every cell of its memory is used once. So ``.grad`` has its strides. The slice skips
+# The permuted tensor is dense: every cell of its memory is used once. So ``.grad`` has its strides. The slice skips
 # rows, is not dense, and its gradient is stored row by row.
 
 for w in (torch.zeros(2, 3, 4).permute(2, 0, 1), torch.zeros(6, 4)[::2]):

@@ -4,9 +4,9 @@ Hooks: see and change gradients
 
 .. in-short::
 
-   ``handle = tensor.register_hook(f)``: during backward, PyTorch calls ``f(gradient)`` once the gradient of that tensor is
-   complete. If ``f`` returns a tensor, backward goes on with that tensor instead; if it returns ``None``, nothing changes.
-   ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``.
+   ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` as soon as all parts of the gradient of that
+   tensor are added up. If ``f`` returns a tensor, backward goes on with that tensor instead; if it returns ``None``, nothing
+   changes. ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``.
 """
 
 # %%
@@ -90,7 +90,8 @@ assert _both(False) == (5 * 27 + 2, 7, 1) and _both(True) == (27 + 2, 7, 1)
 # sphinx_gallery_end_ignore
 
 # %%
-# The forward pass does not change. Tensors that reach the loss without passing through ``q`` would not change either.
+# The forward pass does not change. A tensor that leads to the loss only along other paths, not through ``q``, keeps its
+# gradient.
 
 # %%
 # What people get wrong
@@ -230,7 +231,7 @@ assert "doesn't require gradient" in raised[1] and "non-leaf" in raised[2]
 # %%
 # On a parameter: before or after accumulation
 # --------------------------------------------
-# A parameter has two kinds of hooks. ``register_hook`` gets the gradient of *this* backward.
+# A parameter has two methods for hooks. ``register_hook`` gets the gradient of *this* backward.
 # ``register_post_accumulate_grad_hook`` runs after that gradient was added to ``.grad``, and gets the parameter itself:
 
 x = torch.tensor(1.0, requires_grad=True)
@@ -244,9 +245,31 @@ for number in (1, 2):
     (3 * x).backward()
 assert x.grad == 6
 
+# sphinx_gallery_start_ignore
+from torch.utils.checkpoint import checkpoint
+
+
+def _shared_weight(use_reentrant):
+    weight, got = torch.tensor(1.0, requires_grad=True), []
+    weight.register_hook(lambda gradient: got.append(gradient.item()))
+    weight.register_post_accumulate_grad_hook(lambda leaf: got.append(leaf.grad.item()))
+    block = torch.tensor(1.0, requires_grad=True)
+    inside = checkpoint(lambda t: weight * t, block, use_reentrant=use_reentrant)
+    (2 * weight + 3 * inside).backward()
+    return sorted(got)
+
+
+assert _shared_weight(False) == [5, 5]  # one pass: the whole sum
+assert _shared_weight(True) == [2, 2, 3, 5]  # two passes: 2, and 3
+# sphinx_gallery_end_ignore
+
 # %%
-# The second kind can take the optimizer step at once and drop the gradient. Then the gradients of all parameters need not
-# be in memory together. This hook counts how many there are:
+# One call of ``backward()`` can contain several backward passes: ``torch.utils.checkpoint`` with ``use_reentrant=True`` runs
+# one of its own for each block. If a weight is used inside and outside a block, its hooks run twice, each time for a part of
+# its gradient.
+#
+# ``register_post_accumulate_grad_hook`` can take the optimizer step at once and drop the gradient. Then the gradients of all
+# parameters need not be in memory together. This hook counts how many there are:
 
 model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
 present = []
@@ -284,9 +307,9 @@ assert len(present) == 8  # two micro-batches: two steps for each parameter
 # %%
 # When does each hook run?
 # ------------------------
-# A node of the graph takes hooks too: ``register_prehook`` runs before the node computes, ``register_hook`` after it. Below is
-# one hook of each kind. They are registered in the reverse of the order in which they run. Each writes down its name, and what
-# ``v.grad`` and ``u.grad`` are at that moment.
+# A node of the graph takes hooks too: ``register_prehook`` runs before the node computes, ``register_hook`` after it. Below are
+# six hooks of these four kinds. They are registered in the reverse of the order in which they run. Each writes down its name,
+# and what ``v.grad`` and ``u.grad`` are at that moment.
 
 calls = []
 
@@ -361,6 +384,16 @@ _b.grad_fn.register_prehook(lambda *given: _got.append(given))
 _b.grad_fn.register_hook(lambda *given: _got.append(given))
 (5 * _b).backward()
 assert _got == [((5,),), ((15, None), (5,))]
+_leaf, _order = torch.tensor(1.0, requires_grad=True), []
+_node = torch.autograd.graph.get_gradient_edge(_leaf).node
+_node.register_hook(lambda *_: _order.append(("hook", _leaf.grad)))
+_node.register_prehook(lambda *_: _order.append(("prehook", _leaf.grad)))
+(3 * _leaf).backward()
+assert _order == [("prehook", None), ("hook", 3)]
+_runs, _leaf = [], torch.tensor(1.0, requires_grad=True)
+torch.autograd.graph.get_gradient_edge(_leaf).node.register_prehook(_runs.append)
+_leaf.backward()
+assert not _runs  # nothing kept that node: its hook went with it
 # sphinx_gallery_end_ignore
 
 # %%
@@ -404,6 +437,8 @@ timeline(calls)
 #   hook runs too, and ``.grad`` may still be ``None``.
 # - ``node.register_prehook``: a tuple, the gradients that arrive at the node.
 # - ``node.register_hook``: two tuples, the gradients that the node returns and those that arrived.
+# - A parameter has a node too, ``AccumulateGrad``, which adds to ``.grad``. Its two hooks run before and after that. Keep the
+#   node, ``torch.autograd.graph.get_gradient_edge(leaf).node``: its hooks are lost when nothing refers to it.
 # - ``module.register_full_backward_hook`` has traps of its own, and
 #   :ref:`a page of its own <sphx_glr_gallery_differentiation_hooks_on_modules.py>`.
 

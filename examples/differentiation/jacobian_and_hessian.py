@@ -89,8 +89,9 @@ assert torch.equal(jacrev(torch.sum)(x), torch.ones(4))
 # %%
 # What people get wrong
 # ---------------------
-# **The Jacobian of a batch.** ``jacrev`` takes a batch for one input. Then most of the result says that one sample does not
-# depend on another. ``vmap`` adds the batch dimension outside:
+# **The Jacobian of a batch.** ``jacrev`` takes the whole batch for one input. Then the result also has the derivatives of the
+# outputs of one sample with respect to another sample. Here they are zeros: 48 of 72 numbers. ``vmap`` computes one Jacobian
+# for each sample, without these zeros:
 
 from torch.func import vmap
 

@@ -48,9 +48,9 @@ assert len(named) == 1 and "Function 'SqrtBackward0' returned nan values" in nam
 # %%
 # Why: backward follows both branches
 # -----------------------------------
-# ``torch.where`` computes both branches and then picks. Backward follows both paths too. The branch taken receives the real
-# gradient. The branch not taken receives 0. There, 0 is multiplied by the slope of the root, which is infinite, and
-# :math:`0 \cdot \infty` is NaN. The two paths meet in ``x``, and a number plus NaN is NaN.
+# Both branches are computed, and ``torch.where`` picks from the two. Backward follows both paths too. The branch taken
+# receives the real gradient. The branch not taken receives 0. There, 0 is multiplied by the slope of the root, which is
+# infinite, and :math:`0 \cdot \infty` is NaN. The two paths meet in ``x``, and a number plus NaN is NaN.
 #
 # :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` names the node that made this NaN:
 # ``SqrtBackward0``. The cure is a second ``where`` before the root. The root then sees 1 instead of 0, its slope is finite,
@@ -110,15 +110,29 @@ nan = [
 assert nan[0].all() and nan[1].all() and not nan[2].any() and not nan[3].any()
 assert all(d.isfinite().all() for d in losses.values())
 assert not gradient(torch.linalg.vector_norm, [0.0, 0.0]).any()
+_zeros = torch.zeros(2, requires_grad=True)
+(_first,) = torch.autograd.grad(
+    torch.linalg.vector_norm(_zeros), _zeros, create_graph=True
+)
+assert torch.autograd.grad(_first.sum(), _zeros)[0].isnan().all()
+for _type, _small, _bad in (
+    (torch.float32, 1e-8, False),
+    (torch.float16, 1e-8, True),
+    (torch.float16, 1e-4, False),
+):
+    _zeros = torch.zeros(2, dtype=_type, requires_grad=True)
+    (_zeros.square().sum() + _small).sqrt().backward()
+    assert _zeros.grad.isnan().any() == _bad
 # sphinx_gallery_end_ignore
 
 # %%
 # A small number added *after* the root leaves the infinite slope where it is. Added *under* the root, it keeps the root
-# away from 0. ``vector_norm`` is one operation with its own formula, and returns 0 for a vector of zeros.
+# away from 0. (In ``float16``, 1e-8 is rounded to 0. There, 1e-4 works.) ``vector_norm`` is one operation with its own
+# formula. Its gradient is 0 for a vector of zeros, but its second derivative is NaN there.
 
 # %%
-# **A gradient check at a kink.** ``gradcheck`` compares the gradient with a difference of values on both sides of the
-# point. At the kink of ``relu`` that difference is 0.5. The error is correct, and ``relu`` is not broken. Choose
+# **A gradient check at a kink.** ``gradcheck`` compares the gradient with the slope between two points, one on each side. At
+# the kink of ``relu`` that slope is 0.5, and the gradient is 0. So the error is correct, and ``relu`` is not broken. Choose
 # inputs away from kinks and ties.
 
 at_kink = torch.zeros(1, dtype=torch.float64, requires_grad=True)
@@ -179,23 +193,25 @@ assert [(row["value"], row["gradient"]) for row in rows.values()] == [
     *[("0", "0"), ("1", "0"), ("0", "0")],
 ]
 for function in (torch.round, torch.sign, torch.floor):
+    assert not gradient(function, [-1.5, -1.0, 0.0, 0.5, 1.0]).any()
     assert not gradient(function, torch.linspace(-3, 3, 61).tolist()).any()
 # sphinx_gallery_end_ignore
 
 # %%
-# The table shows the first element of the value and of the gradient. In the last three rows the gradient is 0, and so it
-# is between the steps of these functions: nothing before them learns.
+# The table shows the first element of the value and of the gradient. In the last three rows the gradient is 0, at the steps
+# of these functions and between them: nothing learns through them.
 
 pd.DataFrame(rows).T.rename_axis(index=None, columns="expression")
 
 # %%
-# Note the logarithm of a negative number: its value is NaN, and its gradient looks innocent.
+# Look at the logarithm of a negative number: its value is NaN, and its gradient is an ordinary number.
 
 # %%
 # Kinks: PyTorch picks a slope
 # ----------------------------
 # :math:`\max(x, 0)` has a kink at 0: slope 0 on the left, slope 1 on the right. Four ways to write it have equal values
-# and three different gradients at 0. Then each of them trains a weight that starts at 0 and should reach 1:
+# (but ``where`` turns a NaN into 0) and three different gradients at 0. Then each of them trains a weight that starts at 0 and
+# should reach 1:
 
 versions = {
     "torch.relu(x)": torch.relu,
@@ -224,12 +240,13 @@ for name, at_zero in zip(versions, (0, 0, 0.5, 1), strict=True):
         step = gradient(lambda w, f=versions[name]: (f(w) - 1) ** 2, weight.tolist())
         weight -= 0.1 * step
     assert abs(weight.item() - (at_zero > 0)) < 1e-3
+    assert versions[name](torch.tensor(torch.nan)).isnan() != ("where" in name)
 # sphinx_gallery_end_ignore
 
 # %%
-# None of the three slopes is wrong: each is a *subgradient*, the slope of a line that touches the curve at the kink and
-# stays below it elsewhere. Away from the kink the choice makes no difference. At a start of exactly 0 it decides whether
-# the weight moves.
+# None of the three slopes is wrong: each is a *subgradient*, the slope of a line that touches the curve at the kink and is
+# nowhere above it. Away from the kink the choice makes no difference. At a start of exactly 0 it decides whether the weight
+# moves.
 #
 # .. how-measured:: This code draws functions and their gradients, with a dot for the gradient at each kink.
 
@@ -282,7 +299,7 @@ assert gradient(torch.abs, [-0.1, 0.1]).tolist() == [-1, 1]
 # %%
 # Ties in max
 # -----------
-# Where two elements share the maximum, ``amax`` and ``max()`` split the gradient evenly. The operations here that pick an
+# Where several elements are the maximum, ``amax`` and ``max()`` split the gradient evenly. The operations here that pick an
 # index send all of it to that index:
 
 for name, function in {
@@ -297,6 +314,8 @@ for name, function in {
 # sphinx_gallery_start_ignore
 assert gradient(lambda x: x.amax(), [1.0, 3.0, 3.0]).tolist() == [0, 0.5, 0.5]
 assert gradient(lambda x: x.max(), [1.0, 3.0, 3.0]).tolist() == [0, 0.5, 0.5]
+for _split in (torch.amax, torch.max):
+    assert gradient(_split, [[3.0, 0.0], [3.0, 3.0]]).eq(1 / 3).sum() == 3
 for pick in (
     lambda x: x.max(0).values,
     lambda x: x.topk(1).values,
@@ -306,7 +325,7 @@ for pick in (
 # sphinx_gallery_end_ignore
 
 # %%
-# So ``x.max()`` and ``x.max(0).values`` are the same number with different gradients.
+# So here ``x.max()`` and ``x.max(0).values`` are the same number with different gradients.
 
 # %%
 # Exercise
@@ -317,8 +336,8 @@ for pick in (
 #
 # .. solution::
 #
-# A constant has the derivative 0, so the NaN is gone and the gradient is wrong. The branch taken needs the right
-# slope as well: near 0, :math:`f(x) \approx 1 + \frac{x}{2}`.
+# The gradient is 0, the derivative of a constant. It is not NaN, but it is wrong. The branch taken needs the right slope as
+# well: near 0, :math:`f(x) \approx 1 + \frac{x}{2}`.
 
 
 def f(x, near_zero):

@@ -5,8 +5,9 @@ Gradient reversal, scaling and straight-through
 .. in-short::
 
    Write a Function whose ``forward`` returns the value and whose ``backward`` returns the gradient that you want:
-   ``return grad_output * ctx.coefficient, None``. A negative coefficient reverses the gradient; ``return grad_output``
-   behind a ``torch.round`` is the straight-through estimator. ``gradcheck`` fails for such a Function, on purpose.
+   ``return grad_output * ctx.coefficient, None``. A negative coefficient reverses the gradient; ``torch.round`` in ``forward``
+   and ``return grad_output`` in ``backward`` are the straight-through estimator. ``gradcheck`` fails for such a Function, on
+   purpose.
 """
 
 # %%
@@ -123,12 +124,11 @@ pd.Series(outcomes, name="outcome").rename_axis("returned").reset_index()
 
 # %%
 # You may *not* leave out a trailing ``None``, even if the argument is a number. The opposite works here: surplus values
-# at the end are ignored if they are all ``None``. That helps a
-# ``forward`` with optional arguments: ``backward`` may return a value for each of them, whether they were passed or
-# not.
+# at the end are ignored if they are all ``None``. That helps a ``forward`` with optional arguments: ``backward`` may return a
+# value for every argument, with ``None`` for those that were not passed.
 #
-# ``None`` for a tensor is accepted too (last row). It counts as no gradient: no other path leads to ``x``, so ``x.grad``
-# stays ``None``.
+# ``None`` for a tensor is accepted too (last row), and means that no gradient goes there. No other path leads to ``x``, so
+# ``x.grad`` stays ``None``.
 
 # %%
 # What people get wrong
@@ -230,7 +230,7 @@ assert "Jacobian mismatch for output 0 with respect to input 0" in message
 # -----------------
 # With a negative coefficient, the layers before ``GradCoeff`` *climb* the loss that the layers after it descend. In
 # domain adaptation, one head learns a label from a feature, and a second head learns which domain a sample comes
-# from. The reversal in front of the second head teaches the feature to be of no use to that head.
+# from. The reversal in front of the second head changes the feature so that it is less useful to that head.
 #
 # A small case: the feature is one number, :math:`w_1 x_1 + w_2 x_2`. The label depends on both coordinates, the
 # domain on :math:`x_2` alone.
@@ -314,15 +314,15 @@ table.rename_axis(index=None, columns="coefficient")
 
 # %%
 # With the reversal, the domain is found in 63 % of the samples instead of 76 %, where guessing finds half. The label,
-# which needs the same coordinate, falls from 100 % to 87 %. The line falls far at
-# first, and then settles in between. The coefficient weighs one against the other. The head for the domain got its
+# which needs the same coordinate, falls from 100 % to 87 %. The share of :math:`x_2` falls to about 0.1 at first, and then
+# settles higher, below 0.4. The coefficient sets how much the domain counts against the label. The head for the domain got its
 # true gradient in all three runs: it comes after the layer.
 
 # %%
 # The straight-through estimator
 # ------------------------------
-# ``torch.round`` is flat between its steps, so its derivative is zero, and nothing before it can learn. The
-# straight-through estimator rounds in ``forward``, and in ``backward`` pretends that it did not.
+# ``torch.round`` is flat between its steps, so its derivative is zero, and nothing learns through it. The straight-through
+# estimator rounds in ``forward``. Its ``backward`` returns the gradient as if there were no rounding.
 
 
 class Round(torch.autograd.Function):
@@ -380,7 +380,7 @@ assert not torch.autograd.grad(torch.round(_w).sum(), _w)[0].any()
 #
 # .. solution::
 #
-# Add a detached term that puts the value right. Its gradient is zero, so only the first term counts.
+# Add a detached term that corrects the value. No gradient goes through that term, so only the first term counts.
 
 x = torch.tensor(2.3, requires_grad=True)
 c = -0.1
@@ -399,11 +399,18 @@ assert (
     == torch.tensor(c).item()
 )
 assert gradient.item() == 1
+for _type in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+    _many = (torch.randn(10_000, dtype=torch.float64) * 10).to(_type)
+    assert torch.equal(_many + (torch.round(_many) - _many), torch.round(_many))
+    assert not torch.equal(c * _many + (1 - c) * _many, _many)
+_infinite = torch.tensor(torch.inf)
+assert (_infinite + (torch.round(_infinite) - _infinite)).isnan()
+assert (c * _infinite + (1 - c) * _infinite).isnan()
 # sphinx_gallery_end_ignore
 
 # %%
-# The values are sums, so they are exact only up to rounding errors. A Function returns the exact value and says what
-# it does by its name.
+# ``scaled`` is a sum, so its value can have a rounding error. For an infinite ``x``, both values are NaN. A Function returns
+# the exact value and says what it does by its name.
 
 # %%
 # See also

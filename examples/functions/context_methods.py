@@ -134,16 +134,16 @@ assert gc.isenabled() and alive(PowerOnCtx)[19] == 20  # the same with the colle
 
 # %%
 # The output refers to its node as ``grad_fn``. The node is ``ctx``, and refers to its attributes. If one of them is the
-# output, the two refer to each other, and nothing is freed when you drop your last name for it. ``save_for_backward`` keeps
-# an output in a way that does not close this cycle. With Python's collector on, the same 20 steps also ended with 20 MB
-# here: the collector counts new objects, and a tensor is one object, whatever its size.
+# output, the output and the node refer to each other. Then neither is freed when your own variables are gone.
+# ``save_for_backward`` keeps an output in a way that does not close this cycle. With Python's collector on, the same 20 steps
+# also ended with 20 MB here: the collector counts new objects, and a tensor is one object, whatever its size.
 
 # %%
 # What people get wrong
 # ---------------------
 # **An attribute is not checked.** Overwrite the input before backward, as code does that uses one buffer for all batches.
 # ``save_for_backward`` notices, by the :ref:`version <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of the
-# tensor. The attribute gives a wrong gradient:
+# tensor. (It does not notice a write through ``.data`` or NumPy.) The attribute gives a wrong gradient:
 
 for function in (PowerOnCtx, Power):
     leaf = torch.tensor(4.0, requires_grad=True)
@@ -169,6 +169,11 @@ _y = PowerOnCtx.apply(_x)
 with torch.no_grad():
     _x.fill_(100)
 assert abs(torch.autograd.grad(_y, _leaf)[0].item() - 0.12) < 1e-6
+for _write in (lambda x: x.data.fill_(100), lambda x: x.detach().numpy().fill(100)):
+    _x = _leaf * 1
+    _y = Power.apply(_x)
+    _write(_x)
+    assert abs(torch.autograd.grad(_y, _leaf)[0].item() - 0.12) < 1e-6
 
 
 def _seen_and_freed(function):
@@ -228,7 +233,7 @@ assert (
 
 # %%
 # **An intermediate value in** ``save_for_backward``. This is allowed, but then
-# :ref:`the second derivative <sphx_glr_gallery_functions_double_backward.py>` goes wrong.
+# :ref:`the second derivative <sphx_glr_gallery_functions_double_backward.py>` can be wrong, without an error.
 
 # %%
 # mark_dirty: forward wrote to its input
@@ -287,12 +292,14 @@ try:
 except RuntimeError as error:
     _message = str(error)
 assert "a leaf Variable that requires grad" in _message
+assert _leaf.item() == 12  # forward had already doubled it again
 # sphinx_gallery_end_ignore
 
 # %%
 # With ``mark_dirty``, autograd gives ``a`` the new node and returns ``a`` itself. Without it, ``a`` keeps its old
-# node, and the doubling is missing from its graph. The checks for in-place operations depend on the mark too:
-# ``Double`` raises an error for a leaf that requires a gradient, and ``SilentDouble`` overwrites it.
+# node, and the doubling is missing from its graph. The checks for in-place operations depend on the mark too. For a leaf
+# that requires a gradient, ``Double`` raises an error, and ``SilentDouble`` does not. (The error comes after ``forward``: the
+# leaf has its new value in both cases.)
 
 # %%
 # mark_non_differentiable: an output without a gradient
@@ -337,11 +344,12 @@ for function in (Positive, UnmarkedPositive):
         mask.sum().backward()
         print("x.grad =", x.grad.tolist())
     except RuntimeError as error:
-        print(f"RuntimeError: {error}\n")
-        assert "does not require grad and does not have a grad_fn" in str(error)
+        refused = str(error)
+        print(f"RuntimeError: {refused}\n")
 assert x.grad.tolist() == [0, 0]
 
 # sphinx_gallery_start_ignore
+assert "does not require grad and does not have a grad_fn" in refused
 assert mask.requires_grad and not Positive.apply(x)[1].requires_grad
 
 

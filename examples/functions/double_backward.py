@@ -6,7 +6,7 @@ Double backward of a custom Function
 
    A gradient penalty or a Hessian differentiates your ``backward`` too. Save only inputs and outputs of ``forward``:
    ``ctx.save_for_backward(*inputs)``, and compute the rest again in ``backward``. A value computed inside ``forward``
-   comes back as a constant: the second derivative is wrong, without an error. ``gradgradcheck`` finds it.
+   comes back as a constant: the second derivative can be wrong, without an error. ``gradgradcheck`` finds it.
 """
 
 # %%
@@ -102,6 +102,22 @@ except RuntimeError as error:
 # sphinx_gallery_start_ignore
 assert gradcheck(Swish.apply, inputs)
 assert "Jacobian mismatch for output 0 with respect to input 0" in message
+
+
+class _Masked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        mask = (x > 0).to(x.dtype)
+        ctx.save_for_backward(mask)
+        return x * mask
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.saved_tensors[0]
+
+
+# computed inside forward, and right: the mask is a constant
+assert gradgradcheck(_Masked.apply, (inputs - 1).detach().requires_grad_(), ones)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -163,8 +179,9 @@ def penalty_gradient(function):
     return w.grad.item()
 
 
-for function in (silu, Swish.apply, SwishOnce.apply):
-    print(f"{penalty_gradient(function):.4f}")
+functions = {"silu": silu, "Swish": Swish.apply, "SwishOnce": SwishOnce.apply}
+for name, function in functions.items():
+    print(f"{name:<9}  {penalty_gradient(function):.4f}")
 
 # sphinx_gallery_start_ignore
 _tried = [penalty_gradient(f) for f in (silu, Swish.apply, SwishOnce.apply)]
@@ -180,13 +197,14 @@ assert len(_raised) == 1 and "marked with @once_differentiable" in _raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# The first line is right. ``Swish`` is wrong, ``SwishOnce`` is wrong in another way, and neither raises.
+# ``silu`` is right. ``Swish`` is wrong, ``SwishOnce`` is wrong in another way, and neither raises.
 #
 # **Raising in** ``backward`` **if** ``torch.is_grad_enabled()``. That is true with ``create_graph=True``, but also for each
 # *first* derivative by ``torch.func.grad``, which records in its backward. The section *Forbid it* shows what works.
 #
 # **Reading the wrong message.** Softplus, :math:`\log(1 + e^x)`, has the derivative :math:`\sigma(x)`. If ``forward`` saved
-# that, the gradient depends on no input, and the second backward raises what you know from a forgotten ``create_graph``:
+# that, the gradient depends on no input. The second backward then raises the same error as after a forgotten
+# ``create_graph=True``:
 
 
 class Softplus(torch.autograd.Function):
@@ -365,11 +383,21 @@ for _twice in (
     except RuntimeError as error:
         _raised.append(str(error))
 assert _raised == ["this Function has no second derivative"] * 4
+_failed = False
+try:
+    torch.func.jacrev(_apply)(torch.zeros(2))
+except RuntimeError as error:
+    _failed = "does not have vmap support" in str(error)
+NoSecondDerivative.generate_vmap_rule = True
+assert _failed and torch.equal(
+    torch.func.jacrev(_apply)(torch.zeros(2)).diag(), torch.full((2,), 0.5)
+)
 # sphinx_gallery_end_ignore
 
 # %%
 # The first derivative works here with ``backward()``, with ``create_graph=True`` and under ``torch.func.grad``. Each of the
 # four second derivatives that were tried raises: the penalty, the plain one, that of :math:`y^2`, and two ``torch.func.grad``.
+# ``jacrev`` runs backward under ``vmap``. For it, add the line ``generate_vmap_rule = True`` to ``NoSecondDerivative``.
 
 # %%
 # Exercise

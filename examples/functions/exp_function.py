@@ -14,7 +14,8 @@ How to write a custom torch.autograd.Function
 # The problem: autograd does not see your computation
 # ---------------------------------------------------
 # One step of your model runs in NumPy or in a solver. ``x.numpy()`` raises ``Can't call numpy() on Tensor that requires
-# grad``, and after ``x.detach().numpy()`` the loss no longer depends on ``x``. A Function makes one node of such a step.
+# grad``. With ``x.detach().numpy()`` there is no error, and no gradient reaches ``x`` through this step. A Function makes one
+# node of such a step.
 #
 # .. how-measured:: The function draw_parts() draws the three methods, and what goes from one to another.
 
@@ -125,8 +126,8 @@ with warnings.catch_warnings():
 # What people get wrong
 # ---------------------
 # **Calling the class or** ``forward``. ``Exp()(x)`` raises. ``Exp.forward(x)`` does not, and that is worse: its operations
-# are recorded one by one, and your ``backward`` never runs. The digit in the node's name shows it. The fix for both is
-# ``Exp.apply(x)``.
+# are recorded one by one, and your ``backward`` never runs. The node's name shows it: a name with a digit at the end is that of
+# a built-in node. The fix for both is ``Exp.apply(x)``.
 
 print("Exp.apply(x):  ", Exp.apply(x).grad_fn.name())
 print("Exp.forward(x):", Exp.forward(x).grad_fn.name())
@@ -235,8 +236,8 @@ assert _outcome.endswith(
 # %%
 # Why: one node, and nothing inside it
 # ------------------------------------
-# ``apply`` runs ``forward`` with recording switched off, then attaches one node to the output, named after the class. Here
-# one expression uses ``Exp`` and the built-in ``torch.exp``:
+# ``apply`` runs ``forward`` with recording switched off. If an input requires grad, it then attaches one node to the output,
+# named after the class. Here one expression uses ``Exp`` and the built-in ``torch.exp``:
 
 x = torch.tensor(1.0, requires_grad=True)
 custom = Exp.apply(x)
@@ -279,6 +280,7 @@ class _Probe(torch.autograd.Function):
 _probed = _Probe.apply(x)
 torch.autograd.grad(_probed, x)
 assert _Probe.seen == [(False, None), _probed.grad_fn]
+assert Exp.apply(x.detach()).grad_fn is None
 # sphinx_gallery_end_ignore
 
 # %%
@@ -288,8 +290,8 @@ assert _Probe.seen == [(False, None), _probed.grad_fn]
 # %%
 # The older style: ctx in forward
 # -------------------------------
-# In older code ``forward`` takes ``ctx`` and saves for itself. ``backward`` is the same. ``torch.func`` does not accept
-# this style, so prefer ``setup_context`` for new code.
+# In older code ``forward`` takes ``ctx`` and saves for itself. ``backward`` is the same. Transforms such as ``torch.func.grad``
+# and ``vmap`` do not accept this style, so prefer ``setup_context`` for new code.
 
 
 class ExpWithCtx(torch.autograd.Function):
@@ -313,13 +315,20 @@ except RuntimeError as error:
 # sphinx_gallery_start_ignore
 assert "must override the setup_context staticmethod" in message
 assert torch.autograd.gradcheck(ExpWithCtx.apply, inputs)
-for _transform in (torch.func.grad, torch.func.jacrev, torch.func.vmap):
+for _transform in (
+    torch.func.grad,
+    torch.func.grad_and_value,
+    torch.func.jacrev,
+    torch.func.jacfwd,
+    torch.func.hessian,
+    torch.func.vmap,
+):
     _point = torch.ones(2) if _transform is torch.func.vmap else one
     try:
         _transform(ExpWithCtx.apply)(_point)
     except RuntimeError as error:
         _raised.append(str(error))
-assert len(_raised) == 5 and all("setup_context" in text for text in _raised[2:])
+assert len(_raised) == 8 and all("setup_context" in text for text in _raised[2:])
 # sphinx_gallery_end_ignore
 
 # %%

@@ -67,14 +67,14 @@ assert not compare(WrongSigmoid.apply, x)["agree"].any()
 compare(WrongSigmoid.apply, x)
 
 # %%
-# ``gradcheck`` moves each input by ``eps=1e-6`` to both sides. The slope between the two values is the numerical
-# derivative. Your gradient may differ by ``atol + rtol * |numerical|``, with ``atol=1e-5`` and ``rtol=1e-3``. Here
-# neither entry agrees.
+# ``gradcheck`` moves each number of an input that requires grad by ``eps=1e-6`` to both sides. The slope between the two
+# values is the numerical derivative. Your gradient may differ by ``atol + rtol * |numerical|``, with ``atol=1e-5`` and
+# ``rtol=1e-3``. Here neither entry agrees.
 
 # %%
 # Run the check, read the message
 # -------------------------------
-# ``gradcheck`` does this for each pair of an input and an output number, and raises:
+# ``gradcheck`` does this for each pair of an input and an output number, and raises if they do not agree:
 
 try:
     gradcheck(WrongSigmoid.apply, x)
@@ -197,11 +197,11 @@ assert not passed and gradcheck(LeakyRelu.apply, inputs.detach().abs().requires_
 # sphinx_gallery_end_ignore
 
 # %%
-# Take numbers from each branch, but not the kink:
+# Take numbers from each branch, but none at the kink or closer to it than ``eps``:
 # :ref:`there is no derivative to compare with <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`.
 #
-# **Parameters of a module are not checked.** ``gradcheck`` compares the gradients of the inputs that you pass. Here the
-# weight gets a wrong gradient: pass the weight as an input, with ``torch.func.functional_call``.
+# **Parameters of a module are not checked.** ``gradcheck`` compares the gradients of the inputs that you pass, if they require
+# grad. Here the weight gets a wrong gradient: pass the weight as an input, with ``torch.func.functional_call``.
 
 
 class WrongWeight(torch.nn.Module):
@@ -229,6 +229,10 @@ except RuntimeError as error:
 
 # sphinx_gallery_start_ignore
 assert gradcheck(module, x) and "with respect to input 0" in message
+assert gradcheck(call, (module.weight.detach(), x))  # the weight is not looked at
+_near = torch.tensor([1e-7], dtype=torch.float64, requires_grad=True)
+assert not gradcheck(torch.relu, _near, raise_exception=False)
+assert gradcheck(torch.relu, (_near + 1e-5).detach().requires_grad_())
 # sphinx_gallery_end_ignore
 
 # %%
@@ -328,14 +332,14 @@ assert abs(_fitted(torch.float64, 1e-4, 0.5) - 2) < 0.15
 
 # %%
 # There the error of ``float64`` is more than 10,000 times below what ``gradcheck`` allows, and that of ``float32`` is more
-# than 50 times above it. Here a step
-# between about 0.0002 and 0.1 brings the mean error of ``float32`` below the line; the check needs each entry below it.
+# than 50 times above it. Here a step between about 0.0002 and 0.1 brings the mean error of ``float32`` below the line; the
+# check needs each entry below it.
 
 # %%
 # ``fast_mode`` for large inputs
 # ------------------------------
-# The full check costs two evaluations for each input number. ``fast_mode=True`` takes one fixed random direction for the
-# inputs and one for the outputs, and compares a single number.
+# The full check evaluates a real function twice for each input number. ``fast_mode=True`` takes one fixed random direction for
+# an input and one for an output, and compares a single number.
 #
 # .. how-measured:: count_calls() counts how often gradcheck calls the function, for an input of 100 numbers.
 
@@ -385,14 +389,26 @@ for _seed in range(10):
     assert gradcheck(_f, _x, fast_mode=True)
     _met.append(torch.stack(_probes))
 assert all(torch.equal(probes, _met[0]) for probes in _met)
+
+
+class _FarTooLarge(Sigmoid):
+    @staticmethod
+    def backward(ctx, grad_output):
+        gradient = Sigmoid.backward(ctx, grad_output)
+        gradient[-1] *= 100
+        return gradient
+
+
+assert count_calls(_FarTooLarge, fast_mode=True).startswith("caught")
 assert _met[0].std(0).max() > 0
 # sphinx_gallery_end_ignore
 table
 
 # %%
-# A formula that is wrong everywhere is caught in both modes. (The fast mode then computes the full Jacobian for its
-# message.) One wrong entry among many is averaged away, and to run the check again does not help: the direction is the
-# same each time, whatever your seed. Test corner cases with small inputs and the full check.
+# ``WrongSigmoid`` is wrong everywhere, and both modes catch it. (The fast mode then computes the full Jacobian for its
+# message.) The single number of the fast mode is a sum over all entries. In that sum, the one wrong entry of ``LastTooLarge``
+# is too small to see. Running the check again does not help: the direction is the same each time, whatever your seed. Test
+# corner cases with small inputs and the full check.
 
 # %%
 # Exercise

@@ -494,7 +494,7 @@ assert x.reshape(6).data_ptr() == x.data_ptr() != x.T.reshape(6).data_ptr()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`, a table of causes and cures.
+# - Before: :ref:`sphx_glr_gallery_graphs_from_module_to_kernel.py`, where a module's code and its derivative are written.
 # - Next: :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`, what a capture does with your code.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, how nodes are connected.
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, which node an in-place error names.

@@ -10,8 +10,9 @@ Why is .grad None, zero or NaN?
 .. in-short::
 
    **None**: no gradient was stored in this tensor. Usually it is not a leaf, does not require grad, the loss does not depend on
-   it by a recorded path, or ``zero_grad()`` cleared it. **Zero**: the loss does not react to it, as behind ``round()`` or a
-   dead ReLU. **NaN or inf**: the value is NaN already, or a derivative is infinite, as that of ``sqrt`` at 0.
+   it by a recorded path, or ``zero_grad()`` cleared it. **Zero**: usually the loss does not react to it, as behind ``round()``
+   or a dead ReLU. **NaN or inf**: the value is NaN already, a derivative is infinite, as that of ``sqrt`` at 0, or the gradient
+   is too large for its data type.
 """
 
 # %%
@@ -71,10 +72,10 @@ def report(model):
     for name, p in model.named_parameters():
         if p.grad is None:
             print(f"{name}: None, requires_grad={p.requires_grad}")
-        elif not p.grad.isfinite().all():
+        elif not p.grad.to_dense().isfinite().all():
             print(f"{name}: NaN or inf")
         else:
-            print(f"{name}: {'fine' if p.grad.any() else 'zero'}")
+            print(f"{name}: {'fine' if p.grad.to_dense().any() else 'zero'}")
 
 
 class Broken(nn.Module):
@@ -114,6 +115,11 @@ for name, state in (
         f"{name}.weight: {state}" in lines[:8] and f"{name}.bias: {state}" in lines[:8]
     )
 assert lines[8] == "good.weight: NaN or inf"
+table = nn.Embedding(4, 2, sparse=True)
+table(torch.tensor([1])).sum().backward()
+with contextlib.redirect_stdout(io.StringIO()) as printed:
+    report(table)
+assert table.weight.grad.is_sparse and printed.getvalue() == "weight: fine\n"
 # sphinx_gallery_end_ignore
 
 # %%
@@ -157,8 +163,8 @@ assert bad[0].isnan() and bad[1] == 0.25 and good.tolist() == [0, 0.25]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Clipping a NaN by norm.** The norm over all gradients is NaN too, and ``clip_grad_norm_`` divides by it. One bad entry
-# spreads to every parameter that you pass:
+# **Clipping a NaN by norm.** The norm over all gradients is NaN too, and ``clip_grad_norm_`` divides by it. One NaN spreads
+# to every gradient that you pass. (One inf becomes NaN, and all other entries become 0.)
 
 a, b = (torch.ones(2, requires_grad=True) for _ in range(2))
 a.grad, b.grad = torch.tensor([torch.nan, 1.0]), torch.ones(2)
@@ -170,6 +176,9 @@ assert a.grad.isnan().all() and b.grad.isnan().all()
 a.grad, b.grad = torch.tensor([torch.nan, 1.0]), torch.ones(2)
 nn.utils.clip_grad_value_([a, b], 0.5)
 assert a.grad[1] == 0.5 and b.grad.tolist() == [0.5, 0.5]
+a.grad, b.grad = torch.tensor([torch.inf, 1.0]), torch.ones(2)
+nn.utils.clip_grad_norm_([a, b], max_norm=1.0)
+assert a.grad[0].isnan() and a.grad[1] == 0 and not b.grad.any()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -402,8 +411,8 @@ flat_table
 
 # %%
 # ``round``, ``sign`` and ``floor`` are flat between their jumps, and autograd returns 0 at the jumps too. ReLU and
-# ``clamp`` are flat on one side or outside their range. A ReLU whose input is negative for *all* your data gets no gradient
-# from any of it: it is *dead*. The slope of ``sigmoid`` at 20 is about 2e-9, and in float32 it is rounded to 0. For
+# ``clamp`` are flat on one side or outside their range. A ReLU whose input is negative for *all* your data passes on nothing
+# but zeros: it is *dead*. The slope of ``sigmoid`` at 20 is about 2e-9, and in float32 it is rounded to 0. For
 # ``round`` or ``sign`` in a network, use a :ref:`straight-through gradient
 # <sphx_glr_gallery_functions_change_the_gradient.py>`.
 
@@ -466,12 +475,24 @@ for y in (
 ):
     assert torch.autograd.grad(y, x)[0].isfinite().all()
 assert not torch.autograd.grad(x.softmax(0).log().sum(), x)[0].isfinite().all()
+x = torch.tensor(1e-30, requires_grad=True)
+(1 / x).backward()
+assert (1 / x).isfinite() and x.grad == -torch.inf
+x = torch.tensor(1e-3, dtype=torch.float16, requires_grad=True)
+(x.float() * 65536).backward()
+assert x.grad == torch.inf and torch.finfo(torch.float16).max == 65504
+x = torch.tensor(0.0, requires_grad=True)
+x.abs().backward()
+assert x.grad == 0  # although the loss reacts: hence "usually"
 # sphinx_gallery_end_ignore
 edge_table
 
 # %%
-# Below its edge ``clamp`` is flat: no gradient comes back from there. With ``+ 1e-6`` the gradient stays large. For the
-# logarithm of a probability, start from the logits: ``log_softmax`` or ``binary_cross_entropy_with_logits``.
+# Below its edge ``clamp`` is flat, so the gradient is 0 there. With ``+ 1e-6`` the gradient stays large. For the logarithm of
+# a probability, start from the logits: ``log_softmax`` or ``binary_cross_entropy_with_logits``.
+#
+# A gradient can also be too large for its data type. In float32, ``1 / x`` at 1e-30 has the value 1e30 and the gradient
+# ``-inf``. In float16 this happens above 65,504, which a loss that is scaled for mixed precision can reach.
 
 # %%
 # Zero times infinity
@@ -524,6 +545,10 @@ rows = torch.tensor([[False, False], [True, True]])
 attended = nn.functional.scaled_dot_product_attention(query, query, query, rows)
 assert attended[0, 0, 0].tolist() == [0, 0]
 assert torch.autograd.grad(attended.sum(), query)[0].isfinite().all()
+layer, query = nn.MultiheadAttention(4, 1, batch_first=True), torch.ones(1, 2, 4)
+for need in (True, False):
+    attended, _ = layer(query, query, query, mask[None], need_weights=need)
+    assert attended.isnan().any() == need
 warnings.filterwarnings("ignore", r"var\(\): degrees of freedom")
 # sphinx_gallery_end_ignore
 x = torch.tensor([3.0], requires_grad=True)
@@ -541,13 +566,13 @@ assert len(caught) == 1 and "degrees of freedom" in str(caught[0].message)
 
 # %%
 # The smallest finite number as the mask gives equal weights to a row that is masked everywhere. On a CPU,
-# ``scaled_dot_product_attention`` returns zeros for such a row, and no NaN. PyTorch warns you about the variance of one
-# element: "degrees of freedom is <= 0".
+# ``scaled_dot_product_attention`` returns zeros for such a row, and no NaN. ``nn.MultiheadAttention`` returns NaN, unless you
+# call it with ``need_weights=False``. PyTorch warns you about the variance of one element: "degrees of freedom is <= 0".
 
 # %%
 # Eigenvalues are equal
 # ~~~~~~~~~~~~~~~~~~~~~
-# The derivative of an eigenvector divides by the difference of two eigenvalues. The identity matrix has equal ones. The
+# The derivative of an eigenvector divides by the differences between eigenvalues. The identity matrix has equal ones. The
 # derivative of the eigenvalues themselves is finite:
 
 matrix = torch.eye(2, requires_grad=True)
@@ -562,7 +587,8 @@ assert torch.autograd.grad(vectors[0, 0], matrix, retain_graph=True)[0].isnan().
 assert torch.autograd.grad(eigenvalues.sum(), matrix)[0].isfinite().all()
 u, s, vh = torch.linalg.svd(matrix)
 assert torch.autograd.grad(u[0, 0], matrix, retain_graph=True)[0].isnan().any()
-assert torch.autograd.grad(s.sum(), matrix)[0].isfinite().all()
+assert torch.autograd.grad(s.sum(), matrix, retain_graph=True)[0].isfinite().all()
+assert torch.autograd.grad(s[0], matrix)[0].isfinite().all()
 apart = torch.diag(torch.tensor([1.0, 2.0])).requires_grad_()
 assert torch.autograd.grad(torch.linalg.eigh(apart)[1][0, 0], apart)[0].isfinite().all()
 # sphinx_gallery_end_ignore
@@ -597,7 +623,7 @@ assert answers[0] == 0 and answers[1] == w.detach() and answers[2] is None
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`, what ``if`` and ``for`` leave in the graph.
-# - Next: :ref:`sphx_glr_gallery_graphs_grad_fn_names.py`, what the names of the nodes mean.
+# - Next: :ref:`sphx_glr_gallery_graphs_from_module_to_kernel.py`, where a module's code and its derivative are written.
 # - :ref:`sphx_glr_gallery_debugging_finding_nans.py`: find the operation that made a NaN.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: what autograd returns where there is no
 #   derivative.

@@ -17,7 +17,7 @@ SHOWN = ".operators tbody tr:visible"
 )
 def test_a_search_for_a_name_finds_its_row(fresh: BrowserContext, origin: str, name: str, row: str) -> None:
     tab = open_page(fresh, origin, f"search.html?q={quote(name)}")
-    first = tab.locator("#search-results li a").first
+    first = tab.locator(".search-results a", has_text="Operators").first
     expect(first).to_be_visible()
     first.click()
     expect(tab.locator(f"tr#{row}")).to_be_in_viewport()

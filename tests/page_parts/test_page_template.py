@@ -11,7 +11,7 @@ Page = Callable[[str], BeautifulSoup]
 
 
 @pytest.mark.parametrize(("part", "name"), [("sidebar-drawer", "Pages of this site"), ("toc-drawer", "On this page")])
-@pytest.mark.parametrize("at", ["guide", "index", "search"])
+@pytest.mark.parametrize("at", ["guide", "index"])
 def test_the_two_side_bars_have_names(page: Page, part: str, name: str, at: str) -> None:
     (bar,) = page(at).select(f"aside.{part}")
     assert bar["aria-label"] == name

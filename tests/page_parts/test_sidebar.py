@@ -31,7 +31,7 @@ SITE = {
     "docs/b/three.md": chapter("Three", "deep"),
     "docs/b/deep.md": "# Deep\n\nText.\n",
 }
-PAGES = ["index", "guide", "a/index", "a/one", "b/index", "b/three", "b/deep", "gallery/index", "404", "search"]
+PAGES = ["index", "guide", "a/index", "a/one", "b/index", "b/three", "b/deep", "gallery/index", "404"]
 
 
 @pytest.fixture(scope="module")

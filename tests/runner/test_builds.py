@@ -15,7 +15,6 @@ from tiny.tiny_site import Build, Snapshot, build, written
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
     """The site, built for the first time."""
     other = HEALTHY.replace("A page", "B page").replace("2.0", "3.0").replace("x == 2", "x == 3")
-    other = other.replace("======\n", "======\n\n.. index:: ! single: memory grows\n", 1)
     files = {
         "examples/basics/one.py": HEALTHY,
         "examples/basics/two.py": other,
@@ -68,16 +67,6 @@ def test_one_edit_runs_one(folder: Path) -> None:
     assert again.code == 0, again.output
     assert ran(again.output) == {"basics/one"}
     assert "tensor(20." in (again.out / "gallery" / "basics" / "one.html").read_text()
-
-
-def test_a_symptom_of_another_page_is_still_found(folder: Path) -> None:
-    """Of the pages that it does not write again, Sphinx forgets what ``.. index::`` says."""
-    entry = re.compile(r'"memory grows":\[\[\d+,"[^"]+",true\]\]')
-    script = folder / "examples" / "basics" / "one.py"
-    script.write_text(script.read_text().replace("print(x", "print(1, x"))
-    again = build(folder)
-    assert ran(again.output) == {"basics/one"}, again.output
-    assert entry.search((again.out / "searchindex.js").read_text())
 
 
 def test_a_renamed_script_leaves_nothing(folder: Path) -> None:

@@ -19,7 +19,7 @@ MOMENTS = {
     "an example ran": r"examples: 2/4 ",
     "pages are read": r"reading sources\.\.\. \[ *[4-6]\d%\]",
     "pages are written": r"writing output\.\.\. \[ *[4-6]\d%\]",
-    "what all pages share is written": r"dumping search index",
+    "what all pages share is written": r"dumping object inventory",
 }
 
 

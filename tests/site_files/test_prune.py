@@ -145,7 +145,7 @@ def test_what_a_killed_build_made_is_removed_as_well(tmp_path: Path) -> None:
     options = ["--no-color", "-c", str(ROOT / "conf"), "-b", "html", "-d", "doctrees"]
     command = [sys.executable, "-m", "sphinx", *options, "docs", "html"]
     with subprocess.Popen(command, cwd=site, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
-        said = any("dumping search index" in line for line in process.stdout)
+        said = any("dumping object inventory" in line for line in process.stdout)
         os.killpg(process.pid, signal.SIGKILL)
     assert said and (site / "html" / "gone.html").exists()
     without(site, "gone")

@@ -12,17 +12,15 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 from atlas import upstream
-from atlas.upstream import myst_nb_css_before_pages, myst_parser_793_table_widths, sphinx_12599_index_entries
+from atlas.upstream import myst_nb_css_before_pages, myst_parser_793_table_widths
 from sources import ROOT
 from tiny.tiny_site import Build, build, written
 
 TABLE = "# Table\n\n```{table}\n:widths: 25 75\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n```\n"
-INDEXED = "# Indexed\n\n```{index} single: memory grows\n```\n\nText.\n"
-SITE = {"docs/table.md": TABLE, "docs/indexed.md": INDEXED, "docs/other.md": "# Other\n\nText.\n"}
+SITE = {"docs/table.md": TABLE, "docs/other.md": "# Other\n\nText.\n"}
 WORKAROUNDS = [
     (myst_nb_css_before_pages, "myst-nb"),
     (myst_parser_793_table_widths, "myst-parser"),
-    (sphinx_12599_index_entries, "sphinx"),
 ]
 
 
@@ -71,20 +69,6 @@ def test_a_table_has_the_widths_that_it_was_given(mended: Build, left_alone: Bui
     assert widths(left_alone) == []
 
 
-def is_indexed(built: Build) -> bool:
-    return '"memory grows":[[' in (built.out / "searchindex.js").read_text(encoding="utf-8")
-
-
-def test_the_search_keeps_the_entries_of_pages_that_are_not_written(
-    mended: Build, left_alone: Build, bare: Path
-) -> None:
-    assert is_indexed(mended) and is_indexed(left_alone)
-    for built in (mended, left_alone):
-        (built.site / "docs/other.md").write_text("# Other\n\nMore text.\n", encoding="utf-8")
-    assert is_indexed(build(mended.site))
-    assert not is_indexed(build(left_alone.site, conf=bare))
-
-
 @pytest.mark.parametrize(("module", "package"), WORKAROUNDS)
 def test_a_newer_version_is_left_alone(module: object, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one whose number has more digits. The tests above then say whether the bug is still there."""
@@ -107,5 +91,4 @@ def test_where_a_private_name_is_gone_the_librarys_own_result_is_used(
     monkeypatch.delattr("myst_nb.sphinx_ext.add_global_html_resources")
     app = SimpleNamespace(builder=SimpleNamespace(format="html"), outdir=tmp_path)
     myst_nb_css_before_pages.copy(app)
-    assert sphinx_12599_index_entries.fill_in(app, SimpleNamespace()) == []
-    assert ["no add_global_html_resources any more" in said[0], "no env._search_index" in said[1]] == [True, True]
+    assert len(said) == 1 and "no add_global_html_resources any more" in said[0]

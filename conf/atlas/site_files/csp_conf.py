@@ -30,8 +30,6 @@ _POLICY = {
     # furo's icons, and the pixels within a plot that shows an image
     "img-src": "'self' data:",
     "font-src": "'self'",
-    # The search fetches the pages that it found, to quote them.
-    "connect-src": "'self'",
     "base-uri": "'none'",
     "form-action": "'self'",
     "frame-ancestors": "'none'",

@@ -1,6 +1,5 @@
 """Bugs of other people's code, one file each: the issue, the versions that have the bug, and when to delete the file.
 
-``sphinx_12599_index_entries``     an incremental build drops ``.. index::`` entries from the search
 ``myst_parser_793_table_widths``   the ``:widths:`` of a table have no effect
 ``myst_nb_css_before_pages``       a style sheet is copied too late for Sphinx to add its checksum
 
@@ -44,7 +43,7 @@ def warn_unknown(package: str, missing: str, effect: str) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    from . import myst_nb_css_before_pages, myst_parser_793_table_widths, sphinx_12599_index_entries
+    from . import myst_nb_css_before_pages, myst_parser_793_table_widths
 
-    for module in (myst_parser_793_table_widths, myst_nb_css_before_pages, sphinx_12599_index_entries):
+    for module in (myst_parser_793_table_widths, myst_nb_css_before_pages):
         module.setup(app)

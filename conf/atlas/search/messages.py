@@ -1,0 +1,50 @@
+"""The messages of errors and warnings on a page, for a reader who pastes one.
+
+The names, shapes and numbers of a pasted message are the reader's own. The browser leaves them out of both sides
+(``conf/static/search_engine.js``), so a message is kept here as it was printed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from docutils import nodes
+
+from atlas.page_parts.description import first_sentences
+
+LONGEST = 120  # characters of a message; what comes after is advice that many messages share
+SHORTEST = 4  # words of a message: less is not one, or fits anything
+#: The heading above what to do.
+_FIX = "The fix"
+_RAISED = re.compile(r"^\W*(?:\w+\.)*\w*(?:Error|Warning|Exception): (.+)")
+
+
+def raised(document: nodes.document) -> Iterator[str]:
+    """The messages in the outputs of a page, each once."""
+    seen = set()
+    for output in document.findall(nodes.literal_block):
+        if output.get("language") in ("none", "default", "ipythontb", "pycon", None, "text", "myst-ansi"):
+            for line in output.astext().splitlines():
+                message = _RAISED.match(line)
+                if message and len(message[1].split()) >= SHORTEST and message[1] not in seen:
+                    seen.add(message[1])
+                    yield message[1][:LONGEST]
+
+
+def older_wordings(document: nodes.document) -> Iterator[str]:
+    """What other versions say: on a page about an error such a message stands in italics."""
+    if fix(document):
+        for emphasis in document.findall(nodes.emphasis):
+            text = " ".join(emphasis.astext().split())
+            if len(text.split()) >= SHORTEST:
+                yield text[:LONGEST]
+
+
+def fix(document: nodes.document) -> str:
+    """The first sentences below the heading *The fix*; empty for a page without one."""
+    for section in document.findall(nodes.section):
+        if isinstance(section[0], nodes.title) and section[0].astext() == _FIX:
+            for paragraph in section.findall(nodes.paragraph):
+                return first_sentences(" ".join(paragraph.astext().split()), longest=150)
+    return ""

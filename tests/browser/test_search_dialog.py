@@ -1,0 +1,159 @@
+"""What a reader does with the search: opens it, types, pastes, uses keys alone, a phone, an address that is dead."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import axe
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+from visiting import Visit, open_page
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "search"))
+
+import pastes
+
+PAGE = "gallery/graphs/first_graph.html"
+MESSAGE = (
+    "one of the variables needed for gradient computation has been modified by an inplace operation: "
+    "[torch.FloatTensor [3]], which is output 0 of ExpBackward0, is at version 1; expected version 0 instead."
+)
+
+
+@pytest.fixture
+def visit() -> Visit:
+    return Visit()
+
+
+@pytest.fixture
+def tab(fresh: BrowserContext, origin: str, visit: Visit) -> Page:
+    return open_page(fresh, origin, PAGE, visit)
+
+
+@pytest.mark.parametrize("keys", ["Control+k", "Meta+k", "/"])
+def test_keys_open_it_and_escape_closes_it(tab: Page, keys: str) -> None:
+    tab.keyboard.press(keys)
+    box = tab.get_by_role("combobox")
+    expect(box).to_be_focused()
+    expect(box).to_have_value("")
+    tab.keyboard.press("Escape")
+    expect(tab.locator("dialog.search-dialog")).to_be_hidden()
+
+
+def test_by_keyboard_alone_to_a_part_of_a_page(tab: Page, visit: Visit) -> None:
+    tab.keyboard.press("/")
+    expect(tab.get_by_role("combobox")).to_be_focused()
+    tab.keyboard.type("retain_grad")
+    options = tab.get_by_role("option")
+    expect(options.first).to_have_attribute("aria-selected", "true")
+    tab.keyboard.press("ArrowDown")
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    assert tab.get_by_role("combobox").get_attribute("aria-activedescendant") == options.nth(1).get_attribute("id")
+    tab.keyboard.press("ArrowUp")
+    tab.keyboard.press("ArrowUp")
+    expect(options.last).to_have_attribute("aria-selected", "true")
+    tab.keyboard.press("ArrowDown")
+    wanted = options.first.get_attribute("href")
+    with tab.expect_navigation():
+        tab.keyboard.press("Enter")
+    assert tab.url == wanted and not visit.errors + visit.other_sites
+
+
+def test_results_follow_each_key_and_fetch_no_page(tab: Page, visit: Visit) -> None:
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+    tab.keyboard.press("Control+k")
+    expect(tab.get_by_role("combobox")).to_be_focused()
+    for key in "gradcheck":
+        tab.keyboard.press(key)
+        expect(tab.get_by_role("option").first).to_be_visible()
+    expect(tab.get_by_role("option").first).to_contain_text("gradcheck")
+    assert sorted(asked) == ["search-index.js", "search.css", "search_dialog.js", "search_engine.js"]
+    assert not visit.errors + visit.other_sites
+
+
+def test_a_page_that_is_only_read_loads_no_index(fresh: BrowserContext, origin: str) -> None:
+    asked: list[str] = []
+    fresh.on("request", lambda request: asked.append(request.url))
+    open_page(fresh, origin, PAGE).wait_for_load_state("networkidle")
+    assert asked and not [url for url in asked if "search-index" in url or "search_engine" in url]
+
+
+def test_a_traceback_of_fifteen_lines_gets_one_card(tab: Page) -> None:
+    chance = random.Random(15)
+    paste = pastes.traceback("RuntimeError", pastes.reworded(MESSAGE, chance), chance)
+    assert len(paste.splitlines()) > 15
+    tab.keyboard.press("/")
+    tab.get_by_role("combobox").evaluate("""(box, text) => {
+      const clipboardData = new DataTransfer();
+      clipboardData.setData("text", text);
+      box.dispatchEvent(new ClipboardEvent("paste", {clipboardData, cancelable: true, bubbles: true}));
+    }""", paste)  # fmt: skip
+    card = tab.locator(".search-card")
+    expect(card).to_have_count(1)
+    assert card.get_attribute("href").endswith("gallery/errors/modified_in_place.html")
+    for part in ("This message", "modified by an inplace operation", "Fix:"):
+        expect(card).to_contain_text(part)
+
+
+@pytest.mark.parametrize("address", ["", "gallery/errors/index.html", "search.html"])
+def test_a_box_on_a_page_answers_below_it(fresh: BrowserContext, origin: str, address: str, visit: Visit) -> None:
+    tab = open_page(fresh, origin, address, visit)
+    box = tab.locator(".search-here textarea")
+    box.fill(f'Traceback (most recent call last):\n  File "a.py", line 2\nRuntimeError: {MESSAGE}')
+    card = tab.locator(".search-results a").first
+    expect(card).to_contain_text("This message")
+    box.press("Enter")
+    tab.wait_for_url("**/gallery/errors/modified_in_place.html")
+    assert not visit.errors + visit.other_sites
+
+
+def test_an_address_with_a_question_shows_its_results(fresh: BrowserContext, origin: str) -> None:
+    tab = open_page(fresh, origin, "search.html?q=retian_graph")
+    expect(tab.locator(".search-here textarea")).to_have_value("retian_graph")
+    expect(tab.locator(".search-results a").first).to_contain_text("retain_graph")
+
+
+def test_without_scripts_the_box_leads_to_the_titles_of_all_pages(fresh: BrowserContext, origin: str) -> None:
+    with fresh.browser.new_context(java_script_enabled=False) as context:
+        tab = open_page(context, origin, PAGE)
+        tab.locator(".sidebar-search").fill("hooks")
+        tab.keyboard.press("Enter")
+        tab.wait_for_url("**/search.html?q=hooks")
+        tab.get_by_role("link", name="Hooks on modules: full_backward_hook").click()
+        tab.wait_for_url("**/hooks_on_modules.html")
+
+
+def test_an_address_that_is_dead_offers_the_nearest_pages(fresh: BrowserContext, origin: str) -> None:
+    tab = open_page(fresh, origin, "gallery/old/leaf_tensors.html")
+    expect(tab.locator(".search-here textarea")).to_have_value("leaf tensors")
+    links = tab.locator(".search-results a")
+    expect(links).to_have_count(3)
+    links.first.click()
+    tab.wait_for_url("**/leaves_and_roots.html")
+
+
+def test_a_result_marks_nothing_on_its_page(fresh: BrowserContext, origin: str) -> None:
+    tab = open_page(fresh, origin, "search.html?q=leaf")
+    tab.locator(".search-results a").first.click()
+    tab.wait_for_url(lambda url: "search.html" not in url)
+    tab.wait_for_load_state("networkidle")
+    assert tab.locator("article mark, article .highlighted").count() == 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_in_the_open_dialog(fresh: BrowserContext, origin: str, width: int, theme: str) -> None:
+    context = fresh.browser.new_context(viewport={"width": width, "height": 844}, color_scheme=theme)
+    tab = open_page(context, origin, PAGE)
+    if width == 390:
+        tab.locator(".search-open").click()
+    else:
+        tab.keyboard.press("Control+k")
+    tab.get_by_role("combobox").fill(f"RuntimeError: {MESSAGE}")
+    expect(tab.get_by_role("option").first).to_be_visible()
+    axe.inject(tab)
+    assert axe.faults(tab) + axe.color_faults(tab, axe.Looks()) == []
+    context.close()
