@@ -4,10 +4,9 @@ Gradient reversal, scaling and straight-through
 
 .. in-short::
 
-   Write a Function whose ``forward`` returns the value and whose ``backward`` returns the gradient that you want:
-   ``return grad_output * ctx.coefficient, None``. A negative coefficient reverses the gradient; ``torch.round`` in ``forward``
-   and ``return grad_output`` in ``backward`` are the straight-through estimator. ``gradcheck`` fails for such a Function, on
-   purpose.
+   Write a Function whose ``forward`` returns the value and whose ``backward`` the gradient that you want:
+   ``return grad_output * ctx.coefficient, None``. A negative coefficient reverses it. ``torch.round`` in ``forward`` and
+   ``return grad_output`` in ``backward`` are the straight-through estimator. ``gradcheck`` fails for both, on purpose.
 """
 
 # %%
@@ -365,6 +364,8 @@ assert plain == [0, 0] and through == [3, -2]
 # sphinx_gallery_start_ignore
 _w = torch.tensor([0.2, 0.2], requires_grad=True)
 assert not torch.autograd.grad(torch.round(_w).sum(), _w)[0].any()
+_inside = torch.tensor([2.2], dtype=torch.float64, requires_grad=True)
+assert not torch.autograd.gradcheck(Round.apply, _inside, raise_exception=False)
 # sphinx_gallery_end_ignore
 
 # %%
