@@ -27,6 +27,7 @@ CHAPTERS = {
         "jacobian_and_hessian",
         "forward_mode",
         "inplace_and_versions",
+        "slice_assignment",
         "complex_gradients",
         "points_without_a_derivative",
         "gradient_layouts",
