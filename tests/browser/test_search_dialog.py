@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 
 import axe
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 from visiting import Visit, open_page
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "search"))
-
-import pastes
+from search import pastes
 
 PAGE = "gallery/graphs/first_graph.html"
 MESSAGE = (
