@@ -9,6 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
+#: The chapters whose pages are lessons: the answer first, then a figure. A page about an error has another shape.
+CHAPTERS_OF_LESSONS = ("graphs", "differentiation", "functions", "cuda")
+
 #: What Sphinx adds without a source.
 GENERATED = frozenset({"404.html", "genindex.html"})
 
@@ -17,6 +20,11 @@ def sources_of_examples() -> list[str]:
     """The scripts of the gallery, as ``chapter/name.py``."""
     examples = ROOT / "examples"
     return sorted(path.relative_to(examples).as_posix() for path in examples.glob("*/*.py"))
+
+
+def lessons() -> list[str]:
+    """The scripts of the gallery that are lessons, as ``chapter/name.py``."""
+    return [script for script in sources_of_examples() if script.split("/")[0] in CHAPTERS_OF_LESSONS]
 
 
 def names_of_pages() -> list[str]:

@@ -75,11 +75,11 @@ window.atlasSearch = (() => {
   };
 
   // [term's number, how well it stands for the token], the token's own term first
-  const alternatives = (token, isLast) => {
+  const alternatives = (token, isLast, mayBeMistyped) => {
     const own = numberOf.get(token.whole);
     const list = own === undefined ? [] : [[own, 1]];
     const like = word => terms.flatMap((term, number) => isOneOff(word, term) ? [[number, 0.7]] : []);
-    if (own === undefined && token.whole.length > 3) list.push(...like(token.whole), ...like(token.raw));
+    if (own === undefined && token.whole.length > 3 && mayBeMistyped) list.push(...like(token.whole), ...like(token.raw));
     for (const part of own === undefined ? token.parts : []) if (numberOf.has(part)) list.push([numberOf.get(part), 0.8]);
     for (const other of synonyms[token.whole] ?? []) if (numberOf.has(other)) list.push([numberOf.get(other), 0.5]);
     if (isLast && (token.whole || token.raw.length === 1))
@@ -90,13 +90,14 @@ window.atlasSearch = (() => {
 
   // -- Questions ----------------------------------------------------------------------------------------
 
+  const LONG = 12; // words of a question: what is longer was pasted, and has no wrong letters
   const OF_KIND = { e: 0.9, l: 1, r: 0.75, i: 0.55 };
 
   const rank = query => {
     const asked = tokens(query), score = new Float64Array(pages.length), stands = new Map();
     const isOpen = /[\p{L}\p{N}_]$/u.test(query);
     asked.forEach((token, place) => {
-      const list = alternatives(token, isOpen && place === asked.length - 1);
+      const list = alternatives(token, isOpen && place === asked.length - 1, asked.length <= LONG);
       if (!list.length) return;
       const weight = saysLittle.has(token.whole) ? 0.15 : 1;
       const best = new Map();
@@ -118,7 +119,8 @@ window.atlasSearch = (() => {
     score.forEach((value, page) => {
       if (value) results.push({ page, score: value * OF_KIND[pages[page][3]] });
     });
-    results.sort((one, other) => other.score - one.score || one.page - other.page);
+    const title = ({ page }) => pages[page][1].length; // of two that are as good, the one that is about less else
+    results.sort((one, other) => other.score - one.score || title(one) - title(other));
     return { results, stands };
   };
 
@@ -184,10 +186,10 @@ window.atlasSearch = (() => {
   };
 
   // A card for what looks like a message, and pages with their sections. `stands`: the words to mark, with their weight.
-  const find = (query, most = 12) => {
+  const find = (query, most = 12) => { // beside a card, fewer are enough
     const card = explain(query);
     const { results, stands } = rank(card ? said(query).slice(0, 400) : query.slice(0, 400));
-    const shown = results.filter(({ page }) => page !== card?.page).slice(0, most);
+    const shown = results.filter(({ page }) => page !== card?.page).slice(0, card ? Math.min(most, 5) : most);
     return { card, stands, results: shown.map(result => ({ ...result, section: sectionOf(result.page, stands, query) })) };
   };
 

@@ -13,8 +13,10 @@ CUDA devices: where a tensor lives, and when its value is there
 # %%
 # The problem: one tensor stayed on the CPU
 # -----------------------------------------
-# Operations do not move their inputs. ``FakeTensorMode`` gives tensors a device and no data, so you can see the real message
-# without a GPU:
+# Operations do not move their inputs. Here ``x`` is on the GPU, and ``other`` on the CPU. ``FakeTensorMode`` gives tensors a
+# device and no data, so no GPU is needed to see which calls accept both.
+#
+# .. how-measured:: each call runs on fake tensors, and the table notes the device of the result or the error.
 
 import sys
 import time
@@ -26,24 +28,6 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 fake = FakeTensorMode()
-with fake:
-    weight = torch.zeros(3, 2, device="cuda")
-    batch = torch.zeros(4, 2)  # no device: it is made on the CPU
-    try:
-        F.linear(batch, weight)
-    except RuntimeError as error:
-        message = str(error)
-        print(message.splitlines()[0])
-
-# sphinx_gallery_start_ignore
-assert "Expected all tensors to be on the same device" in message
-# sphinx_gallery_end_ignore
-
-# %%
-# Here ``x`` is on the GPU, and ``other`` on the CPU. Which calls accept both?
-#
-# .. how-measured:: each call runs on fake tensors, and the table notes the device of the result or the error.
-
 with fake:
     x = torch.zeros(2, 2, device="cuda")
     other = torch.zeros(2, 2)
@@ -81,6 +65,22 @@ assert all(one.endswith("cuda:0") for one in outcomes[5:])
 # ``number`` is a CPU tensor without dimensions. The last two calls take it, and so does the plain number above them.
 
 outcomes.to_frame("what happens")
+
+# %%
+# The whole message, from a layer whose batch was left on the CPU:
+
+with fake:
+    weight = torch.zeros(3, 2, device="cuda")
+    batch = torch.zeros(4, 2)  # no device: it is made on the CPU
+    try:
+        F.linear(batch, weight)
+    except RuntimeError as error:
+        message = str(error)
+        print(message.splitlines()[0])
+
+# sphinx_gallery_start_ignore
+assert "Expected all tensors to be on the same device" in message
+# sphinx_gallery_end_ignore
 
 # %%
 # What people get wrong

@@ -16,26 +16,16 @@ Forward-mode AD in PyTorch: jvp and dual numbers
 # You have a position as a function of time, and you want the velocity. ``backward()`` gives the derivative of one output at a
 # time. ``jvp`` gives those of all outputs at once: you say that the time moves with speed 1, and ``jvp`` returns how fast each
 # output moves.
+#
+# .. how-measured:: This code draws a curve, and the velocity as an arrow at twelve moments.
 
+import matplotlib.pyplot as plt
 import torch
 from torch.func import jvp
 
 
-def curve(t):
-    return torch.stack([torch.cos(t), torch.sin(2 * t)])
-
-
-t = torch.tensor(1.0)
-position, velocity = jvp(curve, (t,), (torch.tensor(1.0),))
-
-# %%
-# .. how-measured:: This code draws the curve, and the velocity as an arrow at twelve moments.
-
-import matplotlib.pyplot as plt
-
-
-def draw_velocities():
-    _, ax = plt.subplots(figsize=(7, 3.0), layout="constrained")
+def draw_velocities(curve):
+    _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
     ax.plot(*curve(torch.linspace(0, 2 * torch.pi, 200)), color="#94a3b8")
     for moment in torch.linspace(0.2, 5.96, 12):
         (x, y), (dx, dy) = jvp(curve, (moment,), (torch.tensor(1.0),))
@@ -47,9 +37,21 @@ def draw_velocities():
 # %%
 # The velocity at twelve moments:
 
+draw_velocities(lambda t: torch.stack([torch.cos(t), torch.sin(2 * t)]))
+
 # figure: A curve in the shape of a lying eight. Twelve blue arrows start on it, and each points along the curve. The
 #   arrows are long in the middle, where the point is fast, and short at the turns.
-draw_velocities()
+
+# %%
+# At one moment:
+
+
+def curve(t):
+    return torch.stack([torch.cos(t), torch.sin(2 * t)])
+
+
+t = torch.tensor(1.0)
+position, velocity = jvp(curve, (t,), (torch.tensor(1.0),))
 print("velocity at t = 1:", [round(v, 4) for v in velocity.tolist()])
 
 # sphinx_gallery_start_ignore

@@ -161,6 +161,6 @@ assert torch.equal(_image, x + 1)
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: writes through views, and how they are recorded
+# - :ref:`sphx_glr_gallery_differentiation_slice_assignment.py`: writes through views, and how they are recorded
 # - :ref:`sphx_glr_gallery_errors_view_of_leaf.py`: the message when the tensor is a leaf
 # - `torch.unbind <https://docs.pytorch.org/docs/stable/generated/torch.unbind.html>`__ in PyTorch's reference

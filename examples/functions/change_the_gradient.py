@@ -4,17 +4,16 @@ Gradient reversal, scaling and straight-through
 
 .. in-short::
 
-   Write a Function whose ``forward`` returns the value and whose ``backward`` returns the gradient that you want:
-   ``return grad_output * ctx.coefficient, None``. A negative coefficient reverses the gradient; ``torch.round`` in ``forward``
-   and ``return grad_output`` in ``backward`` are the straight-through estimator. ``backward`` returns one value for each
-   argument of ``forward``. ``gradcheck`` fails for such a Function, on purpose.
+   Write a Function whose ``forward`` returns the value and whose ``backward`` the gradient that you want:
+   ``return grad_output * ctx.coefficient, None``. A negative coefficient reverses it. ``torch.round`` in ``forward`` and
+   ``return grad_output`` in ``backward`` are the straight-through estimator. ``gradcheck`` fails for both, on purpose.
 """
 
 # %%
-# The problem: a part of the model needs another gradient
-# -------------------------------------------------------
-# You want to slow down a backbone, train a feature *against* a second head, or get a gradient past a rounding step. The
-# values are right; only the gradient should change. ``GradCoeff`` returns its input, and multiplies the gradient:
+# The problem: the value is right, the gradient is not
+# ----------------------------------------------------
+# You want to slow down a backbone, train a feature *against* a second head, or get a gradient past a rounding step.
+# ``GradCoeff`` returns its input, and multiplies the gradient:
 
 import torch
 
@@ -36,24 +35,21 @@ class GradCoeff(torch.autograd.Function):
 x = torch.tensor(2.0, requires_grad=True)
 y = GradCoeff.apply(x, -0.1)
 z = y**2
-
 y.retain_grad()
 z.backward()
 
 # graph: z -- Up to y the gradient is the true one; GradCoeff multiplies it by -0.1, and x gets the changed one
 
-print(
-    f"z = {z.item():.1f}   y.grad = {y.grad.item():.1f}   x.grad = {x.grad.item():.1f}"
-)
+# %%
+# The true derivative of :math:`x^2` at 2 is 4. The change acts on ``x`` and on what ``x`` was computed from. ``y`` and
+# what comes after it get their true gradients:
+
+print(f"z = {z.item():.1f}  y.grad = {y.grad.item():.1f}  x.grad = {x.grad.item():.1f}")
 
 # sphinx_gallery_start_ignore
 assert z.item() == 4 and y.grad.item() == 4
 assert abs(x.grad.item() + 0.4) < 1e-6
 # sphinx_gallery_end_ignore
-
-# %%
-# The true derivative of :math:`x^2` at 2 is 4. The change acts on ``x`` and on what ``x`` was computed from. ``y`` and
-# what comes after it get their true gradients.
 
 # %%
 # What backward has to return
@@ -368,6 +364,8 @@ assert plain == [0, 0] and through == [3, -2]
 # sphinx_gallery_start_ignore
 _w = torch.tensor([0.2, 0.2], requires_grad=True)
 assert not torch.autograd.grad(torch.round(_w).sum(), _w)[0].any()
+_inside = torch.tensor([2.2], dtype=torch.float64, requires_grad=True)
+assert not torch.autograd.gradcheck(Round.apply, _inside, raise_exception=False)
 # sphinx_gallery_end_ignore
 
 # %%

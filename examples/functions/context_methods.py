@@ -10,6 +10,34 @@ ctx: save_for_backward, mark_dirty and the rest
 """
 
 # %%
+# Which call do you need?
+# -----------------------
+# These are methods of ``ctx``, except ``needs_input_grad``, which is an attribute.
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 28 38 34
+#
+#    * - if
+#      - use
+#      - without it
+#    * - ``backward`` needs a tensor
+#      - ``save_for_backward(t)``
+#      - memory can grow, and an overwritten value is not noticed
+#    * - ``forward`` writes to an input
+#      - ``mark_dirty(x)``, and return ``x``
+#      - the gradient can be wrong
+#    * - a float output has no derivative
+#      - ``mark_non_differentiable(mask)``
+#      - a loss of it gets gradients of zero, and no error
+#    * - the loss may not use an output
+#      - ``set_materialize_grads(False)``
+#      - ``backward`` gets zeros in place of ``None``
+#    * - an argument may be frozen
+#      - ``needs_input_grad``
+#      - its gradient is computed for nothing
+
+# %%
 # The problem: memory grows with each step
 # ----------------------------------------
 # The derivative of :math:`y = x^{1.5}` is :math:`1.5 \, y / x`: ``backward`` needs the input and the output. This Function

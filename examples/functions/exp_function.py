@@ -1,6 +1,6 @@
 r"""
-How to write a custom torch.autograd.Function
-=============================================
+How to write a custom autograd Function
+=======================================
 
 .. in-short::
 

@@ -4,19 +4,22 @@ Custom Function under torch.func: vmap and jvp
 
 .. in-short::
 
-   With ``setup_context``, a Function works under ``torch.func.grad``. For ``vmap`` add the line ``generate_vmap_rule = True``,
-   or a static ``vmap`` if ``forward`` leaves PyTorch; for ``jvp`` add a static ``jvp``. ``jacfwd`` and ``hessian`` need
-   both. An operator from ``torch.library.custom_op`` stays one step in ``torch.compile``, but here forward mode through it
-   gives a tangent of zeros, without an error.
+   With ``setup_context`` and a ``backward`` made of PyTorch's operations, a Function works under ``torch.func.grad``. For
+   ``vmap`` add the line ``generate_vmap_rule = True``, or a static ``vmap`` if ``forward`` leaves PyTorch; for ``jvp`` add a
+   static ``jvp``. ``jacfwd`` and ``hessian`` need both. An operator from ``torch.library.custom_op`` stays one step in
+   ``torch.compile``, but here forward mode through it gives a tangent of zeros, without an error.
 """
 
 # %%
-# vmap needs a rule
-# -----------------
-# The Function ``Exp`` has a ``forward`` without ``ctx`` and a ``setup_context``. That is enough for
-# ``torch.func.grad``, as :ref:`the page about Exp <sphx_glr_gallery_functions_exp_function.py>` shows.
+# The problem: vmap does not accept your Function
+# -----------------------------------------------
+# Your model contains a custom Function, and you want one gradient for each example of a batch. ``vmap(grad(loss))`` stops:
+# *You tried to vmap over Exp, but it does not have vmap support.* The table shows what else stops.
+#
+# .. how-measured:: The function version() makes the Function Exp with the rules that it is given; tried() applies each
+#    transform and compares with torch.exp.
 
-import textwrap
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -24,8 +27,138 @@ import torch
 from torch.autograd import gradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
+x, tangent = torch.tensor([1.0, 3.0]), torch.tensor([1.0, -1.0])
+batch = torch.tensor([[0.0, 1.0], [0.0, 2.0], [1.0, 3.0]])
+messages = {}
+
+
+def version(*rules):
+    class Exp(torch.autograd.Function):
+        generate_vmap_rule = "vmap" in rules
+
+        @staticmethod
+        def forward(x):
+            return torch.exp(x)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(output)
+            ctx.save_for_forward(output)
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return grad_output * ctx.saved_tensors[0]
+
+    def tangent_of_output(ctx, tangent):
+        return tangent * ctx.saved_tensors[0]
+
+    if "jvp" in rules:
+        Exp.jvp = staticmethod(tangent_of_output)
+    return Exp.apply
+
+
+@torch.library.custom_op("atlas_demo::exp", mutates_args=())
+def exp_operator(x: torch.Tensor) -> torch.Tensor:
+    return torch.exp(x)
+
+
+def keep_output(ctx, inputs, output):
+    ctx.save_for_backward(output)
+
+
+exp_operator.register_autograd(
+    lambda ctx, gradient: gradient * ctx.saved_tensors[0], setup_context=keep_output
+)
+exp_operator.register_vmap(lambda info, in_dims, x: (exp_operator(x), in_dims[0]))
+
+
+def backward(f):
+    leaf = x.clone().requires_grad_()
+    f(leaf).square().sum().backward()
+    return leaf.grad
+
+
+def squares(f):
+    return lambda v: f(v).square().sum()
+
+
+transforms = {
+    "backward()": backward,
+    "grad": lambda f: grad(squares(f))(x),
+    "vmap": lambda f: vmap(f)(batch),
+    "vmap(grad)": lambda f: vmap(grad(squares(f)))(batch),
+    "jacrev": lambda f: jacrev(f)(x),
+    "jvp": lambda f: jvp(f, (x,), (tangent,))[1],
+    "jacfwd": lambda f: jacfwd(f)(x),
+    "hessian": lambda f: hessian(squares(f))(x),
+}
+
+
+def outcome(name, transform, f, reference):
+    try:
+        result = transform(f)
+    except (RuntimeError, NotImplementedError) as error:
+        messages[name, f] = str(error)
+        return "raises"
+    return "right" if torch.allclose(result, transform(reference)) else "WRONG"
+
+
+def tried(functions, reference):
+    table = {
+        title: [outcome(name, t, f, reference) for name, t in transforms.items()]
+        for title, f in functions.items()
+    }
+    return pd.DataFrame(table, list(transforms)).rename_axis(columns="transform")
+
+
+# %%
+# Four versions of a Function for :math:`e^x`, and the same as an operator:
+
+functions = {
+    "no rule": version(),
+    "vmap rule": version("vmap"),
+    "jvp rule": version("jvp"),
+    "both rules": version("vmap", "jvp"),
+    "custom_op": exp_operator,
+}
+# sphinx_gallery_start_ignore
+_table = tried(functions, torch.exp)
+assert [" ".join(word[:2] for word in _table[title]) for title in _table] == [
+    "ri ri ra ra ri ra ra ra",
+    "ri ri ri ri ri ra ra ra",
+    "ri ri ra ra ri ri ra ra",
+    "ri ri ri ri ri ri ri ri",
+    "ri ra ri ra ra WR WR ra",
+]
+# each "raises" is about the missing rule, not about a mistake in the code
+_reasons = {
+    "no rule": ("does not have vmap support", "must implement the jvp function"),
+    "vmap rule": ("must implement the jvp function",),
+    "jvp rule": ("does not have vmap support",),
+    "custom_op": ("must override the setup_context staticmethod",),
+}
+for _title, _expected in _reasons.items():
+    _said = [text for (_, f), text in messages.items() if f is functions[_title]]
+    assert len(_said) == list(_table[_title]).count("raises")
+    assert all(any(part in text for part in _expected) for text in _said), _title
+assert messages["vmap(grad)", functions["no rule"]].startswith(
+    "You tried to vmap over Exp, but it does not have vmap support."
+)
+# sphinx_gallery_end_ignore
+tried(functions, torch.exp)
+
+# %%
+# "Right" means: the same result as ``torch.exp``. The two entries "WRONG" raise no error; more about them below.
+
+# %%
+# A Function with all rules
+# -------------------------
+# Here is the version with both rules, as you would write it:
+
 
 class Exp(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(x):
         return torch.exp(x)
@@ -33,83 +166,12 @@ class Exp(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.save_for_backward(output)
+        ctx.save_for_forward(output)  # what jvp reads
 
     @staticmethod
     def backward(ctx, grad_output):
         (result,) = ctx.saved_tensors
         return grad_output * result
-
-
-# %%
-# ``vmap`` needs more. Inside it, a tensor is one example, but the real tensor contains the whole batch. PyTorch does not
-# guess which of the two your ``forward`` expects:
-
-
-def message_of(call):
-    try:
-        call()
-    except (RuntimeError, NotImplementedError) as error:
-        return f"{type(error).__name__}: {error}"
-
-
-batch = torch.tensor([[0.0, 1.0], [0.0, 2.0], [1.0, 3.0]])
-message = message_of(lambda: vmap(Exp.apply)(batch))
-print(textwrap.fill(message, 88))
-assert "does not have vmap support" in message
-
-# sphinx_gallery_start_ignore
-assert torch.equal(grad(lambda v: Exp.apply(v).sum())(batch), batch.exp())
-# sphinx_gallery_end_ignore
-
-# %%
-# generate_vmap_rule
-# ------------------
-# One line makes a rule: ``vmap`` transforms the operations in ``forward`` and ``backward``, as it does outside a Function.
-
-
-class ExpVmap(Exp):
-    generate_vmap_rule = True
-
-
-def loss(example, factor):
-    return (factor * ExpVmap.apply(example)).sum()
-
-
-factors = torch.tensor([1.0, 2.0, 3.0])
-print("values:   ", vmap(loss)(batch, factors))
-print("gradients:", vmap(grad(loss))(batch, factors), sep="\n")
-
-# sphinx_gallery_start_ignore
-assert torch.allclose(vmap(loss)(batch, factors), factors * batch.exp().sum(dim=1))
-_each = vmap(grad(loss))(batch, factors)
-assert torch.allclose(_each, factors[:, None] * batch.exp())
-# sphinx_gallery_end_ignore
-
-# %%
-# Each row of the gradients belongs to one example and its own factor: ``vmap`` of ``grad`` gives a gradient for each
-# example, without a loop.
-
-# %%
-# jvp: the forward derivative
-# ---------------------------
-# ``backward`` is for reverse mode only. Forward mode computes how the output moves when the inputs move, and that rule is
-# missing:
-
-x, tangent = batch[0], torch.tensor([1.0, -1.0])
-message = message_of(lambda: jvp(ExpVmap.apply, (x,), (tangent,)))
-print(textwrap.fill(message, 88))
-assert "must implement the jvp function" in message
-
-# %%
-# The static method ``jvp`` gets ``ctx`` and one tangent for each input, and returns the tangent of the output. What
-# it reads has to be saved with ``save_for_forward``. Without that, ``ctx.saved_tensors`` is empty there.
-
-
-class ExpBoth(ExpVmap):
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(output)
-        ctx.save_for_forward(output)
 
     @staticmethod
     def jvp(ctx, tangent):
@@ -117,35 +179,26 @@ class ExpBoth(ExpVmap):
         return tangent * result
 
 
-value, moved = jvp(ExpBoth.apply, (x,), (tangent,))
-print("value:  ", value)
-print("tangent:", moved)
-print("hessian:", hessian(lambda v: ExpBoth.apply(v).sum())(x), sep="\n")
+def loss(example, factor):
+    return (factor * Exp.apply(example)).sum()
+
+
+factors = torch.tensor([1.0, 2.0, 3.0])
+print(vmap(grad(loss))(batch, factors))
 
 # sphinx_gallery_start_ignore
-assert torch.allclose(value, x.exp()) and torch.allclose(moved, tangent * x.exp())
-_hessian = hessian(lambda v: ExpBoth.apply(v).sum())(x)
-assert torch.allclose(_hessian, torch.diag(x.exp()))
-
-
-class _Unsaved(ExpBoth):
-    setup_context = Exp.setup_context
-
-
-try:
-    jvp(_Unsaved.apply, (x,), (tangent,))
-except ValueError as error:
-    assert "expected 1, got 0" in str(error)
+assert torch.allclose(vmap(grad(loss))(batch, factors), factors[:, None] * batch.exp())
+assert set(tried({"Exp": Exp.apply}, torch.exp)["Exp"]) == {"right"}
 # sphinx_gallery_end_ignore
 
 # %%
-# ``hessian`` needs all three rules: it runs ``jvp`` over ``backward``, and ``vmap`` over that.
+# Each row is the gradient of one example with its own factor, and there is no loop.
 
 # %%
-# A rule of your own: the static vmap
-# -----------------------------------
-# If ``forward`` leaves PyTorch, there is nothing inside that ``vmap`` could transform. Here NumPy computes a running
-# sum along ``dim``:
+# What people get wrong
+# ---------------------
+# **generate_vmap_rule, although forward leaves PyTorch.** The generated rule runs your ``forward`` under ``vmap``. NumPy
+# cannot read such a tensor:
 
 
 class RunningSum(torch.autograd.Function):
@@ -164,18 +217,24 @@ class RunningSum(torch.autograd.Function):
         return grad_output.flip(ctx.dim).cumsum(ctx.dim).flip(ctx.dim), None
 
 
-message = message_of(lambda: vmap(lambda v: RunningSum.apply(v, 0))(batch))
-print(message)
+try:
+    vmap(lambda v: RunningSum.apply(v, 0))(batch)
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
 assert "Cannot access data pointer" in message
+# sphinx_gallery_end_ignore
 
 # %%
-# The static method ``vmap`` gets the real tensor, with the batch in it. ``in_dims`` says which dimension is the
-# batch, ``None`` for an argument without one. Return the output and the dimension of its batch. For the caller, a
-# tensor has one dimension less, so its ``dim`` is ours minus 1.
+# Write the rule yourself, as a static method ``vmap``. It gets the real tensor, with the whole batch, and ``in_dims`` says
+# which dimension is the batch (``None`` for an argument without one). It returns the output and the output's batch
+# dimension:
 
 
 class BatchedSum(RunningSum):
-    generate_vmap_rule = False
+    generate_vmap_rule = False  # one of the two, not both
 
     @staticmethod
     def vmap(info, in_dims, x, dim):
@@ -187,30 +246,131 @@ class BatchedSum(RunningSum):
         return BatchedSum.apply(tangent, ctx.dim)
 
 
-def running(v):
+print(vmap(lambda v: BatchedSum.apply(v, 0))(batch))
+
+# sphinx_gallery_start_ignore
+
+
+def _rows(v):
     return BatchedSum.apply(v, 0)
 
 
-print("rows:   ", vmap(running)(batch).tolist())
-print("columns:", vmap(running, in_dims=1)(batch).tolist())
-print("jacfwd:", jacfwd(running)(torch.arange(3.0)), sep="\n")
+assert torch.equal(vmap(_rows)(batch), batch.cumsum(1))
+assert torch.equal(vmap(_rows, in_dims=1)(batch), batch.T.cumsum(1))
+assert set(tried({"sum": _rows}, lambda v: v.cumsum(0))["sum"]) == {"right"}
 
-# sphinx_gallery_start_ignore
-assert torch.equal(vmap(running)(batch), batch.cumsum(1))
-assert torch.equal(vmap(running, in_dims=1)(batch), batch.T.cumsum(1))
-assert torch.equal(jacfwd(running)(torch.arange(3.0)), torch.ones(3, 3).tril())
+
+class _TwoRules(BatchedSum):
+    generate_vmap_rule = True
+
+
+_raised = []
+try:
+    vmap(lambda v: _TwoRules.apply(v, 0))(batch)
+except RuntimeError as error:
+    _raised.append(str(error))
+assert len(_raised) == 1
+assert "both generate_vmap_rule=True and an overridden vmap" in _raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# The running sum is linear, so its tangent is the running sum of the tangent. ``jacfwd`` uses both rules: ``vmap``
-# over ``jvp``, one direction for each input.
+# In ``forward`` of one example, ``dim=0`` is the first dimension. In the batch it is the second, so the rule adds 1.
+#
+# **A rule that mixes the examples.** PyTorch does not check your rule. The rule above is wrong for a ``dim`` that counts
+# from the end: -1 plus 1 is 0, the dimension of the batch.
+
+by_vmap = vmap(lambda v: BatchedSum.apply(v, -1))(batch)
+by_loop = torch.stack([BatchedSum.apply(example, -1) for example in batch])
+print("vmap:", by_vmap.tolist())
+print("loop:", by_loop.tolist())
+assert not torch.equal(by_vmap, by_loop)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(by_vmap, batch.cumsum(0)) and torch.equal(by_loop, batch.cumsum(1))
+
+
+class _Mended(BatchedSum):
+    @staticmethod
+    def vmap(info, in_dims, x, dim):
+        dim = dim if dim < 0 else dim + 1
+        return BatchedSum.apply(x.movedim(in_dims[0], 0), dim), 0
+
+
+_deep = torch.rand(2, 3, 4)
+for _dim in (0, 1, -1, -2):
+    for _batch_dim in (0, 1, 2):
+        assert torch.allclose(
+            vmap(lambda v, d=_dim: _Mended.apply(v, d), in_dims=_batch_dim)(_deep),
+            vmap(lambda v, d=_dim: v.cumsum(d), in_dims=_batch_dim)(_deep),
+        )
+# sphinx_gallery_end_ignore
 
 # %%
-# custom_op and register_autograd
-# -------------------------------
-# A Function belongs to autograd. ``torch.library.custom_op`` goes further and adds an *operator* to PyTorch: it has a
-# name, a schema read from the type annotations, and rules that are registered one by one. ``torch.compile``
-# and ``torch.export`` keep it as one step.
+# The sum ran over the examples. Pass a negative ``dim`` on unchanged: ``dim if dim < 0 else dim + 1``. Compare your rule
+# with a loop over the examples, for each kind of argument.
+#
+# **Forgetting save_for_forward.** In ``jvp``, tensors from ``save_for_backward`` are not there: ``ctx.saved_tensors`` is
+# empty, and ``(result,) = ctx.saved_tensors`` raises *not enough values to unpack (expected 1, got 0)*.
+#
+# **Forward mode through a custom operator.** An operator has a rule for ``backward`` and one for ``vmap``, but none for
+# tangents. Its tangent here is zero, and nothing raises:
+
+print("custom_op:", jvp(exp_operator, (x,), (tangent,))[1])
+print("Function: ", jvp(Exp.apply, (x,), (tangent,))[1])
+
+leaf = x.double().requires_grad_()
+try:
+    gradcheck(exp_operator, leaf, check_forward_ad=True)
+except RuntimeError as error:
+    message = str(error)
+    print(message.split(",")[0])
+
+# sphinx_gallery_start_ignore
+assert "Jacobian computed with forward mode mismatch" in message
+
+
+class _Unsaved(Exp):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+
+_raised = []
+try:
+    jvp(_Unsaved.apply, (x,), (tangent,))
+except ValueError as error:
+    _raised.append(str(error))
+assert _raised == ["not enough values to unpack (expected 1, got 0)"]
+assert not jvp(exp_operator, (x,), (tangent,))[1].any()
+assert gradcheck(exp_operator, leaf)
+assert gradcheck(Exp.apply, leaf, check_forward_ad=True)
+with torch.autograd.forward_ad.dual_level():
+    _dual = torch.autograd.forward_ad.make_dual(x, tangent)
+    _moved = torch.autograd.forward_ad.unpack_dual(exp_operator(_dual)).tangent
+    assert _moved is None
+# sphinx_gallery_end_ignore
+
+# %%
+# ``gradcheck`` finds it only with ``check_forward_ad=True``. For ``jvp`` and for ``torch.func.grad``, call the operator in
+# the ``forward`` of a Function that has all rules, as ``Wrapped`` below does.
+
+# %%
+# Why each rule is needed
+# -----------------------
+# Under ``vmap``, your ``forward`` sees a tensor that looks like one example, while the real tensor contains the whole batch.
+# PyTorch does not guess which of the two your code expects. ``generate_vmap_rule`` says: one example, and ``vmap`` may
+# transform each operation inside. ``backward`` is the rule for reverse mode, ``jvp`` the rule for forward mode: from
+# the tangents of the inputs, how fast each of them moves, it computes the tangent of the output. ``jacfwd`` runs ``vmap``
+# over ``jvp``, one direction for each input. ``hessian`` is ``jacfwd`` over ``jacrev``. That is why both of them need both
+# rules. ``grad`` and ``jacrev`` run your ``backward`` on such tensors as well: written in NumPy, it raises the same *Cannot
+# access data pointer*.
+
+# %%
+# custom_op: one step for torch.compile
+# -------------------------------------
+# A Function belongs to autograd. ``torch.library.custom_op`` adds an *operator* to PyTorch, with a name, a schema from
+# the type annotations, and rules that you register one by one. ``torch.compile`` and ``torch.export`` keep it as one step.
+# ``mutates_args`` names the arguments that your code writes to; here there are none.
 
 
 @torch.library.custom_op("atlas_demo::running_sum", mutates_args=())
@@ -230,41 +390,74 @@ running_sum.register_autograd(
 
 @running_sum.register_vmap
 def _(info, in_dims, x, dim):
-    return running_sum(x.movedim(in_dims[0], 0), dim + 1), 0
+    dim = dim if dim < 0 else dim + 1
+    return running_sum(x.movedim(in_dims[0], 0), dim), 0
 
 
 # %%
-# The same ``backward`` and ``setup_context`` serve again. ``opcheck`` tests the registrations, and ``gradcheck`` the
-# derivative.
+# ``opcheck`` tests the registrations. It also finds an argument that is written to and not named in ``mutates_args``.
 
-x = torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64, requires_grad=True)
-y = running_sum(x, 0)
-z = Exp.apply(x) * y
+for name, result in torch.library.opcheck(running_sum, (leaf, 0)).items():
+    print(f"{name:<28} {result}")
+
+y = running_sum(leaf, 0)
+z = Exp.apply(leaf) * y
 
 # graph: z -- A Function and an operator are one node each, named after the class and after the operator
 
-checks = torch.library.opcheck(running_sum, (x, 0))
-for name, outcome in checks.items():
-    print(f"{name:<28} {outcome}")
-print(f"{'gradcheck':<28} {gradcheck(running_sum, (x, 0))}")
-print("without data:", running_sum(torch.empty(2, 3, device="meta"), 0).shape)
-
-recorded = []
+# sphinx_gallery_start_ignore
+_asked = []
 
 
-def keep(module, inputs):  # a backend that shows what torch.compile recorded
-    recorded.extend(
-        str(n.target) for n in module.graph.nodes if n.op == "call_function"
-    )
+class _Watched(Exp):
+    @staticmethod
+    def jvp(ctx, tangent):
+        _asked.append(tuple(tangent.shape))
+        return Exp.jvp(ctx, tangent)
+
+
+assert torch.allclose(jacfwd(_Watched.apply)(x), torch.diag(x.exp())) and _asked == [
+    (2,)
+]
+
+
+class _NumpyBackward(RunningSum):
+    generate_vmap_rule = False
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        flipped = np.flip(grad_output.numpy(), ctx.dim)
+        return torch.from_numpy(np.flip(flipped.cumsum(ctx.dim), ctx.dim).copy()), None
+
+
+_raised = []
+assert grad(lambda v: RunningSum.apply(v, 0).sum())(x).tolist() == [2, 1]
+assert torch.equal(jacrev(lambda v: RunningSum.apply(v, 0))(x), torch.ones(2, 2).tril())
+assert backward(lambda v: _NumpyBackward.apply(v, 0)).tolist() == [10, 8]
+for _transform in (grad, jacrev):
+    try:
+        _transform(lambda v: _NumpyBackward.apply(v, 0).sum())(x)
+    except RuntimeError as error:
+        _raised.append(str(error))
+assert len(_raised) == 2 and all("Cannot access data pointer" in t for t in _raised)
+_checks = torch.library.opcheck(running_sum, (leaf, 0))
+assert set(_checks.values()) == {"SUCCESS"} and gradcheck(running_sum, (leaf, 0))
+assert y.grad_fn.name().startswith("GeneratedBackwardFor_atlas_demo_running_sum")
+for _dim in (0, -1):
+    assert torch.equal(vmap(lambda v, d=_dim: running_sum(v, d))(batch), by_loop)
+_recorded = []
+
+
+def _keep(module, inputs):
+    _recorded.extend(n.target for n in module.graph.nodes if n.op == "call_function")
     return module
 
 
-compiled = torch.compile(lambda v: running_sum(v, 0) * 2, fullgraph=True, backend=keep)
-print("compiled:", compiled(torch.ones(3)).tolist(), recorded)
-
-# sphinx_gallery_start_ignore
-assert set(checks.values()) == {"SUCCESS"} and gradcheck(running_sum, (x, 0))
-assert recorded[0] == "atlas_demo.running_sum.default" and len(recorded) == 2
+_compiled = torch.compile(
+    lambda v: running_sum(v, 0) * 2, fullgraph=True, backend=_keep
+)
+assert _compiled(torch.ones(3)).tolist() == [2, 4, 6]
+assert str(_recorded[0]) == "atlas_demo.running_sum.default" and len(_recorded) == 2
 
 
 class _Module(torch.nn.Module):
@@ -275,15 +468,25 @@ class _Module(torch.nn.Module):
 _exported = torch.export.export(_Module(), (torch.ones(3),))
 _steps = [n.target for n in _exported.graph.nodes if n.op == "call_function"]
 assert _steps[0] is torch.ops.atlas_demo.running_sum.default and len(_steps) == 2
-assert y.grad_fn.name().startswith("GeneratedBackwardFor_atlas_demo_running_sum")
+
+
+@torch.library.custom_op("atlas_demo::hidden_write", mutates_args=())
+def _hidden_write(x: torch.Tensor) -> None:
+    x.mul_(2)
+
+
+_raised = []
+try:
+    torch.library.opcheck(_hidden_write, (torch.ones(3),))
+except Exception as error:  # a class of PyTorch's own, in a private module
+    _raised.append(str(error))
+assert len(_raised) == 1 and "not defined as mutable but was mutated" in _raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# What works where
-# ----------------
-# Every combination, tried out. The results are compared with those of ``torch.exp`` and ``torch.cumsum``. ``Wrapped``
-# is a Function whose ``forward`` calls the operator. It inherits the rest from ``RunningSum``, with
-# ``generate_vmap_rule``, which works now: the operator has a rule of its own.
+# For ``torch.func``, put a Function around the operator. ``Wrapped`` inherits ``setup_context``, ``backward`` and
+# ``generate_vmap_rule`` from ``RunningSum``. The generated rule works now, because the operator has a ``vmap`` rule of its
+# own:
 
 
 class Wrapped(RunningSum):
@@ -296,133 +499,53 @@ class Wrapped(RunningSum):
         return running_sum(tangent, ctx.dim)
 
 
-def square(f):
-    return lambda v: (f(v) ** 2).sum()
-
-
-def backward(f):
-    leaf = batch[2].clone().requires_grad_()
-    square(f)(leaf).backward()
-    return leaf.grad
-
-
-# %%
-# The rows of the table are ``backward()`` and the transforms, each applied to a function ``f``.
-
-rows = {
-    "backward()": backward,
-    "grad": lambda f: grad(square(f))(batch[2]),
-    "vmap": lambda f: vmap(f)(batch),
-    "vmap of grad": lambda f: vmap(grad(square(f)))(batch),
-    "jacrev": lambda f: jacrev(f)(batch[2]),
-    "jvp": lambda f: jvp(f, (batch[2],), (tangent,))[1],
-    "jacfwd": lambda f: jacfwd(f)(batch[2]),
-    "hessian": lambda f: hessian(square(f))(batch[2]),
-}
-
-# %%
-# The columns are what was made on this page, each with PyTorch's own function beside it.
-
-columns = {
-    "Exp": (Exp.apply, torch.exp),
-    "ExpVmap": (ExpVmap.apply, torch.exp),
-    "ExpBoth": (ExpBoth.apply, torch.exp),
-    "BatchedSum": (running, lambda v: v.cumsum(0)),
-    "running_sum": (lambda v: running_sum(v, 0), lambda v: v.cumsum(0)),
-    "Wrapped": (lambda v: Wrapped.apply(v, 0), lambda v: v.cumsum(0)),
-}
-
-
-def outcome(transform, f, reference):
-    try:
-        result = transform(f)
-    except (RuntimeError, NotImplementedError):
-        return "raises"
-    return "right" if torch.allclose(result, transform(reference)) else "WRONG"
-
-
-table = {n: [outcome(t, *both) for t in rows.values()] for n, both in columns.items()}
-# sphinx_gallery_start_ignore
-assert [" ".join(word[:2] for word in row) for row in table.values()] == [
-    "ri ri ra ra ri ra ra ra",
-    "ri ri ri ri ri ra ra ra",
-    "ri ri ri ri ri ri ri ri",
-    "ri ri ri ri ri ri ri ri",
-    "ri ra ri ra ra WR WR ra",
-    "ri ri ri ri ri ri ri ri",
-]
-# sphinx_gallery_end_ignore
-pd.DataFrame(table, list(rows)).rename_axis(index=None, columns="transform")
-
-# %%
-# Each rule adds its transforms. The operator ``running_sum`` works with ``backward()`` and ``vmap``. In PyTorch 2.11
-# and 2.13, ``torch.func.grad`` does not accept it. If you need both, put a Function around it, as in the last column.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Forward mode through a custom operator.** The two entries "WRONG" in the table are the dangerous ones. There is no
-# rule for tangents to register, and no error: the tangent is zero.
-
-print("custom_op:  ", jvp(lambda v: running_sum(v, 0), (batch[2],), (tangent,))[1])
-print("in Function:", jvp(lambda v: Wrapped.apply(v, 0), (batch[2],), (tangent,))[1])
-
-message = message_of(lambda: gradcheck(running_sum, (x, 0), check_forward_ad=True))
-print(textwrap.fill(message.split(",")[0], 88))
-assert "Jacobian computed with forward mode mismatch" in message
+print(jvp(lambda v: Wrapped.apply(v, 0), (x,), (tangent,))[1])
 
 # sphinx_gallery_start_ignore
-assert not jvp(lambda v: running_sum(v, 0), (batch[2],), (tangent,))[1].any()
-assert jvp(lambda v: Wrapped.apply(v, 0), (batch[2],), (tangent,))[1].tolist() == [1, 0]
-assert gradcheck(lambda v: Wrapped.apply(v, 0), x, check_forward_ad=True)
+assert jvp(lambda v: Wrapped.apply(v, 0), (x,), (tangent,))[1].tolist() == [1, 0]
+assert gradcheck(lambda v: Wrapped.apply(v, 0), leaf, check_forward_ad=True)
+_wrapped = tried({"w": lambda v: Wrapped.apply(v, 0)}, lambda v: v.cumsum(0))
+assert set(_wrapped["w"]) == {"right"}
+
+
+def _double(v):
+    return Wrapped.apply(v, 0) * 2
+
+
+_raised, _leaf = [], torch.ones(3, requires_grad=True)
+try:
+    torch.compile(_double, fullgraph=True, backend="eager")(_leaf)
+except Exception as error:  # a class of PyTorch's own, in a private module
+    _raised.append(str(error))
+assert len(_raised) == 1 and "Unsupported custom jvp" in _raised[0]
+with warnings.catch_warnings():  # Dynamo itself reads .grad of a tensor that is no leaf
+    warnings.simplefilter("ignore")
+    torch.compile(_double, backend="eager")(_leaf).sum().backward()
+    assert _leaf.grad.tolist() == [6, 4, 2]
+    _graphs = []
+
+    def _count(module, inputs):
+        _graphs.append(module)
+        return module
+
+    torch._dynamo.reset()
+    torch.compile(_double, backend=_count)(_leaf)
+    assert len(_graphs) > 1
+    _graphs.clear()
+    torch.compile(lambda v: running_sum(v, 0) * 2, backend=_count)(_leaf)
+    assert len(_graphs) == 1
+_operator = torch.compile(
+    lambda v: running_sum(v, 0) * 2, fullgraph=True, backend="eager"
+)
+_leaf.grad = None
+_operator(_leaf).sum().backward()
+assert _leaf.grad.tolist() == [6, 4, 2]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``gradcheck`` tests forward mode only if it is asked to: with ``check_forward_ad=True``.
-#
-# **A vmap rule that mixes the examples.** PyTorch does not check your rule. The one above adds 1 to ``dim``. For
-# ``dim=-1`` that gives 0, the dimension of the batch, and the sum runs over the examples:
-
-
-def last(v):
-    return BatchedSum.apply(v, -1)
-
-
-by_vmap = vmap(last)(batch)
-by_loop = torch.stack([last(example) for example in batch])
-print("vmap:", by_vmap.tolist())
-print("loop:", by_loop.tolist())
-assert not torch.equal(by_vmap, by_loop)
-
-# %%
-# A negative ``dim`` counts from the end, where the batch adds nothing: pass it on unchanged, ``dim if dim < 0 else
-# dim + 1``. Test each rule against a loop over the examples, with every kind of argument.
-#
-# **Two rules at once.** ``generate_vmap_rule`` and a static ``vmap`` exclude each other. A subclass that overrides
-# one has to switch off the other, as ``BatchedSum`` does.
-
-
-class TwoRules(BatchedSum):
-    generate_vmap_rule = True
-
-
-message = message_of(lambda: vmap(lambda v: TwoRules.apply(v, 0))(batch))
-print(textwrap.fill(message.split(" Please")[0], 88))
-assert "both generate_vmap_rule=True and an overridden vmap" in message
-
-# sphinx_gallery_start_ignore
-
-
-class _Mended(BatchedSum):
-    @staticmethod
-    def vmap(info, in_dims, x, dim):
-        dim = dim if dim < 0 else dim + 1
-        return BatchedSum.apply(x.movedim(in_dims[0], 0), dim), 0
-
-
-for _dim in (0, -1):
-    assert torch.equal(vmap(lambda v, d=_dim: _Mended.apply(v, d))(batch), by_loop)
-# sphinx_gallery_end_ignore
+# In code that you compile, call the operator itself. With ``fullgraph=True`` and an input that requires grad,
+# ``torch.compile`` refuses a Function that has a ``jvp``: *Unsupported custom jvp*. Without ``fullgraph=True``
+# it compiles several graphs instead of one, since the graph breaks at the Function, and the gradient is still right.
 
 # %%
 # Exercise
@@ -463,18 +586,33 @@ class Product(torch.autograd.Function):
 
 a, b = torch.tensor(3.0), torch.tensor(5.0)
 _, moved = jvp(lambda a: Product.apply(a, b), (a,), (torch.tensor(1.0),))
-pair = [x, (x**2).detach().requires_grad_()]
+pair = [leaf, (leaf**2).detach().requires_grad_()]
 passed = gradcheck(Product.apply, pair, check_forward_ad=True, check_batched_grad=True)
 
 print(f"tangent: {moved.item()}   gradcheck: {passed}")
 assert moved == 5 and passed
 
+# sphinx_gallery_start_ignore
+_tangents = []
+
+
+class _Noted(Product):
+    @staticmethod
+    def jvp(ctx, tangent_a, tangent_b):
+        _tangents.append(tangent_b)
+        return Product.jvp(ctx, tangent_a, tangent_b)
+
+
+jvp(lambda a: _Noted.apply(a, b), (a,), (torch.tensor(1.0),))
+assert _tangents[0].item() == 0
+# sphinx_gallery_end_ignore
+
 # %%
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_functions_double_backward.py`, derivatives of a backward.
-# - :ref:`sphx_glr_gallery_functions_gradcheck.py`, the test for every derivative on this page.
 # - Next: :ref:`sphx_glr_gallery_tensors_copy_table.py`, where the chapter on tensors begins.
+# - :ref:`sphx_glr_gallery_functions_gradcheck.py`, the test for every derivative on this page.
 # - :ref:`sphx_glr_gallery_differentiation_forward_mode.py`, what tangents are, and
 #   :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`, where ``vmap`` saves the loop.
 # - In PyTorch's reference: `Extending torch.func with autograd.Function

@@ -10,12 +10,12 @@ gradcheck: test a custom backward
 """
 
 # %%
-# The problem: a wrong backward trains without an error
-# -----------------------------------------------------
+# The problem: a wrong backward raises no error
+# ---------------------------------------------
 # The derivative of the sigmoid :math:`s` is :math:`s \, (1 - s)`. The Function below saves its input, but the formula needs
 # the output. Autograd uses the result all the same.
 #
-# .. how-measured:: compare() puts the slope between two nearby points beside the gradient of a Function.
+# .. how-measured:: compare() computes the gradient and, from function values, the slope.
 
 import textwrap
 import warnings

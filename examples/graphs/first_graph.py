@@ -153,8 +153,9 @@ for name, gradient in by_hand.items():
 #      = \underbrace{y_2 \cdot \frac{1}{a} \cdot x_1}_{\text{through } a}
 #      + \underbrace{y_1 \cdot \cos x_2}_{\text{through } y_2}
 #
-# This way of computing is called *reverse-mode automatic differentiation*, or *backpropagation*. Its graph has directed
-# edges and no cycles: a *directed acyclic graph*. One walk gives the gradients of all leaves, however many there are.
+# This way of computing is called *reverse-mode automatic differentiation* (*autodiff*), or *backpropagation*. Its graph
+# has directed edges and no cycles: a *directed acyclic graph*. One walk gives the gradients of all leaves, however many
+# there are.
 
 # %%
 # What is recorded, and what is not

@@ -1,45 +1,59 @@
 r"""
-grad_fn names: what AddBackward0 and the others mean
-====================================================
+grad_fn names: what AddmmBackward0 and others mean
+==================================================
 
-Print a tensor that was computed, and it ends with something like ``grad_fn=<AddBackward0>``. The name tells which
-operation made the tensor, so a graph can be read like a list of what ran. This page runs more than eighty
-expressions, collects the names they leave behind, and explains the number at the end.
+.. in-short::
+
+   ``grad_fn=<MulBackward0>`` says which operation made the tensor: ``mul``, which you may have written as ``*``. The node
+   computes the gradient of that operation. The number only tells formulas of the same name apart. The name is that of the
+   *last* operation that was recorded, which need not be what you wrote: ``nn.Linear`` leaves ``AddmmBackward0`` on a matrix
+   and often ``ViewBackward0`` on a batch.
 """
 
 # %%
-# The name of an operation
-# ------------------------
-# A name has three parts: the operation, the word ``Backward`` (the node computes the gradient of that operation), and
-# a number.
+# The problem: a name that you did not write
+# ------------------------------------------
+# You print a tensor, or read an error or a profile, and find a name that is not in your code (as in `mmdetection#5584
+# <https://github.com/open-mmlab/mmdetection/issues/5584>`__). Here is a single layer, on four sequences of five tokens:
 
-import re
-from pathlib import Path
-
-import pandas as pd
 import torch
-import torch.nn.functional as F
-import torchgen
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
-x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
-y = x + 1
+tokens = torch.rand(4, 5, 3, requires_grad=True)
+output = nn.Linear(3, 2)(tokens)
 
-print(y)
-print("node.name():        ", y.grad_fn.name())
-print("type(node).__name__:", type(y.grad_fn).__name__)
+print(output.grad_fn.name())
+
+# graph: output -- One Linear layer on a batch of sequences leaves four nodes, and none is called Linear
 
 # sphinx_gallery_start_ignore
-assert y.grad_fn.name() == type(y.grad_fn).__name__ == "AddBackward0"
-assert "grad_fn=<AddBackward0>" in str(y)
+assert output.grad_fn.name() == "ViewBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
-# How the catalogue is made
-# -------------------------
-# An expression is a piece of Python text. It is run, and the nodes behind its result are collected, from the result
-# towards the leaves. ``AccumulateGrad``, which every leaf has, is left out.
+# The layer is computed in steps, and each step leaves a node: flatten the sequences to 20 rows (``View``), transpose the weight
+# (``T``), multiply and add the bias (``Addmm``), and give the result its three dimensions back (``View``). ``grad_fn`` is the
+# last of them.
+
+# %%
+# Layers, attention and losses
+# ----------------------------
+# The table says what each expression leaves on a CPU. Here ``x`` and ``m`` are matrices, ``v`` is a vector, and ``b`` and ``c``
+# are batches of matrices.
+#
+# .. how-measured:: Each expression is run. The nodes behind its result are collected, from the result towards the leaves.
+
+import pandas as pd
+import torch.nn.functional as F
+
+x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
+v = torch.ones(3, requires_grad=True)
+m = torch.ones(3, 2, requires_grad=True)
+b = torch.ones(4, 2, 3, requires_grad=True)
+c = torch.ones(4, 3, 2, requires_grad=True)
+q = torch.rand(1, 2, 5, 8, requires_grad=True)
+image = torch.rand(1, 1, 4, 4, requires_grad=True)
+rows = torch.tensor([0, 1])
 
 
 def names(result):
@@ -52,237 +66,237 @@ def names(result):
     return [type(node).__name__ for node in found]
 
 
-# %%
-# Besides ``x``, a matrix of two rows and three columns, the expressions use a vector ``v``, a second matrix ``m``,
-# two batches of matrices ``b`` and ``c``, an image, and some indices.
-
-v = torch.ones(3, requires_grad=True)
-m = torch.ones(3, 2, requires_grad=True)
-b = torch.ones(4, 2, 3, requires_grad=True)
-c = torch.ones(4, 3, 2, requires_grad=True)
-image = torch.rand(1, 1, 4, 4, requires_grad=True)
-rows = torch.tensor([0, 1])
-
-
-def catalogue(text):
-    """Run expressions, and sort them by the name of the one node each of them made."""
-    made_by = {}
-    for expression in re.split(r"[;\n]\s*", text.strip()):
-        (name,) = names(eval(expression))  # fails where there is more than one node
-        made_by.setdefault(name, []).append(expression)
-    listed = {name: "  ·  ".join(made_by[name]) for name in sorted(made_by)}
-    table = pd.DataFrame({"made by": listed})
-    return table.rename_axis(index=None, columns="grad_fn")
-
-
-# sphinx_gallery_start_ignore
-everything = {}
-plain_catalogue = catalogue
-
-
-def catalogue(text):
-    table = plain_catalogue(text)
-    for name, expressions in table["made by"].items():
-        for expression in expressions.split("  ·  "):
-            assert expression not in everything
-            everything[expression] = name
-    return table
+def several_nodes(text):
+    """Run expressions, one a line, and sort them by the last node of each."""
+    found = []
+    for written in text.strip().split("\n"):
+        last, *before = names(eval(written))
+        short = [name.removesuffix("Backward0") for name in before]
+        found.append((last, written, ", ".join(short[:2]) + ", ..." * (len(short) > 2)))
+    table = pd.DataFrame(sorted(found), columns=["grad_fn", "you wrote", "behind it"])
+    return table.set_index("grad_fn").rename_axis(index=None, columns="grad_fn")
 
 
 pd.set_option("display.max_rows", None, "display.max_colwidth", None)
+
+layers = several_nodes("""
+nn.Linear(3, 2)(x)
+nn.Linear(3, 2)(b)
+nn.Linear(3, 2)(c.mT)
+nn.Linear(3, 2, bias=False)(b)
+x @ m
+x @ v
+v @ v
+b @ c
+b @ m
+nn.ReLU()(x)
+nn.Dropout(0.5)(x)
+nn.Embedding(4, 2)(rows)
+nn.Conv2d(1, 1, 2)(image)
+nn.BatchNorm2d(1)(image)
+nn.GroupNorm(1, 1)(image)
+nn.LayerNorm(3)(x)
+nn.RMSNorm(3)(x)
+nn.MaxPool2d(2)(image)
+nn.AdaptiveAvgPool2d(1)(image)
+nn.LSTM(3, 2)(b)[0]
+F.cross_entropy(x, rows)
+F.mse_loss(x, x)
+F.l1_loss(x, x)
+""")
+
+# sphinx_gallery_start_ignore
+assert len(layers) == 23 and not c.mT.is_contiguous()
+last = dict(zip(layers["you wrote"], layers.index, strict=True))
+# the steps that the text tells, and the same on other batches
+assert names(output)[:3] == ["ViewBackward0", "AddmmBackward0", "ViewBackward0"]
+assert sorted(names(output)[1:]) == ["AddmmBackward0", "TBackward0", "ViewBackward0"]
+for size in ((3,), (4, 5, 3), (2, 4, 5, 3), (0, 5, 3)):
+    assert names(nn.Linear(3, 2)(torch.ones(size)))[:2] == [
+        "ViewBackward0",
+        "AddmmBackward0",
+    ]
+for size in ((1, 3), (7, 3), (0, 3)):
+    assert names(nn.Linear(3, 2)(torch.ones(size))) == ["AddmmBackward0", "TBackward0"]
+assert last["nn.Linear(3, 2)(x)"] == "AddmmBackward0"
+assert last["nn.Linear(3, 2)(b)"] == "ViewBackward0"
+assert last["nn.Linear(3, 2, bias=False)(b)"] == "UnsafeViewBackward0"
+assert last["nn.Dropout(0.5)(x)"] == "MulBackward0"
+assert names(b @ c)[:2] == ["UnsafeViewBackward0", "BmmBackward0"]
+assert names(b @ m) == ["UnsafeViewBackward0", "MmBackward0", "ViewBackward0"]
+assert [names(t)[0] for t in (x @ m, x @ v, v @ v)] == [
+    "MmBackward0",
+    "MvBackward0",
+    "DotBackward0",
+]
+attention = F.scaled_dot_product_attention(q, q, q)
+assert names(attention) == ["ScaledDotProductFlashAttentionForCpuBackward0"]
+assert last["nn.Linear(3, 2)(c.mT)"] == "AddBackward0"
+assert not {"LinearBackward0", "MatmulBackward0", "LstmBackward0"} & {
+    name for written in last for name in names(eval(written))
+}
+for name in ("CudnnRnnBackward0", "ScaledDotProductEfficientAttentionBackward0"):
+    assert hasattr(torch._C._functions, name)
 # sphinx_gallery_end_ignore
 
 # %%
-# Arithmetic and functions
-# ------------------------
-# The left column holds the name, in alphabetical order, the right column what was run. All of these record a single
-# node.
+# Sorted by name. The last column has the nodes behind it, without ``Backward0``:
 
-catalogue("""
+layers
+
+# %%
+# - ``nn.Linear`` on a batch that is not contiguous, as ``c.mT``, ends with ``AddBackward0``: the bias is added at the end.
+# - ``F.scaled_dot_product_attention`` left ``ScaledDotProductFlashAttentionForCpuBackward0`` here.
+# - ``UnsafeView`` is not a warning. Inside ``@``, PyTorch uses it to give a temporary result a new shape (`explained here
+#   <https://discuss.pytorch.org/t/unsafeviewbackward-in-grad-fn/25992>`__).
+#
+# Another device or backend may use other operations, and then leaves other names. The build of PyTorch that made this page also
+# holds ``CudnnRnnBackward0`` and ``ScaledDotProductEfficientAttentionBackward0``, which no expression above recorded.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Searching the graph for the layer you wrote.** A search for a name that was never recorded finds nothing, and raises
+# nothing:
+
+model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+recorded = names(model(x))
+
+print(recorded)
+print("layers called Linear:", sum("Linear" in name for name in recorded))
+
+# sphinx_gallery_start_ignore
+assert not any("Linear" in name for name in recorded)
+assert [
+    name for name, part in model.named_modules() if isinstance(part, nn.Linear)
+] == [
+    "0",
+    "2",
+]
+# sphinx_gallery_end_ignore
+
+# %%
+# Names are for reading. A program that has to find layers should ask ``model.named_modules()``.
+
+# %%
+# **Reading the number as a counter.** Two additions in one expression have the same name. To tell the nodes apart, compare the
+# objects:
+
+z = (x + 1) + 2
+first, second = z.grad_fn.next_functions[0][0], z.grad_fn
+print(first.name(), second.name(), "the same node:", first is second)
+
+# sphinx_gallery_start_ignore
+assert first.name() == second.name() == "AddBackward0" and first is not second
+# sphinx_gallery_end_ignore
+
+# %%
+# **Taking a grad_fn for a gradient.** ``x // 2`` has a ``grad_fn``, and ``requires_grad`` is True. But PyTorch has no formula
+# for its derivative. Only the name says so, until ``backward()`` raises:
+
+y = x // 2
+print("requires_grad:", y.requires_grad, "  grad_fn:", y.grad_fn.name())
+try:
+    y.sum().backward()
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert y.requires_grad and type(y.grad_fn).__name__ == "NotImplemented"
+assert "not implemented" in message
+# sphinx_gallery_end_ignore
+
+# %%
+# Arithmetic and reductions
+# -------------------------
+# Each of these expressions leaves a single node.
+#
+# .. how-measured:: Each expression is run, and sorted by the name of its one node.
+
+
+def single_nodes(text):
+    made_by = {}
+    for written in text.strip().replace("\n", "; ").split("; "):
+        (name,) = names(eval(written))  # fails where there is more than one node
+        made_by.setdefault(name, []).append(written)
+    listed = {name: "  ·  ".join(made_by[name]) for name in sorted(made_by)}
+    table = pd.DataFrame({"you wrote": listed})
+    return table.rename_axis(index=None, columns="grad_fn")
+
+
+arithmetic = single_nodes("""
 x + x; x + 1; x - x; x - 1; 1 - x; x * x; x * 2; x / x; x / 2; -x; x.abs()
 x ** 2; x.square(); x ** x; 2 ** x; x.sqrt(); x.exp(); x.log(); x.sin(); x.cos()
 x.tanh(); x.relu(); F.relu(x); x.sigmoid(); F.gelu(x); F.silu(x); x.softmax(1)
-x.log_softmax(1); x.clamp(0, 1); torch.maximum(x, x)
+F.leaky_relu(x); F.softplus(x); x.log_softmax(1); x.logsumexp(1); x.clamp(0, 1)
+torch.maximum(x, x); x.sum(); x.sum(0); x.mean(); x.mean(0); x.max()
+x.max(0).values; x.amax(0); x.prod(); x.std(); x.var(); x.norm(); x.cumsum(0)
+x.topk(1).values; x.sort().values
 """)
-
-# %%
-# Reductions and joins
-# --------------------
-
-catalogue("""
-x.sum(); x.sum(0); x.mean(); x.mean(0); x.max(); x.max(0).values; x.amax(0)
-x.prod(); x.std(); x.norm(); x.cumsum(0); torch.cat([x, x]); torch.stack([x, x])
-""")
-
-# %%
-# Shapes and copies
-# -----------------
-# ``reshape``, ``flatten`` and ``.T`` have no name of their own: they call another operation, and that one is
-# recorded.
-
-catalogue("""
+shapes = single_nodes("""
 x.view(6); x.reshape(6); x.flatten(); x.t(); x.T; x.mT; x.transpose(0, 1)
 x.permute(1, 0); v.expand(2, 3); x.repeat(2, 1); x.unsqueeze(0); x[None]
-x.squeeze(); x.squeeze(0); x.clone(); x.double()
+x.squeeze(); x.squeeze(0); x.clone(); x.double(); x.to(torch.bfloat16)
+torch.cat([x, x]); torch.stack([x, x]); torch.hstack([x, x]); x[0]; x[:, 0]; x[0:1]
+x[:, 1:]; x[...]; x[[0, 1]]; x[rows]; x[x > 2]; x.index_select(0, rows)
+x.gather(1, rows[:, None]); x.diagonal(); x.unbind()[0]; x.split(1)[0]
+x.chunk(2)[0]; x.masked_fill(x > 2, 0); torch.where(x > 2, x, 0); F.pad(x, (1, 1))
 """)
-
-# %%
-# Indexing
-# --------
-# The kind of index decides. A number selects, a range slices, and a list, a mask or a tensor of indices is one
-# general operation.
-
-catalogue("""
-x[0]; x[:, 0]; x[0:1]; x[:, 1:]; x[...]; x[[0, 1]]; x[rows]; x[x > 2]
-x.index_select(0, rows); x.diagonal(); x.unbind()[0]; x.split(1)[0]
-x.masked_fill(x > 2, 0); torch.where(x > 2, x, 0)
-""")
-
-# %%
-# Products and layers
-# -------------------
-# A module leaves no name either. What is recorded are the operations inside its ``forward``.
-
-catalogue("""
-x @ m; x.mm(m); x @ v; v @ v; v.dot(v); b.bmm(c); torch.addmm(torch.ones(2), x, m)
-nn.Conv2d(1, 1, 2)(image); nn.BatchNorm2d(1)(image); nn.LayerNorm(3)(x); nn.ReLU()(x)
-nn.MaxPool2d(2)(image); nn.Dropout(0.5)(x); nn.Embedding(4, 2)(rows); nn.MSELoss()(x, x)
-""")
-
-# %%
-# One expression, several nodes
-# -----------------------------
-# Many expressions are carried out in steps, and each step leaves a node. ``grad_fn`` is the last step only, and often
-# not the one you think of. Here is every node, from the result towards the leaves. A linear layer ends with
-# ``AddmmBackward0`` on a matrix and with ``ViewBackward0`` on a batch of matrices; ``@`` on batches ends with
-# ``UnsafeViewBackward0``.
-
-several = """
-2 / x; x.T.contiguous(); nn.Linear(3, 2)(x); nn.Linear(3, 2)(b)
-b @ m; b @ c; F.cross_entropy(x, rows)
-"""
-for expression in re.split(r"[;\n]\s*", several.strip()):
-    last, *before = names(eval(expression))
-    print(f"{expression:<25}{last}")
-    for name in before:
-        print(f"{'':<22}<- {name}")
 
 # sphinx_gallery_start_ignore
-assert len(everything) > 80
-expected = """
-AddBackward0 SubBackward0 MulBackward0 DivBackward0 PowBackward0 ExpBackward0 LogBackward0 SinBackward0 ReluBackward0
-SigmoidBackward0 SoftmaxBackward0 SumBackward0 MeanBackward0 MaxBackward0 CatBackward0 StackBackward0 MmBackward0
-MvBackward0 DotBackward0 BmmBackward0 AddmmBackward0 ViewBackward0 TransposeBackward0 PermuteBackward0 ExpandBackward0
-SelectBackward0 SliceBackward0 IndexBackward0 CloneBackward0 ConvolutionBackward0 NativeBatchNormBackward0
-"""
-assert set(expected.split()) <= set(everything.values())
-for expression, name in {
+made_by = {
+    written: name
+    for table in (arithmetic, shapes)
+    for name, line in table["you wrote"].items()
+    for written in line.split("  ·  ")
+}
+assert len(made_by) > 80
+assert {"AddBackward0", "MulBackward0", "SumBackward0"} < set(made_by.values())
+for written, name in {
     "x.reshape(6)": "ViewBackward0",
     "x.flatten()": "ViewBackward0",
     "x.T": "PermuteBackward0",
     "x[0]": "SelectBackward0",
+    "x[:, 0]": "SelectBackward0",
     "x[0:1]": "SliceBackward0",
+    "x[:, 1:]": "SliceBackward0",
     "x[[0, 1]]": "IndexBackward0",
-    "x[x > 2]": "IndexBackward0",
     "x[rows]": "IndexBackward0",
-    "nn.ReLU()(x)": "ReluBackward0",
-    "nn.Dropout(0.5)(x)": "MulBackward0",
+    "x[x > 2]": "IndexBackward0",
+    "torch.hstack([x, x])": "CatBackward0",
 }.items():
-    assert everything[expression] == name
-assert not {"ReshapeBackward0", "FlattenBackward0", "LinearBackward0"} & set(
-    everything.values()
-)
-assert names(b @ c)[:2] == ["UnsafeViewBackward0", "BmmBackward0"]
-assert names(b @ m) == ["UnsafeViewBackward0", "MmBackward0", "ViewBackward0"]
-assert names(nn.Linear(3, 2)(x)) == ["AddmmBackward0", "TBackward0"]
-assert names(nn.Linear(3, 2)(b))[:2] == ["ViewBackward0", "AddmmBackward0"]
-assert names(F.cross_entropy(x, rows)) == ["NllLossBackward0", "LogSoftmaxBackward0"]
+    assert made_by[written] == name
+for name in ("Reshape", "Flatten", "Hstack"):
+    assert not hasattr(torch._C._functions, f"{name}Backward0")
+assert names(x.T.reshape(6))[0] != "ViewBackward0"
+assert names(x.T.contiguous()) == ["CloneBackward0", "PermuteBackward0"]
 assert names(2 / x) == ["MulBackward0", "ReciprocalBackward0"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Where do three nodes come from in ``b @ m``? A batch of matrices times one matrix is computed as one large product:
-# flatten the batch to eight rows, multiply, and give the result its three dimensions back. Written out, it is the
-# same computation, with the same nodes up to the last. There ``@`` uses a variant of ``view`` of its own.
+# The names on the left are what ``print`` shows in ``grad_fn=<...>``:
 
-product = b @ m
-by_hand = b.view(8, 3).mm(m).view(4, 2, 2)
-
-# graph: product -- One @ on three dimensions, three nodes: flatten, multiply, restore the shape
-
-print("b @ m:  ", names(product))
-print("by hand:", names(by_hand))
-assert torch.equal(product, by_hand)
-
-# sphinx_gallery_start_ignore
-assert names(product)[1:] == names(by_hand)[1:] == ["MmBackward0", "ViewBackward0"]
-assert (names(product)[0], names(by_hand)[0]) == (
-    "UnsafeViewBackward0",
-    "ViewBackward0",
-)
-# sphinx_gallery_end_ignore
+arithmetic
 
 # %%
-# What the trailing number means
-# ------------------------------
-# One name in Python can stand for several operators in PyTorch's core. ``sum()`` and ``sum(0)`` are two of them, with
-# two formulas for the gradient. A dispatch mode sees which operator runs below autograd:
+# Shapes, indexing and copies
+# ---------------------------
+# ``reshape``, ``flatten``, ``hstack`` and ``.T`` call another operation, and that one is recorded. For an index, its kind
+# decides. In this table, a number leaves ``Select``, a range ``Slice``, and a list, a mask or a tensor with one dimension
+# ``Index``.
 
-
-class Operators(TorchDispatchMode):
-    """Keep the name of every operator that runs."""
-
-    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        self.seen.append(str(operator))
-        return operator(*args, **(kwargs or {}))
-
-
-def operator_of(expression):
-    with Operators() as mode:
-        mode.seen = []
-        result = eval(expression)
-    return mode.seen[0], result.grad_fn.name()
-
-
-several = "x.sum(); x.sum(0); x.max(); x.max(0).values; x ** 2; x ** x; 2 ** x; 1 - x"
-for expression in several.split("; "):
-    operator, name = operator_of(expression)
-    print(f"{expression:<16} {name:<13}  {operator}")
-
-# %%
-# The gradient formulas of PyTorch's core are written in one file, ``derivatives.yaml``, and a copy of it is installed
-# with PyTorch. The number is the place of the formula among those of the same operation, counted from 0.
-
-folder = Path(torchgen.__file__).parent
-formulas = (folder / "packaged" / "autograd" / "derivatives.yaml").read_text()
-
-for operation in ("sum", "max", "pow", "rsub", "exp"):
-    pattern = rf"^- name: ({operation}(?:\.\w+)?)\("
-    variants = re.findall(pattern, formulas, re.MULTILINE)
-    print("   ".join(f"{number}: {name}" for number, name in enumerate(variants)))
-
-# sphinx_gallery_start_ignore
-for expression in [*several.split("; "), "x.exp()"]:
-    operator, name = operator_of(expression)
-    operator = operator.removeprefix("aten.").removesuffix(".default")
-    operation = operator.split(".")[0]
-    variants = re.findall(
-        rf"^- name: ({operation}(?:\.\w+)?)\(", formulas, re.MULTILINE
-    )
-    assert name.lower() == f"{operation}backward{variants.index(operator)}"
-# sphinx_gallery_end_ignore
-
-# %%
-# So the number is part of the name, and nothing is counted while your program runs. ``MaxBackward1`` is the maximum
-# over everything, ``MaxBackward0`` the maximum along a dimension. ``ExpBackward0`` has a number although there is
-# only one formula.
+shapes
 
 # %%
 # Names without a number
 # ----------------------
-# Nodes that are not made from that file have none: the ends of the graph, a write into a part of a tensor, ``copy_``,
-# operations for which PyTorch has no derivative formula, and your own functions. The class ``Exp`` below becomes
-# ``ExpBackward``; the missing number tells it from the built-in ``ExpBackward0``.
+# These nodes do not come from a formula of PyTorch's core: the end of the graph, some writes, your own Functions, and tools
+# that wrap a part of your program.
+#
+# .. how-measured:: Each row makes one such node and notes its type.
+
+from torch.utils.checkpoint import checkpoint
 
 
 class Exp(torch.autograd.Function):
@@ -291,61 +305,154 @@ class Exp(torch.autograd.Function):
         return t.exp()
 
 
-t = x.clone()
-t[0] = 0.0
-made = {
-    "x, a leaf": y.grad_fn.next_functions[0][0],
-    "t[0] = 0.0": t.grad_fn,
-    "x.clone().copy_(x)": x.clone().copy_(x).grad_fn,
-    "Exp.apply(x)": Exp.apply(x).grad_fn,
-    "x // 2": (x // 2).grad_fn,
-}
-for expression, node in made.items():
-    print(f"{expression:<20}{type(node).__name__}")
+@torch.library.custom_op("atlas::twice", mutates_args=())
+def twice(t: torch.Tensor) -> torch.Tensor:
+    return t * 2
 
-try:
-    (x // 2).sum().backward()
-except RuntimeError as error:
-    print(f"RuntimeError: {error}")
-    assert "not implemented" in str(error)
+
+hooked = nn.Linear(3, 2)
+hooked.register_full_backward_hook(lambda *_: None)
+part = x.clone()
+part[0] = 0.0
+
+made = {
+    "a leaf, such as a parameter": (x + 1).grad_fn.next_functions[0][0],
+    "t[0] = 0.0": part.grad_fn,
+    "x.clone().copy_(x)": x.clone().copy_(x).grad_fn,
+    "x // 2": (x // 2).grad_fn,
+    "your class Exp(torch.autograd.Function)": Exp.apply(x).grad_fn,
+    "a layer with a full backward hook": hooked(x).grad_fn,
+    "checkpoint(..., use_reentrant=True)": checkpoint(
+        torch.sin, x, use_reentrant=True
+    ).grad_fn,
+    "torch.compile(f)(x)": torch.compile(torch.sin, backend="aot_eager")(x).grad_fn,
+    "torch.library.custom_op": twice(x).grad_fn,
+}
+types = {type(node).__name__: written for written, node in made.items()}
+special = pd.DataFrame({"left by": types})
+special = special.rename_axis(index=None, columns="grad_fn")
 
 # sphinx_gallery_start_ignore
-assert [type(node).__name__ for node in made.values()] == [
+assert list(types) == [
     "AccumulateGrad",
     "CopySlices",
     "CopyBackwards",
-    "ExpBackward",
     "NotImplemented",
+    "ExpBackward",
+    "BackwardHookFunctionBackward",
+    "CheckpointFunctionBackward",
+    "CompiledFunctionBackward",
+    "GeneratedBackwardFor_atlas_twice_defaultBackward",
 ]
+for number, node in enumerate(made.values()):
+    name = type(node).__name__
+    assert node.name() == ("torch::autograd::" if number < 4 else "") + name
+assert checkpoint(torch.sin, x, use_reentrant=False).grad_fn.name() == "SinBackward0"
+assert x.exp().grad_fn.name() == "ExpBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
-# Mind the name ``NotImplemented``: ``x // 2`` looks like any other result until ``backward()`` raises.
+# For the first four, ``node.name()`` is longer: ``torch::autograd::CopySlices``.
+
+special
 
 # %%
-# Names in old notes, and what holds
-# ----------------------------------
-# Notes from the first years of PyTorch show names that no longer exist. The private module ``torch._C._functions``
-# holds every node class of this build, so each of them can be looked up.
+# The class ``Exp`` becomes ``ExpBackward``. The missing number tells it from the built-in ``ExpBackward0``. A checkpoint with
+# ``use_reentrant=False`` leaves no node of its own.
+
+# %%
+# Why: where the number comes from
+# --------------------------------
+# The gradient formulas of PyTorch's core are in one file, ``derivatives.yaml``, which is installed with PyTorch. ``sum()`` and
+# ``sum(0)`` have two formulas, so there are two nodes. Formulas of the same name are numbered from 0, in the order of that
+# file:
+
+import re
+from pathlib import Path
+
+import torchgen
+
+folder = Path(torchgen.__file__).parent / "packaged" / "autograd"
+formulas = (folder / "derivatives.yaml").read_text()
+for operation in ("sum", "max", "leaky_relu"):
+    entry = rf"^- name: ({operation}_?(?:\.\w+)?)\("
+    print(dict(enumerate(re.findall(entry, formulas, re.MULTILINE))))
+
+for result in (x.sum(), x.sum(0), x.max(), x.max(0).values):
+    print(result.grad_fn.name())
+
+# sphinx_gallery_start_ignore
+# The rule, for the whole file: an entry counts if it has a formula for at least one input. Formulas under "dispatch" other
+# than Default get names of their own, such as SumBackwardAutogradNestedTensor0.
+expected, position = set(), {}
+for text in re.split(r"^- name: +", formulas, flags=re.MULTILINE)[1:]:
+    head, *lines = text.split("\n")
+    operation = re.match(r"\w+", head)[0]
+    arguments = re.findall(r"(\w+)(?:=[^,)]+)?(?=,|\) ->)", head)
+    default, has_formula = True, False
+    for line in lines:
+        key, _, formula = line.strip().partition(":")
+        if key == "Default" or key.startswith("Autograd"):
+            default = key == "Default"
+        if default and {name.strip() for name in key.split(",")} <= set(arguments):
+            has_formula |= formula.strip() != "non_differentiable"
+    camel = "".join(word.title() for word in operation.split("_")) + "Backward"
+    camel = camel.replace("ForwardBackward", "Backward")
+    if has_formula:
+        number = position[camel] = position.get(camel, -1) + 1
+        expected.add(f"{camel}{number}")
+numbered = {n for n in vars(torch._C._functions) if re.fullmatch(r"\w+Backward\d+", n)}
+assert expected == numbered
+for result, name in (
+    (x.sum(), "SumBackward0"),
+    (x.sum(0), "SumBackward1"),
+    (x.max(), "MaxBackward1"),
+    (x.max(0).values, "MaxBackward0"),
+    (F.leaky_relu(x), "LeakyReluBackward0"),
+    (F.leaky_relu(x * 1, inplace=True), "LeakyReluBackward1"),
+    (nn.ELU(inplace=True)(x * 1), "EluBackward1"),
+    ((x * 1).squeeze_(), "SqueezeBackward3"),
+    ((x * 1).t_(), "TBackward1"),
+    ((x * 1).relu_(), "ReluBackward0"),
+    ((x * 1).add_(1), "AddBackward0"),
+):
+    assert result.grad_fn.name() == name, name
+(slope,) = torch.autograd.grad(x.sigmoid().sum(), x, create_graph=True)
+assert slope.grad_fn.name() == "SigmoidBackwardBackward0"
+# sphinx_gallery_end_ignore
+
+# %%
+# The underscore of an in-place operation is dropped in the name. If its formula is separate, as for ``leaky_relu_``, it gets
+# the next number: ``nn.LeakyReLU(inplace=True)`` leaves ``LeakyReluBackward1``. Otherwise both share one, as ``relu`` and
+# ``relu_`` do. If ``Backward`` is there twice, as in ``SigmoidBackwardBackward0``, the node belongs to a gradient that was
+# computed with ``create_graph=True``.
+
+# %%
+# Names in old notes
+# ------------------
+# Old tutorials, and profiles such as the one in `pytorch#27974 <https://github.com/pytorch/pytorch/issues/27974>`__, show names
+# that do not exist in this build.
+#
+# .. how-measured:: The module torch._C._functions holds the node classes of this build. Each old name is looked up there.
 
 old_names = {
-    "AddBackward": ["x + x"],
-    "MatMulBackward": ["x @ m", "x @ v", "v @ v", "b @ c"],
-    "ReLUBackward": ["x.relu()"],
-    "ReluBackward1": ["x.clone().relu_()"],
-    "MkldnnConvolutionBackward": ["nn.Conv2d(1, 1, 2)(image)"],
+    "AddBackward": "x + x",
+    "MatMulBackward": "x @ m; x @ v; v @ v; b @ c",
+    "ReLUBackward": "x.relu()",
+    "ReluBackward1": "x.clone().relu_()",
+    "MkldnnConvolutionBackward": "nn.Conv2d(1, 1, 2)(image)",
 }
 found = []
 for old, expressions in old_names.items():
     assert not hasattr(torch._C._functions, old)
-    for expression in expressions:
-        found.append((old, names(eval(expression))[0], expression))
-table = pd.DataFrame(found, columns=["old notes", "holds", "run"])
-table = table.set_index("old notes")
+    for written in expressions.split("; "):
+        found.append((old, names(eval(written))[0], written))
+old = pd.DataFrame(found, columns=["old notes", "today", "you wrote"])
+old = old.set_index("old notes").rename_axis(index=None, columns="old notes")
 
 # sphinx_gallery_start_ignore
 assert hasattr(torch._C._functions, "AddBackward0")
-assert table["holds"].tolist() == [
+assert old["today"].tolist() == [
     "AddBackward0",
     "MmBackward0",
     "MvBackward0",
@@ -355,65 +462,24 @@ assert table["holds"].tolist() == [
     "ReluBackward0",
     "ConvolutionBackward0",
 ]
-for name in ("MatmulBackward0", "MkldnnConvolutionBackward0"):
-    assert hasattr(torch._C._functions, name) and name not in everything.values()
-# sphinx_gallery_end_ignore
-table.rename_axis(index=None, columns="old notes")
-
-# %%
-# ``@`` is the one with no successor. It calls ``mm``, ``mv``, ``dot`` or ``bmm``, depending on the dimensions, and
-# the node carries that name. Similar names do exist in the build, for example ``MatmulBackward0``, but no expression
-# on this page recorded it.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Reading the number as a counter.** Two additions in one expression have the same name. To tell nodes apart,
-# compare the objects.
-
-z = (x + 1) + 2
-first, second = z.grad_fn.next_functions[0][0], z.grad_fn
-
-print(first.name(), second.name(), "the same node:", first is second)
-
-# sphinx_gallery_start_ignore
-assert first.name() == second.name() == "AddBackward0" and first is not second
 # sphinx_gallery_end_ignore
 
 # %%
-# **Searching a graph for the name you wrote.** A search by a name that is never recorded finds nothing, and raises
-# nothing. Search for the operations that are recorded, without their numbers, and check the count once on a model you
-# know.
+# What the same operation leaves today:
 
-model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
-recorded = names(model(b))
-operations = [re.sub(r"Backward\d*$", "", name) for name in recorded]
-
-print("Linear or MatMul:", sum(name in ("Linear", "MatMul") for name in operations))
-products = ("Mm", "Addmm", "Mv", "Dot", "Bmm", "Baddbmm")
-print("products:        ", sum(name in products for name in operations))
-
-# sphinx_gallery_start_ignore
-assert sum(name in ("Linear", "MatMul") for name in operations) == 0
-assert sum(name in products for name in operations) == 2
-assert hasattr(torch._C._functions, "BaddbmmBackward0")
-# sphinx_gallery_end_ignore
-
-# %%
-# Names are for reading. The table of old notes shows that they change, so a program that has to find layers should
-# ask the modules.
+old
 
 # %%
 # Exercise
 # --------
-# A tensor in a slow program ends its graph with three nodes: ``UnsafeViewBackward0``, before it ``CloneBackward0``,
-# before that ``PermuteBackward0``. Which single line could have made them, and why was it slow?
+# A tensor ends its graph with three nodes: ``UnsafeViewBackward0``, behind it ``CloneBackward0``, behind that
+# ``PermuteBackward0``. Which single line could have made them, and which of the three steps copied the data?
 #
 # .. solution::
 #
-# ``PermuteBackward0`` is ``.T`` or ``permute``, and ``UnsafeViewBackward0`` gives a new shape. Between them stands a
-# copy that nobody asked for: a transposed matrix cannot be flattened in place, so ``reshape`` had to copy it first.
-# Without the transpose it makes one node and copies nothing.
+# ``PermuteBackward0`` is ``.T`` or ``permute``. ``UnsafeViewBackward0`` gives a new shape. The ``Clone`` between them is a copy
+# that nobody asked for: the elements of a transposed matrix are not in the order that ``reshape`` needs, so ``reshape`` copied
+# them. Without the transpose it makes one node and copies nothing.
 
 print(names(x.T.reshape(6)))
 print(names(x.reshape(6)))
@@ -428,10 +494,9 @@ assert x.reshape(6).data_ptr() == x.data_ptr() != x.T.reshape(6).data_ptr()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`, a table of causes and cures.
+# - Before: :ref:`sphx_glr_gallery_graphs_from_module_to_kernel.py`, where a module's code and its derivative are written.
 # - Next: :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`, what a capture does with your code.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, how nodes are connected.
-# - :ref:`sphx_glr_gallery_tensors_copy_table.py`, which of these operations copy.
-# - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, more about ``CopySlices``.
+# - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, which node an in-place error names.
 # - In PyTorch's reference: `torch.autograd.graph.Node.name
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.graph.Node.name.html>`__.

@@ -43,7 +43,13 @@ class Inspection:
 
 
 def inspect(
-    context: BrowserContext, origin: str, page: str, looks: axe.Looks, *, is_example: bool = False
+    context: BrowserContext,
+    origin: str,
+    page: str,
+    looks: axe.Looks,
+    *,
+    is_example: bool = False,
+    is_lesson: bool = False,
 ) -> Inspection:
     """Load a page once for each width and look at all of it in both themes, what is folded away too.
 
@@ -51,6 +57,7 @@ def inspect(
 
     :param looks: what need not be asked of axe again, see ``axe.py``. What passes here is added.
     :param is_example: see that its code can be copied.
+    :param is_lesson: see that a figure or a table begins in the first screen of a wide window.
     """
     done = Inspection()
     tab = new_tab(context)
@@ -63,7 +70,9 @@ def inspect(
         for theme in themes:
             now = Visit()
             if theme == themes[0]:
-                found = _load(tab, f"{origin}/{page}") + axe.faults(tab)
+                found = _load(tab, f"{origin}/{page}", needs_figure=is_lesson and width == max(LOADS)) + axe.faults(
+                    tab
+                )
                 found += [("copy-button", said) for said in tab.evaluate(page_scripts.COPY_BUTTONS) if is_example]
             else:
                 found = _turn(tab, theme)
@@ -75,13 +84,15 @@ def inspect(
     return done
 
 
-def _load(tab: Page, address: str) -> list[tuple[str, str]]:
+def _load(tab: Page, address: str, *, needs_figure: bool) -> list[tuple[str, str]]:
     tab.goto(address, wait_until="load")
     shifts = tab.evaluate(page_scripts.SHIFTS)
+    late = tab.evaluate(page_scripts.LATE_FIGURE, HEIGHT) if needs_figure else []
     tab.evaluate(page_scripts.UNFOLD)
     tab.evaluate(page_scripts.SETTLE)
     axe.inject(tab)
-    return [("layout-shift", str(shifts))] if sum(value for value, _ in shifts) >= LARGEST_SHIFT else []
+    found = [("layout-shift", str(shifts))] if sum(value for value, _ in shifts) >= LARGEST_SHIFT else []
+    return found + [("late-figure", said) for said in late]
 
 
 def _turn(tab: Page, theme: str) -> list[tuple[str, str]]:

@@ -33,6 +33,16 @@ SETTLE = """() => new Promise(resolve => {
   frames(3, () => settle(50));
 })"""
 
+#: Of a lesson, as it is loaded: its first figure, graph or table begins in the first screen. What is folded away does not
+#: count, and what is smaller than a line or two is an icon.
+LATE_FIGURE = """height => {
+  const shown = [...document.querySelectorAll("article :is(figure, svg, img, table)")]
+    .filter(box => box.checkVisibility()).map(box => box.getBoundingClientRect())
+    .filter(({width, height}) => width >= 60 && height >= 30);
+  const top = Math.round(Math.min(...shown.map(box => box.top + scrollY)));
+  return top < height ? [] : ["the first figure or table begins at " + (shown.length ? top + " px" : "no place")];
+}"""
+
 # Children of a section, and so body text: captions, tables and footers are other kinds of text.
 SMALL_TEXT = """smallest => {
   const small = [...document.querySelectorAll("section > p:not(.claims, .names-used), section > :is(ul, ol) li > p")]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from axe import Looks
-from looking import LOADS, Inspection, inspect
+from looking import HEIGHT, LOADS, Inspection, inspect
+from page_scripts import LATE_FIGURE
 from playwright.sync_api import Browser
 from serving import Server
 
@@ -28,6 +29,7 @@ WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wro
 <div style="overflow-x: auto; width: 100px"><div style="width: 900px">A wide box</div></div>
 <div style="width: 2000px">Wider than any window</div>
 <div class="table-wrapper colwidths-given" style="overflow-x: auto" tabindex="0"><div style="width: 512px">Sentences</div></div>
+<div style="height: 900px">A long way to the figure</div>
 <svg class="graph" role="img" aria-label="Two cards"><g class="g-card"><rect fill="#333"/><text fill="#666">pale</text></g>
 <g class="g-card"><rect fill="none"/><text fill="#222">x1</text></g><text fill="#ddd">2 × pale</text></svg>
 <p id="late">Text that moves</p>
@@ -56,7 +58,7 @@ def found(browser: Browser, server: Server, tmp_path_factory: pytest.TempPathFac
     (folder / "content-security-policy.conf").touch()
     (folder / "wrong.html").write_text(WRONG, encoding="utf-8")
     with server(folder) as origin, browser.new_context() as context:
-        return inspect(context, origin, "wrong.html", Looks(), is_example=True)
+        return inspect(context, origin, "wrong.html", Looks(), is_example=True, is_lesson=True)
 
 
 @pytest.fixture(params=STATES, ids=lambda state: f"{state[0]}-{state[1]}")
@@ -146,6 +148,26 @@ def test_a_box_without_a_keyboard_is_found(said: Callable[[str], list[str]]) -> 
 
 def test_text_that_moves_is_found(loaded: Callable[[str], list[str]]) -> None:
     assert loaded("layout-shift")
+
+
+def test_a_late_figure_is_found_as_the_wide_page_is_loaded(found: Inspection) -> None:
+    (late,) = [one for one in found.findings if one.rule == "late-figure"]
+    assert (late.theme, late.width) == ("light", 1280)
+    assert late.said.startswith("the first figure or table begins at 1")
+
+
+def test_a_lesson_without_a_figure_is_found(browser: Browser) -> None:
+    """An icon is no figure, and what is folded does not count."""
+    table = "<table><tr><td style='width: 200px; height: 200px'>1</td></tr></table>"
+    with browser.new_page() as tab:
+        for article, late in {
+            table: False,
+            f"<p>text</p><details><summary>More</summary>{table}</details>": True,
+            "<a><svg width='16' height='16'></svg></a>": True,
+            f"<div style='height: {HEIGHT}px'></div>{table}": True,
+        }.items():
+            tab.set_content(f"<article>{article}</article>")
+            assert bool(tab.evaluate(LATE_FIGURE, HEIGHT)) == late, article
 
 
 def test_a_missing_copy_button_is_found(loaded: Callable[[str], list[str]]) -> None:

@@ -11,15 +11,21 @@ from looking import inspect
 from playwright.sync_api import BrowserContext
 from receipts import Receipts
 
-from sources import sources_of_examples
+from sources import lessons, sources_of_examples
 
-EXAMPLES = frozenset(f"gallery/{script.removesuffix('.py')}.html" for script in sources_of_examples())
+
+def pages_of(scripts: list[str]) -> frozenset[str]:
+    return frozenset(f"gallery/{script.removesuffix('.py')}.html" for script in scripts)
+
+
+EXAMPLES, LESSONS = pages_of(sources_of_examples()), pages_of(lessons())
 
 
 def test_has_no_findings(
     visitor: BrowserContext, origin: str, looks: axe.Looks, receipts: Receipts, page: str
 ) -> None:
-    findings = receipts.visit(page, lambda: inspect(visitor, origin, page, looks, is_example=page in EXAMPLES))
+    kind = {"is_example": page in EXAMPLES, "is_lesson": page in LESSONS}
+    findings = receipts.visit(page, lambda: inspect(visitor, origin, page, looks, **kind))
     if findings is None:
         pytest.skip("visited before, and nothing has changed since (--all-visits visits all)")
     if findings:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,14 +11,10 @@ import pytest
 from playwright.sync_api import Browser, Page
 from visiting import new_tab
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "search"))
-
-import pastes
-import questions
-
 from atlas.search.words import words
 from error_pages import all_of, message, with_symptoms
 from markup import read
+from search import pastes, questions
 from sources import ROOT
 
 #: The shares of questions whose best result is right, and with one of the first three, in each half.

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 
 import axe
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 from visiting import Visit, open_page
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "search"))
-
-import pastes
+from search import pastes
 
 PAGE = "gallery/graphs/first_graph.html"
 MESSAGE = (
@@ -70,7 +66,8 @@ def test_results_follow_each_key_and_fetch_no_page(tab: Page, visit: Visit) -> N
         tab.keyboard.press(key)
         expect(tab.get_by_role("option").first).to_be_visible()
     expect(tab.get_by_role("option").first).to_contain_text("gradcheck")
-    assert sorted(asked) == ["search-index.js", "search.css", "search_dialog.js", "search_engine.js"]
+    fetched = {name for name in asked if not name.endswith(".svg")}  # a mark may still be on its way
+    assert fetched == {"search-index.js", "search.css", "search_dialog.js", "search_engine.js"}
     assert not visit.errors + visit.other_sites
 
 

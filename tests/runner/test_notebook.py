@@ -42,6 +42,20 @@ def test_a_script_that_is_no_python_has_a_cell_too(tmp_path: Path) -> None:
     assert '"torch>=' in notebook.first_cell(script)
 
 
+def test_the_text_of_a_cell_has_no_directives() -> None:
+    text = (
+        "# Title\n\n.. index::\n   ! single: a symptom\n   single: another\n\n"
+        ".. in-short::\n\n   Two\n   lines.\n\n   More.\n\nText.\n"
+        "See :doc:`the\nguide </guide/x>`.\n\n.. how-measured:: It counts\n   nodes.\n"
+    )
+    assert notebook.without_directives(text) == (
+        "# Title\n\n> **In short**\n>\n> Two\n> lines.\n>\n> More.\n\nText.\n"
+        "See *the guide*.\n\n*How this was measured:* It counts nodes.\n"
+    )
+    assert notebook.without_directives("Do it.\n\n.. solution::\n") == "Do it.\n\n**Solution**\n"
+    assert notebook.without_directives("A `name_` and [a](b)c_\n") == "A `name_` and [a](b)c_\n"
+
+
 def test_a_change_of_the_cell_makes_notebooks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The code that writes the cell is among what each example's outputs depend on, and so is torch's version."""
     site = Path(shutil.copytree(fingerprint._SITE, tmp_path / "atlas"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from markup import read
 PACKAGES = {"sklearn": "scikit-learn"}
 #: Modules that come with torch.
 WITH_TORCH = {"torchgen"}
+#: What Sphinx understands and a notebook does not. sphinx-gallery itself makes Markdown of the others.
+DIRECTIVE = r"^\.\. (in-short|solution|how-measured|index)::|:doc:`|\]\([^)]*\)_"
 
 
 def notebook_of(site: Path, script: str) -> list[dict[str, object]]:
@@ -43,3 +46,8 @@ def test_the_script_itself_installs_nothing(site: Path, script: str) -> None:
     page = site / "gallery" / Path(script).with_suffix(".html")
     (link,) = [link for link in read(page).select("a.download") if link["href"].endswith(".py")]
     assert "pip install --quiet" not in (page.parent / link["href"]).read_text(encoding="utf-8")
+
+
+def test_the_text_has_no_directives(site: Path, script: str) -> None:
+    texts = ["".join(cell["source"]) for cell in notebook_of(site, script) if cell["cell_type"] == "markdown"]
+    assert texts and not [line for text in texts for line in text.splitlines() if re.search(DIRECTIVE, line)]

@@ -11,13 +11,9 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 from markup import code_cells, read, text_of
-from sources import sources_of_examples
+from sources import lessons
 
-#: The chapters whose pages are lessons of this shape. A page that is looked up, or is about an error, has another.
-CHAPTERS = ("graphs", "differentiation", "functions", "cuda")
-#: Lessons that are still of the old shape. A test sees that no page stays here once it is rewritten.
-NOT_YET = {"functions/functions_and_transforms.py", "graphs/draw_a_graph.py", "graphs/grad_fn_names.py"}
-LESSONS = [script for script in sources_of_examples() if script.startswith(CHAPTERS) and script not in NOT_YET]
+LESSONS = lessons()
 LONGEST = 1100  # words of prose on one page
 MEDIAN = 900  # of all lessons
 MISTAKES = "What people get wrong"
@@ -90,10 +86,6 @@ def test_half_of_the_lessons_are_shorter_still(site: Path) -> None:
 def test_code_is_about_pytorch_and_not_about_layout(site: Path) -> None:
     found = [plumbing(lesson(page_of(site, script))) for script in LESSONS]
     assert sum(lines for lines, _ in found) <= 0.15 * sum(all_lines for _, all_lines in found)
-
-
-def test_a_rewritten_page_is_held_to_its_shape(site: Path) -> None:
-    assert not [script for script in NOT_YET if place_of_the_mistakes(lesson(page_of(site, script))) <= 0.55]
 
 
 def test_what_is_folded_does_not_count() -> None:

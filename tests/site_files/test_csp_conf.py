@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from atlas.site_files import csp_conf
 from atlas.site_files.csp_conf import FILE, faults, hash_of, inline_scripts, policy
 from tiny.tiny_site import ROOT, Build, build, written
 
@@ -62,6 +64,12 @@ def test_the_policy_of_a_site(good: Build) -> None:
 def test_it_is_one_line_for_nginx(good: Build) -> None:
     assert re.fullmatch(r'add_header Content-Security-Policy "[^"\n]+" always;\n', policy_of(good))
     assert f"/{FILE};" in (ROOT / "conf" / "nginx.conf").read_text(encoding="utf-8")
+
+
+def test_a_foreign_page_in_an_older_encoding_is_read_as_a_browser_does(tmp_path: Path) -> None:
+    (tmp_path / "old.html").write_bytes("<script>say('Grüße')</script>".encode("cp1252"))
+    csp_conf.write(SimpleNamespace(builder=SimpleNamespace(name="html"), outdir=tmp_path), None)
+    assert HASHES.findall((tmp_path / FILE).read_text(encoding="utf-8")) == [hash_of("say('Grüße')")]
 
 
 def test_a_page_that_was_not_written_again_keeps_its_script(tmp_path: Path) -> None:

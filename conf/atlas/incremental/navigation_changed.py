@@ -1,6 +1,7 @@
-"""Write every page again when the navigation has changed: the sidebar of each page shows all of it.
+"""Write every page again when the navigation has changed: a title, a new page, or the order.
 
-Sphinx writes the pages whose sources changed. A new page, or a new title, would be missing from the sidebars of all others.
+Sphinx writes the pages whose sources changed. The others would keep the old title in their sidebar, in *Next* and *Previous*,
+and in their links, whose text is the title. Sphinx does not say which page links to which, so all are written.
 """
 
 from __future__ import annotations

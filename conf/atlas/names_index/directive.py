@@ -27,6 +27,7 @@ from sphinx.util.docutils import SphinxDirective
 from atlas.directives.fold import details
 from atlas.i18n import _
 from atlas.page_parts.example_footer import put_before_downloads
+from atlas.page_parts.navigation_order import in_order
 
 from .code_reader import names
 from .torch_api import TorchNames
@@ -231,14 +232,7 @@ def _links(app: Sphinx, page: str, users: list[str]) -> nodes.paragraph:
 
 def _in_order(env: BuildEnvironment) -> list[str]:
     """The pages with code, in the order in which the navigation has them."""
-    order: dict[str, None] = {}
-    waiting = [env.config.root_doc]
-    while waiting:
-        page = waiting.pop()
-        if page not in order:
-            order[page] = None
-            waiting += reversed(env.toctree_includes.get(page, []))
-    return [page for page in order if _used(env).get(page)]
+    return [page for page in in_order(env) if _used(env).get(page)]
 
 
 def anchor(name: str) -> str:

@@ -1,12 +1,13 @@
 """What every page gets around its text.
 
-``sidebar``         the pages of the same chapter, and the other chapters
-``hide_requests``   the code of examples without the comments that ask the site for something
-``description``     what a search engine or a shared link says of the page
-``edit_link``       "edit this page" leads to the script of an example
-``colab_link``      opens an example's notebook in Google Colab
-``example_footer``  where sphinx-gallery's downloads are, for parts that stand before them
-``built_line``      what a published build was made from
+``sidebar``           the pages of the same chapter, and the other chapters
+``navigation_order``  the order in which the navigation has the pages, for lists of them
+``hide_requests``     the code of examples without the comments that ask the site for something
+``description``       what a search engine or a shared link says of the page
+``edit_link``         "edit this page" leads to the script of an example
+``colab_link``        opens an example's notebook in Google Colab
+``example_footer``    where sphinx-gallery's downloads are, for parts that stand before them
+``built_line``        what a published build was made from
 """
 
 from __future__ import annotations

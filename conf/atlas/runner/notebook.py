@@ -1,6 +1,8 @@
-"""The first cell of an example's notebook: it installs what the example imports, where that is not installed.
+"""What an example's notebook has beyond what sphinx-gallery makes of the script.
 
-The list is read from the script itself, so that no example can import what its notebook lacks.
+Its first cell installs what the example imports, where that is not installed. The list is read from the script
+itself, so that no example can import what its notebook lacks. Its text has Markdown in place of the directives of
+this site, which sphinx-gallery's converter leaves as they are.
 """
 
 from __future__ import annotations
@@ -9,9 +11,12 @@ import ast
 import functools
 import re
 import sys
+import textwrap
 from collections.abc import Mapping
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
+
+from . import halves
 
 
 def first_cell(script: Path) -> str:
@@ -45,6 +50,40 @@ def packages(code: str) -> list[str]:
     known = distributions()
     found = {known.get(module, [module])[0] for module in modules - sys.stdlib_module_names}
     return sorted(re.sub(r"[-_.]+", "-", package).lower() for package in found)
+
+
+#: A directive that belongs to the page alone, with what is indented below it.
+_OF_THE_PAGE = re.compile(r"^\.\. index::.*\n(?:(?:[ \t].*)?\n)*", re.MULTILINE)
+_BOX = re.compile(r"^\.\. in-short::[ \t]*\n((?:(?:[ \t].*)?(?:\n|$))+)", re.MULTILINE)
+_MEASURED = re.compile(r"^\.\. how-measured::[ \t]*(.+(?:\n[ \t]+\S.*)*)", re.MULTILINE)
+_SOLUTION = re.compile(r"^\.\. solution::[ \t]*$", re.MULTILINE)
+_NEEDS_A_GPU = re.compile(rf"^{re.escape(halves.MARK)}[ \t]*$", re.MULTILINE)
+_REFERENCE = re.compile(r":doc:`([^`<]+?)\s*(?:<[^`>]*>)?`")
+#: sphinx-gallery leaves the underscore of a link.
+_LINK = re.compile(r"(\]\([^)\s]+\))_")
+
+
+def without_directives(markdown: str) -> str:
+    """The text of a cell as a notebook can show it.
+
+    >>> print(without_directives(".. in-short::\\n\\n   Call ``backward()``.\\n\\nText, see [here](a.html)_.\\n"))
+    > **In short**
+    >
+    > Call ``backward()``.
+    <BLANKLINE>
+    Text, see [here](a.html).
+    <BLANKLINE>
+    """
+    text = _OF_THE_PAGE.sub("", markdown)
+    text = _BOX.sub(lambda found: _quote(f"**In short**\n\n{textwrap.dedent(found[1]).strip()}") + "\n\n", text)
+    text = _MEASURED.sub(lambda found: f"*How this was measured:* {' '.join(found[1].split())}", text)
+    text = _NEEDS_A_GPU.sub("*From here on, the code needs a GPU.*", text)
+    text = _REFERENCE.sub(lambda found: f"*{' '.join(found[1].split())}*", _SOLUTION.sub("**Solution**", text))
+    return _LINK.sub(r"\1", text)
+
+
+def _quote(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
 @functools.cache

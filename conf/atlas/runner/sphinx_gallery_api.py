@@ -8,12 +8,14 @@ their tests read real pages of sphinx-gallery.
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import sphinx_gallery.notebook
 from sphinx_gallery import gen_rst, glr_path_static
 from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF, _fill_gallery_conf_defaults
 from sphinx_gallery.gen_rst import extract_intro_and_title, generate_file_rst
@@ -67,10 +69,22 @@ def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, 
         "first_notebook_cell": notebook.first_cell(script),
     }
     target.mkdir(parents=True, exist_ok=True)
-    generate_file_rst(script.name, target, script.parent, settings)
+    with _notebooks_without_directives():
+        generate_file_rst(script.name, target, script.parent, settings)
     # sphinx-gallery makes links in code of this file. It would make a node of each word of the code, which doubles the time to
     # write a page, and there is nothing to link to: no build asks another site for its inventory.
     (target / f"{script.stem}.codeobj.json").unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _notebooks_without_directives() -> Iterator[None]:
+    """Convert the text of notebooks to Markdown further than sphinx-gallery does."""
+    convert = sphinx_gallery.notebook.rst2md
+    sphinx_gallery.notebook.rst2md = lambda *arguments: notebook.without_directives(convert(*arguments))
+    try:
+        yield
+    finally:
+        sphinx_gallery.notebook.rst2md = convert
 
 
 def count_output(count: Callable[[int], None]) -> None:

@@ -16,6 +16,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.i18n import _
+from atlas.page_parts.navigation_order import in_order
 
 from .index import kind
 
@@ -73,15 +74,7 @@ def _skip(self: Any, node: nodes.Element) -> None:
 
 def _listed(env: BuildEnvironment) -> list[tuple[str, str]]:
     """Name and title of each page that is listed, in the order of the navigation; those outside of it come last."""
-    order: dict[str, None] = {}
-    waiting = [env.config.root_doc]
-    while waiting:
-        page = waiting.pop()
-        if page not in order:
-            order[page] = None
-            waiting += reversed(env.toctree_includes.get(page, []))
-    for page in sorted(env.found_docs):
-        order.setdefault(page)
+    order = dict.fromkeys([*in_order(env), *sorted(env.found_docs)])
     return [(page, env.titles[page].astext()) for page in order if page in env.titles and kind(page) != "i"]
 
 

@@ -83,6 +83,8 @@ def _entries(document: nodes.document) -> tuple[list[str], list[str], list[tuple
     """The main index entries, the others, and those of a long list, each with its anchor."""
     main, others, rows = [], [], []
     for index in document.findall(addnodes.index):
+        if isinstance(index.parent, nodes.term):  # of a glossary: it is a part of its page
+            continue
         is_list = len(index["entries"]) >= LIST
         for kind, value, anchor, emphasis, _category in index["entries"]:
             words = [_one_line(word) for word in split_index_msg(kind, value)]

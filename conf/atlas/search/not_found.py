@@ -17,7 +17,7 @@ def fill(app: Sphinx, name: str, template: str, context: dict[str, Any], documen
     """Connected to ``html-page-context``, after sphinx-notfound-page, whose links lead from any depth."""
     if name == app.config.notfound_pagename and PAGE in app.env.found_docs:
         title, words = (
-            _("No such page"),
+            _("Page not found"),
             _("There is no page at this address. It may have moved: what were you looking for?"),
         )
         box = form(_("Words, a name, or a traceback"), 1, context["pathto"](PAGE)).replace(

@@ -96,7 +96,7 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     scripts: set[str] = set()
     found: list[str] = []
     for path in sorted(out.rglob("*.html")):
-        page = path.read_text(encoding="utf-8")
+        page = _text(path)
         scripts.update(inline_scripts(page))
         found += [f"{path.relative_to(out).as_posix()}: {fault}" for fault in faults(page)]
     if found:
@@ -110,6 +110,15 @@ def write(app: Sphinx, exception: Exception | None) -> None:
         app.statuscode = 1
         return
     (out / FILE).write_text(f'add_header Content-Security-Policy "{policy(scripts)}" always;\n', encoding="utf-8")
+
+
+def _text(path: Path) -> str:
+    """A page as a browser reads it. Ours are in UTF-8; ``html_extra_path`` may bring an older one that is not."""
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", errors="replace")
 
 
 def setup(app: Sphinx) -> None:

@@ -1,0 +1,388 @@
+r"""
+Slice assignment y[0] = 0: what autograd records
+================================================
+
+.. in-short::
+
+   ``y[0] = 0`` on a computed tensor is recorded: the overwritten element passes on no gradient, the others do. You get an
+   error if ``y`` is a leaf that requires grad (write under ``torch.no_grad()``), if ``y`` is one of the views that ``unbind``
+   or ``split`` returned, or if backward needs what you overwrote. Then build a new tensor: ``masked_fill``, ``torch.where``,
+   ``torch.stack``.
+"""
+
+# %%
+# The problem: one value of a tensor was overwritten
+# --------------------------------------------------
+# You mask a score by assigning to it, before you compute the loss. Nothing is raised. Is the gradient right?
+
+import torch
+
+x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+scores = x * 2
+scores[0] = 0.0
+
+total = scores.sum()
+total.backward()
+print("x.grad:", x.grad)
+
+# graph: total -- scores has a new node, CopySlices: the old tensor with one part replaced
+
+# sphinx_gallery_start_ignore
+assert x.grad.tolist() == [0, 2, 2] and scores.tolist() == [0, 4, 6]
+assert scores.grad_fn.name() == "torch::autograd::CopySlices"
+# sphinx_gallery_end_ignore
+
+# %%
+# It is right. The first score is now the constant 0 and no longer depends on ``x[0]``, so that gradient is 0. The assignment
+# gave ``scores`` a new node, ``CopySlices``. A tensor on the right-hand side gets its gradient too:
+
+x.grad = None
+scores = x * 2
+scores[0] = x[1] * 5
+scores.sum().backward()
+print("x.grad:", x.grad)
+
+# sphinx_gallery_start_ignore
+assert x.grad.tolist() == [0, 7, 2]
+
+
+def assign(x):
+    y = x * 2
+    y[0] = 0.0
+    return y
+
+
+def assign_tensor(x):
+    y = x * 2
+    y[0] = x[1] * 5
+    return y
+
+
+def buffer(x):
+    y = torch.zeros(3, dtype=x.dtype)
+    y[0] = x[0] * 2
+    return y
+
+
+double = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)
+complex_x = torch.tensor([1.0, 2.0j, 3.0], dtype=torch.complex128, requires_grad=True)
+for function in (assign, assign_tensor, buffer):
+    for point in (double, complex_x):
+        assert torch.autograd.gradcheck(function, point)
+        assert torch.autograd.gradgradcheck(function, point)
+    (expected,) = torch.autograd.grad(function(x).sum(), x)
+    _, pullback = torch.func.vjp(function, x.detach())
+    assert torch.equal(pullback(torch.ones(3))[0], expected)
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Masking a result that backward needs.** ``softmax`` saved its result for backward, and the assignment overwrites it:
+
+probs = torch.softmax(x, dim=0)
+probs[probs < 0.1] = 0
+try:
+    probs.sum().backward()
+except RuntimeError as error:
+    message = str(error).split(" Hint")[0]
+    print(message)
+
+probs = torch.softmax(x, dim=0)
+probs = probs.masked_fill(probs < 0.1, 0)  # a new tensor
+probs.sum().backward()
+
+# sphinx_gallery_start_ignore
+assert "modified by an inplace operation" in message and "expected version 0" in message
+assert probs[0] == 0 and (probs[1:] > 0).all()
+# sphinx_gallery_end_ignore
+
+# %%
+# :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py` explains this message, and says which operations save what.
+
+# %%
+# **Reading one row of a buffer and writing the next.** A recurrent loop that stores its states in one tensor:
+
+
+def states_in_a_buffer(w, steps=3):
+    h = torch.ones(steps + 1)
+    for t in range(steps):
+        h[t + 1] = torch.tanh(w * h[t])
+    return h[1:]
+
+
+w = torch.tensor(0.5, requires_grad=True)
+try:
+    states_in_a_buffer(w).sum().backward()
+except RuntimeError as error:
+    message = str(error).split(" Hint")[0]
+    print(message)
+
+# sphinx_gallery_start_ignore
+assert "is at version 3; expected version 2" in message and "AsStrided" in message
+# sphinx_gallery_end_ignore
+
+# %%
+# The two rows do not overlap. But the product saved ``h[t]``, which is a view of ``h``, and all views of ``h`` share one
+# version counter. So the write to ``h[t + 1]`` makes every saved row look changed. Keep the states in a list:
+
+
+def states_in_a_list(w, steps=3):
+    h = [torch.ones(())]
+    for _ in range(steps):
+        h.append(torch.tanh(w * h[-1]))
+    return torch.stack(h[1:])
+
+
+states_in_a_list(w).sum().backward()
+print("w.grad:", w.grad)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(states_in_a_list(w), states_in_a_buffer(w))
+w64 = w.detach().double().requires_grad_()
+assert torch.autograd.gradcheck(states_in_a_list, w64)
+
+
+def scaled_by_a_number(x):  # saves no row, so the same loop works
+    h = torch.ones(4, dtype=x.dtype)
+    for t in range(3):
+        h[t + 1] = 2 * h[t] + x[t]
+    return h
+
+
+assert torch.autograd.gradcheck(scaled_by_a_number, double)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Filling a long buffer in a loop.** Without reading it, this is allowed. But backward goes through the writes one by one, and
+# each ``CopySlices`` copies the gradient of the *whole* buffer. Here ``n`` rows of eight numbers are put into one tensor:
+
+
+def by_assignment(rows):
+    out = torch.zeros(len(rows), 8)
+    for i, row in enumerate(rows):
+        out[i] = row
+    return out
+
+
+def by_stack(rows):
+    return torch.stack(rows)
+
+
+# %%
+# .. how-measured:: A dispatch mode sees each operation that backward runs, and adds up the elements of the results.
+
+import pandas as pd
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Elements(TorchDispatchMode):
+    total = 0
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        result = operator(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            self.total += result.numel()
+        return result
+
+
+def elements_in_backward(fill, n):
+    source = torch.ones(8, requires_grad=True)
+    loss = fill([source * k for k in range(n)]).sum()
+    with Elements() as elements:
+        loss.backward()
+    return elements.total
+
+
+counts = {
+    n: {
+        fill.__name__: elements_in_backward(fill, n)
+        for fill in (by_assignment, by_stack)
+    }
+    for n in (10, 20, 40, 80)
+}
+table = pd.DataFrame(counts).T.rename_axis(columns="n")
+
+# sphinx_gallery_start_ignore
+many = table["by_assignment"]
+assert all(2 * 8 * n * n <= many[n] <= 2 * 8 * n * n + 100 * n for n in counts)
+few = table["by_stack"]
+for n in (10, 20, 40):
+    assert 3.4 < many[2 * n] / many[n] < 4 and 1.9 < few[2 * n] / few[n] <= 2
+rows = [x * k for k in range(5)]
+assert not torch.zeros(5, 3).requires_grad
+out = torch.zeros(5, 3)
+out[0] = rows[0]
+assert out.requires_grad and not out.is_leaf
+# sphinx_gallery_end_ignore
+
+# %%
+# How many elements backward computes or copies:
+
+table
+
+# %%
+# With twice as many rows, the work of ``by_stack`` doubles, and that of ``by_assignment`` grows almost four times.
+
+# %%
+# **A write that is not recorded.** Under ``no_grad``, or through ``.detach()`` or ``.data``, the value changes and the graph
+# does not. No error is raised here, and the gradient is that of the old value:
+
+x.grad = None
+scores = x * 2
+with torch.no_grad():
+    scores[0] = 0.0
+scores.sum().backward()
+print("scores:", scores.tolist(), "  x.grad:", x.grad)
+
+# sphinx_gallery_start_ignore
+assert scores.tolist() == [0, 4, 6] and x.grad.tolist() == [2, 2, 2]
+for write in (lambda y: y.detach()[:1].zero_(), lambda y: y.data[:1].zero_()):
+    scores = x * 2
+    write(scores)
+    assert scores.tolist() == [0, 4, 6] and scores.grad_fn.name() == "MulBackward0"
+    assert torch.autograd.grad(scores.sum(), x)[0].tolist() == [2, 2, 2]
+# sphinx_gallery_end_ignore
+
+# %%
+# Which writes are refused?
+# -------------------------
+# Some writes raise on their own line. In the table, ``x`` is a leaf that requires grad, and ``y`` is ``x * 2``.
+#
+# .. how-measured:: Each case runs. Its row has the node that y got by the write, or the beginning of the error.
+
+
+def view_under_no_grad(y):
+    with torch.no_grad():
+        part = y[:2]
+    part.mul_(10)
+
+
+def plain(x):
+    with torch.no_grad():
+        x[0] = 0
+
+
+CASES = {
+    "y[0] = 0": lambda x, y: y.__setitem__(0, 0.0),
+    "y[:2] *= 10": lambda x, y: y[:2].mul_(10),
+    "y[y > 3] = 0": lambda x, y: y.__setitem__(y > 3, 0.0),
+    "y[[0, 1]] = 0": lambda x, y: y.__setitem__([0, 1], 0.0),
+    "y[:] = x * 3": lambda x, y: y.__setitem__(slice(None), x * 3),
+    "y += 1": lambda x, y: y.add_(1),
+    "x += 1": lambda x, y: x.add_(1),
+    "x[0] = 0": lambda x, y: x.__setitem__(0, 0.0),
+    "x[0] = 0 under no_grad": lambda x, y: plain(x),
+    "for part in y: part += 1": lambda x, y: [part.add_(1) for part in y],
+    "y.split([1, 2])[0].add_(1)": lambda x, y: y.split([1, 2])[0].add_(1),
+    "a view made under no_grad": lambda x, y: view_under_no_grad(y),
+    "y[0].expand(3).mul_(2)": lambda x, y: y[0].expand(3).mul_(2),
+    "y[1:] = y[:-1]": lambda x, y: y.__setitem__(slice(1, None), y[:-1]),
+}
+
+
+def outcome(write):
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = x * 2
+    try:
+        write(x, y)
+    except RuntimeError as error:
+        return f"refused: {str(error)[:45]} ..."
+    node = type(y.grad_fn).__name__
+    return "not recorded" if node == "MulBackward0" else f"recorded: {node}"
+
+
+outcomes = {written: outcome(write) for written, write in CASES.items()}
+table = pd.DataFrame({"what happens": outcomes}).rename_axis(columns="you write")
+
+# sphinx_gallery_start_ignore
+assert list(outcomes.values())[:6] == [
+    "recorded: CopySlices",
+    "recorded: CopySlices",
+    "recorded: IndexPutBackward0",
+    "recorded: IndexPutBackward0",
+    "recorded: CopyBackwards",
+    "recorded: AddBackward0",
+]
+kinds = [happens.partition(":")[0] for happens in outcomes.values()]
+assert kinds[6:] == ["refused"] * 2 + ["not recorded"] + ["refused"] * 5
+for refused in list(CASES.values())[-2:]:  # without any gradient, too
+    y = torch.ones(3)
+    raised = []
+    try:
+        refused(None, y)
+    except RuntimeError as error:
+        raised.append(str(error))
+    assert len(raised) == 1 and "to a single memory location" in raised[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# The last two raise without autograd too, because several elements share one place in memory.
+
+table
+
+# %%
+# Pages on the single errors: :ref:`a leaf <sphx_glr_gallery_errors_leaf_in_place.py>`,
+# :ref:`a view of a leaf <sphx_glr_gallery_errors_view_of_leaf.py>`,
+# :ref:`one of several views <sphx_glr_gallery_errors_view_of_several.py>`.
+
+# %%
+# Why: a view and its base are one memory
+# ---------------------------------------
+# ``part`` is a view of ``a``. A write into ``part`` changes ``a``, so the graph of ``a`` has to change too:
+
+x.grad = None
+a = x * 2
+part = a[:2]
+print("before:", a.grad_fn.name(), part.grad_fn.name(), a._version)
+part.mul_(10)
+print("after: ", a.grad_fn.name(), part.grad_fn.name(), a._version)
+
+total = a.sum()
+total.backward()
+print("x.grad:", x.grad)
+
+# graph: total -- a was written to through the view part: CopySlices holds the write
+
+# sphinx_gallery_start_ignore
+assert x.grad.tolist() == [20, 20, 2] and a.tolist() == [20, 40, 6]
+assert a.grad_fn.name().endswith("CopySlices") and a._version == 1 == part._version
+assert part.grad_fn.name() == "AsStridedBackward0"
+assert part.grad_fn.next_functions[0][0] is a.grad_fn
+assert a.grad_fn.next_functions[0][0].name() == "MulBackward0"
+# sphinx_gallery_end_ignore
+
+# %%
+# ``CopySlices`` stands for ``a`` as it was, with one region replaced. In backward it multiplies the gradient of that region by
+# 10. The gradient of the rest passes unchanged. ``part`` has a new node as well, which reads its region from the new ``a``.
+#
+# On a leaf, the same step would make the leaf the result of an operation. It would be a leaf no more, so PyTorch refuses. And
+# ``_version`` counts the write: that is how backward notices that a saved value was overwritten.
+
+# %%
+# Exercise
+# --------
+# ``y = x * 2``, then ``y[1:] = y[:-1] * 3``. The right-hand side reads what the assignment overwrites. Does backward work, and
+# what is the gradient of ``y.sum()`` for each element of ``x``?
+#
+# .. solution::
+#
+# It works. The product is computed before the write, into memory of its own, and multiplying by a number saves no tensor. After
+# the assignment, ``y`` is :math:`[2x_1, 6x_1, 6x_2]`. The sum is :math:`8x_1 + 6x_2`, and ``x[2]`` is not used.
+
+x.grad = None
+y = x * 2
+y[1:] = y[:-1] * 3
+y.sum().backward()
+print("y:", y.tolist(), "  x.grad:", x.grad)
+assert x.grad.tolist() == [8, 6, 0]
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, the error *modified by an inplace operation*.
+# - Next: :ref:`sphx_glr_gallery_differentiation_complex_gradients.py`, what ``.grad`` means for a complex tensor.
+# - :ref:`sphx_glr_gallery_tensors_expand_and_aliasing.py`: which tensors share memory with themselves.
+# - In PyTorch's reference: `torch.Tensor.masked_fill
+#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.masked_fill.html>`__ and `torch.select_scatter
+#   <https://docs.pytorch.org/docs/stable/generated/torch.select_scatter.html>`__, which write into a copy.

@@ -1,0 +1,436 @@
+r"""
+Where is nn.ReLU implemented? From Python to C++
+================================================
+
+.. index::
+   single: source code of torch.relu
+   single: derivatives.yaml
+   single: native_functions.yaml
+
+.. in-short::
+
+   ``nn.ReLU`` calls ``F.relu``, which calls ``torch.relu``. There Python ends: ``torch.relu`` calls the *operator*
+   ``torch.ops.aten.relu``. For a CPU, its C++ code is in ``aten/src/ATen/native/Activation.cpp``. Its derivative is one line
+   in ``derivatives.yaml``. Other modules call several operators, or none. All this is without ``torch.compile``.
+"""
+
+# %%
+# The problem: the source code ends at torch.relu
+# -----------------------------------------------
+# You want to read what ``nn.ReLU`` does. In your editor you go to its ``forward``, then to ``F.relu``, then to
+# ``torch.relu``, and there is nothing to open:
+
+import inspect
+
+import torch
+
+try:
+    print(inspect.getsource(torch.relu))
+except TypeError as error:
+    message = str(error)
+    print(f"TypeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert message.endswith("expected, got builtin_function_or_method")
+# sphinx_gallery_end_ignore
+
+# %%
+# The rest is C++. Here are all steps, with the files of `PyTorch's repository
+# <https://github.com/pytorch/pytorch/tree/v2.13.0>`__:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 16 40 44
+#
+#    * - step
+#      - what happens
+#      - written in
+#    * - module
+#      - ``nn.ReLU.forward`` calls ``F.relu``
+#      - ``torch/nn/modules/activation.py``
+#    * - function
+#      - ``F.relu`` calls ``torch.relu``
+#      - ``torch/nn/functional.py``
+#    * - operator
+#      - ``torch.relu`` calls ``aten::relu``
+#      - ``aten/src/ATen/native/native_functions.yaml``
+#    * - autograd
+#      - adds the node ``ReluBackward0``
+#      - ``tools/autograd/derivatives.yaml``
+#    * - kernel
+#      - ``relu`` calls ``clamp_min`` with 0
+#      - ``aten/src/ATen/native/Activation.cpp``
+#    * - backward
+#      - the node calls ``threshold_backward``
+#      - ``aten/src/ATen/native/Activation.cpp``
+#
+# Each step can be called by itself. The value is the same, and so is the node:
+
+import torch.nn.functional as F
+from torch import nn
+
+x = torch.tensor([-1.0, 2.0], requires_grad=True)
+for relu in (nn.ReLU(), F.relu, torch.relu, torch.ops.aten.relu.default):
+    y = relu(x)
+    print(y.tolist(), y.grad_fn.name())
+
+# sphinx_gallery_start_ignore
+assert inspect.getsourcefile(nn.ReLU).endswith("torch/nn/modules/activation.py")
+assert "F.relu(input" in inspect.getsource(nn.ReLU.forward)
+assert inspect.getsourcefile(F.relu).endswith("torch/nn/functional.py")
+assert "torch.relu(input)" in inspect.getsource(F.relu)
+for _relu in (nn.ReLU(), F.relu, torch.relu, torch.ops.aten.relu.default):
+    assert _relu(x).tolist() == [0, 2]
+    assert _relu(x).grad_fn.name() == "ReluBackward0"
+# sphinx_gallery_end_ignore
+
+# %%
+# Watch a model call its operators
+# --------------------------------
+# A ``TorchDispatchMode`` sees the operators that autograd passes on to the device, in forward and in backward. This one
+# notes their names:
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Operators(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+# %%
+# A linear layer, a ReLU and a loss:
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+inputs, target = torch.randn(8, 4), torch.randn(8, 3)
+
+with Operators() as forward:
+    loss = F.mse_loss(model(inputs), target)
+print("forward: ", *forward.names)
+
+# graph: loss -- One node for each operator of forward that is recorded: t, addmm, relu and mse_loss
+
+with Operators() as backward:
+    loss.backward()
+print("backward:", *backward.names)
+
+# sphinx_gallery_start_ignore
+assert forward.names == ["t", "addmm", "relu", "detach", "mse_loss"]
+assert [name for name in backward.names if name not in ("detach", "t")] == [
+    "ones_like",
+    "mse_loss_backward",
+    "threshold_backward",
+    "mm",
+    "sum",
+    "view",
+]
+
+
+def _nodes(root):
+    """The names of the nodes behind root, without those of leaves."""
+    found = [root]
+    for node in found:
+        found += [n for n, _ in node.next_functions if n and n not in found]
+    return [node.name() for node in found if not hasattr(node, "variable")]
+
+
+assert sorted(_nodes(loss.grad_fn)) == [
+    "AddmmBackward0",
+    "MseLossBackward0",
+    "ReluBackward0",
+    "TBackward0",
+]
+with torch.no_grad(), Operators() as _unrecorded:
+    F.relu(inputs)
+assert _unrecorded.names == ["relu"]
+with Operators() as _saves_its_input:
+    F.gelu(x)
+assert _saves_its_input.names == ["gelu"]
+# which node calls what: for an input that requires no grad, addmm's node calls mm once, for the weight
+_order, _now = [], []
+_loss = F.mse_loss(model(inputs), target)
+_found = [_loss.grad_fn]
+for _node in _found:
+    _found += [n for n, _ in _node.next_functions if n and n not in _found]
+    _node.register_prehook(lambda grads, node=_node: _now.append(node.name()))
+
+
+class _ByNode(Operators):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        _order.append((_now[-1] if _now else None, func.overloadpacket.__name__))
+        return func(*args, **(kwargs or {}))
+
+
+with _ByNode():
+    _loss.backward()
+assert ("ReluBackward0", "threshold_backward") in _order
+assert ("MseLossBackward0", "mse_loss_backward") in _order
+assert ("AddmmBackward0", "mm") in _order
+# sphinx_gallery_end_ignore
+
+# %%
+# ``nn.Linear`` calls two operators, ``t`` and ``addmm``, and leaves two nodes. The ``detach`` after ``relu`` belongs to
+# autograd: the node saves the result, without its history. In backward, each node calls operators of its own:
+# ``MseLossBackward0`` calls ``mse_loss_backward``, ``ReluBackward0`` calls ``threshold_backward``, and ``AddmmBackward0``
+# calls ``mm`` for the gradient of the weight.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Expecting one operator and one node for each module.** It depends on the module, on its options and on the shape of
+# the input:
+#
+# .. how-measured:: The function left_by() notes the operators of a module's forward and the nodes behind its result.
+
+import pandas as pd
+
+pd.set_option("display.max_colwidth", None)
+
+
+def left_by(module, *inputs):
+    with Operators() as forward:
+        out = module(*inputs)
+    start = inputs[0].grad_fn
+    found = [out.grad_fn] if out.grad_fn is not start else []
+    for node in found:
+        found += [n for n, _ in node.next_functions if n not in (None, start, *found)]
+    names = [node.name() for node in found if not hasattr(node, "variable")]
+    names = [name.removesuffix("Backward0") for name in names]
+    called = [name for name in forward.names if name != "detach"]
+    return ", ".join(called) or "none", ", ".join(reversed(names)) or "none"
+
+
+def grad(*shape):
+    return torch.randn(*shape, requires_grad=True)
+
+
+classes = torch.zeros(8, dtype=torch.long)
+cases = {
+    "nn.Linear(4, 3), input 8×4": (nn.Linear(4, 3), grad(8, 4)),
+    "nn.Linear(4, 3), input 2×8×4": (nn.Linear(4, 3), grad(2, 8, 4)),
+    "nn.Linear(4, 3, bias=False)": (nn.Linear(4, 3, bias=False), grad(8, 4)),
+    "nn.ReLU()": (nn.ReLU(), grad(8, 4)),
+    "nn.ReLU6()": (nn.ReLU6(), grad(8, 4)),
+    "nn.Dropout()": (nn.Dropout(), grad(8, 4)),
+    "nn.Dropout().eval()": (nn.Dropout().eval(), grad(8, 4)),
+    "nn.Conv2d(3, 4, 3)": (nn.Conv2d(3, 4, 3), grad(2, 3, 8, 8)),
+    "nn.Flatten()": (nn.Flatten(), grad(2, 3, 8, 8)),
+    "nn.L1Loss()": (nn.L1Loss(), grad(8, 3), target),
+    "nn.CrossEntropyLoss()": (nn.CrossEntropyLoss(), grad(8, 3), classes),
+}
+
+# %%
+# Calls of ``detach`` are left out, and of the nodes' names the ending ``Backward0``:
+
+table = {name: left_by(module, *args) for name, (module, *args) in cases.items()}
+# sphinx_gallery_start_ignore
+_expected = {
+    "nn.Linear(4, 3), input 8×4": ("t, addmm", "T, Addmm"),
+    "nn.ReLU6()": ("hardtanh", "Hardtanh"),
+    "nn.Dropout().eval()": ("none", "none"),
+    "nn.Flatten()": ("view", "View"),
+    "nn.L1Loss()": ("sub, abs, mean", "Sub, Abs, Mean"),
+}
+assert all(table[name] == left for name, left in _expected.items())
+assert len({table[name] for name in table if "Linear" in name}) == 3
+assert table["nn.Dropout()"][1] == "Mul" and "," in table["nn.Dropout()"][0]
+assert table["nn.CrossEntropyLoss()"][0] == "_log_softmax, nll_loss_forward"
+# sphinx_gallery_end_ignore
+pd.DataFrame(table, ["operators", "nodes"]).T.rename_axis(columns="module")
+
+# %%
+# ``nn.ReLU6`` ends up as ``hardtanh``, and ``nn.Dropout`` in ``eval()`` returns its input.
+#
+# **Replacing torch.relu to catch every ReLU.** ``x.relu()`` does not call ``torch.relu``. It calls the operator, and so does
+# ``torch.ops.aten.relu``. A ``TorchDispatchMode`` catches all three calls here:
+
+from unittest.mock import patch
+
+
+def three_times():
+    return nn.ReLU()(x), x.relu(), torch.ops.aten.relu(x)
+
+
+with patch("torch.relu", wraps=torch.relu) as replaced:
+    three_times()
+with Operators() as calls:
+    three_times()
+print("torch.relu replaced:", replaced.call_count)
+print("TorchDispatchMode:  ", calls.names.count("relu"))
+
+# sphinx_gallery_start_ignore
+assert (replaced.call_count, calls.names.count("relu")) == (1, 3)
+with Operators() as _inplace:
+    nn.ReLU(inplace=True)(x * 1)
+assert "relu_" in _inplace.names and "relu" not in _inplace.names
+# sphinx_gallery_end_ignore
+
+# %%
+# In-place calls are another operator, ``relu_``.
+
+# %%
+# Where the derivative is written
+# -------------------------------
+# PyTorch generates the C++ of its nodes from a table. You have that table: it is installed with PyTorch, in the package
+# ``torchgen``, next to the list of operators.
+
+from pathlib import Path
+
+import torchgen
+
+packaged = Path(torchgen.__file__).parent / "packaged"
+
+
+def entry(file, beginning):
+    text = (packaged / file).read_text()
+    return text[text.index(beginning) :].split("\n\n")[0]
+
+
+print(entry("autograd/derivatives.yaml", "- name: relu("))
+
+# sphinx_gallery_start_ignore
+_formula = entry("autograd/derivatives.yaml", "- name: relu(")
+assert "self: threshold_backward(grad, result, 0)" in _formula
+_y = torch.relu(x)
+assert torch.equal(_y.grad_fn._saved_result, _y)
+_grad = torch.tensor([5.0, 7.0])
+assert torch.equal(
+    torch.autograd.grad(_y, x, _grad)[0],
+    torch.ops.aten.threshold_backward(_grad, _y.detach(), 0),
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Read it like this: the gradient of ``self``, the input, is ``threshold_backward(grad, result, 0)``. ``grad`` is the gradient
+# that arrives at the node, and ``result`` is what forward returned. That is why the node saved it: ``_saved_result``. The
+# last line is the rule for forward mode.
+
+print(entry("ATen/native/native_functions.yaml", "- func: relu("))
+
+# sphinx_gallery_start_ignore
+assert "CPU, CUDA: relu\n" in entry(
+    "ATen/native/native_functions.yaml", "- func: relu("
+)
+_linear = entry("ATen/native/native_functions.yaml", "- func: linear(")
+assert "CompositeImplicitAutograd: linear" in _linear
+# sphinx_gallery_end_ignore
+
+# %%
+# Under ``dispatch`` you find the name of the C++ function for each kind of tensor. Here one function ``relu`` serves CPU and
+# CUDA; sparse and quantized tensors have others. Search the repository's folder ``aten/src/ATen/native`` for ``Tensor
+# relu(``: the hit in ``Activation.cpp`` is the code. The entry of ``linear`` says ``CompositeImplicitAutograd``: for a tensor
+# on a CPU, its C++ function calls other operators, and autograd records those. That is why the figure has no
+# ``LinearBackward0``.
+
+# %%
+# Why: the dispatcher
+# -------------------
+# An operator is a name with many functions behind it. The *dispatcher* chooses among them, one layer after the other. For
+# the tensors here, autograd's layer comes before the kernel for the CPU, and connects the result to a node. The mode works
+# between these two layers, so inside the mode the result of ``relu`` has no ``grad_fn`` yet:
+
+
+class Between(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten.relu.default:
+            print("inside the mode:", result.grad_fn)
+        return result
+
+
+with Between():
+    y = torch.relu(x)
+print("after the call: ", y.grad_fn.name())
+
+# sphinx_gallery_start_ignore
+_inside = []
+
+
+class _Checked(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        _inside.append((func, result.grad_fn))
+        return result
+
+
+with _Checked():
+    torch.relu(x)
+assert _inside[0] == (torch.ops.aten.relu.default, None)
+assert y.grad_fn.name() == "ReluBackward0"
+# sphinx_gallery_end_ignore
+
+# %%
+# The mode did not see ``clamp_min``, because the kernel calls it inside. The profiler does see it:
+
+from torch.profiler import ProfilerActivity, profile
+
+with profile(activities=[ProfilerActivity.CPU]) as profiled:
+    torch.relu(x).sum().backward()
+
+for event in profiled.events():
+    if event.name in ("aten::relu", "ReluBackward0"):
+        print(event.name, "calls", [child.name for child in event.cpu_children])
+
+# sphinx_gallery_start_ignore
+_inner = {e.name: [c.name for c in e.cpu_children] for e in profiled.events()}
+assert _inner["aten::relu"] == ["aten::clamp_min"]
+assert _inner["ReluBackward0"] == ["aten::threshold_backward"]
+with Operators() as _relu_only:
+    torch.relu(x)
+assert "clamp_min" not in _relu_only.names
+_raised = []
+try:
+    torch.relu(torch.ones(2, dtype=torch.complex64))
+except NotImplementedError as error:
+    _raised.append(str(error))
+assert _raised == ["clamp is not supported for complex types"]
+# sphinx_gallery_end_ignore
+
+# %%
+# That also explains an error message: ``torch.relu`` of a complex tensor says *clamp is not supported for complex types*.
+
+# %%
+# Exercise
+# --------
+# On a CPU, ``relu`` calls ``clamp_min`` with 0. So ``torch.relu(x)`` and ``torch.clamp_min(x, 0)`` have the same values. Do
+# they have the same gradient at ``x = 0``? Which nodes do they leave?
+#
+# .. solution::
+#
+# No. Autograd records the operator that you called, and not what its kernel calls inside. ``relu`` leaves
+# ``ReluBackward0``, whose gradient at 0 is 0. ``clamp_min`` has a line of its own in ``derivatives.yaml``, and its gradient
+# at 0 is 1.
+
+zero = torch.zeros(1, requires_grad=True)
+relu, clamp = torch.relu(zero), torch.clamp_min(zero, 0)
+for result in (relu, clamp):
+    (slope,) = torch.autograd.grad(result, zero)
+    print(f"{result.grad_fn.name():<17} gradient at 0: {slope.item()}")
+
+# sphinx_gallery_start_ignore
+relu, clamp = torch.relu(zero), torch.clamp_min(zero, 0)
+assert (relu.grad_fn.name(), clamp.grad_fn.name()) == (
+    "ReluBackward0",
+    "ClampMinBackward0",
+)
+assert torch.autograd.grad(relu, zero)[0] == 0
+assert torch.autograd.grad(clamp, zero)[0] == 1
+_many = torch.randn(100)
+assert torch.equal(torch.relu(_many), torch.clamp_min(_many, 0))
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`, a table of causes and cures.
+# - Next: :ref:`sphx_glr_gallery_graphs_grad_fn_names.py`, what the names of the nodes mean.
+# - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: add an operator of your own.
+# - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: which gradient PyTorch returns at a kink.
+# - In PyTorch's notes: `Extending PyTorch
+#   <https://docs.pytorch.org/docs/stable/notes/extending.html>`__.
