@@ -53,6 +53,9 @@ def test_the_text_of_a_cell_has_no_directives() -> None:
         "See *the guide*.\n\n*How this was measured:* It counts nodes.\n"
     )
     assert notebook.without_directives("Do it.\n\n.. solution::\n") == "Do it.\n\n**Solution**\n"
+    assert notebook.without_directives("Below.\n\n.. needs-a-gpu::\n") == (
+        "Below.\n\n*From here on, the code needs a GPU.*\n"
+    )
     assert notebook.without_directives("A `name_` and [a](b)c_\n") == "A `name_` and [a](b)c_\n"
 
 
