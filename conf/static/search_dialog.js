@@ -99,7 +99,7 @@ window.atlasSearchDialog = root => {
       else input.setAttribute("aria-activedescendant", options[active].id);
     };
     const show = () => {
-      const query = input.value, found = find(query), shown = query.trim() ? groups(found) : [];
+      const query = input.value, found = find(query, 10), shown = query.trim() ? groups(found) : [];
       options = shown.flatMap(([, links]) => links);
       options.forEach((option, number) => {
         for (const [key, value] of [["role", "option"], ["id", `search-option-${number}`], ["tabindex", "-1"],

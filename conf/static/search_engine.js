@@ -35,7 +35,11 @@ window.atlasSearch = (() => {
     return { raw, whole: counts(raw) ? stem(raw) : "", parts: parts.map(stem) };
   });
   const counts = word => word.length > 1 && !/^\d+$/.test(word) && !saysNothing.has(word);
-  const words = text => tokens(text).flatMap(({ whole, parts }) => whole ? [whole, ...parts] : parts);
+  const known = new Map(); // titles and headings are looked at again at each key
+  const words = text => {
+    if (!known.has(text)) known.set(text, tokens(text).flatMap(({ whole, parts }) => whole ? [whole, ...parts] : parts));
+    return known.get(text);
+  };
 
   // -- What the index says of a word ------------------------------------------------------------------
 
@@ -84,7 +88,7 @@ window.atlasSearch = (() => {
     for (const other of synonyms[token.whole] ?? []) if (numberOf.has(other)) list.push([numberOf.get(other), 0.5]);
     if (isLast && (token.whole || token.raw.length === 1))
       for (const beginning of new Set([token.raw, token.whole || token.raw]))
-        list.push(...startingWith(beginning).slice(0, 60).map(number => [number, own === undefined ? 0.8 : 0.3]));
+        list.push(...startingWith(beginning).slice(0, 40).map(number => [number, own === undefined ? 0.8 : 0.3]));
     return list;
   };
 

@@ -7,7 +7,7 @@ Gradient accumulation and zero_grad
    ``backward()`` *adds* to ``.grad``, so call ``optimizer.zero_grad()`` once in each step. If a batch is too large for memory,
    call ``(loss / pieces).backward()`` for each of several pieces, then step. The gradient is that of the large batch, if
    ``loss`` is a mean with the same weight for each sample, the pieces have equal sizes, and no layer mixes samples (batch
-   normalization does) or draws random numbers (dropout does).
+   normalization does), draws random numbers (dropout does) or changes in each forward pass (spectral normalization does).
 """
 
 # %%
@@ -95,7 +95,7 @@ assert totals == [6, 12, 18]
 # that you can run backward over the same graph twice.
 #
 # Inside one graph it is the same: where two paths meet, their gradients add up. So two losses may share one backward, or have
-# one each:
+# one each. (If they share a part of the graph, the first may need ``retain_graph=True``.)
 
 x.grad = None
 (x**2 + 5 * x).backward()
@@ -108,11 +108,21 @@ x.grad = None
 print(f"one backward of the sum: {together}   two backwards: {x.grad.item()}")
 assert x.grad.item() == together == 11
 
+# sphinx_gallery_start_ignore
+_shared, _raised = x.exp(), []
+_shared.square().backward()
+try:
+    (5 * _shared).backward()
+except RuntimeError as error:
+    _raised.append("backward through the graph a second time" in str(error))
+assert _raised == [True]
+# sphinx_gallery_end_ignore
+
 # %%
 # What people get wrong
 # ---------------------
 # **Clearing between** ``backward`` **and** ``step``. Then the optimizer finds no gradient. Nothing is trained, and there is no
-# error:
+# error (``GradScaler.step`` would raise one):
 
 w = torch.tensor(1.0, requires_grad=True)
 optimizer = torch.optim.SGD([w], lr=0.1)
@@ -124,6 +134,17 @@ for _ in range(100):
 
 print(f"w after 100 steps: {w.item()}")
 assert w.item() == 1.0
+
+# sphinx_gallery_start_ignore
+_scaler, _raised = torch.amp.GradScaler("cpu"), []
+_scaler.scale(w**2).backward()
+optimizer.zero_grad()
+try:
+    _scaler.step(optimizer)
+except AssertionError as error:
+    _raised.append("No inf checks were recorded" in str(error))
+assert _raised == [True]
+# sphinx_gallery_end_ignore
 
 # %%
 # The order is ``zero_grad``, ``backward``, ``step``. (``zero_grad`` right after ``step`` works too.)
@@ -316,8 +337,10 @@ assert _steps_taken == 2 and _groups == [6, 7]
 # When pieces do not add up to the large batch
 # --------------------------------------------
 # Each sample must be treated independently of the others in its batch. Batch normalization does not do that: in training it
-# uses the mean and the variance of the samples that it gets at one time. Layer and group normalization look at
-# one sample at a time. Dropout may draw other masks for the pieces.
+# uses the mean and the variance of the samples that it gets at one time. Layer and group normalization look at one sample at a
+# time. ``nn.Embedding(..., scale_grad_by_freq=True)`` divides by how often a row was used in the piece. Dropout may draw other
+# masks for the pieces. Spectral normalization changes its estimate of the norm in each forward pass, so the second piece meets
+# another weight than the first.
 
 for layer in (nn.BatchNorm1d(16), nn.LayerNorm(16), nn.GroupNorm(4, 16)):
     torch.manual_seed(0)
@@ -326,6 +349,26 @@ for layer in (nn.BatchNorm1d(16), nn.LayerNorm(16), nn.GroupNorm(4, 16)):
     difference = (gradient(net, pieces=3, divisor=3) - large).norm() / large.norm()
     print(f"{type(layer).__name__:<12} relative difference {difference:.2f}")
     assert difference > 0.1 if isinstance(layer, nn.BatchNorm1d) else difference < 1e-12
+
+# sphinx_gallery_start_ignore
+_words, _found = torch.tensor([0, 0, 0, 1, 1, 2, 0, 1, 0, 0, 2, 1]), []
+for _scaled in (False, True):
+    _table = nn.Embedding(3, 2, scale_grad_by_freq=_scaled).double()
+    for _pieces in (1, 3):
+        _table.zero_grad()
+        for _rows in torch.arange(12).chunk(_pieces):
+            (_table(_words[_rows]).square().mean() / _pieces).backward()
+        _found.append(_table.weight.grad)
+assert torch.allclose(_found[0], _found[1])
+assert not torch.allclose(_found[2], _found[3], rtol=0.1)
+_found = []
+for _pieces in (1, 3):
+    torch.manual_seed(0)
+    _first = nn.utils.parametrizations.spectral_norm(nn.Linear(8, 16))
+    _net = nn.Sequential(_first, nn.Tanh(), nn.Linear(16, 1)).double()
+    _found.append(gradient(_net, pieces=_pieces, divisor=_pieces))
+assert (_found[1] - _found[0]).norm() / _found[0].norm() > 1e-4
+# sphinx_gallery_end_ignore
 
 # %%
 # ``None`` and zero are not the same
@@ -400,8 +443,9 @@ table.round(4)
 # :math:`\frac{1}{6}`, twice what they should have.
 #
 # Language models meet this all the time. With padding, ``cross_entropy(..., ignore_index=...)`` takes the mean over the tokens
-# that count, and their number differs from piece to piece. (With ``weight=``, it divides by the sum of the weights.) The
-# Trainer of Hugging Face had this bug: `transformers#34191 <https://github.com/huggingface/transformers/pull/34191>`__.
+# that count, and their number differs from piece to piece. (With ``weight=`` and class indices, it divides by the sum of their
+# weights.) The Trainer of Hugging Face had this bug: `transformers#34191
+# <https://github.com/huggingface/transformers/pull/34191>`__.
 
 
 def uneven(scale):
@@ -424,6 +468,12 @@ _logits, _labels = torch.randn(6, 4), torch.tensor([0, 1, -100, -100, -100, 2])
 _loss = nn.functional.cross_entropy(_logits, _labels, ignore_index=-100)
 _classes, _sizes = torch.tensor([1.0, 5.0, 0.2, 1.0]), torch.tensor([0, 1, 1, 3, 2, 2])
 _weighted = nn.functional.cross_entropy(_logits, _sizes, weight=_classes)
+_each = nn.functional.cross_entropy(_logits, _sizes, weight=_classes, reduction="sum")
+assert torch.allclose(_weighted, _each / _classes[_sizes].sum())
+_probabilities = nn.functional.one_hot(_sizes, 4).float()  # not indices: divides by 6
+assert torch.allclose(
+    nn.functional.cross_entropy(_logits, _probabilities, weight=_classes), _each / 6
+)
 _halves = [
     nn.functional.cross_entropy(_logits[rows], _sizes[rows], weight=_classes)
     for rows in torch.arange(6).chunk(2)

@@ -268,9 +268,9 @@ assert ratio > 1
 # %%
 # Who owns the memory
 # -------------------
-# If nothing else refers to the arriving gradient, and its strides are right, ``.grad`` uses its memory without a
-# copy. A hook can look at the address. If the hook *keeps* the gradient, ``.grad`` is a copy, and so it is if you pass your own
-# gradient to the leaf:
+# If nothing else refers to the arriving gradient, its strides are right, and ``create_graph`` is off, ``.grad`` uses its memory
+# without a copy. A hook can look at the address. If the hook *keeps* the gradient, ``.grad`` is a copy, and so it is if you
+# pass your own gradient to the leaf:
 
 kept = []
 
@@ -307,6 +307,25 @@ for _name in ("detach", "numpy", "__array__"):
     assert taken_over(
         lambda gradient, name=_name: kept.append(getattr(gradient, name)())
     )
+_w, _addresses = torch.zeros(3, 4, requires_grad=True), []
+_w.register_hook(lambda gradient: _addresses.append(gradient.data_ptr()))
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    (_w * factors).sum().backward(create_graph=True)
+assert _w.grad.data_ptr() != _addresses[0]
+for _keep, _safe in ((lambda g: g, False), (torch.clone, True)):
+    _w, _held = torch.zeros(3, 4, requires_grad=True), []
+    _view = _w.view(4, 3)
+    _view.register_hook(lambda g, keep=_keep, held=_held: held.append(keep(g)))
+    (_view * 2).sum().backward()
+    (_w * 3).sum().backward()
+    assert _held[0].eq(2 if _safe else 5).all()
+    # on a leaf, whose gradient shares the memory with that of another leaf
+    _a, _b = torch.zeros(4, requires_grad=True), torch.zeros(4, requires_grad=True)
+    _a.register_hook(lambda g, keep=_keep, held=_held: held.append(keep(g)))
+    for _ in range(2):
+        ((_a.view(2, 2) + _b.view(2, 2)) * 2).sum().backward()
+    assert _held[1].eq(2 if _safe else 4).all()
 _base = torch.zeros(4)
 _a, _b = _base.detach().requires_grad_(), _base.detach().requires_grad_()
 (2 * _a.sum() + 3 * _b.sum()).backward()
@@ -315,7 +334,8 @@ assert _a.grad.tolist() == [2] * 4 and _b.grad.tolist() == [3] * 4
 # sphinx_gallery_end_ignore
 
 # %%
-# In a hook, keep ``gradient`` or ``gradient.clone()``. A ``gradient.detach()`` is another tensor on the same memory, and
+# In a hook, keep ``gradient.clone()``. ``gradient`` itself is safe only if no other tensor uses its memory: in a hook on
+# ``w.view(4, 3)``, ``w.grad`` takes it over. A ``gradient.detach()`` is another tensor on the same memory, and
 # ``gradient.numpy()`` an array on it. Autograd does not see that you hold it, takes the memory over, and the next backward
 # changes what you kept. It is the same with your own gradient behind a view, the last line above.
 #
@@ -353,7 +373,8 @@ assert w.grad is first and first.tolist() == [0.0] * 3
 # Setting .grad yourself
 # ----------------------
 # A tensor that you assign must match in shape and device, and by default in data type. Its strides are not checked.
-# They stay, because backward adds in place, and backward warns of it, once in a process:
+# Here they stay, because backward adds in place, and backward warns of it, once in a process. (If the tensor is expanded, as
+# the one that ``torch.autograd.grad(w.sum(), w)`` returns, the next backward raises an error.)
 
 w = torch.zeros(2, 3, requires_grad=True)
 try:
@@ -376,6 +397,14 @@ assert "do not obey the gradient layout contract" in message
 # sphinx_gallery_start_ignore
 assert "attempting to assign a gradient of size" in refused
 assert w.grad.stride() == (1, 2) and w.stride() == (3, 1)
+_w, _raised = torch.zeros(2, 3, requires_grad=True), []
+(_w.grad,) = torch.autograd.grad(_w.sum(), _w)
+assert _w.grad.stride() == (0, 0)
+try:
+    _w.sum().backward()
+except RuntimeError as error:
+    _raised.append("more than one element of the written-to tensor" in str(error))
+assert _raised == [True]
 _texts = []
 for _options in ({"device": "meta"}, {"dtype": torch.float64}):
     try:

@@ -4,9 +4,9 @@ Hooks on modules: full_backward_hook
 
 .. in-short::
 
-   ``layer.register_full_backward_hook(f)``: backward calls ``f(layer, grad_input, grad_output)``. This works if the layer gets
-   its tensors as positional arguments, returns a tensor or a tuple of tensors, and nothing changes its input or output
-   in place. Otherwise, give ``layer.register_forward_hook`` this function, which hooks the output tensor:
+   ``layer.register_full_backward_hook(f)``: backward calls ``f(layer, grad_input, grad_output)``. This needs a layer that gets
+   its tensors as positional arguments, does not detach them, and returns a tensor or a tuple of tensors. Nothing may change
+   its input or output in place. Otherwise, give ``layer.register_forward_hook`` this function, which hooks the output tensor:
 
    .. code-block:: python
 
@@ -178,6 +178,26 @@ table = pd.DataFrame({name: outcome(*row) for name, row in ROWS.items()}).T
 assert table.calls.tolist() == [1, 1, 1, 0, 0, 0, 0, 1, 1]
 assert table.warnings.tolist() == [0, 0, 0, 1, 1, 1, 0, 1, 1]
 assert table.grad_input.tolist() == ["(tensor,)"] * 3 + ["-"] * 4 + ["()", "(None,)"]
+
+
+class _Detaching(nn.Linear):
+    def forward(self, x):
+        return super().forward(x.detach())
+
+
+_detaching, _calls = _Detaching(4, 3), []
+_detaching.register_full_backward_hook(lambda *_: _calls.append(1))
+_detaching.register_forward_hook(
+    lambda module, args, output: output.register_hook(_calls.append) and None
+)
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    _detaching(x).sum().backward()
+assert [type(call) for call in _calls] == [torch.Tensor]  # only the hook on the output
+_attention, _calls = nn.MultiheadAttention(4, 1), []
+_attention.out_proj.register_full_backward_hook(lambda *_: _calls.append(1))
+_attention(x, x, x)[0].sum().backward()
+assert not _calls and _attention.out_proj.weight.grad is not None
 _lstm, _calls = nn.LSTM(4, 3), []
 _lstm.register_full_backward_hook(lambda *_: _calls.append(1))
 _y, (_h, _c) = _lstm(x)
@@ -199,15 +219,17 @@ table.rename_axis(columns="the layer")
 # %%
 # With a list, a dict or a dataclass, the hook is never called (`pytorch#87540
 # <https://github.com/pytorch/pytorch/issues/87540>`__). The warning says *module output should be a Tensor or a tuple of
-# Tensors*. For a tuple in a tuple, there is no warning at all. ``nn.LSTM`` returns ``(y, (h, c))``: if your
-# loss uses ``h`` alone, a hook on the LSTM is not called. Models of Hugging Face return such objects, and their users meet
-# the warning (`transformers#36508 <https://github.com/huggingface/transformers/issues/36508>`__). The last two rows warn that
-# *no inputs require gradients*: the hook runs without waiting for a gradient of an input. If a layer returns what
-# ``torch.max(x, dim=1)`` or ``sort`` gave it, its call fails with a ``TypeError``: return a plain ``tuple`` instead.
+# Tensors*. For a tuple in a tuple, there is no warning at all. ``nn.LSTM`` returns ``(y, (h, c))``: if your loss uses ``h``
+# alone, a hook on the LSTM is not called. Nor is a hook on ``out_proj`` in ``nn.MultiheadAttention``, which uses the weight and
+# does not call that layer. Models of Hugging Face return a dataclass, and their users meet the warning (`transformers#36508
+# <https://github.com/huggingface/transformers/issues/36508>`__). The last two rows warn that *no inputs require gradients*: the
+# hook runs without waiting for a gradient of an input. If a layer returns what ``torch.max(x, dim=1)`` or ``sort`` gave it, its
+# call fails with a ``TypeError``: return a plain ``tuple`` instead.
 
 # %%
 # **A hook that uses its own output.** In a forward hook ``output`` is at hand, so it is easy to write. But ``output`` keeps the
-# graph, the graph keeps the tensor hook, and the hook keeps ``output``. Three ways to write the same forward hook:
+# graph, the graph keeps the tensor hook, and the hook keeps ``output``. Three ways to write the forward hook (the second
+# removes itself in the first backward, so in a second backward through the same graph it does not run):
 
 log = []
 
@@ -264,6 +286,17 @@ assert [outputs_left(hook) for hook in (leaks, removes_itself, needs_no_output)]
     0,
 ]
 assert log == [(8, 3)] * 60
+for _hook, _times in ((leaks, 2), (removes_itself, 1), (needs_no_output, 2)):
+    log.clear()
+    _layer = nn.Linear(4, 3)
+    _layer.register_forward_hook(_hook)
+    _y = _layer(torch.ones(8, 4)).sum()
+    _y.backward(retain_graph=True)
+    _y.backward()
+    assert len(log) == _times
+    _left = weakref.ref(_layer(torch.ones(8, 4)))  # no backward
+    gc.collect()
+    assert (_left() is None) == (_hook is needs_no_output)
 
 
 def _detached(module, args, output):
@@ -291,7 +324,7 @@ assert [
 
 # %%
 # Python's garbage collector cannot free the circle of ``leaks``, because a part of it lies in C++. In a training loop, you see
-# memory that grows with each step.
+# memory that grows with each step. With ``removes_itself``, an output stays in memory if no backward goes through it.
 
 # %%
 # **The old** ``register_backward_hook``. It is deprecated, but older code still uses it. For a module with several
@@ -375,6 +408,9 @@ _layer.register_forward_pre_hook(
 )
 _layer(2 * x).sum().backward()
 assert torch.allclose(_got[0], torch.ones(8, 3) @ _layer.weight)
+_used_twice = 2 * x
+(_layer(_used_twice).sum() + 5 * _used_twice.sum()).backward()
+assert torch.allclose(_got[1], _got[0] + 5)  # grad_input would be _got[0]
 for _pack, _pick in list(ROWS.values())[:7]:
     _module, _calls = Packed(_pack), []
     watch(_module, _calls.append, _pick)
@@ -386,7 +422,8 @@ for _pack, _pick in list(ROWS.values())[:7]:
 # Here the gradient is the one that a full backward hook would give as ``grad_output``. It differs for a layer that returns its
 # input itself, as ``nn.Identity`` and, in evaluation, ``nn.Dropout`` do: a tensor hook gets the gradient of *all* uses of that
 # tensor, for example of a skip connection too. There is no ``grad_input`` here; a forward *pre*-hook can register a tensor hook
-# on an input in the same way. ``watch`` returns a handle for the forward hook: call its ``remove()`` when you are done.
+# on an input in the same way, and it too gets the gradient of all uses. ``watch`` returns a handle for the forward hook: call
+# its ``remove()`` when you are done.
 #
 # To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. In each ``backward()``
 # that reaches one of them, it calls your function once, with all gradients (``None`` for a tensor that got no gradient):
@@ -476,12 +513,17 @@ try:
 except RuntimeError as error:
     _refused.append(str(error))
 assert len(_refused) == 1 and "A leaf node was passed" in _refused[0]
+_leaf, _calls = torch.ones(2, requires_grad=True), []
+torch.autograd.graph.register_multi_grad_hook((_leaf,), _calls.append, mode="any")
+torch.autograd.grad((2 * _leaf).sum(), _leaf)
+assert len(_calls) == 1
 # sphinx_gallery_end_ignore
 ran.rename_axis(columns="hook on")
 
 # %%
 # The full backward hook waits for the gradient of ``x``. If you ask for the weight alone, that gradient is not computed, and
-# the hook does not run. If you name a leaf with a ``register_multi_grad_hook``, ``torch.autograd.grad`` fails with an error.
+# the hook does not run. If you name a leaf with a ``register_multi_grad_hook`` of the default mode (``"all"``),
+# ``torch.autograd.grad`` fails with an error.
 
 # %%
 # Exercise

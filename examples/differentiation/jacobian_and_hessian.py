@@ -110,8 +110,9 @@ for _i in range(3):
 
 # %%
 # **if and .item() under vmap.** ``vmap`` runs your function once for the whole batch (with ``chunk_size``, once for each
-# chunk), so a condition would need several answers. Use ``torch.where``. **Dropout under vmap.** Say whether each sample draws
-# its own mask: ``vmap(..., randomness="different")``.
+# chunk), so a condition on the numbers of a sample would need several answers. Use ``torch.where``. **Dropout under vmap.** Say
+# whether each sample draws its own mask: ``vmap(jacrev(f), randomness="different")``. With ``jacfwd`` inside, also write
+# ``jacfwd(f, randomness="same")``; with ``hessian``, write it out as ``jacfwd(jacrev(f), randomness="same")``.
 
 
 def positive_part(x):
@@ -127,10 +128,33 @@ for function in (positive_part, nn.Dropout(0.5)):
         print(raised[-1].partition(" or (3)")[0].partition(". ")[0])
 
 # sphinx_gallery_start_ignore
+from torch.func import hessian, jacfwd
+
 assert len(raised) == 2 and "data-dependent control flow" in raised[0]
 assert "called random operation while in randomness error mode" in raised[1]
 assert vmap(jacrev(nn.Dropout(0.5)), randomness="different")(batch).shape == (3, 4, 4)
 assert jacrev(positive_part)(x).shape == (4, 4)
+_state, _drop = torch.get_rng_state(), nn.Dropout(0.5)
+_failed = 0
+for _way in (jacfwd(_drop), hessian(lambda x: _drop(x).square().sum())):
+    try:
+        vmap(_way, randomness="different")(batch)
+    except RuntimeError as error:
+        _failed += "randomness error mode" in str(error)
+assert _failed == 2
+_J = vmap(jacfwd(_drop, randomness="same"), randomness="different")(torch.ones(3, 50))
+assert set(_J.diagonal(dim1=1, dim2=2).unique().tolist()) == {0, 2}
+assert not torch.equal(_J[0], _J[1]) and torch.equal(_J[0].diag().diag(), _J[0])
+_H = vmap(
+    jacfwd(jacrev(lambda x: _drop(x).square().sum()), randomness="same"),
+    randomness="different",
+)(torch.ones(3, 50))
+assert set(_H.diagonal(dim1=1, dim2=2).unique().tolist()) == {0, 8}
+assert not torch.equal(_H[0], _H[1])
+torch.set_rng_state(_state)
+vmap(lambda s, flag: s * 2 if flag > 0 and len(s) else s, in_dims=(0, None))(
+    batch, torch.tensor(1.0)
+)  # a condition on what is not batched is no problem
 _runs = []
 vmap(lambda sample: _runs.append(1) or sample * 2)(batch)
 assert len(_runs) == 1
@@ -360,8 +384,8 @@ assert _failed == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# In the same way, ``vjp(f, x)`` gives :math:`v^\top J` and ``jvp(f, (x,), (t,))`` gives :math:`J t`. Neither builds the
-# Jacobian.
+# In the same way, for real numbers, ``vjp(f, x)`` gives :math:`v^\top J` and ``jvp(f, (x,), (t,))`` gives :math:`J t`. Neither
+# builds the Jacobian.
 
 from torch.func import vjp
 
@@ -373,6 +397,8 @@ print("J t equal:  ", torch.allclose(jvp(linear, (x,), (t,))[1], linear.weight @
 # sphinx_gallery_start_ignore
 assert torch.allclose(pull_back(v)[0], v @ linear.weight)
 assert torch.allclose(jvp(linear, (x,), (t,))[1], linear.weight @ t)
+_one = torch.tensor([1 + 0j])
+assert vjp(lambda z: z * (2 + 3j), _one)[1](_one)[0].item() == 2 - 3j  # not 2 + 3j
 # sphinx_gallery_end_ignore
 
 # %%

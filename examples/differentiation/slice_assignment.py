@@ -4,10 +4,10 @@ Slice assignment y[0] = 0: what autograd records
 
 .. in-short::
 
-   ``y[0] = 0`` on a computed tensor is recorded: the overwritten element passes on no gradient, the others do. You get an
-   error if ``y`` is a leaf that requires grad (write under ``torch.no_grad()``), if ``y`` is one of the views that ``unbind``
-   or ``split`` returned, or if backward needs what you overwrote. Then build a new tensor: ``masked_fill``, ``torch.where``,
-   ``torch.stack``.
+   ``y[0] = 0`` on a computed tensor is recorded: the overwritten element passes on the gradient 0, the others pass on theirs.
+   You get an error if ``y`` is a leaf that requires grad, or a view of one (write under ``torch.no_grad()``), if ``y`` is one
+   of the views that ``unbind`` or ``split`` returned, or if backward needs what you overwrote. Then build a new tensor:
+   ``masked_fill``, ``torch.where``, ``torch.stack``.
 """
 
 # %%
@@ -30,11 +30,25 @@ print("x.grad:", x.grad)
 # sphinx_gallery_start_ignore
 assert x.grad.tolist() == [0, 2, 2] and scores.tolist() == [0, 4, 6]
 assert scores.grad_fn.name() == "torch::autograd::CopySlices"
+at_zero = torch.tensor([0.0, 4.0], requires_grad=True)
+logs = at_zero.log()
+logs[0] = 0.0
+logs.sum().backward()
+assert at_zero.grad[0].isnan() and at_zero.grad[1] == 0.25
+for view_of_leaf in (x[:], x.view(3), x.view_as(x)):
+    raised = []
+    try:
+        view_of_leaf[0] = 0.0
+    except RuntimeError as error:
+        raised.append(str(error))
+    assert len(raised) == 1 and "a view of a leaf Variable" in raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
 # It is right. The first score is now the constant 0 and no longer depends on ``x[0]``, so that gradient is 0. The assignment
-# gave ``scores`` a new node, ``CopySlices``. A tensor on the right-hand side gets its gradient too:
+# gave ``scores`` a new node, ``CopySlices``. It passes on 0 for the first score, and the operation before it still multiplies
+# that 0 by its own slope. Where the slope is infinite, as for ``x.log()`` at 0, you get NaN. A tensor on the right-hand side
+# gets its gradient too:
 
 x.grad = None
 scores = x * 2
@@ -124,7 +138,8 @@ assert "is at version 3; expected version 2" in message and "AsStrided" in messa
 
 # %%
 # The two rows do not overlap. But the product saved ``h[t]``, which is a view of ``h``, and all views of ``h`` share one
-# version counter. So the write to ``h[t + 1]`` makes every saved row look changed. Keep the states in a list:
+# version counter. So the write to ``h[t + 1]`` makes every saved row look changed. (A loop with ``h[t] + w`` works: a sum saves
+# no row.) Keep the states in a list:
 
 
 def states_in_a_list(w, steps=3):
@@ -151,6 +166,16 @@ def scaled_by_a_number(x):  # saves no row, so the same loop works
 
 
 assert torch.autograd.gradcheck(scaled_by_a_number, double)
+
+
+def sums_in_a_buffer(w):
+    h = torch.ones(4, dtype=w.dtype)
+    for t in range(3):
+        h[t + 1] = h[t] + w
+    return h
+
+
+assert torch.autograd.gradcheck(sums_in_a_buffer, w64)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -217,12 +242,12 @@ assert out.requires_grad and not out.is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
-# How many elements backward computes or copies:
+# How many elements the results of these operations have together, views counted, too:
 
 table
 
 # %%
-# With twice as many rows, the work of ``by_stack`` doubles, and that of ``by_assignment`` grows almost four times.
+# With twice as many rows, the number for ``by_stack`` doubles, and that for ``by_assignment`` grows almost four times.
 
 # %%
 # **A write that is not recorded.** Under ``no_grad``, or through ``.detach()`` or ``.data``, the value changes and the graph
@@ -317,7 +342,8 @@ for refused in list(CASES.values())[-2:]:  # without any gradient, too
 # sphinx_gallery_end_ignore
 
 # %%
-# The last two raise without autograd too, because several elements share one place in memory.
+# The last two raise without autograd too. All elements of ``y[0].expand(3)`` are in one place in memory. And ``y[:-1]`` is
+# partly the same memory as ``y[1:]``, to which the assignment writes.
 
 table
 
@@ -353,11 +379,12 @@ assert a.grad_fn.next_functions[0][0].name() == "MulBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
-# ``CopySlices`` stands for ``a`` as it was, with one region replaced. In backward it multiplies the gradient of that region by
-# 10. The gradient of the rest passes unchanged. ``part`` has a new node as well, which reads its region from the new ``a``.
+# The node ``CopySlices`` means: ``a`` as it was, with one region replaced. In backward it multiplies the gradient of that
+# region by 10 here. The gradient of the rest passes unchanged. ``part`` has a new node as well, which reads its region from
+# the new ``a``.
 #
-# On a leaf, the same step would make the leaf the result of an operation. It would be a leaf no more, so PyTorch refuses. And
-# ``_version`` counts the write: that is how backward notices that a saved value was overwritten.
+# On a leaf, the same step would make the leaf the result of an operation. Then it would no longer be a leaf, so PyTorch
+# refuses. And ``_version`` counts the write: that is how backward notices that a saved value was overwritten.
 
 # %%
 # Exercise

@@ -126,8 +126,8 @@ assert (
 # ``.mean()`` or ``.sum()`` first. If you want every derivative, you want the Jacobian, as in `tutorials#2569
 # <https://github.com/pytorch/tutorials/issues/2569>`__: see below.
 #
-# **A** ``v`` **of the wrong shape.** ``v`` is not broadcast, and it does not have the shape of ``x``. Here are no ``v``, a
-# ``v`` that is too short, and a batch of three:
+# **A** ``v`` **of the wrong shape.** ``v`` needs the shape of ``y``, not that of ``x``, and it is not broadcast. Three calls
+# that fail: without ``v``, with a ``v`` that is too short (it has the shape of ``x``), and with three vectors at once:
 
 raised = []
 for wrong in (None, torch.ones(2), torch.eye(3)):
@@ -196,6 +196,8 @@ _big.exp().backward(gradient=torch.ones(100_000))
 assert _big.numel() ** 2 == 10_000_000_000 and torch.allclose(
     _big.grad, torch.tensor(1.0).exp()
 )
+_z = torch.tensor([1 + 1j], requires_grad=True)
+assert (_z * (2 + 3j)).grad_fn(torch.tensor([1 + 0j]))[0].item() == 2 - 3j  # not 2 + 3j
 _seeds = []
 for _seed in (None, torch.tensor(1.0), torch.tensor(0.5)):
     x.grad = None
@@ -207,9 +209,9 @@ x.grad = None
 
 # %%
 # So ``v`` is not the derivative *of* ``y``. It is the derivative of a later number *with respect to* ``y``, and it has the
-# shape of ``y``. Each operation in the graph does one such step: its node receives ``v`` for its output, and returns ``v``
-# times its own Jacobian. The node of ``exp`` does not even build that matrix: for 100,000 numbers it would have 10,000,000,000
-# entries.
+# shape of ``y``. Each built-in operation in the graph does one such step: its node receives ``v`` for its output, and returns
+# ``v`` times its own Jacobian (for real numbers). The node of ``exp`` does not even build that matrix: for 100,000 numbers it
+# would have 10,000,000,000 entries.
 #
 # For a loss, :math:`\partial L / \partial L = 1`. That is the ``v`` that ``loss.backward()`` fills in for you.
 

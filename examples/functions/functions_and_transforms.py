@@ -4,10 +4,11 @@ Custom Function under torch.func: vmap and jvp
 
 .. in-short::
 
-   With ``setup_context`` and a ``backward`` made of PyTorch's operations, a Function works under ``torch.func.grad``. For
-   ``vmap`` add the line ``generate_vmap_rule = True``, or a static ``vmap`` if ``forward`` leaves PyTorch; for ``jvp`` add a
-   static ``jvp``. ``jacfwd`` and ``hessian`` need both. An operator from ``torch.library.custom_op`` stays one step in
-   ``torch.compile``, but here forward mode through it gives a tangent of zeros, without an error.
+   With ``setup_context`` and a ``backward`` of differentiable PyTorch operations, a Function works under ``torch.func.grad``.
+   For ``vmap`` add ``generate_vmap_rule = True``, or a static ``vmap`` if ``forward`` leaves PyTorch; for ``jvp`` add a static
+   ``jvp``. ``jacfwd`` and ``hessian`` need both. An operator from ``torch.library.custom_op`` stays one step in
+   ``torch.compile``. Two things are 0 here, without an error: ``jvp`` of such an operator, and ``jvp`` of a ``jvp`` that reads
+   saved tensors.
 """
 
 # %%
@@ -148,7 +149,8 @@ assert messages["vmap(grad)", functions["no rule"]].startswith(
 tried(functions, torch.exp)
 
 # %%
-# "Right" means: the same result as ``torch.exp``. The two entries "WRONG" raise no error; more about them below.
+# "Right" means: the same result as ``torch.exp``. The two entries "WRONG" raise no error; more about them below, and about
+# ``jacfwd`` of ``jacfwd``, which is wrong with both rules, too.
 
 # %%
 # A Function with all rules
@@ -189,16 +191,32 @@ print(vmap(grad(loss))(batch, factors))
 # sphinx_gallery_start_ignore
 assert torch.allclose(vmap(grad(loss))(batch, factors), factors[:, None] * batch.exp())
 assert set(tried({"Exp": Exp.apply}, torch.exp)["Exp"]) == {"right"}
+
+
+class _OutBackward(Exp):  # out= is an operation of PyTorch, but not differentiable
+    @staticmethod
+    def backward(ctx, grad_output):
+        out = torch.empty_like(grad_output)
+        return torch.mul(grad_output, ctx.saved_tensors[0], out=out)
+
+
+_raised = []
+assert torch.allclose(backward(_OutBackward.apply), backward(torch.exp))
+try:
+    grad(squares(_OutBackward.apply))(x)
+except RuntimeError as error:
+    _raised.append(str(error))
+assert len(_raised) == 1 and "don't support automatic differentiation" in _raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# Each row is the gradient of one example with its own factor, and there is no loop.
+# Each row is the gradient of one example with its own factor, and you wrote no loop.
 
 # %%
 # What people get wrong
 # ---------------------
-# **generate_vmap_rule, although forward leaves PyTorch.** The generated rule runs your ``forward`` under ``vmap``. NumPy
-# cannot read such a tensor:
+# **generate_vmap_rule, although forward leaves PyTorch.** The generated rule runs your ``forward`` under ``vmap``. There,
+# ``x`` is a special tensor, and NumPy cannot read it:
 
 
 class RunningSum(torch.autograd.Function):
@@ -228,9 +246,8 @@ assert "Cannot access data pointer" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# Write the rule yourself, as a static method ``vmap``. It gets the real tensor, with the whole batch, and ``in_dims`` says
-# which dimension is the batch (``None`` for an argument without one). It returns the output and the output's batch
-# dimension:
+# Write the rule yourself, as a static method ``vmap``. It gets the tensor with the whole batch, and ``in_dims`` says which
+# dimension is the batch (``None`` for an argument without one). It returns the output and the output's batch dimension:
 
 
 class BatchedSum(RunningSum):
@@ -258,6 +275,8 @@ def _rows(v):
 assert torch.equal(vmap(_rows)(batch), batch.cumsum(1))
 assert torch.equal(vmap(_rows, in_dims=1)(batch), batch.T.cumsum(1))
 assert set(tried({"sum": _rows}, lambda v: v.cumsum(0))["sum"]) == {"right"}
+_nested = torch.rand(2, 3, 4)
+assert torch.allclose(vmap(vmap(_rows))(_nested), _nested.cumsum(2))
 
 
 class _TwoRules(BatchedSum):
@@ -312,8 +331,8 @@ for _dim in (0, 1, -1, -2):
 # **Forgetting save_for_forward.** In ``jvp``, tensors from ``save_for_backward`` are not there: ``ctx.saved_tensors`` is
 # empty, and ``(result,) = ctx.saved_tensors`` raises *not enough values to unpack (expected 1, got 0)*.
 #
-# **Forward mode through a custom operator.** An operator has a rule for ``backward`` and one for ``vmap``, but none for
-# tangents. Its tangent here is zero, and nothing raises:
+# **Forward mode through a custom operator.** You can register a ``backward`` and a ``vmap`` for an operator, but no ``jvp``.
+# Its tangent here is zero, and nothing raises:
 
 print("custom_op:", jvp(exp_operator, (x,), (tangent,))[1])
 print("Function: ", jvp(Exp.apply, (x,), (tangent,))[1])
@@ -348,22 +367,58 @@ with torch.autograd.forward_ad.dual_level():
     _dual = torch.autograd.forward_ad.make_dual(x, tangent)
     _moved = torch.autograd.forward_ad.unpack_dual(exp_operator(_dual)).tangent
     assert _moved is None
+assert not hasattr(exp_operator, "register_jvp")
+_wrt = x.clone().requires_grad_()  # the same where the input requires grad
+assert not jvp(exp_operator, (_wrt,), (tangent,))[1].any()
 # sphinx_gallery_end_ignore
 
 # %%
 # ``gradcheck`` finds it only with ``check_forward_ad=True``. For ``jvp`` and for ``torch.func.grad``, call the operator in
 # the ``forward`` of a Function that has all rules, as ``Wrapped`` below does.
+#
+# **Forward mode inside forward mode.** Each derivative of :math:`e^x` at 1 is 2.718. For the second one, ``jacfwd`` of
+# ``jacfwd`` gives 0, and raises nothing (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__):
+
+one = torch.tensor(1.0)
+print("jacfwd(jacfwd):", jacfwd(jacfwd(Exp.apply))(one))
+print("hessian:       ", hessian(Exp.apply)(one))
+
+# sphinx_gallery_start_ignore
+
+
+def _jvp_of_jvp(f):
+    speed = torch.ones_like
+    first = lambda v: jvp(f, (v,), (speed(v),))[1]  # noqa: E731
+    return jvp(first, (one,), (one,))[1]
+
+
+assert torch.allclose(_jvp_of_jvp(torch.exp), one.exp())
+assert _jvp_of_jvp(Exp.apply) == jacfwd(jacfwd(Exp.apply))(one) == 0
+assert jacfwd(hessian(Exp.apply))(one) == 0  # forward mode twice, with one reverse
+for _second in (
+    hessian(Exp.apply),
+    jacrev(jacfwd(Exp.apply)),
+    grad(grad(Exp.apply)),
+    grad(hessian(Exp.apply)),
+    jacrev(jacrev(Exp.apply)),
+):
+    assert torch.allclose(_second(one), one.exp())
+# sphinx_gallery_end_ignore
+
+# %%
+# The ``jvp`` of ``Exp`` reads a saved tensor. Use forward mode once, as ``hessian`` does, or not at all: ``jacrev(jacrev)``.
+# ``BatchedSum`` is right both ways, since its ``jvp`` saves nothing.
 
 # %%
 # Why each rule is needed
 # -----------------------
-# Under ``vmap``, your ``forward`` sees a tensor that looks like one example, while the real tensor contains the whole batch.
-# PyTorch does not guess which of the two your code expects. ``generate_vmap_rule`` says: one example, and ``vmap`` may
-# transform each operation inside. ``backward`` is the rule for reverse mode, ``jvp`` the rule for forward mode: from
-# the tangents of the inputs, how fast each of them moves, it computes the tangent of the output. ``jacfwd`` runs ``vmap``
-# over ``jvp``, one direction for each input. ``hessian`` is ``jacfwd`` over ``jacrev``. That is why both of them need both
-# rules. ``grad`` and ``jacrev`` run your ``backward`` on such tensors as well: written in NumPy, it raises the same *Cannot
-# access data pointer*.
+# Under ``vmap``, PyTorch can give your code one of two tensors: one that looks like a single example, or the one with the
+# whole batch. It does not guess which of the two your code expects. ``generate_vmap_rule`` says: a single example, and
+# ``vmap`` may transform each operation inside. ``backward`` is the rule for reverse mode, ``jvp`` the rule for forward mode:
+# from the tangents of the inputs (how fast each input moves), it computes the tangent of the output. ``jacfwd`` runs ``vmap``
+# over ``jvp``, one direction for each element of the input. ``hessian`` is ``jacfwd`` over ``jacrev``. That is why both of
+# them need both rules. ``grad`` and ``jacrev`` run your ``backward`` on special tensors, too: in NumPy, it raises the same
+# *Cannot access data pointer*.
 
 # %%
 # custom_op: one step for torch.compile
@@ -395,7 +450,9 @@ def _(info, in_dims, x, dim):
 
 
 # %%
-# ``opcheck`` tests the registrations. It also finds an argument that is written to and not named in ``mutates_args``.
+# ``opcheck`` tests the schema, the fake function and how ``backward`` is registered, for the arguments that you pass. (Here it
+# fails for ``int32``: ``np.cumsum`` returns ``int64``.) It finds an argument that is written to and not named in
+# ``mutates_args``. It tests neither the ``vmap`` rule nor the values of the gradient: that needs ``gradcheck``.
 
 for name, result in torch.library.opcheck(running_sum, (leaf, 0)).items():
     print(f"{name:<28} {result}")
@@ -416,9 +473,25 @@ class _Watched(Exp):
         return Exp.jvp(ctx, tangent)
 
 
-assert torch.allclose(jacfwd(_Watched.apply)(x), torch.diag(x.exp())) and _asked == [
-    (2,)
-]
+assert torch.allclose(jacfwd(_Watched.apply)(x), torch.diag(x.exp()))
+assert _asked == [(2,)]
+
+
+@torch.library.custom_op("atlas_demo::all_wrong", mutates_args=())
+def _all_wrong(x: torch.Tensor) -> torch.Tensor:
+    return torch.exp(x)
+
+
+_all_wrong.register_fake(torch.empty_like)
+_all_wrong.register_autograd(lambda ctx, g: g * 17, setup_context=keep_output)
+_all_wrong.register_vmap(lambda info, in_dims, x: (x * 0, 0))
+assert set(torch.library.opcheck(_all_wrong, (leaf,)).values()) == {"SUCCESS"}
+_raised = []
+try:  # np.cumsum makes int64 of int32, and the fake function does not
+    torch.library.opcheck(running_sum, (torch.ones(3, dtype=torch.int32), 0))
+except Exception as error:  # a class of PyTorch's own, in a private module
+    _raised.append(str(error))
+assert len(_raised) == 1 and "test_faketensor failed" in _raised[0]
 
 
 class _NumpyBackward(RunningSum):
@@ -485,8 +558,8 @@ assert len(_raised) == 1 and "not defined as mutable but was mutated" in _raised
 
 # %%
 # For ``torch.func``, put a Function around the operator. ``Wrapped`` inherits ``setup_context``, ``backward`` and
-# ``generate_vmap_rule`` from ``RunningSum``. The generated rule works now, because the operator has a ``vmap`` rule of its
-# own:
+# ``generate_vmap_rule`` from ``RunningSum``. The generated rule works now: it uses the operator's ``vmap`` rule (without one,
+# a slow loop):
 
 
 class Wrapped(RunningSum):
@@ -496,7 +569,7 @@ class Wrapped(RunningSum):
 
     @staticmethod
     def jvp(ctx, tangent, _):
-        return running_sum(tangent, ctx.dim)
+        return Wrapped.apply(tangent, ctx.dim)  # not running_sum
 
 
 print(jvp(lambda v: Wrapped.apply(v, 0), (x,), (tangent,))[1])
@@ -506,6 +579,52 @@ assert jvp(lambda v: Wrapped.apply(v, 0), (x,), (tangent,))[1].tolist() == [1, 0
 assert gradcheck(lambda v: Wrapped.apply(v, 0), leaf, check_forward_ad=True)
 _wrapped = tried({"w": lambda v: Wrapped.apply(v, 0)}, lambda v: v.cumsum(0))
 assert set(_wrapped["w"]) == {"right"}
+
+
+@torch.library.custom_op("atlas_demo::no_vmap_rule", mutates_args=())
+def _no_vmap_rule(x: torch.Tensor, dim: int) -> torch.Tensor:
+    _shapes.append(tuple(x.shape))
+    return torch.from_numpy(np.cumsum(x.numpy(force=True), axis=dim))
+
+
+class _Looped(RunningSum):
+    @staticmethod
+    def forward(x, dim):
+        return _no_vmap_rule(x, dim)
+
+
+_shapes = []
+with warnings.catch_warnings():  # "There is a performance drop", from C++
+    warnings.simplefilter("ignore")
+    _by_rows = vmap(lambda v: _Looped.apply(v, 0))(batch)
+assert torch.equal(_by_rows, by_loop) and _shapes == [(2,)] * 3
+
+
+class _Direct(Wrapped):  # jvp calls the operator, which has no jvp
+    @staticmethod
+    def jvp(ctx, tangent, _):
+        return running_sum(tangent, ctx.dim)
+
+
+def _cubes(function):
+    return lambda v: function(v.pow(3)[None], 0).sum()
+
+
+for _function in (Wrapped, BatchedSum):
+    for _twice in (
+        _jvp_of_jvp,
+        lambda f: jacfwd(jacfwd(f))(one),
+        lambda f: jacrev(jacfwd(f))(one),
+        lambda f: hessian(f)(one),
+    ):
+        assert _twice(_cubes(_function.apply)) == _twice(_cubes(torch.cumsum)) == 6
+assert _jvp_of_jvp(_cubes(_Direct.apply)) == 0
+_raised = []
+try:
+    jacrev(jacfwd(_cubes(_Direct.apply)))(one)
+except RuntimeError as error:
+    _raised.append(str(error))
+assert len(_raised) == 1 and "must override the setup_context" in _raised[0]
 
 
 def _double(v):
@@ -543,6 +662,8 @@ assert _leaf.grad.tolist() == [6, 4, 2]
 # sphinx_gallery_end_ignore
 
 # %%
+# The ``jvp`` of ``Wrapped`` calls ``Wrapped`` again: through the operator, a second derivative would be 0 or raise.
+#
 # In code that you compile, call the operator itself. With ``fullgraph=True`` and an input that requires grad,
 # ``torch.compile`` refuses a Function that has a ``jvp``: *Unsupported custom jvp*. Without ``fullgraph=True``
 # it compiles several graphs instead of one, since the graph breaks at the Function, and the gradient is still right.
@@ -555,7 +676,8 @@ assert _leaf.grad.tolist() == [6, 4, 2]
 #
 # .. solution::
 #
-# The product rule: :math:`t_a \cdot b + a \cdot t_b`. An input that does not move has a tangent of zeros.
+# The product rule: :math:`t_a \cdot b + a \cdot t_b`. A float tensor that does not move has a tangent of zeros. ``jvp`` gets
+# ``None`` instead for a number, or if ``setup_context`` calls ``ctx.set_materialize_grads(False)``.
 
 
 class Product(torch.autograd.Function):
@@ -603,8 +725,31 @@ class _Noted(Product):
         return Product.jvp(ctx, tangent_a, tangent_b)
 
 
+class _NotedNone(_Noted):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def jvp(ctx, tangent_a, tangent_b):
+        _tangents.append(tangent_b)
+        return tangent_a
+
+
 jvp(lambda a: _Noted.apply(a, b), (a,), (torch.tensor(1.0),))
-assert _tangents[0].item() == 0
+jvp(lambda a: _NotedNone.apply(a, b), (a,), (torch.tensor(1.0),))
+assert _tangents[0].item() == 0 and _tangents[1] is None
+
+
+class _NotedNumber(_NotedNone):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+
+jvp(lambda a: _NotedNumber.apply(a, 5.0), (a,), (torch.tensor(1.0),))
+assert len(_tangents) == 3 and _tangents[2] is None
+assert _jvp_of_jvp(lambda v: Product.apply(v, v)) == 0  # wrong, right is 2
 # sphinx_gallery_end_ignore
 
 # %%

@@ -5,8 +5,8 @@ Visualize the autograd graph
 .. in-short::
 
    ``make_dot(loss, params=dict(model.named_parameters()))`` of the package ``torchviz`` draws the graph behind a loss. Without
-   the package, eleven lines of Python do: walk from ``loss.grad_fn`` along ``next_functions`` and write a line of text for
-   each node and each edge; Graphviz makes the picture. A tensor without a ``grad_fn`` has no graph to draw.
+   the package, eleven lines of Python are enough: walk from ``loss.grad_fn`` along ``next_functions`` and write a line of text
+   for each node and each edge. Graphviz makes the picture. A tensor without a ``grad_fn`` has no graph to draw.
 """
 
 # %%
@@ -75,11 +75,13 @@ x = torch.randn(8, 4)
 names = {parameter: name for name, parameter in model.named_parameters()}
 
 # %%
-# Here the layer is ``gate``. Somebody left a ``detach()`` behind it:
+# Here the layer is ``gate``. Somebody left a ``detach()`` after it:
 
 gate = torch.sigmoid(model.gate(x)).detach()
 loss = model.head(gate * torch.tanh(model.body(x))).mean()
 # sphinx_gallery_start_ignore
+_numbers = [n for _, _, n in to_dot.__code__.co_lines() if n]
+assert max(_numbers) - to_dot.__code__.co_firstlineno + 1 == 11  # eleven lines
 _text = to_dot(loss, names)
 _drawn = re.findall(r'label="(.*)"', _text)
 assert set(names.values()) - set(_drawn) == {"gate.weight", "gate.bias"}
@@ -89,6 +91,12 @@ _grads = torch.autograd.grad(
     loss, model.gate.weight, allow_unused=True, retain_graph=True
 )
 assert _grads == (None,)
+_whole = model.head(torch.sigmoid(model.gate(x)) * torch.tanh(model.body(x))).mean()
+assert all(name in to_dot(_whole, names) for name in names.values())
+model.gate.requires_grad_(False)  # a frozen layer looks the same as a detached one
+_frozen = model.head(torch.sigmoid(model.gate(x)) * torch.tanh(model.body(x))).mean()
+assert to_dot(_frozen, names) == _text
+model.gate.requires_grad_(True)
 if pygraphviz is not None:
     assert "#" not in re.sub(r"&#\d+;", "", Picture(_text, "")._repr_html_())
 # sphinx_gallery_end_ignore
@@ -96,7 +104,8 @@ Picture(to_dot(loss, names), "From MeanBackward0 two paths lead up to head and b
 
 # %%
 # The computation runs from top to bottom. The arrows show the way of the gradient, from the loss up to the parameters. No
-# arrow leads to ``gate.weight`` or ``gate.bias``: without the ``detach()`` they would be beside ``body``.
+# arrow leads to ``gate.weight`` or ``gate.bias``. Without the ``detach()``, they would be drawn, too. (If the layer were frozen
+# with ``requires_grad_(False)``, you would get the same picture.)
 
 # %%
 # torchviz in three lines
@@ -118,8 +127,8 @@ Picture(to_dot(loss, names), "From MeanBackward0 two paths lead up to head and b
 # %%
 # What people get wrong
 # ---------------------
-# **Installing the Python package only.** ``pip install graphviz`` brings Python classes, and not the program ``dot``,
-# which they start. On a machine without that program:
+# **Installing the Python package only.** ``pip install graphviz`` installs Python classes. They start the program ``dot``,
+# which is not included. On a machine without that program:
 
 # sphinx_gallery_start_ignore
 _path = os.environ["PATH"]
@@ -141,8 +150,8 @@ assert "make sure the Graphviz executables are on your systems' PATH" in message
 # Install Graphviz itself (``apt install graphviz``, ``brew install graphviz``), or use ``pygraphviz``, as the folded code
 # above does. You can also print the text and paste it into a viewer for Graphviz on the web.
 #
-# **Drawing a result that was not recorded.** A result of ``no_grad``, of ``detach()`` or of a file has no graph. ``to_dot``
-# then raises:
+# **Drawing a result that was not recorded.** A tensor that was computed under ``no_grad``, came from ``detach()`` or was
+# loaded from a file has no graph. ``to_dot`` then raises:
 
 file = io.BytesIO()
 torch.save(loss, file)
@@ -188,8 +197,8 @@ assert model.body.weight.grad.abs().max() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# **Using the names of nodes as keys.** Graphviz takes equal names for the same box. Two operations of one kind become one
-# box, and the picture shows a loop that is not there. That is why ``to_dot`` numbers the nodes.
+# **Using the names of nodes as keys.** In Graphviz, the same name means the same box. Here two ``tanh`` become one box, and
+# the picture shows a loop that is not in the graph. That is why ``to_dot`` numbers the nodes.
 
 twice = torch.tanh(torch.tanh(model.body.weight)).grad_fn
 inner = twice.next_functions[0][0]
@@ -216,21 +225,21 @@ _matrix_vector = y.grad_fn.next_functions[0][0]
 assert _matrix_vector.next_functions[1] == (None, 0)
 _text = to_dot((y * y).sum(), {weight: "weight"})
 assert _text.count("1 -> 2") == 2 and "inputs" not in _text
-assert "AccumulateGrad" in to_dot(y.sum(), {})
+assert '[label="torch::autograd::AccumulateGrad"]' in to_dot(y.sum(), {})
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``1 -> 2`` stands there twice: the product uses ``y`` twice.
-# - ``y`` itself is missing. A node is the backward step of an operation; it does not know what its result is called.
-# - ``inputs`` is missing, because it does not require grad. The node of the product still has a slot for it, with ``None``
-#   in it, and the walk passes over ``None``.
-# - A leaf has the name that you give it in ``names``; without a name it is ``AccumulateGrad``.
+# - ``1 -> 2`` is there twice: the product ``y * y`` uses ``y`` twice.
+# - ``y`` itself is missing. A node is the backward step of an operation; it does not know the name of your variable.
+# - ``inputs`` is missing, because it does not require grad. The node ``MvBackward0`` still has a slot for it, with ``None`` in
+#   it, and ``to_dot`` skips ``None``.
+# - A leaf has the name that you give it in ``names``; without a name it is ``torch::autograd::AccumulateGrad``.
 
 # %%
 # A large graph
 # -------------
-# The graphs of real models have hundreds of nodes and more. Draw a part: begin at an intermediate result instead of the
-# loss. Or fold what repeats, as the figures on this site do: in a large graph, a run of nodes is one card.
+# The graph of a large model can have hundreds of nodes or more. Draw a part: begin at an intermediate result instead of the
+# loss. Or fold what repeats, as the figures on this site do: in a large graph, nodes in a row are one card.
 
 start = torch.tensor(0.5, requires_grad=True)
 end = start

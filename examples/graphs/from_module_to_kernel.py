@@ -176,15 +176,15 @@ assert ("AddmmBackward0", "mm") in _order
 
 # %%
 # ``nn.Linear`` calls two operators, ``t`` and ``addmm``, and leaves two nodes. The ``detach`` after ``relu`` belongs to
-# autograd: the node saves the result, without its history. In backward, each node calls operators of its own:
+# autograd: the node saves the result, without its history. In backward, the nodes call other operators. Here
 # ``MseLossBackward0`` calls ``mse_loss_backward``, ``ReluBackward0`` calls ``threshold_backward``, and ``AddmmBackward0``
 # calls ``mm`` for the gradient of the weight.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Expecting one operator and one node for each module.** It depends on the module, on its options and on the shape of
-# the input:
+# **Expecting one operator and one node for each module.** The number depends on the module, on its options and on the
+# input:
 #
 # .. how-measured:: The function left_by() notes the operators of a module's forward and the nodes behind its result.
 
@@ -241,11 +241,22 @@ assert all(table[name] == left for name, left in _expected.items())
 assert len({table[name] for name in table if "Linear" in name}) == 3
 assert table["nn.Dropout()"][1] == "Mul" and "," in table["nn.Dropout()"][0]
 assert table["nn.CrossEntropyLoss()"][0] == "_log_softmax, nll_loss_forward"
+# not on the shape alone: the strides and the modes count, too
+assert left_by(nn.Flatten(), grad(2, 3, 8, 8).transpose(1, 3))[1] == "Clone, UnsafeView"
+assert left_by(nn.Flatten(), grad(2, 3)) == ("none", "none")
+with torch.inference_mode(), Operators() as _inference:
+    nn.functional.linear(torch.ones(8, 4), torch.ones(3, 4))
+assert _inference.names[-1] == "linear"
+# a node that calls nothing: the gradient of a sum is passed on
+_sum = x * 1 + x
+with Operators() as _passed_on:
+    _sum.grad_fn(torch.ones(2))
+assert _sum.grad_fn.name() == "AddBackward0" and _passed_on.names == ["ones"]
 # sphinx_gallery_end_ignore
 pd.DataFrame(table, ["operators", "nodes"]).T.rename_axis(columns="module")
 
 # %%
-# ``nn.ReLU6`` ends up as ``hardtanh``, and ``nn.Dropout`` in ``eval()`` returns its input.
+# ``nn.ReLU6`` calls ``hardtanh``, and ``nn.Dropout`` in ``eval()`` returns its input.
 #
 # **Replacing torch.relu to catch every ReLU.** ``x.relu()`` does not call ``torch.relu``. It calls the operator, and so does
 # ``torch.ops.aten.relu``. A ``TorchDispatchMode`` catches all three calls here:
@@ -272,13 +283,13 @@ assert "relu_" in _inplace.names and "relu" not in _inplace.names
 # sphinx_gallery_end_ignore
 
 # %%
-# In-place calls are another operator, ``relu_``.
+# The mode does not count in-place calls as ``relu``: they are another operator, ``relu_``.
 
 # %%
 # Where the derivative is written
 # -------------------------------
-# PyTorch generates the C++ of its nodes from a table. You have that table: it is installed with PyTorch, in the package
-# ``torchgen``, next to the list of operators.
+# PyTorch generates the C++ of most nodes from a table. (A few are written by hand, such as ``AccumulateGrad`` and
+# ``CopySlices``.) The table is installed with PyTorch, in the package ``torchgen``, and so is the list of operators.
 
 from pathlib import Path
 
@@ -296,6 +307,8 @@ print(entry("autograd/derivatives.yaml", "- name: relu("))
 
 # sphinx_gallery_start_ignore
 _formula = entry("autograd/derivatives.yaml", "- name: relu(")
+_table = (packaged / "autograd/derivatives.yaml").read_text()
+assert "CopySlices" not in _table and "AccumulateGrad" not in _table
 assert "self: threshold_backward(grad, result, 0)" in _formula
 _y = torch.relu(x)
 assert torch.equal(_y.grad_fn._saved_result, _y)
@@ -319,21 +332,25 @@ assert "CPU, CUDA: relu\n" in entry(
 )
 _linear = entry("ATen/native/native_functions.yaml", "- func: linear(")
 assert "CompositeImplicitAutograd: linear" in _linear
+_clamp_min = entry("ATen/native/native_functions.yaml", "- func: clamp_min(")
+assert "dispatch:" not in _clamp_min
+assert "structured_delegate: clamp_min.out" in _clamp_min
 # sphinx_gallery_end_ignore
 
 # %%
-# Under ``dispatch`` you find the name of the C++ function for each kind of tensor. Here one function ``relu`` serves CPU and
-# CUDA; sparse and quantized tensors have others. Search the repository's folder ``aten/src/ATen/native`` for ``Tensor
-# relu(``: the hit in ``Activation.cpp`` is the code. The entry of ``linear`` says ``CompositeImplicitAutograd``: for a tensor
-# on a CPU, its C++ function calls other operators, and autograd records those. That is why the figure has no
-# ``LinearBackward0``.
+# Under ``dispatch``, if the entry has one, you find the name of the C++ function for each kind of tensor. Here one function
+# ``relu`` is for CPU and CUDA; sparse and quantized tensors have others. Search the repository's folder
+# ``aten/src/ATen/native`` for ``Tensor relu(``: the hit in ``Activation.cpp`` is the code. The entry of ``linear`` says
+# ``CompositeImplicitAutograd``: for the tensors here, its C++ function calls other operators, and autograd records those. That
+# is why the figure has no ``LinearBackward0``.
 
 # %%
 # Why: the dispatcher
 # -------------------
-# An operator is a name with many functions behind it. The *dispatcher* chooses among them, one layer after the other. For
-# the tensors here, autograd's layer comes before the kernel for the CPU, and connects the result to a node. The mode works
-# between these two layers, so inside the mode the result of ``relu`` has no ``grad_fn`` yet:
+# An operator is one name. It can have several C++ functions: for autograd, and for each device. The *dispatcher* chooses
+# which of them run, and in which order. For the tensors here, the function of autograd comes first. It calls the kernel for
+# the CPU, and connects the result to a node. The mode works between these two, so inside the mode the result of ``relu`` has
+# no ``grad_fn`` yet:
 
 
 class Between(TorchDispatchMode):
@@ -390,10 +407,12 @@ try:
 except NotImplementedError as error:
     _raised.append(str(error))
 assert _raised == ["clamp is not supported for complex types"]
+assert torch.relu(torch.ones(2, dtype=torch.complex64, device="meta")).is_complex()
 # sphinx_gallery_end_ignore
 
 # %%
-# That also explains an error message: ``torch.relu`` of a complex tensor says *clamp is not supported for complex types*.
+# That also explains an error message: on a CPU, ``torch.relu`` of a complex tensor says *clamp is not supported for complex
+# types*.
 
 # %%
 # Exercise
@@ -403,9 +422,9 @@ assert _raised == ["clamp is not supported for complex types"]
 #
 # .. solution::
 #
-# No. Autograd records the operator that you called, and not what its kernel calls inside. ``relu`` leaves
-# ``ReluBackward0``, whose gradient at 0 is 0. ``clamp_min`` has a line of its own in ``derivatives.yaml``, and its gradient
-# at 0 is 1.
+# No. Autograd records each of these two operators itself (not so ``linear``), and not what its kernel calls inside. ``relu``
+# leaves ``ReluBackward0``, whose gradient at 0 is 0. ``clamp_min`` has an entry of its own in
+# ``derivatives.yaml``, and its gradient at 0 is 1.
 
 zero = torch.zeros(1, requires_grad=True)
 relu, clamp = torch.relu(zero), torch.clamp_min(zero, 0)

@@ -6,8 +6,8 @@ grad_fn names: what AddmmBackward0 and others mean
 
    ``grad_fn=<MulBackward0>`` says which operation made the tensor: ``mul``, which you may have written as ``*``. The node
    computes the gradient of that operation. The number only tells formulas of the same name apart. The name is that of the
-   *last* operation that was recorded, which need not be what you wrote: ``nn.Linear`` leaves ``AddmmBackward0`` on a matrix
-   and often ``ViewBackward0`` on a batch.
+   *last* operation that was recorded. That need not be what you wrote: ``nn.Linear`` with a bias leaves ``AddmmBackward0`` on
+   a matrix and often ``ViewBackward0`` on a batch.
 """
 
 # %%
@@ -131,7 +131,19 @@ assert [names(t)[0] for t in (x @ m, x @ v, v @ v)] == [
 ]
 attention = F.scaled_dot_product_attention(q, q, q)
 assert names(attention) == ["ScaledDotProductFlashAttentionForCpuBackward0"]
+assert names(F.scaled_dot_product_attention(q, q, q, dropout_p=0.5))[0] == (
+    "UnsafeViewBackward0"
+)
+assert names(nn.LSTM(3, 2).double()(b.double())[0])[0] == "StackBackward0"
 assert last["nn.Linear(3, 2)(c.mT)"] == "AddBackward0"
+for scattered in (
+    tokens.transpose(0, 1),
+    tokens[:, 1:],
+    tokens[::2],
+    v.expand(4, 5, 3),
+):
+    assert names(nn.Linear(3, 2)(scattered))[0] == "AddBackward0"
+assert names(nn.Linear(3, 2, bias=False)(x))[0] == "MmBackward0"
 assert not {"LinearBackward0", "MatmulBackward0", "LstmBackward0"} & {
     name for written in last for name in names(eval(written))
 }
@@ -146,12 +158,14 @@ layers
 
 # %%
 # - ``nn.Linear`` on a batch that is not contiguous, as ``c.mT``, ends with ``AddBackward0``: the bias is added at the end.
-# - ``F.scaled_dot_product_attention`` left ``ScaledDotProductFlashAttentionForCpuBackward0`` here.
-# - ``UnsafeView`` is not a warning. Inside ``@``, PyTorch uses it to give a temporary result a new shape (`explained here
-#   <https://discuss.pytorch.org/t/unsafeviewbackward-in-grad-fn/25992>`__).
+# - ``F.scaled_dot_product_attention(q, q, q)`` leaves ``ScaledDotProductFlashAttentionForCpuBackward0`` here. With
+#   ``dropout_p=0.5`` the last node is ``UnsafeViewBackward0``.
+# - ``UnsafeView`` is not a warning. Inside ``@`` and ``reshape``, PyTorch uses it to give a temporary result a new shape
+#   (`explained here <https://discuss.pytorch.org/t/unsafeviewbackward-in-grad-fn/25992>`__).
 #
-# Another device or backend may use other operations, and then leaves other names. The build of PyTorch that made this page also
-# holds ``CudnnRnnBackward0`` and ``ScaledDotProductEfficientAttentionBackward0``, which no expression above recorded.
+# Another device, backend or dtype may use other operations, and then leaves other names: ``nn.LSTM`` in double precision
+# leaves ``StackBackward0``. The build of PyTorch that made this page also has ``CudnnRnnBackward0`` and
+# ``ScaledDotProductEfficientAttentionBackward0``, which no expression above recorded.
 
 # %%
 # What people get wrong
@@ -176,7 +190,7 @@ assert [
 # sphinx_gallery_end_ignore
 
 # %%
-# Names are for reading. A program that has to find layers should ask ``model.named_modules()``.
+# Names are for reading. To find layers in a program, use ``model.named_modules()``.
 
 # %%
 # **Reading the number as a counter.** Two additions in one expression have the same name. To tell the nodes apart, compare the
@@ -272,6 +286,12 @@ for name in ("Reshape", "Flatten", "Hstack"):
 assert names(x.T.reshape(6))[0] != "ViewBackward0"
 assert names(x.T.contiguous()) == ["CloneBackward0", "PermuteBackward0"]
 assert names(2 / x) == ["MulBackward0", "ReciprocalBackward0"]
+for view_of in (lambda t: t.T, lambda t: t[0], lambda t: t.view(6)):
+    y = x * 1
+    view = view_of(y)
+    assert view.grad_fn.name() != "AsStridedBackward0"
+    y.add_(1)
+    assert view.grad_fn.name() == "AsStridedBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
@@ -282,9 +302,10 @@ arithmetic
 # %%
 # Shapes, indexing and copies
 # ---------------------------
-# ``reshape``, ``flatten``, ``hstack`` and ``.T`` call another operation, and that one is recorded. For an index, its kind
-# decides. In this table, a number leaves ``Select``, a range ``Slice``, and a list, a mask or a tensor with one dimension
-# ``Index``.
+# ``reshape``, ``flatten``, ``hstack`` and ``.T`` call another operation, and that one is recorded. For an index, the kind of
+# the index decides. In this table, a number leaves ``Select``, a range ``Slice``, and a list, a mask or a tensor with one
+# dimension ``Index``. In messages about in-place changes you also find ``AsStridedBackward0``: a view, such as ``y.T``, gets
+# it instead of its first name if ``y`` is changed in place later.
 
 shapes
 
@@ -419,13 +440,15 @@ for result, name in (
     assert result.grad_fn.name() == name, name
 (slope,) = torch.autograd.grad(x.sigmoid().sum(), x, create_graph=True)
 assert slope.grad_fn.name() == "SigmoidBackwardBackward0"
+slope = torch.func.grad(lambda t: t.sigmoid().sum())(x)
+assert slope.grad_fn.name() == "SigmoidBackwardBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
 # The underscore of an in-place operation is dropped in the name. If its formula is separate, as for ``leaky_relu_``, it gets
-# the next number: ``nn.LeakyReLU(inplace=True)`` leaves ``LeakyReluBackward1``. Otherwise both share one, as ``relu`` and
-# ``relu_`` do. If ``Backward`` is there twice, as in ``SigmoidBackwardBackward0``, the node belongs to a gradient that was
-# computed with ``create_graph=True``.
+# a number of its own: ``nn.LeakyReLU(inplace=True)`` leaves ``LeakyReluBackward1``. Otherwise both share one, as ``relu`` and
+# ``relu_`` do. If ``Backward`` is there twice, as in ``SigmoidBackwardBackward0``, the operation was itself a step of backward,
+# ``sigmoid_backward``: the tensor is a gradient with a graph, from ``create_graph=True`` or ``torch.func.grad``.
 
 # %%
 # Names in old notes
@@ -472,14 +495,14 @@ old
 # %%
 # Exercise
 # --------
-# A tensor ends its graph with three nodes: ``UnsafeViewBackward0``, behind it ``CloneBackward0``, behind that
-# ``PermuteBackward0``. Which single line could have made them, and which of the three steps copied the data?
+# ``grad_fn`` of a tensor is ``UnsafeViewBackward0``. Behind it is ``CloneBackward0``, and behind that ``PermuteBackward0``.
+# Which single line could have made them, and which of the three steps copied the data?
 #
 # .. solution::
 #
-# ``PermuteBackward0`` is ``.T`` or ``permute``. ``UnsafeViewBackward0`` gives a new shape. The ``Clone`` between them is a copy
-# that nobody asked for: the elements of a transposed matrix are not in the order that ``reshape`` needs, so ``reshape`` copied
-# them. Without the transpose it makes one node and copies nothing.
+# For example ``x.T.reshape(6)``. ``PermuteBackward0`` is ``.T``, ``permute`` or ``movedim``. ``UnsafeViewBackward0`` gives a
+# new shape. The ``Clone`` between them copied the data: the elements of a transposed matrix are not in the order that
+# ``reshape`` needs. Without the transpose, ``reshape`` leaves one node here and copies nothing.
 
 print(names(x.T.reshape(6)))
 print(names(x.reshape(6)))
@@ -490,6 +513,9 @@ assert names(x.T.reshape(6)) == [
     "PermuteBackward0",
 ]
 assert x.reshape(6).data_ptr() == x.data_ptr() != x.T.reshape(6).data_ptr()
+# sphinx_gallery_start_ignore
+assert names(x.movedim(0, 1).reshape(6)) == names(x.T.reshape(6))
+# sphinx_gallery_end_ignore
 
 # %%
 # See also

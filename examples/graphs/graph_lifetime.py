@@ -110,6 +110,21 @@ print("3.", outcome(lambda hidden: hidden.detach()))
 assert "backward through the graph a second time" in outcome(lambda hidden: hidden)
 assert "modified by an inplace operation" in outcome(lambda h: h, retain_graph=True)
 assert outcome(lambda hidden: hidden.detach()) == "all three steps ran"
+cubed = torch.tensor(1.0, requires_grad=True)
+cube = cubed**3
+for grad_there in (3, 0.75):  # the second should be 3 too: the graph is the same
+    cubed.grad = None
+    cube.backward(retain_graph=True)
+    assert cubed.grad == grad_there
+    torch.optim.SGD([cubed], lr=0.5, fused=True).step()
+cell = torch.nn.RNNCell(2, 2)
+optimizer = torch.optim.SGD(cell.parameters(), lr=0.1, fused=True)
+carried = torch.zeros(1, 2)
+for _ in range(3):
+    carried = cell(torch.ones(1, 2), carried)
+    carried.sum().backward(retain_graph=True)  # no error
+    optimizer.step()
+del cubed, cube, cell, optimizer, carried
 lstm = torch.nn.LSTM(2, 2)
 carried = None
 for _ in range(3):
@@ -130,8 +145,9 @@ del found, node, carried
 
 # %%
 # Where no optimizer runs between the steps, ``retain_graph=True`` does not raise, but each backward then walks through all
-# steps since the first. The state of an LSTM is a tuple: carry ``tuple(t.detach() for t in state)``. More on the second
-# error: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`.
+# steps since the first. With ``fused=True``, PyTorch does not notice that the optimizer changed the weights: here there is no
+# error, and the gradient is wrong. The state of an LSTM is a tuple: carry ``tuple(t.detach() for t in state)``. More on the
+# second error: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`.
 
 # %%
 # **Adding up losses instead of numbers.** ``total = total + loss`` makes ``total`` a tensor that refers to the graph of

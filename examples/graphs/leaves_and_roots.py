@@ -67,8 +67,8 @@ for optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.LBFGS):
 # %%
 # What people get wrong
 # ---------------------
-# **Using requires_grad_() as a late repair.** On a result it changes nothing: the result required grad already, and it
-# stays a result. ``detach()`` first gives a new leaf with the same value.
+# **Using requires_grad_() as a late repair.** On a tensor with a ``grad_fn`` it changes nothing: the tensor required grad
+# already, and it is still not a leaf. ``detach()`` first gives a new leaf with the same value.
 
 p = torch.ones(2, requires_grad=True)
 print((p * 0.01).requires_grad_().is_leaf)
@@ -116,8 +116,9 @@ assert {t.grad_fn.name() for t in made[2:]} == {"ToCopyBackward0"}
 
 # %%
 # **Computing on a parameter inside a module.** ``nn.Parameter(...) * 0.01`` is a plain tensor. A module registers objects
-# of the type ``nn.Parameter``; it ignores the plain tensor without an error, and an optimizer never sees it (`pytorch#17484
-# <https://github.com/pytorch/pytorch/issues/17484>`__).
+# of the type ``nn.Parameter``; here it ignores the plain tensor without an error, and an optimizer never sees it
+# (`pytorch#17484 <https://github.com/pytorch/pytorch/issues/17484>`__). If ``self.lost`` is a parameter already, the
+# assignment raises an error.
 
 from torch import nn
 
@@ -142,6 +143,12 @@ assert [name for name, _ in scale.named_parameters()] == ["good"]
 assert good.dtype == torch.float64 and scale.lost.dtype == torch.float32
 assert not scale.lost.is_leaf and type(scale.lost) is torch.Tensor
 assert type(nn.Parameter(torch.ones(2)).to("meta")) is torch.Tensor
+raised = []
+try:
+    scale.good = scale.good * 2
+except TypeError as error:
+    raised.append("as parameter 'good'" in str(error))
+assert raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -300,7 +307,8 @@ assert asked.grad == 5
 # -----------------
 # A new result has a ``grad_fn``, the node that can send a gradient back to its inputs, if four things come together: an input
 # requires grad, recording is on, the operation has a derivative, and the result is of a floating or complex dtype. In the
-# table one of them is missing in each row but the first and the last, so the result is a leaf although it was computed.
+# table one of them is missing in each row but the first and the last, so the result is a leaf although it was computed. (Some
+# operations without a derivative, such as ``w // 2``, do get a node. In ``backward()``, that node raises an error.)
 
 with torch.no_grad():
     unrecorded = w * 2
@@ -332,6 +340,14 @@ for result in (
     vector.round(),
 ):
     assert not result.is_leaf and result.grad_fn is not None
+for result in (vector // 2, torch.heaviside(vector, vector)):
+    assert not result.is_leaf and "NotImplemented" in result.grad_fn.name()
+    raised = []
+    try:
+        result.sum().backward()
+    except RuntimeError as error:
+        raised.append("is not implemented" in str(error))
+    assert raised == [True]
 for result in (vector.argmax(), torch.randn_like(vector), vector.data, vector.isnan()):
     assert result.is_leaf and result.grad_fn is None
 with torch.inference_mode():
