@@ -4,7 +4,7 @@ How much GPU memory ``no_grad`` saves
 
 .. index::
    ! single: CUDA out of memory in validation
-   ! single: no_grad; GPU memory
+   single: no_grad; GPU memory
 
 .. in-short::
 
