@@ -136,7 +136,8 @@ window.atlasSearchDialog = root => {
     });
     document.body.append(dialog);
     return text => {
-      if (!dialog.open) dialog.showModal();
+      if (dialog.open) return; // each key that was typed while it was loading asks for it
+      dialog.showModal();
       if (text) input.value = text;
       input.select();
       if (text) input.setSelectionRange(text.length, text.length);

@@ -38,6 +38,18 @@ def test_keys_open_it_and_escape_closes_it(tab: Page, keys: str) -> None:
     expect(tab.locator("dialog.search-dialog")).to_be_hidden()
 
 
+def test_what_is_typed_while_it_loads_is_not_lost(tab: Page) -> None:
+    tab.locator(".sidebar-search").press_sequentially("retain_grad")
+    expect(tab.get_by_role("combobox")).to_have_value("retain_grad")
+
+
+def test_enter_before_it_is_loaded_leads_to_the_page_of_the_search(tab: Page) -> None:
+    tab.route("**/search-index.js", lambda route: None)  # it never comes
+    tab.locator(".sidebar-search").fill("retain_grad")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/search.html?q=retain_grad")
+
+
 def test_by_keyboard_alone_to_a_part_of_a_page(tab: Page, visit: Visit) -> None:
     tab.keyboard.press("/")
     expect(tab.get_by_role("combobox")).to_be_focused()
