@@ -47,7 +47,7 @@ def test_enter_before_it_is_loaded_leads_to_the_page_of_the_search(tab: Page) ->
     tab.route("**/search-index.js", lambda route: None)  # it never comes
     tab.locator(".sidebar-search").fill("retain_grad")
     tab.keyboard.press("Enter")
-    tab.wait_for_url("**/search.html?q=retain_grad")
+    tab.wait_for_url("**/search.html?q=retain_grad", wait_until="commit")
 
 
 def test_by_keyboard_alone_to_a_part_of_a_page(tab: Page, visit: Visit) -> None:
