@@ -25,15 +25,16 @@ A number is a priority, and stands where something must come before or after ano
 ``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings;
                        incremental.assets_changed
 ``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are probed;
-                       upstream.myst_nb_css_before_pages
+                       search.replaced; upstream.myst_nb_css_before_pages
 ``doctree-read``       page_parts.hide_requests, page_parts.description; checks; names_index (reads the code that is shown, so
-                       after hide_requests); site_files.build_json counts asserts
-``env-updated``        names_index, search, incremental: pages that must be written again;
+                       after hide_requests); search.gather (after description and names_index); site_files.build_json counts
+                       asserts
+``env-updated``        names_index, incremental: pages that must be written again;
                        site_files.prune notes what is going to be made
-``doctree-resolved``   page_parts.colab_link; names_index
+``doctree-resolved``   page_parts.colab_link; names_index; search.directives
 ``html-page-context``  page_parts.description (400: before sphinxext-opengraph) and sidebar (450: before furo); other
-                       page_parts; site_files.markdown_copies
-``build-finished``     site_files, in the order of its docstring; runner.build_step reports failures (900);
+                       page_parts; search.replaced, search.not_found (after sphinx-notfound-page); site_files.markdown_copies
+``build-finished``     search.index; site_files, in the order of its docstring; runner.build_step reports failures (900);
                        runner.build_guard takes its mark away (999)
 ====================== ===================================================================================
 """

@@ -2,24 +2,25 @@
 // about to, so that a page that is only read does not carry it. Without this script the box leads to search.html.
 (() => {
   const root = new URL("..", document.currentScript.src);
-  const load = name => new Promise((done, failed) => {
-    const script = Object.assign(document.createElement("script"), { src: new URL(name, root), onload: done, onerror: failed });
-    document.head.append(script);
+  const load = name => new Promise((onload, onerror) => {
+    const href = new URL(name, root);
+    document.head.append(name.endsWith(".css")
+      ? Object.assign(document.createElement("link"), { rel: "stylesheet", href, onload, onerror })
+      : Object.assign(document.createElement("script"), { src: href, async: false, onload, onerror }));
   });
+  const FILES = ["_static/search.css", "search-index.js", "_static/search_engine.js", "_static/search_dialog.js"];
   let loading;
-  const ready = () => loading ??= (async () => {
-    await load("search-index.js");
-    await load("_static/search_engine.js");
-    await load("_static/search_dialog.js");
-    return window.atlasSearchDialog(root);
-  })();
+  const ready = () => loading ??= Promise.all(FILES.map(load)).then(() => window.atlasSearchDialog(root), failure => {
+    loading = undefined; // a network that fails now may answer the next time
+    throw failure;
+  });
   const form = document.querySelector(".sidebar-search-container"), box = form?.querySelector("input");
   const open = async () => {
     try {
       (await ready()).open(box?.value ?? "");
       if (box) box.value = "";
     } catch {
-      location.assign(new URL("search.html", root)); // a network that fails now may answer the page
+      location.assign(new URL("search.html", root));
     }
   };
 
@@ -28,16 +29,17 @@
     ?.replace(/\.\w+$/, "").replace(/[_-]+/g, " ").replace(/^404$/, "");
   const boxes = document.querySelectorAll(".search-here");
   for (const here of boxes) {
-    const start = async () => (await ready()).answer(here);
+    const start = () => ready().then(search => search.answer(here), wait);
+    const wait = () => here.addEventListener("focusin", start, { once: true });
     const isPageOfSearch = new URL(here.action).pathname === location.pathname;
     const asked = "askedByAddress" in here.dataset ? wordsOf(location.pathname)
       : isPageOfSearch && new URLSearchParams(location.search).get("q");
     if (asked) {
       here.querySelector("textarea").value = asked;
       start();
-    } else here.addEventListener("focusin", start, { once: true });
+    } else wait();
   }
-  box?.addEventListener("focus", ready, { once: true });
+  box?.addEventListener("focus", () => ready().catch(() => {}), { once: true });
   box?.addEventListener("click", open);
   box?.addEventListener("input", open);
   document.querySelector(".search-open")?.addEventListener("click", event => {

@@ -2,9 +2,6 @@
 // with the index, in the language of the site.
 window.atlasSearchDialog = root => {
   const { find, words, pages } = window.atlasSearch, { said } = window.atlasSearchIndex;
-  document.head.append(Object.assign(document.createElement("link"), {
-    rel: "stylesheet", href: new URL("_static/search.css", root),
-  }));
 
   const element = (name, attributes, ...children) => {
     const made = document.createElement(name);

@@ -190,7 +190,8 @@ window.atlasSearch = (() => {
   };
 
   // A card for what looks like a message, and pages with their sections. `stands`: the words to mark, with their weight.
-  const find = (query, most = 12) => { // beside a card, fewer are enough
+  // Beside a card, fewer pages are enough.
+  const find = (query, most = 12) => {
     const card = explain(query);
     const { results, stands } = rank(card ? said(query).slice(0, 400) : query.slice(0, 400));
     const shown = results.filter(({ page }) => page !== card?.page).slice(0, card ? Math.min(most, 5) : most);

@@ -70,9 +70,8 @@ def inspect(
         for theme in themes:
             now = Visit()
             if theme == themes[0]:
-                found = _load(tab, f"{origin}/{page}", needs_figure=is_lesson and width == max(LOADS)) + axe.faults(
-                    tab
-                )
+                found = _load(tab, f"{origin}/{page}", needs_figure=is_lesson and width == max(LOADS))
+                found += axe.faults(tab)
                 found += [("copy-button", said) for said in tab.evaluate(page_scripts.COPY_BUTTONS) if is_example]
             else:
                 found = _turn(tab, theme)

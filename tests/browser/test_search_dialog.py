@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import axe
 import pytest
@@ -154,9 +155,11 @@ def test_a_result_marks_nothing_on_its_page(fresh: BrowserContext, origin: str) 
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_in_the_open_dialog(fresh: BrowserContext, origin: str, width: int, theme: str) -> None:
-    context = fresh.browser.new_context(viewport={"width": width, "height": 844}, color_scheme=theme)
-    tab = open_page(context, origin, PAGE)
+def test_axe_finds_nothing_in_the_open_dialog(
+    window: Callable[[str], BrowserContext], origin: str, width: int, theme: str
+) -> None:
+    tab = open_page(window(theme), origin, PAGE)
+    tab.set_viewport_size({"width": width, "height": 844})
     if width == 390:
         tab.locator(".search-open").click()
     else:
@@ -165,4 +168,3 @@ def test_axe_finds_nothing_in_the_open_dialog(fresh: BrowserContext, origin: str
     expect(tab.get_by_role("option").first).to_be_visible()
     axe.inject(tab)
     assert axe.faults(tab) + axe.color_faults(tab, axe.Looks()) == []
-    context.close()

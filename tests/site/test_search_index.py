@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 import error_pages
+from atlas.search.index import anchor_of
 from markup import read
 
 BEGINS = "window.atlasSearchIndex="
@@ -21,11 +21,6 @@ LIMIT = 50  # KiB, as nginx sends it
 @pytest.fixture(scope="module")
 def index(site: Path) -> dict[str, Any]:
     return json.loads((site / "search-index.js").read_text(encoding="utf-8").removeprefix(BEGINS))
-
-
-def slug(heading: str) -> str:
-    """As ``conf/static/search_engine.js`` makes an anchor of a heading."""
-    return re.sub("[^a-z0-9]+", "-", heading.lower()).strip("-")
 
 
 def test_it_is_small(site: Path) -> None:
@@ -41,7 +36,9 @@ def test_each_part_is_where_its_link_leads(index: dict[str, Any], site: Path) ->
     lost = []
     for address, *_rest, sections in index["pages"]:
         ids = {found["id"] for found in read(site / address).select("[id]")} if sections else set()
-        lost += [(address, part) for part in sections if (part[1] if len(part) > 1 else slug(part[0])) not in ids]
+        lost += [
+            (address, part) for part in sections if (part[1] if len(part) > 1 else anchor_of(part[0])) not in ids
+        ]
     assert not lost
 
 

@@ -8,7 +8,6 @@ that did not run.
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -22,7 +21,7 @@ from .line_watcher import Note
 
 _ran: dict[str, set[int]] = {}
 _line: Any = None
-_end = math.inf
+_end: int | None = None
 """The line of the example from which on nothing runs."""
 
 
@@ -39,7 +38,7 @@ def report_line_to(memory: Any) -> None:
 def end_at(line: int | None) -> None:
     """Expect that the example runs only up to ``line``: asserts behind it are not counted, and not missed."""
     global _end
-    _end = math.inf if line is None else line
+    _end = line
 
 
 def watch(gallery_conf: Mapping[str, Any], name: str | None) -> None:
@@ -54,10 +53,10 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
     :raises ClaimError: if an assert of the page has not run by then; it names file and line.
     """
     path = block_vars["src_file"]
-    if block.lineno != _last_cell(path):
+    if block.lineno != _last_cell(path, _end):
         return ""
     ran = _ran.get(path, set())
-    missed = sorted({line for line in _asserts(path).values() if line < _end} - ran)
+    missed = sorted({line for line in _asserts(path).values() if _end is None or line < _end} - ran)
     if missed:
         raise ClaimError(
             f"{path}:{missed[0]}: this assert never ran, so it checks nothing; {len(missed)} like it in this file"
@@ -65,8 +64,9 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
     return f"\n.. claims:: {len(ran)} {len(ran & _about_errors(path))}\n\n" if ran else ""
 
 
-def _last_cell(path: str) -> int:
-    return max(line for kind, _, line in sphinx_gallery_api.blocks(Path(path)) if kind == "code" and line < _end)
+@cache
+def _last_cell(path: str, end: int | None) -> int:
+    return sphinx_gallery_api.cells(Path(path), end)[-1]
 
 
 @cache

@@ -12,7 +12,7 @@ MARK = ".. needs-a-gpu::"
 """What parts the halves, on the page; in a script it stands in a comment."""
 
 _IN_SCRIPT = re.compile(rf"^# {re.escape(MARK)}[ \t]*$", re.MULTILINE)
-_ON_PAGE = re.compile(rf"^{re.escape(MARK)}[ \t]*$", re.MULTILINE)
+ON_PAGE = re.compile(rf"^{re.escape(MARK)}[ \t]*$", re.MULTILINE)
 
 
 def marks(script: str) -> list[int]:
@@ -31,7 +31,7 @@ def of_script(script: str) -> tuple[str, str]:
 
 def of_page(rst: str) -> tuple[str, str]:
     """What of a page stands before the mark, and what after it; without a mark, nothing stands after it."""
-    return _parted(_ON_PAGE, rst)
+    return _parted(ON_PAGE, rst)
 
 
 def _parted(mark: re.Pattern[str], text: str) -> tuple[str, str]:

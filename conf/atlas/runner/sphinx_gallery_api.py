@@ -51,11 +51,11 @@ def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, 
     :param end: the line from which on code is not run: the page shows it without outputs.
     :raises Exception: what the script raised, with its traceback.
     """
-    cells = [line for kind, _, line in blocks(script) if kind == "code" and (end is None or line < end)]
+    running = cells(script, end)
 
     def stop_after_last(block: Any, block_vars: dict[str, Any], gallery_conf: Mapping[str, Any]) -> str:
         """A scraper, called after each cell."""
-        if end is not None and block.lineno == cells[-1]:
+        if end is not None and block.lineno == running[-1]:
             block_vars["execute_script"] = False
         return ""
 
@@ -64,7 +64,7 @@ def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, 
         "image_scrapers": (*settings["image_scrapers"], stop_after_last),
         "src_dir": str(docs),
         "abort_on_example_error": True,
-        "plot_gallery": bool(cells),
+        "plot_gallery": bool(running),
         "run_stale_examples": False,
         "first_notebook_cell": notebook.first_cell(script),
     }
@@ -122,6 +122,11 @@ def shaping(settings: Mapping[str, Any]) -> str:
 def blocks(script: Path) -> list[Block]:
     """The text and code blocks of a script: kind, content, first line."""
     return [tuple(block) for block in split_code_and_text_blocks(str(script))[1]]
+
+
+def cells(script: Path, end: int | None = None) -> list[int]:
+    """The first lines of a script's code cells, of those before the line ``end`` if there is one."""
+    return [line for kind, _, line in blocks(script) if kind == "code" and (end is None or line < end)]
 
 
 def title(script: Path) -> str:

@@ -18,9 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 from atlas.i18n import _
 from atlas.page_parts.navigation_order import in_order
 
-from .index import kind
-
-PAGE = "search"
+from .index import PAGE, kind
 
 
 class search_box(nodes.General, nodes.Element):
@@ -78,17 +76,11 @@ def _listed(env: BuildEnvironment) -> list[tuple[str, str]]:
     return [(page, env.titles[page].astext()) for page in order if page in env.titles and kind(page) != "i"]
 
 
-def changed(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Write the page with the list again when a title has changed. Connected to ``env-updated``."""
-    if app.builder.format != "html":
-        return []
-    listed, before = _listed(env), getattr(env, "atlas_all_pages", None)
-    env.atlas_all_pages = listed
-    return [PAGE] if listed != before and PAGE in env.found_docs else []
-
-
 def fill(app: Sphinx, document: nodes.document, page: str) -> None:
-    """Put the list in. Connected to ``doctree-resolved``."""
+    """Put the list in. Connected to ``doctree-resolved``.
+
+    ``incremental.navigation_changed`` has the page written again when a title changes.
+    """
     for place in list(document.findall(all_pages)):
         chapters: dict[str, nodes.bullet_list] = {}
         for name, title in _listed(app.env):
@@ -118,5 +110,4 @@ def setup(app: Sphinx) -> None:
     app.add_node(all_pages, html=(_skip, None), text=(_skip, None), gettext=(_skip, None))
     app.add_directive("search-box", SearchBox)
     app.add_directive("all-pages", AllPages)
-    app.connect("env-updated", changed)
     app.connect("doctree-resolved", fill)

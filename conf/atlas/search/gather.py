@@ -5,8 +5,9 @@ Code is not searched word by word: the names of PyTorch that it uses come from `
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from posixpath import commonprefix
 
 from docutils import nodes
@@ -15,9 +16,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.index_entries import split_index_msg
 
-from atlas.page_parts.description import description
-
 from .messages import fix, older_wordings, raised
+from .words import words
 
 LIST = 50  # entries at one place: they name the rows of a list
 #: What holds no prose. What is marked ``no-search`` is on another page already, or varies.
@@ -30,45 +30,61 @@ class Found:
 
     :ivar lead: the first sentences, which a result shows.
     :ivar symptoms: main index entries: what somebody would say who has the page's problem.
-    :ivar entries: the other index entries.
-    :ivar rows: of a page that is one long list, the names in it: main index entries with an anchor each.
-    :ivar row_anchor: how the anchors of the rows begin. The rest is the name, with hyphens for dots.
-    :ivar sections: anchor and title of each part that can be linked to: headings, terms, rows with an anchor.
+    :ivar row_anchor: of a page that is one long list, how the anchors of its rows begin. The rest is the row's name, with
+        hyphens for dots.
+    :ivar sections: anchor and title of each part that can be linked to: headings and terms.
     :ivar messages: what the page's code raises.
     :ivar wordings: how other versions word the message that a page about an error explains.
     :ivar fix: what to do, of a page about an error.
+    :ivar fields: the words of each part of the page, and how often each is there.
     """
 
     title: str
-    lead: str = ""
-    symptoms: list[str] = field(default_factory=list)
-    entries: list[str] = field(default_factory=list)
-    rows: list[str] = field(default_factory=list)
-    row_anchor: str = ""
-    sections: list[tuple[str, str]] = field(default_factory=list)
-    messages: list[str] = field(default_factory=list)
-    wordings: list[str] = field(default_factory=list)
-    fix: str = ""
-    body: str = ""
+    lead: str
+    symptoms: list[str]
+    row_anchor: str
+    sections: list[tuple[str, str]]
+    messages: list[str]
+    wordings: list[str]
+    fix: str
+    fields: dict[str, Counter[str]]
 
 
 def read(app: Sphinx, document: nodes.document) -> None:
-    """Connected to ``doctree-read``, after what shapes the page."""
-    env = app.env
-    title = next(iter(document.findall(nodes.title)), None)
+    """Connected to ``doctree-read``, after what shapes the page, ``page_parts.description`` and ``names_index``.
+
+    To make words of a page takes longer than all else that the index needs, so it is done once, here.
+    """
+    env, page = app.env, app.env.docname
+    first = next(iter(document.findall(nodes.title)), None)
+    title = _one_line(first.astext()) if first else page
+    lead = env.metadata[page].get("og:description", "")
     symptoms, entries, rows = _entries(document)
-    pages(env)[env.docname] = Found(
-        title=_one_line(title.astext()) if title else env.docname,
-        lead=description(document),
+    sections = list(_sections(document))
+    messages, what_to_do = list(raised(document)), fix(document)
+    wordings = list(older_wordings(document)) if what_to_do else []
+    texts = {
+        "title": [title],
+        "symptoms": symptoms,
+        "entries": entries,
+        "rows": [name for name, _anchor in rows],
+        "sections": [heading for _anchor, heading in sections],
+        "lead": [lead],
+        "messages": [*messages, *wordings],
+        "spoken": env.atlas_names_spoken[page],
+        "used": env.atlas_names_used[page],
+        "body": _prose(document),
+    }
+    pages(env)[page] = Found(
+        title=title,
+        lead=lead,
         symptoms=symptoms,
-        entries=entries,
-        rows=[name for name, _anchor in rows],
         row_anchor=commonprefix([anchor for _name, anchor in rows]),
-        sections=list(_sections(document)),
-        messages=list(raised(document)),
-        wordings=list(older_wordings(document)),
-        fix=fix(document),
-        body=" ".join(_prose(document)),
+        sections=sections,
+        messages=messages,
+        wordings=wordings,
+        fix=what_to_do,
+        fields={name: Counter(words(" ".join(parts))) for name, parts in texts.items()},
     )
 
 
@@ -87,16 +103,16 @@ def _entries(document: nodes.document) -> tuple[list[str], list[str], list[tuple
             continue
         is_list = len(index["entries"]) >= LIST
         for kind, value, anchor, emphasis, _category in index["entries"]:
-            words = [_one_line(word) for word in split_index_msg(kind, value)]
+            said = [_one_line(part) for part in split_index_msg(kind, value)]
             if is_list:
-                rows += [(word, anchor) for word in words]
+                rows += [(name, anchor) for name in said]
             else:
-                (main if emphasis == "main" else others).extend(words)
+                (main if emphasis == "main" else others).extend(said)
     return main, others, rows
 
 
 def _sections(document: nodes.document) -> Iterator[tuple[str, str]]:
-    """What has an anchor of its own: headings below the title, terms of a glossary with their translation, rows."""
+    """What has an anchor of its own: headings below the title, terms of a glossary with their translation."""
     sections = list(document.findall(nodes.section))
     for section in sections[1:]:
         if section["ids"] and isinstance(section[0], nodes.title):
@@ -106,9 +122,6 @@ def _sections(document: nodes.document) -> Iterator[tuple[str, str]]:
         if isinstance(term.parent.parent.parent, addnodes.glossary) and term["ids"]:
             translation = next(iter(item[-1].findall(nodes.emphasis)), "")
             yield term["ids"][0], _one_line(f"{term.astext()} {translation and translation.astext()}")
-    for row in document.findall(nodes.row):
-        if row["ids"]:
-            yield row["ids"][0], _one_line(row[0].astext())
 
 
 def _prose(node: nodes.Node) -> Iterator[str]:

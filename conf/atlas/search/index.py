@@ -31,6 +31,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 from atlas.i18n import _
+from atlas.names_index.directive import INDEX as NAMES
 from atlas.runner.outputs.cache import write_whole
 
 from .gather import Found, pages
@@ -38,6 +39,7 @@ from .synonyms import SYNONYMS
 from .words import DROPPED, WEAK, stem, words
 
 FILE = "search-index.js"
+PAGE = "search"  # it lists all others, so it is not in the index itself
 SNIPPET = 95  # characters that a result shows of a page
 COMMON = 0.5  # of the pages: a word that so many have, and none in more than its text, finds nothing
 LEVELS = 6
@@ -72,38 +74,24 @@ _FIELDS = {
 }
 
 
-def fields(found: Found, used: list[str], spoken: list[str]) -> dict[str, list[str]]:
-    """The words of a page, field by field."""
-    texts = {
-        "title": found.title,
-        "symptoms": " ".join(found.symptoms),
-        "entries": " ".join(found.entries),
-        "rows": " ".join(found.rows),
-        "sections": " ".join(title for _anchor, title in found.sections),
-        "lead": found.lead,
-        "messages": " ".join([*found.messages, *found.wordings]),
-        "spoken": " ".join(spoken),
-        "used": " ".join(used),
-        "body": found.body,
-    }
-    return {name: list(words(text)) for name, text in texts.items()}
-
-
-def weights(site: list[dict[str, list[str]]]) -> dict[str, dict[int, int]]:
+def weights(site: list[dict[str, Counter[str]]]) -> dict[str, dict[int, int]]:
     """For each word the pages that have it, by number, with a weight from 1 to ``LEVELS``.
 
-    >>> site = [{"title": ["leaf"], "body": ["leaf", "graph"]}, {"title": ["graph"], "body": ["graph"]}]
-    >>> found = weights([dict.fromkeys(_FIELDS, []) | page for page in site])
+    :param site: of each page the words of its fields, and how often each is there.
+
+    >>> leaf, graph = Counter(["leaf"]), Counter(["graph"])
+    >>> site = [{"title": leaf, "body": leaf + graph}, {"title": graph, "body": graph}]
+    >>> found = weights([dict.fromkeys(_FIELDS, Counter()) | page for page in site])
     >>> found["leaf"].keys(), found["graph"][1] > found["graph"][0]
     (dict_keys([0]), True)
     """
-    average = {name: max(1, sum(len(page[name]) for page in site) / max(1, len(site))) for name in _FIELDS}
+    average = {name: max(1, sum(page[name].total() for page in site) / max(1, len(site))) for name in _FIELDS}
     raw: dict[str, dict[int, float]] = {}
     only_text: dict[str, bool] = {}
     for number, page in enumerate(site):
         for name, field in _FIELDS.items():
-            longer = 1 - field.length + field.length * len(page[name]) / average[name]
-            for word, times in Counter(page[name]).items():
+            longer = 1 - field.length + field.length * page[name].total() / average[name]
+            for word, times in page[name].items():
                 of_word = raw.setdefault(word, {})
                 of_word[number] = of_word.get(number, 0) + field.weight * (times if field.repeats else 1) / longer
                 only_text[word] = only_text.get(word, True) and name in ("body", "used")
@@ -149,7 +137,7 @@ def kind(page: str) -> str:
     >>> [kind(page) for page in ("gallery/errors/leaf_in_place", "guide/which-switch", "then-and-now", "gallery/errors/index")]
     ['e', 'l', 'r', 'i']
     """
-    if page.rpartition("/")[2] == "index" or page in ("reference/names", "search"):
+    if page.rpartition("/")[2] == "index" or page in (NAMES, PAGE):
         return "i"
     chapter = page.split("/")[:-1]
     if chapter == ["gallery", "errors"]:
@@ -159,16 +147,16 @@ def kind(page: str) -> str:
 
 def index(env: BuildEnvironment, address: Any) -> dict[str, Any]:
     """The index as data. ``address`` turns the name of a page into its address below the site's root."""
-    site = {name: found for name, found in sorted(pages(env).items()) if name != "search"}
-    used, spoken = getattr(env, "atlas_names_used", {}), getattr(env, "atlas_names_spoken", {})
-    found = weights([fields(page, used.get(name, []), spoken.get(name, [])) for name, page in site.items()])
+    names = sorted(pages(env).keys() - {PAGE})
+    site = [pages(env)[name] for name in names]
+    found = weights([page.fields for page in site])
     vocabulary = sorted(found)
-    headings = Counter(title for page in site.values() for _anchor, title in page.sections)
+    headings = Counter(title for page in site for _anchor, title in page.sections)
     often = {title for title, pages in headings.items() if pages >= _OFTEN}
     return {
         "pages": [
             [address(name), page.title, _snippet(page.lead), kind(name), _sections(page, often)]
-            for name, page in site.items()
+            for name, page in zip(names, site, strict=True)
         ],
         "words": front_coded(vocabulary),
         "found": " ".join(encode(found[word]) for word in vocabulary),
@@ -176,10 +164,10 @@ def index(env: BuildEnvironment, address: Any) -> dict[str, Any]:
         "dropped": " ".join(sorted(DROPPED)),
         "weak": " ".join(sorted({stem(word) for word in WEAK})),
         "synonyms": {stem(word): list(dict.fromkeys(words(others))) for word, others in SYNONYMS.items()},
-        "messages": _messages(list(site.values())),
-        "symptoms": _symptoms(list(site.values()), vocabulary),
-        "rows": {number: page.row_anchor for number, page in enumerate(site.values()) if page.row_anchor},
-        "fixes": {number: page.fix for number, page in enumerate(site.values()) if page.fix},
+        "messages": _messages(site),
+        "symptoms": _symptoms(site, vocabulary),
+        "rows": {number: page.row_anchor for number, page in enumerate(site) if page.row_anchor},
+        "fixes": {number: page.fix for number, page in enumerate(site) if page.fix},
         "said": {
             "search": _("Search"),
             "hint": _("A question, a name, or a whole traceback"),
@@ -198,10 +186,19 @@ def index(env: BuildEnvironment, address: Any) -> dict[str, Any]:
 def _sections(page: Found, often: set[str]) -> list[list[str]]:
     """The titles of a page's parts, each with its anchor if that is not made of the title in the usual way."""
     return [
-        [title] if re.sub("[^a-z0-9]+", "-", title.lower()).strip("-") == anchor else [title, anchor]
+        [title] if anchor_of(title) == anchor else [title, anchor]
         for anchor, title in page.sections
         if title not in often
     ]
+
+
+def anchor_of(title: str) -> str:
+    """The anchor that a heading has in the usual way. The browser makes it too (``slug`` in search_engine.js).
+
+    >>> anchor_of("Why is .grad None?")
+    'why-is-grad-none'
+    """
+    return re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def _snippet(lead: str) -> str:

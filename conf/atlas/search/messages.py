@@ -34,11 +34,10 @@ def raised(document: nodes.document) -> Iterator[str]:
 
 def older_wordings(document: nodes.document) -> Iterator[str]:
     """What other versions say: on a page about an error such a message stands in italics."""
-    if fix(document):
-        for emphasis in document.findall(nodes.emphasis):
-            text = " ".join(emphasis.astext().split())
-            if len(text.split()) >= SHORTEST:
-                yield text[:LONGEST]
+    for emphasis in document.findall(nodes.emphasis):
+        text = " ".join(emphasis.astext().split())
+        if len(text.split()) >= SHORTEST:
+            yield text[:LONGEST]
 
 
 def fix(document: nodes.document) -> str:

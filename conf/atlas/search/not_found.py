@@ -10,7 +10,8 @@ from sphinx.application import Sphinx
 
 from atlas.i18n import _
 
-from .directives import PAGE, form
+from .directives import form
+from .index import PAGE
 
 
 def fill(app: Sphinx, name: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
