@@ -2,6 +2,8 @@
 
 ``python conf/record.py`` needs a machine with CUDA and the packages torch, matplotlib, pandas, sphinx, sphinx-gallery, graphviz
 and pygraphviz; ``nox -s record`` calls it. Each recording goes to ``examples/cuda/recordings/<page>/``, or below ``--out``.
+With ``--check`` nothing is recorded: each page runs to its end, and all that fails is listed. For a machine without a network
+see ``conf/record_offline.py``.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 CONF = Path(__file__).resolve().parent
 sys.path.insert(0, str(CONF))
 
-from atlas.runner import gpu, sphinx_gallery_api
+from atlas.runner import every_assert, gpu, sphinx_gallery_api
 from atlas.runner.model import Page
 from atlas.runner.outputs import recordings
 from atlas.runner.outputs.cache import sha256
@@ -35,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pages", nargs="*", help="names of pages, such as devices; all by default")
     parser.add_argument("--out", type=Path, help="write recordings below this folder instead of beside the scripts")
+    parser.add_argument("--check", action="store_true", help="record nothing; list every assert that fails")
     options = parser.parse_args(arguments)
     facts = gpu.describe()
     if not facts:
@@ -53,11 +56,27 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 2
     chosen = [script for script in scripts if not options.pages or script.stem in options.pages]
+    if options.check:
+        return check(chosen)
     try:
         return record(chosen, facts, options.out)
     except FileExistsError as error:
         print(f"record: {error}", file=sys.stderr)
         return 2
+
+
+def check(scripts: list[Path]) -> int:
+    """Run ``scripts`` one after another, each to its end, and print all that fails in them.
+
+    :returns: 0 if nothing failed, else 1.
+    """
+    failed = 0
+    for script in scripts:
+        with tempfile.TemporaryDirectory() as empty:
+            passes = every_assert.passes(script, Path(empty), limits.allowed(script, LIMITS))
+        failed += not passes
+        print(f"record: {script.stem}: {'nothing fails' if passes else 'FAILED'}", flush=True)
+    return 1 if failed else 0
 
 
 def record(scripts: list[Path], facts: dict, out: Path | None) -> int:

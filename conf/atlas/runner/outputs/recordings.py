@@ -136,7 +136,7 @@ def write(page: Page, made: Path, folder: Path, facts: Mapping[str, Any]) -> boo
     :raises FileExistsError: if something is in ``folder`` that is no recording.
     """
     refuse_foreign(folder)
-    new, old = (folder.with_name(f".{folder.name}.{which}") for which in ("new", "old"))
+    new = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     ran = sha256(made / page.script.name)
     _lay_down(made, new, {"format": FORMAT, "script": ran, **facts})
@@ -144,12 +144,31 @@ def write(page: Page, made: Path, folder: Path, facts: Mapping[str, Any]) -> boo
     if _steady(page, before) == _steady(page, after):
         shutil.rmtree(new)
         return False
+    _put(new, folder)
+    return True
+
+
+def adopt(page: Page, recording: Path) -> None:
+    """Make a copy of ``recording``, which was looked at and fits, the recording of ``page``.
+
+    :raises FileExistsError: if something is in its place that is no recording.
+    """
+    folder = folder_of(page)
+    refuse_foreign(folder)
+    new = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.copytree(recording, new)
+    _put(new, folder)
+
+
+def _put(new: Path, folder: Path) -> None:
+    """Put a whole recording in the place of ``folder``, whose files are not lost before, whenever this process is killed."""
+    old = folder.with_name(f".{folder.name}.old")
     if folder.exists():
         shutil.rmtree(old, ignore_errors=True)
         folder.rename(old)
     new.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
-    return True
 
 
 def _lay_down(made: Path, folder: Path, facts: Mapping[str, Any]) -> None:

@@ -1,0 +1,111 @@
+"""Run a script to its end whatever fails, and say all that did: ``conf/record.py --check``.
+
+A GPU may be there for half an hour only. To learn one fault of a page at a time would use it up.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import multiprocessing
+import os
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from atlas.cells import fresh_start
+
+from .processes.faults import Fault, from_exception
+from .processes.limits import Limits
+
+_NOTE = "atlas_note_failed_assert"
+
+
+def passes(script: Path, empty: Path, limits: Limits) -> bool:
+    """Run a script in a process of its own, in the folder ``empty``; print what fails to stderr, as it fails.
+
+    What the script prints is dropped.
+    """
+    import matplotlib.pyplot
+    import pandas  # noqa: F401  before warnings are errors, as in the build, and once for all scripts
+    import torch  # noqa: F401
+
+    matplotlib.use("agg")
+    process = multiprocessing.get_context("fork").Process(target=_run, args=(script, empty))
+    process.start()
+    process.join(limits.wall_clock)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        _say(Fault(str(script), 0, f"the script did not end within {limits.wall_clock:g} s"))
+    elif process.exitcode not in (0, 1):
+        _say(Fault(str(script), 0, f"the script's process ended with {process.exitcode}"))
+    return process.exitcode == 0
+
+
+def _run(script: Path, empty: Path) -> NoReturn:
+    os.chdir(empty)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  until this process ends
+    fresh_start.prepare({}, None)
+    failed = False
+    for fault in faults(script):
+        failed = True
+        _say(fault)
+    os._exit(failed)  # what this process's parent does at its end must not be done here too
+
+
+def _say(fault: Fault) -> None:
+    print(fault.report(), file=sys.stderr, flush=True)
+
+
+def faults(script: Path) -> Iterator[Fault]:
+    """Run a script here, as ``__main__``: each assert that failed, and each statement of the module that raised.
+
+    After either the script goes on. What fails only because a name is missing that such a statement would have made is left
+    out, since it says nothing new.
+    """
+    text = script.read_text(encoding="utf-8")
+    linecache.cache[str(script)] = (len(text), None, text.splitlines(keepends=True), str(script))
+    noted: list[Fault] = []
+
+    def note() -> None:
+        noted.append(from_exception(sys.exception(), script, 0))
+
+    module = types.ModuleType("__main__")
+    module.__dict__.update({"__file__": str(script), _NOTE: note})
+    sys.modules["__main__"] = module
+    lost: set[str] = set()
+    for statement in _GoOn().visit(ast.parse(text, str(script))).body:
+        code = compile(ast.fix_missing_locations(ast.Module([statement], [])), str(script), "exec", dont_inherit=True)
+        try:
+            exec(code, module.__dict__)
+        except (Exception, SystemExit) as error:
+            if not (isinstance(error, NameError) and error.name in lost):
+                noted.append(from_exception(error, script, statement.lineno))
+            lost |= _made(statement)
+        yield from noted
+        noted.clear()
+
+
+def _made(statement: ast.stmt) -> set[str]:
+    """The names that a statement would have made."""
+    made = set()
+    for node in ast.walk(statement):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                made.add(name)
+            case ast.alias(name=name, asname=other):
+                made.add(other or name.partition(".")[0])
+    return made
+
+
+class _GoOn(ast.NodeTransformer):
+    """Has each assert note its failure, and go on."""
+
+    def visit_Assert(self, node: ast.Assert) -> ast.Try:
+        note = ast.Expr(ast.Call(ast.Name(_NOTE, ast.Load()), [], []))
+        handler = ast.ExceptHandler(ast.Name("AssertionError", ast.Load()), None, [note])
+        return ast.copy_location(ast.Try([node], [handler], [], []), node)
