@@ -99,6 +99,10 @@ assert to_dot(_frozen, names) == _text
 model.gate.requires_grad_(True)
 if pygraphviz is not None:
     assert "#" not in re.sub(r"&#\d+;", "", Picture(_text, "")._repr_html_())
+    _plain = pygraphviz.AGraph(string=_text)  # as a viewer on the web draws it
+    _plain.layout("dot")
+    _heights = {n: float(n.attr["pos"].split(",")[1]) for n in _plain.nodes()}
+    assert max(_heights, key=_heights.get) == "0"
 # sphinx_gallery_end_ignore
 Picture(to_dot(loss, names), "From MeanBackward0 two paths lead up to head and body")
 
@@ -148,10 +152,10 @@ assert "make sure the Graphviz executables are on your systems' PATH" in message
 
 # %%
 # Install Graphviz itself (``apt install graphviz``, ``brew install graphviz``), or use ``pygraphviz``, as the folded code
-# above does. You can also print the text and paste it into a viewer for Graphviz on the web.
+# above does. You can also print the text and paste it into a viewer for Graphviz on the web. There the loss is at the top.
 #
-# **Drawing a result that was not recorded.** A tensor that was computed under ``no_grad``, came from ``detach()`` or was
-# loaded from a file has no graph. ``to_dot`` then raises:
+# **Drawing a result that was not recorded.** The result of ``loss.detach()``, a tensor that was loaded from a file, or a new
+# tensor that was computed under ``no_grad`` has no graph. ``make_dot`` then draws a single box. ``to_dot`` raises:
 
 file = io.BytesIO()
 torch.save(loss, file)
@@ -175,13 +179,21 @@ for _result in (_unrecorded, loss.detach()):
     except AttributeError as error:
         _raised.append(str(error))
 assert _raised == [message] * 2
+_written, _detached = model.head(model.body(x)), loss.detach()
+with torch.no_grad():
+    _written.zero_()  # not a new tensor: the graph stays
+_detached.mul_(model.head.bias[0])
+assert "head.bias" in to_dot(_written, names) and "head.bias" in to_dot(
+    _detached, names
+)
 # sphinx_gallery_end_ignore
 
 # %%
-# The graph belongs to one forward pass in memory. A viewer of model files, such as Netron, never sees it.
+# The graph is made anew in each forward pass, in memory only. A saved model does not contain it, so a viewer of model files,
+# such as Netron, does not show it.
 #
-# **Taking an arrow for a gradient that is not zero.** The picture shows which parameters are connected. Multiply by zero,
-# and everything is still connected:
+# **Taking an arrow for a gradient that is not zero.** An arrow says that a parameter is connected. Multiply by zero, and
+# everything is still connected:
 
 blocked = torch.sigmoid(model.gate(x))
 loss = model.head(0 * blocked + torch.tanh(model.body(x))).mean()
@@ -194,9 +206,21 @@ print("largest gradient:", model.gate.weight.grad.abs().max().item())
 assert "gate.weight" in to_dot(loss, names)
 assert model.gate.weight.grad.abs().max() == 0
 assert model.body.weight.grad.abs().max() > 0
+from torch.utils.checkpoint import checkpoint
+
+_inputs = torch.ones(8, 4, requires_grad=True)
+for _reentrant in (True, False):
+    model.zero_grad()
+    _inner = checkpoint(model.gate, _inputs, use_reentrant=_reentrant).sum()
+    assert ("gate.weight" in to_dot(_inner, names)) is not _reentrant
+    _inner.backward()
+    assert model.gate.weight.grad.abs().max() > 0
 # sphinx_gallery_end_ignore
 
 # %%
+# The opposite also happens. ``checkpoint(..., use_reentrant=True)`` records the graph of its part only during ``backward()``.
+# The parameters in that part get gradients, and the picture of the loss does not show them.
+#
 # **Using the names of nodes as keys.** In Graphviz, the same name means the same box. Here two ``tanh`` become one box, and
 # the picture shows a loop that is not in the graph. That is why ``to_dot`` numbers the nodes.
 
@@ -238,8 +262,9 @@ assert '[label="torch::autograd::AccumulateGrad"]' in to_dot(y.sum(), {})
 # %%
 # A large graph
 # -------------
-# The graph of a large model can have hundreds of nodes or more. Draw a part: begin at an intermediate result instead of the
-# loss. Or fold what repeats, as the figures on this site do: in a large graph, nodes in a row are one card.
+# The graph of a large model can have hundreds of nodes or more, and on a chain of 1,200 nodes ``make_dot`` raised a
+# ``RecursionError``. Draw a part: begin at an intermediate result instead of the loss. Or fold what repeats, as the figures on
+# this site do: if a figure would have more than 40 cards, results in a row that no variable holds are one card.
 
 start = torch.tensor(0.5, requires_grad=True)
 end = start

@@ -4,17 +4,18 @@ What is a computation graph in PyTorch?
 
 .. in-short::
 
-   While you compute with tensors that require grad, PyTorch records each differentiable operation in a graph, as one node or
-   as several. ``loss.backward()`` walks that graph from the loss back to the inputs. Along a path it multiplies local
-   derivatives, and where paths meet it adds. Comparisons such as ``x > 0``, ``argmax`` and ``detach()`` are not recorded: no
-   gradient passes through them.
+   While you compute with tensors that require grad, PyTorch records a graph: usually one node for each operation, sometimes
+   several or none. Under ``torch.no_grad()`` it records nothing. ``loss.backward()`` walks the graph from the loss back to the
+   inputs. Along a path it multiplies local derivatives, and where paths meet it adds. ``x > 0``, ``x.argmax()`` and
+   ``x.detach()`` are not recorded: no gradient passes through them.
 """
 
 # %%
 # The question: how does the loss react?
 # --------------------------------------
-# To train a model you need one number for each weight: how strongly the loss reacts when that weight moves. That number
-# is the gradient. Here the "loss" is :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`, and the "weights" are ``x1`` and ``x2``.
+# To train a model by gradient descent, you need one number for each weight: how strongly the loss reacts when that weight
+# moves. That number is the gradient. Here the "loss" is :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`, and the "weights" are
+# ``x1`` and ``x2``.
 
 import torch
 
@@ -30,14 +31,15 @@ w = y1 * y2
 
 # sphinx_gallery_start_ignore
 assert abs(w.item() - 1.7917594692 * 0.1411200081) < 1e-7  # log(6) * sin(3)
+assert not any(t.retains_grad for t in (a, y1, y2, w))  # by default
 # sphinx_gallery_end_ignore
 
 # %%
-# Read the figure from left to right: each card is a tensor, and names the operation that made it. The *leaves* ``x1`` and
-# ``x2`` have no recorded history. The *root* ``w`` is where ``backward()`` will start. The number on an edge is a local
-# derivative: if the value on its left moves a little and nothing else does, the value on its right moves by that number
-# times as much. ``x2`` is used twice, so two edges leave it. :doc:`/guide/how-to-read-a-graph` explains every part of
-# such a figure.
+# Read the figure from left to right: each card is a tensor, and shows the node that recorded its operation, such as
+# ``LogBackward0`` for ``torch.log``. The *leaves* ``x1`` and ``x2`` have no recorded history. The *root* ``w`` is where
+# ``backward()`` will start. The number on an edge is a local derivative: if only the value on its left moves a little, the
+# value on its right moves by that number times as much. ``x2`` is used twice, so two edges leave it.
+# :doc:`/guide/how-to-read-a-graph` explains every part of such a figure.
 
 # %%
 # ``backward()`` fills in the gradients
@@ -91,11 +93,27 @@ except RuntimeError as error:
 
 # sphinx_gallery_start_ignore
 assert "backward through the graph a second time" in message
+
+
+def _second_step(carry):
+    weight = torch.tensor(0.5, requires_grad=True)
+    state = torch.tanh(weight)
+    (state**2).backward()
+    (torch.tanh(weight * carry(state)) ** 2).backward()
+
+
+_raised = []
+try:
+    _second_step(lambda state: state)  # a new forward pass alone is no cure
+except RuntimeError as error:
+    _raised.append(str(error))
+assert _raised == [message]
+_second_step(torch.Tensor.detach)
 # sphinx_gallery_end_ignore
 
 # %%
-# The cure is nearly always to run the forward pass again, which records a new graph. In a training loop the cause is
-# often a tensor that you carry from one step into the next: see
+# The usual cure is to run the forward pass again, which records a new graph. That is not enough if you carry a tensor from
+# one training step into the next: the new graph then still contains the old one. Carry ``state.detach()`` instead. See
 # :ref:`the page on this error <sphx_glr_gallery_errors_backward_twice.py>`.
 
 # %%
@@ -111,17 +129,19 @@ def w_at(x2):
 for step in (0.1, 0.01, 0.001):
     real = w_at(3 + step) - w_at(3)
     predicted = x2.grad.item() * step
-    print(f"step {step:<6} predicted {predicted:+.6f}   real {real:+.6f}")
+    print(f"step {step:<6} predicted {predicted:+.7f}   real {real:+.7f}")
 
 # sphinx_gallery_start_ignore
-gaps = [abs(w_at(3 + step) - w_at(3) - x2.grad.item() * step) for step in (0.1, 0.01)]
+gaps = [
+    abs(w_at(3 + step) - w_at(3) - x2.grad.item() * step) for step in (0.1, 0.01, 0.001)
+]
 # a gap that falls with the square of the step: the slope itself is right
-assert 80 < gaps[0] / gaps[1] < 120
+assert 80 < gaps[0] / gaps[1] < 120 and 80 < gaps[1] / gaps[2] < 120
 # sphinx_gallery_end_ignore
 
 # %%
 # The prediction is a straight line and ``w`` is a curve, so the two differ a little. With a step ten times smaller, the
-# difference is about a hundred times smaller.
+# difference is here about a hundred times smaller.
 
 # %%
 # Why it works: the chain rule, one node at a time
@@ -144,8 +164,8 @@ for name, gradient in by_hand.items():
     assert math.isclose(gradient, autograd, rel_tol=1e-6)
 
 # %%
-# The five numbers agree. As a formula, the gradient of ``x2`` is a sum over its two paths, and each term is a product of
-# local derivatives:
+# The five numbers agree up to rounding. As a formula, the gradient of ``x2`` is a sum over its two paths, and each term is
+# a product of local derivatives:
 #
 # .. math::
 #
@@ -154,14 +174,14 @@ for name, gradient in by_hand.items():
 #      + \underbrace{y_1 \cdot \cos x_2}_{\text{through } y_2}
 #
 # This way of computing is called *reverse-mode automatic differentiation* (*autodiff*), or *backpropagation*. Its graph
-# has directed edges and no cycles: a *directed acyclic graph*. One walk gives the gradients of all leaves, however many
-# there are.
+# has directed edges and no cycles: a *directed acyclic graph*. One walk gives the gradients of all leaves of the graph,
+# however many there are.
 
 # %%
 # What is recorded, and what is not
 # ---------------------------------
 # Each recorded result keeps a reference to the node that can send its gradient back: its ``grad_fn``. The last
-# three results here have none, and the graph ends there.
+# three results here have none, so ``backward()`` has no way through them.
 
 results = {
     "torch.log(a)": y1,
@@ -186,6 +206,13 @@ for result in (
     torch.zeros_like(a),
 ):
     assert result.grad_fn is None and not result.requires_grad
+with torch.no_grad():
+    assert torch.log(a).grad_fn is None
+assert vector.float() is vector  # an operation that does nothing: no node
+# in place, a comparison is recorded, with zeros for its gradient
+_compared = (vector * 1).gt_(0)
+assert _compared.grad_fn.name() == "GtBackward0"
+assert not torch.autograd.grad(_compared.sum(), vector)[0].any()
 # an operation without a derivative may still leave a grad_fn, and one operation several nodes
 assert torch.heaviside(a, a).grad_fn is not None
 outer = torch.einsum("i,j->ij", vector, vector)
@@ -197,11 +224,11 @@ assert outer.grad_fn.next_functions[0][0].name() != "torch::autograd::Accumulate
 # Exercise
 # --------
 # Replace the product at the root by a sum: :math:`v = \log(x_1 x_2) + \sin(x_2)`. Before you run anything, write down
-# :math:`\partial v / \partial x_2`. Which edges of the figure change?
+# :math:`\partial v / \partial x_2`. Which local derivatives in the first figure change?
 #
 # .. solution::
 #
-# Only the two edges into the root change: for a sum, both local derivatives are 1. The gradient is
+# Only those on the two edges into the root: for a sum, both are 1. The gradient is
 # :math:`\frac{1}{x_2} + \cos x_2`.
 
 x1 = torch.tensor(2.0, requires_grad=True)
