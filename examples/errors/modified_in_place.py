@@ -32,7 +32,7 @@ assert "is at version 1; expected version 0 instead" in message
 # %%
 # Read it from the middle:
 #
-# - ``[torch.FloatTensor []]``: type and shape of the tensor that was overwritten. Look for that shape in your code.
+# - ``[torch.FloatTensor []]``: type and shape of the tensor that was saved. Look for that shape in your code.
 # - ``is at version 1; expected version 0``: a tensor counts its writes. Backward needs the tensor as it was at 0,
 #   and finds it at 1: one write has come in between.
 # - ``output 0 of Exp``: the operation that the tensor came from, or the one that wrote to it last. It is missing
