@@ -309,6 +309,15 @@ _second = torch.autograd.grad(g, x, retain_graph=True)[0]
 assert torch.allclose(_second, _sigma * (1 - _sigma))
 
 
+def _paths(node):
+    if hasattr(node, "variable"):
+        return int(node.variable is x)
+    return sum(_paths(end) for end, _ in node.next_functions if end is not None)
+
+
+assert _paths(g.grad_fn) == 1
+
+
 class _Recording(Swish):
     @staticmethod
     def forward(ctx, x):
