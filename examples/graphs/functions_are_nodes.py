@@ -14,8 +14,8 @@ grad_fn and next_functions explained
 # The problem: which tensors get a gradient from this loss?
 # ---------------------------------------------------------
 # A gradient is missing, or you want to know which parameters a loss reaches. The answer is in the graph that PyTorch
-# recorded, and you can read it. (What no gradient passes is not in it, for example a frozen first layer.) Here is a small
-# graph:
+# recorded, and you can read it. (A part through which no gradient has to pass, such as a frozen first layer, is not in the
+# graph.) Here is a small one:
 
 import torch
 
@@ -228,7 +228,7 @@ del _parts
 # %%
 # Nothing used ``middle``, so nothing arrives at input 1: the node gets ``None`` there, and counts it as zero. If you
 # write hooks for nodes, expect ``None`` among the gradients. (Not every operation with several results has one node for
-# them: ``meshgrid`` and ``tensor_split`` record one node for each result.)
+# them: ``meshgrid`` and ``tensor_split`` record one node for each result that requires grad.)
 #
 # ``get_gradient_edge(t)`` gives the node and the number for a tensor that requires grad, as ``edge.node`` and
 # ``edge.output_nr``. (There is a third field, so ``node, number = edge`` raises.) In ``torch.autograd.grad``, you can pass
