@@ -4,9 +4,10 @@ Double backward of a custom Function
 
 .. in-short::
 
-   A gradient penalty or a Hessian differentiates your ``backward`` too. Save only inputs and outputs of ``forward``:
-   ``ctx.save_for_backward(*inputs)``, and compute the rest again in ``backward``. A value computed inside ``forward``
-   comes back as a constant: the second derivative can be wrong, without an error. ``gradgradcheck`` finds it.
+   A gradient penalty or a Hessian differentiates your ``backward`` too. Save only tensors that are inputs or outputs of
+   ``forward``, for example ``ctx.save_for_backward(x)``. Compute the rest again in ``backward``. A value computed inside
+   ``forward`` comes back as a constant: the second derivative can be wrong, without an error. ``gradgradcheck`` finds it at
+   most inputs.
 """
 
 # %%
@@ -87,7 +88,8 @@ assert (_right[_points.abs() < 2.35] > 0).all() and (_wrong > 0).all()
 # gradgradcheck finds it
 # ----------------------
 # ``gradcheck`` tests the first derivative and passes. ``gradgradcheck`` moves the input by a small step and compares the
-# change of the gradient with the second derivative. Run it for a Function whose gradient may be differentiated.
+# change of the gradient with the second derivative. Run it for a Function whose gradient may be differentiated, at several
+# ordinary inputs: where the missing part is zero, it passes.
 
 inputs = torch.tensor([0.0, 2.0], dtype=torch.float64, requires_grad=True)
 ones = torch.ones(2, dtype=torch.float64, requires_grad=True)
@@ -118,6 +120,11 @@ class _Masked(torch.autograd.Function):
 
 # computed inside forward, and right: the mask is a constant
 assert gradgradcheck(_Masked.apply, (inputs - 1).detach().requires_grad_(), ones)
+# the wrong Function passes where the missing part is zero: at large inputs, and where
+# x tanh(x / 2) = 1
+for _blind in ([30.0, 40.0], [1.5434046384182085, -1.5434046384182085]):
+    _at = torch.tensor(_blind, dtype=torch.float64, requires_grad=True)
+    assert gradgradcheck(Swish.apply, _at, ones)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -127,8 +134,8 @@ assert gradgradcheck(_Masked.apply, (inputs - 1).detach().requires_grad_(), ones
 # %%
 # The fix: save the input, compute again
 # --------------------------------------
-# What ``backward`` computes from a saved input is recorded, so it can be differentiated. This costs one more sigmoid, and
-# keeps one tensor instead of two.
+# With ``create_graph=True``, what ``backward`` computes from a saved input is recorded, so it can be differentiated. Here
+# this costs one more sigmoid, and keeps one tensor instead of two.
 
 
 class SwishFromInput(torch.autograd.Function):
@@ -155,13 +162,22 @@ assert derivatives(SwishFromInput.apply) == (0.5, 0.5)
 assert gradgradcheck(SwishFromInput.apply, inputs, ones)
 assert len(Swish.apply(inputs).grad_fn.saved_tensors) == 2
 assert len(SwishFromInput.apply(inputs).grad_fn.saved_tensors) == 1
+for _create in (False, True):
+    (_g,) = torch.autograd.grad(
+        SwishFromInput.apply(inputs),
+        inputs,
+        torch.ones_like(inputs),
+        create_graph=_create,
+    )
+    assert _g.requires_grad is _create
 # sphinx_gallery_end_ignore
 
 # %%
 # What people get wrong
 # ---------------------
 # **Trusting** ``once_differentiable``. This decorator should turn a second backward into an error. It does so only if the
-# gradient that *arrives* requires grad. In a penalty on the Function's own gradient, a constant 1 arrives:
+# gradient that *arrives* at the Function requires grad. In this penalty on the Function's own gradient, the constant 1
+# arrives:
 
 
 class SwishOnce(Swish):
@@ -203,7 +219,7 @@ assert len(_raised) == 1 and "marked with @once_differentiable" in _raised[0]
 # *first* derivative by ``torch.func.grad``, which records in its backward. The section *Forbid it* shows what works.
 #
 # **Reading the wrong message.** Softplus, :math:`\log(1 + e^x)`, has the derivative :math:`\sigma(x)`. If ``forward`` saved
-# that, the gradient depends on no input. The second backward then raises the same error as after a forgotten
+# that, ``backward`` returns a constant. The second backward then raises the same error as after a forgotten
 # ``create_graph=True``:
 
 
@@ -228,6 +244,14 @@ except RuntimeError as error:
 
 # sphinx_gallery_start_ignore
 assert "does not require grad and does not have a grad_fn" in message
+_x = torch.tensor(0.0, requires_grad=True)
+(_first,) = torch.autograd.grad(silu(_x), _x)
+try:
+    torch.autograd.grad(_first, _x)  # create_graph=True was forgotten
+except RuntimeError as error:
+    _raised.append(str(error))
+assert _raised[1:] == [message]
+del _raised[1:]
 _right, _wrong = (
     derivatives(lambda x, f=f: f(x) ** 2, 0.5)[1]
     for f in (torch.nn.functional.softplus, Softplus.apply)
@@ -261,11 +285,12 @@ assert _raised[1:] == ["too early"] * 3
 # For :math:`y^2` in place of :math:`y` the same Function gives no error and a wrong number.
 
 # %%
-# Why: nothing inside forward is recorded
-# ---------------------------------------
-# ``forward`` runs with recording switched off; then one node connects the output to the input. So ``backward`` gets the
-# input back connected. ``sigma`` is neither input nor output: it comes back as a constant, and autograd does not warn
-# (`pytorch#104040 <https://github.com/pytorch/pytorch/issues/104040>`__).
+# Why: the steps inside forward are not recorded
+# ----------------------------------------------
+# ``forward`` runs with recording switched off (unless you switch it on in there, with ``torch.enable_grad``). Then one node
+# connects the output to the input. So ``backward`` gets the input back connected. ``sigma`` is neither input nor output: it
+# comes back as a constant, and autograd does not warn (`pytorch#104040
+# <https://github.com/pytorch/pytorch/issues/104040>`__).
 
 x = torch.tensor(0.5, requires_grad=True)
 y = Swish.apply(x)
@@ -282,17 +307,61 @@ assert [tensor.requires_grad for tensor in y.grad_fn.saved_tensors] == [True, Fa
 _sigma = torch.sigmoid(x.detach())
 _second = torch.autograd.grad(g, x, retain_graph=True)[0]
 assert torch.allclose(_second, _sigma * (1 - _sigma))
+
+
+def _paths(node):
+    if hasattr(node, "variable"):
+        return int(node.variable is x)
+    return sum(_paths(end) for end, _ in node.next_functions if end is not None)
+
+
+assert _paths(g.grad_fn) == 1
+
+
+class _Recording(Swish):
+    @staticmethod
+    def forward(ctx, x):
+        with torch.enable_grad():
+            sigma = torch.sigmoid(x)
+        ctx.save_for_backward(x, sigma)
+        return x * sigma.detach()
+
+
+assert derivatives(_Recording.apply) == (0.5, 0.5)
+
+
+class _View(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x.view(-1))
+        return (x * x).sum()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (flat,) = ctx.saved_tensors
+        return (grad_output * 2 * flat).view(())
+
+
+_w = torch.tensor(2.0, requires_grad=True)
+(_view,) = _View.apply(_w * x).grad_fn.saved_tensors
+assert _view.requires_grad and _view.grad_fn is None  # says True, and is cut off
+assert penalty_gradient(_View.apply) == 12.0
+assert penalty_gradient(torch.square) == 24.0
 # sphinx_gallery_end_ignore
 
 # %%
 # The figure is the record that ``create_graph=True`` made of ``backward``. The gradient depends on ``x`` through ``sigma``
 # too, and that path is missing. What is left of the second derivative is :math:`\sigma (1 - \sigma)`.
+#
+# A *view* of the input that you make in ``forward`` or ``setup_context``, such as ``x.t()``, is cut off in the same way. Its
+# ``requires_grad`` says ``True``, so this test does not find a view. Save ``x``, and make the view in ``backward``.
 
 # %%
 # If it is expensive: return it, and save the output
 # --------------------------------------------------
-# Make the intermediate value an output. Then it comes back connected, and ``backward`` receives a gradient for it too. In
-# the second backward the missing path arrives there, so that gradient has to be used.
+# Make the intermediate value an output, and do not mark it as non-differentiable. Then it comes back connected, and
+# ``backward`` receives a gradient for it too. In the second backward, what was missing arrives as this gradient, so your
+# ``backward`` has to use it.
 
 
 class SwishTwoOutputs(torch.autograd.Function):
@@ -323,6 +392,23 @@ print("gradgradcheck:", gradgradcheck(first_output, inputs, ones))
 assert derivatives(first_output) == (0.5, 0.5)
 assert gradgradcheck(first_output, inputs, ones)
 assert all(t.requires_grad for t in first_output(x).grad_fn.saved_tensors)
+
+
+class _Marked(SwishTwoOutputs):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        SwishTwoOutputs.setup_context(ctx, inputs, output)
+        ctx.mark_non_differentiable(output[1])
+
+
+class _Unused(SwishTwoOutputs):
+    @staticmethod
+    def backward(ctx, grad_output, grad_sigma):
+        return SwishTwoOutputs.backward(ctx, grad_output, torch.zeros_like(grad_sigma))
+
+
+for _wrong in (_Marked, _Unused):
+    assert derivatives(lambda x, f=_wrong: f.apply(x)[0]) == (0.5, 0.25)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -350,9 +436,11 @@ class NoSecondDerivative(torch.autograd.Function):
 class SwishStrict(SwishFromInput):
     @staticmethod
     def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
         with torch.no_grad():
-            gradient = SwishFromInput.backward(ctx, grad_output)
-        return NoSecondDerivative.apply(gradient, grad_output, *ctx.saved_tensors)
+            sigma = torch.sigmoid(x)
+            gradient = grad_output * (sigma + x * sigma * (1 - sigma))
+        return NoSecondDerivative.apply(gradient, grad_output, x)
 
 
 print("first derivative:", torch.func.grad(SwishStrict.apply)(torch.tensor(0.0)).item())
@@ -402,7 +490,7 @@ assert _failed and torch.equal(
 # %%
 # Exercise
 # --------
-# Mend ``Softplus`` so that ``gradgradcheck`` passes, without a second sigmoid. Hint: write :math:`\sigma(x)` in terms
+# Repair ``Softplus`` so that ``gradgradcheck`` passes, without a second sigmoid. Hint: write :math:`\sigma(x)` in terms
 # of :math:`y`.
 #
 # .. solution::

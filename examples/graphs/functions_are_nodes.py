@@ -4,16 +4,18 @@ grad_fn and next_functions explained
 
 .. in-short::
 
-   ``t.grad_fn`` is the node that sends the gradient of ``t`` back through the operation that made ``t``.
-   ``t.grad_fn.next_functions`` says where the gradient goes next: pairs of a node and an input number. Follow the pairs to
-   walk the graph of a loss. Two traps: an entry can be ``(None, 0)``, and several paths can lead to one node.
+   ``t.grad_fn`` is the node that sends the gradient of ``t`` back through the operation that made ``t`` (or the last
+   recorded one that changed it in place). ``t.grad_fn.next_functions`` says where the gradient goes next: pairs of a node
+   and an input number. Follow the pairs to walk the graph of a loss. Two traps: an entry can be ``(None, 0)``, and several
+   paths can lead to one node.
 """
 
 # %%
-# The problem: what does this loss depend on?
-# -------------------------------------------
-# A gradient is missing, or you want to know which layers a loss goes through. The answer is in the graph that PyTorch
-# recorded, and you can read it. Here is a small one:
+# The problem: which tensors get a gradient from this loss?
+# ---------------------------------------------------------
+# A gradient is missing, or you want to know which parameters a loss reaches. The answer is in the graph that PyTorch
+# recorded, and you can read it. (A part through which no gradient has to pass, such as a frozen first layer, is not in the
+# graph.) Here is a small one:
 
 import torch
 
@@ -29,11 +31,19 @@ L = 10 - d
 
 # sphinx_gallery_start_ignore
 assert [t.item() for t in (b, c, d, L)] == [8, 20, 212, -202]
+_frozen = torch.nn.Linear(3, 3).requires_grad_(False)
+_head = torch.nn.Linear(3, 1)
+_reached = [_head(_frozen(torch.ones(2, 3)).tanh()).grad_fn]
+for _node in _reached:
+    _reached.extend(n for n, _ in _node.next_functions if n is not None)
+_short = [_node.name().rpartition(":")[2] for _node in _reached]
+assert _short == ["AddmmBackward0", "AccumulateGrad", "TBackward0", "AccumulateGrad"]
+del _reached, _node
 # sphinx_gallery_end_ignore
 
 # %%
-# The graph is made of *functions*, not of tensors. Each node is the backward step of one operation. The line that computes
-# ``d`` has two products and a sum, so it recorded three nodes. Only the last one is ``d.grad_fn``:
+# The graph is made of *functions*, not of tensors. Each of the six operations here recorded one node, its backward step.
+# The line that computes ``d`` has two products and a sum, so it recorded three nodes. Only the last one is ``d.grad_fn``:
 
 (left, _), (right, _) = d.grad_fn.next_functions
 
@@ -112,8 +122,9 @@ table
 # %%
 # What people get wrong
 # ---------------------
-# **A walk that forgets shared nodes and None.** This short recursion looks right. It counts a node once for *each path*,
-# and with 15 additions in a row there are 32768 paths. At the first constant it stops with an error:
+# **A walk that forgets shared nodes and None.** This short recursion looks right. It counts a node once for *each path* that
+# leads to it. With 15 additions in a row, 32768 paths lead to ``a``, and the 16 nodes are counted as 65535. At the first
+# ``None`` the recursion stops with an error. In ``d * 2``, that is the entry of the 2:
 
 
 def count(node):
@@ -137,7 +148,9 @@ assert message == "'NoneType' object has no attribute 'next_functions'"
 del message
 assert len(walk(z.grad_fn)) == 16 and count(z.grad_fn) == 2**16 - 1
 assert b.grad_fn in walk(d.grad_fn) and L.grad_fn not in walk(d.grad_fn)
-assert count(L.grad_fn) == 12 and len(walk((d * 2).grad_fn)) == 11
+assert count(L.grad_fn) == 12  # the constant 10 of L has no entry
+assert len(walk((d * 2).grad_fn)) == 11
+assert (d * 2).grad_fn.next_functions[1] == (None, 0)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -158,8 +171,9 @@ del message
 # %%
 # The number in a pair
 # --------------------
-# An operation can have several results, and its node then has one input for each result that can get a gradient. The number
-# in a pair says which input the gradient goes to. With one result it is 0. ``unbind`` has three:
+# An operation can have several results and one node for all of them. Then the node has several inputs, and the number in a
+# pair says which input the gradient goes to. For an operation with one result, the number is 0. In this example, ``unbind``
+# has three results:
 
 x = torch.tensor([2.0, 5.0, 9.0], requires_grad=True)
 first, middle, last = x.unbind()
@@ -188,14 +202,37 @@ def arrivals():
 assert arrivals() == [9, None, 2] and x.grad.tolist() == [9, 0, 2]
 assert len(first.grad_fn._input_metadata) == 3
 assert len(x.max(0).values.grad_fn._input_metadata) == 1  # none for the indices
+
+
+class _Marked(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensor):
+        fixed = tensor.clone()
+        ctx.mark_non_differentiable(fixed)
+        return fixed, tensor * 2
+
+    @staticmethod
+    def backward(ctx, unused, grad):
+        return 2 * grad
+
+
+_, _free = _Marked.apply(x)  # an input for each output, even if it is marked
+assert _free.output_nr == 1 and len(_free.grad_fn._input_metadata) == 2
+# several results, and a node for each of them
+for _parts in (x.tensor_split(3), torch.meshgrid(x, x, indexing="ij")):
+    assert len({_part.grad_fn for _part in _parts}) == len(_parts)
+    assert all(_part.output_nr == 0 for _part in _parts)
+del _parts
 # sphinx_gallery_end_ignore
 
 # %%
-# Nothing used ``middle``, so nothing arrives at input 1: the node is given ``None`` there, and counts it as zero. If you
-# write hooks for nodes, expect ``None`` among the gradients.
+# Nothing used ``middle``, so nothing arrives at input 1: the node gets ``None`` there, and counts it as zero. If you
+# write hooks for nodes, expect ``None`` among the gradients. (Not every operation with several results has one node for
+# them: ``meshgrid`` and ``tensor_split`` record one node for each result that requires grad.)
 #
-# ``get_gradient_edge(t)`` gives the pair of a tensor. You can use it in place of the tensor when you ask for a gradient,
-# even when the tensor itself is gone or was overwritten:
+# ``get_gradient_edge(t)`` gives the node and the number for a tensor that requires grad, as ``edge.node`` and
+# ``edge.output_nr``. (There is a third field, so ``node, number = edge`` raises.) In ``torch.autograd.grad``, you can pass
+# the edge in place of the tensor, even when the tensor itself is gone or was overwritten:
 
 from torch.autograd.graph import get_gradient_edge
 
@@ -204,7 +241,7 @@ edge = get_gradient_edge(h)
 out = h + 1
 h.mul_(100)  # h now holds another value, with another node
 
-print("by the pair:  ", torch.autograd.grad(out, edge, retain_graph=True)[0])
+print("by the edge:  ", torch.autograd.grad(out, edge, retain_graph=True)[0])
 print("by the tensor:", torch.autograd.grad(out, h, allow_unused=True)[0])
 
 # sphinx_gallery_start_ignore
@@ -215,14 +252,30 @@ h.mul_(100)
 assert torch.autograd.grad(out, edge, retain_graph=True)[0] == 1
 assert torch.autograd.grad(out, h, allow_unused=True, retain_graph=True)[0] is None
 del h
-assert torch.autograd.grad(out, edge)[0] == 1
+assert torch.autograd.grad(out, edge, retain_graph=True)[0] == 1
+assert edge.node is out.grad_fn.next_functions[0][0] and edge.output_nr == 0
+assert len(edge) == 3 and edge._fields[:2] == ("node", "output_nr")
+# backward(inputs=...) keeps a gradient for a tensor, and nothing for its edge
+_kept = {}
+for _kind in (lambda tensor: tensor, get_gradient_edge):
+    _h = w1 * a
+    (_h * 3).backward(inputs=[_kind(_h)])
+    _kept[_kind is get_gradient_edge] = _h.retains_grad
+assert _kept == {False: True, True: False}
+try:
+    get_gradient_edge(torch.tensor(10.0))
+except RuntimeError as error:
+    assert "does not require gradients" in str(error)
+else:
+    raise AssertionError
+del _h
 # sphinx_gallery_end_ignore
 
 # %%
 # AccumulateGrad: where a path ends
 # ---------------------------------
-# A leaf has no ``grad_fn``. In its place the graph has an ``AccumulateGrad`` node. It holds the leaf in ``.variable``, adds
-# what arrives to the leaf's ``.grad``, and has no next functions.
+# A leaf has no ``grad_fn``. For a leaf that requires grad, the graph has an ``AccumulateGrad`` node instead. The node keeps
+# the leaf in ``.variable`` and has no next functions. In ``backward()``, it adds what arrives to the leaf's ``.grad``.
 
 for node in nodes:
     if hasattr(node, "variable"):
@@ -239,6 +292,11 @@ for node, leaf in zip(ends, (w3, w4, w1, a, w2), strict=True):
     assert node.variable is leaf and node.next_functions == ()
 for node in nodes:
     assert hasattr(node, "variable") == node.name().endswith("AccumulateGrad")
+_alone = torch.tensor(3.0, requires_grad=True)
+torch.autograd.grad(_alone * 2, _alone)  # grad() adds nothing to .grad
+_constant = torch.tensor(10.0)
+assert _alone.grad is None and _constant.is_leaf
+assert (_alone * _constant).grad_fn.next_functions[1] == (None, 0)
 del leaf, ends, from_b, from_c
 # sphinx_gallery_end_ignore
 
@@ -246,9 +304,9 @@ del leaf, ends, from_b, from_c
 # Constants: (None, 0), or nothing at all
 # ---------------------------------------
 # An argument that could get a gradient has a slot in ``next_functions``, even if it does not require grad. Then the slot
-# contains ``None``. The slots have the order of the arguments of the operation that was *recorded*: for a matrix ``x``,
-# ``linear(x, w, b)`` records ``addmm(b, x, w.T)``, and the first slot is that of the bias. A plain Python number has a
-# slot in some operations and none in others:
+# contains ``None``. The slots have the order of the arguments of the operation that was *recorded*. On the CPU, for an
+# ordinary matrix ``x``, ``linear(x, w, b)`` records ``addmm(b, x, w.T)``, and the first slot is that of the bias. A plain
+# Python number has a slot in some operations and none in others:
 
 ten = torch.tensor(10.0)
 expressions = {
@@ -296,12 +354,27 @@ class Scale(torch.autograd.Function):
 
 (slot, empty) = Scale.apply(a, torch.tensor([1]), 3.0).grad_fn.next_functions
 assert slot[0].variable is a and empty == (None, 0)
+assert torch.cat([a.view(1), ten.view(1)]).grad_fn.next_functions[1] == (None, 0)
+
+
+class _First(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, tensors, other):
+        return tensors[0] * other
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None, grad
+
+
+assert not _First.apply([a, a], ten).requires_grad
+assert len(_First.apply([a, a], w1).grad_fn.next_functions) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# A list of tensors has one slot for each tensor in it, as in ``torch.stack``. A custom ``torch.autograd.Function`` has one
-# for each tensor argument, and none for numbers. You cannot tell from the expression, so code that walks a graph has to
-# expect ``None``.
+# ``torch.stack`` and ``torch.cat`` have one slot for each tensor in their list. A custom ``torch.autograd.Function`` has one
+# for each argument that is a tensor, and none for numbers or for tensors in a list (these get no gradient). You cannot see
+# this in the expression, so code that walks a graph has to expect ``None``.
 
 # %%
 # What backward does with the nodes
@@ -336,8 +409,8 @@ assert grads == [-53, -36, -28, -8, -20]
 #      + \underbrace{(-1) \cdot 1 \cdot w_4 \cdot w_2}_{\text{through } c}
 #      = -18 - 35 = -53
 #
-# ``backward()`` never lists the paths. Calling each node once gives the same sum, and ``z`` above shows why that matters:
-# 16 nodes, 32768 paths.
+# ``backward()`` does not list the paths. Calling each node once gives the same sum, and ``z`` above shows why that matters:
+# the graph has 16 nodes and 32768 paths.
 
 # %%
 # Exercise
@@ -348,8 +421,8 @@ assert grads == [-53, -36, -28, -8, -20]
 # .. solution::
 #
 # One node with two pairs, and both lead to the node of ``d``. From there, two paths lead to ``a``, so there are four in
-# all. The derivative of ``d`` for ``a`` is :math:`9 \cdot 2 + 7 \cdot 5 = 53`, and the gradient is :math:`2 \cdot 212 \cdot
-# 53 = 22472`.
+# all. The derivative of ``d`` with respect to ``a`` is :math:`9 \cdot 2 + 7 \cdot 5 = 53`, and the gradient is
+# :math:`2 \cdot 212 \cdot 53 = 22472`.
 
 d = w3 * (w1 * a) + w4 * (w2 * a)
 M = d * d
