@@ -7,189 +7,245 @@ one of the variables needed for gradient computation has been modified by an inp
    ! single: inplace=False everywhere and the error stays
    ! single: GAN training fails in the second backward, with optimizer.step() in between
 
-Backward reads a tensor that the forward pass saved, and finds that it was written to since. The write is ``+=``, a
-method that ends in an underscore, an assignment to an index, an activation with ``inplace=True``, or an
-``optimizer.step()`` between a forward pass and its backward.
+.. in-short::
+
+   Backward needs a tensor that the forward pass saved, and something has written to that tensor since. Let the write make a
+   new tensor, or let it happen after ``backward()``.
+
+   .. code-block:: diff
+
+      - gate += 1
+      + gate = gate + 1
+
+   **Not this:** a write through ``.data``. The message is gone, and the gradient is wrong.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import torch
+from torch import nn
 
-x = torch.tensor(1.0, requires_grad=True)
-y = torch.exp(x)
-y += 1
+torch.manual_seed(0)
 try:
-    y.backward()
+    # sphinx_gallery_end_ignore
+    layer = nn.Linear(3, 4)
+    x = torch.ones(2, 3)
+
+    gate = torch.sigmoid(layer(x))
+    gate += 1
+    gate.sum().backward()
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
     message = str(error)
     print("RuntimeError:", message)
-    assert message.startswith("one of the variables needed for gradient computation")
+assert message.startswith("one of the variables needed for gradient computation")
+assert "[torch.FloatTensor [2, 4]]" in message and "output 0 of Sigmoid" in message
 assert "is at version 1; expected version 0 instead" in message
 
-# %%
-# Read it from the middle:
-#
-# - ``[torch.FloatTensor []]``: type and shape of the tensor that was saved. Look for that shape in your code.
-# - ``is at version 1; expected version 0``: a tensor counts its writes. Backward needs the tensor as it was at 0,
-#   and finds it at 1: one write has come in between.
-# - ``output 0 of Exp``: the operation that the tensor came from, or the one that wrote to it last. It is missing
-#   where the tensor is a parameter. Earlier versions write *ExpBackward* or *ExpBackward0*, and the oldest ones end
-#   before all this, after *inplace operation*.
 
-# %%
-# Why
-# ---
-# The derivative of :math:`e^x` is :math:`e^x`, so the node of ``exp`` keeps its result for backward. It keeps no
-# copy: what it saved and ``y`` are one memory with one counter.
+def _says(saved):
+    """What the message names if an operation that saves its input is followed by ``+=``."""
+    loss = (saved * saved).sum()
+    with torch.set_grad_enabled(not saved.is_leaf):
+        saved += 1
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        return str(error).partition("inplace operation: ")[2]
 
-x = torch.tensor(1.0, requires_grad=True)
-y = torch.exp(x)
-print("saved is y:", y.grad_fn._saved_result.data_ptr() == y.data_ptr())
-print(f"y = {y.item():.4f}, version {y._version}")
 
-# graph: y (saved) -- The node of exp has saved its own result, and that is y
-
-# sphinx_gallery_start_ignore
-assert y.grad_fn._saved_result.data_ptr() == y.data_ptr() and y._version == 0
+assert "[2]], which is output 0 of Add" in _says(torch.ones(2, requires_grad=True) * 2)
+assert "output" not in _says(nn.Parameter(torch.ones(2)))
 # sphinx_gallery_end_ignore
 
 # %%
-# A write to ``y`` is a write to the saved value. Only the counter tells that it has changed.
+# Read the message from the middle:
+#
+# - ``[torch.FloatTensor [2, 4]]``: type and shape of the tensor as it was *saved*. ``nn.Linear`` saves its weight transposed:
+#   ``[3, 4]`` can be a weight of shape ``(4, 3)``.
+# - ``output 0 of Sigmoid``: the operation that saved its own result. If another operation saved the tensor as its input, you
+#   read the last recorded write here instead, such as ``Add``; for a parameter, nothing. Earlier versions write
+#   *SigmoidBackward* or *SigmoidBackward0*, and the oldest ones end before all this, after *inplace operation*.
+# - ``is at version 1; expected version 0``: a tensor counts its writes. The saved tensor was at 0, and now it is at 1.
+#
+# Why
+# ---
+# The derivative of the sigmoid is :math:`s (1 - s)`, where :math:`s` is its result. So its node keeps the result for backward.
+# It keeps no copy: what it saved and ``gate`` are one memory with one counter.
 
-y += 1
-print(f"y = {y.item():.4f}, version {y._version}")
-assert y._version == 1
+gate = torch.sigmoid(layer(x))
+print("saved is gate:", gate.grad_fn._saved_result.data_ptr() == gate.data_ptr())
+
+# graph: gate (saved) -- The node of sigmoid has saved its own result, and that is gate
 
 # sphinx_gallery_start_ignore
-assert abs(y.item() - 1 - torch.exp(x).item()) < 1e-6
+assert gate.grad_fn._saved_result.data_ptr() == gate.data_ptr() and gate._version == 0
+# sphinx_gallery_end_ignore
+
+# %%
+# Not every write is a problem. A ReLU with ``inplace=True`` works after a linear layer, a convolution, a batch norm or GELU. It
+# raises after sigmoid, tanh, ReLU, exp, sqrt and softmax, because those save their result.
+
+# sphinx_gallery_start_ignore
+_raises = []
+_layers = {
+    **{
+        name: getattr(torch, name)
+        for name in ("sigmoid", "tanh", "relu", "exp", "sqrt")
+    },
+    "softmax": nn.Softmax(-1),
+    **{
+        "linear": nn.Linear(4, 4),
+        "conv": nn.Conv1d(1, 4, 1),
+        "norm": nn.BatchNorm1d(4),
+        "gelu": nn.GELU(),
+    },
+}
+for _name, _layer in _layers.items():
+    _values = (
+        torch.rand(4, 1, 4) if _name == "conv" else torch.rand(4, 4)
+    ).requires_grad_()
+    _result = nn.ReLU(inplace=True)(_layer(_values))
+    try:
+        _result.sum().backward()
+    except RuntimeError:
+        _raises.append(_name)
+assert _raises == ["sigmoid", "tanh", "relu", "exp", "sqrt", "softmax"]
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# Write to a new tensor. ``y = y + 1`` gives the name ``y`` to another tensor, and the saved one stays as it is. In
-# the same way ``nn.ReLU(inplace=True)`` becomes ``nn.ReLU()``, and ``out += skip`` becomes ``out = out + skip``.
+# **The write is in the model.** Write to a new tensor: ``gate = gate + 1`` instead of ``gate += 1``, ``nn.ReLU()`` instead of
+# ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``.
 
-y = torch.exp(x)
-y = y + 1
-y.backward()
-print(f"x.grad = {x.grad.item():.4f}")
-assert torch.allclose(x.grad, torch.exp(x.detach()))
+gate = torch.sigmoid(layer(x))
+gate = gate + 1
+gate.sum().backward()
+print("layer.weight.grad:", layer.weight.grad[0])
 
-# %%
-# If nothing in the model writes in place, it is the optimizer. Its ``step()`` writes to the parameters, and here the
-# second loss was computed before that, with the old ones. Two networks that are trained in turn are the usual case
-# (`pytorch#39141 <https://github.com/pytorch/pytorch/issues/39141>`__).
-
-g = torch.tensor(0.5, requires_grad=True)  # the generator
-w = torch.tensor(2.0, requires_grad=True)  # the critic
-optimizer = torch.optim.SGD([w], lr=1.0)
-
-
-def critic(fake):
-    return torch.tanh(w * fake)
-
-
-critic_loss = critic(g.detach())
-generator_loss = -critic(g)
-critic_loss.backward()
-optimizer.step()
-try:
-    generator_loss.backward()
-except RuntimeError as error:
-    print(str(error).split(": ", 1)[1].split(" Hint")[0])
-    assert "is at version 1; expected version 0 instead" in str(error)
+# sphinx_gallery_start_ignore
+_s = torch.sigmoid(layer(x)).detach()
+assert torch.allclose(layer.weight.grad, (_s * (1 - _s)).t() @ x)
+# sphinx_gallery_end_ignore
 
 # %%
-# With a layer ``nn.Linear`` the same message says *output 0 of AsStrided* (or *AsStridedBackward0*, *TBackward*) and
-# *version 2; expected version 1*: the layer saves its weight transposed, and its initialisation was the first write.
+# You do not see the write? :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line that *saved*
+# the tensor. From there on, print ``gate._version`` after each call that gets the tensor.
 #
-# Compute the second loss after the step. Or, if both losses are meant for the same parameters, let every backward run
-# before the first step. A fused optimizer (``fused=True``) :ref:`is not counted
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: the gradient is wrong and nothing is raised.
+# **The write is outside of the model,** between forward and backward. Most often it is ``optimizer.step()``. Others are weight
+# clipping, a moving average that is copied back, or a new initialization. Two networks that are trained in turn are the usual
+# case (`pytorch#39141 <https://github.com/pytorch/pytorch/issues/39141>`__): here ``generator_loss`` was computed with the
+# critic's old weights.
+
+critic = nn.Linear(3, 1)
+fake = torch.ones(4, 3, requires_grad=True)  # what a generator made
+optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+
+
+def train(order):
+    if order == "too early":
+        generator_loss = -critic(fake).mean()
+    critic(fake.detach()).mean().backward()
+    optimizer.step()
+    if order == "after the step":
+        generator_loss = -critic(fake).mean()
+    generator_loss.backward()
+
 
 # sphinx_gallery_start_ignore
-_layer = torch.nn.Linear(2, 1)
-_step = torch.optim.SGD(_layer.parameters(), lr=0.1)
-_fake = torch.ones(3, 2, requires_grad=True)
-_first, _second = _layer(_fake.detach()).mean(), -_layer(_fake).mean()
-_first.backward()
-_step.step()
 try:
-    _second.backward()
+    train("too early")
 except RuntimeError as error:
-    _message = str(error)
-assert "[torch.FloatTensor [2, 1]], which is output 0 of AsStrided" in _message
-assert "is at version 2; expected version 1 instead" in _message
+    message = str(error)
+    print("RuntimeError: ..." + message.split("operation: ")[1].partition(" Hint")[0])
+assert "[torch.FloatTensor [3, 1]], which is output 0 of AsStrided" in message
+assert "is at version 2; expected version 1 instead" in message
+
+
+def _weights(write):
+    """Whether a write to the weights between forward and backward raises this error."""
+    loss = critic(fake).sum()
+    with torch.no_grad():
+        write(critic.weight)
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        return "modified by an inplace operation" in str(error)
+    return False
+
+
+assert _weights(lambda weight: weight.clamp_(-1, 1))
+assert _weights(lambda weight: weight.copy_(torch.ones(1, 3)))
+assert _weights(nn.init.zeros_)
+fake.grad = None
 # sphinx_gallery_end_ignore
-generator_loss = -critic(g)
-generator_loss.backward()
-after = g.grad.item()
-print(f"w = {w.item():.4f}, g.grad = {after:.4f}")
+train("after the step")
+print("fake.grad:", fake.grad[0])
 
 # sphinx_gallery_start_ignore
-with torch.no_grad():
-    assert torch.allclose(g.grad, -w * (1 - torch.tanh(w * g) ** 2))
+assert torch.allclose(fake.grad, -critic.weight.detach().expand(4, 3) / 4)
 # sphinx_gallery_end_ignore
 
 # %%
+# The shape in that message, ``[3, 1]``, is the critic's weight transposed. *Version 2; expected version 1*: the weight's
+# initialization was its first write.
+#
+# Compute the second loss after the step. Or, if both losses are meant for the same weights, run every backward before the first
+# step. With ``fused=True`` an optimizer's write :ref:`is not counted
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: nothing is raised, and the gradient is wrong.
+#
 # What not to do
 # --------------
-# **Write through** ``.data``. The counter does not see it, so there is no message, and backward takes the new value
-# for the old one.
+# **Write through** ``.data``. The counter does not see that write. So there is no message, and backward takes the new value for
+# the old one.
 
-x.grad = None
-y = torch.exp(x)
-y.data += 1
-y.backward()
-print(f"x.grad = {x.grad.item():.4f}, right is {torch.exp(x).item():.4f}")
+layer.zero_grad()
+gate = torch.sigmoid(layer(x))
+gate.data += 1
+gate.sum().backward()
+print("layer.weight.grad:", layer.weight.grad[0])
 
 # sphinx_gallery_start_ignore
-assert torch.allclose(x.grad, torch.exp(x.detach()) + 1)
+_s = torch.sigmoid(layer(x)).detach() + 1
+assert torch.allclose(layer.weight.grad, (_s * (1 - _s)).t() @ x)
+assert (layer.weight.grad < 0).all()  # a sigmoid's slope is positive, and so is x
 # sphinx_gallery_end_ignore
 
 # %%
-# **Clone somewhere.** A copy helps where the write goes to the copy, or where the copy is what gets saved. Here it is
-# the input of ``exp``, and the write hits the result as before.
+# Even the sign is wrong: a sigmoid rises, and the inputs are positive.
+#
+# **Clone somewhere.** A copy helps if the write goes to the copy, or if the copy is what gets saved. Here the copy is the input
+# of the sigmoid, and the write still hits its result:
 
-y = torch.exp(x.clone())
-y += 1
+# sphinx_gallery_start_ignore
+raised = []
 try:
-    y.backward()
-except RuntimeError as error:
-    print(str(error).split(": ", 1)[1].split(" Hint")[0])
-    assert "is at version 1; expected version 0 instead" in str(error)
-
-# %%
-# **Go back to PyTorch 1.4.** It is common advice, since the message is gone there: up to that version the optimizers
-# wrote through ``.data`` (`pytorch#34211 <https://github.com/pytorch/pytorch/pull/34211>`__). The gradient then
-# belongs to neither critic: one of its factors is from before the step, the other from after it.
-
-new = w.item()
-w.data.fill_(2.0)
-(before,) = torch.autograd.grad(-critic(g), g)
-
-generator_loss = -critic(g)
-w.data.fill_(new)  # a step as the old optimizers made it
-(mixed,) = torch.autograd.grad(generator_loss, g)
-print(f"before {before:.4f}, after {after:.4f}, mixed {mixed:.4f}")
-assert abs(mixed - before) > 0.05 and abs(mixed - after) > 0.05
-
+    # sphinx_gallery_end_ignore
+    gate = torch.sigmoid(layer(x).clone())
+    gate += 1
+    gate.sum().backward()
 # sphinx_gallery_start_ignore
-with torch.no_grad():
-    assert torch.allclose(before, -2 * (1 - torch.tanh(2 * g) ** 2))
-    assert torch.allclose(mixed, -new * (1 - torch.tanh(2 * g) ** 2))
+except RuntimeError as error:
+    raised.append(str(error))
+    print(
+        "RuntimeError: ..." + str(error).split("operation: ")[1].partition(" Hint")[0]
+    )
+assert len(raised) == 1 and "is at version 1; expected version 0 instead" in raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
+# **Go back to PyTorch 1.4.** Up to that version the optimizers wrote through ``.data``
+# (`pytorch#34211 <https://github.com/pytorch/pytorch/pull/34211>`__). The message is gone there, and the gradient is wrong as
+# above.
+#
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: which operations need which value, and how to
-#   find the lines
-# - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, the mode that the hint at the end of the message names
-# - `In-place operations with autograd
-#   <https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-operations-with-autograd>`__ in PyTorch's
-#   reference
+# - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: which operations need which value, and which writes are not
+#   counted.
+# - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, the mode that the hint at the end of the message names.
+# - In PyTorch's reference: `In-place operations with autograd
+#   <https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-operations-with-autograd>`__.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,44 @@ def test_code_has_no_links(script: Path, tmp_path: Path, settings: dict[str, Any
     sphinx_gallery_api.run(script, made, tmp_path / "docs", settings)
     assert (made / "page.rst").exists()
     assert not list(made.glob("*.codeobj*"))
+
+
+HARNESS = """
+# %%
+# This raises:
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    if x > 1:
+        x.sum(5)
+# sphinx_gallery_start_ignore
+except IndexError as error:
+    print("IndexError: no such", "dimension")
+# sphinx_gallery_end_ignore
+
+# %%
+# A class:
+
+
+class Cell:
+    y = x
+"""
+
+
+def test_code_that_raises_is_shown_without_its_harness(
+    script: Path, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    script.write_text(HEALTHY + HARNESS)
+    made = tmp_path / "docs" / "gallery" / "graphs"
+    sphinx_gallery_api.run(script, made, tmp_path / "docs", settings)
+    page = (made / "page.rst").read_text()
+    assert "\n    if x > 1:\n        x.sum(5)\n" in page and "try:" not in page and ":dedent:" not in page
+    assert "IndexError: no such dimension" in page
+    cells = json.loads((made / "page.ipynb").read_text())["cells"]
+    tagged = {"".join(cell["source"]): cell["metadata"].get("tags") for cell in cells if cell["cell_type"] == "code"}
+    assert tagged["if x > 1:\n    x.sum(5)"] == ["raises-exception"]
+    assert tagged["class Cell:\n    y = x"] is None
 
 
 def test_blocks_title_and_options(script: Path) -> None:

@@ -3,6 +3,7 @@
 ``output_traces``     an output with a memory address or a path of the machine
 ``unrun_doctests``    a ``>>>`` that no doctest runs
 ``code_cell_errors``  a code cell of a Markdown page that raises, hangs or dies
+``error_page``        a page about an error that does not help in its first screen
 ``inline_handlers``   code in an attribute of HTML; `site_files.csp_conf` calls this check, as it reads all pages anyway
 """
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    from . import code_cell_errors, output_traces, unrun_doctests
+    from . import code_cell_errors, error_page, output_traces, unrun_doctests
 
-    for module in [code_cell_errors, output_traces, unrun_doctests]:
+    for module in [code_cell_errors, error_page, output_traces, unrun_doctests]:
         module.setup(app)

@@ -11,6 +11,7 @@ import ast
 import contextlib
 import json
 import shutil
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, 
         "first_notebook_cell": notebook.first_cell(script),
     }
     target.mkdir(parents=True, exist_ok=True)
-    with _notebooks_without_directives():
+    with _notebooks_without_directives(), _errors_without_harness():
         generate_file_rst(script.name, target, script.parent, settings)
     # sphinx-gallery makes links in code of this file. It would make a node of each word of the code, which doubles the time to
     # write a page, and there is nothing to link to: no build asks another site for its inventory.
@@ -85,6 +86,38 @@ def _notebooks_without_directives() -> Iterator[None]:
         yield
     finally:
         sphinx_gallery.notebook.rst2md = convert
+
+
+@contextlib.contextmanager
+def _errors_without_harness() -> Iterator[None]:
+    """Show code that raises as somebody would write it, where the script hides the ``try`` around it.
+
+    What is left of such a cell is indented, and sphinx-gallery keeps that. In the notebook the cell raises, and its tag has
+    Jupyter run the cells after it all the same.
+    """
+    clean, save = gen_rst._clean_script_blocks, gen_rst.save_notebook
+    raising: set[str] = set()
+
+    def clean_and_dedent(*arguments: Any) -> Any:
+        blocks, outputs = clean(*arguments)
+        for place, block in enumerate(blocks):
+            code = textwrap.dedent(block.content)
+            if block.type == "code" and code.lstrip("\n") != block.content.lstrip("\n"):
+                raising.add(code.strip())
+                blocks[place] = block._replace(content=code)
+        return blocks, outputs
+
+    def save_with_tags(notebook: dict[str, Any], path: Any) -> None:
+        for cell in notebook["cells"]:
+            if "".join(cell["source"]) in raising:
+                cell["metadata"]["tags"] = ["raises-exception"]
+        save(notebook, path)
+
+    gen_rst._clean_script_blocks, gen_rst.save_notebook = clean_and_dedent, save_with_tags
+    try:
+        yield
+    finally:
+        gen_rst._clean_script_blocks, gen_rst.save_notebook = clean, save
 
 
 def count_output(count: Callable[[int], None]) -> None:
