@@ -4,7 +4,7 @@ Checkpointing and bfloat16 on a GPU: memory, time, gradients
 
 .. in-short::
 
-   Two switches lower the memory of a training step. *Checkpointing* forgets results and computes them again; *autocast*
+   Two switches can lower the memory of a training step. *Checkpointing* forgets results and computes them again; *autocast*
    computes products in bfloat16. For the 6 layers of a transformer on this page, counted from shapes, checkpointing takes the
    peak of a step from 817 to 216 MiB, and bfloat16 takes it to 609 MiB. Both together need *more* than checkpointing alone
    here, unless you add ``cache_enabled=False``.
@@ -132,6 +132,16 @@ _held = {name: held for name, (held, _) in predicted.items()}
 _inputs = LAYERS * BATCH * LENGTH * WIDTH * 4
 assert abs(_held["float32, checkpoint"] / _inputs - 1) < 0.01
 assert abs(_held["bfloat16, checkpoint"] / _inputs - 1) < 0.01
+with FakeTensorMode(), OnPaper() as _paper:  # without square(), which saves the result
+    _net, _x = build("cpu")
+    _before = _paper.held()
+    for _layer in _net:
+        _x = checkpoint(_layer, _x, use_reentrant=False, preserve_rng_state=False)
+        assert _x.dtype == torch.float32
+    _loss = _x.mean()
+    del _x
+    assert abs((_paper.held() - _before) / (_inputs * 5 / 6) - 1) < 0.01
+    del _net, _loss
 assert torch.get_float32_matmul_precision() == "highest"
 assert on_paper["peak"].to_list()[:3] == [817, 216, 609]
 assert (
@@ -145,12 +155,14 @@ assert (
 on_paper
 
 # %%
-# With checkpointing the graph holds the inputs of the 6 layers. They stay in float32 under autocast too.
+# With checkpointing the graph holds 6 tensors of 8 MiB here: the inputs of the layers 2 to 6, and the result of the last layer.
+# (The input of the first layer is the batch, which is not counted.) They stay in float32 under autocast too.
 #
 # What people get wrong
 # ---------------------
-# **Expecting half from bfloat16.** Autocast lowers products and what follows them. The norms and the sums ``x + …`` stay in
-# float32. And the products save a copy of each weight in bfloat16, which in float32 they do not need.
+# **Expecting half from bfloat16.** Here autocast computes the products in bfloat16, and GELU and attention get bfloat16 from
+# them. The norms and the sums ``x + …`` stay in float32. And the products save a copy of each weight in bfloat16, which in
+# float32 they do not need.
 
 with torch.device("meta"):
     net = nn.Sequential(*(Layer() for _ in range(LAYERS)))
@@ -162,9 +174,9 @@ print(f"of this, copies of weights: {copies / predicted['bfloat16'][0]:.0%}")
 assert 0.7 < share < 0.8 and 0.2 < copies / predicted["bfloat16"][0] < 0.3
 
 # %%
-# **Adding bfloat16 to checkpointing and expecting less.** Autocast *caches* the copy of a weight until the ``with`` ends, in
-# case the weight is used again. With checkpointing nothing else would keep the copies. ``cache_enabled=False`` leaves the cache
-# out:
+# **Adding bfloat16 to checkpointing and expecting less.** Autocast *caches* the copy of a weight until the outermost ``with``
+# ends, in case the weight is used again. With checkpointing nothing else would keep the copies. ``cache_enabled=False`` leaves
+# the cache out:
 
 without_cache = predict(True, True, 1, False)[1]
 for name, peak in {
@@ -179,7 +191,7 @@ assert without_cache < predicted["float32, checkpoint"][1]
 # **Reading an old peak.** ``max_memory_allocated`` is the highest value since the program began, or since the last
 # ``reset_peak_memory_stats()``. A cheap run after an expensive one seems to need the same.
 #
-# **Checkpointing for inference.** Under ``no_grad`` nothing is saved, so there is nothing to forget.
+# **Checkpointing for inference.** Under ``no_grad`` nothing is saved for backward, so there is nothing to forget.
 #
 # Exercise
 # --------
@@ -188,8 +200,8 @@ assert without_cache < predicted["float32, checkpoint"][1]
 #
 # .. solution::
 #
-# With 1. While a checkpoint is worked on, everything that its layers save is there, and one layer saves much more than the one
-# input that is kept for it.
+# With 1. While backward works on a checkpoint, everything that its layers save is there, and here one layer saves much more
+# than the one input that is kept for it.
 
 several = {1: predicted["float32, checkpoint"][1]}
 several[3] = predict(True, False, 3)[1]
@@ -201,8 +213,8 @@ assert list(several.values()) == sorted(several.values())
 # Measured on a GPU
 # -----------------
 # Shapes say nothing about time and digits, and kernels take memory of their own. So here is each step on a GPU. The first step
-# is for the libraries, which allocate their workspaces then. It also gives the gradient. The second one is measured in bytes,
-# and three more are timed.
+# is for the libraries, which may allocate their workspaces then. It also gives the gradient. The second step is measured in
+# bytes, and three more are timed.
 #
 # .. needs-a-gpu::
 
@@ -273,8 +285,8 @@ assert _peaks["float32"] > _peaks["bfloat16"] > 1.2 * _peaks["bfloat16, checkpoi
 table.rename_axis(columns="step, sizes in MiB")
 
 # %%
-# - **Time** is given as a multiple of the first row. Checkpointing computes forward twice. Products in bfloat16 run on units of
-#   the GPU that products in float32 do not use, unless TF32 is allowed.
+# - **Time** is given as a multiple of the first row. Checkpointing computes most of forward twice. Products in bfloat16 run on
+#   units of the GPU (*tensor cores*) that products in float32 do not use, unless TF32 is allowed.
 # - **Gradients.** Checkpointing repeats the same computation, so at most the last digits should differ. bfloat16 has fewer
 #   digits, and the gradient shows it, though it is stored in float32 like the weights.
 #

@@ -4,10 +4,10 @@ The profiler on a GPU: kernels, launches, and where the CPU waits
 
 .. in-short::
 
-   On a GPU every operation has two times: the CPU's, to launch its kernels, and the GPU's, to run them. Look for slow operators
-   in the CUDA columns of the profiler's table, and for waits in the CPU columns: ``aten::item`` and calls with *Synchronize* in
-   their name. Let a few steps pass first, call ``torch.cuda.synchronize()`` before you stop the profiler, and do not add up a
-   column.
+   An operation that computes on a GPU has two times: the CPU's, to launch its kernels, and the GPU's, to run them. Look for
+   slow operators in the CUDA columns of the profiler's table, and for waits in the CPU columns: ``aten::item`` and calls with
+   *Synchronize* in their name. Let a few steps pass first, call ``torch.cuda.synchronize()`` before you stop the profiler, and
+   do not add up a column.
 """
 
 # %%
@@ -93,11 +93,12 @@ assert question[1] / free > 0.99 and done == 0
 #
 # Is the step bound by launches?
 # ------------------------------
-# A small convolutional network, and one step of training without the update. Each operation that makes a new tensor launches at
-# least one kernel. The number of launches does not depend on the batch, and the work does.
+# A small convolutional network, and one step of training without the update. An operation that writes values launches at least
+# one kernel, copy or fill. Views and ``torch.empty`` write no values. Counted in this way, the number of launches here is the
+# same for each size of the batch. The work grows with the batch.
 #
-# .. how-measured:: the step runs on the meta device, where tensors have no data; one mode counts operations that make a new
-#    storage, and PyTorch's FlopCounterMode counts the floating-point operations of products and convolutions.
+# .. how-measured:: the step runs on the meta device, where tensors have no data; one mode counts operations that fill a new
+#    storage or change a tensor in place, and FlopCounterMode counts the floating-point operations of products and convolutions.
 
 
 def build(images, device):
@@ -126,8 +127,10 @@ class Launches(TorchDispatchMode):
             return {tensor.untyped_storage()._cdata for tensor in tensors}
 
         result = operation(*args, **(kwargs or {}))
-        if storages(result) - storages((args, kwargs)):
-            self.names.append(str(operation.overloadpacket))
+        name = str(operation.overloadpacket)
+        new = storages(result) - storages((args, kwargs)) and "empty" not in name
+        if new or operation._schema.is_mutable:
+            self.names.append(name)
         return result
 
 
@@ -154,7 +157,12 @@ steps = pd.DataFrame(rows).T
 
 # sphinx_gallery_start_ignore
 assert steps["launches, forward"].nunique() == steps["backward"].nunique() == 1
-assert steps["computing, ms"][1] < steps["launching, ms"][1]
+assert steps["computing, ms"][1] < steps["launching, ms"][1] / 2
+with Launches() as _launches, torch.device("meta"):
+    torch.empty(3).view(3, 1).t()
+    assert _launches.names == []
+    torch.ones(3).add_(1)
+    assert _launches.names == ["aten.ones", "aten.add_"]
 assert steps["computing, ms"][64] > 5 * steps["launching, ms"][64]
 _convolution = 2 * 64 * 64 * 9 * (3 * 64 + 64 * 128)  # of one image, forward
 assert 2.9 < steps["10⁹ operations"][1] * 1e9 / _convolution < 3.01
@@ -167,10 +175,10 @@ steps.round(2).astype(dict.fromkeys(steps.columns[:2], int)).rename_axis("images
 
 # %%
 # With one image, launching takes longer than computing: the GPU would be idle most of the time, and a faster one would not
-# help. With 64 images the launches are a small part. (Only products and convolutions are counted as work; what moves memory
-# comes on top.)
+# help much. With 64 images the launches are a small part. (Only products and convolutions are counted as work. What the other
+# operations take, which mostly move memory, is not counted.)
 #
-# Backward launches more than forward. Its operations, by how often they occur:
+# Here backward launches more than forward. Its operations, by how often they occur:
 
 print(*[f"{n} × {name}" for name, n in Counter(backward).most_common(6)], sep="\n")
 assert Counter(backward)["aten.convolution_backward"] == 2
@@ -185,8 +193,8 @@ assert len(backward) > len(forward)
 # .. solution::
 #
 # Those wait whose result Python must know to go on: a number, a truth value, or how many elements there are. A mask gives a
-# result of unknown size. ``torch.where`` gives one of a known size. Fake tensors have no values, so they raise at the same
-# places.
+# result of unknown size. ``torch.where`` with three arguments gives one of a known size. Fake tensors have no values, so the
+# four calls that wait raise here. (Fake tensors do not find all waits: ``x.cpu()`` waits, and does not raise here.)
 
 questions = {
     "x.sum()": lambda x: x.sum(),
@@ -208,6 +216,11 @@ with FakeTensorMode():
 for text, what in needs.items():
     print(f"{text:<26} {what or 'needs no value'}")
 assert [bool(what) for what in needs.values()] == [0, 1, 1, 0, 1, 1]
+
+# sphinx_gallery_start_ignore
+with FakeTensorMode():
+    torch.zeros(3).cpu()
+# sphinx_gallery_end_ignore
 
 # %%
 # Measured on a GPU
@@ -323,15 +336,15 @@ kinds.round(2).astype({"count": int}).rename_axis(columns="all three steps")
 # The GPU's time is in the table **twice**: in the rows of the kernels, and once more in the rows of the operators that launched
 # them. Kernels have no time on the CPU.
 #
-# Times vary. Here the last two steps ran the same kernels:
+# Times vary. What runs varies little: here is how many of its kernels the last step has in common with the step before it.
 
 kernels = [event for event in events if kind(event) == "kernel, copy or fill"]
 kernels.sort(key=lambda event: event.time_range.start)
 names = [event.name for event in kernels]
 each = len(names) // 3
 last, before = Counter(names[-each:]), Counter(names[-2 * each : -each])
-print("same kernels in the last two steps:", last == before)
-assert last == before
+print(f"in common: {(last & before).total() / each:.0%}")
+assert (last & before).total() > 0.8 * each
 on_paper = len(forward + backward)
 print(f"{each} kernels, copies and fills a step; on paper at least {on_paper}")
 
@@ -462,8 +475,8 @@ assert question.elapsed_us() > 5 * (launches[-1].end - launches[0].start)
 # sphinx_gallery_end_ignore
 
 # %%
-# Among the CPU's times such a wait looks like work: ``aten::item`` fetches one number, and has most of the time. Its
-# children say what it did. A CUDA call with *Synchronize* in its name is a wait.
+# Among the CPU's times such a wait looks like work: ``aten::item`` fetches one number, and has most of the time. The events
+# below ``aten::item`` say what it did. A CUDA call with *Synchronize* in its name is a wait.
 
 # varies: Times depend on the GPU, and how a value is copied depends on the version.
 
@@ -471,12 +484,13 @@ assert question.elapsed_us() > 5 * (launches[-1].end - launches[0].start)
 def tree(event, depth=0):
     name = "  " * depth + event.name
     print(f"{name:<34} CPU total {event.cpu_time_total / 1e3:9.3f} ms")
-    below = [tree(child, depth + 1) for child in event.cpu_children]
-    return [event.name, *(name for names in below for name in names)]
+    for child in event.cpu_children:
+        tree(child, depth + 1)
 
 
-names = tree(next(event for event in line if event.name == "aten::item"))
-assert any("Synchronize" in name for name in names)
+tree(next(event for event in line if event.name == "aten::item"))
+waits = [event.time_range for event in line if "Synchronize" in event.name]
+assert any(question.start <= wait.start < question.end for wait in waits)
 share = question.elapsed_us() / (question.end - zero)
 print(f"of the CPU's time until then: {share:.0%}")
 assert share > 0.5
@@ -528,7 +542,7 @@ torch.cuda.set_sync_debug_mode("default")
 for text, message in waits.items():
     print(f"{text:<26} {message or 'does not wait'}")
 assert [bool(message) for message in waits.values()] == [0, 1, 1, 0, 1, 1]
-assert waits["x.nonzero()"] == "called a synchronizing CUDA operation"
+assert "called a synchronizing CUDA operation" in waits["x.nonzero()"]
 
 # %%
 # See also

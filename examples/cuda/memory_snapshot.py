@@ -5,16 +5,16 @@ GPU memory: allocated, reserved, empty_cache and the snapshot
 .. in-short::
 
    PyTorch takes *segments* of memory from the driver, keeps them, and cuts *blocks* for tensors out of them.
-   ``memory_allocated()`` counts blocks, ``memory_reserved()`` counts segments, and ``nvidia-smi`` shows more than both. A
-   deleted tensor frees its block. ``empty_cache()`` gives back only segments in which no tensor lives. A training step needs
-   most at the beginning of backward.
+   ``memory_allocated()`` counts blocks, ``memory_reserved()`` counts segments, and ``nvidia-smi`` shows more than both. When
+   nothing refers to a tensor or to its views any more, its block is free. ``empty_cache()`` gives back only segments in which
+   no tensor lives. The training step on this page needs most at the beginning of backward.
 """
 
 # %%
 # The problem: a deleted tensor, and the same number in nvidia-smi
 # ----------------------------------------------------------------
-# You ``del`` a tensor of 2 MiB, call ``empty_cache()``, and ``nvidia-smi`` shows what it showed before. Here is one way how
-# that happens. Ten tensors of 2 MiB share one segment, and nine of them are deleted.
+# You ``del`` a tensor of 2 MiB, call ``empty_cache()``, and ``nvidia-smi`` shows what it showed before. Here is one way in
+# which that happens. Ten tensors of 2 MiB share one segment, and nine of them are deleted.
 #
 # .. how-measured:: what this page imports.
 
@@ -53,21 +53,29 @@ fig.tight_layout()
 # The rules of rounding
 # ---------------------
 # These are the rules of the default allocator, with its default settings. They decide how much one tensor takes when nothing
-# is cached.
+# is cached. A large tensor of 101 MiB takes the whole segment of 102 MiB: the rest is cut off for others only if it is larger
+# than 1 MiB.
 
 
-def block(size):
-    """Blocks are multiples of 512 bytes."""
+def rounded(size):
+    """Sizes are rounded up to multiples of 512 bytes."""
     return 512 * -(-size // 512)
 
 
 def segment(size):
     """What is asked of the driver, if no segment has room."""
-    if block(size) <= MIB:
+    if rounded(size) <= MIB:
         return 2 * MIB  # shared by small tensors
-    if block(size) < 10 * MIB:
+    if rounded(size) < 10 * MIB:
         return 20 * MIB  # shared by medium ones
-    return 2 * MIB * -(-block(size) // (2 * MIB))  # one for each large tensor
+    return 2 * MIB * -(-rounded(size) // (2 * MIB))  # one for each large tensor
+
+
+def block(size):
+    """What the tensor takes of a new segment."""
+    rest = segment(size) - rounded(size)
+    is_cut = rounded(size) <= MIB or rest > MIB
+    return rounded(size) if is_cut else segment(size)
 
 
 sizes = [4, 513, MIB, MIB + 1, 2 * MIB, 9 * MIB, 10 * MIB, 101 * MIB]
@@ -81,6 +89,7 @@ rules = pd.DataFrame(
 
 # sphinx_gallery_start_ignore
 assert [block(size) for size in sizes[:3]] == [512, 1024, MIB]
+assert [block(size) - size for size in sizes[3:]] == [511, 0, 0, 0, MIB]
 assert list(rules["a new segment, MiB"]) == [2, 2, 2, 20, 20, 20, 10, 102]
 # sphinx_gallery_end_ignore
 rules
@@ -91,12 +100,13 @@ rules
 # **Judging by nvidia-smi.** It shows what the driver has given away: PyTorch's segments, the context of CUDA, and other
 # programs. Ask ``memory_allocated()`` for your tensors.
 #
-# **Calling empty_cache in the loop.** PyTorch gets no more memory by it, because it would have used the cached segments itself.
-# It has to ask the driver for them again, and that takes time. ``empty_cache`` helps where *another* program waits for the
-# memory, or where fragments of one phase stand in the way of the next.
+# **Calling empty_cache in the loop.** PyTorch gets no more memory by it: PyTorch uses cached segments itself, and gives them
+# back by itself before it raises *out of memory*. After ``empty_cache`` PyTorch has to ask the driver again, and that takes
+# time. ``empty_cache`` helps where *another* program waits for the memory. Between two phases with tensors of other sizes, it
+# may reduce fragmentation.
 #
-# **Keeping the loss.** A running sum of losses keeps the graph of every step alive, if no backward frees what the graphs have
-# saved. Add up numbers: ``total += loss.item()``. The measured half of this page shows both.
+# **Keeping the loss.** A running sum of losses keeps the graph of every step alive. Without a backward, the graphs keep all
+# that they have saved. Add up numbers: ``total += loss.item()``. The measured half of this page shows both.
 #
 # One training step, on paper
 # ---------------------------
@@ -211,8 +221,9 @@ for _change, _rule in zip(steps["change"][1:], _expected, strict=True):
 # - The first **step** of Adam adds two averages for each weight, and they stay.
 # - **zero_grad** frees the gradients.
 #
-# Within the step, memory rises with each block of the forward pass and falls again in backward. The peak is a little later than
-# the end of forward: the first gradients are there already, and hardly anything has been freed.
+# Within the step, memory rises with each block of the forward pass and falls again in backward. Here the peak is a little later
+# than the end of forward: the first gradients are there already, and hardly anything has been freed. (With a small batch, the
+# results are smaller than the weights, and the peak may be at the end of backward, or in the optimizer's step.)
 
 
 def draw(samples, peak, title):
@@ -253,6 +264,18 @@ def check(samples, before, peak):
 
 
 check(samples, before, peak)
+with OnPaper() as _paper, torch.device("meta"):
+    _model, _batch = build("meta")
+    _adam = torch.optim.Adam(_model.parameters())
+    loss_of(_model, _batch[:256].clone()).backward()
+    _peak = _paper.peak
+    _adam.step()
+    assert _paper.peak > 1.5 * _peak
+    del _model, _batch, _adam
+    _tensor = torch.zeros(1000)
+    _before, _view = _paper.held(), _tensor[:1]
+    del _tensor
+    assert _paper.held() == _before  # the view keeps all of it
 # sphinx_gallery_end_ignore
 
 # %%
@@ -262,7 +285,7 @@ check(samples, before, peak)
 #
 # .. solution::
 #
-# Each size is rounded up to the next multiple of 512. Two tensors of 1 MiB fill a segment of 2 MiB, so there are 15.
+# Each of these sizes is rounded up to the next multiple of 512. Two tensors of 1 MiB fill a segment of 2 MiB, so there are 15.
 
 answers = [block(size) for size in (1, 512, 513, 100_000)]
 print(answers, 30 * block(MIB) // segment(MIB))
@@ -291,13 +314,22 @@ def show(what):
 
 # sphinx_gallery_start_ignore
 # The numbers below are those of the default settings, of the allocator that PyTorch brings, and of a new process.
-assert torch.cuda.memory_allocated() == 0
-assert not {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"} & set(os.environ)
+assert memory() == (0, 0), "something was allocated before this page"
+for _setting in ("ALLOC_CONF", "CUDA_ALLOC_CONF", "NO_CUDA_MEMORY_CACHING"):
+    assert not os.environ.get(f"PYTORCH_{_setting}"), f"PYTORCH_{_setting} is set"
 assert torch.cuda.get_allocator_backend() == "native"
 # sphinx_gallery_end_ignore
 one = torch.zeros(1, device="cuda")
 show("one number")
 assert memory() == (512, 2 * MIB)
+
+# sphinx_gallery_start_ignore
+for _size in (101 * MIB, 10 * MIB, 9 * MIB, MIB + 1):
+    _large = torch.empty(_size, dtype=torch.uint8, device="cuda")
+    assert memory() == (512 + block(_size), 2 * MIB + segment(_size))
+    del _large
+    torch.cuda.empty_cache()
+# sphinx_gallery_end_ignore
 
 # %%
 # A tensor of 100 MiB gets a segment of its own. When it is deleted, the segment stays, and the next tensor of that size gets it
@@ -339,9 +371,9 @@ assert memory() == (512 + 2 * MIB, 22 * MIB)
 # ``memory_snapshot`` lists the segments and their blocks, in the order of their addresses.
 
 blocks = {}
-for segment in torch.cuda.memory_snapshot():
-    total = segment["total_size"] // MIB
-    blocks[total] = [(block["size"], block["state"]) for block in segment["blocks"]]
+for part in torch.cuda.memory_snapshot():
+    total = part["total_size"] // MIB
+    blocks[total] = [(piece["size"], piece["state"]) for piece in part["blocks"]]
 for total in sorted(blocks):
     print(f"segment of {total} MiB")
     for size, state in blocks[total]:
@@ -362,8 +394,8 @@ show("all deleted, emptied")
 assert memory() == (0, 0)
 
 # %%
-# The training step. A first one is not counted, because the libraries behind the products allocate a workspace then, and keep
-# it. The allocator keeps its books on the CPU, so no reading has to wait for the GPU.
+# The training step. A first one is not counted, because the libraries behind the products may allocate a workspace then, and
+# keep it. The allocator keeps its books on the CPU, so no reading has to wait for the GPU.
 
 # varies: The workspaces of the libraries differ from GPU to GPU.
 
