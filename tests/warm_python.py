@@ -50,8 +50,11 @@ IMPORTED = (
     "torch._dynamo",
 )
 
+#: For programs that compute. On a machine with other work OpenMP's threads, which wait for each other at full speed, would take
+#: up to four times the CPU time. It is read when PyTorch is imported.
+PATIENT = {"OMP_WAIT_POLICY": "passive"}
 #: The server's: a test may change that of its own process.
-_ENVIRONMENT = dict(os.environ)
+_ENVIRONMENT = {**os.environ, **PATIENT}
 
 
 @dataclass(frozen=True, slots=True)

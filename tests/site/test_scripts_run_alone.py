@@ -26,7 +26,8 @@ def first_of_their_chapters() -> set[str]:
 
 def fault(script: Path, folder: Path, *, real: bool, cpu: int = CPU, wall: float = 10 * CPU) -> str | None:
     """Run a script in an empty folder. Say what went wrong, if anything did."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"MPLBACKEND": "agg"}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"MPLBACKEND": "agg", **warm_python.PATIENT}
     try:  # -P: the script's own folder is not importable
         done = warm_python.run(["-P", str(script)], cwd=folder, env=environment, wall=wall, cpu=cpu, real=real)
     except TimeoutError as error:
