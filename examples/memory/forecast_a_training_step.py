@@ -144,7 +144,7 @@ def draw(log):
         if name in ("forward", "backward", "step"):
             ax.text((start + end) / 2, -90, name, ha="center", va="top", fontsize=9)
         if name in ("loss", "backward", "zero_grad"):
-            ax.axvline(end, color="#94a3b8", lw=0.8, ls="--")
+            ax.axvline(end, ymax=0.6, color="#94a3b8", lw=0.8, ls="--")
     middle = log.lines[5][1]
     for place in (total[:middle].idxmax(), total[middle:].idxmax()):
         text = f"{total[place]:,.0f}"
