@@ -55,6 +55,7 @@ CHAPTERS = {
         "checkpointing",
         "saved_tensor_hooks",
         "precision",
+        "forecast_a_training_step",
         "probe_an_operator",
     ],
     "debugging": ["anomaly_detection", "finding_nans", "silent_mistakes"],

@@ -389,7 +389,7 @@ assert 0 < ends[torch.float16] < 0.1
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`, lower precision only while tensors wait.
-# - Next: :ref:`sphx_glr_gallery_memory_probe_an_operator.py`, to ask a function of your own what it keeps.
+# - Next: :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`, what a whole training step needs on a GPU.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, which operations save what.
 # - In PyTorch's reference: `torch.amp <https://docs.pytorch.org/docs/stable/amp.html>`__ and `Automatic mixed
 #   precision examples <https://docs.pytorch.org/docs/stable/notes/amp_examples.html>`__.

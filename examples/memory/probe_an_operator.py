@@ -376,7 +376,7 @@ assert torch.allclose(by_hand(x), F.silu(x))
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_precision.py`, the same tensors in fewer bits.
+# - Before: :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`, what all of them need in a training step.
 # - Next: :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, to find the call that made a gradient NaN.
 # - :doc:`All operators </reference/operators>`, this probe for more than 500 of them, and
 #   :doc:`all shape operations </reference/shapes>`.

@@ -1,0 +1,623 @@
+r"""
+Forecast the GPU memory of a training step
+==========================================
+
+.. index::
+   ! single: CUDA out of memory in training
+   ! single: CUDA out of memory in the second step
+   single: AdamW; GPU memory
+   single: how much GPU memory does training need
+
+.. in-short::
+
+   Training in float32 with AdamW takes 16 bytes a parameter: 4 for the weight, 4 for its gradient, 8 for the optimizer's state.
+   That is ``16 * sum(p.numel() for p in net.parameters())``. Add the activations, which grow with the batch: here 325 MiB for
+   each sequence of 512 tokens. The sum is too low for a tiny batch, because ``AdamW.step()`` takes 4 bytes a parameter more on
+   a GPU, and a little too high for a larger one. Other optimizers and types have other numbers.
+"""
+
+# %%
+# The problem: will it fit?
+# -------------------------
+# You want to know before you rent a card, or you got *CUDA out of memory* and ask what to change. The shapes answer most of
+# it, without a GPU.
+#
+# .. how-measured:: A transformer of 6 layers, a training loop of two steps, and a log of each storage that appears and is
+#    freed. The parts, the table and the plot are made from the log.
+
+import contextlib
+import weakref
+from functools import partial
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
+
+LAYERS, WIDTH, HEADS, VOCABULARY, LENGTH = 6, 768, 12, 30_522, 512
+MIB = 2**20
+
+
+class Transformer(nn.Module):
+    def __init__(self, layers=LAYERS, width=WIDTH, heads=HEADS, vocabulary=VOCABULARY):
+        super().__init__()
+        look = {"activation": "gelu", "batch_first": True, "norm_first": True}
+        look |= {"dropout": 0.0, "bias": False}
+        self.embed = nn.Embedding(vocabulary, width)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(width, heads, 4 * width, **look)
+            for _ in range(layers)
+        )
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, words, call=lambda layer, x: layer(x)):
+        x = self.embed(words)
+        for layer in self.layers:
+            x = call(layer, x)
+        return self.head(x)
+
+
+class StorageLog(TorchDispatchMode):
+    """Notes when a storage appears, when it is freed, and to which part it belongs."""
+
+    def __init__(self):
+        super().__init__()
+        self.changes, self.number, self.part, self.lines = [], {}, {}, []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                self.appears(tensor.untyped_storage())
+        return result
+
+    def appears(self, storage):
+        key = storage._cdata
+        if key not in self.number:
+            self.number[key] = len(self.changes)
+            self.changes.append((len(self.changes), storage.nbytes()))
+            weakref.finalize(storage, self.disappears, key)
+
+    def disappears(self, key):
+        number = self.number.pop(key)
+        self.changes.append((number, -self.changes[number][1]))
+
+    def watch(self, net, optimizer):
+        self.net, self.optimizer = net, optimizer
+
+    def mark(self, line):
+        weights = list(self.net.parameters())
+        state = [t for kept in self.optimizer.state.values() for t in kept.values()]
+        grads = [weight.grad for weight in weights if weight.grad is not None]
+        parts = {"weights": weights, "state": state, "gradients": grads}
+        for part, tensors in parts.items():
+            for tensor in tensors:
+                self.part[self.number[tensor.untyped_storage()._cdata]] = part
+        self.lines.append((line, len(self.changes)))
+
+    def held(self):
+        """Bytes in use after each change, by part."""
+        of = np.array(
+            [self.part.get(number, "activations") for number, _ in self.changes]
+        )
+        sizes = np.array([size for _, size in self.changes])
+        return pd.DataFrame({part: np.cumsum(sizes * (of == part)) for part in PARTS})
+
+    def peak(self, since=0):
+        """The most bytes in use at once, from a given change on."""
+        return int(np.cumsum([size for _, size in self.changes])[since:].max())
+
+    def by_line(self):
+        held, rows, start = self.held(), [], self.lines[0][1]
+        total = held.sum(axis=1)
+        for line, end in self.lines[1:]:
+            most = total[max(start - 1, 0) : end].max()
+            rows.append({"line": line, **held.iloc[end - 1], "peak": most})
+            start = end
+        return pd.DataFrame(rows).set_index("line").rename_axis(None)
+
+
+PARTS = {
+    "weights": "#64748b",
+    "state": "#7c3aed",
+    "gradients": "#047857",
+    "activations": "#c2410c",
+}
+
+
+def draw(log):
+    held = log.held()[log.lines[0][1] :] / MIB
+    total = held.sum(axis=1)
+    # of each few changes, the one where most is in use
+    bins = np.array_split(np.arange(len(held)), 220)
+    held = held.iloc[[places[total.iloc[places].argmax()] for places in bins]]
+    ax = plt.figure(figsize=(7, 2.9), layout="constrained").subplots()
+    ax.stackplot(held.index, held.T, labels=held.columns, colors=PARTS.values())
+    for (_, start), (line, end) in zip(log.lines, log.lines[1:], strict=False):
+        name = line.split(", ")[1]
+        if name in ("forward", "backward", "step"):
+            ax.text((start + end) / 2, -90, name, ha="center", va="top", fontsize=9)
+        if name in ("loss", "backward", "zero_grad"):
+            ax.axvline(end, ymax=0.6, color="#94a3b8", lw=0.8, ls="--")
+    middle = log.lines[5][1]
+    for place in (total[:middle].idxmax(), total[middle:].idxmax()):
+        text = f"{total[place]:,.0f}"
+        ax.text(place, total[place] + 60, text, ha="center", fontsize=9)
+    ax.set(xticks=[], ylabel="MiB in use", xlim=held.index[[0, -1]], ylim=(0, 4200))
+    ax.set_title("First and second training step, 8 sequences")
+    ax.legend(*(side[::-1] for side in ax.get_legend_handles_labels()), fontsize=8)
+
+
+def train(net, optimizer, words, mark):
+    """Two steps; mark(line) is called after each line that matters."""
+    mark("start")
+    for step in ("first", "second"):
+        logits = net(words)
+        mark(f"{step}, forward")
+        loss = F.cross_entropy(logits.flatten(0, 1), words.flatten())
+        del logits
+        mark(f"{step}, loss")
+        loss.backward()
+        mark(f"{step}, backward")
+        optimizer.step()
+        mark(f"{step}, step")
+        optimizer.zero_grad()
+        mark(f"{step}, zero_grad")
+
+
+# %%
+# Here are two training steps with 8 sequences of 512 tokens, on *fake tensors*, which have a shape and no data:
+
+with FakeTensorMode(), StorageLog() as log:
+    net = Transformer()
+    optimizer = torch.optim.AdamW(net.parameters(), foreach=True)
+    words = torch.zeros(8, LENGTH, dtype=torch.long)
+    log.watch(net, optimizer)
+    train(net, optimizer, words, log.mark)
+# figure: Memory in use over two training steps, stacked. Weights are a flat band of 341 MiB. Activations rise in forward to
+#   a spike at the loss and fall in backward, while gradients grow. The first optimizer step adds the state, so that the spike
+#   of the second step reaches 3,619 MiB, after 2,937 MiB in the first.
+draw(log)
+
+# %%
+# ``foreach=True`` is what AdamW usually chooses by itself on a GPU. *Activations* are all that is not a weight, a gradient or
+# state: mostly what the graph keeps for backward, and also the logits and temporary results. In MiB, after each line of the
+# loop:
+
+table = log.by_line() / MIB
+# sphinx_gallery_start_ignore
+_count = sum(weight.numel() for weight in net.parameters())
+_tensors = len(list(net.parameters()))
+_bytes = log.by_line()
+assert 89.3e6 < _count < 89.5e6
+for _part, _size in {
+    "weights": 4 * _count,
+    "gradients": 4 * _count,
+    "state": 8 * _count + 4 * _tensors,
+}.items():
+    assert _bytes[_part].max() == _size
+# sphinx_gallery_end_ignore
+table.round(0).astype(int).rename_axis(columns="step, line")
+
+# %%
+# *Peak* is the most that is in use while the line runs. Forward adds what backward will need. Backward frees it, and leaves a
+# gradient for each weight. The first ``step()`` allocates the state, which stays.
+#
+# What people get wrong
+# ---------------------
+# **Counting the weights only.** A model of 341 MiB does not train in 341 MiB:
+
+peak = table["peak"]
+weights, first, second = table["weights"].max(), peak[:5].max(), peak[5:].max()
+print(f"peak {second:,.0f} MiB, {second / weights:.1f} times the weights")
+
+# %%
+# **Trusting the first step.** AdamW has no state before its first ``step()``. From the second step on, the state is there
+# while the activations are, so memory can run out in the second step. A run that resumes from a checkpoint loads the state,
+# and meets the higher peak at once: `a real case <https://github.com/NVIDIA/Megatron-LM/pull/4638>`__.
+
+state = table["state"].max()
+print(f"first {first:,.0f} MiB + state {state:,.0f} MiB = second {second:,.0f} MiB")
+
+# sphinx_gallery_start_ignore
+assert abs(first + state - second) < 1e-6
+assert (
+    peak[:5].idxmax() == "first, backward" and peak[5:].idxmax() == "second, backward"
+)
+assert round(weights) == 341 and round(first) == 2937 and round(second) == 3619
+# sphinx_gallery_end_ignore
+
+# %%
+# **Looking for the peak in forward.** Here the peak is when backward begins: the loss kept one tensor of the logits' size, and
+# its backward makes two more. With one sequence the peak is in ``optimizer.step()``, where ``foreach`` makes a temporary tensor
+# for each weight, all at the same time.
+#
+# .. how-measured:: One training step of a model whose optimizer has its state. The arguments are the changes tried below.
+
+
+def adamw(weights):
+    return torch.optim.AdamW(weights, foreach=True)
+
+
+def checkpointed(layer, x):
+    return checkpoint(layer, x, use_reentrant=False, preserve_rng_state=False)
+
+
+def autocast():
+    return torch.autocast("cpu", torch.bfloat16)
+
+
+class Offload(torch.autograd.graph.saved_tensors_hooks):
+    """As save_on_cpu: a saved tensor leaves, and backward allocates it again."""
+
+    host = peak = 0
+
+    def __init__(self):
+        super().__init__(self.leave, self.come_back)
+
+    def leave(self, tensor):
+        Offload.host += tensor.nbytes
+        Offload.peak = max(Offload.peak, Offload.host)
+        return tensor.shape, tensor.dtype
+
+    def come_back(self, packed):
+        tensor = torch.empty(packed[0], dtype=packed[1])
+        Offload.host -= tensor.nbytes
+        return tensor
+
+
+class Ready:
+    """A model whose optimizer has its state already, as from the second step on."""
+
+    def __init__(self, optimizer=adamw, at_once=True, dtype=torch.float32):
+        self.mode, self.log, self.at_once = FakeTensorMode(), StorageLog(), at_once
+        with self.mode, self.log:
+            torch.set_default_dtype(dtype)
+            self.net = Transformer()
+            torch.set_default_dtype(torch.float32)
+            self.weights = list(self.net.parameters())
+            # one optimizer, or one for each weight, which is called in backward
+            groups = (
+                [self.weights] if at_once else [[weight] for weight in self.weights]
+            )
+            self.optimizers = [optimizer(group) for group in groups]
+            self.fill_gradients()
+            for one in self.optimizers:
+                self.update(one)
+            if not at_once:
+                for weight, one in zip(self.weights, self.optimizers, strict=True):
+                    hook = partial(self.drop, one)
+                    weight.register_post_accumulate_grad_hook(hook)
+
+    def fill_gradients(self):
+        for weight in self.weights:
+            weight.grad = torch.zeros_like(weight)
+
+    def update(self, optimizer, set_to_none=True):
+        optimizer.step()
+        optimizer.zero_grad(set_to_none)
+
+    def drop(self, optimizer, weight):
+        self.update(optimizer)
+
+    def peak(
+        self,
+        batch,
+        parts=1,
+        call=lambda layer, x: layer(x),
+        around=contextlib.nullcontext,
+        set_to_none=True,
+    ):
+        """The most that one step has in use, in MiB."""
+        with self.mode, self.log:
+            if not set_to_none:
+                self.fill_gradients()
+            words = torch.zeros(batch, LENGTH, dtype=torch.long)
+            start = len(self.log.changes)
+            for some in words.chunk(parts):
+                with around():
+                    logits = self.net(some, call)
+                    loss = F.cross_entropy(logits.flatten(0, 1), some.flatten()) / parts
+                    del logits
+                loss.backward()
+            if self.at_once:
+                self.update(self.optimizers[0], set_to_none)
+        self.net.zero_grad()
+        return self.log.peak(start) / MIB
+
+
+def as_table(levers):
+    columns = ["peak, MiB", "price"]
+    return pd.DataFrame(levers.values(), levers, columns).rename_axis(columns="lever")
+
+
+# %%
+# Here for a batch of 1 and of 8:
+
+parameters = sum(weight.numel() for weight in net.parameters())
+ready = Ready()
+plain = {batch: ready.peak(batch) for batch in (1, 8)}
+for batch, most in plain.items():
+    each = most * MIB / parameters
+    print(f"batch {batch}: {most:,.0f} MiB, {each:.1f} bytes a parameter")
+
+# sphinx_gallery_start_ignore
+assert abs(plain[8] - second) < 1e-3
+# the rule of 16 bytes is too low for one sequence, and not for eight; foreach takes 4 more
+_rule = {batch: 16 * parameters / MIB + batch * 324.5 for batch in plain}
+assert _rule[1] < plain[1] and _rule[8] > plain[8]
+assert abs(plain[1] * MIB / parameters - 20) < 0.01
+assert 1363 < 16 * parameters / MIB < 1365
+# sphinx_gallery_end_ignore
+
+# %%
+# **Comparing with nvidia-smi.** It also counts CUDA's context and memory that PyTorch keeps for later. The peak here is to be
+# compared with ``torch.cuda.max_memory_allocated()``: see :ref:`the page on the allocator
+# <sphx_glr_gallery_cuda_memory_snapshot.py>`.
+#
+# Where the numbers come from
+# ---------------------------
+# Weights, gradients and state follow from the number of parameters. For activations, count what the nodes of one layer keep for
+# each token: 16 vectors of the model's width, and a few single numbers. Then add what is as large as the logits: 3 times, when
+# backward begins.
+
+tokens = 8 * LENGTH
+layers = LAYERS * (16 * WIDTH + HEADS + 4)  # 4: two norms keep a mean and a deviation
+activations = 4 * tokens * (layers + WIDTH + 3 * VOCABULARY)
+formula = (12 * parameters + activations) / MIB
+print(f"by formula {formula:,.1f} MiB, by the log {second:,.1f} MiB")
+print(f"one sequence: {activations / 8 / MIB:.1f} MiB")
+print(f"of this, 3 times the logits: {3 * VOCABULARY * 4 * LENGTH / MIB:.1f} MiB")
+
+# sphinx_gallery_start_ignore
+assert abs(formula - second) < 0.05
+assert round(activations / 8 / MIB) == 325
+for _batch, _found in plain.items():
+    _moments = 12 * parameters + activations / 8 * _batch, 20 * parameters
+    assert abs(_found - max(_moments) / MIB) < 0.05
+# sphinx_gallery_end_ignore
+
+# %%
+# It is 12 bytes a parameter, not 16: at this moment there are no gradients yet, since ``zero_grad()`` removed them. So the
+# peak here is the larger of two moments:
+#
+# - when backward begins: 12 bytes a parameter and all activations;
+# - in ``optimizer.step()``: 20 bytes a parameter and no activations.
+#
+# Which lever moves the peak
+# --------------------------
+# A lever helps only if it acts at the moment of the peak. With 8 sequences, the peak is when backward begins:
+
+levers = {
+    "as above": (plain[8], ""),
+    "zero_grad(set_to_none=False)": (
+        ready.peak(8, set_to_none=False),
+        "the gradients stay",
+    ),
+    "autocast, bfloat16": (ready.peak(8, around=autocast), "fewer digits"),
+    "half the batch, twice": (ready.peak(8, parts=2), "two smaller passes"),
+    "checkpoint each layer": (ready.peak(8, call=checkpointed), "a second forward"),
+    "save_on_cpu": (ready.peak(8, around=Offload), "host memory, copies"),
+    "weights in bfloat16": (
+        Ready(dtype=torch.bfloat16).peak(8),
+        "small updates are lost",
+    ),
+}
+large = as_table(levers)
+# sphinx_gallery_start_ignore
+_peak = large["peak, MiB"]
+assert abs(_peak["zero_grad(set_to_none=False)"] - second - 4 * parameters / MIB) < 1e-3
+assert abs(_peak["weights in bfloat16"] / second - 0.5) < 0.001
+assert 0.85 < _peak["autocast, bfloat16"] / second < 0.95
+_half = 16 * parameters + activations / 2
+assert abs(_peak["half the batch, twice"] - _half / MIB) < 0.1
+assert (_peak.iloc[2:] < second).all()
+assert 2.35 < Offload.peak / 2**30 < 2.45 and Offload.host == 0
+assert 12 * tokens * VOCABULARY > 0.9 * (
+    _peak["checkpoint each layer"] * MIB - 12 * parameters
+)
+# sphinx_gallery_end_ignore
+large.round().astype({"peak, MiB": int})
+
+# %%
+# Half the batch does not halve the peak, because the gradients of the first half are there during the second. After
+# checkpointing, most activations are copies of the logits. ``save_on_cpu`` is imitated here, and would need 2.4 GiB of host
+# memory: it copies saved weights too, and a tensor twice if two nodes save it.
+#
+# With 1 sequence, the peak is in ``optimizer.step()``. Checkpointing changes nothing there, and these do:
+
+AdamW, SGD = torch.optim.AdamW, partial(torch.optim.SGD, foreach=True)
+levers = {
+    "as above": (plain[1], ""),
+    "AdamW(foreach=False)": (Ready(partial(AdamW, foreach=False)).peak(1), "slower"),
+    "AdamW(fused=True)": (Ready(partial(AdamW, fused=True)).peak(1), "not everywhere"),
+    "step in backward": (Ready(at_once=False).peak(1), "no clipping by the norm"),
+    "SGD": (Ready(SGD).peak(1), "another optimizer"),
+}
+small = as_table(levers)
+# sphinx_gallery_start_ignore
+_peak = small["peak, MiB"]
+assert (_peak.iloc[1:] < plain[1]).all()
+assert ready.peak(1, call=checkpointed) == plain[1]
+assert _peak["AdamW(fused=True)"] < 16 * parameters / MIB + 2
+assert _peak["step in backward"] < 16 * parameters / MIB
+assert abs(_peak["SGD"] - 8 * parameters / MIB) < 2
+# sphinx_gallery_end_ignore
+small.round().astype({"peak, MiB": int})
+
+# %%
+# A step in backward updates each weight as soon as its gradient is there, and drops the gradient. ``fused=True`` needs no
+# temporary tensors here, but not every type and device has it.
+#
+# How sure is the forecast?
+# -------------------------
+# A smaller model is trained twice: on fake tensors, and on real ones under PyTorch's profiler, which notes what is allocated on
+# the CPU.
+#
+# .. how-measured:: The trace of the profiler is read here, and saved tensor hooks count what the graph keeps.
+
+import json
+import pathlib
+import tempfile
+
+from torch.autograd.graph import saved_tensors_hooks
+from torch.distributed._tools.mem_tracker import MemTracker
+from torch.profiler import profile, record_function
+
+
+def objects():
+    net = Transformer(layers=2, width=64, heads=4, vocabulary=1000)
+    optimizer = torch.optim.AdamW(net.parameters(), foreach=True)
+    return net, optimizer, torch.zeros(4, 32, dtype=torch.long)
+
+
+def profiled(net, optimizer, words):
+    """Bytes in use on the CPU: after each line, and at the peak."""
+
+    def mark(line):
+        with record_function(line):
+            pass
+
+    before = sum(weight.nbytes for weight in net.parameters()) + words.nbytes
+    with profile(profile_memory=True) as profiler:
+        train(net, optimizer, words, mark)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "trace.json")
+        profiler.export_chrome_trace(str(path))
+        events = json.loads(path.read_text())["traceEvents"]
+    ends = {e["name"]: e["ts"] for e in events if e.get("cat") == "user_annotation"}
+    changes = sorted(
+        (e["ts"], e["args"]["Bytes"]) for e in events if e.get("name") == "[memory]"
+    )
+    times = np.array([time for time, _ in changes])
+    held = before + np.cumsum([0, *(size for _, size in changes)])
+    after = {line: held[np.searchsorted(times, end)] for line, end in ends.items()}
+    return after, held.max()
+
+
+def saved(net, words):
+    """Bytes that the graph saves beyond the weights, and the loss."""
+    sizes = {}
+
+    def note(tensor):
+        sizes[tensor.untyped_storage()._cdata] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with saved_tensors_hooks(note, lambda tensor: tensor):
+        loss = F.cross_entropy(net(words).flatten(0, 1), words.flatten())
+    for weight in net.parameters():
+        sizes.pop(weight.untyped_storage()._cdata, None)
+    return sum(sizes.values()) + loss.nbytes
+
+
+# %%
+# The forecast, the profiler and the hooks agree to the byte:
+
+with FakeTensorMode(), StorageLog() as small_log:
+    fake = objects()
+    small_log.watch(*fake[:2])
+    train(*fake, small_log.mark)
+
+forecast = small_log.by_line()
+held = forecast.drop(columns="peak").sum(axis=1)
+real, real_peak = profiled(*objects())
+print("held after each line:", all(real[line] == held[line] for line in held.index))
+print(f"peak: forecast {small_log.peak():,}, profiler {real_peak:,}")
+kept, (net, _, words) = forecast["activations"]["first, loss"], objects()
+print(f"kept by the graph: log {kept:,}, hooks {saved(net, words):,}")
+
+# sphinx_gallery_start_ignore
+assert small_log.peak() == real_peak
+assert len(held) == 10 and all(real[line] == held[line] for line in held.index)
+assert kept == saved(net, words)
+with FakeTensorMode(), MemTracker() as _tracker:
+    _net, _optimizer, _words = objects()
+    _tracker.track_external(_net, _optimizer)
+    F.cross_entropy(_net(_words).flatten(0, 1), _words.flatten()).backward()
+    (_found,) = _tracker.get_tracker_snapshot("peak").values()
+assert _found["Total"] == forecast["peak"]["first, backward"]
+_layer = {}
+for _dropout in (0.0, 0.1):
+    with FakeTensorMode(), StorageLog() as _log:
+        _look = {"activation": "gelu", "batch_first": True, "norm_first": True}
+        _net = nn.TransformerEncoderLayer(768, 12, 3072, _dropout, bias=False, **_look)
+        _words = torch.zeros(8, LENGTH, WIDTH)
+        _before = sum(_size for _, _size in _log.changes)
+        _result = _net(_words)
+        _layer[_dropout] = (sum(_size for _, _size in _log.changes) - _before) / MIB
+assert [round(_size) for _size in _layer.values()] == [192, 576]
+_q = torch.empty(8, HEADS, LENGTH, WIDTH // HEADS, device="meta")
+_efficient = torch.ops.aten._scaled_dot_product_efficient_attention
+_found = _efficient(_q, _q, _q, None, True, dropout_p=0.1)
+assert sum(_result.nbytes for _result in _found) < 1.1 * _q.nbytes
+_raised = []
+with FakeTensorMode():
+    try:
+        nn.Linear(2, 1)(torch.zeros(1, 2)).item()
+    except RuntimeError as _error:
+        _raised.append(_error)
+assert len(_raised) == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# PyTorch has such a log too, in a private module: ``torch.distributed._tools.mem_tracker.MemTracker``. It also names the
+# modules. For the first step of the smaller model its peak is the same.
+#
+# What the shapes do not show, on a GPU:
+#
+# - **cuBLAS's workspace**: 32 MiB from Hopper on, about 8 MiB before, as `PyTorch's source
+#   <https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/cuda/CublasHandlePool.cpp>`__ says. Other kernels take memory of
+#   their own.
+# - **CUDA's context**: 0.3 to 0.5 GiB, an assumption here.
+# - **The allocator** rounds sizes up, and free memory may lie in pieces that are too small.
+#
+# :ref:`sphx_glr_gallery_cuda_checkpoint_and_precision.py` compares forecasts with measured peaks, where the build has a GPU.
+#
+# To forecast your own model, build it where ``Transformer()`` is built, inside the ``with``. Two things to know:
+#
+# - ``forward`` must not read values. ``.item()`` raises on a fake tensor here.
+# - Set dropout to 0. With 0.1, attention on the CPU keeps whole matrices: one layer here keeps 576 MiB then, not 192. The
+#   memory-efficient attention of a GPU returns no such matrix.
+#
+# Exercise
+# --------
+# How many sequences fit on a card of 24 GiB, with and without a checkpoint for each layer? Leave 0.5 GiB to the context and
+# 32 MiB to cuBLAS.
+#
+# .. solution::
+#
+# The peak is when backward begins: 12 bytes a parameter, and the activations. With a checkpoint, a layer keeps its input only,
+# one vector of the model's width for each token.
+
+free = 24 * 1024 - 512 - 32 - 12 * parameters / MIB
+per_token = {"plain": layers, "checkpoint": LAYERS * WIDTH}
+calls = {"plain": lambda layer, x: layer(x), "checkpoint": checkpointed}
+for name, kept in per_token.items():
+    sequence = 4 * LENGTH * (kept + WIDTH + 3 * VOCABULARY) / MIB
+    most = int(free / sequence)
+    peak = ready.peak(most, call=calls[name])
+    print(f"{name:<10} {most:>4} sequences, peak by the log {peak:,.0f} MiB")
+    assert peak < 24_032 < peak + sequence
+# sphinx_gallery_start_ignore
+assert abs(peak - (12 * parameters / MIB + most * sequence)) < 1
+assert 0.94 <= 3 * VOCABULARY * 4 * LENGTH / MIB / sequence < 0.95
+# sphinx_gallery_end_ignore
+
+# %%
+# Checkpointing does not even double the batch. The logits are 94 % of a sequence then: the next lever is to compute the loss in
+# pieces.
+#
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_memory_precision.py`, the same tensors in fewer bits.
+# - Next: :ref:`sphx_glr_gallery_memory_probe_an_operator.py`, to ask a function of your own what it keeps.
+# - :ref:`sphx_glr_gallery_memory_checkpointing.py` and :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`, two of the levers.
+# - :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`, the same question for validation.
+# - In PyTorch's tutorials: `the optimizer step in backward
+#   <https://docs.pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html>`__.
