@@ -94,6 +94,15 @@ CHAPTERS = {
         "view_not_compatible",
         "shared_memory_location",
         "two_devices",
+        "shapes_cannot_be_multiplied",
+        "stack_unequal_sizes",
+        "one_value_per_channel",
+        # types, indices, names
+        "different_dtypes",
+        "wrong_target_dtype",
+        "index_out_of_range",
+        "ambiguous_truth",
+        "state_dict_keys",
     ],
     "profiling": ["profiler_table", "profiler_traces", "benchmarking", "cost_of_recording"],
     "training": [

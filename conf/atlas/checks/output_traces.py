@@ -1,7 +1,8 @@
 """An output of an example must not show a memory address or a path of the machine that built the page.
 
-Either differs from build to build and says nothing to the reader. The same pass over the outputs marks long lines of prose,
-such as an error's message, so that they are wrapped; a line of a table is not broken, and the reader scrolls.
+Either differs from build to build and says nothing to the reader. The same pass over the outputs marks long lines of prose, so
+that they are wrapped, and the message of an error, which must stand whole on a phone; a line of a table is not broken, and the
+reader scrolls.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _FORBIDDEN = {
     "a memory address": re.compile(r"\b0x[0-9a-fA-F]{6,}\b"),
     "a path of this machine": re.compile(rf"(?:(?<=file://)|(?<![\w.:/]))/(?:{'|'.join(FOLDERS)})/[\w.-]+"),
 }
+_MESSAGE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Warning): ", re.MULTILINE)
 _ALIGNED = re.compile(r"\S {3,}\S|-{6,}|={6,}")
 
 
@@ -56,7 +58,7 @@ def check(app: Sphinx, doctree: nodes.document) -> None:
             logger.error(
                 "the output of this example shows %s; print a name or a value instead", fault, location=block
             )
-        if any(len(line) > TOO_LONG for line in text.splitlines()) and is_prose(text):
+        if (_MESSAGE.search(text) or any(len(line) > TOO_LONG for line in text.splitlines())) and is_prose(text):
             block["classes"].append("wrap")
     for raw in list(doctree.findall(nodes.raw)):
         text = raw.astext()

@@ -1,0 +1,158 @@
+r"""
+Boolean value of Tensor with more than one value is ambiguous
+=============================================================
+
+.. index::
+   ! single: if tensor == tensor raises
+   ! single: and, or, not on tensors
+   ! single: tensor in list raises
+
+.. in-short::
+
+   ``if`` wants one yes or no, and your comparison gave one for each element. Say which question you mean: ``all()``, ``any()``,
+   or ``torch.equal(a, b)``.
+
+   .. code-block:: diff
+
+      - if prediction == target:
+      + if torch.equal(prediction, target):
+            correct = True
+
+   **Not this:** ``if (a == b).sum():``. It asks whether *one* element is equal.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import matplotlib.pyplot as plt
+import torch
+
+try:
+    # sphinx_gallery_end_ignore
+    prediction = torch.tensor([1, 2, 3])
+    target = torch.tensor([1, 2, 4])
+    if prediction == target:
+        correct = True
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+assert message == "Boolean value of Tensor with more than one value is ambiguous"
+
+
+def says(call):
+    try:
+        return call()
+    except (RuntimeError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+assert "no values is ambiguous" in says(lambda: bool(torch.ones(0)))
+assert bool(torch.ones(1, 1)) and not bool(torch.zeros(()))
+# sphinx_gallery_end_ignore
+
+# %%
+# Why
+# ---
+# ``prediction == target`` is a tensor of three answers: ``[True, True, False]``. But ``if``, ``while``, ``and``, ``or``,
+# ``not`` and ``assert`` want one answer. PyTorch could mean *all* or *any*, and does not guess. A tensor with one element has
+# one answer, so such code works until the batch is larger.
+#
+# figure: Three cells, one for each element. The first two say True, the third says False.
+fig, ax = plt.subplots(figsize=(5, 1.3), layout="constrained")
+answers = (prediction == target).tolist()
+ax.imshow([answers], cmap="Blues", vmin=-0.3, vmax=1.6, aspect="auto")
+for place, answer in enumerate(answers):
+    ax.text(place, 0, answer, ha="center", va="center", color="black")
+ax.set(xticks=[], yticks=[], title="prediction == target")
+
+# %%
+# The comparison may be where you do not see it. Here ``says`` returns the message of a call:
+
+values = [prediction, target]
+print(says(lambda: target in values))
+print(says(lambda: values.index(target)))
+print(says(lambda: max(prediction, target)))
+print(says(lambda: 0 < prediction < 5))
+
+# sphinx_gallery_start_ignore
+for _call in (
+    lambda: target in values,
+    lambda: values.index(target),
+    lambda: values.remove(target),
+    lambda: max(prediction, target),
+    lambda: 0 < prediction < 5,
+    lambda: prediction or target,
+    lambda: not prediction,
+    lambda: sorted(values),
+):
+    assert says(_call) == f"RuntimeError: {message}"
+assert (
+    says(lambda: prediction in values) is True
+)  # the first is the same object, and is not compared
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# Say which question you ask.
+
+if torch.equal(prediction, target):
+    correct = True
+print("same shape, all equal:", torch.equal(prediction, target))
+print("all equal:            ", (prediction == target).all().item())
+print("any equal:            ", (prediction == target).any().item())
+print("equal up to rounding: ", torch.allclose(prediction / 3, target / 3))
+print("how many:             ", (prediction == target).sum().item())
+
+# sphinx_gallery_start_ignore
+assert not torch.equal(prediction, target) and not torch.equal(
+    torch.ones(1), torch.ones(2)
+)
+assert (torch.ones(1) == torch.ones(2)).all()
+# sphinx_gallery_end_ignore
+
+# %%
+# - **A choice for each element**: ``torch.where(x > 0, x, 0)`` instead of ``if x > 0``.
+# - **Two conditions**: ``(0 < x) & (x < 5)``, with parentheses. ``&``, ``|`` and ``~`` work element by element.
+# - **Is there a tensor at all?** ``if x is not None:`` instead of ``if x:``.
+# - **Is this tensor in the list?** ``any(t is x for t in tensors)``.
+#
+# A sibling: ``float()`` and ``item()`` want one number, too.
+
+print(says(lambda: float(prediction)))
+print(says(lambda: prediction.item()))
+
+# sphinx_gallery_start_ignore
+assert "only one element tensors can be converted to Python scalars" in says(
+    lambda: float(prediction)
+)
+assert "a Tensor with 3 elements cannot be converted to Scalar" in says(
+    lambda: prediction.item()
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# What not to do
+# --------------
+# **Do not take a sum for a question.** The sum of a comparison is true as soon as one element is equal. And a sum of
+# differences is 0 when they cancel:
+
+difference = torch.tensor([1, -1])
+print("any equal:", bool((prediction == target).sum()), " sum:", difference.sum())
+
+# sphinx_gallery_start_ignore
+assert bool((prediction == target).sum()) and difference.sum() == 0
+# sphinx_gallery_end_ignore
+
+# %%
+# **Do not compare floating point results with ==.** Use ``torch.allclose``, or in a test ``torch.testing.assert_close``, which
+# says where they differ.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`, when the comparison itself raises.
+# - :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`: ``if`` and loops in a forward pass.
+# - In PyTorch's reference: `torch.where <https://docs.pytorch.org/docs/stable/generated/torch.where.html>`__.

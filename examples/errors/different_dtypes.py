@@ -1,0 +1,173 @@
+r"""
+mat1 and mat2 must have the same dtype, but got Double and Float
+================================================================
+
+.. index::
+   ! single: expected scalar type Float but found Double
+   ! single: Input type (double) and bias type (float) should be the same
+   ! single: data from NumPy or pandas is float64
+
+.. in-short::
+
+   The data and the weights have different types. NumPy makes ``float64`` (*Double*), PyTorch makes weights of ``float32``
+   (*Float*). Convert the data once, where it becomes a tensor.
+
+   .. code-block:: diff
+
+      - x = torch.from_numpy(data)
+      + x = torch.from_numpy(data).float()
+
+   **Not this:** ``model.double()``. It works, and every weight, gradient and activation takes twice the memory.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import numpy as np
+import torch
+from torch import nn
+
+try:
+    # sphinx_gallery_end_ignore
+    data = np.random.default_rng(0).random((8, 3))
+    x = torch.from_numpy(data)
+    model = nn.Linear(3, 1)
+    model(x)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+assert message == "mat1 and mat2 must have the same dtype, but got Double and Float"
+# sphinx_gallery_end_ignore
+
+# %%
+# *mat1* is what you passed, *mat2* the weight. The names are those of C++:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - in the message
+#      - in Python
+#    * - Float, float
+#      - ``torch.float32``
+#    * - Double, double
+#      - ``torch.float64``
+#    * - Half, c10::Half
+#      - ``torch.float16``
+#    * - BFloat16, c10::BFloat16
+#      - ``torch.bfloat16``
+#    * - Long, long int
+#      - ``torch.int64``
+#    * - Byte, unsigned char
+#      - ``torch.uint8``
+#
+# Other operations use other words for the same fault. Here ``tell`` prints the message of a call:
+
+# sphinx_gallery_start_ignore
+said = []
+
+
+def tell(name, call):
+    try:
+        call()
+    except RuntimeError as error:
+        said.append(str(error))
+        print(f"{name:<8}", error)
+
+
+double = torch.ones(2, 3, 3, dtype=torch.float64)
+single = torch.ones(2, 3, 3)
+# sphinx_gallery_end_ignore
+tell("conv", lambda: nn.Conv1d(3, 4, 1)(double))
+tell("conv", lambda: nn.Conv1d(3, 4, 1)(double.byte()))
+tell("bmm", lambda: double @ single)
+tell("@", lambda: double[0] @ single[0])
+tell("linear", lambda: nn.Linear(3, 1)(double.long()))
+
+# sphinx_gallery_start_ignore
+assert said == [
+    "Input type (double) and bias type (float) should be the same",
+    "Input type (unsigned char) and bias type (float) should be the same",
+    "expected scalar type Double but found Float",
+    "expected m1 and m2 to have the same dtype, but got: double != float",
+    "mat1 and mat2 must have the same dtype, but got Long and Float",
+]
+_raised = []
+for _dtype, _name in {torch.float16: "Half", torch.bfloat16: "BFloat16"}.items():
+    for _layer, _words in (
+        (nn.Linear(3, 1), f"but got {_name} and Float"),
+        (nn.Conv1d(3, 4, 1), f"(c10::{_name})"),
+    ):
+        try:
+            _layer(double.to(_dtype))
+        except RuntimeError as error:
+            _raised.append(_words in str(error))
+try:
+    nn.Conv1d(3, 4, 1)(double.long())
+except RuntimeError as error:
+    _raised.append("Input type (long int)" in str(error))
+assert _raised == [True] * 5
+# sphinx_gallery_end_ignore
+
+# %%
+# Why
+# ---
+# A sum or a product element by element converts its operands to a common type. A product of matrices and a convolution do not.
+# The usual sources of ``float64``: ``torch.from_numpy`` and ``torch.tensor`` of a NumPy array or a pandas column keep its type,
+# and NumPy's own default is ``float64``. Python numbers become ``float32``.
+
+print("from NumPy:", torch.tensor(data).dtype)
+print("from Python:", torch.tensor(data.tolist()).dtype)
+print("element by element:", (torch.ones(3) + torch.from_numpy(data[0])).dtype)
+
+# sphinx_gallery_start_ignore
+assert torch.tensor(data).dtype == torch.as_tensor(data).dtype == torch.float64
+assert torch.tensor(data.tolist()).dtype == torch.float32
+assert (torch.ones(3) + torch.from_numpy(data[0])).dtype == torch.float64
+assert (torch.ones(3) + torch.tensor(data[0, 0])).dtype == torch.float32
+assert torch.tensor(data[0, 0]).dtype == torch.float64
+# sphinx_gallery_end_ignore
+
+# %%
+# The last line is a trap: one ``float64`` tensor of data makes the loss ``float64``, and nothing is raised. (A tensor without
+# dimensions does not.) Weights of ``float32`` still get gradients of ``float32``.
+#
+# The fix
+# -------
+# Convert where the data becomes a tensor, in ``__getitem__`` of the dataset for example.
+
+x = torch.from_numpy(data).float()
+loss = model(x).square().mean()
+print(loss.dtype)
+
+# graph: loss -- mat1 is the data, mat2 the weight: AddmmBackward0 has both
+
+# sphinx_gallery_start_ignore
+assert model(x).dtype == torch.float32
+_loss = (model(x) - torch.zeros(8, 1, dtype=torch.float64)).square().mean()
+_loss.backward()
+assert _loss.dtype == torch.float64 and model.weight.grad.dtype == torch.float32
+# sphinx_gallery_end_ignore
+
+# %%
+# - **The input should follow the model**, which may be in half precision: ``x = x.to(model.weight.dtype)``.
+# - **Integers**, such as images of ``uint8``: ``x.float() / 255``.
+# - **Half and Float in one model**: one part was converted with ``.half()`` and the rest was not. Convert the whole model, or
+#   none of it and use :ref:`autocast <sphx_glr_gallery_memory_precision.py>`.
+#
+# What not to do
+# --------------
+# **Do not convert the model to double to fit the data.** ``float32`` keeps about seven digits, which is what most models are
+# trained with. Use ``float64`` where you need the digits, as ``gradcheck`` does.
+#
+# **Do not set the default type to double.** ``torch.set_default_dtype(torch.float64)`` changes each layer that is made from
+# then on, in other people's code too.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_memory_precision.py`: what half precision saves and costs.
+# - :ref:`sphx_glr_gallery_errors_wrong_target_dtype.py`, types of the targets of a loss.
+# - In PyTorch's reference: `type promotion
+#   <https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc>`__.

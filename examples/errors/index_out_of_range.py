@@ -1,0 +1,157 @@
+r"""
+index out of range in self
+==========================
+
+.. index::
+   ! single: CUDA error: device-side assert triggered
+   ! single: Target 3 is out of bounds
+   ! single: labels begin at 1 instead of 0
+   ! single: the tokenizer has more words than the embedding
+
+.. in-short::
+
+   An index is larger than the table has rows, or negative: a word for an embedding, or a label for a loss. The valid ones are
+   0 to size − 1. On a GPU the same fault is *CUDA error: device-side assert triggered*.
+
+   .. code-block:: diff
+
+      - embedding = nn.Embedding(num_embeddings=10, embedding_dim=4)
+      + embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
+        embedding(words)
+
+   **Not this:** ``words.clamp(max=9)``. Every word that is too large becomes the same word.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+try:
+    # sphinx_gallery_end_ignore
+    words = torch.tensor([[1, 4, 10]])
+    embedding = nn.Embedding(num_embeddings=10, embedding_dim=4)
+    embedding(words)
+# sphinx_gallery_start_ignore
+except IndexError as error:
+    message = str(error)
+    print("IndexError:", message)
+assert message == "index out of range in self"
+
+
+def says(call):
+    try:
+        call()
+    except (IndexError, RuntimeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return "nothing"
+
+
+assert (
+    says(lambda: embedding(torch.tensor([-1])))
+    == "IndexError: index out of range in self"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# The message has no number. Ask for it yourself:
+
+print(f"words from {words.min()} to {words.max()}, rows {embedding.num_embeddings}")
+
+# figure: The words 1, 4 and 10 as dots beside a shaded band of the rows 0 to 9. The third dot, 10, lies outside of it.
+fig, ax = plt.subplots(figsize=(7, 1.6), layout="constrained")
+ax.axvspan(-0.5, embedding.num_embeddings - 0.5, color="#2563eb", alpha=0.25)
+ax.plot(words[0], [0] * 3, "o", color="#c2410c", ms=9)
+ax.set(xticks=range(12), yticks=[], xlabel="row of the table", xlim=(-0.6, 11.6))
+ax.set_title("Blue: rows of the embedding. Dots: words.")
+
+# sphinx_gallery_start_ignore
+assert words.max() == embedding.num_embeddings == 10
+# sphinx_gallery_end_ignore
+
+# %%
+# Other operations that look something up say more. Here ``says`` returns the message of a call:
+
+logits, labels = torch.zeros(2, 3), torch.tensor([1, 3])  # labels from 1 to 3
+print(says(lambda: F.cross_entropy(logits, labels)))
+print(says(lambda: F.one_hot(labels, 3)))
+print(says(lambda: logits.gather(1, labels[:, None])))
+print(says(lambda: logits[0][labels]))
+
+# sphinx_gallery_start_ignore
+assert (
+    says(lambda: F.cross_entropy(logits, labels))
+    == "IndexError: Target 3 is out of bounds."
+)
+assert (
+    says(lambda: F.one_hot(labels, 3))
+    == "RuntimeError: Class values must be smaller than num_classes."
+)
+_gather = says(lambda: logits.gather(1, labels[:, None]))
+assert _gather == "RuntimeError: index 3 is out of bounds for dimension 1 with size 3"
+assert (
+    says(lambda: logits[0][labels])
+    == "IndexError: index 3 is out of bounds for dimension 0 with size 3"
+)
+assert says(lambda: logits[0][torch.tensor([-1])]) == "nothing"
+assert says(lambda: F.cross_entropy(logits, torch.tensor([0, -100]))) == "nothing"
+assert "Target -1 is out of bounds" in says(lambda: F.cross_entropy(logits, labels - 2))
+# sphinx_gallery_end_ignore
+
+# %%
+# On a GPU: device-side assert triggered
+# --------------------------------------
+# There a kernel finds the wrong index while Python is already somewhere else. So the line in the traceback may be innocent.
+# Every later CUDA call of the program fails, too: start it again. This build cannot raise that message, as it has no GPU.
+#
+# Run the same batch on the CPU: ``model.cpu()(batch.cpu())``. It stops at the line at fault, with one of the messages above. If
+# it must be the GPU, set the environment variable ``CUDA_LAUNCH_BLOCKING=1`` before the program starts.
+#
+# Why
+# ---
+# An embedding is a table: row ``i`` belongs to word ``i``. A table of 10 rows has the rows 0 to 9. Common causes:
+#
+# - **Labels from 1 to 3** for three classes. ``cross_entropy`` wants 0 to 2.
+# - **A class more**, such as *unknown* or padding, that the last layer does not have.
+# - **New tokens** in the tokenizer, and the embedding was not resized.
+# - **Longer than the positions**: an embedding of positions has one row for each place in the sequence.
+# - **Negative marks** such as −1 for *no label*. ``cross_entropy`` leaves out −100, unless you set ``ignore_index``. (Plain
+#   indexing, ``scores[-1]``, counts from the end.)
+#
+# The fix
+# -------
+# Make the table as large as the largest index plus one.
+
+embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
+embedding(words)
+print("labels from 0:", (labels - 1).tolist())
+print(f"{F.cross_entropy(logits, labels - 1):.4f}")
+
+# sphinx_gallery_start_ignore
+assert embedding(words).shape == (1, 3, 4)
+assert torch.isclose(F.cross_entropy(logits, labels - 1), torch.tensor(3.0).log())
+# sphinx_gallery_end_ignore
+
+# %%
+# Then check the data once, before the training: ``assert 0 <= labels.min() and labels.max() < classes``.
+#
+# What not to do
+# --------------
+# **Do not clamp the indices.** Here the words 9, 10 and 11 become one word, and the model cannot tell them apart:
+
+print(torch.tensor([8, 9, 10, 11]).clamp(max=9).tolist())
+
+# %%
+# **Do not add a class to make the message go away.** With labels from 1 to 3 and four classes, class 0 is trained as *never*,
+# and a prediction of class 1 means your first class.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_errors_wrong_target_dtype.py`, when the labels have the wrong type or shape.
+# - :ref:`sphx_glr_gallery_cuda_devices.py`: why a GPU reports an error later.
+# - In PyTorch's reference: `nn.Embedding <https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html>`__.

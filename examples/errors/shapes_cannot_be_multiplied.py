@@ -1,0 +1,166 @@
+r"""
+mat1 and mat2 shapes cannot be multiplied (2x2304 and 400x10)
+=============================================================
+
+.. index::
+   ! single: in_features of the first linear layer after a convolution
+   ! single: the classifier fails after the image size changed
+   ! single: size mismatch, m1: [2 x 2304], m2: [400 x 10]
+
+.. in-short::
+
+   A linear layer gets vectors of another length than its ``in_features``. The second number of the message is what arrives,
+   the third is what the layer was made for. Make the layer for what arrives.
+
+   .. code-block:: diff
+
+          nn.Flatten(),
+      -   nn.Linear(400, 10),
+      +   nn.Linear(2304, 10),
+
+   **Not this:** ``view(-1, 400)`` before the layer. It mixes the images of a batch, and may not even raise.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import torch
+from torch import nn
+
+try:
+    # sphinx_gallery_end_ignore
+    net = nn.Sequential(
+        nn.Conv2d(1, 16, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(400, 10),
+    )
+    images = torch.ones(2, 1, 28, 28)
+    net(images)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+assert message == "mat1 and mat2 shapes cannot be multiplied (2x2304 and 400x10)"
+# sphinx_gallery_end_ignore
+
+# %%
+# Read the four numbers:
+#
+# - ``2``: how many vectors arrive. Here it is the batch. If the input has more than two dimensions, it is the product of all
+#   but the last.
+# - ``2304``: how long each is.
+# - ``400x10``: the layer's weight, transposed: ``in_features`` and ``out_features``.
+#
+# Earlier versions said *size mismatch, m1: [2 x 2304], m2: [400 x 10]*.
+#
+# Why
+# ---
+# ``nn.Linear(400, 10)`` computes ``x @ weight.T + bias``, where ``weight.T`` is 400 × 10. A product of matrices needs as many
+# columns on the left as rows on the right. What arrives depends on the size of the image: for 28 × 28, the convolution makes
+# 24 × 24 of it, the pooling 12 × 12, and 16 channels of 144 are 2,304. The 400 in many tutorials is for images of 32 × 32 and
+# one convolution more.
+#
+# Print the shapes on the way to see where the number comes from:
+
+x = images
+for layer in net[:-1]:
+    x = layer(x)
+    print(f"{type(layer).__name__:<10} {tuple(x.shape)}")
+
+# sphinx_gallery_start_ignore
+assert x.shape == (2, 2304)
+
+
+def says(call):
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+# the first number is the product of all dimensions but the last
+assert says(lambda: nn.Linear(400, 10)(torch.ones(2, 16, 12, 12))).endswith(
+    "(384x12 and 400x10)"
+)
+assert says(lambda: nn.Linear(400, 10, bias=False)(torch.ones(2, 3, 5))).endswith(
+    "(6x5 and 400x10)"
+)
+assert says(lambda: nn.Linear(400, 10)(torch.ones(300))).endswith("(1x300 and 400x10)")
+# the tutorial's network: 32 x 32, two convolutions
+_convs = (
+    nn.Conv2d(3, 6, 5),
+    nn.MaxPool2d(2),
+    nn.Conv2d(6, 16, 5),
+    nn.MaxPool2d(2),
+    nn.Flatten(),
+)
+assert nn.Sequential(*_convs)(torch.ones(1, 3, 32, 32)).shape == (1, 400)
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# Give the layer what arrives, the second number of the message.
+
+net = nn.Sequential(
+    nn.Conv2d(1, 16, 5),
+    nn.ReLU(),
+    nn.MaxPool2d(2),
+    nn.Flatten(),
+    nn.Linear(2304, 10),
+)
+scores = net(images)
+print(tuple(scores.shape))
+assert scores.shape == (2, 10)
+
+# graph: scores -- A linear layer is AddmmBackward0: mat1 is its input, mat2 the transposed weight
+
+# %%
+# Or let the network do it:
+#
+# - ``nn.LazyLinear(10)`` takes ``in_features`` from the first batch. Run one batch before you make the optimizer.
+# - ``nn.AdaptiveAvgPool2d(5)`` before ``nn.Flatten()`` makes 16 × 5 × 5 = 400 of images of many sizes.
+
+lazy = nn.Sequential(*net[:-1], nn.LazyLinear(10))
+pooled = nn.Sequential(
+    *net[:-2], nn.AdaptiveAvgPool2d(5), nn.Flatten(), nn.Linear(400, 10)
+)
+for size in (28, 64):
+    print(size, tuple(pooled(torch.ones(2, 1, size, size)).shape))
+assert lazy(images).shape == (2, 10) and lazy[-1].in_features == 2304
+
+# %%
+# **The first number is not your batch?** Then the batch was mixed with other dimensions, or ``Flatten()`` is missing:
+# ``nn.Linear`` works on the last dimension. Without ``Flatten()`` the layer above gets 384 rows of 12.
+#
+# **The two inner numbers are equal, but at the wrong places?** For ``(3x2 and 3x5)`` one of the two must be transposed:
+# ``x.T @ w``, or ``w`` stored as ``nn.Linear`` stores it, ``(out, in)``.
+#
+# What not to do
+# --------------
+# ``view(-1, 400)`` asks for rows of 400 wherever they come from. Two images of 2,304 numbers cannot be cut so, and it raises.
+# With 25 images it can: then there are 144 rows for 25 images, and each row mixes two of them or a part of one.
+
+features = torch.arange(25.0)[:, None].expand(25, 2304)  # image number i is all i
+rows = features.reshape(-1, 400)
+print(tuple(rows.shape), "row 5 has images", rows[5].unique().tolist())
+assert rows.shape == (144, 400) and rows[5].unique().tolist() == [0.0, 1.0]
+
+# sphinx_gallery_start_ignore
+assert "shape '[-1, 400]' is invalid" in says(lambda: x.view(-1, 400))
+# sphinx_gallery_end_ignore
+
+# %%
+# Write ``flatten(1)`` or ``view(len(x), -1)``: the batch stays, and a wrong size is found.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_errors_invalid_shape.py`, when it is the reshape that raises.
+# - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`, the same for operations element by element.
+# - In PyTorch's reference: `nn.Linear <https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html>`__ and
+#   `nn.LazyLinear <https://docs.pytorch.org/docs/stable/generated/torch.nn.LazyLinear.html>`__.

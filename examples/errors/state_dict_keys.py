@@ -1,0 +1,167 @@
+r"""
+Error(s) in loading state_dict for Net:
+=======================================
+
+.. index::
+   ! single: Missing key(s) in state_dict, Unexpected key(s) in state_dict
+   ! single: module. before every key of a checkpoint
+   ! single: size mismatch for weight: copying a param with shape from checkpoint
+
+.. in-short::
+
+   The names or shapes in the file are not those of the model. Compare the two lists. If all names in the file begin with the
+   same word, such as ``module.`` of ``DataParallel``, take it off.
+
+   .. code-block:: diff
+
+      + saved = {name.removeprefix("module."): t for name, t in saved.items()}
+        net.load_state_dict(saved)
+
+   **Not this:** ``strict=False``. It loads what fits, here nothing, and the model keeps its random weights.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+try:
+    # sphinx_gallery_end_ignore
+    class Net(nn.Module):
+        def __init__(self, classes=2):
+            super().__init__()
+            self.body = nn.Linear(3, 4)
+            self.head = nn.Linear(4, classes)
+
+    trained = nn.DataParallel(Net())
+    saved = trained.state_dict()
+
+    net = Net()
+    net.load_state_dict(saved)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message.replace("\t", "    "))
+assert message.startswith("Error(s) in loading state_dict for Net:")
+assert 'Missing key(s) in state_dict: "body.weight"' in message
+assert 'Unexpected key(s) in state_dict: "module.body.weight"' in message
+# sphinx_gallery_end_ignore
+
+# %%
+# - *Missing key(s)*: names that the model has and the file has not.
+# - *Unexpected key(s)*: names that the file has and the model has not.
+# - *size mismatch*: the same name with another shape, as below.
+#
+# If each missing name has an unexpected one that ends like it, the weights are there under other names.
+#
+# Why
+# ---
+# A state dict names each tensor by the attributes that lead to it: ``body.weight`` is ``net.body.weight``. A wrapper puts the
+# model into an attribute of its own, and so each name gets one word more:
+
+wrappers = {"itself": Net(), "DataParallel": nn.DataParallel(Net())}
+wrappers["compiled"] = torch.compile(Net(), backend="eager")
+wrappers["averaged"] = torch.optim.swa_utils.AveragedModel(Net())
+for name, model in wrappers.items():
+    keys = list(model.state_dict())
+    print(f"{name:<13}", keys)
+
+# sphinx_gallery_start_ignore
+assert "module.body.weight" in wrappers["DataParallel"].state_dict()
+assert "_orig_mod.body.weight" in wrappers["compiled"].state_dict()
+assert "module.body.weight" in wrappers["averaged"].state_dict()
+# sphinx_gallery_end_ignore
+
+# figure: Two bars. As saved, 0 of 4 names fit the model. Without the first word, all 4 fit.
+fits = {"as saved": saved, "without module.": trained.module.state_dict()}
+number = [len(names.keys() & net.state_dict().keys()) for names in fits.values()]
+fig, ax = plt.subplots(figsize=(7, 1.5), layout="constrained")
+ax.barh(list(fits), number, color=["#c2410c", "#047857"])
+ax.set(xlabel="names", xlim=(0, 4.2), title="Names that fit the model, of 4")
+ax.invert_yaxis()
+
+# sphinx_gallery_start_ignore
+assert number == [0, 4]
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# Take the word off when you load. Better, save without it: ``torch.save(trained.module.state_dict(), path)``, and for a
+# compiled model ``model._orig_mod``.
+
+saved = {name.removeprefix("module."): t for name, t in saved.items()}
+net.load_state_dict(saved)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(net.body.weight, trained.module.body.weight)
+# sphinx_gallery_end_ignore
+
+# %%
+# **The file holds more than the weights.** Many training scripts save a dictionary with the epoch and the optimizer. Then every
+# name is missing, and the unexpected ones are *epoch*, *model* or *state_dict*. Load the part: ``saved["state_dict"]``.
+#
+# **Another number of classes.** Here the file is of a model with 2 classes, and the new one has 10:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    net = Net(classes=10)
+    net.load_state_dict(saved)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", str(error).replace("\t", "    "))
+assert (
+    len(raised) == 1
+    and "size mismatch for head.weight: copying a param with shape" in raised[0]
+)
+try:
+    net.load_state_dict(saved, strict=False)
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised[0] == raised[1]
+assert torch.equal(
+    net.body.weight, trained.module.body.weight
+)  # what fits was loaded before it raised
+# sphinx_gallery_end_ignore
+
+# %%
+# ``strict=False`` does not help against a wrong shape. Leave the last layer out, and say which names you expect to miss:
+
+body = {name: t for name, t in saved.items() if not name.startswith("head.")}
+result = net.load_state_dict(body, strict=False)
+print(result)
+assert result.missing_keys == ["head.weight", "head.bias"]
+assert not result.unexpected_keys
+
+# %%
+# What not to do
+# --------------
+# **Do not load with strict=False and go on.** With the names of ``DataParallel`` nothing fits, nothing is loaded, and nothing
+# is raised. Only the result tells it:
+
+net = Net()
+before = net.body.weight.clone()
+result = net.load_state_dict(trained.state_dict(), strict=False)
+print("changed:", not torch.equal(before, net.body.weight))
+print("missing:", result.missing_keys)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(before, net.body.weight) and len(result.missing_keys) == 4
+# sphinx_gallery_end_ignore
+
+# %%
+# **Do not wrap the new model to make the names fit.** It works until the wrapper changes.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_training_reproducibility.py`: what a checkpoint must hold besides the weights.
+# - In PyTorch's tutorials: `saving and loading models
+#   <https://docs.pytorch.org/tutorials/beginner/saving_loading_models.html>`__.
