@@ -22,7 +22,6 @@ logger = logging.getLogger(__name__)
 CHAPTER = "gallery/errors/"
 LINES = range(2, 9)  # of a diff
 NOT_YET = {
-    "backward_twice",
     "checkpoint_metadata",
     "deepcopy_of_non_leaf",
     "expanded_size",
