@@ -32,7 +32,6 @@ NOT_YET = {
     "invalid_gradient",
     "invalid_shape",
     "jacobian_mismatch",
-    "leaf_in_place",
     "legacy_function",
     "nan_in_backward",
     "non_leaf_in_optimizer",
