@@ -45,7 +45,6 @@ NOT_YET = {
     "two_devices",
     "unused_in_graph",
     "view_not_compatible",
-    "view_of_several",
 }
 
 
