@@ -42,7 +42,6 @@ NOT_YET = {
     "shared_memory_location",
     "sizes_do_not_match",
     "two_devices",
-    "unused_in_graph",
     "view_not_compatible",
 }
 
