@@ -265,16 +265,6 @@ except RuntimeError as error:
     print(f"RuntimeError: ...{raised[0].partition(' Hint')[0].partition('tion')[2]}")
 assert len(raised) == 1
 assert "has been modified by an inplace operation: [torch.Float" in raised[0]
-# sphinx_gallery_end_ignore
-
-# %%
-# That is :ref:`modified by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Do not go on from it to
-# ``.data`` or ``clone()``: ``detach()`` on the state mends both.
-#
-# Without a step in between, no error comes. But each loss has a larger graph than the one before: 4, 6 and 8 nodes in three
-# steps of the small example above.
-
-# sphinx_gallery_start_ignore
 _sizes = []
 state = torch.tensor(1.0)
 for _ in range(3):
@@ -286,6 +276,12 @@ assert _sizes == [4, 6, 8]
 # sphinx_gallery_end_ignore
 
 # %%
+# That is :ref:`modified by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Do not go on from it to
+# ``.data`` or ``clone()``: ``detach()`` on the state mends both.
+#
+# Without a step in between, no error comes. But each loss has a larger graph than the one before: 4, 6 and 8 nodes in three
+# steps of the small example above.
+#
 # ``retain_graph=True`` is right if you want two backwards through one graph, for example to compare the gradients of two
 # losses. Leave it out of the last one, so that the graph is freed.
 

@@ -83,14 +83,6 @@ print("leaf.is_leaf:  ", leaf.is_leaf, "  leaf.grad:", leaf.grad)
 assert leaf.is_leaf and not weight.is_leaf
 assert torch.allclose(leaf.grad, 0.1 * 2 * (weight * x).sum().detach() * x)
 del leaf
-# sphinx_gallery_end_ignore
-
-# %%
-# ``to(device)``, ``double()``, ``reshape()`` and ``clone()`` are operations like ``* 0.1``. ``to`` and ``double`` return the
-# tensor itself if there is nothing to convert. So ``torch.randn(3, requires_grad=True).to(device)`` gives a leaf if ``device``
-# is the CPU, and no leaf if it is a GPU.
-
-# sphinx_gallery_start_ignore
 for _leaf in (torch.ones(2, requires_grad=True), nn.Parameter(torch.ones(2))):
     assert _leaf.to("cpu") is _leaf and _leaf.float() is _leaf
     for _result in (
@@ -105,6 +97,10 @@ assert _doubles.double() is _doubles
 # sphinx_gallery_end_ignore
 
 # %%
+# ``to(device)``, ``double()``, ``reshape()`` and ``clone()`` are operations like ``* 0.1``. ``to`` and ``double`` return the
+# tensor itself if there is nothing to convert. So ``torch.randn(3, requires_grad=True).to(device)`` gives a leaf if ``device``
+# is the CPU, and no leaf if it is a GPU.
+#
 # The fix
 # -------
 # **If the tensor should be a leaf,** call ``requires_grad_()`` last: first values, dtype and device, then ``requires_grad_()``.

@@ -49,15 +49,6 @@ except RuntimeError as error:
     print("RuntimeError:", message)
 assert message.startswith("a leaf Variable that requires grad is being used in an")
 assert _ == 0 and w == 0 and w.is_leaf
-# sphinx_gallery_end_ignore
-
-# %%
-# Earlier versions say *a leaf Variable that requires grad has been used in an in-place operation*.
-#
-# Other lines that raise it, if ``x`` is a leaf that requires a gradient: ``x += noise``, ``x.clamp_(0, 1)``,
-# ``x.copy_(other)``, ``nn.ReLU(inplace=True)(x)``.
-
-# sphinx_gallery_start_ignore
 _writes = [
     lambda leaf: leaf.add_(0.1),
     lambda leaf: leaf.clamp_(0, 1),
@@ -78,10 +69,15 @@ for _write in _writes:  # no leaf that requires a gradient: no error
     _write(torch.ones(3, requires_grad=True) * 1)
     with torch.no_grad():
         _write(torch.ones(3, requires_grad=True))
-nn.init.zeros_(nn.Linear(1, 3).bias)
+_zeros = nn.init.zeros_(nn.Linear(1, 3).bias)
 # sphinx_gallery_end_ignore
 
 # %%
+# Earlier versions say *a leaf Variable that requires grad has been used in an in-place operation*.
+#
+# Other lines that raise it, if ``x`` is a leaf that requires a gradient: ``x += noise``, ``x.clamp_(0, 1)``,
+# ``x.copy_(other)``, ``nn.ReLU(inplace=True)(x)``.
+#
 # Why
 # ---
 # ``w`` is a leaf: no operation computed it. Graphs begin at ``w``, and ``backward()`` stores the gradient there.
@@ -170,7 +166,13 @@ assert len(raised) == 1 and "'float' and 'NoneType'" in raised[0]
 assert _ == 1 and not w.is_leaf
 assert "The .grad attribute of a Tensor that is not a leaf" in str(caught[-1].message)
 # sphinx_gallery_end_ignore
-# graph: w -- The name w stands at the end of the graph; the leaf with the gradient has no name left
+
+# %%
+# ``w`` is at the end of a graph now, and no variable holds the leaf with the gradient:
+
+print("w.is_leaf:", w.is_leaf)
+
+# graph: w -- The name w belongs to the result of a subtraction; no variable holds the leaf
 
 # %%
 # In a loop over the parameters of a model the same line raises nothing. It gives the name ``p`` to a new tensor, the model
@@ -210,19 +212,6 @@ _u.data -= 0.1 * _u.grad
 with torch.no_grad():
     _v -= 0.1 * _v.grad
 assert _u == _v and abs(_v - 1.4) < 1e-6
-# sphinx_gallery_end_ignore
-
-# %%
-# Siblings of the message
-# -----------------------
-# - The same write inside ``no_grad`` is counted. If it comes too early, PyTorch raises :ref:`modified by an inplace operation
-#   <sphx_glr_gallery_errors_modified_in_place.py>`.
-# - :ref:`a view of a leaf Variable <sphx_glr_gallery_errors_view_of_leaf.py>`: you write to a part of a parameter, such as
-#   ``w[0] = 0``.
-# - ``torch.add(w, 1, out=w)`` says ``functions with out=... arguments don't support automatic differentiation``. The two
-#   remedies are the same.
-
-# sphinx_gallery_start_ignore
 raised = []
 w = torch.tensor(2.0, requires_grad=True)
 loss = w**2
@@ -246,6 +235,15 @@ assert w == 4 and w.is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
+# Siblings of the message
+# -----------------------
+# - The same write inside ``no_grad`` is counted. If it comes too early, PyTorch raises :ref:`modified by an inplace operation
+#   <sphx_glr_gallery_errors_modified_in_place.py>`.
+# - :ref:`a view of a leaf Variable <sphx_glr_gallery_errors_view_of_leaf.py>`: you write to a part of a parameter, such as
+#   ``w[0] = 0``.
+# - ``torch.add(w, 1, out=w)`` says ``functions with out=... arguments don't support automatic differentiation``. The two
+#   remedies are the same.
+#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: what makes a leaf.

@@ -241,7 +241,7 @@ for _returned in (lambda x: x, lambda x: x.view(2), lambda x: x[:1]):
             2
         )
     )
-_AsIs.apply(torch.ones(2, requires_grad=True) * 2, torch.clone).mul_(2)
+_ = _AsIs.apply(torch.ones(2, requires_grad=True) * 2, torch.clone).mul_(2)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -254,20 +254,6 @@ net(torch.ones(1, 1, 4, 4)).sum().backward()
 
 # sphinx_gallery_start_ignore
 assert net[0].weight.grad is not None
-# sphinx_gallery_end_ignore
-
-# %%
-# Another name in the place of ``BackwardHookFunction`` is a Function of your own or of a library. If it returns its input or a
-# view of it, let it return a clone.
-#
-# **The image requires no gradient, and the factor does.** Then a loop over the image says ``A view was created in no_grad mode
-# and is being modified inplace with grad mode enabled``, although your code has no ``no_grad``. The remedies are the ones
-# above.
-#
-# **You write to the image, and use a channel from before.** The message then ends in ``and its base or another view of its base
-# has been modified inplace``. Take the channels after the write.
-
-# sphinx_gallery_start_ignore
 raised = []
 factor = torch.ones(3, requires_grad=True)
 for channel, s in zip(torch.ones(3, 2), factor, strict=True):
@@ -289,10 +275,20 @@ assert (
     in _says(lambda: channel.sum())
 )
 channel, *_ = image
-channel.sum()
+assert channel.sum().requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
+# Another name in the place of ``BackwardHookFunction`` is a Function of your own or of a library. If it returns its input or a
+# view of it, let it return a clone.
+#
+# **The image requires no gradient, and the factor does.** Then a loop over the image says ``A view was created in no_grad mode
+# and is being modified inplace with grad mode enabled``, although your code has no ``no_grad``. The remedies are the ones
+# above.
+#
+# **You write to the image, and use a channel from before.** The message then ends in ``and its base or another view of its base
+# has been modified inplace``. Take the channels after the write.
+#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_slice_assignment.py`: writes through views, and how they are recorded.
