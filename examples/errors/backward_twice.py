@@ -265,6 +265,33 @@ except RuntimeError as error:
     print(f"RuntimeError: ...{raised[0].partition(' Hint')[0].partition('tion')[2]}")
 assert len(raised) == 1
 assert "has been modified by an inplace operation: [torch.Float" in raised[0]
+
+
+def _last_gradient(fused):
+    """The gradient of the third loss, and the one by the weights that were used."""
+    cell, state, used = nn.RNNCell(3, 4), torch.zeros(2, 4), []
+    optimizer = torch.optim.SGD(cell.parameters(), lr=0.1, fused=fused)
+    for x in torch.ones(3, 2, 3):
+        state = cell(x, state)
+        optimizer.zero_grad()
+        state.square().mean().backward(retain_graph=True)
+        used.append({n: p.detach().clone() for n, p in cell.named_parameters()})
+        optimizer.step()
+    state = torch.zeros(2, 4)
+    for weights in used:
+        weights["weight_ih"].requires_grad_()
+        state = torch.func.functional_call(cell, weights, (x, state))
+    state.square().mean().backward()
+    return cell.weight_ih.grad, sum(weights["weight_ih"].grad for weights in used)
+
+
+_given, _right = _last_gradient(fused=True)  # no error
+assert not torch.allclose(_given, _right, rtol=1e-3)
+try:
+    _last_gradient(fused=False)
+except RuntimeError as error:
+    raised.append(str(error))
+assert len(raised) == 2
 _sizes = []
 state = torch.tensor(1.0)
 for _ in range(3):
@@ -277,7 +304,8 @@ assert _sizes == [4, 6, 8]
 
 # %%
 # That is :ref:`modified by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Do not go on from it to
-# ``.data`` or ``clone()``: ``detach()`` on the state mends both.
+# ``.data`` or ``clone()``: ``detach()`` on the state mends both. With ``fused=True`` an optimizer's write :ref:`is not counted
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: no error, and wrong gradients.
 #
 # Without a step in between, no error comes. But each loss has a larger graph than the one before: 4, 6 and 8 nodes in three
 # steps of the small example above.

@@ -77,7 +77,7 @@ for _start, _view in _several.items():
 # ``for channel in image`` calls ``image.unbind()``, and that makes one node with an output for each channel. An index makes a
 # node for each view:
 
-image = generator(torch.ones(4)).view(3, 2, 2)
+image = torch.rand(3, 2, requires_grad=True)
 first, second, third = image
 print("one node:", first.grad_fn is second.grad_fn, first.grad_fn.name())
 
