@@ -7,122 +7,196 @@ The .grad attribute of a Tensor that is not a leaf Tensor is being accessed
    ! single: requires_grad=True and .to(device), and there is no gradient
    ! single: gradient of an intermediate tensor or a hidden layer
 
-Backward stores gradients in leaves only. You read ``.grad`` of a tensor that an operation computed, so it is
-``None``, and PyTorch warns. Often the tensor was meant to be a leaf, and one more operation slipped in when it was
-made.
+.. in-short::
+
+   You read ``.grad`` of a tensor that an operation computed, and ``backward()`` stores gradients in leaves. To make a leaf,
+   call ``requires_grad_()`` last. To get the gradient of a result, call ``retain_grad()`` on it before ``backward()``.
+
+   .. code-block:: diff
+
+      - weight = torch.randn(3, requires_grad=True) * 0.1
+      + weight = (torch.randn(3) * 0.1).requires_grad_()
+
+   **Not this:** ``weight.requires_grad_()`` one line later. It is on already, and ``weight`` does not become a leaf.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
-# It is a warning, not an error. Here it is caught, to be printed without the line of PyTorch's source at its end.
+# The code that raises it
+# -----------------------
+# It is a warning and not an error: the program goes on, with ``None`` in the place of the gradient.
 
+# sphinx_gallery_start_ignore
 import warnings
 
 import torch
+from torch import nn
+
+torch.manual_seed(0)
+shown = []
 
 
-def read_grad(tensor):
+def _show(message, category, *_):
+    shown.append(str(message))
+    print(f"{category.__name__}: {shown[-1].partition(' (Triggered')[0]}")
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("always")
+    warnings.showwarning = _show
+    # sphinx_gallery_end_ignore
+    weight = torch.randn(3, requires_grad=True) * 0.1
+    x = torch.tensor([1.0, 2.0, 3.0])
+
+    loss = (weight * x).sum().square()
+    loss.backward()
+    print("weight.grad is", weight.grad)
+# sphinx_gallery_start_ignore
+assert len(shown) == 1
+assert shown[0].startswith("The .grad attribute of a Tensor that is not a leaf Tensor")
+
+
+def _read(tensor):
+    """The gradient, and whether reading it warns."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        grad = tensor.grad
-    return grad, [str(one.message).split(" (Triggered")[0] for one in caught]
+        gradient = tensor.grad
+    assert all("that is not a leaf Tensor" in str(one.message) for one in caught)
+    return gradient, bool(caught)
 
 
-x = torch.tensor([1.0, 2.0], requires_grad=True) * 0.1
-loss = (x**2).sum()
-loss.backward()
-
-grad, messages = read_grad(x)
-print("UserWarning:", messages[0])
-print("x.grad is", grad)
-assert messages[0].startswith("The .grad attribute of a Tensor that is not a leaf")
-assert grad is None
+assert _read(weight) == (None, True)
+# sphinx_gallery_end_ignore
 
 # %%
 # Why
 # ---
-# ``x`` is the result of a multiplication. The leaf is the tensor in front of it, and no variable holds that one. The
-# gradient went there.
+# ``weight`` is the result of a multiplication. The leaf is the tensor before the multiplication, and no variable holds it. The
+# gradient went there:
 
-in_front = x.grad_fn.next_functions[0][0].variable
-print("x.is_leaf:", x.is_leaf, "  the leaf in front of x has", in_front.grad)
-assert in_front.is_leaf and torch.allclose(in_front.grad, 2 * 0.1 * x.detach())
+leaf = weight.grad_fn.next_functions[0][0].variable
+print("weight.is_leaf:", weight.is_leaf)
+print("leaf.is_leaf:  ", leaf.is_leaf, "  leaf.grad:", leaf.grad)
+
+# graph: loss -- The gradient went past weight to a leaf that no variable holds
 
 # sphinx_gallery_start_ignore
-del in_front
+assert leaf.is_leaf and not weight.is_leaf
+assert torch.allclose(leaf.grad, 0.1 * 2 * (weight * x).sum().detach() * x)
+del leaf
+for _leaf in (torch.ones(2, requires_grad=True), nn.Parameter(torch.ones(2))):
+    assert _leaf.to("cpu") is _leaf and _leaf.float() is _leaf
+    for _result in (
+        _leaf.to("meta"),
+        _leaf.double(),
+        _leaf.clone(),
+        _leaf.reshape(2, 1),
+    ):
+        assert not _result.is_leaf and _read(_result) == (None, True)
+_doubles = torch.ones(2, dtype=torch.double, requires_grad=True)
+assert _doubles.double() is _doubles
 # sphinx_gallery_end_ignore
-# graph: loss -- The gradient went past x to a leaf without a name
 
 # %%
+# ``to(device)``, ``double()``, ``reshape()`` and ``clone()`` are operations like ``* 0.1``. ``to`` and ``double`` return the
+# tensor itself if there is nothing to convert. So ``torch.randn(3, requires_grad=True).to(device)`` gives a leaf if ``device``
+# is the CPU, and no leaf if it is a GPU.
+#
 # The fix
 # -------
-# **If the tensor should be a leaf**, ask for the gradient last: first values, dtype and device, then
-# ``requires_grad_()``. ``x.to(device)`` and ``x.double()`` are operations like ``* 0.1``.
+# **If the tensor should be a leaf,** call ``requires_grad_()`` last: first values, dtype and device, then ``requires_grad_()``.
+# In a module, ``nn.Parameter(torch.randn(3) * 0.1)`` does the same.
 
-x = (torch.tensor([1.0, 2.0]) * 0.1).to("cpu").requires_grad_()
-(x**2).sum().backward()
-print("x.is_leaf:", x.is_leaf, "  x.grad =", x.grad)
-assert torch.allclose(x.grad, 2 * x.detach()) and read_grad(x)[1] == []
+weight = (torch.randn(3) * 0.1).requires_grad_()
+loss = (weight * x).sum().square()
+loss.backward()
+print("weight.is_leaf:", weight.is_leaf, "  weight.grad:", weight.grad)
 
 # sphinx_gallery_start_ignore
-_x = torch.ones(2, requires_grad=True)
-assert not _x.double().is_leaf and not _x.to("meta").is_leaf
+assert torch.allclose(weight.grad, 2 * (weight * x).sum().detach() * x)
+assert not _read(weight)[1] and nn.Parameter(torch.randn(3) * 0.1).is_leaf
+assert torch.randn(3).to("meta").double().requires_grad_().is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
-# **If it is an intermediate result**, say before backward that its gradient is to be kept, or ask for it directly.
+# **If it is a result,** such as the output of a hidden layer, call ``retain_grad()`` before ``backward()``:
 
-x = torch.tensor([1.0, 2.0], requires_grad=True)
-hidden = torch.exp(x)
+first, second = nn.Linear(3, 2), nn.Linear(2, 1)
+hidden = torch.tanh(first(x))
 hidden.retain_grad()
-(hidden**2).sum().backward()
-print("hidden.grad =", hidden.grad, "  x.grad =", x.grad)
+second(hidden).sum().backward()
+print("hidden.grad:", hidden.grad)
 
-hidden = torch.exp(x)
-(direct,) = torch.autograd.grad((hidden**2).sum(), hidden)
-print("direct      =", direct)
-assert torch.equal(direct, 2 * hidden.detach())
+# sphinx_gallery_start_ignore
+assert torch.equal(hidden.grad, second.weight.detach()[0]) and not _read(hidden)[1]
+assert first.weight.grad is not None
+# sphinx_gallery_end_ignore
 
 # %%
-# **If nobody wanted that gradient**, the warning comes from code that looks at every attribute: a debugger, a tool
-# that prunes or copies models. Training is not affected. In code of your own, ask ``is_leaf`` and ``retains_grad``
-# first.
+# Or ask for it directly. ``torch.autograd.grad`` returns the gradient and stores nothing in ``.grad``:
 
-tensors = {"x": x, "hidden": hidden}
-grads = {name: t.grad for name, t in tensors.items() if t.is_leaf or t.retains_grad}
-print("read without a warning:", list(grads))
-assert list(grads) == ["x"]
+hidden = torch.tanh(first(x))
+(gradient,) = torch.autograd.grad(second(hidden).sum(), hidden)
+print("gradient:   ", gradient)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(gradient, second.weight.detach()[0])
+assert _read(hidden) == (None, True)
+# sphinx_gallery_end_ignore
+
+# %%
+# **If nobody wanted that gradient,** some code reads ``.grad`` of every tensor that it meets, as a debugger or a logger may.
+# Training is not affected. In code of your own, ask first:
+
+for name, tensor in {"first.weight": first.weight, "hidden": hidden}.items():
+    if tensor.is_leaf or tensor.retains_grad:
+        print(name, "has a gradient of shape", tuple(tensor.grad.shape))
+
+# sphinx_gallery_start_ignore
+assert first.weight.is_leaf and not hidden.is_leaf and not hidden.retains_grad
+# sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# **Switch on** ``requires_grad_()`` **afterwards.** On a result it changes nothing: it is on already.
-
-x = torch.tensor([1.0, 2.0], requires_grad=True) * 0.1
-x.requires_grad_()
-(x**2).sum().backward()
-print("x.is_leaf:", x.is_leaf, "  x.grad is", read_grad(x)[0])
-assert read_grad(x)[0] is None
-
-# %%
-# **Detach in the middle of a model.** ``hidden.detach().requires_grad_()`` is a leaf and gets its gradient. But there
-# the graph ends, and the layers in front learn nothing. No message says so.
-
-w = torch.tensor(2.0, requires_grad=True)
-hidden = torch.tanh(w).detach().requires_grad_()
-(hidden**2).backward()
-print(f"hidden.grad = {hidden.grad:.4f}, w.grad is {w.grad}")
-assert w.grad is None
+# **Call** ``requires_grad_()`` **on the result,** or ``retain_grad()`` after ``backward()``. The first changes nothing. The
+# second comes too late, and takes the warning away:
 
 # sphinx_gallery_start_ignore
-assert read_grad(w) == (None, [])
+shown.clear()
+with warnings.catch_warnings():
+    warnings.simplefilter("always")
+    warnings.showwarning = _show
+    # sphinx_gallery_end_ignore
+    weight = torch.randn(3, requires_grad=True) * 0.1
+    weight.requires_grad_()
+    (weight * x).sum().backward()
+    weight.retain_grad()
+    print("weight.is_leaf:", weight.is_leaf, "  weight.grad:", weight.grad)
+# sphinx_gallery_start_ignore
+assert shown == [] and not weight.is_leaf and _read(weight) == (None, False)
+weight = (torch.randn(3, requires_grad=True) * 0.1).requires_grad_()
+(weight * x).sum().backward()
+assert _read(weight) == (None, True)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Detach in the middle of a model.** ``hidden.detach().requires_grad_()`` is a leaf and gets its gradient. But the graph ends
+# there, the layers before it learn nothing, and no message says so.
+
+first.zero_grad()
+hidden = torch.tanh(first(x)).detach().requires_grad_()
+second(hidden).sum().backward()
+print("hidden.grad:      ", hidden.grad)
+print("first.weight.grad:", first.weight.grad)
+
+# sphinx_gallery_start_ignore
+assert hidden.grad is not None and _read(first.weight) == (None, False)
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: the other reasons for a ``.grad`` that is ``None``
-# - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`: the ways to get one, compared
+# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: the other reasons for a ``.grad`` that is ``None``.
+# - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`: the ways to get the gradient of a result, compared.
 # - `Tensor.retain_grad <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.retain_grad.html>`__ in PyTorch's
-#   reference
+#   reference.

@@ -7,128 +7,204 @@ a leaf Variable that requires grad is being used in an in-place operation
    ! single: updating a weight by hand with -= raises
    ! single: manual gradient descent without an optimizer changes nothing
 
-A parameter, or an input whose gradient you want, is written to: ``w -= lr * w.grad``, ``x += noise``, ``w.fill_(0)``.
-Usually the write is an update, which is no part of the loss, and the fix is to say so with ``no_grad``.
+.. in-short::
+
+   You write to a parameter, or to an input whose gradient you want, while autograd is recording. For an update, write inside
+   ``torch.no_grad()``. For a step of the computation, make a new tensor: ``noisy = x + noise``.
+
+   .. code-block:: diff
+
+      - w -= 0.5 * w.grad
+      + with torch.no_grad():
+      +     w -= 0.5 * w.grad
+      + w.grad = None
+
+   **Not this:** ``w = w - 0.5 * w.grad``. That makes a new tensor, and ``w`` is no longer the parameter.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import warnings
 
 import torch
+from torch import nn
 
-w = torch.tensor(1.0, requires_grad=True)
+torch.manual_seed(0)
 try:
-    w += 1
+    # sphinx_gallery_end_ignore
+    x = torch.linspace(-1, 1, 20)
+    y = 3 * x
+    w = torch.zeros(1, requires_grad=True)
+
+    for _ in range(20):
+        loss = (w * x - y).square().mean()
+        loss.backward()
+        w -= 0.5 * w.grad
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert str(error).startswith("a leaf Variable that requires grad is being used")
-print("w is still", w.item())
-assert w == 1
+    message = str(error)
+    print("RuntimeError:", message)
+assert message.startswith("a leaf Variable that requires grad is being used in an")
+assert _ == 0 and w == 0 and w.is_leaf
+_writes = [
+    lambda leaf: leaf.add_(0.1),
+    lambda leaf: leaf.clamp_(0, 1),
+    lambda leaf: leaf.copy_(torch.ones(3)),
+    lambda leaf: leaf.fill_(0),
+    nn.ReLU(inplace=True),
+]
+raised = []
+for _leaf in (lambda: torch.ones(3, requires_grad=True), lambda: nn.Linear(1, 3).bias):
+    for _write in _writes:
+        try:
+            _write(_leaf())
+        except RuntimeError as error:
+            raised.append(str(error))
+assert raised == 2 * len(_writes) * [message]
+for _write in _writes:  # no leaf that requires a gradient: no error
+    _write(torch.ones(3))
+    _write(torch.ones(3, requires_grad=True) * 1)
+    with torch.no_grad():
+        _write(torch.ones(3, requires_grad=True))
+_zeros = nn.init.zeros_(nn.Linear(1, 3).bias)
+# sphinx_gallery_end_ignore
 
 # %%
-# Earlier versions said *a leaf Variable that requires grad has been used in an in-place operation*.
-
-# %%
+# Earlier versions say *a leaf Variable that requires grad has been used in an in-place operation*.
+#
+# Other lines that raise it, if ``x`` is a leaf that requires a gradient: ``x += noise``, ``x.clamp_(0, 1)``,
+# ``x.copy_(other)``, ``nn.ReLU(inplace=True)(x)``.
+#
 # Why
 # ---
-# A leaf is where a graph begins, and where backward leaves the gradient. It is a leaf because no operation computed
-# it.
+# ``w`` is a leaf: no operation computed it. Graphs begin at ``w``, and ``backward()`` stores the gradient there.
 
-loss = (w - 3) ** 2
+# sphinx_gallery_start_ignore
+w = torch.zeros(1, requires_grad=True)
+# sphinx_gallery_end_ignore
+loss = (w * x - y).square().mean()
 loss.backward()
-print(f"w = {w.item()}, w.grad = {w.grad.item()}")
+print("w.is_leaf:", w.is_leaf, "  w.grad:", w.grad)
 
 # graph: loss -- The graph begins at the leaf w, and backward stores the gradient there
 
 # sphinx_gallery_start_ignore
-assert w.grad == -4 and w.is_leaf
+assert w.is_leaf and torch.allclose(w.grad, -6 * x.square().mean())
+_result = torch.zeros(1, requires_grad=True) * 1
+_result -= 0.5
+assert not _result.is_leaf and _result.grad_fn.name() == "SubBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
-# A recorded ``w += 1`` would make ``w`` the result of an addition, and the beginning of the graph would have no name
-# any more. PyTorch cannot know whether you want that or a plain change of the value, so it refuses.
-
-# %%
+# If ``w -= ...`` were recorded, ``w`` would be the result of a subtraction and no leaf any more, and the next ``backward()``
+# would store no gradient in it. PyTorch cannot know whether you want that or only a new value, so it refuses.
+#
 # The fix
 # -------
-# For an update, say that it is not to be recorded. ``w`` stays the same tensor and stays a leaf.
+# **For an update,** write inside ``torch.no_grad()``. ``w`` stays the same tensor, and stays a leaf. Reset the gradient,
+# because the next ``backward()`` adds to it.
 
+w = torch.zeros(1, requires_grad=True)
 for _ in range(20):
-    w.grad = None
-    loss = (w - 3) ** 2
+    loss = (w * x - y).square().mean()
     loss.backward()
     with torch.no_grad():
-        w -= 0.1 * w.grad
-print(f"w = {w.item():.4f}, is_leaf {w.is_leaf}, requires_grad {w.requires_grad}")
-assert w.is_leaf and w.requires_grad and abs(w - 3) < 0.05
+        w -= 0.5 * w.grad
+    w.grad = None
+print("w =", w)
 
 # sphinx_gallery_start_ignore
-assert abs(w.item() - (3 - 2 * 0.8**20)) < 1e-5
+assert w.is_leaf and w.requires_grad and abs(w - 3) < 0.01
 # sphinx_gallery_end_ignore
 
 # %%
-# If the change belongs to the computation, as with noise that is added to an input, make a new tensor. The gradient
-# then goes through it to the leaf.
+# An optimizer from ``torch.optim`` does the same: by default, its ``step()`` runs without recording.
+#
+# **For a step of the computation,** such as noise that is added to an input, make a new tensor. The gradient goes through it to
+# the leaf.
 
-x = torch.tensor(2.0, requires_grad=True)
-noisy = x + 0.5
-(noisy**2).backward()
-print("x.grad =", x.grad.item())
-assert x.grad == 2 * 2.5
+# sphinx_gallery_start_ignore
+_moved = w.detach().clone().requires_grad_()
+(_moved * x).square().sum().backward()
+torch.optim.SGD([_moved], lr=0.1).step()
+assert _moved.is_leaf and _moved._version == 1 and _moved != w
+# sphinx_gallery_end_ignore
+image = torch.ones(4, requires_grad=True)
+noisy = image + 0.5
+noisy.square().sum().backward()
+print("image.grad =", image.grad)
+
+# sphinx_gallery_start_ignore
+assert image.grad.tolist() == [3, 3, 3, 3]
+# sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# **Write** ``w = w - lr * w.grad`` **for an update.** The message is gone, and so is the leaf: the name ``w`` now
-# means a result. On the second round it has no gradient.
+# **Write** ``w = w - 0.5 * w.grad``. The message is gone, and so is the leaf: the name ``w`` now belongs to a result. In the
+# second round its ``grad`` is ``None``.
 
-import warnings
-
-w = torch.tensor(1.0, requires_grad=True)
+# sphinx_gallery_start_ignore
+raised = []
 try:
-    for _ in range(2):
-        loss = (w - 3) ** 2
-        loss.backward()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # w.grad of a non-leaf also warns
-            w = w - 0.1 * w.grad
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # sphinx_gallery_end_ignore
+        w = torch.zeros(1, requires_grad=True)
+        for _ in range(20):
+            loss = (w * x - y).square().mean()
+            loss.backward()
+            w = w - 0.5 * w.grad
+# sphinx_gallery_start_ignore
 except TypeError as error:
+    raised.append(str(error))
     print("TypeError:", error)
-    assert "NoneType" in str(error)
-print(f"w = {w.item():.4f}, is_leaf {w.is_leaf}")
-assert not w.is_leaf
-
-# graph: w -- The name w stands at the end of the graph; the leaf with the gradient has no name left
+assert len(raised) == 1 and "'float' and 'NoneType'" in raised[0]
+assert _ == 1 and not w.is_leaf
+assert "The .grad attribute of a Tensor that is not a leaf" in str(caught[-1].message)
+# sphinx_gallery_end_ignore
 
 # %%
-# In a loop over parameters the same line raises nothing. It gives the name ``p`` to a new tensor, and the model keeps
-# the old one: nothing is learned.
+# ``w`` is at the end of a graph now, and no variable holds the leaf with the gradient:
 
-w = torch.tensor(1.0, requires_grad=True)
+print("w.is_leaf:", w.is_leaf)
+
+# graph: w -- The name w belongs to the result of a subtraction; no variable holds the leaf
+
+# %%
+# In a loop over the parameters of a model the same line raises nothing. It gives the name ``p`` to a new tensor, the model
+# keeps the old one, and nothing is learned.
+
+model = nn.Linear(1, 1, bias=False)
 losses = []
 for _ in range(3):
-    w.grad = None
-    loss = (w - 3) ** 2
+    model.zero_grad()
+    loss = (model(x[:, None]) - y[:, None]).square().mean()
     loss.backward()
-    for p in [w]:
-        p = p - 0.1 * p.grad
-    losses.append(loss.item())
+    for p in model.parameters():
+        p = p - 0.5 * p.grad
+    losses.append(round(loss.item(), 4))
 print("losses:", losses)
-assert losses == [4, 4, 4]
+
+# sphinx_gallery_start_ignore
+assert len(set(losses)) == 1 and losses[0] > 0.1 and p is not model.weight
+# sphinx_gallery_end_ignore
 
 # %%
-# **Write through** ``.data``. As an update after backward it gives the right number. But the write is not counted, so
-# at the wrong moment the gradient is wrong and nothing is raised.
+# **Write through** ``.data``. After ``backward()`` the number is right. But the write is not counted. Before ``backward()``, it
+# gives a wrong gradient and no message:
 
 w = torch.tensor(2.0, requires_grad=True)
 loss = w**2
 w.data += 1
 loss.backward()
-print(f"w.grad = {w.grad.item()}, right is {2 * 2.0}")
-assert w.grad == 6
+print("w.grad is", w.grad.item(), "and should be", 2 * 2.0)
 
 # sphinx_gallery_start_ignore
+assert w.grad == 6
 _u, _v = (torch.tensor(1.0, requires_grad=True) for _ in range(2))
 ((_u - 3) ** 2).backward()
 ((_v - 3) ** 2).backward()
@@ -136,12 +212,7 @@ _u.data -= 0.1 * _u.grad
 with torch.no_grad():
     _v -= 0.1 * _v.grad
 assert _u == _v and abs(_v - 1.4) < 1e-6
-# sphinx_gallery_end_ignore
-
-# %%
-# The same write under ``no_grad`` is counted, and :ref:`the error <sphx_glr_gallery_errors_modified_in_place.py>`
-# tells you that it came too early.
-
+raised = []
 w = torch.tensor(2.0, requires_grad=True)
 loss = w**2
 with torch.no_grad():
@@ -149,12 +220,32 @@ with torch.no_grad():
 try:
     loss.backward()
 except RuntimeError as error:
-    print("RuntimeError: ...", str(error)[53:94], "...")
-    assert "has been modified by an inplace operation" in str(error)
+    raised.append(str(error))
+assert len(raised) == 1
+assert "has been modified by an inplace operation" in raised[0]
+try:
+    torch.add(w, 1, out=w)
+except RuntimeError as error:
+    raised.append(str(error))
+assert len(raised) == 2
+assert "functions with out=... arguments don't support automatic" in raised[1]
+with torch.no_grad():
+    torch.add(w, 1, out=w)
+assert w == 4 and w.is_leaf
+# sphinx_gallery_end_ignore
 
 # %%
+# Siblings of the message
+# -----------------------
+# - The same write inside ``no_grad`` is counted. If it comes too early, PyTorch raises :ref:`modified by an inplace operation
+#   <sphx_glr_gallery_errors_modified_in_place.py>`.
+# - :ref:`a view of a leaf Variable <sphx_glr_gallery_errors_view_of_leaf.py>`: you write to a part of a parameter, such as
+#   ``w[0] = 0``.
+# - ``torch.add(w, 1, out=w)`` says ``functions with out=... arguments don't support automatic differentiation``. The two
+#   remedies are the same.
+#
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: what makes a leaf
-# - :ref:`sphx_glr_gallery_errors_view_of_leaf.py`: the same for a part of a parameter
-# - `torch.no_grad <https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html>`__ in PyTorch's reference
+# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: what makes a leaf.
+# - :ref:`sphx_glr_gallery_training_fit_by_hand.py`: a whole training loop by hand.
+# - `torch.no_grad <https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html>`__ in PyTorch's reference.

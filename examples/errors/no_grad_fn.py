@@ -7,189 +7,238 @@ element 0 of tensors does not require grad and does not have a grad_fn
    ! single: element 0 of variables does not require grad
    ! single: loss.grad_fn is None
 
-The loss has no graph, so there is nothing to go back through. Either no parameter requires a gradient, or recording
-was off during the forward pass, or a step between the parameters and the loss has cut the graph.
+.. in-short::
+
+   The loss has no graph: a step such as ``argmax`` or ``item()`` cut it off from the parameters, recording was off, or the
+   parameters are frozen. Print ``requires_grad`` on the way to the loss, and change the first step that says ``False``.
+
+   .. code-block:: diff
+
+        scores = model(inputs)
+      - loss = (scores.argmax(dim=1) != labels).float().mean()
+      + loss = nn.functional.cross_entropy(scores, labels)
+
+   **Not this:** ``loss.requires_grad_(True)``. The message is gone, and the model learns nothing.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
-
-import torch
-
-x = torch.tensor(2.0)
-y = x**2
-try:
-    y.backward()
-except RuntimeError as error:
-    message = str(error)
-    print("RuntimeError:", message)
-    assert message.startswith("element 0 of tensors does not require grad")
+# The code that raises it
+# -----------------------
 
 # sphinx_gallery_start_ignore
-_leaf = torch.tensor(1.0, requires_grad=True)
-try:
-    torch.autograd.backward([_leaf * 2, y])
-except RuntimeError as error:
-    message = str(error)
-assert message.startswith("element 1 of tensors does not require grad")
-# sphinx_gallery_end_ignore
+import warnings
 
-# %%
-# With several losses in one call, *element 1* is the second of them. Very early versions said *element 0 of
-# variables*.
-
-# %%
-# Why
-# ---
-# An operation is recorded if one of its inputs requires a gradient, if recording is on, and if its result can have a
-# derivative. If one of these fails, everything after it has no history either. To find the place, print
-# ``requires_grad`` along the way from the parameters to the loss. The first ``False`` is where the graph ends.
-
-w = torch.tensor([0.1, 0.9, 0.4], requires_grad=True)
-scores = w * 2
-choice = scores.argmax()
-loss = (choice - 2.0) ** 2
-
-for name, tensor in {"w": w, "scores": scores, "choice": choice, "loss": loss}.items():
-    print(f"{name:<6} requires_grad {tensor.requires_grad}")
-assert scores.requires_grad and not choice.requires_grad
-
-# graph: scores -- The graph of w ends at scores: choice and loss are not in it
-
-# %%
-# The fix
-# -------
-# First the parameters and the switch: print these two lines where the forward pass runs. A model that is frozen as a
-# whole has no ``True`` in the first. Under ``no_grad``, ``inference_mode`` or after ``set_grad_enabled(False)`` the
-# second says ``False``.
-
+import torch
 from torch import nn
 
 torch.manual_seed(0)
-model = nn.Linear(2, 3)
-inputs, labels = torch.randn(4, 2), torch.tensor([0, 1, 2, 1])
-loss_function = nn.CrossEntropyLoss()
+try:
+    # sphinx_gallery_end_ignore
+    model = nn.Linear(2, 3)
+    inputs, labels = torch.randn(4, 2), torch.tensor([0, 1, 2, 1])
 
-print([p.requires_grad for p in model.parameters()])
+    scores = model(inputs)
+    loss = (scores.argmax(dim=1) != labels).float().mean()
+    loss.backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+assert message.startswith("element 0 of tensors does not require grad")
+assert loss.grad_fn is None and not loss.requires_grad
+
+raised = []
+try:
+    torch.autograd.backward([scores.sum(), loss])
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised == [message.replace("element 0", "element 1")]
+# sphinx_gallery_end_ignore
+
+# %%
+# If you pass several losses in one call, *element 1* is the second of them. Very early versions say *element 0 of variables
+# does not require grad*.
+#
+# Why
+# ---
+# An operation is recorded if recording is on, if an input requires a gradient, and if the operation has a derivative.
+# ``argmax`` has none: it returns a position, which jumps from one integer to the next. What is computed from its result alone
+# has no history either.
+#
+# How to find the line
+# --------------------
+# Print ``requires_grad`` along the way. The first ``False`` after a ``True`` is where the graph ends.
+
+scores = model(inputs)
+choice = scores.argmax(dim=1)
+loss = (choice != labels).float().mean()
+
+for name, tensor in {"scores": scores, "choice": choice, "loss": loss}.items():
+    print(f"{name:<6} requires_grad {tensor.requires_grad}")
+
+# graph: scores -- The graph of the model ends at scores: choice and loss are not in it
+
+# sphinx_gallery_start_ignore
+assert scores.requires_grad and not choice.requires_grad and not loss.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# Is ``scores`` already ``False``? Then print these two lines where the forward pass runs. A frozen model has no ``True`` in the
+# first. In ``no_grad``, in ``inference_mode`` and after ``set_grad_enabled(False)`` the second is ``False``.
+
+print([parameter.requires_grad for parameter in model.parameters()])
 print(torch.is_grad_enabled())
-
-loss = loss_function(model(inputs), labels)
-(right,) = torch.autograd.grad(loss, model.weight)
 
 
 # sphinx_gallery_start_ignore
+def _loss(network=model):
+    return nn.functional.cross_entropy(network(inputs), labels)
+
+
 def _raises(function):
     try:
         function().backward()
     except RuntimeError as error:
-        return str(error).startswith("element 0 of tensors")
+        return str(error) == message
+    return False
 
 
-def _loss():
-    return loss_function(model(inputs), labels)
-
-
-assert _raises(torch.no_grad()(_loss)) and _raises(torch.inference_mode()(_loss))
+assert torch.is_grad_enabled() and all(p.requires_grad for p in model.parameters())
+with torch.set_grad_enabled(False):
+    assert not torch.is_grad_enabled() and not _loss().requires_grad
 with torch.inference_mode():
     assert not torch.is_grad_enabled()
+assert _raises(torch.no_grad()(_loss)) and _raises(torch.inference_mode()(_loss))
 model.requires_grad_(False)
 assert _raises(_loss)
 model.requires_grad_(True)
-assert torch.is_grad_enabled() and all(p.requires_grad for p in model.parameters())
+assert not _raises(_loss)
+
+# model.eval() is not a cause
+_deep = nn.Sequential(
+    nn.Linear(2, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Dropout(), nn.Linear(4, 3)
+).eval()
+assert _loss(_deep).requires_grad and not _raises(lambda: _loss(_deep))
+
+# a part of the gradient is missing, without a message
+_w = torch.tensor([-1.0, 2.0, 3.0], requires_grad=True)
+_mask = (_w > 0).float()
+assert not _mask.requires_grad and (_mask * _w).requires_grad
+model.zero_grad()
 # sphinx_gallery_end_ignore
 
 # %%
-# **A number in between.** ``item()``, ``tolist()``, ``numpy()``, ``detach()`` and ``torch.tensor(...)`` leave the
-# history behind. Put losses together with ``torch.stack`` or a sum.
+# ``model.eval()`` is not a cause: it changes what dropout and batch norm compute, and does not stop recording.
+#
+# No message at all comes if only a part is cut. ``mask = (w > 0).float()`` has no history, but ``mask * w`` has one through
+# ``w``.
+#
+# The fix
+# -------
+# Compute the loss from tensors that require a gradient, with operations that have a derivative.
+#
+# **A choice in between.** The results of ``argmax``, ``>``, ``==`` and ``long()`` have no history. Compute the loss from the
+# scores. The accuracy is for the log.
 
-halves = [(inputs[:2], labels[:2]), (inputs[2:], labels[2:])]
-losses = [loss_function(model(a), b) for a, b in halves]
+scores = model(inputs)
+accuracy = (scores.argmax(dim=1) == labels).float().mean()
+loss = nn.functional.cross_entropy(scores, labels)
+loss.backward()
+print("requires_grad:", accuracy.requires_grad, loss.requires_grad)
 
+# sphinx_gallery_start_ignore
+assert loss.requires_grad and not accuracy.requires_grad
+for _cut in (scores.argmax(), scores > 0, scores == scores, scores.long()):
+    assert not _cut.requires_grad
+_right = model.weight.grad.clone()
+assert torch.allclose(_right, torch.autograd.grad(_loss(), model.weight)[0])
+# sphinx_gallery_end_ignore
+
+# %%
+# **A number in between.** ``item()``, ``tolist()`` and ``torch.tensor(...)`` keep the value and drop the history. So do
+# ``detach()`` and NumPy. Put losses together with ``torch.stack`` or a sum.
+
+losses = [
+    nn.functional.cross_entropy(model(inputs[:2]), labels[:2]),
+    nn.functional.cross_entropy(model(inputs[2:]), labels[2:]),
+]
 numbers = torch.tensor([loss.item() for loss in losses]).mean()
 tensors = torch.stack(losses).mean()
 print("requires_grad:", numbers.requires_grad, tensors.requires_grad)
 
-(gradient,) = torch.autograd.grad(tensors, model.weight)
-assert torch.allclose(gradient, right) and not numbers.requires_grad
-
 # sphinx_gallery_start_ignore
+assert tensors.requires_grad and not numbers.requires_grad
 assert abs(numbers - tensors) < 1e-6
+assert torch.allclose(torch.autograd.grad(tensors, model.weight)[0], _right)
+assert not scores.detach().requires_grad
+assert not torch.from_numpy(scores.detach().numpy()).requires_grad
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it advises detach().clone()
+    assert not torch.tensor(scores).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# **A choice in between.** ``argmax``, ``>``, ``==`` and ``long()`` have no derivative: their results jump. Compute
-# the loss from the scores. The accuracy is for the log.
-
-output = model(inputs)
-accuracy = (output.argmax(dim=1) == labels).float().mean()
-loss = loss_function(output, labels)
-print("requires_grad:", accuracy.requires_grad, loss.requires_grad)
-assert loss.requires_grad and not accuracy.requires_grad
-
-# sphinx_gallery_start_ignore
-assert not (output > 0).requires_grad and not output.long().requires_grad
-# sphinx_gallery_end_ignore
-
-# %%
-# **A checkpoint after a frozen part.** Fine-tuning freezes the first layers, and the reentrant form of checkpointing
-# records nothing if its input requires no gradient, even if its parameters do (`transformers#23170
-# <https://github.com/huggingface/transformers/issues/23170>`__). ``use_reentrant=False`` does not have that limit.
-
-import warnings
+# **A checkpoint after a frozen part.** Fine-tuning freezes the first layers. The old form of checkpointing then records
+# nothing, because its input requires no gradient (`transformers#23170
+# <https://github.com/huggingface/transformers/issues/23170>`__). It warns ``None of the inputs have requires_grad=True.
+# Gradients will be None``. Pass ``use_reentrant=False``:
 
 from torch.utils.checkpoint import checkpoint
 
-for reentrant in (True, False):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the reentrant form warns
-        output = checkpoint(model, inputs, use_reentrant=reentrant)
-    print(f"use_reentrant={reentrant}: requires_grad {output.requires_grad}")
-    assert output.requires_grad is not reentrant
+output = checkpoint(model, inputs, use_reentrant=False)
+print("requires_grad:", output.requires_grad)
 
 # sphinx_gallery_start_ignore
-(gradient,) = torch.autograd.grad(loss_function(output, labels), model.weight)
-assert torch.allclose(gradient, right)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert not checkpoint(model, inputs, use_reentrant=True).requires_grad
+assert "None of the inputs have requires_grad=True. Gradients will be None" in str(
+    caught[-1].message
+)
+_input = inputs.clone().requires_grad_()
+for _output in (output, checkpoint(model, _input, use_reentrant=True)):
+    model.zero_grad()
+    nn.functional.cross_entropy(_output, labels).backward()
+    assert torch.allclose(model.weight.grad, _right)
 # sphinx_gallery_end_ignore
 
 # %%
+# If you cannot change that call, let the input of the checkpoint require a gradient. In Hugging Face models,
+# ``model.enable_input_require_grads()`` does that.
+#
 # What not to do
 # --------------
-# ``loss.requires_grad_(True)`` **before backward.** Many threads give this advice, and the message is gone. But the
-# loss becomes a leaf of its own, with nothing behind it. No gradient reaches the model, and nothing is learned.
+# ``loss.requires_grad_(True)`` **before backward.** The message is gone, because the loss now requires a gradient. But the loss
+# still has no history: no gradient reaches the model, and nothing is learned.
 
+model.zero_grad()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-history = []
-for _ in range(4):
+for _ in range(3):
     optimizer.zero_grad()
-    loss = loss_function(model(inputs).detach(), labels)
+    loss = (model(inputs).argmax(dim=1) != labels).float().mean()
     loss.requires_grad_(True)
     loss.backward()
     optimizer.step()
-    history.append(loss.item())
-print("loss:", *(f"{value:.4f}" for value in history))
-print("gradient of the weight:", model.weight.grad)
-assert len(set(history)) == 1 and model.weight.grad is None
+    print(f"loss {loss.item():.2f}, gradient of the weight: {model.weight.grad}")
 
 # graph: loss -- The whole graph after requires_grad_(True): the loss is leaf and root at once
 
-# %%
-# The same loop without the cut:
-
-history = []
+# sphinx_gallery_start_ignore
+assert model.weight.grad is None and loss.is_leaf and loss.grad == 1
+_losses = []
 for _ in range(4):
     optimizer.zero_grad()
-    loss = loss_function(model(inputs), labels)
-    loss.backward()
+    _mended = _loss()
+    _mended.backward()
     optimizer.step()
-    history.append(loss.item())
-print("loss:", *(f"{value:.4f}" for value in history))
-assert history == sorted(history, reverse=True) and history[-1] < history[0]
+    _losses.append(_mended.item())
+assert _losses == sorted(_losses, reverse=True) and _losses[-1] < _losses[0]
+# sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: how ``requires_grad`` spreads from inputs to results
-# - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what ``detach()`` and ``item()`` drop
-# - `Tensor.requires_grad_ <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html>`__ in
-#   PyTorch's reference
+# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: how ``requires_grad`` spreads from inputs to results.
+# - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what ``detach()`` and ``item()`` drop.
+# - `Tensor.requires_grad_ <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html>`__ in PyTorch's
+#   reference.

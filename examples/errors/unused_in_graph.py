@@ -5,128 +5,190 @@ appears to not have been used in the graph
 .. index::
    ! single: torch.autograd.grad returns None for an input
    ! single: gradient with respect to a slice or a copy of the input
+   ! single: One of the differentiated Tensors does not require grad
 
-``torch.autograd.grad`` was asked for the gradient of a tensor that the result does not depend on. Often the tensor is
-a slice or a copy of the right one, made beside the computation. Sometimes it is a parameter that this loss does not
-reach, on purpose or by mistake.
+.. in-short::
+
+   You asked ``torch.autograd.grad`` for the gradient of a tensor that the result was not computed from. Often it is a slice or
+   a copy of the right tensor. Compute the result from the tensor that you ask for, or ask for the one that was used.
+
+   .. code-block:: diff
+
+        x, t = points[:, :1], points[:, 1:]
+      - u = net(points)
+      + u = net(torch.cat([x, t], dim=1))
+        (u_x,) = torch.autograd.grad(u.sum(), x)
+
+   **Not this:** ``allow_unused=True``, as the message suggests. The gradient is then ``None``.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import torch
+from torch import nn
 
-x = torch.tensor(2.0, requires_grad=True)
-z = torch.tensor(3.0, requires_grad=True)
-y = x**2
+torch.manual_seed(0)
 try:
-    torch.autograd.grad(y, [x, z])
+    # sphinx_gallery_end_ignore
+    net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+    points = torch.rand(5, 2, requires_grad=True)
+
+    x, t = points[:, :1], points[:, 1:]
+    u = net(points)
+    (u_x,) = torch.autograd.grad(u.sum(), x)
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
     message = str(error)
     print("RuntimeError:", message)
-    assert "appears to not have been used in the graph" in message
+assert message.startswith("The differentiated Tensor at index 0 appears to not have ")
 
-# %%
-# The index counts the inputs from 0: here it is ``z``. Earlier versions gave no index and said *One of the
-# differentiated Tensors appears to not have been used in the graph*, or *Variables* in place of *Tensors*.
 
-# %%
-# Why
-# ---
-# ``grad`` walks from the result back to the tensors asked about, and ``z`` is on no path. Often the tensor looks as
-# if it were: ``first`` below is a row of ``points``, and the loss is computed from ``points``. But the slice is a
-# result of its own, and the loss was not computed from the slice.
+def _says(function):
+    try:
+        function()
+    except RuntimeError as error:
+        return str(error)
+    return ""
 
-points = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
-loss = (points**2).sum()
-first = points[0]
-try:
-    torch.autograd.grad(loss, first)
-except RuntimeError as error:
-    print("RuntimeError:", str(error).split(". ")[0])
-    assert "not have been used" in str(error)
 
-# graph: loss, first -- Two branches of points: no path leads from loss back to first
-
-# %%
-# The fix
-# -------
-# **Ask about the tensor that was used**, and slice its gradient.
-
-(gradient,) = torch.autograd.grad(loss, points)
-print("gradient of the first row:", gradient[0].tolist())
-assert gradient[0].tolist() == [2, 4]
-
-# %%
-# **Or slice first**, and compute from the slices. Now ``first`` lies on the path, and so does ``second``.
-
-first, second = points[0], points[1]
-loss = (torch.stack([first, second]) ** 2).sum()
-(gradient,) = torch.autograd.grad(loss, first)
-print("gradient of the first row:", gradient.tolist())
-assert gradient.tolist() == [2, 4]
-
-# %%
-# **If it is a parameter of a model**, find out which one before you decide. Here is a network with two heads, and a
-# loss that reaches one of them.
-
-torch.manual_seed(0)
-net = torch.nn.ModuleDict({name: torch.nn.Linear(2, 2) for name in ("body", "a", "b")})
-loss = net["a"](net["body"](points)).square().sum()
-
-gradients = torch.autograd.grad(loss, list(net.parameters()), allow_unused=True)
-names = [name for name, _ in net.named_parameters()]
-unused = [n for n, g in zip(names, gradients, strict=True) if g is None]
-print("not reached:", unused)
-assert unused == ["b.weight", "b.bias"]
-
-# %%
-# If that is what you meant, as it is for the second head, leave these parameters out of the call, or ask for zeros in
-# their place.
-
-loss = net["a"](net["body"](points)).square().sum()
-gradients = torch.autograd.grad(loss, list(net.parameters()), materialize_grads=True)
-for name, g in zip(names, gradients, strict=True):
-    print(f"{name:<12} {'zeros' if not g.any() else 'gradient'} {tuple(g.shape)}")
-
-# sphinx_gallery_start_ignore
-assert [bool(g.any()) for g in gradients] == [name not in unused for name in names]
+assert _says(lambda: torch.autograd.grad(u.sum(), [points, x])) == message.replace(
+    "index 0", "index 1"
+)
 # sphinx_gallery_end_ignore
 
 # %%
-# What not to do
-# --------------
-# **Pass** ``allow_unused=True`` **because the message says so.** With the slice from above the gradient is now
-# ``None``, and the program stops a few lines further down, with a message that does not mention the graph.
+# ``index 0`` is the first of the tensors that you ask for. Earlier versions give no index: *One of the differentiated Tensors
+# appears to not have been used in the graph*, and before that *Variables* instead of *Tensors*.
+#
+# Why
+# ---
+# ``grad`` walks from the result ``u`` back to the tensor that you ask for, and meets ``points`` on the way. ``x`` was computed
+# from ``points`` too, but nothing in ``u`` was computed from ``x``. Here in small:
 
-loss = (points**2).sum()
-first = points[0]
-(gradient,) = torch.autograd.grad(loss, first, allow_unused=True)
-try:
-    first - 0.1 * gradient
-except TypeError as error:
-    print("TypeError:", error)
-assert gradient is None
+point = torch.tensor([1.0, 2.0], requires_grad=True)
+first = point[0]
+loss = (point**2).sum()
+
+# graph: loss, first -- Two branches of point: no path leads from loss back to first
+
+# sphinx_gallery_start_ignore
+assert _says(lambda: torch.autograd.grad(loss, first)) == message
+
+
+def _copied(copy):
+    tensor = torch.rand(5, 2, requires_grad=True)
+    u = net(tensor)
+    return _says(lambda: torch.autograd.grad(u.sum(), copy(tensor)))
+
+
+for _copy in (
+    lambda tensor: tensor.clone(),
+    lambda tensor: tensor.view(5, 2),
+    lambda tensor: tensor.double(),
+    lambda tensor: tensor * 1,
+    lambda tensor: tensor.detach().requires_grad_(),
+):
+    assert _copied(_copy) == message
+assert _copied(lambda tensor: tensor) == ""
+_late = torch.rand(5, 2)
+_u = net(_late)
+_late.requires_grad_()
+assert _says(lambda: torch.autograd.grad(_u.sum(), _late)) == message
+_cut = torch.rand(5, 2, requires_grad=True)
+_u = net(_cut.detach())
+assert _says(lambda: torch.autograd.grad(_u.sum(), _cut)) == message
+# sphinx_gallery_end_ignore
 
 # %%
-# Skipping every ``None`` silences this one as well, and a mistake in the model stays. One of these two functions was
-# typed with an ``a`` too many.
+# Three more ways to the same message: you ask for ``points.clone()`` or ``points.double()`` made after the forward pass; the
+# forward pass used ``points.detach()``; ``points.requires_grad_()`` came after the forward pass.
+#
+# The fix
+# -------
+# Compute the result from the tensor that you ask for. Here: slice first, and give the slices to the network.
 
-t = torch.linspace(-2, 2, 21)
-target = 3 * torch.tanh(0.5 * t)
+x, t = points[:, :1], points[:, 1:]
+u = net(torch.cat([x, t], dim=1))
+(u_x,) = torch.autograd.grad(u.sum(), x)
+print("u_x:", u_x.flatten())
+
+# %%
+# **Or ask for the tensor that was used,** and slice its gradient:
+
+u = net(points)
+(gradient,) = torch.autograd.grad(u.sum(), points)
+print("u_x:", gradient[:, 0])
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(u_x.flatten(), gradient[:, 0])
+_step = torch.zeros(5, 2)
+_step[:, 0] = 1e-2
+with torch.no_grad():
+    _slope = (net(points + _step) - net(points - _step)) / 2e-2
+assert torch.allclose(u_x, _slope, atol=1e-3)
+# sphinx_gallery_end_ignore
+
+# %%
+# **If it is a parameter of a model,** find out its name before you decide. Here a loss reaches one of two heads:
+
+parts = nn.ModuleDict({name: nn.Linear(2, 2) for name in ("body", "a", "b")})
+loss = parts["a"](parts["body"](points)).square().sum()
+
+parameters = dict(parts.named_parameters())
+gradients = torch.autograd.grad(loss, parameters.values(), allow_unused=True)
+print([n for n, g in zip(parameters, gradients, strict=True) if g is None])
+
+# sphinx_gallery_start_ignore
+_unused = [n for n, g in zip(parameters, gradients, strict=True) if g is None]
+assert _unused == ["b.weight", "b.bias"]
+loss = parts["a"](parts["body"](points)).square().sum()
+_zeros = torch.autograd.grad(loss, parameters.values(), materialize_grads=True)
+for _name, _zero in zip(parameters, _zeros, strict=True):
+    assert _zero.shape == parameters[_name].shape
+    assert bool(_zero.any()) is (_name not in _unused)
+# sphinx_gallery_end_ignore
+
+# %%
+# If you mean it so, as for the second head, leave these parameters out of the call. Or pass ``materialize_grads=True``: then
+# their gradients are zeros.
+#
+# What not to do
+# --------------
+# **Pass** ``allow_unused=True`` **because the message says so.** The program then stops some lines below, with a message that
+# does not mention the graph:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    x, t = points[:, :1], points[:, 1:]
+    u = net(points)
+    (u_x,) = torch.autograd.grad(u.sum(), x, allow_unused=True)
+    residual = u_x + u
+# sphinx_gallery_start_ignore
+except TypeError as error:
+    raised.append(str(error))
+    print("TypeError:", error)
+assert len(raised) == 1 and u_x is None and "NoneType" in raised[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# If you skip each ``None``, that message is gone too, and a mistake in the model stays. The function below has an ``a`` where a
+# ``b`` was meant:
+
+data = torch.linspace(-2, 2, 21)
+target = 3 * torch.tanh(0.5 * data)
 
 
 def mistyped(a, b):
-    return a * torch.tanh(a * t)
+    return a * torch.tanh(a * data)
 
 
 def meant(a, b):
-    return b * torch.tanh(a * t)
-
-
-# %%
-# Fit both to the same target, by gradient descent.
+    return b * torch.tanh(a * data)
 
 
 def fit(model, **options):
@@ -145,26 +207,56 @@ def fit(model, **options):
 
 wrong = fit(mistyped, allow_unused=True)
 right = fit(meant)
-assert wrong[1] == 1 and wrong[2] > 10 * right[2]
-
-# %%
-# The first fit runs, its loss goes down, and ``b`` has never moved. Without the option, the message comes in the
-# first step, and its index points at ``b``.
-
-try:
-    fit(mistyped)
-except RuntimeError as error:
-    print("RuntimeError:", str(error).split(". ")[0])
-    assert str(error) == message
 
 # sphinx_gallery_start_ignore
-assert wrong[2] < (torch.tanh(t) - target).square().mean().item()
+assert wrong[1] == 1 and wrong[2] > 10 * right[2]
+assert wrong[2] < (torch.tanh(data) - target).square().mean().item()
+assert _says(lambda: fit(mistyped)) == message.replace("index 0", "index 1")
+# sphinx_gallery_end_ignore
+
+# %%
+# The first fit runs, its loss goes down, and ``b`` has not moved. Without the option, the message comes in the first step, and
+# its ``index 1`` points at ``b``.
+#
+# A sibling of the message
+# ------------------------
+# ``One of the differentiated Tensors does not require grad``: the tensor that you ask for was never followed, because
+# ``requires_grad`` was not on. Neither ``allow_unused`` nor ``materialize_grads`` helps here.
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    points = torch.rand(5, 2)
+    u = net(points)
+    (gradient,) = torch.autograd.grad(u.sum(), points)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == ["One of the differentiated Tensors does not require grad"]
+for _option in ({"allow_unused": True}, {"materialize_grads": True}):
+    _u = net(points)
+    assert (
+        _says(lambda u=_u, o=_option: torch.autograd.grad(u.sum(), points, **o))
+        == (raised[0])
+    )
+# sphinx_gallery_end_ignore
+
+# %%
+# Switch it on before the forward pass:
+
+points = torch.rand(5, 2).requires_grad_()
+u = net(points)
+(gradient,) = torch.autograd.grad(u.sum(), points)
+
+# sphinx_gallery_start_ignore
+assert gradient.shape == (5, 2) and gradient.any()
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`: gradients of any tensor on the way
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: a slice or a copy of a leaf is another tensor
-# - `torch.autograd.grad <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__ in PyTorch's
-#   reference
+# - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`: gradients of any tensor on the way.
+# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: a slice or a copy of a leaf is another tensor.
+# - `torch.autograd.grad <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__ in PyTorch's reference.

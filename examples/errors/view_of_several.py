@@ -6,43 +6,83 @@ Output 0 of Unbind is a view and is being modified inplace
    ! single: Output 0 of UnbindBackward0 is a view and is being modified inplace
    ! single: Output 0 of SplitBackward0 is a view
    ! single: in-place write in a loop over a tensor raises
+   ! single: Output 0 of BackwardHookFunction is a view and is being modified inplace
 
-A loop over a tensor, or ``unbind``, ``split`` and ``chunk``, make several views in one operation. Autograd cannot
-record a write to one of them. Old code for normalising images, channel by channel, is a usual place.
+.. in-short::
+
+   A loop over a tensor, ``unbind``, ``split`` and ``chunk`` make several views in one node of the graph, and autograd refuses
+   to record a write to one of them. Make a new tensor, or write through an index: ``image[i] *= s``.
+
+   .. code-block:: diff
+
+      - for channel, s in zip(image, std, strict=True):
+      -     channel *= s
+      + image = image * std[:, None, None]
+
+   **Not this:** a write through ``.data`` or inside ``no_grad``. The values are right, and the gradient is wrong.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import torch
+from torch import nn
 
-x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
-image = x + 1
+torch.manual_seed(0)
 try:
-    for channel in image:
-        channel *= 10
+    # sphinx_gallery_end_ignore
+    generator = nn.Linear(4, 12)
+    std = torch.tensor([0.2, 0.5, 0.8])
+
+    image = generator(torch.ones(4)).view(3, 2, 2)
+    for channel, s in zip(image, std, strict=True):
+        channel *= s
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
     message = str(error)
     print("RuntimeError:", message)
-    assert message.startswith("Output 0 of Unbind")
-assert "is a view and is being modified inplace" in message
+assert message.startswith("Output 0 of Unbind is a view and is being modified inplace")
+z = torch.ones(4)
+
+
+def _says(function):
+    try:
+        function()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+_several = {
+    "Output 1 of Unbind": lambda image: image.unbind()[1],
+    "Output 1 of Split": lambda image: image.split(1)[1],
+    "Output 2 of Split": lambda image: image.chunk(3)[2],
+    "Output 0 of SplitWithSizes": lambda image: image.split([1, 2])[0],
+    "Output 0 of Unbind": lambda image: next(iter(image)),
+}
+for _start, _view in _several.items():
+    for _image in (generator(z).view(3, 2, 2), torch.ones(3, 2, 2, requires_grad=True)):
+        _said = _says(lambda image=_image, view=_view: view(image).mul_(2))
+        assert _said.startswith(f"{_start} is a view and is being modified inplace")
+# sphinx_gallery_end_ignore
 
 # %%
-# Earlier versions say *Output 0 of UnbindBackward0* or *Output 0 of UnbindBackward*. After ``split`` and ``chunk``
-# the name is *Split*, *SplitBackward0* or *SplitWithSizes*.
-
-# %%
+# *Output 0*: the view that you write to is the first one. After ``split`` and ``chunk`` the name is ``Split`` or
+# ``SplitWithSizes``. Earlier versions say *Output 0 of UnbindBackward0* or *Output 0 of UnbindBackward*.
+#
 # Why
 # ---
-# ``for channel in image`` calls ``image.unbind()``. That is one node with an output for each channel. Indexing makes
-# a node for each call instead.
+# ``for channel in image`` calls ``image.unbind()``, and that makes one node with an output for each channel. An index makes a
+# node for each view:
 
-first, second = image
-print(first.grad_fn.name(), " the same node:", first.grad_fn is second.grad_fn)
+image = torch.rand(3, 2, requires_grad=True)
+first, second, third = image
+print("one node:", first.grad_fn is second.grad_fn, first.grad_fn.name())
 
 a, b = image[0], image[1]
-print(a.grad_fn.name(), " the same node:", a.grad_fn is b.grad_fn)
+print("one node:", a.grad_fn is b.grad_fn, a.grad_fn.name())
 
 # graph: first, second, a, b -- One node has made first and second; a and b have a node each
 
@@ -50,117 +90,207 @@ print(a.grad_fn.name(), " the same node:", a.grad_fn is b.grad_fn)
 assert first.grad_fn is second.grad_fn and first.grad_fn.name() == "UnbindBackward0"
 assert a.grad_fn.name() == "SelectBackward0" and a.grad_fn is not b.grad_fn
 assert first._is_view() and a._is_view()
-for _parts in (image.chunk(2), image.split(1), image.split([1, 1])):
-    try:
-        _parts[0].mul_(2)
-    except RuntimeError as error:
-        assert str(error).startswith("Output 0 of Split")
-    else:
-        raise AssertionError
 # sphinx_gallery_end_ignore
 
 # %%
-# A write to a view changes the tensor that it is a view of, so the history of both has to be rewritten. For a view
-# that is alone on its node, autograd does that. For one of several it does not, and refuses the write.
-
-# %%
+# A write to a view changes the tensor that it is a view of, so autograd has to rewrite the history of both. It does that for
+# the views of an index. For the outputs of ``unbind`` and ``split`` it does not, and refuses the write.
+#
 # The fix
 # -------
-# Best is no loop: one operation for all channels, and no write.
+# Use one operation for all channels, which makes a new tensor. It needs no loop.
 
-scale = torch.tensor([10.0, 100.0])
+# sphinx_gallery_start_ignore
+generator.zero_grad()
+# sphinx_gallery_end_ignore
+image = generator(torch.ones(4)).view(3, 2, 2)
+image = image * std[:, None, None]
+image.sum().backward()
+print(generator.bias.grad)
 
-
-def gradient(function):
-    (grad,) = torch.autograd.grad(function(x + 1).sum(), x)
-    return grad.tolist()
-
-
-print(gradient(lambda image: image * scale[:, None]))
-assert gradient(lambda image: image * scale[:, None]) == [[10, 10], [100, 100]]
-
-# %%
-# If it has to be a loop, make new channels and stack them, or write through an index. The index makes one view at a
-# time.
-
-
-def stacked(image):
-    return torch.stack([channel * s for channel, s in zip(image, scale, strict=True)])
-
-
-def indexed(image):
-    for i, s in enumerate(scale):
-        image[i] *= s
-    return image
-
-
-for function in (stacked, indexed):
-    print(f"{function.__name__}: {gradient(function)}")
-    assert gradient(function) == [[10, 10], [100, 100]]
+# sphinx_gallery_start_ignore
+_right = generator.bias.grad.clone()
+assert torch.equal(_right, std.repeat_interleave(4))
+# sphinx_gallery_end_ignore
 
 # %%
+# If it has to be a loop, stack new channels, or write through an index:
+
+image = generator(torch.ones(4)).view(3, 2, 2)
+stacked = torch.stack([channel * s for channel, s in zip(image, std, strict=True)])
+
+indexed = generator(torch.ones(4)).view(3, 2, 2)
+for i, s in enumerate(std):
+    indexed[i] *= s
+
+# sphinx_gallery_start_ignore
+for _result in (stacked, indexed):
+    generator.zero_grad()
+    _result.sum().backward()
+    assert torch.equal(generator.bias.grad, _right)
+    assert torch.allclose(_result, generator(z).view(3, 2, 2) * std[:, None, None])
+assert "a view of a leaf Variable" in _says(
+    lambda: torch.ones(3, 2, requires_grad=True)[0].mul_(2)
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Is ``image`` a leaf that requires a gradient? Then the index raises :ref:`a view of a leaf Variable
+# <sphx_glr_gallery_errors_view_of_leaf.py>`, and the first two ways still work.
+#
 # What not to do
 # --------------
-# **Write under** ``no_grad``, **through** ``.data`` **or** ``detach()``. The values are right, and the factors are
-# missing from the gradient.
+# **Write inside** ``no_grad``, **through** ``.data`` **or** ``detach()``. The values are right, and the factors are missing
+# from the gradient.
 
-
-def unrecorded(image):
-    with torch.no_grad():
-        for channel, s in zip(image, scale, strict=True):
-            channel *= s
-    return image
-
-
-print("values:  ", unrecorded(x + 1).tolist())
-print("gradient:", gradient(unrecorded))
-assert gradient(unrecorded) == [[1, 1], [1, 1]]
+generator.zero_grad()
+image = generator(torch.ones(4)).view(3, 2, 2)
+with torch.no_grad():
+    for channel, s in zip(image, std, strict=True):
+        channel *= s
+image.sum().backward()
+print(generator.bias.grad)
 
 # sphinx_gallery_start_ignore
-assert torch.equal(unrecorded(x + 1), indexed(x + 1))
-
-
-def _data(image):
-    for channel, s in zip(image, scale, strict=True):
-        channel.data.mul_(s)
-    return image
-
-
-def _detach(image):
-    for channel, s in zip(image, scale, strict=True):
-        channel.detach().mul_(s)
-    return image
-
-
-for _function in (_data, _detach):
-    assert gradient(_function) == [[1, 1], [1, 1]]
-    assert torch.equal(_function(x + 1), indexed(x + 1))
+assert torch.equal(image, indexed) and torch.equal(generator.bias.grad, torch.ones(12))
+for _unrecorded in (lambda channel: channel.data, lambda channel: channel.detach()):
+    generator.zero_grad()
+    image = generator(z).view(3, 2, 2)
+    for channel, s in zip(image, std, strict=True):
+        _unrecorded(channel).mul_(s)
+    image.sum().backward()
+    assert torch.equal(image, indexed)
+    assert torch.equal(generator.bias.grad, torch.ones(12))
+_leaf = torch.ones(3, 2, 2, requires_grad=True)
+(_leaf * std[:, None, None]).sum().backward()
+torch.stack(
+    [channel * s for channel, s in zip(_leaf, std, strict=True)]
+).sum().backward()
+assert torch.equal(_leaf.grad, 2 * std[:, None, None].expand(3, 2, 2))
 # sphinx_gallery_end_ignore
 
 # %%
-# **Make a new channel and drop it.** ``channel = channel * s`` gives the name to a new tensor, and the image is what
-# it was. The same goes for ``channel.clone().mul_(s)``.
+# **Write** ``channel = channel * s`` **and drop it.** That gives the name to a new tensor, and the image is what it was. The
+# same goes for ``channel.clone().mul_(s)``.
 
-
-def renamed(image):
-    for channel, s in zip(image, scale, strict=True):
-        channel = channel * s
-    return image
-
-
-print("values:  ", renamed(x + 1).tolist())
-assert torch.equal(renamed(x + 1), x + 1)
+image = generator(torch.ones(4)).view(3, 2, 2)
+before = image.clone()
+for channel, s in zip(image, std, strict=True):
+    channel = channel * s
+print("image has changed:", not torch.equal(image, before))
 
 # sphinx_gallery_start_ignore
-_image = x + 1
-for _channel in _image:
-    _channel.clone().mul_(10)
-assert torch.equal(_image, x + 1)
+assert torch.equal(image, before)
+for channel in image:
+    channel.clone().mul_(10)
+assert torch.equal(image, before)
 # sphinx_gallery_end_ignore
 
 # %%
+# Siblings of the message
+# -----------------------
+# **A backward hook on a module, and an in-place operation after it.** ``register_full_backward_hook`` passes the output of the
+# layer through a Function of its own. The result is a view, and here the ReLU writes to it:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    net = nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2), nn.ReLU(inplace=True))
+    net[1].register_full_backward_hook(lambda module, inputs, outputs: None)
+    net(torch.ones(1, 1, 4, 4))
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", str(error).partition(" and the autograd")[0], "...")
+assert len(raised) == 1
+assert raised[0].startswith("Output 0 of BackwardHookFunction is a view and is being")
+assert raised[0].endswith(
+    "You can fix this by cloning the output of the custom Function."
+)
+
+
+def _skip():
+    layer = nn.Linear(2, 2)
+    layer.register_full_backward_hook(lambda module, inputs, outputs: None)
+    out = layer(torch.ones(1, 2))
+    out += 1
+
+
+def _on_relu():
+    relu = nn.ReLU(inplace=True)
+    relu.register_full_backward_hook(lambda module, inputs, outputs: None)
+    relu(torch.ones(2, requires_grad=True) * 2)
+
+
+class _AsIs(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, returned):
+        return returned(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+for _function in (_skip, _on_relu):
+    assert "Output 0 of BackwardHookFunction is a view and" in _says(_function)
+for _returned in (lambda x: x, lambda x: x.view(2), lambda x: x[:1]):
+    assert "Output 0 of _AsIs is a view and is being modified" in _says(
+        lambda f=_returned: _AsIs.apply(torch.ones(2, requires_grad=True) * 2, f).mul_(
+            2
+        )
+    )
+_ = _AsIs.apply(torch.ones(2, requires_grad=True) * 2, torch.clone).mul_(2)
+# sphinx_gallery_end_ignore
+
+# %%
+# Switch off the in-place operations, and write ``out = out + skip`` instead of ``out += skip``:
+
+for module in net.modules():
+    if hasattr(module, "inplace"):
+        module.inplace = False
+net(torch.ones(1, 1, 4, 4)).sum().backward()
+
+# sphinx_gallery_start_ignore
+assert net[0].weight.grad is not None
+raised = []
+factor = torch.ones(3, requires_grad=True)
+for channel, s in zip(torch.ones(3, 2), factor, strict=True):
+    raised.append(_says(lambda channel=channel, s=s: channel.mul_(s)))
+assert len(raised) == 3 and all(
+    said.startswith("A view was created in no_grad mode and is being modified inplace ")
+    for said in raised
+)
+_plain = torch.ones(3, 2)
+for i, s in enumerate(factor):
+    _plain[i] *= s
+assert _plain.requires_grad and (torch.ones(3, 2) * factor[:, None]).requires_grad
+
+image = generator(z).view(3, 2, 2)
+channel, *_ = image
+image *= 2
+assert (
+    "is a view and its base or another view of its base has been modified inplace"
+    in _says(lambda: channel.sum())
+)
+channel, *_ = image
+assert channel.sum().requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# Another name in the place of ``BackwardHookFunction`` is a Function of your own or of a library. If it returns its input or a
+# view of it, let it return a clone.
+#
+# **The image requires no gradient, and the factor does.** Then a loop over the image says ``A view was created in no_grad mode
+# and is being modified inplace with grad mode enabled``, although your code has no ``no_grad``. The remedies are the ones
+# above.
+#
+# **You write to the image, and use a channel from before.** The message then ends in ``and its base or another view of its base
+# has been modified inplace``. Take the channels after the write.
+#
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_slice_assignment.py`: writes through views, and how they are recorded
-# - :ref:`sphx_glr_gallery_errors_view_of_leaf.py`: the message when the tensor is a leaf
-# - `torch.unbind <https://docs.pytorch.org/docs/stable/generated/torch.unbind.html>`__ in PyTorch's reference
+# - :ref:`sphx_glr_gallery_differentiation_slice_assignment.py`: writes through views, and how they are recorded.
+# - :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`: what a backward hook on a module gets.
+# - `torch.unbind <https://docs.pytorch.org/docs/stable/generated/torch.unbind.html>`__ in PyTorch's reference.

@@ -22,21 +22,17 @@ logger = logging.getLogger(__name__)
 CHAPTER = "gallery/errors/"
 LINES = range(2, 9)  # of a diff
 NOT_YET = {
-    "backward_twice",
     "checkpoint_metadata",
     "deepcopy_of_non_leaf",
     "expanded_size",
-    "grad_of_non_leaf",
     "gradient_shape",
     "inference_tensor",
     "integer_leaf",
     "invalid_gradient",
     "invalid_shape",
     "jacobian_mismatch",
-    "leaf_in_place",
     "legacy_function",
     "nan_in_backward",
-    "no_grad_fn",
     "non_leaf_in_optimizer",
     "not_a_scalar",
     "number_of_gradients",
@@ -46,10 +42,7 @@ NOT_YET = {
     "shared_memory_location",
     "sizes_do_not_match",
     "two_devices",
-    "unused_in_graph",
     "view_not_compatible",
-    "view_of_leaf",
-    "view_of_several",
 }
 
 
