@@ -38,7 +38,6 @@ NOT_YET = {
     "nan_in_backward",
     "no_grad_fn",
     "non_leaf_in_optimizer",
-    "not_a_scalar",
     "number_of_gradients",
     "numpy_of_grad",
     "requires_grad_of_non_leaf",
