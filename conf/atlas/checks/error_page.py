@@ -40,7 +40,6 @@ NOT_YET = {
     "non_leaf_in_optimizer",
     "number_of_gradients",
     "numpy_of_grad",
-    "requires_grad_of_non_leaf",
     "saved_wrong_type",
     "shared_memory_location",
     "sizes_do_not_match",
