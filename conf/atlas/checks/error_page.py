@@ -37,7 +37,6 @@ NOT_YET = {
     "legacy_function",
     "nan_in_backward",
     "no_grad_fn",
-    "non_leaf_in_optimizer",
     "number_of_gradients",
     "numpy_of_grad",
     "saved_wrong_type",
