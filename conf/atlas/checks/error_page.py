@@ -28,7 +28,6 @@ NOT_YET = {
     "expanded_size",
     "grad_of_non_leaf",
     "gradient_shape",
-    "inference_tensor",
     "integer_leaf",
     "invalid_gradient",
     "invalid_shape",
