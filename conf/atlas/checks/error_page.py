@@ -24,7 +24,6 @@ LINES = range(2, 9)  # of a diff
 NOT_YET = {
     "backward_twice",
     "checkpoint_metadata",
-    "deepcopy_of_non_leaf",
     "expanded_size",
     "grad_of_non_leaf",
     "gradient_shape",
