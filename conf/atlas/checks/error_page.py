@@ -27,7 +27,6 @@ NOT_YET = {
     "expanded_size",
     "grad_of_non_leaf",
     "gradient_shape",
-    "integer_leaf",
     "invalid_gradient",
     "invalid_shape",
     "jacobian_mismatch",
