@@ -26,7 +26,6 @@ NOT_YET = {
     "checkpoint_metadata",
     "expanded_size",
     "grad_of_non_leaf",
-    "gradient_shape",
     "invalid_gradient",
     "invalid_shape",
     "jacobian_mismatch",
