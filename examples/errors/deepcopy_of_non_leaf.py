@@ -67,6 +67,8 @@ def _copies(value):
 
 _w = torch.ones(2, requires_grad=True)
 assert not _copies(_w * 3) and _copies(_w) and _copies(torch.ones(2) * 3)
+_w.grad = _w * 3
+assert not _copies(_w)
 _averaged = []
 try:
     torch.optim.swa_utils.AveragedModel(model)
@@ -79,7 +81,8 @@ assert _averaged == [message]
 # - ``graph leaves``: tensors without a ``grad_fn``. The message does not name the tensor; a search for it is below.
 # - ``weight_norm``: one known source, below too. Earlier versions do not speak of it, and the oldest ones say
 #   *Only Variables created explicitly by the user (graph leaves) support the deepcopy protocol*.
-# - You did not call ``deepcopy``? ``AveragedModel`` and other moving averages copy the model that they are given.
+# - You did not call ``deepcopy``? ``AveragedModel`` copies the model that it is given.
+# - The tensor is a leaf? Then its ``.grad`` can be the computed tensor, after a backward with ``create_graph=True``.
 #
 # Why
 # ---

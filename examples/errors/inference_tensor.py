@@ -207,9 +207,9 @@ assert "0.several" not in set(inference_tensors(model))
 # %%
 # Messages that are close to this one
 # -----------------------------------
-# **A write.** Outside of the mode, a write to an inference tensor raises, and ``no_grad`` does not help. Usual lines are a mean
-# of losses that stands one indentation too far to the left, ``optimizer.step()`` for a model that was built in the mode, and
-# ``load_state_dict()`` into it.
+# **A write.** Outside of the mode, an in-place operation on an inference tensor raises, under ``no_grad`` too. Usual lines are
+# a mean of losses that stands one indentation too far to the left, ``optimizer.step()`` for a model that was built in the mode,
+# and ``load_state_dict()`` into it.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -227,8 +227,14 @@ with torch.inference_mode():
     _layer = nn.Linear(3, 1)
     test_loss /= 2
 _state = nn.Linear(3, 1).state_dict()
+_calls = [
+    lambda: _layer.load_state_dict(_state),
+    lambda: test_loss.zero_(),
+    lambda: test_loss.copy_(torch.ones(())),
+    lambda: torch.add(torch.ones(()), 1, out=test_loss),
+]
 with torch.no_grad():
-    for _call in (lambda: test_loss.div_(2), lambda: _layer.load_state_dict(_state)):
+    for _call in _calls:
         try:
             _call()
         except RuntimeError as error:
@@ -240,7 +246,7 @@ try:
     _optimizer.step()
 except RuntimeError as error:
     raised.append(str(error))
-assert len(raised) == 4
+assert len(raised) == 6
 _words = "Inplace update to inference tensor outside InferenceMode is not allowed."
 assert all(_words in text for text in raised)
 # sphinx_gallery_end_ignore
@@ -248,7 +254,8 @@ assert all(_words in text for text in raised)
 # %%
 # Move the line into the ``with`` block, or make a new tensor: ``test_loss = test_loss / len(features)``.
 #
-# **The flag.** An inference tensor cannot become a parameter that requires grad, or an input whose gradient you want.
+# **The flag.** Outside of the mode, an inference tensor cannot become a parameter that requires grad, or an input whose
+# gradient you want.
 
 # sphinx_gallery_start_ignore
 raised = []

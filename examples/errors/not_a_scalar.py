@@ -9,8 +9,8 @@ grad can be implicitly created only for scalar outputs
 
 .. in-short::
 
-   ``backward()`` needs a single number to start from, and your loss has several: one for each sample, each pixel or each GPU.
-   Make one of them first, nearly always with ``mean()``.
+   ``backward()`` without an argument needs a single number to start from. Your loss has several: one for each sample, each
+   pixel or each GPU. Make one number of them, nearly always with ``mean()``.
 
    .. code-block:: diff
 
@@ -26,6 +26,8 @@ grad can be implicitly created only for scalar outputs
 # -----------------------
 
 # sphinx_gallery_start_ignore
+import inspect
+
 import torch
 from torch import nn
 
@@ -85,8 +87,8 @@ assert each == [-4, -12, -24, -40]
 #
 # The fix
 # -------
-# **Take the mean.** If the loss comes from one of PyTorch's loss functions, remove ``reduction="none"``: the mean is the
-# default of most of them. ``nn.DataParallel`` with the loss computed in ``forward`` returns one loss for each GPU
+# **Take the mean.** If the loss comes from one of the losses of ``torch.nn``, remove ``reduction="none"``: the mean is their
+# default. ``nn.DataParallel`` with the loss computed in ``forward`` returns one loss for each GPU
 # (`PyTorch-YOLOv3#331 <https://github.com/eriklindernoren/PyTorch-YOLOv3/issues/331>`__): take the mean of those.
 
 loss = loss_fn(model(x), labels)
@@ -94,6 +96,16 @@ loss.mean().backward()
 print("model.bias.grad:", model.bias.grad)
 
 # sphinx_gallery_start_ignore
+_losses = (
+    c
+    for c in vars(nn.modules.loss).values()
+    if isinstance(c, type) and issubclass(c, nn.Module)
+)
+_options = [inspect.signature(c).parameters for c in _losses]
+_defaults = [
+    options["reduction"].default for options in _options if "reduction" in options
+]
+assert len(_defaults) > 15 and set(_defaults) == {"mean"}
 _gradient = model.bias.grad.clone()
 model.zero_grad()
 nn.CrossEntropyLoss()(model(x), labels).backward()

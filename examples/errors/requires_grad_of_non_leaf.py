@@ -162,8 +162,8 @@ assert features.is_leaf and not features.requires_grad
 # %%
 # What not to do
 # --------------
-# **Detach in place.** ``detach_()`` turns ``features`` itself into a leaf. If a node before that has saved ``features``, its
-# backward raises:
+# **Detach in place.** ``detach_()`` turns ``features`` itself into a leaf. If an operation that used ``features`` before has
+# saved it, as ``square()`` does, its backward raises:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -181,7 +181,7 @@ assert len(raised) == 1 and "detached in-place" in raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# If no node has saved it, nothing is raised, and two lines that look alike differ:
+# If none of them has saved it, nothing is raised, and two lines that look alike differ:
 
 features = body(x)
 before = features.mean()
