@@ -44,7 +44,6 @@ try:
             return self.head(hidden)
 
     model, x = Net(), torch.randn(4, 3)
-    copy.deepcopy(model)  # a new model can be copied
     model(x)
     best = copy.deepcopy(model)
 # sphinx_gallery_start_ignore
@@ -66,6 +65,7 @@ def _copies(value):
 
 
 _w = torch.ones(2, requires_grad=True)
+assert _copies(Net()) and not _copies(model)
 assert not _copies(_w * 3) and _copies(_w) and _copies(torch.ones(2) * 3)
 _w.grad = _w * 3
 assert not _copies(_w)

@@ -14,9 +14,11 @@ can't optimize a non-leaf Tensor
 
    .. code-block:: diff
 
-      - w = torch.randn(3, requires_grad=True) * 0.01
-      + w = (torch.randn(3) * 0.01).requires_grad_()
-        optimizer = torch.optim.SGD([w], lr=0.1)
+        w = torch.randn(3)
+      - w.requires_grad_()
+        w = w * 0.01
+      + w.requires_grad_()
+        optimizer = SGD([w], lr=0.1)
 
    **Not this:** ``w.retain_grad()``, or a ``w.detach().requires_grad_()`` for the optimizer only. The optimizer takes both. In
    a loop that computes ``w`` anew, nothing is learned.
@@ -29,12 +31,15 @@ can't optimize a non-leaf Tensor
 # sphinx_gallery_start_ignore
 import torch
 from torch import nn
+from torch.optim import SGD
 
 torch.manual_seed(0)
 try:
     # sphinx_gallery_end_ignore
-    w = torch.randn(3, requires_grad=True) * 0.01
-    optimizer = torch.optim.SGD([w], lr=0.1)
+    w = torch.randn(3)
+    w.requires_grad_()
+    w = w * 0.01
+    optimizer = SGD([w], lr=0.1)
 # sphinx_gallery_start_ignore
 except ValueError as error:
     message = str(error)
@@ -44,7 +49,7 @@ assert message == "can't optimize a non-leaf Tensor"
 raised = []
 for _optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.LBFGS):
     try:
-        _optimizer([w])
+        _optimizer([torch.randn(3, requires_grad=True) * 0.01])
     except ValueError as error:
         raised.append(str(error))
 assert raised == [message] * 3
@@ -52,12 +57,12 @@ assert raised == [message] * 3
 
 # %%
 # A *leaf* is a tensor without a ``grad_fn``: one that you made, or a parameter. ``print(w.is_leaf)`` tells which of your
-# tensors is not.
+# tensors is not. In one line the mistake is ``torch.randn(3, requires_grad=True) * 0.01``.
 #
 # Why
 # ---
-# Backward stores gradients in leaves that require grad. Here the leaf is the tensor that ``randn`` returned, and it has no
-# name. ``w`` is the product.
+# Backward stores gradients in leaves that require grad. Here the leaf is the tensor that ``randn`` returned. After the
+# multiplication, ``w`` is the product, and the leaf has no name.
 
 loss = ((w - 1) ** 2).sum()
 loss.backward()
@@ -99,8 +104,10 @@ assert not made.double().is_leaf and not made.to("meta").is_leaf
 # **Compute first, and ask for the gradient last.** For a device or a type, give them to the function that makes the tensor:
 # ``torch.randn(3, device=device, requires_grad=True)``.
 
-w = (torch.randn(3) * 0.01).requires_grad_()
-optimizer = torch.optim.SGD([w], lr=0.1)
+w = torch.randn(3)
+w = w * 0.01
+w.requires_grad_()
+optimizer = SGD([w], lr=0.1)
 for _ in range(30):
     optimizer.zero_grad()
     loss = ((w - 1) ** 2).sum()
@@ -129,7 +136,7 @@ assert nn.Parameter(made.double()).is_leaf
 # each step.
 
 raw = torch.randn(3, requires_grad=True)
-optimizer = torch.optim.SGD([raw], lr=0.5)
+optimizer = SGD([raw], lr=0.5)
 for _ in range(30):
     optimizer.zero_grad()
     w = raw * 0.5
@@ -151,7 +158,7 @@ assert loss < 0.05
 
 def train(prepare):
     raw = torch.ones(3, requires_grad=True)
-    optimizer = torch.optim.SGD([prepare(raw * 0.5)], lr=0.1)
+    optimizer = SGD([prepare(raw * 0.5)], lr=0.1)
     losses = []
     for _ in range(3):
         optimizer.zero_grad()
@@ -180,7 +187,7 @@ def _once(compute):
     """What a retained result learns that is computed once, before the loop."""
     raw = torch.ones(3, requires_grad=True)
     w = retained(compute(raw))
-    optimizer = torch.optim.SGD([w], lr=0.1)
+    optimizer = SGD([w], lr=0.1)
     for _ in range(30):
         optimizer.zero_grad()
         ((w - 1) ** 2).sum().backward()
@@ -207,7 +214,7 @@ assert _once(lambda raw: raw.double())
 
 w = torch.randn(3) * 0.01
 before = w.clone()
-optimizer = torch.optim.SGD([w], lr=0.1)
+optimizer = SGD([w], lr=0.1)
 offset = torch.zeros(3, requires_grad=True)
 ((w + offset - 1) ** 2).sum().backward()
 optimizer.step()
@@ -232,7 +239,7 @@ try:
             super().__init__()
             self.layers = [nn.Linear(3, 3), nn.Linear(3, 1)]
 
-    optimizer = torch.optim.SGD(Stack().parameters(), lr=0.1)
+    optimizer = SGD(Stack().parameters(), lr=0.1)
 # sphinx_gallery_start_ignore
 except ValueError as error:
     raised.append(str(error))
@@ -244,7 +251,7 @@ assert sum(p.numel() for p in _parameters) == 4
 _frozen = nn.Linear(3, 1).requires_grad_(False)
 for _empty in (_parameters, filter(lambda p: p.requires_grad, _frozen.parameters())):
     try:
-        torch.optim.SGD(_empty, lr=0.1)
+        SGD(_empty, lr=0.1)
     except ValueError as error:
         raised.append(str(error))
 assert raised == raised[:1] * 3
@@ -257,9 +264,7 @@ class _Listed(nn.Module):
 
 
 assert len(list(_Listed().parameters())) == 4
-assert (
-    len(torch.optim.SGD(_Listed().parameters(), lr=0.1).param_groups[0]["params"]) == 4
-)
+assert len(SGD(_Listed().parameters(), lr=0.1).param_groups[0]["params"]) == 4
 # sphinx_gallery_end_ignore
 
 # %%
@@ -273,13 +278,13 @@ assert (
 raised = []
 try:
     # sphinx_gallery_end_ignore
-    torch.optim.SGD(nn.Parameter(torch.ones(3)), lr=0.1)
+    SGD(nn.Parameter(torch.ones(3)), lr=0.1)
 # sphinx_gallery_start_ignore
 except TypeError as error:
     raised.append(str(error))
 try:
     # sphinx_gallery_end_ignore
-    torch.optim.SGD([nn.Linear(3, 1)], lr=0.1)
+    SGD([nn.Linear(3, 1)], lr=0.1)
 # sphinx_gallery_start_ignore
 except TypeError as error:
     raised.append(str(error))
