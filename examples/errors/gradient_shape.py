@@ -190,8 +190,8 @@ assert gradient == inputs.sum() == 4 * inputs.mean()
 # %%
 # Messages that are close to this one
 # -----------------------------------
-# **A gradient written to** ``.grad`` must have the shape, the dtype and the device of its tensor. ``nn.Linear(3, 2)`` has a
-# weight of shape ``[2, 3]``:
+# **A gradient written to** ``.grad`` must have the shape and the device of its tensor, and by default its dtype.
+# ``nn.Linear(3, 2)`` has a weight of shape ``[2, 3]``:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -216,12 +216,14 @@ assert raised[0].startswith(
 assert raised[1].startswith("attempting to assign a gradient with dtype 'double'")
 _meta = _said(lambda: setattr(layer.weight, "grad", torch.ones(2, 3, device="meta")))
 assert _meta.startswith("attempting to assign a gradient with device type 'meta'")
-layer.weight.grad = torch.ones(3, 2).T.float()
+layer.weight.grad = torch.ones(3, 2).T
+layer.weight.grad_dtype = None
+layer.weight.grad = torch.ones(2, 3, dtype=torch.float64)
 # sphinx_gallery_end_ignore
 
 # %%
-# Transpose the gradient, or look for the layer that it belongs to: code that copies gradients from one model to another pairs
-# parameters by their order, and the two orders can differ.
+# Transpose the gradient, or look for the layer that it belongs to: code that copies gradients from one model to another by
+# position can pair the wrong parameters.
 #
 # **A number instead of a tensor,** or a gradient on another device (here ``meta``, for want of a GPU):
 
