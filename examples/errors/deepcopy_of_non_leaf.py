@@ -5,164 +5,242 @@ Only Tensors created explicitly by the user (graph leaves) support the deepcopy 
 .. index::
    ! single: copy.deepcopy(model) fails after the first forward pass
    ! single: self.attribute assigned in forward breaks copying the model
+   ! single: Cowardly refusing to serialize non-leaf tensor which requires_grad
 
-A computed tensor hangs in a graph, and a graph cannot be copied with it. Usually nobody meant to copy that tensor: a
-model has kept an output of its forward pass in an attribute, and the whole model is copied for a moving average or as
-the best model so far.
+.. in-short::
+
+   The model keeps a computed tensor, mostly an output of a layer that ``forward`` stored in an attribute. A computed tensor
+   cannot be copied with its graph. Store it detached.
+
+   .. code-block:: diff
+
+      - self.features = hidden
+      + self.features = hidden.detach()
+
+   **Not this:** ``copy.copy(model)``. It shares the parameters with the model, so training changes the "copy" as well.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import copy
 
 import torch
 from torch import nn
 
-w = torch.tensor(2.0, requires_grad=True)
-y = w * 3
+torch.manual_seed(0)
 try:
-    copy.deepcopy(y)
+    # sphinx_gallery_end_ignore
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.head = nn.Linear(3, 2), nn.Linear(2, 1)
+
+        def forward(self, x):
+            hidden = torch.tanh(self.layer(x))
+            self.features = hidden
+            return self.head(hidden)
+
+    model, x = Net(), torch.randn(4, 3)
+    model(x)
+    best = copy.deepcopy(model)
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
     message = str(error)
     print("RuntimeError:", message)
-    assert message.startswith("Only Tensors created explicitly by the user")
+assert message.startswith("Only Tensors created explicitly by the user")
+assert hasattr(model, "features") and "features" not in message
+
+
+def _copies(value):
+    """Whether it can be copied."""
+    try:
+        copy.deepcopy(value)
+    except RuntimeError as error:
+        assert str(error) == message
+        return False
+    return True
+
+
+_w = torch.ones(2, requires_grad=True)
+assert _copies(Net()) and not _copies(model)
+assert not _copies(_w * 3) and _copies(_w) and _copies(torch.ones(2) * 3)
+_w.grad = _w * 3
+assert not _copies(_w)
+_averaged = []
+try:
+    torch.optim.swa_utils.AveragedModel(model)
+except RuntimeError as error:
+    _averaged.append(str(error))
+assert _averaged == [message]
+# sphinx_gallery_end_ignore
 
 # %%
-# Earlier versions said *Only Variables created explicitly by the user (graph leaves) support the deepcopy protocol*,
-# and did not mention ``weight_norm``.
-
-# %%
+# - ``graph leaves``: tensors without a ``grad_fn``. The message does not name the tensor; a search for it is below.
+# - ``weight_norm``: one known source, below too. Earlier versions do not speak of it, and the oldest ones say
+#   *Only Variables created explicitly by the user (graph leaves) support the deepcopy protocol*.
+# - You did not call ``deepcopy``? ``AveragedModel`` copies the model that it is given.
+# - The tensor is a leaf? Then its ``.grad`` can be the computed tensor, after a backward with ``create_graph=True``.
+#
 # Why
 # ---
-# ``y`` is a value and a place in a graph. A copy that keeps the place would not be independent of ``w``, and one that
-# drops it would not be a copy, so PyTorch refuses. A leaf has no such place. Here is how a model comes to hold a
-# computed tensor.
+# ``features`` has a value and a ``grad_fn``. A copy that kept the ``grad_fn`` would send its gradients to the weights of the
+# original. A copy without it would not be the same tensor. PyTorch refuses to choose.
 
+weight, bias, features = model.layer.weight, model.layer.bias, model.features
 
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(3, 2)
-        self.head = nn.Linear(2, 1)
-
-    def forward(self, x):
-        self.features = torch.tanh(self.layer(x))
-        return self.head(self.features)
-
-
-# %%
-# New, it can be copied. After a forward pass it cannot.
-
-torch.manual_seed(0)
-net = Net()
-copy.deepcopy(net)
-
-x = torch.randn(4, 3)
-net(x)
-try:
-    copy.deepcopy(net)
-except RuntimeError as error:
-    print(f"RuntimeError: {str(error)[:70]} ...")
-    assert str(error) == message
-
-weight, bias, features = net.layer.weight, net.layer.bias, net.features
-
-# graph: features -- The attribute holds the end of a graph that begins at the weights
+# graph: features -- The attribute keeps the end of a graph that begins at the weights
 
 # sphinx_gallery_start_ignore
-assert not features.is_leaf and weight.is_leaf
-assert "features" not in message
+assert not features.is_leaf and weight.is_leaf and bias.is_leaf
+# sphinx_gallery_end_ignore
+
+# %%
+# How to find the tensor
+# ----------------------
+# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries:
+
+
+def computed(value, name):
+    if isinstance(value, torch.Tensor) and not value.is_leaf:
+        yield name
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from computed(item, f"{name}[{key!r}]")
+    elif isinstance(value, (list, tuple)):
+        for i, item in enumerate(value):
+            yield from computed(item, f"{name}[{i}]")
+
+
+def computed_tensors(model):
+    for name, module in model.named_modules():
+        for attribute, value in {**vars(module), **module._buffers}.items():
+            if attribute not in ("_parameters", "_buffers", "_modules"):
+                yield from computed(value, f"{name}.{attribute}".lstrip("."))
+
+
+print(list(computed_tensors(model)))
+
+
+# sphinx_gallery_start_ignore
+class _Keeper(nn.Module):
+    def __init__(self, keep):
+        super().__init__()
+        self.layer, self.seen, self.cache = nn.Linear(3, 2), [], {}
+        self.register_buffer("state", torch.zeros(2))
+        self.keep = keep
+
+    def forward(self, x):
+        y = self.layer(x)
+        if self.keep == "attribute":
+            self.last = y
+        elif self.keep == "list":
+            self.seen.append(y)
+        elif self.keep == "dict":
+            self.cache["a"] = (y,)
+        elif self.keep == "buffer":
+            self.state = y.mean(0)
+        return y
+
+
+_names = {
+    "attribute": "0.last",
+    "list": "0.seen[0]",
+    "dict": "0.cache['a'][0]",
+    "buffer": "0.state",
+}
+assert list(computed_tensors(model)) == ["features"]
+for _keep, _name in _names.items():
+    _model = nn.Sequential(_Keeper(_keep))
+    assert _copies(_model) and not list(computed_tensors(_model))
+    _model(x)
+    assert not _copies(_model) and list(computed_tensors(_model)) == [_name]
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# The message does not name the attribute. This does:
+# **The attribute is there to be looked at:** store it detached. The graph is no longer kept alive between the steps either.
 
 
-def computed_tensors(model):
-    for name, module in model.named_modules():
-        for attribute, value in vars(module).items():
-            if isinstance(value, torch.Tensor) and not value.is_leaf:
-                yield f"{name}.{attribute}".lstrip(".")
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.head = nn.Linear(3, 2), nn.Linear(2, 1)
 
-
-print(list(computed_tensors(net)))
-assert list(computed_tensors(net)) == ["features"]
-
-# %%
-# **The attribute is there to be looked at**: store it detached. The model can be copied, and the graph is no longer
-# kept alive between the steps.
-
-
-class Watched(Net):
     def forward(self, x):
-        features = torch.tanh(self.layer(x))
-        self.features = features.detach()
-        return self.head(features)
+        hidden = torch.tanh(self.layer(x))
+        self.features = hidden.detach()
+        return self.head(hidden)
 
 
-watched = Watched()
+watched = Net()
 watched(x).sum().backward()
-twin = copy.deepcopy(watched)
-print("copied:", torch.equal(twin.features, watched.features))
-assert torch.equal(twin(x), watched(x)) and watched.layer.weight.grad.any()
+best = copy.deepcopy(watched)
+print("copied:", torch.equal(best(x), watched(x)))
 
 # sphinx_gallery_start_ignore
-assert torch.equal(twin.features, watched.features) and watched.features.grad_fn is None
+assert torch.equal(best(x), watched(x)) and watched.layer.weight.grad.any()
+assert (
+    watched.features.grad_fn is None and best.layer.weight is not watched.layer.weight
+)
 # sphinx_gallery_end_ignore
 
 # %%
-# **The model is not yours to change**: copy its state into a new one. A state holds parameters and buffers, and no
-# other attributes.
+# **The model is not yours to change:** copy its parameters and buffers into a new one. Other attributes stay behind.
 
 fresh = Net()
-fresh.load_state_dict(net.state_dict())
-print("same outputs:", torch.equal(fresh(x), net(x)))
-assert torch.equal(fresh(x), net(x))
+fresh.load_state_dict(model.state_dict())
+print("same outputs:", torch.equal(fresh(x), model(x)))
+
+# sphinx_gallery_start_ignore
+assert torch.equal(fresh(x), model(x)) and not hasattr(Net(), "features")
+# sphinx_gallery_end_ignore
 
 # %%
-# **The tensor is the weight under** ``weight_norm``, as the message says: the older function stores a computed
-# weight. The one in ``parametrizations`` computes it when it is asked for.
+# **The tensor is the weight under** ``weight_norm``. The older function ``nn.utils.weight_norm`` stores a computed weight. The
+# one in ``parametrizations`` computes it when it is needed.
 
 normed = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
 normed(x)
 twin = copy.deepcopy(normed)
 print("copied:", torch.equal(twin(x), normed(x)))
-assert torch.equal(twin(x), normed(x))
 
 # sphinx_gallery_start_ignore
-import warnings as _warnings
+import warnings
 
-with _warnings.catch_warnings():
-    _warnings.simplefilter("ignore")
+assert torch.equal(twin(x), normed(x))
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
     _old = nn.utils.weight_norm(nn.Linear(3, 2))
-assert list(computed_tensors(_old)) == ["weight"]
-try:
-    copy.deepcopy(_old)
-except RuntimeError as _error:
-    assert str(_error) == message
-else:
-    raise AssertionError("the older weight_norm can be copied")
+assert list(computed_tensors(_old)) == ["weight"] and not _copies(_old)
 # sphinx_gallery_end_ignore
 
 # %%
-# **It is one tensor**: ``y.clone()`` is a copy in the graph, and ``y.detach().clone()`` one outside of it.
-
-inside, outside = y.clone(), y.detach().clone()
-print("clone:", inside.grad_fn.name(), "  detach, clone:", outside.grad_fn)
-assert inside.requires_grad and not outside.requires_grad
-
-# %%
+# **It is one tensor:** ``y.clone()`` is a copy in the graph, and ``y.detach().clone()`` one outside of it.
+#
 # What not to do
 # --------------
-# **Detach an attribute that belongs to the loss.** Some layers keep a penalty for the training loop to add. Detached,
-# it still changes the loss, and no longer the gradients.
+# **Take** ``copy.copy`` **instead.** It copies no tensor. The parameters of the "copy" are those of the model.
+
+best = copy.copy(model)
+before = best.head.bias.item()
+with torch.no_grad():
+    model.head.bias += 1
+print(f"best.head.bias: {before:.4f}, then {best.head.bias.item():.4f}")
+
+# sphinx_gallery_start_ignore
+assert best.head.bias is model.head.bias and best.head.bias.item() != before
+# sphinx_gallery_end_ignore
+
+# %%
+# **Detach an attribute that belongs to the loss.** Some layers keep a penalty for the training loop to add. Detached, it still
+# changes the loss, and no longer the gradients.
 
 
-class Penalised(nn.Linear):
+class Penalized(nn.Linear):
     cut = False
 
     def forward(self, x):
@@ -171,7 +249,7 @@ class Penalised(nn.Linear):
         return super().forward(x)
 
 
-layer = Penalised(3, 1)
+layer = Penalized(3, 1)
 for cut in (False, True):
     layer.cut = cut
     layer.zero_grad()
@@ -181,7 +259,7 @@ for cut in (False, True):
     print(f"detached: {cut!s:<5}  loss {loss.item():.4f}  gradient {norm:.4f}")
 
 # sphinx_gallery_start_ignore
-_layer, _found = Penalised(3, 1), []
+_layer, _found = Penalized(3, 1), []
 for _cut in (False, True):
     _layer.zero_grad()
     _layer.cut = _cut
@@ -191,31 +269,42 @@ for _cut in (False, True):
 assert _found[0][0] == _found[1][0]
 with torch.no_grad():
     assert torch.allclose(_found[0][1] - _found[1][1], 2 * _layer.weight, atol=1e-6)
+_layer.cut = False
+_layer(x)
+assert not _copies(_layer)
+_layer.penalty = None
+assert _copies(_layer)
 # sphinx_gallery_end_ignore
 
 # %%
-# The losses are equal, so a log does not show it. Return the penalty from ``forward`` beside the output, or set the
-# attribute to ``None`` after the backward pass: then the model can be copied.
+# The losses are equal, so a log does not show it. Return the penalty from ``forward`` beside the output, or set the attribute
+# to ``None`` after backward: then the model can be copied.
+#
+# Messages that are close to this one
+# -----------------------------------
+# The same tensor cannot be sent to another process, through a queue or out of a ``DataLoader`` worker:
 
-layer.cut, layer.penalty = False, None
-twin = copy.deepcopy(layer)
-assert torch.equal(twin.weight, layer.weight)
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    queue = torch.multiprocessing.SimpleQueue()
+    queue.put(torch.tanh(model.layer(x)))
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+_words = "Cowardly refusing to serialize non-leaf tensor which requires_grad"
+assert len(raised) == 1 and raised[0].startswith(_words)
+# sphinx_gallery_end_ignore
 
 # %%
-# **Take** ``copy.copy`` **instead.** It raises nothing, because it copies no tensor: the parameters of the "copy" are
-# those of the model, and training changes both.
-
-best = copy.copy(net)
-before = best.head.bias.item()
-with torch.no_grad():
-    net.head.bias += 1
-print(f"best.head.bias: {before:.4f}, then {best.head.bias.item():.4f}")
-assert best.head.bias is net.head.bias
-
-# %%
+# Send ``y.detach()``. Gradients do not cross a process boundary.
+#
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: what is a leaf, and what is not
-# - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what a kept tensor keeps alive
-# - `Module.load_state_dict <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html>`__ in PyTorch's
-#   reference
+# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: what is a leaf, and what is not.
+# - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what a kept tensor keeps alive.
+# - :ref:`sphx_glr_gallery_training_data_loading.py`: what a worker may return.
+# - In PyTorch's reference: `Module.load_state_dict
+#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.load_state_dict>`__.

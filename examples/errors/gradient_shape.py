@@ -6,99 +6,162 @@ Mismatch in shape: grad_output[0] has a shape of torch.Size([1])
    ! single: invalid gradient at index 0 - expected shape [] but got [1]
    ! single: loss.backward(one) and loss.backward(mone) in a WGAN
    ! single: grad_outputs has the wrong shape
+   ! single: attempting to assign a gradient of size '[3, 2]' to a tensor of size '[2, 3]'
 
-A gradient was passed to ``backward()`` or ``torch.autograd.grad()``, and its shape is not that of the tensor it is
-for. Often a ``torch.ones(1)`` meets a loss without dimensions, in code from a time when PyTorch had no such scalars.
+.. in-short::
+
+   The gradient that you passed to ``backward()`` or ``torch.autograd.grad()`` does not have the shape of the output. A loss
+   that is one number has the shape ``[]`` and needs no gradient at all.
+
+   .. code-block:: diff
+
+        loss = loss_fn(model(x), y)
+      - loss.backward(torch.ones(1))
+      + loss.backward()
+
+   **Not this:** ``gradient.reshape(output.shape)``. It fits, and the numbers can be in the wrong places.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+from functools import partial
 
 import torch
+from torch import nn
 
-w = torch.tensor(2.0, requires_grad=True)
-loss = w**2
+torch.manual_seed(0)
 try:
+    # sphinx_gallery_end_ignore
+    model, loss_fn = nn.Linear(3, 1), nn.MSELoss()
+    x, y = torch.randn(4, 3), torch.randn(4, 1)
+
+    loss = loss_fn(model(x), y)
     loss.backward(torch.ones(1))
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert str(error).startswith("Mismatch in shape: grad_output[0] has a shape of")
+    message = str(error)
+    print("RuntimeError:", message)
+assert message.startswith(
+    "Mismatch in shape: grad_output[0] has a shape of torch.Size([1])"
+)
+assert message.endswith("output[0] has a shape of torch.Size([]).")
+
+
+def _said(call, *kind):
+    """The message of a call, or nothing."""
+    try:
+        call()
+    except (RuntimeError, *kind) as error:
+        return str(error)
+    return ""
+
+
+_w = torch.ones(3, 2, requires_grad=True)
+for _shape in ((2, 3), (6,), (), (1,), (3, 1), (2,)):
+    _call = partial((_w * 1).backward, torch.ones(_shape))
+    assert "Mismatch in shape" in _said(_call)
+assert not _said(lambda: (_w * 1).backward(torch.ones(3, 2).double()))
+assert _w.grad.dtype == torch.float32
+_list = torch.autograd.backward
+_said_of_second = _said(
+    lambda: _list([_w.sum(), _w.sum()], [torch.ones(()), torch.ones(1)])
+)
+assert _said_of_second == message
+assert "grad_output[1]" in _said(
+    lambda: _list([_w.sum(), _w.sum()], [torch.zeros(()), torch.ones(1)])
+)
+_ambiguous = "Boolean value of Tensor with more than one value is ambiguous"
+assert _ambiguous in _said(
+    lambda: _list([_w * 1, _w.sum()], [torch.ones(3, 2), torch.ones(1)])
+)
+# sphinx_gallery_end_ignore
 
 # %%
-# The first shape is that of the gradient you passed, the second that of the loss. Other numbers in the brackets are
-# the same error. An earlier wording is *invalid gradient at index 0 - expected shape [] but got [1]*.
-
-# %%
+# - ``grad_output[0]`` is the gradient that you passed, and ``output[0]`` the tensor that you called ``backward()`` on. Other
+#   numbers in the brackets of the shapes are the same error.
+# - The shapes must be equal. Nothing is broadcast: ``[1]`` does not fit ``[]``.
+# - With a list of outputs, the index can be wrong, as PyTorch looks for it by value, or you read ``Boolean value of Tensor with
+#   more than one value is ambiguous`` instead. Compare the shapes pair by pair.
+# - An earlier wording is *invalid gradient at index 0 - expected shape [] but got [1]*.
+#
 # Why
 # ---
-# The gradient that you pass has one weight for each number of the output: ``y.backward(v)`` is the gradient of
-# ``(v * y).sum()``. It is put at the root as it is, and no shape is guessed.
+# The gradient that you pass has one weight for each number of the output: ``y.backward(v)`` computes the gradient of
+# ``(v * y).sum()``. Backward begins with ``v`` as it is.
 
 x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
 v = torch.tensor([1.0, 0.0, 10.0])
 y = x**2
 y.retain_grad()
 y.backward(v)
-print("y.grad =", y.grad.tolist(), "  x.grad =", x.grad.tolist())
+print("y.grad:", y.grad, " x.grad:", x.grad)
 
-# graph: y -- The root y has 3 numbers, and the gradient v that was put there has 3
+# graph: y -- The root y has 3 numbers, and so has the gradient v that was put there
 
-(same,) = torch.autograd.grad((v * x**2).sum(), x)
-assert torch.equal(x.grad, same) and torch.equal(y.grad, v)
+# sphinx_gallery_start_ignore
+(_same,) = torch.autograd.grad((v * x**2).sum(), x)
+assert torch.equal(x.grad, _same) and torch.equal(y.grad, v)
+# sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# For a loss that is one number, pass nothing. If a sign is meant, put it into the loss. This is the critic of a WGAN,
-# where ``real.backward(mone)`` and ``fake.backward(one)`` used to stand.
-
-w = torch.tensor(1.0, requires_grad=True)
-real = (w * torch.tensor([1.0, 2.0])).mean()
-fake = (w * torch.tensor([3.0, 5.0])).mean()
-(fake - real).backward()
-print("w.grad =", w.grad.item())
-assert w.grad == 4 - 1.5
-
-# %%
-# To keep two calls, drop the brackets: ``torch.tensor(1.0)`` has the shape of such a loss.
-
-one, bracketed = torch.tensor(1.0), torch.tensor([1.0])
-print("the loss:     ", tuple(real.shape))
-print("1.0 and [1.0]:", tuple(one.shape), tuple(bracketed.shape))
-assert one.shape == real.shape != bracketed.shape
+# **The loss is one number:** pass nothing.
 
 # sphinx_gallery_start_ignore
-_w = torch.tensor(1.0, requires_grad=True)
-(_w * torch.tensor([1.0, 2.0])).mean().backward(torch.tensor(-1.0))
-(_w * torch.tensor([3.0, 5.0])).mean().backward(torch.tensor(1.0))
-assert _w.grad == 2.5
+x, y = torch.randn(4, 3), torch.randn(4, 1)
+# sphinx_gallery_end_ignore
+loss = loss_fn(model(x), y)
+loss.backward()
+print("shape of the loss:", loss.shape, " model.bias.grad:", model.bias.grad)
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(model.bias.grad, 2 * (model(x) - y).mean())
 # sphinx_gallery_end_ignore
 
 # %%
-# For an output of several numbers, take the shape from the output itself. These weights are those of the mean.
+# **A sign is meant,** as in a WGAN with ``real.backward(mone)`` and ``fake.backward(one)``. Code for PyTorch 0.3 and older had
+# no tensors of the shape ``[]``. Put the sign into the loss:
 
-x = torch.tensor([[1.0], [2.0], [3.0], [4.0]])
-output = w * x
+critic = nn.Linear(1, 1)
+real = critic(torch.tensor([[1.0], [2.0]])).mean()
+fake = critic(torch.tensor([[3.0], [5.0]])).mean()
+(fake - real).backward()
+print("critic.weight.grad:", critic.weight.grad)
+
+# sphinx_gallery_start_ignore
+assert critic.weight.grad == 4 - 1.5
+critic.weight.grad = None
+critic(torch.tensor([[1.0], [2.0]])).mean().backward(torch.tensor(-1.0))
+critic(torch.tensor([[3.0], [5.0]])).mean().backward(torch.tensor(1.0))
+assert critic.weight.grad == 4 - 1.5
+# sphinx_gallery_end_ignore
+
+# %%
+# To keep the two calls, drop the brackets: ``one = torch.tensor(1.0)`` has the shape ``[]``, and ``torch.tensor([1.0])`` has
+# the shape ``[1]``.
+#
+# **The output has several numbers:** take the shape from the output. For a gradient penalty these weights are ones; the weights
+# here are those of the mean.
+
+inputs = torch.tensor([[1.0], [2.0], [3.0], [4.0]])
+output = critic(inputs)
 weights = torch.full_like(output, 1 / len(output))
-(gradient,) = torch.autograd.grad(output, w, grad_outputs=weights)
-print("shape:", tuple(weights.shape), "  gradient:", gradient.item())
-assert gradient == x.mean()
+(gradient,) = torch.autograd.grad(output, critic.weight, grad_outputs=weights)
+print("gradient:", gradient)
+
+# sphinx_gallery_start_ignore
+assert gradient == inputs.mean()
+# sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# **Repeat the one until it fits.** Then every sample counts 1, and the gradient is that of the sum. It grows with the
-# batch: here it is four times the one above.
-
-output = w * x
-(gradient,) = torch.autograd.grad(output, w, torch.ones(1).repeat(4, 1))
-print("gradient:", gradient.item())
-assert gradient == x.sum() == 4 * x.mean()
-
-# %%
-# **Reshape the gradient until it fits.** The numbers then stand at the wrong places. A gradient of shape (2, 3) for
-# an output of shape (3, 2) is most likely the transposed one.
+# **Reshape the gradient until it fits.** A gradient of shape ``[2, 3]`` for an output of shape ``[3, 2]`` is most likely the
+# transposed one.
 
 w = torch.zeros(3, 2, requires_grad=True)
 v = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -107,12 +170,94 @@ v = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 (transposed,) = torch.autograd.grad(w * 1, w, v.T)
 print("reshaped:  ", reshaped.tolist())
 print("transposed:", transposed.tolist())
+
+# sphinx_gallery_start_ignore
 assert transposed[0].tolist() == [1, 4] and reshaped[0].tolist() == [1, 2]
+# sphinx_gallery_end_ignore
 
 # %%
+# **Repeat the one until it fits.** Then each sample counts 1, and you get the gradient of the sum, here four times the gradient
+# of the mean.
+
+output = critic(inputs)
+(gradient,) = torch.autograd.grad(output, critic.weight, torch.ones(1).repeat(4, 1))
+print("gradient:", gradient)
+
+# sphinx_gallery_start_ignore
+assert gradient == inputs.sum() == 4 * inputs.mean()
+# sphinx_gallery_end_ignore
+
+# %%
+# Messages that are close to this one
+# -----------------------------------
+# **A gradient written to** ``.grad`` must have the shape and the device of its tensor, and by default its dtype.
+# ``nn.Linear(3, 2)`` has a weight of shape ``[2, 3]``:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    layer = nn.Linear(3, 2)
+    layer.weight.grad = torch.ones(3, 2)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+try:
+    # sphinx_gallery_end_ignore
+    layer.weight.grad = torch.ones(2, 3, dtype=torch.float64)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+print(*(f"RuntimeError: {text}" for text in raised), sep="\n\n")
+assert len(raised) == 2
+assert raised[0].startswith(
+    "attempting to assign a gradient of size '[3, 2]' to a tensor of size '[2, 3]'"
+)
+assert raised[1].startswith("attempting to assign a gradient with dtype 'double'")
+_meta = _said(lambda: setattr(layer.weight, "grad", torch.ones(2, 3, device="meta")))
+assert _meta.startswith("attempting to assign a gradient with device type 'meta'")
+layer.weight.grad = torch.ones(3, 2).T
+layer.weight.grad_dtype = None
+layer.weight.grad = torch.ones(2, 3, dtype=torch.float64)
+# sphinx_gallery_end_ignore
+
+# %%
+# Transpose the gradient, or look for the layer that it belongs to: code that copies gradients from one model to another by
+# position can pair the wrong parameters.
+#
+# **A number instead of a tensor,** or a gradient on another device (here ``meta``, for want of a GPU):
+
+# sphinx_gallery_start_ignore
+raised = []
+x = torch.ones(3)
+w = torch.ones(3, requires_grad=True)
+try:
+    # sphinx_gallery_end_ignore
+    loss = (w * x).sum()
+    loss.backward(-1.0)
+# sphinx_gallery_start_ignore
+except TypeError as error:
+    raised.append(f"TypeError: {error}")
+try:
+    # sphinx_gallery_end_ignore
+    (w * x).backward(torch.ones(3, device="meta"))
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(f"RuntimeError: {error}")
+print(*raised, sep="\n\n")
+assert raised == [
+    "TypeError: 'float' object is not iterable",
+    "RuntimeError: invalid gradient at index 0 - expected device cpu but got meta",
+]
+# sphinx_gallery_end_ignore
+
+# %%
+# Write ``(-loss).backward()`` for the first. For the second, ``torch.ones_like(output)`` has the device of the output too.
+#
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`: what the vector means
-# - :ref:`sphx_glr_gallery_errors_not_a_scalar.py`: the message without any gradient passed
-# - `torch.autograd.grad <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__ in PyTorch's
-#   reference
+# - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`: what the gradient that you pass means.
+# - :ref:`sphx_glr_gallery_errors_not_a_scalar.py`: the message if none is passed.
+# - :ref:`sphx_glr_gallery_errors_invalid_gradient.py`: a backward of your own that returns a gradient of the wrong shape.
+# - In PyTorch's reference: `torch.autograd.grad
+#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__.

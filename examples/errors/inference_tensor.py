@@ -5,71 +5,99 @@ Inference tensors cannot be saved for backward
 .. index::
    ! single: training fails after a validation pass under inference_mode
    ! single: a tensor made under inference_mode raises during training
+   ! single: Inplace update to inference tensor outside InferenceMode is not allowed
+   ! single: Setting requires_grad=True on inference tensor outside InferenceMode
 
-A tensor made under ``torch.inference_mode()`` takes part in a computation that is recorded, and a node wants to keep
-it for its backward. Usual sources are features or targets computed beforehand, a cache that a validation pass has
-filled, and a model that was built or moved in that mode.
+.. in-short::
+
+   A tensor that was made under ``torch.inference_mode()`` is used in training, and backward would need it. Make it under
+   ``torch.no_grad()`` instead. If you cannot change that, use ``features.clone()``.
+
+   .. code-block:: diff
+
+      - with torch.inference_mode():
+      + with torch.no_grad():
+            features = backbone(images)
+        loss = head(features).mean()
+
+   **Not this:** a clone, or ``no_grad``, where ``backbone`` is meant to be trained too. The message is gone, and ``backbone``
+   gets no gradient.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import torch
 from torch import nn
 
-w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-with torch.inference_mode():
-    features = torch.tensor([4.0, 5.0, 6.0])
+torch.manual_seed(0)
 try:
-    w * features
+    # sphinx_gallery_end_ignore
+    backbone, head = nn.Linear(5, 3), nn.Linear(3, 1)
+    images = torch.randn(4, 5)
+
+    with torch.inference_mode():
+        features = backbone(images)
+    loss = head(features).mean()
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
     message = str(error)
     print("RuntimeError:", message)
-    assert message.startswith("Inference tensors cannot be saved for backward.")
+assert message.startswith("Inference tensors cannot be saved for backward.")
+# sphinx_gallery_end_ignore
 
 # %%
-# Earlier versions went on with *To work around you can make a clone to get a normal tensor and use it in autograd*,
-# and did not speak of ``no_grad``.
-
-# %%
+# - The traceback ends at the operation that would save the tensor, here ``head``. The fault is where the tensor was made.
+# - Earlier versions go on with *To work around you can make a clone to get a normal tensor and use it in autograd*.
+#
+# Usual sources are features or targets computed beforehand, a cache that a validation pass has filled, and a model that was
+# built or converted in that mode.
+#
 # Why
 # ---
-# Backward checks whether a saved tensor was written to in the meantime, by
-# :ref:`its version counter <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. Inference tensors have none,
-# which is a part of what makes the mode cheap. So they may enter a node that saves nothing, and no other.
+# Backward checks whether a saved tensor was written to in the meantime. It reads :ref:`the tensor's version counter
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. An inference tensor has none, so it cannot be saved. An operation
+# that saves nothing takes it: here the sum does, and the product needs a clone.
 
-try:
-    features._version
-except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert "do not track version counter" in str(error)
-
-added = w + features
-multiplied = w * features.clone()
+w = torch.ones(3, requires_grad=True)
+added = w + features[0]
+multiplied = w * features[0].clone()
 
 # graph: added, multiplied -- The sum saves nothing, the product saves its other factor
 
 # sphinx_gallery_start_ignore
 assert not hasattr(added.grad_fn, "_saved_other")
-assert torch.equal(multiplied.grad_fn._saved_other, features)
+assert torch.equal(multiplied.grad_fn._saved_other, features[0])
+raised = []
+for _call in (lambda: features._version, lambda: w * features[0]):
+    try:
+        _call()
+    except RuntimeError as error:
+        raised.append(str(error))
+assert raised == ["Inference tensors do not track version counter.", message]
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# **Use** ``no_grad`` **where the result is needed in training later.** It records nothing either, and its tensors are
-# ordinary ones.
+# **Use** ``no_grad`` **for what training needs later.** It records nothing either, and its tensors are ordinary ones.
 
 with torch.no_grad():
-    features = torch.tensor([4.0, 5.0, 6.0])
-(w * features).sum().backward()
-print("w.grad:", w.grad.tolist())
-assert w.grad.tolist() == [4, 5, 6]
+    features = backbone(images)
+loss = head(features).mean()
+loss.backward()
+print("head.weight.grad:", head.weight.grad)
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(head.weight.grad, features.mean(0, keepdim=True))
+head.zero_grad()
+# sphinx_gallery_end_ignore
 
 # %%
-# **If the mode is not yours to change, clone**, and do it outside of the mode. The other ways in this list return an
-# inference tensor again.
+# **If the mode is not yours to change, clone,** and do it outside of the mode. What computes new values there returns a normal
+# tensor. What returns the tensor itself or a view of it, returns an inference tensor: ``float()`` has nothing to do here.
 
 with torch.inference_mode():
     given = torch.tensor([4.0, 5.0, 6.0])
@@ -77,6 +105,7 @@ with torch.inference_mode():
 
 attempts = {
     "clone() outside": given.clone(),
+    "double()": given.double(),
     "clone() inside": inside,
     "detach()": given.detach(),
     "float()": given.float(),
@@ -84,93 +113,209 @@ attempts = {
 }
 for name, tensor in attempts.items():
     print(f"{name:<16} inference tensor: {tensor.is_inference()}")
-assert [t.is_inference() for t in attempts.values()] == [False, True, True, True, True]
-
-# %%
-# **If it is a cache**, fill it when the model is built, as a buffer. Filled late, as this model can do too, it is
-# made in whatever mode the first call has.
-
-
-class Waves(nn.Module):
-    def __init__(self, early):
-        super().__init__()
-        self.layer = nn.Linear(3, 3)
-        self.register_buffer("table", self.compute() if early else None)
-
-    def compute(self):
-        return torch.cos(torch.arange(3.0))
-
-    def forward(self, x):
-        if self.table is None:
-            self.table = self.compute()
-        return self.layer(x) * self.table
-
-
-# %%
-# Both models see a validation pass first, and a training step next.
-
-x = torch.ones(1, 3)
-for early in (False, True):
-    model = Waves(early)
-    with torch.inference_mode():
-        model(x)
-    try:
-        model(x).sum().backward()
-        print("table made early:", model.layer.bias.grad.numpy().round(4))
-    except RuntimeError as error:
-        print(f"table made late: {str(error)[:46]} ...")
-        assert str(error) == message and not early
 
 # sphinx_gallery_start_ignore
-assert torch.allclose(model.layer.bias.grad, torch.cos(torch.arange(3.0)))
+assert [t.is_inference() for t in attempts.values()] == [False, False] + [True] * 4
+_new = [given + 0, given[[0]], torch.stack([given]), given.half().float(), given.exp()]
+_same = [given.data, given.to("cpu"), given.contiguous(), given.reshape(3, 1), given[0]]
+assert not any(t.is_inference() for t in _new) and all(t.is_inference() for t in _same)
 # sphinx_gallery_end_ignore
 
 # %%
-# **If it is a model**, build, load and move it outside of the mode. This finds what was not:
+# **If it is a cache of a model,** such as a table of positions, fill it in ``__init__``. Filled by the first call, it is made
+# in the mode of that call.
 
-model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+
+class Waves(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.register_buffer("table", torch.cos(torch.arange(3.0)), persistent=False)
+
+    def forward(self, x):
+        return self.layer(x) * self.table
+
+
+model = Waves()
 with torch.inference_mode():
-    model.double()
+    model(torch.ones(1, 3))  # validation first, and training next
+model(torch.ones(1, 3)).sum().backward()
+print("layer.bias.grad:", model.layer.bias.grad)
 
-state = model.state_dict(keep_vars=True)
-found = [name for name, tensor in state.items() if tensor.is_inference()]
-print(found)
-assert "0.weight" in found and "1.running_mean" in found
-
-# %%
-# What not to do
-# --------------
-# **Clone a tensor whose gradient you need.** The clone is an ordinary constant: nothing was recorded in the mode, and
-# no clone brings it back. Here the body of a network is meant to be trained.
-
-torch.manual_seed(0)
-body, head = nn.Linear(3, 4), nn.Linear(4, 1)
-x = torch.randn(8, 3)
-network = nn.Sequential(body, nn.Tanh(), head)
-
-
-def trained_parts():
-    with_gradient = [n for n, p in network.named_parameters() if p.grad is not None]
-    network.zero_grad()
-    return with_gradient
-
-
-with torch.inference_mode():
-    hidden = torch.tanh(body(x))
-head(hidden.clone()).square().mean().backward()
-silenced = trained_parts()
-network(x).square().mean().backward()
-print("inference mode and clone:", silenced)
-print("recorded:                ", trained_parts())
-assert silenced == ["2.weight", "2.bias"]
 
 # sphinx_gallery_start_ignore
-network(x).square().mean().backward()
-assert len(trained_parts()) == 4
+class _Late(Waves):
+    def forward(self, x):
+        if self.table is None:
+            self.table = torch.cos(torch.arange(3.0))
+        return super().forward(x)
+
+
+assert torch.allclose(model.layer.bias.grad, torch.cos(torch.arange(3.0)))
+_late = _Late()
+_late.table = None
+with torch.inference_mode():
+    _late(torch.ones(1, 3))
+    _built = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+_converted = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1)).double()
+with torch.inference_mode():
+    _converted.float()
+raised = []
+for _model in (_late, _built, _converted):
+    try:
+        _model(torch.ones(1, 3))
+    except RuntimeError as error:
+        raised.append(str(error))
+assert raised == [message] * 3
+# sphinx_gallery_end_ignore
+
+# %%
+# **If it is a model,** build it, convert it and load its state outside of the mode.
+#
+# How to find the tensor
+# ----------------------
+# This lists the parameters, buffers and attributes that are inference tensors. It does not look into lists and dictionaries.
+
+
+def inference_tensors(model):
+    for name, module in model.named_modules():
+        values = {**vars(module), **module._parameters, **module._buffers}
+        for attribute, value in values.items():
+            if isinstance(value, torch.Tensor) and value.is_inference():
+                yield f"{name}.{attribute}".lstrip(".")
+
+
+model = nn.Sequential(Waves(), nn.BatchNorm1d(3))
+with torch.inference_mode():
+    model[0].table = torch.ones(3)
+    model[1].double()
+print(list(inference_tensors(model)))
+
+# sphinx_gallery_start_ignore
+assert {"0.table", "1.weight", "1.bias", "1.running_mean"} <= set(
+    inference_tensors(model)
+)
+assert not list(inference_tensors(nn.Sequential(Waves(), nn.BatchNorm1d(3))))
+with torch.inference_mode():
+    model[0].seen = torch.ones(3)
+    model.seen = torch.ones(3)
+    model[0].several = [torch.ones(3)]
+assert {"0.seen", "seen"} <= set(inference_tensors(model))
+assert "0.several" not in set(inference_tensors(model))
+# sphinx_gallery_end_ignore
+
+# %%
+# Messages that are close to this one
+# -----------------------------------
+# **A write.** Outside of the mode, an in-place operation on an inference tensor raises, under ``no_grad`` too. Usual lines are
+# a mean of losses that stands one indentation too far to the left, ``optimizer.step()`` for a model that was built in the mode,
+# and ``load_state_dict()`` into it.
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    with torch.inference_mode():
+        test_loss = head(features).square().sum()
+    test_loss /= len(features)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+
+with torch.inference_mode():
+    _layer = nn.Linear(3, 1)
+    test_loss /= 2
+_state = nn.Linear(3, 1).state_dict()
+_calls = [
+    lambda: _layer.load_state_dict(_state),
+    lambda: test_loss.zero_(),
+    lambda: test_loss.copy_(torch.ones(())),
+    lambda: torch.add(torch.ones(()), 1, out=test_loss),
+]
+with torch.no_grad():
+    for _call in _calls:
+        try:
+            _call()
+        except RuntimeError as error:
+            raised.append(str(error))
+_optimizer = torch.optim.SGD(_layer.parameters(), lr=0.1)
+_layer(torch.ones(2, 3)).sum().backward()
+assert _layer.weight.grad is None and _layer.bias.grad == 2
+try:
+    _optimizer.step()
+except RuntimeError as error:
+    raised.append(str(error))
+assert len(raised) == 6
+_words = "Inplace update to inference tensor outside InferenceMode is not allowed."
+assert all(_words in text for text in raised)
+# sphinx_gallery_end_ignore
+
+# %%
+# Move the line into the ``with`` block, or make a new tensor: ``test_loss = test_loss / len(features)``.
+#
+# **The flag.** Outside of the mode, an inference tensor cannot become a parameter that requires grad, or an input whose
+# gradient you want.
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    with torch.inference_mode():
+        prompt = torch.zeros(3)
+    prompt = nn.Parameter(prompt)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+try:
+    prompt.requires_grad_()
+except RuntimeError as error:
+    raised.append(str(error))
+_words = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+assert raised == [_words] * 2
+assert nn.Parameter(prompt.clone()).requires_grad
+assert not (test_loss / len(features)).is_inference()
+# sphinx_gallery_end_ignore
+
+# %%
+# Here too: ``nn.Parameter(prompt.clone())``.
+#
+# What not to do
+# --------------
+# **Clone a tensor whose gradient you need.** The clone is an ordinary constant. Nothing was recorded in the mode, and a clone
+# does not bring it back. Here ``backbone`` is meant to be trained too.
+
+network = nn.Sequential(backbone, head)
+
+
+def trained():
+    names = [name for name, p in network.named_parameters() if p.grad is not None]
+    network.zero_grad()
+    return names
+
+
+with torch.inference_mode():
+    features = backbone(images)
+head(features.clone()).square().mean().backward()
+print("mode and clone:", trained())
+
+network(images).square().mean().backward()
+print("recorded:      ", trained())
+
+# sphinx_gallery_start_ignore
+head(features.clone()).square().mean().backward()
+assert trained() == ["1.weight", "1.bias"]
+with torch.no_grad():
+    _features = backbone(images)
+head(_features).square().mean().backward()
+assert trained() == ["1.weight", "1.bias"]
+network(images).square().mean().backward()
+assert len(trained()) == 4
 _optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
 _losses = []
 for _ in range(20):
-    _loss = head(hidden.clone()).square().mean()
+    _loss = head(features.clone()).square().mean()
     _optimizer.zero_grad()
     _loss.backward()
     _optimizer.step()
@@ -179,13 +324,11 @@ assert _losses[-1] < _losses[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# The loss goes down all the same, because the head learns. Where a gradient is to flow, the computation must be
-# outside of both modes.
-
-# %%
+# The loss goes down all the same, because ``head`` learns.
+#
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: what the version counter is for
-# - :ref:`sphx_glr_gallery_graphs_grad_fn_names.py`: which nodes there are, by operation
-# - `Inference mode <https://docs.pytorch.org/docs/stable/notes/autograd.html#inference-mode>`__ in PyTorch's
-#   reference
+# - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: what the version counter is for.
+# - :ref:`sphx_glr_gallery_modes_grad_modes.py`: ``no_grad``, ``inference_mode`` and the others side by side.
+# - In PyTorch's reference: `Inference mode
+#   <https://docs.pytorch.org/docs/stable/notes/autograd.html#inference-mode>`__.

@@ -7,44 +7,85 @@ Only Tensors of floating point and complex dtype can require gradients
    ! single: requires_grad=True on integers
    ! single: loading an int8 or int4 model fails in nn.Parameter
 
-A tensor of integers or booleans is to require a gradient. Usually a decimal point is missing, as in ``[1, 2]``. Else
-it holds indices or labels, which need no gradient, or quantised weights, which cannot have one.
+.. in-short::
+
+   A tensor of integers or booleans cannot require grad. Mostly a decimal point is missing: write ``1.0`` or convert with
+   ``float()``. Indices, labels and quantized weights need no gradient: leave ``requires_grad`` off.
+
+   .. code-block:: diff
+
+      - w = torch.tensor([1, 2], requires_grad=True)
+      + w = torch.tensor([1.0, 2.0], requires_grad=True)
+
+   **Not this:** ``scores.argmax().float().requires_grad_()``. The message is gone, and ``scores`` gets no gradient.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import torch
+from torch import nn
 
 try:
-    torch.tensor([1, 2], requires_grad=True)
+    # sphinx_gallery_end_ignore
+    x = torch.tensor([0.5, 1.5])
+    w = torch.tensor([1, 2], requires_grad=True)
+    loss = (w * x).sum()
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert str(error).startswith("Only Tensors of floating point and complex dtype")
+    message = str(error)
+    print("RuntimeError:", message)
+assert (
+    message == "Only Tensors of floating point and complex dtype can require gradients"
+)
 
-try:
-    torch.tensor([1, 2]).requires_grad_()
-except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert str(error).startswith("only Tensors of floating point")
+
+def _said(call):
+    """The message of a call, or nothing."""
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+_integers = torch.tensor([1, 2])
+assert _said(lambda: torch.arange(3, requires_grad=True)) == message
+assert _said(lambda: torch.randint(3, (2,), requires_grad=True)) == message
+assert _said(lambda: nn.Parameter(_integers)) == message
+assert _said(lambda: nn.Linear(2, 2, dtype=torch.int8)) == message
+_method = "only Tensors of floating point dtype can require gradients"
+_max = torch.ones(2, 2, requires_grad=True).max(1).indices
+for _tensor in (_integers, _integers > 1, _integers.to(torch.int8), _max):
+    assert _said(_tensor.requires_grad_) == _method
+assert _said(lambda: torch.func.grad(lambda z: (z * 1.0).sum())(_integers)) == _method
+assert _said(lambda: setattr(_integers, "requires_grad", True)) == message.replace(
+    "O", "o", 1
+)
+assert not _said(lambda: _integers.requires_grad_(False))
+for _dtype in (torch.half, torch.bfloat16, torch.cfloat, torch.float8_e4m3fn):
+    assert not _said(torch.ones(2).to(_dtype).requires_grad_)
+assert torch.func.grad(lambda z: (z * 1.0).abs().sum())(torch.ones(2).cfloat()).any()
+# sphinx_gallery_end_ignore
 
 # %%
-# The two calls word it differently, and earlier versions said *Only Tensors of floating point dtype* in the first one
-# too.
-
-# %%
+# - ``dtype``: print ``tensor.dtype``. ``torch.tensor([1, 2])``, ``torch.arange(3)`` and ``torch.randint`` make integers, and so
+#   does the second result of ``max``.
+# - The method ``requires_grad_()`` and ``torch.func.grad`` say *only Tensors of floating point dtype can require gradients*.
+#   They accept complex numbers all the same.
+#
 # Why
 # ---
-# A derivative asks what a small change does. Integers have no small changes. Where a computation turns numbers into
-# integers, the result stands still and then jumps, so there is no slope that could be of use.
+# A derivative says what a small change does, and an integer has no small changes. A computation that makes integers of numbers
+# stands still and then jumps, so it has no slope that could be of use.
 
 import matplotlib.pyplot as plt
 
 x = (torch.arange(33) / 8).requires_grad_()
 steps = x.long()
 print("steps.requires_grad:", steps.requires_grad)
-assert not steps.requires_grad
 
 # figure: The line x rises evenly. Its integer part is a staircase: level on each step, with a
 #   jump at each whole number, so its slope is 0 or does not exist.
@@ -57,82 +98,151 @@ ax.set_xlabel("x")
 ax.legend()
 
 # sphinx_gallery_start_ignore
-assert set((steps[1:] - steps[:-1]).tolist()) == {0, 1}
+assert not steps.requires_grad and set((steps[1:] - steps[:-1]).tolist()) == {0, 1}
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# **Numbers that are to be learned**: write the decimal point, give the dtype, or convert before you ask for the
-# gradient.
+# **Numbers to be learned:** write the decimal point, give the dtype, or convert before you ask for the gradient.
 
-a = torch.tensor([1.0, 2.0], requires_grad=True)
-b = torch.tensor([1, 2], dtype=torch.float32, requires_grad=True)
-c = torch.tensor([1, 2]).float().requires_grad_()
-(a * b * c).sum().backward()
-print(a.grad.tolist(), b.grad.tolist(), c.grad.tolist())
-assert a.grad.tolist() == b.grad.tolist() == c.grad.tolist() == [1, 4]
-
-# %%
-# **Indices and labels** need no gradient. It belongs to what they select: here the rows 0 and 2 of a table.
-
-table = torch.nn.Embedding(3, 2)
-indices = torch.tensor([0, 2])
-table(indices).sum().backward()
-print(table.weight.grad.tolist())
-assert table.weight.grad.tolist() == [[1, 1], [0, 0], [1, 1]]
-
-# %%
-# **Integer weights of a quantised layer.** ``nn.Parameter`` asks for a gradient unless told not to. A buffer never
-# does. Both are saved with the model.
-
-layer = torch.nn.Module()
-weight = torch.tensor([3, -5], dtype=torch.int8)
-layer.weight = torch.nn.Parameter(weight, requires_grad=False)
-layer.register_buffer("offset", torch.tensor([1], dtype=torch.int8))
-print(list(layer.state_dict()), layer.weight.requires_grad)
-assert list(layer.state_dict()) == ["weight", "offset"]
+x = torch.tensor([0.5, 1.5])
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+a = torch.tensor([1, 2], dtype=torch.float32, requires_grad=True)
+b = torch.tensor([1, 2]).float().requires_grad_()
+loss = ((w + a + b) * x).sum()
+loss.backward()
+print(w.grad, a.grad, b.grad)
 
 # sphinx_gallery_start_ignore
-assert not layer.weight.requires_grad and not layer.offset.requires_grad
-try:
-    torch.nn.Parameter(weight)
-except RuntimeError as error:
-    _message = str(error)
-assert _message.startswith("Only Tensors of floating point and complex dtype")
+assert torch.equal(w.grad, x) and torch.equal(a.grad, x) and torch.equal(b.grad, x)
 # sphinx_gallery_end_ignore
 
 # %%
-# What not to do
-# --------------
-# **Convert a choice back to floats.** ``argmax().float().requires_grad_()`` raises nothing, and backward runs. But it
-# runs into the new leaf and ends there. The weights get nothing.
+# **Indices and labels** need no gradient. It belongs to what they select: here to rows 0 and 2 of a table. If you want to know
+# how much each word of an input counts, take the gradient of the selected rows.
 
-w = torch.tensor([0.2, 0.7, 0.1], requires_grad=True)
-guess = (2 * w).argmax().float().requires_grad_()
-((guess - 2) ** 2).backward()
-print("guess.grad =", guess.grad.item(), "  w.grad is", w.grad)
-assert w.grad is None and guess.grad == -2
+table = nn.Embedding(3, 2)
+words = torch.tensor([0, 2])
+rows = table(words)
+rows.retain_grad()
+(rows * torch.tensor([[1.0], [5.0]])).sum().backward()
+print("of the table:", table.weight.grad.tolist())
+print("of the words:", rows.grad.tolist())
+
+# sphinx_gallery_start_ignore
+assert table.weight.grad.tolist() == [[1, 1], [0, 0], [5, 5]]
+assert rows.grad.tolist() == [[1, 1], [5, 5]]
+# sphinx_gallery_end_ignore
 
 # %%
-# **Round instead.** ``round()`` and ``floor()`` return floats, so nothing is refused. Their derivative in
-# PyTorch is 0 everywhere, and that is what the weights get.
+# **Integer weights of a quantized layer.** ``nn.Parameter`` asks for a gradient unless you say otherwise. A buffer does not.
+# Both are saved with the model.
+
+layer = nn.Module()
+weight = torch.tensor([3, -5], dtype=torch.int8)
+layer.weight = nn.Parameter(weight, requires_grad=False)
+layer.register_buffer("offset", torch.tensor([1], dtype=torch.int8))
+print(list(layer.state_dict()), layer.weight.requires_grad)
+
+# sphinx_gallery_start_ignore
+assert list(layer.state_dict()) == ["weight", "offset"]
+assert not layer.weight.requires_grad and not layer.offset.requires_grad
+assert _said(lambda: nn.Parameter(weight)) == message
+assert _said(layer.requires_grad_) == _method
+# sphinx_gallery_end_ignore
+
+# %%
+# Such a model cannot be unfrozen as a whole: ``layer.requires_grad_()`` raises, because it sets the flag on each parameter. Set
+# it on those whose ``is_floating_point()`` is true.
+#
+# What not to do
+# --------------
+# **Convert a choice back to floats.** ``argmax().float().requires_grad_()`` raises nothing, and backward runs. But ``guess`` is
+# a new leaf, and the gradient ends there.
+
+scores = torch.tensor([0.2, 0.7, 0.1], requires_grad=True)
+guess = scores.argmax().float().requires_grad_()
+((guess - 2) ** 2).backward()
+print("guess.grad:", guess.grad, " scores.grad:", scores.grad)
+
+# sphinx_gallery_start_ignore
+assert scores.grad is None and guess.grad == -2
+# sphinx_gallery_end_ignore
+
+# %%
+# Use the scores themselves instead: a loss such as ``cross_entropy``, the mean of the choices weighted by ``softmax``, or
+# ``torch.nn.functional.gumbel_softmax`` for a random choice.
+
+choices = torch.tensor([0.0, 1.0, 2.0])
+guess = (scores.softmax(0) * choices).sum()
+((guess - 2) ** 2).backward()
+print("scores.grad:", scores.grad)
+
+# sphinx_gallery_start_ignore
+assert scores.grad.all()
+torch.manual_seed(0)
+scores.grad = None
+_choice = nn.functional.gumbel_softmax(scores, hard=True)
+assert sorted(_choice.round(decimals=4).tolist()) == [0, 0, 1]
+(_choice * choices).sum().backward()
+assert scores.grad.any()
+# sphinx_gallery_end_ignore
+
+# %%
+# **Round instead.** ``round()``, ``floor()``, ``ceil()`` and ``trunc()`` return floats, so nothing is refused. But PyTorch's
+# derivative of them is 0, so ``w`` does not move. If the forward pass must round, let backward skip it. This *straight-through*
+# gradient is a guess that is often good enough.
 
 w = torch.tensor([1.2, 2.7], requires_grad=True)
 ((w.round() - 5) ** 2).sum().backward()
-print("w.grad =", w.grad.tolist())
-assert w.grad.tolist() == [0, 0]
+print("rounded:         ", w.grad)
+
+w.grad = None
+rounded = w + (w.round() - w).detach()
+((rounded - 5) ** 2).sum().backward()
+print("straight-through:", w.grad)
 
 # sphinx_gallery_start_ignore
-_w = torch.tensor([1.2, 2.7], requires_grad=True)
-((_w.floor() - 5) ** 2).sum().backward()
-assert _w.grad.tolist() == [0, 0]
+assert rounded.tolist() == [1, 3] and w.grad.tolist() == [-8, -4]
+for _name in ("round", "floor", "ceil", "trunc"):
+    _w = (torch.arange(-20, 21) / 8).requires_grad_()
+    _rounded = getattr(_w, _name)()
+    _rounded.sum().backward()
+    assert _rounded.is_floating_point() and not _w.grad.any()
+# sphinx_gallery_end_ignore
+
+# %%
+# Messages that are close to this one
+# -----------------------------------
+# A parameter that requires grad does not take integers as its ``data`` either, and a model is not converted to them:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    layer = nn.Linear(2, 2)
+    layer.weight.data = layer.weight.data.to(torch.int8)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(f"RuntimeError: {error}")
+try:
+    # sphinx_gallery_end_ignore
+    layer.to(torch.int8)
+# sphinx_gallery_start_ignore
+except TypeError as error:
+    raised.append(f"TypeError: {error}")
+print(*raised, sep="\n\n")
+assert len(raised) == 2
+assert "data set to a tensor that requires gradients must be" in raised[0]
+assert "nn.Module.to only accepts floating point or complex dtypes" in raised[1]
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: which tensors can be leaves
-# - :ref:`sphx_glr_gallery_errors_no_grad_fn.py`: the error if an integer stands between the weights and the loss
-# - `torch.Tensor.requires_grad <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad.html>`__ in
-#   PyTorch's reference
+# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: the straight-through gradient as a function of its own.
+# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: which tensors can be leaves.
+# - :ref:`sphx_glr_gallery_errors_no_grad_fn.py`: the error if an integer stands between the weights and the loss.
+# - In PyTorch's reference: `torch.Tensor.requires_grad
+#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad.html>`__.

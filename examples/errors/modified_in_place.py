@@ -89,6 +89,17 @@ assert gate.grad_fn._saved_result.data_ptr() == gate.data_ptr() and gate._versio
 # Not every write is a problem. A ReLU with ``inplace=True`` works after a linear layer, a convolution, a batch norm or GELU. It
 # raises after sigmoid, tanh, ReLU, exp, sqrt and softmax, because those save their result.
 
+# %%
+# The fix
+# -------
+# **The write is in the model.** Write to a new tensor: ``gate = gate + 1`` instead of ``gate += 1``, ``nn.ReLU()`` instead of
+# ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``.
+
+gate = torch.sigmoid(layer(x))
+gate = gate + 1
+gate.sum().backward()
+print("layer.weight.grad:", layer.weight.grad[0])
+
 # sphinx_gallery_start_ignore
 _raises = []
 _layers = {
@@ -114,20 +125,6 @@ for _name, _layer in _layers.items():
     except RuntimeError:
         _raises.append(_name)
 assert _raises == ["sigmoid", "tanh", "relu", "exp", "sqrt", "softmax"]
-# sphinx_gallery_end_ignore
-
-# %%
-# The fix
-# -------
-# **The write is in the model.** Write to a new tensor: ``gate = gate + 1`` instead of ``gate += 1``, ``nn.ReLU()`` instead of
-# ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``.
-
-gate = torch.sigmoid(layer(x))
-gate = gate + 1
-gate.sum().backward()
-print("layer.weight.grad:", layer.weight.grad[0])
-
-# sphinx_gallery_start_ignore
 _s = torch.sigmoid(layer(x)).detach()
 assert torch.allclose(layer.weight.grad, (_s * (1 - _s)).t() @ x)
 # sphinx_gallery_end_ignore

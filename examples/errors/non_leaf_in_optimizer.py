@@ -5,30 +5,64 @@ can't optimize a non-leaf Tensor
 .. index::
    ! single: the optimizer does not accept my parameter
    ! single: my learnable tensor never changes
+   ! single: optimizer got an empty parameter list
 
-An optimizer updates leaves, the tensors whose gradient is stored. What it was given is the result of an operation:
-a scaling, a conversion to another type, a move to another device, after ``requires_grad=True`` was set.
+.. in-short::
+
+   What you gave the optimizer is the result of an operation, such as ``* 0.01``, ``.double()`` or ``.to(device)``. Compute
+   first, and set ``requires_grad`` on the finished tensor.
+
+   .. code-block:: diff
+
+        w = torch.randn(3)
+      - w.requires_grad_()
+        w = w * 0.01
+      + w.requires_grad_()
+        optimizer = SGD([w], lr=0.1)
+
+   **Not this:** ``w.retain_grad()``, or a ``w.detach().requires_grad_()`` for the optimizer only. The optimizer takes both. In
+   a loop that computes ``w`` anew, nothing is learned.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import torch
+from torch import nn
+from torch.optim import SGD
 
 torch.manual_seed(0)
-w = torch.randn(3, requires_grad=True) * 0.01
 try:
-    torch.optim.SGD([w], lr=0.1)
+    # sphinx_gallery_end_ignore
+    w = torch.randn(3)
+    w.requires_grad_()
+    w = w * 0.01
+    optimizer = SGD([w], lr=0.1)
+# sphinx_gallery_start_ignore
 except ValueError as error:
-    print("ValueError:", error)
-    assert str(error) == "can't optimize a non-leaf Tensor"
+    message = str(error)
+    print("ValueError:", message)
+assert message == "can't optimize a non-leaf Tensor"
+
+raised = []
+for _optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.LBFGS):
+    try:
+        _optimizer([torch.randn(3, requires_grad=True) * 0.01])
+    except ValueError as error:
+        raised.append(str(error))
+assert raised == [message] * 3
+# sphinx_gallery_end_ignore
 
 # %%
+# A *leaf* is a tensor without a ``grad_fn``: one that you made, or a parameter. ``print(w.is_leaf)`` tells which of your
+# tensors is not. In one line the mistake is ``torch.randn(3, requires_grad=True) * 0.01``.
+#
 # Why
 # ---
-# The leaf is the tensor that ``randn`` returned. It has no name. ``w`` is the product, and a product has no ``.grad``
-# that an optimizer could use.
+# Backward stores gradients in leaves that require grad. Here the leaf is the tensor that ``randn`` returned. After the
+# multiplication, ``w`` is the product, and the leaf has no name.
 
 loss = ((w - 1) ** 2).sum()
 loss.backward()
@@ -38,93 +72,233 @@ loss.backward()
 leaf = w.grad_fn.next_functions[0][0].variable
 print("w is a leaf:", w.is_leaf)
 print("the gradient is in the leaf:", leaf.grad is not None)
+
+# sphinx_gallery_start_ignore
 assert not w.is_leaf and leaf.is_leaf and leaf.grad is not None
+# sphinx_gallery_end_ignore
 
 # %%
-# Whatever computes does it: ``* 0.01``, ``.double()``, ``.to(device)``, ``.reshape(...)``, ``.t()``. A conversion that
-# has nothing to do returns the tensor itself, so that the same line may pass on one machine and fail on another.
+# A conversion that has nothing to do returns the tensor itself. So the same line can pass on a machine without a GPU and raise
+# on one with it. Here ``meta`` is the other device:
 
 made = torch.randn(3, requires_grad=True)
 for name, tensor in {
-    "made * 1": made * 1,
-    "made.double()": made.double(),
+    "made * 0.01": made * 0.01,
     "made.reshape(3)": made.reshape(3),
+    "made.double()": made.double(),
     "made.float()": made.float(),
+    'made.to("meta")': made.to("meta"),
     'made.to("cpu")': made.to("cpu"),
 }.items():
     print(f"{name:<16} is_leaf {tensor.is_leaf}")
-assert made.float() is made and not made.double().is_leaf
 
 # sphinx_gallery_start_ignore
-assert not (made * 1).is_leaf and not made.reshape(3).is_leaf and made.to("cpu") is made
-assert not made.to("meta").is_leaf
+assert made.float() is made and made.to("cpu") is made
+assert not (made * 0.01).is_leaf and not made.reshape(3).is_leaf
+assert not made.double().is_leaf and not made.to("meta").is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# Compute first, and ask for the gradient last. Then what you hold is the leaf.
+# **Compute first, and ask for the gradient last.** For a device or a type, give them to the function that makes the tensor:
+# ``torch.randn(3, device=device, requires_grad=True)``.
 
-w = (torch.randn(3) * 0.01).requires_grad_()
-optimizer = torch.optim.SGD([w], lr=0.1)
+w = torch.randn(3)
+w = w * 0.01
+w.requires_grad_()
+optimizer = SGD([w], lr=0.1)
 for _ in range(30):
     optimizer.zero_grad()
     loss = ((w - 1) ** 2).sum()
     loss.backward()
     optimizer.step()
-print("w =", [round(value, 2) for value in w.tolist()])
+print("w:", w.detach())
+
+# sphinx_gallery_start_ignore
 assert w.is_leaf and (w - 1).abs().max() < 0.01
+assert torch.randn(3, device="meta", requires_grad=True).is_leaf
+# sphinx_gallery_end_ignore
 
 # %%
-# In a module, wrap the finished tensor in ``nn.Parameter``, which is always a leaf.
+# **In a module,** wrap the finished tensor in ``nn.Parameter``. It is a leaf also if it is made of a result.
 
-scale = torch.nn.Parameter(torch.randn(3) * 0.01)
-print("a Parameter is a leaf:", scale.is_leaf)
-assert scale.is_leaf
+scale = nn.Parameter(made * 0.01)
+print("is_leaf:", scale.is_leaf)
+
+# sphinx_gallery_start_ignore
+assert scale.is_leaf and scale.requires_grad
+assert nn.Parameter(made.double()).is_leaf
+# sphinx_gallery_end_ignore
+
+# %%
+# **The factor belongs to the model,** and you want to learn what it is applied to: give the optimizer the leaf, and multiply in
+# each step.
+
+raw = torch.randn(3, requires_grad=True)
+optimizer = SGD([raw], lr=0.5)
+for _ in range(30):
+    optimizer.zero_grad()
+    w = raw * 0.5
+    loss = ((w - 1) ** 2).sum()
+    loss.backward()
+    optimizer.step()
+print(f"loss: {loss.item():.4f}")
+
+# sphinx_gallery_start_ignore
+assert loss < 0.05
+# sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# **Make a leaf of it for the optimizer's eyes only.** ``w.detach().requires_grad_()`` is accepted. But it is not the
-# tensor in the loss: it never gets a gradient, and the optimizer skips it. Nothing is raised, and nothing is learned.
+# **Make a leaf for the optimizer only,** or call ``retain_grad()``. The optimizer is content. But it updates a tensor that the
+# loss does not see, so the loss stands still.
 
-made = torch.ones(3, requires_grad=True)
-optimizer = torch.optim.SGD([(made * 0.01).detach().requires_grad_()], lr=0.1)
-losses = []
-for _ in range(3):
-    optimizer.zero_grad()
-    w = made * 0.01
-    loss = ((w - 1) ** 2).sum()
-    loss.backward()
-    optimizer.step()
-    losses.append(round(loss.item(), 3))
-print("losses:", losses)
-assert len(set(losses)) == 1
 
-# %%
-# **Build the optimizer before the conversion.** If a conversion replaces the parameters, the optimizer goes on with
-# the old ones. ``module.double()`` keeps them, as it changes their data; an assignment of your own does not.
+def train(prepare):
+    raw = torch.ones(3, requires_grad=True)
+    optimizer = SGD([prepare(raw * 0.5)], lr=0.1)
+    losses = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = ((raw * 0.5 - 1) ** 2).sum()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
 
-layer = torch.nn.Linear(1, 1, bias=False)
-optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
-layer.weight = torch.nn.Parameter(layer.weight.detach().double())
 
-before = layer.weight.clone()
-layer(torch.ones(1, 1, dtype=torch.float64)).sum().backward()
-optimizer.step()
-print("changed by the step:", not torch.equal(layer.weight, before))
-assert torch.equal(layer.weight, before)
+def retained(w):
+    w.retain_grad()
+    return w
+
+
+print("detached:", train(lambda w: w.detach().requires_grad_()))
+print("retained:", train(retained))
+
 
 # sphinx_gallery_start_ignore
-_layer = torch.nn.Linear(1, 1, bias=False)
-_weight = _layer.weight
-assert _layer.double().weight is _weight
+assert train(lambda w: w.detach().requires_grad_()) == [0.75] * 3
+assert train(retained) == [0.75] * 3
+
+
+def _once(compute):
+    """What a retained result learns that is computed once, before the loop."""
+    raw = torch.ones(3, requires_grad=True)
+    w = retained(compute(raw))
+    optimizer = SGD([w], lr=0.1)
+    for _ in range(30):
+        optimizer.zero_grad()
+        ((w - 1) ** 2).sum().backward()
+        optimizer.step()
+    return (w - 1).abs().max().item() < 0.01
+
+
+raised = []
+try:
+    _once(lambda raw: raw * 0.5)
+except RuntimeError as error:
+    raised.append(str(error))
+assert len(raised) == 1
+assert raised[0].startswith("Trying to backward through the graph a second time")
+assert _once(lambda raw: raw.double())
 # sphinx_gallery_end_ignore
 
 # %%
+# If ``w = raw * 0.5`` is computed once, before the loop, the retained tensor is used, and the second round raises ``Trying to
+# backward through the graph a second time``.
+#
+# **Forget** ``requires_grad``. A computed tensor that does not require grad is a leaf too, so the optimizer takes it without a
+# word. It gets no gradient, and ``step()`` skips it.
+
+w = torch.randn(3) * 0.01
+before = w.clone()
+optimizer = SGD([w], lr=0.1)
+offset = torch.zeros(3, requires_grad=True)
+((w + offset - 1) ** 2).sum().backward()
+optimizer.step()
+print("changed:", not torch.equal(w, before))
+
+# sphinx_gallery_start_ignore
+assert torch.equal(w, before) and w.is_leaf and w.grad is None
+# sphinx_gallery_end_ignore
+
+# %%
+# Messages that are close to this one
+# -----------------------------------
+# The optimizer was given nothing. A module registers layers that are attributes, and not those in a plain Python list:
+
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    class Stack(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = [nn.Linear(3, 3), nn.Linear(3, 1)]
+
+    optimizer = SGD(Stack().parameters(), lr=0.1)
+# sphinx_gallery_start_ignore
+except ValueError as error:
+    raised.append(str(error))
+    print("ValueError:", error)
+assert raised == ["optimizer got an empty parameter list"]
+
+_parameters = nn.Linear(3, 1).parameters()
+assert sum(p.numel() for p in _parameters) == 4
+_frozen = nn.Linear(3, 1).requires_grad_(False)
+for _empty in (_parameters, filter(lambda p: p.requires_grad, _frozen.parameters())):
+    try:
+        SGD(_empty, lr=0.1)
+    except ValueError as error:
+        raised.append(str(error))
+assert raised == raised[:1] * 3
+
+
+class _Listed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 1)])
+
+
+assert len(list(_Listed().parameters())) == 4
+assert len(SGD(_Listed().parameters(), lr=0.1).param_groups[0]["params"]) == 4
+# sphinx_gallery_end_ignore
+
+# %%
+# Write ``nn.ModuleList([...])`` instead of the list. Other causes: a filter by ``requires_grad`` after everything was frozen,
+# and ``model.parameters()`` that was stored and looped over before, for example to count. It is a generator, and now it is
+# empty.
+#
+# The optimizer was given something that is not a list of tensors:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    SGD(nn.Parameter(torch.ones(3)), lr=0.1)
+# sphinx_gallery_start_ignore
+except TypeError as error:
+    raised.append(str(error))
+try:
+    # sphinx_gallery_end_ignore
+    SGD([nn.Linear(3, 1)], lr=0.1)
+# sphinx_gallery_start_ignore
+except TypeError as error:
+    raised.append(str(error))
+print(*(f"TypeError: {text}" for text in raised), sep="\n\n")
+assert len(raised) == 2 and "should be an iterable of Tensors or dicts" in raised[0]
+assert "one of the params is torch.nn.modules.linear.Linear" in raised[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# Put the single tensor into a list, and pass ``layer.parameters()`` instead of the layer.
+#
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: how a tensor stops being a leaf by accident
-# - :ref:`sphx_glr_gallery_errors_grad_of_non_leaf.py`: the warning that the same tensor gives when its ``.grad`` is
-#   read
-# - `torch.optim <https://docs.pytorch.org/docs/stable/optim.html>`__ in PyTorch's reference
+# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: how a tensor stops being a leaf by accident.
+# - :ref:`sphx_glr_gallery_errors_grad_of_non_leaf.py`: the warning that the same tensor gives when its ``.grad`` is read.
+# - :ref:`sphx_glr_gallery_training_optimizers.py`: what else to know when the optimizer is made.
+# - In PyTorch's reference: `torch.optim <https://docs.pytorch.org/docs/stable/optim.html>`__.

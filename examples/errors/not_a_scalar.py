@@ -7,39 +7,65 @@ grad can be implicitly created only for scalar outputs
    ! single: loss has one value for each sample or each GPU
    ! single: backward works with batch size 1 only
 
-``backward()`` was called on a tensor with more than one number: a loss for each sample, for each pixel, for each GPU
-of ``DataParallel``, or a whole output. Backward wants to know which of them counts how much.
+.. in-short::
+
+   ``backward()`` without an argument needs a single number to start from. Your loss has several: one for each sample, each
+   pixel or each GPU. Make one number of them, nearly always with ``mean()``.
+
+   .. code-block:: diff
+
+        loss = loss_fn(model(x), labels)
+      - loss.backward()
+      + loss.mean().backward()
+
+   **Not this:** ``loss.backward(torch.ones_like(loss))``. That is the gradient of the sum: with 4 samples, 4 times as large.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
-
-import torch
-
-x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-y = x**2
-try:
-    y.backward()
-except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert str(error).startswith("grad can be implicitly created only for scalar")
+# The code that raises it
+# -----------------------
 
 # sphinx_gallery_start_ignore
-for _shape in ((1,), (1, 1)):
+import inspect
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+try:
+    # sphinx_gallery_end_ignore
+    model = nn.Linear(3, 2)
+    loss_fn = nn.CrossEntropyLoss(reduction="none")
+    x, labels = torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
+
+    loss = loss_fn(model(x), labels)
+    loss.backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+assert message == "grad can be implicitly created only for scalar outputs"
+assert loss.shape == (4,)
+
+for _shape in ((), (1,), (1, 1)):
     _x = torch.ones(_shape, requires_grad=True)
     (3 * _x).backward()
     assert _x.grad.tolist() == torch.full(_shape, 3.0).tolist()
+try:
+    (3 * torch.ones(0, requires_grad=True)).backward()
+except RuntimeError as error:
+    _empty = str(error)
+assert _empty == message
 # sphinx_gallery_end_ignore
 
 # %%
-# One number in brackets counts as a scalar. So the same code runs with a batch of 1, or on one GPU, and fails with
-# more.
-
-# %%
+# - ``outputs``: the tensor that you called ``backward()`` on. Print its shape: here it is ``[4]``, one number for each sample.
+# - ``scalar``: exactly one number. The shapes ``[]``, ``[1]`` and ``[1, 1]`` pass, so the same code can run with a batch of 1,
+#   or on one GPU. Two numbers raise, and so does an empty tensor.
+#
 # Why
 # ---
-# Four samples and one weight. Each loss has a derivative of its own, and ``w.grad`` has room for one number.
+# Each of four losses has a derivative of its own, and ``w.grad`` has room for one number.
 
 w = torch.tensor(1.0, requires_grad=True)
 samples = torch.tensor([1.0, 2.0, 3.0, 4.0])
@@ -48,80 +74,165 @@ losses = (w * samples - targets) ** 2
 
 each = [torch.autograd.grad(one, w, retain_graph=True)[0].item() for one in losses]
 print("derivatives:", each)
-assert each == [-4, -12, -24, -40]
 
 # graph: losses -- Four numbers at the root, and one at the leaf
 
-# %%
-# Backward starts at the root with the derivative of the result with respect to itself. For one number that is 1, and
-# it is filled in for you: this is the gradient that is *implicitly created*. For four numbers the weights of their
-# sum are your choice.
+# sphinx_gallery_start_ignore
+assert each == [-4, -12, -24, -40]
+# sphinx_gallery_end_ignore
 
 # %%
+# Backward needs one weight for each number of the output. For a single number that weight is 1, and PyTorch fills it in: this
+# is the gradient that is *implicitly created*. For four numbers PyTorch does not guess.
+#
 # The fix
 # -------
-# Say how the numbers become one. For a loss that is nearly always the mean. In a loss function, take away
-# ``reduction="none"``; with ``DataParallel``, take ``loss.mean()`` of what comes back from the GPUs.
+# **Take the mean.** If the loss comes from one of the losses of ``torch.nn``, remove ``reduction="none"``: the mean is their
+# default. ``nn.DataParallel`` with the loss computed in ``forward`` returns one loss for each GPU
+# (`PyTorch-YOLOv3#331 <https://github.com/eriklindernoren/PyTorch-YOLOv3/issues/331>`__): take the mean of those.
 
-losses.mean().backward()
-print("w.grad =", w.grad.item())
-assert w.grad == sum(each) / 4
+loss = loss_fn(model(x), labels)
+loss.mean().backward()
+print("model.bias.grad:", model.bias.grad)
+
+# sphinx_gallery_start_ignore
+_losses = (
+    c
+    for c in vars(nn.modules.loss).values()
+    if isinstance(c, type) and issubclass(c, nn.Module)
+)
+_options = [inspect.signature(c).parameters for c in _losses]
+_defaults = [
+    options["reduction"].default for options in _options if "reduction" in options
+]
+assert len(_defaults) > 15 and set(_defaults) == {"mean"}
+_gradient = model.bias.grad.clone()
+model.zero_grad()
+nn.CrossEntropyLoss()(model(x), labels).backward()
+assert torch.equal(model.bias.grad, _gradient)
+# sphinx_gallery_end_ignore
 
 # %%
-# If samples count differently, weigh them before the mean or the sum.
+# **Some samples count more than others.** Multiply by the weights before the mean or the sum.
 
-w.grad = None
 weights = torch.tensor([0.5, 0.5, 0.0, 0.0])
 losses = (w * samples - targets) ** 2
 (weights * losses).sum().backward()
-print("w.grad =", w.grad.item())
+print("w.grad:", w.grad)
+
+# sphinx_gallery_start_ignore
 assert w.grad == 0.5 * each[0] + 0.5 * each[1]
+# sphinx_gallery_end_ignore
 
 # %%
-# If you want the gradient of one entry, as for a map of what a class score depends on, index it.
+# **You want the gradient of one entry,** as for a map of what one class score depends on. Index it.
 
 pixels = torch.tensor([1.0, 2.0], requires_grad=True)
 scores = torch.stack([pixels.sum(), pixels.prod(), pixels[0] ** 3])
 scores[1].backward()
-print("gradient of score 1:", pixels.grad.tolist())
+print("gradient of score 1:", pixels.grad)
+
+# sphinx_gallery_start_ignore
 assert pixels.grad.tolist() == [2, 1]
+# sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# **Pass ones and go on.** ``losses.backward(torch.ones_like(losses))`` is the gradient of the sum. It grows with the
-# number of samples: here it is four times the gradient of the mean, and so is each step of the optimizer.
+# **Pass ones and go on.** ``losses.backward(torch.ones_like(losses))`` is the gradient of the sum. Here it is four times the
+# gradient of the mean. So is a step of SGD without momentum or weight decay. Adam divides the factor out again.
+
+# sphinx_gallery_start_ignore
+w.grad = None
+# sphinx_gallery_end_ignore
+losses = (w * samples - targets) ** 2
+losses.backward(torch.ones_like(losses))
+print("with ones: ", w.grad)
 
 w.grad = None
 losses = (w * samples - targets) ** 2
-losses.backward(torch.ones_like(losses))
-print("w.grad =", w.grad.item())
-assert w.grad == 4 * -20
-
-# %%
-# **Take the mean without a look at the shape.** A loss can have too many numbers because two shapes were broadcast.
-# Here the prediction is a column and the target a row, so every prediction is compared with every target.
-
-column = torch.tensor([[3.0], [5.0], [7.0], [9.0]], requires_grad=True)
-losses = (column - targets) ** 2
 losses.mean().backward()
-print("shape of the losses:", tuple(losses.shape))
-print(f"mean {losses.mean().item()}, gradient {column.grad.flatten().tolist()}")
-assert losses.shape == (4, 4) and losses.mean() == 10
+print("with mean():", w.grad)
+
+
+# sphinx_gallery_start_ignore
+def _step(optimizer, gradient):
+    """How far one step goes."""
+    parameter = nn.Parameter(torch.zeros(()))
+    parameter.grad = torch.tensor(gradient)
+    optimizer([parameter], lr=0.5).step()
+    return parameter.item()
+
+
+assert w.grad == sum(each) / 4 == -20
+_optimizers = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
+_ratios = [round(_step(o, -80.0) / _step(o, -20.0), 4) for o in _optimizers]
+assert _ratios == [4, 1, 1]
+# sphinx_gallery_end_ignore
 
 # %%
-# Every prediction is right, and yet the mean is not 0, and the gradient pulls them together. With equal shapes both
-# are 0.
+# **Take the mean without a look at the shape.** A loss can have too many numbers because two shapes were broadcast. Here the
+# predictions are a column and the targets a row, so each prediction is compared with each target.
 
-losses = (column.squeeze(1) - targets) ** 2
-(gradient,) = torch.autograd.grad(losses.mean(), column)
-print(f"mean {losses.mean().item()}, gradient {gradient.flatten().tolist()}")
+predictions = torch.tensor([[3.0], [5.0], [7.0], [9.0]], requires_grad=True)
+losses = (predictions - targets) ** 2
+losses.mean().backward()
+print("shape:", losses.shape, " mean:", losses.mean().item())
+print("gradient:", predictions.grad.flatten())
+
+# sphinx_gallery_start_ignore
+assert losses.shape == (4, 4) and losses.mean() == 10 and predictions.grad.any()
+# sphinx_gallery_end_ignore
+
+# %%
+# All four predictions are right, and yet the mean is not 0, and the gradient pulls them together. With equal shapes both are 0.
+
+losses = (predictions.squeeze(1) - targets) ** 2
+(gradient,) = torch.autograd.grad(losses.mean(), predictions)
+print("shape:", losses.shape, " mean:", losses.mean().item())
+print("gradient:", gradient.flatten())
+
+# sphinx_gallery_start_ignore
 assert losses.shape == (4,) and losses.mean() == 0 and not gradient.any()
+# sphinx_gallery_end_ignore
+
+# %%
+# Messages that are close to this one
+# -----------------------------------
+# A complex number is not enough, because "downhill" needs a real one: take ``abs()`` or ``real``. And ``torch.func.grad``
+# refuses several outputs in words of its own.
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    z = torch.tensor(1 + 2j, requires_grad=True)
+    (z**2).backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+try:
+    # sphinx_gallery_end_ignore
+    torch.func.grad(lambda x: x**2)(torch.ones(3))
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+print(*(f"RuntimeError: {text}" for text in raised), sep="\n\n")
+assert len(raised) == 2
+assert "only for real scalar outputs but got torch.complex64" in raised[0]
+assert (
+    "Expected f(*args) to return a scalar Tensor, got tensor with 1 dims" in raised[1]
+)
+(z**2).abs().backward()
+(z**2).real.backward()
+assert torch.func.grad(lambda x: (x**2).mean())(torch.ones(1)) == 2
+# sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`: backward of a vector, and its ``gradient=``
-# - :ref:`sphx_glr_gallery_errors_gradient_shape.py`: the next message, if ``gradient=`` has the wrong shape
-# - `torch.autograd.backward <https://docs.pytorch.org/docs/stable/generated/torch.autograd.backward.html>`__ in
-#   PyTorch's reference
+# - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`: backward of a vector, and its ``gradient=``.
+# - :ref:`sphx_glr_gallery_errors_gradient_shape.py`: the next message, if ``gradient=`` has the wrong shape.
+# - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`: predictions and targets that are broadcast by mistake.
+# - In PyTorch's reference: `torch.autograd.backward
+#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.backward.html>`__.

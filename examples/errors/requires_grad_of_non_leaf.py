@@ -7,137 +7,238 @@ you can only change requires_grad flags of leaf variables
    ! single: requires_grad = False on the result of a computation
    ! single: image.requires_grad = True fails in the second step of an attack
 
-``requires_grad`` is a choice for leaves only: tensors that you made, not tensors that were computed. A result
-requires a gradient because one of its inputs does, and that cannot be taken back afterwards.
+.. in-short::
+
+   The tensor was computed by an operation that autograd recorded, and ``requires_grad`` can be set on leaves only: tensors
+   without a ``grad_fn``. To cut the gradient off, use ``detach()``. To freeze a layer, set the flag on its parameters.
+
+   .. code-block:: diff
+
+      - features.requires_grad = False
+      + features = features.detach()
+
+   **Not this:** ``features.detach_()``. It raises nothing here, and it can break what was computed from ``features`` before.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import torch
+from torch import nn
 
-x = torch.tensor(2.0, requires_grad=True)
-y = x * 3
+torch.manual_seed(0)
 try:
-    y.requires_grad = False
+    # sphinx_gallery_end_ignore
+    body, head = nn.Linear(3, 4), nn.Linear(4, 1)
+    x = torch.randn(2, 3)
+
+    features = body(x)
+    features.requires_grad = False
+    loss = head(features).mean()
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
     message = str(error)
     print("RuntimeError:", message)
-    assert message.startswith("you can only change requires_grad flags of leaf")
+assert message.startswith("you can only change requires_grad flags of leaf variables.")
 
-# sphinx_gallery_start_ignore
-try:
-    y.requires_grad_(False)
-except RuntimeError as error:
-    assert str(error) == message
+
+def _said(call):
+    """The message of a call, or nothing."""
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+assert _said(lambda: features.requires_grad_(False)) == message
+_w = nn.Parameter(torch.ones(2))
+assert _said(lambda: setattr(_w[0], "requires_grad", False)) == message
+assert not _said(lambda: setattr(torch.ones(2) * 3, "requires_grad", True))
+assert (torch.ones(2) * 3).is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
-# ``y.requires_grad_(False)`` says the same.
-
-# %%
+# - ``leaf variables``: tensors without a ``grad_fn``. A tensor that you made is one, and so is a parameter, and so is a result
+#   of tensors that do not require grad, such as ``torch.ones(2) * 3``. An entry of a parameter, such as ``weight[0]``, is not.
+# - ``requires_grad_(False)`` raises the same message.
+# - ``If you want to use a computed variable ...``: this second sentence is missing if you assigned ``True``.
+#
 # Why
 # ---
-# ``y`` is held to the graph by its ``grad_fn``. If it stopped requiring a gradient, the node would still be there,
-# and what has been computed from ``y`` already would still lead to ``x``.
+# ``features`` requires grad because the parameters of ``body`` do. Its ``grad_fn`` leads to them, and what you have computed
+# from ``features`` already goes through that node.
 
-z = y**2
+loss = head(features).mean()
 
-# graph: z -- z was computed through y, and y through x: no flag on y can undo that
+# graph: loss -- The loss reaches body's parameters through features: a flag on features would not remove that path
 
-print("x:", x.requires_grad, " y:", y.requires_grad, " z:", z.requires_grad)
-print("y was computed by", y.grad_fn.name())
-assert y.requires_grad and y.grad_fn.name() == "MulBackward0"
+print("features.grad_fn:", features.grad_fn.name())
 
-# %%
-# The other direction raises too, with the first half of the message, if it is an assignment. The method
-# ``requires_grad_(True)`` is let through, and changes nothing. Loops that attack or explain an image meet it: in the
-# second round the image is a result of the first.
-
-image = torch.tensor(1.0)
-for step in (1, 2):
-    try:
-        image.requires_grad = True
-    except RuntimeError as error:
-        print("RuntimeError:", error)
-        assert str(error) == message.partition(" If you")[0] and step == 2
-    (gradient,) = torch.autograd.grad(image**2, image)
-    image = image + 0.1 * gradient
-
-y.requires_grad_(True)
-print("still computed by", y.grad_fn.name(), "and a leaf:", y.is_leaf)
-assert not y.is_leaf and not image.is_leaf
+# sphinx_gallery_start_ignore
+assert features.grad_fn.name() == "AddmmBackward0"
+# sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# Decide what you want. To use the *value* and stop the gradient there, take ``detach()``. To start the next round of
-# a loop from it, ``detach().requires_grad_()``.
+# **Stop the gradient at this point.** ``detach()`` returns a tensor with the same values that does not require grad.
 
-value = y.detach()
-print("detached:", value.item(), "requires_grad", value.requires_grad)
-assert value == 6 and not value.requires_grad
+features = body(x)
+features = features.detach()
+loss = head(features).mean()
+loss.backward()
+print("body:", body.weight.grad, " head:", head.weight.grad)
 
-image = image.detach().requires_grad_()
-(gradient,) = torch.autograd.grad(image**2, image)
-print(f"third round: image {image.item():.2f}, gradient {gradient.item():.2f}")
-assert image.is_leaf and gradient == 2 * image
-
-# %%
-# To freeze a layer, set the flag on its parameters, which are leaves, before the forward pass. The gradient still
-# goes through the layer to what is before it.
-
-first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1)
-second.requires_grad_(False)
-second(first(torch.ones(2, 3))).sum().backward()
-print("first: ", first.weight.grad is not None)
-print("second:", second.weight.grad is not None)
-assert first.weight.grad is not None and second.weight.grad is None
+# sphinx_gallery_start_ignore
+assert body.weight.grad is None and head.weight.grad is not None
+# sphinx_gallery_end_ignore
 
 # %%
-# To compute without a record from the start, work under ``no_grad``.
+# **Freeze a layer.** Its parameters are leaves. Set their flag before the forward pass. The gradient still goes through the
+# layer to the layers before it.
+
+# sphinx_gallery_start_ignore
+head.weight.grad = None
+# sphinx_gallery_end_ignore
+head.requires_grad_(False)
+head(body(x)).mean().backward()
+print("body:", body.weight.grad is not None, " head:", head.weight.grad is not None)
+
+# sphinx_gallery_start_ignore
+assert body.weight.grad is not None and head.weight.grad is None
+head.requires_grad_()
+# sphinx_gallery_end_ignore
+
+# %%
+# **Start the next round of a loop,** as in an attack on an image. In the second round the image is a result of the first, and
+# the assignment of ``True`` raises:
+
+# sphinx_gallery_start_ignore
+model = nn.Sequential(body, head)
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    image = torch.rand(1, 3)
+    for _ in range(2):
+        image.requires_grad = True
+        model(image).sum().backward()
+        image = image + 0.1 * image.grad
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == [message.partition(" If you")[0]] and image.grad_fn is not None
+# sphinx_gallery_end_ignore
+
+# %%
+# Make a leaf of it first:
+
+image = torch.rand(1, 3)
+for _ in range(2):
+    image = image.detach().requires_grad_()
+    score = model(image).sum()
+    score.backward()
+    print(f"score {score.item():.4f}")
+    image = image + 0.1 * image.grad
+
+# sphinx_gallery_start_ignore
+assert model(image) > score  # the model is linear, and each round goes up its slope
+# sphinx_gallery_end_ignore
+
+# %%
+# **Record nothing from the start.** A result computed under ``no_grad`` is a leaf that does not require grad.
 
 with torch.no_grad():
-    unrecorded = x * 3
-print("requires_grad", unrecorded.requires_grad)
-assert not unrecorded.requires_grad
+    features = body(x)
+print("is_leaf:", features.is_leaf, " requires_grad:", features.requires_grad)
+
+# sphinx_gallery_start_ignore
+assert features.is_leaf and not features.requires_grad
+# sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# ``detach_()`` changes the tensor itself, which is what the flag would have done. It is accepted. But other nodes
-# have saved ``y``, and what was computed from it before is broken: its backward finds a tensor without the history
-# that it had.
+# **Detach in place.** ``detach_()`` turns ``features`` itself into a leaf. If an operation that used ``features`` before has
+# saved it, as ``square()`` does, its backward raises:
 
-y = x * 3
-before = y**2
-y.detach_()
-print("y is a leaf now:", y.is_leaf)
+# sphinx_gallery_start_ignore
+raised = []
 try:
-    before.backward()
+    # sphinx_gallery_end_ignore
+    features = body(x)
+    penalty = features.square().mean()
+    features.detach_()
+    penalty.backward()
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
+    raised.append(str(error))
     print("RuntimeError:", error)
-    assert "detached in-place" in str(error)
+assert len(raised) == 1 and "detached in-place" in raised[0]
+# sphinx_gallery_end_ignore
 
 # %%
-# Where no node has saved ``y``, nothing is raised, and two lines that look alike mean different things by their place
-# alone.
+# If none of them has saved it, nothing is raised, and two lines that look alike differ:
 
-y = x * 3
-before = y + 1
-y.detach_()
-after = y + 1
+features = body(x)
+before = features.mean()
+features.detach_()
+after = features.mean()
 print("before:", before.requires_grad, " after:", after.requires_grad)
+
+# sphinx_gallery_start_ignore
 assert before.requires_grad and not after.requires_grad
+# sphinx_gallery_end_ignore
 
 # %%
-# ``detach()`` gives the cut tensor a name of its own, and leaves ``y`` as it was.
+# **Call** ``requires_grad_(True)`` **on a result.** It raises nothing and changes nothing: the tensor is not a leaf, and its
+# ``.grad`` stays ``None``. ``retain_grad()`` is what you want then.
+
+features = body(x)
+features.requires_grad_(True)
+kept = body(x)
+kept.retain_grad()
+(features + kept).mean().backward()
+
+# sphinx_gallery_start_ignore
+import warnings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    assert features.grad is None and not features.is_leaf
+# sphinx_gallery_end_ignore
+print("is_leaf:", features.is_leaf, " kept.grad:", kept.grad is not None)
+
+# sphinx_gallery_start_ignore
+assert kept.grad is not None
+# sphinx_gallery_end_ignore
+
+# %%
+# Messages that are close to this one
+# -----------------------------------
+# Under ``torch.func`` you do not set the flag at all: ``grad`` and ``vmap`` decide what is differentiated.
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    torch.func.grad(lambda x: x.requires_grad_().sum())(torch.ones(2))
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1
+assert raised[0].startswith("You are attempting to call Tensor.requires_grad_()")
+# sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: leaves, results, and who may have the flag
-# - :ref:`sphx_glr_gallery_errors_integer_leaf.py`: the flag on a tensor of whole numbers
-# - `Tensor.requires_grad_ <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html>`__ in
-#   PyTorch's reference
+# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: leaves, results, and what may have the flag.
+# - :ref:`sphx_glr_gallery_modes_freezing.py`: how to freeze a part of a model.
+# - :ref:`sphx_glr_gallery_errors_integer_leaf.py`: the flag on a tensor of whole numbers.
+# - In PyTorch's reference: `Tensor.requires_grad_
+#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html>`__.
