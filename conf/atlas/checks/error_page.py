@@ -45,7 +45,6 @@ NOT_YET = {
     "saved_wrong_type",
     "shared_memory_location",
     "sizes_do_not_match",
-    "two_devices",
     "unused_in_graph",
     "view_not_compatible",
     "view_of_leaf",
