@@ -44,7 +44,6 @@ NOT_YET = {
     "requires_grad_of_non_leaf",
     "saved_wrong_type",
     "shared_memory_location",
-    "sizes_do_not_match",
     "unused_in_graph",
     "view_not_compatible",
     "view_of_leaf",
