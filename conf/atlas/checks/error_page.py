@@ -44,7 +44,6 @@ NOT_YET = {
     "saved_wrong_type",
     "shared_memory_location",
     "unused_in_graph",
-    "view_not_compatible",
     "view_of_leaf",
     "view_of_several",
 }
