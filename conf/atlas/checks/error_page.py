@@ -42,7 +42,6 @@ NOT_YET = {
     "numpy_of_grad",
     "requires_grad_of_non_leaf",
     "saved_wrong_type",
-    "shared_memory_location",
     "unused_in_graph",
     "view_of_leaf",
     "view_of_several",
