@@ -79,8 +79,8 @@ assert state.untyped_storage().nbytes() == 4 * state.element_size()
 
 # %%
 # ``state += 1`` is refused, too: would each place get 1 or 3? ``fill_`` and ``zero_`` pass, because they write one number
-# everywhere. ``masked_fill_`` and a write by a mask or a list of indices pass with a warning that this is deprecated. An overlap
-# that was made by ``unfold`` is not noticed.
+# everywhere. ``masked_fill_`` and a write by a mask or a list of indices pass with a warning that this is deprecated. An
+# overlap that was made by ``unfold`` is not noticed.
 
 # sphinx_gallery_start_ignore
 _writes = {

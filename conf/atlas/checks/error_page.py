@@ -25,7 +25,6 @@ NOT_YET = {
     "backward_twice",
     "checkpoint_metadata",
     "deepcopy_of_non_leaf",
-    "expanded_size",
     "grad_of_non_leaf",
     "gradient_shape",
     "inference_tensor",
