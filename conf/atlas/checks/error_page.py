@@ -23,7 +23,6 @@ CHAPTER = "gallery/errors/"
 LINES = range(2, 9)  # of a diff
 NOT_YET = {
     "backward_twice",
-    "checkpoint_metadata",
     "deepcopy_of_non_leaf",
     "grad_of_non_leaf",
     "gradient_shape",
