@@ -14,7 +14,6 @@ The expanded size of the tensor (4) must match the existing size (3)
 
    .. code-block:: diff
 
-        rows = [torch.tensor([2.0, 4.0, 6.0]), torch.tensor([1.0, 2.0, 3.0, 6.0])]
       - batch = torch.zeros(2, 4)
       - batch[0] = rows[0]
       + batch = pad_sequence(rows, batch_first=True)

@@ -13,8 +13,8 @@ more than one element of the written-to tensor refers to a single memory locatio
 
    .. code-block:: diff
 
-      - state = torch.zeros(1, 4).expand(3, 4)
-      + state = torch.zeros(1, 4).repeat(3, 1)
+      - state = start.expand(3, 4)
+      + state = start.repeat(3, 1)
         state += torch.rand(3, 4)
 
    **Not this:** a write to one row at a time. It goes through, and it changes all rows.
@@ -35,7 +35,8 @@ torch.manual_seed(0)
 raised = []
 try:
     # sphinx_gallery_end_ignore
-    state = torch.zeros(1, 4).expand(3, 4)  # one initial state for three samples
+    start = torch.zeros(1, 4)
+    state = start.expand(3, 4)  # for three samples
     state += torch.rand(3, 4)
 # sphinx_gallery_start_ignore
 except RuntimeError as error:
@@ -54,23 +55,31 @@ assert not state.any()
 # The stride along the expanded dimension is 0: one step down stays where it is. ``state`` has 12 elements and 4 places in
 # memory. Three different values would have to go into each place.
 
+
+# sphinx_gallery_start_ignore
+def draw(tensor):
+    _, ax = plt.subplots(figsize=(7, 2.4))
+    for column in range(4):
+        middle = 3 * column + 1
+        for row in range(3):
+            x = 3 * column + row
+            ax.plot([x, middle], [1, 0], color="#64748b", linewidth=1, zorder=0)
+            label = ax.text(x, 1, f"[{row}, {column}]", backgroundcolor="white")
+            label.set(ha="center", va="center", fontsize=9, color="#2563eb")
+            assert tensor[row, column].data_ptr() == tensor[0, column].data_ptr()
+        place = ax.text(middle, 0, f"place {column}", backgroundcolor="#e2e8f0")
+        place.set(ha="center", va="center")
+    ax.set(xlim=(-0.6, 11.6), ylim=(-0.2, 1.2))
+    ax.set_title("state has twelve elements and four places in memory")
+    ax.axis("off")
+
+
+# sphinx_gallery_end_ignore
 print("shape", tuple(state.shape), "strides", state.stride())
 
 # figure: Above, the twelve elements of state, in groups of three. Below, four places in memory. From each element a
 #   line leads to a place: the three elements of a column all end in the same one.
-fig, ax = plt.subplots(figsize=(7, 2.4))
-for column in range(4):
-    middle = 3 * column + 1
-    for row in range(3):
-        x = 3 * column + row
-        ax.plot([x, middle], [1, 0], color="#64748b", linewidth=1, zorder=0)
-        label = ax.text(x, 1, f"[{row}, {column}]", backgroundcolor="white")
-        label.set(ha="center", va="center", fontsize=9, color="#2563eb")
-    place = ax.text(middle, 0, f"place {column}", backgroundcolor="#e2e8f0")
-    place.set(ha="center", va="center")
-ax.set(xlim=(-0.6, 11.6), ylim=(-0.2, 1.2))
-ax.set_title("state has twelve elements and four places in memory")
-ax.axis("off")
+draw(state)
 
 # sphinx_gallery_start_ignore
 assert state.stride() == (0, 1) and state.numel() == 12
@@ -149,7 +158,8 @@ assert (
 # **For a tensor to write to,** copy it first. ``expand(3, 4).clone()`` does the same as ``repeat(3, 1)``. ``state = state + x``
 # makes a new tensor as well.
 
-state = torch.zeros(1, 4).repeat(3, 1)
+start = torch.zeros(1, 4)
+state = start.repeat(3, 1)
 state += torch.rand(3, 4)
 print("strides", state.stride(), state[:, 0])
 
@@ -242,7 +252,8 @@ assert torch.allclose(cloned, 1 - 0.1 * data)
 # **Write row by row, or element by element.** PyTorch checks the tensor that is written to, and one row shares no memory with
 # itself. Each of these writes goes through, and changes all rows:
 
-state = torch.zeros(1, 4).expand(3, 4)
+start = torch.zeros(1, 4)
+state = start.expand(3, 4)
 for row in range(3):
     state[row] += 1
 print("1 was added to each row:", state[:, 0])

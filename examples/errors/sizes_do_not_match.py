@@ -96,6 +96,25 @@ for _one, _other, _fits in (
 # A size of 1 fits where it should not, too. ``(4, 1)`` and ``(4,)`` are the same four numbers to a reader. Their difference has
 # 16 numbers, and nothing is raised:
 
+
+# sphinx_gallery_start_ignore
+def draw(table):
+    _, ax = plt.subplots(figsize=(7, 3))
+    for i in range(4):
+        for j in range(4):
+            text = ax.text(j, -i, f"{table[i, j]:.0f}", ha="center", va="center")
+            text.set_color("#047857" if i == j else "#c2410c")
+            if i == j:
+                text.set_bbox({"facecolor": "white", "edgecolor": "#047857", "pad": 7})
+    ax.set_xticks(range(4), [f"target {t:.0f}" for t in targets])
+    ax.set_yticks(
+        range(0, -4, -1), [f"prediction {p:.0f}" for p in predictions.flatten()]
+    )
+    ax.set(xlim=(-0.6, 3.6), ylim=(-3.6, 0.6))
+    ax.set_title("Four differences were meant, and sixteen computed")
+
+
+# sphinx_gallery_end_ignore
 predictions = torch.tensor([[1.0], [2.0], [3.0], [4.0]])
 targets = torch.tensor([1.0, 2.0, 3.0, 4.0])
 difference = predictions - targets
@@ -103,17 +122,7 @@ print(tuple(predictions.shape), tuple(targets.shape), tuple(difference.shape))
 
 # figure: A table of four by four differences, prediction in row i minus target in column j. The four on the diagonal
 #   are zero and framed: these were meant. The twelve others, from -3 to 3, compare different samples.
-fig, ax = plt.subplots(figsize=(7, 3))
-for i in range(4):
-    for j in range(4):
-        text = ax.text(j, -i, f"{difference[i, j]:.0f}", ha="center", va="center")
-        text.set_color("#047857" if i == j else "#c2410c")
-        if i == j:
-            text.set_bbox({"facecolor": "white", "edgecolor": "#047857", "pad": 7})
-ax.set_xticks(range(4), [f"target {t:.0f}" for t in targets])
-ax.set_yticks(range(0, -4, -1), [f"prediction {p:.0f}" for p in predictions.flatten()])
-ax.set(xlim=(-0.6, 3.6), ylim=(-3.6, 0.6))
-ax.set_title("Four differences were meant, and sixteen computed")
+draw(difference)
 
 # sphinx_gallery_start_ignore
 assert difference.shape == (4, 4) and not difference.diagonal().any()

@@ -111,15 +111,20 @@ assert [one.name for one in torch.ops.aten.nll_loss_forward.default._schema.argu
 #
 # Why
 # ---
-# PyTorch does not move a tensor on its own, because such a copy is slow and would be hard to find. Two exceptions: a CPU tensor
-# with no dimensions goes along, and :ref:`so does an index on the CPU <sphx_glr_gallery_cuda_devices.py>`. It does not work the
-# other way around. A loss on the GPU cannot be added to a CPU tensor of shape ``(3,)``.
+# Most operations do not move their inputs, because such a copy is slow and would be hard to find. The usual exceptions: a CPU
+# tensor with no dimensions may take part in what works element by element, an index :ref:`may be on the CPU
+# <sphx_glr_gallery_cuda_devices.py>`, and ``copy_`` copies between devices. A tensor with no dimensions on the *GPU* is no
+# exception: such a loss cannot be added to a CPU tensor of shape ``(3,)``.
 
 # sphinx_gallery_start_ignore
 _there, _here = torch.ones(3, device=device), torch.ones(3)
 assert (_there + torch.tensor(1.0)).device.type == "cuda"
 assert torch.where(_there > 0, _there, torch.tensor(1.0)).device.type == "cuda"
-assert torch.ones(3, device="meta")[torch.tensor([0, 1])].device.type == "meta"
+_meta = torch.ones(3, device="meta")
+assert (
+    _meta[torch.tensor([0, 1])].device.type == _meta.copy_(_here).device.type == "meta"
+)
+_meta[:2] = torch.ones(2)
 raised = []
 for _call in (
     lambda: _here + torch.tensor(1.0, device=device),

@@ -13,8 +13,9 @@ view size is not compatible with input tensor's size and stride
 
    .. code-block:: diff
 
-      - joined = heads.transpose(1, 2).view(2, 3, 8)
-      + joined = heads.transpose(1, 2).reshape(2, 3, 8)
+        x = heads.transpose(1, 2)
+      - joined = x.view(2, 3, 8)
+      + joined = x.reshape(2, 3, 8)
 
    **Not this:** leaving out the transpose, so that ``view`` works. The shape is the same, and the numbers stand in the wrong
    places.
@@ -35,7 +36,8 @@ torch.manual_seed(0)
 try:
     # sphinx_gallery_end_ignore
     heads = torch.randn(2, 4, 3, 2)  # batch, heads, tokens, size
-    joined = heads.transpose(1, 2).view(2, 3, 8)
+    x = heads.transpose(1, 2)
+    joined = x.view(2, 3, 8)
 # sphinx_gallery_start_ignore
 except RuntimeError as error:
     message = str(error)
@@ -149,7 +151,8 @@ for _shape in product((0, 1, 2, 3), repeat=2):
 # ``reshape`` returns a view where that is possible, and a copy where it is not. ``contiguous().view(...)`` has the same values.
 
 heads = torch.randn(2, 4, 3, 2)  # batch, heads, tokens, size
-joined = heads.transpose(1, 2).reshape(2, 3, 8)
+x = heads.transpose(1, 2)
+joined = x.reshape(2, 3, 8)
 print(joined.shape, "copied:", joined.data_ptr() != heads.data_ptr())
 
 # sphinx_gallery_start_ignore
@@ -157,7 +160,7 @@ assert torch.equal(joined, heads.transpose(1, 2).contiguous().view(2, 3, 8))
 assert joined.untyped_storage().data_ptr() != heads.untyped_storage().data_ptr()
 assert torch.equal(joined[0, 1, 2:4], heads[0, 1, 1])
 assert (
-    x.reshape(6).data_ptr() == x.data_ptr()
+    wide.reshape(12).data_ptr() == wide.data_ptr()
     and wide[:, ::2].reshape(6).data_ptr() == wide.data_ptr()
 )
 # sphinx_gallery_end_ignore
@@ -165,14 +168,14 @@ assert (
 # %%
 # ``contiguous()`` returns a tensor. On a line of its own it changes nothing:
 
-columns = x.t()
+columns = wide.t()
 columns.contiguous()
 print("contiguous:", columns.is_contiguous())
 columns = columns.contiguous()
 print("contiguous:", columns.is_contiguous())
 
 # sphinx_gallery_start_ignore
-assert columns.is_contiguous() and not x.t().is_contiguous()
+assert columns.is_contiguous() and not wide.t().is_contiguous()
 # sphinx_gallery_end_ignore
 
 # %%
