@@ -191,6 +191,9 @@ _expected = x.grad.clone()
 # **Chance:** draw with ``torch.rand`` and the like. ``checkpoint`` sets PyTorch's own generators back before the second run. It
 # does not know Python's, NumPy's, and a ``torch.Generator`` of yours. If the router of a mixture of experts adds noise from one
 # of these, the experts get other rows in the second run.
+#
+# **A switch between forward and backward:** call ``model.eval()`` after ``backward()``. A batch norm in evaluation saves no
+# statistics, and you read ``[4]`` and ``[0]``:
 
 # sphinx_gallery_start_ignore
 _own = torch.Generator().manual_seed(0)
@@ -256,10 +259,6 @@ assert _outcomes(None) == {None}
 assert any("have different metadata than during" in str(one) for one in _outcomes(_own))
 # sphinx_gallery_end_ignore
 
-# %%
-# **A switch between forward and backward:** call ``model.eval()`` after ``backward()``. A batch norm in evaluation saves no
-# statistics, and you read ``[4]`` and ``[0]``:
-
 # sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
@@ -316,8 +315,8 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# **Set** ``determinism_check="none"``. The two runs still differ. Here backward then fails in the layer: *mat1 and mat2 shapes
-# cannot be multiplied (2x3 and 6x2)*.
+# **Set** ``determinism_check="none"``. The two runs still differ. Here backward then fails in the layer, with ``mat1 and mat2
+# shapes cannot be multiplied (2x3 and 6x2)``.
 #
 # **Take silence for agreement.** The check compares shapes, types and devices, and no values. With ``preserve_rng_state=False``
 # a dropout draws another mask in backward. Nothing is raised, and the gradient belongs to a different function.

@@ -90,6 +90,9 @@ assert state.untyped_storage().nbytes() == 4 * state.element_size()
 # ``state += 1`` is refused, too: would each place get 1 or 3? ``fill_`` and ``zero_`` pass, because they write one number
 # everywhere. ``masked_fill_`` and a write by a mask or a list of indices pass with a warning that this is deprecated. An
 # overlap that was made by ``unfold`` is not noticed.
+#
+# A sibling says *some elements of the input tensor and the written-to tensor refer to a single memory location*. There, the
+# tensor that is read and the tensor that is written overlap:
 
 # sphinx_gallery_start_ignore
 _writes = {
@@ -131,10 +134,6 @@ _windows = torch.arange(6.0).unfold(0, 3, 1)
 _windows += 1
 assert _windows[0].tolist() == [1, 3, 5]
 # sphinx_gallery_end_ignore
-
-# %%
-# A sibling says *some elements of the input tensor and the written-to tensor refer to a single memory location*. There, the
-# tensor that is read and the tensor that is written overlap:
 
 # sphinx_gallery_start_ignore
 try:
@@ -185,6 +184,8 @@ assert b.tolist() == [0, 1, 3, 5, 7]
 # %%
 # **For a buffer,** register the copy, because ``load_state_dict`` writes into it: ``self.register_buffer("table",
 # table.expand(2, 4).clone())``.
+#
+# **For a parameter that all rows share,** keep it small, and expand it where it is used. Its gradient is the sum over the rows.
 
 # sphinx_gallery_start_ignore
 
@@ -206,9 +207,6 @@ assert (
     and "more than one element of the written-to tensor refers to a single" in raised[1]
 )
 # sphinx_gallery_end_ignore
-
-# %%
-# **For a parameter that all rows share,** keep it small, and expand it where it is used. Its gradient is the sum over the rows.
 
 data = torch.randn(3, 4)
 shared = nn.Parameter(torch.ones(4))

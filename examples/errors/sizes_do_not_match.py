@@ -74,6 +74,9 @@ assert "non-singleton dimension 2" in _said(lambda: torch.ones(2, 1, 3) + torch.
 # ---
 # The two shapes are aligned at their last dimension: the 4 numbers of ``mean`` meet the 3 columns. Two sizes fit if they are
 # equal, or if one of them is 1 or missing. Then that tensor is repeated along the dimension. This is *broadcasting*.
+#
+# A size of 1 fits where it should not, too. ``(4, 1)`` and ``(4,)`` are the same four numbers to a reader. Their difference has
+# 16 numbers, and nothing is raised:
 
 # sphinx_gallery_start_ignore
 for _one, _other, _fits in (
@@ -91,10 +94,6 @@ for _one, _other, _fits in (
         _add = partial(torch.add, torch.rand(_one), torch.rand(_other))
         assert "must match the size of tensor b" in _said(_add)
 # sphinx_gallery_end_ignore
-
-# %%
-# A size of 1 fits where it should not, too. ``(4, 1)`` and ``(4,)`` are the same four numbers to a reader. Their difference has
-# 16 numbers, and nothing is raised:
 
 
 # sphinx_gallery_start_ignore

@@ -115,6 +115,11 @@ assert [one.name for one in torch.ops.aten.nll_loss_forward.default._schema.argu
 # tensor with no dimensions may take part in what works element by element, an index :ref:`may be on the CPU
 # <sphx_glr_gallery_cuda_devices.py>`, and ``copy_`` copies between devices. A tensor with no dimensions on the *GPU* is no
 # exception: such a loss cannot be added to a CPU tensor of shape ``(3,)``.
+#
+# How to find the tensor
+# ----------------------
+# Print ``.device`` of each tensor in the line that raised. If that line is in a module, this shows what belongs to it.
+# ``model.to`` moves parameters and buffers. A tensor that is only an attribute stays where it is:
 
 # sphinx_gallery_start_ignore
 _there, _here = torch.ones(3, device=device), torch.ones(3)
@@ -148,12 +153,6 @@ for _call in (
         )
 assert raised == [True] * 8
 # sphinx_gallery_end_ignore
-
-# %%
-# How to find the tensor
-# ----------------------
-# Print ``.device`` of each tensor in the line that raised. If that line is in a module, this shows what belongs to it.
-# ``model.to`` moves parameters and buffers. A tensor that is only an attribute stays where it is:
 
 
 class Shift(nn.Module):
@@ -318,11 +317,12 @@ assert raised[2:] == ["Tensor on device meta is not on the expected device cpu!"
 # sphinx_gallery_end_ignore
 
 # %%
-# Load the weights first, with ``load_state_dict(..., assign=True)``.
+# Load the weights first, with ``assign=True``:
+
+norm.load_state_dict(nn.BatchNorm1d(3).state_dict(), assign=True)
+print((x * norm.weight).device)
 
 # sphinx_gallery_start_ignore
-_real = nn.BatchNorm1d(3).eval()
-norm.load_state_dict(_real.state_dict(), assign=True)
 assert torch.equal(x * norm.weight, x)
 torch.set_grad_enabled(True)
 _gpu.close()
