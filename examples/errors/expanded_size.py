@@ -7,43 +7,82 @@ The expanded size of the tensor (4) must match the existing size (3)
    ! single: a sequence is longer than the 512 positions of the model
    ! single: assigning a row of another length into a tensor
 
-A tensor was to be stretched to a larger shape, and one of its dimensions is neither 1 nor of the size wanted. It is
-not only ``expand`` that asks for this: an assignment such as ``table[0] = row`` does, and so does the bias of a
-linear layer.
+.. in-short::
+
+   A tensor is to be stretched to another shape, by an assignment or by ``expand``. One of its sizes is neither 1 nor the size
+   that is wanted. For rows of different lengths, pad them.
+
+   .. code-block:: diff
+
+      - batch = torch.zeros(2, 4)
+      - batch[0] = rows[0]
+      + batch = pad_sequence(rows, batch_first=True)
+
+   **Not this:** a mean over the padded batch. The zeros count as data there. Use the lengths.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import matplotlib.pyplot as plt
 import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
 
-x = torch.ones(2, 3)
+raised = []
 try:
-    x.expand(2, 4)
+    # sphinx_gallery_end_ignore
+    rows = [torch.tensor([2.0, 4.0, 6.0]), torch.tensor([1.0, 2.0, 3.0, 6.0])]
+    batch = torch.zeros(2, 4)
+    batch[0] = rows[0]
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
     message = str(error)
     print("RuntimeError:", message)
-    assert message.startswith("The expanded size of the tensor (4) must match")
+assert message == (
+    "The expanded size of the tensor (4) must match the existing size (3) at non-singleton dimension 0.  "
+    "Target sizes: [4].  Tensor sizes: [3]"
+)
+
+
+def _said(operation):
+    try:
+        operation()
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+_words = "The expanded size of the tensor (4) must match the existing size (3) at non-singleton dimension 1."
+assert _said(lambda: torch.ones(2, 3).expand(2, 4)).startswith(_words)
+assert _said(lambda: torch.ones(3).expand(2, 4)).startswith(_words)
+assert _said(
+    lambda: nn.functional.linear(torch.ones(2, 5), torch.ones(4, 5), torch.ones(3))
+).startswith(_words)
+# sphinx_gallery_end_ignore
 
 # %%
-# The message has your numbers in place of these. *Target sizes* is the shape that was asked for, and *Tensor sizes*
-# the shape that was there. Earlier versions left these two out.
-
-# %%
+# Your numbers stand in place of these.
+#
+# - ``(4)`` is the size that was wanted, and ``(3)`` the size that there was.
+# - ``non-singleton dimension 0``: where they meet, counted in the shape that was wanted.
+# - ``Target sizes`` is that shape, and ``Tensor sizes`` the shape of your tensor. Older versions end before these.
+#
+# The bias of a linear layer raises it, too, if it does not fit the weight.
+#
 # Why
 # ---
-# Shapes are aligned at their last dimension. Then each size must be the one wanted, or 1, or not there at all. Only a
-# size of 1 can be stretched, because then there is no question which element goes where.
+# The two shapes are aligned at their last dimension. Then each size must be the one that is wanted, or 1, or missing. A size of
+# 1 can be stretched, because then it is clear which element goes where. In each panel below, the two numbers of a column must
+# agree, or the lower one must be 1 or missing.
 
 
+# sphinx_gallery_start_ignore
 def draw(ax, shape, target):
-    try:
-        torch.ones(shape).expand(target)
-        verdict, color = "fits", "#047857"
-    except RuntimeError:
-        verdict, color = "does not fit", "#c2410c"
+    fits = _said(lambda: torch.ones(shape).expand(target)) is None
+    verdict, color = ("fits", "#047857") if fits else ("does not fit", "#c2410c")
     for y, (name, sizes) in enumerate({"tensor": shape, "target": target}.items()):
         for place, size in enumerate(reversed(sizes)):
             box = ax.text(-place, y, size, ha="center", backgroundcolor="#e2e8f0")
@@ -52,130 +91,151 @@ def draw(ax, shape, target):
     ax.set_title(verdict, color=color)
     ax.set(xlim=(-2.5, 0.5), ylim=(-0.4, 1.5))
     ax.axis("off")
+    return fits
 
 
-# %%
-# In each column the two numbers must agree, or the lower one must be 1 or missing.
-
+# sphinx_gallery_end_ignore
 # figure: Four panels, each with the sizes of a tensor below the sizes of a target, aligned on the right. 2, 3 does
 #   not fit 2, 4. 2, 1 fits 2, 4. A single 2 does not fit 2, 4, because it stands below the 4. A single 4 fits 2, 4.
 fig, axes = plt.subplots(1, 4, figsize=(7, 1.5))
-for ax, shape in zip(axes, [(2, 3), (2, 1), (2,), (4,)], strict=True):
-    draw(ax, shape, (2, 4))
+shapes = [(2, 3), (2, 1), (2,), (4,)]
+fits = [draw(ax, shape, (2, 4)) for ax, shape in zip(axes, shapes, strict=True)]
 
 # sphinx_gallery_start_ignore
-for _shape, _fits in (((2, 3), False), ((2, 1), True), ((2,), False), ((4,), True)):
-    try:
-        torch.ones(_shape).expand(2, 4)
-    except RuntimeError as _error:
-        assert not _fits and "The expanded size of the tensor (4)" in str(_error)
-    else:
-        assert _fits
-try:
-    torch.nn.functional.linear(torch.ones(2, 5), torch.ones(4, 5), torch.ones(3))
-except RuntimeError as _error:
-    assert "tensor (4) must match the existing size (3)" in str(_error)
-else:
-    raise AssertionError("a bias of the wrong length is accepted")
+assert fits == [False, True, False, True]
+for _shape, _target, _fits in (
+    ((3,), (0,), False),
+    ((1,), (0,), True),
+    ((), (2, 3), True),
+    ((0,), (2, 0), True),
+):
+    assert (_said(lambda: torch.ones(_shape).expand(_target)) is None) == _fits  # noqa: B023
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# **One number for each row**, such as a norm, needs a dimension of size 1 at its end: ``keepdim=True`` or
-# ``unsqueeze(1)``.
+# **Rows of different lengths:** pad them, and keep the lengths. A loader does it in its ``collate_fn``, see :ref:`the page on
+# data loading <sphx_glr_gallery_training_data_loading.py>`.
 
-rows = torch.arange(1.0, 9.0).reshape(2, 4)
-norm = rows.norm(dim=1)
-try:
-    norm.expand_as(rows)
-except RuntimeError as error:
-    print("RuntimeError:", str(error).split("  ")[0])
-    assert "(4) must match the existing size (2)" in str(error)
-
-scaled = rows / norm.unsqueeze(1).expand_as(rows)
-print("norms afterwards:", scaled.norm(dim=1).numpy().round(4))
-assert torch.allclose(scaled, rows / rows.norm(dim=1, keepdim=True))
+rows = [torch.tensor([2.0, 4.0, 6.0]), torch.tensor([1.0, 2.0, 3.0, 6.0])]
+lengths = torch.tensor([len(row) for row in rows])
+batch = pad_sequence(rows, batch_first=True)
+mask = torch.arange(batch.shape[1]) < lengths.unsqueeze(1)
+print(batch)
+print("means:", (batch * mask).sum(1) / lengths)
 
 # sphinx_gallery_start_ignore
-assert torch.allclose(scaled.norm(dim=1), torch.ones(2))
+assert batch.tolist() == [[2, 4, 6, 0], [1, 2, 3, 6]]
+assert ((batch * mask).sum(1) / lengths).tolist() == [4, 3]
 # sphinx_gallery_end_ignore
 
 # %%
-# **To have the elements several times**, use ``repeat``. ``expand`` cannot make 6 out of 3.
+# **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(1)``.
 
-print(torch.tensor([[1, 2, 3]]).repeat(1, 2).tolist())
+table = torch.arange(1.0, 9.0).reshape(2, 4)
+norm = table.norm(dim=1, keepdim=True)
+scaled = table / norm.expand_as(table)
+print("norms afterwards:", scaled.norm(dim=1))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(scaled.norm(dim=1), torch.ones(2))
+assert "(4) must match the existing size (2)" in _said(
+    lambda: norm.squeeze(1).expand_as(table)
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# **The elements several times**: use ``repeat``. ``expand`` cannot make 6 out of 3.
+
+print(torch.tensor([[1, 2, 3]]).repeat(1, 2))
+
+# sphinx_gallery_start_ignore
 assert torch.tensor([[1, 2, 3]]).repeat(1, 2).tolist() == [[1, 2, 3, 1, 2, 3]]
+assert "(6) must match the existing size (3)" in _said(
+    lambda: torch.tensor([[1, 2, 3]]).expand(1, 6)
+)
+# sphinx_gallery_end_ignore
 
 # %%
-# **For rows of different lengths**, write into the part that exists, and remember the lengths.
+# **A sequence longer than a table of positions**: the second number is what the model can take, often 512. Cut the sequence
+# (``truncation=True`` in a tokenizer), or split it.
 
-words = [torch.tensor([2.0, 4.0]), torch.tensor([1.0, 2.0, 3.0, 6.0])]
-batch = torch.zeros(2, 4)
-try:
-    batch[0] = words[0]
-except RuntimeError as error:
-    print("RuntimeError:", str(error).split("  ")[0])
-    assert "(4) must match the existing size (2)" in str(error)
-
-for i, word in enumerate(words):
-    batch[i, : len(word)] = word
-mask = torch.arange(4) < torch.tensor([len(word) for word in words]).unsqueeze(1)
-means = (batch * mask).sum(1) / mask.sum(1)
-print("means:", means.tolist())
-assert means.tolist() == [3, 3]
-
-# %%
-# **For a sequence longer than a table of positions**, the second number is what the model can take. Cut the sequence
-# to it, or split it into pieces.
-
-positions = torch.arange(512).unsqueeze(0)
+token_types = torch.zeros(1, 512)  # a buffer of the model
 tokens = torch.zeros(1, 514)
-try:
-    positions[:, : tokens.shape[1]].expand(1, 514)
-except RuntimeError as error:
-    print("RuntimeError:", str(error).split("  ")[0])
-    assert "(514) must match the existing size (512)" in str(error)
+for piece in tokens.split(token_types.shape[1], dim=1):
+    print(tuple(token_types[:, : piece.shape[1]].expand(1, piece.shape[1]).shape))
 
-pieces = tokens.split(positions.shape[1], dim=1)
-print("pieces:", [piece.shape[1] for piece in pieces])
-assert sum(piece.shape[1] for piece in pieces) == 514
+# sphinx_gallery_start_ignore
+assert "(514) must match the existing size (512)" in _said(
+    lambda: token_types[:, :514].expand(1, 514)
+)
+assert [piece.shape[1] for piece in tokens.split(512, dim=1)] == [512, 2]
+# sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# **Repeat until the number of elements is right, then reshape.** The shape is the one wanted, and the numbers stand
-# in the wrong places: each row is divided by both norms in turn.
+# **Pad with zeros and go on.** The zeros then count as data. The mean of the first row is 4:
 
-wrong = rows / norm.repeat(4).reshape(2, 4)
-print("norms afterwards:", wrong.norm(dim=1).numpy().round(4))
-assert wrong.shape == rows.shape
+print("means:", batch.mean(1))
 
 # sphinx_gallery_start_ignore
-assert not torch.allclose(wrong.norm(dim=1), torch.ones(2), atol=0.1)
+assert batch.mean(1).tolist() == [3, 3]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Pad with zeros and go on.** The zeros then count as data. The first of the words above has mean 3.
+# **Repeat until the number of elements is right, then reshape.** The shape is right, and the numbers stand in the wrong places:
+# here each row is divided by both norms in turn.
 
-padded = torch.stack([torch.nn.functional.pad(w, (0, 4 - len(w))) for w in words])
-print("means:", padded.mean(1).tolist())
-assert padded.mean(1).tolist() == [1.5, 3]
+wrong = table / norm.repeat(4, 1).reshape(2, 4)
+print("norms afterwards:", wrong.norm(dim=1))
+
+# sphinx_gallery_start_ignore
+assert wrong.shape == table.shape
+assert not torch.allclose(wrong.norm(dim=1), torch.ones(2), atol=0.1)
+assert norm.repeat(4, 1).reshape(2, 4)[0].unique().numel() == 2
+# sphinx_gallery_end_ignore
 
 # %%
-# **Leave it where the sizes agree by chance.** With as many rows as columns, nothing is raised, and the norms go to
-# the columns.
+# **Leave it where the sizes agree by chance.** With as many rows as columns, nothing is raised, and the norms go to the
+# columns.
 
 square = torch.tensor([[3.0, 4.0], [6.0, 8.0]])
 for keepdim in (False, True):
     result = square / square.norm(dim=1, keepdim=keepdim)
-    print(f"keepdim {keepdim!s:<5} norms {result.norm(dim=1).numpy().round(4)}")
-    assert torch.allclose(result.norm(dim=1), torch.ones(2)) == keepdim
+    print(f"keepdim {keepdim!s:<5} norms {result.norm(dim=1)}")
+
+# sphinx_gallery_start_ignore
+for _keepdim in (False, True):
+    _norms = (square / square.norm(dim=1, keepdim=_keepdim)).norm(dim=1)
+    assert torch.allclose(_norms, torch.ones(2)) == _keepdim
+# sphinx_gallery_end_ignore
 
 # %%
+# The same in other words
+# -----------------------
+# An operation in place cannot make its tensor larger. It says so, with both shapes:
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    total = torch.zeros(3)
+    total += torch.ones(2, 3)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == ["output with shape [3] doesn't match the broadcast shape [2, 3]"]
+assert (torch.zeros(3) + torch.ones(2, 3)).shape == (2, 3)
+# sphinx_gallery_end_ignore
+
+# %%
+# Write ``total = total + x`` if the larger shape is right. Usually it is not, and a sum over the rows is missing.
+#
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_shared_memory_location.py`: why not to write into the result of ``expand``
-# - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`: the same rule, for two tensors that meet
-# - `Broadcasting <https://docs.pytorch.org/docs/stable/notes/broadcasting.html>`__ and
-#   `Tensor.expand <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html>`__ in PyTorch's reference
+# - :ref:`sphx_glr_gallery_errors_shared_memory_location.py`: why not to write into the result of ``expand``.
+# - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`: the same rule, for two tensors that meet.
+# - In PyTorch's reference: `Broadcasting <https://docs.pytorch.org/docs/stable/notes/broadcasting.html>`__ and
+#   `Tensor.expand <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html>`__.

@@ -7,57 +7,91 @@ shape '[2, 4]' is invalid for input of size 6
    ! single: the last batch of an epoch is smaller and a reshape fails
    ! single: wrong number of rows after flattening a batch
 
-A reshape must use every element once, and the sizes asked for need a different number of them. Usual causes are a
-flattened size that was computed for other images, and a batch size written into the code. A shape that happens to
-divide is worse than this message: it mixes the samples of a batch.
+.. in-short::
+
+   Six elements cannot fill 2 × 4 places. Usually a flattened size was computed for other images, or a batch size is written
+   into the code. Keep the batch, and flatten the rest.
+
+   .. code-block:: diff
+
+      - flat = features.view(2, 4)
+      + flat = features.flatten(1)
+
+   **Not this:** a ``-1`` in place of the batch, ``view(-1, 4)``. Where the number of elements happens to divide, it mixes the
+   samples and says nothing.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
-try:
-    torch.arange(6).reshape(2, 4)
-except RuntimeError as error:
-    message = str(error)
-    print("RuntimeError:", message)
-    assert message.startswith("shape '[2, 4]' is invalid for input of size 6")
-
-# %%
-# The message has your numbers in place of these. *Input of size* is the number of elements. Earlier versions said
-# *invalid argument 2: size '[2 x 4]' is invalid for input with 6 elements*.
-
-# %%
-# Why
-# ---
-# A reshape deals the elements out in reading order, row after row. It knows nothing of samples. In this network the
-# flattened size was computed for images of 32 by 32, and these have 28 by 28.
-
 torch.manual_seed(0)
-pool = nn.MaxPool2d(2)
-layers = nn.Sequential(nn.Conv2d(3, 6, 5), pool, nn.Conv2d(6, 16, 5), pool)
-images = torch.randn(6, 3, 28, 28)
-x = layers(images)
-print(tuple(x.shape), "has", x.numel(), "elements")
+raised = []
 try:
-    x.view(-1, 16 * 5 * 5)
-except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert "shape '[-1, 400]' is invalid for input of size 1536" in str(error)
-
+    # sphinx_gallery_end_ignore
+    images = torch.rand(2, 1, 2, 6)  # two images of 2 by 6
+    features = nn.MaxPool2d(2)(images)
+    flat = features.view(2, 4)
 # sphinx_gallery_start_ignore
-assert layers(torch.randn(1, 3, 32, 32)).shape == (1, 16, 5, 5)
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == ["shape '[2, 4]' is invalid for input of size 6"]
+assert features.shape == (2, 1, 1, 3) and nn.MaxPool2d(2)(torch.rand(2, 1, 2, 8)).view(
+    2, 4
+).shape == (2, 4)
+try:
+    features.reshape(-1, 4)
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised.pop() == "shape '[-1, 4]' is invalid for input of size 6"
 # sphinx_gallery_end_ignore
 
 # %%
-# The ``-1`` stands for a number that makes the product right, and 1536 / 400 is not whole. With other numbers it
-# would be, and nothing would be raised. Here are three samples of four numbers, and what rows of six make of them.
+# Your numbers stand in place of these.
+#
+# - ``[2, 4]`` is what you asked for. A ``-1`` in it is the size that PyTorch should find.
+# - ``size 6`` is the number of elements that there are, here 2 images with 3 numbers each.
+#
+# Older versions say *size '[2 x 4]' is invalid for input with 6 elements*.
+#
+# Why
+# ---
+# ``view`` and ``reshape`` use each element once, so the product of the sizes must be the number of elements. They read the
+# elements row after row, and know nothing of samples. In this network, ``16 * 5 * 5`` is right for images of 32 by 32. These
+# are of 28 by 28:
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    pool = nn.MaxPool2d(2)
+    layers = nn.Sequential(nn.Conv2d(3, 6, 5), pool, nn.Conv2d(6, 16, 5), pool)
+    x = layers(torch.randn(6, 3, 28, 28))
+    x.view(-1, 16 * 5 * 5)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised[1:] == ["shape '[-1, 400]' is invalid for input of size 1536"]
+assert layers(torch.randn(1, 3, 32, 32)).shape == (1, 16, 5, 5) and x.shape == (
+    6,
+    16,
+    4,
+    4,
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# 1536 / 400 is not a whole number. With another number of images it can be one, and nothing is raised. Here are three samples
+# of four numbers, and what ``view(-1, 6)`` makes of them:
 
 
+# sphinx_gallery_start_ignore
 def draw(ax, rows, title):
     for y, row in enumerate(rows.tolist()):
         for place, sample in enumerate(row):
@@ -68,6 +102,7 @@ def draw(ax, rows, title):
     ax.axis("off")
 
 
+# sphinx_gallery_end_ignore
 # figure: Left, three rows of four letters: aaaa, bbbb, cccc. Right, the same twelve letters in two rows of six:
 #   aaaabb and bbcccc. Each of these rows mixes two samples.
 samples = torch.arange(3).repeat_interleave(4).view(3, 4)
@@ -84,22 +119,34 @@ assert mixed.tolist() == [[0, 0, 0, 0, 1, 1], [1, 1, 2, 2, 2, 2]]
 # %%
 # The fix
 # -------
-# **Flatten everything but the batch**, and let no ``-1`` stand in its place. A wrong size then meets the layer that
-# it was meant for, and the message says what it should be.
+# **Flatten everything but the batch.** ``flatten(1)`` keeps the first dimension, so a sample cannot run into the next one.
 
-flat = x.flatten(1)
-try:
-    nn.Linear(16 * 5 * 5, 10)(flat)
-except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert "(6x256 and 400x10)" in str(error)
+flat = features.flatten(1)
+print(tuple(flat.shape))
 
-scores = nn.Linear(256, 10)(flat)
-print("scores:", tuple(scores.shape))
-assert scores.shape[0] == images.shape[0]
+# sphinx_gallery_start_ignore
+assert torch.equal(flat[1], features[1].flatten()) and flat.shape == (2, 3)
+for _shape in ((1, 3), (0, 3, 2), (5, 1, 1), (2, 3, 4, 5)):
+    assert torch.rand(_shape).flatten(1).shape[0] == _shape[0]
+# sphinx_gallery_end_ignore
 
 # %%
-# **If images may have any size**, bring them to one before the linear layer.
+# A wrong size now meets the layer that it was meant for. That message has the right size in it, here 256:
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    nn.Linear(16 * 5 * 5, 10)(x.flatten(1))
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised[2:] == ["mat1 and mat2 shapes cannot be multiplied (6x256 and 400x10)"]
+assert nn.Linear(256, 10)(x.flatten(1)).shape == (6, 10)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Images of several sizes**: bring the feature maps to one size before the linear layer.
 
 head = nn.Sequential(nn.AdaptiveAvgPool2d(5), nn.Flatten(), nn.Linear(16 * 5 * 5, 10))
 for side in (28, 32, 64):
@@ -111,22 +158,25 @@ for _side in (28, 32, 64):
 # sphinx_gallery_end_ignore
 
 # %%
-# **If a batch size is in the code**, read it off the tensor. The last batch of an epoch is often smaller.
+# **A batch size in the code**: ask the tensor for it. The last batch of an epoch is often smaller.
 
-data = torch.arange(10.0)
-for batch in data.split(4):
-    try:
-        batch.view(4, 1)
-    except RuntimeError as error:
-        print("RuntimeError:", error)
-        assert str(error) == "shape '[4, 1]' is invalid for input of size 2"
-    assert batch.view(batch.shape[0], 1).shape == (len(batch), 1)
+for batch in torch.arange(10.0).split(4):
+    rows = batch.view(batch.shape[0], 1)  # not view(4, 1)
+    print(tuple(rows.shape), end=" ")
+
+# sphinx_gallery_start_ignore
+try:
+    batch.view(4, 1)
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised[3:] == ["shape '[4, 1]' is invalid for input of size 2"]
+# sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# **Change the batch size until it runs.** With 25 images, ``view(-1, 400)`` succeeds and returns 16 rows. The
-# gradient tells which images the first row is made of.
+# **Change the batch size until it runs.** With 25 images, ``view(-1, 400)`` succeeds, and returns 16 rows. The gradient tells
+# which images the first row is made of:
 
 images = torch.randn(25, 3, 28, 28, requires_grad=True)
 rows = layers(images).view(-1, 16 * 5 * 5)
@@ -136,30 +186,33 @@ print(f"{len(images)} images, {len(rows)} rows, the first from the images {used}
 assert len(rows) == 16 and used == [0, 1]
 
 # %%
-# **Squeeze the dimension that is in the way.** ``squeeze()`` removes every size of 1, and for a single image that is
-# the batch as well. The channels then count as samples.
+# **Squeeze the dimension that is in the way.** ``squeeze()`` without a number removes each dimension of size 1. For a single
+# image that is the batch as well, and its 16 channels become 16 samples. ``squeeze(2)`` leaves the batch alone.
 
 for count in (6, 1):
-    batch = torch.randn(count, 16, 1, 4).squeeze()
-    scores = nn.Linear(4, 10)(batch)
-    print(f"batch of {count}: {tuple(batch.shape)}, scores {tuple(scores.shape)}")
+    batch = torch.randn(count, 16, 1, 4)
+    print(count, tuple(batch.squeeze().shape), tuple(batch.squeeze(2).shape))
 
-single = torch.randn(1, 16, 1, 4)
-assert single.squeeze().shape == (16, 4) and single.squeeze(2).shape == (1, 16, 4)
+# sphinx_gallery_start_ignore
+assert batch.squeeze().shape == (16, 4) and batch.squeeze(2).shape == (1, 16, 4)
+assert nn.Linear(4, 10)(batch.squeeze()).shape == (16, 10)
+# sphinx_gallery_end_ignore
 
 # %%
-# Name the dimension: ``squeeze(2)`` leaves the batch alone.
-#
-# **Drop the last batch** to be rid of the small one. With ten samples and batches of four, two are left out.
+# **Drop the last batch of an evaluation**, to be rid of the small one. ``drop_last=True`` is usual in training, where the data
+# are shuffled in each epoch. In an evaluation of ten samples in batches of four, two are not counted:
 
-kept = [batch for batch in data.split(4) if len(batch) == 4]
-print("seen:", sum(len(batch) for batch in kept), "of", len(data))
-assert sum(len(batch) for batch in kept) == 8
+loader = torch.utils.data.DataLoader(torch.arange(10), batch_size=4, drop_last=True)
+print("seen:", sum(len(batch) for batch in loader), "of 10")
+
+# sphinx_gallery_start_ignore
+assert sum(len(batch) for batch in loader) == 8
+# sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_view_not_compatible.py`: the number is right, and the memory is in a different order
-# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: other shapes that fit and are wrong
-# - `torch.flatten <https://docs.pytorch.org/docs/stable/generated/torch.flatten.html>`__ and
-#   `torch.reshape <https://docs.pytorch.org/docs/stable/generated/torch.reshape.html>`__ in PyTorch's reference
+# - :ref:`sphx_glr_gallery_errors_view_not_compatible.py`: the number is right, and the memory is in a different order.
+# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: other shapes that fit and are wrong.
+# - In PyTorch's reference: `torch.flatten <https://docs.pytorch.org/docs/stable/generated/torch.flatten.html>`__ and
+#   `torch.reshape <https://docs.pytorch.org/docs/stable/generated/torch.reshape.html>`__.

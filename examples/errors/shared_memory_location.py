@@ -6,144 +6,240 @@ more than one element of the written-to tensor refers to a single memory locatio
    ! single: in-place write into an expanded tensor
    ! single: optimizer.step() fails for a parameter made with expand or einops.repeat
 
-``expand`` makes a tensor larger without more memory: many elements share one place. Reading such a tensor is fine.
-Writing into all of it has no clear meaning, and PyTorch refuses. Parameters and buffers made with ``expand`` fail in
-the same way, when an optimizer or ``load_state_dict`` writes to them.
+.. in-short::
+
+   ``expand`` makes a tensor larger without more memory: many elements share one place. You write in place into such a tensor.
+   Copy it first, with ``repeat`` or ``clone()``.
+
+   .. code-block:: diff
+
+      - state = start.expand(3, 4)
+      + state = start.repeat(3, 1)
+        state += torch.rand(3, 4)
+
+   **Not this:** a write to one row at a time. It goes through, and it changes all rows.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import warnings
 
 import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
-a = torch.tensor([[1.0], [2.0], [3.0]]).expand(3, 4)
+torch.manual_seed(0)
+raised = []
 try:
-    a += 1
+    # sphinx_gallery_end_ignore
+    start = torch.zeros(1, 4)
+    state = start.expand(3, 4)  # for three samples
+    state += torch.rand(3, 4)
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
     message = str(error)
     print("RuntimeError:", message)
-    assert message.startswith("unsupported operation: more than one element of")
-
-# %%
-# A sibling says *some elements of the input tensor and the written-to tensor refer to a single memory location*.
-# There the tensor that is read and the one that is written overlap.
-
-b = torch.arange(5.0)
-try:
-    b[1:] += b[:-1]
-except RuntimeError as error:
-    print("RuntimeError:", str(error).split(". ")[0])
-    assert "some elements of the input tensor and the written-to tensor" in str(error)
+assert message == (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
+assert not state.any()
+# sphinx_gallery_end_ignore
 
 # %%
 # Why
 # ---
-# The stride along the expanded dimension is 0: one step to the right stays where it is. ``a`` has 12 elements and 3
-# places in memory. If ``a += 1`` ran, would it add 1 to each place, or 4?
+# The stride along the expanded dimension is 0: one step down stays where it is. ``state`` has 12 elements and 4 places in
+# memory. Three different values would have to go into each place.
 
-print("shape", tuple(a.shape), "strides", a.stride())
-print("elements", a.numel(), "places", a.untyped_storage().nbytes() // a.element_size())
-
-# figure: Above, the twelve elements of a, in groups of four. Below, three places in memory. From each element a line
-#   leads to a place: the four elements of a row all end in the same one.
-fig, ax = plt.subplots(figsize=(7, 2.4))
-for row in range(3):
-    middle = 4 * row + 1.5
-    for column in range(4):
-        x = 4 * row + column
-        ax.plot([x, middle], [1, 0], color="#64748b", linewidth=1, zorder=0)
-        label = ax.text(x, 1, f"[{row}, {column}]", backgroundcolor="white")
-        label.set(ha="center", va="center", fontsize=9, color="#2563eb")
-    place = ax.text(middle, 0, f"place {row}", backgroundcolor="#e2e8f0")
-    place.set(ha="center", va="center")
-ax.set(xlim=(-0.6, 11.6), ylim=(-0.2, 1.2))
-ax.set_title("a has twelve elements and three places in memory")
-ax.axis("off")
 
 # sphinx_gallery_start_ignore
-assert a.stride() == (1, 0) and a.numel() == 12
-assert a.untyped_storage().nbytes() == 3 * a.element_size()
+def draw(tensor):
+    _, ax = plt.subplots(figsize=(7, 2.4))
+    for column in range(4):
+        middle = 3 * column + 1
+        for row in range(3):
+            x = 3 * column + row
+            ax.plot([x, middle], [1, 0], color="#64748b", linewidth=1, zorder=0)
+            label = ax.text(x, 1, f"[{row}, {column}]", backgroundcolor="white")
+            label.set(ha="center", va="center", fontsize=9, color="#2563eb")
+            assert tensor[row, column].data_ptr() == tensor[0, column].data_ptr()
+        place = ax.text(middle, 0, f"place {column}", backgroundcolor="#e2e8f0")
+        place.set(ha="center", va="center")
+    ax.set(xlim=(-0.6, 11.6), ylim=(-0.2, 1.2))
+    ax.set_title("state has twelve elements and four places in memory")
+    ax.axis("off")
+
+
+# sphinx_gallery_end_ignore
+print("shape", tuple(state.shape), "strides", state.stride())
+
+# figure: Above, the twelve elements of state, in groups of three. Below, four places in memory. From each element a
+#   line leads to a place: the three elements of a column all end in the same one.
+draw(state)
+
+# sphinx_gallery_start_ignore
+assert state.stride() == (0, 1) and state.numel() == 12
+assert state.untyped_storage().nbytes() == 4 * state.element_size()
+# sphinx_gallery_end_ignore
+
+# %%
+# ``state += 1`` is refused, too: would each place get 1 or 3? ``fill_`` and ``zero_`` pass, because they write one number
+# everywhere. ``masked_fill_`` and a write by a mask or a list of indices pass with a warning that this is deprecated. An
+# overlap that was made by ``unfold`` is not noticed.
+#
+# A sibling says *some elements of the input tensor and the written-to tensor refer to a single memory location*. There, the
+# tensor that is read and the tensor that is written overlap:
+
+# sphinx_gallery_start_ignore
+_writes = {
+    "+= 1": lambda t: t.add_(1),
+    "mul_": lambda t: t.mul_(2),
+    "copy_": lambda t: t.copy_(torch.ones(3, 4)),
+    "[:] =": lambda t: t.__setitem__(slice(None), 1.0),
+    "normal_": lambda t: t.normal_(),
+    "clamp_": lambda t: t.clamp_(0, 1),
+    "relu": nn.ReLU(inplace=True),
+    "dropout": nn.Dropout(inplace=True),
+    "kaiming": nn.init.kaiming_uniform_,
+    "fill_": lambda t: t.fill_(2),
+    "zero_": lambda t: t.zero_(),
+    "constant_": lambda t: nn.init.constant_(t, 3.0),
+    "masked_fill_": lambda t: t.masked_fill_(torch.ones(3, 4).bool(), 0),
+    "[mask] =": lambda t: t.__setitem__(torch.eye(3, 4).bool(), 1.0),
+    "[list] =": lambda t: t.__setitem__(([0], [1]), 1.0),
+}
+_outcomes = {}
+for _name, _write in _writes.items():
+    with warnings.catch_warnings(record=True) as _caught:
+        warnings.simplefilter("always")
+        try:
+            _write(torch.ones(1, 4).expand(3, 4))
+        except RuntimeError as error:
+            assert str(error) == message
+            _outcomes[_name] = "raises"
+        else:
+            _outcomes[_name] = "warns" if _caught else "passes"
+            assert all(
+                "on expanded tensors is deprecated" in str(one.message)
+                for one in _caught
+            )
+assert list(_outcomes.values()) == ["raises"] * 9 + ["passes"] * 3 + ["warns"] * 3, (
+    _outcomes
+)
+_windows = torch.arange(6.0).unfold(0, 3, 1)
+_windows += 1
+assert _windows[0].tolist() == [1, 3, 5]
+# sphinx_gallery_end_ignore
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    b = torch.arange(5.0)
+    b[1:] += b[:-1]
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert (
+    len(raised) == 1
+    and "some elements of the input tensor and the written-to tensor refer to a single"
+    in raised[0]
+)
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# **For a tensor to write to**, copy it first: ``clone()``, or ``repeat`` in place of ``expand``. ``a = a + 1`` makes
-# a new tensor as well.
+# **For a tensor to write to,** copy it first. ``expand(3, 4).clone()`` does the same as ``repeat(3, 1)``. ``state = state + x``
+# makes a new tensor as well.
 
-rows = torch.tensor([[1.0], [2.0], [3.0]])
-for name, tensor in {
-    "expand, clone": rows.expand(3, 4).clone(),
-    "repeat": rows.repeat(1, 4),
-}.items():
-    tensor += 1
-    print(f"{name:<13} strides {tensor.stride()} first row {tensor[0].tolist()}")
-    assert torch.equal(tensor, rows + torch.ones(3, 4))
+start = torch.zeros(1, 4)
+state = start.repeat(3, 1)
+state += torch.rand(3, 4)
+print("strides", state.stride(), state[:, 0])
 
 # sphinx_gallery_start_ignore
-assert (a + 1).stride() == (4, 1) and torch.equal(a + 1, rows + torch.ones(3, 4))
+assert state.stride() == (4, 1) and len(set(state[:, 0].tolist())) == 3
+_row = torch.rand(1, 4)
+assert torch.equal(_row.repeat(3, 1), _row.expand(3, 4).clone()) and _row.expand(
+    3, 4
+).clone().stride() == (4, 1)
+assert (_row.expand(3, 4) + torch.ones(3, 4)).stride() == (4, 1)
 # sphinx_gallery_end_ignore
 
 # %%
-# **For the sibling**, copy what is read: ``b[1:] += b[:-1].clone()``.
+# **For the sibling,** copy what is read:
 
 b[1:] += b[:-1].clone()
-print(b.tolist())
+print(b)
+
+# sphinx_gallery_start_ignore
 assert b.tolist() == [0, 1, 3, 5, 7]
+# sphinx_gallery_end_ignore
 
 # %%
-# **For a buffer**, register the copy. ``load_state_dict`` writes into it.
+# **For a buffer,** register the copy, because ``load_state_dict`` writes into it: ``self.register_buffer("table",
+# table.expand(2, 4).clone())``.
+#
+# **For a parameter that all rows share,** keep it small, and expand it where it is used. Its gradient is the sum over the rows.
+
+# sphinx_gallery_start_ignore
 
 
-class Net(nn.Module):
+class _Net(nn.Module):
     def __init__(self, copied):
         super().__init__()
         table = torch.arange(4.0).expand(2, 4)
         self.register_buffer("table", table.clone() if copied else table)
 
 
-for copied in (False, True):
-    try:
-        Net(copied).load_state_dict(Net(copied).state_dict())
-        print(f"copied {copied}: loaded")
-    except RuntimeError as error:
-        print(f"copied {copied}:", str(error).split(" : (")[1][1:63], "...")
-        assert "refers to a single memory location" in str(error) and not copied
+_Net(True).load_state_dict(_Net(True).state_dict())
+try:
+    _Net(False).load_state_dict(_Net(False).state_dict())
+except RuntimeError as error:
+    raised.append(str(error))
+assert (
+    len(raised) == 2
+    and "more than one element of the written-to tensor refers to a single" in raised[1]
+)
+# sphinx_gallery_end_ignore
 
-# %%
-# **For a parameter that all rows are to share**, keep it small and expand it where it is used. The gradients of the
-# rows arrive in it as a sum.
-
-torch.manual_seed(0)
 data = torch.randn(3, 4)
 shared = nn.Parameter(torch.ones(4))
 optimizer = torch.optim.SGD([shared], lr=0.1)
 (shared.expand(3, 4) * data).sum().backward()
 optimizer.step()
-print("gradient:", shared.grad.numpy().round(4))
-assert torch.allclose(shared.grad, data.sum(0))
+print("gradient:", shared.grad)
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(shared.grad, data.sum(0)) and torch.allclose(
+    shared, 1 - 0.1 * data.sum(0)
+)
+# sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# **Clone a parameter that was meant to be shared**, because the message says so. The rows are now parameters of their
-# own, and drift apart in the first step.
+# **Clone a parameter that all rows share,** because the message of ``optimizer.step()`` says so. The rows are now parameters of
+# their own. Here they part in the first step:
 
+# sphinx_gallery_start_ignore
 try:
-    tied = nn.Parameter(torch.ones(4).expand(3, 4))
-    (tied * data).sum().backward()
-    torch.optim.SGD([tied], lr=0.1).step()
+    _tied = nn.Parameter(torch.ones(4).expand(3, 4))
+    (_tied * data).sum().backward()
+    torch.optim.SGD([_tied], lr=0.1).step()
 except RuntimeError as error:
-    print(f"RuntimeError: {str(error)[:69]} ...")
-    assert str(error) == message
-
+    raised.append(str(error))
+assert len(raised) == 3 and raised[2] == message
+# sphinx_gallery_end_ignore
 cloned = nn.Parameter(torch.ones(4).expand(3, 4).clone())
 (cloned * data).sum().backward()
 torch.optim.SGD([cloned], lr=0.1).step()
-print(cloned.detach().numpy().round(2))
+print(cloned.data)
 
 # sphinx_gallery_start_ignore
 assert not torch.allclose(cloned[0], cloned[1])
@@ -151,24 +247,25 @@ assert torch.allclose(cloned, 1 - 0.1 * data)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Write column by column, or element by element.** PyTorch checks the tensor that is written to, and one column of
-# ``a`` shares no memory with itself. Each of these writes goes through, and each of them changes all columns.
+# **Write row by row, or element by element.** PyTorch checks the tensor that is written to, and one row shares no memory with
+# itself. Each of these writes goes through, and changes all rows:
 
-a = torch.tensor([[1.0], [2.0], [3.0]]).expand(3, 4)
-for column in range(4):
-    a[:, column] += 1
-print("asked to add 1:", a[:, 0].tolist(), "in place of [2.0, 3.0, 4.0]")
+start = torch.zeros(1, 4)
+state = start.expand(3, 4)
+for row in range(3):
+    state[row] += 1
+print("1 was added to each row:", state[:, 0])
 
-a[0, 0] = 50
-print("after a[0, 0] = 50:", a[0].tolist())
+state[0, 0] = 50
+print("one element was set:    ", state[:, 0])
 
 # sphinx_gallery_start_ignore
-assert a[1:, 0].tolist() == [6, 7] and a[0].tolist() == [50, 50, 50, 50]
+assert state[:, 0].tolist() == [50] * 3 and state[:, 1:].eq(3).all()
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory, and the strides of each
-# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: aliasing that no check finds
-# - `Tensor.expand <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html>`__ in PyTorch's reference
+# - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory, and the strides of each.
+# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: aliasing that no check finds.
+# - In PyTorch's reference: `Tensor.expand <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html>`__.

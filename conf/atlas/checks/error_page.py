@@ -22,20 +22,13 @@ logger = logging.getLogger(__name__)
 CHAPTER = "gallery/errors/"
 LINES = range(2, 9)  # of a diff
 NOT_YET = {
-    "checkpoint_metadata",
-    "expanded_size",
     "invalid_gradient",
-    "invalid_shape",
     "jacobian_mismatch",
     "legacy_function",
     "nan_in_backward",
     "number_of_gradients",
     "numpy_of_grad",
     "saved_wrong_type",
-    "shared_memory_location",
-    "sizes_do_not_match",
-    "two_devices",
-    "view_not_compatible",
 }
 
 
