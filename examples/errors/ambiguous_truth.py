@@ -59,7 +59,7 @@ assert bool(torch.ones(1, 1)) and not bool(torch.zeros(()))
 # ``prediction == target`` is a tensor of three answers: ``[True, True, False]``. But ``if``, ``while``, ``and``, ``or``,
 # ``not`` and ``assert`` want one answer. PyTorch could mean *all* or *any*, and does not guess. A tensor with one element has
 # one answer, so such code works until the batch is larger.
-#
+
 # figure: Three cells, one for each element. The first two say True, the third says False.
 fig, ax = plt.subplots(figsize=(5, 1.3), layout="constrained")
 answers = (prediction == target).tolist()
