@@ -35,7 +35,6 @@ NOT_YET = {
     "jacobian_mismatch",
     "leaf_in_place",
     "legacy_function",
-    "nan_in_backward",
     "no_grad_fn",
     "non_leaf_in_optimizer",
     "not_a_scalar",
