@@ -39,7 +39,6 @@ NOT_YET = {
     "non_leaf_in_optimizer",
     "not_a_scalar",
     "number_of_gradients",
-    "numpy_of_grad",
     "requires_grad_of_non_leaf",
     "saved_wrong_type",
     "shared_memory_location",
