@@ -30,7 +30,6 @@ NOT_YET = {
     "gradient_shape",
     "inference_tensor",
     "integer_leaf",
-    "invalid_gradient",
     "invalid_shape",
     "jacobian_mismatch",
     "leaf_in_place",
