@@ -31,7 +31,6 @@ NOT_YET = {
     "inference_tensor",
     "integer_leaf",
     "invalid_shape",
-    "jacobian_mismatch",
     "leaf_in_place",
     "legacy_function",
     "no_grad_fn",
