@@ -32,7 +32,6 @@ NOT_YET = {
     "integer_leaf",
     "invalid_shape",
     "leaf_in_place",
-    "legacy_function",
     "no_grad_fn",
     "non_leaf_in_optimizer",
     "not_a_scalar",
