@@ -37,7 +37,6 @@ NOT_YET = {
     "not_a_scalar",
     "number_of_gradients",
     "requires_grad_of_non_leaf",
-    "saved_wrong_type",
     "shared_memory_location",
     "sizes_do_not_match",
     "two_devices",
