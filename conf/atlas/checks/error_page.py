@@ -35,7 +35,6 @@ NOT_YET = {
     "no_grad_fn",
     "non_leaf_in_optimizer",
     "not_a_scalar",
-    "number_of_gradients",
     "requires_grad_of_non_leaf",
     "shared_memory_location",
     "sizes_do_not_match",
