@@ -14,8 +14,8 @@ returned an invalid gradient at index 0
 
    .. code-block:: diff
 
-      - return (gradient * scale).sum(0), (gradient * x).sum(0)
-      + return gradient * scale, (gradient * x).sum(0)
+      - of_x = (gradient * scale).sum(0)
+      + of_x = gradient * scale
 
    **Not this:** ``expand`` the gradient to the shape that the message asks for. The message is gone, and the gradient is wrong.
 """
@@ -45,7 +45,9 @@ try:
         @staticmethod
         def backward(ctx, gradient):
             x, scale = ctx.saved_tensors
-            return (gradient * scale).sum(0), (gradient * x).sum(0)
+            of_x = (gradient * scale).sum(0)
+            of_scale = (gradient * x).sum(0)
+            return of_x, of_scale
 
     y = Scale.apply(x, scale)  # shapes (2, 3) and (3,)
     y.sum().backward()
@@ -147,7 +149,9 @@ class FittingScale(Scale):
     @staticmethod
     def backward(ctx, gradient):
         x, scale = ctx.saved_tensors
-        return gradient * scale, (gradient * x).sum(0)
+        of_x = gradient * scale
+        of_scale = (gradient * x).sum(0)
+        return of_x, of_scale
 
 
 FittingScale.apply(x, scale).sum().backward()
@@ -176,16 +180,6 @@ for _shapes in (
 ):
     _values = [torch.rand(s, dtype=torch.float64, requires_grad=True) for s in _shapes]
     assert gradcheck(_AnyScale.apply, _values)
-# sphinx_gallery_end_ignore
-
-# %%
-# You do not know which argument is broadcast? ``(gradient * scale).sum_to_size(x.shape)`` sums over just these dimensions.
-#
-# **The device is wrong**: a tensor that ``backward`` makes, such as ``torch.ones(2, 3)``, is on the CPU. Make it with
-# ``torch.ones_like(x)`` or ``gradient.new_ones(2, 3)``. (A wrong dtype is not an error for real numbers: the gradient is
-# converted.)
-
-# sphinx_gallery_start_ignore
 
 
 def _made(make, device, dtype=torch.float32):
@@ -229,6 +223,12 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
+# You do not know which argument is broadcast? ``(gradient * scale).sum_to_size(x.shape)`` sums over just these dimensions.
+#
+# **The device is wrong**: a tensor that ``backward`` makes, such as ``torch.ones(2, 3)``, is on the CPU. Make it with
+# ``torch.ones_like(x)`` or ``gradient.new_ones(2, 3)``. (A wrong dtype is not an error for real numbers: the gradient is
+# converted.)
+#
 # **The message names a node of PyTorch**, such as ``AddmmBackward0``: look for code that gives a parameter another size through
 # ``.data``, as pruning scripts do. An output from before the change keeps the parameter's old shape in its graph.
 

@@ -150,13 +150,6 @@ print("x.grad:", x.grad)
 
 # sphinx_gallery_start_ignore
 assert x.grad == -0.5
-# sphinx_gallery_end_ignore
-
-# %%
-# You will also meet ``forward(ctx, x)`` without ``setup_context``: one method that computes and saves. It works with
-# ``backward()``, but ``torch.func.grad`` and ``vmap`` refuse it.
-
-# sphinx_gallery_start_ignore
 
 
 class _Joint(Function):
@@ -180,16 +173,7 @@ for _transform, _value in (
     except RuntimeError as error:
         _refused.append("must override the setup_context staticmethod" in str(error))
 assert _refused == [True, True]
-# sphinx_gallery_end_ignore
 
-# %%
-# What not to do
-# --------------
-# **Only add** ``@staticmethod``. This is common advice
-# (`TPN#35 <https://github.com/decisionforce/TPN/issues/35>`__). The call decides, not the decorator, so the object of the new
-# class raises the same message: ``ReverseBy()(x, 0.5)``.
-
-# sphinx_gallery_start_ignore
 raised = []
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -206,6 +190,15 @@ assert raised == [message] * 3
 # sphinx_gallery_end_ignore
 
 # %%
+# You will also meet ``forward(ctx, x)`` without ``setup_context``: one method that computes and saves. It works with
+# ``backward()``, but the transforms of ``torch.func``, such as ``grad``, refuse it.
+#
+# What not to do
+# --------------
+# **Only add** ``@staticmethod``. This is common advice
+# (`TPN#35 <https://github.com/decisionforce/TPN/issues/35>`__). The call decides, not the decorator, so the object of the new
+# class raises the same message: ``ReverseBy()(x, 0.5)``.
+#
 # **Only replace the call**, and keep the object: ``OldReverse(0.5).apply(x)``. ``apply`` belongs to the class and makes a node
 # of its own, so ``backward`` does not see what the constructor stored.
 

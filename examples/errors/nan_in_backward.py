@@ -9,8 +9,8 @@ Function 'SqrtBackward0' returned nan values in its 0th output.
 
 .. in-short::
 
-   The value is fine, and its derivative is infinite: that of a root at 0 is. Backward multiplies it by a gradient of 0, and
-   that is NaN. Keep the argument away from this point.
+   The value is fine, but the derivative of a root at 0 is infinite. Backward multiplied it by a gradient of 0, and that is
+   NaN. Keep the argument of the root away from 0.
 
    .. code-block:: diff
 
@@ -121,21 +121,7 @@ print("root.grad:", root.grad, "  x.grad:", x.grad)
 
 # sphinx_gallery_start_ignore
 assert root.grad == 0 and x.grad.isnan() and y == 0
-# sphinx_gallery_end_ignore
 
-# %%
-# How to find the line
-# --------------------
-# Before the error comes a warning with the traceback of the *forward* call. Its last line here is
-# ``distance = squared.sqrt()``. That line is not always the one at fault:
-#
-# - **Infinity is not NaN.** In ``(w**2).sum().sqrt()`` the root itself returns an infinite gradient, and only the square turns
-#   it into NaN. The message names ``PowBackward0``. Look at what comes *after* the square: the root.
-# - **The loss is NaN already.** Then the NaN comes from the forward pass, and the message names a node that met it, such as
-#   ``MseLossBackward0`` for a NaN in the data. Print ``loss.isfinite()`` first, and if it says ``False``, start with
-#   :ref:`sphx_glr_gallery_debugging_finding_nans.py`.
-
-# sphinx_gallery_start_ignore
 assert "distance = squared.sqrt()" in _warned.split("File")[-1]
 _named, _finite, _gradient = _anomaly(lambda w: (w**2).sum().sqrt(), 0.0, 0.0)
 assert _named == "PowBackward0" and _finite and _gradient.isnan().all()
@@ -153,6 +139,17 @@ assert _named == "LogSoftmaxBackward0" and not _finite
 # sphinx_gallery_end_ignore
 
 # %%
+# How to find the line
+# --------------------
+# Before the error comes a warning with the traceback of the *forward* call. Its last line here is
+# ``distance = squared.sqrt()``. That line is not always the one at fault:
+#
+# - **Infinity is not NaN.** In ``(w**2).sum().sqrt()`` the root itself returns an infinite gradient, and only the square turns
+#   it into NaN. The message names ``PowBackward0``. Look at what comes *after* the square: the root.
+# - **The loss is NaN already.** Then the NaN comes from the forward pass, and the message names a node that met it, such as
+#   ``MseLossBackward0`` for a NaN in the data. Print ``loss.isfinite()`` first, and if it says ``False``, start with
+#   :ref:`sphx_glr_gallery_debugging_finding_nans.py`.
+#
 # The fix
 # -------
 # **A root**, so also a distance or a norm that is written by hand: add a small number *under* the root. The derivative is
@@ -179,15 +176,7 @@ for _convert, _small in ((torch.half, 1e-12), (torch.half, 1e-4), (torch.float, 
     (_w.to(_convert).square().sum() + _small).sqrt().backward()
     _gradients.append(_w.grad.tolist())
 assert str(_gradients) == "[[nan, nan], [0.0, 0.0], [0.0, 0.0]]"
-# sphinx_gallery_end_ignore
 
-# %%
-# In ``float16`` the number ``1e-12`` is 0 and does not help: use ``1e-4``, or compute the distances from ``z.float()``.
-#
-# **A norm**: ``torch.linalg.vector_norm``, ``x.norm()``, ``torch.cdist`` and ``std`` of equal values return a gradient of 0
-# where the root is 0. With them nothing has to be added.
-
-# sphinx_gallery_start_ignore
 for _norm in (
     torch.linalg.vector_norm,
     torch.norm,
@@ -199,6 +188,11 @@ for _norm in (
 # sphinx_gallery_end_ignore
 
 # %%
+# In ``float16`` the number ``1e-12`` is 0 and does not help: use ``1e-4``, or compute the distances from ``z.float()``.
+#
+# **A norm**: ``torch.linalg.vector_norm``, ``x.norm()``, ``torch.cdist`` and ``std`` of equal values return a gradient of 0
+# where the root is 0. With them nothing has to be added.
+#
 # **Anything else**, such as a logarithm, a power below 1 or a division: give it a harmless argument wherever you do not use
 # the result. That takes ``where`` twice. The inner one protects backward, the outer one picks the values.
 

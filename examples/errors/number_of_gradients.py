@@ -120,7 +120,8 @@ x.grad = None
 # - ``got 1``: the values that ``backward`` returned.
 #
 # With the older form, ``forward(ctx, x, scale)`` without ``setup_context``, the message is the same. There ``ctx`` does not
-# count, nor does a default that you do not pass. The rule is the same for ``register_autograd`` of a ``torch.library.custom_op``.
+# count, nor does a default that you do not pass. ``register_autograd`` of a ``torch.library.custom_op`` wants one value for
+# each argument, too.
 #
 # Why
 # ---

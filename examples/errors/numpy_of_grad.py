@@ -127,7 +127,7 @@ figure, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
 ax.plot(losses)
 ax.set(title="Five losses, stored as numbers", xlabel="step", ylabel="loss")
 
-# figure: A curve through the losses of five steps, which go down.
+# figure: A curve through the losses of five steps. The last is below the first.
 
 # sphinx_gallery_start_ignore
 assert all(isinstance(loss, float) for loss in losses) and losses[-1] < losses[0]
@@ -168,16 +168,7 @@ print(f"z = {z.item()}, w.grad = {w.grad.item()}")
 
 # sphinx_gallery_start_ignore
 assert w.grad.item() == 7
-# sphinx_gallery_end_ignore
 
-# %%
-# Siblings of the message
-# -----------------------
-# - ``can't convert cuda:0 device type tensor to numpy``: the array would be on the CPU. Add ``.cpu()``.
-# - ``Got unsupported ScalarType BFloat16``: NumPy has no such type. Add ``.float()``.
-# - ``Can't call numpy() on Tensor that has conjugate bit set``: add ``.resolve_conj()``.
-
-# sphinx_gallery_start_ignore
 _elsewhere = _message(torch.ones(2, device="meta").numpy)
 assert _elsewhere.startswith("TypeError: can't convert meta device type tensor to")
 _short = torch.ones(2, dtype=torch.bfloat16)
@@ -189,6 +180,12 @@ assert _complex.resolve_conj().numpy().tolist() == [1, 1]
 # sphinx_gallery_end_ignore
 
 # %%
+# Siblings of the message
+# -----------------------
+# - ``can't convert cuda:0 device type tensor to numpy``: the array would be on the CPU. Add ``.cpu()``.
+# - ``Got unsupported ScalarType BFloat16``: NumPy has no such type. Add ``.float()``.
+# - ``Can't call numpy() on Tensor that has conjugate bit set``: add ``.resolve_conj()``.
+#
 # What not to do
 # --------------
 # **Write into the array.** After ``detach().numpy()`` it is the memory of the tensor, and autograd does not see the write.
