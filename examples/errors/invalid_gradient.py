@@ -7,68 +7,115 @@ returned an invalid gradient at index 0
    ! single: pruned layer fails in backward
    ! single: shape of a gradient in a custom backward
 
-A backward function computed a gradient whose shape does not fit its tensor. If the function is your own, its formula
-reduces too much or forgets to reshape. If it is one of PyTorch's, a parameter has changed its size behind autograd's
-back.
+.. in-short::
+
+   A ``backward`` returned a gradient that does not fit its input: another shape, or another device. Each gradient must have
+   the shape and the device of its own input. Here ``x`` is 2×3, and its gradient was summed to 3.
+
+   .. code-block:: diff
+
+      - of_x = (gradient * scale).sum(0)
+      + of_x = gradient * scale
+
+   **Not this:** ``expand`` the gradient to the shape that the message asks for. The message is gone, and the gradient is wrong.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import torch
+from torch import nn
 from torch.autograd import Function, gradcheck
 
+x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+scale = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+try:
+    # sphinx_gallery_end_ignore
+    class Scale(Function):
+        @staticmethod
+        def forward(x, scale):
+            return x * scale
 
-class Scale(Function):
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            x, scale = ctx.saved_tensors
+            of_x = (gradient * scale).sum(0)
+            of_scale = (gradient * x).sum(0)
+            return of_x, of_scale
+
+    y = Scale.apply(x, scale)  # shapes (2, 3) and (3,)
+    y.sum().backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+assert message == (
+    "Function ScaleBackward returned an invalid gradient at index 0 - got [3] "
+    "but expected shape compatible with [2, 3]"
+)
+
+
+def _message(call):
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+class _OldScale(Function):
     @staticmethod
     def forward(ctx, x, scale):
         ctx.save_for_backward(x, scale)
         return x * scale
 
-    @staticmethod
-    def backward(ctx, gradient):
-        x, scale = ctx.saved_tensors
-        return (gradient * scale).sum(0), (gradient * x).sum(0)
+    backward = Scale.backward
 
 
-x = torch.arange(6.0).reshape(2, 3).requires_grad_()
-scale = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-try:
-    Scale.apply(x, scale).sum().backward()
-except RuntimeError as error:
-    message = str(error)
-    print("RuntimeError:", message)
-    assert "returned an invalid gradient at index 0" in message
-
-# sphinx_gallery_start_ignore
-assert "got [3] but expected shape compatible with [2, 3]" in message
+assert _message(lambda: _OldScale.apply(x, scale).sum().backward()) == message.replace(
+    "Scale", "_OldScale"
+)
 # sphinx_gallery_end_ignore
 
 # %%
-# *Index 0* is the first value that ``backward`` returned, which belongs to the first argument of ``forward``. Earlier
-# versions said it without the name: *invalid gradient at index 0 - expected shape [2] but got [4]*.
-
-# %%
+# - ``ScaleBackward``: the class whose ``backward`` ran, here ``Scale``.
+# - ``index 0``: the first value that ``backward`` returned. It belongs to the first argument of ``forward``. Earlier versions
+#   leave out the name: *invalid gradient at index 0 - expected shape [2] but got [4]*.
+# - ``got [3] but expected ... [2, 3]``: shape of the gradient, and shape of the argument. For a tensor on the wrong device the
+#   message ends in *expected device cuda:0 but got cpu*.
+#
+# With the older form, ``forward(ctx, x, scale)`` without ``setup_context``, the message is the same.
+#
 # Why
 # ---
-# A gradient has one number for each number of its tensor, so it has the tensor's shape. ``scale`` was broadcast over
-# two rows, and its gradient is a sum over them. ``x`` was not, and there is nothing to sum.
+# A gradient has one number for each number of its tensor. ``scale`` was broadcast over the two rows, so its gradient is a sum
+# over them. ``x`` was not broadcast, so there is nothing to sum.
 
 y = Scale.apply(x, scale)
 
 # graph: y -- The gradient for x must be 2×3 as x is, the gradient for scale 3 as scale is
 
 # %%
-# *Compatible* means: the shape itself, or a larger one that broadcasting could have made of it. The larger one is
-# summed up without a word, also when it came from a mistake. Here a column of three numbers gets various gradients.
+# *Compatible* means: the same shape, or a larger one to which broadcasting could have brought the tensor. Autograd sums the
+# larger one without a message. So you may leave out that ``sum``, and a mistake with a larger result is not noticed. Here a
+# column of three numbers gets gradients of ones, in six shapes.
 
 
 def attempt(shape):
     class Double(Function):
         @staticmethod
-        def forward(ctx, column):
+        def forward(column):
             return 2 * column
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
 
         @staticmethod
         def backward(ctx, gradient):
@@ -86,22 +133,37 @@ for shape in ((3, 1), (3, 3), (5, 3, 1), (3,), (1, 1), ()):
     print(f"{shape!s:<10} {attempt(shape)}")
 
 # sphinx_gallery_start_ignore
-assert [attempt(s) for s in ((3, 1), (3, 3), (5, 3, 1))] == [
-    [1.0] * 3,
-    [3.0] * 3,
-    [5.0] * 3,
-]
-assert {attempt(s) for s in ((3,), (1, 1), ())} == {"invalid gradient"}
+assert attempt((3, 1)) == [1] * 3 and attempt((3, 3)) == [3] * 3
+assert attempt((5, 3, 1)) == [5] * 3 and attempt((0, 3, 1)) == [0] * 3
+assert {attempt(s) for s in ((3,), (1, 1), (), (0, 1), (1,))} == {"invalid gradient"}
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# Give each gradient the shape of its argument. ``sum_to_size`` undoes whatever broadcasting did, and nothing if it
-# did nothing.
+# **In your own Function**: return each gradient in the shape of its argument. Sum over the dimensions in which the argument was
+# broadcast, and over no others.
 
 
 class FittingScale(Scale):
+    @staticmethod
+    def backward(ctx, gradient):
+        x, scale = ctx.saved_tensors
+        of_x = gradient * scale
+        of_scale = (gradient * x).sum(0)
+        return of_x, of_scale
+
+
+FittingScale.apply(x, scale).sum().backward()
+print("x.grad:", x.grad)
+print("scale.grad:", scale.grad)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(x.grad, scale.expand(2, 3)) and torch.equal(scale.grad, x.sum(0))
+assert gradcheck(FittingScale.apply, (x.double(), scale.double()))
+
+
+class _AnyScale(Scale):
     @staticmethod
     def backward(ctx, gradient):
         x, scale = ctx.saved_tensors
@@ -109,68 +171,136 @@ class FittingScale(Scale):
         return of_x, (gradient * x).sum_to_size(scale.shape)
 
 
-FittingScale.apply(x, scale).sum().backward()
-print("x.grad     =", x.grad.tolist())
-print("scale.grad =", scale.grad.tolist())
-assert torch.equal(x.grad, scale.expand(2, 3)) and torch.equal(scale.grad, x.sum(0))
+for _shapes in (
+    ((2, 3), (3,)),
+    ((3,), (2, 3)),
+    ((2, 1), (1, 3)),
+    ((), (2,)),
+    ((2,), (2,)),
+):
+    _values = [torch.rand(s, dtype=torch.float64, requires_grad=True) for s in _shapes]
+    assert gradcheck(_AnyScale.apply, _values)
 
-# sphinx_gallery_start_ignore
-assert gradcheck(FittingScale.apply, (x.double(), scale.double()))
+
+def _made(make, device, dtype=torch.float32):
+    class Made(Function):
+        @staticmethod
+        def forward(x):
+            return 2 * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return make(gradient, *ctx.saved_tensors)
+
+    x = torch.ones(2, 3, device=device, dtype=dtype, requires_grad=True)
+    said = _message(lambda: Made.apply(x).sum().backward())
+    return said or x.grad.dtype
+
+
+assert _made(lambda gradient, x: torch.ones(2, 3), "meta") == (
+    "Function MadeBackward returned an invalid gradient at index 0 - expected device meta but got cpu"
+)
+assert _made(lambda gradient, x: torch.ones_like(x), "meta") == torch.float32
+assert _made(lambda gradient, x: gradient.new_ones(2, 3), "meta") == torch.float32
+for _dtype in (torch.float64, torch.float16, torch.int64, torch.bool):
+    assert (
+        _made(lambda g, x, d=_dtype: torch.ones(2, 3, dtype=d), "cpu") == torch.float32
+    )
+    assert (
+        _made(lambda g, x: torch.ones(2, 3), "cpu", dtype=torch.float64)
+        == torch.float64
+    )
+assert (
+    "Expected isFloatingType"
+    in _made(  # a complex gradient of a real tensor: another message
+        lambda gradient, x: torch.ones(2, 3, dtype=torch.complex64), "cpu"
+    )
+)
 # sphinx_gallery_end_ignore
 
 # %%
-# If the message names one of PyTorch's own nodes, look for code that gave a parameter a different size through
-# ``.data``, as pruning scripts do. The graph of an output that is still alive knows the parameter by its old shape.
+# You do not know which argument is broadcast? ``(gradient * scale).sum_to_size(x.shape)`` sums over just these dimensions.
+#
+# **The device is wrong**: a tensor that ``backward`` makes, such as ``torch.ones(2, 3)``, is on the CPU. Make it with
+# ``torch.ones_like(x)`` or ``gradient.new_ones(2, 3)``. (A wrong dtype is not an error for real numbers: the gradient is
+# converted.)
+#
+# **The message names a node of PyTorch**, such as ``AddmmBackward0``: look for code that gives a parameter another size through
+# ``.data``, as pruning scripts do. An output from before the change keeps the parameter's old shape in its graph.
 
-layer = torch.nn.Linear(4, 3)
-old_output = layer(torch.ones(2, 4))
-layer.weight.data = layer.weight.data[:2]
-layer.bias.data = layer.bias.data[:2]
+# sphinx_gallery_start_ignore
+raised = []
 try:
+    # sphinx_gallery_end_ignore
+    layer = nn.Linear(4, 3)
+    old_output = layer(torch.ones(2, 4))
+    layer.weight.data = layer.weight.data[:2]
+    layer.bias.data = layer.bias.data[:2]
     layer(torch.ones(2, 4)).sum().backward()
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
+    raised.append(str(error))
     print("RuntimeError:", error)
-    assert "AddmmBackward0 returned an invalid gradient at index 0" in str(error)
+assert len(raised) == 1 and raised[0] == (
+    "Function AddmmBackward0 returned an invalid gradient at index 0 - got [2, 2] "
+    "but expected shape compatible with [3]"
+)
+_other = nn.Linear(4, 3)
+_other(torch.ones(2, 4)).sum().backward()
+_other.zero_grad()
+_other.weight.data, _other.bias.data = _other.weight.data[:2], _other.bias.data[:2]
+assert not _message(lambda: _other(torch.ones(2, 4)).sum().backward())  # none is alive
+# sphinx_gallery_end_ignore
 
 # %%
-# A new parameter has no past.
+# Make new parameters instead. (And a new optimizer: it still has the old ones.)
 
-layer.weight = torch.nn.Parameter(layer.weight.detach())
-layer.bias = torch.nn.Parameter(layer.bias.detach())
+layer.weight = nn.Parameter(layer.weight.detach())
+layer.bias = nn.Parameter(layer.bias.detach())
 layer(torch.ones(2, 4)).sum().backward()
-print(tuple(layer.weight.shape), tuple(layer.weight.grad.shape))
+print("layer.bias.grad:", layer.bias.grad)
+
+# sphinx_gallery_start_ignore
 assert layer.weight.grad.shape == (2, 4) and torch.all(layer.bias.grad == 2)
+# sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# Blowing the gradient up to the shape that the message asks for silences it. The sum over the rows is then handed to
-# each of them.
+# **Expand the gradient** to the shape in the message. Each row then gets the sum over all rows. ``gradcheck`` sees it:
 
-
-class BlownUpScale(Scale):
-    @staticmethod
-    def backward(ctx, gradient):
-        of_x, of_scale = Scale.backward(ctx, gradient)
-        return of_x.expand(2, 3), of_scale
-
-
+# sphinx_gallery_start_ignore
 x.grad = None
-BlownUpScale.apply(x, scale).sum().backward()
-print("x.grad =", x.grad.tolist())
-assert torch.equal(x.grad, 2 * scale.expand(2, 3))
-
+raised = []
 try:
+    # sphinx_gallery_end_ignore
+    class BlownUpScale(Scale):
+        @staticmethod
+        def backward(ctx, gradient):
+            of_x, of_scale = Scale.backward(ctx, gradient)
+            return of_x.expand(2, 3), of_scale
+
+    BlownUpScale.apply(x, scale).sum().backward()
+    print("x.grad:", x.grad)
     gradcheck(BlownUpScale.apply, (x.double(), scale.double()))
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
-    print("gradcheck:", str(error).partition(",")[0])
-    assert str(error).startswith("Jacobian mismatch")
+    raised.append(str(error))
+    print("GradcheckError:", str(error).partition(",")[0] + ", ...")
+assert torch.equal(x.grad, 2 * scale.expand(2, 3))
+assert len(raised) == 1
+assert raised[0].startswith("Jacobian mismatch for output 0 with respect to input 0,")
+# sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: what a backward function may return
-# - :ref:`sphx_glr_gallery_errors_number_of_gradients.py`: the same check, for their number
-# - :ref:`sphx_glr_gallery_functions_gradcheck.py`: finds the wrong gradients that have the right shape
-# - `Extending torch.autograd <https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd>`__
-#   in PyTorch's reference
+# - :ref:`sphx_glr_gallery_functions_exp_function.py`: a custom Function from the start.
+# - :ref:`sphx_glr_gallery_errors_number_of_gradients.py`: the same check, for their number.
+# - :ref:`sphx_glr_gallery_functions_gradcheck.py`: finds wrong gradients that have the right shape.
+# - In PyTorch's reference: `Extending torch.autograd
+#   <https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd>`__.

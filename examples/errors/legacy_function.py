@@ -7,173 +7,242 @@ Legacy autograd function with non-static forward method is deprecated
    ! single: calling an instance of torch.autograd.Function
    ! single: Function should not be instantiated
 
-An object of an autograd ``Function`` was made and called, as code for early versions of PyTorch does. The message
-speaks of a static ``forward``, but what raises it is the call.
+.. in-short::
+
+   An object of a custom ``Function`` is made and called: ``Reverse()(x)``. That is the form of early PyTorch. Make the methods
+   static, and call ``apply`` on the class.
+
+   .. code-block:: diff
+
+      - y = Reverse()(x)
+      + y = Reverse.apply(x)
+
+   **Not this:** ``Reverse.forward(x)``. The message is gone, and your ``backward`` never runs.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import warnings
 
 import torch
+from torch import nn
 from torch.autograd import Function
 
-
-class Double(Function):
-    def forward(self, x):
-        return 2 * x
-
-    def backward(self, gradient):
-        return 2 * gradient
-
-
-x = torch.tensor(3.0, requires_grad=True)
+raised = []
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     try:
-        Double()(x)
+        # sphinx_gallery_end_ignore
+        class Reverse(Function):
+            def forward(self, x):
+                return x.clone()
+
+            def backward(self, gradient):
+                return -gradient
+
+        x = torch.tensor(3.0, requires_grad=True)
+        y = Reverse()(x)
+    # sphinx_gallery_start_ignore
     except RuntimeError as error:
         message = str(error)
+        raised.append(message)
         print("RuntimeError:", message)
-        assert message.startswith("Legacy autograd function with non-static forward")
-
-# %%
-# Before it comes a warning, from the first pair of parentheses, which makes the object.
-
-warning = str(caught[0].message)
-print(f"{caught[0].category.__name__}: ... {warning[warning.index('should not') :]}")
-
-# sphinx_gallery_start_ignore
-assert len(caught) == 1 and "invoke them on the class itself" in warning
+assert len(raised) == 1 and message.startswith("Legacy autograd function with non-stat")
+(_warning,) = caught
+assert _warning.category is DeprecationWarning
+assert "should not be instantiated" in str(_warning.message)
+assert "invoke them on the class itself" in str(_warning.message)
 # sphinx_gallery_end_ignore
 
 # %%
-# Earlier versions only warned, in the same words and with *and will be removed in 1.3* added.
-
-# %%
+# What raises is the call of the object. The first pair of parentheses, which makes the object, gives the warning
+# ``<class 'Reverse'> should not be instantiated``. PyTorch 1.3 only warned, with *is deprecated and will be removed in 1.3* in
+# the text (`pytorch-gdn#2 <https://github.com/jorge-pessoa/pytorch-gdn/issues/2>`__); PyTorch 1.5 raises
+# (`torch-two-sample#6 <https://github.com/josipd/torch-two-sample/pull/6>`__).
+#
 # Why
 # ---
-# Code in the old style makes an object, calls it, and keeps on ``self`` what backward needs. Today the class holds
-# the formula, and each ``apply`` makes a new node, which ``forward`` and ``backward`` get as ``ctx``. An object of
-# the class has no part in this.
+# In the old form, an object keeps on ``self`` what ``backward`` needs. Today the class only holds the formulas. Each call of
+# ``apply`` makes a new node in the graph. This node is the ``ctx`` that your methods get, and it keeps what ``backward`` needs.
+#
+# The fix
+# -------
+# Make ``forward`` and ``backward`` static, move what is kept for ``backward`` into ``setup_context``, and call ``apply`` on the
+# class.
 
 
 class Reverse(Function):
     @staticmethod
-    def forward(ctx, x, strength):
-        ctx.strength = strength
+    def forward(x):
         return x.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass  # this backward needs nothing
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return -gradient
+
+
+y = Reverse.apply(x)
+y.backward()
+print("x.grad:", x.grad)
+
+# sphinx_gallery_start_ignore
+assert x.grad == -1 and y == 3 and y.grad_fn.name() == "ReverseBackward"
+# sphinx_gallery_end_ignore
+
+# %%
+# **Arguments of the constructor** become arguments of ``apply``, as ``strength`` here. ``backward`` then returns one more value
+# for each of them, ``None``.
+
+
+class ReverseBy(Function):
+    @staticmethod
+    def forward(x, strength):
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.strength = inputs[1]
 
     @staticmethod
     def backward(ctx, gradient):
         return -ctx.strength * gradient, None
 
 
-y = Reverse.apply(x, 1.0)
-z = Reverse.apply(y, 0.5)
+y = ReverseBy.apply(x, 1.0)
+z = ReverseBy.apply(y, 0.5)
+print(y.grad_fn.strength, z.grad_fn.strength)
 
 # graph: z -- Two calls of apply made two nodes, each with a strength of its own
-
-print(z.grad_fn.name(), z.grad_fn.strength)
-print(y.grad_fn.name(), y.grad_fn.strength)
 
 # sphinx_gallery_start_ignore
 assert z.grad_fn.strength == 0.5 and y.grad_fn.strength == 1.0
 assert z.grad_fn is not y.grad_fn and z.grad_fn.next_functions[0][0] is y.grad_fn
-# sphinx_gallery_end_ignore
-
-# %%
-# So the decorator ``@staticmethod`` alone does not help: the call decides. ``Double`` stands above without it,
-# ``Reverse`` with it.
-
-
-def outcome(call):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            y = call()
-            return y.grad_fn.name()
-        except RuntimeError as error:
-            return f"RuntimeError: {str(error)[:24]} ..."
-
-
-calls = {
-    "Double()(x)": lambda: Double()(x),
-    "Reverse()(x, 1.0)": lambda: Reverse()(x, 1.0),
-    "Double.apply(x)": lambda: Double.apply(x),
-    "Reverse.apply(x, 1.0)": lambda: Reverse.apply(x, 1.0),
-}
-for name, call in calls.items():
-    print(f"{name:<22} {outcome(call)}")
-
-# sphinx_gallery_start_ignore
-refused = f"RuntimeError: {message[:24]} ..."
-assert [outcome(c) for c in calls.values()] == [
-    refused,
-    refused,
-    "DoubleBackward",
-    "ReverseBackward",
+assert torch.autograd.grad(z, x)[0] == 0.5
+_strengths = [
+    torch.func.grad(lambda v, s=s: ReverseBy.apply(v, s))(x.detach()) for s in (1, 2)
 ]
+assert [strength.item() for strength in _strengths] == [-1, -2]
 # sphinx_gallery_end_ignore
 
 # %%
-# The fix
-# -------
-# Write both methods as static methods with ``ctx`` in place of ``self``, and call ``apply`` on the class. What the
-# old code gave to the constructor, as in ``Reverse(0.5)(x)``, becomes an argument of ``apply``. Backward then returns
-# one value more, ``None``, for each such argument. ``Reverse`` above is written in this way.
-
-z.backward()
-print("x.grad =", x.grad.item())
-assert x.grad == 0.5
-
-# %%
-# Both nodes turn the sign, and one of them halves: :math:`(-1) \cdot (-0.5) = 0.5`. Old modules often kept the object
-# as an attribute, to call it in their ``forward``. Let them keep its settings instead.
+# **A module that kept the object** keeps its settings instead:
 
 
-class ReverseLayer(torch.nn.Module):
+class ReverseLayer(nn.Module):
     def __init__(self, strength):
         super().__init__()
         self.strength = strength
 
     def forward(self, x):
-        return Reverse.apply(x, self.strength)
+        return ReverseBy.apply(x, self.strength)
 
 
 x.grad = None
 ReverseLayer(0.5)(x).backward()
-print("x.grad =", x.grad.item())
+print("x.grad:", x.grad)
+
+# sphinx_gallery_start_ignore
 assert x.grad == -0.5
 
+
+class _Joint(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return -gradient
+
+
+assert torch.autograd.grad(_Joint.apply(x), x)[0] == -1
+_refused = []
+for _transform, _value in (
+    (torch.func.grad, x.detach()),
+    (torch.func.vmap, x.detach()[None]),
+):
+    try:
+        _transform(_Joint.apply)(_value)
+    except RuntimeError as error:
+        _refused.append("must override the setup_context staticmethod" in str(error))
+assert _refused == [True, True]
+
+raised = []
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    for _call in (
+        lambda: ReverseBy()(x, 0.5),
+        lambda: Reverse()(x),
+        lambda: _Joint()(x),
+    ):
+        try:
+            _call()
+        except RuntimeError as error:
+            raised.append(str(error))
+assert raised == [message] * 3
+# sphinx_gallery_end_ignore
+
 # %%
+# You will also meet ``forward(ctx, x)`` without ``setup_context``: one method that computes and saves. It works with
+# ``backward()``, but the transforms of ``torch.func``, such as ``grad``, refuse it.
+#
 # What not to do
 # --------------
-# Calling ``forward`` by hand also silences the message. No node of the class is made then: autograd records the
-# operations *inside* ``forward``, and your ``backward`` never runs. Here the gradient should be turned around, and is
-# not.
+# **Only add** ``@staticmethod``. This is common advice
+# (`TPN#35 <https://github.com/decisionforce/TPN/issues/35>`__). The call decides, not the decorator, so the object of the new
+# class raises the same message: ``ReverseBy()(x, 0.5)``.
+#
+# **Only replace the call**, and keep the object: ``OldReverse(0.5).apply(x)``. ``apply`` belongs to the class and makes a node
+# of its own, so ``backward`` does not see what the constructor stored.
 
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    class OldReverse(Function):
+        def __init__(self, strength):
+            self.strength = strength
 
-class Context:
-    pass
+        def forward(self, x):
+            return x.clone()
 
+        def backward(self, gradient):
+            return -self.strength * gradient
 
-x.grad = None
-y = Reverse.forward(Context(), x, 0.5)
-y.backward()
-print(f"{y.grad_fn.name()}: x.grad = {x.grad.item()}, not -0.5")
-assert y.grad_fn.name() == "CloneBackward0" and x.grad == 1
+    y = OldReverse(0.5).apply(x)
+    y.backward()
+# sphinx_gallery_start_ignore
+except AttributeError as error:
+    raised.append(str(error))
+    print("AttributeError:", error)
+assert raised == ["'OldReverseBackward' object has no attribute 'strength'"]
+# sphinx_gallery_end_ignore
 
 # %%
-# Installing an old version of PyTorch, as threads about this message advise, keeps one repository alive and costs all
-# that came since. The change above is a few lines for each class.
+# **Call** ``forward`` **yourself.** Then there is no node of your class. Autograd records the operations inside ``forward``,
+# and your ``backward`` does not run: the gradient is not reversed.
+
+x.grad = None
+y = Reverse.forward(x)
+y.backward()
+print(y.grad_fn.name(), "  x.grad:", x.grad)
+
+# sphinx_gallery_start_ignore
+assert y.grad_fn.name() == "CloneBackward0" and x.grad == 1
+# sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_functions_exp_function.py`: a custom function from the start
-# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: more on gradient reversal and its relatives
-# - `Extending torch.autograd <https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd>`__
-#   in PyTorch's reference
+# - :ref:`sphx_glr_gallery_functions_exp_function.py`: a custom Function from the start.
+# - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: Functions under ``torch.func``.
+# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: gradient reversal and its relatives.
+# - In PyTorch's reference: `Extending torch.autograd
+#   <https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd>`__.

@@ -7,139 +7,278 @@ Function 'SqrtBackward0' returned nan values in its 0th output.
    ! single: gradient is NaN after the first backward
    ! single: Function 'PowBackward0' returned nan values in its 0th output
 
-Anomaly mode says this when a node turns a gradient into NaN. Usually a factor without a limit, from ``sqrt``, a
-division or a norm at zero, meets a gradient of zero.
+.. in-short::
+
+   The value is fine, but the derivative of a root at 0 is infinite. Backward multiplied it by a gradient of 0, and that is
+   NaN. Keep the argument of the root away from 0.
+
+   .. code-block:: diff
+
+      - distance = squared.sqrt()
+      + distance = (squared + 1e-12).sqrt()
+
+   **Not this:** ``torch.where`` or ``nan_to_num`` on the result. Backward still passes through the root, and returns NaN.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
-# Anomaly mode also prints a warning with the line of the forward pass. It is caught here, and that line shown.
+# The code that raises it
+# -----------------------
+# Distances between all samples of a batch. Those of a sample to itself do not count: they are multiplied by 0.
 
+# sphinx_gallery_start_ignore
 import warnings
 
 import torch
+from torch import nn
+from torch.nn import functional
 
-x = torch.tensor(0.0, requires_grad=True)
+torch.manual_seed(0)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     try:
+        # sphinx_gallery_end_ignore
+        layer = nn.Linear(3, 2)
+        x = torch.rand(4, 3)
+        others = 1 - torch.eye(4)
+
         with torch.autograd.detect_anomaly():
-            y = torch.sqrt(x) * 0
-            y.backward()
+            z = layer(x)
+            squared = (z[:, None] - z).square().sum(dim=2)
+            distance = squared.sqrt()
+            loss = (distance * others).mean()
+            loss.backward()
+    # sphinx_gallery_start_ignore
     except RuntimeError as error:
-        print("RuntimeError:", error)
-        assert str(error).startswith("Function 'SqrtBackward0' returned nan values")
+        message = str(error)
+        print("RuntimeError:", message)
+assert message == "Function 'SqrtBackward0' returned nan values in its 0th output."
+assert loss.isfinite() and not any(p.grad for p in layer.parameters())
+(_warned,) = (
+    str(w.message) for w in caught if "Traceback of forward" in str(w.message)
+)
 
-forward = [str(w.message) for w in caught if "Traceback of forward" in str(w.message)]
-line = next(line.strip() for line in forward[0].splitlines() if "sqrt" in line)
-print("from the warning:", line)
 
-# sphinx_gallery_start_ignore
-assert len(forward) == 1 and line == "y = torch.sqrt(x) * 0"
-x.grad = None
-(torch.sqrt(x) * 0).backward()
-assert x.grad.isnan()
+def _anomaly(function, *values):
+    """The node that anomaly mode names, whether the loss is finite, and the gradient without the mode."""
+    x = torch.tensor(values, requires_grad=True)
+    function(x).backward()
+    gradient, x.grad = x.grad, None
+    named = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            with torch.autograd.detect_anomaly():
+                y = function(x)
+                y.backward()
+        except RuntimeError as error:
+            named = str(error).split("'")[1]
+    return named, y.isfinite().item(), gradient
+
+
 # sphinx_gallery_end_ignore
 
 # %%
-# Without anomaly mode there is no message at all. Backward ends well, and the NaN is in ``x.grad``.
+# - ``SqrtBackward0``: the node in whose result the NaN was first seen. Nodes are named after their operation.
+# - ``0th output``: the gradient of the operation's first input.
+#
+# Without :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` there is no message. ``backward()`` ends well,
+# and the NaN is in the gradients of the layer:
+
+z = layer(x)
+squared = (z[:, None] - z).square().sum(dim=2)
+distance = squared.sqrt()
+loss = (distance * others).mean()
+loss.backward()
+print("loss:", loss)
+print("layer.bias.grad:", layer.bias.grad)
+
+# sphinx_gallery_start_ignore
+assert loss.isfinite() and layer.bias.grad.isnan().all()
+assert layer.weight.grad.isnan().all()
+nn.utils.clip_grad_norm_([layer.weight, layer.bias], 1.0)
+torch.optim.SGD(layer.parameters(), lr=0.1).step()
+assert layer(x).isnan().all()  # one step later, the loss shows it
+layer = nn.Linear(3, 2)
+# sphinx_gallery_end_ignore
 
 # %%
+# One optimizer step writes the NaN into the weights. From the next step on, the loss is NaN, too.
+#
 # Why
 # ---
-# The value is fine: the root of 0 is 0. Its derivative :math:`\frac{1}{2 \sqrt{x}}` is infinite there. The gradient
-# that arrives is 0, because of the factor, and 0 times infinity is NaN.
+# The derivative of the root is :math:`\frac{1}{2 \sqrt{x}}`, which is infinite at 0. The gradient that arrives there is 0,
+# because that distance was multiplied by 0. And 0 times infinity is NaN.
 
-x.grad = None
+x = torch.tensor(0.0, requires_grad=True)
 root = torch.sqrt(x)
 root.retain_grad()
 y = root * 0
 y.backward()
 
-# graph: y -- The values are fine; between root and x, a gradient of 0 meets a derivative without a limit
+# graph: y -- The values are fine; between root and x, a gradient of 0 meets an infinite derivative
 
-print("root.grad =", root.grad.item(), "  x.grad =", x.grad.item())
-assert root.grad == 0 and x.grad.isnan()
+print("root.grad:", root.grad, "  x.grad:", x.grad)
+
+# sphinx_gallery_start_ignore
+assert root.grad == 0 and x.grad.isnan() and y == 0
+
+assert "distance = squared.sqrt()" in _warned.split("File")[-1]
+_named, _finite, _gradient = _anomaly(lambda w: (w**2).sum().sqrt(), 0.0, 0.0)
+assert _named == "PowBackward0" and _finite and _gradient.isnan().all()
+_named, _finite, _gradient = _anomaly(
+    lambda w: functional.mse_loss(w * float("nan"), torch.zeros(2)), 1.0, 2.0
+)
+assert _named == "MseLossBackward0" and not _finite
+_named, _finite, _gradient = _anomaly(
+    lambda w: functional.cross_entropy(
+        (w + float("inf")).expand(1, 2), torch.tensor([0])
+    ),
+    1.0,
+)
+assert _named == "LogSoftmaxBackward0" and not _finite
+# sphinx_gallery_end_ignore
 
 # %%
-# One NaN is enough. The optimizer writes it into the weight, the next forward pass brings it into all that follows,
-# and the loss shows it one step too late. So look where it is born.
-
-w = torch.tensor([0.0, 3.0], requires_grad=True)
-length = (w**2).sum(dim=0).sqrt()
-distance = (w - w.detach()).square().sum().sqrt()
-(length + distance).backward()
-print("w.grad =", w.grad.tolist(), "from a distance of", distance.item())
-assert w.grad.isnan().all() and distance == 0
-
-# %%
+# How to find the line
+# --------------------
+# Before the error comes a warning with the traceback of the *forward* call. Its last line here is
+# ``distance = squared.sqrt()``. That line is not always the one at fault:
+#
+# - **Infinity is not NaN.** In ``(w**2).sum().sqrt()`` the root itself returns an infinite gradient, and only the square turns
+#   it into NaN. The message names ``PowBackward0``. Look at what comes *after* the square: the root.
+# - **The loss is NaN already.** Then the NaN comes from the forward pass, and the message names a node that met it, such as
+#   ``MseLossBackward0`` for a NaN in the data. Print ``loss.isfinite()`` first, and if it says ``False``, start with
+#   :ref:`sphx_glr_gallery_debugging_finding_nans.py`.
+#
 # The fix
 # -------
-# Keep the argument away from the point without a derivative. For a distance, add a small number *under* the root: the
-# gradient at zero is then zero.
+# **A root**, so also a distance or a norm that is written by hand: add a small number *under* the root. The derivative is
+# large there and no longer infinite, and 0 times a large number is 0.
 
+z = layer(torch.rand(4, 3))
+squared = (z[:, None] - z).square().sum(dim=2)
+distance = (squared + 1e-12).sqrt()
+loss = (distance * others).mean()
+loss.backward()
+print("layer.weight.grad:", layer.weight.grad[0])
 
-def safe_distance(a, b):
-    return ((a - b).square().sum() + 1e-12).sqrt()
+# sphinx_gallery_start_ignore
+assert layer.weight.grad.isfinite().all() and (layer.weight.grad != 0).all()
+_z = z.detach().requires_grad_()
+(((_z[:, None] - _z).square().sum(dim=2) + 1e-12).sqrt() * others).mean().backward()
+_pairs = z.detach().requires_grad_()
+_apart = ~torch.eye(4, dtype=torch.bool)
+((_pairs[:, None] - _pairs)[_apart].square().sum(dim=1).sqrt().sum() / 16).backward()
+assert torch.allclose(_z.grad, _pairs.grad) and (_z.grad != 0).all()
+_gradients = []
+for _convert, _small in ((torch.half, 1e-12), (torch.half, 1e-4), (torch.float, 1e-12)):
+    _w = torch.zeros(2, dtype=torch.float16, requires_grad=True)
+    (_w.to(_convert).square().sum() + _small).sqrt().backward()
+    _gradients.append(_w.grad.tolist())
+assert str(_gradients) == "[[nan, nan], [0.0, 0.0], [0.0, 0.0]]"
 
-
-w.grad = None
-safe_distance(w, w.detach()).backward()
-print("at distance zero:", w.grad.tolist())
-
-w.grad = None
-safe_distance(w, torch.tensor([3.0, 3.0])).backward()
-print("elsewhere:       ", w.grad.tolist())
-assert w.grad.tolist() == [-1, 0]
+for _norm in (
+    torch.linalg.vector_norm,
+    torch.norm,
+    lambda x: torch.cdist(x[None], x[None]).sum(),
+    torch.std,
+):
+    _named, _finite, _gradient = _anomaly(_norm, 0.0, 0.0, 0.0)
+    assert _named is None and _gradient.tolist() == [0, 0, 0]
+# sphinx_gallery_end_ignore
 
 # %%
-# ``torch.linalg.vector_norm`` has a gradient of zero at zero built in. A quotient needs the same care: mend the
-# *denominator* before the division.
+# In ``float16`` the number ``1e-12`` is 0 and does not help: use ``1e-4``, or compute the distances from ``z.float()``.
+#
+# **A norm**: ``torch.linalg.vector_norm``, ``x.norm()``, ``torch.cdist`` and ``std`` of equal values return a gradient of 0
+# where the root is 0. With them nothing has to be added.
+#
+# **Anything else**, such as a logarithm, a power below 1 or a division: give it a harmless argument wherever you do not use
+# the result. That takes ``where`` twice. The inner one protects backward, the outer one picks the values.
 
-w.grad = None
-torch.linalg.vector_norm(w - w.detach()).backward()
-print("vector_norm:     ", w.grad.tolist())
-assert w.grad.tolist() == [0, 0]
+p = torch.tensor([0.0, 0.5], requires_grad=True)
+safe = torch.where(p > 0, p, 1.0)
+entropy = -torch.where(p > 0, p * safe.log(), 0.0).sum()
+entropy.backward()
+print("p.grad:", p.grad)
+
+# sphinx_gallery_start_ignore
+assert p.grad[0] == 0 and torch.allclose(p.grad[1], -p[1].log() - 1)
+for _function in (
+    lambda q: -(q * q.log()),
+    lambda q: q**0.5,
+    lambda q: 1 / q,
+):
+
+    def _once(q, function=_function):
+        return torch.where(q > 0, function(q), 0.0).sum()
+
+    def _twice(q, function=_function):
+        return torch.where(q > 0, function(torch.where(q > 0, q, 1.0)), 0.0).sum()
+
+    _named, _finite, _gradient = _anomaly(_once, 0.0, 0.5)
+    assert _named and _finite and _gradient[0].isnan()
+    _named, _finite, _gradient = _anomaly(_twice, 0.0, 0.5)
+    assert not _named and _gradient[0] == 0 and _gradient[1].isfinite()
+# sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# **Mend the result.** ``nan_to_num`` and ``torch.where`` on the *value* come too late: the value was never the
-# problem. In backward the gradient of the discarded branch is zero, and it meets the same infinite factor.
+# **Replace the result.** One ``where``, or ``nan_to_num``, on the *value* comes too late. The branch that is not chosen gets a
+# gradient of 0, and this 0 meets the infinite derivative.
 
-x.grad = None
+x = torch.tensor(0.0, requires_grad=True)
 torch.where(x > 0, torch.sqrt(x), 0.0).backward()
-print("where:     x.grad =", x.grad.item())
-assert x.grad.isnan()
+print("where:      x.grad =", x.grad.item())
 
 x.grad = None
 torch.nan_to_num(torch.sqrt(x) * 0).backward()
 print("nan_to_num: x.grad =", x.grad.item())
+
+# sphinx_gallery_start_ignore
 assert x.grad.isnan()
+assert _anomaly(lambda q: torch.where(q > 0, torch.sqrt(q), 0.0), 0.0)[2].isnan()
+# sphinx_gallery_end_ignore
 
 # %%
-# **Replace the NaN in the gradient by zero.** The message is gone, and training goes on. But every other path to the
-# tensor has been lost with it: the sum was NaN, so the part that was right is thrown away too.
+# **Replace the NaN in the gradient by 0.** Each weight gets the *sum* of the gradients from all paths. One NaN makes the sum
+# NaN, so the part that was right is gone as well:
 
-w.grad = None
+w = torch.tensor([0.0, 3.0], requires_grad=True)
 bad = (w - w.detach()).square().sum().sqrt()
 good = (2 * w).sum()
 (bad + good).backward()
-print("mended:", w.grad.nan_to_num().tolist(), "  without the distance: [2.0, 2.0]")
-assert w.grad.nan_to_num().tolist() == [0, 0]
+print("w.grad:", w.grad, "  replaced:", w.grad.nan_to_num())
 
 # sphinx_gallery_start_ignore
-w.grad = None
-(2 * w).sum().backward()
-assert w.grad.tolist() == [2, 2]
+assert w.grad.isnan().all() and w.grad.nan_to_num().tolist() == [0, 0]
+assert _anomaly(lambda w: (2 * w).sum(), 0.0, 3.0)[2].tolist() == [2, 2]
+# sphinx_gallery_end_ignore
+
+# %%
+# The gradient of ``good`` alone is 2 for both numbers.
+#
+# **Clip the gradients.** ``clip_grad_norm_`` divides by the norm of all gradients. That norm is now NaN, and so is each
+# gradient afterwards:
+
+first = nn.Parameter(torch.ones(2))
+second = nn.Parameter(torch.ones(2))
+first.grad = torch.tensor([float("nan"), 1.0])
+second.grad = torch.tensor([1.0, 1.0])
+nn.utils.clip_grad_norm_([first, second], max_norm=1.0)
+print("second.grad:", second.grad)
+
+# sphinx_gallery_start_ignore
+assert first.grad.isnan().all() and second.grad.isnan().all()
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`: how to read the two tracebacks
-# - :ref:`sphx_glr_gallery_debugging_finding_nans.py`: a NaN in the forward pass, which anomaly mode does not report
+# - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`: how to read the two tracebacks.
+# - :ref:`sphx_glr_gallery_debugging_finding_nans.py`: the loss itself is NaN.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: which gradient PyTorch returns where there
-#   is none
-# - `Anomaly detection <https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection>`__ in PyTorch's reference
+#   is none.
+# - In PyTorch's reference: `Anomaly detection
+#   <https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection>`__.

@@ -7,81 +7,170 @@ returned an incorrect number of gradients (expected 2, got 1)
    ! single: backward of a custom Function without a return statement
    ! single: gradient different than None at position 2
 
-A custom ``backward`` returns one value for each argument of ``forward``, ``ctx`` aside. A number or a flag counts
-too: its value is ``None``. Usually an argument was added and the return statement was not changed.
+.. in-short::
+
+   ``backward`` of your Function returned one value, and ``forward`` has two arguments. Return one value for each argument, in
+   the same order: ``None`` for a number, a flag or anything else that has no gradient.
+
+   .. code-block:: diff
+
+      - return gradient * ctx.scale * y
+      + return gradient * ctx.scale * y, None
+
+   **Not this:** ``None`` for a tensor that you want to train. The message is gone, and the tensor is never updated.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
 import matplotlib.pyplot as plt
 import torch
 from torch.autograd import Function, gradcheck
 
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    class Exp(Function):
+        @staticmethod
+        def forward(x, scale):
+            return torch.exp(scale * x)
 
-class Exp(Function):
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.scale = inputs[1]
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (y,) = ctx.saved_tensors
+            return gradient * ctx.scale * y
+
+    x = torch.tensor(1.0, requires_grad=True)
+    Exp.apply(x, 0.5).backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+_words = "returned an incorrect number of gradients (expected 2, got 1)"
+assert raised == [f"function ExpBackward {_words}"]
+
+
+def _message(call):
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+class _OldExp(Function):
     @staticmethod
-    def forward(ctx, x, scale):
+    def forward(ctx, x, scale=0.5):
         y = torch.exp(scale * x)
         ctx.save_for_backward(y)
         ctx.scale = scale
         return y
 
+    backward = Exp.backward
+
+
+class _DefaultExp(Exp):
     @staticmethod
-    def backward(ctx, gradient):
-        (y,) = ctx.saved_tensors
-        return gradient * ctx.scale * y
+    def forward(x, scale=0.5):
+        return torch.exp(scale * x)
 
 
-x = torch.tensor(1.0, requires_grad=True)
-try:
-    Exp.apply(x, 0.5).backward()
-except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert "returned an incorrect number of gradients" in str(error)
+assert _message(_OldExp.apply(x, 0.5).backward).endswith(_words)
+assert not _message(_OldExp.apply(x).backward)  # here a default does not count
+assert _message(_DefaultExp.apply(x).backward).endswith(_words)
+
+
+class _ListExp(Exp):
+    @staticmethod
+    def forward(x, scales):
+        return torch.exp(x * sum(scales))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.scale = sum(inputs[1])
+        ctx.save_for_backward(output)
+
+
+assert _message(_ListExp.apply(x, [0.2, 0.3]).backward).endswith(_words)
+
+
+@torch.library.custom_op("atlas_number_of_gradients::scale", mutates_args=())
+def _scale(x: torch.Tensor, factor: float) -> torch.Tensor:
+    return x * factor
+
+
+_scale.register_autograd(lambda ctx, gradient: gradient)
+assert "returned an incorrect number of gradients" in _message(_scale(x, 2.0).backward)
+_scale.register_autograd(lambda ctx, gradient: (gradient, None))
+assert not _message(_scale(x, 2.0).backward)
+x.grad = None
+# sphinx_gallery_end_ignore
 
 # %%
-# The name is that of the class with *Backward* appended. The error is raised by ``backward()``; the forward pass has
-# gone through.
-
-# %%
+# - ``ExpBackward``: the name of your class, here ``Exp``, with *Backward* appended.
+# - ``expected 2``: the arguments of ``forward``. Each one counts, also a number, a flag, or one that has its default value. A
+#   list counts as one.
+# - ``got 1``: the values that ``backward`` returned.
+#
+# With the older form, ``forward(ctx, x, scale)`` without ``setup_context``, the message is the same. There ``ctx`` does not
+# count, nor does a default that you do not pass. ``register_autograd`` of a ``torch.library.custom_op`` wants one value for
+# each argument, too.
+#
 # Why
 # ---
-# Autograd matches by position: the first value belongs to the first argument, the second to the second. It cannot
-# guess which one was left out.
+# Autograd matches by position: the first value belongs to the first argument, the second to the second. It cannot know which
+# one you left out.
+#
+# .. how-measured:: The function draw_pairs() draws each argument with the value that belongs to it.
 
-figure, ax = plt.subplots(figsize=(7, 2))
-ax.set_title("One value for each argument, in the same order")
-ax.set_axis_off()
-ax.axis((0, 10, 0, 2))
-ax.text(0, 1.7, "forward takes")
-ax.text(0, 0.2, "backward returns")
-pairs = {4.6: ("x", "gradient * ctx.scale * y"), 8.5: ("scale", "None")}
-for middle, (argument, value) in pairs.items():
-    ax.text(middle, 1.7, argument, family="monospace", ha="center", color="#2563eb")
-    ax.text(middle, 0.2, value, family="monospace", ha="center", color="#c2410c")
-    ends = {"xy": (middle, 0.55), "xytext": (middle, 1.6)}
-    ax.annotate("", **ends, arrowprops={"arrowstyle": "->", "color": "#64748b"})
+
+def draw_pairs(pairs):
+    _, ax = plt.subplots(figsize=(7, 2), layout="constrained")
+    ax.set_title("One value for each argument, in the same order")
+    ax.set_axis_off()
+    ax.axis((0, 10, 0, 2))
+    ax.text(0, 1.7, "forward takes")
+    ax.text(0, 0.2, "backward returns")
+    for middle, (argument, value) in pairs.items():
+        style = {"family": "monospace", "ha": "center"}
+        ax.text(middle, 1.7, argument, color="#2563eb", **style)
+        ax.text(middle, 0.2, value, color="#c2410c", **style)
+        ends = {"xy": (middle, 0.55), "xytext": (middle, 1.6)}
+        ax.annotate("", **ends, arrowprops={"arrowstyle": "->", "color": "#64748b"})
+
+
+# %%
+# For ``Exp``:
+
+draw_pairs({4.6: ("x", "gradient * ctx.scale * y"), 8.5: ("scale", "None")})
 
 # figure: Above, the arguments of forward: x and scale. Below, the values that backward returns: the gradient under x,
 #   None under scale. An arrow leads down from each argument to its value.
 
 # %%
-# What is returned, and what comes of it: values that are missing raise, and so do surplus values, unless they are
-# ``None``. A gradient in place of a number raises too, with a different message.
+# What comes of other return values, for ``forward(x, flag)`` with the gradient ``dx``:
 
 
-def attempt(values):
+def attempt(returned):
     class Double(Function):
         @staticmethod
-        def forward(ctx, x, flag):
+        def forward(x, flag):
             return 2 * x
 
         @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
         def backward(ctx, gradient):
-            given = {"dx": 2 * gradient, "None": None}
-            return tuple(given[value] for value in values.split())
+            return returned(2 * gradient)
 
     try:
         return f"x.grad = {torch.autograd.grad(Double.apply(x, True), x)[0]:g}"
@@ -89,43 +178,62 @@ def attempt(values):
         return str(error).partition("returned ")[2].partition(", but")[0]
 
 
-for values in ("dx", "dx None", "dx None None", "dx None dx", "None dx"):
-    print(f"{values:<14} {attempt(values)}")
+attempts = {
+    "dx": lambda dx: dx,
+    "dx, None": lambda dx: (dx, None),
+    "dx, None, None": lambda dx: (dx, None, None),
+    "dx, None, dx": lambda dx: (dx, None, dx),
+    "None, dx": lambda dx: (None, dx),
+    "[dx, None]": lambda dx: [dx, None],
+}
+for values, returned in attempts.items():
+    print(f"{values:<15} {attempt(returned)}")
 
 # sphinx_gallery_start_ignore
-assert attempt("dx None") == attempt("dx None None") == "x.grad = 2"
-assert "(expected 2, got 3)" in attempt("dx None dx")
-assert attempt("None dx") == "a gradient different than None at position 2"
+_came = {values: attempt(returned) for values, returned in attempts.items()}
+assert _came["dx, None"] == _came["dx, None, None"] == "x.grad = 2"
+assert "(expected 2, got 1)" in _came["dx"] and "got 3" in _came["dx, None, dx"]
+assert _came["None, dx"] == "a gradient different than None at position 2"
+assert attempt(lambda dx: (dx, 0)) == "a gradient different than None at position 2"
+assert "(expected 2, got 1)" in _came["[dx, None]"]
+assert "got 1" in attempt(lambda dx: None) and "got 0" in attempt(lambda dx: ())
+assert attempt(lambda dx: (dx, *[None] * 9)) == "x.grad = 2"
 # sphinx_gallery_end_ignore
 
 # %%
+# Surplus values are accepted if they are ``None``. A gradient in the place of the flag raises another message. And a list in
+# square brackets counts as one value: return a tuple.
+#
 # The fix
 # -------
-# Return ``None`` in the place of each argument that has no gradient. Here ``backward`` of the class above is
-# replaced.
+# Return ``None`` in the place of each argument that has no gradient.
 
 
-def backward(ctx, gradient):
-    (y,) = ctx.saved_tensors
-    return gradient * ctx.scale * y, None
+class FixedExp(Exp):
+    @staticmethod
+    def backward(ctx, gradient):
+        (y,) = ctx.saved_tensors
+        return gradient * ctx.scale * y, None
 
 
-Exp.backward = staticmethod(backward)
-Exp.apply(x, 0.5).backward()
-print(f"x.grad = {x.grad:.4f}")
+FixedExp.apply(x, 0.5).backward()
+print("x.grad:", x.grad)
+
+# sphinx_gallery_start_ignore
 assert torch.allclose(x.grad, 0.5 * torch.exp(torch.tensor(0.5)))
+_at = x.detach()
+assert torch.func.grad(lambda x: FixedExp.apply(x, 0.5))(_at) == x.grad
+# sphinx_gallery_end_ignore
 
 # %%
-# If the new argument is a tensor to be trained, its place needs its gradient. ``gradcheck`` compares both with
-# numerical derivatives.
+# If the argument is a tensor to be trained, its place needs its gradient. ``gradcheck`` compares both gradients with numerical
+# ones.
 
 
-class TrainedExp(Function):
+class TrainedExp(Exp):
     @staticmethod
-    def forward(ctx, x, scale):
-        y = torch.exp(scale * x)
-        ctx.save_for_backward(x, scale, y)
-        return y
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs, output)
 
     @staticmethod
     def backward(ctx, gradient):
@@ -133,7 +241,7 @@ class TrainedExp(Function):
         return gradient * scale * y, gradient * x * y
 
 
-inputs = [torch.tensor(v, dtype=torch.double, requires_grad=True) for v in (1.0, 0.5)]
+inputs = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (1.0, 0.5)]
 print("gradcheck:", gradcheck(TrainedExp.apply, inputs))
 
 # sphinx_gallery_start_ignore
@@ -143,33 +251,50 @@ assert gradcheck(TrainedExp.apply, inputs)
 # %%
 # What not to do
 # --------------
-# ``None`` in place of a tensor silences the message as well. It says that the tensor has no gradient, and autograd
-# believes it: training goes on and never moves ``scale``. ``gradcheck`` does not believe it.
+# **Return** ``None`` **for a tensor to be trained.** To autograd this means that the tensor has no gradient. Training goes on
+# and does not change ``scale``:
 
 scale = torch.tensor(0.5, requires_grad=True)
 optimizer = torch.optim.SGD([scale], lr=0.1)
 for _ in range(3):
     optimizer.zero_grad()
-    Exp.apply(x, scale).backward()
+    FixedExp.apply(x, scale).backward()
     optimizer.step()
-print(f"scale.grad: {scale.grad}   scale: {scale.item()}")
-assert scale.grad is None and scale == 0.5
+print("scale.grad:", scale.grad, "  scale:", scale)
 
-try:
-    gradcheck(Exp.apply, inputs)
-except RuntimeError as error:
-    print("gradcheck:", str(error).partition(",")[0])
-    assert "with respect to input 1" in str(error)
+# sphinx_gallery_start_ignore
+assert scale.grad is None and scale == 0.5
+# sphinx_gallery_end_ignore
 
 # %%
-# A ``backward`` without a return statement returns one ``None``. With one argument that is the right number, so
-# nothing is raised, and the gradient is missing.
+# ``gradcheck`` sees it:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    gradcheck(FixedExp.apply, inputs)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("GradcheckError:", str(error).partition(",")[0] + ", ...")
+assert len(raised) == 1
+assert raised[0].startswith("Jacobian mismatch for output 0 with respect to input 1,")
+# sphinx_gallery_end_ignore
+
+# %%
+# **Forget** ``return``. Python then returns one ``None``. With one argument that is the right number: nothing is raised, and
+# the gradient is missing.
 
 
 class Forgotten(Function):
     @staticmethod
-    def forward(ctx, x):
+    def forward(x):
         return 2 * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
 
     @staticmethod
     def backward(ctx, gradient):
@@ -179,13 +304,16 @@ class Forgotten(Function):
 x.grad = None
 Forgotten.apply(x).backward()
 print("x.grad:", x.grad)
+
+# sphinx_gallery_start_ignore
 assert x.grad is None
+# sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: what backward may return, and where ``None`` belongs
-# - :ref:`sphx_glr_gallery_functions_gradcheck.py`: how the check works
-# - :ref:`sphx_glr_gallery_errors_invalid_gradient.py`: the right number of gradients, one of the wrong shape
-# - `Extending torch.autograd <https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd>`__
-#   in PyTorch's reference
+# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: what backward may return, and where ``None`` belongs.
+# - :ref:`sphx_glr_gallery_functions_gradcheck.py`: how the check works.
+# - :ref:`sphx_glr_gallery_errors_invalid_gradient.py`: the right number of gradients, one of the wrong shape.
+# - In PyTorch's reference: `Extending torch.autograd
+#   <https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd>`__.

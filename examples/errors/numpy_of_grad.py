@@ -6,61 +6,91 @@ Can't call numpy() on Tensor that requires grad
    ! single: plotting a tensor that requires grad with matplotlib fails
    ! single: part of the loss is computed with NumPy and has no effect on training
 
-A NumPy array has no computation graph, so PyTorch does not hand out a tensor of the graph as an array until you say
-that the record may end there. It usually happens where losses or outputs are plotted, averaged or logged. Inside a
-loss, the message is a real warning.
+.. in-short::
+
+   You plot, average or log a tensor that still belongs to a graph, and a NumPy array cannot carry the graph. Store numbers
+   with ``loss.item()``, or convert with ``x.detach().numpy()``.
+
+   .. code-block:: diff
+
+      - losses.append(loss)
+      + losses.append(loss.item())
+
+   **Not this:** ``detach()`` inside a computation that leads to the loss. The message is gone, and a part of the gradient, too.
 """
 
 # %%
-# The shortest code that raises it
-# --------------------------------
+# The code that raises it
+# -----------------------
 
+# sphinx_gallery_start_ignore
+import warnings
+
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from torch import nn
+from torch.nn import functional
 
-x = torch.tensor([1.0, 4.0], requires_grad=True)
+torch.manual_seed(0)
+model = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+batches = [(torch.rand(8, 3), torch.rand(8, 1)) for _ in range(5)]
 try:
-    x.numpy()
+    # sphinx_gallery_end_ignore
+    losses = []
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss)
+
+    plt.plot(losses)
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
     message = str(error)
     print("RuntimeError:", message)
-    assert message.startswith("Can't call numpy() on Tensor that requires grad.")
+plt.close("all")
+assert message == (
+    "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+)
+assert len(losses) == 5 and all(loss.requires_grad for loss in losses)
 
-# %%
-# Earlier versions said *Can't call numpy() on Variable that requires grad. Use var.detach().numpy() instead.* It is
-# the same error. Often the call is not in your own code: NumPy and Matplotlib convert whatever they are given.
 
-losses = [(x**2).sum(), (x**3).sum()]
-callers = {
-    "np.sqrt(x)": lambda: np.sqrt(x),
-    "np.mean(losses)": lambda: np.mean(losses),
-    "x * np.ones(2)": lambda: x * np.ones(2),
-}
-for call, function in callers.items():
+def _message(call):
     try:
-        function()
-    except RuntimeError as error:
-        print(f"{call:<16} the same message: {str(error) == message}")
-        assert str(error) == message
+        call()
+    except (RuntimeError, TypeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as _plt
 
-_fig, _ax = _plt.subplots()
-try:
-    _ax.plot(losses)
-except RuntimeError as _error:
-    assert str(_error) == message
-    _plt.close(_fig)
-else:
-    raise AssertionError("Matplotlib converts a list of losses")
+prediction = model(x)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # by NumPy, for np.array
+    _said = [
+        _message(call)
+        for call in (
+            lambda: np.mean(losses),
+            lambda: np.array(prediction),
+            lambda: plt.scatter(y, prediction),
+            lambda: prediction * np.ones((8, 1)),
+        )
+    ]
+plt.close("all")
+assert _said == [f"RuntimeError: {message}"] * 4
 # sphinx_gallery_end_ignore
 
 # %%
+# You do not see ``numpy()`` in your code? NumPy and Matplotlib call it on what they are given. ``np.mean(losses)``,
+# ``np.array(prediction)``, ``plt.scatter(y, prediction)`` and ``prediction * np.ones((8, 1))`` raise the same message. Older
+# versions write *Can't call numpy() on Variable that requires grad. Use var.detach().numpy() instead.*
+#
 # Why
 # ---
-# An array holds numbers and nothing else. What NumPy computes from it is not recorded, and when the result comes back
-# as a tensor, it is a constant. Here :math:`z = w^2 + \sqrt{w^2}`, and the root takes the way through NumPy.
+# An array holds numbers and nothing else. What NumPy computes from it is not recorded, and the result comes back as a
+# constant. Here :math:`z = w^2 + \sqrt{w^2}`, and the root is computed by NumPy.
 
 w = torch.tensor(3.0, requires_grad=True)
 y = w**2
@@ -78,38 +108,56 @@ assert z.item() == 12 and not root.requires_grad and w.grad.item() == 6
 # sphinx_gallery_end_ignore
 
 # %%
-# The value is right. The gradient misses the part of the root: :math:`2w + 1` is 7 at this place. The error exists
-# so that this does not happen unnoticed.
-
-# %%
+# The value is right and the gradient is not: :math:`2w + 1` is 7 here. The error exists so that this does not happen
+# unnoticed.
+#
 # The fix
 # -------
-# **To look at numbers** (plot, log, save): ``detach()``. The array shares the memory of the tensor. For a tensor on
-# another device the longer form is ``x.detach().cpu().numpy()``, and ``x.numpy(force=True)`` stands for both.
+# **To log or plot losses**: ``loss.item()`` is a Python number. A list of numbers also keeps no graphs in memory.
 
-array = x.detach().numpy()
-forced = x.numpy(force=True)
-print(array, "same memory:", np.shares_memory(array, forced))
-assert array.tolist() == x.tolist() and np.shares_memory(array, forced)
+losses = []
+for x, y in batches:
+    optimizer.zero_grad()
+    loss = functional.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+
+figure, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
+ax.plot(losses)
+ax.set(title="Five losses, stored as numbers", xlabel="step", ylabel="loss")
+
+# figure: A curve through the losses of five steps. The last is below the first.
+
+# sphinx_gallery_start_ignore
+assert all(isinstance(loss, float) for loss in losses) and losses[-1] < losses[0]
+# sphinx_gallery_end_ignore
 
 # %%
-# **To keep the losses of the steps**: ``item()`` gives a Python number when the loss is stored. A list of numbers
-# holds no graphs either.
+# **To look at a tensor**: ``x.detach().numpy()``. For a tensor on a GPU it is ``x.detach().cpu().numpy()``, and
+# ``x.numpy(force=True)`` stands for both.
 
-history = [loss.item() for loss in losses]
-print(np.mean(history))
-assert np.mean(history) == (17 + 65) / 2
+prediction = model(torch.rand(2, 3))
+print(prediction.detach().numpy())
+
+# sphinx_gallery_start_ignore
+assert np.shares_memory(prediction.detach().numpy(), prediction.numpy(force=True))
+# sphinx_gallery_end_ignore
 
 # %%
-# **To evaluate**: under ``no_grad`` nothing is recorded, so the results require no gradient.
+# **To evaluate a model**: under ``no_grad`` nothing is recorded, so its outputs can be converted.
 
 with torch.no_grad():
-    outputs = torch.sqrt(x)
-print(outputs.numpy())
-assert outputs.numpy().tolist() == [1, 2]
+    prediction = model(torch.rand(2, 3))
+print(prediction.numpy())
+
+# sphinx_gallery_start_ignore
+with torch.inference_mode():
+    assert isinstance(model(torch.rand(2, 3)).numpy(), np.ndarray)
+# sphinx_gallery_end_ignore
 
 # %%
-# **Inside a loss**: use PyTorch's own function, which is recorded. Where there is none, write
+# **In a computation that leads to the loss**: use PyTorch's own function, which is recorded. If there is none, write
 # :ref:`a Function with a backward of its own <sphx_glr_gallery_functions_exp_function.py>`.
 
 w.grad = None
@@ -117,13 +165,31 @@ y = w**2
 z = y + torch.sqrt(y)
 z.backward()
 print(f"z = {z.item()}, w.grad = {w.grad.item()}")
-assert w.grad.item() == 2 * 3 + 1
+
+# sphinx_gallery_start_ignore
+assert w.grad.item() == 7
+
+_elsewhere = _message(torch.ones(2, device="meta").numpy)
+assert _elsewhere.startswith("TypeError: can't convert meta device type tensor to")
+_short = torch.ones(2, dtype=torch.bfloat16)
+assert _message(_short.numpy) == "TypeError: Got unsupported ScalarType BFloat16"
+assert _short.float().numpy().tolist() == [1, 1]
+_complex = torch.ones(2, dtype=torch.complex64).conj()
+assert "that has conjugate bit set" in _message(_complex.numpy)
+assert _complex.resolve_conj().numpy().tolist() == [1, 1]
+# sphinx_gallery_end_ignore
 
 # %%
+# Siblings of the message
+# -----------------------
+# - ``can't convert cuda:0 device type tensor to numpy``: the array would be on the CPU. Add ``.cpu()``.
+# - ``Got unsupported ScalarType BFloat16``: NumPy has no such type. Add ``.float()``.
+# - ``Can't call numpy() on Tensor that has conjugate bit set``: add ``.resolve_conj()``.
+#
 # What not to do
 # --------------
-# **Write into the array.** It is the memory of the tensor, and autograd does not see the write. Here the values are
-# shifted for a plot, between forward and backward. ``exp`` saved its result, so its gradient is now wrong.
+# **Write into the array.** After ``detach().numpy()`` it is the memory of the tensor, and autograd does not see the write.
+# Here the values are shifted for a plot, between forward and backward. ``exp`` saved its result, so its gradient is now wrong.
 
 x = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 y = torch.exp(x)
@@ -135,32 +201,35 @@ print("exp(x):", np.exp([0.0, 1.0, 2.0]).round(4), " the right gradient")
 
 # sphinx_gallery_start_ignore
 assert y._version == 0 and x.grad[2] == 0 and (x.grad[:2] < 0).all()
+for _harmless in (
+    lambda values: values - values.max(),
+    lambda values: np.subtract(_copy := values.copy(), values.max(), out=_copy),
+):
+    x.grad = None
+    y = torch.exp(x)
+    _harmless(y.detach().numpy())
+    y.sum().backward()
+    assert torch.allclose(x.grad, torch.exp(x))
 # sphinx_gallery_end_ignore
 
 # %%
-# No message this time: the last gradient is 0, and the others have the wrong sign. Make a new array
-# (``curve = curve - curve.max()``), or take a copy before you write.
+# There is no message. Make a new array, ``curve = curve - curve.max()``, or write into ``curve.copy()``.
+#
+# **Make the result a leaf.** With ``requires_grad_()`` on the way back, backward runs and stops at that tensor:
 
-x.grad = None
-y = torch.exp(x)
-curve = y.detach().numpy().copy()
-curve -= curve.max()
-y.sum().backward()
-assert torch.allclose(x.grad, torch.exp(x))
-
-# %%
-# **Switch the message off inside a loss**, with ``detach()`` and perhaps a ``requires_grad_()`` on the way back. The
-# result is a new leaf: backward runs, and its gradient stays there.
-
-root = torch.tensor(np.sqrt((w**2).detach().numpy())).requires_grad_()
 w.grad = None
+root = torch.tensor(np.sqrt((w**2).detach().numpy())).requires_grad_()
 root.backward()
-print("root.grad:", root.grad.item(), "  w.grad:", w.grad)
-assert w.grad is None
+print("root.grad:", root.grad, "  w.grad:", w.grad)
+
+# sphinx_gallery_start_ignore
+assert root.grad == 1 and w.grad is None and root.is_leaf
+# sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: which writes autograd sees, and which it does not
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: what makes a tensor part of the graph
-# - `Tensor.numpy <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.numpy.html>`__ in PyTorch's reference
+# - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: which copies share memory, and which keep the graph.
+# - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: which writes autograd sees.
+# - In PyTorch's reference: `Tensor.numpy
+#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.numpy.html>`__.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import axe
 import page_scripts
+from page_scripts import LATE_FIGURE, LATE_FIX
 from playwright.sync_api import BrowserContext, Page
 from visiting import Visit, new_tab, watch
 
@@ -50,6 +52,7 @@ def inspect(
     *,
     is_example: bool = False,
     is_lesson: bool = False,
+    is_error: bool = False,
 ) -> Inspection:
     """Load a page once for each width and look at all of it in both themes, what is folded away too.
 
@@ -58,6 +61,7 @@ def inspect(
     :param looks: what need not be asked of axe again, see ``axe.py``. What passes here is added.
     :param is_example: see that its code can be copied.
     :param is_lesson: see that a figure or a table begins in the first screen of a wide window.
+    :param is_error: see that the change which mends the error ends there, and that its message is shown whole at each width.
     """
     done = Inspection()
     tab = new_tab(context)
@@ -70,8 +74,12 @@ def inspect(
         for theme in themes:
             now = Visit()
             if theme == themes[0]:
-                found = _load(tab, f"{origin}/{page}", needs_figure=is_lesson and width == max(LOADS))
+                in_first_screen = (
+                    {"late-figure": LATE_FIGURE} if is_lesson else {"late-fix": LATE_FIX} if is_error else {}
+                )
+                found = _load(tab, f"{origin}/{page}", in_first_screen if width == max(LOADS) else {})
                 found += axe.faults(tab)
+                found += [("cut-message", said) for said in tab.evaluate(page_scripts.CUT_MESSAGE) if is_error]
                 found += [("copy-button", said) for said in tab.evaluate(page_scripts.COPY_BUTTONS) if is_example]
             else:
                 found = _turn(tab, theme)
@@ -83,15 +91,19 @@ def inspect(
     return done
 
 
-def _load(tab: Page, address: str, *, needs_figure: bool) -> list[tuple[str, str]]:
+def _load(tab: Page, address: str, in_first_screen: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Load a page and open its folds.
+
+    :param in_first_screen: by the name of a rule, a script that says what is not in the first screen as it should be.
+    """
     tab.goto(address, wait_until="load")
     shifts = tab.evaluate(page_scripts.SHIFTS)
-    late = tab.evaluate(page_scripts.LATE_FIGURE, HEIGHT) if needs_figure else []
+    late = [(rule, said) for rule, script in in_first_screen.items() for said in tab.evaluate(script, HEIGHT)]
     tab.evaluate(page_scripts.UNFOLD)
     tab.evaluate(page_scripts.SETTLE)
     axe.inject(tab)
     found = [("layout-shift", str(shifts))] if sum(value for value, _ in shifts) >= LARGEST_SHIFT else []
-    return found + [("late-figure", said) for said in late]
+    return found + late
 
 
 def _turn(tab: Page, theme: str) -> list[tuple[str, str]]:

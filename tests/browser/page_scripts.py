@@ -43,6 +43,19 @@ LATE_FIGURE = """height => {
   return top < height ? [] : ["the first figure or table begins at " + (shown.length ? top + " px" : "no place")];
 }"""
 
+#: Of a page about an error, as it is loaded: what to change stands whole in the first screen.
+LATE_FIX = """height => {
+  const diff = document.querySelector("article .in-short .highlight-diff");
+  const end = diff ? Math.round(diff.getBoundingClientRect().bottom + scrollY) : "no place";
+  return end <= height ? [] : ["the change that mends the error ends at " + end];
+}"""
+
+#: Of a page about an error: its message is not cut off, whatever the window's width.
+CUT_MESSAGE = """() => {
+  const output = document.querySelector("article .sphx-glr-script-out pre");
+  return output && output.scrollWidth <= output.clientWidth + 1 ? [] : ["the message is not shown whole"];
+}"""
+
 # Children of a section, and so body text: captions, tables and footers are other kinds of text.
 SMALL_TEXT = """smallest => {
   const small = [...document.querySelectorAll("section > p:not(.claims, .names-used), section > :is(ul, ol) li > p")]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from axe import Looks
 from looking import HEIGHT, LOADS, Inspection, inspect
-from page_scripts import LATE_FIGURE
+from page_scripts import CUT_MESSAGE, LATE_FIGURE, LATE_FIX
 from playwright.sync_api import Browser
 from serving import Server
 
@@ -173,3 +173,18 @@ def test_a_lesson_without_a_figure_is_found(browser: Browser) -> None:
 def test_a_missing_copy_button_is_found(loaded: Callable[[str], list[str]]) -> None:
     faults = ["code without a button: x = 1", "output with a button: 1"]
     assert loaded("copy-button") == faults
+
+
+def test_a_fix_that_comes_late_and_a_message_that_is_cut_are_found(browser: Browser) -> None:
+    fix = "<div class='in-short'><div class='highlight-diff'>- x</div></div>"
+    message = "<div class='sphx-glr-script-out'><pre style='width: 60px; overflow: auto{}'>RuntimeError: too long</pre></div>"
+    far = "<div style='height: 900px'></div>"
+    with browser.new_page(viewport={"width": 1280, "height": HEIGHT}) as tab:
+        for article, is_late, is_cut in [
+            (fix + message.format("; white-space: pre-wrap"), False, False),
+            (far + fix + message.format(""), True, True),
+            ("", True, True),
+        ]:
+            tab.set_content(f"<article>{article}</article>")
+            assert bool(tab.evaluate(LATE_FIX, HEIGHT)) == is_late, article
+            assert bool(tab.evaluate(CUT_MESSAGE)) == is_cut, article

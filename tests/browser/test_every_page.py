@@ -19,12 +19,13 @@ def pages_of(scripts: list[str]) -> frozenset[str]:
 
 
 EXAMPLES, LESSONS = pages_of(sources_of_examples()), pages_of(lessons())
+ERRORS = frozenset(page for page in EXAMPLES if page.startswith("gallery/errors/"))
 
 
 def test_has_no_findings(
     visitor: BrowserContext, origin: str, looks: axe.Looks, receipts: Receipts, page: str
 ) -> None:
-    kind = {"is_example": page in EXAMPLES, "is_lesson": page in LESSONS}
+    kind = {"is_example": page in EXAMPLES, "is_lesson": page in LESSONS, "is_error": page in ERRORS}
     findings = receipts.visit(page, lambda: inspect(visitor, origin, page, looks, **kind))
     if findings is None:
         pytest.skip("visited before, and nothing has changed since (--all-visits visits all)")

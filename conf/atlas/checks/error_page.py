@@ -21,15 +21,6 @@ logger = logging.getLogger(__name__)
 
 CHAPTER = "gallery/errors/"
 LINES = range(2, 9)  # of a diff
-NOT_YET = {
-    "invalid_gradient",
-    "jacobian_mismatch",
-    "legacy_function",
-    "nan_in_backward",
-    "number_of_gradients",
-    "numpy_of_grad",
-    "saved_wrong_type",
-}
 
 
 def faults(document: nodes.document, cells: list[str]) -> Iterator[str]:
@@ -77,7 +68,7 @@ def _code(line: str) -> str:
 def check(app: Sphinx, document: nodes.document) -> None:
     """Report the faults of a page about an error, with its script. Connected to ``doctree-read``."""
     page = app.env.docname
-    if not page.startswith(CHAPTER) or page.endswith("/index") or page.removeprefix(CHAPTER) in NOT_YET:
+    if not page.startswith(CHAPTER) or page.endswith("/index"):
         return
     copied = Path(app.srcdir) / f"{page}.py"
     cells = [code for kind, code, _ in sphinx_gallery_api.blocks(copied) if kind == "code"]
