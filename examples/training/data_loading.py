@@ -181,8 +181,8 @@ assert padded.tolist() == [[5, 8, 2], [7, 0, 0]] and lengths.tolist() == [3, 1]
 # With ``num_workers=2`` two processes fetch the batches, in turn, while the program computes. It pays where a sample
 # takes time, to be read or decoded.
 #
-# Each worker has a *copy* of the dataset. What does that mean for random numbers, such as those of an augmentation?
-# Five sources of them. Two are generators that belong to the dataset.
+# Each worker has a *copy* of the dataset, here made by ``fork``. What does that mean for random numbers, such as those of an
+# augmentation? Five sources of them. Two are generators that belong to the dataset.
 
 from torch.utils.data import get_worker_info
 
@@ -226,15 +226,25 @@ _rows = pd.DataFrame(columns).to_numpy().tolist()
 assert [len(set(_row)) for _row in _rows] == [4, 4, 4, 1, 1]
 assert list(columns)[:2] == ["epoch 1, worker 0", "epoch 1, worker 1"]
 assert not multiprocessing.active_children()
+_loader = DataLoader(noise, batch_size=None, persistent_workers=True, **WORKERS)
+_epochs = [list(_loader), list(_loader)]
+assert len({sample["torch.rand()"] for epoch in _epochs for sample in epoch}) == 4
+_own = [[sample["own torch.Generator"] for sample in epoch] for epoch in _epochs]
+assert _own[0][0] == _own[0][1] != _own[1][0]  # it went on
+del _loader
+_sent = torch.zeros(3)
+multiprocessing.reduction.ForkingPickler.dumps(_sent)  # as spawn sends it
+assert _sent.is_shared()
 # sphinx_gallery_end_ignore
 table.rename_axis(index=None, columns="source")
 
 # %%
-# The loader seeds the three *global* generators in each worker anew, in every epoch. For NumPy's that was not always
+# The loader seeds the three *global* generators in each worker when the worker starts, here in every epoch. With
+# ``persistent_workers=True`` the workers stay, are seeded once, and go on in the next epoch. For NumPy's that was not always
 # so, and older articles warn of it (`pytorch#56488 <https://github.com/pytorch/pytorch/pull/56488>`__).
 #
 # It does not know the generators of your dataset. They are copied in the state that they are in, so all workers draw
-# the same numbers, and draw them again in the next epoch. Nothing complains. ``worker_init_fn`` runs in each worker
+# the same numbers, and new workers draw them again in the next epoch. Nothing complains. ``worker_init_fn`` runs in each worker
 # at its start, and there ``get_worker_info()`` gives the worker's seed and its copy of the dataset:
 
 
@@ -272,7 +282,8 @@ assert torch.accelerator.is_available() or _warns()
 # with that one, so the two would draw the same numbers.
 #
 # The generators of ``noise`` itself have not moved: what a worker changes in its copy, a cache or a counter, is lost
-# for the program and for the other workers.
+# for the program and for the other workers. With ``"spawn"`` or ``"forkserver"`` that holds for all but tensors: the dataset is
+# sent to the worker then, and a tensor is sent as shared memory.
 #
 # **In a script of your own**, put everything that starts workers below ``if __name__ == "__main__":``. Under Windows
 # and macOS, and on Linux from Python 3.14 on, a worker does not begin as a copy of the program. It imports your

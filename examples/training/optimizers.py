@@ -53,7 +53,8 @@ assert w.is_leaf and w.grad_fn is None and w.grad == 6 and w.requires_grad
 # the gradient as it was. The learning rate of ``SGD`` has a default today; :doc:`it used to be required
 # </then-and-now>`.
 #
-# Because the write is counted, a step between forward and backward is noticed, if the graph saved the parameter:
+# Because the write is counted, a step between forward and backward is noticed, if the graph saved the parameter. (With
+# ``fused=True`` it is not counted here, and not noticed.)
 
 loss = w**2
 optimizer.step()
@@ -62,6 +63,13 @@ try:
 except RuntimeError as error:
     print(textwrap.fill(f"RuntimeError: {error}".split(". Hint")[0], 88))
     assert "is at version 2; expected version 1" in str(error)
+
+# sphinx_gallery_start_ignore
+_w = torch.ones(2, requires_grad=True)
+_w.grad = torch.ones(2)
+torch.optim.SGD([_w], lr=0.1, fused=True).step()
+assert (_w < 1).all() and _w._version == 0
+# sphinx_gallery_end_ignore
 
 # %%
 # A parameter whose ``.grad`` is ``None`` is skipped; one whose gradient is zero can move all the same, by its
@@ -437,13 +445,35 @@ assert (
     table["loss 100"].astype(float) < table["loss 0"].astype(float) / 2
 ).tolist() == [True, False, True, False], table
 assert after(lambda model: model.double().float()) == after(load)
+_raised = {}
+for _kind in (SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
+    _net, _input = torch.nn.Linear(2, 1), torch.ones(1, 2)
+    _steps = _kind(_net.parameters(), lr=0.1)
+    _net.double()
+    for _ in range(2):  # converted before the first step: all is well
+        _net(_input.double()).sum().backward()
+        _steps.step()
+    _net, _raised[_kind.__name__] = torch.nn.Linear(2, 1), ""
+    _steps = _kind(_net.parameters(), lr=0.1)
+    _net(_input).sum().backward()
+    _steps.step()
+    _net.double()
+    _steps.zero_grad()
+    _net(_input.double()).sum().backward()
+    try:
+        _steps.step()
+    except RuntimeError as error:
+        _raised[_kind.__name__] = str(error)
+_message = "expected dtype float for `end` but got dtype double"
+assert _raised == {"SGD": "", "Adam": _message, "AdamW": _message, "RMSprop": ""}
 # sphinx_gallery_end_ignore
 table.rename_axis(index=None, columns="after the optimizer was made")
 
 # %%
-# What writes into the parameters is harmless, as is ``model.double()``. What puts others in their place is not. With
-# a new last layer the loss even falls, because the first layer learns: two parameters stay as they were. Make the
-# optimizer last.
+# What writes into the parameters is harmless, and so is ``model.double()`` before the first step. After a step of Adam or AdamW
+# it is not: their state stays ``float32``, and the next step raises *expected dtype float for end but got dtype double*. What
+# puts other parameters in their place is not harmless either. With a new last layer the loss even falls, because the first
+# layer learns: two parameters stay as they were. Make the optimizer last.
 #
 # A tensor that is not a leaf is refused from the start: :ref:`can't optimize a non-leaf Tensor
 # <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.

@@ -331,10 +331,32 @@ for left_out in ("nothing", *state):
 
 assert gaps.pop("nothing") == 0 and min(gaps.values()) > 1e-3
 
+# sphinx_gallery_start_ignore
+import pickle
+
+
+def _loads(state):
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    try:
+        torch.load(file)
+    except pickle.UnpicklingError:
+        return False
+    return True
+
+
+assert not _loads(np.random.get_state())
+assert _loads(random.getstate())
+assert _loads(np.random.default_rng(0).bit_generator.state)
+# sphinx_gallery_end_ignore
+
 # %%
-# In your own program there may be more: a scheduler, ``torch.cuda.get_rng_state_all()``, ``random.getstate()``,
-# ``np.random.get_state()``. This checkpoint is taken between two epochs. Within one, the position of the loader
-# would belong to it.
+# In your own program there may be more: a scheduler, ``torch.cuda.get_rng_state_all()``, ``random.getstate()``, and NumPy's.
+# ``np.random.get_state()`` holds an array, and ``torch.load`` refuses arrays by default. Use a ``np.random.default_rng()``
+# instead: its ``bit_generator.state`` is made of numbers, and loads.
+#
+# This checkpoint is taken between two epochs. Within one, the position of the loader would belong to it.
 
 # %%
 # What people get wrong
