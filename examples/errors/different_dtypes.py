@@ -47,6 +47,7 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 #
 # .. list-table::
 #    :header-rows: 1
+#    :widths: 50 50
 #
 #    * - in the message
 #      - in Python

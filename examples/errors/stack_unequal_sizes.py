@@ -97,9 +97,11 @@ mask = torch.arange(batch.shape[1]) < lengths[:, None]
 # figure: A grid of two rows and five columns. In the first row three cells are words and two are padding, in the second all
 #   five are words.
 fig, ax = plt.subplots(figsize=(5, 1.9), layout="constrained")
-ax.pcolormesh(mask, cmap="Blues", vmin=-0.3, vmax=1.6, edgecolors="white", linewidth=3)
-ax.set(xticks=[], yticks=[0.5, 1.5], yticklabels=["first", "second"])
-ax.set_title("Dark: words. Light: padding.")
+for row, length in enumerate(lengths):
+    ax.barh([row] * length, 0.9, left=range(length), color="#2563eb")
+    ax.barh([row] * (5 - length), 0.9, left=range(length, 5), color="#94a3b8")
+ax.set(xticks=[], yticks=[0, 1], yticklabels=["first", "second"])
+ax.set_title("Blue: words. Gray: padding.")
 ax.invert_yaxis()
 
 # %%

@@ -77,6 +77,9 @@ assert "_orig_mod.body.weight" in wrappers["compiled"].state_dict()
 assert "module.body.weight" in wrappers["averaged"].state_dict()
 # sphinx_gallery_end_ignore
 
+# %%
+# How many names of the file fit the model, before and after the first word is taken off:
+
 # figure: Two bars. As saved, 0 of 4 names fit the model. Without the first word, all 4 fit.
 fits = {"as saved": saved, "without module.": trained.module.state_dict()}
 number = [len(names.keys() & net.state_dict().keys()) for names in fits.values()]

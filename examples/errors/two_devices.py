@@ -329,6 +329,22 @@ _gpu.close()
 # sphinx_gallery_end_ignore
 
 # %%
+# What ``to`` does to the graph
+# -----------------------------
+# ``to`` another device is an operation like any other. What it returns is computed from the weight. So the leaf stays on the
+# old device, and its gradient arrives there:
+
+scale = torch.ones(3, requires_grad=True)
+copy = scale.to("meta")
+print("copy is a leaf:", copy.is_leaf)
+
+# graph: copy -- The copy on the other device is computed from the leaf
+
+# sphinx_gallery_start_ignore
+assert not copy.is_leaf and copy.grad_fn.next_functions[0][0].variable is scale
+# sphinx_gallery_end_ignore
+
+# %%
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_cuda_devices.py`: which calls take tensors of two devices, and how tensors get there.
