@@ -18,7 +18,7 @@ mat1 and mat2 shapes cannot be multiplied (2x2304 and 400x10)
       -   nn.Linear(400, 10),
       +   nn.Linear(2304, 10),
 
-   **Not this:** ``view(-1, 400)`` before the layer. It mixes the images of a batch, and may not even raise.
+   **Not this:** ``view(-1, 400)`` before the layer. It cuts the batch at the wrong places, and may not even raise.
 """
 
 # %%
@@ -118,12 +118,17 @@ scores = net(images)
 print(tuple(scores.shape))
 assert scores.shape == (2, 10)
 
-# graph: scores -- A linear layer is AddmmBackward0: mat1 is its input, mat2 the transposed weight
+# graph: scores -- Here the linear layer is AddmmBackward0: mat1 is its input, mat2 the transposed weight
+
+# sphinx_gallery_start_ignore
+assert type(scores.grad_fn).__name__ == "AddmmBackward0"
+# sphinx_gallery_end_ignore
 
 # %%
 # Or let the network do it:
 #
-# - ``nn.LazyLinear(10)`` takes ``in_features`` from the first batch. Run one batch before you make the optimizer.
+# - ``nn.LazyLinear(10)`` takes ``in_features`` from the first batch. Run one batch right after you make it: before, its weight
+#   has no shape, and some optimizers raise.
 # - ``nn.AdaptiveAvgPool2d(5)`` before ``nn.Flatten()`` makes 16 × 5 × 5 = 400 of images of many sizes.
 
 lazy = nn.Sequential(*net[:-1], nn.LazyLinear(10))
@@ -132,19 +137,34 @@ pooled = nn.Sequential(
 )
 for size in (28, 64):
     print(size, tuple(pooled(torch.ones(2, 1, size, size)).shape))
+
+# sphinx_gallery_start_ignore
+_refused = []
+for _call in (
+    lambda: lazy[-1].weight.shape,
+    lambda: torch.optim.LBFGS(lazy.parameters())._numel(),
+):
+    try:
+        _call()
+    except (RuntimeError, ValueError) as error:
+        _refused.append("uninitialized parameter" in str(error))
+assert _refused == [True, True]
+# sphinx_gallery_end_ignore
 assert lazy(images).shape == (2, 10) and lazy[-1].in_features == 2304
 
 # %%
 # **The first number is not your batch?** Then the batch was mixed with other dimensions, or ``Flatten()`` is missing:
 # ``nn.Linear`` works on the last dimension. Without ``Flatten()`` the layer above gets 384 rows of 12.
 #
-# **The two inner numbers are equal, but at the wrong places?** For ``(3x2 and 3x5)`` one of the two must be transposed:
-# ``x.T @ w``, or ``w`` stored as ``nn.Linear`` stores it, ``(out, in)``.
+# **The two middle numbers must be equal.** If an equal pair is there, but not in the middle, transpose one matrix: for
+# ``(3x2 and 3x5)`` it is ``x.T @ w``, for ``(3x2 and 5x2)`` it is ``x @ w.T``. ``nn.Linear`` stores its weight as
+# ``(out, in)``, so a product with that weight needs ``.T``.
 #
 # What not to do
 # --------------
-# ``view(-1, 400)`` asks for rows of 400 wherever they come from. Two images of 2,304 numbers cannot be cut so, and it raises.
-# With 25 images it can: then there are 144 rows for 25 images, and each row mixes two of them or a part of one.
+# ``view(-1, 400)`` cuts all numbers of the batch into rows of 400. Two images of 2,304 numbers cannot be cut so, and it raises.
+# With 25 images it can: then there are 144 rows for 25 images. Each row is a part of one image, or the end of one image and the
+# beginning of the next.
 
 features = torch.arange(25.0)[:, None].expand(25, 2304)  # image number i is all i
 rows = features.reshape(-1, 400)
@@ -153,10 +173,25 @@ assert rows.shape == (144, 400) and rows[5].unique().tolist() == [0.0, 1.0]
 
 # sphinx_gallery_start_ignore
 assert "shape '[-1, 400]' is invalid" in says(lambda: x.view(-1, 400))
+_images_in = [len(row.unique()) for row in rows]
+assert _images_in.count(1) == 120 and _images_in.count(2) == 24
+# the pairs that fit after a transpose
+_x, _by_rows, _by_columns = torch.ones(3, 2), torch.ones(3, 5), torch.ones(5, 2)
+assert says(lambda: _x @ _by_rows).endswith("(3x2 and 3x5)")
+assert says(lambda: _x @ _by_columns).endswith("(3x2 and 5x2)")
+assert (_x.T @ _by_rows).shape == (2, 5) and (_x @ _by_columns.T).shape == (3, 5)
+assert nn.Linear(2, 5).weight.shape == (5, 2)
+# flatten(1) keeps the batch for channels_last and for no sample, where view(len(x), -1) raises
+_last = torch.ones(2, 16, 12, 12).contiguous(memory_format=torch.channels_last)
+assert "view size is not compatible" in says(lambda: _last.view(len(_last), -1))
+assert says(lambda: torch.ones(0, 16, 12, 12).view(0, -1)) != ""
+assert _last.flatten(1).shape == (2, 2304)
+assert torch.ones(0, 16, 12, 12).flatten(1).shape == (0, 2304)
+assert says(lambda: nn.Linear(400, 10)(_last.flatten(1))).endswith("2304 and 400x10)")
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``flatten(1)`` or ``view(len(x), -1)``: the batch stays, and a wrong size is found.
+# Write ``x.flatten(1)``: the batch keeps its dimension, and the linear layer reports a wrong size.
 #
 # See also
 # --------
