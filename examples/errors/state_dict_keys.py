@@ -57,12 +57,12 @@ assert 'Unexpected key(s) in state_dict: "module.body.weight"' in message
 # - *Unexpected key(s)*: names that the file has and the model has not.
 # - *size mismatch*: the same name with another shape, as below.
 #
-# If each missing name has an unexpected one that ends like it, the weights are there under other names.
+# If each missing name is the end of one unexpected name, the weights are probably there, under longer names.
 #
 # Why
 # ---
 # A state dict names each tensor by the attributes that lead to it: ``body.weight`` is ``net.body.weight``. A wrapper puts the
-# model into an attribute of its own, and so each name gets one word more:
+# model into an attribute of its own, and so the name of each weight gets one word more:
 
 wrappers = {"itself": Net(), "DataParallel": nn.DataParallel(Net())}
 wrappers["compiled"] = torch.compile(Net(), backend="eager")
@@ -75,9 +75,20 @@ for name, model in wrappers.items():
 assert "module.body.weight" in wrappers["DataParallel"].state_dict()
 assert "_orig_mod.body.weight" in wrappers["compiled"].state_dict()
 assert "module.body.weight" in wrappers["averaged"].state_dict()
+_averaged = wrappers["averaged"].state_dict()
+_without = {name.removeprefix("module."): t for name, t in _averaged.items()}
+_left = Net().load_state_dict(_without, strict=False)
+assert _left.unexpected_keys == ["n_averaged"] and not _left.missing_keys
+Net().load_state_dict(wrappers["averaged"].module.state_dict())
+Net().load_state_dict(wrappers["compiled"]._orig_mod.state_dict())
+_in_place = Net()
+_in_place.compile(backend="eager")  # the method, unlike the function, wraps nothing
+assert "body.weight" in _in_place.state_dict()
 # sphinx_gallery_end_ignore
 
 # %%
+# ``AveragedModel`` also saves its own counter, ``n_averaged``, which your model does not have.
+#
 # How many names of the file fit the model, before and after the first word is taken off:
 
 # figure: Two bars. As saved, 0 of 4 names fit the model. Without the first word, all 4 fit.
@@ -95,8 +106,8 @@ assert number == [0, 4]
 # %%
 # The fix
 # -------
-# Take the word off when you load. Better, save without it: ``torch.save(trained.module.state_dict(), path)``, and for a
-# compiled model ``model._orig_mod``.
+# Take the word off when you load. Better, save without it: ``torch.save(trained.module.state_dict(), path)``. This also leaves
+# ``n_averaged`` out. For a model from ``torch.compile`` it is ``model._orig_mod.state_dict()``.
 
 saved = {name.removeprefix("module."): t for name, t in saved.items()}
 net.load_state_dict(saved)
@@ -136,7 +147,8 @@ assert torch.equal(
 # sphinx_gallery_end_ignore
 
 # %%
-# ``strict=False`` does not help against a wrong shape. Leave the last layer out, and say which names you expect to miss:
+# ``strict=False`` does not help against a wrong shape: it raises the same error. Leave the last layer out, and assert
+# which names are missing:
 
 body = {name: t for name, t in saved.items() if not name.startswith("head.")}
 result = net.load_state_dict(body, strict=False)
@@ -148,7 +160,7 @@ assert not result.unexpected_keys
 # What not to do
 # --------------
 # **Do not load with strict=False and go on.** With the names of ``DataParallel`` nothing fits, nothing is loaded, and nothing
-# is raised. Only the result tells it:
+# is raised. Only the value that ``load_state_dict`` returns shows it:
 
 net = Net()
 before = net.body.weight.clone()
