@@ -43,7 +43,7 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 # sphinx_gallery_end_ignore
 
 # %%
-# *mat1* is what you passed, *mat2* the weight. The names are those of C++:
+# Here *mat1* is what you passed, and *mat2* is the weight. The names of the types come from C++:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -116,8 +116,9 @@ assert _raised == [True] * 5
 # Why
 # ---
 # A sum or a product element by element converts its operands to a common type. A product of matrices and a convolution do not.
-# The usual sources of ``float64``: ``torch.from_numpy`` and ``torch.tensor`` of a NumPy array or a pandas column keep its type,
-# and NumPy's own default is ``float64``. Python numbers become ``float32``.
+# The usual sources of ``float64`` are NumPy and pandas, where it is the default for floating point numbers.
+# ``torch.from_numpy`` and ``torch.tensor`` keep the type of an array. Python's own floats become ``float32``. The elements of
+# ``list(array)`` are still NumPy's numbers and stay ``float64``, and ``array.tolist()`` makes Python's floats of them.
 
 print("from NumPy:", torch.tensor(data).dtype)
 print("from Python:", torch.tensor(data.tolist()).dtype)
@@ -129,11 +130,20 @@ assert torch.tensor(data.tolist()).dtype == torch.float32
 assert (torch.ones(3) + torch.from_numpy(data[0])).dtype == torch.float64
 assert (torch.ones(3) + torch.tensor(data[0, 0])).dtype == torch.float32
 assert torch.tensor(data[0, 0]).dtype == torch.float64
+assert torch.tensor(list(data[0])).dtype == torch.float64
+assert torch.tensor([1, 2]).dtype == torch.int64  # not every Python number is a float
+# a tensor without dimensions changes the type of another one without dimensions
+_weight = torch.tensor(2.0, dtype=torch.float64)
+assert (torch.ones(()) * _weight).dtype == torch.float64
+assert (torch.ones(1) * _weight).dtype == torch.float32
+# in place, the tensor that is changed keeps its type
+assert torch.ones(3).add_(torch.from_numpy(data[0])).dtype == torch.float32
 # sphinx_gallery_end_ignore
 
 # %%
-# The last line is a trap: one ``float64`` tensor of data makes the loss ``float64``, and nothing is raised. (A tensor without
-# dimensions does not.) Weights of ``float32`` still get gradients of ``float32``.
+# The last line is a trap: targets of ``float64`` make a loss such as ``(output - target).square().mean()`` ``float64``, and
+# nothing is raised. (A ``float64`` tensor without dimensions does so only if the other one has no dimensions either, as in
+# ``loss * weight``.) Weights of ``float32`` still get gradients of ``float32``.
 #
 # The fix
 # -------
@@ -143,28 +153,37 @@ x = torch.from_numpy(data).float()
 loss = model(x).square().mean()
 print(loss.dtype)
 
-# graph: loss -- mat1 is the data, mat2 the weight: AddmmBackward0 has both
+# graph: loss -- mat1 is the data, mat2 the transposed weight: AddmmBackward0 is the product of both
 
 # sphinx_gallery_start_ignore
 assert model(x).dtype == torch.float32
+_half = nn.Sequential(nn.Flatten(), nn.Linear(3, 1)).bfloat16()
+assert not hasattr(_half, "weight")
+assert _half(x.to(next(_half.parameters()).dtype)).dtype == torch.bfloat16
+torch.set_default_dtype(torch.float64)
+try:
+    _made = nn.Linear(1, 1).weight.dtype, nn.Linear(1, 1, dtype=torch.float32)
+finally:
+    torch.set_default_dtype(torch.float32)
+assert _made[0] == torch.float64 and _made[1].weight.dtype == torch.float32
 _loss = (model(x) - torch.zeros(8, 1, dtype=torch.float64)).square().mean()
 _loss.backward()
 assert _loss.dtype == torch.float64 and model.weight.grad.dtype == torch.float32
 # sphinx_gallery_end_ignore
 
 # %%
-# - **The input should follow the model**, which may be in half precision: ``x = x.to(model.weight.dtype)``.
+# - **The input should follow the model**, which may be in half precision: ``x = x.to(next(model.parameters()).dtype)``.
 # - **Integers**, such as images of ``uint8``: ``x.float() / 255``.
 # - **Half and Float in one model**: one part was converted with ``.half()`` and the rest was not. Convert the whole model, or
 #   none of it and use :ref:`autocast <sphx_glr_gallery_memory_precision.py>`.
 #
 # What not to do
 # --------------
-# **Do not convert the model to double to fit the data.** ``float32`` keeps about seven digits, which is what most models are
-# trained with. Use ``float64`` where you need the digits, as ``gradcheck`` does.
+# **Do not convert the model to double to fit the data.** ``float32`` keeps about seven digits, and most models need no more for
+# training. Use ``float64`` where you need more digits, as ``gradcheck`` does.
 #
 # **Do not set the default type to double.** ``torch.set_default_dtype(torch.float64)`` changes each layer that is made from
-# then on, in other people's code too.
+# then on without ``dtype=``, in other people's code too.
 #
 # See also
 # --------
