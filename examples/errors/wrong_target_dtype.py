@@ -11,14 +11,15 @@ expected target dtype to be Long or Byte, but got Float
 .. in-short::
 
    ``cross_entropy`` wants the number of the right class for each sample: integers of type ``int64`` (*Long*) and of shape
-   ``(batch,)``. Yours are floating point numbers, or have a dimension more.
+   ``(batch,)``. Yours are of another type, such as ``float32``, ``int32`` or ``bool``, or have one dimension more.
 
    .. code-block:: diff
 
       - loss = F.cross_entropy(logits, labels)
       + loss = F.cross_entropy(logits, labels.long())
 
-   **Not this:** ``labels.long()`` for ``BCEWithLogitsLoss`` or ``MSELoss``. Those want floating point targets.
+   **Not this:** ``labels.long()`` for ``BCEWithLogitsLoss`` or ``MSELoss``. The first raises, the second computes with targets
+   that were cut to integers.
 """
 
 # %%
@@ -26,6 +27,8 @@ expected target dtype to be Long or Byte, but got Float
 # -----------------------
 
 # sphinx_gallery_start_ignore
+import warnings
+
 import torch
 import torch.nn.functional as F
 
@@ -79,26 +82,47 @@ assert said == [
     "Target size (torch.Size([2, 1])) must be the same as input size (torch.Size([2]))",
 ]
 assert F.cross_entropy(logits, numbers) == F.cross_entropy(logits, one_hot.float())
+# each other type that is not one of these two
+_raised = []
+for _dtype, _name in (
+    (torch.int32, "Int"),
+    (torch.int16, "Short"),
+    (torch.int8, "Char"),
+    (torch.bool, "Bool"),
+    (torch.float64, "Double"),
+    (torch.bfloat16, "BFloat16"),
+):
+    try:
+        F.cross_entropy(logits, numbers.to(_dtype))
+    except RuntimeError as error:
+        _raised.append(str(error).endswith(f"Long or Byte, but got {_name}"))
+assert _raised == [True] * 6
+# MSELoss takes integers, and what was cut off is missing without a message
+assert F.mse_loss(score, numbers) == F.mse_loss(score, labels)
+assert F.mse_loss(score, (labels + 0.9).long()) != F.mse_loss(score, labels + 0.9)
+# a class for each pixel
+assert F.cross_entropy(torch.zeros(2, 3, 4, 4), torch.zeros(2, 4, 4).long()) > 0
 # sphinx_gallery_end_ignore
 
 # %%
 # Why
 # ---
-# ``cross_entropy`` uses the targets to look up: the number of the right class picks one of the scores. An index is an integer,
-# and here the function also takes ``uint8`` (*Byte*). A target of the shape of the scores means something else: a probability
-# for each class, which is a floating point number. So the shape decides which type is wanted.
+# ``cross_entropy`` uses the target as an index: the number of the right class picks one of the scores. An index is an integer,
+# and this function takes ``int64`` and ``uint8`` (*Byte*). A target of the shape of the scores means something else: a
+# probability for each class, which is a floating point number. So the shape decides which type is wanted.
 #
-# ``BCEWithLogitsLoss`` and ``MSELoss`` compute with the targets, so these are floating point numbers of the shape of the input.
+# ``BCEWithLogitsLoss`` and ``MSELoss`` compute with the targets. Give them floating point numbers in the shape of the input.
+# (``MSELoss`` also takes integers.)
 #
 # The fix
 # -------
-# Convert the labels where they are made. ``.long()`` if they are numbers of classes:
+# Convert the labels where they are made. If they are numbers of classes, use ``.long()``:
 
 logits.requires_grad_()
 loss = F.cross_entropy(logits, labels.long())
 print(loss)
 
-# graph: loss -- The labels are not in the graph: they choose, and get no gradient
+# graph: loss -- Integer labels are not in the graph: they pick a score, and get no gradient
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(loss, -torch.log_softmax(logits, 1)[[0, 1], [0, 1]].mean())
@@ -108,23 +132,30 @@ assert F.cross_entropy(logits, labels.byte()) == loss
 # %%
 # - **Shape (batch, 1)**, as from a column of a table: ``labels.squeeze(1).long()``. Name the dimension: without it, a batch of
 #   one sample becomes a number without dimensions.
-# - **One-hot**: ``labels.argmax(1)``, or ``labels.float()`` if they are probabilities.
+# - **A class for each pixel**: scores ``(batch, classes, height, width)``, labels ``(batch, height, width)``.
+# - **One-hot**: ``labels.argmax(1)`` or ``labels.float()``. Both gave the same loss above.
 # - **Two classes with one score**: ``BCEWithLogitsLoss`` with ``labels.float()``, in the shape of the score.
 #
 # What not to do
 # --------------
-# **Do not convert until it is silent.** ``.long()`` cuts off what is behind the point. Probabilities become class 0:
+# **Do not convert only to silence the message.** ``.long()`` cuts off the digits after the decimal point. Probabilities below 1
+# become class 0:
 
 probabilities = torch.tensor([0.2, 0.9])
 print(probabilities.long())
 
 # sphinx_gallery_start_ignore
 assert probabilities.long().tolist() == [0, 0]
+assert torch.tensor([1.0]).long().tolist() == [1]
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    _wrong = F.mse_loss(torch.tensor([[0.0], [1.0]]), torch.tensor([0.0, 1.0]))
+assert len(_caught) == 1 and _wrong == 0.5  # 0 if each score met its own label
 # sphinx_gallery_end_ignore
 
 # %%
-# **Do not reshape the scores to the labels.** ``MSELoss`` of scores ``(2, 1)`` and labels ``(2,)`` warns and compares each
-# score with each label: see :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`.
+# **Do not ignore a warning about shapes.** ``MSELoss`` of scores ``(2, 1)`` and labels ``(2,)`` warns, and compares each score
+# with each label: see :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`.
 #
 # See also
 # --------
