@@ -10,8 +10,8 @@ index out of range in self
 
 .. in-short::
 
-   An index is larger than the table has rows, or negative: a word for an embedding, or a label for a loss. The valid ones are
-   0 to size − 1. On a GPU the same fault is *CUDA error: device-side assert triggered*.
+   An index is too large for its table, or negative: a word for an embedding, or a label for a loss. A table of 10 rows has the
+   rows 0 to 9, so 10 is too large. On a GPU the same fault is *CUDA error: device-side assert triggered*.
 
    .. code-block:: diff
 
@@ -19,7 +19,7 @@ index out of range in self
       + embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
         embedding(words)
 
-   **Not this:** ``words.clamp(max=9)``. Every word that is too large becomes the same word.
+   **Not this:** ``words.clamp(max=9)``. Every word that is too large becomes word 9.
 """
 
 # %%
@@ -75,7 +75,7 @@ assert words.max() == embedding.num_embeddings == 10
 # sphinx_gallery_end_ignore
 
 # %%
-# Other operations that look something up say more. Here ``says`` returns the message of a call:
+# Some other operations that use an index say more. Here ``says`` returns the message of a call:
 
 logits, labels = torch.zeros(2, 3), torch.tensor([1, 3])  # labels from 1 to 3
 print(says(lambda: F.cross_entropy(logits, labels)))
@@ -101,23 +101,36 @@ assert (
 assert says(lambda: logits[0][torch.tensor([-1])]) == "nothing"
 assert says(lambda: F.cross_entropy(logits, torch.tensor([0, -100]))) == "nothing"
 assert "Target -1 is out of bounds" in says(lambda: F.cross_entropy(logits, labels - 2))
+# some others say as little
+for _at in (3, -1):
+    assert (
+        says(lambda at=_at: torch.ones(3).index_select(0, torch.tensor([at])))
+        == "IndexError: index out of range in self"
+    )
+# a set ignore_index takes the place of -100
+_negative = torch.tensor([0, -100]), torch.tensor([0, -1])
+assert "Target -100" in says(
+    lambda: F.cross_entropy(logits, _negative[0], ignore_index=-1)
+)
+assert F.cross_entropy(logits, _negative[1], ignore_index=-1) > 0
 # sphinx_gallery_end_ignore
 
 # %%
 # On a GPU: device-side assert triggered
 # --------------------------------------
-# There a kernel finds the wrong index while Python is already somewhere else. So the line in the traceback may be innocent.
-# Every later CUDA call of the program fails, too: start it again. This build cannot raise that message, as it has no GPU.
+# A GPU works while Python is already at a later line. So the line in the traceback may have nothing to do with the fault.
+# After this error, other CUDA calls of the program fail, too. This page ran without a GPU, so it cannot show that message.
 #
-# Run the same batch on the CPU: ``model.cpu()(batch.cpu())``. It stops at the line at fault, with one of the messages above. If
-# it must be the GPU, set the environment variable ``CUDA_LAUNCH_BLOCKING=1`` before the program starts.
+# Start the program again with the model, the batch and the labels on the CPU, and compute the loss, too. It stops at the line
+# at fault, with a message like those above. If you need the GPU, set the environment variable ``CUDA_LAUNCH_BLOCKING=1``
+# before the program starts.
 #
 # Why
 # ---
 # An embedding is a table: row ``i`` belongs to word ``i``. A table of 10 rows has the rows 0 to 9. Common causes:
 #
 # - **Labels from 1 to 3** for three classes. ``cross_entropy`` wants 0 to 2.
-# - **A class more**, such as *unknown* or padding, that the last layer does not have.
+# - **One more class**, such as *unknown* or padding, for which the last layer has no output.
 # - **New tokens** in the tokenizer, and the embedding was not resized.
 # - **Longer than the positions**: an embedding of positions has one row for each place in the sequence.
 # - **Negative marks** such as −1 for *no label*. ``cross_entropy`` leaves out −100, unless you set ``ignore_index``. (Plain
@@ -125,7 +138,7 @@ assert "Target -1 is out of bounds" in says(lambda: F.cross_entropy(logits, labe
 #
 # The fix
 # -------
-# Make the table as large as the largest index plus one.
+# Make the table as large as the largest index plus one, or begin the labels at 0.
 
 embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
 embedding(words)
@@ -138,7 +151,8 @@ assert torch.isclose(F.cross_entropy(logits, labels - 1), torch.tensor(3.0).log(
 # sphinx_gallery_end_ignore
 
 # %%
-# Then check the data once, before the training: ``assert 0 <= labels.min() and labels.max() < classes``.
+# Then check the data once, before the training: ``assert 0 <= labels.min() and labels.max() < classes``. If some labels
+# are −100 on purpose, check ``labels[labels != -100]``.
 #
 # What not to do
 # --------------
@@ -146,9 +160,18 @@ assert torch.isclose(F.cross_entropy(logits, labels - 1), torch.tensor(3.0).log(
 
 print(torch.tensor([8, 9, 10, 11]).clamp(max=9).tolist())
 
+# sphinx_gallery_start_ignore
+assert torch.tensor([8, 9, 10, 11]).clamp(max=9).tolist() == [8, 9, 9, 9]
+_marked = torch.tensor([0, -100, 2])  # cross_entropy takes it, the plain check does not
+assert F.cross_entropy(torch.zeros(3, 3), _marked) > 0
+assert not (_marked >= 0).all()
+_marked = _marked[_marked != -100]
+assert (_marked >= 0).all() and _marked.max() < 3
+# sphinx_gallery_end_ignore
+
 # %%
-# **Do not add a class to make the message go away.** With labels from 1 to 3 and four classes, class 0 is trained as *never*,
-# and a prediction of class 1 means your first class.
+# **Do not add a class to make the message go away.** With labels from 1 to 3 and four classes, the model has an output for a
+# class 0 that does not exist, and output 1 is your first class.
 #
 # See also
 # --------
