@@ -16,7 +16,7 @@ stack expects each tensor to be equal size, but got [3] at entry 0 and [5] at en
       - loader = DataLoader(sentences, batch_size=2)
       + loader = DataLoader(sentences, batch_size=2, collate_fn=pad)
 
-   **Not this:** ``batch_size=1``, or padding whose zeros take part in the loss.
+   **Not this:** ``batch_size=1``, or padding whose zeros count in the loss.
 """
 
 # %%
@@ -46,12 +46,12 @@ assert (
 
 # %%
 # *Entry* counts the samples of this batch, from 0. To know which samples these are, set ``shuffle=False`` and
-# ``num_workers=0``. With workers the same message stands at the end of *Caught RuntimeError in DataLoader worker process 0*.
+# ``num_workers=0``. With workers the same message is at the end of *Caught RuntimeError in DataLoader worker process 0*.
 #
 # Why
 # ---
-# Without a ``collate_fn`` the loader calls ``default_collate``, which calls ``torch.stack``. That makes one tensor of tensors
-# that all have the same shape. ``torch.cat`` lets one dimension differ, and says it in other words:
+# Without a ``collate_fn`` the loader calls ``default_collate``, and for tensors this calls ``torch.stack``. It makes one tensor
+# of tensors that all have the same shape. ``torch.cat`` lets one dimension differ, and its message has other words:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -66,6 +66,29 @@ assert len(raised) == 1 and raised[0].startswith(
     "Sizes of tensors must match except in dimension 0. Expected size 3"
 )
 assert torch.cat([torch.ones(2, 3), torch.ones(5, 3)]).shape == (7, 3)
+# other samples: Python lists, dictionaries, None
+for _samples, _class, _words in (
+    (
+        [[1, 2], [1, 2, 3]],
+        RuntimeError,
+        "each element in list of batch should be of equal",
+    ),
+    ([{"text": text} for text in sentences], RuntimeError, message),
+    ([None, None], TypeError, "found <class 'NoneType'>"),
+    ([sentences[0], None], TypeError, "element 1 in argument 0, but got NoneType"),
+):
+    try:
+        next(iter(DataLoader(_samples, batch_size=2)))
+    except _class as error:
+        raised.append(_words in str(error))
+assert raised[1:] == [True] * 4
+try:
+    next(iter(DataLoader([None], batch_size=1)))
+except TypeError:
+    raised.append("one sample can raise")
+assert len(raised) == 6
+_same = [{"text": sentences[0]}, {"text": sentences[0]}]
+assert next(iter(DataLoader(_same, batch_size=2)))["text"].shape == (2, 3)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -91,7 +114,7 @@ assert batch.tolist() == [[4, 2, 7, 0, 0], [5, 9, 3, 1, 8]] and lengths.tolist()
 # sphinx_gallery_end_ignore
 
 # %%
-# The lengths tell the words from the padding:
+# With the lengths you know which places are words and which are padding:
 
 mask = torch.arange(batch.shape[1]) < lengths[:, None]
 # figure: A grid of two rows and five columns. In the first row three cells are words and two are padding, in the second all
@@ -105,8 +128,8 @@ ax.set_title("Blue: words. Gray: padding.")
 ax.invert_yaxis()
 
 # %%
-# Do not let the padding into a mean. Here each word has the loss 1, and the padding has 0. The mean over all places is too
-# small. The mean over the real words is right:
+# Leave the padding out of a mean. Here each word has the loss 1, and the padding has 0. The mean over all places is too small.
+# The mean over the real words is right:
 
 losses = torch.ones(batch.shape) * mask
 print(f"all places {losses.mean():.1f}, real words {losses[mask].mean():.1f}")
@@ -114,22 +137,38 @@ print(f"all places {losses.mean():.1f}, real words {losses[mask].mean():.1f}")
 # sphinx_gallery_start_ignore
 assert mask.tolist() == [[True] * 3 + [False] * 2, [True] * 5]
 assert abs(losses.mean() - 0.8) < 1e-6 and losses[mask].mean() == 1
+# True in a mask of padding leaves a place out, for both layers
+torch.manual_seed(0)
+_words = torch.randn(2, 5, 4)
+_other = torch.where(mask[:, :, None], _words, 9.0)  # differs in the padding only
+_encoder = nn.TransformerEncoderLayer(4, 2, dropout=0.0, batch_first=True)
+_attention = nn.MultiheadAttention(4, 2, batch_first=True)
+for _padding, _same in ((~mask, True), (None, False)):
+    _one, _two = (_encoder(x, src_key_padding_mask=_padding) for x in (_words, _other))
+    assert torch.allclose(_one[mask], _two[mask], atol=1e-5) == _same
+    _one, _two = (
+        _attention(x, x, x, key_padding_mask=_padding)[0] for x in (_words, _other)
+    )
+    assert torch.allclose(_one[mask], _two[mask], atol=1e-5) == _same
 # sphinx_gallery_end_ignore
 
 # %%
-# - **A loss by classes**: pad the labels with −100, which ``cross_entropy`` leaves out.
-# - **Attention**: pass the padding as ``src_key_padding_mask=~mask``.
+# - **cross_entropy**: pad the labels with −100, which it leaves out.
+# - **Attention**: ``src_key_padding_mask=~mask`` in ``nn.TransformerEncoder``, ``key_padding_mask=~mask`` in
+#   ``nn.MultiheadAttention``.
 # - **Images**: make one size of them in the dataset, by resizing or cropping.
-# - **Samples that are dictionaries or None**: ``default_collate`` names the type that it does not know. Filter such samples in
-#   the dataset.
-# - **Every sample should be of one size?** Then one is not. Look for it: ``{sample.shape for sample in dataset}``.
+# - **Samples that are Python lists** of different lengths: *each element in list of batch should be of equal size*.
+# - **A sample that is None**: a ``TypeError`` that names ``NoneType``. Leave such samples out of the dataset.
+# - **Every sample should be of one size?** Then one is not. Look for it: ``{sample.shape for sample in dataset}``, or
+#   ``{x.shape for x, label in dataset}`` for pairs.
 #
 # What not to do
 # --------------
-# **A batch of one sample.** It never fails, and is slow; batch norm in training cannot work with it at all for some shapes: see
-# :ref:`sphx_glr_gallery_errors_one_value_per_channel.py`.
+# **Do not use batches of one sample.** With one sample there is nothing to compare, so this message is gone. But training
+# is often slow, and batch norm can raise: see :ref:`sphx_glr_gallery_errors_one_value_per_channel.py`.
 #
-# **Cut all samples to the shortest.** What is cut off is lost, each time other words, as the batches are shuffled.
+# **Do not cut all samples to the shortest of the batch.** The model does not see what is cut off. With shuffling, these are
+# other words in each epoch.
 #
 # See also
 # --------
