@@ -17,7 +17,7 @@ Expected more than 1 value per channel when training, got input size torch.Size(
       - loader = DataLoader(samples, batch_size=4)
       + loader = DataLoader(samples, batch_size=4, drop_last=True)
 
-   **Not this:** ``model.eval()`` during training. It switches the statistics of the batch off in all batches.
+   **Not this:** ``model.eval()`` during training. Batch norm then no longer uses the batch's own mean and spread, in any batch.
 """
 
 # %%
@@ -59,29 +59,30 @@ def raises(layer, *shape):
     return False
 
 
-assert raises(nn.BatchNorm2d(4), 1, 4, 1, 1) and not raises(
-    nn.BatchNorm2d(4), 1, 4, 2, 2
-)
 assert raises(nn.BatchNorm1d(4), 1, 4, 1) and not raises(nn.BatchNorm1d(4), 1, 4, 2)
 assert not raises(nn.BatchNorm1d(4).eval(), 1, 4)
 assert raises(nn.BatchNorm1d(4, track_running_stats=False).eval(), 1, 4)
 assert not any(raises(layer, 1, 4) for layer in (nn.LayerNorm(4), nn.GroupNorm(2, 4)))
+assert raises(nn.GroupNorm(4, 4), 1, 4)  # one channel, and so one value, in each group
+assert raises(nn.BatchNorm2d(4), 1, 4, 1, 1) and not raises(
+    nn.BatchNorm2d(4), 1, 4, 7, 7
+)
 # sphinx_gallery_end_ignore
 
 # %%
-# Count the values of a channel: the batch size times all dimensions behind the channels. ``[1, 4]`` has one value for each of
+# Count the values of a channel: the batch size times all dimensions after the channels. ``[1, 4]`` has one value for each of
 # 4 channels. ``[1, 4, 7, 7]`` has 49, and works with a batch of one sample. After global pooling it is ``[1, 4, 1, 1]``, and
 # raises again.
 #
 # Why
 # ---
 # In training, batch norm subtracts the mean of the batch and divides by its standard deviation. The mean of one value is the
-# value: the result would be 0 for each input, and its gradient, too. PyTorch refuses that.
+# value itself. So each input would become 0, and so would its gradient. PyTorch raises instead.
 #
-# Two values are not much better: whatever they are, the results are nearly +1 and −1.
+# Two values are not much better: if they differ by 0.1 or more, they become nearly +1 and −1, whatever they are.
 
-# figure: The results of one channel for batches of 2 to 9 samples. For 2 samples they are at plus and minus 1. For more samples
-#   they spread further, to less than 3 on either side.
+# figure: The results of one channel for batches of 2 to 9 samples. For 2 samples they are near plus and minus 1. For more
+#   samples they spread further, to less than 3 on either side.
 fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
 with torch.no_grad():
     for size in range(2, 10):
@@ -93,10 +94,21 @@ ax.set_title("One channel after batch norm")
 with torch.no_grad():
     two, nine = model(samples[:2]).abs(), model(samples)[:, 0]
 assert (two > 0.85).all() and (two < 1).all() and 1.2 < nine.abs().max() < 2.7
+for _values in ([0.0, 0.1], [-3.0, 8.0], [1000.0, 0.0], [5.0, 5.1]):
+    _two = nn.BatchNorm1d(1)(torch.tensor(_values)[:, None]).abs()
+    assert (_two > 0.99).all() and (_two < 1.001).all()
+# of values that are closer, the constant eps in the divisor makes less
+_two = nn.BatchNorm1d(1)(torch.tensor([[0.0], [0.001]])).abs()
+assert (_two < 0.2).all()
+# what would come out of one value: 0, and no gradient
+_one = torch.rand(1, 4, requires_grad=True)
+_zero = torch.batch_norm(_one, None, None, None, None, True, 0.1, 1e-5, False)
+_zero.square().sum().backward()
+assert _zero.abs().max() < 1e-3 and _one.grad.abs().max() < 1e-3
 # sphinx_gallery_end_ignore
 
 # %%
-# In evaluation it uses the running statistics, and one sample is enough:
+# In evaluation it uses the running statistics, and one sample is enough (unless the layer has ``track_running_stats=False``):
 
 print(model.eval()(samples[:1]).shape)
 model.train()
@@ -104,7 +116,8 @@ model.train()
 # %%
 # The fix
 # -------
-# **In training**: leave out the last batch if it is smaller. With ``shuffle=True`` other samples are left out in each epoch.
+# **In training**: leave out the last batch if it is smaller. With ``shuffle=True``, other samples are left out in each epoch. A
+# dataset that is smaller than one batch then gives no batch at all.
 
 loader = DataLoader(samples, batch_size=4, drop_last=True)
 for batch in loader:
@@ -112,16 +125,18 @@ for batch in loader:
 
 # sphinx_gallery_start_ignore
 assert [len(batch) for batch in loader] == [4, 4]
+assert list(DataLoader(samples[:3], batch_size=4, drop_last=True)) == []
 # sphinx_gallery_end_ignore
 
 # %%
 # - **In validation or when you use the model**: ``model.eval()``. Keep all samples there.
-# - **Only one sample fits in memory**: ``nn.GroupNorm`` or ``nn.LayerNorm`` compute within one sample. Gradient accumulation
-#   does not help, as each forward pass still sees one sample.
-# - **Several GPUs** with one sample each: ``nn.SyncBatchNorm`` computes over all of them.
+# - **Only one sample fits in memory**: ``nn.LayerNorm`` and ``nn.GroupNorm`` compute within one sample. A group of
+#   ``GroupNorm`` needs more than one value, too: two channels, for example. Gradient accumulation does not help, as each
+#   forward pass still gets one sample.
+# - **Several GPUs** with one sample each: ``nn.SyncBatchNorm`` computes the mean over all of them.
 #
-# ``nn.InstanceNorm`` says *Expected more than 1 spatial element when training*: it needs several values in each channel of each
-# sample.
+# ``nn.InstanceNorm`` says *Expected more than 1 spatial element when training*: it needs more than one value in each channel of
+# each sample.
 
 # sphinx_gallery_start_ignore
 said = []
@@ -137,8 +152,8 @@ assert len(said) == 1 and said[0].startswith(
 # %%
 # What not to do
 # --------------
-# **Repeat the sample to make two of it.** Two equal values have no spread either: the result is the bias of the layer,
-# whatever the sample. Nothing is raised.
+# **Do not repeat the sample to make two of it.** Two equal values have no spread either. Up to rounding, the result is the bias
+# of the layer for every sample, here 0. Nothing is raised.
 
 twice = samples[:1].repeat(2, 1)
 print(model(twice).abs().max() < 1e-3)
