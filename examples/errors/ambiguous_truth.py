@@ -18,7 +18,7 @@ Boolean value of Tensor with more than one value is ambiguous
       + if torch.equal(prediction, target):
             correct = True
 
-   **Not this:** ``if (a == b).sum():``. It asks whether *one* element is equal.
+   **Not this:** ``if (a == b).sum():``. It asks whether *at least one* element is equal.
 """
 
 # %%
@@ -51,6 +51,8 @@ def says(call):
 
 assert "no values is ambiguous" in says(lambda: bool(torch.ones(0)))
 assert bool(torch.ones(1, 1)) and not bool(torch.zeros(()))
+for _statement in ("while p: break", "assert p", "p and 1", "p or 1", "not p"):
+    assert says(lambda s=_statement: exec(s, {"p": prediction})).endswith(message)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -58,7 +60,8 @@ assert bool(torch.ones(1, 1)) and not bool(torch.zeros(()))
 # ---
 # ``prediction == target`` is a tensor of three answers: ``[True, True, False]``. But ``if``, ``while``, ``and``, ``or``,
 # ``not`` and ``assert`` want one answer. PyTorch could mean *all* or *any*, and does not guess. A tensor with one element has
-# one answer, so such code works until the batch is larger.
+# one answer, so such code works until the batch is larger. For a tensor without elements the message is *Boolean value of
+# Tensor with no values is ambiguous*.
 
 # figure: Three cells, one for each element. The first two say True, the third says False.
 fig, ax = plt.subplots(figsize=(5, 1.3), layout="constrained")
@@ -69,7 +72,7 @@ for place, answer in enumerate(answers):
 ax.set(xticks=[], yticks=[], title="prediction == target")
 
 # %%
-# The comparison may be where you do not see it. Here ``says`` returns the message of a call:
+# Python also compares inside ``in``, ``index``, ``max`` and ``0 < x < 5``. Here ``says`` returns the message of a call:
 
 values = [prediction, target]
 print(says(lambda: target in values))
@@ -112,11 +115,22 @@ assert not torch.equal(prediction, target) and not torch.equal(
     torch.ones(1), torch.ones(2)
 )
 assert (torch.ones(1) == torch.ones(2)).all()
+assert torch.equal(prediction, prediction.float())  # the type does not count
+assert "Float did not match Double" in says(
+    lambda: torch.allclose(torch.ones(2), torch.ones(2).double())
+)
+assert torch.allclose(torch.ones(1), torch.ones(2))
+# & means "and" for comparisons, and works on bits for numbers
+assert ((prediction > 1) & (target > 3)).tolist() == [False, False, True]
+assert "ambiguous" in says(lambda: 0 < prediction & prediction < 5)
+assert (torch.tensor([1]) & torch.tensor([2])).tolist() == [0]
+assert (~prediction).tolist() == [-2, -3, -4]
 # sphinx_gallery_end_ignore
 
 # %%
 # - **A choice for each element**: ``torch.where(x > 0, x, 0)`` instead of ``if x > 0``.
-# - **Two conditions**: ``(0 < x) & (x < 5)``, with parentheses. ``&``, ``|`` and ``~`` work element by element.
+# - **Two conditions**: ``(0 < x) & (x < 5)``, with parentheses. ``&``, ``|`` and ``~`` mean *and*, *or* and *not* for each
+#   element of a comparison. With integers they work on the bits.
 # - **Is there a tensor at all?** ``if x is not None:`` instead of ``if x:``.
 # - **Is this tensor in the list?** ``any(t is x for t in tensors)``.
 #
@@ -137,8 +151,8 @@ assert "a Tensor with 3 elements cannot be converted to Scalar" in says(
 # %%
 # What not to do
 # --------------
-# **Do not take a sum for a question.** The sum of a comparison is true as soon as one element is equal. And a sum of
-# differences is 0 when they cancel:
+# **Do not use a sum as the condition.** The sum of a comparison is true as soon as one element is equal. And a sum of
+# differences can be 0 although the tensors differ:
 
 difference = torch.tensor([1, -1])
 print("any equal:", bool((prediction == target).sum()), " sum:", difference.sum())
@@ -148,8 +162,8 @@ assert bool((prediction == target).sum()) and difference.sum() == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# **Do not compare floating point results with ==.** Use ``torch.allclose``, or in a test ``torch.testing.assert_close``, which
-# says where they differ.
+# **Do not compare floating point results with ==.** Use ``torch.allclose`` for tensors of one shape and one type, or in a test
+# ``torch.testing.assert_close``, which checks both and says where the values differ.
 #
 # See also
 # --------
