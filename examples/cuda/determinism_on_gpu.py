@@ -47,18 +47,7 @@ runs = torch.stack([shuffled_sums(values) for _ in range(200)])
 results = runs[:, 0].unique()
 
 # %%
-# The first of the ten sums, computed from the same numbers in 200 orders:
-
-print(f"{len(results)} different results, from {results[0]:.6f} to {results[-1]:.6f}")
-assert len(results) > 10 and results[-1] - results[0] < 1e-3
-
-# sphinx_gallery_start_ignore
-_again = {tuple(zeros.index_add(0, index, values).tolist()) for _ in range(20)}
-assert len(_again) == 1  # one order, one result
-# sphinx_gallery_end_ignore
-
-# %%
-# The 200 values, on the CPU:
+# The first of the ten sums, computed from the same numbers in 200 orders, on the CPU:
 
 # figure: A histogram of 200 sums of the same numbers in shuffled orders. They spread around the middle like a bell.
 fig, ax = plt.subplots(figsize=(7, 2.6))
@@ -68,6 +57,17 @@ ax.set_xlabel("difference from the sum in float64, millionths")
 ax.set_ylabel("orders")
 ax.set_title("The same numbers, added in 200 orders")
 fig.tight_layout()
+
+# %%
+# In numbers:
+
+print(f"{len(results)} different results, from {results[0]:.6f} to {results[-1]:.6f}")
+assert len(results) > 10 and results[-1] - results[0] < 1e-3
+
+# sphinx_gallery_start_ignore
+_again = {tuple(zeros.index_add(0, index, values).tolist()) for _ in range(20)}
+assert len(_again) == 1  # one order, one result
+# sphinx_gallery_end_ignore
 
 # %%
 # Most additions of floats are rounded, so the order can change the result, on any device:

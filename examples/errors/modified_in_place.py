@@ -188,8 +188,8 @@ assert torch.allclose(fake.grad, -critic.weight.detach().expand(4, 3) / 4)
 # sphinx_gallery_end_ignore
 
 # %%
-# The shape in that message, ``[3, 1]``, is the critic's weight transposed. *Version 2; expected version 1*: the weight's
-# initialization was its first write.
+# The shape in that message, ``[3, 1]``, is the critic's weight transposed. At version 2 and not 1: the weight's initialization
+# was its first write. Earlier versions write *which is output 0 of AsStridedBackward0, is at version 2; expected version 1*.
 #
 # Compute the second loss after the step. Or, if both losses are meant for the same weights, run every backward before the first
 # step. With ``fused=True`` an optimizer's write :ref:`is not counted

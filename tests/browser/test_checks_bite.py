@@ -177,7 +177,8 @@ def test_a_missing_copy_button_is_found(loaded: Callable[[str], list[str]]) -> N
 
 def test_a_fix_that_comes_late_and_a_message_that_is_cut_are_found(browser: Browser) -> None:
     fix = "<div class='in-short'><div class='highlight-diff'>- x</div></div>"
-    message = "<div class='sphx-glr-script-out'><pre style='width: 60px; overflow: auto{}'>RuntimeError: too long</pre></div>"
+    output = "<pre style='width: 150px; overflow: auto{}'>RuntimeError: much too long</pre>"
+    message = f"<div class='sphx-glr-script-out'>{output}</div>"
     far = "<div style='height: 900px'></div>"
     with browser.new_page(viewport={"width": 1280, "height": HEIGHT}) as tab:
         for article, is_late, is_cut in [
