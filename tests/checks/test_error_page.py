@@ -24,7 +24,7 @@ def page(
         box += nodes.paragraph("", "", nodes.strong("", not_this))
     document += [nodes.title("", MESSAGE), box]
     if output:
-        document += nodes.literal_block(output, output, language="none")
+        document += nodes.literal_block(output, output, classes=["sphx-glr-script-out"])
     return document
 
 

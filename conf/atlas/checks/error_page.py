@@ -17,6 +17,8 @@ from sphinx.util import logging
 from atlas.directives import in_short
 from atlas.runner import sphinx_gallery_api
 
+from .output_traces import is_output
+
 logger = logging.getLogger(__name__)
 
 CHAPTER = "gallery/errors/"
@@ -39,7 +41,7 @@ def faults(document: nodes.document, cells: list[str]) -> Iterator[str]:
         yield from _faults_of_diff(diff.astext().splitlines(), [_lines(cell) for cell in cells])
     if not any(node.astext().startswith("Not this") for node in box.findall(nodes.strong)):
         yield "the box does not say what only hides the error: begin a paragraph with '**Not this:**'"
-    output = next((node for node in document.findall(nodes.literal_block) if node.get("language") == "none"), None)
+    output = next(filter(is_output, document.findall(nodes.literal_block)), None)
     title = next(iter(document.findall(nodes.title))).astext()
     if output is None or title not in " ".join(output.astext().split()):
         yield f"the first output is not the message of the title: {title!r}"

@@ -51,7 +51,7 @@ def is_prose(output: str) -> bool:
 def check(app: Sphinx, doctree: nodes.document) -> None:
     """Report faults in the outputs of a page, and mark those to wrap. Connected to ``doctree-read``."""
     for block in doctree.findall(nodes.literal_block):
-        if not _is_output(block):
+        if not is_output(block):
             continue
         text = block.astext()
         for fault in faults(text):
@@ -71,7 +71,7 @@ def check(app: Sphinx, doctree: nodes.document) -> None:
             raw[:] = [nodes.Text(text.replace("<th></th>", "<td></td>"))]
 
 
-def _is_output(block: nodes.literal_block) -> bool:
+def is_output(block: nodes.literal_block) -> bool:
     """sphinx-gallery puts the class on the block, or on the quote around it."""
     return "sphx-glr-script-out" in [*block["classes"], *block.parent.get("classes", [])]
 

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from atlas.cells import fresh_start
 
+from .processes import pool
 from .processes.faults import Fault, from_exception
 from .processes.limits import Limits
 
@@ -28,11 +29,7 @@ def passes(script: Path, empty: Path, limits: Limits) -> bool:
 
     What the script prints is dropped.
     """
-    import matplotlib.pyplot
-    import pandas  # noqa: F401  before warnings are errors, as in the build, and once for all scripts
-    import torch  # noqa: F401
-
-    matplotlib.use("agg")
+    pool.prepare_for_children(1)
     process = multiprocessing.get_context("fork").Process(target=_run, args=(script, empty))
     process.start()
     process.join(limits.wall_clock)

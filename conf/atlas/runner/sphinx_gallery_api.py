@@ -14,6 +14,7 @@ import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import sphinx_gallery.notebook
@@ -81,11 +82,10 @@ def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, 
 def _notebooks_without_directives() -> Iterator[None]:
     """Convert the text of notebooks to Markdown further than sphinx-gallery does."""
     convert = sphinx_gallery.notebook.rst2md
-    sphinx_gallery.notebook.rst2md = lambda *arguments: notebook.without_directives(convert(*arguments))
-    try:
+    with _replaced(
+        sphinx_gallery.notebook, rst2md=lambda *arguments: notebook.without_directives(convert(*arguments))
+    ):
         yield
-    finally:
-        sphinx_gallery.notebook.rst2md = convert
 
 
 @contextlib.contextmanager
@@ -113,11 +113,19 @@ def _errors_without_harness() -> Iterator[None]:
                 cell["metadata"]["tags"] = ["raises-exception"]
         save(notebook, path)
 
-    gen_rst._clean_script_blocks, gen_rst.save_notebook = clean_and_dedent, save_with_tags
+    with _replaced(gen_rst, _clean_script_blocks=clean_and_dedent, save_notebook=save_with_tags):
+        yield
+
+
+@contextlib.contextmanager
+def _replaced(module: ModuleType, **functions: Callable[..., Any]) -> Iterator[None]:
+    """Have a module call other functions, and put its own back."""
+    own = {name: getattr(module, name) for name in functions}
+    module.__dict__.update(functions)
     try:
         yield
     finally:
-        gen_rst._clean_script_blocks, gen_rst.save_notebook = clean, save
+        module.__dict__.update(own)
 
 
 def count_output(count: Callable[[int], None]) -> None:

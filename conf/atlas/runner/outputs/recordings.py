@@ -135,9 +135,7 @@ def write(page: Page, made: Path, folder: Path, facts: Mapping[str, Any]) -> boo
     :returns: whether there is a new one.
     :raises FileExistsError: if something is in ``folder`` that is no recording.
     """
-    refuse_foreign(folder)
-    new = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(new, ignore_errors=True)
+    new = _place_for(folder)
     ran = sha256(made / page.script.name)
     _lay_down(made, new, {"format": FORMAT, "script": ran, **facts})
     before, after = (_verified(one, page.script.stem, ran) for one in (folder, new))
@@ -154,11 +152,17 @@ def adopt(page: Page, recording: Path) -> None:
     :raises FileExistsError: if something is in its place that is no recording.
     """
     folder = folder_of(page)
+    new = _place_for(folder)
+    shutil.copytree(recording, new)
+    _put(new, folder)
+
+
+def _place_for(folder: Path) -> Path:
+    """Where the recording that shall be ``folder`` is made first; nothing is there."""
     refuse_foreign(folder)
     new = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(new, ignore_errors=True)
-    shutil.copytree(recording, new)
-    _put(new, folder)
+    return new
 
 
 def _put(new: Path, folder: Path) -> None:

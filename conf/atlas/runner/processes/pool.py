@@ -62,7 +62,7 @@ class _Running:
     """Whether the process has ended and was waited for: its number may belong to another process by now."""
 
 
-def _prepare_for_children(children: int) -> None:
+def prepare_for_children(children: int) -> None:
     """Import the heavy modules before forking, so that children share them.
 
     Compute nothing: threads and CUDA do not survive a fork.
@@ -103,7 +103,7 @@ def run(
     :param watch: called with the number done and the names running whenever that changes.
     """
     if jobs:
-        _prepare_for_children(len(jobs))
+        prepare_for_children(len(jobs))
     waiting = sorted(jobs, key=lambda job: (job.alone, -job.expected_seconds, job.name))
     slots = at_once or cores()
     running: list[_Running] = []
