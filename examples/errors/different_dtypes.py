@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from torch import nn
 
+torch.manual_seed(0)
 try:
     # sphinx_gallery_end_ignore
     data = np.random.default_rng(0).random((8, 3))
