@@ -90,7 +90,8 @@ templates_path = ["templates"]
 html_static_path = ["static", "atlas/graphs/graph.css"]
 html_css_files = ["graph.css", "graph_player.css", "plot.css", "atlas.css"]
 html_js_files = [
-    (name, {"defer": "defer"}) for name in ("search_box.js", "scrollable.js", "operators.js", "graph_player.js")
+    (name, {"defer": "defer"})
+    for name in ("search_box.js", "scrollable.js", "operators.js", "symptoms.js", "graph_player.js")
 ]
 html_show_sphinx = False
 html_copy_source = False

@@ -29,9 +29,9 @@ A number is a priority, and stands where something must come before or after ano
 ``doctree-read``       page_parts.hide_requests, page_parts.description; checks; names_index (reads the code that is shown, so
                        after hide_requests); search.gather (after description and names_index); site_files.build_json counts
                        asserts
-``env-updated``        names_index, incremental: pages that must be written again;
+``env-updated``        names_index, search.symptoms, incremental: pages that must be written again;
                        site_files.prune notes what is going to be made
-``doctree-resolved``   page_parts.colab_link; names_index; search.directives
+``doctree-resolved``   page_parts.colab_link; names_index; search.directives, search.symptoms
 ``html-page-context``  page_parts.description (400: before sphinxext-opengraph) and sidebar (450: before furo); other
                        page_parts; search.replaced, search.not_found (after sphinx-notfound-page); site_files.markdown_copies
 ``build-finished``     search.index; site_files, in the order of its docstring; runner.build_step reports failures (900);

@@ -2,6 +2,62 @@
 
 from __future__ import annotations
 
+#: The pages about errors by what fails, as the index of the chapter lists them (``search.symptoms``). A page of another chapter
+#: has the chapter before its name.
+ERRORS = {
+    "There is no gradient, or nothing is learned": [
+        "no_grad_fn",
+        "grad_of_non_leaf",
+        "unused_in_graph",
+        "not_a_scalar",
+        "gradient_shape",
+        "integer_leaf",
+        "requires_grad_of_non_leaf",
+        "non_leaf_in_optimizer",
+        "graphs/why_is_grad_none",
+    ],
+    "Backward fails": [
+        "backward_twice",
+        "modified_in_place",
+        "leaf_in_place",
+        "view_of_leaf",
+        "view_of_several",
+        "inference_tensor",
+        "checkpoint_metadata",
+    ],
+    "NaN": ["nan_in_backward"],
+    "Shapes do not fit": [
+        "shapes_cannot_be_multiplied",
+        "sizes_do_not_match",
+        "expanded_size",
+        "invalid_shape",
+        "view_not_compatible",
+        "stack_unequal_sizes",
+        "one_value_per_channel",
+    ],
+    "Types, indices and values do not fit": [
+        "different_dtypes",
+        "wrong_target_dtype",
+        "index_out_of_range",
+        "ambiguous_truth",
+    ],
+    "Devices and memory": [
+        "two_devices",
+        "shared_memory_location",
+        "cuda/no_grad_memory",
+        "memory/forecast_a_training_step",
+        "graphs/graph_lifetime",
+    ],
+    "Files, copies and NumPy": ["state_dict_keys", "deepcopy_of_non_leaf", "numpy_of_grad"],
+    "Custom Functions": [
+        "legacy_function",
+        "saved_wrong_type",
+        "number_of_gradients",
+        "invalid_gradient",
+        "jacobian_mismatch",
+    ],
+}
+
 CHAPTERS = {
     "graphs": [
         "first_graph",
@@ -59,51 +115,7 @@ CHAPTERS = {
         "probe_an_operator",
     ],
     "debugging": ["anomaly_detection", "finding_nans", "silent_mistakes"],
-    "errors": [
-        # no gradient at all
-        "no_grad_fn",
-        "grad_of_non_leaf",
-        "unused_in_graph",
-        "not_a_scalar",
-        "gradient_shape",
-        "integer_leaf",
-        "requires_grad_of_non_leaf",
-        "non_leaf_in_optimizer",
-        # the graph is used twice, or written to
-        "backward_twice",
-        "modified_in_place",
-        "leaf_in_place",
-        "view_of_leaf",
-        "view_of_several",
-        "inference_tensor",
-        "checkpoint_metadata",
-        "nan_in_backward",
-        # on the way out of autograd
-        "numpy_of_grad",
-        "deepcopy_of_non_leaf",
-        # custom Functions
-        "legacy_function",
-        "saved_wrong_type",
-        "number_of_gradients",
-        "invalid_gradient",
-        "jacobian_mismatch",
-        # shapes, memory, devices
-        "sizes_do_not_match",
-        "expanded_size",
-        "invalid_shape",
-        "view_not_compatible",
-        "shared_memory_location",
-        "two_devices",
-        "shapes_cannot_be_multiplied",
-        "stack_unequal_sizes",
-        "one_value_per_channel",
-        # types, indices, names
-        "different_dtypes",
-        "wrong_target_dtype",
-        "index_out_of_range",
-        "ambiguous_truth",
-        "state_dict_keys",
-    ],
+    "errors": [page for pages in ERRORS.values() for page in pages if "/" not in page],
     "profiling": ["profiler_table", "profiler_traces", "benchmarking", "cost_of_recording"],
     "training": [
         "fit_by_hand",

@@ -17,7 +17,7 @@ for (const box of document.querySelectorAll(".operators")) {
     forward: cells => cells[8] === "no",
   };
   const form = document.createElement("form");
-  form.className = "operator-filter";
+  form.className = "filter";
   form.innerHTML = '<label><input type="search" autocomplete="off"></label><label><select></select></label>'
     + '<output aria-live="polite"></output>';
   const [name, kind, count] = form.querySelectorAll("input, select, output");

@@ -64,7 +64,7 @@ def test_on_paper_there_is_the_text_and_nothing_else(fresh: BrowserContext, orig
     tab = open_page(fresh, origin, page_)
     tab.emulate_media(media="print")
     expect(tab.locator("article h1").first).to_be_visible()
-    for part in (".sidebar-drawer", ".toc-drawer", ".graph-bar", ".operator-filter", ".copybtn"):
+    for part in (".sidebar-drawer", ".toc-drawer", ".graph-bar", ".filter", ".copybtn"):
         assert not tab.locator(f"{part}:visible").count(), part
 
 

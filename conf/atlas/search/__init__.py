@@ -6,6 +6,7 @@
 ``index``      ``search-index.js``: all pages in one file
 ``synonyms``   words that mean the same, with a word on each
 ``directives`` the box and the list of all pages that an author can put on a page
+``symptoms``   the list of pages about errors, with a filter
 ``not_found``  the box on the page for an address that leads nowhere
 ``replaced``   Sphinx's own search, which is not made
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    from . import directives, gather, index, not_found, replaced
+    from . import directives, gather, index, not_found, replaced, symptoms
 
-    for module in [directives, gather, index, not_found, replaced]:
+    for module in [directives, gather, index, not_found, replaced, symptoms]:
         module.setup(app)
