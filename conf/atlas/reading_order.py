@@ -95,6 +95,7 @@ CHAPTERS = {
         "shared_memory_location",
         "two_devices",
         "shapes_cannot_be_multiplied",
+        "expected_channels",
         "stack_unequal_sizes",
         "one_value_per_channel",
         # types, indices, names
