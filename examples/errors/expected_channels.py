@@ -77,8 +77,8 @@ assert "Given transposed=1, weight of size [3, 6, 5, 5]" in _transposed
 # - **Your batch size**: the dimension of the channels is missing, see below.
 # - **Any other number, in a layer inside the network**: the layer before has that number of output channels.
 #
-# When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape and raises nothing, but it keeps the order
-# of the numbers in memory. So it reads the three colors of a pixel as three pixels. The first channel, both ways:
+# When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape and raises nothing, but it keeps the
+# order of the numbers in memory. So it reads the three colors of a pixel as three pixels. The first channel, both ways:
 
 # figure: Three pictures. The original is a blue disc on an orange ground. After permute the first channel shows the same disc
 #   in gray. After reshape it shows stripes and a pattern of single pixels, and no disc.
@@ -181,7 +181,8 @@ assert says(lambda: conv(torch.ones(64, 28, 28)[:, None])).endswith("(64, 6, 24,
 # --------------
 # **Do not reshape channels that are last.** The network trains on the third picture above, and nothing tells you.
 #
-# **Do not set groups to make the numbers fit.** Each output channel then sees one part of the input channels.
+# **Do not replace the first layer of a trained network by a new one.** The new layer begins with random weights. Repeat the
+# gray channel, or give the new layer ``trained.weight.sum(1, keepdim=True)`` and the old bias. Both give the same result.
 #
 # See also
 # --------
