@@ -96,6 +96,7 @@ CHAPTERS = {
         "two_devices",
         "shapes_cannot_be_multiplied",
         "expected_channels",
+        "output_too_small",
         "stack_unequal_sizes",
         "cat_sizes",
         "one_value_per_channel",
