@@ -97,6 +97,7 @@ CHAPTERS = {
         "shapes_cannot_be_multiplied",
         "expected_channels",
         "output_too_small",
+        "rnn_input_size",
         "stack_unequal_sizes",
         "cat_sizes",
         "one_value_per_channel",
