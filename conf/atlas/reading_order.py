@@ -104,6 +104,7 @@ CHAPTERS = {
         # types, indices, names
         "different_dtypes",
         "wrong_target_dtype",
+        "not_implemented_for_type",
         "index_out_of_range",
         "dimension_out_of_range",
         "ambiguous_truth",
