@@ -98,6 +98,7 @@ CHAPTERS = {
         "expected_channels",
         "output_too_small",
         "rnn_input_size",
+        "einsum_subscript",
         "stack_unequal_sizes",
         "cat_sizes",
         "one_value_per_channel",
