@@ -112,6 +112,8 @@ for _shape in ((1, 8, 31, 57), (2, 3, 2, 2), (1, 1, 101, 3)):
 # sphinx_gallery_end_ignore
 
 # %%
+# - **One size is twice the other?** Then a block of the decoder does not upsample, or it joins the skip connection of another
+#   level. Print the shapes of both in each block.
 # - **nn.ConvTranspose2d** takes the size in its call: ``up(x, output_size=skip.shape[2:])``.
 # - **A network that you cannot change**: pad the image to the next multiple, and cut the output back to the size of the image.
 

@@ -159,13 +159,15 @@ assert says(lambda: number[0]).startswith(
 )
 assert says(lambda: number.size(0)).endswith("but tensor has no dimensions")
 assert "index -4 is out of bounds" in says(lambda: row[-4])
+assert says(lambda: row[3:]) == "no message, shape (0,)"
 # sphinx_gallery_end_ignore
 
 # %%
 # - **too many indices**: ``row[:, 0]`` asks for a column, and there is one dimension. Again, look for ``squeeze()``, or for a
 #   batch dimension that is missing.
 # - **index 3 is out of bounds**: the dimension exists, and has no place 3. Three places have the numbers 0 to 2. Often a loop
-#   runs to ``batch_size``, and the last batch is smaller: write ``range(len(batch))``.
+#   runs to ``batch_size``, and the last batch is smaller: write ``range(len(batch))``. (A slice, ``row[3:]``, raises nothing
+#   and is empty.)
 # - **0-dim tensor**: a tensor with one number and no dimension, such as a loss. Write ``loss.item()`` for ``loss[0]``.
 #
 # What not to do

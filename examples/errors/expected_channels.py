@@ -59,12 +59,16 @@ _groups = says(lambda: nn.Conv2d(4, 6, 5, groups=2)(torch.ones(1, 3, 9, 9)))
 assert "Given groups=2, weight of size [6, 2, 5, 5]" in _groups
 _transposed = says(lambda: nn.ConvTranspose2d(3, 6, 5)(torch.ones(1, 4, 9, 9)))
 assert "Given transposed=1, weight of size [3, 6, 5, 5]" in _transposed
+_meta = says(lambda: nn.Conv2d(3, 6, 5, device="meta")(images.to("meta")))
+assert _meta == "RuntimeError: Invalid channel dimensions"
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``weight of size [6, 3, 5, 5]``: output channels, *input channels*, height and width of the kernel.
 # - ``input[1, 1, 28, 28]``: batch, *channels*, height, width. The two second numbers must be equal. (With ``groups=2`` the
 #   weight has half of the input channels.)
+#
+# On the meta device the message is *Invalid channel dimensions*.
 #
 # Why
 # ---

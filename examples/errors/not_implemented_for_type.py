@@ -158,7 +158,10 @@ assert says(lambda: correct.float().mean()) == "no message, torch.float32"
 # sphinx_gallery_end_ignore
 
 # %%
-# **Images or counts** as integers: ``image.float() / 255``, ``counts.float()``.
+# Earlier versions said *Can only calculate the mean of floating types. Got Long instead.*
+#
+# **Images or counts** as integers: ``image.float() / 255``, ``counts.float()``. If the integers are the ids of words, the
+# embedding is missing.
 #
 # **Words for an embedding** go the other way, from float to integer. ``torch.Tensor`` with a capital T makes ``float32`` of
 # whole numbers; ``torch.tensor`` makes ``int64``:

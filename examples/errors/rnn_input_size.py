@@ -55,11 +55,16 @@ for _layer in (nn.LSTM, nn.GRU, nn.RNN):
     for _first in (True, False):
         _made = _layer(10, 4, batch_first=_first)
         assert says(lambda m=_made: m(series)) == f"RuntimeError: {message}"
+assert says(lambda: nn.LSTMCell(10, 4)(torch.ones(3, 5))).endswith(
+    "input has inconsistent input_size: got 5 expected 10"
+)
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``Expected 10``: the ``input_size`` of the layer, how many numbers arrive at each time.
 # - ``got 5``: the last dimension of your input. Here these are the times.
+#
+# ``nn.LSTMCell`` says *input has inconsistent input_size: got 5 expected 10*.
 #
 # Why
 # ---
@@ -109,7 +114,8 @@ assert says(lambda: one(prices.unsqueeze(2))) == "no message, output (3, 5, 4)"
 # sphinx_gallery_end_ignore
 
 # %%
-# **Words.** Their numbers go through ``nn.Embedding`` first; its ``embedding_dim`` is the ``input_size``.
+# **Words.** Their numbers go through ``nn.Embedding`` first. Its ``embedding_dim`` is the ``input_size``. With vectors of
+# another model, such as 768 numbers instead of 1,024, change ``input_size``.
 #
 # Expected hidden[0] size
 # -----------------------
