@@ -180,19 +180,6 @@ assert torch.cat(rows).shape == (6,) and torch.stack(rows).shape == (2, 3)
 assert torch.stack(losses).shape == (2,)
 assert torch.cat([token[:, None], words], dim=1).shape == (2, 6, 8)
 assert "stack expects each tensor to be equal size" in says(lambda: torch.stack(_pair))
-# sphinx_gallery_end_ignore
-
-# %%
-# **Predictions of several batches**, as in a validation loop: batches may differ in dimension 0, so join along 0. If the
-# sentences of each batch were padded to another length, pad all to one length first.
-#
-# What not to do
-# --------------
-# **Do not cut the larger tensor.** With four halvings, an image of 250 × 250 comes back as 240 × 240, and the loss raises.
-#
-# **Do not try another dim until it runs.** With a wrong one that fits, the skip connection becomes more samples or more rows.
-
-# sphinx_gallery_start_ignore
 _skips = [torch.ones(1, 1, 250, 250)]
 for _ in range(4):
     _skips.append(down(_skips[-1]))
@@ -210,6 +197,15 @@ assert torch.cat([skip, skip], dim=2).shape == (1, 8, 50, 25)
 # sphinx_gallery_end_ignore
 
 # %%
+# **Predictions of several batches**, as in a validation loop: batches may differ in dimension 0, so join along 0. If the
+# sentences of each batch were padded to another length, pad all to one length first.
+#
+# What not to do
+# --------------
+# **Do not cut the larger tensor.** With four halvings, an image of 250 × 250 comes back as 240 × 240, and the loss raises.
+#
+# **Do not try another dim until it runs.** With a wrong one that fits, the skip connection becomes more samples or more rows.
+#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`, the message of ``torch.stack`` and of batches.

@@ -77,19 +77,22 @@ for _call in (
 
 # figure: Two groups of cells. The shape (3,) has one cell, with the numbers 0 and -1. The shape (2, 3, 4) has three cells,
 #   with the numbers 0, 1, 2 above and -3, -2, -1 below.
+x = torch.ones(2, 3, 4)
+print([x.size(dim) for dim in (0, 1, 2)], [x.size(dim) for dim in (-3, -2, -1)])
+
+# sphinx_gallery_start_ignore
 fig, ax = plt.subplots(figsize=(6, 1.6), layout="constrained")
 for left, shape in ((0, (3,)), (2.5, (2, 3, 4))):
     for dim, size in enumerate(shape):
-        x = left + dim
-        ax.add_patch(plt.Rectangle((x, 0), 0.94, 1, color="#2563eb"))
-        ax.text(x + 0.47, 0.5, size, ha="center", va="center", color="w", size=14)
-        ax.text(x + 0.47, 1.12, dim, ha="center", va="bottom")
-        ax.text(x + 0.47, -0.12, dim - len(shape), ha="center", va="top")
+        at = left + dim
+        ax.add_patch(plt.Rectangle((at, 0), 0.94, 1, color="#2563eb"))
+        ax.text(at + 0.47, 0.5, size, ha="center", va="center", color="w", size=14)
+        ax.text(at + 0.47, 1.12, dim, ha="center", va="bottom")
+        ax.text(at + 0.47, -0.12, dim - len(shape), ha="center", va="top")
 ax.set(xlim=(-0.2, 5.7), ylim=(-0.5, 1.5))
 ax.set_title("The dim of shape (3,) and of shape (2, 3, 4)")
 ax.axis("off")
 
-# sphinx_gallery_start_ignore
 for _shape in ((3,), (2, 3), (2, 3, 4)):
     _n = len(_shape)
     for _dim in range(-_n - 2, _n + 3):

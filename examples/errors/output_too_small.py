@@ -105,7 +105,8 @@ assert says(lambda: nn.MaxPool1d(4)(torch.ones(1, 3, 2))) == (
 # Why
 # ---
 # Without padding, a kernel of 5 makes an image 4 pixels smaller. A pooling by 2 halves it, and rounds down. These layers are
-# those of LeNet-5, made for 32 × 32. The digits of MNIST have 28 × 28:
+# those of LeNet-5, made for 32 × 32. The digits of MNIST have 28 × 28. Here ``sizes`` returns the height of the image, and the
+# height after each layer:
 
 
 # sphinx_gallery_start_ignore
@@ -125,25 +126,27 @@ padded = nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), *net[1:])
 # sphinx_gallery_end_ignore
 # figure: Two lines of sizes, layer by layer. Without padding: 28, 24, 12, 8, 4, which is below the dotted line of the kernel,
 #   5. With padding: 28, 28, 14, 10, 5, 1.
+print("without padding:", sizes(net, 28))
+print("padding=2:      ", sizes(padded, 28))
+
+# sphinx_gallery_start_ignore
 lines = {
     "without padding": (net, "#c2410c", "o-"),
     "padding=2": (padded, "#047857", "s--"),
 }
-fig, ax = plt.subplots(figsize=(7, 2.1), layout="constrained")
+fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
 for name, (model, color, style) in lines.items():
     heights = sizes(model, 28)
     ax.semilogy(heights, style, color=color, label=name)
-    above = 1.2 if model is padded else 0.6
+    above, va = (1.3, "bottom") if model is padded else (0.75, "top")
     for x, y in enumerate(heights):
-        ax.text(x, y * above, y, ha="center", color=color)
+        ax.text(x, y * above, y, ha="center", va=va, color=color)
 ax.axhline(5, color="#64748b", ls=":")
-ax.set(ylim=(0.6, 60), yticks=[], ylabel="height")
+ax.set(ylim=(0.5, 90), yticks=[], ylabel="height")
 ax.set_title("Height after each layer. Dotted: the kernel, 5")
 ax.set_xticks(range(6), ["image", "conv", "pool", "conv", "pool", "conv"])
 ax.minorticks_off()
 ax.legend(loc="lower left")
-
-# sphinx_gallery_start_ignore
 assert sizes(net, 28) == [28, 24, 12, 8, 4]
 assert sizes(net, 32) == [32, 28, 14, 10, 5, 1]
 assert sizes(padded, 28) == [28, 28, 14, 10, 5, 1]
