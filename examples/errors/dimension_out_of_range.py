@@ -91,7 +91,7 @@ for left, shape in ((0, (3,)), (2.5, (2, 3, 4))):
         ax.text(at + 0.47, -0.12, dim - len(shape), ha="center", va="top")
 ax.set(xlim=(-0.2, 5.7), ylim=(-0.5, 1.5))
 ax.set_title("The dim of shape (3,) and of shape (2, 3, 4)")
-ax.axis("off")
+ax.set_axis_off()
 
 for _shape in ((3,), (2, 3), (2, 3, 4)):
     _n = len(_shape)

@@ -74,7 +74,8 @@ assert "subscript j has size 4 for operand 2" in _three
 
 # figure: Two groups of cells. The letters i and j above the sizes 2 and 3 of x, and j and k above the sizes 4 and 3 of weight.
 #   Both cells of j are orange, with 3 and 4.
-print(dict(zip("ij", x.shape, strict=True)), dict(zip("jk", weight.shape, strict=True)))
+print("ij", tuple(x.shape))
+print("jk", tuple(weight.shape))
 
 # sphinx_gallery_start_ignore
 fig, ax = plt.subplots(figsize=(6, 1.7), layout="constrained")
@@ -87,7 +88,7 @@ for letter, size, place in pairs:
 for place, name in ((0.97, "x"), (3.97, "weight")):
     ax.text(place, -0.12, name, ha="center", va="top")
 ax.set(xlim=(-0.5, 5.5), ylim=(-0.6, 1.6), title="Both j must have one size")
-ax.axis("off")
+ax.set_axis_off()
 # sphinx_gallery_end_ignore
 
 # %%

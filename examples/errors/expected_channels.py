@@ -72,7 +72,7 @@ assert _meta == "RuntimeError: Invalid channel dimensions"
 #
 # Why
 # ---
-# A convolution has one slice of its kernel for each input channel. It takes the second dimension of the input as the channels,
+# A convolution has one slice of its kernel for each input channel. It takes the second dimension of a batch as the channels,
 # whatever you meant by it. So the number that you *got* tells you what is there:
 #
 # - **1**: gray images.

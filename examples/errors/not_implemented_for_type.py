@@ -78,8 +78,7 @@ for _dtype, _name in (
 # Why
 # ---
 # Each function has code for some types. A mean or a probability is a fraction, which an integer cannot hold. A place in a table
-# is an integer, and 1.5 is no place. Each of these functions was
-# called with each of six types, on a CPU:
+# is an integer, and 1.5 is no place. Each of these functions was called with six types, on a CPU:
 
 # figure: A grid of functions and types. Sum and product of matrices run for integers and floating point numbers. Mean, softmax,
 #   mse_loss and cross_entropy run for floating point numbers only. Embedding takes int32 and int64, one_hot int64 only.

@@ -137,8 +137,9 @@ assert raised == ["Expected hidden[0] size (1, 1, 4), got [1, 2, 4]"]
 # sphinx_gallery_end_ignore
 
 # %%
-# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size``. ``batch_first=True`` does
-# not change this order. ``hidden[0]`` is ``h``, ``hidden[1]`` is ``c``; ``nn.GRU`` says *Expected hidden size (1, 1, 4)*.
+# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size`` (or ``proj_size``).
+# ``batch_first=True`` does not change this order. ``hidden[0]`` is ``h``, ``hidden[1]`` is ``c``. ``nn.GRU`` says *Expected
+# hidden size (1, 1, 4), got [1, 2, 4]*.
 #
 # If the batches are different samples, begin each without a state. The layer then begins with zeros:
 
@@ -168,6 +169,10 @@ for _options, _first in (
     assert f"Expected hidden[0] size ({_first}, 2, 4), got [1, 2, 4]" in says(
         lambda d=_deep: d(torch.ones(2, 5, 10), _two)
     )
+_projected = nn.LSTM(10, 4, proj_size=3, batch_first=True)
+assert "Expected hidden[0] size (1, 2, 3)" in says(
+    lambda: _projected(torch.ones(2, 5, 10), _two)
+)
 _gru = nn.GRU(10, 4, batch_first=True)
 assert "Expected hidden size (1, 1, 4), got [1, 2, 4]" in says(
     lambda: _gru(torch.ones(1, 5, 10), torch.zeros(1, 2, 4))
