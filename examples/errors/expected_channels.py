@@ -1,0 +1,195 @@
+r"""
+Given groups=1, weight of size [6, 3, 5, 5], expected input[1, 1, 28, 28] to have 3 channels, but got 1 channels instead
+========================================================================================================================
+
+.. index::
+   ! single: gray images in a network for color images
+   ! single: expected input to have 3 channels, but got 224 channels instead
+   ! single: Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [28, 28]
+   ! single: PNG images have 4 channels
+
+.. in-short::
+
+   The convolution was made for 3 channels, and your input has 1: gray images. Make the layer for 1 channel. If the network is
+   trained, repeat the gray channel instead: ``images.expand(-1, 3, -1, -1)``.
+
+   .. code-block:: diff
+
+      - conv = nn.Conv2d(3, 6, kernel_size=5)
+      + conv = nn.Conv2d(1, 6, kernel_size=5)
+        conv(images)
+
+   **Not this:** ``reshape`` or ``view``, when the channels are at the wrong place. It mixes pixels and colors.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+try:
+    # sphinx_gallery_end_ignore
+    images = torch.ones(1, 1, 28, 28)
+    conv = nn.Conv2d(3, 6, kernel_size=5)
+    conv(images)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+assert message == (
+    "Given groups=1, weight of size [6, 3, 5, 5], expected input[1, 1, 28, 28] to have 3 channels, "
+    "but got 1 channels instead"
+)
+
+
+def says(call):
+    try:
+        return f"no message, shape {tuple(call().shape)}"
+    except RuntimeError as error:
+        return f"RuntimeError: {error}"
+
+
+_groups = says(lambda: nn.Conv2d(4, 6, 5, groups=2)(torch.ones(1, 3, 9, 9)))
+assert "Given groups=2, weight of size [6, 2, 5, 5]" in _groups
+_transposed = says(lambda: nn.ConvTranspose2d(3, 6, 5)(torch.ones(1, 4, 9, 9)))
+assert "Given transposed=1, weight of size [3, 6, 5, 5]" in _transposed
+_meta = says(lambda: nn.Conv2d(3, 6, 5, device="meta")(images.to("meta")))
+assert _meta == "RuntimeError: Invalid channel dimensions"
+# sphinx_gallery_end_ignore
+
+# %%
+# - ``weight of size [6, 3, 5, 5]``: output channels, *input channels*, height and width of the kernel.
+# - ``input[1, 1, 28, 28]``: batch, *channels*, height, width. The two second numbers must be equal. (With ``groups=2`` the
+#   weight has half of the input channels.)
+#
+# On the meta device the message is *Invalid channel dimensions*.
+#
+# Why
+# ---
+# A convolution has one slice of its kernel for each input channel. It takes the second dimension of a batch as the channels,
+# whatever you meant by it. So the number that you *got* tells you what is there:
+#
+# - **1**: gray images.
+# - **4**: PNG images with transparency. Take ``images[:, :3]``, or open them with ``convert("RGB")``.
+# - **28, 224, 640**: a height. The channels are last, as in images from NumPy or OpenCV.
+# - **Your batch size**: the dimension of the channels is missing, see below.
+# - **Any other number, in a layer inside the network**: the layer before has that number of output channels.
+#
+# When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape and raises nothing, but it keeps the
+# order of the numbers in memory. So it reads the three colors of a pixel as three pixels. The first channel, both ways:
+
+# figure: Three pictures. The original is a blue disc on an orange ground. After permute the first channel shows the same disc
+#   in gray. After reshape it shows stripes and a pattern of single pixels, and no disc.
+line = torch.linspace(-1, 1, 60)
+inside = (line[:, None] ** 2 + line**2 < 0.5)[:, :, None]
+blue, orange = torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0.8, 0.3, 0.1])
+photo = torch.where(inside, blue, orange)  # height, width, channels
+pictures = {
+    "the image": photo,
+    "permute(2, 0, 1)[0]": photo.permute(2, 0, 1)[0],
+    "reshape(3, 60, 60)[0]": photo.reshape(3, 60, 60)[0],
+}
+fig, axes = plt.subplots(1, 3, figsize=(6, 2.3), layout="constrained")
+for ax, (name, picture) in zip(axes, pictures.items(), strict=True):
+    ax.imshow(picture.numpy(), cmap="gray", vmin=0, vmax=1)
+    ax.set(xticks=[], yticks=[])
+    ax.set_title(name, fontsize=10)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(photo.permute(2, 0, 1)[0], photo[:, :, 0])
+_wrong = photo.reshape(3, 60, 60)
+assert torch.equal(_wrong[0].flatten(), photo[:20].flatten())  # a third of the image
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# For gray images, make the first layer for 1 channel:
+
+conv = nn.Conv2d(1, 6, kernel_size=5)
+conv(images)
+print(tuple(conv(images).shape))
+
+# sphinx_gallery_start_ignore
+assert conv(images).shape == (1, 6, 24, 24)
+# sphinx_gallery_end_ignore
+
+# %%
+# A network that is already trained keeps its layer. Give the gray image to each of its three channels:
+
+trained = nn.Conv2d(3, 6, kernel_size=5)  # stands for the first layer
+print(tuple(trained(images.expand(-1, 3, -1, -1)).shape))
+
+# sphinx_gallery_start_ignore
+_gray = torch.rand(2, 1, 28, 28)
+_summed = F.conv2d(_gray, trained.weight.sum(1, keepdim=True), trained.bias)
+assert torch.allclose(_summed, trained(_gray.expand(-1, 3, -1, -1)), atol=1e-5)
+assert torch.equal(_gray.repeat(1, 3, 1, 1), _gray.expand(-1, 3, -1, -1))
+# sphinx_gallery_end_ignore
+
+# %%
+# **Channels last.** Move the dimension with ``permute``:
+
+print(says(lambda: trained(photo)))
+print(says(lambda: trained(photo.permute(2, 0, 1))))
+
+# sphinx_gallery_start_ignore
+assert "to have 3 channels, but got 60 channels instead" in says(lambda: trained(photo))
+assert says(lambda: trained(photo.permute(2, 0, 1))) == "no message, shape (6, 56, 56)"
+_batch = torch.rand(2, 28, 28, 3)
+assert trained(_batch.permute(0, 3, 1, 2)).shape == (2, 6, 24, 24)
+# sphinx_gallery_end_ignore
+
+# %%
+# (``says`` returns the message of a call, or the shape of its result.) For a batch it is ``permute(0, 3, 1, 2)``.
+#
+# **A dimension is missing.** A convolution for images takes four dimensions, or three for one image without a batch. Two raise:
+
+gray = torch.ones(28, 28)
+print(says(lambda: conv(gray)))
+print(says(lambda: conv(gray[None, None])))
+
+# sphinx_gallery_start_ignore
+assert says(lambda: conv(gray)) == (
+    "RuntimeError: Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [28, 28]"
+)
+assert "no message" in says(lambda: conv(gray[None, None]))
+assert "(batched) input to conv2d" in says(lambda: conv(torch.ones(1, 1, 1, 28, 28)))
+assert "(batched) input to conv1d" in says(lambda: nn.Conv1d(3, 6, 5)(torch.ones(9)))
+# sphinx_gallery_end_ignore
+
+# %%
+# Three dimensions are one image. So a batch of gray images without its channels is taken for one image of many channels. It
+# raises, or not: here 3 gray images are taken for one color image.
+
+print(says(lambda: conv(torch.ones(64, 28, 28))))
+print(says(lambda: trained(torch.ones(3, 28, 28))))
+print(says(lambda: conv(torch.ones(64, 28, 28).unsqueeze(1))))
+
+# sphinx_gallery_start_ignore
+assert "expected input[1, 64, 28, 28] to have 1 channels" in says(
+    lambda: conv(torch.ones(64, 28, 28))
+)
+assert says(lambda: trained(torch.ones(3, 28, 28))).endswith("(6, 24, 24)")
+assert says(lambda: conv(torch.ones(64, 28, 28)[:, None])).endswith("(64, 6, 24, 24)")
+# sphinx_gallery_end_ignore
+
+# %%
+# What not to do
+# --------------
+# **Do not reshape channels that are last.** The network trains on the third picture above, and nothing tells you.
+#
+# **Do not replace the first layer of a trained network by a new one.** The new layer begins with random weights. Repeat the
+# gray channel, or give the new layer ``trained.weight.sum(1, keepdim=True)`` and the old bias. Both give the same result.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py`, the same for linear layers.
+# - :ref:`sphx_glr_gallery_tensors_squeeze_and_permute.py`: what ``permute``, ``squeeze`` and ``unsqueeze`` do.
+# - In PyTorch's reference: `nn.Conv2d <https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html>`__.

@@ -1,0 +1,175 @@
+r"""
+a Tensor with 3 elements cannot be converted to Scalar
+======================================================
+
+.. index::
+   ! single: loss.item() fails with reduction="none" or with several GPUs
+   ! single: only one element tensors can be converted to Python scalars
+   ! single: only integer tensors of a single element can be converted to an index
+   ! single: torch.tensor of a list of tensors raises
+
+.. in-short::
+
+   ``.item()`` makes one Python number of a tensor with one element. Yours has more: a loss or an accuracy that was not averaged
+   over the batch. Take the mean first, or the sum. For all numbers it is ``tolist()``.
+
+   .. code-block:: diff
+
+        losses = F.cross_entropy(scores, labels, reduction="none")
+      - total += losses.item()
+      + total += losses.mean().item()
+
+   **Not this:** ``losses[0].item()``. It is the loss of the first sample.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import math
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+
+scores = torch.tensor([[2.0, 0.0], [0.5, 0.0], [1.5, 0.0]])
+labels = torch.tensor([0, 0, 1])
+try:
+    # sphinx_gallery_end_ignore
+    total = 0.0
+    losses = F.cross_entropy(scores, labels, reduction="none")
+    total += losses.item()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+assert message == "a Tensor with 3 elements cannot be converted to Scalar"
+
+
+def says(call):
+    try:
+        return call()
+    except (RuntimeError, ValueError, TypeError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+assert says(lambda: torch.ones(1, 1, 1).item()) == 1.0
+assert "a Tensor with 0 elements" in says(lambda: torch.ones(0).item())
+# sphinx_gallery_end_ignore
+
+# %%
+# Python's own conversions raise with other words. Here ``says`` returns the message of a call:
+
+names = ["cat", "dog"]
+classes = scores.argmax(dim=1)
+print(says(lambda: float(losses)))
+print(says(lambda: names[classes]))
+print(says(lambda: torch.tensor([losses, losses])))
+
+# sphinx_gallery_start_ignore
+_float = "ValueError: only one element tensors can be converted to Python scalars"
+_index = (
+    "TypeError: only integer tensors of a single element can be converted to an index"
+)
+assert says(lambda: float(losses)) == _float
+assert says(lambda: names[classes]) == _index
+assert says(lambda: torch.tensor([losses, losses])) == _float
+for _call in (int, complex, math.sqrt, math.exp, math.log, math.isnan, math.floor):
+    assert says(lambda call=_call: call(losses)) == _float
+for _call in (range, lambda x: losses[:x], lambda x: [0] * x):
+    assert says(lambda call=_call: call(classes)) == _index
+assert says(lambda: names[torch.tensor(1.0)]) == _index
+assert names[torch.tensor([1])] == "dog"
+# sphinx_gallery_end_ignore
+
+# %%
+# - ``only one element tensors``: ``float()``, ``int()``, functions of ``math``, and ``torch.tensor`` of a list of tensors.
+# - ``to an index``: the place in a list, ``range`` or a slice. A tensor of floating point numbers raises it, too.
+#
+# Why
+# ---
+# A tensor of three losses is three numbers, and Python wants one. PyTorch could take the sum, the mean or the first, and does
+# not guess. With a batch of one sample there is one number, so such code works until the batch is larger.
+
+# figure: Three bars, the losses of three samples: small, medium and large. A line shows their mean, well above the first bar.
+fig, ax = plt.subplots(figsize=(6, 1.9), layout="constrained")
+ax.barh(["sample 0", "sample 1", "sample 2"], losses.tolist(), color="#2563eb")
+ax.axvline(losses.mean().item(), color="#c2410c")
+ax.annotate("mean", (losses.mean().item() + 0.02, 0), color="#c2410c", va="center")
+ax.set(xlabel="loss", title="Three losses: which one is the number?")
+ax.invert_yaxis()
+
+# sphinx_gallery_start_ignore
+assert losses[0] < losses[1] < losses.mean() < losses[2]
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# Say which number you mean. For a loss it is the mean, as without ``reduction="none"``:
+
+losses = F.cross_entropy(scores, labels, reduction="none")
+total += losses.mean().item()
+print(f"{total:.4f}  {F.cross_entropy(scores, labels):.4f}")
+
+# sphinx_gallery_start_ignore
+assert math.isclose(total, F.cross_entropy(scores, labels).item(), rel_tol=1e-6)
+_ignored = torch.tensor([0, 0, -100])
+assert F.cross_entropy(scores, _ignored, reduction="none")[2] == 0
+_plain = F.cross_entropy(scores, _ignored)
+assert not torch.isclose(
+    F.cross_entropy(scores, _ignored, reduction="none").mean(), _plain
+)
+assert torch.isclose(losses[:2].mean(), _plain)
+_weight = torch.tensor([1.0, 3.0])
+assert not torch.isclose(
+    F.cross_entropy(scores, labels, weight=_weight, reduction="none").mean(),
+    F.cross_entropy(scores, labels, weight=_weight),
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Two exceptions: labels of −100 (``ignore_index``) count as losses of 0 in this mean, and with ``weight=`` it is not the
+# weighted mean of ``F.cross_entropy``. There, take the mean yourself over what counts.
+#
+# The other usual cases:
+
+correct = (classes == labels).sum().item()  # of the batch; without .sum() it raises
+print(correct, "of", len(labels))
+print([names[i] for i in classes])  # one name for each sample
+print(tuple(torch.stack([losses, losses]).shape))  # instead of torch.tensor([...])
+print(losses.tolist())  # all numbers
+
+# sphinx_gallery_start_ignore
+assert correct == 2
+assert says(lambda: (classes == labels).item()) == f"RuntimeError: {message}"
+assert [names[i] for i in classes] == ["cat", "cat", "cat"]
+assert torch.stack([losses, losses]).shape == (2, 3)
+# sphinx_gallery_end_ignore
+
+# %%
+# - **Several GPUs with nn.DataParallel.** A model that returns its loss gives one for each GPU, as a user `reports
+#   <https://github.com/zhaozhengChen/ReCAM/issues/4>`__. Use ``loss.mean()``. (This page ran without a GPU.)
+# - **Samples of different lengths** in the list: see :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`.
+#
+# What not to do
+# --------------
+# **Do not take the first element.** The number looks right, and is the loss of one sample.
+#
+# **Do not call .item() and then backward.** A Python number has no graph. Call ``backward`` on the mean, and then ``.item()``
+# for your log.
+
+total = losses.mean().item()
+print(type(total), hasattr(total, "backward"))
+
+# sphinx_gallery_start_ignore
+assert type(total) is float and not hasattr(total, "backward")
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_errors_not_a_scalar.py`, when ``backward`` wants a single loss.
+# - :ref:`sphx_glr_gallery_errors_ambiguous_truth.py`, the same question in an ``if``.
+# - In PyTorch's reference: `Tensor.item <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.item.html>`__.
