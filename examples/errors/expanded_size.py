@@ -131,7 +131,7 @@ assert ((batch * mask).sum(1) / lengths).tolist() == [4, 3]
 # sphinx_gallery_end_ignore
 
 # %%
-# **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(1)``.
+# **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``.
 
 table = torch.arange(1.0, 9.0).reshape(2, 4)
 norm = table.norm(dim=1, keepdim=True)
