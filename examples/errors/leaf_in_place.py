@@ -80,7 +80,7 @@ _zeros = nn.init.zeros_(nn.Linear(1, 3).bias)
 #
 # Why
 # ---
-# ``w`` is a leaf: no operation computed it. Graphs begin at ``w``, and ``backward()`` stores the gradient there.
+# ``w`` is a leaf: no recorded operation computed it. Graphs begin at ``w``, and ``backward()`` stores the gradient there.
 
 # sphinx_gallery_start_ignore
 w = torch.zeros(1, requires_grad=True)
@@ -124,7 +124,7 @@ assert w.is_leaf and w.requires_grad and abs(w - 3) < 0.01
 # An optimizer from ``torch.optim`` does the same: by default, its ``step()`` runs without recording.
 #
 # **For a step of the computation,** such as noise that is added to an input, make a new tensor. The gradient goes through it to
-# the leaf.
+# the leaf. If a model begins with ``nn.ReLU(inplace=True)``, call ``model(x.clone())``.
 
 # sphinx_gallery_start_ignore
 _moved = w.detach().clone().requires_grad_()
@@ -139,6 +139,9 @@ print("image.grad =", image.grad)
 
 # sphinx_gallery_start_ignore
 assert image.grad.tolist() == [3, 3, 3, 3]
+image.grad = None
+nn.ReLU(inplace=True)(image.clone()).sum().backward()
+assert image.grad.tolist() == [1, 1, 1, 1]
 # sphinx_gallery_end_ignore
 
 # %%
