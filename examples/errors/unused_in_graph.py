@@ -149,11 +149,20 @@ _zeros = torch.autograd.grad(loss, parameters.values(), materialize_grads=True)
 for _name, _zero in zip(parameters, _zeros, strict=True):
     assert _zero.shape == parameters[_name].shape
     assert bool(_zero.any()) is (_name not in _unused)
+_x = torch.rand(5, 1, requires_grad=True)
+_u = nn.Linear(1, 1)(_x)
+(_u_x,) = torch.autograd.grad(_u.sum(), _x, create_graph=True)
+assert _says(lambda: torch.autograd.grad(_u_x.sum(), _x, retain_graph=True)) == message
+(_u_xx,) = torch.autograd.grad(_u_x.sum(), _x, materialize_grads=True)
+assert _u_xx.tolist() == [[0]] * 5
 # sphinx_gallery_end_ignore
 
 # %%
 # If you mean it so, as for the second head, leave these parameters out of the call. Or pass ``materialize_grads=True``: then
 # their gradients are zeros.
+#
+# That is also right for a second derivative. Where ``net`` is linear, ``u_x`` does not depend on ``x`` any more, and the zeros
+# are its derivative.
 #
 # What not to do
 # --------------
