@@ -11,7 +11,7 @@ Mismatch in shape: grad_output[0] has a shape of torch.Size([1])
 .. in-short::
 
    The gradient that you passed to ``backward()`` or ``torch.autograd.grad()`` does not have the shape of the output. A loss
-   that is one number has the shape ``[]`` and needs no gradient at all.
+   that is one number needs no gradient at all. Its shape is usually ``[]``.
 
    .. code-block:: diff
 
@@ -120,6 +120,7 @@ print("shape of the loss:", loss.shape, " model.bias.grad:", model.bias.grad)
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(model.bias.grad, 2 * (model(x) - y).mean())
+assert not _said(lambda: torch.ones(1, 1, requires_grad=True).clone().backward())
 # sphinx_gallery_end_ignore
 
 # %%
