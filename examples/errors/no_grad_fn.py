@@ -62,9 +62,9 @@ assert raised == [message.replace("element 0", "element 1")]
 #
 # Why
 # ---
-# An operation is recorded if recording is on, if an input requires a gradient, and if the operation has a derivative.
-# ``argmax`` has none: it returns a position, which jumps from one integer to the next. What is computed from its result alone
-# has no history either.
+# An operation is recorded if recording is on, if an input requires a gradient, and if its result can have one. The result of
+# ``argmax`` cannot: it is a position, which jumps from one integer to the next. What is computed from it alone has no history
+# either.
 #
 # How to find the line
 # --------------------
