@@ -178,8 +178,8 @@ _loss.backward()
 # Each step now learns from its own loss only. If the gradient is to go back through several steps, add their losses and call
 # ``backward()`` once for all of them. The state of an LSTM is a tuple: ``state = tuple(s.detach() for s in state)``.
 #
-# **A tensor computed once, before the loop,** such as a penalty on the weights or an embedding of all nodes: compute it in the
-# loop. After an optimizer step it would be out of date anyway.
+# **A tensor computed once, before the loop** or in ``__init__``, such as a penalty on the weights or an embedding of all nodes:
+# compute it in the loop, or in ``forward``. After an optimizer step it would be out of date anyway.
 
 model = nn.Linear(3, 1)
 for inputs in torch.ones(3, 2, 3):
@@ -195,6 +195,21 @@ def _penalty_before():
     penalty = model.weight.square().sum()
     for inputs in torch.ones(3, 2, 3):
         (model(inputs).mean() + 0.01 * penalty).backward()
+
+
+def _computed_in_init():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.log = nn.Parameter(torch.zeros(3))
+            self.scale = self.log.exp()
+
+        def forward(self, x):
+            return x * self.scale
+
+    scaled = Scaled()
+    for inputs in torch.ones(3, 2, 3):
+        scaled(inputs).sum().backward()
 
 
 def _total_in_loop():
@@ -226,12 +241,17 @@ def _shared(add):
 
 
 raised = []
-for _function in (_penalty_before, _total_in_loop, lambda: _shared(add=False)):
+for _function in (
+    _penalty_before,
+    _computed_in_init,
+    _total_in_loop,
+    lambda: _shared(add=False),
+):
     try:
         _function()
     except RuntimeError as error:
         raised.append(str(error))
-assert raised == 3 * [message]
+assert raised == 4 * [message]
 _total(item=True)
 _total(item=False)
 _shared(add=True)
