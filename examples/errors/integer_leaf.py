@@ -78,8 +78,8 @@ assert torch.func.grad(lambda z: (z * 1.0).abs().sum())(torch.ones(2).cfloat()).
 #
 # Why
 # ---
-# A derivative says what a small change does, and an integer has no small changes. A computation that makes integers of numbers
-# stands still and then jumps, so it has no slope that could be of use.
+# A derivative says what a small change does, and an integer has no small changes. A computation that turns floats into integers
+# gives the same result for a while, and then jumps. So its slope is 0, or does not exist.
 
 import matplotlib.pyplot as plt
 
