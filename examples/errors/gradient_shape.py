@@ -177,8 +177,8 @@ assert transposed[0].tolist() == [1, 4] and reshaped[0].tolist() == [1, 2]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Repeat the one until it fits.** Then each sample counts 1, and you get the gradient of the sum, here four times the gradient
-# of the mean.
+# **Repeat** ``torch.ones(1)`` **until it fits.** Then each sample counts 1, and you get the gradient of the sum, here four
+# times the gradient of the mean.
 
 output = critic(inputs)
 (gradient,) = torch.autograd.grad(output, critic.weight, torch.ones(1).repeat(4, 1))
