@@ -249,7 +249,7 @@ assert gradcheck(_Noisy.apply, x, nondet_tol=1e-6)
 #
 # What not to do
 # --------------
-# **A large tolerance.** The wrong ``Cube`` passes as well, and it does not fail later:
+# **A large tolerance.** The wrong ``Cube`` passes as well. Training with it raises nothing, and ends in the wrong place:
 
 print("gradcheck:", gradcheck(Cube.apply, x, atol=5))
 for function in (RightCube, Cube):
