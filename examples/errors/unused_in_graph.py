@@ -158,7 +158,7 @@ assert _u_xx.tolist() == [[0]] * 5
 # sphinx_gallery_end_ignore
 
 # %%
-# If you mean it so, as for the second head, leave these parameters out of the call. Or pass ``materialize_grads=True``: then
+# If that is intended, as for the second head, leave these parameters out of the call. Or pass ``materialize_grads=True``: then
 # their gradients are zeros.
 #
 # That is also right for a second derivative. Where ``net`` is linear, ``u_x`` does not depend on ``x`` any more, and the zeros
