@@ -220,7 +220,7 @@ for _harmless in (
 # %%
 # There is no message. Make a new array, ``curve = curve - curve.max()``, or write into ``curve.copy()``.
 #
-# **Make the result a leaf.** With ``requires_grad_()`` on the way back, backward runs and stops at that tensor:
+# **Make the result a leaf.** If you call ``requires_grad_()`` on what comes back from NumPy, backward runs, and stops there:
 
 w.grad = None
 root = torch.tensor(np.sqrt((w**2).detach().numpy())).requires_grad_()
