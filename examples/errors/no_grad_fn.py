@@ -10,8 +10,7 @@ element 0 of tensors does not require grad and does not have a grad_fn
 .. in-short::
 
    The loss has no graph: a step such as ``argmax`` or ``item()`` cut it off from the parameters, recording was off, or the
-   parameters are frozen. Print ``requires_grad`` of each result on the way to the loss, and change the step that returns the
-   first ``False``.
+   parameters are frozen. Print ``requires_grad`` of each result up to the loss, and change the step with the first ``False``.
 
    .. code-block:: diff
 
