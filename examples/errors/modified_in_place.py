@@ -208,6 +208,23 @@ assert _weights(lambda weight: weight.clamp_(-1, 1))
 assert _weights(lambda weight: weight.copy_(torch.ones(1, 3)))
 assert _weights(nn.init.zeros_)
 fake.grad = None
+
+
+def _steps(cut):
+    cell, state = nn.RNNCell(3, 4), torch.zeros(2, 4)
+    optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
+    for _ in range(3):
+        state = cell(x, state.detach() if cut else state)
+        state.square().mean().backward(retain_graph=not cut)
+        optimizer.step()
+
+
+try:
+    _steps(cut=False)
+except RuntimeError as error:
+    message = str(error)
+assert message.startswith("one of the variables needed") and "[4, 4]" in message
+_steps(cut=True)
 # sphinx_gallery_end_ignore
 train("after the step")
 print("fake.grad:", fake.grad[0])
@@ -220,9 +237,11 @@ assert torch.allclose(fake.grad, -critic.weight.detach().expand(4, 3) / 4)
 # The shape in that message, ``[3, 1]``, is the critic's weight transposed. At version 2 and not 1: the weight's initialization
 # was its first write. Earlier versions write *which is output 0 of AsStridedBackward0, is at version 2; expected version 1*.
 #
-# Compute the second loss after the step. Or, if both losses are meant for the same weights, run every backward before the first
-# step. With ``fused=True`` an optimizer's write :ref:`is not counted
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: nothing is raised, and the gradient is wrong.
+# Compute the second loss after the step. Or, if both losses are meant for the same weights, run every backward before the
+# first step. Did this message come after you set ``retain_graph=True``? Then a tensor from an earlier step is still in use:
+# :ref:`cut it off with detach() <sphx_glr_gallery_errors_backward_twice.py>`. With ``fused=True`` an optimizer's write
+# :ref:`is not counted <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: nothing is raised, and the gradient is
+# wrong.
 #
 # What not to do
 # --------------
