@@ -64,6 +64,13 @@ for _leaf in (lambda: torch.ones(3, requires_grad=True), lambda: nn.Linear(1, 3)
         except RuntimeError as error:
             raised.append(str(error))
 assert raised == 2 * len(_writes) * [message]
+for _write in _writes:
+    try:
+        torch.func.grad(lambda x, write=_write: write(x).sum())(torch.ones(3))
+    except RuntimeError as error:
+        raised.append(str(error))
+assert raised == 3 * len(_writes) * [message]
+torch.func.grad(lambda x: (x + 1).clamp_(0, 1).sum())(torch.ones(3))
 for _write in _writes:  # no leaf that requires a gradient: no error
     _write(torch.ones(3))
     _write(torch.ones(3, requires_grad=True) * 1)
@@ -76,7 +83,7 @@ _zeros = nn.init.zeros_(nn.Linear(1, 3).bias)
 # Earlier versions say *a leaf Variable that requires grad has been used in an in-place operation*.
 #
 # Other lines that raise it, if ``x`` is a leaf that requires a gradient: ``x += noise``, ``x.clamp_(0, 1)``,
-# ``x.copy_(other)``, ``nn.ReLU(inplace=True)(x)``.
+# ``x.copy_(other)``, ``nn.ReLU(inplace=True)(x)``. Under ``torch.func.grad``, the argument of your function is such a leaf, too.
 #
 # Why
 # ---
