@@ -97,14 +97,19 @@ _late = torch.rand(5, 2)
 _u = net(_late)
 _late.requires_grad_()
 assert _says(lambda: torch.autograd.grad(_u.sum(), _late)) == message
+_written = torch.rand(5, 2, requires_grad=True) * 1
+_u = 3 * _written
+_written *= 2
+assert _says(lambda: torch.autograd.grad(_u.sum(), _written)) == message
 _cut = torch.rand(5, 2, requires_grad=True)
 _u = net(_cut.detach())
 assert _says(lambda: torch.autograd.grad(_u.sum(), _cut)) == message
 # sphinx_gallery_end_ignore
 
 # %%
-# Three more ways to the same message: you ask for ``points.clone()`` or ``points.double()`` made after the forward pass; the
-# forward pass used ``points.detach()``; ``points.requires_grad_()`` came after the forward pass.
+# Four more ways to the same message: you ask for ``points.clone()`` or ``points.double()`` made after the forward pass; the
+# forward pass used ``points.detach()``; ``points.requires_grad_()`` came after the forward pass; or you ask for a result, and a
+# write in place such as ``x *= 2`` came after the forward pass.
 #
 # The fix
 # -------
