@@ -83,7 +83,7 @@ _zeros = nn.init.zeros_(nn.Linear(1, 3).bias)
 # Earlier versions say *a leaf Variable that requires grad has been used in an in-place operation*.
 #
 # Other lines that raise it, if ``x`` is a leaf that requires a gradient: ``x += noise``, ``x.clamp_(0, 1)``,
-# ``x.copy_(other)``, ``nn.ReLU(inplace=True)(x)``. Under ``torch.func.grad``, the argument of your function is such a leaf, too.
+# ``x.copy_(other)``, ``nn.ReLU(inplace=True)(x)``. Under ``torch.func.grad``, the argument of your function is such a leaf.
 #
 # Why
 # ---
