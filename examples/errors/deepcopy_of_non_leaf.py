@@ -100,7 +100,8 @@ assert not features.is_leaf and weight.is_leaf and bias.is_leaf
 # %%
 # How to find the tensor
 # ----------------------
-# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries:
+# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries. It prints nothing for a tensor
+# in another object, such as a hook that keeps an output:
 
 
 def computed(value, name):
@@ -145,6 +146,15 @@ class _Keeper(nn.Module):
         return y
 
 
+class _Hook:
+    def __call__(self, module, inputs, output):
+        self.output = output
+
+
+_hooked = nn.Linear(3, 2)
+_hooked.register_forward_hook(_Hook())
+_hooked(x)
+assert not _copies(_hooked) and not list(computed_tensors(_hooked))
 _names = {
     "attribute": "0.last",
     "list": "0.seen[0]",
