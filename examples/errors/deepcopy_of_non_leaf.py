@@ -100,8 +100,8 @@ assert not features.is_leaf and weight.is_leaf and bias.is_leaf
 # %%
 # How to find the tensor
 # ----------------------
-# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries. It prints nothing for a tensor
-# in another object, such as a hook that keeps an output:
+# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries. It does not see a tensor in
+# another object, such as a hook that keeps an output:
 
 
 def computed(value, name):
