@@ -93,16 +93,23 @@ assert state1.grad_fn in _nodes(loss2)
 _sum = (torch.ones(2, requires_grad=True) + w - 2.0).sum()
 _sum.backward()
 _sum.backward()
+_compiled = torch.compile(lambda x: (x + 2.0).sum(), backend="aot_eager")
+_sum = _compiled(torch.ones(2, requires_grad=True))
+_sum.backward()
+try:
+    _sum.backward()
+except RuntimeError as error:
+    raised.append(str(error))
 try:
     state1.grad_fn._saved_result
 except RuntimeError as error:
     raised.append(str(error))
-assert raised == [message] * 2
+assert raised == [message] * 3
 # sphinx_gallery_end_ignore
 
 # %%
-# The error comes when the second backward meets a node that had saved a tensor. A sum or an addition saves none, so a toy
-# example may pass where your model does not.
+# The error comes when the second backward meets a node that had saved a tensor. A sum or an addition saves none (unless it was
+# compiled), so a toy example may pass where your model does not.
 #
 # How to find the line
 # --------------------
@@ -128,7 +135,7 @@ with (
             _early.sum().backward()
         except RuntimeError as error:
             raised.append(str(error))
-assert raised == 3 * [message]
+assert raised == 4 * [message]
 assert "Error detected in TanhBackward0" in str(caught[-1].message)
 assert "this line is named" in str(caught[-1].message)
 # sphinx_gallery_end_ignore
@@ -154,11 +161,25 @@ for x in torch.ones(3, 2, 3):
 assert torch.equal(state.detach(), state) and state.detach().grad_fn is None
 _one_step = len(_nodes(cell(x, torch.zeros(2, 4)).square().mean()))
 assert len(_nodes(loss)) == _one_step
+_lstm = nn.LSTMCell(3, 4)
+_state = (torch.zeros(2, 4), torch.zeros(2, 4))
+for _ in range(3):
+    _state = _lstm(x, tuple(s.detach() for s in _state))
+    _state[0].sum().backward()
+_state, _loss = torch.zeros(2, 4), 0
+for _ in range(3):
+    _state = cell(x, _state)
+    _loss = _loss + _state.square().mean()
+assert len(_nodes(_loss)) > 2 * _one_step
+_loss.backward()
 # sphinx_gallery_end_ignore
 
 # %%
-# **A tensor computed once, before the loop,** such as a penalty on the weights or an embedding of all nodes: compute it in the
-# loop. After an optimizer step it would be out of date anyway.
+# Each step now learns from its own loss only. If the gradient is to go back through several steps, add their losses and call
+# ``backward()`` once for all of them. The state of an LSTM is a tuple: ``state = tuple(s.detach() for s in state)``.
+#
+# **A tensor computed once, before the loop** or in ``__init__``, such as a penalty on the weights or an embedding of all nodes:
+# compute it in the loop, or in ``forward``. After an optimizer step it would be out of date anyway.
 
 model = nn.Linear(3, 1)
 for inputs in torch.ones(3, 2, 3):
@@ -174,6 +195,21 @@ def _penalty_before():
     penalty = model.weight.square().sum()
     for inputs in torch.ones(3, 2, 3):
         (model(inputs).mean() + 0.01 * penalty).backward()
+
+
+def _computed_in_init():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.log = nn.Parameter(torch.zeros(3))
+            self.scale = self.log.exp()
+
+        def forward(self, x):
+            return x * self.scale
+
+    scaled = Scaled()
+    for inputs in torch.ones(3, 2, 3):
+        scaled(inputs).sum().backward()
 
 
 def _total_in_loop():
@@ -205,12 +241,17 @@ def _shared(add):
 
 
 raised = []
-for _function in (_penalty_before, _total_in_loop, lambda: _shared(add=False)):
+for _function in (
+    _penalty_before,
+    _computed_in_init,
+    _total_in_loop,
+    lambda: _shared(add=False),
+):
     try:
         _function()
     except RuntimeError as error:
         raised.append(str(error))
-assert raised == 3 * [message]
+assert raised == 4 * [message]
 _total(item=True)
 _total(item=False)
 _shared(add=True)

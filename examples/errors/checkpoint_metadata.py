@@ -167,8 +167,8 @@ assert (
 #
 # The fix
 # -------
-# **A cache:** pass it to the block, and add to it outside. Or switch it off in training. In Hugging Face models that is
-# ``use_cache=False``.
+# **A cache:** pass it to the block, and add to it outside. Pass a copy, here a tuple: a list would have grown until the second
+# run. Or switch the cache off in training. In Hugging Face models that is ``use_cache=False``.
 
 
 def block(x, past):
@@ -185,12 +185,22 @@ print("x.grad:", x.grad[0])
 # sphinx_gallery_start_ignore
 assert torch.allclose(x.grad, layer.weight.detach().sum(0).expand(3, 2))
 _expected = x.grad.clone()
+
+
+def _listed():
+    past = []
+    loss = checkpoint(block, x, past, use_reentrant=False)
+    past.append(x.detach())
+    loss.backward()
+
+
+assert "have different metadata than during" in _said(_listed)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Chance:** draw with ``torch.rand`` and the like. ``checkpoint`` sets PyTorch's own generators back before the second run. It
-# does not know Python's, NumPy's, and a ``torch.Generator`` of yours. If the router of a mixture of experts adds noise from one
-# of these, the experts get other rows in the second run.
+# **Chance:** draw with ``torch.rand`` and the like. ``checkpoint`` sets PyTorch's own generators back before the second run,
+# but not those of Python and NumPy, and not a ``torch.Generator`` that you made. If the router of a mixture of experts adds
+# noise from one of these, the experts get other rows in the second run.
 #
 # **A switch between forward and backward:** call ``model.eval()`` after ``backward()``. A batch norm in evaluation saves no
 # statistics, and you read ``[4]`` and ``[0]``:
@@ -318,7 +328,7 @@ assert (
 # **Set** ``determinism_check="none"``. The two runs still differ. Here backward then fails in the layer, with ``mat1 and mat2
 # shapes cannot be multiplied (2x3 and 6x2)``.
 #
-# **Take silence for agreement.** The check compares shapes, types and devices, and no values. With ``preserve_rng_state=False``
+# **Rely on the check alone.** It compares shapes, types and devices, and no values. With ``preserve_rng_state=False``
 # a dropout draws another mask in backward. Nothing is raised, and the gradient belongs to a different function.
 
 ones = torch.ones(1000, requires_grad=True)

@@ -100,7 +100,8 @@ assert not features.is_leaf and weight.is_leaf and bias.is_leaf
 # %%
 # How to find the tensor
 # ----------------------
-# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries:
+# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries. It does not see a tensor in
+# another object, such as a hook that keeps an output:
 
 
 def computed(value, name):
@@ -145,6 +146,15 @@ class _Keeper(nn.Module):
         return y
 
 
+class _Hook:
+    def __call__(self, module, inputs, output):
+        self.output = output
+
+
+_hooked = nn.Linear(3, 2)
+_hooked.register_forward_hook(_Hook())
+_hooked(x)
+assert not _copies(_hooked) and not list(computed_tensors(_hooked))
 _names = {
     "attribute": "0.last",
     "list": "0.seen[0]",
@@ -201,7 +211,8 @@ assert torch.equal(fresh(x), model(x)) and not hasattr(Net(), "features")
 
 # %%
 # **The tensor is the weight under** ``weight_norm``. The older function ``nn.utils.weight_norm`` stores a computed weight. The
-# one in ``parametrizations`` computes it when it is needed.
+# one in ``parametrizations`` computes it when it is needed. The same goes for ``spectral_norm``. A weight that was pruned by
+# ``nn.utils.prune`` is computed, too: copy the model after ``prune.remove(layer, "weight")``.
 
 normed = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
 normed(x)
@@ -211,11 +222,23 @@ print("copied:", torch.equal(twin(x), normed(x)))
 # sphinx_gallery_start_ignore
 import warnings
 
+from torch.nn.utils import prune
+
 assert torch.equal(twin(x), normed(x))
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     _old = nn.utils.weight_norm(nn.Linear(3, 2))
+    _spectral = nn.utils.spectral_norm(nn.Linear(3, 2))
 assert list(computed_tensors(_old)) == ["weight"] and not _copies(_old)
+_spectral(x)
+assert list(computed_tensors(_spectral)) == ["weight"] and not _copies(_spectral)
+_new = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 2))
+_new(x)
+assert _copies(_new)
+_pruned = prune.l1_unstructured(nn.Linear(3, 2), "weight", amount=0.5)
+assert list(computed_tensors(_pruned)) == ["weight"] and not _copies(_pruned)
+prune.remove(_pruned, "weight")
+assert _copies(_pruned) and _pruned.weight.eq(0).sum() == 3
 # sphinx_gallery_end_ignore
 
 # %%

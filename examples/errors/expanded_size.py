@@ -131,7 +131,7 @@ assert ((batch * mask).sum(1) / lengths).tolist() == [4, 3]
 # sphinx_gallery_end_ignore
 
 # %%
-# **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(1)``.
+# **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``.
 
 table = torch.arange(1.0, 9.0).reshape(2, 4)
 norm = table.norm(dim=1, keepdim=True)
@@ -198,8 +198,8 @@ assert norm.repeat(4, 1).reshape(2, 4)[0].unique().numel() == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# **Leave it where the sizes agree by chance.** With as many rows as columns, nothing is raised, and the norms go to the
-# columns.
+# **Forget the dimension where the sizes agree by chance.** With as many rows as columns, nothing is raised, and the norms go
+# to the columns.
 
 square = torch.tensor([[3.0, 4.0], [6.0, 8.0]])
 for keepdim in (False, True):

@@ -132,7 +132,7 @@ assert first.weight.grad is not None
 # sphinx_gallery_end_ignore
 
 # %%
-# Or ask for it directly. ``torch.autograd.grad`` returns the gradient and stores nothing in ``.grad``:
+# Or ask for it directly. ``torch.autograd.grad`` returns the gradient, and here it stores nothing in ``.grad``:
 
 hidden = torch.tanh(first(x))
 (gradient,) = torch.autograd.grad(second(hidden).sum(), hidden)
@@ -141,6 +141,10 @@ print("gradient:   ", gradient)
 # sphinx_gallery_start_ignore
 assert torch.equal(gradient, second.weight.detach()[0])
 assert _read(hidden) == (None, True)
+_kept = torch.tanh(first(x))
+_kept.retain_grad()
+torch.autograd.grad(second(_kept).sum(), _kept)
+assert torch.equal(_kept.grad, gradient)  # after retain_grad() it does store it
 # sphinx_gallery_end_ignore
 
 # %%
@@ -148,11 +152,12 @@ assert _read(hidden) == (None, True)
 # Training is not affected. In code of your own, ask first:
 
 for name, tensor in {"first.weight": first.weight, "hidden": hidden}.items():
-    if tensor.is_leaf or tensor.retains_grad:
+    if (tensor.is_leaf or tensor.retains_grad) and tensor.grad is not None:
         print(name, "has a gradient of shape", tuple(tensor.grad.shape))
 
 # sphinx_gallery_start_ignore
 assert first.weight.is_leaf and not hidden.is_leaf and not hidden.retains_grad
+assert x.is_leaf and _read(x) == (None, False)  # an input, too, has no gradient
 # sphinx_gallery_end_ignore
 
 # %%

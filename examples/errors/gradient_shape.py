@@ -11,7 +11,7 @@ Mismatch in shape: grad_output[0] has a shape of torch.Size([1])
 .. in-short::
 
    The gradient that you passed to ``backward()`` or ``torch.autograd.grad()`` does not have the shape of the output. A loss
-   that is one number has the shape ``[]`` and needs no gradient at all.
+   that is one number needs no gradient at all. Its shape is usually ``[]``.
 
    .. code-block:: diff
 
@@ -120,6 +120,7 @@ print("shape of the loss:", loss.shape, " model.bias.grad:", model.bias.grad)
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(model.bias.grad, 2 * (model(x) - y).mean())
+assert not _said(lambda: torch.ones(1, 1, requires_grad=True).clone().backward())
 # sphinx_gallery_end_ignore
 
 # %%
@@ -176,8 +177,8 @@ assert transposed[0].tolist() == [1, 4] and reshaped[0].tolist() == [1, 2]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Repeat the one until it fits.** Then each sample counts 1, and you get the gradient of the sum, here four times the gradient
-# of the mean.
+# **Repeat** ``torch.ones(1)`` **until it fits.** Then each sample counts 1, and you get the gradient of the sum, here four
+# times the gradient of the mean.
 
 output = critic(inputs)
 (gradient,) = torch.autograd.grad(output, critic.weight, torch.ones(1).repeat(4, 1))

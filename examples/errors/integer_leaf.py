@@ -78,8 +78,8 @@ assert torch.func.grad(lambda z: (z * 1.0).abs().sum())(torch.ones(2).cfloat()).
 #
 # Why
 # ---
-# A derivative says what a small change does, and an integer has no small changes. A computation that makes integers of numbers
-# stands still and then jumps, so it has no slope that could be of use.
+# A derivative says what a small change does, and an integer has no small changes. A computation that turns floats into integers
+# gives the same result for a while, and then jumps. So its slope is 0, or does not exist.
 
 import matplotlib.pyplot as plt
 
@@ -150,11 +150,13 @@ assert list(layer.state_dict()) == ["weight", "offset"]
 assert not layer.weight.requires_grad and not layer.offset.requires_grad
 assert _said(lambda: nn.Parameter(weight)) == message
 assert _said(layer.requires_grad_) == _method
+_complex = torch.ones(2, dtype=torch.cfloat)
+assert not _complex.is_floating_point() and _complex.is_complex()
 # sphinx_gallery_end_ignore
 
 # %%
 # Such a model cannot be unfrozen as a whole: ``layer.requires_grad_()`` raises, because it sets the flag on each parameter. Set
-# it on those whose ``is_floating_point()`` is true.
+# it on those whose ``is_floating_point()`` or ``is_complex()`` is true.
 #
 # What not to do
 # --------------

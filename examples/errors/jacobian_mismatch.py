@@ -148,8 +148,9 @@ assert gradcheck(RightCube.apply, x)
 # sphinx_gallery_end_ignore
 
 # %%
-# **The inputs are not float64.** A difference of two ``float32`` values has few correct digits, and a right formula fails, too.
-# A warning says so. Make the inputs with ``dtype=torch.float64``, and convert a module with ``module.double()``.
+# **The inputs are not float64.** A difference of two ``float32`` values has few correct digits, and a right formula usually
+# fails, too. A warning says so. Make the inputs with ``dtype=torch.float64``, and convert a module with ``module.double()``. If
+# the function itself converts to ``float32`` on the way, it fails without a warning.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -171,6 +172,8 @@ assert len(raised) == 1 and raised[0].startswith("Jacobian mismatch for output 0
 assert len(_warned) == 1 and "will likely fail" in _warned[0]
 assert _message(nn.Linear(2, 2), single)[0].startswith("Jacobian mismatch")
 assert gradcheck(nn.Linear(2, 2).double(), x)
+_said, _warnings = _message(lambda v: (v.float() ** 3).double(), x)
+assert _said.startswith("Jacobian mismatch") and not _warnings
 # sphinx_gallery_end_ignore
 
 # %%
@@ -246,7 +249,7 @@ assert gradcheck(_Noisy.apply, x, nondet_tol=1e-6)
 #
 # What not to do
 # --------------
-# **A large tolerance.** The wrong ``Cube`` passes as well, and it does not fail later:
+# **A large tolerance.** The wrong ``Cube`` passes as well. Training with it raises nothing, and ends in the wrong place:
 
 print("gradcheck:", gradcheck(Cube.apply, x, atol=5))
 for function in (RightCube, Cube):

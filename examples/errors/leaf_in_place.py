@@ -64,6 +64,13 @@ for _leaf in (lambda: torch.ones(3, requires_grad=True), lambda: nn.Linear(1, 3)
         except RuntimeError as error:
             raised.append(str(error))
 assert raised == 2 * len(_writes) * [message]
+for _write in _writes:
+    try:
+        torch.func.grad(lambda x, write=_write: write(x).sum())(torch.ones(3))
+    except RuntimeError as error:
+        raised.append(str(error))
+assert raised == 3 * len(_writes) * [message]
+torch.func.grad(lambda x: (x + 1).clamp_(0, 1).sum())(torch.ones(3))
 for _write in _writes:  # no leaf that requires a gradient: no error
     _write(torch.ones(3))
     _write(torch.ones(3, requires_grad=True) * 1)
@@ -76,11 +83,11 @@ _zeros = nn.init.zeros_(nn.Linear(1, 3).bias)
 # Earlier versions say *a leaf Variable that requires grad has been used in an in-place operation*.
 #
 # Other lines that raise it, if ``x`` is a leaf that requires a gradient: ``x += noise``, ``x.clamp_(0, 1)``,
-# ``x.copy_(other)``, ``nn.ReLU(inplace=True)(x)``.
+# ``x.copy_(other)``, ``nn.ReLU(inplace=True)(x)``. Under ``torch.func.grad``, the argument of your function is such a leaf.
 #
 # Why
 # ---
-# ``w`` is a leaf: no operation computed it. Graphs begin at ``w``, and ``backward()`` stores the gradient there.
+# ``w`` is a leaf: no recorded operation computed it. Graphs begin at ``w``, and ``backward()`` stores the gradient there.
 
 # sphinx_gallery_start_ignore
 w = torch.zeros(1, requires_grad=True)
@@ -124,7 +131,7 @@ assert w.is_leaf and w.requires_grad and abs(w - 3) < 0.01
 # An optimizer from ``torch.optim`` does the same: by default, its ``step()`` runs without recording.
 #
 # **For a step of the computation,** such as noise that is added to an input, make a new tensor. The gradient goes through it to
-# the leaf.
+# the leaf. If a model begins with ``nn.ReLU(inplace=True)``, call ``model(x.clone())``.
 
 # sphinx_gallery_start_ignore
 _moved = w.detach().clone().requires_grad_()
@@ -139,6 +146,9 @@ print("image.grad =", image.grad)
 
 # sphinx_gallery_start_ignore
 assert image.grad.tolist() == [3, 3, 3, 3]
+image.grad = None
+nn.ReLU(inplace=True)(image.clone()).sum().backward()
+assert image.grad.tolist() == [1, 1, 1, 1]
 # sphinx_gallery_end_ignore
 
 # %%

@@ -46,10 +46,10 @@ assert "[torch.FloatTensor [2, 4]]" in message and "output 0 of Sigmoid" in mess
 assert "is at version 1; expected version 0 instead" in message
 
 
-def _says(saved):
+def _says(saved, recorded=True):
     """What the message names if an operation that saves its input is followed by ``+=``."""
     loss = (saved * saved).sum()
-    with torch.set_grad_enabled(not saved.is_leaf):
+    with torch.set_grad_enabled(recorded and not saved.is_leaf):
         saved += 1
     try:
         loss.backward()
@@ -58,7 +58,25 @@ def _says(saved):
 
 
 assert "[2]], which is output 0 of Add" in _says(torch.ones(2, requires_grad=True) * 2)
+assert "output 0 of Addmm" in _says(layer(x), recorded=False)
 assert "output" not in _says(nn.Parameter(torch.ones(2)))
+
+
+def _raises(forward):
+    try:
+        forward().sum().backward()
+    except RuntimeError as error:
+        return "modified by an inplace operation" in str(error)
+    return False
+
+
+def _part():
+    gate = torch.sigmoid(layer(x))
+    gate.view(-1)[0] = 0
+    return gate
+
+
+assert _raises(_part)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -66,10 +84,12 @@ assert "output" not in _says(nn.Parameter(torch.ones(2)))
 #
 # - ``[torch.FloatTensor [2, 4]]``: type and shape of the tensor as it was *saved*. ``nn.Linear`` saves its weight transposed:
 #   ``[3, 4]`` can be a weight of shape ``(4, 3)``.
-# - ``output 0 of Sigmoid``: the operation that saved its own result. If another operation saved the tensor as its input, you
-#   read the last recorded write here instead, such as ``Add``; for a parameter, nothing. Earlier versions write
-#   *SigmoidBackward* or *SigmoidBackward0*, and the oldest ones end before all this, after *inplace operation*.
-# - ``is at version 1; expected version 0``: a tensor counts its writes. The saved tensor was at 0, and now it is at 1.
+# - ``output 0 of Sigmoid``: the operation that made the tensor. Here it saved its own result. If a later operation saved the
+#   tensor as its input, you can read the write here instead, such as ``Add``. For a parameter there is nothing, and for the
+#   transposed weight of a linear layer, ``AsStrided``. Earlier versions write *SigmoidBackward* or *SigmoidBackward0*, and the
+#   oldest ones end before all this, after *inplace operation*.
+# - ``is at version 1; expected version 0``: a tensor counts its writes, also those to a part of it, as in ``gate[0] = 0``.
+#   The saved tensor was at 0, and now it is at 1.
 #
 # Why
 # ---
@@ -86,8 +106,9 @@ assert gate.grad_fn._saved_result.data_ptr() == gate.data_ptr() and gate._versio
 # sphinx_gallery_end_ignore
 
 # %%
-# Not every write is a problem. A ReLU with ``inplace=True`` works after a linear layer, a convolution, a batch norm or GELU. It
-# raises after sigmoid, tanh, ReLU, exp, sqrt and softmax, because those save their result.
+# Not every write is a problem. A ReLU with ``inplace=True`` works after a linear layer, a convolution, a batch norm or GELU, if
+# no other layer has used the result before. It raises after sigmoid, tanh, ReLU, exp, sqrt and softmax, because those save
+# their result.
 
 # %%
 # The fix
@@ -101,7 +122,7 @@ gate.sum().backward()
 print("layer.weight.grad:", layer.weight.grad[0])
 
 # sphinx_gallery_start_ignore
-_raises = []
+_failed = []
 _layers = {
     **{
         name: getattr(torch, name)
@@ -123,8 +144,16 @@ for _name, _layer in _layers.items():
     try:
         _result.sum().backward()
     except RuntimeError:
-        _raises.append(_name)
-assert _raises == ["sigmoid", "tanh", "relu", "exp", "sqrt", "softmax"]
+        _failed.append(_name)
+assert _failed == ["sigmoid", "tanh", "relu", "exp", "sqrt", "softmax"]
+
+
+def _used_before():
+    hidden = layer(x)
+    return nn.Linear(4, 4)(hidden) + nn.ReLU(inplace=True)(hidden)
+
+
+assert _raises(_used_before)
 _s = torch.sigmoid(layer(x)).detach()
 assert torch.allclose(layer.weight.grad, (_s * (1 - _s)).t() @ x)
 # sphinx_gallery_end_ignore
@@ -179,6 +208,23 @@ assert _weights(lambda weight: weight.clamp_(-1, 1))
 assert _weights(lambda weight: weight.copy_(torch.ones(1, 3)))
 assert _weights(nn.init.zeros_)
 fake.grad = None
+
+
+def _steps(cut):
+    cell, state = nn.RNNCell(3, 4), torch.zeros(2, 4)
+    optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
+    for _ in range(3):
+        state = cell(x, state.detach() if cut else state)
+        state.square().mean().backward(retain_graph=not cut)
+        optimizer.step()
+
+
+try:
+    _steps(cut=False)
+except RuntimeError as error:
+    message = str(error)
+assert message.startswith("one of the variables needed") and "[4, 4]" in message
+_steps(cut=True)
 # sphinx_gallery_end_ignore
 train("after the step")
 print("fake.grad:", fake.grad[0])
@@ -191,9 +237,11 @@ assert torch.allclose(fake.grad, -critic.weight.detach().expand(4, 3) / 4)
 # The shape in that message, ``[3, 1]``, is the critic's weight transposed. At version 2 and not 1: the weight's initialization
 # was its first write. Earlier versions write *which is output 0 of AsStridedBackward0, is at version 2; expected version 1*.
 #
-# Compute the second loss after the step. Or, if both losses are meant for the same weights, run every backward before the first
-# step. With ``fused=True`` an optimizer's write :ref:`is not counted
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: nothing is raised, and the gradient is wrong.
+# Compute the second loss after the step. Or, if both losses are meant for the same weights, run every backward before the
+# first step. Did this message come after you set ``retain_graph=True``? Then a tensor from an earlier step is still in use:
+# :ref:`cut it off with detach() <sphx_glr_gallery_errors_backward_twice.py>`. With ``fused=True`` an optimizer's write
+# :ref:`is not counted <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: nothing is raised, and the gradient is
+# wrong.
 #
 # What not to do
 # --------------

@@ -185,13 +185,29 @@ for _norm in (
 ):
     _named, _finite, _gradient = _anomaly(_norm, 0.0, 0.0, 0.0)
     assert _named is None and _gradient.tolist() == [0, 0, 0]
+_zero = torch.zeros(3, requires_grad=True)
+(_first,) = torch.autograd.grad(_zero.norm(), _zero, create_graph=True)
+assert torch.autograd.grad(_first.sum(), _zero)[0].isnan().all()
+_values = torch.linspace(0.1, 0.9, 99)[:, None].expand(99, 1000).contiguous()
+assert ((_values**2).mean(1) - _values.mean(1) ** 2).min() < 0
+for _function, _name in (
+    (lambda x: x.sqrt().sum(), "SqrtBackward0"),
+    (lambda x: (x + 1e-12).sqrt().sum(), "SqrtBackward0"),
+    (lambda x: x.clamp(min=1e-12).sqrt().sum(), None),
+):
+    _named, _finite, _ = _anomaly(_function, -1e-10, 1.0)
+    assert _named == _name and _finite is (_name is None)
 # sphinx_gallery_end_ignore
 
 # %%
 # In ``float16`` the number ``1e-12`` is 0 and does not help: use ``1e-4``, or compute the distances from ``z.float()``.
 #
-# **A norm**: ``torch.linalg.vector_norm``, ``x.norm()``, ``torch.cdist`` and ``std`` of equal values return a gradient of 0
-# where the root is 0. With them nothing has to be added.
+# Rounding can also make the argument slightly *negative*, as in ``(x**2).mean() - x.mean()**2``. Then the loss is NaN, too. Use
+# ``squared.clamp(min=1e-12).sqrt()``.
+#
+# **A norm**: ``torch.linalg.vector_norm``, ``x.norm()``, ``torch.cdist`` and ``std`` of several equal values return a gradient
+# of 0 where the root is 0. With them nothing has to be added, unless you differentiate the gradient of a norm again: that is
+# NaN at 0.
 #
 # **Anything else**, such as a logarithm, a power below 1 or a division: give it a harmless argument wherever you do not use
 # the result. That takes ``where`` twice. The inner one protects backward, the outer one picks the values.

@@ -10,7 +10,7 @@ element 0 of tensors does not require grad and does not have a grad_fn
 .. in-short::
 
    The loss has no graph: a step such as ``argmax`` or ``item()`` cut it off from the parameters, recording was off, or the
-   parameters are frozen. Print ``requires_grad`` on the way to the loss, and change the first step that says ``False``.
+   parameters are frozen. Print ``requires_grad`` of each result up to the loss, and change the step with the first ``False``.
 
    .. code-block:: diff
 
@@ -61,9 +61,9 @@ assert raised == [message.replace("element 0", "element 1")]
 #
 # Why
 # ---
-# An operation is recorded if recording is on, if an input requires a gradient, and if the operation has a derivative.
-# ``argmax`` has none: it returns a position, which jumps from one integer to the next. What is computed from its result alone
-# has no history either.
+# An operation is recorded if recording is on, if an input requires a gradient, and if its result can have one. The result of
+# ``argmax`` cannot: it is a position, which jumps from one integer to the next. What is computed from it alone has no history
+# either.
 #
 # How to find the line
 # --------------------
@@ -156,7 +156,7 @@ assert torch.allclose(_right, torch.autograd.grad(_loss(), model.weight)[0])
 
 # %%
 # **A number in between.** ``item()``, ``tolist()`` and ``torch.tensor(...)`` keep the value and drop the history. So do
-# ``detach()`` and NumPy. Put losses together with ``torch.stack`` or a sum.
+# ``detach()``, ``.data`` and NumPy. Put losses together with ``torch.stack`` or a sum.
 
 losses = [
     nn.functional.cross_entropy(model(inputs[:2]), labels[:2]),
@@ -170,7 +170,7 @@ print("requires_grad:", numbers.requires_grad, tensors.requires_grad)
 assert tensors.requires_grad and not numbers.requires_grad
 assert abs(numbers - tensors) < 1e-6
 assert torch.allclose(torch.autograd.grad(tensors, model.weight)[0], _right)
-assert not scores.detach().requires_grad
+assert not scores.detach().requires_grad and not scores.data.requires_grad
 assert not torch.from_numpy(scores.detach().numpy()).requires_grad
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it advises detach().clone()

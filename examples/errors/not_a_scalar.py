@@ -88,8 +88,11 @@ assert each == [-4, -12, -24, -40]
 # The fix
 # -------
 # **Take the mean.** If the loss comes from one of the losses of ``torch.nn``, remove ``reduction="none"``: the mean is their
-# default. ``nn.DataParallel`` with the loss computed in ``forward`` returns one loss for each GPU
-# (`PyTorch-YOLOv3#331 <https://github.com/eriklindernoren/PyTorch-YOLOv3/issues/331>`__): take the mean of those.
+# default. With class weights or ``ignore_index``, that is not ``loss.mean()``: cross entropy divides by the weights of the
+# labels that count.
+#
+# ``nn.DataParallel`` with the loss computed in ``forward`` returns one loss for each GPU (`PyTorch-YOLOv3#331
+# <https://github.com/eriklindernoren/PyTorch-YOLOv3/issues/331>`__): take the mean of those.
 
 loss = loss_fn(model(x), labels)
 loss.mean().backward()
@@ -110,6 +113,13 @@ _gradient = model.bias.grad.clone()
 model.zero_grad()
 nn.CrossEntropyLoss()(model(x), labels).backward()
 assert torch.equal(model.bias.grad, _gradient)
+for _options, _divisor in (
+    ({"weight": torch.tensor([1.0, 3.0])}, 1 + 3 + 3 + 1),
+    ({"ignore_index": 0}, 2),
+):
+    _each = nn.CrossEntropyLoss(reduction="none", **_options)(model(x), labels)
+    _mean = nn.CrossEntropyLoss(**_options)(model(x), labels)
+    assert torch.allclose(_mean, _each.sum() / _divisor) and _mean != _each.mean()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -140,7 +150,7 @@ assert pixels.grad.tolist() == [2, 1]
 # What not to do
 # --------------
 # **Pass ones and go on.** ``losses.backward(torch.ones_like(losses))`` is the gradient of the sum. Here it is four times the
-# gradient of the mean. So is a step of SGD without momentum or weight decay. Adam divides the factor out again.
+# gradient of the mean. So is a step of SGD without weight decay. Adam without weight decay divides the factor out again.
 
 # sphinx_gallery_start_ignore
 w.grad = None
@@ -156,18 +166,26 @@ print("with mean():", w.grad)
 
 
 # sphinx_gallery_start_ignore
-def _step(optimizer, gradient):
-    """How far one step goes."""
-    parameter = nn.Parameter(torch.zeros(()))
-    parameter.grad = torch.tensor(gradient)
-    optimizer([parameter], lr=0.5).step()
-    return parameter.item()
+def _step(optimizer, gradient, **options):
+    """How far three steps go."""
+    parameter = nn.Parameter(torch.ones(()))
+    made = optimizer([parameter], lr=0.5, **options)
+    for _ in range(3):
+        parameter.grad = torch.tensor(gradient)
+        made.step()
+    return parameter.item() - 1
 
 
 assert w.grad == sum(each) / 4 == -20
 _optimizers = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
 _ratios = [round(_step(o, -80.0) / _step(o, -20.0), 4) for o in _optimizers]
-assert _ratios == [4, 1, 1]
+assert _ratios[:2] == [4, 1]
+_sgd, _adam = _optimizers[:2]
+_momentum = [_step(_sgd, gradient, momentum=0.9) for gradient in (-80.0, -20.0)]
+assert abs(_momentum[0] / _momentum[1] - 4) < 1e-4
+for _optimizer in (_sgd, _adam):
+    _decayed = [_step(_optimizer, g, weight_decay=1.0) for g in (-80.0, -20.0)]
+    assert round(_decayed[0] / _decayed[1], 4) not in (1, 4)
 # sphinx_gallery_end_ignore
 
 # %%

@@ -155,7 +155,7 @@ draw_pairs({4.6: ("x", "gradient * ctx.scale * y"), 8.5: ("scale", "None")})
 #   None under scale. An arrow leads down from each argument to its value.
 
 # %%
-# What comes of other return values, for ``forward(x, flag)`` with the gradient ``dx``:
+# What happens with other return values, for ``forward(x, flag)`` with the gradient ``dx``:
 
 
 def attempt(returned):

@@ -145,7 +145,8 @@ assert np.shares_memory(prediction.detach().numpy(), prediction.numpy(force=True
 # sphinx_gallery_end_ignore
 
 # %%
-# **To evaluate a model**: under ``no_grad`` nothing is recorded, so its outputs can be converted.
+# **To evaluate a model**: what is computed under ``no_grad`` is not recorded, so it can be converted. A view is the exception:
+# ``model.weight[0]`` still requires grad when the block has ended, and needs ``detach()``.
 
 with torch.no_grad():
     prediction = model(torch.rand(2, 3))
@@ -154,6 +155,10 @@ print(prediction.numpy())
 # sphinx_gallery_start_ignore
 with torch.inference_mode():
     assert isinstance(model(torch.rand(2, 3)).numpy(), np.ndarray)
+with torch.no_grad():
+    _row, _product = model.weight[0], model.weight[0] * 1
+assert _message(_row.numpy) == f"RuntimeError: {message}"
+assert _message(_product.numpy) == _message(_row.detach().numpy) == ""
 # sphinx_gallery_end_ignore
 
 # %%
@@ -215,7 +220,7 @@ for _harmless in (
 # %%
 # There is no message. Make a new array, ``curve = curve - curve.max()``, or write into ``curve.copy()``.
 #
-# **Make the result a leaf.** With ``requires_grad_()`` on the way back, backward runs and stops at that tensor:
+# **Make the result a leaf.** If you call ``requires_grad_()`` on what comes back from NumPy, backward runs, and stops there:
 
 w.grad = None
 root = torch.tensor(np.sqrt((w**2).detach().numpy())).requires_grad_()

@@ -149,7 +149,8 @@ assert model(image) > score  # the model is linear, and each round goes up its s
 # sphinx_gallery_end_ignore
 
 # %%
-# **Record nothing from the start.** A result computed under ``no_grad`` is a leaf that does not require grad.
+# **Record nothing from the start.** What is computed under ``no_grad`` is a leaf that does not require grad. (A view is not
+# computed: ``weight[0]`` of a parameter still requires grad there.)
 
 with torch.no_grad():
     features = body(x)
@@ -157,6 +158,11 @@ print("is_leaf:", features.is_leaf, " requires_grad:", features.requires_grad)
 
 # sphinx_gallery_start_ignore
 assert features.is_leaf and not features.requires_grad
+with torch.no_grad():
+    _views = [body.weight[0], body.weight.t(), body.weight.view(-1)]
+    _results = [body.weight[0] * 1, body(x)[:, 0], body.weight.t() @ body.weight]
+assert all(view.is_leaf and view.requires_grad for view in _views)
+assert all(one.is_leaf and not one.requires_grad for one in _results)
 # sphinx_gallery_end_ignore
 
 # %%

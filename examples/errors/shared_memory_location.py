@@ -87,9 +87,9 @@ assert state.untyped_storage().nbytes() == 4 * state.element_size()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``state += 1`` is refused, too: would each place get 1 or 3? ``fill_`` and ``zero_`` pass, because they write one number
-# everywhere. ``masked_fill_`` and a write by a mask or a list of indices pass with a warning that this is deprecated. An
-# overlap that was made by ``unfold`` is not noticed.
+# ``state += 1`` is refused, too: would each place get 1 or 3? ``fill_`` with a number and ``zero_`` pass, because they write
+# one number everywhere. ``masked_fill_`` and a write by a mask or a list of indices pass with a warning that this is
+# deprecated. An overlap that was made by ``unfold`` is not noticed.
 #
 # A sibling says *some elements of the input tensor and the written-to tensor refer to a single memory location*. There, the
 # tensor that is read and the tensor that is written overlap:
@@ -100,6 +100,7 @@ _writes = {
     "mul_": lambda t: t.mul_(2),
     "copy_": lambda t: t.copy_(torch.ones(3, 4)),
     "[:] =": lambda t: t.__setitem__(slice(None), 1.0),
+    "fill_ tensor": lambda t: t.fill_(torch.tensor(2.0)),
     "normal_": lambda t: t.normal_(),
     "clamp_": lambda t: t.clamp_(0, 1),
     "relu": nn.ReLU(inplace=True),
@@ -127,7 +128,7 @@ for _name, _write in _writes.items():
                 "on expanded tensors is deprecated" in str(one.message)
                 for one in _caught
             )
-assert list(_outcomes.values()) == ["raises"] * 9 + ["passes"] * 3 + ["warns"] * 3, (
+assert list(_outcomes.values()) == ["raises"] * 10 + ["passes"] * 3 + ["warns"] * 3, (
     _outcomes
 )
 _windows = torch.arange(6.0).unfold(0, 3, 1)
@@ -185,7 +186,9 @@ assert b.tolist() == [0, 1, 3, 5, 7]
 # **For a buffer,** register the copy, because ``load_state_dict`` writes into it: ``self.register_buffer("table",
 # table.expand(2, 4).clone())``.
 #
-# **For a parameter that all rows share,** keep it small, and expand it where it is used. Its gradient is the sum over the rows.
+# **For a parameter that all rows share,** keep it small, and expand it where it is used. Its gradient is the sum over the
+# rows. (An expanded parameter raises in ``optimizer.step()``. With ``fused=True`` it does not, and the step :ref:`writes into
+# the memory of other tensors <sphx_glr_gallery_differentiation_gradient_layouts.py>`.)
 
 # sphinx_gallery_start_ignore
 
@@ -235,6 +238,11 @@ try:
 except RuntimeError as error:
     raised.append(str(error))
 assert len(raised) == 3 and raised[2] == message
+_room = torch.zeros(12)  # so that the memory that is written to is not that of others
+_tied = nn.Parameter(_room[:4].expand(3, 4))
+_tied.grad = torch.ones(3, 4)
+torch.optim.SGD([_tied], lr=0.1, fused=True).step()
+assert _room[4:].any()
 # sphinx_gallery_end_ignore
 cloned = nn.Parameter(torch.ones(4).expand(3, 4).clone())
 (cloned * data).sum().backward()

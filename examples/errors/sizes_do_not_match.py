@@ -15,7 +15,7 @@ The size of tensor a (3) must match the size of tensor b (4)
    .. code-block:: diff
 
       - centered = table - mean
-      + centered = table - mean.unsqueeze(1)
+      + centered = table - mean.unsqueeze(-1)
 
    **Not this:** adding and removing dimensions until the message is gone. If the shapes fit by accident, each element of one
    tensor meets each element of the other.
@@ -134,16 +134,38 @@ assert (difference != 0).sum() == 12
 # -------
 # Print both shapes, and say what each dimension stands for. Then one of these applies.
 #
-# **One number for each row** needs its own dimension at the end: ``unsqueeze(1)``, or ``keepdim=True`` where it is computed.
+# **One number for each row** needs its own dimension at the end: ``unsqueeze(-1)``, or ``keepdim=True`` where it is computed.
 
 table = torch.arange(12.0).reshape(4, 3)
 mean = table.mean(dim=1)
-centered = table - mean.unsqueeze(1)
+centered = table - mean.unsqueeze(-1)
 print(centered[0], centered.mean(dim=1))
 
 # sphinx_gallery_start_ignore
 assert torch.equal(centered, table - table.mean(dim=1, keepdim=True))
 assert not centered.mean(dim=1).any()
+_batch = torch.rand(2, 4, 3)
+_mean = _batch.mean(dim=-1)
+assert "tensor a (3) must match the size of tensor b (4)" in _said(
+    lambda: _batch - _mean.unsqueeze(1)
+)
+assert (_batch - _mean.unsqueeze(-1)).mean(dim=-1).abs().max() < 1e-6
+# sphinx_gallery_end_ignore
+
+# %%
+# **One number for each channel** of images ``(batch, channel, height, width)`` needs two dimensions behind it:
+
+images = torch.rand(2, 3, 8, 8)
+of_channels = torch.tensor([0.5, 0.4, 0.3])
+print(tuple((images - of_channels[:, None, None]).shape))
+
+# sphinx_gallery_start_ignore
+for _numbers in (of_channels, of_channels.unsqueeze(-1)):
+    assert "tensor a (8) must match the size of tensor b (3)" in _said(
+        lambda numbers=_numbers: images - numbers
+    )
+_shifted = images - of_channels[:, None, None]
+assert torch.equal(_shifted[1, 2], images[1, 2] - of_channels[2])
 # sphinx_gallery_end_ignore
 
 # %%
@@ -165,7 +187,7 @@ assert "tensor a (5) must match the size of tensor b (4)" in _said(
 
 x = torch.randn(1, 1, 7)
 halved = nn.Conv1d(1, 1, 3, stride=2, padding=1)(x)
-upsampled = nn.functional.interpolate(halved, size=x.shape[-1])
+upsampled = nn.functional.interpolate(halved, size=x.shape[2:])
 print(tuple(halved.shape), tuple((x + upsampled).shape))
 
 # sphinx_gallery_start_ignore

@@ -112,8 +112,9 @@ assert [one.name for one in torch.ops.aten.nll_loss_forward.default._schema.argu
 # Why
 # ---
 # Most operations do not move their inputs, because such a copy is slow and would be hard to find. The usual exceptions: a CPU
-# tensor with no dimensions may take part in what works element by element, an index :ref:`may be on the CPU
-# <sphx_glr_gallery_cuda_devices.py>`, and ``copy_`` copies between devices. A tensor with no dimensions on the *GPU* is no
+# tensor with no dimensions may take part in what works element by element, the index in ``x[index]`` :ref:`may be on the CPU
+# <sphx_glr_gallery_cuda_devices.py>`, and ``copy_`` copies between devices. (The index of ``gather`` and ``index_select`` may
+# not.) A tensor with no dimensions on the *GPU* is no
 # exception: such a loss cannot be added to a CPU tensor of shape ``(3,)``.
 #
 # How to find the tensor
@@ -141,6 +142,8 @@ for _call in (
         torch.ones(2, 3, device=device), torch.tensor([0, 1])
     ),
     lambda: nn.Embedding(5, 2).to(device)(torch.tensor([0, 1])),
+    lambda: _there.gather(0, torch.tensor([0, 1])),
+    lambda: _there.index_select(0, torch.tensor([0, 1])),
     lambda: nn.CrossEntropyLoss(weight=_here)(
         torch.ones(2, 3, device=device), torch.tensor([0, 1], device=device)
     ),
@@ -151,7 +154,7 @@ for _call in (
         raised.append(
             str(error).startswith("Expected all tensors to be on the same device")
         )
-assert raised == [True] * 8
+assert raised == [True] * 10
 # sphinx_gallery_end_ignore
 
 

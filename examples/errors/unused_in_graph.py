@@ -97,14 +97,19 @@ _late = torch.rand(5, 2)
 _u = net(_late)
 _late.requires_grad_()
 assert _says(lambda: torch.autograd.grad(_u.sum(), _late)) == message
+_written = torch.rand(5, 2, requires_grad=True) * 1
+_u = 3 * _written
+_written *= 2
+assert _says(lambda: torch.autograd.grad(_u.sum(), _written)) == message
 _cut = torch.rand(5, 2, requires_grad=True)
 _u = net(_cut.detach())
 assert _says(lambda: torch.autograd.grad(_u.sum(), _cut)) == message
 # sphinx_gallery_end_ignore
 
 # %%
-# Three more ways to the same message: you ask for ``points.clone()`` or ``points.double()`` made after the forward pass; the
-# forward pass used ``points.detach()``; ``points.requires_grad_()`` came after the forward pass.
+# Four more ways to the same message: you ask for ``points.clone()`` or ``points.double()`` made after the forward pass; the
+# forward pass used ``points.detach()``; ``points.requires_grad_()`` came after the forward pass; or you ask for a result, and a
+# write in place such as ``x *= 2`` came after the forward pass.
 #
 # The fix
 # -------
@@ -149,11 +154,20 @@ _zeros = torch.autograd.grad(loss, parameters.values(), materialize_grads=True)
 for _name, _zero in zip(parameters, _zeros, strict=True):
     assert _zero.shape == parameters[_name].shape
     assert bool(_zero.any()) is (_name not in _unused)
+_x = torch.rand(5, 1, requires_grad=True)
+_u = nn.Linear(1, 1)(_x)
+(_u_x,) = torch.autograd.grad(_u.sum(), _x, create_graph=True)
+assert _says(lambda: torch.autograd.grad(_u_x.sum(), _x, retain_graph=True)) == message
+(_u_xx,) = torch.autograd.grad(_u_x.sum(), _x, materialize_grads=True)
+assert _u_xx.tolist() == [[0]] * 5
 # sphinx_gallery_end_ignore
 
 # %%
-# If you mean it so, as for the second head, leave these parameters out of the call. Or pass ``materialize_grads=True``: then
+# If that is intended, as for the second head, leave these parameters out of the call. Or pass ``materialize_grads=True``: then
 # their gradients are zeros.
+#
+# That is also right for a second derivative. Where ``net`` is linear, ``u_x`` does not depend on ``x`` any more, and the zeros
+# are its derivative.
 #
 # What not to do
 # --------------

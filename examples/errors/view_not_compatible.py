@@ -69,8 +69,8 @@ assert not _views(torch.randn(4, 6)[:, :3], 12) and _views(torch.randn(4, 6)[:2]
 # sphinx_gallery_end_ignore
 
 # %%
-# The end is the advice that usually helps. Older versions begin with *invalid argument 2: view size is not compatible* and end
-# with *Call .contiguous() before .view()*. The output of a convolution can raise this, too, if its input is in the
+# The last sentence of the message usually helps. Older versions begin with *invalid argument 2: view size is not compatible*
+# and end with *Call .contiguous() before .view()*. The output of a convolution can raise this, too, if its input is in the
 # ``channels_last`` format.
 #
 # Why

@@ -132,11 +132,20 @@ for _result in (stacked, indexed):
 assert "a view of a leaf Variable" in _says(
     lambda: torch.ones(3, 2, requires_grad=True)[0].mul_(2)
 )
+for _last in (torch.sigmoid, torch.tanh):
+    _image = _last(generator(z)).view(3, 2, 2)
+    _rows = [channel * s for channel, s in zip(_image, std, strict=True)]
+    torch.stack(_rows).sum().backward(retain_graph=True)
+    (_image * std[:, None, None]).sum().backward(retain_graph=True)
+    _image[0] *= 2
+    assert "modified by an inplace operation" in _says(_image.sum().backward)
+generator.zero_grad()
 # sphinx_gallery_end_ignore
 
 # %%
 # Is ``image`` a leaf that requires a gradient? Then the index raises :ref:`a view of a leaf Variable
-# <sphx_glr_gallery_errors_view_of_leaf.py>`, and the first two ways still work.
+# <sphx_glr_gallery_errors_view_of_leaf.py>`. Is it the result of a sigmoid or a tanh? Then backward raises :ref:`modified by an
+# inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. The first two ways still work.
 #
 # What not to do
 # --------------
