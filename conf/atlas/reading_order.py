@@ -93,6 +93,7 @@ CHAPTERS = {
         "invalid_shape",
         "view_not_compatible",
         "shared_memory_location",
+        "out_of_memory",
         "two_devices",
         "shapes_cannot_be_multiplied",
         "stack_unequal_sizes",
