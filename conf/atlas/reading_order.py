@@ -80,6 +80,7 @@ CHAPTERS = {
         "nan_in_backward",
         # on the way out of autograd
         "numpy_of_grad",
+        "cuda_tensor_to_numpy",
         "deepcopy_of_non_leaf",
         # custom Functions
         "legacy_function",
@@ -95,6 +96,7 @@ CHAPTERS = {
         "shared_memory_location",
         "out_of_memory",
         "two_devices",
+        "not_compiled_with_cuda",
         "shapes_cannot_be_multiplied",
         "stack_unequal_sizes",
         "one_value_per_channel",
