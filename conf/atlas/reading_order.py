@@ -97,6 +97,7 @@ CHAPTERS = {
         "out_of_memory",
         "two_devices",
         "not_compiled_with_cuda",
+        "copy_out_of_meta",
         "shapes_cannot_be_multiplied",
         "stack_unequal_sizes",
         "one_value_per_channel",
