@@ -107,6 +107,8 @@ CHAPTERS = {
         "index_out_of_range",
         "ambiguous_truth",
         "state_dict_keys",
+        # several processes
+        "cuda_in_forked_subprocess",
     ],
     "profiling": ["profiler_table", "profiler_traces", "benchmarking", "cost_of_recording"],
     "training": [
