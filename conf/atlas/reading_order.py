@@ -97,6 +97,7 @@ CHAPTERS = {
         "out_of_memory",
         "two_devices",
         "not_compiled_with_cuda",
+        "no_kernel_image",
         "copy_out_of_meta",
         "shapes_cannot_be_multiplied",
         "stack_unequal_sizes",
