@@ -71,6 +71,7 @@ except RuntimeError as error:
     print("  ...")
     print(last)
 gc.collect()  # the loader that failed, before the next fork
+assert "in _lazy_init" in message and "in __getitem__" in message
 assert not _before  # the program itself may use CUDA
 assert first == "Caught RuntimeError in DataLoader worker process 0."
 assert last == (
@@ -114,10 +115,13 @@ if torch.version.cuda is None:  # without a worker it is another message
 # Why
 # ---
 # ``fork`` copies the memory of your program into the worker. CUDA's state is copied, too, and is not valid in another process.
-# ``spawn`` starts a new Python, where nothing of CUDA is in use.
+# ``spawn`` starts a new Python, where nothing of CUDA is in use. (This page chose ``fork``.)
+
+print("workers start by:", multiprocessing.get_start_method())
 
 # figure: A program that uses CUDA, with two arrows. By fork it gets a worker with a copy of CUDA's state, which cannot be used.
 #   By spawn it gets a worker without CUDA's state, which may begin with CUDA.
+# sphinx_gallery_start_ignore
 fig, ax = plt.subplots(figsize=(7, 1.9), layout="constrained")
 boxes = [
     (1.5, 1, "your program\nCUDA in use", "#2563eb"),
@@ -132,6 +136,8 @@ for y, text in ((1.75, "fork"), (0.25, "spawn")):
     ax.text(3.5, (y + 1) / 2 + (0.1 if y > 1 else -0.35), text)
 ax.set(xlim=(0, 10.6), ylim=(-0.2, 2.2), title="Two ways to start a worker")
 ax.axis("off")
+assert multiprocessing.get_start_method() == "fork"
+# sphinx_gallery_end_ignore
 
 # %%
 # On Linux, ``fork`` is the default up to Python 3.13. On Windows and macOS it is ``spawn``, so the same program may run there.

@@ -187,6 +187,7 @@ print(x)
 
 # figure: Two boxes. In the memory of the CPU, x and x.numpy() share one block. In the memory of the GPU there is another
 #   tensor, and an arrow from it, cpu(), makes a copy in the memory of the CPU.
+# sphinx_gallery_start_ignore
 fig, ax = plt.subplots(figsize=(7, 2), layout="constrained")
 for left, name in ((0, "memory of the CPU"), (6, "memory of the GPU")):
     ax.add_patch(plt.Rectangle((left, 0), 4, 2, fill=False, ec="#64748b"))
@@ -200,8 +201,6 @@ ax.annotate("", (3.8, 0.55), (6.2, 0.55), arrowprops={"arrowstyle": "->"})
 ax.text(5, 0.65, ".cpu()", ha="center", va="bottom")
 ax.set(xlim=(-0.1, 10.1), ylim=(-0.1, 2.6), title="An array of NumPy shares memory")
 ax.axis("off")
-
-# sphinx_gallery_start_ignore
 assert x.tolist() == [7.0, 0.0, 0.0]
 # sphinx_gallery_end_ignore
 
@@ -269,7 +268,7 @@ _gpu.close()
 #
 # What not to do
 # --------------
-# **Do not compute a part of the loss in NumPy.** The copy has no graph, and the model learns nothing from that part. Most
+# **Do not compute a part of the loss in NumPy.** The copy has no graph, and the model learns nothing from that part. Many
 # functions of NumPy have a twin in ``torch``.
 #
 # **Do not move the model to convert one result.** After ``model.cpu()``, batches on the GPU :ref:`no longer fit

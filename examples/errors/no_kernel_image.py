@@ -116,6 +116,7 @@ cards |= {"RTX 40": 89, "H100": 90, "B200": 100, "RTX 50": 120}
 
 # figure: A table with a row for each CUDA version and a column for each GPU. The build for CUDA 12.6 has code from GTX 10 to
 #   H100, the later ones from RTX 20 to RTX 50.
+# sphinx_gallery_start_ignore
 fig, ax = plt.subplots(figsize=(7, 2), layout="constrained")
 for row, built in enumerate(_builds.values()):
     for column, number in enumerate(cards.values()):
@@ -128,8 +129,6 @@ ax.set_yticks(range(len(_builds)), [f"CUDA {cuda}" for cuda in _builds])
 ax.set_title(
     f"PyTorch {torch.__version__.split('+')[0]}: has the build code for the GPU?"
 )
-
-# sphinx_gallery_start_ignore
 if torch.__version__.startswith("2.13"):
     _table = {
         cuda: [name for name, n in cards.items() if any(_runs(n, c) for c in built)]
@@ -158,8 +157,11 @@ assert _runs(86, 80) and not _runs(90, 80) and not _runs(75, 80)
 
 
 def has_kernels():
+    if not torch.cuda.is_available():
+        return False
     major, minor = torch.cuda.get_device_capability()
-    codes = [arch[3:].rstrip("af") for arch in torch.cuda.get_arch_list()]
+    names = [name for name in torch.cuda.get_arch_list() if name.startswith("sm_")]
+    codes = [name[3:].rstrip("af") for name in names]
     return any(int(c[:-1]) == major and int(c[-1]) <= minor for c in codes)
 
 
@@ -172,11 +174,15 @@ for _device in (61, 70, 75, 80, 86, 89, 90, 120):
     for _codes in _builds.values():
         _ask = {
             "get_device_capability": lambda d=_device: divmod(d, 10),
-            "get_arch_list": lambda codes=_codes: [f"sm_{c}" for c in codes],
+            "get_arch_list": lambda codes=_codes: [
+                *[f"sm_{c}a" if c == 90 else f"sm_{c}" for c in codes],
+                "compute_120",  # not code, but something to be compiled
+            ],
         }
         with mock.patch.multiple("torch.cuda", **_ask):
             assert has_kernels() == any(_runs(_device, code) for code in _codes)
 _gpu.close()
+assert torch.cuda.is_available() or not has_kernels()
 # sphinx_gallery_end_ignore
 
 # %%

@@ -114,6 +114,7 @@ print("GPU to be used:", torch.cuda.is_available())
 
 # figure: A tree with two questions. If torch.version.cuda is None, it is a build for the CPU: install another. If it is a
 #   number and is_available() is False, look at the driver. If it is True, use the GPU.
+# sphinx_gallery_start_ignore
 fig, ax = plt.subplots(figsize=(7, 2), layout="constrained")
 places = {
     "torch.version.cuda": (1.6, 2, "#64748b"),
@@ -129,12 +130,11 @@ arrows = [(3.2, 2, 4.1, 2, "13.0"), (7.9, 2, 8.8, 2, "True")]
 arrows += [(1.6, 1.6, 1.6, 0.4, "None"), (6, 1.6, 6, 0.4, "False")]
 for x, y, to_x, to_y, text in arrows:
     ax.annotate("", (to_x, to_y), (x, y), arrowprops={"arrowstyle": "->"})
-    sideways = y == to_y
-    ax.text((x + to_x) / 2 + (not sideways) * 0.1, (y + to_y) / 2, text)
+    above = y == to_y
+    place = ((x + to_x) / 2 + (0 if above else 0.1), (y + to_y) / 2 + 0.15 * above)
+    ax.text(*place, text, ha="center" if above else "left")
 ax.set(xlim=(-0.3, 11), ylim=(-0.5, 2.6), title="Two questions, three answers")
 ax.axis("off")
-
-# sphinx_gallery_start_ignore
 assert torch.version.cuda is None and not torch.cuda.is_available()
 # sphinx_gallery_end_ignore
 
@@ -145,7 +145,7 @@ assert torch.version.cuda is None and not torch.cuda.is_available()
 # - ``13.0`` and ``False``: the build is right. The driver is missing or too old, or ``CUDA_VISIBLE_DEVICES`` hides the GPU. A
 #   call then says ``Found no NVIDIA driver on your system``, for example.
 #
-# A Mac has no CUDA. Its device is ``"mps"``.
+# On a Mac with a chip of Apple, the device is ``"mps"``.
 #
 # The fix
 # -------
@@ -192,6 +192,8 @@ assert len(raised) == 1 and raised[0].startswith(
     "Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1"
 )
 assert torch.load(path, map_location="cpu")["weight"].is_cpu
+_no_cuda.close()
+_folder.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -209,8 +211,3 @@ assert torch.load(path, map_location="cpu")["weight"].is_cpu
 # - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: the file loads, and its names do not fit.
 # - :ref:`sphx_glr_gallery_cuda_devices.py`: devices, and how tensors get there.
 # - In PyTorch's reference: `torch.load <https://docs.pytorch.org/docs/stable/generated/torch.load.html>`__.
-
-# sphinx_gallery_start_ignore
-_no_cuda.close()
-_folder.cleanup()
-# sphinx_gallery_end_ignore

@@ -11,7 +11,7 @@ DefaultCPUAllocator: can't allocate memory: you tried to allocate
 .. in-short::
 
    There is no room for one more tensor. On a GPU the same fault is *CUDA out of memory*. In validation, turn off the graph, as
-   here. In training, use a smaller batch first. A size of terabytes is a wrong shape.
+   here. In training, use a smaller batch first. A size of terabytes often means a wrong shape.
 
    .. code-block:: diff
 
@@ -111,10 +111,14 @@ assert 12.73 + 9.35 < 22.78  # of the message below
 #
 # .. code-block:: text
 #
-#    torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.78 GiB. GPU 0 has a total
-#    capacity of 31.47 GiB of which 12.73 GiB is free. Including non-PyTorch memory, this process
-#    has 18.73 GiB memory in use. Of the allocated memory 9.08 GiB is allocated by PyTorch, and
-#    9.35 GiB is reserved by PyTorch but unallocated.
+#    torch.OutOfMemoryError: CUDA out of memory.
+#    Tried to allocate 22.78 GiB. GPU 0 has a
+#    total capacity of 31.47 GiB of which
+#    12.73 GiB is free. Including non-PyTorch
+#    memory, this process has 18.73 GiB memory
+#    in use. Of the allocated memory 9.08 GiB is
+#    allocated by PyTorch, and 9.35 GiB is
+#    reserved by PyTorch but unallocated.
 #
 # - ``22.78 GiB``: the *one* tensor for which there was no room, not what the program needs.
 # - ``9.08 GiB``: your tensors.
@@ -188,6 +192,7 @@ most = {name: peak(way) for name, way in ways.items()}
 
 # figure: Bars of the peak of one pass. As it is 296 MiB, half the batch twice 168, a checkpoint for each block 200,
 #   bfloat16 172, no_grad without backward 72.
+# sphinx_gallery_start_ignore
 fig, ax = plt.subplots(figsize=(7, 2), layout="constrained")
 bars = ax.barh(list(most), most.values(), color=["#c2410c"] + 4 * ["#2563eb"])
 ax.bar_label(bars, fmt="%.0f", padding=3)
@@ -195,8 +200,6 @@ ax.set(
     xlabel="MiB", xlim=(0, 340), title="Eight blocks, 8192 samples: memory at the peak"
 )
 ax.invert_yaxis()
-
-# sphinx_gallery_start_ignore
 assert [round(size) for size in most.values()] == [296, 168, 200, 172, 72]
 # sphinx_gallery_end_ignore
 
