@@ -132,7 +132,9 @@ for x, y, text, color in boxes:
     look = {"boxstyle": "round,pad=0.5", "fc": "none", "ec": color}
     ax.text(x, y, text, ha="center", va="center", bbox=look)
 for y, text in ((1.75, "fork"), (0.25, "spawn")):
-    ax.annotate("", (4.8, y), (2.7, 1), arrowprops={"arrowstyle": "->"})
+    ax.annotate(
+        "", (4.8, y), (2.7, 1), arrowprops={"arrowstyle": "->", "color": "#64748b"}
+    )
     ax.text(3.5, (y + 1) / 2 + (0.1 if y > 1 else -0.35), text)
 ax.set(xlim=(0, 10.6), ylim=(-0.2, 2.2), title="Two ways to start a worker")
 ax.axis("off")

@@ -197,7 +197,9 @@ blocks = [(0.3, 1.1, "x and x.numpy()"), (0.3, 0.2, "the copy"), (6.3, 0.2, "sco
 for (left, low, name), color in zip(blocks, colors, strict=True):
     ax.add_patch(plt.Rectangle((left, low), 3.4, 0.7, fc=color, alpha=0.25))
     ax.text(left + 1.7, low + 0.35, name, ha="center", va="center")
-ax.annotate("", (3.8, 0.55), (6.2, 0.55), arrowprops={"arrowstyle": "->"})
+ax.annotate(
+    "", (3.8, 0.55), (6.2, 0.55), arrowprops={"arrowstyle": "->", "color": "#64748b"}
+)
 ax.text(5, 0.65, ".cpu()", ha="center", va="bottom")
 ax.set(xlim=(-0.1, 10.1), ylim=(-0.1, 2.6), title="An array of NumPy shares memory")
 ax.axis("off")

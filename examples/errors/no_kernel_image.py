@@ -81,9 +81,9 @@ assert any(
 # PyTorch's own. On that machine, the next line that computes on the GPU raises (seen in `pytorch#167244
 # <https://github.com/pytorch/pytorch/issues/167244>`__):
 #
-# .. code-block:: text
+# .. parsed-literal::
 #
-#    RuntimeError: CUDA error: no kernel image is available for execution on the device
+#    RuntimeError: CUDA error: **no kernel image** is available for execution on the device
 #
 # Why
 # ---

@@ -129,7 +129,9 @@ for text, (x, y, color) in places.items():
 arrows = [(3.2, 2, 4.1, 2, "13.0"), (7.9, 2, 8.8, 2, "True")]
 arrows += [(1.6, 1.6, 1.6, 0.4, "None"), (6, 1.6, 6, 0.4, "False")]
 for x, y, to_x, to_y, text in arrows:
-    ax.annotate("", (to_x, to_y), (x, y), arrowprops={"arrowstyle": "->"})
+    ax.annotate(
+        "", (to_x, to_y), (x, y), arrowprops={"arrowstyle": "->", "color": "#64748b"}
+    )
     above = y == to_y
     place = ((x + to_x) / 2 + (0 if above else 0.1), (y + to_y) / 2 + 0.15 * above)
     ax.text(*place, text, ha="center" if above else "left")

@@ -4,9 +4,9 @@ DefaultCPUAllocator: can't allocate memory: you tried to allocate
 
 .. index::
    ! single: CUDA out of memory. Tried to allocate 2.00 GiB
-   ! single: torch.OutOfMemoryError
+   ! single: CUDA out of memory
    ! single: reserved by PyTorch but unallocated
-   ! single: DefaultCPUAllocator: not enough memory
+   ! single: torch.OutOfMemoryError
 
 .. in-short::
 
@@ -109,20 +109,20 @@ assert 12.73 + 9.35 < 22.78  # of the message below
 # This site is built without a GPU, so it cannot raise the other message. Here it is as `seen in CADS#4
 # <https://github.com/murong-xu/CADS/issues/4>`__, without its last sentences:
 #
-# .. code-block:: text
+# .. parsed-literal::
 #
 #    torch.OutOfMemoryError: CUDA out of memory.
-#    Tried to allocate 22.78 GiB. GPU 0 has a
+#    Tried to allocate **22.78 GiB**. GPU 0 has a
 #    total capacity of 31.47 GiB of which
-#    12.73 GiB is free. Including non-PyTorch
+#    **12.73 GiB** is free. Including non-PyTorch
 #    memory, this process has 18.73 GiB memory
-#    in use. Of the allocated memory 9.08 GiB is
-#    allocated by PyTorch, and 9.35 GiB is
+#    in use. Of the allocated memory **9.08 GiB** is
+#    allocated by PyTorch, and **9.35 GiB** is
 #    reserved by PyTorch but unallocated.
 #
-# - ``22.78 GiB``: the *one* tensor for which there was no room, not what the program needs.
-# - ``9.08 GiB``: your tensors.
-# - ``9.35 GiB``: memory that PyTorch holds for later tensors. It may lie in pieces that are too small.
+# - **22.78 GiB**: the *one* tensor for which there was no room, not what the program needs.
+# - **9.08 GiB**: your tensors.
+# - **9.35 GiB**: memory that PyTorch holds for later tensors. It may lie in pieces that are too small.
 #
 # Add what is free and what is unallocated: 22.08 GiB. That is less than 22.78, so small pieces are not the cause here.
 #
