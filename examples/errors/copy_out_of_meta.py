@@ -1,0 +1,249 @@
+r"""
+Cannot copy out of meta tensor; no data!
+========================================
+
+.. index::
+   ! single: Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to()
+   ! single: copying from a non-meta parameter in the checkpoint to a meta parameter, which is a no-op
+   ! single: Tensor.item() cannot be called on meta tensors
+   ! single: model.to(device) fails after from_pretrained with device_map or low_cpu_mem_usage
+
+.. in-short::
+
+   A weight of the model is still on the device ``meta``, where tensors have a shape and no numbers. It was never loaded, or was
+   loaded without ``assign=True``. Load it, then move the model.
+
+   .. code-block:: diff
+
+      - model.load_state_dict(saved)
+      + model.load_state_dict(saved, assign=True)
+        model.to(device)
+
+   **Not this:** ``to_empty()`` alone, which the message names. It gives the weights memory and no numbers: whatever was there.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import warnings
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+device = "cpu"
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.head = nn.Linear(8, 2)
+
+
+saved = Net().state_dict()
+_caught = warnings.catch_warnings(record=True)
+_warned = _caught.__enter__()
+warnings.simplefilter("always")
+try:
+    # sphinx_gallery_end_ignore
+    with torch.device("meta"):
+        model = Net()
+
+    model.load_state_dict(saved)
+    model.to(device)
+# sphinx_gallery_start_ignore
+except NotImplementedError as error:
+    message = str(error)
+    print("UserWarning:", _warned[0].message)
+    print("NotImplementedError:", message)
+_caught.__exit__(None, None, None)
+assert len(_warned) == 4 and "which is a no-op" in str(_warned[0].message)
+assert message == (
+    "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() "
+    "instead of torch.nn.Module.to() when moving module from meta to a different device."
+)
+
+
+def says(call):
+    try:
+        call()
+    except (NotImplementedError, RuntimeError) as error:
+        return str(error)
+    return ""
+
+
+_short = "Cannot copy out of meta tensor; no data!"
+_meta = torch.ones(2, device="meta")
+for _call in (
+    model.cpu,
+    _meta.cpu,
+    _meta.tolist,
+    lambda: _meta.to("cpu"),
+    lambda: torch.zeros(2).copy_(_meta),
+):
+    assert says(_call) == _short
+# sphinx_gallery_end_ignore
+
+# %%
+# The warning came first, and says the same: nothing was copied. A single tensor, or ``model.cpu()``, has only the first half of
+# the message.
+#
+# Why
+# ---
+# On ``meta``, a model of any size is built at once, because no memory is needed. Libraries build large models so, and put the
+# weights in afterwards. What they did not put in is still on ``meta``. Ask which it is:
+
+
+def on_meta(model):
+    tensors = [*model.named_parameters(), *model.named_buffers()]
+    return [name for name, tensor in tensors if tensor.is_meta]
+
+
+print(on_meta(model))
+
+# sphinx_gallery_start_ignore
+assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"]
+with torch.device("meta"):
+    _large = nn.Linear(10**6, 10**6)
+assert _large.weight.nbytes == 4 * 10**12  # and the process has no such memory
+# sphinx_gallery_end_ignore
+
+# %%
+# The usual causes:
+#
+# - ``load_state_dict`` without ``assign=True``, as above.
+# - **A name that the file has not**, with ``strict=False``. That weight stays on ``meta``.
+# - **A buffer that is not saved**: see below.
+# - ``from_pretrained(…, device_map="auto")`` of *transformers*, and then ``.to(device)``. Layers that did not fit on the GPU
+#   are kept elsewhere (as in `alpaca-lora#368 <https://github.com/tloen/alpaca-lora/issues/368>`__). Leave out ``.to``, or
+#   give a ``device_map`` with one device.
+#
+# The fix
+# -------
+# Load with ``assign=True``. The tensors of the file then become the weights.
+
+with torch.device("meta"):
+    model = Net()
+
+model.load_state_dict(saved, assign=True)
+model.to(device)
+print(on_meta(model))
+
+# sphinx_gallery_start_ignore
+assert on_meta(model) == [] and torch.equal(model.head.bias, saved["head.bias"])
+assert all(weight.requires_grad for weight in model.parameters())
+with torch.device("meta"):
+    _late = Net()
+_first = list(_late.parameters())
+_late.load_state_dict(saved, assign=True)
+assert not any(one is two for one, two in zip(_first, _late.parameters(), strict=True))
+with torch.device("meta"):
+    _part = Net()
+_names = {name: t for name, t in saved.items() if name.startswith("body")}
+_part.load_state_dict(_names, strict=False, assign=True)
+assert on_meta(_part) == ["head.weight", "head.bias"]
+assert says(lambda: _part.to(device)) == message
+# sphinx_gallery_end_ignore
+
+# %%
+# Make the optimizer after this line: ``assign=True`` replaces the parameters.
+#
+# **A buffer with persistent=False** is not in the file. So it stays on ``meta``, though all keys match:
+
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    class Rotary(Net):
+        def __init__(self):
+            super().__init__()
+            frequencies = 1 / 10 ** torch.arange(4)
+            self.register_buffer("frequencies", frequencies, persistent=False)
+
+    with torch.device("meta"):
+        model = Rotary()
+
+    print(model.load_state_dict(saved, assign=True))
+    model.to(device)
+# sphinx_gallery_start_ignore
+except NotImplementedError as error:
+    raised.append(str(error))
+    print("NotImplementedError:", error)
+assert raised == [message] and on_meta(model) == ["frequencies"]
+# sphinx_gallery_end_ignore
+
+# %%
+# Compute it again before you move the model:
+
+model.frequencies = 1 / 10 ** torch.arange(4)
+model.to(device)
+
+# figure: Which tensors have numbers. After load_state_dict none of the five, after assign=True the four weights, after the
+#   buffer is computed all five.
+# sphinx_gallery_start_ignore
+with torch.device("meta"):
+    plain, loaded = Rotary(), Rotary()
+loaded.load_state_dict(saved, assign=True)
+states = {"load_state_dict": plain, "assign=True": loaded, "and the buffer": model}
+names = [*saved, "frequencies"]
+fig, ax = plt.subplots(figsize=(7, 1.8), layout="constrained")
+for row, one in enumerate(states.values()):
+    for column, name in enumerate(names):
+        color = "#c2410c" if name in on_meta(one) else "#047857"
+        word = "meta" if name in on_meta(one) else "numbers"
+        ax.text(column, row, word, color=color, ha="center", va="center")
+ax.set(xlim=(-0.6, 4.6), ylim=(2.6, -0.6), title="After each step, what has numbers?")
+ax.set_yticks(range(3), states)
+ax.set_xticks(range(5), names)
+assert [len(on_meta(one)) for one in states.values()] == [5, 1, 0]
+# sphinx_gallery_end_ignore
+
+# %%
+# What not to do
+# --------------
+# **Do not stop after to_empty().** It takes memory and does not write into it. With deterministic algorithms PyTorch fills such
+# memory with NaN, which shows it:
+
+torch.use_deterministic_algorithms(True)
+with torch.device("meta"):
+    model = Net()
+model.to_empty(device=device)
+print(model.head.bias.detach())
+torch.use_deterministic_algorithms(False)
+
+# sphinx_gallery_start_ignore
+assert all(weight.isnan().all() for weight in model.parameters())
+model.load_state_dict(saved)
+assert torch.equal(model.head.bias, saved["head.bias"])
+# sphinx_gallery_end_ignore
+
+# %%
+# Load the weights after it, here without ``assign``, or call ``reset_parameters()`` of each layer.
+#
+# **Do not run a model that is on meta.** It computes shapes, and fails where a number is needed:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    layer = nn.Linear(4, 1, device="meta")
+    loss = layer(torch.ones(8, 4, device="meta")).mean()
+    print(loss.item())
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == ["Tensor.item() cannot be called on meta tensors"]
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_errors_two_devices.py`: one tensor on ``meta``, and another one not.
+# - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: names that do not fit.
+# - In PyTorch's documentation: `the meta device <https://docs.pytorch.org/docs/stable/meta.html>`__.

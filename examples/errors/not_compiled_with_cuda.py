@@ -1,0 +1,215 @@
+r"""
+Torch not compiled with CUDA enabled
+====================================
+
+.. index::
+   ! single: Attempting to deserialize object on a CUDA device
+   ! single: torch.cuda.is_available() is False although there is a GPU
+   ! single: loading a checkpoint of a GPU on a computer without one
+   ! single: map_location for a model that was saved on a GPU
+
+.. in-short::
+
+   Your PyTorch is a build for the CPU. Without an NVIDIA GPU, choose the device as below. With one, uninstall PyTorch and
+   install the build for CUDA that `pytorch.org <https://pytorch.org/get-started/locally/>`__ names.
+
+   .. code-block:: diff
+
+      - device = "cuda"
+      + device = "cuda" if torch.cuda.is_available() else "cpu"
+        model = nn.Linear(3, 2).to(device)
+
+   **Not this:** ``pip install torch`` once more. The build for the CPU is there already, so ``pip`` keeps it.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import contextlib
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+
+_no_cuda = contextlib.ExitStack()
+_no_cuda.enter_context(mock.patch.object(torch.version, "cuda", None))
+_no_cuda.enter_context(mock.patch("torch.cuda._initialized", False))
+_no_cuda.enter_context(mock.patch("torch.cuda.is_available", lambda: False))
+_no_cuda.enter_context(mock.patch("torch.cuda.device_count", lambda: 0))
+_count = torch._C.__dict__.get("_cuda_getDeviceCount")
+if _count is not None:  # by its absence PyTorch knows a build for the CPU
+    del torch._C._cuda_getDeviceCount
+    _no_cuda.callback(setattr, torch._C, "_cuda_getDeviceCount", _count)
+
+torch.manual_seed(0)
+_folder = tempfile.TemporaryDirectory()
+path = Path(_folder.name, "model.pt")
+
+
+def _save(device):
+    """Save as on a GPU: a file notes the device of each tensor."""
+    with mock.patch("torch.serialization.location_tag", lambda storage: device):
+        torch.save(nn.Linear(3, 2).state_dict(), path)
+
+
+_save("cuda:0")
+try:
+    # sphinx_gallery_end_ignore
+    device = "cuda"
+    model = nn.Linear(3, 2).to(device)
+# sphinx_gallery_start_ignore
+except AssertionError as error:
+    message = str(error)
+    print("AssertionError:", message)
+assert message == "Torch not compiled with CUDA enabled"
+raised = []
+for _call in (
+    lambda: torch.ones(2, device="cuda"),
+    lambda: torch.ones(2).cuda(),
+    lambda: torch.tensor([1.0], device="cuda:0"),
+    torch.cuda.current_device,
+    torch.cuda.get_device_name,
+):
+    try:
+        _call()
+    except AssertionError as error:
+        raised.append(str(error))
+assert raised == [message] * 5
+# sphinx_gallery_end_ignore
+
+# %%
+# This page acts as on a build for the CPU. Where this site is built with a build for CUDA, a hidden part switches CUDA off.
+#
+# **A file from a GPU** fails with other words, for the same reason. The file notes that its tensors were on ``cuda:0`` (here a
+# hidden part wrote that note):
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    weights = torch.load(path)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1 and raised[0].startswith(
+    "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() "
+    "is False. If you are running on a CPU-only machine, please use torch.load with "
+    "map_location=torch.device('cpu')"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Why
+# ---
+# To use a GPU, you need a GPU with its driver *and* a build of PyTorch for CUDA. Ask for both:
+
+print("built for CUDA:", torch.version.cuda)
+print("GPU to be used:", torch.cuda.is_available())
+
+# figure: A tree with two questions. If torch.version.cuda is None, it is a build for the CPU: install another. If it is a
+#   number and is_available() is False, look at the driver. If it is True, use the GPU.
+# sphinx_gallery_start_ignore
+fig, ax = plt.subplots(figsize=(7, 2), layout="constrained")
+places = {
+    "torch.version.cuda": (1.6, 2, "#64748b"),
+    "torch.cuda.is_available()": (6, 2, "#64748b"),
+    "install the build for CUDA": (1.6, 0, "#c2410c"),
+    "check the driver": (6, 0, "#c2410c"),
+    "use the GPU": (9.8, 2, "#047857"),
+}
+for text, (x, y, color) in places.items():
+    box = {"boxstyle": "round,pad=0.4", "fc": "none", "ec": color}
+    ax.text(x, y, text, ha="center", va="center", bbox=box)
+arrows = [(3.2, 2, 4.1, 2, "13.0"), (7.9, 2, 8.8, 2, "True")]
+arrows += [(1.6, 1.6, 1.6, 0.4, "None"), (6, 1.6, 6, 0.4, "False")]
+for x, y, to_x, to_y, text in arrows:
+    ax.annotate(
+        "", (to_x, to_y), (x, y), arrowprops={"arrowstyle": "->", "color": "#64748b"}
+    )
+    above = y == to_y
+    place = ((x + to_x) / 2 + (0 if above else 0.1), (y + to_y) / 2 + 0.15 * above)
+    ax.text(*place, text, ha="center" if above else "left")
+ax.set(xlim=(-0.3, 11), ylim=(-0.5, 2.6), title="Two questions, three answers")
+ax.axis("off")
+assert torch.version.cuda is None and not torch.cuda.is_available()
+# sphinx_gallery_end_ignore
+
+# %%
+# - ``None``: a build for the CPU. ``nvidia-smi`` may show a GPU all the same, because it asks the driver and not PyTorch.
+#   On Windows, ``pip install torch`` gives this build (`pytorch.github.io#757
+#   <https://github.com/pytorch/pytorch.github.io/pull/757>`__). Or the program runs in another environment.
+# - ``13.0`` and ``False``: the build is right. The driver is missing or too old, or ``CUDA_VISIBLE_DEVICES`` hides the GPU. A
+#   call then says ``Found no NVIDIA driver on your system``, for example.
+#
+# On a Mac with a chip of Apple, the device is ``"mps"``.
+#
+# The fix
+# -------
+# Choose the device once, where the program begins, and use that name in all places. Replace ``.cuda()`` by ``.to(device)``.
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+model = nn.Linear(3, 2).to(device)
+print(model(torch.ones(1, 3, device=device)).device)
+
+# %%
+# **If you have the GPU**, remove the build for the CPU first: ``pip uninstall torch``. Then run the command that `pytorch.org
+# <https://pytorch.org/get-started/locally/>`__ gives for your system. ``torch.version.cuda`` must print a number then.
+#
+# **Load a file** onto the device that you have. It works for files from both:
+
+model.load_state_dict(torch.load(path, map_location=device))
+print(model.weight.device)
+
+# sphinx_gallery_start_ignore
+assert model.weight.device.type == device == "cpu"
+_here = torch.load(path, map_location="cpu")
+_save("cpu")
+assert torch.load(path, map_location=device)["weight"].is_cpu
+# sphinx_gallery_end_ignore
+
+# %%
+# **Fewer GPUs than there were.** A file that was saved on the second GPU of another machine has this in it:
+
+# sphinx_gallery_start_ignore
+_save("cuda:1")
+_one_gpu = contextlib.ExitStack()
+_one_gpu.enter_context(mock.patch("torch.cuda.is_available", lambda: True))
+_one_gpu.enter_context(mock.patch("torch.cuda.device_count", lambda: 1))
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    weights = torch.load(path)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+_one_gpu.close()
+assert len(raised) == 1 and raised[0].startswith(
+    "Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1"
+)
+assert torch.load(path, map_location="cpu")["weight"].is_cpu
+_no_cuda.close()
+_folder.cleanup()
+# sphinx_gallery_end_ignore
+
+# %%
+# (Here a hidden part answers for one GPU.) ``map_location`` is the remedy here, too.
+#
+# What not to do
+# --------------
+# **Do not catch the error and go on.** Without the file, the model keeps its random weights.
+#
+# **Do not write "cpu" everywhere.** The program then leaves the GPU of the next user idle, and nothing says so.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_errors_two_devices.py`: the next message, if one tensor is forgotten.
+# - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: the file loads, and its names do not fit.
+# - :ref:`sphx_glr_gallery_cuda_devices.py`: devices, and how tensors get there.
+# - In PyTorch's reference: `torch.load <https://docs.pytorch.org/docs/stable/generated/torch.load.html>`__.
