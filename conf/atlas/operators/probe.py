@@ -40,9 +40,7 @@ SIGNS = {
     "matmul": {"@"},
     "pow": {"**"},
     "remainder": {"%"},
-    "neg": {"-x"},
-    "abs": {"abs()"},
-    "__getitem__": {"x[...]"},
+    "__getitem__": {"[]"},
 }
 
 
