@@ -112,15 +112,90 @@ def test_change_in_place(rows: dict[str, dict[str, Any]], name: str) -> None:
     assert (rows[name]["output_changed"], rows[name]["input_changed"]) == (result, given)
 
 
-def test_a_view_shares_memory_and_a_copy_does_not(rows: dict[str, dict[str, Any]]) -> None:
-    assert {name: rows[name]["shares"] for name in ("t", "view", "expand", "clone", "reshape", "repeat")} == {
-        "t": "always",
-        "view": "always",
-        "expand": "always",
-        "clone": "never",
-        "reshape": "always",
-        "repeat": "never",
-    }
+def shares(function: Change, given: torch.Tensor) -> bool:
+    return function(given).untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
+
+
+#: Whether a call with an input as it comes, and one with a transposed input, return memory of the input.
+SHARES: dict[str, tuple[Change, str, bool, bool]] = {
+    "t": (torch.t, "always", True, True),
+    "expand": (lambda a: a.expand(2, *a.shape), "always", True, True),
+    "clone": (torch.clone, "never", False, False),
+    "repeat": (lambda a: a.repeat(1, 1), "never", False, False),
+    "reshape": (lambda a: a.reshape(-1), "sometimes", True, False),
+    "flatten": (torch.flatten, "sometimes", True, False),
+    "ravel": (torch.ravel, "sometimes", True, False),
+    "contiguous": (torch.Tensor.contiguous, "sometimes", True, False),
+    "reshape_as": (lambda a: a.reshape_as(torch.empty(6)), "sometimes", True, False),
+    "double": (torch.Tensor.double, "sometimes", True, True),
+    "float": (torch.Tensor.float, "sometimes", False, False),
+    "sum_to_size": (lambda a: a.sum_to_size(*a.shape), "sometimes", True, True),
+    "einsum": (lambda a: torch.einsum("ij->ji", a), "sometimes", True, True),
+}
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_shares_memory(rows: dict[str, dict[str, Any]], name: str) -> None:
+    function, said, as_it_comes, transposed = SHARES[name]
+    assert (shares(function, x(2, 3)), shares(function, x(3, 2).T)) == (as_it_comes, transposed)
+    assert rows[name]["shares"] == said
+    if as_it_comes != transposed:
+        assert "transposed" in rows[name]["notes"]["shares"] or "contiguous" in rows[name]["notes"]["shares"]
+
+
+#: Of the inputs that are kept the name: for someone short of memory it matters that it is not the data.
+KEPT_INPUT = {
+    "index_select": ["index"],
+    "masked_fill": ["mask"],
+    "where": ["condition"],
+    "nn.functional.embedding": ["idx"],
+    "mm": ["input", "mat2"],
+}
+
+
+@pytest.mark.parametrize("name", KEPT_INPUT)
+def test_names_the_input_that_is_kept(rows: dict[str, dict[str, Any]], name: str) -> None:
+    assert rows[name]["inputs"] == KEPT_INPUT[name]
+
+
+@pytest.mark.parametrize(
+    "name", ["nn.functional.relu", "abs", "nn.functional.max_pool2d", "nn.functional.l1_loss", "cumsum"]
+)
+def test_a_second_derivative_that_is_zero(rows: dict[str, dict[str, Any]], name: str) -> None:
+    assert rows[name]["second"] == "zero"
+
+
+def test_attention_has_no_second_derivative_with_four_dimensions(rows: dict[str, dict[str, Any]]) -> None:
+    row = rows["nn.functional.scaled_dot_product_attention"]
+    q = x(1, 1, 2, 2)
+    (slope,) = torch.autograd.grad(F.scaled_dot_product_attention(q, q, q).sin().sum(), q, create_graph=True)
+    with pytest.raises(RuntimeError, match="flash_attention_for_cpu_backward is not implemented"):
+        torch.autograd.grad(slope.sum(), q)
+    assert (row["second"], row["forward"]) == ("no", "no")
+    assert "4 dimensions" in row["notes"]["second"] and "4 dimensions" in row["notes"]["forward"]
+    assert "ScaledDotProductFlashAttentionForCpuBackward0" in row["nodes"]
+
+
+def test_of_cross_entropy_only_a_target_of_probabilities_must_not_change(rows: dict[str, dict[str, Any]]) -> None:
+    scores, target = x(2, 3), x(2, 3).detach()
+    assert outcome(lambda a: F.cross_entropy(a, target), of_result=False) == "works"
+    assert outcome(lambda a: F.cross_entropy(scores, a), of_result=False) == "raises"
+    assert rows["nn.functional.cross_entropy"]["notes"]["input_changed"] == "if `target` is changed"
+
+
+def test_forward_mode_that_is_silently_wrong(rows: dict[str, dict[str, Any]]) -> None:
+    assert rows["scatter_reduce (prod)"]["forward"] == "wrong"
+
+
+def test_differences_are_taken_in_double_precision(rows: dict[str, dict[str, Any]]) -> None:
+    """The database has weights of ``cov`` in float32, whose rounding a difference would measure."""
+    assert rows["cov"]["second"] == "yes" and rows["cov"]["error"] < 1e-6
+
+
+def test_no_name_is_that_of_a_lambda(rows: dict[str, dict[str, Any]]) -> None:
+    assert not [row["name"] for row in rows.values() if "<" in row["in_place"]]
+    assert rows["nn.functional.hardtanh"]["in_place"] == "hardtanh_"
+    assert rows["nn.functional.silu"]["in_place"] == "inplace=True"
 
 
 def test_every_operator_is_probed_or_says_why_not(result: dict[str, Any], rows: dict[str, dict[str, Any]]) -> None:

@@ -2,7 +2,9 @@
 
 ``python -m atlas.operators FILE`` probes the operators of PyTorch's own test database and writes what was found to FILE.
 
-``probe``             measures one operator
+``samples``           calls of an operator that differ as much as possible
+``probe``             measures one operator on them
+``kinds``             says for which samples something was found
 ``sandbox``           runs many, so that a crash costs one
 ``report``            keeps the result, and knows when it is out of date
 ``probing``           then makes it anew

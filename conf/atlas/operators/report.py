@@ -45,15 +45,22 @@ def save(path: Path, rows: list[dict[str, Any]], not_probed: dict[str, str]) -> 
 
 
 def _as_csv(rows: list[dict[str, Any]]) -> str:
-    """The rows with lists joined by spaces.
+    """The rows with lists joined by spaces, and notes by semicolons.
 
-    >>> print(_as_csv([{"name": "exp", "saves": ["output"], "error": None}]).replace("\\r", ""), end="")
-    name,saves,error
-    exp,output,
+    >>> row = {"name": "exp", "saves": ["output"], "error": None, "notes": {"second": "if 1-d", "forward": "if 2-d"}}
+    >>> print(_as_csv([row]).replace("\\r", ""), end="")
+    name,saves,error,notes
+    exp,output,,second: if 1-d; forward: if 2-d
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]))
     writer.writeheader()
     for row in rows:
-        writer.writerow({key: " ".join(value) if isinstance(value, list) else value for key, value in row.items()})
+        writer.writerow({key: _as_cell(value) for key, value in row.items()})
     return text.getvalue()
+
+
+def _as_cell(value: Any) -> Any:
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {note}" for name, note in value.items())
+    return " ".join(value) if isinstance(value, list) else value

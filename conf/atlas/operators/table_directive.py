@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import math
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,6 @@ def table(rows: list[dict[str, Any]]) -> str:
         _("operator"),
         _("node"),
         _("keeps"),
-        _("bytes kept"),
         _("shares memory"),
         _("result changed"),
         _("input changed"),
@@ -91,24 +91,32 @@ def table(rows: list[dict[str, Any]]) -> str:
     )
 
 
+#: What the filter can ask for: its words, and whether a row is one.
+KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], bool]]] = {
+    "nothing": (_("keep nothing"), lambda row: not row["saves"]),
+    "input": (_("keep an input"), lambda row: "input" in row["saves"]),
+    "output": (_("keep the result"), lambda row: "output" in row["saves"]),
+    "shares": (_("share memory with an input"), lambda row: row["shares"] != "never"),
+    "works": (
+        _("may be changed, result and input"),
+        lambda row: row["output_changed"] == row["input_changed"] == "works",
+    ),
+    "wrong": (_("are silently wrong somewhere"), lambda row: "wrong" in (row[name] for name in JUDGED)),
+    "second": (_("have no second derivative"), lambda row: row["second"] == "no"),
+    "forward": (_("have no forward mode"), lambda row: row["forward"] == "no"),
+    "differ": (_("differ between samples"), lambda row: bool(row["notes"])),
+}
+JUDGED = ("output_changed", "input_changed", "second", "forward")
+
+
 def _filter() -> dict[str, Any]:
-    """What the filter says. ``operators.js`` knows which rows are of a kind; the cells that it looks at are not translated."""
-    kinds = {
-        "all": _("all operators"),
-        "nothing": _("keep nothing"),
-        "input": _("keep an input"),
-        "output": _("keep the result"),
-        "shares": _("share memory"),
-        "works": _("may be changed in place"),
-        "wrong": _("silently wrong after a change"),
-        "second": _("have no second derivative"),
-        "forward": _("have no forward mode"),
-    }
+    """What the filter says. A row names in ``data-kinds`` of which kinds it is."""
     return {
-        "name": str(_("Name")),
+        "name": str(_("Name, sign or node")),
         "kind": str(_("that")),
-        "kinds": {key: str(words) for key, words in kinds.items()},
+        "kinds": {"": str(_("all operators")), **{kind: str(words) for kind, (words, _is) in KINDS.items()}},
         "count": str(_("{shown} of {all}")),
+        "none": str(_("No operator fits. A name from a traceback, such as MulBackward0, can be pasted.")),
     }
 
 
@@ -121,18 +129,40 @@ def _row(row: dict[str, Any]) -> str:
     )
     cells = (
         "<br>".join(_may_break(node.removesuffix("Backward0")) for node in row["nodes"]),
-        ", ".join(row["saves"]) or _("nothing"),
-        f"{row['kept']:.2f}",
-        row["shares"],
-        row["output_changed"],
-        row["input_changed"],
-        row["second"] or "–",
-        row["forward"] or "–",
+        "<br>".join(_kept(row)) or _("nothing"),
+        _noted(row, "shares"),
+        *(_noted(row, name) for name in JUDGED),
         power_of_ten(row["error"]),
     )
-    more = f"<br><code>{_may_break(row['in_place'])}</code>" if row["in_place"] else ""
-    values = "".join(f"<td>{f'<strong>{cell}</strong>' if cell == 'wrong' else cell}</td>" for cell in cells)
-    return f'<tr id="{anchor(row["name"])}"><th scope="row">{link}{more}</th>{values}</tr>\n'
+    others = [row["in_place"]] * bool(row["in_place"]) + row["aliases"]
+    more = "".join(f"<br><code>{_may_break(name)}</code>" for name in others)
+    values = "".join(f"<td>{cell}</td>" for cell in cells)
+    kinds = " ".join(kind for kind, (_words, is_one) in KINDS.items() if is_one(row))
+    return f'<tr id="{anchor(row["name"])}" data-kinds="{kinds}"><th scope="row">{link}{more}</th>{values}</tr>\n'
+
+
+def _kept(row: dict[str, Any]) -> Iterator[str]:
+    """Each tensor that is kept by its name, with a note where it is not always kept."""
+    said = {"output": _("the result"), "new": _("a new tensor")}
+    for name in [*row["inputs"], *(name for name in said if name in row["saves"])]:
+        words = said.get(name) or f"<code>{_may_break(name)}</code>"
+        yield f"{words}{_note(row['notes'].get(f'keeps {name}', ''))}"
+
+
+def _noted(row: dict[str, Any], name: str) -> str:
+    """The word of a cell, and below it for which samples it holds."""
+    word = row[name] or "–"
+    return (f"<strong>{word}</strong>" if word == "wrong" else word) + _note(row["notes"].get(name, ""))
+
+
+def _note(text: str) -> str:
+    """A note, whose names of arguments stand between backticks.
+
+    >>> _note("if `dim` is None")
+    '<br><small>if <code>dim</code> is None</small>'
+    """
+    code = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(text, quote=False))
+    return f"<br><small>{code}</small>" if text else ""
 
 
 def _may_break(name: str) -> str:

@@ -1,0 +1,103 @@
+"""In words, of which kind the samples are that differ from the others: *raises if transposed*, *copies if the type is float64*.
+
+A kind is what is known of a sample, by the name of the attribute: its ``type``, ``layout`` and ``dimensions``, and of each
+argument whether it is a tensor, whether it requires a gradient, and its value if that is a word or a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+Kind = Mapping[str, str]
+
+#: Attributes of all samples, the most telling first. Those of arguments come after them.
+FIRST = ("type", "layout", "result", "changed")
+LAST = ("dimensions",)
+MOST_VALUES = 3
+
+
+def condition(seen: Sequence[tuple[Kind, bool]], *, but: str = "") -> str:
+    """What the samples have in common for which something holds.
+
+    An attribute tells if no sample of the others has one of its values, and so do two together: ``if``. It still tells
+    something if it does not hold for other values: ``only if``. Of several the first counts, so the answer is a reading of
+    these samples, not a law.
+
+    :param but: an argument that is not asked about.
+    :returns: nothing if it holds for all samples or for none.
+
+    >>> seen = [({"layout": "contiguous"}, False), ({"layout": "transposed"}, True), ({"layout": "sliced"}, True)]
+    >>> condition(seen)
+    'if sliced or transposed'
+    >>> condition([*seen, *3 * [({"layout": "contiguous"}, False)], ({"layout": "sliced"}, False)])
+    'only if sliced or transposed'
+    >>> condition([({"type": "float64"}, True), ({"type": "float64"}, False), ({"type": "float64"}, False)])
+    'in some samples'
+    """
+    holds = [kind for kind, answer in seen if answer]
+    others = [kind for kind, answer in seen if not answer]
+    if not holds or not others:
+        return ""
+    names = [
+        name
+        for name in _attributes(kind for kind, _answer in seen)
+        if not but or name not in (but, f"{but}.requires_grad")
+    ]
+    told = [(name, _values(holds, name), _values(others, name)) for name in names]
+    for name, ours, theirs in told:
+        if len(ours) <= MOST_VALUES and not ours & theirs:
+            return f"if {_phrase(name, ours)}"
+    same = [(name, *ours) for name, ours, _theirs in told if len(ours) == 1]
+    for (one, a), (two, b) in combinations(same, 2):
+        if not any(kind.get(one, "") == a and kind.get(two, "") == b for kind in others):
+            return f"if {_phrase(one, {a})} and {_phrase(two, {b})}"
+    shares = {
+        name: sum(kind.get(name, "") in ours for kind in others)
+        for name, ours, theirs in told
+        if len(ours) <= MOST_VALUES and theirs - ours
+    }
+    if shares and (name := min(shares, key=lambda name: shares[name])) and shares[name] < len(others) / 2:
+        return f"only if {_phrase(name, _values(holds, name))}"
+    return "in some samples" if len(holds) < len(others) else "in most samples"
+
+
+def _attributes(kinds: Iterable[Kind]) -> list[str]:
+    """All attributes in the order in which they are asked."""
+    names = {name for kind in kinds for name in kind}
+    numbers = {name for name in names if name.endswith(".value")}
+    words = names - numbers - {*FIRST, *LAST}
+    return [*(n for n in FIRST if n in names), *sorted(words), *(n for n in LAST if n in names), *sorted(numbers)]
+
+
+def _values(kinds: Sequence[Kind], name: str) -> set[str]:
+    return {kind.get(name, "") for kind in kinds}
+
+
+def _phrase(name: str, values: set[str]) -> str:
+    """An attribute with some of its values.
+
+    >>> _phrase("layout", {"sliced"}), _phrase("type", {"float32", "float64"}), _phrase("weight", {"a tensor"})
+    ('sliced', 'the type is float32 or float64', '`weight` is a tensor')
+    >>> _phrase("dimensions", {"4"}), _phrase("mode", {"", "'sum'"})
+    ('it has 4 dimensions', "`mode` is not given or 'sum'")
+    """
+    said = " or ".join(value or "not given" for value in sorted(values))
+    match name:
+        case "layout":
+            return said
+        case "dimensions":
+            return f"it has {said} dimensions"
+        case "sizes":
+            return f"a size is {said}"
+        case "result":
+            return f"it is result {said}"
+        case "changed":
+            return f"{' or '.join(f'`{value}`' for value in sorted(values))} is changed"
+        case "type":
+            return f"the type is {said}"
+        case _ if name.endswith(".requires_grad"):
+            return f"`{name.removesuffix('.requires_grad')}` requires {'a' if values == {'True'} else 'no'} gradient"
+        case _:
+            name = name.removesuffix(".value")
+            return f"`{name}` is {said}"

@@ -1,0 +1,228 @@
+"""The samples on which an operator is measured: one of each kind, some of them in other layouts and types too.
+
+They come from PyTorch's own test database, ``torch.testing._internal.common_methods_invocations.op_db``, whose entries hold a
+function and a generator of inputs. The generator is asked for many, and those are kept that show something new.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import chain, count, islice
+from typing import Any
+
+import torch
+from torch.testing._internal.opinfo.core import SampleInput
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+MOST = 12  # samples of an operator and dtype
+LOOKED_AT = 400  # of those that the database has
+CHOSEN_FROM = 60  # of those, evenly
+IN_OTHER_LAYOUTS = 6  # of the samples that are kept
+LARGEST = 2**15  # elements in all inputs of a sample
+
+#: How else a tensor of the same shape and values can lie in memory.
+LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "transposed": lambda x: x.transpose(0, -1).contiguous().transpose(0, -1),
+    "sliced": lambda x: torch.stack([x, x], dim=-1)[..., 0],
+    "conjugated": lambda x: x.conj().resolve_conj().conj(),
+    "negated": lambda x: torch._neg_view(x.neg()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator with one sample of inputs. Tensors that require a gradient are leaves."""
+
+    function: Callable[..., Any]
+    leaves: tuple[Any, ...]
+    tree: Any
+    names: tuple[str, ...]
+    """For each leaf the argument that it is, or is a part of."""
+    kind: Mapping[str, str]
+    """What can tell this sample from others, see ``kinds``."""
+    seed: int = 0
+
+    @property
+    def differentiable(self) -> list[torch.Tensor]:
+        return [leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        return [leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)]
+
+    def named(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """The tensors with their arguments' names."""
+        return ((n, leaf) for n, leaf in zip(self.names, self.leaves, strict=True) if isinstance(leaf, torch.Tensor))
+
+    def __call__(self, replaced: Sequence[torch.Tensor] | None = None) -> list[torch.Tensor]:
+        """The tensors that the operator returns, ``replaced`` standing for the differentiable inputs."""
+        ours = iter(replaced) if replaced is not None else None
+        leaves = [
+            next(ours) if ours and isinstance(leaf, torch.Tensor) and leaf.requires_grad else leaf
+            for leaf in self.leaves
+        ]
+        arguments, keywords = tree_unflatten(leaves, self.tree)
+        # Operators with random numbers must draw the same ones each time; torch.manual_seed is slower than most of them.
+        torch.default_generator.manual_seed(self.seed)
+        result, _ = tree_flatten(self.function(*arguments, **keywords))
+        return [one for one in result if isinstance(one, torch.Tensor)]
+
+    def with_tensors(self, changed: Callable[[torch.Tensor], torch.Tensor], **kind: str) -> Call:
+        """The same call with other floating and complex tensors."""
+        leaves = tuple(
+            changed(leaf.detach()).requires_grad_(leaf.requires_grad) if is_inexact(leaf) else leaf
+            for leaf in self.leaves
+        )
+        return replace(self, leaves=leaves, kind={**self.kind, **kind})
+
+
+def is_inexact(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex())
+
+
+def is_differentiable(tensor: torch.Tensor) -> bool:
+    return tensor.requires_grad and is_inexact(tensor)
+
+
+def calls(operator: Any, dtype: torch.dtype, *, checked: bool = False) -> Iterator[Call]:
+    """The operator with small samples that have something to differentiate: those of the first ones that are of a new kind.
+
+    :param checked: call the operator as PyTorch's own gradcheck does: some need symmetric inputs, say, which differences
+        would break.
+    """
+    if not operator.supports_autograd or not operator.supports_dtype(dtype, "cpu"):
+        return
+    torch.default_generator.manual_seed(0)
+    samples = chain(
+        _more(operator.name, dtype), operator.sample_inputs("cpu", dtype, requires_grad=True, set_seed=False)
+    )
+    candidates = []
+    for sample in islice(samples, LOOKED_AT):
+        function = partial(_as_gradcheck, operator, sample) if checked else operator.op
+        leaves, tree = tree_flatten(((sample.input, *sample.args), sample.kwargs))
+        names = tuple(_names(operator, (sample.input, *sample.args), sample.kwargs))
+        kind = {"type": str(dtype).removeprefix("torch."), "layout": "contiguous", **_kind(names, leaves)}
+        call = Call(function, tuple(leaves), tree, names, kind)
+        if call.differentiable and sum(tensor.numel() for tensor in call.tensors) <= LARGEST:
+            candidates.append(call)
+    yield from islice(filter(_has_a_derivative, _most_varied(candidates)), MOST)
+
+
+def _most_varied(candidates: Sequence[Call]) -> Iterator[Call]:
+    """Each call differs from all before it in more attributes than those after it; equal ones are left out."""
+    rest = list(candidates[:: 1 + len(candidates) // CHOSEN_FROM])
+    differs = [1] * len(rest)
+    for seed in count():
+        farthest = max(differs, default=0)
+        if not farthest:
+            return
+        number = differs.index(farthest)
+        chosen = rest[number]
+        known = chosen.kind.items()
+        differs = [
+            min(differs[n] if seed else len(known), len(known ^ call.kind.items())) for n, call in enumerate(rest)
+        ]
+        yield replace(chosen, seed=seed)
+
+
+def _has_a_derivative(call: Call) -> bool:
+    return any(is_differentiable(output) and output.numel() for output in call())
+
+
+def _more(name: str, dtype: torch.dtype) -> Iterator[SampleInput]:
+    """Samples that matter and are not in the database: many rows, a result that has the shape of the input."""
+    make = partial(torch.testing.make_tensor, device="cpu", dtype=dtype, requires_grad=True)
+    match name:
+        case "cdist":
+            for rows, mode in ((30, "use_mm_for_euclid_dist_if_necessary"), (4, "use_mm_for_euclid_dist")):
+                yield SampleInput(make(rows, 3), args=(make(rows, 3),), kwargs={"p": 2.0, "compute_mode": mode})
+        case "sum_to_size":
+            yield SampleInput(make(4, 6), args=((4, 6),))
+        case "einsum":
+            yield SampleInput([make(2, 3)], args=("ij->ji",))
+
+
+def in_other_layouts(call: Call) -> Iterator[Call]:
+    """The call with its tensors in each layout in which one of them can lie and the operator takes it."""
+    for layout, lay in LAYOUTS.items():
+        if not any(_can_lie(tensor, layout) for tensor in call.differentiable):
+            continue
+        other = call.with_tensors(
+            lambda x, lay=lay, layout=layout: lay(x) if _can_lie(x, layout) else x, layout=layout
+        )
+        try:
+            other()
+        except RuntimeError:
+            continue
+        yield other
+
+
+def _can_lie(tensor: torch.Tensor, layout: str) -> bool:
+    if tensor.layout is not torch.strided or tensor.numel() < 2:
+        return False
+    return {
+        "transposed": tensor.dim() > 1,
+        "conjugated": tensor.is_complex(),
+        "negated": tensor.is_floating_point(),
+    }.get(layout, True)
+
+
+def _as_gradcheck(operator: Any, sample: Any, *arguments: Any, **keywords: Any) -> Any:
+    return sample.output_process_fn_grad(operator.gradcheck_wrapper(operator.op, *arguments, **keywords))
+
+
+def _kind(names: Sequence[str], leaves: Sequence[Any]) -> dict[str, str]:
+    """What can tell a sample from others: of which type each argument is, what requires a gradient, words, dimensions."""
+    kind: dict[str, str] = {}
+    for name, leaf in zip(names, leaves, strict=True):
+        if isinstance(leaf, torch.Tensor):
+            kind[name] = "a tensor" if is_inexact(leaf) else "a tensor of integers"
+            kind[f"{name}.requires_grad"] = str(leaf.requires_grad)
+        elif isinstance(leaf, (bool, str, type(None))):
+            kind[name] = repr(leaf)
+        elif isinstance(leaf, (int, float, complex)):
+            kind[name] = "a number"
+            if names.count(name) == 1:
+                kind[f"{name}.value"] = repr(leaf)
+        else:
+            kind[name] = type(leaf).__name__
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    if tensors:
+        kind["dimensions"] = str(tensors[0].dim())
+        sizes = {size for tensor in tensors for size in tensor.shape}
+        kind["sizes"] = (
+            "0" if 0 in sizes else "1" if 1 in sizes else "above 25" if max(sizes, default=2) > 25 else "2 to 25"
+        )
+    return kind
+
+
+def _names(operator: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Iterator[str]:
+    """For each leaf the name of its argument."""
+    known = _parameters(operator, len(arguments))
+    for number, argument in enumerate(arguments):
+        name = known[number] if number < len(known) else f"argument {number + 1}"
+        yield from [name] * len(tree_flatten(argument)[0])
+    for name, argument in keywords.items():
+        yield from [name] * len(tree_flatten(argument)[0])
+
+
+def _parameters(operator: Any, number: int) -> list[str]:
+    """The names of the first arguments, from the signature of a function in Python, else from the operator's schema."""
+    names: list[str] = []
+    if inspect.isfunction(operator.op):
+        found = inspect.signature(operator.op).parameters.values()
+        names = [one.name for one in found if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    if len(names) < number:
+        schemas = _schemas(operator.aten_name or "") or _schemas(operator.name.rpartition(".")[2])
+        names = next((schema for schema in schemas if len(schema) >= number), max(schemas, key=len, default=()))
+    return ["input", *names[1:]]
+
+
+@cache
+def _schemas(name: str) -> list[list[str]]:
+    """The names of the arguments of each overload."""
+    found = torch._C._jit_get_schemas_for_operator(f"aten::{name}")
+    return [[argument.name for argument in schema.arguments if not argument.is_out] for schema in found]
