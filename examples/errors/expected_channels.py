@@ -68,8 +68,8 @@ assert _meta == "RuntimeError: Invalid channel dimensions"
 # - ``input[1, 1, 28, 28]``: batch, *channels*, height, width. The two second numbers must be equal. (With ``groups=2`` the
 #   weight has half of the input channels.)
 #
-# A message that begins with ``Given transposed=1`` comes from ``nn.ConvTranspose2d``. There the input channels are the first
-# number of the weight. On the meta device ``nn.Conv2d`` says *Invalid channel dimensions*.
+# A message that begins with ``Given transposed=1`` comes from a layer such as ``nn.ConvTranspose2d``. There the input channels
+# are the first number of the weight. On the meta device ``nn.Conv2d`` says *Invalid channel dimensions*.
 #
 # Why
 # ---
