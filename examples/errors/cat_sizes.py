@@ -181,11 +181,14 @@ for _other in (words, token, torch.ones(0, 3), torch.ones(2)):
         _joined = torch.cat([torch.tensor([]), _other], dim=_dim)
         assert torch.equal(_joined, _other)
 assert "Expected size 0" in says(lambda: torch.cat([torch.ones(0, 0), token]))
+_ids = torch.tensor([1, 2])
+assert torch.cat([torch.tensor([]), _ids]).dtype == torch.float32
+assert torch.cat([_ids[:0], _ids]).dtype == torch.int64
 # sphinx_gallery_end_ignore
 
 # %%
-# Give the token the missing dimension: ``token[:, None]``. (An empty tensor of shape ``(0,)``, such as ``torch.tensor([])``, is
-# left out, and nothing is raised.)
+# Give the token the missing dimension: ``token[:, None]``. (An empty tensor of shape ``(0,)``, such as ``torch.tensor([])``,
+# raises nothing here. But its type counts: joined with it, integers become ``float32``.)
 #
 # **Numbers.** A list of losses has nothing to join along:
 
