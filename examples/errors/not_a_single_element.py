@@ -91,7 +91,7 @@ for _shape in ((3,), (1,), (1, 1)):
     assert says(lambda s=_shape: f"{torch.ones(s):.2f}").startswith(
         "TypeError: unsupported format string passed to Tensor.__format__"
     )
-assert f"{torch.tensor(1.0):.2f}" == "1.00"
+assert f"{losses.mean():.2f}" == "0.77" and f"{torch.ones(1)}" == "tensor([1.])"
 # sphinx_gallery_end_ignore
 
 # %%
@@ -99,7 +99,8 @@ assert f"{torch.tensor(1.0):.2f}" == "1.00"
 #   of tensors.
 # - ``to an index``: the place in a list, ``range`` or a slice. There one floating point number raises it, too. And
 #   ``torch.tensor`` says it for a list of integer tensors.
-# - ``unsupported format string``: a tensor with a dimension in an f-string, even with one element. Write ``.item()`` first.
+# - ``unsupported format string``: a tensor with a dimension, even with one element, and a format such as ``.2f``. A number,
+#   ``losses.mean()``, takes the format.
 #
 # Why
 # ---
