@@ -27,10 +27,13 @@ Sizes of tensors must match except in dimension 1. Expected size 24 but got size
 # -----------------------
 
 # sphinx_gallery_start_ignore
+import logging
+
 import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 try:
     # sphinx_gallery_end_ignore
@@ -62,6 +65,13 @@ assert "Expected size 24" in says(lambda: torch.hstack([x, skip]))
 assert says(lambda: torch.cat([torch.ones(2, 3), torch.ones(5, 3)], -1)).startswith(
     "RuntimeError: Sizes of tensors must match except in dimension 1"
 )
+logging.disable(logging.CRITICAL)  # the mode logs what it raises
+with FakeTensorMode():  # the tensors of torch.compile
+    _fake = says(lambda: torch.cat([torch.ones(1, 8, 24), torch.ones(1, 8, 25)], 1))
+logging.disable(logging.NOTSET)
+assert _fake.endswith(
+    "Expected 24 in dimension 2 but got 25 for tensor number 1 in the list"
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -69,12 +79,14 @@ assert says(lambda: torch.cat([torch.ones(2, 3), torch.ones(5, 3)], -1)).startsw
 # - ``Expected size 24``: the size of the first tensor in your list. ``25`` is that of *tensor number 1*, the second one. The
 #   list begins with number 0.
 #
-# The message does not name the dimension at fault. Print ``[t.shape for t in tensors]``.
+# The message does not name the dimension at fault. Print ``[t.shape for t in tensors]``. Under ``torch.compile`` it does:
+# *Expected 24 in dimension 2 but got 25 for tensor number 1 in the list*.
 #
 # Why
 # ---
-# Pooling by 2 rounds an odd size down: 25 becomes 12. Upsampling gives 24. A network that halves its images four times gets
-# back the size of the image if this is a multiple of 16:
+# ``nn.MaxPool2d(2)`` rounds an odd size down: 25 becomes 12. Upsampling gives 24. (A convolution with ``kernel_size=3``,
+# ``stride=2`` and ``padding=1`` rounds up: 25, 13, 26.) With four such poolings the network gets back the size of the image
+# if this size is a multiple of 16:
 
 # figure: A saw-tooth. The pixels that are missing grow from 0 to 15 and fall back to 0 at 224, 240, 256 and 272.
 sizes = range(220, 275)
@@ -96,7 +108,7 @@ assert missing == [size % 16 for size in sizes]
 # %%
 # The fix
 # -------
-# Resize the smaller map to the size of the skip connection, in each block of the decoder. Then odd sizes work, too:
+# Resize the upsampled map to the size of the skip connection, in each block of the decoder. Then odd sizes work, too:
 
 x = up(down(skip))
 x = F.interpolate(x, size=skip.shape[2:])
@@ -109,13 +121,18 @@ for _shape in ((1, 8, 31, 57), (2, 3, 2, 2), (1, 1, 101, 3)):
     _skip = torch.ones(_shape)
     _up = F.interpolate(up(down(_skip)), size=_skip.shape[2:])
     assert torch.cat([_up, _skip], 1).shape[2:] == _skip.shape[2:]
+_up = up(nn.Conv2d(8, 8, kernel_size=3, stride=2, padding=1)(skip))
+assert _up.shape == (1, 8, 26, 26)
+assert F.interpolate(_up, size=skip.shape[2:]).shape == skip.shape
 # sphinx_gallery_end_ignore
 
 # %%
 # - **One size is twice the other?** Then a block of the decoder does not upsample, or it joins the skip connection of another
 #   level. Print the shapes of both in each block.
-# - **nn.ConvTranspose2d** takes the size in its call: ``up(x, output_size=skip.shape[2:])``.
-# - **A network that you cannot change**: pad the image to the next multiple, and cut the output back to the size of the image.
+# - **nn.ConvTranspose2d** takes the size in its call: ``up(x, output_size=skip.shape[2:])``. It can give 24 or 25 here. For
+#   another size it raises a ``ValueError``.
+# - **A network that you cannot change**: pad the image to the next multiple, here of 16, and cut the output back to the size of
+#   the image. With ``mode="reflect"`` the padding must be smaller than the image.
 
 learned = nn.ConvTranspose2d(8, 8, kernel_size=2, stride=2)
 print(tuple(learned(down(skip), output_size=skip.shape[2:]).shape))
@@ -128,6 +145,17 @@ print(tuple(padded.shape), tuple(output[:, :, :height, :width].shape))
 
 # sphinx_gallery_start_ignore
 assert learned(down(skip), output_size=skip.shape[2:]).shape == skip.shape
+for _size in range(20, 30):
+    try:
+        _reached = learned(down(skip), output_size=(_size, _size)).shape[2] == _size
+    except ValueError:
+        _reached = False
+    assert _reached == (_size in (24, 25))
+for _size in range(1, 17):
+    _pad = says(
+        lambda s=_size: F.pad(torch.ones(1, 1, 16, s), (0, -s % 16, 0, 0), "reflect")
+    )
+    assert _pad.endswith("(1, 1, 16, 16)") == (-_size % 16 < _size)
 assert padded.shape == (1, 3, 256, 240)
 assert torch.equal(padded[:, :, :height, :width], image)
 # sphinx_gallery_end_ignore
@@ -148,10 +176,19 @@ except RuntimeError as error:
     raised.append(str(error))
     print("RuntimeError:", error)
 assert raised == ["Tensors must have same number of dimensions: got 2 and 3"]
+for _other in (words, token, torch.ones(0, 3), torch.ones(2)):
+    for _dim in range(_other.dim()):
+        _joined = torch.cat([torch.tensor([]), _other], dim=_dim)
+        assert torch.equal(_joined, _other)
+assert "Expected size 0" in says(lambda: torch.cat([torch.ones(0, 0), token]))
+_ids = torch.tensor([1, 2])
+assert torch.cat([torch.tensor([]), _ids]).dtype == torch.float32
+assert torch.cat([_ids[:0], _ids]).dtype == torch.int64
 # sphinx_gallery_end_ignore
 
 # %%
-# Give the token the missing dimension: ``token[:, None]``.
+# Give the token the missing dimension: ``token[:, None]``. (An empty tensor of shape ``(0,)``, such as ``torch.tensor([])``,
+# raises nothing here. But its type counts: joined with it, integers become ``float32``.)
 #
 # **Numbers.** A list of losses has nothing to join along:
 

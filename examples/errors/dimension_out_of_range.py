@@ -63,13 +63,17 @@ for _call in (
     lambda: F.cosine_similarity(scores, scores),
 ):
     assert says(_call) == f"IndexError: {message}"
+assert says(lambda: scores.shape[1]) == "IndexError: tuple index out of range"
+for _call in (torch.sum, torch.softmax, torch.argmax, torch.flatten, torch.cumsum):
+    assert says(lambda c=_call: c(torch.tensor(0.5), 1)) == f"IndexError: {message}"
+assert "has no dimensions" in says(lambda: torch.tensor(0.5).roll(1, 1))
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``[-1, 0]``: what you may ask for. The tensor has one dimension: number 0, which is also number −1. (For a single number,
-#   which has no dimension, the message is the same.)
+# - ``[-1, 0]``: what you may ask for. The tensor has one dimension: number 0, which is also number −1. (A single number has no
+#   dimension. Many functions, such as ``sum`` and ``softmax``, say the same for it.)
 # - ``got 1``: what you asked for, by ``dim=1`` or ``size(1)``. Some functions ask for dimension 1 by themselves, as
-#   ``nn.Flatten()`` and ``F.normalize`` do.
+#   ``nn.Flatten()`` and ``F.normalize`` do. (``scores.shape[1]`` says *tuple index out of range*.)
 #
 # Why
 # ---
@@ -100,6 +104,9 @@ for _shape in ((3,), (2, 3), (2, 3, 4)):
         assert _fits == (-_n <= _dim < _n)
         _new = "no message" in says(lambda s=_shape, d=_dim: torch.ones(s).unsqueeze(d))
         assert _new == (-_n - 1 <= _dim <= _n)
+        _pair = [torch.ones(_shape)] * 2
+        _new = "no message" in says(lambda p=_pair, d=_dim: torch.stack(p, d))
+        assert _new == (-_n - 1 <= _dim <= _n)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -116,7 +123,7 @@ assert features.squeeze().shape == (3,)
 # sphinx_gallery_end_ignore
 
 # %%
-# The last batch of an epoch has one sample if the number of samples is a multiple of the batch size plus one.
+# The last batch of an epoch has one sample if one sample is left over: 65 samples in batches of 32 are 32, 32 and 1.
 #
 # The fix
 # -------
@@ -130,6 +137,8 @@ for batch in (2, 1):
 
 # sphinx_gallery_start_ignore
 assert scores.shape == (1, 3) and classes.shape == (1,)
+assert [len(b) for b in torch.ones(65, 2).split(32)] == [32, 32, 1]
+assert torch.equal(F.one_hot(torch.tensor([2, 0])).argmax(dim=1), torch.tensor([2, 0]))
 assert torch.equal(scores, features.flatten(1))
 assert torch.equal(scores, features[:, :, 0, 0])
 # sphinx_gallery_end_ignore
@@ -137,8 +146,8 @@ assert torch.equal(scores, features[:, :, 0, 0])
 # %%
 # **One sample without a batch**, at inference: add the batch before the model, ``model(sample[None])``.
 #
-# **A column of labels** with one number for each sample has no classes to reduce over: ``labels.argmax(dim=1)`` is for one-hot
-# labels.
+# **labels.argmax(dim=1)** is for one-hot labels, of shape ``(batch, classes)``. Labels of shape ``(batch,)`` are the classes
+# already: leave ``argmax`` out.
 #
 # Other messages of the same kind
 # -------------------------------
@@ -185,7 +194,13 @@ print("dim=1:", scores.argmax(dim=1), " dim=0:", scores.argmax(dim=0))
 assert scores.argmax(dim=1).tolist() == [2, 0]
 assert scores.argmax(dim=0).tolist() == [1, 0, 0]
 assert says(lambda: torch.tensor(0.5).sum(1)) == f"IndexError: {message}"
-assert torch.ones(3).argmax(dim=-1).shape == ()
+_classes = torch.ones(3).argmax(dim=-1)
+assert _classes.shape == ()
+try:
+    len(_classes)
+except TypeError as error:
+    _raised = str(error)
+assert _raised == "len() of a 0-d tensor"
 # sphinx_gallery_end_ignore
 
 # %%

@@ -60,12 +60,16 @@ _three = says(
     )
 )
 assert "subscript j has size 4 for operand 2" in _three
+_first = says(lambda: torch.einsum("ji,kj->ik", x, weight))  # x has the wrong letters
+assert "subscript j has size 3 for operand 1" in _first
+assert says(lambda: torch.einsum("ij,kj->ik", x, weight)).endswith("(2, 4)")
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``subscript j``: the letter at fault.
-# - ``operand 1``: the tensor at fault. The first tensor is operand 0, so operand 1 is the second.
-# - ``size 4`` and ``previously seen size 3``: what the letter is there, and what it was in an earlier tensor.
+# - ``operand 1``: the tensor where the letter has another size. The first tensor is operand 0, so operand 1 is the second.
+# - ``size 4`` and ``previously seen size 3``: what the letter is there, and what it was in an earlier tensor. The wrong letters
+#   may be those of either tensor.
 #
 # Why
 # ---
@@ -121,7 +125,7 @@ assert torch.allclose(_right, queries @ keys.permute(0, 2, 3, 1), atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%
-# **The layer is too small.** The letters are right, and a layer was made for another number of features. Then change the layer.
+# **The letters are right.** Then a layer was made for another number of features. Change the layer.
 #
 # Other messages of einsum
 # ------------------------
@@ -149,6 +153,12 @@ assert says(lambda: torch.einsum("...j,kj->...k", x, weight)).endswith("(2, 4)")
 assert says(lambda: torch.einsum("...j,kj->...k", x[0], weight)).endswith("(4,)")
 _dtypes = says(lambda: torch.einsum("ij,kj->ik", x, weight.double()))
 assert "expected scalar type" in _dtypes
+_dots = says(lambda: torch.einsum("...ij,...kj->...ik", batch, torch.ones(4, 4, 3)))
+assert (
+    "dimension 0 covered by ellipsis in operand 1has size 4 which does not broadcast "
+    "with previously seen ellipsis with size 5"
+) in _dots
+assert not torch.backends.opt_einsum.is_available()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -157,10 +167,15 @@ assert "expected scalar type" in _dtypes
 # - **output subscript k**: a letter after the arrow that no tensor has, often a slip of the keyboard.
 # - **fewer operands**: a comma too many, or a tensor was left out.
 # - **repeated**: ``ii`` is a diagonal, and wants a square.
+# - **covered by ellipsis**: the dimensions that ``...`` stands for differ. PyTorch prints it without a space: *dimension 0
+#   covered by ellipsis in operand 1has size 4 which does not broadcast with previously seen ellipsis with size 5*.
+# - **Size of label**: the message of this page for three tensors or more, if the package opt_einsum is installed: *Size of
+#   label 'j' for operand 2 (3) does not match previous terms (4)*. (This site is built without that package.)
 #
 # What not to do
 # --------------
-# **Do not rename the letter.** A letter that is in one tensor only is summed alone. The shape is right, the numbers are not:
+# **Do not rename the letter.** A letter that is in one tensor only, and not after the arrow, is summed in that tensor
+# alone. The shape is right, the numbers are not:
 
 wrong = torch.einsum("ij,kl->ik", x, weight)
 print(tuple(wrong.shape), torch.allclose(wrong, y))

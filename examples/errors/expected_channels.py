@@ -68,21 +68,24 @@ assert _meta == "RuntimeError: Invalid channel dimensions"
 # - ``input[1, 1, 28, 28]``: batch, *channels*, height, width. The two second numbers must be equal. (With ``groups=2`` the
 #   weight has half of the input channels.)
 #
-# On the meta device the message is *Invalid channel dimensions*.
+# A message that begins with ``Given transposed=1`` comes from a layer such as ``nn.ConvTranspose2d``. There the input channels
+# are the first number of the weight. On the meta device ``nn.Conv2d`` says *Invalid channel dimensions*.
 #
 # Why
 # ---
 # A convolution has one slice of its kernel for each input channel. It takes the second dimension of a batch as the channels,
-# whatever you meant by it. So the number that you *got* tells you what is there:
+# even if you put something else there. So the number that you *got* tells you what is there:
 #
 # - **1**: gray images.
+# - **3, and the layer expects 1**: color images. Take ``images.mean(dim=1, keepdim=True)``, or open them with ``convert("L")``.
 # - **4**: PNG images with transparency. Take ``images[:, :3]``, or open them with ``convert("RGB")``.
 # - **28, 224, 640**: a height. The channels are last, as in images from NumPy or OpenCV.
 # - **Your batch size**: the dimension of the channels is missing, see below.
-# - **Any other number, in a layer inside the network**: the layer before has that number of output channels.
+# - **Another number, in a layer inside the network**: so many channels arrive there. Often it is the number of output channels
+#   of the layer before. After ``torch.cat`` it is the sum of two.
 #
-# When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape and raises nothing, but it keeps the
-# order of the numbers in memory. So it reads the three colors of a pixel as three pixels. The first channel, both ways:
+# When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape and raises nothing, but it only counts
+# through the numbers in their old order. So it reads the three colors of a pixel as three pixels. The first channel, both ways:
 
 # figure: Three pictures. The original is a blue disc on an orange ground. After permute the first channel shows the same disc
 #   in gray. After reshape it shows stripes and a pattern of single pixels, and no disc.
@@ -105,6 +108,8 @@ for ax, (name, picture) in zip(axes, pictures.items(), strict=True):
 assert torch.equal(photo.permute(2, 0, 1)[0], photo[:, :, 0])
 _wrong = photo.reshape(3, 60, 60)
 assert torch.equal(_wrong[0].flatten(), photo[:20].flatten())  # a third of the image
+_view = photo.permute(2, 0, 1).contiguous().permute(1, 2, 0)  # another order in memory
+assert not _view.is_contiguous() and torch.equal(_view.reshape(3, 60, 60), _wrong)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -131,9 +136,20 @@ _gray = torch.rand(2, 1, 28, 28)
 _summed = F.conv2d(_gray, trained.weight.sum(1, keepdim=True), trained.bias)
 assert torch.allclose(_summed, trained(_gray.expand(-1, 3, -1, -1)), atol=1e-5)
 assert torch.equal(_gray.repeat(1, 3, 1, 1), _gray.expand(-1, 3, -1, -1))
+assert "isn't allowed" in says(lambda: _gray[0].expand(-1, 3, -1, -1))
+assert trained(_gray[0].expand(3, -1, -1)).shape == (6, 24, 24)
+_means = torch.tensor([0.5, 0.4, 0.3])[:, None, None]
+_normed = trained(_gray.expand(-1, 3, -1, -1) - _means)
+_summed = F.conv2d(_gray - 0.4, trained.weight.sum(1, keepdim=True), trained.bias)
+assert not torch.allclose(_summed, _normed, atol=1e-3)
+_color = torch.rand(2, 3, 28, 28)
+assert "to have 1 channels, but got 3 channels" in says(lambda: conv(_color))
+assert conv(_color.mean(dim=1, keepdim=True)).shape == (2, 6, 24, 24)
 # sphinx_gallery_end_ignore
 
 # %%
+# For one image without a batch it is ``image.expand(3, -1, -1)``.
+#
 # **Channels last.** Move the dimension with ``permute``:
 
 print(says(lambda: trained(photo)))
@@ -186,7 +202,8 @@ assert says(lambda: conv(torch.ones(64, 28, 28)[:, None])).endswith("(64, 6, 24,
 # **Do not reshape channels that are last.** The network trains on the third picture above, and nothing tells you.
 #
 # **Do not replace the first layer of a trained network by a new one.** The new layer begins with random weights. Repeat the
-# gray channel, or give the new layer ``trained.weight.sum(1, keepdim=True)`` and the old bias. Both give the same result.
+# gray channel, or give the new layer ``trained.weight.sum(1, keepdim=True)`` and the old bias. Both give the same result,
+# unless the three channels are normalized with different means before the layer.
 #
 # See also
 # --------

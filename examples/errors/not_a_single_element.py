@@ -56,9 +56,12 @@ def says(call):
 
 assert says(lambda: torch.ones(1, 1, 1).item()) == 1.0
 assert "a Tensor with 0 elements" in says(lambda: torch.ones(0).item())
+assert torch.ones(0).mean().isnan()
 # sphinx_gallery_end_ignore
 
 # %%
+# ``3 elements`` is often the batch size. With ``0 elements`` the tensor is empty, and its mean is ``nan``.
+#
 # Python's own conversions raise with other words. Here ``says`` returns the message of a call:
 
 names = ["cat", "dog"]
@@ -66,6 +69,7 @@ classes = scores.argmax(dim=1)
 print(says(lambda: float(losses)))
 print(says(lambda: names[classes]))
 print(says(lambda: torch.tensor([losses, losses])))
+print(says(lambda: f"{losses:.2f}"))
 
 # sphinx_gallery_start_ignore
 _float = "ValueError: only one element tensors can be converted to Python scalars"
@@ -81,11 +85,22 @@ for _call in (range, lambda x: losses[:x], lambda x: [0] * x):
     assert says(lambda call=_call: call(classes)) == _index
 assert says(lambda: names[torch.tensor(1.0)]) == _index
 assert names[torch.tensor([1])] == "dog"
+for _call in (math.factorial, math.isqrt, lambda x: torch.tensor([x, x])):
+    assert says(lambda call=_call: call(classes)) == _index
+for _shape in ((3,), (1,), (1, 1)):
+    assert says(lambda s=_shape: f"{torch.ones(s):.2f}").startswith(
+        "TypeError: unsupported format string passed to Tensor.__format__"
+    )
+assert f"{losses.mean():.2f}" == "0.77" and f"{torch.ones(1)}" == "tensor([1.])"
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``only one element tensors``: ``float()``, ``int()``, functions of ``math``, and ``torch.tensor`` of a list of tensors.
-# - ``to an index``: the place in a list, ``range`` or a slice. A tensor of floating point numbers raises it, too.
+# - ``only one element tensors``: ``float()``, ``int()``, ``math.sqrt`` and others of ``math``, and ``torch.tensor`` of a list
+#   of tensors.
+# - ``to an index``: the place in a list, ``range`` or a slice. There one floating point number raises it, too. And
+#   ``torch.tensor`` says it for a list of integer tensors.
+# - ``unsupported format string``: a tensor with a dimension, even with one element, and a format such as ``.2f``. A number,
+#   ``losses.mean()``, takes the format.
 #
 # Why
 # ---
@@ -127,11 +142,24 @@ assert not torch.isclose(
     F.cross_entropy(scores, labels, weight=_weight, reduction="none").mean(),
     F.cross_entropy(scores, labels, weight=_weight),
 )
+_each = F.cross_entropy(scores, labels, weight=_weight, reduction="none")
+assert torch.isclose(
+    _each.sum() / _weight[labels].sum(), F.cross_entropy(scores, labels, weight=_weight)
+)
+_each = F.cross_entropy(scores, _ignored, reduction="none")
+assert torch.isclose(_each[_ignored != -100].mean(), _plain)
+_lengths = torch.tensor([1, 4])
+_ctc = [torch.zeros(9, 2, 5).log_softmax(2), torch.ones(2, 4).long().cumsum(1)]
+_ctc += [torch.tensor([9, 9]), _lengths]
+_each = F.ctc_loss(*_ctc, reduction="none")
+assert not torch.isclose(_each.mean(), F.ctc_loss(*_ctc))
+assert torch.isclose((_each / _lengths).mean(), F.ctc_loss(*_ctc))
 # sphinx_gallery_end_ignore
 
 # %%
-# Two exceptions: labels of −100 (``ignore_index``) count as losses of 0 in this mean, and with ``weight=`` it is not the
-# weighted mean of ``F.cross_entropy``. There, take the mean yourself over what counts.
+# In two cases this is not the mean of ``F.cross_entropy``. Labels of −100 (``ignore_index``) count as losses of 0: take
+# ``losses[labels != -100].mean()``. With ``weight=``, divide by the weights of the labels:
+# ``losses.sum() / weight[labels].sum()``. (``F.ctc_loss`` has another mean, too: it first divides by the target lengths.)
 #
 # The other usual cases:
 

@@ -18,7 +18,8 @@ r"""
       - loss = F.cross_entropy(labels, scores)
       + loss = F.cross_entropy(scores, labels)
 
-   **Not this:** ``.float()`` for everything. Class labels, and the indices of an embedding, must stay integers.
+   **Not this:** ``.float()`` for everything. The labels of ``F.cross_entropy``, and the indices of an embedding, must stay
+   integers.
 """
 
 # %%
@@ -65,6 +66,7 @@ for _dtype, _name in (
     (torch.int32, "Int"),
     (torch.uint8, "Byte"),
     (torch.bool, "Bool"),
+    (torch.complex64, "ComplexFloat"),
 ):
     assert says(lambda d=_dtype: scores.to(d).log_softmax(1)).endswith(f"'{_name}'")
 # sphinx_gallery_end_ignore
@@ -73,7 +75,8 @@ for _dtype, _name in (
 # - ``"log_softmax_lastdim_kernel_impl"``: the code inside PyTorch. Its name often tells the function: here ``log_softmax``,
 #   which ``cross_entropy`` computes first.
 # - ``'Long'``: the type that arrived. *Long* is ``int64``, *Int* ``int32``, *Byte* ``uint8``, *Bool* ``bool``, *Half*
-#   ``float16``, *Float* ``float32``, *Double* ``float64``.
+#   ``float16``, *Float* ``float32``, *Double* ``float64``, *ComplexFloat* ``complex64``. If it is *Float*, you need the
+#   opposite: see masks, below.
 #
 # Why
 # ---
@@ -158,7 +161,7 @@ assert says(lambda: correct.float().mean()) == "no message, torch.float32"
 # embedding is missing.
 #
 # **Words for an embedding** go the other way, from float to integer. ``torch.Tensor`` with a capital T makes ``float32`` of
-# whole numbers; ``torch.tensor`` makes ``int64``:
+# whole numbers (or the default type that you set); ``torch.tensor`` makes ``int64``:
 
 embedding = nn.Embedding(10, 4)
 print(says(lambda: embedding(torch.Tensor([1, 4]))))
@@ -170,6 +173,22 @@ assert says(lambda: embedding(torch.Tensor([1, 4]))) == (
     "Long, Int; but got torch.FloatTensor instead (while checking arguments for embedding)"
 )
 assert says(lambda: embedding(torch.tensor([1, 4]))) == "no message, torch.float32"
+# sphinx_gallery_end_ignore
+
+# %%
+# **Masks** go from float to bool. ``&``, ``|`` and ``^`` have no code for floating point numbers:
+
+mask = torch.tensor([1.0, 0.0])
+print(says(lambda: mask & mask))
+print(says(lambda: mask.bool() & mask.bool()))
+
+# sphinx_gallery_start_ignore
+assert says(lambda: mask & mask) == (
+    "NotImplementedError: \"bitwise_and_cpu\" not implemented for 'Float'"
+)
+assert says(lambda: mask | mask).endswith("not implemented for 'Float'")
+assert says(lambda: mask ^ mask).endswith("not implemented for 'Float'")
+assert says(lambda: mask.bool() & mask.bool()) == "no message, torch.bool"
 # sphinx_gallery_end_ignore
 
 # %%
@@ -185,13 +204,17 @@ print(says(lambda: nn.LayerNorm(4).half()(half)))
 assert says(lambda: nn.Linear(4, 2).half()(half)) == "no message, torch.float16"
 assert says(lambda: nn.Conv1d(1, 2, 3).half()(half)) == "no message, torch.float16"
 assert says(lambda: nn.LayerNorm(4).half()(half)) == "no message, torch.float16"
+_both = nn.Linear(4, 2).half().float()
+assert "must have the same dtype" in says(lambda: _both(half))
+assert says(lambda: _both(half.float())) == "no message, torch.float32"
 assert "Low precision dtypes not supported. Got Half" in says(
     lambda: torch.linalg.inv(torch.eye(2).half())
 )
 # sphinx_gallery_end_ignore
 
 # %%
-# Where a function has no code for ``float16``, use ``model.float()``.
+# Where a function has no code for ``float16``, use ``float32`` for both, the model and its input: ``model.float()`` and
+# ``x.float()``.
 #
 # What not to do
 # --------------
@@ -203,6 +226,9 @@ print(loss.requires_grad)
 
 # sphinx_gallery_start_ignore
 assert not loss.requires_grad
+assert "not implemented for 'Long'" in says(
+    lambda: F.mse_loss(scores.argmax(dim=1), labels)
+)
 # sphinx_gallery_end_ignore
 
 # %%

@@ -15,10 +15,12 @@ input.size(-1) must be equal to input_size. Expected 10, got 5
 
    .. code-block:: diff
 
+        lstm = nn.LSTM(input_size=10, hidden_size=4, batch_first=True)
       - output, state = lstm(series)
       + output, state = lstm(series.transpose(1, 2))
 
-   **Not this:** ``series.reshape(3, 5, 10)``. It mixes features and times, and raises nothing.
+   **Not this:** ``series.reshape(3, 5, 10)``. It mixes features and times, and raises nothing. And check ``batch_first``: by
+   default the batch is not the first dimension, but the second.
 """
 
 # %%
@@ -55,22 +57,26 @@ for _layer in (nn.LSTM, nn.GRU, nn.RNN):
     for _first in (True, False):
         _made = _layer(10, 4, batch_first=_first)
         assert says(lambda m=_made: m(series)) == f"RuntimeError: {message}"
-assert says(lambda: nn.LSTMCell(10, 4)(torch.ones(3, 5))).endswith(
-    "input has inconsistent input_size: got 5 expected 10"
-)
+for _cell in (nn.LSTMCell, nn.GRUCell, nn.RNNCell):
+    assert says(lambda c=_cell: c(10, 4)(torch.ones(3, 5))).endswith(
+        "input has inconsistent input_size: got 5 expected 10"
+    )
+_packed = nn.utils.rnn.pack_sequence([torch.ones(3, 5), torch.ones(2, 5)])
+assert "shapes cannot be multiplied" in says(lambda: lstm(_packed))
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``Expected 10``: the ``input_size`` of the layer, how many numbers arrive at each time.
 # - ``got 5``: the last dimension of your input. Here these are the times.
 #
-# ``nn.LSTMCell`` says *input has inconsistent input_size: got 5 expected 10*.
+# ``nn.LSTMCell`` says *input has inconsistent input_size: got 5 expected 10*. For a packed sequence the message
+# is :ref:`mat1 and mat2 shapes cannot be multiplied <sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py>`.
 #
 # Why
 # ---
 # The layer reads one vector of features at each time. Convolutions keep the features in dimension 1, recurrent layers want them
 # last: ``(batch, time, features)`` with ``batch_first=True``, ``(time, batch, features)`` without. ``transpose`` moves them.
-# ``reshape`` gives the same shape, and cuts the numbers in another order:
+# ``reshape`` gives the same shape, and mixes them:
 
 # figure: Two grids of 5 times and 10 features. After transpose each column has one color: one sensor. After reshape each row
 #   has two colors: numbers of two sensors fill the ten features of one time.
@@ -92,14 +98,26 @@ assert all(len(row.unique()) == 2 for row in ways["reshape"])
 # -------
 # Move the features to the end:
 
+lstm = nn.LSTM(input_size=10, hidden_size=4, batch_first=True)
 output, state = lstm(series.transpose(1, 2))
 print("output", tuple(output.shape))
 
 # sphinx_gallery_start_ignore
 assert output.shape == (3, 5, 4)
+_data = torch.randn(3, 10, 5)
+_last = nn.LSTM(10, 4)
+_last.load_state_dict(lstm.state_dict())
+_right = lstm(_data.transpose(1, 2))[0]
+assert torch.allclose(
+    _last(_data.permute(2, 0, 1))[0].transpose(0, 1), _right, atol=1e-6
+)
+_silent = _last(_data.transpose(1, 2))[0]  # the times of one sample for the batch
+assert _silent.shape == _right.shape and not torch.allclose(_silent, _right)
 # sphinx_gallery_end_ignore
 
 # %%
+# A layer without ``batch_first=True`` wants ``series.permute(2, 0, 1)`` instead: time, batch, features.
+#
 # **One number for each time.** A series of prices has the shape ``(batch, time)``. Give it a dimension of 1 feature. Here
 # ``says`` returns the message of a call, or the shape of the output:
 
@@ -114,7 +132,7 @@ assert says(lambda: one(prices.unsqueeze(2))) == "no message, output (3, 5, 4)"
 # sphinx_gallery_end_ignore
 
 # %%
-# **Words.** Their numbers go through ``nn.Embedding`` first. Its ``embedding_dim`` is the ``input_size``. With vectors of
+# **Words.** Their ids go through ``nn.Embedding`` first. Its ``embedding_dim`` is the ``input_size``. With word vectors of
 # another model, such as 768 numbers instead of 1,024, change ``input_size``.
 #
 # Expected hidden[0] size
@@ -137,9 +155,9 @@ assert raised == ["Expected hidden[0] size (1, 1, 4), got [1, 2, 4]"]
 # sphinx_gallery_end_ignore
 
 # %%
-# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size`` (or ``proj_size``).
-# ``batch_first=True`` does not change this order. ``hidden[0]`` is ``h``, ``hidden[1]`` is ``c``. ``nn.GRU`` says *Expected
-# hidden size (1, 1, 4), got [1, 2, 4]*.
+# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size``. ``batch_first=True`` does
+# not change this order. ``hidden[0]`` is ``h``, and ``hidden[1]`` is ``c``. The last number of ``h`` is ``proj_size``, if you
+# give one. ``nn.GRU`` says *Expected hidden size (1, 1, 4), got [1, 2, 4]*.
 #
 # If the batches are different samples, begin each without a state. The layer then begins with zeros:
 
@@ -173,6 +191,9 @@ _projected = nn.LSTM(10, 4, proj_size=3, batch_first=True)
 assert "Expected hidden[0] size (1, 2, 3)" in says(
     lambda: _projected(torch.ones(2, 5, 10), _two)
 )
+assert "Expected hidden[1] size (1, 2, 4), got [1, 2, 3]" in says(
+    lambda: _projected(torch.ones(2, 5, 10), (torch.zeros(1, 2, 3),) * 2)
+)
 _gru = nn.GRU(10, 4, batch_first=True)
 assert "Expected hidden size (1, 1, 4), got [1, 2, 4]" in says(
     lambda: _gru(torch.ones(1, 5, 10), torch.zeros(1, 2, 4))
@@ -183,13 +204,17 @@ assert "Expected hidden size (1, 1, 4), got [1, 2, 4]" in says(
 # If each batch goes on where the last one stopped, keep the state, leave out the small batch (``drop_last=True``), and detach
 # the state: see :ref:`sphx_glr_gallery_errors_backward_twice.py`.
 #
-# **An input of two dimensions** is one sample without a batch. Then the state has two dimensions, too:
+# **An input of two dimensions** is one sample without a batch: ``(time, features)``. So a batch of shape ``(batch, features)``
+# is taken for one sample, without a message. For two dimensions the state has two dimensions, too:
 
 print(says(lambda: lstm(torch.ones(5, 10))))
 print(says(lambda: lstm(torch.ones(5, 10), state)))
 
 # sphinx_gallery_start_ignore
 assert says(lambda: lstm(torch.ones(5, 10))) == "no message, output (5, 4)"
+_rows = torch.randn(5, 10)
+assert torch.allclose(lstm(_rows)[0], lstm(_rows[None])[0][0], atol=1e-6)
+assert not torch.allclose(lstm(_rows)[0], lstm(_rows[:, None])[0][:, 0])
 assert says(lambda: lstm(torch.ones(5, 10), state)) == (
     "RuntimeError: For unbatched 2-D input, hx and cx should also be 2-D but got (3-D, 3-D) tensors"
 )
