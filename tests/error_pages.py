@@ -11,6 +11,9 @@ from bs4 import BeautifulSoup
 
 from markup import OUTPUTS, text_of
 
+#: A message that the build cannot raise.
+QUOTED = ".quoted-message pre"
+
 _SYMPTOM = re.compile(r"^\s+! single: (.+)$", re.MULTILINE)
 
 
@@ -45,5 +48,5 @@ def with_symptoms(root: Path) -> list[ErrorPage]:
 
 
 def message(title: str, page: BeautifulSoup) -> str | None:
-    """The first output of the built page that has the title in it, word for word."""
-    return next((text for output in page.select(OUTPUTS) if title in (text := text_of(output))), None)
+    """The first output of the built page that has the title in it, word for word; or the quote of a message from elsewhere."""
+    return next((text for shown in page.select(f"{OUTPUTS}, {QUOTED}") if title in (text := text_of(shown))), None)

@@ -51,6 +51,15 @@ def test_what_is_missing_is_said(made: nodes.document, cells: list[str], says: s
     assert [fault for fault in error_page.faults(made, cells) if says in fault]
 
 
+@pytest.mark.parametrize(
+    ("quoted", "number"), [(f"RuntimeError: {MESSAGE}.", 0), ("RuntimeError: something else", 1)]
+)
+def test_a_message_that_cannot_be_raised_here_is_quoted(quoted: str, number: int) -> None:
+    made = page(output="RuntimeError: what a CPU says")
+    made += nodes.literal_block(quoted, quoted, classes=["quoted-message"])
+    assert len(list(error_page.faults(made, CELLS))) == number
+
+
 def test_a_page_without_a_box_is_said_to_have_none() -> None:
     document = nodes.document(None, None)
     document += nodes.title("", MESSAGE)

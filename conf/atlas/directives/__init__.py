@@ -2,6 +2,7 @@
 
 ``graph_figure``   a backward graph as a drawing; ``graph_player`` the controls below it
 ``plot_figure``    a drawing of matplotlib's, in the colors of the theme
+``quoted_message`` a message that this build cannot raise, and where it was seen
 ``in_short``       the box below a title that answers first
 ``fold``           ``<details>``: a solution, or code that measures, folded away
 ``claims``         how many asserts of the page ran
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    from . import claims, fold, graph_figure, in_short, mathml, plot_figure, recorded, varies
+    from . import claims, fold, graph_figure, in_short, mathml, plot_figure, quoted_message, recorded, varies
 
-    for module in [claims, fold, graph_figure, in_short, mathml, plot_figure, recorded, varies]:
+    for module in [claims, fold, graph_figure, in_short, mathml, plot_figure, quoted_message, recorded, varies]:
         module.setup(app)
