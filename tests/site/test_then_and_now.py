@@ -45,7 +45,7 @@ def test_an_incomplete_row_is_found(then_and_now: BeautifulSoup, lost: str) -> N
 
 
 #: How a row says when PyTorch changed. Where no page says it, it was seen in the published packages.
-_SINCE = re.compile(r"Since (?P<release>\d+(?:\.\d+)+) \((?P<source>[^()]+)\)")
+_SINCE = re.compile(r"Since (?P<release>\d+(?:\.\d+)+)(?: at the latest)? \((?P<source>[^()]+)\)")
 
 
 def since(row: Tag) -> tuple[int, ...] | None:

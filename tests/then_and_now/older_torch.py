@@ -360,6 +360,11 @@ def the_order_is_not_looked_at(patch: MonkeyPatch) -> None:
     patch.setattr(torch.optim.lr_scheduler.LRScheduler, "step", step)
 
 
+change("view")(
+    replaced(Tensor, "view", lambda view, tensor, *size: view(tensor, *size) if tensor.is_contiguous() else refused())
+)
+
+
 @change("size_average and reduce")
 def the_old_arguments_are_silent(patch: MonkeyPatch) -> None:
     original = nn.modules.loss._Reduction.legacy_get_string
@@ -424,11 +429,6 @@ change("clip_grad_norm")(
     replaced(nn.utils, "clip_grad_norm", lambda clip, parameters, norm: nn.utils.clip_grad_norm_(parameters, norm))
 )
 change("clip_grad_norm")(replaced(nn.utils, "clip_grad_norm_", refused))
-
-
-change("view")(
-    replaced(Tensor, "view", lambda view, tensor, *size: view(tensor, *size) if tensor.is_contiguous() else refused())
-)
 
 
 # -- Never so ---------------------------------------------------------------------------------------
