@@ -18,6 +18,7 @@ from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
+import functorch
 import torch
 import torch.utils.checkpoint
 from pytest import MonkeyPatch
@@ -64,7 +65,317 @@ def leaves_of(node: Any) -> Iterator[Tensor]:
         yield from leaves_of(following)
 
 
-# -- Variables and leaves -------------------------------------------------------------------------
+class OtherNode:
+    """A node as it is, but for its name and its edges."""
+
+    def __init__(self, node: Any, name: Callable[[str], str] = str, edges: Callable[[Any], Any] = tuple) -> None:
+        self._node, self._name, self._edges = node, name, edges
+
+    def __call__(self, gradient: Tensor) -> Any:
+        return self._node(gradient)
+
+    def name(self) -> str:
+        return self._name(self._node.name())
+
+    @property
+    def next_functions(self) -> Any:
+        return self._edges(self._node.next_functions)
+
+
+def other_nodes(**differences: Any) -> Change:
+    def made(patch: MonkeyPatch) -> None:
+        original = Tensor.grad_fn
+        patch.setattr(Tensor, "grad_fn", property(lambda tensor: OtherNode(original.__get__(tensor), **differences)))
+
+    return made
+
+
+def gradients_returned(by: Callable[[Any, int], Any]) -> Change:
+    """The change under which backward's return value counts as ``by(it, number of inputs)``."""
+
+    def made(patch: MonkeyPatch) -> None:
+        original = Function.apply.__func__
+
+        def apply(function: type[Function], *inputs: Any) -> Any:
+            def backward(ctx: Any, *gradients: Any) -> Any:
+                return by(function.backward(ctx, *gradients), len(inputs))
+
+            return original(type(function.__name__, (function,), {"backward": staticmethod(backward)}), *inputs)
+
+        patch.setattr(Function, "apply", classmethod(apply))
+
+    return made
+
+
+def has_module(title: str, name: str) -> None:
+    @change(title)
+    def made(patch: MonkeyPatch) -> None:
+        patch.setitem(sys.modules, name, ModuleType(name))
+
+
+# -- Changed since -----------------------------------------------------------------------------------
+
+
+change("torch.jit.script")(
+    replaced(torch.jit, "script", lambda script, module: warnings.warn("of else", stacklevel=1))
+)
+change("torch.jit.script")(replaced(torch.export, "export", refused))
+
+
+has_module("torch.utils.bottleneck", "torch.utils.bottleneck")
+
+
+@change("CUBLAS_WORKSPACE_CONFIG")
+def the_variable_is_documented(patch: MonkeyPatch) -> None:
+    documented = torch.use_deterministic_algorithms.__doc__ or ""
+    patch.setattr(torch.use_deterministic_algorithms, "__doc__", documented + "CUBLAS_WORKSPACE_CONFIG=:4096:8")
+
+
+@change("allow_tf32")
+def the_names_know_nothing_of_each_other(patch: MonkeyPatch) -> None:
+    patch.setattr(torch._C, "_get_fp32_precision_getter", lambda backend, operation: "none")
+    patch.setattr(torch._C, "_set_fp32_precision_setter", lambda backend, operation, precision: None)
+
+
+@change("allow_tf32")
+def a_mixture_can_be_read(patch: MonkeyPatch) -> None:
+    patch.setattr(torch._C, "_get_cublas_allow_tf32", lambda: True)
+
+
+@change("allow_tf32")
+def the_old_name_warns(patch: MonkeyPatch) -> None:
+    original = torch._C._set_cublas_allow_tf32
+
+    def set_allow_tf32(allowed: bool) -> None:
+        warnings.warn("of the old name", stacklevel=1)
+        original(allowed)
+
+    patch.setattr(torch._C, "_set_cublas_allow_tf32", set_allow_tf32)
+
+
+change("torch.load")(
+    replaced(torch, "load", lambda load, file, weights_only=False: load(file, weights_only=weights_only))
+)
+change("torch.load")(replaced(torch, "load", lambda load, file, weights_only=True: load(file, weights_only=True)))
+change("torch.load")(replaced(torch.serialization, "safe_globals", lambda allow, classes: nullcontext()))
+
+
+change("Mixed precision")(replaced(torch.cuda.amp, "autocast", lambda autocast: None))
+change("Mixed precision")(replaced(torch.amp, "autocast", lambda autocast, device, dtype: nullcontext()))
+change("Mixed precision")(
+    replaced(torch.cuda.amp, "GradScaler", lambda scaler, enabled: torch.amp.GradScaler("cuda", enabled=enabled))
+)
+
+
+change("The profiler")(
+    replaced(
+        torch.autograd.profiler,
+        "profile",
+        lambda profile, use_cuda=False, **how: profile(**how, **({"use_device": "cuda"} if use_cuda else {})),
+    )
+)
+
+
+@change("The profiler")
+def rows_have_no_engine(patch: MonkeyPatch) -> None:
+    original = torch.profiler.profile.key_averages
+    patch.setattr(
+        torch.profiler.profile,
+        "key_averages",
+        lambda profile: [row for row in original(profile) if "evaluate_function" not in row.key],
+    )
+
+
+has_module("Pipelines over several devices", "torch.distributed.pipeline")
+
+
+@change("Pipelines over several devices")
+def there_is_no_successor(patch: MonkeyPatch) -> None:
+    patch.setitem(sys.modules, "torch.distributed.pipelining", None)
+
+
+change("SGD's learning rate")(replaced(torch.optim.SGD, "__init__", lambda init, optimizer, parameters, *, lr: None))
+
+
+change("set_default_tensor_type")(replaced(torch, "set_default_tensor_type", lambda set_type, tensor_type: None))
+change("set_default_tensor_type")(replaced(torch, "set_default_dtype", lambda set_dtype, dtype: None))
+change("set_default_tensor_type")(replaced(torch, "set_default_device", lambda set_device, device: None))
+
+
+change("weight_norm and spectral_norm")(
+    replaced(nn.utils, "weight_norm", lambda old, layer: nn.utils.parametrizations.weight_norm(layer))
+)
+change("weight_norm and spectral_norm")(
+    replaced(nn.utils, "spectral_norm", lambda old, layer: nn.utils.parametrizations.spectral_norm(layer))
+)
+
+
+@change("weight_norm and spectral_norm")
+def spectral_norm_warns_too(patch: MonkeyPatch) -> None:
+    original = nn.utils.spectral_norm
+
+    def spectral_norm(layer: nn.Module) -> nn.Module:
+        warnings.warn("of the old name", stacklevel=1)
+        return original(layer)
+
+    patch.setattr(nn.utils, "spectral_norm", spectral_norm)
+
+
+change("Checkpointing")(
+    replaced(
+        torch.utils.checkpoint,
+        "checkpoint",
+        lambda checkpoint, function, x, use_reentrant=False: checkpoint(function, x, use_reentrant=use_reentrant),
+    )
+)
+
+
+@change("Checkpointing")
+def the_choice_warns_too(patch: MonkeyPatch) -> None:
+    original = torch.utils.checkpoint.checkpoint
+
+    def checkpoint(function: Any, x: Tensor, **choice: bool) -> Tensor:
+        if choice:
+            warnings.warn("of the choice", stacklevel=1)
+        return original(function, x, **choice)
+
+    patch.setattr(torch.utils.checkpoint, "checkpoint", checkpoint)
+
+
+change("Static and dynamic frameworks")(replaced(torch.export, "export", refused))
+
+
+change("functorch")(replaced(functorch, "grad", lambda grad, function: torch.func.grad(function)))
+change("functorch")(replaced(torch.func, "grad", refused))
+
+
+change("zero_grad")(replaced(nn.Module, "zero_grad", lambda zero_grad, module: zero_grad(module, set_to_none=False)))
+change("zero_grad")(
+    replaced(torch.optim.Optimizer, "zero_grad", lambda zero_grad, optimizer: zero_grad(optimizer, set_to_none=False))
+)
+change("zero_grad")(replaced(nn.Module, "zero_grad", lambda zero_grad, module, **how: zero_grad(module)))
+
+
+change("storage")(replaced(Tensor, "storage", lambda storage, tensor: tensor.untyped_storage()))
+
+
+@change("storage")
+def it_counts_elements(patch: MonkeyPatch) -> None:
+    patch.setattr(torch.UntypedStorage, "nbytes", lambda storage: len(storage) // 4)
+
+
+change("squeeze")(
+    replaced(
+        Tensor,
+        "squeeze",
+        lambda squeeze, tensor, *dim: refused() if dim and isinstance(dim[0], tuple) else squeeze(tensor, *dim),
+    )
+)
+
+
+change("Jacobians")(
+    replaced(
+        torch.autograd.functional,
+        "jacobian",
+        lambda jacobian, function, x, vectorize=True: jacobian(function, x, vectorize=vectorize),
+    )
+)
+change("Jacobians")(
+    replaced(
+        torch.autograd.functional, "jacobian", lambda jacobian, function, x, vectorize=False: jacobian(function, x)
+    )
+)
+
+
+@change("Jacobians")
+def jacrev_loops(patch: MonkeyPatch) -> None:
+    jacobian = torch.autograd.functional.jacobian
+    patch.setattr(torch.func, "jacrev", lambda function: lambda x: jacobian(function, x))
+
+
+change("Names of nodes")(other_nodes(name=lambda name: name.rstrip("0")))
+change("Names of nodes")(other_nodes(name=lambda name: name.replace("Convolution", "MkldnnConvolution")))
+change("Names of nodes")(other_nodes(name=lambda name: re.sub("^(Mm|Mv|Dot|UnsafeView)", "MatMul", name)))
+
+
+change("register_backward_hook")(
+    replaced(
+        nn.Module, "register_backward_hook", lambda register, module, hook: module.register_full_backward_hook(hook)
+    )
+)
+
+
+@change("register_backward_hook")
+def a_full_hook_is_an_old_one(patch: MonkeyPatch) -> None:
+    original = nn.Module.register_backward_hook
+    patch.setattr(nn.Module, "register_full_backward_hook", lambda module, hook: original(module, hook))
+
+
+@change("DataParallel")
+def it_warns(patch: MonkeyPatch) -> None:
+    original = nn.DataParallel.__init__
+
+    def init(parallel: nn.Module, module: nn.Module) -> None:
+        warnings.warn("of DataParallel", stacklevel=1)
+        original(parallel, module)
+
+    patch.setattr(nn.DataParallel, "__init__", init)
+
+
+@change("DataParallel")
+def nothing_else_is_recommended(patch: MonkeyPatch) -> None:
+    patch.setattr(nn.DataParallel, "__doc__", "Implements data parallelism at the module level.")
+
+
+@change("Calling a Function")
+def a_function_can_be_called(patch: MonkeyPatch) -> None:
+    patch.setattr(Function, "__call__", lambda function, *inputs: type(function).apply(*inputs))
+
+
+@change("Calling a Function")
+def it_wants_the_context_in_forward(patch: MonkeyPatch) -> None:
+    patch.setattr(Function, "apply", classmethod(lambda function, *inputs: refused()))
+
+
+change("Writing into an expanded tensor")(replaced(Tensor, "add_", lambda add, tensor, number: tensor))
+change("Writing into an expanded tensor")(replaced(Tensor, "__setitem__", refused))
+change("Writing into an expanded tensor")(replaced(Tensor, "fill_", refused))
+change("Writing into an expanded tensor")(replaced(Tensor, "zero_", refused))
+change("Writing into an expanded tensor")(replaced(Tensor, "cos_", lambda cos, tensor: tensor))
+
+
+change("lr_scheduler.step")(
+    replaced(torch.optim.lr_scheduler.LRScheduler, "step", lambda step, scheduler: step(scheduler, 0))
+)
+
+
+@change("lr_scheduler.step")
+def the_order_is_not_looked_at(patch: MonkeyPatch) -> None:
+    original = torch.optim.lr_scheduler.LRScheduler.step
+
+    def step(scheduler: Any) -> None:
+        with warnings.catch_warnings(action="ignore"):
+            original(scheduler)
+
+    patch.setattr(torch.optim.lr_scheduler.LRScheduler, "step", step)
+
+
+change("view")(
+    replaced(Tensor, "view", lambda view, tensor, *size: view(tensor, *size) if tensor.is_contiguous() else refused())
+)
+
+
+@change("size_average and reduce")
+def the_old_arguments_are_silent(patch: MonkeyPatch) -> None:
+    original = nn.modules.loss._Reduction.legacy_get_string
+    patch.setattr(
+        nn.modules.loss._Reduction, "legacy_get_string", lambda *arguments: original(*arguments, emit_warning=False)
+    )
+
+
+change("size_average and reduce")(
+    replaced(nn.MSELoss, "__init__", lambda init, loss, size_average=None, reduction="": init(loss, size_average))
+)
 
 
 @change("Variable")
@@ -97,6 +408,32 @@ def volatile_is_silent(patch: MonkeyPatch) -> None:
     patch.setattr(torch.autograd, "Variable", lambda data, volatile: data)
 
 
+change("tensor.data")(replaced(Tensor, "detach", lambda detach, tensor: tensor.data))
+
+
+@change("tensor.data")
+def a_write_through_data_is_noticed(patch: MonkeyPatch) -> None:
+    patch.setattr(Tensor, "data", property(lambda tensor: tensor.detach()))
+
+
+@change("loss.data[0]")
+def a_loss_has_one_element(patch: MonkeyPatch) -> None:
+    original = Tensor.sum
+    patch.setattr(Tensor, "sum", lambda tensor: original(tensor)[None])
+
+
+change("loss.data[0]")(replaced(Tensor, "item", refused))
+
+
+change("clip_grad_norm")(
+    replaced(nn.utils, "clip_grad_norm", lambda clip, parameters, norm: nn.utils.clip_grad_norm_(parameters, norm))
+)
+change("clip_grad_norm")(replaced(nn.utils, "clip_grad_norm_", refused))
+
+
+# -- Never so ---------------------------------------------------------------------------------------
+
+
 @change("Leaf")
 def only_what_requires_a_gradient_is_a_leaf(patch: MonkeyPatch) -> None:
     patch.setattr(Tensor, "is_leaf", property(lambda tensor: tensor.requires_grad and tensor.grad_fn is None))
@@ -121,19 +458,16 @@ change("backward on a leaf")(
     replaced(Tensor, "backward", lambda backward, tensor: refused() if tensor.is_leaf else backward(tensor))
 )
 
+
 change("Update a weight by hand")(
     replaced(Tensor, "__sub__", lambda sub, one, other: sub(one, other).detach().requires_grad_())
 )
 change("Update a weight by hand")(replaced(Tensor, "__isub__", refused))
 
 
-# -- The graph ------------------------------------------------------------------------------------
-
 change("A gradient over several steps")(
     replaced(Tensor, "__mul__", lambda mul, one, other: mul(one, other.detach()))  # one path is left
 )
-
-change("z = log(x1·x2) · sin(x2)")(replaced(Tensor, "__mul__", lambda mul, one, other: one + other))
 
 
 @change("After backward")
@@ -181,32 +515,6 @@ def only_retain_graph_accumulates(patch: MonkeyPatch) -> None:
 change("retain_graph")(replaced(Tensor, "backward", lambda backward, tensor, retain_graph=False: backward(tensor)))
 
 
-class OtherNode:
-    """A node as it is, but for its name and its edges."""
-
-    def __init__(self, node: Any, name: Callable[[str], str] = str, edges: Callable[[Any], Any] = tuple) -> None:
-        self._node, self._name, self._edges = node, name, edges
-
-    def name(self) -> str:
-        return self._name(self._node.name())
-
-    @property
-    def next_functions(self) -> Any:
-        return self._edges(self._node.next_functions)
-
-
-def other_nodes(**differences: Any) -> Change:
-    def made(patch: MonkeyPatch) -> None:
-        original = Tensor.grad_fn
-        patch.setattr(Tensor, "grad_fn", property(lambda tensor: OtherNode(original.__get__(tensor), **differences)))
-
-    return made
-
-
-change("Names of nodes")(other_nodes(name=lambda name: name.rstrip("0")))
-change("Names of nodes")(other_nodes(name=lambda name: name.replace("Convolution", "MkldnnConvolution")))
-change("Names of nodes")(other_nodes(name=lambda name: re.sub("^(Mm|Mv|Dot|UnsafeView)", "MatMul", name)))
-
 change("Calling grad_fn by hand")(other_nodes(edges=lambda edges: [edge for edge in edges if edge[0]]))
 
 
@@ -215,7 +523,21 @@ def a_call_leaves_grad_alone(patch: MonkeyPatch) -> None:
     patch.setattr(Tensor, "grad", property(lambda tensor: None))
 
 
-change("Static and dynamic frameworks")(replaced(torch.export, "export", refused))
+@change("Calling grad_fn by hand")
+def a_call_walks_on(patch: MonkeyPatch) -> None:
+    original = Tensor.grad_fn
+
+    def walks(tensor: Tensor) -> Any:
+        node = original.__get__(tensor)
+
+        class Walks(OtherNode):
+            def __call__(self, gradient: Tensor) -> Any:
+                tensor.backward(gradient)
+                return self._node(gradient)
+
+        return Walks(node)
+
+    patch.setattr(Tensor, "grad_fn", property(walks))
 
 
 @change("Drawing the graph")
@@ -230,12 +552,6 @@ def a_file_holds_the_graph(patch: MonkeyPatch) -> None:
     patch.setattr(torch, "load", lambda file: load(file).requires_grad_().exp() if saved[-1] else load(file))
 
 
-# -- Shapes and memory ----------------------------------------------------------------------------
-
-change("view")(
-    replaced(Tensor, "view", lambda view, tensor, *size: view(tensor, *size) if tensor.is_contiguous() else refused())
-)
-
 change("expand")(
     replaced(
         Tensor,
@@ -247,28 +563,10 @@ change("expand")(
     replaced(Tensor, "expand", lambda expand, tensor, *size: refused() if -1 in size else expand(tensor, *size))
 )
 
-change("Writing into an expanded tensor")(replaced(Tensor, "add_", lambda add, tensor, number: tensor))
-change("Writing into an expanded tensor")(replaced(Tensor, "__setitem__", refused))
-change("Writing into an expanded tensor")(replaced(Tensor, "fill_", refused))
-change("Writing into an expanded tensor")(replaced(Tensor, "zero_", refused))
-
-change("squeeze")(
-    replaced(
-        Tensor,
-        "squeeze",
-        lambda squeeze, tensor, *dim: refused() if dim and isinstance(dim[0], tuple) else squeeze(tensor, *dim),
-    )
-)
 
 change("contiguous")(replaced(Tensor, "contiguous", lambda contiguous, tensor: contiguous(tensor).clone()))
 change("contiguous")(replaced(Tensor, "contiguous", lambda contiguous, tensor: tensor))
 
-change("permute and transpose")(
-    replaced(Tensor, "transpose", lambda transpose, tensor, *dims: transpose(tensor, *dims).contiguous())
-)
-change("permute and transpose")(
-    replaced(Tensor, "permute", lambda permute, tensor, *dims: permute(tensor, dims).clone())
-)
 
 change("clone")(replaced(Tensor, "clone", lambda clone, tensor: clone(tensor.detach()).requires_grad_().exp().log()))
 change("clone")(replaced(Tensor, "clone", lambda clone, tensor: clone(tensor, memory_format=torch.contiguous_format)))
@@ -297,15 +595,6 @@ def no_grad_records(patch: MonkeyPatch) -> None:
 
 change('"detach creates a copy"')(replaced(Tensor, "detach", lambda detach, tensor: detach(tensor).clone()))
 
-change("storage")(replaced(Tensor, "storage", lambda storage, tensor: tensor.untyped_storage()))
-
-
-@change("storage")
-def it_counts_elements(patch: MonkeyPatch) -> None:
-    patch.setattr(torch.UntypedStorage, "nbytes", lambda storage: len(storage) // 4)
-
-
-# -- Modes ----------------------------------------------------------------------------------------
 
 change("eval and memory")(
     replaced(nn.Dropout, "forward", lambda forward, layer, x: nn.functional.dropout(x, layer.p))
@@ -329,17 +618,24 @@ change("no_grad")(
         lambda ones, *size, requires_grad: ones(*size, requires_grad=requires_grad and torch.is_grad_enabled()),
     )
 )
-
-
 change("no_grad")(no_grad_records)
+
+
+@change("no_grad")
+def a_new_layer_requires_no_gradient(patch: MonkeyPatch) -> None:
+    original = nn.Linear.__init__
+
+    def init(layer: nn.Linear, *size: int) -> None:
+        original(layer, *size)
+        layer.requires_grad_(torch.is_grad_enabled())
+
+    patch.setattr(nn.Linear, "__init__", init)
 
 
 change("requires_grad_(False) on a result")(
     replaced(Tensor, "requires_grad_", lambda change_flag, tensor, flag=True: tensor.detach())
 )
 
-
-# -- Backward and derivatives ---------------------------------------------------------------------
 
 change("backward is for scalars")(
     replaced(
@@ -349,59 +645,15 @@ change("backward is for scalars")(
     )
 )
 
-change("Jacobians")(
-    replaced(
-        torch.autograd.functional,
-        "jacobian",
-        lambda jacobian, function, x, vectorize=True: jacobian(function, x, vectorize=vectorize),
-    )
-)
-change("Jacobians")(
-    replaced(
-        torch.autograd.functional, "jacobian", lambda jacobian, function, x, vectorize=False: jacobian(function, x)
-    )
-)
-
-
-@change("Jacobians")
-def jacrev_loops(patch: MonkeyPatch) -> None:
-    jacobian = torch.autograd.functional.jacobian
-    patch.setattr(torch.func, "jacrev", lambda function: lambda x: jacobian(function, x))
-
 
 change('"No errors, so the gradients are correct"')(
     replaced(Tensor, "numpy", lambda numpy, tensor: numpy(tensor).copy())
 )
 
 
-# -- Custom functions -----------------------------------------------------------------------------
-
-
-@change("Calling a Function")
-def a_function_can_be_called(patch: MonkeyPatch) -> None:
-    patch.setattr(Function, "__call__", lambda function, *inputs: type(function).apply(*inputs))
-
-
-@change("Calling a Function")
-def it_wants_the_context_in_forward(patch: MonkeyPatch) -> None:
-    patch.setattr(Function, "apply", classmethod(lambda function, *inputs: refused()))
-
-
-def gradients_returned(by: Callable[[Any, int], Any]) -> Change:
-    """The change under which backward's return value counts as ``by(it, number of inputs)``."""
-
-    def made(patch: MonkeyPatch) -> None:
-        original = Function.apply.__func__
-
-        def apply(function: type[Function], *inputs: Any) -> Any:
-            def backward(ctx: Any, *gradients: Any) -> Any:
-                return by(function.backward(ctx, *gradients), len(inputs))
-
-            return original(type(function.__name__, (function,), {"backward": staticmethod(backward)}), *inputs)
-
-        patch.setattr(Function, "apply", classmethod(apply))
-
-    return made
+@change('"No errors, so the gradients are correct"')
+def data_is_a_copy(patch: MonkeyPatch) -> None:
+    patch.setattr(Tensor, "data", property(lambda tensor: tensor.detach().clone()))
 
 
 change("How many gradients backward returns")(
@@ -410,6 +662,7 @@ change("How many gradients backward returns")(
 change("How many gradients backward returns")(
     gradients_returned(lambda returned, inputs: returned if len(returned) <= inputs else refused())
 )
+
 
 change("save_for_backward")(
     replaced(
@@ -451,9 +704,6 @@ def it_is_silent(patch: MonkeyPatch) -> None:
     patch.setattr(torch.autograd, "gradcheck", gradcheck)
 
 
-# -- Finding faults, and measuring ----------------------------------------------------------------
-
-
 @change("Anomaly mode")
 def it_finds_nothing(patch: MonkeyPatch) -> None:
     patch.setattr(torch.autograd, "set_detect_anomaly", lambda *how: nullcontext())
@@ -477,31 +727,6 @@ def it_always_knows_the_line(patch: MonkeyPatch) -> None:
     patch.setattr(torch.autograd, "set_detect_anomaly", lambda mode, check_nan=True: original(True, check_nan))
 
 
-change("The profiler")(
-    replaced(
-        torch.autograd.profiler,
-        "profile",
-        lambda profile, use_cuda=False, **how: profile(**how, **({"use_device": "cuda"} if use_cuda else {})),
-    )
-)
-
-
-@change("The profiler")
-def rows_have_no_engine(patch: MonkeyPatch) -> None:
-    original = torch.profiler.profile.key_averages
-    patch.setattr(
-        torch.profiler.profile,
-        "key_averages",
-        lambda profile: [row for row in original(profile) if "evaluate_function" not in row.key],
-    )
-
-
-def has_module(title: str, name: str) -> None:
-    @change(title)
-    def made(patch: MonkeyPatch) -> None:
-        patch.setitem(sys.modules, name, ModuleType(name))
-
-
 @change("TORCH_LOGS")
 def set_logs_does_nothing(patch: MonkeyPatch) -> None:
     patch.setattr(torch._logging, "set_logs", lambda **levels: None)
@@ -515,23 +740,6 @@ def it_is_read_at_any_time(patch: MonkeyPatch) -> None:
     )
 
 
-has_module("torch.utils.bottleneck", "torch.utils.bottleneck")
-
-
-@change("A pack hook in a tutorial")
-def hooks_are_not_called(patch: MonkeyPatch) -> None:
-    patch.setattr(torch.autograd.graph, "saved_tensors_hooks", lambda pack, unpack: nullcontext())
-
-
-# -- Training -------------------------------------------------------------------------------------
-
-change("zero_grad")(replaced(nn.Module, "zero_grad", lambda zero_grad, module: zero_grad(module, set_to_none=False)))
-change("zero_grad")(
-    replaced(torch.optim.Optimizer, "zero_grad", lambda zero_grad, optimizer: zero_grad(optimizer, set_to_none=False))
-)
-
-change("SGD's learning rate")(replaced(torch.optim.SGD, "__init__", lambda init, optimizer, parameters, *, lr: None))
-
 change("Resetting all layers")(
     replaced(nn.Module, "children", lambda children, module: [*module.modules()][1:])  # nested ones too
 )
@@ -542,53 +750,26 @@ def apply_visits_children_only(patch: MonkeyPatch) -> None:
     patch.setattr(nn.Module, "apply", lambda module, function: [function(child) for child in module.children()])
 
 
-change("The fit of y = 3x² + 2")(
-    replaced(
-        torch, "randn", lambda randn, *size, requires_grad: torch.full(size, 1.1046, requires_grad=requires_grad)
-    )
-)
-change("The fit of y = 3x² + 2")(replaced(torch, "rand", lambda rand, size: rand(size) - 0.5))  # noise around 0
-
-change("Mixed precision")(replaced(torch.cuda.amp, "autocast", lambda autocast: None))
-change("Mixed precision")(replaced(torch.amp, "autocast", lambda autocast, device, dtype: nullcontext()))
-
-change("Checkpointing")(
-    replaced(
-        torch.utils.checkpoint,
-        "checkpoint",
-        lambda checkpoint, function, x, use_reentrant=False: checkpoint(function, x, use_reentrant=use_reentrant),
-    )
-)
-
-
-@change("Checkpointing")
-def the_choice_warns_too(patch: MonkeyPatch) -> None:
-    original = torch.utils.checkpoint.checkpoint
-
-    def checkpoint(function: Any, x: Tensor, **choice: bool) -> Tensor:
-        if choice:
-            warnings.warn("of the choice", stacklevel=1)
-        return original(function, x, **choice)
-
-    patch.setattr(torch.utils.checkpoint, "checkpoint", checkpoint)
-
-
 change("cudnn.deterministic")(
     replaced(Tensor, "put_", lambda put, *how: refused() if torch.backends.cudnn.deterministic else put(*how))
 )
 change("cudnn.deterministic")(replaced(torch, "use_deterministic_algorithms", lambda use, mode: None))
 
 
-# -- Parts of the library -------------------------------------------------------------------------
+@change("cudnn.deterministic")
+def a_convolution_is_not_given_it(patch: MonkeyPatch) -> None:
+    original = nn.Conv1d.forward
 
-change("torch.jit.script")(
-    replaced(torch.jit, "script", lambda script, module: warnings.warn("of else", stacklevel=1))
-)
-change("torch.jit.script")(replaced(torch.export, "export", refused))
+    def forward(layer: nn.Module, x: Tensor) -> Tensor:
+        with torch.backends.cudnn.flags(deterministic=False):
+            return original(layer, x)
 
-has_module("Pipelines over several devices", "torch.distributed.pipeline")
+    patch.setattr(nn.Conv1d, "forward", forward)
 
 
-@change("Pipelines over several devices")
-def there_is_no_successor(patch: MonkeyPatch) -> None:
-    patch.setitem(sys.modules, "torch.distributed.pipelining", None)
+@change("cudnn.deterministic")
+def it_switches_everything(patch: MonkeyPatch) -> None:
+    patch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: torch.backends.cudnn.deterministic)
+
+
+change("cudnn.deterministic")(replaced(torch._C, "_jit_get_all_schemas", lambda schemas: []))
