@@ -103,6 +103,8 @@ CHAPTERS = {
         "index_out_of_range",
         "ambiguous_truth",
         "state_dict_keys",
+        # compile and functorch
+        "data_dependent_branching",
     ],
     "profiling": ["profiler_table", "profiler_traces", "benchmarking", "cost_of_recording"],
     "training": [
