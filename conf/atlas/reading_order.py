@@ -105,6 +105,7 @@ CHAPTERS = {
         "state_dict_keys",
         # compile and functorch
         "data_dependent_branching",
+        "recompile_limit",
     ],
     "profiling": ["profiler_table", "profiler_traces", "benchmarking", "cost_of_recording"],
     "training": [
