@@ -106,6 +106,7 @@ CHAPTERS = {
         # compile and functorch
         "data_dependent_branching",
         "recompile_limit",
+        "vmap_item",
     ],
     "profiling": ["profiler_table", "profiler_traces", "benchmarking", "cost_of_recording"],
     "training": [
