@@ -87,6 +87,7 @@ CHAPTERS = {
         "number_of_gradients",
         "invalid_gradient",
         "jacobian_mismatch",
+        "setup_context_missing",
         # shapes, memory, devices
         "sizes_do_not_match",
         "expanded_size",
