@@ -108,6 +108,7 @@ CHAPTERS = {
         "data_dependent_branching",
         "recompile_limit",
         "vmap_item",
+        "func_grad_of_vector",
     ],
     "profiling": ["profiler_table", "profiler_traces", "benchmarking", "cost_of_recording"],
     "training": [
