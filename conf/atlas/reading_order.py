@@ -78,6 +78,7 @@ CHAPTERS = {
         "inference_tensor",
         "checkpoint_metadata",
         "nan_in_backward",
+        "derivative_not_implemented",
         # on the way out of autograd
         "numpy_of_grad",
         "deepcopy_of_non_leaf",
