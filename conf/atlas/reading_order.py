@@ -77,6 +77,7 @@ CHAPTERS = {
         "view_of_several",
         "inference_tensor",
         "checkpoint_metadata",
+        "checkpoint_without_gradients",
         "nan_in_backward",
         "derivative_not_implemented",
         # on the way out of autograd
