@@ -106,6 +106,7 @@ CHAPTERS = {
         "index_out_of_range",
         "ambiguous_truth",
         "state_dict_keys",
+        "cannot_assign_parameter",
         # compile and functorch
         "data_dependent_branching",
         "recompile_limit",
