@@ -96,7 +96,8 @@ else:
 # ``softmax`` is computed from it. If it took the parameter's place, there would be nothing left to train. ``nn.Module`` notices
 # that the name is taken, and refuses.
 #
-# ``nn.Parameter(...)`` around the result passes this test. But it is a new leaf without a history, which no optimizer knows:
+# ``nn.Parameter(...)`` around the result passes this test. But it is a new leaf without a history, and your optimizer still has
+# the old one:
 
 
 # sphinx_gallery_start_ignore
@@ -134,7 +135,7 @@ def draw(curves):
         curves.items(), ("#c2410c", "#2563eb"), strict=True
     ):
         ax.plot(curve, color=color)
-        ax.text(len(curve), curve[-1], name, color=color, va="center")
+        ax.text(len(curve), curve[-1] + 0.02, name, color=color)
     ax.set(xlabel="step", ylabel="loss", ylim=(0, None), xlim=(0, 82))
     ax.set_title("Learning which layer to take")
 
@@ -292,7 +293,7 @@ class _Local(nn.Module):
 
     @property
     def size(self):
-        return self.ready.wight.shape
+        return self.ready.nowhere.shape
 
 
 for _try in (
@@ -323,6 +324,6 @@ assert nn.DataParallel(_Local()).module.ready.weight.shape == (2, 3)
 # --------
 # - :ref:`sphx_glr_gallery_errors_non_leaf_in_optimizer.py`: a computed tensor in the optimizer.
 # - :ref:`sphx_glr_gallery_errors_leaf_in_place.py`: writing into a weight.
-# - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: the names when you load.
+# - :ref:`sphx_glr_gallery_errors_state_dict_keys.py` the names when you load.
 # - In PyTorch's tutorials: `parametrizations
 #   <https://docs.pytorch.org/tutorials/intermediate/parametrizations.html>`__.

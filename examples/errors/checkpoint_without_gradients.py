@@ -134,15 +134,6 @@ _checkpointed = block[0].weight.grad.clone()
 block.zero_grad()
 head(block(embedding(torch.tensor([1, 2, 3])))).sum().backward()
 assert torch.allclose(_checkpointed, block[0].weight.grad)
-# sphinx_gallery_end_ignore
-
-# %%
-# - In Hugging Face's trainer: ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
-# - If it must stay ``True``: ``hidden.requires_grad_(True)`` before the first block. ``model.enable_input_require_grads()`` of
-#   ``transformers`` does this.
-# - Pass tensors as arguments of their own. In a dictionary, the reentrant checkpoint does not find them.
-
-# sphinx_gallery_start_ignore
 with warnings.catch_warnings(record=True) as warned:
     warnings.simplefilter("always")
     _inputs = {"hidden": torch.ones(3, 8, requires_grad=True)}
@@ -156,6 +147,11 @@ with warnings.catch_warnings(record=True) as warned:
 # sphinx_gallery_end_ignore
 
 # %%
+# - In Hugging Face's trainer: ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
+# - If it must stay ``True``: ``hidden.requires_grad_(True)`` before the first block. ``model.enable_input_require_grads()`` of
+#   ``transformers`` does this.
+# - Pass tensors as arguments of their own. In a dictionary, the reentrant checkpoint does not find them.
+#
 # Other messages of use_reentrant=True
 # ------------------------------------
 # **All of the rest is frozen, too.** Then the whole loss has no graph, and ``backward()`` raises:
@@ -201,6 +197,8 @@ try:
 except RuntimeError as error:
     raised.append(str(error))
 assert len(raised) == 2 and raised[0] == raised[1]
+checkpoint(block, x, use_reentrant=False).sum().backward(inputs=[x])
+assert x.grad is not None
 _score = checkpoint(block, x, use_reentrant=False).sum()
 (_slope,) = torch.autograd.grad(_score, x, create_graph=True)
 (_second,) = torch.autograd.grad(_slope.square().sum(), x)
@@ -211,7 +209,8 @@ assert torch.allclose(_second, torch.autograd.grad(_plain.square().sum(), x)[0])
 # %%
 # ``use_reentrant=False`` can do both, and second derivatives as well.
 #
-# **You passed neither True nor False.** PyTorch 2.13 does not raise. It warns, and takes ``True``:
+# **You passed neither True nor False.** PyTorch 2.13 does not raise. It warns, and takes ``True``. Earlier versions said
+# *please pass in use_reentrant=True or use_reentrant=False explicitly*.
 
 # sphinx_gallery_start_ignore
 with warnings.catch_warnings(record=True) as warned:

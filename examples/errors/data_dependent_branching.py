@@ -172,6 +172,10 @@ def draw(functions):
 assert recorded(with_if) == [["norm", ">"], ["/"]]
 assert recorded(with_where) == [["norm", ">", "where", "/"]]
 # sphinx_gallery_end_ignore
+
+# %%
+# Here is what is recorded, before and after:
+
 # figure: Two rows. With if: a graph of two operations, Python, a graph of one. With where: one graph of four operations.
 draw({"if": with_if, "torch.where": with_where})
 

@@ -221,8 +221,7 @@ force.norm().backward()
 assert points.grad.isfinite().all()
 
 # %%
-# **A name without backward.** Then the operation itself has no derivative. ``bincount`` is an example; here ``index_add``
-# computes the same:
+# **A name without backward.** Then the operation itself has no derivative, for example ``bincount``:
 
 # sphinx_gallery_start_ignore
 _direct = 2 * (2 * points - centers.sum(0))
@@ -240,11 +239,14 @@ except RuntimeError as error:
 assert raised == ["derivative for aten::bincount is not implemented"]
 # sphinx_gallery_end_ignore
 
+# %%
+# Here ``index_add`` computes the same:
+
 torch.zeros(3).index_add(0, index, weights).square().sum().backward()
 assert weights.grad.all()
 
 # %%
-# **torch.compile** has no second derivative for what it compiled:
+# **torch.compile** compiles the backward, too, but no second one. Here that is ``aot_eager``, which the default is built on:
 
 # sphinx_gallery_start_ignore
 _counted = torch.zeros(3).index_add(0, index, weights)

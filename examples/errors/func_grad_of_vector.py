@@ -143,7 +143,7 @@ assert torch.allclose(vjp(squares, weight)[1](_weights)[0], _weights @ _per_samp
 # %%
 # Other messages of torch.func.grad
 # ---------------------------------
-# **A tuple.** Return the loss first, and say that the rest needs no gradient:
+# **A tuple.** Say with ``has_aux=True`` that the rest needs no gradient. The loss comes first:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -161,6 +161,9 @@ except RuntimeError as error:
 assert len(raised) == 1 and "to return a Tensor, got <class 'tuple'>" in raised[0]
 assert "got <class 'float'>" in says(lambda: grad(lambda w: w.sum().item())(weight))
 # sphinx_gallery_end_ignore
+
+# %%
+# The result is then a pair:
 
 gradient, prediction = grad(loss, has_aux=True)(weight)
 assert torch.equal(prediction, x @ weight)
@@ -196,7 +199,7 @@ assert says(lambda: grad(_own_leaf)(weight)) is None
 # sphinx_gallery_end_ignore
 
 # %%
-# **backward() in the function.** Inside of a transform, take ``grad`` again in its place:
+# **backward() in the function:**
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -215,6 +218,9 @@ except RuntimeError as error:
 assert len(raised) == 1
 assert "backward() called inside a functorch transform" in raised[0]
 # sphinx_gallery_end_ignore
+
+# %%
+# Inside of a transform, take ``grad`` again in its place:
 
 
 def penalty(x):

@@ -127,17 +127,6 @@ assert says(lambda: _Half.apply(x)) == "missing a required argument: 'x'"
 assert "takes 1 positional argument but 2 were given" in says(
     lambda: _OtherHalf.apply(x)
 )
-# sphinx_gallery_end_ignore
-
-# %%
-# Change both. If ``forward`` keeps ``ctx``, the call raises ``missing a required argument: 'x'``. If there is no
-# ``setup_context``, it raises ``takes 1 positional argument but 2 were given``.
-#
-# **The Function is not yours**, as in flash attention or mamba? Outside of ``torch.func`` it works: take
-# ``torch.autograd.functional.jacobian``, or ``torch.autograd.grad`` for each sample. ``checkpoint`` with ``use_reentrant=True``
-# is such a Function, too.
-
-# sphinx_gallery_start_ignore
 _jacobian = torch.autograd.functional.jacobian(OldSwish.apply, x)
 assert torch.allclose(_jacobian, torch.diag(_right))
 _jacobian = torch.autograd.functional.jacobian(OldSwish.apply, x, vectorize=True)
@@ -152,6 +141,13 @@ assert says(lambda: grad(_checkpointed)(x)) == raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
+# Change both. If ``forward`` keeps ``ctx``, the call raises ``missing a required argument: 'x'``. If there is no
+# ``setup_context``, it raises ``takes 1 positional argument but 2 were given``.
+#
+# **The Function is not yours**, as in flash attention or mamba? Outside of ``torch.func`` it works: take
+# ``torch.autograd.functional.jacobian``, or ``torch.autograd.grad`` for each sample. ``checkpoint`` with ``use_reentrant=True``
+# is such a Function, too.
+#
 # Why
 # ---
 # A transform gives your function tensors of its own kind, which wrap the real ones. Under ``grad``, PyTorch runs ``forward`` on
@@ -277,7 +273,7 @@ assert "You tried to vmap over Swish, but it does not have vmap support." in rai
 # sphinx_gallery_end_ignore
 
 # %%
-# If ``forward`` and ``backward`` use only PyTorch's operations, one line is enough:
+# If ``forward`` and ``backward`` are made of operations that ``vmap`` can run, one line is enough:
 
 
 class BatchedSwish(Swish):
@@ -308,17 +304,13 @@ assert len(raised) == 1
 assert says(lambda: jacfwd(BatchedSwish.apply)(x)) == raised[0]
 _hessian = torch.func.hessian(lambda x: BatchedSwish.apply(x).sum())
 assert says(lambda: _hessian(x)) == raised[0]
-# sphinx_gallery_end_ignore
-
-# %%
-# In place of ``jacfwd`` you can take ``jacrev``, and in place of ``hessian`` ``jacrev(jacrev(f))``: both need no ``jvp``.
-
-# sphinx_gallery_start_ignore
 _second = jacrev(jacrev(lambda x: BatchedSwish.apply(x).sum()))(x)
 assert torch.allclose(_second, torch.func.hessian(lambda x: _silu(x).sum())(x))
 # sphinx_gallery_end_ignore
 
 # %%
+# In place of ``jacfwd`` you can take ``jacrev``, and in place of ``hessian`` ``jacrev(jacrev(f))``: both need no ``jvp``.
+#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: all rules, with code for NumPy and for ``jvp``.

@@ -63,17 +63,6 @@ assert raised[0].startswith(
 assert says(window, rows, starts, chunk_size=1) == raised[0]
 _same = vmap(window, in_dims=(0, None))(rows, starts[0])
 assert torch.equal(_same, rows[:, :2])
-# sphinx_gallery_end_ignore
-
-# %%
-# You need not have written ``.item()``. Each of these calls it on a tensor ``x`` inside of ``vmap``:
-#
-# - a slice: ``row[x : x + 2]``, ``row[:x]`` (a single element, ``row[x]``, works);
-# - ``int(x)``, ``float(x)``, ``range(x)``, ``f"{x:.2f}"``;
-# - a size: ``torch.zeros(x)``, ``torch.arange(x)``;
-# - ``torch.tensor([x, 0.0])``: write ``torch.stack([x, torch.zeros_like(x)])``.
-
-# sphinx_gallery_start_ignore
 _calls = (
     lambda row, x: row[:x],
     lambda row, x: row * int(x),
@@ -94,6 +83,13 @@ assert says(lambda row, x: row * x.item(), rows, starts[0], in_dims=(0, None)) i
 # sphinx_gallery_end_ignore
 
 # %%
+# You need not have written ``.item()``. Each of these calls it on a tensor ``x`` inside of ``vmap``:
+#
+# - a slice: ``row[x : x + 2]``, ``row[:x]`` (a single element, ``row[x]``, works);
+# - ``int(x)``, ``float(x)``, ``range(x)``, ``f"{x:.2f}"``;
+# - a size: ``torch.zeros(x)``, ``torch.arange(x)``;
+# - ``torch.tensor([x, 0.0])``: write ``torch.stack([x, torch.zeros_like(x)])``.
+#
 # Why
 # ---
 # ``vmap`` calls your function once for all rows. ``row`` and ``start`` look like one row and one number, but hold the batch.
