@@ -141,16 +141,18 @@ with warnings.catch_warnings(record=True) as warned:
     assert not _out.requires_grad and "None of the inputs" in str(warned[0].message)
     _out = checkpoint(lambda d: block(d["hidden"]), _inputs, use_reentrant=False)
     assert _out.requires_grad and len(warned) == 1
+    _listed = checkpoint(lambda h: block(h[0]), [*_inputs.values()], use_reentrant=True)
+    assert not _listed.requires_grad and len(warned) == 2
     with torch.no_grad():
         checkpoint(block, embedding(torch.tensor([1])), use_reentrant=True)
-    assert len(warned) == 2
+    assert len(warned) == 3
 # sphinx_gallery_end_ignore
 
 # %%
 # - In Hugging Face's trainer: ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
 # - If it must stay ``True``: ``hidden.requires_grad_(True)`` before the first block. ``model.enable_input_require_grads()`` of
 #   ``transformers`` does this.
-# - Pass tensors as arguments of their own. In a dictionary, the reentrant checkpoint does not find them.
+# - Pass tensors as arguments of their own. In a list or a dictionary, the reentrant checkpoint does not find them.
 #
 # Other messages of use_reentrant=True
 # ------------------------------------
@@ -209,7 +211,7 @@ assert torch.allclose(_second, torch.autograd.grad(_plain.square().sum(), x)[0])
 # %%
 # ``use_reentrant=False`` can do both, and second derivatives as well.
 #
-# **You passed neither True nor False.** PyTorch 2.13 does not raise. It warns, and takes ``True``. Earlier versions said
+# **You passed neither True nor False.** PyTorch 2.13 does not raise. It warns, and uses ``True``. Earlier versions said
 # *please pass in use_reentrant=True or use_reentrant=False explicitly*.
 
 # sphinx_gallery_start_ignore

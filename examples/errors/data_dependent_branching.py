@@ -70,7 +70,8 @@ assert "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170" in ra
 # At ``if norm > 1`` it would need the value. Without ``fullgraph=True`` it ends the graph there, lets Python decide, and begins
 # another graph: a *graph break*. With ``fullgraph=True`` it raises.
 #
-# A condition on a *shape*, such as ``if x.shape[0] > 2``, is fine: shapes are known.
+# A condition on a *shape*, such as ``if x.shape[0] > 2``, does not break the graph: shapes are known. Each outcome is compiled
+# once.
 #
 # How to find graph breaks
 # ------------------------
@@ -95,11 +96,21 @@ assert found.break_reasons[0].user_stack[-1].line == "if norm > 1:"
 
 
 def _by_shape(x):
-    return x * 2 if x.shape[0] > 2 else x
+    return x * 2 if x.shape[0] > 2 else -x
 
 
-_compiled = torch.compile(_by_shape, fullgraph=True, backend="eager")
-assert _compiled(torch.ones(4))[0] == 2 and _compiled(torch.ones(2))[0] == 1
+_graphs = []
+
+
+def _keep(module, inputs):
+    _graphs.append(module)
+    return module
+
+
+_compiled = torch.compile(_by_shape, fullgraph=True, dynamic=True, backend=_keep)
+for _n in (4, 5, 6, 2):
+    assert torch.equal(_compiled(torch.ones(_n)), _by_shape(torch.ones(_n)))
+assert len(_graphs) == 2
 # sphinx_gallery_end_ignore
 
 # %%

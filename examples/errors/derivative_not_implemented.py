@@ -213,7 +213,7 @@ assert raised == ["the derivative for '_cdist_backward' is not implemented."]
 # sphinx_gallery_end_ignore
 
 # %%
-# Write such an operation out of simple ones:
+# Build such an operation from simple ones:
 
 energy = (points[:, None] - centers).norm(dim=-1).square().sum()
 (force,) = torch.autograd.grad(energy, points, create_graph=True)

@@ -1,10 +1,10 @@
 r"""
-Expected f(\*args) to return a scalar Tensor
-============================================
+to return a scalar Tensor, got tensor with 1 dims
+=================================================
 
 .. index::
-   ! single: torch.func.grad of a function that returns a vector
-   ! single: grad_and_value: Expected f(*args) to return a Tensor, got tuple
+   ! single: grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor
+   ! single: torch.func.grad of a function that returns a vector or a tuple
    ! single: requires_grad_ or backward inside of a function under torch.func
    ! single: gradient for each sample with torch.func
 
@@ -66,7 +66,7 @@ assert "got tensor with 2 dims" in says(lambda: grad(lambda w: w[None] * 2)(weig
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``grad_and_value`` stands there for ``grad``, too: one is made from the other.
+# - You called ``grad``, and the message names ``grad_and_value``: ``grad`` calls it.
 # - ``got tensor with 1 dims`` is the fault: a scalar has 0. A tensor of one element, such as ``loss[:1]``, has 1 and raises.
 #
 # Why
@@ -118,7 +118,7 @@ assert torch.allclose(grad(loss)(weight), _leaf.grad)
 # sphinx_gallery_end_ignore
 
 # %%
-# For other wishes:
+# If you want something else:
 #
 # - the slope of each output: ``jacrev(f)(weight)``;
 # - one gradient for each sample: ``vmap(grad(f), in_dims=(None, 0, 0))``, with an ``f`` for one sample;

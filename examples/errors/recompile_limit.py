@@ -248,7 +248,7 @@ assert versions(lambda old, new: torch.cat([old, new]), _caches) == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# ``error_on_recompile`` proves here that nothing is compiled again. Other values that change:
+# ``error_on_recompile`` raises if something is compiled again. Here nothing is. Other values that change:
 #
 # - **A shape.** Leave out ``dynamic=False``. PyTorch then tries to make the second version for all sizes from 2 on. To have it
 #   at once, call ``torch._dynamo.mark_dynamic(x, 0)`` on the first batch.
@@ -275,8 +275,10 @@ with contextlib.suppress(torch._dynamo.exc.FailOnRecompileLimitHit), log_to(rais
     # sphinx_gallery_start_ignore
     except torch._dynamo.exc.FailOnRecompileLimitHit as error:
         raised.append(str(error))
+        _cause = str(error.__cause__).partition("\n")[0]
+        print(f"torch._dynamo.exc.Unsupported: {_cause}")
         print(f"torch._dynamo.exc.FailOnRecompileLimitHit: {error}")
-        assert rows == 9
+        assert rows == 9 and _cause == "Dynamo recompile limit exceeded"
 assert len(raised) == 2 and raised[1] == "Hard failure due to fullgraph=True"
 assert "size mismatch at index 0. expected 8, actual 9" in raised[0]
 # sphinx_gallery_end_ignore

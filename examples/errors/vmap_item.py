@@ -215,7 +215,7 @@ assert len(_equal.unique(dim=0)) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# **Batch norm.** It writes its running mean, one for all, while each row has its own:
+# **Batch norm.** It updates one running mean, and each row has a mean of its own:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -281,8 +281,8 @@ assert not list(_bare.buffers())
 # sphinx_gallery_end_ignore
 
 # %%
-# If you do want batch norm over each group, as in the first case, ``torch.func.replace_all_batch_norm_modules_(net)`` takes the
-# running statistics away.
+# If you do want batch norm over each group, as in the first case, ``torch.func.replace_all_batch_norm_modules_(net)`` removes
+# the running statistics.
 #
 # See also
 # --------
