@@ -246,7 +246,8 @@ torch.zeros(3).index_add(0, index, weights).square().sum().backward()
 assert weights.grad.all()
 
 # %%
-# **torch.compile** compiles the backward, too, but no second one. Here that is ``aot_eager``, which the default is built on:
+# **torch.compile** compiles the backward, too, but no second one. ``aot_eager`` is used here because it needs no compiler; with
+# the default backend it `fails as well <https://github.com/pytorch/pytorch/issues/183603>`__:
 
 # sphinx_gallery_start_ignore
 _counted = torch.zeros(3).index_add(0, index, weights)
