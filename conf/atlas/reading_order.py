@@ -14,6 +14,7 @@ ERRORS = {
         "integer_leaf",
         "requires_grad_of_non_leaf",
         "non_leaf_in_optimizer",
+        "checkpoint_without_gradients",
         "graphs/why_is_grad_none",
     ],
     "Backward fails": [
@@ -24,6 +25,7 @@ ERRORS = {
         "view_of_several",
         "inference_tensor",
         "checkpoint_metadata",
+        "derivative_not_implemented",
     ],
     "NaN": ["nan_in_backward"],
     "Shapes do not fit": [
@@ -48,6 +50,7 @@ ERRORS = {
         "not_implemented_for_type",
         "not_a_single_element",
         "ambiguous_truth",
+        "cannot_assign_parameter",
     ],
     "Devices and memory": [
         "out_of_memory",
@@ -62,12 +65,19 @@ ERRORS = {
     ],
     "Files, copies and NumPy": ["state_dict_keys", "deepcopy_of_non_leaf", "numpy_of_grad", "cuda_tensor_to_numpy"],
     "Several processes": ["cuda_in_forked_subprocess"],
+    "torch.compile and torch.func": [
+        "data_dependent_branching",
+        "recompile_limit",
+        "vmap_item",
+        "func_grad_of_vector",
+    ],
     "Custom Functions": [
         "legacy_function",
         "saved_wrong_type",
         "number_of_gradients",
         "invalid_gradient",
         "jacobian_mismatch",
+        "setup_context_missing",
     ],
 }
 

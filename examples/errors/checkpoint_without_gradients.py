@@ -1,0 +1,243 @@
+r"""
+None of the inputs have requires_grad=True. Gradients will be None
+==================================================================
+
+.. index::
+   ! single: gradient checkpointing with LoRA or a frozen embedding trains nothing
+   ! single: the use_reentrant parameter should be passed explicitly
+   ! single: checkpoint is incompatible with .grad() or passing an inputs parameter to .backward()
+   ! single: enable_input_require_grads
+
+.. in-short::
+
+   With ``use_reentrant=True``, a checkpoint looks at its arguments only, and not at the weights of the block. If no argument
+   requires grad, the block is not trained. Use ``use_reentrant=False``.
+
+   .. code-block:: diff
+
+      - hidden = checkpoint(block, hidden, use_reentrant=True)
+      + hidden = checkpoint(block, hidden, use_reentrant=False)
+
+   **Not this:** ``warnings.filterwarnings("ignore")``. The block still gets no gradient.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+# It is a warning. Here the embedding is frozen, as in training with LoRA:
+
+# sphinx_gallery_start_ignore
+import warnings
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+
+torch.manual_seed(0)
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    embedding = nn.Embedding(10, 8).requires_grad_(False)
+    block = nn.Sequential(nn.Linear(8, 8), nn.Tanh())
+    head = nn.Linear(8, 1)
+
+    hidden = embedding(torch.tensor([1, 2, 3]))
+    hidden = checkpoint(block, hidden, use_reentrant=True)
+    head(hidden).sum().backward()
+# sphinx_gallery_start_ignore
+for _warning in warned:
+    print(f"{_warning.category.__name__}: {_warning.message}")
+assert len(warned) == 1 and hidden.requires_grad is False
+assert str(warned[0].message) == (
+    "None of the inputs have requires_grad=True. Gradients will be None"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# The warning is right, and nothing else tells you:
+
+print("block:", block[0].weight.grad)
+print("head: ", head.weight.grad.norm() > 0)
+
+# sphinx_gallery_start_ignore
+assert block[0].weight.grad is None and head.weight.grad.norm() > 0
+# sphinx_gallery_end_ignore
+
+# %%
+# It is harmless in two cases: under ``torch.no_grad()``, and if nothing in the block is to be trained.
+#
+# Why
+# ---
+# The reentrant checkpoint is a custom Function around the block. Autograd sees the inputs of this Function. The weights are
+# used inside of it, without a graph. If no input requires grad, the output does not either. ``use_reentrant=False`` builds the
+# usual graph, weights included. Here is who gets a gradient, with three checkpointed blocks and a head:
+
+
+# sphinx_gallery_start_ignore
+def who(reentrant, ask_input=False):
+    """For each of three blocks and a head: does it get a gradient?"""
+    torch.manual_seed(0)
+    blocks = nn.ModuleList(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(3))
+    last = nn.Linear(8, 1)
+    hidden = embedding(torch.tensor([1, 2, 3]))
+    if ask_input:
+        hidden.requires_grad_(True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for part in blocks:
+            hidden = checkpoint(part, hidden, use_reentrant=reentrant)
+    last(hidden).sum().backward()
+    return [part[0].weight.grad is not None for part in blocks] + [
+        last.weight.grad is not None
+    ]
+
+
+def draw(table):
+    _, ax = plt.subplots(figsize=(7, 1.8), layout="constrained")
+    for i, row in enumerate(table.values()):
+        for j, fine in enumerate(row):
+            color = "#047857" if fine else "#c2410c"
+            ax.barh(i, 0.94, left=j - 0.47, height=0.86, color=color)
+            word = "gradient" if fine else "None"
+            ax.text(j, i, word, color="white", ha="center", va="center")
+    ax.set_xticks(range(4), ["block 1", "block 2", "block 3", "head"])
+    ax.set_yticks(range(len(table)), table)
+    ax.invert_yaxis()
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_title("Which weights get a gradient")
+
+
+rows = {
+    "use_reentrant=True": who(True),
+    "the same, input requires grad": who(True, ask_input=True),
+    "use_reentrant=False": who(False),
+}
+assert list(rows.values()) == [[False] * 3 + [True], [True] * 4, [True] * 4]
+# sphinx_gallery_end_ignore
+# figure: A table. With use_reentrant=True the three blocks get None. With an input that requires grad, or False, all get one.
+draw(rows)
+
+# %%
+# The fix
+# -------
+# Pass ``use_reentrant=False``.
+
+hidden = embedding(torch.tensor([1, 2, 3]))
+hidden = checkpoint(block, hidden, use_reentrant=False)
+head(hidden).sum().backward()
+print("block:", block[0].weight.grad.norm() > 0)
+
+# sphinx_gallery_start_ignore
+_checkpointed = block[0].weight.grad.clone()
+block.zero_grad()
+head(block(embedding(torch.tensor([1, 2, 3])))).sum().backward()
+assert torch.allclose(_checkpointed, block[0].weight.grad)
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    _inputs = {"hidden": torch.ones(3, 8, requires_grad=True)}
+    _out = checkpoint(lambda d: block(d["hidden"]), _inputs, use_reentrant=True)
+    assert not _out.requires_grad and "None of the inputs" in str(warned[0].message)
+    _out = checkpoint(lambda d: block(d["hidden"]), _inputs, use_reentrant=False)
+    assert _out.requires_grad and len(warned) == 1
+    _listed = checkpoint(lambda h: block(h[0]), [*_inputs.values()], use_reentrant=True)
+    assert not _listed.requires_grad and len(warned) == 2
+    with torch.no_grad():
+        checkpoint(block, embedding(torch.tensor([1])), use_reentrant=True)
+    assert len(warned) == 3
+# sphinx_gallery_end_ignore
+
+# %%
+# - In Hugging Face's trainer: ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
+# - If it must stay ``True``: ``hidden.requires_grad_(True)`` before the first block. ``model.enable_input_require_grads()`` of
+#   ``transformers`` does this.
+# - Pass tensors as arguments of their own. In a list or a dictionary, the reentrant checkpoint does not find them.
+#
+# Other messages of use_reentrant=True
+# ------------------------------------
+# **All of the rest is frozen, too.** Then the whole loss has no graph, and ``backward()`` raises:
+
+# sphinx_gallery_start_ignore
+raised = []
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    try:
+        # sphinx_gallery_end_ignore
+        head.requires_grad_(False)
+        hidden = embedding(torch.tensor([1, 2, 3]))
+        hidden = checkpoint(block, hidden, use_reentrant=True)
+        head(hidden).sum().backward()
+    # sphinx_gallery_start_ignore
+    except RuntimeError as error:
+        raised.append(str(error))
+        print("RuntimeError:", error)
+assert len(raised) == len(warned) == 1
+assert raised[0].startswith("element 0 of tensors does not require grad")
+# sphinx_gallery_end_ignore
+
+# %%
+# **torch.autograd.grad**, for example in a gradient penalty, raises even with a right input:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    x = torch.randn(3, 8, requires_grad=True)
+    score = checkpoint(block, x, use_reentrant=True).sum()
+    torch.autograd.grad(score, x)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1
+assert raised[0].startswith(
+    "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or"
+)
+try:
+    checkpoint(block, x, use_reentrant=True).sum().backward(inputs=[x])
+except RuntimeError as error:
+    raised.append(str(error))
+assert len(raised) == 2 and raised[0] == raised[1]
+checkpoint(block, x, use_reentrant=False).sum().backward(inputs=[x])
+assert x.grad is not None
+_score = checkpoint(block, x, use_reentrant=False).sum()
+(_slope,) = torch.autograd.grad(_score, x, create_graph=True)
+(_second,) = torch.autograd.grad(_slope.square().sum(), x)
+(_plain,) = torch.autograd.grad(block(x).sum(), x, create_graph=True)
+assert torch.allclose(_second, torch.autograd.grad(_plain.square().sum(), x)[0])
+# sphinx_gallery_end_ignore
+
+# %%
+# ``use_reentrant=False`` can do both, and second derivatives as well.
+#
+# **You passed neither True nor False.** PyTorch 2.13 does not raise. It warns, and uses ``True``. Earlier versions said
+# *please pass in use_reentrant=True or use_reentrant=False explicitly*.
+
+# sphinx_gallery_start_ignore
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    checkpoint(block, x)
+# sphinx_gallery_start_ignore
+for _warning in warned:
+    print(f"{_warning.category.__name__}: {_warning.message}")
+assert len(warned) == 1
+assert "the use_reentrant parameter should be passed explicitly" in str(
+    warned[0].message
+)
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    checkpoint(block, torch.ones(3, 8))
+    checkpoint_sequential(nn.Sequential(nn.Tanh(), block), 2, x)
+assert "None of the inputs" in str(warned[1].message)
+assert "use_reentrant parameter should be passed" in str(warned[2].message)
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_memory_checkpointing.py`: what a checkpoint saves, and what it costs.
+# - :ref:`sphx_glr_gallery_errors_checkpoint_metadata.py`: a message of ``use_reentrant=False``.
+# - :ref:`sphx_glr_gallery_errors_no_grad_fn.py`, for *element 0 of tensors*.
+# - In PyTorch's reference: `torch.utils.checkpoint <https://docs.pytorch.org/docs/stable/checkpoint.html>`__.

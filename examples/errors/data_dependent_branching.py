@@ -1,0 +1,319 @@
+r"""
+torch._dynamo.exc.Unsupported: Data-dependent branching
+=======================================================
+
+.. index::
+   ! single: torch.compile graph break, fullgraph=True fails at an if
+   ! single: Could not guard on data-dependent expression
+   ! single: print or item() inside a compiled function
+   ! single: how to find graph breaks
+
+.. in-short::
+
+   A Python ``if`` or ``while`` reads a value from a tensor, but ``torch.compile`` records your code before there are values.
+   Compute both cases and choose with ``torch.where``.
+
+   .. code-block:: diff
+
+        norm = x.norm()
+      - if norm > 1:
+      -     x = x / norm
+      + x = x / torch.where(norm > 1, norm, 1)
+
+   **Not this:** leaving out ``fullgraph=True`` and looking no further. The message is gone. The function is now compiled in two
+   pieces, with Python between them.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import contextlib
+import io
+import warnings
+
+import matplotlib.pyplot as plt
+import torch
+
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    @torch.compile(fullgraph=True, backend="eager")
+    def clip(x):
+        norm = x.norm()
+        if norm > 1:
+            x = x / norm
+        return x
+
+    clip(torch.ones(4))
+# sphinx_gallery_start_ignore
+except torch._dynamo.exc.Unsupported as error:
+    raised.append(str(error))
+    print(f"torch._dynamo.exc.Unsupported: {error}".partition("\n\n")[0])
+assert len(raised) == 1 and "in clip, code: if norm > 1:" in raised[0]
+assert "Hint: Use `torch.cond`" in raised[0]
+assert "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170" in raised[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# The rest of the message is left out here. It names the line of your code, gives hints, and links to `PyTorch's page about this
+# graph break <https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html>`__. Earlier versions said *Dynamic
+# control flow is not supported at the moment*.
+#
+# This page uses ``backend="eager"``: it records the code and needs no compiler. The message comes from the recording, so your
+# own backend makes no difference.
+#
+# Why
+# ---
+# ``torch.compile`` runs your function once with tensors that have a shape and a type but no values, and records the operations.
+# At ``if norm > 1`` it would need the value. Without ``fullgraph=True`` it ends the graph there, lets Python decide, and begins
+# another graph: a *graph break*. With ``fullgraph=True`` it raises.
+#
+# A condition on a *shape*, such as ``if x.shape[0] > 2``, does not break the graph: shapes are known. Each outcome is compiled
+# once.
+#
+# How to find graph breaks
+# ------------------------
+# ``torch._dynamo.explain`` runs the function without ``fullgraph=True`` and counts:
+
+
+def with_if(x):
+    norm = x.norm()
+    if norm > 1:
+        x = x / norm
+    return x
+
+
+found = torch._dynamo.explain(with_if)(torch.ones(4))
+print("graphs:", found.graph_count, "  breaks:", found.graph_break_count)
+for reason in found.break_reasons:
+    print("at:", reason.user_stack[-1].line)
+
+# sphinx_gallery_start_ignore
+assert found.graph_count == 2 and found.graph_break_count == 1
+assert found.break_reasons[0].user_stack[-1].line == "if norm > 1:"
+
+
+def _by_shape(x):
+    return x * 2 if x.shape[0] > 2 else -x
+
+
+_graphs = []
+
+
+def _keep(module, inputs):
+    _graphs.append(module)
+    return module
+
+
+_compiled = torch.compile(_by_shape, fullgraph=True, dynamic=True, backend=_keep)
+for _n in (4, 5, 6, 2):
+    assert torch.equal(_compiled(torch.ones(_n)), _by_shape(torch.ones(_n)))
+assert len(_graphs) == 2
+# sphinx_gallery_end_ignore
+
+# %%
+# In a large program, set ``TORCH_LOGS=graph_breaks`` before you start it: each break is logged with its line.
+#
+# The fix
+# -------
+# Compute both cases, and let ``torch.where`` choose. If the condition is False here, ``x`` is divided by 1.
+
+
+def with_where(x):
+    norm = x.norm()
+    x = x / torch.where(norm > 1, norm, 1)
+    return x
+
+
+clip = torch.compile(with_where, fullgraph=True, backend="eager")
+print(clip(torch.ones(4)), clip(torch.full((4,), 0.1)))
+
+# sphinx_gallery_start_ignore
+for _x in (torch.ones(4), torch.full((4,), 0.1), torch.zeros(4), torch.tensor([])):
+    _results = []
+    for _f in (with_if, clip):
+        _leaf = _x.clone().requires_grad_()
+        _y = _f(_leaf)
+        (_grad,) = torch.autograd.grad(_y.square().sum() + _y.sum(), _leaf)
+        _results.append((_y, _grad))
+    assert torch.allclose(_results[0][0], _results[1][0])
+    assert torch.allclose(_results[0][1], _results[1][1])
+    assert _grad.isfinite().all()
+# torch.where around the division has a NaN in its gradient at 0
+_zero = torch.zeros(4, requires_grad=True)
+_norm = _zero.norm()
+torch.where(_norm > 1, _zero / _norm, _zero).sum().backward()
+assert _zero.grad.isnan().all()
+
+
+def recorded(function):
+    """The names of the operations in each graph that is recorded."""
+    graphs = []
+
+    def keep(module, inputs):
+        nodes = [n for n in module.graph.nodes if n.op.startswith("call_")]
+        names = [getattr(n.target, "__name__", n.target) for n in nodes]
+        graphs.append([{"gt": ">", "truediv": "/"}.get(name, name) for name in names])
+        return module
+
+    torch._dynamo.reset()
+    torch.compile(function, backend=keep)(torch.ones(4))
+    return graphs
+
+
+def draw(functions):
+    _, ax = plt.subplots(figsize=(7, 1.7), layout="constrained")
+    colors = ("#2563eb", "#c2410c")
+    for name, function in functions.items():
+        left = 0
+        for names, color in zip(recorded(function), colors, strict=False):
+            ax.barh(name, len(names), left=left, color=color, height=0.6)
+            middle = left + len(names) / 2
+            text = "   ".join(names)
+            ax.text(middle, name, text, ha="center", va="center", color="white")
+            left += len(names) + 0.6
+    ax.text(2.3, "if", "Python", ha="center", va="center", rotation=90, fontsize=8)
+    ax.invert_yaxis()
+    ax.set(xlabel="operations", title="The graphs that torch.compile records")
+    ax.set_xticks(range(5))
+
+
+assert recorded(with_if) == [["norm", ">"], ["/"]]
+assert recorded(with_where) == [["norm", ">", "where", "/"]]
+# sphinx_gallery_end_ignore
+
+# %%
+# Here is what is recorded, before and after:
+
+# figure: Two rows. With if: a graph of two operations, Python, a graph of one. With where: one graph of four operations.
+draw({"if": with_if, "torch.where": with_where})
+
+# %%
+# ``torch.where`` runs both cases. If one case is expensive, use ``torch.cond``, which records both and runs one. Each case is a
+# function. It may not return its own input, so return a copy:
+
+
+@torch.compile(fullgraph=True, backend="eager")
+def clip(x):
+    return torch.cond(
+        x.norm() > 1,
+        lambda x: x / x.norm(),
+        lambda x: x.clone(),
+        (x,),
+    )
+
+
+print(clip(torch.ones(4)), clip(torch.full((4,), 0.1)))
+
+# sphinx_gallery_start_ignore
+for _x in (torch.ones(4), torch.full((4,), 0.1), torch.zeros(4)):
+    assert torch.allclose(clip(_x), with_if(_x))
+_said = []
+try:
+    torch.compile(
+        lambda x: torch.cond(x.norm() > 1, lambda x: x / x.norm(), lambda x: x, (x,)),
+        fullgraph=True,
+        backend="eager",
+    )(torch.ones(4))
+except torch._dynamo.exc.UncapturedHigherOrderOpError as error:
+    _said.append(str(error))
+assert len(_said) == 1 and "do not support aliasing" in _said[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# Other messages with the same cause
+# ----------------------------------
+# **item(), bool() or float() in the condition.** The value becomes a symbol, and the ``if`` on it fails. The fix is the same:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    @torch.compile(fullgraph=True, backend="eager")
+    def clip(x):
+        norm = x.norm()
+        return x / norm if norm.item() > 1 else x
+
+    clip(torch.ones(4))
+# sphinx_gallery_start_ignore
+except torch._dynamo.exc.UserError as error:
+    raised.append(str(error))
+    print(f"torch._dynamo.exc.UserError: {error}".partition("\n")[0])
+assert len(raised) == 1 and "Could not guard on data-dependent expression" in raised[0]
+for _read in (bool, lambda v: float(v) > 0, lambda v: v.item() > 0):
+    torch._dynamo.reset()
+    try:
+        torch.compile(
+            lambda x, read=_read: x if read(x.norm() - 1) else -x,
+            fullgraph=True,
+            backend="eager",
+        )(torch.ones(4))
+    except torch._dynamo.exc.UserError as error:
+        raised.append(str(error))
+assert len(raised) == 4
+assert all("Could not guard on data-dependent expression" in text for text in raised)
+# sphinx_gallery_end_ignore
+
+# %%
+# **print in the function.** Print after the compiled function has returned. Or allow it, and ``print`` runs after the graph:
+# ``torch._dynamo.config.reorderable_logging_functions.add(print)``.
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    @torch.compile(fullgraph=True, backend="eager")
+    def double(x):
+        print("the sum is", x.sum())
+        return x * 2
+
+    double(torch.ones(4))
+# sphinx_gallery_start_ignore
+except torch._dynamo.exc.Unsupported as error:
+    raised.append(str(error))
+    print(f"torch._dynamo.exc.Unsupported: {error}".partition("\n  Hint")[0])
+assert len(raised) == 1 and "builtin operator `print`" in raised[0]
+torch._dynamo.reset()
+_allowed = torch._dynamo.config.reorderable_logging_functions
+_allowed.add(print)
+try:
+    _text = io.StringIO()
+    with contextlib.redirect_stdout(_text):
+        assert double(torch.ones(4)).sum() == 8
+    assert _text.getvalue() == "the sum is tensor(4.)\n"
+finally:
+    _allowed.discard(print)
+# sphinx_gallery_end_ignore
+
+# %%
+# What not to do
+# --------------
+# **Do not use torch.jit.trace instead.** It records the case of its example, here a long vector, and drops the ``if`` with a
+# warning. Then it divides short vectors, too:
+
+# sphinx_gallery_start_ignore
+with warnings.catch_warnings(record=True) as _noted:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    traced = torch.jit.trace(with_if, torch.ones(4))
+    print("traced:", traced(torch.full((4,), 0.1)))
+    print("right: ", with_if(torch.full((4,), 0.1)))
+# sphinx_gallery_start_ignore
+assert any("might cause the trace to be incorrect" in str(w.message) for w in _noted)
+assert torch.allclose(traced(torch.full((4,), 0.1)), torch.full((4,), 0.5))
+# sphinx_gallery_end_ignore
+
+# %%
+# **Do not put the division inside of torch.where.** ``torch.where(norm > 1, x / norm, x)`` has the right value at zero. Its
+# gradient there is NaN, because the case that was not chosen is differentiated, too.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`: what a recorded graph fixes, and what autograd's graph does not.
+# - :ref:`sphx_glr_gallery_errors_nan_in_backward.py`, for the NaN of ``torch.where``.
+# - :ref:`sphx_glr_gallery_errors_ambiguous_truth.py`: an ``if`` on a tensor with several elements.
+# - In PyTorch's reference: `graph breaks
+#   <https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_model.common_graph_breaks.html>`__ and
+#   `torch.cond <https://docs.pytorch.org/docs/stable/higher_order_ops/cond.html>`__.

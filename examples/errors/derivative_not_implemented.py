@@ -1,0 +1,289 @@
+r"""
+derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not implemented
+============================================================================================
+
+.. index::
+   ! single: double backward of attention, gradient penalty of a transformer
+   ! single: the derivative for '_cdist_backward' is not implemented
+   ! single: torch.compile with aot_autograd does not currently support double backward
+   ! single: second derivative of scaled_dot_product_attention
+
+.. in-short::
+
+   You differentiate a gradient, and the fast attention kernel has no second derivative. Choose the plain one, ``MATH``, where
+   the attention is computed.
+
+   .. code-block:: diff
+
+      - score, _ = attention(x, x, x, need_weights=False)
+      + with sdpa_kernel(SDPBackend.MATH):
+      +     score, _ = attention(x, x, x, need_weights=False)
+
+   **Not this:** ``create_graph=False``. In a loss with other terms the message is gone, and the penalty trains nothing.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+# A gradient penalty, as in a GAN:
+
+# sphinx_gallery_start_ignore
+import warnings
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+
+torch.manual_seed(0)
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    attention = nn.MultiheadAttention(8, 2, batch_first=True)
+    x = torch.randn(2, 5, 8, requires_grad=True)
+
+    score, _ = attention(x, x, x, need_weights=False)
+    (slope,) = torch.autograd.grad(score.sum(), x, create_graph=True)
+    penalty = slope.square().mean()
+    penalty.backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+
+
+def says(call):
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+assert len(raised) == 1
+# the same words for the kernels of a GPU; the meta device has their nodes, and no GPU is needed
+_aten = torch.ops.aten
+
+
+def _twice(kernel, *options):
+    query = torch.empty(1, 2, 4, 64, device="meta", requires_grad=True)
+    result = kernel(query, query, query, *options)[0]
+    (first,) = torch.autograd.grad(result.sum(), query, create_graph=True)
+    return says(lambda: first.sum().backward())
+
+
+for _name, _options in (
+    ("flash", ()),
+    ("efficient", (None, True)),
+    ("cudnn", (None, True)),
+):
+    _operation = f"_scaled_dot_product_{_name}_attention"
+    assert _twice(getattr(_aten, _operation), *_options) == (
+        f"derivative for aten::{_operation}_backward is not implemented"
+    )
+# sphinx_gallery_end_ignore
+
+# %%
+# The word before *backward* names the operation. On a GPU there are three such kernels:
+#
+# - *derivative for aten::_scaled_dot_product_flash_attention_backward is not implemented*
+# - *derivative for aten::_scaled_dot_product_efficient_attention_backward is not implemented*
+# - *derivative for aten::_scaled_dot_product_cudnn_attention_backward is not implemented*
+#
+# Why
+# ---
+# The fast kernel computes all of attention in one operation, and its backward is one operation, too. PyTorch has no formula for
+# the derivative of that backward. The ``MATH`` version is made of matrix products and a softmax. These can be differentiated
+# again. Its price is memory: it keeps the whole table of attention weights.
+
+
+# sphinx_gallery_start_ignore
+LENGTHS = (128, 256, 512, 1024)
+
+
+def saved(name):
+    """MiB that attention saves for backward, for each length."""
+    result = []
+    backend = getattr(torch.nn.attention.SDPBackend, name)
+    for length in LENGTHS:
+        query = torch.zeros(1, 2, length, 32, requires_grad=True)
+        storages = {}
+
+        def pack(tensor, storages=storages):
+            storage = tensor.untyped_storage()
+            storages[storage.data_ptr()] = storage
+            return tensor
+
+        hooks = torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
+        with hooks, torch.nn.attention.sdpa_kernel(backend):
+            scaled_dot_product_attention(query, query, query)
+        result.append(sum(s.nbytes() for s in storages.values()) / 2**20)
+    return result
+
+
+def draw(lines):
+    _, ax = plt.subplots(figsize=(7, 2), layout="constrained")
+    for (name, numbers), color in zip(
+        lines.items(), ("#2563eb", "#c2410c"), strict=True
+    ):
+        ax.plot(LENGTHS, numbers, "o-", color=color)
+        ax.text(LENGTHS[-1] + 20, numbers[-1], name, color=color, va="center")
+    ax.set(xlabel="length of the sequence", ylabel="MiB", xlim=(0, 1240))
+    ax.set_title("What one attention keeps for backward: 2 heads of 32")
+
+
+_fast, _math = saved("FLASH_ATTENTION"), saved("MATH")
+assert _math[-1] > 8 > 1.5 > _fast[-1]
+assert _math[-1] / _math[-2] > 3 and 1.9 < _fast[-1] / _fast[-2] < 2.1
+# sphinx_gallery_end_ignore
+# figure: Two lines. The fast kernel stays near 1 MiB, MATH grows with the square of the length.
+draw({"fast": saved("FLASH_ATTENTION"), "MATH": saved("MATH")})
+
+# %%
+# The fix
+# -------
+# Put the *forward* pass of the part that you differentiate twice into ``sdpa_kernel``. The choice is made there: around
+# ``backward()`` it changes nothing.
+
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+with sdpa_kernel(SDPBackend.MATH):
+    score, _ = attention(x, x, x, need_weights=False)
+(slope,) = torch.autograd.grad(score.sum(), x, create_graph=True)
+penalty = slope.square().mean()
+penalty.backward()
+print(attention.in_proj_weight.grad.norm() > 0)
+
+# sphinx_gallery_start_ignore
+
+
+def _penalty(**options):
+    result, _ = attention(x, x, x, **options)
+    (slope,) = torch.autograd.grad(result.sum(), x, create_graph=True)
+    return slope.square().mean()
+
+
+_reference = attention.in_proj_weight.grad.clone()
+attention.zero_grad()
+_penalty(need_weights=True).backward()
+assert torch.allclose(attention.in_proj_weight.grad, _reference, atol=1e-6)
+assert _reference.norm() > 0
+_late = _penalty(need_weights=False)
+with sdpa_kernel(SDPBackend.MATH):
+    assert says(_late.backward) == raised[0]
+with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):
+    assert says(lambda: _penalty(need_weights=False).backward()) == raised[0]
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # sdp_kernel is deprecated
+    with torch.backends.cuda.sdp_kernel(enable_math=True):
+        assert says(lambda: _penalty(need_weights=False).backward()) == raised[0]
+# create_graph=False: the loss has other terms, and the penalty adds nothing to the gradient
+attention.zero_grad()
+_score, _ = attention(x, x, x, need_weights=False)
+(_slope,) = torch.autograd.grad(_score.sum(), x, retain_graph=True)
+_loss = _score.square().mean()
+(_alone,) = torch.autograd.grad(_loss, attention.in_proj_weight, retain_graph=True)
+(_loss + _slope.square().mean()).backward()
+assert torch.allclose(attention.in_proj_weight.grad, _alone)
+# sphinx_gallery_end_ignore
+
+# %%
+# - ``need_weights=True``, the default of ``nn.MultiheadAttention``, does not use the fast kernel, and works as well.
+# - ``torch.backends.cuda.sdp_kernel(enable_math=True)``, in older code, leaves the fast kernels on. It does not help.
+# - If the second derivative comes from meta-learning (MAML), its first-order variant needs none.
+#
+# Other messages of this kind
+# ---------------------------
+# **the derivative for ... is not implemented.** Here the forces between points come from a gradient, and are trained:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    points = torch.randn(4, 3, requires_grad=True)
+    centers = torch.randn(2, 3)
+    energy = torch.cdist(points, centers).square().sum()
+    (force,) = torch.autograd.grad(energy, points, create_graph=True)
+    force.norm().backward()
+# sphinx_gallery_start_ignore
+except NotImplementedError as error:
+    raised.append(str(error))
+    print("NotImplementedError:", error)
+assert raised == ["the derivative for '_cdist_backward' is not implemented."]
+# sphinx_gallery_end_ignore
+
+# %%
+# Build such an operation from simple ones:
+
+energy = (points[:, None] - centers).norm(dim=-1).square().sum()
+(force,) = torch.autograd.grad(energy, points, create_graph=True)
+force.norm().backward()
+assert points.grad.isfinite().all()
+
+# %%
+# **A name without backward.** Then the operation itself has no derivative, for example ``bincount``:
+
+# sphinx_gallery_start_ignore
+_direct = 2 * (2 * points - centers.sum(0))
+assert torch.allclose(force, _direct, atol=1e-5)
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    index = torch.tensor([0, 2, 0])
+    weights = torch.rand(3, requires_grad=True)
+    torch.bincount(index, weights).square().sum().backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == ["derivative for aten::bincount is not implemented"]
+# sphinx_gallery_end_ignore
+
+# %%
+# Here ``index_add`` computes the same:
+
+torch.zeros(3).index_add(0, index, weights).square().sum().backward()
+assert weights.grad.all()
+
+# %%
+# **torch.compile** compiles the backward, too, but no second one. ``aot_eager`` is used here because it needs no compiler; with
+# the default backend it `fails as well <https://github.com/pytorch/pytorch/issues/183603>`__:
+
+# sphinx_gallery_start_ignore
+_counted = torch.zeros(3).index_add(0, index, weights)
+assert torch.allclose(_counted, torch.bincount(index, weights.detach()))
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    energy = torch.compile(lambda x: (x**3).sum(), backend="aot_eager")
+    x = torch.ones(3, requires_grad=True)
+    (slope,) = torch.autograd.grad(energy(x), x, create_graph=True)
+    slope.square().sum().backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1 and raised[0] == (
+    "torch.compile with aot_autograd does not currently support double backward"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Take the first gradient inside of the compiled function, with ``torch.func.grad``:
+
+slope = torch.compile(torch.func.grad(lambda x: (x**3).sum()), backend="aot_eager")
+slope(x).square().sum().backward()
+print(x.grad)
+
+# sphinx_gallery_start_ignore
+assert x.grad.tolist() == [36, 36, 36]  # of 9 x**4
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: derivatives of derivatives.
+# - :ref:`sphx_glr_gallery_functions_double_backward.py`, for your own Function.
+# - In PyTorch's reference: `sdpa_kernel
+#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.attention.sdpa_kernel.html>`__. In its issues: `the same message
+#   on a GPU <https://github.com/pytorch/pytorch/issues/116350>`__.

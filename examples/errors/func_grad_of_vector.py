@@ -1,0 +1,246 @@
+r"""
+to return a scalar Tensor, got tensor with 1 dims
+=================================================
+
+.. index::
+   ! single: grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor
+   ! single: torch.func.grad of a function that returns a vector or a tuple
+   ! single: requires_grad_ or backward inside of a function under torch.func
+   ! single: gradient for each sample with torch.func
+
+.. in-short::
+
+   ``torch.func.grad`` needs a function that returns one number, and yours returns several. Reduce them to a loss, or take
+   ``jacrev`` if you want the derivative of each.
+
+   .. code-block:: diff
+
+        def loss(weight):
+      -     return (x @ weight - y) ** 2
+      +     return ((x @ weight - y) ** 2).mean()
+
+   **Not this:** ``.sum()`` if you want a gradient for each output. The message is gone, and you get their sum.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+from torch.func import grad, jacrev, vjp, vmap
+
+torch.manual_seed(0)
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    x, y = torch.randn(5, 3), torch.randn(5)
+    weight = torch.zeros(3)
+
+    def loss(weight):
+        return (x @ weight - y) ** 2
+
+    grad(loss)(weight)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+squares = loss
+
+
+def says(call):
+    try:
+        call()
+    except (RuntimeError, NotImplementedError) as error:
+        return str(error)
+    return None
+
+
+assert len(raised) == 1
+assert raised[0].startswith("grad_and_value(f)(*args): Expected f(*args) to return")
+assert says(lambda: torch.func.grad_and_value(loss)(weight)) == raised[0]
+assert says(lambda: grad(lambda w: loss(w)[:1])(weight)) == raised[0]
+assert "got tensor with 2 dims" in says(lambda: grad(lambda w: w[None] * 2)(weight))
+# sphinx_gallery_end_ignore
+
+# %%
+# - You called ``grad``, and the message names ``grad_and_value``: ``grad`` calls it.
+# - ``got tensor with 1 dims`` is the fault: a scalar has 0. A tensor of one element, such as ``loss[:1]``, has 1 and raises.
+#
+# Why
+# ---
+# A gradient has the shape of the weight: one slope for each element, of *one* number. Five numbers have five such rows, which
+# together are the Jacobian. ``grad`` of the mean is the mean of these rows:
+
+
+# sphinx_gallery_start_ignore
+def draw(rows, mean):
+    table = torch.cat([rows, torch.full((1, 3), torch.nan), mean[None]])
+    limit = rows.abs().max().item()
+    _, ax = plt.subplots(figsize=(7, 2), layout="constrained")
+    ax.imshow(table, cmap="PuOr", vmin=-1.6 * limit, vmax=1.6 * limit, aspect="auto")
+    for i, row in enumerate(table.tolist()):
+        for j, number in enumerate(row):
+            if number == number:
+                ax.text(j, i, f"{number:.2f}", ha="center", va="center", fontsize=8)
+    ax.set_xticks(range(3), [f"weight[{j}]" for j in range(3)])
+    ax.set_yticks([2, 6], ["jacrev: a row for each output", "grad of the mean"])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_title("Slopes of five outputs, and of their mean")
+
+
+_rows = jacrev(loss)(weight)
+_mean = grad(lambda weight: loss(weight).mean())(weight)
+assert _rows.shape == (5, 3) and torch.allclose(_rows.mean(0), _mean)
+# sphinx_gallery_end_ignore
+# figure: A table. Five rows of three slopes, one for each output, and below them one row, their mean.
+draw(jacrev(loss)(weight), grad(lambda weight: loss(weight).mean())(weight))
+
+# %%
+# The fix
+# -------
+# For training, return one number, the loss.
+
+
+def loss(weight):
+    return ((x @ weight - y) ** 2).mean()
+
+
+print(grad(loss)(weight))
+
+# sphinx_gallery_start_ignore
+_leaf = weight.clone().requires_grad_()
+loss(_leaf).backward()
+assert torch.allclose(grad(loss)(weight), _leaf.grad)
+# sphinx_gallery_end_ignore
+
+# %%
+# If you want something else:
+#
+# - the slope of each output: ``jacrev(f)(weight)``;
+# - one gradient for each sample: ``vmap(grad(f), in_dims=(None, 0, 0))``, with an ``f`` for one sample;
+# - a weighted sum of the rows: ``vjp``;
+# - the loss and, for example, the predictions: ``grad(f, has_aux=True)``, as below.
+
+
+def sample_loss(weight, x, y):
+    return (x @ weight - y) ** 2
+
+
+print(jacrev(squares)(weight).shape)
+print(vmap(grad(sample_loss), in_dims=(None, 0, 0))(weight, x, y).shape)
+
+# sphinx_gallery_start_ignore
+_per_sample = vmap(grad(sample_loss), in_dims=(None, 0, 0))(weight, x, y)
+assert torch.allclose(_per_sample, jacrev(squares)(weight))
+_weights = torch.rand(5)
+assert torch.allclose(vjp(squares, weight)[1](_weights)[0], _weights @ _per_sample)
+# sphinx_gallery_end_ignore
+
+# %%
+# Other messages of torch.func.grad
+# ---------------------------------
+# **A tuple.** Say with ``has_aux=True`` that the rest needs no gradient. The loss comes first:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    def loss(weight):
+        prediction = x @ weight
+        return ((prediction - y) ** 2).mean(), prediction
+
+    grad(loss)(weight)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1 and "to return a Tensor, got <class 'tuple'>" in raised[0]
+assert "got <class 'float'>" in says(lambda: grad(lambda w: w.sum().item())(weight))
+# sphinx_gallery_end_ignore
+
+# %%
+# The result is then a pair:
+
+gradient, prediction = grad(loss, has_aux=True)(weight)
+assert torch.equal(prediction, x @ weight)
+
+# %%
+# ``got <class 'float'>`` comes from ``.item()`` in the function: return the tensor.
+#
+# **requires_grad_() in the function.** ``grad`` watches its argument by itself. Delete the line:
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(gradient, _mean)
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    def loss(weight):
+        weight.requires_grad_()
+        return ((x @ weight - y) ** 2).mean()
+
+    grad(loss)(weight)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1
+assert "You are attempting to call Tensor.requires_grad_()" in raised[0]
+
+
+def _own_leaf(weight):  # a new tensor may
+    return (weight * torch.ones(3, requires_grad=True)).sum()
+
+
+assert says(lambda: grad(_own_leaf)(weight)) is None
+# sphinx_gallery_end_ignore
+
+# %%
+# **backward() in the function:**
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    def penalty(x):
+        net(x).sum().backward()
+        return x.grad.norm()
+
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    grad(penalty)(x[0])
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1
+assert "backward() called inside a functorch transform" in raised[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# Inside of a transform, take ``grad`` again in its place:
+
+
+def penalty(x):
+    return grad(lambda x: net(x).sum())(x).norm()
+
+
+print(grad(penalty)(x[0]).detach())
+
+# sphinx_gallery_start_ignore
+_sample = x[0].clone().requires_grad_()
+(_first,) = torch.autograd.grad(net(_sample).sum(), _sample, create_graph=True)
+(_second,) = torch.autograd.grad(_first.norm(), _sample)
+assert torch.allclose(grad(penalty)(x[0]), _second)
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_errors_not_a_scalar.py`: the same cause with ``loss.backward()``.
+# - :ref:`sphx_glr_gallery_errors_setup_context_missing.py`: a custom Function inside of ``grad``.
+# - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`: ``jacrev``, ``jacfwd`` and what they cost.
+# - In PyTorch's reference: `torch.func.grad <https://docs.pytorch.org/docs/stable/generated/torch.func.grad.html>`__ and
+#   `its limits <https://docs.pytorch.org/docs/stable/func.ux_limitations.html>`__.

@@ -1,0 +1,294 @@
+r"""
+torch._dynamo hit config.recompile_limit (8)
+============================================
+
+.. index::
+   ! single: torch.compile compiles again at each step, slow after torch.compile
+   ! single: FailOnRecompileLimitHit, Hard failure due to fullgraph=True
+   ! single: integer attributes of the nn.Module are static, allow_unspec_int_on_nn_module
+   ! single: cache_size_limit of torch._dynamo
+
+.. in-short::
+
+   A compiled function is right for the Python values that it was compiled with. One of them changes in each call, often a
+   counter in the model. Make it a tensor.
+
+   .. code-block:: diff
+
+      - self.calls = 0
+      + self.register_buffer("calls", torch.tensor(0))
+
+      - return self.layer(x) * min(1, self.calls / 10)
+      + return self.layer(x) * torch.clamp(self.calls / 10, max=1)
+
+   **Not this:** a larger ``recompile_limit``. Then more versions are compiled, one after the other, and each is used once.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+# It is a warning. The model of this page makes its output small in the first ten steps:
+
+# sphinx_gallery_start_ignore
+import contextlib
+import logging
+import re
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+
+_logger = logging.getLogger("torch._dynamo.convert_frame")
+warned = []
+
+
+@contextlib.contextmanager
+def log_to(messages):
+    """Collect the warnings of Dynamo in place of writing them to the terminal."""
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())
+    _logger.addHandler(handler)
+    _logger.propagate = False
+    try:
+        yield
+    finally:
+        _logger.removeHandler(handler)
+        _logger.propagate = True
+
+
+with log_to(warned):
+    # sphinx_gallery_end_ignore
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+            self.calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return self.layer(x) * min(1, self.calls / 10)
+
+    net = torch.compile(Net(), backend="eager")
+    for _ in range(10):
+        net(torch.ones(2, 4))
+# sphinx_gallery_start_ignore
+assert len(warned) == 1
+_first, _function, _reason = warned[0].splitlines()[:3]
+_reason, _, _hint = _reason.partition("(HINT: ")
+print(_first)
+print(re.sub(r" \(/.*", "", _function))
+print(re.sub(r"\s+# .*", "", _reason))
+print("   (HINT:", _hint.removesuffix(")").replace(". ", ".\n    ") + ")")
+assert _first == "torch._dynamo hit config.recompile_limit (8)"
+assert "function: 'forward'" in _function and "0/7: self.calls == 7 " in _reason
+assert 'use TORCH_LOGS="recompiles"' in warned[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# - ``function``: what was compiled again and again.
+# - ``last reason``: what was true of the last version and is not any more. It names the value to look for.
+# - ``0/7``: version 7, counted from 0.
+#
+# Paths and line numbers are left out here. Earlier versions said *torch._dynamo hit config.cache_size_limit (8)*. This page
+# uses ``backend="eager"``, which needs no compiler.
+#
+# Why
+# ---
+# ``torch.compile`` records the operations together with *guards*: conditions under which the record is right. ``7 / 10`` is a
+# constant in the record, so its guard is ``self.calls == 7``. In the next call the guard fails, and the function is compiled
+# again. After 8 versions PyTorch gives up: a call that fits none of them runs as plain Python.
+#
+# If a number is an *argument* of the function, PyTorch notices that it changes, and tries to make the second version for all
+# numbers. It does not try for an integer in a module. Here the value changes in each of 10 calls:
+
+
+# sphinx_gallery_start_ignore
+def versions(function, calls, **options):
+    """How many graphs are compiled for these calls."""
+    graphs, messages = [], []
+
+    def keep(module, inputs):
+        graphs.append(module)
+        return module
+
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=keep, **options)
+    with log_to(messages):
+        for arguments in calls:
+            compiled(*arguments)
+    assert len(messages) == (len(graphs) == 8)
+    return len(graphs)
+
+
+class Buffered(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("calls", torch.tensor(0))
+
+    def forward(self, x):
+        self.calls += 1
+        return self.layer(x) * torch.clamp(self.calls / 10, max=1)
+
+
+def marked(rows):
+    x = torch.ones(rows, 4)
+    torch._dynamo.mark_dynamic(x, 0)
+    return x
+
+
+def double(x):
+    return x * 2
+
+
+x = torch.ones(2, 4)
+_rows = [(torch.ones(n + 2, 4),) for n in range(10)]
+count = {
+    "integer in the module": versions(Net(), [(x,)] * 10),
+    "list that grows": versions(sum, [([x] * (n + 1),) for n in range(10)]),
+    "shape, dynamic=False": versions(double, _rows, dynamic=False),
+    "number as argument": versions(
+        lambda x, n: x * (n / 10), [(x, n) for n in range(10)]
+    ),
+    "shape": versions(double, _rows),
+    "shape, mark_dynamic": versions(double, [(marked(n + 2),) for n in range(10)]),
+    "tensor in the module": versions(Buffered(), [(x,)] * 10),
+}
+assert list(count.values()) == [8, 8, 8, 2, 2, 1, 1]
+
+
+def draw(count):
+    _, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
+    colors = ["#c2410c" if number == 8 else "#047857" for number in count.values()]
+    ax.bar_label(ax.barh(list(count), count.values(), color=colors), padding=4)
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 8.8), xlabel="versions compiled in 10 calls")
+    ax.set_title("At 8 versions, PyTorch gives up")
+
+
+# more numbers as arguments
+_numbers = [(x, n + 1) for n in range(10)]
+assert versions(lambda x, n: x * 0.5**n, _numbers) == 2
+assert versions(lambda x, n: x * n, [(x, n / 3) for _, n in _numbers]) == 2
+assert versions(lambda x, n: x * torch.zeros(n).sum(), _numbers) == 2
+# after the limit, a new value runs as plain Python and is right, an old one runs its version
+_ran = []
+
+
+def _count_runs(module, inputs):
+    def run(*arguments):
+        _ran.append(1)
+        return module(*arguments)
+
+    return run
+
+
+torch._dynamo.reset()
+_compiled = torch.compile(lambda x, n: x * len(n), backend=_count_runs)
+with log_to([]):
+    for _n in range(1, 11):
+        assert _compiled(x, "a" * _n)[0, 0] == _n
+    assert len(_ran) == 8
+    _compiled(x, "a")
+    assert len(_ran) == 9
+# sphinx_gallery_end_ignore
+# figure: Seven bars. Integer in the module, list that grows, dynamic=False: 8. Number as argument, shape: 2. The rest: 1.
+draw(count)
+
+# %%
+# To see each reason and not the last one only, set ``TORCH_LOGS=recompiles`` before you start the program.
+#
+# The fix
+# -------
+# Make the value that changes a tensor. The guards do not look at the numbers in a tensor. As a buffer it also goes with the
+# model to the GPU and into the checkpoint.
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("calls", torch.tensor(0))
+
+    def forward(self, x):
+        self.calls += 1
+        return self.layer(x) * torch.clamp(self.calls / 10, max=1)
+
+
+torch._dynamo.reset()
+net = torch.compile(Net(), backend="eager")
+with torch._dynamo.config.patch(error_on_recompile=True):
+    for _ in range(10):
+        net(torch.ones(2, 4))
+
+# sphinx_gallery_start_ignore
+assert net.calls == 10 and "_orig_mod.calls" in net.state_dict()
+_plain = Net()
+for _n in range(1, 11):
+    assert torch.allclose(_plain(x), _plain.layer(x) * min(1, _n / 10))
+with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
+
+    class _Counter(Buffered):
+        def __init__(self):
+            super().__init__()
+            del self.calls
+            self.calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return self.layer(x) * min(1, self.calls / 10)
+
+    assert versions(_Counter(), [(x,)] * 10) == 2
+assert versions(double, [(torch.ones(n, 4),) for n in range(10)]) == 3
+_cache, _caches = torch.ones(1, 4), []
+for _ in range(10):
+    _caches.append((_cache, torch.ones(1, 4)))
+    _cache = torch.cat(_caches[-1])
+assert versions(lambda old, new: torch.cat([old, new]), _caches) == 2
+# sphinx_gallery_end_ignore
+
+# %%
+# ``error_on_recompile`` raises if something is compiled again. Here nothing is. Other values that change:
+#
+# - **A shape.** Leave out ``dynamic=False``. PyTorch then tries to make the second version for all sizes from 2 on. To have it
+#   at once, call ``torch._dynamo.mark_dynamic(x, 0)`` on the first batch.
+# - **An integer that must stay one.** ``torch._dynamo.config.allow_unspec_int_on_nn_module = True`` treats it as an argument.
+# - **A list that grows**, such as a cache of keys. Put its tensors together with ``torch.cat``: the shape changes then.
+# - **A string.** Each string that the code uses is a version. Keep that part out of the compiled function.
+#
+# With fullgraph=True it is an error
+# ----------------------------------
+# After the same warning, the call that would be plain Python raises:
+
+# sphinx_gallery_start_ignore
+raised = []
+torch._dynamo.reset()
+with contextlib.suppress(torch._dynamo.exc.FailOnRecompileLimitHit), log_to(raised):
+    try:
+        # sphinx_gallery_end_ignore
+        @torch.compile(fullgraph=True, dynamic=False, backend="eager")
+        def mean(x):
+            return x.mean()
+
+        for rows in range(1, 11):
+            mean(torch.ones(rows))
+    # sphinx_gallery_start_ignore
+    except torch._dynamo.exc.FailOnRecompileLimitHit as error:
+        raised.append(str(error))
+        _cause = str(error.__cause__).partition("\n")[0]
+        print(f"torch._dynamo.exc.Unsupported: {_cause}")
+        print(f"torch._dynamo.exc.FailOnRecompileLimitHit: {error}")
+        assert rows == 9 and _cause == "Dynamo recompile limit exceeded"
+assert len(raised) == 2 and raised[1] == "Hard failure due to fullgraph=True"
+assert "size mismatch at index 0. expected 8, actual 9" in raised[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# Earlier versions said *recompile_limit reached with one_graph=True*. The fix is the same: here, leave out ``dynamic=False``.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_errors_data_dependent_branching.py`: what cannot be compiled at all.
+# - :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`: graphs that are recorded once, and graphs of each call.
+# - In PyTorch's reference: `recompilation
+#   <https://docs.pytorch.org/docs/main/user_guide/torch_compiler/compile/programming_model.recompilation.html>`__.

@@ -1,0 +1,294 @@
+r"""
+vmap: It looks like you're calling .item() on a Tensor
+======================================================
+
+.. index::
+   ! single: vmap over a slice whose start is a tensor
+   ! single: data-dependent control flow in vmap
+   ! single: dropout under vmap, randomness error mode
+   ! single: Batch norm got a batched tensor as input, per-sample gradients of a network with batch norm
+
+.. in-short::
+
+   Inside of ``vmap``, a tensor stands for all rows at once, so it cannot become one Python number. A slice needs such a number.
+   Index with a tensor.
+
+   .. code-block:: diff
+
+        def window(row, start):
+      -     return row[start : start + 2]
+      +     return row[start + torch.arange(2)]
+
+   **Not this:** ``starts[0]`` with ``in_dims=(0, None)``. The message is gone, and each row gets the window of the first row.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+from torch.func import functional_call, grad, vmap
+
+torch.manual_seed(0)
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    def window(row, start):
+        return row[start : start + 2]
+
+    rows = torch.arange(12.0).reshape(3, 4)
+    starts = torch.tensor([0, 2, 1])
+    vmap(window)(rows, starts)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+
+
+def says(function, *arguments, **options):
+    try:
+        vmap(function, **options)(*arguments)
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+assert len(raised) == 1
+assert raised[0].startswith(
+    "vmap: It looks like you're calling .item() on a Tensor. We"
+)
+assert says(window, rows, starts, chunk_size=1) == raised[0]
+_same = vmap(window, in_dims=(0, None))(rows, starts[0])
+assert torch.equal(_same, rows[:, :2])
+_calls = (
+    lambda row, x: row[:x],
+    lambda row, x: row * int(x),
+    lambda row, x: row * float(x),
+    lambda row, x: next(row for _ in range(x + 1)),
+    lambda row, x: (f"{x:.2f}", row)[1],
+    lambda row, x: row + torch.zeros(x).sum(),
+    lambda row, x: row + torch.arange(x).sum(),
+    lambda row, x: torch.tensor([x, 0.0]),
+    lambda row, x: row * x.item(),
+)
+assert [says(call, rows, starts) for call in _calls] == raised * len(_calls)
+_stacked = vmap(lambda x: torch.stack([x, torch.zeros_like(x)]))(starts)
+assert torch.equal(_stacked, torch.stack([starts, 0 * starts], 1))
+assert says(lambda row, x: row[x], rows, starts) is None  # one element: no slice
+# a value that is the same for all rows is an ordinary tensor
+assert says(lambda row, x: row * x.item(), rows, starts[0], in_dims=(0, None)) is None
+# sphinx_gallery_end_ignore
+
+# %%
+# You need not have written ``.item()``. Each of these calls it on a tensor ``x`` inside of ``vmap``:
+#
+# - a slice: ``row[x : x + 2]``, ``row[:x]`` (a single element, ``row[x]``, works);
+# - ``int(x)``, ``float(x)``, ``range(x)``, ``f"{x:.2f}"``;
+# - a size: ``torch.zeros(x)``, ``torch.arange(x)``;
+# - ``torch.tensor([x, 0.0])``: write ``torch.stack([x, torch.zeros_like(x)])``.
+#
+# Why
+# ---
+# ``vmap`` calls your function once for all rows. ``row`` and ``start`` look like one row and one number, but hold the batch.
+# There are three starts here, and Python's slice takes one.
+
+
+# sphinx_gallery_start_ignore
+def draw(rows, starts):
+    _, ax = plt.subplots(figsize=(7, 1.8), layout="constrained")
+    for i, (row, start) in enumerate(zip(rows.tolist(), starts.tolist(), strict=True)):
+        for j, number in enumerate(row):
+            color = "#2563eb" if start <= j < start + 2 else "#94a3b8"
+            ax.barh(i, 0.94, left=j, height=0.86, color=color)
+            middle = j + 0.47
+            ax.text(middle, i, f"{number:g}", color="white", ha="center", va="center")
+    ax.set_yticks(range(3), [f"start = {start}" for start in starts.tolist()])
+    ax.set_xticks([])
+    ax.invert_yaxis()
+    ax.spines[:].set_visible(False)
+    ax.set_title("One call of window, three different starts")
+
+
+# sphinx_gallery_end_ignore
+# figure: Three rows of four numbers. In each, a window of two is blue, and begins at another place.
+draw(rows, starts)
+
+# %%
+# The fix
+# -------
+# Index with a tensor of positions. ``torch.arange(2)`` has the same length for each row; ``vmap`` needs that.
+
+
+def window(row, start):
+    return row[start + torch.arange(2)]
+
+
+print(vmap(window)(rows, starts))
+
+# sphinx_gallery_start_ignore
+_loop = torch.stack([row[s : s + 2] for row, s in zip(rows, starts, strict=True)])
+assert torch.equal(vmap(window)(rows, starts), _loop)
+_lengths = "stack expects each tensor to be equal size"
+try:
+    torch.stack([row[: s + 1] for row, s in zip(rows, starts, strict=True)])
+except RuntimeError as error:
+    _unequal = str(error)
+assert _lengths in _unequal
+# sphinx_gallery_end_ignore
+
+# %%
+# Other messages with the same cause
+# ----------------------------------
+# **An if.** The rows do not agree on the answer:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    def clip(row):
+        return row / row.norm() if row.norm() > 5 else row
+
+    vmap(clip)(rows)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1 and "in some data-dependent control flow" in raised[0]
+assert says(lambda row: max(row[0], row[1]), rows) == raised[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# Compute both cases and choose: ``row / torch.where(row.norm() > 5, row.norm(), 1)``.
+#
+# **A mask.** ``row[row > 4]`` has another length for each row. Keep the length, with ``torch.where(row > 4, row, 0)``:
+
+# sphinx_gallery_start_ignore
+_clipped = vmap(lambda row: row / torch.where(row.norm() > 5, row.norm(), 1))(rows)
+_one = [row / row.norm() if row.norm() > 5 else row for row in rows]
+assert torch.allclose(_clipped, torch.stack(_one))
+_kept = vmap(lambda row: torch.where(row > 4, row, 0).sum())(rows)
+assert torch.equal(_kept, torch.stack([row[row > 4].sum() for row in rows]))
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    vmap(lambda row: row[row > 4].sum())(rows)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1 and "indexing with a boolean mask" in raised[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# **Dropout, or another random number.** ``vmap`` asks whether all rows get the same mask:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    dropout = nn.Dropout(0.5)
+    vmap(dropout)(torch.ones(3, 4))
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1
+assert "vmap: called random operation while in randomness error mode" in raised[0]
+assert says(torch.bernoulli, torch.ones(3, 4)) == raised[0]
+assert says(lambda row: row + torch.randn(4), rows) == raised[0]
+assert says(nn.Dropout(0.5).eval(), torch.ones(3, 4)) is None
+# sphinx_gallery_end_ignore
+
+# %%
+# A loop over the rows would draw a mask for each. This is ``"different"``:
+
+print(vmap(dropout, randomness="different")(torch.ones(3, 4)))
+
+# sphinx_gallery_start_ignore
+_different = vmap(dropout, randomness="different")(torch.ones(64, 4))
+assert len(_different.unique(dim=0)) > 1
+_equal = vmap(dropout, randomness="same")(torch.ones(64, 4))
+assert len(_equal.unique(dim=0)) == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# **Batch norm.** It updates one running mean, and each row has a mean of its own:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    groups = torch.randn(3, 8, 4)
+    vmap(nn.BatchNorm1d(4))(groups)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1
+assert raised[0].startswith(
+    "Batch norm got a batched tensor as input while the running"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# For gradients of single samples, ``vmap(grad(loss))``, PyTorch 2.13 says this instead:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    net = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Linear(6, 1))
+
+    def loss(weights, sample):
+        return functional_call(net, weights, (sample[None],)).square().sum()
+
+    weights = dict(net.named_parameters())
+    vmap(grad(loss), in_dims=(None, 0))(weights, rows)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1 and "that would mutate a captured Tensor" in raised[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# Batch norm mixes the samples, so a gradient of one sample has no clear meaning. Use group norm, which does not, or
+# ``net.eval()``:
+
+net[1] = nn.GroupNorm(2, 6)
+weights = dict(net.named_parameters())
+gradients = vmap(grad(loss), in_dims=(None, 0))(weights, rows)
+print(tuple(gradients["0.weight"].shape))
+
+# sphinx_gallery_start_ignore
+assert gradients["0.weight"].shape == (3, 6, 4)
+for _i, _row in enumerate(rows):
+    net.zero_grad()
+    net(_row[None]).square().sum().backward()
+    assert torch.allclose(net[0].weight.grad, gradients["0.weight"][_i], atol=1e-4)
+net[1] = nn.BatchNorm1d(6)
+net.eval()
+weights = dict(net.named_parameters())
+assert vmap(grad(loss), in_dims=(None, 0))(weights, rows)["0.weight"].shape == (3, 6, 4)
+_bare = torch.func.replace_all_batch_norm_modules_(nn.Sequential(nn.BatchNorm1d(4)))
+_normed = vmap(_bare)(groups)
+for _group, _result in zip(groups, _normed, strict=True):
+    assert torch.allclose(_bare(_group), _result, atol=1e-5)
+assert not list(_bare.buffers())
+# sphinx_gallery_end_ignore
+
+# %%
+# If you do want batch norm over each group, as in the first case, ``torch.func.replace_all_batch_norm_modules_(net)`` removes
+# the running statistics.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`: where ``vmap`` saves a loop.
+# - :ref:`sphx_glr_gallery_errors_data_dependent_branching.py`, the same ``if`` under ``torch.compile``.
+# - :ref:`sphx_glr_gallery_errors_setup_context_missing.py`: ``vmap`` over your own Function.
+# - In PyTorch's reference: `limitations of vmap
+#   <https://docs.pytorch.org/docs/stable/func.ux_limitations.html#vmap-limitations>`__ and `patching batch norm
+#   <https://docs.pytorch.org/docs/stable/func.batch_norm.html>`__.
