@@ -77,6 +77,7 @@ CHAPTERS = {
         "view_of_several",
         "inference_tensor",
         "checkpoint_metadata",
+        "loss_is_nan",
         "nan_in_backward",
         # on the way out of autograd
         "numpy_of_grad",
