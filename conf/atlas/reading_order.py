@@ -63,6 +63,7 @@ CHAPTERS = {
         # no gradient at all
         "no_grad_fn",
         "grad_of_non_leaf",
+        "none_has_no_zero",
         "unused_in_graph",
         "not_a_scalar",
         "gradient_shape",
