@@ -54,7 +54,7 @@ assert ["not a leaf" in str(w.message) for w in caught] == [True]
 
 # %%
 # ``NoneType`` is the type of ``None``. Above the error there may be a warning that :ref:`the .grad attribute of a Tensor that
-# is not a leaf Tensor <sphx_glr_gallery_errors_grad_of_non_leaf.py>` is being accessed. Then ``w`` is a computed tensor, as here.
+# is not a leaf Tensor <sphx_glr_gallery_errors_grad_of_non_leaf.py>` is being accessed. Then ``w`` was computed, as here.
 #
 # Why
 # ---
