@@ -105,6 +105,7 @@ CHAPTERS = {
         "index_out_of_range",
         "ambiguous_truth",
         "state_dict_keys",
+        "ddp_finished_reduction",
     ],
     "profiling": ["profiler_table", "profiler_traces", "benchmarking", "cost_of_recording"],
     "training": [
