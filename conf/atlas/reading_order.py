@@ -102,6 +102,7 @@ CHAPTERS = {
         # types, indices, names
         "different_dtypes",
         "wrong_target_dtype",
+        "target_size_differs",
         "index_out_of_range",
         "ambiguous_truth",
         "state_dict_keys",
