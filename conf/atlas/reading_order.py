@@ -101,6 +101,7 @@ CHAPTERS = {
         "one_value_per_channel",
         # types, indices, names
         "different_dtypes",
+        "unscale_fp16",
         "wrong_target_dtype",
         "target_size_differs",
         "index_out_of_range",
