@@ -70,6 +70,7 @@ CHAPTERS = {
         "integer_leaf",
         "requires_grad_of_non_leaf",
         "non_leaf_in_optimizer",
+        "scheduler_before_optimizer",
         # the graph is used twice, or written to
         "backward_twice",
         "modified_in_place",
