@@ -103,6 +103,7 @@ CHAPTERS = {
         # types, indices, names
         "different_dtypes",
         "unscale_fp16",
+        "expected_dtype_for_end",
         "wrong_target_dtype",
         "target_size_differs",
         "index_out_of_range",
