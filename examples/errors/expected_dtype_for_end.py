@@ -60,8 +60,8 @@ assert message == "expected dtype float for `end` but got dtype double"
 #
 # Why
 # ---
-# ``model.double()`` converts weights, and new gradients follow them. It does not know the optimizer. There the means ``exp_avg``
-# and ``exp_avg_sq`` of each weight keep the type of the first step:
+# ``model.double()`` converts weights, and new gradients follow them. It does not know the optimizer. There the means
+# ``exp_avg`` and ``exp_avg_sq`` of each weight keep the type of the first step:
 
 state = optimizer.state[model.weight]
 numbers = {

@@ -1,6 +1,6 @@
 r"""
-'NoneType' object has no attribute 'zero_'
-==========================================
+'NoneType' object has no attribute 'zero\_'
+===========================================
 
 .. index::
    ! single: w.grad.zero_() raises in a hand-written training loop

@@ -252,7 +252,7 @@ assert warned(hooked) == [] and _counts == [1]
 #
 # What not to do
 # --------------
-# **Call optimizer.step() once before the loop**, as threads advise. It silences the warning in the wrong order, too:
+# **Call optimizer.step() once before the loop.** It silences the warning in the wrong order, too:
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.8)
 scheduler = StepLR(optimizer, step_size=1, gamma=0.5)

@@ -28,6 +28,8 @@ Attempting to unscale FP16 gradients.
 # On a GPU you write ``"cuda"`` instead of ``"cpu"``.
 
 # sphinx_gallery_start_ignore
+from functools import partial
+
 import matplotlib.pyplot as plt
 import torch
 from torch import nn
@@ -169,14 +171,19 @@ _scaler = torch.amp.GradScaler("cpu")
 _optimizer = torch.optim.SGD(_model.parameters(), lr=0.1)
 _scaler.scale(_model(x).sum()).backward()
 _optimizer.zero_grad()
-try:
-    _scaler.step(_optimizer)
-except AssertionError as error:
-    raised.append(str(error))
+for _call in (partial(_scaler.step, _optimizer), _scaler.update):
+    try:
+        _call()
+    except AssertionError as error:
+        raised.append(str(error))
+print("AssertionError:", raised[2])
 assert raised[0] == raised[1]
+assert raised[2] == "No inf checks were recorded prior to update."
 # sphinx_gallery_end_ignore
 
 # %%
+# The second line is what ``scaler.update()`` says if no ``scaler.step`` ran before it.
+#
 # Make the optimizer after the model. Other causes: ``zero_grad()`` between ``backward()`` and ``step()``, all weights of this
 # optimizer frozen, or a loss that does not use them. This prints ``False`` when the message is due:
 
