@@ -123,13 +123,13 @@ assert len(_said) == 1 and _said[0].startswith("Expected to have finished reduct
 # DDP averages the gradients over the processes while backward still runs, in buckets of several parameters. A bucket goes out
 # when all its gradients are there. Here two do not come:
 
-# figure: Six squares, one for each parameter. Those of body and head got a gradient. The two of old_head did not, and DDP
-#   still waits for them.
+# figure: Six fields, one for each parameter. The gradients of body and head are there. The two of old_head are missing, and
+#   DDP still waits for them.
 colors = ["#c2410c" if name in unused else "#047857" for name in trained]
 fig, ax = plt.subplots(figsize=(7, 1.6), layout="constrained")
 ax.bar(range(6), [1] * 6, color=colors, width=0.9)
 for number, name in enumerate(trained):
-    text = name + ("\nwaits" if name in unused else "\nhas come")
+    text = name.replace(".", "\n") + ("\nmissing" if name in unused else "\nis there")
     ax.text(number, 0.5, text, ha="center", va="center", color="white", fontsize=9)
 ax.set_axis_off()
 ax.set_title("Gradients after one backward, as DDP counts them")

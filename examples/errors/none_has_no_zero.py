@@ -84,17 +84,23 @@ assert _new.is_leaf and not _new.requires_grad and _new.grad is None
 # ---------------------
 # Print ``w.is_leaf`` and ``w.requires_grad`` in front of the line that raises:
 #
-# - ``False``, ``True``: ``w`` was computed, by an update as above, or when it was made, by ``.to(device)`` or ``* 0.01``.
+# - ``False``, ``True``: ``w`` was computed, by an update as above, or when it was made, by ``.to(device)`` or ``* 0.01``. As
+#   below, call ``requires_grad_()`` last.
 # - ``True``, ``False``: ``w`` does not ask for a gradient.
 # - ``True``, ``True``: ``backward()`` did not run yet, the loss does not depend on ``w``, or ``zero_grad()`` set the gradient
 #   to ``None``.
 
+w = torch.ones(2, requires_grad=True) * 0.01
+print(w.is_leaf, w.requires_grad)
+w = (torch.ones(2) * 0.01).requires_grad_()
+print(w.is_leaf, w.requires_grad)
+
 # sphinx_gallery_start_ignore
-_made = torch.randn(2, requires_grad=True) * 0.01
+assert (w.is_leaf, w.requires_grad) == (True, True)
+_made = torch.ones(2, requires_grad=True) * 0.01
 assert (_made.is_leaf, _made.requires_grad) == (False, True)
 _moved = torch.randn(2, requires_grad=True).to(torch.float64)
 assert (_moved.is_leaf, _moved.requires_grad) == (False, True)
-assert (w.is_leaf, w.requires_grad) == (False, True)
 assert (_new.is_leaf, _new.requires_grad) == (True, False)
 _fresh = nn.Linear(2, 2)
 _fresh.weight.sum().backward()

@@ -178,9 +178,12 @@ assert says(lambda: nn.BCELoss()(torch.tensor([1.0 + 1e-6]), _one)) == _between(
 # If your model has a sigmoid already, look for NaN: ``BCELoss`` says the same of it. Then go to
 # :ref:`sphx_glr_gallery_errors_loss_is_nan.py`.
 #
-# On a GPU it is *CUDA error: device-side assert triggered*, below lines that end in ``Assertion `input_val >= zero && input_val
-# <= one` failed``. This machine has no GPU: the words are `from a public issue
-# <https://github.com/wurenkai/MHorUNet/issues/4>`__.
+# On a GPU it is ``CUDA error: device-side assert triggered``. This machine has none. Above that error there are lines like this
+# one, `from a public issue <https://github.com/wurenkai/MHorUNet/issues/4>`__:
+#
+# .. code-block:: text
+#
+#    ../aten/src/ATen/native/cuda/Loss.cu:94: operator(): ... Assertion `input_val >= zero && input_val <= one` failed.
 #
 # The labels need that range, too. Masks with 255, or labels -1 and 1 or 1 and 2, raise:
 
