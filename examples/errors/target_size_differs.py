@@ -181,9 +181,9 @@ assert says(lambda: nn.BCELoss()(torch.tensor([1.0 + 1e-6]), _one)) == _between(
 # On a GPU it is ``CUDA error: device-side assert triggered``. This machine has none. Above that error there are lines like this
 # one, `from a public issue <https://github.com/wurenkai/MHorUNet/issues/4>`__:
 #
-# .. code-block:: text
+# .. parsed-literal::
 #
-#    ../aten/src/ATen/native/cuda/Loss.cu:94: operator(): ... Assertion `input_val >= zero && input_val <= one` failed.
+#    Loss.cu:94: operator(): ... Assertion \`input_val >= zero && input_val <= one\` failed.
 #
 # The labels need that range, too. Masks with 255, or labels -1 and 1 or 1 and 2, raise:
 
