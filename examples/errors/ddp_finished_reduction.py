@@ -5,6 +5,7 @@ Expected to have finished reduction in the prior iteration before starting a new
 .. index::
    ! single: DistributedDataParallel fails in the second iteration, unused parameters
    ! single: Expected to mark a variable ready only once, parameter has been marked as ready twice
+   ! single: Parameter indices which did not receive grad for rank 0
    ! single: 'DistributedDataParallel' object has no attribute, 'DataParallel' object has no attribute
 
 .. in-short::

@@ -3,7 +3,7 @@ Loss is nan, stopping training
 ==============================
 
 .. index::
-   ! single: loss is NaN after a few steps
+   ! single: loss becomes NaN after a few steps
    ! single: loss becomes inf during training
    ! single: cross_entropy returns NaN
    ! single: The total norm for gradients is non-finite, so it cannot be clipped

@@ -4,7 +4,7 @@ r"""
 
 .. index::
    ! single: w.grad.zero_() raises in a hand-written training loop
-   ! single: unsupported operand type(s) for *: 'float' and 'NoneType'
+   ! single: the update w = w - lr * w.grad works once, then there is no gradient
    ! single: 'NoneType' object has no attribute 'data' in p.grad.data.zero_()
 
 .. in-short::

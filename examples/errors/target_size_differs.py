@@ -6,7 +6,7 @@ Target size (torch.Size([2])) must be the same as input size (torch.Size([2, 1])
    ! single: BCEWithLogitsLoss with outputs (n, 1) and labels (n,)
    ! single: all elements of input should be between 0 and 1
    ! single: all elements of target should be between 0 and 1
-   ! single: Using a target size that is different to the input size is deprecated
+   ! single: Loss.cu Assertion input_val >= zero && input_val <= one failed
 
 .. in-short::
 
@@ -219,6 +219,32 @@ assert torch.equal(mask / 255, labels)
 # sphinx_gallery_end_ignore
 
 # %%
+# Expected input batch_size to match target batch_size
+# ----------------------------------------------------
+# ``CrossEntropyLoss`` says this if the numbers of samples differ. Most often a ``view`` has mixed the batch with another
+# dimension:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    features = torch.rand(2, 3, 16)
+    scores = nn.Linear(16, 4)(features.view(-1, 16))
+    nn.CrossEntropyLoss()(scores, classes)
+# sphinx_gallery_start_ignore
+except ValueError as error:
+    raised.append(str(error))
+    print("ValueError:", error)
+assert raised == ["Expected input batch_size (6) to match target batch_size (2)."]
+# sphinx_gallery_end_ignore
+
+# %%
+# Keep the batch with ``flatten(1)``:
+
+scores = nn.Linear(48, 4)(features.flatten(1))
+print(nn.CrossEntropyLoss()(scores, classes))
+
+# %%
 # What not to do
 # --------------
 # **squeeze() without a number.** It works until a batch has one sample:
@@ -255,7 +281,7 @@ assert criterion(sure, right) < 1e-12
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_wrong_target_dtype.py`: which labels go with which loss, and ``Expected input batch_size``.
+# - :ref:`sphx_glr_gallery_errors_wrong_target_dtype.py`: which labels go with which loss.
 # - :ref:`sphx_glr_gallery_errors_index_out_of_range.py`: the device-side assert.
 # - In PyTorch's reference: `BCEWithLogitsLoss
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html>`__.
