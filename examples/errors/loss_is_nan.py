@@ -123,6 +123,7 @@ assert _named(nn.LSTM(2, 2), _nan) is None
 #   :ref:`sphx_glr_gallery_errors_nan_in_backward.py`.
 # - Numbers of usual size: the module itself makes the NaN. See 3 to 6.
 # - No error: ``check`` passes over modules that return a tuple, such as ``nn.LSTM``. Look at those, then at the loss.
+#   ``check`` also expects that a module gets its input without a keyword.
 #
 # Why
 # ---
