@@ -15,6 +15,7 @@ from markup import OUTPUTS, text_of
 QUOTED = ".quoted-message pre"
 
 _SYMPTOM = re.compile(r"^\s+! single: (.+)$", re.MULTILINE)
+_ESCAPED = re.compile(r"\\(.)")  # in reStructuredText, as the backticks of a message in a title
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def read(script: Path) -> ErrorPage:
     words = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
     return ErrorPage(
         f"gallery/{script.parent.name}/{script.stem}.html",
-        words.strip().splitlines()[0],
+        _ESCAPED.sub(r"\1", words.strip().splitlines()[0]),
         tuple(symptom.strip() for symptom in _SYMPTOM.findall(words)),
     )
 

@@ -163,6 +163,7 @@ window.atlasSearch = (() => {
     /\b(float|int|uint|bfloat|complex)\d+\b/g, /\b\d+(\.\d+)?([x×]\d+)*\b/g, /\S*[/\\]\S*/g,
   ];
   const fixed = text => OWN.reduce((left, own) => left.replace(own, " "), text).toLowerCase().match(/[a-z_]+/g) ?? [];
+  const literal = text => text.toLowerCase().match(/[a-z0-9_]+/g) ?? [];
   const pairs = list => new Set(list.slice(1).map((word, at) => `${list[at]} ${word}`));
   let templates;
 
@@ -173,15 +174,17 @@ window.atlasSearch = (() => {
   };
 
   const explain = paste => {
-    templates ??= messages.map(([page, text, isSibling]) => ({ page, isOwn: !isSibling, pairs: pairs(fixed(text)) }));
-    const asked = pairs(fixed(said(paste)).slice(0, 80));
+    templates ??= messages.map(([page, text, isSibling]) => ({ page, isOwn: !isSibling, pairs: pairs(fixed(text)), whole: pairs(literal(text)) }));
+    const asked = pairs(fixed(said(paste)).slice(0, 80)), askedWhole = pairs(literal(said(paste)).slice(0, 80));
     let best = null;
-    for (const { page, isOwn, pairs: own } of templates) {
+    for (const { page, isOwn, pairs: own, whole } of templates) {
       let common = 0;
       for (const pair of asked) common += own.has(pair);
       if (common < 3) continue;
       // a paste may end early, or go on with advice: whichever of the two is covered better
-      const covered = Math.max(common / own.size, 0.95 * common / asked.size) + common / 100;
+      let covered = Math.max(common / own.size, 0.95 * common / asked.size) + common / 100;
+      // of two that differ in names and types only, the one with the reader's
+      for (const pair of askedWhole) covered += whole.has(pair) / whole.size / 1000;
       // many lessons raise a message that a page about errors explains
       const value = page in fixes ? covered : 0.7 * covered;
       if (covered > 0.6 && value > (best?.value ?? 0)) best = { page, isOwn, value };

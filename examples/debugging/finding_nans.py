@@ -402,6 +402,7 @@ assert _masked == "ArithmeticError: aten._softmax.default returned NaN"
 # --------
 # - Before: :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, the stack of the forward line behind an error.
 # - Next: :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`, wrong numbers that are not NaN.
+# - :ref:`sphx_glr_gallery_errors_loss_is_nan.py`, the usual causes in order, each with its fix.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, how a gradient becomes NaN although every
 #   value is fine.
 # - :ref:`sphx_glr_gallery_differentiation_hooks.py`, on hooks.

@@ -4,7 +4,7 @@ The size of tensor a (3) must match the size of tensor b (4)
 
 .. index::
    ! single: the loss of predictions (n, 1) and targets (n,) is wrong
-   ! single: UserWarning Using a target size that is different to the input size
+   ! single: UserWarning Using a target size that is different to the input size, will likely lead to incorrect results
    ! single: a skip connection adds feature maps of different sizes
 
 .. in-short::

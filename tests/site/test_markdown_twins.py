@@ -28,7 +28,7 @@ def test_a_page_says_where_its_twin_is(site: Path, page: str, twin: Path) -> Non
 
 def test_a_twin_is_the_page_in_markdown(site: Path, page: str, twin: Path) -> None:
     text = twin.read_text()
-    title = read(site / page).select_one("article h1").find(string=True)
+    title = read(site / page).select_one("article h1").find(string=True).replace("`", "")
     assert re.search(rf"^# .*{re.escape(title.strip()[:20])}", text.replace("\\", "").replace("`", ""), re.MULTILINE)
     code = re.sub(r"^```.*?^```$|^    .*$|`+.+?`+", "", text, flags=re.DOTALL | re.MULTILINE)
     assert not re.findall(r"</?(?:div|span|svg|p|a|button|script)\b", code)

@@ -1,0 +1,308 @@
+r"""
+Expected to have finished reduction in the prior iteration before starting a new one.
+=====================================================================================
+
+.. index::
+   ! single: DistributedDataParallel fails in the second iteration, unused parameters
+   ! single: Expected to mark a variable ready only once, parameter has been marked as ready twice
+   ! single: Parameter indices which did not receive grad for rank 0
+   ! single: 'DistributedDataParallel' object has no attribute, 'DataParallel' object has no attribute
+
+.. in-short::
+
+   ``DistributedDataParallel`` (DDP) waits for one gradient of each parameter, and in the last step some parameters got none.
+   Take unused layers out of the model, or freeze them before you wrap it.
+
+   .. code-block:: diff
+
+        net = Net()
+      + net.old_head.requires_grad_(False)
+        model = DistributedDataParallel(net)
+
+   **Not this:** ``find_unused_parameters=True`` as a first try. If ``forward`` forgot a layer, it stays untrained, in silence.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+# This page runs one process, with the backend *gloo* on a CPU. DDP raises the same with several processes.
+
+# sphinx_gallery_start_ignore
+import matplotlib.pyplot as plt
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DataParallel, DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+try:
+    # sphinx_gallery_end_ignore
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.classes = 2
+            self.body = nn.Linear(3, 4)
+            self.old_head = nn.Linear(4, 5)
+            self.head = nn.Linear(4, self.classes)
+
+        def forward(self, x):
+            return self.head(self.body(x))
+
+    net = Net()
+    model = DistributedDataParallel(net)
+    for x in torch.rand(2, 8, 3):
+        model(x).sum().backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+assert message.startswith("Expected to have finished reduction in the prior iteration")
+assert "did not receive grad for rank 0: 2 3" in message
+# sphinx_gallery_end_ignore
+
+# %%
+# - *prior iteration*: the fault is in the step before. The first ``forward`` and ``backward`` ran, and the second ``forward``
+#   raised.
+# - ``2 3``: positions in the list of the parameters that require a gradient, on this process.
+#
+# How to find them
+# ----------------
+# Take one step without DDP, and print who has no gradient. Or set ``TORCH_DISTRIBUTED_DEBUG=INFO`` in the shell: then the
+# message has the names.
+
+net = Net()
+net(torch.rand(8, 3)).sum().backward()
+trained = {name: p for name, p in net.named_parameters() if p.requires_grad}
+unused = [name for name, p in trained.items() if p.grad is None]
+print(unused)
+
+# sphinx_gallery_start_ignore
+assert unused == ["old_head.weight", "old_head.bias"] == list(trained)[2:4]
+
+
+def says(net, *inputs, steps=3, **options):
+    model = DistributedDataParallel(net, **options)
+    try:
+        for _ in range(steps):
+            output = model(*inputs)
+            (output[0] if isinstance(output, tuple) else output).sum().backward()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+class TwoOutputs(Net):
+    def forward(self, x):
+        return self.head(self.body(x)), self.old_head(self.body(x))
+
+
+_one = torch.rand(8, 3)
+assert says(Net(), _one, steps=1) == ""  # the last step of a run is silent
+# the position counts only what requires a gradient
+_net = Net()
+_net.body.requires_grad_(False)
+assert "for rank 0: 0 1" in says(_net, _one)
+# two outputs, one of them in the loss
+assert "for rank 0: 2 3" in says(TwoOutputs(), _one)
+# frozen after it was wrapped
+_model = DistributedDataParallel(Net())
+_model.module.old_head.requires_grad_(False)
+_said = []
+try:
+    for _ in range(3):
+        _model(_one).sum().backward()
+except RuntimeError as error:
+    _said.append(str(error))
+assert len(_said) == 1 and _said[0].startswith("Expected to have finished reduction")
+# sphinx_gallery_end_ignore
+
+# %%
+# Why
+# ---
+# DDP averages the gradients over the processes while backward still runs, in buckets of several parameters. A bucket goes out
+# when all its gradients are there. Here two do not come:
+
+# figure: Six fields, one for each parameter. The gradients of body and head are there. The two of old_head are missing, and
+#   DDP still waits for them.
+colors = ["#c2410c" if name in unused else "#047857" for name in trained]
+fig, ax = plt.subplots(figsize=(7, 1.6), layout="constrained")
+ax.bar(range(6), [1] * 6, color=colors, width=0.9)
+for number, name in enumerate(trained):
+    text = name.replace(".", "\n") + ("\nmissing" if name in unused else "\nis there")
+    ax.text(number, 0.5, text, ha="center", va="center", color="white", fontsize=9)
+ax.set_axis_off()
+ax.set_title("Gradients after one backward, as DDP counts them")
+
+# sphinx_gallery_start_ignore
+assert colors.count("#c2410c") == 2 and len(colors) == 6
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# **The layer is never used**: delete it, or freeze it *before* ``DistributedDataParallel``. Freezing it afterwards changes
+# nothing: DDP made its list when it wrapped the model.
+
+net = Net()
+net.old_head.requires_grad_(False)
+model = DistributedDataParallel(net)
+for x in torch.rand(2, 8, 3):
+    model(x).sum().backward()
+
+# %%
+# **An output is not in the loss**: return only what the loss needs, or add the output with a weight of 0.
+#
+# **Each step takes another branch**, as in a mixture of experts: this is what ``find_unused_parameters=True`` is for.
+
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.experts = nn.ModuleList([nn.Linear(3, 2), nn.Linear(3, 2)])
+
+    def forward(self, x, expert):
+        return self.experts[expert](x)
+
+
+model = DistributedDataParallel(Branches(), find_unused_parameters=True)
+for expert in (0, 1, 0):
+    model(torch.rand(8, 3), expert).sum().backward()
+
+# sphinx_gallery_start_ignore
+assert says(Net(), _one, find_unused_parameters=True) == ""
+assert says(Branches(), _one, 0).startswith("Expected to have finished reduction")
+
+
+class ZeroWeight(Net):
+    def forward(self, x):
+        x = self.body(x)
+        return self.head(x) + 0 * self.old_head(x).sum()
+
+
+assert says(ZeroWeight(), _one) == ""
+# sphinx_gallery_end_ignore
+
+# %%
+# Marked as ready twice
+# ---------------------
+# The reverse fault: a gradient comes twice in one step. Most often a checkpoint with ``use_reentrant=True`` meets
+# ``find_unused_parameters=True``, or checkpoints one layer twice:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    class Checkpointed(Net):
+        def forward(self, x):
+            x = self.body(x)
+            return checkpoint(self.head, x, use_reentrant=True)
+
+    net = Checkpointed()
+    model = DistributedDataParallel(net, find_unused_parameters=True)
+    model(torch.rand(8, 3)).sum().backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1 and "name head.bias has been marked as ready twice" in raised[0]
+assert raised[0].startswith("Expected to mark a variable ready only once.")
+
+
+class Twice(nn.Module):
+    def __init__(self, reentrant):
+        super().__init__()
+        self.reentrant = reentrant
+        self.body, self.head = nn.Linear(3, 3), nn.Linear(3, 3)
+
+    def forward(self, x):
+        x = checkpoint(self.head, self.body(x), use_reentrant=self.reentrant)
+        return checkpoint(self.head, x, use_reentrant=self.reentrant)
+
+
+assert says(Twice(True), _one).startswith("Expected to mark a variable ready only once")
+assert says(Twice(False), _one) == ""
+# sphinx_gallery_end_ignore
+
+# %%
+# Use ``use_reentrant=False``:
+
+
+class Checkpointed(Net):
+    def forward(self, x):
+        x = self.body(x)
+        return checkpoint(self.head, x, use_reentrant=False)
+
+
+net = Checkpointed()
+model = DistributedDataParallel(net, find_unused_parameters=True)
+for x in torch.rand(2, 8, 3):
+    model(x).sum().backward()
+
+# %%
+# The wrapper has no such attribute
+# ---------------------------------
+# ``DistributedDataParallel`` and ``DataParallel`` are modules around yours:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    print(model.classes)
+# sphinx_gallery_start_ignore
+except AttributeError as error:
+    raised.append(str(error))
+    print("AttributeError:", error)
+try:
+    DataParallel(Net()).classes
+except AttributeError as error:
+    raised.append(str(error))
+    print("AttributeError:", error)
+assert raised == [
+    "'DistributedDataParallel' object has no attribute 'classes'",
+    "'DataParallel' object has no attribute 'classes'",
+]
+# sphinx_gallery_end_ignore
+
+# %%
+# The second line is what ``DataParallel`` says. Your attributes and methods are in ``model.module``:
+
+print(model.module.classes)
+assert model.module.classes == 2
+
+# sphinx_gallery_start_ignore
+_reductions = []
+
+
+def _count(state, bucket):
+    _reductions.append(bucket.index())
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
+_model = DistributedDataParallel(nn.Linear(3, 2))
+_model.register_comm_hook(None, _count)
+_model(_one).sum().backward()
+assert _reductions == [0]
+_model.module(_one).sum().backward()
+assert _reductions == [0]  # no average, if the wrapper was not called
+dist.destroy_process_group()
+# sphinx_gallery_end_ignore
+
+# %%
+# Still call ``model(x)`` in training, and not ``model.module(x)``: that would not average the gradients.
+#
+# What not to do
+# --------------
+# **Silence it first.** With ``find_unused_parameters=True``, a layer that ``forward`` forgot to call raises nothing and learns
+# nothing. Print ``unused`` as above, and switch it on only if you expect these names.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: why a parameter gets no gradient.
+# - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: ``module.`` in front of the names of a checkpoint.
+# - :ref:`sphx_glr_gallery_memory_checkpointing.py`: what a checkpoint does.
+# - In PyTorch's reference: `DistributedDataParallel
+#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html>`__.

@@ -1,0 +1,217 @@
+r"""
+'NoneType' object has no attribute 'zero\_'
+===========================================
+
+.. index::
+   ! single: w.grad.zero_() raises in a hand-written training loop
+   ! single: the update w = w - lr * w.grad works once, then there is no gradient
+   ! single: 'NoneType' object has no attribute 'data' in p.grad.data.zero_()
+
+.. in-short::
+
+   ``w.grad`` is ``None``: this tensor has no gradient. After ``w = w - ...`` the name ``w`` is a computed tensor, and PyTorch
+   keeps gradients for leaves. Change ``w`` in place instead.
+
+   .. code-block:: diff
+
+      - w = w - 0.1 * w.grad
+      + with torch.no_grad():
+      +     w -= 0.1 * w.grad
+        w.grad.zero_()
+
+   **Not this:** ``if w.grad is not None:`` around ``zero_()``. The next step needs the gradient too, and it is not there.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import warnings
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    try:
+        # sphinx_gallery_end_ignore
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+
+        for _ in range(3):
+            loss = (w - 5).square().sum()
+            loss.backward()
+            w = w - 0.1 * w.grad
+            w.grad.zero_()
+    # sphinx_gallery_start_ignore
+    except AttributeError as error:
+        message = str(error)
+        print("AttributeError:", message)
+assert message == "'NoneType' object has no attribute 'zero_'"
+assert ["not a leaf" in str(w.message) for w in caught] == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``NoneType`` is the type of ``None``. Above the error there may be a warning that :ref:`the .grad attribute of a Tensor that
+# is not a leaf Tensor <sphx_glr_gallery_errors_grad_of_non_leaf.py>` is being accessed. Then ``w`` was computed, as here.
+#
+# Why
+# ---
+# ``w - 0.1 * w.grad`` makes a new tensor, and ``w =`` gives it the old name. The gradient is in the old tensor, and the new one
+# has none. It is not a leaf, either: it has a history that leads back to the old tensor.
+
+old = torch.tensor([1.0, 2.0], requires_grad=True)
+(old - 5).square().sum().backward()
+w = old - 0.1 * old.grad
+
+# graph: w -- After one step, w is the result of a subtraction, and the leaf behind it is the old w
+
+print("old:", old.grad, "  leaf:", old.is_leaf)
+print("w:  ", w.grad_fn.name(), "  leaf:", w.is_leaf)
+
+# sphinx_gallery_start_ignore
+assert old.is_leaf and old.grad.tolist() == [-8, -6] and not w.is_leaf
+with torch.no_grad():
+    _new = old - 0.1 * old.grad
+assert _new.is_leaf and not _new.requires_grad and _new.grad is None
+# sphinx_gallery_end_ignore
+
+# %%
+# ``w = w - ...`` under ``torch.no_grad()`` does not help. That makes a new tensor, too, and it does not require a gradient.
+#
+# How to find the cause
+# ---------------------
+# Print ``w.is_leaf`` and ``w.requires_grad`` in front of the line that raises:
+#
+# - ``False``, ``True``: ``w`` was computed, by an update as above, or when it was made, by ``.to(device)`` or ``* 0.01``. As
+#   below, call ``requires_grad_()`` last.
+# - ``True``, ``False``: ``w`` does not ask for a gradient.
+# - ``True``, ``True``: ``backward()`` did not run yet, the loss does not depend on ``w``, or ``zero_grad()`` set the gradient
+#   to ``None``.
+
+w = torch.ones(2, requires_grad=True) * 0.01
+print(w.is_leaf, w.requires_grad)
+w = (torch.ones(2) * 0.01).requires_grad_()
+print(w.is_leaf, w.requires_grad)
+
+# sphinx_gallery_start_ignore
+assert (w.is_leaf, w.requires_grad) == (True, True)
+_made = torch.ones(2, requires_grad=True) * 0.01
+assert (_made.is_leaf, _made.requires_grad) == (False, True)
+_moved = torch.randn(2, requires_grad=True).to(torch.float64)
+assert (_moved.is_leaf, _moved.requires_grad) == (False, True)
+assert (_new.is_leaf, _new.requires_grad) == (True, False)
+_fresh = nn.Linear(2, 2)
+_fresh.weight.sum().backward()
+assert _fresh.weight.grad is not None and _fresh.bias.grad is None
+_fresh.zero_grad()
+assert _fresh.weight.grad is None
+for _leaf in (_fresh.weight, _fresh.bias):
+    assert (_leaf.is_leaf, _leaf.requires_grad) == (True, True)
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# **The update is by hand.** Write into ``w``, without a record of the write:
+
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+
+for _ in range(12):
+    loss = (w - 5).square().sum()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+    w.grad.zero_()
+print(w)
+
+# sphinx_gallery_start_ignore
+assert w.is_leaf and w.requires_grad and (w > 4.7).all()
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+w.grad = None  # before the first backward
+# sphinx_gallery_end_ignore
+
+# %%
+# **zero_() stands before the first backward().** The gradient exists from the first ``backward()`` on. Use ``w.grad = None``
+# instead of ``w.grad.zero_()``: it works before the first ``backward()``, too.
+#
+# **There is an optimizer.** Since PyTorch 2.0, its ``zero_grad()`` sets the gradients to ``None``. Older code that then writes
+# to them raises:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    for p in model.parameters():
+        p.grad.data.zero_()
+# sphinx_gallery_start_ignore
+except AttributeError as error:
+    raised.append(str(error))
+    print("AttributeError:", error)
+assert raised == ["'NoneType' object has no attribute 'data'"]
+assert all(p.grad is None for p in model.parameters())
+# sphinx_gallery_end_ignore
+
+# %%
+# Delete the loop: ``zero_grad()`` alone is enough. A loop that *reads* gradients, for a norm or a plot, must pass over the
+# parameters without one:
+
+model(torch.ones(1, 2)).sum().backward()
+optimizer.zero_grad()
+norms = [p.grad.norm() for p in model.parameters() if p.grad is not None]
+print(norms)
+assert norms == []
+
+# %%
+# What not to do
+# --------------
+# **Test for None and go on.** Then ``zero_()`` is silent, and the second step fails where it needs the gradient:
+
+# sphinx_gallery_start_ignore
+raised = []
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    try:
+        # sphinx_gallery_end_ignore
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        for _ in range(3):
+            loss = (w - 5).square().sum()
+            loss.backward()
+            w = w - 0.1 * w.grad
+            if w.grad is not None:
+                w.grad.zero_()
+    # sphinx_gallery_start_ignore
+    except TypeError as error:
+        raised.append(str(error))
+        print("TypeError:", error)
+assert raised == ["unsupported operand type(s) for *: 'float' and 'NoneType'"]
+assert torch.allclose(w, torch.tensor([1.8, 2.6]))  # after one step
+w, _lengths = torch.tensor([1.0, 2.0], requires_grad=True), []
+for _ in range(3):
+    (w - 5).square().sum().backward()
+    w = w - 0.1 * w.grad
+    w.retain_grad()
+    _node, _length = w.grad_fn, 0
+    while _node:
+        _length += 1
+        _node = _node.next_functions[0][0] if _node.next_functions else None
+    _lengths.append(_length)
+assert _lengths == [2, 3, 4]
+# sphinx_gallery_end_ignore
+
+# %%
+# **Call** ``w.retain_grad()`` **after each update.** There are gradients then, but the graph behind ``w`` grows with each step.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: the other reasons for ``None``.
+# - :ref:`sphx_glr_gallery_errors_leaf_in_place.py`: the error if ``no_grad()`` is missing.
+# - :ref:`sphx_glr_gallery_training_fit_by_hand.py`: the whole loop by hand.
+# - In PyTorch's reference: `Optimizer.zero_grad
+#   <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html>`__.

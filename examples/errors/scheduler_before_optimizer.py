@@ -1,0 +1,307 @@
+r"""
+Detected call of \`lr_scheduler.step()\` before \`optimizer.step()\`
+====================================================================
+
+.. index::
+   ! single: lr_scheduler warning although optimizer.step() stands before scheduler.step()
+   ! single: GradScaler and a learning rate scheduler, warning in the first step
+   ! single: Seems like optimizer.step() has been overridden after learning rate scheduler initialization
+
+.. in-short::
+
+   ``scheduler.step()`` ran, and the optimizer has made no step yet. Call it after ``optimizer.step()``. If it is there already,
+   a ``GradScaler`` has skipped the step, or the scheduler belongs to another optimizer.
+
+   .. code-block:: diff
+
+      - scheduler.step()
+        optimizer.step()
+      + scheduler.step()
+
+   **Not this:** one empty ``optimizer.step()`` before the loop. The warning is gone, and the first learning rate is still lost.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+# It is a warning, and training goes on.
+
+# sphinx_gallery_start_ignore
+import functools
+import warnings
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+from torch.optim import lr_scheduler
+from torch.optim.lr_scheduler import StepLR
+
+torch.manual_seed(0)
+x, y = torch.rand(8, 3), torch.rand(8, 1)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.8)
+    scheduler = StepLR(optimizer, step_size=1, gamma=0.5)
+    before = []
+
+    for _ in range(5):
+        scheduler.step()
+        before.append(optimizer.param_groups[0]["lr"])
+        loss = nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+# sphinx_gallery_start_ignore
+(message,) = (str(w.message) for w in caught)
+print("UserWarning:", message)
+assert message.startswith(
+    "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0"
+)
+assert before == [0.4, 0.2, 0.1, 0.05, 0.025]
+# sphinx_gallery_end_ignore
+
+# %%
+# Why
+# ---
+# A scheduler sets the first learning rate when you make it. Each ``step()`` sets the next one. A ``step()`` before the first
+# update therefore skips the first value, and all others come one update too early. Up to PyTorch 1.0 this order was right.
+
+model = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.8)
+scheduler = StepLR(optimizer, step_size=1, gamma=0.5)
+after = []
+
+for _ in range(5):
+    after.append(optimizer.param_groups[0]["lr"])
+    loss = nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    scheduler.step()
+
+# figure: The learning rate of five updates. In the right order they are 0.8, 0.4, 0.2, 0.1 and 0.05. In the wrong order
+#   0.8 is missing, and each later one comes an update too early.
+fig, ax = plt.subplots(figsize=(7, 1.8), layout="constrained")
+ax.plot(after, "o-", color="#047857", label="scheduler.step() last")
+ax.plot(before, "x--", color="#c2410c", label="scheduler.step() first")
+ax.set(xlabel="update", ylabel="learning rate", xticks=range(5))
+ax.set_title("In the wrong order 0.8 is never used")
+ax.legend()
+
+# sphinx_gallery_start_ignore
+assert after == [0.8, *before[:-1]]
+
+
+def warned(run):
+    """The warnings about the order that a run gives."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run()
+    return [str(w.message).partition(". ")[0] for w in caught]
+
+
+def fresh():
+    optimizer = torch.optim.SGD(nn.Linear(3, 1).parameters(), lr=0.8)
+    return optimizer, StepLR(optimizer, step_size=1, gamma=0.5)
+
+
+_order = "Detected call of `lr_scheduler.step()` before `optimizer.step()`"
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# **The order is wrong**: put ``scheduler.step()`` after ``optimizer.step()``, as above.
+#
+# **A GradScaler skipped the step.** Its first scale is large, and ``float16`` gradients become infinite. Then ``scaler.step``
+# does not call the optimizer, and ``update()`` halves the scale:
+
+# sphinx_gallery_start_ignore
+optimizer, scheduler = fresh()
+model = nn.Linear(3, 1)
+optimizer.add_param_group({"params": model.parameters()})
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    scaler = torch.amp.GradScaler("cpu")  # "cuda" on a GPU
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = nn.functional.mse_loss(model(x), 10 * y)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    scheduler.step()
+# sphinx_gallery_start_ignore
+print("UserWarning:", str(caught[0].message).partition(". ")[0])
+assert [str(w.message) for w in caught] == [message]
+assert scaler.get_scale() == 32768
+# sphinx_gallery_end_ignore
+
+# %%
+# One lost learning rate of thousands does no harm. To lose none, step the scheduler only if the scale did not fall:
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+scheduler = StepLR(optimizer, step_size=1, gamma=0.5)
+scaler = torch.amp.GradScaler("cpu")
+
+for _ in range(6):
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = nn.functional.mse_loss(model(x), 10 * y)
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scale = scaler.get_scale()
+    scaler.step(optimizer)
+    scaler.update()
+    if scaler.get_scale() >= scale:
+        scheduler.step()
+print("scale:", scaler.get_scale(), "  steps of the scheduler:", scheduler.last_epoch)
+
+# sphinx_gallery_start_ignore
+assert scaler.get_scale() < 65536 and 0 < scheduler.last_epoch < 6
+assert scaler.get_scale() == 65536 / 2 ** (6 - scheduler.last_epoch)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Gradients are accumulated.** Then the optimizer steps in one of several small batches. Put ``scheduler.step()`` below it,
+# inside of the same ``if``.
+#
+# **The optimizer was made anew** after the scheduler, for example for new parameters. The scheduler changes the old one,
+# and your learning rate stays as it is. Make the scheduler last. This must print ``True``:
+
+print(scheduler.optimizer is optimizer)
+
+# sphinx_gallery_start_ignore
+assert scheduler.optimizer is optimizer
+
+
+def accumulated():
+    optimizer, scheduler = fresh()
+    for number in range(4):
+        if number == 3:
+            optimizer.step()
+        scheduler.step()
+
+
+def inside():
+    optimizer, scheduler = fresh()
+    for number in range(4):
+        if number == 3:
+            optimizer.step()
+            scheduler.step()
+
+
+def made_anew():
+    old, scheduler = fresh()
+    optimizer = torch.optim.SGD(old.param_groups[0]["params"], lr=0.8)
+    for _ in range(3):
+        optimizer.step()
+        scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == 0.8 and scheduler.optimizer is old
+
+
+def resumed():
+    optimizer, scheduler = fresh()
+    optimizer.step()
+    scheduler.step()
+    state = scheduler.state_dict()
+    optimizer, scheduler = fresh()
+    scheduler.load_state_dict(state)
+    scheduler.step()
+
+
+assert warned(accumulated) == warned(made_anew) == [_order]
+assert warned(inside) == warned(resumed) == []
+# sphinx_gallery_end_ignore
+
+# %%
+# **Something replaced** ``optimizer.step``, such as a library that counts or times it. Then the scheduler cannot see the steps,
+# and says so:
+
+# sphinx_gallery_start_ignore
+optimizer, scheduler = fresh()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    optimizer.step = functools.partial(optimizer.step)
+    optimizer.step()
+    scheduler.step()
+# sphinx_gallery_start_ignore
+print("UserWarning:", caught[0].message)
+assert len(caught) == 1 and str(caught[0].message).startswith(
+    "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+    "initialization."
+)
+
+
+_counts = []
+
+
+def hooked():
+    optimizer, scheduler = fresh()
+    optimizer.register_step_post_hook(lambda *arguments: _counts.append(1))
+    optimizer.step()
+    scheduler.step()
+
+
+assert warned(hooked) == [] and _counts == [1]
+# sphinx_gallery_end_ignore
+
+# %%
+# To count or time the steps yourself, use ``optimizer.register_step_post_hook``, which replaces nothing.
+#
+# What not to do
+# --------------
+# **Call optimizer.step() once before the loop.** It silences the warning in the wrong order, too:
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.8)
+scheduler = StepLR(optimizer, step_size=1, gamma=0.5)
+optimizer.zero_grad()
+optimizer.step()
+scheduler.step()
+print("first learning rate of the loop:", optimizer.param_groups[0]["lr"])
+
+# sphinx_gallery_start_ignore
+assert optimizer.param_groups[0]["lr"] == 0.4
+
+
+def first(scheduler, *options):
+    optimizer = torch.optim.SGD(nn.Linear(3, 1).parameters(), lr=0.8)
+    made = scheduler(optimizer, *options)
+    made.step(*([1.0] if isinstance(made, lr_scheduler.ReduceLROnPlateau) else []))
+
+
+for _silent, *_options in (
+    (lr_scheduler.CosineAnnealingWarmRestarts, 5),
+    (lr_scheduler.ReduceLROnPlateau,),
+):
+    assert warned(functools.partial(first, _silent, *_options)) == []
+for _loud, *_options in (
+    (lr_scheduler.OneCycleLR, 0.1, 10),
+    (lr_scheduler.CosineAnnealingLR, 5),
+    (lr_scheduler.LinearLR,),
+    (lr_scheduler.LambdaLR, lambda epoch: 1.0),
+):
+    assert warned(functools.partial(first, _loud, *_options)) == [_order]
+
+
+def wrong_later():
+    optimizer, scheduler = fresh()
+    optimizer.step()
+    for _ in range(5):
+        scheduler.step()
+
+
+assert warned(wrong_later) == []
+# sphinx_gallery_end_ignore
+
+# %%
+# **Rely on the warning.** It looks at the first ``scheduler.step()`` and at no other. ``ReduceLROnPlateau`` and
+# ``CosineAnnealingWarmRestarts`` do not give it.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_training_optimizers.py`: schedules, and where they stand in the loop.
+# - :ref:`sphx_glr_gallery_errors_unscale_fp16.py`: the messages of ``GradScaler``.
+# - In PyTorch's reference: `how to adjust the learning rate
+#   <https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate>`__.

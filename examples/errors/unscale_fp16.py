@@ -1,0 +1,296 @@
+r"""
+Attempting to unscale FP16 gradients.
+=====================================
+
+.. index::
+   ! single: GradScaler and a model in half precision
+   ! single: fine-tuning LoRA with fp16 raises in scaler.step or clip_grad_norm_
+   ! single: No inf checks were recorded for this optimizer
+   ! single: unscale_() has already been called on this optimizer since the last update()
+
+.. in-short::
+
+   ``GradScaler`` works with weights in ``float32``, and yours are in ``float16``. Keep the trained weights in ``float32``, and
+   let ``autocast`` compute in ``float16``.
+
+   .. code-block:: diff
+
+      - model = nn.Linear(4, 1).half()
+      + model = nn.Linear(4, 1)
+        scaler = torch.amp.GradScaler("cpu")
+
+   **Not this:** to drop the scaler and train in ``float16``. Small steps are rounded away, and Adam writes infinities.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+# On a GPU you write ``"cuda"`` instead of ``"cpu"``.
+
+# sphinx_gallery_start_ignore
+from functools import partial
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+from torch.nn import functional
+
+torch.manual_seed(0)
+x, y = torch.rand(8, 4), torch.rand(8, 1)
+try:
+    # sphinx_gallery_end_ignore
+    model = nn.Linear(4, 1).half()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler("cpu")
+
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = functional.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+# sphinx_gallery_start_ignore
+except ValueError as error:
+    message = str(error)
+    print("ValueError:", message)
+assert message == "Attempting to unscale FP16 gradients."
+# sphinx_gallery_end_ignore
+
+# %%
+# ``scaler.step`` raises it, or ``scaler.unscale_`` if you clip the gradients. The weights are in ``float16`` after ``.half()``,
+# after ``.to(torch.float16)``, or because they were loaded so: ``from_pretrained(..., torch_dtype=torch.float16)``.
+#
+# Why
+# ---
+# The scaler multiplies the loss by a large number, so that small gradients do not become 0 in ``float16``. Before the step it
+# divides the gradients again. A gradient has the type of its weight, and in ``float16`` small ones would be 0 again.
+#
+# The weights need ``float32`` as well. A step of 0.0001 is lost next to a weight of 1: in ``float16`` the numbers next to 1 are
+# 0.0005 and 0.001 away.
+
+# figure: A weight over 1,000 steps of 0.0001. In float32 it falls from 1 to 0.9. In float16 it stays at 1.
+fig, ax = plt.subplots(figsize=(7, 1.8), layout="constrained")
+last = {}
+for dtype, color in ((torch.float16, "#c2410c"), (torch.float32, "#047857")):
+    w = nn.Parameter(torch.ones(1, dtype=dtype))
+    sgd = torch.optim.SGD([w], lr=0.0001)
+    path = []
+    for _ in range(1000):
+        w.grad = torch.ones_like(w)
+        sgd.step()
+        path.append(w.item())
+    ax.plot(path, color=color, label=str(dtype), linewidth=2)
+    last[dtype] = path[-1]
+ax.set(xlabel="step", ylabel="weight", title="1,000 small steps, lost in float16")
+ax.legend()
+
+# sphinx_gallery_start_ignore
+assert last[torch.float16] == 1 and abs(last[torch.float32] - 0.9) < 1e-4
+_one = torch.ones(1, dtype=torch.float16)
+assert 0.0004 < 1 - _one.nextafter(0 * _one).item() < 0.0005
+assert 0.0009 < _one.nextafter(2 * _one).item() - 1 < 0.001
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# Load or make the model in ``float32``. Inside of ``autocast`` the layer still computes in ``float16``:
+
+model = nn.Linear(4, 1)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+scaler = torch.amp.GradScaler("cpu")
+
+for _ in range(100):
+    with torch.autocast("cpu", dtype=torch.float16):
+        output = model(x)
+        loss = functional.mse_loss(output, y)
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+print(output.dtype, model.weight.dtype, f"loss {loss.item():.3f}")
+
+# sphinx_gallery_start_ignore
+assert output.dtype == torch.float16 and model.weight.dtype == torch.float32
+assert loss < 0.2
+_small = torch.tensor([1e-9])
+assert _small.half() == 0 and (_small * 65536).half() > 0
+assert (_small * 65536).half() / 65536 == 0 and (
+    _small * 65536
+).half().float() / 65536 > 0
+# sphinx_gallery_end_ignore
+
+# %%
+# **A large frozen model with a small trained part**, as in LoRA: the frozen part may stay in ``float16``. Convert the trained
+# part before you make the optimizer:
+
+base = nn.Linear(4, 4).half().requires_grad_(False)
+adapter = nn.Linear(4, 4).half()
+adapter.float()
+
+optimizer = torch.optim.Adam(adapter.parameters(), lr=0.01)
+with torch.autocast("cpu", dtype=torch.float16):
+    loss = (base(x) + adapter(x)).square().mean()
+scaler.scale(loss).backward()
+scaler.step(optimizer)
+scaler.update()
+print(base.weight.dtype, adapter.weight.dtype, adapter.weight.grad.dtype)
+
+# sphinx_gallery_start_ignore
+assert adapter.weight.grad.dtype == torch.float32 and adapter.weight.isfinite().all()
+# sphinx_gallery_end_ignore
+
+# %%
+# **Or take bfloat16**: ``autocast(..., dtype=torch.bfloat16)`` with weights in ``float32`` is used without a scaler.
+#
+# No inf checks were recorded for this optimizer
+# ----------------------------------------------
+# None of the parameters of this optimizer has a gradient. Here the model was made anew after the optimizer:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    model = nn.Linear(4, 1)
+
+    optimizer.zero_grad()
+    loss = functional.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+# sphinx_gallery_start_ignore
+except AssertionError as error:
+    raised.append(str(error))
+    print("AssertionError:", error)
+assert raised == ["No inf checks were recorded for this optimizer."]
+assert model.weight.grad is not None
+# zero_grad() between backward and step
+_model = nn.Linear(4, 1)
+_scaler = torch.amp.GradScaler("cpu")
+_optimizer = torch.optim.SGD(_model.parameters(), lr=0.1)
+_scaler.scale(_model(x).sum()).backward()
+_optimizer.zero_grad()
+for _call in (partial(_scaler.step, _optimizer), _scaler.update):
+    try:
+        _call()
+    except AssertionError as error:
+        raised.append(str(error))
+print("AssertionError:", raised[2])
+assert raised[0] == raised[1]
+assert raised[2] == "No inf checks were recorded prior to update."
+# sphinx_gallery_end_ignore
+
+# %%
+# The second line is what ``scaler.update()`` says if no ``scaler.step`` ran before it.
+#
+# Make the optimizer after the model. Other causes: ``zero_grad()`` between ``backward()`` and ``step()``, all weights of this
+# optimizer frozen, or a loss that does not use them. This prints ``False`` when the message is due:
+
+print(any(p.grad is not None for g in optimizer.param_groups for p in g["params"]))
+
+# %%
+# unscale_() has already been called
+# ----------------------------------
+# ``unscale_`` may run once between two calls of ``update()``. Here it runs for each small batch of an accumulation:
+
+# sphinx_gallery_start_ignore
+raised = []
+scaler = torch.amp.GradScaler("cpu")
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+try:
+    # sphinx_gallery_end_ignore
+    for part in range(2):
+        loss = functional.mse_loss(model(x[part::2]), y[part::2]) / 2
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    scaler.update()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == [
+    "unscale_() has already been called on this optimizer since the last update()."
+]
+scaler = torch.amp.GradScaler("cpu")
+optimizer.zero_grad()
+# sphinx_gallery_end_ignore
+
+# %%
+# Unscale, clip, step and update once, after the last ``backward()``:
+
+for part in range(2):
+    loss = functional.mse_loss(model(x[part::2]), y[part::2]) / 2
+    scaler.scale(loss).backward()
+scaler.unscale_(optimizer)
+nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+scaler.step(optimizer)
+scaler.update()
+
+# sphinx_gallery_start_ignore
+_scaler = torch.amp.GradScaler("cpu")
+_said = []
+try:
+    for _ in range(2):
+        _scaler.scale(model(x).sum()).backward()
+        _scaler.unscale_(optimizer)
+        optimizer.step()
+except RuntimeError as error:
+    _said.append(str(error))
+assert _said == raised
+# sphinx_gallery_end_ignore
+
+# %%
+# ``optimizer.step()`` in the place of ``scaler.step(optimizer)`` raises the same. If ``update()`` is missing, the second step
+# raises:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    for _ in range(2):
+        loss = functional.mse_loss(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+try:
+    scaler.unscale_(optimizer)
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == [
+    "step() has already been called since the last update().",
+    "unscale_() is being called after step().",
+]
+# sphinx_gallery_end_ignore
+
+# %%
+# The second line is what ``unscale_`` says there.
+#
+# What not to do
+# --------------
+# **Train in float16 without a scaler.** Nothing raises. Adam divides by the root of the squared gradient plus ``1e-8``, and in
+# ``float16`` both can be 0:
+
+model = nn.Linear(4, 1).half()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+(model(x.half()).mean() * 0.0001).backward()
+optimizer.step()
+print(model.weight.data)
+
+# sphinx_gallery_start_ignore
+assert model.weight.isinf().all()
+assert torch.tensor(1e-8, dtype=torch.float16) == 0
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_memory_precision.py`: what autocast and a scaler do.
+# - :ref:`sphx_glr_gallery_errors_different_dtypes.py`: the message without ``autocast``.
+# - In PyTorch's reference: `gradient scaling
+#   <https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling>`__.
