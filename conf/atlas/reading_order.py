@@ -122,6 +122,8 @@ CHAPTERS = {
         "training_loop",
         "initialisation",
         "optimizers",
+        "gradient_clipping",
+        "learning_rate_schedules",
         "data_loading",
         "reproducibility",
     ],

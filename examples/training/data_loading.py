@@ -475,7 +475,7 @@ assert not multiprocessing.active_children()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_optimizers.py`, what is done with the gradient of a batch.
+# - Before: :ref:`sphx_glr_gallery_training_learning_rate_schedules.py`, which are counted in batches or in epochs.
 # - Next: :ref:`sphx_glr_gallery_training_reproducibility.py`, generators, and what a seed does not fix.
 # - :ref:`sphx_glr_gallery_training_training_loop.py`, the loop around the loader.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, for batches that do not fit into memory.
