@@ -30,7 +30,7 @@ Gradient clipping by norm and by value
 # same weight again and again, and it may grow each time. A step along a huge gradient throws the weights far away, and there
 # the next gradient can be larger still.
 #
-# .. how-measured:: This code makes the network, trains it for 100 steps with a given ``max_norm``, and draws the norms.
+# .. how-measured:: This code makes the network, trains it for 100 steps and draws the norms.
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -94,6 +94,9 @@ without, clipped = train(max_norm=float("inf")), train(max_norm=1.0)
 #   and 20 in all 100 steps.
 draw(without, clipped)
 
+# %%
+# The clipped run learns, although most of its gradients were longer than 1. The other run ends in NaN.
+
 for name, run in {"not clipped": without, "clipped": clipped}.items():
     last = run["loss"][-20:].mean()
     print(f"{name:<12} loss at first {run['loss'][0]:.2f}, last 20 steps {last:.2f}")
@@ -107,9 +110,6 @@ assert math.isnan(without["loss"].iloc[-1]) and 0.5 < without["norm"][0] < 5
 assert clipped["norm"].between(0.4, 20).all() and (clipped["norm"] > 1).mean() > 0.9
 assert clipped["loss"][-20:].mean() < 0.4 * clipped["loss"][0]
 # sphinx_gallery_end_ignore
-
-# %%
-# The clipped run learns, although most of its gradients were longer than 1. The other run ends in NaN.
 
 # %%
 # What the two functions do

@@ -49,6 +49,10 @@ from torch.optim.lr_scheduler import (
 )
 
 
+def one_cycle(optimizer):
+    return OneCycleLR(optimizer, max_lr=0.1, total_steps=1000)
+
+
 def make_optimizer():
     return SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
 
@@ -74,7 +78,7 @@ def draw(schedules):
 
 
 # %%
-# The rates of 1000 steps. ``OneCycleLR`` has warm-up and decay in one:
+# The rates of 1000 steps. ``OneCycleLR(optimizer, max_lr=0.1, total_steps=1000)`` has warm-up and decay in one:
 
 
 def warmup_cosine(optimizer, warm=100, total=1000):
@@ -83,23 +87,16 @@ def warmup_cosine(optimizer, warm=100, total=1000):
     return SequentialLR(optimizer, [warm_up, decay], milestones=[warm])
 
 
-def one_cycle(optimizer):
-    return OneCycleLR(optimizer, max_lr=0.1, total_steps=1000)
-
-
-schedules = {
-    "LinearLR, then CosineAnnealingLR": rates_used(warmup_cosine, 1000),
-    "OneCycleLR": rates_used(one_cycle, 1000),
-}
+used = rates_used(warmup_cosine, 1000)
 
 # figure: Two curves of the learning rate over 1000 batches. The first rises in a straight line to 0.1 within 100 batches and
 #   falls along a cosine to zero. OneCycleLR begins at 0.004, rises along a cosine to 0.1 at batch 300 and falls to zero.
-draw(schedules)
+draw({"SequentialLR": used, "OneCycleLR": rates_used(one_cycle, 1000)})
 
 # sphinx_gallery_start_ignore
 import math
 
-_cosine, _cycle = schedules.values()
+_cosine, _cycle = used, rates_used(one_cycle, 1000)
 for _step, _used in enumerate(_cosine):
     _by_hand = (
         0.1 * (0.01 + 0.99 * _step / 100)
@@ -144,9 +141,9 @@ right = rates_used(lambda optimizer: cosine(optimizer, T_max=200), 200)
 fig, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
 ax.plot(per_batch, color="#c2410c", label="T_max=10: counted in epochs")
 ax.plot(right, "--", color="#2563eb", label="T_max=200: counted in batches")
-ax.set(xlabel="batch", ylabel="learning rate")
+ax.set(xlabel="batch", ylabel="learning rate", ylim=(-0.005, 0.15))
 ax.set_title("scheduler.step() after each batch")
-ax.legend(loc="upper right")
+ax.legend(loc="upper center", ncols=2)
 
 # sphinx_gallery_start_ignore
 assert abs(per_batch[10]) < 1e-9 and abs(per_batch[20] - 0.1) < 1e-9
@@ -250,27 +247,27 @@ assert _optimizer.param_groups[0]["momentum"] == 0
 optimizer = make_optimizer()
 scheduler = ReduceLROnPlateau(optimizer, factor=0.1, patience=3)
 loss, history = 1.0, []
-for _ in range(30):
+for _ in range(24):
     rate = optimizer.param_groups[0]["lr"]
     optimizer.step()  # stands for one epoch of training
-    loss = max(0.6 * loss, 0.1 + 3 * rate)
+    loss = max(0.6 * loss, rate**0.5)
     history.append((rate, loss))
     scheduler.step(loss)
 
 rates, losses = zip(*history, strict=True)
 
-# figure: Two curves over 30 epochs, on a logarithmic axis. The validation loss falls and stays at one level. Four epochs
+# figure: Two curves over 24 epochs, on a logarithmic axis. The validation loss falls and stays at one level. Four epochs
 #   later the learning rate falls to a tenth, from 0.1 to 0.01. The loss falls again, stays, and the rate falls to 0.001, and
 #   so on.
 fig, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
-ax.step(range(30), rates, where="mid", label="learning rate")
+ax.step(range(24), rates, where="mid", label="learning rate")
 ax.plot(losses, ".--", label="validation loss")
 ax.set(xlabel="epoch", yscale="log")
 ax.set_title("The rate falls when the loss has stood still for 4 epochs")
 ax.legend(loc="lower left")
 
 # sphinx_gallery_start_ignore
-_drops = [i for i in range(1, 30) if rates[i] != rates[i - 1]]
+_drops = [i for i in range(1, 24) if rates[i] != rates[i - 1]]
 assert len(_drops) >= 3 and math.isclose(rates[_drops[0]], 0.01)
 for _drop in _drops:
     _best = min(losses[: _drop - 4])
