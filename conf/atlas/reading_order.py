@@ -122,6 +122,7 @@ CHAPTERS = {
         "training_loop",
         "initialisation",
         "optimizers",
+        "optimizer_variants",
         "gradient_clipping",
         "learning_rate_schedules",
         "data_loading",

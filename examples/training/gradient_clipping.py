@@ -436,7 +436,7 @@ assert travelled(Adam, False, 5000.0) < 0.7 * travelled(Adam, True, 5000.0)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_optimizers.py`, which use the gradients that are left.
+# - Before: :ref:`sphx_glr_gallery_training_optimizer_variants.py`, foreach, fused and LBFGS.
 # - Next: :ref:`sphx_glr_gallery_training_learning_rate_schedules.py`, how long a step is in the course of a training.
 # - :ref:`sphx_glr_gallery_debugging_finding_nans.py`, where a NaN comes from.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, one step for several batches.
