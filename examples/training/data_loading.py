@@ -389,6 +389,33 @@ for _persistent, _expected in ((False, 6), (True, 2)):
     _orders = {tuple(x.item() for x in _loader) for _ in range(3)}
     assert _started.value == _expected
 assert len(_orders) > 1
+_orders = {}
+for _persistent in (False, True):
+    torch.manual_seed(0)
+    _options = {"persistent_workers": _persistent, "batch_size": 6} | WORKERS
+    _loader = DataLoader(range(6), shuffle=True, **_options)
+    _orders[_persistent] = [batch.tolist() for _ in range(3) for batch in _loader]
+assert _orders[False][0] == _orders[True][0] and _orders[False] != _orders[True]
+
+
+class _Shared(Dataset):
+    def __init__(self):
+        self.plain, self.shared = torch.zeros(1), torch.zeros(1).share_memory_()
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return self.plain.item(), self.shared.item()
+
+
+_changed = _Shared()
+_options = {"batch_size": None, "persistent_workers": True} | WORKERS
+_loader = DataLoader(_changed, **_options)
+assert list(_loader) == [[0, 0]] * 2
+_changed.plain += 1
+_changed.shared += 1
+assert list(_loader) == [[0, 1]] * 2
 assert multiprocessing.active_children()
 del loader, _loader
 assert not multiprocessing.active_children()
@@ -398,8 +425,8 @@ table
 # %%
 # With the processes, their copies of the dataset are kept: its cache, its open files, its generators. ``worker_init_fn`` runs
 # once. The order is still new in each epoch, because the program draws it. But a change that the program makes to the dataset
-# after the first epoch does not reach the workers: here they see epoch 1 three times. The processes end when the loader is
-# deleted.
+# after the first epoch does not reach the workers, except in shared memory: here they see epoch 1 three times. And one seed
+# gives other orders with the option than without it. The processes end when the loader is deleted.
 
 # %%
 # ``prefetch_factor``: how far the workers run ahead

@@ -169,7 +169,68 @@ for name, options in VARIANTS.items():
 assert messages[1:] == [True, True, 1.0]
 
 # %%
-# More on this is on the page about :ref:`in-place operations and version counters
+# **channels_last after the first fused step.** The optimizer's state then has another memory order than the weight. This CPU
+# kernel goes through both as they are stored, pairs the wrong numbers, and raises nothing. The same happens if you load the
+# checkpoint of a contiguous model into a ``channels_last`` model.
+
+
+def convolution(options):
+    torch.manual_seed(0)
+    model, x = torch.nn.Conv2d(3, 4, 3), torch.randn(2, 3, 8, 8)
+    optimizer = Adam(model.parameters(), lr=0.01, **options)
+    for step in range(4):
+        if step == 1:
+            model.to(memory_format=torch.channels_last)
+        optimizer.zero_grad()
+        model(x).square().sum().backward()
+        optimizer.step()
+    return model.weight.detach()
+
+
+reference = convolution(VARIANTS["for-loop"])
+for name, options in VARIANTS.items():
+    difference = (convolution(options) - reference).abs().max().item()
+    print(f"{name:<12}  largest difference to the for-loop: {difference:.3f}")
+    messages.append(difference)
+assert max(messages[4:6]) < 1e-6 and messages[6] > 0.01
+
+
+# sphinx_gallery_start_ignore
+def _fused(options, resume, optimizer_class=Adam, **more):
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 8, 8)
+    model = torch.nn.Conv2d(3, 4, 3)
+    if not resume:
+        model.to(memory_format=torch.channels_last)  # before the first step: right
+    optimizer = optimizer_class(model.parameters(), lr=0.01, **options, **more)
+    for step in range(4):
+        if step == 1 and resume:
+            saved = model.state_dict(), optimizer.state_dict()
+            model = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+            optimizer = optimizer_class(model.parameters(), lr=0.01, **options, **more)
+            model.load_state_dict(saved[0])
+            optimizer.load_state_dict(saved[1])
+        optimizer.zero_grad()
+        model(x).square().sum().backward()
+        optimizer.step()
+    return model.weight.detach()
+
+
+for _class, _more in ((Adam, {}), (AdamW, {}), (SGD, {"momentum": 0.9})):
+    for _resume in (False, True):
+        _loop, _all, _one = (
+            _fused(o, _resume, _class, **_more) for o in VARIANTS.values()
+        )
+        assert torch.allclose(_loop, _all, atol=1e-6)
+        assert torch.allclose(_loop, _one, atol=1e-4) == (not _resume)
+# sphinx_gallery_end_ignore
+
+# %%
+# So choose the memory format before you make the optimizer. On CUDA the fused operator was seen to refuse different strides:
+# *params, grads, exp_avgs, and exp_avg_sqs must have same dtype, device, and layout* (`pytorch#106951
+# <https://github.com/pytorch/pytorch/issues/106951>`__).
+#
+# More on counted writes is on the page about :ref:`in-place operations and version counters
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. Sparse gradients, as of ``nn.Embedding(..., sparse=True)``, are
 # refused by ``SGD(..., fused=True)`` too.
 

@@ -448,8 +448,8 @@ table.rename_axis(index=None, columns="optimizer")
 # %%
 # Parameter groups: no decay for biases and norms
 # -----------------------------------------------
-# The options are stored in groups, and a list of dicts makes several. A usual choice is weight decay for matrices only.
-# Biases, and the weights of ``LayerNorm`` and ``BatchNorm``, have one dimension:
+# The options are stored in groups, and a list of dicts makes several. A usual choice is weight decay for matrices only. The
+# biases, and the weight of the ``LayerNorm``, have one dimension here:
 
 
 def decay_groups(model, weight_decay):

@@ -146,8 +146,7 @@ del _first, _second
 # - the writes to the first weight since the start, from its version counter,
 # - the parameters for which the optimizer keeps a momentum.
 #
-# .. how-measured:: A hook counts the saved tensors, a walk counts the nodes, and a function writes the five numbers into a
-# table.
+# .. how-measured:: A hook counts the saved tensors, a walk counts the nodes, and look makes a row of the table.
 
 alive = WeakSet()
 
