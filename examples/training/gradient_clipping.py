@@ -38,10 +38,6 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
-# sphinx_gallery_start_ignore
-torch.set_num_threads(1)  # the tensors are small
-# sphinx_gallery_end_ignore
-
 
 class Memory(nn.Module):
     def __init__(self):

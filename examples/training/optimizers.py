@@ -1,6 +1,6 @@
 r"""
-Optimizers: what step() does in SGD, momentum, Nesterov, Adam and AdamW
-=======================================================================
+Optimizers: what step() does in SGD, Adam and AdamW
+===================================================
 
 .. index::
    ! single: no weight decay for biases
