@@ -10,8 +10,9 @@ Optimizer variants: foreach, fused and LBFGS
 .. in-short::
 
    ``AdamW(model.parameters(), foreach=True)`` and ``fused=True`` take the same step as the for-loop, up to rounding, with
-   fewer operators. ``fused=True`` exists for ``SGD``, ``Adam``, ``AdamW`` and ``Adagrad``. Its writes are not counted, so
-   some mistakes are not noticed. ``LBFGS`` computes the loss several times in one step, so it needs a closure:
+   fewer operators. ``fused=True`` exists for ``SGD``, ``Adam``, ``AdamW`` and ``Adagrad``. Its writes are not counted, and on
+   a CPU it goes wrong without an error if you switch the model to ``channels_last`` after the first step. ``LBFGS`` computes
+   the loss several times in one step, so it needs a closure:
 
    .. code-block:: python
 
@@ -27,8 +28,8 @@ Optimizer variants: foreach, fused and LBFGS
 # %%
 # The same step with 900 operators or with 2
 # ------------------------------------------
-# Your model has 100 parameters. A for-loop over them computes each line of Adam's formula 100 times. On a GPU nearly each of
-# these operators starts a kernel, and for small tensors starting one can take longer than computing.
+# Your model has 100 parameters. A for-loop over them computes each line of Adam's formula 100 times. On a GPU nearly every
+# one of these operators starts a kernel, and for small tensors starting one can take longer than computing.
 #
 # .. how-measured:: A dispatch mode counts the operators of a step, and the versions are read in a second run without the mode.
 
@@ -98,7 +99,8 @@ def compare(optimizer_class):
 table = compare(AdamW)
 
 # sphinx_gallery_start_ignore
-assert table["operators"].tolist() == [900, 10, 2]
+_loop, _all, _one = table["operators"]
+assert _loop == 900 and 2 < _all < 20 and _one == 2
 assert table["same result"].all()
 assert not torch.allclose(two_steps(AdamW)[0], two_steps(SGD)[0], atol=1e-3)
 assert table["largest temporary"].tolist() == [
