@@ -205,8 +205,8 @@ except RuntimeError as error:
 
 # %%
 # **A loop over one loader changes the order of another.** Each loop takes a seed from the global generator, even without
-# workers and without shuffling (`pytorch#11062 <https://github.com/pytorch/pytorch/issues/11062>`__). So the training goes
-# another way if you validate in between. A loader with a generator of its own leaves the global one alone.
+# workers and without shuffling (`pytorch#11062 <https://github.com/pytorch/pytorch/issues/11062>`__). So validating in
+# between changes the training. A loader with a generator of its own leaves the global one alone.
 
 
 def training_orders(validation=None):
@@ -292,8 +292,8 @@ table.rename_axis(index=None, columns="source")
 # The loader seeds the three *global* generators in each worker when the worker starts, here in every epoch.
 #
 # It does not know the generators of your dataset. They are copied as they are, so both workers draw the same numbers, and the
-# new workers of the next epoch draw them again. There is no error. ``worker_init_fn`` runs in each worker at its start, and
-# there ``get_worker_info()`` gives the worker's seed and its copy of the dataset:
+# new workers of the next epoch draw them again. ``worker_init_fn`` runs in each worker at its start, and there
+# ``get_worker_info()`` gives the worker's seed and its copy of the dataset:
 
 
 def reseed(worker_id):
@@ -424,7 +424,7 @@ table
 
 # %%
 # With the processes, their copies of the dataset are kept: its cache, its open files, its generators. ``worker_init_fn`` runs
-# once. The order is still new in each epoch, because the program draws it. But a change that the program makes to the dataset
+# once. The order is still new in each epoch. But a change that the program makes to the dataset
 # after the first epoch does not reach the workers, except in shared memory: here they see epoch 1 three times. And one seed
 # gives other orders with the option than without it. The processes end when the loader is deleted.
 
@@ -476,17 +476,15 @@ assert len(_raised) == 2 and "num_workers > 0" in _raised[1]
 # ------------------------------------------------------
 # Put everything that starts workers below ``if __name__ == "__main__":``. On Windows and macOS, and on Linux from Python 3.14
 # on, a worker imports your script, and without that line it comes to the loader again: *An attempt has been made to start a
-# new process before the current process has finished its bootstrapping phase*. This page asks for ``"fork"`` instead, which
-# Windows does not have.
+# new process before the current process has finished its bootstrapping phase*. This page asks for ``"fork"`` instead.
 #
 # ``pin_memory=True`` copies each batch to memory that is not swapped out, from where ``x.to("cuda", non_blocking=True)`` can
-# run beside other work. Without a GPU it does nothing, and warns.
+# run beside other work. Without a GPU it only warns.
 
 # %%
 # Where data touch the graph
 # --------------------------
-# A batch is a leaf that requires no gradient. For the gradient of the input, call ``x.requires_grad_()`` on the batch, in the
-# loop.
+# A batch is a leaf that requires no gradient. For the gradient of the input, call ``x.requires_grad_()`` in the loop.
 #
 # The dataset should hold no graph. You get one by accident if you encode all data once, before training. Here are an encoder of
 # one weight, and two samples:
@@ -579,13 +577,13 @@ assert "got shuffle=True" in _raises(lambda: DataLoader(Stream(), shuffle=True))
 # %%
 # Exercise
 # --------
-# Write ``Shared``, a stream of the numbers from 0 to 5 of which each worker reads its own part. Two workers are to
-# deliver every number once, and so is a loader without workers.
+# Write ``Shared``, a stream of the numbers from 0 to 5. Two workers should deliver every number once, and so should a loader
+# without workers.
 #
 # .. solution::
 #
-# ``get_worker_info()`` is ``None`` in the program itself. In a worker it knows the worker's number, and how many
-# there are. Worker 0 takes every second number from 0 on, worker 1 from 1 on.
+# ``get_worker_info()`` is ``None`` in the program. In a worker it knows the worker's number, and how many there are. So each
+# worker can take every second number.
 
 
 class Shared(IterableDataset):
