@@ -1,10 +1,17 @@
 r"""
-Dataset and DataLoader: batches, shuffling, workers and their seeds
-===================================================================
+Dataset and DataLoader: batches, shuffling, workers
+===================================================
 
-A ``Dataset`` gives one sample for an index. A ``DataLoader`` decides on the order, makes batches, and can let other
-processes fetch the samples. This page shows what each option does to the data, what a worker shares with the program
-that started it, and where the data touch the graph.
+.. index::
+   ! single: worker_init_fn
+   ! single: every worker draws the same random numbers
+   ! single: the dataset does not change between epochs
+
+.. in-short::
+
+   A ``Dataset`` has ``__len__`` and ``__getitem__``. ``DataLoader(dataset, batch_size=4, shuffle=True)`` makes batches of it,
+   in a new order in each epoch. With ``num_workers=2``, two other processes fetch the samples. Each has a copy of the
+   dataset: random generators in the dataset then repeat themselves, and changes to the dataset are lost.
 """
 
 # %%
@@ -47,7 +54,7 @@ assert torch.equal(dataset[3][1], torch.tensor(9.0))
 
 # %%
 # The last batch is what is left over. ``drop_last=True`` leaves it out, which is right where a batch must not be too
-# small, as with :ref:`batch normalisation in training <sphx_glr_gallery_modes_train_and_eval.py>`.
+# small, as with :ref:`batch normalization in training <sphx_glr_gallery_modes_train_and_eval.py>`.
 
 for drop in (False, True):
     loader = DataLoader(dataset, batch_size=4, drop_last=drop)
@@ -63,8 +70,7 @@ assert sizes == [4, 4]
 # Shuffling: a new order in every epoch
 # -------------------------------------
 # With ``shuffle=True`` each loop over the loader is a new permutation. Nothing is left out and nothing comes twice.
-# The orders are drawn from ``generator``, so a seed fixes them, all of them and one after the other. Anything that
-# has a length and an index will do as a dataset, here a ``range``.
+# The orders are drawn from ``generator``, so a seed fixes all of them. The dataset may be a ``range`` or a list, too.
 
 
 def epochs(loader, count=3):
@@ -90,25 +96,36 @@ assert orders[0] == list(range(12)) and len(orders) == 4
 # sphinx_gallery_end_ignore
 
 # %%
-# The samples 0 to 3, which are one batch without shuffling, are scattered over the batches:
+# The samples 0 to 3 are one batch without shuffling. In a shuffled epoch they are scattered over the batches:
+#
+# .. how-measured:: This code draws each sample as a square, one row for each epoch.
+
+
+def draw(orders):
+    _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
+    for row, order in enumerate(orders):
+        for column, sample in enumerate(order):
+            left = column + 0.6 * (column // 4)
+            fill, ink = ("#c2410c", "white") if sample < 4 else ("#e2e8f0", "#1e293b")
+            square = {"facecolor": fill, "edgecolor": "#64748b"}
+            ax.add_patch(plt.Rectangle((left, row), 0.9, 0.8, **square))
+            center = {"color": ink, "ha": "center", "va": "center"}
+            ax.text(left + 0.45, row + 0.42, sample, **center)
+    ax.set_yticks([row + 0.4 for row in range(4)], names)
+    ax.set_xticks([2, 6.6, 11.2], ["batch 1", "batch 2", "batch 3"])
+    ax.set(xlim=(-0.2, 13.4), ylim=(4, -0.2))
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_title("Which sample lands in which batch (samples 0 to 3 are marked)")
+
+
+# %%
+# Four epochs:
 
 # figure: Four rows of twelve numbered squares in three batches. Without shuffling the samples 0 to 3, which are
 #   marked, are the first batch. In each of three shuffled epochs the order is another, and the marked samples are
 #   spread over several batches.
-fig, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
-for row, order in enumerate(orders):
-    for column, sample in enumerate(order):
-        left = column + 0.6 * (column // 4)
-        fill, ink = ("#c2410c", "white") if sample < 4 else ("#e2e8f0", "#1e293b")
-        box = plt.Rectangle((left, row), 0.9, 0.8, facecolor=fill, edgecolor="#64748b")
-        ax.add_patch(box)
-        ax.text(left + 0.45, row + 0.42, sample, color=ink, ha="center", va="center")
-ax.set_yticks([row + 0.4 for row in range(4)], names)
-ax.set_xticks([2, 6.6, 11.2], ["batch 1", "batch 2", "batch 3"])
-ax.set(xlim=(-0.2, 13.4), ylim=(4, -0.2))
-ax.tick_params(length=0)
-ax.spines[:].set_visible(False)
-ax.set_title("Which sample lands in which batch (samples 0 to 3 are marked)")
+draw(orders)
 
 # sphinx_gallery_start_ignore
 for _order in orders[1:]:
@@ -116,9 +133,8 @@ for _order in orders[1:]:
 # sphinx_gallery_end_ignore
 
 # %%
-# The order is the work of a *sampler*, an iterable of indices. ``shuffle`` chooses between two of them,
-# ``SequentialSampler`` and ``RandomSampler``, and ``sampler=`` takes another. ``WeightedRandomSampler`` draws with
-# replacement: here a class of 5 in 100 samples becomes about half of what the loader gives.
+# The order comes from a *sampler*, an iterable of indices. ``WeightedRandomSampler`` draws with replacement: here a class of
+# 5 in 100 samples becomes about half of what the loader gives.
 
 from torch.utils.data import WeightedRandomSampler
 
@@ -154,9 +170,8 @@ assert default_collate(["cat", "cat"]) == ["cat", "cat"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Tensors of different lengths cannot be stacked. What to do then only you can know, so you write the function. It
-# gets a list of samples and returns the batch. Here it pads, and returns the lengths too, so that the loss can leave
-# the padding out.
+# Tensors of different lengths cannot be stacked. So you write a function that gets a list of samples and returns the batch.
+# Here it pads, and returns the lengths too, so that the loss can leave the padding out.
 
 sentences = [torch.tensor([5, 8, 2]), torch.tensor([7])]
 try:
@@ -176,13 +191,48 @@ print(padded.tolist(), " lengths", lengths.tolist())
 assert padded.tolist() == [[5, 8, 2], [7, 0, 0]] and lengths.tolist() == [3, 1]
 
 # %%
+# What people get wrong
+# ---------------------
+# **Python numbers as features.** They become ``float64``, and the model is ``float32``. Return tensors, or
+# ``np.float32``.
+
+x, y = next(iter(DataLoader([(0.5, 1), (1.5, 0)], batch_size=2)))
+try:
+    nn.Linear(1, 1)(x[:, None])
+except RuntimeError as error:
+    print("RuntimeError:", error)
+    assert "must have the same dtype" in str(error)
+
+# %%
+# **A loop over one loader changes the order of another.** Each loop takes a seed from the global generator, even without
+# workers and without shuffling (`pytorch#11062 <https://github.com/pytorch/pytorch/issues/11062>`__). So validating in
+# between changes the training. A loader with a generator of its own leaves the global one alone.
+
+
+def training_orders(validation=None):
+    torch.manual_seed(0)
+    train, orders = DataLoader(range(6), batch_size=6, shuffle=True), []
+    for _ in range(2):
+        orders += [batch.tolist() for batch in train]
+        if validation:
+            list(validation)
+    return orders
+
+
+plain = training_orders()
+disturbed = training_orders(DataLoader(range(3)))
+separate = training_orders(DataLoader(range(3), generator=torch.Generator()))
+print("no validation: ", plain)
+print("validation:    ", disturbed)
+print("own generator: ", separate)
+assert plain[0] == disturbed[0] and plain[1] != disturbed[1] and separate == plain
+
+# %%
 # Workers: other processes, other random numbers
 # ----------------------------------------------
-# With ``num_workers=2`` two processes fetch the batches, in turn, while the program computes. It pays where a sample
-# takes time, to be read or decoded.
-#
-# Each worker has a *copy* of the dataset, here made by ``fork``. What does that mean for random numbers, such as those of an
-# augmentation? Five sources of them. Two are generators that belong to the dataset.
+# With ``num_workers=2`` two processes fetch the batches, in turn, while the program computes. This helps where a sample takes
+# time to be read or decoded. Each worker has a *copy* of the dataset, here made by ``fork``. What does that mean for random
+# numbers, such as those of an augmentation? Here are five sources. Two are generators that belong to the dataset.
 
 from torch.utils.data import get_worker_info
 
@@ -239,13 +289,11 @@ assert _sent.is_shared()
 table.rename_axis(index=None, columns="source")
 
 # %%
-# The loader seeds the three *global* generators in each worker when the worker starts, here in every epoch. With
-# ``persistent_workers=True`` the workers stay, are seeded once, and go on in the next epoch. For NumPy's that was not always
-# so, and older articles warn of it (`pytorch#56488 <https://github.com/pytorch/pytorch/pull/56488>`__).
+# The loader seeds the three *global* generators in each worker when the worker starts, here in every epoch.
 #
-# It does not know the generators of your dataset. They are copied in the state that they are in, so all workers draw
-# the same numbers, and new workers draw them again in the next epoch. Nothing complains. ``worker_init_fn`` runs in each worker
-# at its start, and there ``get_worker_info()`` gives the worker's seed and its copy of the dataset:
+# It does not know the generators of your dataset. They are copied as they are, so both workers draw the same numbers, and the
+# new workers of the next epoch draw them again. ``worker_init_fn`` runs in each worker at its start, and there
+# ``get_worker_info()`` gives the worker's seed and its copy of the dataset:
 
 
 def reseed(worker_id):
@@ -278,43 +326,168 @@ assert torch.accelerator.is_available() or _warns()
 # sphinx_gallery_end_ignore
 
 # %%
-# The generator gets a seed that the worker draws, and not ``info.seed`` itself. The worker's global generator began
-# with that one, so the two would draw the same numbers.
+# The generator gets a seed that the worker draws. With ``info.seed`` itself it would repeat the worker's global generator.
 #
-# The generators of ``noise`` itself have not moved: what a worker changes in its copy, a cache or a counter, is lost
+# What a worker changes in its copy, a cache or a counter, is lost
 # for the program and for the other workers. With ``"spawn"`` or ``"forkserver"`` that holds for all but tensors: the dataset is
 # sent to the worker then, and a tensor is sent as shared memory.
+
+# %%
+# ``persistent_workers``: what is kept between epochs
+# ---------------------------------------------------
+# By default each epoch starts new workers. ``persistent_workers=True`` keeps them. A dataset that counts its calls shows what
+# else is kept. Before each epoch, the program sets ``epoch``.
+
+import os
+
+
+class Counting(Dataset):
+    epoch = calls = 0
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        self.calls += 1
+        return {"process": os.getpid(), "calls": self.calls, "epoch": self.epoch}
+
+
+rows, known = {}, set()
+for persistent in (False, True):
+    counting = Counting()
+    options = {"batch_size": None, "persistent_workers": persistent} | WORKERS
+    loader = DataLoader(counting, **options)
+    for counting.epoch in (1, 2, 3):
+        samples = list(loader)
+        processes = {sample["process"] for sample in samples}
+        rows[f"persistent_workers={persistent}, epoch {counting.epoch}"] = {
+            "new processes": len(processes - known),
+            "calls counted": [sample["calls"] for sample in samples],
+            "epoch that the workers see": {sample["epoch"] for sample in samples},
+        }
+        known |= processes
+table = pd.DataFrame(rows).T
+
+# sphinx_gallery_start_ignore
+assert table["new processes"].tolist() == [2, 2, 2, 2, 0, 0]
+_calls = table["calls counted"].tolist()
+assert _calls == [[1, 1, 2, 2]] * 4 + [[3, 3, 4, 4], [5, 5, 6, 6]]
+_seen = table["epoch that the workers see"].tolist()
+assert _seen == [{1}, {2}, {3}, {1}, {1}, {1}] and counting.calls == 0
+_started = multiprocessing.get_context("fork").Value("i", 0)
+
+
+def _init(worker_id):
+    with _started.get_lock():
+        _started.value += 1
+
+
+for _persistent, _expected in ((False, 6), (True, 2)):
+    _started.value = 0
+    _options = {"persistent_workers": _persistent, "worker_init_fn": _init} | WORKERS
+    _loader = DataLoader(range(4), shuffle=True, **_options)
+    _orders = {tuple(x.item() for x in _loader) for _ in range(3)}
+    assert _started.value == _expected
+assert len(_orders) > 1
+_orders = {}
+for _persistent in (False, True):
+    torch.manual_seed(0)
+    _options = {"persistent_workers": _persistent, "batch_size": 6} | WORKERS
+    _loader = DataLoader(range(6), shuffle=True, **_options)
+    _orders[_persistent] = [batch.tolist() for _ in range(3) for batch in _loader]
+assert _orders[False][0] == _orders[True][0] and _orders[False] != _orders[True]
+
+
+class _Shared(Dataset):
+    def __init__(self):
+        self.plain, self.shared = torch.zeros(1), torch.zeros(1).share_memory_()
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return self.plain.item(), self.shared.item()
+
+
+_changed = _Shared()
+_options = {"batch_size": None, "persistent_workers": True} | WORKERS
+_loader = DataLoader(_changed, **_options)
+assert list(_loader) == [[0, 0]] * 2
+_changed.plain += 1
+_changed.shared += 1
+assert list(_loader) == [[0, 1]] * 2
+assert multiprocessing.active_children()
+del loader, _loader
+assert not multiprocessing.active_children()
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# With the processes, their copies of the dataset are kept: its cache, its open files, its generators. ``worker_init_fn`` runs
+# once. The order is still new in each epoch. But a change that the program makes to the dataset
+# after the first epoch does not reach the workers, except in shared memory: here they see epoch 1 three times. And one seed
+# gives other orders with the option than without it. The processes end when the loader is deleted.
+
+# %%
+# ``prefetch_factor``: how far the workers run ahead
+# --------------------------------------------------
+# The program asks the workers for batches before it needs them. A sampler that counts shows how many it has asked for:
+
+
+class Watched:
+    given = 0
+
+    def __iter__(self):
+        for index in range(40):
+            self.given += 1
+            yield index
+
+
+def asked_for(factor):
+    watched = Watched()
+    loader = DataLoader(range(40), sampler=watched, prefetch_factor=factor, **WORKERS)
+    return [watched.given for batch in loader][:3]
+
+
+for factor in (1, 2, 4):
+    print(f"prefetch_factor={factor}, asked for after 1, 2, 3:", asked_for(factor))
+
+# sphinx_gallery_start_ignore
+_default = DataLoader(range(40), **WORKERS)
+assert _default.prefetch_factor == 2
+for _factor in (1, 2, 4):
+    assert asked_for(_factor) == [2 * _factor + _taken for _taken in (1, 2, 3)]
+_raised = []
+for _option in ({"prefetch_factor": 2}, {"persistent_workers": True}):
+    try:
+        DataLoader(range(40), **_option)
+    except ValueError as error:
+        _raised.append(str(error))
+assert len(_raised) == 2 and "num_workers > 0" in _raised[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# So ``num_workers`` times ``prefetch_factor`` batches are under way or waiting, and each batch that you take asks for one more.
+# The default factor is 2. A larger one costs the memory of the batches that wait. Without workers, both options raise a
+# ``ValueError``.
+
+# %%
+# Start workers from a script, and send batches to a GPU
+# ------------------------------------------------------
+# Put everything that starts workers below ``if __name__ == "__main__":``. On Windows and macOS, and on Linux from Python 3.14
+# on, a worker imports your script, and without that line it comes to the loader again: *An attempt has been made to start a
+# new process before the current process has finished its bootstrapping phase*. This page asks for ``"fork"`` instead.
 #
-# **In a script of your own**, put everything that starts workers below ``if __name__ == "__main__":``. Under Windows
-# and macOS, and on Linux from Python 3.14 on, a worker does not begin as a copy of the program. It imports your
-# script, and without that line comes to the loader again: *An attempt has been made to start a new process before the
-# current process has finished its bootstrapping phase*. This page asks for the copy, ``"fork"``, which Windows does
-# not have.
-#
-# ``pin_memory=True`` copies each batch to memory that cannot be swapped out. From there
-# ``x.to("cuda", non_blocking=True)`` can run beside other work. Without a GPU it does nothing, and warns.
+# ``pin_memory=True`` copies each batch to memory that is not swapped out, from where ``x.to("cuda", non_blocking=True)`` can
+# run beside other work. Without a GPU it only warns.
 
 # %%
 # Where data touch the graph
 # --------------------------
-# A batch is a leaf that requires no gradient. ``backward`` passes it by. If you want the gradient of the input, call
-# ``x.requires_grad_()`` on the batch, in the loop.
-
-w = torch.tensor(2.0, requires_grad=True)
-x, y = next(iter(DataLoader(dataset, batch_size=4)))
-(w * x - y).square().mean().backward()
-print("leaf:", x.is_leaf, "  requires_grad:", x.requires_grad, "  x.grad:", x.grad)
-assert x.is_leaf and not x.requires_grad and x.grad is None and w.grad is not None
-
-# sphinx_gallery_start_ignore
-x.requires_grad_()
-(w * x - y).square().mean().backward()
-assert torch.allclose(x.grad, 2 * (w * x - y) * w / 4)
-# sphinx_gallery_end_ignore
-
-# %%
-# The dataset itself should hold no graph. The usual way to get one by accident is to encode all data once, before
-# training. An encoder of one weight, and two samples:
+# A batch is a leaf that requires no gradient. For the gradient of the input, call ``x.requires_grad_()`` in the loop.
+#
+# The dataset should hold no graph. You get one by accident if you encode all data once, before training. Here are an encoder of
+# one weight, and two samples:
 
 encoder = torch.tensor(0.5, requires_grad=True)
 encoded = TensorDataset((encoder * torch.tensor([1.0, 2.0])).tanh())
@@ -330,51 +503,47 @@ except RuntimeError as error:
     print("RuntimeError:", str(error).split(" (or")[0], "...")
     assert "Trying to backward through the graph a second time" in str(error)
 
-# %%
-# The first ``backward`` freed what the nodes of the encoder had saved, for all batches. If the encoder is to stay as
-# it is, encode under ``torch.no_grad()``. If it is to be trained, encode in the loop, batch by batch.
-#
-# From a worker such samples do not arrive at all, since a graph cannot go from one process to another. An exception
-# in a worker is raised again in the loop over the loader, below the worker's traceback. Here ``careful`` returns only
-# its message.
-
-
-def careful(samples):
-    try:
-        return default_collate(samples)
-    except RuntimeError as error:
-        return f"RuntimeError: {error}"
-
-
-message, _ = DataLoader(encoded, batch_size=1, collate_fn=careful, **WORKERS)
-print(textwrap.fill(message, 88))
-assert "out=... arguments don't support automatic differentiation" in message
-
 # sphinx_gallery_start_ignore
 from multiprocessing.reduction import ForkingPickler
 
+
+def _careful(samples):
+    try:
+        return default_collate(samples)
+    except RuntimeError as error:
+        return str(error)
+
+
+_refused = next(iter(DataLoader(encoded, collate_fn=_careful, **WORKERS)))
+assert "out=... arguments don't support automatic differentiation" in _refused
 _refused = ""
 try:
     ForkingPickler.dumps(first)
-except RuntimeError as _error:
-    _refused = str(_error)
+except RuntimeError as error:
+    _refused = str(error)
 assert "Cowardly refusing to serialize non-leaf tensor which requires_grad" in _refused
 with torch.no_grad():
     _features = TensorDataset((encoder * torch.tensor([1.0, 2.0])).tanh())
 for (_x,) in DataLoader(_features, batch_size=1):
-    (w * _x).sum().backward()
-assert not _x.requires_grad
+    (torch.tensor(2.0, requires_grad=True) * _x).sum().backward()
+assert not _x.requires_grad and _x.is_leaf and _x.grad is None
+w, _y = torch.tensor(2.0, requires_grad=True), torch.tensor([1.0])
+(w * _x.requires_grad_() - _y).square().mean().backward()
+assert torch.allclose(_x.grad, 2 * (w * _x - _y) * w)
 # sphinx_gallery_end_ignore
 
 # %%
-# The default function builds the batch in shared memory, hence ``out=``. With a function of your own the message is
-# *Cowardly refusing to serialize non-leaf tensor which requires_grad*.
+# The first ``backward`` freed what the encoder had saved, for all batches. To keep the encoder as it is, encode under
+# ``torch.no_grad()``. To train it, encode in the loop, batch by batch.
+#
+# From a worker such samples do not arrive: *out=... arguments don't support automatic differentiation*, or, with a
+# ``collate_fn`` of your own, *Cowardly refusing to serialize non-leaf tensor which requires_grad*.
 
 # %%
 # IterableDataset: a stream
 # -------------------------
-# For data without an index, such as lines from a socket, there is ``IterableDataset``. It has ``__iter__`` only. So
-# there is no length, and ``shuffle=True`` raises an error: there are no indices to shuffle.
+# For data without an index, such as lines from a socket, there is ``IterableDataset``. It needs ``__iter__`` only. There are
+# no indices to shuffle, so ``shuffle=True`` raises an error.
 
 from torch.utils.data import IterableDataset
 
@@ -403,57 +572,18 @@ assert "got shuffle=True" in _raises(lambda: DataLoader(Stream(), shuffle=True))
 # sphinx_gallery_end_ignore
 
 # %%
-# With two workers everything comes twice, because each has a copy of the stream and reads all of it. The exercise
-# mends that.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Python numbers as features.** They become ``float64``, and the model is ``float32``. Return tensors, or
-# ``np.float32``.
-
-x, y = next(iter(DataLoader([(0.5, 1), (1.5, 0)], batch_size=2)))
-try:
-    nn.Linear(1, 1)(x[:, None])
-except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert "must have the same dtype" in str(error)
-
-# %%
-# **A loop over one loader changes the order of another.** Each loop takes a seed for its workers from the global
-# generator, even if it has no workers and does not shuffle (`pytorch#11062
-# <https://github.com/pytorch/pytorch/issues/11062>`__). So the training goes another way if you validate in between.
-# A loader with a generator of its own leaves the global one alone.
-
-
-def training_orders(validation=None):
-    torch.manual_seed(0)
-    train, orders = DataLoader(range(6), batch_size=6, shuffle=True), []
-    for _ in range(2):
-        orders += [batch.tolist() for batch in train]
-        if validation:
-            list(validation)
-    return orders
-
-
-plain = training_orders()
-disturbed = training_orders(DataLoader(range(3)))
-separate = training_orders(DataLoader(range(3), generator=torch.Generator()))
-print("no validation: ", plain)
-print("validation:    ", disturbed)
-print("own generator: ", separate)
-assert plain[0] == disturbed[0] and plain[1] != disturbed[1] and separate == plain
+# With two workers everything comes twice, because each reads its copy of the stream. The exercise mends that.
 
 # %%
 # Exercise
 # --------
-# Write ``Shared``, a stream of the numbers from 0 to 5 of which each worker reads its own part. Two workers are to
-# deliver every number once, and so is a loader without workers.
+# Write ``Shared``, a stream of the numbers from 0 to 5. Two workers should deliver every number once, and so should a loader
+# without workers.
 #
 # .. solution::
 #
-# ``get_worker_info()`` is ``None`` in the program itself. In a worker it knows the worker's number, and how many
-# there are. Worker 0 takes every second number from 0 on, worker 1 from 1 on.
+# ``get_worker_info()`` is ``None`` in the program. In a worker it knows the worker's number, and how many there are. So each
+# worker can take every second number.
 
 
 class Shared(IterableDataset):
@@ -475,7 +605,7 @@ assert not multiprocessing.active_children()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_optimizers.py`, what is done with the gradient of a batch.
+# - Before: :ref:`sphx_glr_gallery_training_learning_rate_schedules.py`, which are counted in batches or in epochs.
 # - Next: :ref:`sphx_glr_gallery_training_reproducibility.py`, generators, and what a seed does not fix.
 # - :ref:`sphx_glr_gallery_training_training_loop.py`, the loop around the loader.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, for batches that do not fit into memory.

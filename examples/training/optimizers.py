@@ -1,10 +1,16 @@
 r"""
-Optimizers: what step() does in SGD, momentum, Nesterov, Adam and AdamW
-=======================================================================
+Optimizers: what step() does in SGD, Adam and AdamW
+===================================================
 
-An optimizer is a list of leaves and a rule. It reads ``.grad``, which backward left behind, and writes into the
-leaves; it never sees a graph. This page recomputes each rule by hand until it equals PyTorch's, compares their paths,
-and shows what an optimizer keeps, how groups and schedulers change its numbers, and when it trains nothing.
+.. index::
+   ! single: no weight decay for biases
+   ! single: the optimizer does not train my layer
+
+.. in-short::
+
+   An optimizer holds a list of parameters. ``optimizer.step()`` reads each ``.grad`` and writes into the parameter, in place
+   and unrecorded. It trains only the tensors that it was given: make it after the model has its final layers, dtype and
+   device. Biases and normalization layers usually get a parameter group with ``weight_decay=0``.
 """
 
 # %%
@@ -14,7 +20,6 @@ and shows what an optimizer keeps, how groups and schedulers change its numbers,
 
 import copy
 import textwrap
-import warnings
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -23,7 +28,6 @@ import torch
 from matplotlib.patches import Ellipse
 from torch import nn
 from torch.optim import SGD, Adam, AdamW
-from torch.optim.lr_scheduler import StepLR
 
 w = torch.tensor(3.0, requires_grad=True)
 optimizer = SGD([w])
@@ -54,7 +58,7 @@ assert w.is_leaf and w.grad_fn is None and w.grad == 6 and w.requires_grad
 # </then-and-now>`.
 #
 # Because the write is counted, a step between forward and backward is noticed, if the graph saved the parameter. (With
-# ``fused=True`` it is not counted here, and not noticed.)
+# :ref:`fused=True <sphx_glr_gallery_training_optimizer_variants.py>` it is not counted here, and not noticed.)
 
 loss = w**2
 optimizer.step()
@@ -72,8 +76,124 @@ assert (_w < 1).all() and _w._version == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# A parameter whose ``.grad`` is ``None`` is skipped; one whose gradient is zero can move all the same, by its
-# momentum for example. :ref:`Gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>` shows both.
+# A parameter whose ``.grad`` is ``None`` is skipped. One whose gradient is zero can still move, by its momentum for example:
+# see :ref:`gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>`.
+
+# %%
+# What people get wrong
+# ---------------------
+# **The optimizer before the parameters.** It holds the tensors that it was given. If you replace parameters of the model
+# later, it still holds the old ones. They get no new gradient, ``step`` skips them, and there is no error.
+
+
+def after(change):
+    torch.manual_seed(0)
+    x = torch.randn(64, 4)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    optimizer = SGD(model.parameters(), lr=0.1)
+    model, losses = change(model), []
+    for _ in range(101):
+        optimizer.zero_grad()
+        losses.append((model(x) - x[:, :1]).square().mean())
+        losses[-1].backward()
+        optimizer.step()
+    held = {id(p) for p in optimizer.param_groups[0]["params"]}
+    known = sum(id(p) in held for p in model.parameters())
+    first, last = (f"{losses[step].item():.3f}" for step in (0, 100))
+    return {"parameters held": f"{known} of 4", "loss 0": first, "loss 100": last}
+
+
+# %%
+# Four changes between the optimizer and the training:
+
+
+def load(model, assign=False):
+    model.load_state_dict(copy.deepcopy(model.state_dict()), assign=assign)
+    return model
+
+
+def replace_a_layer(model):
+    model[2] = nn.Linear(8, 1)
+    return model
+
+
+CHANGES = {
+    "load_state_dict(values)": load,
+    "load_state_dict(values, assign=True)": partial(load, assign=True),
+    "model[2] = nn.Linear(8, 1)": replace_a_layer,
+    "copy.deepcopy(model)": copy.deepcopy,
+}
+table = pd.DataFrame({name: after(change) for name, change in CHANGES.items()}).T
+
+# sphinx_gallery_start_ignore
+assert [held[0] for held in table["parameters held"]] == ["4", "0", "2", "0"]
+_stuck = table["loss 0"] == table["loss 100"]
+assert _stuck.tolist() == [False, True, False, True]
+assert (
+    table["loss 100"].astype(float) < table["loss 0"].astype(float) / 2
+).tolist() == [True, False, True, False], table
+assert after(lambda model: model.double().float()) == after(load)
+_raised = {}
+for _kind in (SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
+    _net, _input = torch.nn.Linear(2, 1), torch.ones(1, 2)
+    _steps = _kind(_net.parameters(), lr=0.1)
+    _net.double()
+    for _ in range(2):  # converted before the first step: all is well
+        _net(_input.double()).sum().backward()
+        _steps.step()
+    _net, _raised[_kind.__name__] = torch.nn.Linear(2, 1), ""
+    _steps = _kind(_net.parameters(), lr=0.1)
+    _net(_input).sum().backward()
+    _steps.step()
+    _net.double()
+    _steps.zero_grad()
+    _net(_input.double()).sum().backward()
+    try:
+        _steps.step()
+    except RuntimeError as error:
+        _raised[_kind.__name__] = str(error)
+_message = "expected dtype float for `end` but got dtype double"
+assert _raised == {"SGD": "", "Adam": _message, "AdamW": _message, "RMSprop": ""}
+# sphinx_gallery_end_ignore
+table.rename_axis(index=None, columns="after the optimizer was made")
+
+# %%
+# Changes that write into the parameters are harmless here, and so is ``model.double()`` before the first step. After a step
+# of Adam or AdamW it is not: their state stays ``float32``, and the next step raises *expected dtype float for end but got
+# dtype double*. Changes that put other parameters in the model are not harmless. With a new last layer the loss even falls,
+# because the first layer learns: two parameters stay as they were. Make the optimizer last.
+#
+# A tensor that is not a leaf is refused from the start: :ref:`can't optimize a non-leaf Tensor
+# <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.
+#
+# **A group with a wrong key.** It is stored, and nobody reads it.
+
+w = torch.tensor(1.0, requires_grad=True)
+optimizer = SGD([{"params": [w], "learning_rate": 0.1}])
+group = optimizer.param_groups[0]
+print("learning_rate:", group["learning_rate"], "  lr:", group["lr"])
+
+w.grad = torch.tensor(1.0)
+optimizer.step()
+print(f"w moved by {1 - w.item():.4f}")
+assert abs(1 - w.item() - 0.001) < 1e-6
+
+# %%
+# **A parameter in two optimizers.** Each moves it, with the same gradient, and each clears it for the other.
+
+w = torch.tensor(1.0, requires_grad=True)
+first, second = SGD([w], lr=0.1), SGD([w], lr=0.1)
+(4 * w).backward()
+first.step()
+second.step()
+print(f"both step: w = {w.item():.1f}")
+first.zero_grad()
+second.step()
+print(f"first clears, second steps: w = {w.item():.1f}")
+
+# sphinx_gallery_start_ignore
+assert abs(w.item() - 0.2) < 1e-6
+# sphinx_gallery_end_ignore
 
 # %%
 # SGD by hand: momentum, Nesterov, weight decay
@@ -87,7 +207,7 @@ assert (_w < 1).all() and _w._version == 0
 #    w_t = w_{t-1} - \eta \cdot
 #    \begin{cases} b_t \\ \tilde g_t + \mu\, b_t & \text{Nesterov} \end{cases}
 #
-# Without momentum, :math:`b_t` is the gradient. Weight decay is the same as a penalty :math:`\frac{\lambda}{2} \lVert
+# Without momentum, :math:`b_t` is :math:`\tilde g_t`. Weight decay is the same as a penalty :math:`\frac{\lambda}{2} \lVert
 # w \rVert^2` in the loss, whose gradient is :math:`\lambda w`.
 
 
@@ -326,186 +446,53 @@ table.rename_axis(index=None, columns="optimizer")
 # times the memory of the parameters. The state is made in the first step, and it is no part of any graph.
 
 # %%
-# Parameter groups and schedulers
-# -------------------------------
-# The options are stored in groups. A list of dicts makes several, such as one for biases, without weight decay. What
-# a group does not name, it gets from the arguments.
+# Parameter groups: no decay for biases and norms
+# -----------------------------------------------
+# The options are stored in groups, and a list of dicts makes several. A usual choice is weight decay for matrices only. The
+# biases, and the weight of the ``LayerNorm``, have one dimension here:
 
-layer = nn.Linear(3, 2)
-optimizer = AdamW(
-    [{"params": [layer.weight]}, {"params": [layer.bias], "weight_decay": 0.0}],
-    lr=0.1,
-    weight_decay=0.5,
-)
+
+def decay_groups(model, weight_decay):
+    matrices = [p for p in model.parameters() if p.ndim >= 2]
+    vectors = [p for p in model.parameters() if p.ndim < 2]
+    return [
+        {"params": matrices, "weight_decay": weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+
+
+model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 4), nn.LayerNorm(4))
+optimizer = AdamW(decay_groups(model, weight_decay=0.1), lr=0.01)
+names = {p: name for name, p in model.named_parameters()}
 for group in optimizer.param_groups:
-    print(f"lr {group['lr']}, weight decay {group['weight_decay']}")
+    print(f"lr {group['lr']}, weight decay {group['weight_decay']}:", end=" ")
+    print(*(names[p] for p in group["params"]), sep=", ")
 
 # sphinx_gallery_start_ignore
-_before = [p.detach().clone() for p in layer.parameters()]
-for _p in layer.parameters():
+_before = {p: p.detach().clone() for p in model.parameters()}
+for _p in _before:
     _p.grad = torch.zeros_like(_p)
 optimizer.step()
-assert torch.allclose(layer.weight, 0.95 * _before[0]) and torch.equal(
-    layer.bias, _before[1]
-)
-assert [group["weight_decay"] for group in optimizer.param_groups] == [0.5, 0]
-assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.1]
+for _p, _old in _before.items():
+    assert torch.allclose(_p, _old * (0.999 if _p.ndim == 2 else 1), atol=1e-7)
+assert sum(len(g["params"]) for g in optimizer.param_groups) == len(names) == 5
+assert [len(g["params"]) for g in optimizer.param_groups] == [2, 3]
+assert [group["lr"] for group in optimizer.param_groups] == [0.01, 0.01]
+for _norm in (nn.BatchNorm2d(3), nn.GroupNorm(1, 3), nn.RMSNorm(3)):
+    assert all(p.ndim == 1 for p in _norm.parameters())
+_raised = []
+try:
+    AdamW([{"params": [model[1].bias]}, {"params": [model[1].bias]}])
+except ValueError as error:
+    _raised.append(str(error))
+assert _raised == ["some parameters appear in more than one parameter group"]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``StepLR``, like most schedulers, changes one number in each group, ``lr``. Its ``step`` comes after that of the
-# optimizer, usually once an epoch. In the other order there is a warning:
-
-
-def rates(scheduler_first):
-    optimizer = SGD(layer.parameters(), lr=0.4)
-    scheduler = StepLR(optimizer, step_size=2, gamma=0.5)
-    used = []
-    for _ in range(6):
-        if scheduler_first:
-            scheduler.step()
-        used.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        if not scheduler_first:
-            scheduler.step()
-    return used
-
-
-print("right:", rates(scheduler_first=False))
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    print("wrong:", rates(scheduler_first=True))
-print(textwrap.fill(f"UserWarning: {caught[0].message}".split("  ")[0], 88))
-
-# sphinx_gallery_start_ignore
-assert rates(scheduler_first=False) == [0.4, 0.4, 0.2, 0.2, 0.1, 0.1]
-assert len(caught) == 1 and caught[0].category is UserWarning
-_message = str(caught[0].message)
-assert "Detected call of `lr_scheduler.step()` before `optimizer.step()`" in _message
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    assert rates(scheduler_first=True) == [0.4, 0.2, 0.2, 0.1, 0.1, 0.05]
-# sphinx_gallery_end_ignore
-
-# %%
-# The first rate is used once only, and every change comes one epoch early.
-
-# %%
-# What people get wrong
-# ---------------------
-# **The optimizer before the parameters.** It holds the tensors that it was given. What replaces the parameters of the
-# model later leaves it with the old ones. They never get a gradient again, ``step`` skips them, and nothing is
-# raised.
-
-
-def after(change):
-    torch.manual_seed(0)
-    x = torch.randn(64, 4)
-    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
-    optimizer = SGD(model.parameters(), lr=0.1)
-    model, losses = change(model), []
-    for _ in range(101):
-        optimizer.zero_grad()
-        losses.append((model(x) - x[:, :1]).square().mean())
-        losses[-1].backward()
-        optimizer.step()
-    held = {id(p) for p in optimizer.param_groups[0]["params"]}
-    known = sum(id(p) in held for p in model.parameters())
-    first, last = (f"{losses[step].item():.3f}" for step in (0, 100))
-    return {"parameters held": f"{known} of 4", "loss 0": first, "loss 100": last}
-
-
-# %%
-# Four changes between the optimizer and the training:
-
-
-def load(model, assign=False):
-    model.load_state_dict(copy.deepcopy(model.state_dict()), assign=assign)
-    return model
-
-
-def replace_a_layer(model):
-    model[2] = nn.Linear(8, 1)
-    return model
-
-
-CHANGES = {
-    "load_state_dict(values)": load,
-    "load_state_dict(values, assign=True)": partial(load, assign=True),
-    "model[2] = nn.Linear(8, 1)": replace_a_layer,
-    "copy.deepcopy(model)": copy.deepcopy,
-}
-table = pd.DataFrame({name: after(change) for name, change in CHANGES.items()}).T
-
-# sphinx_gallery_start_ignore
-assert [held[0] for held in table["parameters held"]] == ["4", "0", "2", "0"]
-_stuck = table["loss 0"] == table["loss 100"]
-assert _stuck.tolist() == [False, True, False, True]
-assert (
-    table["loss 100"].astype(float) < table["loss 0"].astype(float) / 2
-).tolist() == [True, False, True, False], table
-assert after(lambda model: model.double().float()) == after(load)
-_raised = {}
-for _kind in (SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
-    _net, _input = torch.nn.Linear(2, 1), torch.ones(1, 2)
-    _steps = _kind(_net.parameters(), lr=0.1)
-    _net.double()
-    for _ in range(2):  # converted before the first step: all is well
-        _net(_input.double()).sum().backward()
-        _steps.step()
-    _net, _raised[_kind.__name__] = torch.nn.Linear(2, 1), ""
-    _steps = _kind(_net.parameters(), lr=0.1)
-    _net(_input).sum().backward()
-    _steps.step()
-    _net.double()
-    _steps.zero_grad()
-    _net(_input.double()).sum().backward()
-    try:
-        _steps.step()
-    except RuntimeError as error:
-        _raised[_kind.__name__] = str(error)
-_message = "expected dtype float for `end` but got dtype double"
-assert _raised == {"SGD": "", "Adam": _message, "AdamW": _message, "RMSprop": ""}
-# sphinx_gallery_end_ignore
-table.rename_axis(index=None, columns="after the optimizer was made")
-
-# %%
-# What writes into the parameters is harmless, and so is ``model.double()`` before the first step. After a step of Adam or AdamW
-# it is not: their state stays ``float32``, and the next step raises *expected dtype float for end but got dtype double*. What
-# puts other parameters in their place is not harmless either. With a new last layer the loss even falls, because the first
-# layer learns: two parameters stay as they were. Make the optimizer last.
-#
-# A tensor that is not a leaf is refused from the start: :ref:`can't optimize a non-leaf Tensor
-# <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.
-#
-# **A group with a wrong key.** It is stored, and nobody reads it.
-
-w = torch.tensor(1.0, requires_grad=True)
-optimizer = SGD([{"params": [w], "learning_rate": 0.1}])
-group = optimizer.param_groups[0]
-print("learning_rate:", group["learning_rate"], "  lr:", group["lr"])
-
-w.grad = torch.tensor(1.0)
-optimizer.step()
-print(f"w moved by {1 - w.item():.4f}")
-assert abs(1 - w.item() - 0.001) < 1e-6
-
-# %%
-# **A parameter in two optimizers.** Each moves it, with the same gradient, and each clears it for the other.
-
-w = torch.tensor(1.0, requires_grad=True)
-first, second = SGD([w], lr=0.1), SGD([w], lr=0.1)
-(4 * w).backward()
-first.step()
-second.step()
-print(f"both step: w = {w.item():.1f}")
-first.zero_grad()
-second.step()
-print(f"first clears, second steps: w = {w.item():.1f}")
-
-# sphinx_gallery_start_ignore
-assert abs(w.item() - 0.2) < 1e-6
-# sphinx_gallery_end_ignore
+# What a group does not name, such as ``lr`` here, it gets from the arguments. A parameter in two groups raises *some
+# parameters appear in more than one parameter group*. A parameter in none is not trained, without an error: count them. An
+# embedding has two dimensions, so it decays here. :ref:`Schedulers <sphx_glr_gallery_training_learning_rate_schedules.py>`
+# change ``lr`` in each group.
 
 # %%
 # Exercise
@@ -537,7 +524,7 @@ assert torch.allclose(_w, torch.tensor([-0.0001, -0.1, -100]))
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_training_initialisation.py`, the values that the first step starts from.
-# - Next: :ref:`sphx_glr_gallery_training_data_loading.py`, where the batches come from.
+# - Next: :ref:`sphx_glr_gallery_training_optimizer_variants.py`, the same step with fewer operators, and LBFGS.
 # - :ref:`sphx_glr_gallery_training_fit_by_hand.py`: the same loop without an optimizer, and how large a rate may be.
 # - :ref:`sphx_glr_gallery_modes_freezing.py`: which optimizers move a frozen weight.
 # - In PyTorch's reference: `torch.optim <https://docs.pytorch.org/docs/stable/optim.html>`__ and `AdamW

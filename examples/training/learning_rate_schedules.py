@@ -1,0 +1,444 @@
+r"""
+Learning rate schedules: warm-up and decay
+==========================================
+
+.. index::
+   ! single: the learning rate is stuck at zero
+   ! single: the learning rate goes up again
+   ! single: scheduler.step per batch or per epoch
+   ! single: the loss jumps after resuming from a checkpoint
+
+.. in-short::
+
+   Call ``scheduler.step()`` after ``optimizer.step()``, once for each unit that you counted the schedule in: batches here.
+
+   .. code-block:: python
+
+      warm_up = LinearLR(optimizer, start_factor=0.01, total_iters=100)
+      decay = CosineAnnealingLR(optimizer, T_max=900)
+      scheduler = SequentialLR(optimizer, [warm_up, decay], milestones=[100])
+
+   ``optimizer.param_groups[0]["lr"]`` is the rate that the next step uses. To resume, create optimizer *and* scheduler first,
+   and then load both state dicts.
+"""
+
+# %%
+# Warm up for 100 batches, then decay for 900
+# -------------------------------------------
+# The first steps of a training start from random weights, so many recipes begin with a small rate. The last steps should
+# settle, so the rate decays. PyTorch has a scheduler for each part, and ``SequentialLR`` runs one after the other.
+#
+# .. how-measured:: This code takes steps, and reads the rate from the optimizer just before each of them.
+
+import copy
+import textwrap
+import warnings
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
+from torch.optim import SGD
+from torch.optim.lr_scheduler import (
+    CosineAnnealingLR,
+    LambdaLR,
+    LinearLR,
+    OneCycleLR,
+    ReduceLROnPlateau,
+    SequentialLR,
+    StepLR,
+)
+
+
+def one_cycle(optimizer):
+    return OneCycleLR(optimizer, max_lr=0.1, total_steps=1000)
+
+
+def make_optimizer():
+    return SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+
+
+def rates_used(make_scheduler, steps):
+    optimizer = make_optimizer()
+    scheduler = make_scheduler(optimizer)
+    used = []
+    for _ in range(steps):
+        used.append(optimizer.param_groups[0]["lr"])  # what this step uses
+        optimizer.step()
+        scheduler.step()
+    return used
+
+
+def draw(schedules):
+    _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
+    for (name, used), style in zip(schedules.items(), ("-", "--"), strict=True):
+        ax.plot(used, style, label=name)
+    ax.set(xlabel="batch", ylabel="learning rate", ylim=(0, 0.105))
+    ax.set_title("Two schedules with warm-up and decay")
+    ax.legend()
+
+
+# %%
+# The rates of 1000 steps. ``OneCycleLR(optimizer, max_lr=0.1, total_steps=1000)`` has warm-up and decay in one:
+
+
+def warmup_cosine(optimizer, warm=100, total=1000):
+    warm_up = LinearLR(optimizer, start_factor=0.01, total_iters=warm)
+    decay = CosineAnnealingLR(optimizer, T_max=total - warm)
+    return SequentialLR(optimizer, [warm_up, decay], milestones=[warm])
+
+
+used = rates_used(warmup_cosine, 1000)
+
+# figure: Two curves of the learning rate over 1000 batches. The first rises in a straight line to 0.1 within 100 batches and
+#   falls along a cosine to zero. OneCycleLR begins at 0.004, rises along a cosine to 0.1 at batch 300 and falls to zero.
+draw({"SequentialLR": used, "OneCycleLR": rates_used(one_cycle, 1000)})
+
+# sphinx_gallery_start_ignore
+import math
+
+_cosine, _cycle = used, rates_used(one_cycle, 1000)
+for _step, _used in enumerate(_cosine):
+    _by_hand = (
+        0.1 * (0.01 + 0.99 * _step / 100)
+        if _step < 100
+        else 0.1 * (1 + math.cos(math.pi * (_step - 100) / 900)) / 2
+    )
+    assert math.isclose(_used, _by_hand, abs_tol=1e-9)
+assert _cycle.index(max(_cycle)) in (298, 299, 300) and abs(_cycle[0] - 0.1 / 25) < 1e-9
+assert _cycle[-1] < 1e-5 and max(_cycle) == max(_cosine) == 0.1
+_w = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+_w.grad = torch.ones_like(_w)
+_optimizer = SGD([_w], lr=0.1)
+_scheduler = warmup_cosine(_optimizer)
+for _rate in _cosine[:300]:
+    _before = _w.item()
+    _optimizer.step()
+    _scheduler.step()
+    assert abs(_before - _w.item() - _rate) < 1e-12  # the step does use this rate
+# sphinx_gallery_end_ignore
+
+# %%
+# The rate is a number in each group of the optimizer, ``param_groups[i]["lr"]``. The scheduler writes it there, and ``step()``
+# reads it. ``scheduler.get_last_lr()`` returns the same numbers, as a list with one rate for each group. After
+# ``scheduler.step()`` they belong to the *next* step. So log the rate before it.
+
+# %%
+# What people get wrong
+# ---------------------
+# **A schedule for epochs that is stepped per batch.** The numbers mean calls of ``scheduler.step()``, nothing else.
+# ``CosineAnnealingLR`` does not stop at ``T_max``: the rate goes up again. Here are 10 epochs of 20 batches, with ``T_max=10``:
+
+
+def cosine(optimizer, T_max):
+    return CosineAnnealingLR(optimizer, T_max=T_max)
+
+
+per_batch = rates_used(lambda optimizer: cosine(optimizer, T_max=10), 200)
+right = rates_used(lambda optimizer: cosine(optimizer, T_max=200), 200)
+
+# figure: The learning rate over 200 batches. With T_max=200 it falls once along a cosine from 0.1 to zero. With T_max=10,
+#   meant for epochs and stepped after each batch, it swings between 0.1 and zero ten times.
+fig, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
+ax.plot(per_batch, color="#c2410c", label="T_max=10: counted in epochs")
+ax.plot(right, "--", color="#2563eb", label="T_max=200: counted in batches")
+ax.set(xlabel="batch", ylabel="learning rate", ylim=(-0.005, 0.15))
+ax.set_title("scheduler.step() after each batch")
+ax.legend(loc="upper center", ncols=2)
+
+# sphinx_gallery_start_ignore
+assert abs(per_batch[10]) < 1e-9 and abs(per_batch[20] - 0.1) < 1e-9
+assert sum(abs(rate) < 1e-9 for rate in per_batch) == 10
+assert all(right[i] > right[i + 1] for i in range(199))
+# sphinx_gallery_end_ignore
+
+# %%
+# The opposite mistake is as quiet: 900 meant as batches and stepped once an epoch, and the rate hardly decays. ``OneCycleLR``
+# at least raises an error, when it is stepped too often:
+
+messages = []
+try:
+    rates_used(lambda optimizer: OneCycleLR(optimizer, 0.1, total_steps=10), 11)
+except ValueError as error:
+    messages.append(str(error))
+    print("ValueError:", error)
+
+# sphinx_gallery_start_ignore
+assert messages == ["Tried to step 11 times. The specified number of total steps is 10"]
+# sphinx_gallery_end_ignore
+
+# %%
+# **The scheduler before the optimizer.** The first rate is never used, and PyTorch warns: *Detected call of
+# lr_scheduler.step() before optimizer.step()*. With a ``GradScaler`` that skips its first step, the warning comes although the
+# order is right.
+#
+# **An argument in** ``step()``. The validation loss belongs to ``ReduceLROnPlateau`` only. Most other schedulers take it for
+# the number of the epoch:
+
+optimizer = make_optimizer()
+scheduler = StepLR(optimizer, step_size=1, gamma=0.5)
+optimizer.step()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    scheduler.step(0.73)
+print(textwrap.fill(f"UserWarning: {caught[0].message}".split(". During")[0], 88))
+print("rate:", scheduler.get_last_lr(), "  last_epoch:", scheduler.last_epoch)
+
+# sphinx_gallery_start_ignore
+assert len(caught) == 1 and "epoch parameter in `scheduler.step()`" in str(
+    caught[0].message
+)
+assert scheduler.get_last_lr() == [0.1] and scheduler.last_epoch == 0.73
+_used = []
+for _first in (True, False):
+    _optimizer = make_optimizer()
+    _scheduler = StepLR(_optimizer, step_size=2, gamma=0.5)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(4):
+            if _first:
+                _scheduler.step()
+            _used.append(_optimizer.param_groups[0]["lr"])
+            _optimizer.step()
+            if not _first:
+                _scheduler.step()
+    assert len(caught) == _first
+    assert not _first or "Detected call of `lr_scheduler.step()`" in str(
+        caught[0].message
+    )
+assert _used == [0.1, 0.05, 0.05, 0.025, 0.1, 0.1, 0.05, 0.05]
+_w = torch.zeros(1, requires_grad=True)
+_optimizer, _scaler = SGD([_w], lr=0.1), torch.amp.GradScaler("cpu")
+_scheduler = StepLR(_optimizer, step_size=2)
+_scaler.scale((_w * float("inf")).sum()).backward()
+_scaler.step(_optimizer)
+_scaler.update()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    _scheduler.step()
+assert len(caught) == 1 and "Detected call" in str(caught[0].message)
+# sphinx_gallery_end_ignore
+
+# %%
+# The rate should be 0.05 by now. For ``StepLR``, epoch 0.73 is still the first.
+#
+# **The rate of the optimizer with** ``OneCycleLR``. It is ignored: the schedule begins at ``max_lr / 25``. The schedule also
+# moves the momentum, even of an SGD that was made without any. Turn that off with ``cycle_momentum=False``.
+
+optimizer = make_optimizer()
+group = optimizer.param_groups[0]
+print(f"before: lr {group['lr']:.2f}, momentum {group['momentum']}")
+OneCycleLR(optimizer, max_lr=0.5, total_steps=1000)
+print(f"after:  lr {group['lr']:.2f}, momentum {group['momentum']}")
+
+# sphinx_gallery_start_ignore
+assert abs(group["lr"] - 0.5 / 25) < 1e-9 and group["momentum"] == 0.95
+_optimizer = make_optimizer()
+OneCycleLR(_optimizer, max_lr=0.5, total_steps=1000, cycle_momentum=False)
+assert _optimizer.param_groups[0]["momentum"] == 0
+# sphinx_gallery_end_ignore
+
+# %%
+# ReduceLROnPlateau: when a metric stops improving
+# ------------------------------------------------
+# It has no fixed length. Give it the metric after each validation:
+# ``scheduler.step(loss)``. When the metric has not improved for more than ``patience`` calls in a row, the rate is multiplied
+# by ``factor``. The validation loss here is made up: it falls to a level that depends on the rate.
+
+optimizer = make_optimizer()
+scheduler = ReduceLROnPlateau(optimizer, factor=0.1, patience=3)
+loss, history = 1.0, []
+for _ in range(24):
+    rate = optimizer.param_groups[0]["lr"]
+    optimizer.step()  # stands for one epoch of training
+    loss = max(0.6 * loss, rate**0.5)
+    history.append((rate, loss))
+    scheduler.step(loss)
+
+rates, losses = zip(*history, strict=True)
+
+# figure: Two curves over 24 epochs, on a logarithmic axis. The validation loss falls and stays at one level. Four epochs
+#   later the learning rate falls to a tenth, from 0.1 to 0.01. The loss falls again, stays, and the rate falls to 0.001, and
+#   so on.
+fig, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
+ax.step(range(24), rates, where="mid", label="learning rate")
+ax.plot(losses, ".--", label="validation loss")
+ax.set(xlabel="epoch", yscale="log")
+ax.set_title("The rate falls when the loss has stood still for 4 epochs")
+ax.legend(loc="lower left")
+
+# sphinx_gallery_start_ignore
+_drops = [i for i in range(1, 24) if rates[i] != rates[i - 1]]
+assert len(_drops) >= 3 and math.isclose(rates[_drops[0]], 0.01)
+for _drop in _drops:
+    _best = min(losses[: _drop - 4])
+    assert all(loss > _best * (1 - 1e-4) for loss in losses[_drop - 4 : _drop])
+_raised = []
+try:
+    scheduler.step()
+except TypeError as error:
+    _raised.append("missing 1 required positional argument: 'metrics'" in str(error))
+assert _raised == [True]
+_fell = {}
+for _mode in ("min", "max"):
+    _optimizer = make_optimizer()
+    _scheduler = ReduceLROnPlateau(_optimizer, mode=_mode, patience=3)
+    for _accuracy in range(60, 70):
+        _optimizer.step()
+        _scheduler.step(_accuracy / 100)
+    _fell[_mode] = _optimizer.param_groups[0]["lr"] < 0.1
+assert _fell == {"min": True, "max": False}
+_bad = []
+for _second in (0.99995, 0.9998):
+    _scheduler = ReduceLROnPlateau(make_optimizer())
+    _scheduler.step(1.0)
+    _scheduler.step(_second)
+    _bad.append(_scheduler.num_bad_epochs)
+assert _bad == [1, 0]
+# sphinx_gallery_end_ignore
+
+# %%
+# An improvement of less than 0.01 % does not count (``threshold``). For an accuracy, say ``mode="max"``. With the default
+# ``"min"`` the rate falls although the accuracy rises.
+
+# %%
+# Resume from a checkpoint
+# ------------------------
+# The rate is stored with the optimizer, and the position in the schedule with the scheduler. Save
+# both. When you resume, the order counts, because a new scheduler writes its first rate into the optimizer. Stop after 5 of
+# 10 steps, and look at the rates of the next three:
+
+
+def make():
+    optimizer = make_optimizer()
+    return optimizer, warmup_cosine(optimizer, warm=3, total=10)
+
+
+def go_on(optimizer, scheduler, steps):
+    used = []
+    for _ in range(steps):
+        used.append(round(optimizer.param_groups[0]["lr"], 4))
+        optimizer.step()
+        scheduler.step()
+    return used
+
+
+optimizer, scheduler = make()
+go_on(optimizer, scheduler, 5)
+saved = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}
+saved = copy.deepcopy(saved)  # as torch.save and torch.load do
+resumed = {"never stopped": go_on(optimizer, scheduler, 3)}
+
+# %%
+# Create both, then load both:
+
+optimizer, scheduler = make()
+optimizer.load_state_dict(saved["optimizer"])
+scheduler.load_state_dict(saved["scheduler"])
+resumed["create both, then load both"] = go_on(optimizer, scheduler, 3)
+
+optimizer, scheduler = make()
+optimizer.load_state_dict(saved["optimizer"])
+resumed["scheduler not loaded"] = go_on(optimizer, scheduler, 3)
+
+optimizer = make_optimizer()
+optimizer.load_state_dict(saved["optimizer"])
+scheduler = warmup_cosine(optimizer, warm=3, total=10)
+scheduler.load_state_dict(saved["scheduler"])
+resumed["scheduler created after loading"] = go_on(optimizer, scheduler, 3)
+
+table = pd.DataFrame(resumed, index=["step 6", "step 7", "step 8"]).T
+
+# sphinx_gallery_start_ignore
+import io
+
+_right = resumed["never stopped"]
+assert resumed["create both, then load both"] == _right
+assert max(resumed["scheduler not loaded"]) > 5 * 0.1
+assert max(resumed["scheduler created after loading"]) < 0.2 * min(_right)
+_kinds = {
+    "one cycle": lambda o: OneCycleLR(o, 0.1, total_steps=10),
+    "cosine": lambda o: CosineAnnealingLR(o, 10),
+    "lambda": lambda o: LambdaLR(o, lambda step: 1 / (1 + step)),
+    "linear": lambda o: LinearLR(o, 0.1, total_iters=8),
+    "step": lambda o: StepLR(o, 2),
+    "plateau": lambda o: ReduceLROnPlateau(o, patience=0),
+}
+for _name, _kind in _kinds.items():
+    _metric = [1.0] if _name == "plateau" else []
+    for _first in ("optimizer", "scheduler"):
+        _optimizer = make_optimizer()
+        _scheduler = _kind(_optimizer)
+        _paths = []
+        for _part in range(2):
+            if _part:
+                _file = io.BytesIO()
+                _both = {"optimizer": _optimizer, "scheduler": _scheduler}
+                torch.save({k: v.state_dict() for k, v in _both.items()}, _file)
+                _file.seek(0)
+            for _branch in range(2 if _part else 1):
+                if _branch:
+                    _optimizer = make_optimizer()
+                    _scheduler = _kind(_optimizer)
+                    _both = {"optimizer": _optimizer, "scheduler": _scheduler}
+                    for _key in sorted(_both, reverse=_first == "scheduler"):
+                        _file.seek(0)
+                        _both[_key].load_state_dict(torch.load(_file)[_key])
+                _path = []
+                for _ in range(4):
+                    _path.append(_optimizer.param_groups[0]["lr"])
+                    _optimizer.step()
+                    _scheduler.step(*_metric)
+                _paths.append(_path)
+        assert _paths[1] == _paths[2] != _paths[0], _name
+_file = io.BytesIO()
+torch.save(saved, _file)
+_file.seek(0)
+assert torch.load(_file)["scheduler"] == saved["scheduler"]
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# If the scheduler is not loaded, it warms up again, starting from the rate in the checkpoint: 5.7 times the highest rate of the
+# schedule. If it is created after the optimizer was loaded, it first writes its own first rate. Then each following rate is
+# computed from that small number. In both cases there is no error.
+
+# %%
+# Exercise
+# --------
+# Write the schedule of the first figure as one function of the step, for ``LambdaLR``, but let it start at a
+# thousandth and fall in a straight line after the warm-up. What does the function return at step 0, 100 and 1000?
+#
+# .. solution::
+#
+# ``LambdaLR`` multiplies the rate that the optimizer was made with by what your function returns. It returns 0.001, 1 and 0.
+# A function of the step is easy to plot and to test. The state dict does not contain the function, so you
+# need the same function to resume.
+
+
+def factor(step, warm=100, total=1000):
+    if step < warm:
+        return 0.001 + 0.999 * step / warm
+    return max(0.0, (total - step) / (total - warm))
+
+
+used = rates_used(lambda optimizer: LambdaLR(optimizer, factor), 1001)
+print([f"{used[step]:.4f}" for step in (0, 50, 100, 550, 1000)])
+
+# sphinx_gallery_start_ignore
+assert factor(0) == 0.001 and factor(100) == 1 and factor(1000) == 0
+assert all(math.isclose(used[s], 0.1 * factor(s)) for s in range(1001))
+_state = LambdaLR(make_optimizer(), factor).state_dict()
+assert _state["lr_lambdas"] == [None]
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_training_gradient_clipping.py`, another limit for the length of a step.
+# - Next: :ref:`sphx_glr_gallery_training_data_loading.py`, where the batches come from.
+# - :ref:`sphx_glr_gallery_training_optimizers.py`, what the step does with the rate.
+# - :ref:`sphx_glr_gallery_training_reproducibility.py`, what else belongs into a checkpoint.
+# - In PyTorch's reference: `how to adjust the learning rate
+#   <https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate>`__, `SequentialLR
+#   <https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.SequentialLR.html>`__ and `OneCycleLR
+#   <https://docs.pytorch.org/docs/stable/generated/torch.optim.lr_scheduler.OneCycleLR.html>`__.

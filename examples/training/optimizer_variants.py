@@ -1,0 +1,415 @@
+r"""
+Optimizer variants: foreach, fused and LBFGS
+============================================
+
+.. index::
+   ! single: optimizer.step is slow
+   ! single: closure
+   ! single: fused AdamW
+
+.. in-short::
+
+   ``AdamW(model.parameters(), foreach=True)`` and ``fused=True`` take the same step as the for-loop, up to rounding, with
+   fewer operators. ``fused=True`` exists for ``SGD``, ``Adam``, ``AdamW`` and ``Adagrad``. Its writes are not counted, and on
+   a CPU it goes wrong without an error if you switch the model to ``channels_last`` after the first step. ``LBFGS`` computes
+   the loss several times in one step, so it needs a closure:
+
+   .. code-block:: python
+
+      def closure():
+          optimizer.zero_grad()
+          loss = loss_function(model(x), target)
+          loss.backward()
+          return loss
+
+      optimizer.step(closure)
+"""
+
+# %%
+# The same step with 900 operators or with 2
+# ------------------------------------------
+# Your model has 100 parameters. A for-loop over them computes each line of Adam's formula 100 times. On a GPU nearly every
+# one of these operators starts a kernel, and for small tensors starting one can take longer than computing.
+#
+# .. how-measured:: A dispatch mode counts the operators of a step, and the versions are read in a second run without the mode.
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
+from torch.optim import LBFGS, SGD, Adagrad, Adam, AdamW
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Operators(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.count = self.largest = 0
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        result = operator(*args, **(kwargs or {}))
+        name = str(operator)
+        # not counted: the profiler's marks, and reading one number
+        if name.startswith("aten.") and "_local_scalar" not in name:
+            self.count += 1
+            if not name.split(".")[1].endswith("_"):  # in-place: nothing new
+                new = result if isinstance(result, (list, tuple)) else [result]
+                self.largest = max(self.largest, sum(t.numel() for t in new))
+        return result
+
+
+def two_steps(optimizer_class, parameters=100, **options):
+    torch.manual_seed(0)
+    weights = [torch.randn(8, 8, requires_grad=True) for _ in range(parameters)]
+    optimizer = optimizer_class(weights, lr=0.01, **options)
+    for w in weights:
+        w.grad = torch.randn(8, 8)
+    versions = [w._version for w in weights]
+    optimizer.step()
+    counted = {w._version - v > 0 for w, v in zip(weights, versions, strict=True)}
+    with Operators() as operators:
+        optimizer.step()
+    return torch.stack(weights).detach(), operators, counted
+
+
+VARIANTS = {
+    "for-loop": {"foreach": False},
+    "foreach=True": {"foreach": True},
+    "fused=True": {"fused": True},
+}
+
+
+def compare(optimizer_class):
+    rows = {}
+    for name, options in VARIANTS.items():
+        weights, operators, counted = two_steps(optimizer_class, **options)
+        if name == "for-loop":
+            reference = weights
+        rows[name] = {
+            "operators": operators.count,
+            "same result": torch.allclose(weights, reference, rtol=1e-5, atol=1e-6),
+            "largest temporary": f"{operators.largest} numbers",
+            "write is counted": all(counted),
+        }
+    return pd.DataFrame(rows).T
+
+
+# %%
+# One step of AdamW over 100 parameters of 8 by 8 numbers, in three ways:
+
+table = compare(AdamW)
+
+# sphinx_gallery_start_ignore
+_loop, _all, _one = table["operators"]
+assert _loop == 900 and 2 < _all < 20 and _one == 2
+assert table["same result"].all()
+assert not torch.allclose(two_steps(AdamW)[0], two_steps(SGD)[0], atol=1e-3)
+assert table["largest temporary"].tolist() == [
+    "64 numbers",
+    "6400 numbers",
+    "0 numbers",
+]
+assert table["write is counted"].tolist() == [True, True, False]
+for _class in (SGD, Adam, AdamW, Adagrad):
+    _loop, _all, _one = (two_steps(_class, **o) for o in VARIANTS.values())
+    assert _loop[1].count > _all[1].count >= _one[1].count
+    assert _loop[2] == _all[2] == {True} and _one[2] == {False}
+    for _variant in (_all, _one):
+        assert torch.allclose(_variant[0], _loop[0], rtol=1e-5, atol=1e-6)
+    assert two_steps(_class)[1].count == _loop[1].count  # the default on a CPU
+_refused = []
+for _class in (
+    torch.optim.RMSprop,
+    torch.optim.NAdam,
+    torch.optim.RAdam,
+    torch.optim.Adadelta,
+    torch.optim.Adamax,
+    torch.optim.ASGD,
+    torch.optim.Rprop,
+):
+    try:
+        two_steps(_class, fused=True)
+    except TypeError as error:
+        _refused.append("unexpected keyword argument 'fused'" in str(error))
+    _loop, _all = (two_steps(_class, foreach=f) for f in (False, True))
+    assert torch.allclose(_all[0], _loop[0], rtol=1e-5, atol=1e-5)
+    assert _all[1].count < _loop[1].count and _all[2] == _loop[2] == {True}
+assert _refused == [True] * 7
+_raised, _table = [], torch.nn.Embedding(3, 2, sparse=True)
+_table(torch.tensor([1])).sum().backward()
+for _options in VARIANTS.values():
+    try:
+        SGD(_table.parameters(), lr=0.1, **_options).step()
+    except RuntimeError as error:
+        _raised.append("does not support sparse gradients" in str(error))
+assert _raised == [True]
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# - ``foreach`` calls operators that take a *list* of tensors, such as ``torch._foreach_add_``. A line of the formula is one
+#   operator for all parameters. The price is memory: a temporary result exists for all parameters at once.
+# - ``fused`` computes the whole formula in one operator, without temporary results. The other operator increases the step
+#   count.
+# - If you set neither, this CPU gets the for-loop. For parameters on a CUDA device, PyTorch chooses ``foreach`` by default (see
+#   `the reference <https://docs.pytorch.org/docs/stable/optim.html>`__).
+
+# %%
+# What people get wrong
+# ---------------------
+# **Both at once.** Choose one:
+
+messages = []
+try:
+    AdamW([torch.zeros(3, requires_grad=True)], foreach=True, fused=True)
+except RuntimeError as error:
+    messages.append(str(error))
+    print("RuntimeError:", error)
+assert messages == ["`fused` and `foreach` cannot be `True` together."]
+
+# %%
+# **A fused step between forward and backward.** Autograd finds out that a saved tensor was overwritten by its version counter.
+# The fused step does not increase it here. So there is no error, and the gradient is wrong: it should be 2.
+
+for name, options in VARIANTS.items():
+    w = torch.tensor([1.0], requires_grad=True)
+    loss = (w**2).sum()
+    w.grad = torch.tensor([1.0])
+    SGD([w], lr=0.5, **options).step()  # w is 0.5 now
+    w.grad = None
+    try:
+        loss.backward()
+        print(f"{name:<12}  w.grad = {w.grad.item()}")
+        messages.append(w.grad.item())
+    except RuntimeError as error:
+        print(f"{name:<12}  RuntimeError: {str(error)[:40]}...")
+        messages.append("modified by an inplace operation" in str(error))
+assert messages[1:] == [True, True, 1.0]
+
+# %%
+# **channels_last after the first fused step.** The optimizer's state then has another memory order than the weight. This CPU
+# kernel goes through both as they are stored, pairs the wrong numbers, and raises nothing. The same happens if you load the
+# checkpoint of a contiguous model into a ``channels_last`` model.
+
+
+def convolution(options):
+    torch.manual_seed(0)
+    model, x = torch.nn.Conv2d(3, 4, 3), torch.randn(2, 3, 8, 8)
+    optimizer = Adam(model.parameters(), lr=0.01, **options)
+    for step in range(4):
+        if step == 1:
+            model.to(memory_format=torch.channels_last)
+        optimizer.zero_grad()
+        model(x).square().sum().backward()
+        optimizer.step()
+    return model.weight.detach()
+
+
+reference = convolution(VARIANTS["for-loop"])
+for name, options in VARIANTS.items():
+    difference = (convolution(options) - reference).abs().max().item()
+    print(f"{name:<12}  largest difference to the for-loop: {difference:.3f}")
+    messages.append(difference)
+assert max(messages[4:6]) < 1e-6 and messages[6] > 0.01
+
+
+# sphinx_gallery_start_ignore
+def _fused(options, resume, optimizer_class=Adam, **more):
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 8, 8)
+    model = torch.nn.Conv2d(3, 4, 3)
+    if not resume:
+        model.to(memory_format=torch.channels_last)  # before the first step: right
+    optimizer = optimizer_class(model.parameters(), lr=0.01, **options, **more)
+    for step in range(4):
+        if step == 1 and resume:
+            saved = model.state_dict(), optimizer.state_dict()
+            model = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+            optimizer = optimizer_class(model.parameters(), lr=0.01, **options, **more)
+            model.load_state_dict(saved[0])
+            optimizer.load_state_dict(saved[1])
+        optimizer.zero_grad()
+        model(x).square().sum().backward()
+        optimizer.step()
+    return model.weight.detach()
+
+
+for _class, _more in ((Adam, {}), (AdamW, {}), (SGD, {"momentum": 0.9})):
+    for _resume in (False, True):
+        _loop, _all, _one = (
+            _fused(o, _resume, _class, **_more) for o in VARIANTS.values()
+        )
+        assert torch.allclose(_loop, _all, atol=1e-6)
+        assert torch.allclose(_loop, _one, atol=1e-4) == (not _resume)
+# sphinx_gallery_end_ignore
+
+# %%
+# So choose the memory format before you make the optimizer. On CUDA the fused operator was seen to refuse different strides:
+# *params, grads, exp_avgs, and exp_avg_sqs must have same dtype, device, and layout* (`pytorch#106951
+# <https://github.com/pytorch/pytorch/issues/106951>`__).
+#
+# More on counted writes is on the page about :ref:`in-place operations and version counters
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. Sparse gradients, as of ``nn.Embedding(..., sparse=True)``, are
+# refused by ``SGD(..., fused=True)`` too.
+
+# %%
+# LBFGS needs a closure
+# ---------------------
+# The other optimizers take one gradient and make one step. ``LBFGS`` estimates the curvature from earlier gradients, and tries
+# several points within one ``step``. For that it must be able to compute the loss and the gradient again: the *closure*.
+
+
+def rosenbrock(w):
+    return (1 - w[0]) ** 2 + 100 * (w[1] - w[0] ** 2) ** 2
+
+
+w = torch.tensor([-1.5, 2.0], requires_grad=True)
+optimizer = LBFGS([w], line_search_fn="strong_wolfe")
+losses = []
+
+
+def closure():
+    optimizer.zero_grad()
+    loss = rosenbrock(w)
+    loss.backward()
+    losses.append(loss.item())
+    return loss
+
+
+for step in range(3):
+    returned = optimizer.step(closure)
+    after = rosenbrock(w).item()
+    print(f"step {step}: {len(losses)} calls, returned {returned:.4f}, now {after:.1e}")
+
+# sphinx_gallery_start_ignore
+assert losses[0] == 12.5 and after < 1e-6 and len(losses) < 100
+_w = torch.tensor([-1.5, 2.0], requires_grad=True)
+_optimizer = LBFGS([_w], line_search_fn="strong_wolfe")
+
+
+def _first():
+    _optimizer.zero_grad()
+    _loss = rosenbrock(_w)
+    _loss.backward()
+    return _loss
+
+
+for _ in range(2):
+    _before = rosenbrock(_w).item()
+    assert _optimizer.step(_first).item() == _before > rosenbrock(_w).item()
+# sphinx_gallery_end_ignore
+
+# %%
+# ``step`` returns the loss of its *first* call, at the point where it began. The same valley with Adam, which needs one
+# evaluation for each step:
+
+
+def with_adam(evaluations):
+    w = torch.tensor([-1.5, 2.0], requires_grad=True)
+    optimizer, losses = Adam([w], lr=0.1), []
+    for _ in range(evaluations):
+        optimizer.zero_grad()
+        loss = rosenbrock(w)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+adam = with_adam(200)
+
+# figure: The loss over the number of its evaluations, on a logarithmic axis. LBFGS reaches values below a millionth within 50
+#   evaluations, with some worse points on the way. Adam is still far above that after 200 evaluations.
+fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+ax.plot(losses, ".-", color="#2563eb", label="LBFGS")
+ax.plot(adam, "--", color="#c2410c", label="Adam, lr=0.1")
+ax.set(xlabel="evaluations of the loss", ylabel="loss", yscale="log")
+ax.set_title("LBFGS on a smooth function without noise")
+ax.legend()
+
+# sphinx_gallery_start_ignore
+assert min(losses[:50]) < 1e-6 < 1e-4 < min(adam)
+assert sorted(losses, reverse=True) != losses
+# sphinx_gallery_end_ignore
+
+# %%
+# The function is smooth, and each call returns the same loss for the same point. With mini-batches or dropout that is not so:
+# use one batch for all calls of a step, and switch dropout off. ``LBFGS`` also takes one parameter group only.
+#
+# Two closures that people write, and what happens:
+
+
+def closure_without(what):
+    w = torch.tensor([-1.5, 2.0], requires_grad=True)
+    optimizer = LBFGS([w], line_search_fn="strong_wolfe")
+
+    def closure():
+        if what != "zero_grad":
+            optimizer.zero_grad()
+        loss = rosenbrock(w)
+        loss.backward()
+        return None if what == "return" else loss
+
+    try:
+        for _ in range(3):
+            optimizer.step(closure)
+    except TypeError as error:
+        return f"TypeError: {error}"
+    return f"loss {rosenbrock(w).item():.1e}"
+
+
+for what in ("nothing", "zero_grad", "return"):
+    print(f"without {what:<10} {closure_without(what)}")
+
+# sphinx_gallery_start_ignore
+assert "not 'NoneType'" in closure_without("return")
+assert float(closure_without("zero_grad").split()[1]) > 0.1
+assert float(closure_without("nothing").split()[1]) < 1e-6
+_raised = []
+_w = torch.zeros(1, requires_grad=True)
+for _wrong in (
+    lambda: LBFGS([_w]).step(),
+    lambda: LBFGS([{"params": [_w]}, {"params": [torch.zeros(1, requires_grad=True)]}]),
+):
+    try:
+        _wrong()
+    except (TypeError, ValueError) as error:
+        _raised.append(str(error))
+assert len(_raised) == 2 and "required positional argument: 'closure'" in _raised[0]
+assert "doesn't support per-parameter options" in _raised[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# Without ``zero_grad`` the gradients of all calls add up, and the search goes wrong without an error.
+
+# %%
+# Exercise
+# --------
+# How many operators does a step of ``SGD`` with momentum need for 10 parameters and for 1000, as a for-loop and with
+# ``foreach``?
+#
+# .. solution::
+#
+# The for-loop needs three for each parameter: two for the momentum, and one for the weight. With ``foreach`` the number does
+# not depend on the parameters: three in both cases.
+
+for count in (10, 1000):
+    for name in ("for-loop", "foreach=True"):
+        options = {"momentum": 0.9, "parameters": count} | VARIANTS[name]
+        print(f"{count:>4} parameters, {name:<12} {two_steps(SGD, **options)[1].count}")
+
+# sphinx_gallery_start_ignore
+for _count in (10, 1000):
+    _options = {"momentum": 0.9, "parameters": _count}
+    assert two_steps(SGD, foreach=False, **_options)[1].count == 3 * _count
+    assert two_steps(SGD, foreach=True, **_options)[1].count == 3
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_training_optimizers.py`, the formulas of the step.
+# - Next: :ref:`sphx_glr_gallery_training_gradient_clipping.py`, between backward and step.
+# - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, what a version counter notices.
+# - :ref:`sphx_glr_gallery_graphs_from_module_to_kernel.py`, how an operator reaches its kernel.
+# - In PyTorch's reference: `AdamW <https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html>`__ and `LBFGS
+#   <https://docs.pytorch.org/docs/stable/generated/torch.optim.LBFGS.html>`__.
