@@ -96,6 +96,7 @@ CHAPTERS = {
         "two_devices",
         "shapes_cannot_be_multiplied",
         "stack_unequal_sizes",
+        "collate_found_none",
         "dataloader_worker",
         "one_value_per_channel",
         # types, indices, names
