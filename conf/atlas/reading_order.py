@@ -105,6 +105,7 @@ CHAPTERS = {
         "index_out_of_range",
         "ambiguous_truth",
         "state_dict_keys",
+        "optimizer_group_size",
         "weights_only_load_failed",
     ],
     "profiling": ["profiler_table", "profiler_traces", "benchmarking", "cost_of_recording"],
