@@ -95,6 +95,7 @@ CHAPTERS = {
         "shared_memory_location",
         "two_devices",
         "shapes_cannot_be_multiplied",
+        "lists_of_unequal_length",
         "stack_unequal_sizes",
         "collate_found_none",
         "dataloader_worker",
