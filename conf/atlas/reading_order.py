@@ -80,6 +80,7 @@ CHAPTERS = {
         "nan_in_backward",
         # on the way out of autograd
         "numpy_of_grad",
+        "negative_stride",
         "deepcopy_of_non_leaf",
         # custom Functions
         "legacy_function",
