@@ -82,6 +82,7 @@ CHAPTERS = {
         "numpy_of_grad",
         "negative_stride",
         "deepcopy_of_non_leaf",
+        "copy_construct_from_tensor",
         # custom Functions
         "legacy_function",
         "saved_wrong_type",
