@@ -120,6 +120,7 @@ for _array in (
 # -------
 # Copy, as the message says. The copy has its numbers in the new order.
 
+rgb = image[:, :, ::-1]
 x = torch.from_numpy(rgb.copy())
 print(x)
 
