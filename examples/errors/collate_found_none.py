@@ -154,15 +154,15 @@ loaders = {
     "without_none": DataLoader(Photos(), batch_size=4, collate_fn=without_none),
     "good files only": DataLoader(dataset, batch_size=4),
 }
-fig, axes = plt.subplots(1, 2, figsize=(6.5, 1.8), sharey=True, layout="constrained")
-sizes = {}
-for ax, (name, loader) in zip(axes, loaders.items(), strict=True):
-    sizes[name] = [len(batch) for batch in loader]
-    ax.bar(range(1, len(sizes[name]) + 1), sizes[name], color="#2563eb")
-    ax.set(title=name, xlabel="batch", xticks=range(1, 4), xlim=(0.4, 3.6))
-axes[0].set_ylabel("samples")
+sizes = {name: [len(batch) for batch in loader] for name, loader in loaders.items()}
+print(sizes)
 
 # sphinx_gallery_start_ignore
+fig, axes = plt.subplots(1, 2, figsize=(6.5, 1.8), sharey=True, layout="constrained")
+for ax, (name, size) in zip(axes, sizes.items(), strict=True):
+    ax.bar(range(1, len(size) + 1), size, color="#2563eb")
+    ax.set(title=name, xlabel="batch", xticks=range(1, 4), xlim=(0.4, 3.6))
+axes[0].set_ylabel("samples")
 assert list(sizes.values()) == [[3, 2, 1], [4, 2]]
 # sphinx_gallery_end_ignore
 

@@ -81,8 +81,15 @@ assert warned(lambda: torch.as_tensor(_x)) == warned(lambda: _x.detach().clone()
 # ``torch.tensor`` is for numbers, lists and arrays. For a tensor it does two things that you do not see in the line: it copies
 # the numbers, and the copy has no graph, so no gradient goes back through it. The other calls do one of the two, both or none:
 
+x = torch.ones(2, requires_grad=True) * 2
+copy = x.detach().clone()
+print("shares memory:", copy.data_ptr() == x.data_ptr())
+print("in the graph: ", copy.requires_grad)
+
 # figure: A table of five calls. torch.tensor(x) and x.detach().clone() copy and leave the graph. x.clone() copies and keeps the
 #   graph. x.detach() shares the memory and leaves the graph. torch.as_tensor(x) shares the memory and keeps the graph.
+
+# sphinx_gallery_start_ignore
 calls = {
     "torch.tensor(x)": lambda x: torch.tensor(x),
     "x.detach().clone()": lambda x: x.detach().clone(),
@@ -113,8 +120,6 @@ for row, found in enumerate(table.values()):
         ax.text(column + 0.48, row, text, color="white", ha="center", va="center")
 ax.set(yticks=range(5), yticklabels=list(table), xticks=[], title="What each call does")
 ax.invert_yaxis()
-
-# sphinx_gallery_start_ignore
 assert [tuple(found.values()) for found in table.values()] == [
     (True, False),
     (True, False),
@@ -154,8 +159,8 @@ assert tokens.tolist() == [[4, 2, 7], [5, 9, 3]]
 # - **Lists in some places, tensors in others**: ``torch.as_tensor(x)`` takes both, and does not copy a tensor.
 # - **A new leaf** that gets its own gradient: ``x.detach().clone().requires_grad_()``.
 #
-# The warning names the line. If that line is in a library, you passed a tensor where a number was expected:
-# ``loss.item()`` gives one.
+# The warning names the line. If that line is in a library, you gave it a tensor, and it may expect a number:
+# ``loss.item()`` is one.
 
 # sphinx_gallery_start_ignore
 assert labels.float().long().dtype == torch.int64

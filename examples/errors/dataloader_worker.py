@@ -105,7 +105,7 @@ del _error
 # ---
 # A spawned worker does not begin as a copy of your program. It imports your script to find your classes, and so it comes to the
 # loop over the loader and wants workers of its own. Python refuses this. What is below ``if __name__ == "__main__":`` is not
-# run by an import.
+# run by an import. ``"forkserver"``, the default of Linux from Python 3.14 on, needs the same line.
 #
 # A worker can also be ended from outside. Linux sends the signal *Killed* to a process when memory runs out, and *Bus error*
 # when shared memory does, in which batches travel. Here the worker sends the signal to itself:
@@ -151,12 +151,12 @@ ahead = [
     iter(DataLoader(range(99), **kwargs))._tasks_outstanding
     for kwargs in settings.values()
 ]
+
+# sphinx_gallery_start_ignore
 fig, ax = plt.subplots(figsize=(6.5, 1.8), layout="constrained")
 ax.barh(list(settings), ahead, color=["#2563eb"] * 3 + ["#047857"])
 ax.set(title="Batches loaded ahead")
 ax.invert_yaxis()
-
-# sphinx_gallery_start_ignore
 assert ahead == [2, 4, 8, 2]
 # sphinx_gallery_end_ignore
 
@@ -186,7 +186,7 @@ assert run(script) == [""]
 # - **Segmentation fault**, or no reason at all: run with ``num_workers=0``. Then the crash is in your own process.
 #
 # **Caught KeyError in DataLoader worker process 0** is another case: the worker lives, and your ``__getitem__`` raised. The
-# last line says what. Most often it is a filtered pandas table, which keeps the old row labels:
+# last line says what. Often it is a filtered pandas table, which keeps the old row labels:
 
 # sphinx_gallery_start_ignore
 caught = []

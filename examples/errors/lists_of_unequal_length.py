@@ -69,7 +69,12 @@ for _make in (torch.as_tensor, torch.FloatTensor, torch.LongTensor):
 # ---
 # A tensor is a block of numbers with one length for each dimension. Lists may have gaps at their ends, a tensor may not:
 
+lengths = [len(sentence) for sentence in sentences]
+print(lengths)
+
 # figure: Three rows of tiles. The sentences have 2, 1 and 3 numbers, in blue. Gray tiles fill each row up to the length 3.
+
+# sphinx_gallery_start_ignore
 fig, ax = plt.subplots(figsize=(5, 1.9), layout="constrained")
 for row, sentence in enumerate(sentences):
     for column in range(3):
@@ -79,6 +84,8 @@ for row, sentence in enumerate(sentences):
         ax.text(column + 0.47, row, text, color="white", ha="center", va="center")
 ax.set(xticks=[], yticks=[], title="Blue: your lists. Gray: what a tensor needs.")
 ax.invert_yaxis()
+assert lengths == [2, 1, 3]
+# sphinx_gallery_end_ignore
 
 # %%
 # The fix
@@ -96,7 +103,7 @@ assert batch.tolist() == [[4, 2, 0], [7, 0, 0], [5, 9, 3]]
 # sphinx_gallery_end_ignore
 
 # %%
-# **The lists should be equal?** Then one is not: ``{len(sentence) for sentence in sentences}`` shows the lengths.
+# **The lists should be equal?** Then one is not. Look for it in ``lengths``.
 #
 # **A list of tensors**, such as the outputs of a loop, has another message:
 

@@ -78,6 +78,8 @@ print("rgb:  ", rgb.strides)
 
 # figure: Six numbers in a row of memory, the colors of two pixels. An arrow above the first three runs to the right, with the
 #   stride 8 of image. An arrow below them runs to the left, with the stride -8 of rgb.
+
+# sphinx_gallery_start_ignore
 fig, ax = plt.subplots(figsize=(6, 1.9), layout="constrained")
 for place, number in enumerate(image.ravel()):
     ax.barh(0, 0.94, left=place, height=0.5, color="#64748b")
@@ -91,8 +93,6 @@ for start, end, height, color, text in (
     ax.text(3.1, height, text, color=color, va="center")
 ax.set(ylim=(-0.9, 0.9), title="One memory, read in two directions (bytes)")
 ax.axis("off")
-
-# sphinx_gallery_start_ignore
 assert image.strides == (48, 24, 8) and rgb.strides == (48, 24, -8)
 for _array in (
     np.flip(image, 0),
@@ -162,7 +162,7 @@ assert image.max() == 6
 # The given NumPy array is not writable
 # -------------------------------------
 # A warning from the same line. The array may only be read, and a tensor that shares its memory has no such lock. Arrays like
-# this come from pandas 3, from ``np.asarray`` of a PIL image, and from ``np.frombuffer``.
+# this come from pandas 3, from ``np.asarray`` of a PIL image, and from ``np.frombuffer`` of ``bytes``.
 
 # sphinx_gallery_start_ignore
 with warnings.catch_warnings(record=True) as caught:

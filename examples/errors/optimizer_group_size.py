@@ -67,6 +67,8 @@ print("optimizer:", [len(group["params"]) for group in optimizer.param_groups])
 
 # figure: Two rows of tiles. The file has the slots 0 and 1, which hold the state of 2.weight and 2.bias. The new optimizer
 #   has the slots 0 to 3, and there the slots 0 and 1 are 0.weight and 0.bias.
+
+# sphinx_gallery_start_ignore
 names = [name for name, _ in net.named_parameters()]
 rows = {"file": names[2:], "optimizer": names}
 colors = dict(zip(names, ["#94a3b8", "#94a3b8", "#2563eb", "#2563eb"], strict=True))
@@ -78,8 +80,6 @@ for row, tiles in enumerate(rows.values()):
 ax.set(xticks=[slot + 0.45 for slot in range(4)], xticklabels=range(4))
 ax.set(yticks=[0, 1], yticklabels=list(rows), title="Which parameter has which number")
 ax.invert_yaxis()
-
-# sphinx_gallery_start_ignore
 assert saved["param_groups"][0]["params"] == [0, 1] and len(saved["param_groups"]) == 1
 assert saved["state"][0]["exp_avg"].shape == net[2].weight.shape
 assert len(optimizer.param_groups[0]["params"]) == 4
@@ -140,7 +140,7 @@ assert torch.equal(
 # - **Weight decay for some parameters only** makes two groups. Build the same groups when you resume.
 # - **The model has changed**, or you fine-tune it on another task. Load the model's weights, and begin with a new optimizer.
 # - **Two optimizers**, as of a GAN: you load the file of the other one.
-# - **Another class of optimizer** loads without this error and fails in ``step()``, as *KeyError: 'betas'* below.
+# - **The file of another class of optimizer** loads without this error, and ``step()`` can fail, as *KeyError: 'betas'* below.
 
 # sphinx_gallery_start_ignore
 try:

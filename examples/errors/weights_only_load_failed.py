@@ -34,6 +34,7 @@ import datetime
 import io
 import pathlib
 import pickle
+import random
 import tempfile
 import zipfile
 
@@ -71,33 +72,13 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 
 # %%
 # The name after ``GLOBAL`` is the first type or function that is refused. Here it is a NumPy number: ``np.mean`` returns one.
-# Up to NumPy 1 its name was *numpy.core.multiarray.scalar was not an allowed global by default*. PyTorch 2.5 and earlier say
-# *Weights only load failed. Re-running torch.load with weights_only set to False will likely succeed*.
+# A file that NumPy 1 wrote says *numpy.core.multiarray.scalar was not an allowed global by default*. Earlier versions of PyTorch
+# say *Weights only load failed. Re-running torch.load with weights_only set to False will likely succeed*.
 #
 # Why
 # ---
 # ``torch.save`` writes a *pickle*, and a pickle may name any function of any module, to be called while it is loaded. So a
 # file can run code. With ``weights_only=True``, the default since 2.6, a name that is not on a list is not called. What loads:
-
-# figure: Two lists. These load: a state_dict, the optimizer's state_dict, tensors, numbers and strings, lists and
-#   dictionaries, sets, dtype and device. These are refused: a NumPy number, a NumPy array, a whole model,
-#   argparse.Namespace, pathlib.Path, defaultdict, datetime.
-values = {
-    "net.state_dict()": net.state_dict(),
-    "optimizer.state_dict()": torch.optim.Adam(net.parameters()).state_dict(),
-    "torch.ones(2)": torch.ones(2),
-    '1, 0.5, True, None, "cat"': (1, 0.5, True, None, "cat"),
-    "[...], {...}, set": [[1], {"a": 2}, {3}],
-    "torch.float32, torch.device": (torch.float32, torch.device("cpu")),
-    "random.getstate()": (3, tuple(range(625)), None),
-    "np.float64(0.5)": np.float64(0.5),
-    "np.ones(2)": np.ones(2),
-    "net, the model itself": net,
-    "argparse.Namespace": argparse.Namespace(lr=0.1),
-    "pathlib.Path": pathlib.Path("data"),
-    "collections.defaultdict": collections.defaultdict(list),
-    "datetime.datetime": datetime.datetime(2026, 1, 1),
-}
 
 
 def loads(value):
@@ -110,6 +91,29 @@ def loads(value):
     return True
 
 
+print(loads(0.5), loads(np.mean([0.5])))
+
+# figure: Two lists. These load: a state_dict, the optimizer's state_dict, tensors, numbers and strings, lists and
+#   dictionaries, sets, dtype and device, the state of random. These are refused: a NumPy number, a NumPy array, a whole
+#   model, argparse.Namespace, pathlib.Path, defaultdict, datetime.
+
+# sphinx_gallery_start_ignore
+values = {
+    "net.state_dict()": net.state_dict(),
+    "optimizer.state_dict()": torch.optim.Adam(net.parameters()).state_dict(),
+    "torch.ones(2)": torch.ones(2),
+    '1, 0.5, True, None, "cat"': (1, 0.5, True, None, "cat"),
+    "[...], {...}, set": [[1], {"a": 2}, {3}],
+    "torch.float32, torch.device": (torch.float32, torch.device("cpu")),
+    "random.getstate()": random.getstate(),
+    "np.float64(0.5)": np.float64(0.5),
+    "np.ones(2)": np.ones(2),
+    "net, the model itself": net,
+    "argparse.Namespace": argparse.Namespace(lr=0.1),
+    "pathlib.Path": pathlib.Path("data"),
+    "collections.defaultdict": collections.defaultdict(list),
+    "datetime.datetime": datetime.datetime(2026, 1, 1),
+}
 fig, ax = plt.subplots(figsize=(6, 2), layout="constrained")
 rows = {True: 0, False: 0}
 for name, value in values.items():
@@ -120,8 +124,6 @@ for name, value in values.items():
     rows[good] += 1
 ax.set(xlim=(0, 1), ylim=(6.6, -0.8), title="Loads (left), is refused (right)")
 ax.axis("off")
-
-# sphinx_gallery_start_ignore
 assert rows == {True: 7, False: 7}
 assert [loads(value) for value in values.values()] == [True] * 7 + [False] * 7
 # sphinx_gallery_end_ignore
@@ -203,7 +205,7 @@ assert loads(torch.from_numpy(np.ones(2))) and loads(
 # %%
 # For an array it is ``torch.from_numpy(array)``, for an ``argparse.Namespace`` ``vars(args)``, for a path ``str(path)``.
 #
-# **The file is a whole model,** as ``torch.save(net, path)`` writes it. Each class in it must be allowed, each layer's too:
+# **The file is a whole model,** as ``torch.save(net, path)`` writes it. The class of each layer in it must be allowed too:
 
 torch.save(nn.Sequential(net, nn.ReLU()), path)
 print(sorted(get_unsafe_globals_in_checkpoint(path)))
