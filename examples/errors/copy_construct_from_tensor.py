@@ -158,9 +158,6 @@ assert tokens.tolist() == [[4, 2, 7], [5, 9, 3]]
 # - **Another dtype or device**: ``labels.long()`` or ``labels.to(device)`` instead of ``torch.tensor(labels, dtype=...)``.
 # - **Lists in some places, tensors in others**: ``torch.as_tensor(x)`` takes both, and does not copy a tensor.
 # - **A new leaf** that gets its own gradient: ``x.detach().clone().requires_grad_()``.
-#
-# The warning names the line. If that line is in a library, you gave it a tensor, and it may expect a number:
-# ``loss.item()`` is one.
 
 # sphinx_gallery_start_ignore
 assert labels.float().long().dtype == torch.int64
@@ -181,6 +178,9 @@ leaf.sum().backward()
 print(leaf.grad[0])
 
 # %%
+# The warning names the line. If that line is in a library, you gave it a tensor, and it may expect a number:
+# ``loss.item()`` is one.
+#
 # What not to do
 # --------------
 # **Do not hide the warning.** Here it stands for a real fault. The loss is copied out of the graph, and ``requires_grad=True``

@@ -79,7 +79,7 @@ fig, ax = plt.subplots(figsize=(5, 1.9), layout="constrained")
 for row, sentence in enumerate(sentences):
     for column in range(3):
         inside = column < len(sentence)
-        ax.barh(row, 0.94, left=column, color="#2563eb" if inside else "#94a3b8")
+        ax.barh(row, 0.94, left=column, color="#2563eb" if inside else "#64748b")
         text = sentence[column] if inside else 0
         ax.text(column + 0.47, row, text, color="white", ha="center", va="center")
 ax.set(xticks=[], yticks=[], title="Blue: your lists. Gray: what a tensor needs.")

@@ -171,6 +171,8 @@ with warnings.catch_warnings(record=True) as caught:
     table = pd.DataFrame({"age": [22.0, 38.0]})
     x = torch.from_numpy(table["age"].to_numpy())
     x += 100
+    print(table["age"].tolist())
+    assert table["age"].tolist() == [122, 138]
     # sphinx_gallery_start_ignore
 print("UserWarning:", str(caught[0].message).partition(" (Triggered")[0])
 assert str(caught[0].message).startswith("The given NumPy array is not writable, and ")
@@ -181,8 +183,6 @@ for _array in (
 ):
     assert not _array.flags.writeable
 # sphinx_gallery_end_ignore
-print(table["age"].tolist())
-assert table["age"].tolist() == [122, 138]
 
 # %%
 # The table was changed through the tensor. ``torch.tensor`` copies the array, and does not warn. The warning comes once in a

@@ -71,7 +71,7 @@ print("optimizer:", [len(group["params"]) for group in optimizer.param_groups])
 # sphinx_gallery_start_ignore
 names = [name for name, _ in net.named_parameters()]
 rows = {"file": names[2:], "optimizer": names}
-colors = dict(zip(names, ["#94a3b8", "#94a3b8", "#2563eb", "#2563eb"], strict=True))
+colors = dict(zip(names, ["#64748b", "#64748b", "#2563eb", "#2563eb"], strict=True))
 fig, ax = plt.subplots(figsize=(6, 1.7), layout="constrained")
 for row, tiles in enumerate(rows.values()):
     for slot, name in enumerate(tiles):
@@ -106,12 +106,12 @@ assert net[0].weight not in optimizer.state
 # %%
 # From now on the file has two groups. An optimizer with one group cannot load it, and the message is:
 
-saved = optimizer.state_dict()
-
 # sphinx_gallery_start_ignore
 raised = []
 try:
     # sphinx_gallery_end_ignore
+    saved = optimizer.state_dict()
+
     optimizer = torch.optim.Adam(net.parameters())
     optimizer.load_state_dict(saved)
 # sphinx_gallery_start_ignore

@@ -72,8 +72,8 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 
 # %%
 # The name after ``GLOBAL`` is the first type or function that is refused. Here it is a NumPy number: ``np.mean`` returns one.
-# A file that NumPy 1 wrote says *numpy.core.multiarray.scalar was not an allowed global by default*. Earlier versions of PyTorch
-# say *Weights only load failed. Re-running torch.load with weights_only set to False will likely succeed*.
+# For a file that NumPy 1 wrote it is *numpy.core.multiarray.scalar was not an allowed global by default*. Earlier versions of
+# PyTorch say *Weights only load failed. Re-running torch.load with weights_only set to False will likely succeed*.
 #
 # Why
 # ---
@@ -91,7 +91,8 @@ def loads(value):
     return True
 
 
-print(loads(0.5), loads(np.mean([0.5])))
+print("a number:", loads(0.5))
+print("a NumPy number:", loads(np.mean([0.5])))
 
 # figure: Two lists. These load: a state_dict, the optimizer's state_dict, tensors, numbers and strings, lists and
 #   dictionaries, sets, dtype and device, the state of random. These are refused: a NumPy number, a NumPy array, a whole
