@@ -98,7 +98,7 @@ assert numbered(_error) == "DataLoader worker (pid(s) 1234) exited unexpectedly"
 assert textwrap.dedent(_last).strip().startswith("An attempt has been made to start")
 assert "exited unexpectedly with exit code 1. Details are lost" in str(_error.__cause__)
 del _error
-gc.collect()  # the loader that failed, before a new worker gets a copy of it
+_freed = gc.collect()  # the loader that failed, before a new worker gets a copy of it
 # sphinx_gallery_end_ignore
 
 # %%

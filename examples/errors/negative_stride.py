@@ -170,11 +170,13 @@ with warnings.catch_warnings(record=True) as caught:
     # sphinx_gallery_end_ignore
     table = pd.DataFrame({"age": [22.0, 38.0]})
     x = torch.from_numpy(table["age"].to_numpy())
+    # sphinx_gallery_start_ignore
+    print("UserWarning:", str(caught[0].message).partition(" (Triggered")[0])
+    # sphinx_gallery_end_ignore
     x += 100
     print(table["age"].tolist())
     assert table["age"].tolist() == [122, 138]
     # sphinx_gallery_start_ignore
-print("UserWarning:", str(caught[0].message).partition(" (Triggered")[0])
 assert str(caught[0].message).startswith("The given NumPy array is not writable, and ")
 for _array in (
     table.to_numpy(),
