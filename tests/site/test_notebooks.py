@@ -11,7 +11,7 @@ from pathlib import Path
 from markup import read
 
 #: Modules that are called otherwise than their package on PyPI.
-PACKAGES = {"sklearn": "scikit-learn"}
+PACKAGES = {"PIL": "pillow", "sklearn": "scikit-learn"}
 #: Modules that come with torch.
 WITH_TORCH = {"torchgen"}
 #: What Sphinx understands and a notebook does not. sphinx-gallery itself makes Markdown of the others.

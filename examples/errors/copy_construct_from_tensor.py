@@ -1,0 +1,222 @@
+r"""
+To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone()
+=======================================================================================
+
+.. index::
+   ! single: UserWarning rather than torch.tensor(sourceTensor)
+   ! single: torch.tensor of a tensor in a Dataset warns
+   ! single: copy a tensor in PyTorch, clone or detach
+
+.. in-short::
+
+   You pass a tensor to ``torch.tensor``, which makes a copy outside of the graph. If you need no copy, use the tensor. If you
+   need one, say which: ``clone()`` keeps the graph, ``detach().clone()`` does not.
+
+   .. code-block:: diff
+
+      - return torch.tensor(tokens[index]), torch.tensor(labels[index])
+      + return tokens[index], labels[index]
+
+   **Not this:** ``warnings.filterwarnings("ignore")``. In a loss, the warning means that the gradient stops there.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import warnings
+
+import matplotlib.pyplot as plt
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    tokens = torch.tensor([[4, 2, 7], [5, 9, 3]])
+    labels = torch.tensor([0, 1])
+
+    class Reviews(Dataset):
+        def __len__(self):
+            return len(labels)
+
+        def __getitem__(self, index):
+            return torch.tensor(tokens[index]), torch.tensor(labels[index])
+
+    batch = next(iter(DataLoader(Reviews(), batch_size=2)))
+    # sphinx_gallery_start_ignore
+message = str(caught[0].message)
+print("UserWarning:", message)
+assert len(caught) == 4 and {str(warning.message) for warning in caught} == {message}
+assert message == (
+    "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+    "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
+)
+
+
+def warned(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(warning.message) for warning in caught]
+
+
+_x = torch.ones(2)
+assert warned(lambda: torch.tensor(_x, dtype=torch.float64)) == [message]
+assert warned(lambda: torch.tensor(_x, requires_grad=True)) == [message]
+assert warned(lambda: torch.tensor(torch.nn.Parameter(_x))) == [message]
+assert warned(lambda: _x.new_tensor(_x))[0].endswith(
+    "rather than tensor.new_tensor(sourceTensor)."
+)
+assert warned(lambda: torch.as_tensor(_x)) == warned(lambda: _x.detach().clone()) == []
+# sphinx_gallery_end_ignore
+
+# %%
+# ``x.new_tensor(x)`` says *rather than tensor.new_tensor(sourceTensor)*. Earlier versions write *it is recommended to use
+# sourceTensor.clone().detach()*. It is a warning: the program goes on.
+#
+# Why
+# ---
+# ``torch.tensor`` is for numbers, lists and arrays. For a tensor it does two things that you do not see in the line: it copies
+# the numbers, and the copy has no graph, so no gradient goes back through it. The other calls do one of the two, both or none:
+
+x = torch.ones(2, requires_grad=True) * 2
+copy = x.detach().clone()
+print("shares memory:", copy.data_ptr() == x.data_ptr())
+print("in the graph: ", copy.requires_grad)
+
+# figure: A table of five calls. torch.tensor(x) and x.detach().clone() copy and leave the graph. x.clone() copies and keeps the
+#   graph. x.detach() shares the memory and leaves the graph. torch.as_tensor(x) shares the memory and keeps the graph.
+
+# sphinx_gallery_start_ignore
+calls = {
+    "torch.tensor(x)": lambda x: torch.tensor(x),
+    "x.detach().clone()": lambda x: x.detach().clone(),
+    "x.clone()": lambda x: x.clone(),
+    "x.detach()": lambda x: x.detach(),
+    "torch.as_tensor(x)": lambda x: torch.as_tensor(x),
+}
+
+
+def properties(call):
+    x = torch.ones(2, requires_grad=True) * 2
+    result = call(x)
+    return {"copies": result.data_ptr() != x.data_ptr(), "graph": result.requires_grad}
+
+
+with warnings.catch_warnings(action="ignore"):
+    table = {name: properties(call) for name, call in calls.items()}
+fig, ax = plt.subplots(figsize=(6, 2), layout="constrained")
+words = {
+    "copies": ("shares memory", "copies"),
+    "graph": ("leaves graph", "keeps graph"),
+}
+for row, found in enumerate(table.values()):
+    for column, (name, value) in enumerate(found.items()):
+        color = "#2563eb" if value else "#64748b"
+        ax.barh(row, 0.96, left=column, height=0.86, color=color)
+        text = words[name][value]
+        ax.text(column + 0.48, row, text, color="white", ha="center", va="center")
+ax.set(yticks=range(5), yticklabels=list(table), xticks=[], title="What each call does")
+ax.invert_yaxis()
+assert [tuple(found.values()) for found in table.values()] == [
+    (True, False),
+    (True, False),
+    (True, True),
+    (False, False),
+    (False, True),
+]
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# In a dataset, return the tensors. To make a batch, the loader copies them anyway.
+
+
+class Reviews(Dataset):
+    def __len__(self):
+        return len(labels)
+
+    def __getitem__(self, index):
+        return tokens[index], labels[index]
+
+
+batch = next(iter(DataLoader(Reviews(), batch_size=2)))
+print(batch)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(batch[0], tokens) and torch.equal(batch[1], labels)
+batch[0].zero_()
+assert tokens.tolist() == [[4, 2, 7], [5, 9, 3]]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``tokens[index]`` shares memory with ``tokens``. If you write into the sample, take ``tokens[index].clone()``.
+#
+# - **Another dtype or device**: ``labels.long()`` or ``labels.to(device)`` instead of ``torch.tensor(labels, dtype=...)``.
+# - **Lists in some places, tensors in others**: ``torch.as_tensor(x)`` takes both, and does not copy a tensor.
+# - **A new leaf** that gets its own gradient: ``x.detach().clone().requires_grad_()``.
+
+# sphinx_gallery_start_ignore
+assert labels.float().long().dtype == torch.int64
+assert torch.as_tensor([1, 2]).tolist() == [1, 2]
+assert torch.as_tensor(tokens).data_ptr() == tokens.data_ptr()
+assert tokens[1].data_ptr() != tokens.data_ptr()
+_changed = tokens.clone()
+_changed[0][:] = 0
+assert _changed[0].tolist() == [0, 0, 0]
+_changed[1].clone()[:] = 0
+assert _changed[1].tolist() == [5, 9, 3]
+_leaf = (torch.ones(2, requires_grad=True) * 2).detach().clone().requires_grad_()
+assert _leaf.is_leaf and _leaf.requires_grad
+assert warned(lambda: torch.tensor(torch.ones(()).item())) == []
+# sphinx_gallery_end_ignore
+leaf = (tokens / 10).detach().clone().requires_grad_()
+leaf.sum().backward()
+print(leaf.grad[0])
+
+# %%
+# The warning names the line. If that line is in a library, you gave it a tensor, and it may expect a number:
+# ``loss.item()`` is one.
+#
+# What not to do
+# --------------
+# **Do not hide the warning.** Here it stands for a real fault. The loss is copied out of the graph, and ``requires_grad=True``
+# lets ``backward`` run:
+
+# sphinx_gallery_start_ignore
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    w = torch.tensor(3.0, requires_grad=True)
+    loss = torch.tensor((w - 1) ** 2, requires_grad=True)
+    loss.backward()
+    print("w.grad:", w.grad)
+    # sphinx_gallery_start_ignore
+assert w.grad is None and [str(warning.message) for warning in caught] == [message]
+# sphinx_gallery_end_ignore
+
+# %%
+# Without the copy, the gradient arrives:
+
+loss = (w - 1) ** 2
+loss.backward()
+print("w.grad:", w.grad)
+
+# graph: loss -- Without torch.tensor around it, the loss has a way back to w
+
+# sphinx_gallery_start_ignore
+assert w.grad == 4
+# sphinx_gallery_end_ignore
+
+# %%
+# **Do not write detach().clone() everywhere.** It stops the warning, and cuts the graph as ``torch.tensor`` did.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: what each of the three does.
+# - :ref:`sphx_glr_gallery_errors_no_grad_fn.py`, when a loss without a graph raises.
+# - In PyTorch's reference: `torch.tensor <https://docs.pytorch.org/docs/stable/generated/torch.tensor.html>`__ and
+#   `torch.as_tensor <https://docs.pytorch.org/docs/stable/generated/torch.as_tensor.html>`__.

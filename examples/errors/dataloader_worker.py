@@ -1,0 +1,265 @@
+r"""
+DataLoader worker (pid(s) 1234) exited unexpectedly
+===================================================
+
+.. index::
+   ! single: DataLoader worker is killed by signal: Killed
+   ! single: DataLoader worker is killed by signal: Bus error, out of shared memory in Docker
+   ! single: Caught KeyError in DataLoader worker process 0
+   ! single: An attempt has been made to start a new process, freeze_support
+
+.. in-short::
+
+   A worker process ended. The lines above this message may say why. Under Windows and macOS the script often lacks
+   ``if __name__ == "__main__":``. If those lines say *Killed*, memory ran out.
+
+   .. code-block:: diff
+
+      - for batch in loader:
+      -     print(batch)
+      + if __name__ == "__main__":
+      +     for batch in loader:
+      +         print(batch)
+
+   **Not this:** ``num_workers=0`` for good. It shows the error of your dataset, but then the model waits for each batch.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+# A script, ``train.py``. With ``"spawn"`` it fails here as it does under Windows and macOS, where ``"spawn"`` is the default.
+
+# sphinx_gallery_start_ignore
+import contextlib
+import gc
+import multiprocessing
+import os
+import re
+import runpy
+import signal
+import tempfile
+import textwrap
+import traceback
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from torch.utils.data import DataLoader, Dataset
+
+multiprocessing.set_start_method("fork", force=True)  # for the cells below
+folder = tempfile.TemporaryDirectory()
+
+
+def run(script):
+    """Run a script as a program of its own would be run, and return what its workers said."""
+    path = os.path.join(folder.name, "train.py")
+    with open(path, "w") as file:
+        file.write(script)
+    with said_by_workers() as said:
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except RuntimeError as error:
+            said.append(error)
+    return said
+
+
+@contextlib.contextmanager
+def said_by_workers():
+    said = []
+    with tempfile.TemporaryFile("w+") as file:
+        saved = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield said
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+            file.seek(0)
+            said.insert(0, file.read())
+
+
+def numbered(error):
+    return re.sub(r"(pid(?:\(s\))?) \d+", r"\1 1234", str(error)).strip()
+
+
+script = """
+# sphinx_gallery_end_ignore
+from torch.utils.data import DataLoader
+
+loader = DataLoader(range(4), num_workers=1, multiprocessing_context="spawn")
+for batch in loader:
+    print(batch)
+# sphinx_gallery_start_ignore
+"""
+_worker, _error = run(script)
+_, _, _last = _worker.rpartition("RuntimeError: ")
+print("RuntimeError:", textwrap.dedent(_last).strip(), end="\n\n")
+print("RuntimeError:", numbered(_error))
+assert numbered(_error) == "DataLoader worker (pid(s) 1234) exited unexpectedly"
+assert textwrap.dedent(_last).strip().startswith("An attempt has been made to start")
+assert "exited unexpectedly with exit code 1. Details are lost" in str(_error.__cause__)
+del _error
+_freed = gc.collect()  # the loader that failed, before a new worker gets a copy of it
+# sphinx_gallery_end_ignore
+
+# %%
+# The first message is the worker's, the second is your program's. The process number, here 1234, is another in each run.
+#
+# Why
+# ---
+# A spawned worker does not begin as a copy of your program. It imports your script to find your classes, and so it comes to the
+# loop over the loader and wants workers of its own. Python refuses this. What is below ``if __name__ == "__main__":`` is not
+# run by an import. ``"forkserver"``, the default of Linux from Python 3.14 on, needs the same line.
+#
+# A worker can also be ended from outside. Linux sends the signal *Killed* to a process when memory runs out, and *Bus error*
+# when shared memory does, in which batches travel. Here the worker sends one of the two signals to itself. Below these lines
+# the message of the title comes again:
+
+
+class Ends(Dataset):
+    def __init__(self, number):
+        self.number = number
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        os.kill(os.getpid(), self.number)
+
+
+# sphinx_gallery_start_ignore
+raised = []
+for _number in (signal.SIGKILL, signal.SIGBUS):
+    with said_by_workers():
+        try:
+            next(iter(DataLoader(Ends(_number), num_workers=1)))
+        except RuntimeError as error:
+            raised += [numbered(error.__cause__), numbered(error)]
+    print("RuntimeError:", raised[-2])
+    gc.collect()
+assert raised[1::2] == ["DataLoader worker (pid(s) 1234) exited unexpectedly"] * 2
+assert raised[0] == "DataLoader worker (pid 1234) is killed by signal: Killed."
+assert "is killed by signal: Bus error. It is possible that dataloader's" in raised[2]
+# sphinx_gallery_end_ignore
+
+# %%
+# Memory grows with the number of workers, since each one loads batches ahead, 2 by default:
+
+# figure: Four bars, the batches that are loaded ahead. 2 for one worker, 4 for two workers, 8 for two workers with
+#   prefetch_factor 4, and 2 for two workers with prefetch_factor 1.
+settings = {
+    "1 worker": {"num_workers": 1},
+    "2 workers": {"num_workers": 2},
+    "2 workers, prefetch_factor=4": {"num_workers": 2, "prefetch_factor": 4},
+    "2 workers, prefetch_factor=1": {"num_workers": 2, "prefetch_factor": 1},
+}
+ahead = [
+    iter(DataLoader(range(99), **kwargs))._tasks_outstanding
+    for kwargs in settings.values()
+]
+
+# sphinx_gallery_start_ignore
+fig, ax = plt.subplots(figsize=(6.5, 1.8), layout="constrained")
+ax.barh(list(settings), ahead, color=["#2563eb"] * 3 + ["#047857"])
+ax.set(title="Batches loaded ahead")
+ax.invert_yaxis()
+assert ahead == [2, 4, 8, 2]
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# Put the loop, and what else should run once, below ``if __name__ == "__main__":``.
+
+# sphinx_gallery_start_ignore
+script = """
+# sphinx_gallery_end_ignore
+from torch.utils.data import DataLoader
+
+loader = DataLoader(range(4), num_workers=1, multiprocessing_context="spawn")
+if __name__ == "__main__":
+    for batch in loader:
+        print(batch)
+# sphinx_gallery_start_ignore
+"""
+assert run(script) == [""]
+# sphinx_gallery_end_ignore
+
+# %%
+# - **Killed**: fewer workers, a smaller batch, ``prefetch_factor=1``. Do not keep all decoded images in the dataset.
+# - **Bus error**: a container often has little shared memory. Start it with ``--shm-size=8g`` or ``--ipc=host``
+#   (`detectron2#384 <https://github.com/facebookresearch/detectron2/issues/384>`__), or use fewer workers.
+# - **Segmentation fault**, or no reason at all: run with ``num_workers=0``. Then the crash is in your own process.
+#
+# **Caught KeyError in DataLoader worker process 0** is another case: the worker lives, and your ``__getitem__`` raised. The
+# last line says what. Often it is a filtered pandas table, which keeps the old row labels:
+
+# sphinx_gallery_start_ignore
+caught = []
+try:
+    # sphinx_gallery_end_ignore
+    table = pd.DataFrame(
+        {"x": [0.1, 0.2, 0.3, 0.4], "part": ["test"] * 2 + ["train"] * 2}
+    )
+
+    class Rows(Dataset):
+        def __init__(self, table):
+            self.x = table["x"]
+
+        def __len__(self):
+            return len(self.x)
+
+        def __getitem__(self, index):
+            return self.x[index]
+
+    train = Rows(table[table["part"] == "train"])
+    for x in DataLoader(train, num_workers=1):
+        print(x)
+# sphinx_gallery_start_ignore
+except KeyError as error:
+    caught = str(error.args[0]).strip().splitlines()
+    traceback.clear_frames(
+        error.__traceback__
+    )  # frees the loader, which ends its worker
+    print("KeyError:", caught[0], caught[1], "...", caught[-1], sep="\n")
+assert caught[0] == "Caught KeyError in DataLoader worker process 0."
+assert caught[-1] == "KeyError: 0"
+try:  # without workers it is the plain message
+    next(iter(DataLoader(train)))
+except KeyError as error:
+    caught.append(str(error))
+assert caught[-1] == "0"
+# sphinx_gallery_end_ignore
+
+# %%
+# No row is labeled 0 after the filter. ``iloc`` counts rows:
+
+
+class Counted(Rows):
+    def __getitem__(self, index):
+        return self.x.iloc[index]
+
+
+train = Counted(table[table["part"] == "train"])
+values = [x.item() for x in DataLoader(train, num_workers=1)]
+print(values)
+
+# sphinx_gallery_start_ignore
+assert values == [0.3, 0.4]
+_again = Rows(table[table["part"] == "train"].reset_index(drop=True))
+assert [x.item() for x in DataLoader(_again)] == [0.3, 0.4]
+folder.cleanup()
+# sphinx_gallery_end_ignore
+
+# %%
+# What not to do
+# --------------
+# **Do not stay at num_workers=0.** Run one epoch so to see the real error, mend it, and set the workers again.
+#
+# **Do not catch the error and go on.** The batches of the worker that ended are lost.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_training_data_loading.py`: what a worker shares with your program.
+# - :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`, which arrives as *Caught RuntimeError*.
+# - In PyTorch's reference: `multi-process data loading
+#   <https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading>`__.

@@ -1,0 +1,295 @@
+r"""
+Weights only load failed. This file can still be loaded, to do so you have two options
+======================================================================================
+
+.. index::
+   ! single: torch.load fails since PyTorch 2.6, weights_only changed to True
+   ! single: Unsupported global: GLOBAL numpy.core.multiarray.scalar was not an allowed global by default
+   ! single: WeightsUnpickler error: Unsupported operand 60
+   ! single: loading a model that was saved whole with torch.save(model) fails
+
+.. in-short::
+
+   The file holds more than tensors and plain Python values, and since version 2.6 ``torch.load`` refuses other types. If you
+   trust the file, name those types. In your next checkpoint, save plain values.
+
+   .. code-block:: diff
+
+      - checkpoint = torch.load(path)
+      + with safe_globals([scalar, np.dtype, np.dtypes.Float64DType]):
+      +     checkpoint = torch.load(path)
+
+   **Not this:** ``weights_only=False`` for a file from a stranger. Loading that file can run any program.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+
+# sphinx_gallery_start_ignore
+import argparse
+import collections
+import contextlib
+import datetime
+import io
+import pathlib
+import pickle
+import random
+import tempfile
+import zipfile
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+folder = tempfile.TemporaryDirectory()
+path = folder.name + "/checkpoint.pt"
+net = nn.Linear(3, 2)
+
+
+def plain(error):
+    """The message without the codes that make some words bold, and without tabs."""
+    text = str(error).replace("\x1b[1m", "").replace("\x1b[0m", "")
+    return text.replace("\t", "    ").replace(" \n", "\n")
+
+
+try:
+    # sphinx_gallery_end_ignore
+    losses = [0.5, 0.25]
+    checkpoint = {"model": net.state_dict(), "loss": np.mean(losses)}
+    torch.save(checkpoint, path)
+
+    checkpoint = torch.load(path)
+# sphinx_gallery_start_ignore
+except pickle.UnpicklingError as error:
+    message = plain(error)
+    print("UnpicklingError:", message)
+assert message.startswith("Weights only load failed. This file can still be loaded")
+assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in message
+# sphinx_gallery_end_ignore
+
+# %%
+# The name after ``GLOBAL`` is the first type or function that is refused. Here it is a NumPy number: ``np.mean`` returns one.
+# For a file that NumPy 1 wrote it is *numpy.core.multiarray.scalar was not an allowed global by default*. Earlier versions of
+# PyTorch say *Weights only load failed. Re-running torch.load with weights_only set to False will likely succeed*.
+#
+# Why
+# ---
+# ``torch.save`` writes a *pickle*, and a pickle may name any function of any module, to be called while it is loaded. So a
+# file can run code. With ``weights_only=True``, the default since 2.6, a name that is not on a list is not called. What loads:
+
+
+def loads(value):
+    file = io.BytesIO()
+    torch.save(value, file)
+    try:
+        torch.load(io.BytesIO(file.getvalue()))
+    except pickle.UnpicklingError:
+        return False
+    return True
+
+
+print("a number:", loads(0.5))
+print("a NumPy number:", loads(np.mean([0.5])))
+
+# figure: Two lists. These load: a state_dict, the optimizer's state_dict, tensors, numbers and strings, lists and
+#   dictionaries, sets, dtype and device, the state of random. These are refused: a NumPy number, a NumPy array, a whole
+#   model, argparse.Namespace, pathlib.Path, defaultdict, datetime.
+
+# sphinx_gallery_start_ignore
+values = {
+    "net.state_dict()": net.state_dict(),
+    "optimizer.state_dict()": torch.optim.Adam(net.parameters()).state_dict(),
+    "torch.ones(2)": torch.ones(2),
+    '1, 0.5, True, None, "cat"': (1, 0.5, True, None, "cat"),
+    "[...], {...}, set": [[1], {"a": 2}, {3}],
+    "torch.float32, torch.device": (torch.float32, torch.device("cpu")),
+    "random.getstate()": random.getstate(),
+    "np.float64(0.5)": np.float64(0.5),
+    "np.ones(2)": np.ones(2),
+    "net, the model itself": net,
+    "argparse.Namespace": argparse.Namespace(lr=0.1),
+    "pathlib.Path": pathlib.Path("data"),
+    "collections.defaultdict": collections.defaultdict(list),
+    "datetime.datetime": datetime.datetime(2026, 1, 1),
+}
+fig, ax = plt.subplots(figsize=(6, 2), layout="constrained")
+rows = {True: 0, False: 0}
+for name, value in values.items():
+    good = loads(value)
+    ax.text(
+        0 if good else 0.55, rows[good], name, color="#047857" if good else "#c2410c"
+    )
+    rows[good] += 1
+ax.set(xlim=(0, 1), ylim=(6.6, -0.8), title="Loads (left), is refused (right)")
+ax.axis("off")
+assert rows == {True: 7, False: 7}
+assert [loads(value) for value in values.values()] == [True] * 7 + [False] * 7
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# List what the file names, decide whether you trust it, and allow these types. Listing runs nothing of the file.
+
+from numpy._core.multiarray import scalar
+from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
+
+print(sorted(get_unsafe_globals_in_checkpoint(path)))
+with safe_globals([scalar, np.dtype, np.dtypes.Float64DType]):
+    checkpoint = torch.load(path)
+print(checkpoint["loss"])
+
+# sphinx_gallery_start_ignore
+assert checkpoint["loss"] == 0.375
+# a file that NumPy 1 wrote has the old name, and needs a pair
+_bytes = io.BytesIO()
+with zipfile.ZipFile(path) as _new, zipfile.ZipFile(_bytes, "w") as _old:
+    for _part in _new.namelist():
+        _old.writestr(_part, _new.read(_part).replace(b"numpy._core", b"numpy.core"))
+_refused = []
+for _name in (scalar, (scalar, "numpy.core.multiarray.scalar")):
+    try:
+        with safe_globals([_name, np.dtype, np.dtypes.Float64DType]):
+            assert torch.load(io.BytesIO(_bytes.getvalue()))["loss"] == 0.375
+    except pickle.UnpicklingError as error:
+        _refused.append("GLOBAL numpy.core.multiarray.scalar was not" in str(error))
+assert _refused == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``torch.serialization.add_safe_globals([...])`` does the same for the rest of the program. Two traps with NumPy:
+#
+# - The list does not show the class of a dtype. Without ``np.dtypes.Float64DType`` the message is:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    with safe_globals([scalar, np.dtype]):
+        torch.load(path)
+# sphinx_gallery_start_ignore
+except pickle.UnpicklingError as error:
+    raised.append(plain(error))
+    print(
+        "UnpicklingError: ..."
+        + raised[0].partition("use case: ")[2].split("\n\nCheck")[0]
+    )
+assert (
+    len(raised) == 1 and "Can only build Tensor, Parameter, OrderedDict or" in raised[0]
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# - If NumPy 1 wrote the file, it has the old name. Allow a pair: ``(scalar, "numpy.core.multiarray.scalar")``.
+#
+# **You write the file?** Save plain values, and of a model its ``state_dict()``, not the model. Then nothing has to be allowed,
+# and the file does not depend on the names of your classes:
+
+checkpoint = {"model": net.state_dict(), "loss": float(np.mean(losses))}
+torch.save(checkpoint, path)
+checkpoint = torch.load(path)
+net.load_state_dict(checkpoint["model"])
+
+# sphinx_gallery_start_ignore
+assert checkpoint["loss"] == 0.375
+# the replacements that the page names
+for _value in (vars(argparse.Namespace(lr=0.1)), str(pathlib.Path("data"))):
+    assert loads(_value)
+assert loads(torch.from_numpy(np.ones(2))) and loads(
+    dict(collections.defaultdict(list))
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# For an array it is ``torch.from_numpy(array)``, for an ``argparse.Namespace`` ``vars(args)``, for a path ``str(path)``.
+#
+# **The file is a whole model,** as ``torch.save(net, path)`` writes it. The class of each layer in it must be allowed too:
+
+torch.save(nn.Sequential(net, nn.ReLU()), path)
+print(sorted(get_unsafe_globals_in_checkpoint(path)))
+with safe_globals([nn.Sequential, nn.Linear, nn.ReLU]):
+    model = torch.load(path)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(model[0].weight, net.weight)
+_missing = []
+for _left_out in (nn.Sequential, nn.Linear, nn.ReLU):
+    try:
+        with safe_globals({nn.Sequential, nn.Linear, nn.ReLU} - {_left_out}):
+            torch.load(path)
+    except pickle.UnpicklingError as error:
+        _missing.append(f"{_left_out.__name__} was not an allowed" in str(error))
+assert _missing == [True] * 3
+# sphinx_gallery_end_ignore
+
+# %%
+# If you wrote the file yourself, load it once with ``weights_only=False``, which was the default up to 2.5, and save it anew.
+#
+# **"Unsupported operand 60"** is another fault: the file is no checkpoint. 60 is ``<``, the beginning of a web page that
+# was saved in place of the file. 118 is the ``v`` of *version*, the beginning of a Git LFS pointer. Download the file again.
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    with open(path, "w") as file:
+        file.write("<!DOCTYPE html><title>Sign in</title>")
+    torch.load(path)
+# sphinx_gallery_start_ignore
+except pickle.UnpicklingError as error:
+    raised.append(plain(error))
+    print(
+        "UnpicklingError: ..."
+        + raised[1].partition("use case: ")[2].split("\n\nCheck")[0]
+    )
+assert len(raised) == 2 and "Unsupported operand 60" in raised[1]
+try:
+    torch.load(io.BytesIO(b"version https://git-lfs.github.com/spec/v1\n"))
+except pickle.UnpicklingError as error:
+    raised.append(plain(error))
+assert len(raised) == 3 and "Unsupported operand 118" in raised[2]
+# sphinx_gallery_end_ignore
+
+# %%
+# What not to do
+# --------------
+# **Do not load a stranger's file with weights_only=False.** Here the author of the file chose ``print``. It could be a function
+# that deletes your files or reads your keys:
+
+
+class Gift:
+    def __reduce__(self):
+        return print, ("this line comes from the file",)
+
+
+torch.save({"model": net.state_dict(), "epoch": Gift()}, path)
+checkpoint = torch.load(path, weights_only=False)
+
+# sphinx_gallery_start_ignore
+assert checkpoint["epoch"] is None and "this line comes" not in message
+try:
+    torch.load(path)
+except pickle.UnpicklingError as error:
+    raised.append("GLOBAL print was not an allowed global" in str(error))
+assert raised[3:] == [True]
+_said = io.StringIO()
+with contextlib.redirect_stdout(_said):  # neither listing nor a refusal runs the file
+    assert get_unsafe_globals_in_checkpoint(path) == ["builtins.print"]
+    assert not loads({"epoch": Gift()})
+    assert _said.getvalue() == ""
+    torch.load(path, weights_only=False)
+assert _said.getvalue() != ""
+folder.cleanup()
+# sphinx_gallery_end_ignore
+
+# %%
+# **Do not allow what you do not know.** If the list has ``eval``, ``getattr`` or ``os.system``, leave the file alone.
+#
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`, when the file loads and its names do not fit.
+# - :ref:`sphx_glr_gallery_training_reproducibility.py`: what a checkpoint must hold besides the weights.
+# - In PyTorch's reference: `torch.load with weights_only=True
+#   <https://docs.pytorch.org/docs/stable/notes/serialization.html#torch-load-with-weights-only-true>`__.
