@@ -126,7 +126,7 @@ assert "doesn't increase the amount of GPU" in torch.cuda.empty_cache.__doc__
 #
 # Free and unallocated memory together are 22.08 GiB, less than 22.78. So small pieces are not the cause here.
 #
-# On Windows the CPU says *DefaultCPUAllocator: not enough memory: you tried to allocate 33554432 bytes.* Linux may also end a
+# On Windows, the CPU says *DefaultCPUAllocator: not enough memory: you tried to allocate 33554432 bytes.* Linux may also end a
 # program with ``Killed``, without a message.
 #
 # Why
@@ -134,8 +134,7 @@ assert "doesn't increase the amount of GPU" in torch.cuda.empty_cache.__doc__
 # Forward keeps the tensors that backward will need, and ``backward()`` frees them. Validation calls no backward. ``total`` is a
 # tensor with a graph, so the graph of each batch stays.
 #
-# In training, one batch may be too much. Here is the peak of one pass of a model of eight blocks, as predicted from the
-# shapes:
+# In training, one batch may be too much. Here is the peak of one pass of eight blocks, as predicted from the shapes:
 
 # sphinx_gallery_start_ignore
 
