@@ -176,8 +176,7 @@ assert len(list(_tied.parameters())) == 1
 # ``assign=True`` replaces the parameters. So make the optimizer after this line. And if two layers share a weight, share it
 # again: ``model.out.weight = model.words.weight``. Without this they become two weights, and no message says so.
 #
-# **A buffer with persistent=False** is not in the file. So it stays on ``meta``, though all keys match (as in
-# `transformers#30703 <https://github.com/huggingface/transformers/issues/30703>`__):
+# **A buffer with persistent=False** is not in the file. So it stays on ``meta``, though all keys match:
 
 
 # sphinx_gallery_start_ignore
@@ -262,9 +261,10 @@ assert _unset == ["self_attn.in_proj_weight", "self_attn.in_proj_bias"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Load the weights after it, here without ``assign``. Also compute the buffers that the file does not have: after
-# ``to_empty()``, no message reminds you. ``reset_parameters()`` of each layer is not always enough, because some modules, such
-# as ``nn.MultiheadAttention``, have no such method.
+# Load the weights after it, here without ``assign``. Also compute the buffers that the file does not have. After
+# ``to_empty()``, no message reminds you (as in `transformers#45902
+# <https://github.com/huggingface/transformers/issues/45902>`__). ``reset_parameters()`` of each layer is not always enough,
+# because some modules, such as ``nn.MultiheadAttention``, have no such method.
 #
 # **Do not run a model that is on meta.** It computes shapes, and fails where a number is needed:
 
