@@ -10,7 +10,7 @@ Cannot copy out of meta tensor; no data!
 
 .. in-short::
 
-   A weight of the model is still on the device ``meta``, where tensors have a shape and no numbers. It was never loaded, or was
+   A weight or a buffer of the model is still on the device ``meta``, where tensors have a shape and no numbers. Often it was
    loaded without ``assign=True``. Load it, then move the model.
 
    .. code-block:: diff
@@ -94,8 +94,8 @@ for _call in (
 #
 # Why
 # ---
-# On ``meta``, a model of any size is built at once, because no memory is needed. Libraries build large models so, and put the
-# weights in afterwards. What they did not put in is still on ``meta``. Ask which it is:
+# On ``meta``, even a very large model is built quickly, because its weights take no memory. Libraries build large models this
+# way, and put the weights in afterwards. What they did not put in is still on ``meta``. List it:
 
 
 def on_meta(model):
@@ -116,15 +116,15 @@ assert _large.weight.nbytes == 4 * 10**12  # and the process has no such memory
 # The usual causes:
 #
 # - ``load_state_dict`` without ``assign=True``, as above.
-# - **A name that the file has not**, with ``strict=False``. That weight stays on ``meta``.
+# - **A name that is not in the file**, with ``strict=False``. That weight stays on ``meta``.
 # - **A buffer that is not saved**: see below.
-# - ``from_pretrained(…, device_map="auto")`` of *transformers*, and then ``.to(device)``. Layers that did not fit on the GPU
-#   are kept elsewhere (as in `alpaca-lora#368 <https://github.com/tloen/alpaca-lora/issues/368>`__). Leave out ``.to``, or
-#   give a ``device_map`` with one device.
+# - ``from_pretrained(…, device_map="auto")`` of *transformers*. Layers that did not fit on the GPU are kept elsewhere. Do not
+#   move such a model, or give a ``device_map`` with one device (as in `alpaca-lora#368
+#   <https://github.com/tloen/alpaca-lora/issues/368>`__).
 #
 # The fix
 # -------
-# Load with ``assign=True``. The tensors of the file then become the weights.
+# Load with ``assign=True``. The tensors of the file then become the weights, with the dtype of the file.
 
 with torch.device("meta"):
     model = Net()
@@ -147,10 +147,34 @@ _names = {name: t for name, t in saved.items() if name.startswith("body")}
 _part.load_state_dict(_names, strict=False, assign=True)
 assert on_meta(_part) == ["head.weight", "head.bias"]
 assert says(lambda: _part.to(device)) == message
+with torch.device("meta"):
+    _part = Net()
+_part.load_state_dict({name: t.half() for name, t in saved.items()}, assign=True)
+assert _part.head.bias.dtype == torch.float16
+
+
+class _Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(5, 4)
+        self.out = nn.Linear(4, 5, bias=False)
+        self.out.weight = self.words.weight
+
+
+with torch.device("meta"):
+    _tied = _Tied()
+assert _tied.out.weight is _tied.words.weight
+_tied.load_state_dict(_Tied().state_dict(), assign=True)
+assert len(list(_tied.parameters())) == 2  # and no message
+_tied.to(torch.float64)  # a move to another device copies each, too
+assert _tied.out.weight.data_ptr() != _tied.words.weight.data_ptr()
+_tied.out.weight = _tied.words.weight
+assert len(list(_tied.parameters())) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# Make the optimizer after this line: ``assign=True`` replaces the parameters.
+# ``assign=True`` replaces the parameters. So make the optimizer after this line. And if two layers share a weight, share it
+# again: ``model.out.weight = model.words.weight``. Without this they become two weights, and no message says so.
 #
 # **A buffer with persistent=False** is not in the file. So it stays on ``meta``, though all keys match:
 
@@ -220,10 +244,27 @@ torch.use_deterministic_algorithms(False)
 assert all(weight.isnan().all() for weight in model.parameters())
 model.load_state_dict(saved)
 assert torch.equal(model.head.bias, saved["head.bias"])
+with torch.device("meta"):
+    _rotary, _encoder = Rotary(), nn.TransformerEncoderLayer(8, 2)
+torch.use_deterministic_algorithms(True)
+_rotary.to_empty(device=device)
+_encoder.to_empty(device=device)
+torch.use_deterministic_algorithms(False)
+_rotary.load_state_dict(saved)  # all keys match
+_rotary.to(device)
+assert _rotary.frequencies.isnan().all()  # and no message
+for _layer in _encoder.modules():
+    if hasattr(_layer, "reset_parameters"):
+        _layer.reset_parameters()
+_unset = [name for name, weight in _encoder.named_parameters() if weight.isnan().any()]
+assert _unset == ["self_attn.in_proj_weight", "self_attn.in_proj_bias"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Load the weights after it, here without ``assign``, or call ``reset_parameters()`` of each layer.
+# Load the weights after it, here without ``assign``. Also compute the buffers that the file does not have. After
+# ``to_empty()``, no message reminds you (as in `transformers#45902
+# <https://github.com/huggingface/transformers/issues/45902>`__). ``reset_parameters()`` of each layer is not always enough,
+# because some modules, such as ``nn.MultiheadAttention``, have no such method.
 #
 # **Do not run a model that is on meta.** It computes shapes, and fails where a number is needed:
 

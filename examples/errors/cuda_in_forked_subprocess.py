@@ -9,8 +9,8 @@ Cannot re-initialize CUDA in forked subprocess
 
 .. in-short::
 
-   A worker that was forked from your program wants to use the GPU, which your program uses already. Let workers return tensors
-   on the CPU, and move each batch in the training loop.
+   A worker process that was forked from your program wants to use the GPU, which your program uses already. Let workers return
+   tensors on the CPU, and move each batch in the training loop.
 
    .. code-block:: diff
 
@@ -41,7 +41,7 @@ from unittest import mock
 
 import matplotlib.pyplot as plt
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 warnings.filterwarnings("ignore", "This process .* is multi-threaded")
 _method = multiprocessing.get_start_method()
@@ -100,6 +100,14 @@ assert (
     == last
 )
 assert _last_line(torch.ones(8, 3), num_workers=1) == ""
+
+
+class _Stream(IterableDataset):
+    def __iter__(self):
+        yield torch.ones(2, device="cuda")
+
+
+assert _last_line(_Stream(), num_workers=1) == last
 if torch.version.cuda is None:  # without a worker it is another message
     assert _last_line(Images()) == "Torch not compiled with CUDA enabled"
 # sphinx_gallery_end_ignore
@@ -109,8 +117,9 @@ if torch.version.cuda is None:  # without a worker it is another message
 # workers, as ``model.to("cuda")`` does. The workers are forked, and the message is PyTorch's own.
 #
 # In the traceback, the lines above ``_lazy_init`` show which line of yours asked for the GPU. It may be in a ``collate_fn``, in
-# a transform, or in a model that prepares the samples. Older versions also said *RuntimeError: CUDA error: initialization
-# error*.
+# a transform, or in a model that prepares the samples. *RuntimeError: CUDA error: initialization error* is the same fault. It
+# may be that the tensors of the dataset itself are on the GPU (`pytorch#4377
+# <https://github.com/pytorch/pytorch/issues/4377>`__).
 #
 # Why
 # ---
@@ -144,7 +153,7 @@ assert multiprocessing.get_start_method() == "fork"
 # %%
 # On Linux, ``fork`` is the default up to Python 3.13. On Windows and macOS it is ``spawn``, so the same program may run there.
 #
-# Training is not the only first use of CUDA: ``torch.cuda.is_available()`` in the program can be enough (`vllm#15681
+# Your program need not train on the GPU for this: ``torch.cuda.is_available()`` before the fork can be enough (`vllm#15681
 # <https://github.com/vllm-project/vllm/issues/15681>`__).
 #
 # The fix
@@ -173,7 +182,8 @@ multiprocessing.set_start_method(_method, force=True)
 # sphinx_gallery_end_ignore
 
 # %%
-# With a GPU, ``pin_memory=True`` in the loader can make that copy faster.
+# With a GPU, ``pin_memory=True`` in the loader makes that copy faster, says `PyTorch's documentation
+# <https://docs.pytorch.org/docs/stable/data.html#memory-pinning>`__.
 #
 # **If your own processes need the GPU**, start them with ``spawn``. Define the function at the top level of a file, and start
 # the processes under ``if __name__ == "__main__":``
@@ -197,6 +207,16 @@ with tempfile.TemporaryDirectory() as _folder:
     _ended = subprocess.run([sys.executable, _file], capture_output=True, text=True)
 print(_ended.stdout.strip())
 assert _ended.returncode == 0 and _ended.stdout == "worker 0 2.0\n", _ended.stderr
+raised = []
+_method = multiprocessing.get_start_method()  # a method is chosen
+try:
+    multiprocessing.set_start_method("spawn")
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised == ["context has already been set"]
+multiprocessing.set_start_method("spawn", force=True)
+assert multiprocessing.get_start_method() == "spawn"
+multiprocessing.set_start_method(_method, force=True)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -208,8 +228,9 @@ assert _ended.returncode == 0 and _ended.stdout == "worker 0 2.0\n", _ended.stde
 # **Do not use spawn to keep .to("cuda") in a dataset.** The message is gone, and each worker opens CUDA for itself, with memory
 # of its own on the GPU. Samples still go there one by one.
 #
-# **Do not call set_start_method twice.** If another import has chosen a method already, it raises ``context has already been
-# set``. Use ``mp.get_context("spawn")``, or the argument ``multiprocessing_context`` of ``DataLoader``.
+# **Do not call set_start_method twice.** If another import has chosen a method already, the second call raises ``context has
+# already been set``, unless it has ``force=True``. Use ``mp.get_context("spawn")``, or the argument
+# ``multiprocessing_context`` of ``DataLoader``. Both need the line with ``__main__``, too.
 #
 # See also
 # --------

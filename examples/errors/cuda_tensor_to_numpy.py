@@ -211,7 +211,7 @@ assert x.tolist() == [7.0, 0.0, 0.0]
 #
 # The fix
 # -------
-# Copy where you convert. On a tensor of the CPU, ``.cpu()`` does nothing, so the line runs on both devices.
+# Copy where you convert. A tensor of the CPU is returned as it is, so the line runs on both devices.
 
 scores = model(images.to(device))
 predicted = scores.argmax(1).cpu().numpy()
@@ -221,22 +221,33 @@ print(predicted, accuracy)
 # sphinx_gallery_start_ignore
 assert predicted.shape == (8,) and 0 <= accuracy <= 1
 assert x.cpu() is x
+_weight = torch.ones(3, requires_grad=True)
+_kept = _weight.detach().cpu().numpy(), _weight.detach().cpu().numpy().copy()
+_weight.mul_(5)  # as an optimizer does
+assert [array.tolist() for array in _kept] == [[5, 5, 5], [1, 1, 1]]
 # sphinx_gallery_end_ignore
 
 # %%
+# On the CPU, the array still shares memory with the tensor. To keep the values of a weight that an optimizer changes, add
+# ``.copy()``.
+#
 # **For a curve**, keep numbers: ``losses.append(loss.item())``.
 #
-# **A tensor with a graph** needs ``.detach()``, too. ``force=True`` does both:
+# **A tensor with a graph** needs ``.detach()``, too. ``force=True`` does both. (``bfloat16``, as from autocast, needs
+# ``.float()`` as well: NumPy has no such type.)
 
 array = scores.detach().cpu().numpy()
 assert np.array_equal(array, scores.numpy(force=True))
 
 # sphinx_gallery_start_ignore
 assert torch.ones(2, requires_grad=True).numpy(force=True).tolist() == [1, 1]
+_half = torch.ones(2, dtype=torch.bfloat16)
+assert "unsupported ScalarType BFloat16" in says(lambda: _half.numpy(force=True))
+assert _half.float().numpy(force=True).tolist() == [1, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# **In a loop**, each copy waits until the GPU is ready. Collect the tensors, and copy once:
+# **In a loop**, each copy waits until the GPU is ready. Collect small results, such as these, and copy once:
 
 collected = [model(batch.to(device)).argmax(1) for batch in images.split(2)]
 predicted = torch.cat(collected).cpu().numpy()

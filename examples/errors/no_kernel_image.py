@@ -11,14 +11,15 @@ with CUDA capability sm_120 is not compatible with the current PyTorch installat
 .. in-short::
 
    Your GPU is newer or older than those for which your PyTorch was built. Install a build of PyTorch that has code for it.
-   Until then, use the CPU. Errors of cuBLAS and cuDNN have other causes: see below.
+   Until then, use the CPU. Errors of cuBLAS and cuDNN often have other causes: see below.
 
    .. code-block:: diff
 
       - device = torch.device("cuda")
       + device = torch.device("cuda" if has_kernels() else "cpu")
 
-   **Not this:** another CUDA toolkit, or the version that ``nvidia-smi`` shows. The builds of pytorch.org bring their own CUDA.
+   **Not this:** to install a CUDA toolkit, such as the version that ``nvidia-smi`` shows. PyTorch's builds `bring their own
+   CUDA <https://github.com/pytorch/pytorch/issues/96595>`__.
 """
 
 # %%
@@ -88,13 +89,13 @@ assert any(
 # Why
 # ---
 # PyTorch contains machine code for some generations of GPUs, its *kernels*. The number after ``sm_`` is the generation. Code
-# for 8.0 runs on 8.6, and not on 9.0 or 7.5. Print both sides:
+# for 8.0 runs on 8.6, and not on 9.0 or 7.5. (Integrated GPUs, such as 8.7, are exceptions.) Print both sides:
 
 print("the GPU:  ", torch.cuda.get_device_capability())
 print("the build:", torch.cuda.get_arch_list())
 
 # %%
-# Which build has code for which GPU, as the installed PyTorch knows it:
+# Which build for x86-64 has code for which GPU, as the installed PyTorch knows it:
 
 # sphinx_gallery_start_ignore
 
@@ -143,7 +144,7 @@ if torch.__version__.startswith("2.13"):
         if cuda != "12.6"
     )
     assert "cu130" in _said[0] and "does not include kernels for this GPU" in _said[0]
-assert _runs(86, 80) and not _runs(90, 80) and not _runs(75, 80)
+assert _runs(86, 80) and not _runs(90, 80) and not _runs(75, 80) and not _runs(87, 80)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -151,14 +152,17 @@ assert _runs(86, 80) and not _runs(90, 80) and not _runs(75, 80)
 # -------
 # Uninstall PyTorch, and install the build that has code for your GPU: a later CUDA for a new GPU, CUDA 12.6 for an old one. The
 # warning of this version contains the command, with ``--index-url``. Extensions such as *flash-attn* have kernels of their
-# own, and need to be built for your GPU as well.
+# own, and need to be built for your GPU as well. A later CUDA may also need a newer driver: ``The NVIDIA driver on your system
+# is too old`` (as in `pytorch#162531 <https://github.com/pytorch/pytorch/pull/162531>`__).
 #
-# A program that shall run on any machine asks first:
+# A program for several machines asks first:
 
 
 def has_kernels():
     if not torch.cuda.is_available():
         return False
+    if torch.version.hip:  # a build for AMD has no sm_ numbers
+        return True
     major, minor = torch.cuda.get_device_capability()
     names = [name for name in torch.cuda.get_arch_list() if name.startswith("sm_")]
     codes = [name[3:].rstrip("af") for name in names]
@@ -169,8 +173,8 @@ device = torch.device("cuda" if has_kernels() else "cpu")
 print(device)
 
 # sphinx_gallery_start_ignore
-assert device.type == "cpu"
-for _device in (61, 70, 75, 80, 86, 89, 90, 120):
+assert device.type == "cpu" and torch.cuda.get_device_capability() == (12, 0)
+for _device in (50, 52, 60, 61, 70, 75, 80, 86, 89, 90, 100, 103, 120, 121):
     for _codes in _builds.values():
         _ask = {
             "get_device_capability": lambda d=_device: divmod(d, 10),
@@ -181,6 +185,10 @@ for _device in (61, 70, 75, 80, 86, 89, 90, 120):
         }
         with mock.patch.multiple("torch.cuda", **_ask):
             assert has_kernels() == any(_runs(_device, code) for code in _codes)
+with mock.patch("torch.version.hip", "7.0"):
+    assert has_kernels()
+with mock.patch("torch.cuda.get_arch_list", lambda: ["sm_90", "compute_120"]):
+    assert not has_kernels()  # it counts machine code only
 _gpu.close()
 assert torch.cuda.is_available() or not has_kernels()
 # sphinx_gallery_end_ignore
@@ -188,7 +196,7 @@ assert torch.cuda.is_available() or not has_kernels()
 # %%
 # Errors of cuBLAS and cuDNN
 # --------------------------
-# These two compute products and convolutions. They often report a fault that is not theirs:
+# These two compute matrix products and convolutions. They often report a fault that is not theirs:
 #
 # - ``CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)``: often an index that is too large for an embedding
 #   (`transformers#12935 <https://github.com/huggingface/transformers/issues/12935>`__), or there is no memory left.
@@ -196,7 +204,7 @@ assert torch.cuda.is_available() or not has_kernels()
 #   convolution``: often memory (`LLaVA#392 <https://github.com/haotian-liu/LLaVA/issues/392>`__). :ref:`Use a smaller batch
 #   <sphx_glr_gallery_errors_out_of_memory.py>`.
 #
-# To find out, run the same batch on the CPU. The true message comes at the true line:
+# To find out, start the program again, and run the same batch on the CPU. The CPU names the fault, at the line that has it:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -214,13 +222,13 @@ assert raised == ["index out of range in self"]
 
 # %%
 # If the CPU finds nothing, halve the batch. If the error stays, try ``torch.backends.cudnn.enabled = False``. If the error is
-# gone then, the fault is with cuDNN: for example, another version of cuDNN is loaded.
+# gone then, the fault is probably with cuDNN: for example, another version of cuDNN is loaded.
 #
 # What not to do
 # --------------
 # **Do not catch the error and go on.** After an error of CUDA, other calls of the same program may fail. Start it again.
 #
-# **Do not leave cuDNN switched off.** It is a test, and convolutions become slow.
+# **Do not leave cuDNN switched off.** It is a test, and convolutions may become slower.
 #
 # See also
 # --------

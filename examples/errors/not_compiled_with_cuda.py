@@ -80,10 +80,26 @@ for _call in (
     except AssertionError as error:
         raised.append(str(error))
 assert raised == [message] * 5
+if _count is None:  # two calls that a hidden part cannot switch off
+    raised = []
+    for _call in (
+        lambda: torch.cuda.set_device(0),
+        lambda: torch.Generator(device="cuda"),
+    ):
+        try:
+            _call()
+        except (AttributeError, RuntimeError) as error:
+            raised.append(str(error))
+    assert len(raised) == 2
+    assert raised[0] == "module 'torch._C' has no attribute '_cuda_setDevice'"
+    assert raised[1].startswith("Cannot get CUDA generator without ATen_cuda library")
 # sphinx_gallery_end_ignore
 
 # %%
 # This page acts as on a build for the CPU. Where this site is built with a build for CUDA, a hidden part switches CUDA off.
+#
+# On such a build, ``torch.cuda.set_device(0)`` says *module 'torch._C' has no attribute '_cuda_setDevice'*, and
+# ``torch.Generator(device="cuda")`` says *Cannot get CUDA generator without ATen_cuda library*.
 #
 # **A file from a GPU** fails with other words, for the same reason. The file notes that its tensors were on ``cuda:0`` (here a
 # hidden part wrote that note):
@@ -107,7 +123,7 @@ assert len(raised) == 1 and raised[0].startswith(
 # %%
 # Why
 # ---
-# To use a GPU, you need a GPU with its driver *and* a build of PyTorch for CUDA. Ask for both:
+# To use an NVIDIA GPU, you need the GPU with its driver *and* a build of PyTorch for CUDA. Ask for both:
 
 print("built for CUDA:", torch.version.cuda)
 print("GPU to be used:", torch.cuda.is_available())
@@ -141,17 +157,21 @@ assert torch.version.cuda is None and not torch.cuda.is_available()
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``None``: a build for the CPU. ``nvidia-smi`` may show a GPU all the same, because it asks the driver and not PyTorch.
+# - ``None``: a build without CUDA. ``nvidia-smi`` may show a GPU all the same, because it asks the driver and not PyTorch.
 #   On Windows, ``pip install torch`` gives this build (`pytorch.github.io#757
-#   <https://github.com/pytorch/pytorch.github.io/pull/757>`__). Or the program runs in another environment.
-# - ``13.0`` and ``False``: the build is right. The driver is missing or too old, or ``CUDA_VISIBLE_DEVICES`` hides the GPU. A
-#   call then says ``Found no NVIDIA driver on your system``, for example.
+#   <https://github.com/pytorch/pytorch.github.io/pull/757>`__). Or the program runs in another environment than the one where
+#   you installed the build for CUDA.
+# - ``13.0`` and ``False``: the build is right. The driver is missing (``Found no NVIDIA driver on your system``, as in
+#   `detectron2#3107 <https://github.com/facebookresearch/detectron2/issues/3107>`__) or too old, or ``CUDA_VISIBLE_DEVICES``
+#   hides the GPU (``No CUDA GPUs are available``, as in `PTQD#13 <https://github.com/ziplab/PTQD/issues/13>`__).
 #
-# On a Mac with a chip of Apple, the device is ``"mps"``.
+# On a Mac with a chip of Apple, the device is ``"mps"``. The build for AMD also has ``None`` here, and a version in
+# ``torch.version.hip``.
 #
 # The fix
 # -------
-# Choose the device once, where the program begins, and use that name in all places. Replace ``.cuda()`` by ``.to(device)``.
+# Choose the device once, where the program begins, and use that name in all places. Replace ``.cuda()`` by ``.to(device)``,
+# and remove ``torch.cuda.set_device``.
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = nn.Linear(3, 2).to(device)
@@ -199,13 +219,13 @@ _folder.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# (Here a hidden part answers for one GPU.) ``map_location`` is the remedy here, too.
+# (Here a hidden part says that there is one GPU.) ``map_location=device`` ends this message, too.
 #
 # What not to do
 # --------------
 # **Do not catch the error and go on.** Without the file, the model keeps its random weights.
 #
-# **Do not write "cpu" everywhere.** The program then leaves the GPU of the next user idle, and nothing says so.
+# **Do not write "cpu" everywhere.** On a computer with a GPU, the program then does not use it, and nothing says so.
 #
 # See also
 # --------

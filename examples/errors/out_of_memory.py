@@ -20,8 +20,7 @@ DefaultCPUAllocator: can't allocate memory: you tried to allocate
             for images, labels in test_set:
                 total += F.cross_entropy(model(images), labels)
 
-   **Not this:** ``torch.cuda.empty_cache()`` in the loop. It frees no tensor, and PyTorch gives unused memory back by itself
-   before it raises.
+   **Not this:** ``torch.cuda.empty_cache()`` in the loop. It frees no tensor, and PyTorch gets no more memory by it.
 """
 
 # %%
@@ -103,10 +102,11 @@ assert "can't allocate memory" in _says(lambda: _validate(model.eval(), lambda x
 assert _says(lambda: _validate(model.train(), torch.Tensor.item)) == ""
 assert _says(lambda: _validate(model.train(), torch.Tensor.detach)) == ""
 assert 12.73 + 9.35 < 22.78  # of the message below
+assert "doesn't increase the amount of GPU" in torch.cuda.empty_cache.__doc__
 # sphinx_gallery_end_ignore
 
 # %%
-# This site is built without a GPU, so it cannot raise the other message. Here it is as `seen in CADS#4
+# This site is built without a GPU. Here is the GPU's message as `seen in CADS#4
 # <https://github.com/murong-xu/CADS/issues/4>`__, without its last sentences:
 #
 # .. parsed-literal::
@@ -124,9 +124,9 @@ assert 12.73 + 9.35 < 22.78  # of the message below
 # - **9.08 GiB**: your tensors.
 # - **9.35 GiB**: memory that PyTorch holds for later tensors. It may lie in pieces that are too small.
 #
-# Add what is free and what is unallocated: 22.08 GiB. That is less than 22.78, so small pieces are not the cause here.
+# Free and unallocated memory together are 22.08 GiB, less than 22.78. So small pieces are not the cause here.
 #
-# On Windows the CPU says *DefaultCPUAllocator: not enough memory: you tried to allocate 33554432 bytes.* Linux may also end a
+# On Windows, the CPU says *DefaultCPUAllocator: not enough memory: you tried to allocate 33554432 bytes.* Linux may also end a
 # program with ``Killed``, without a message.
 #
 # Why
@@ -134,8 +134,7 @@ assert 12.73 + 9.35 < 22.78  # of the message below
 # Forward keeps the tensors that backward will need, and ``backward()`` frees them. Validation calls no backward. ``total`` is a
 # tensor with a graph, so the graph of each batch stays.
 #
-# In training, one batch may be too much. Here is the most memory in use in one pass of a model of eight blocks, as predicted
-# from the shapes:
+# In training, one batch may be too much. Here is the peak of one pass of eight blocks, as predicted from the shapes:
 
 # sphinx_gallery_start_ignore
 
@@ -201,6 +200,21 @@ ax.set(
 )
 ax.invert_yaxis()
 assert [round(size) for size in most.values()] == [296, 168, 200, 172, 72]
+
+
+def _halves_agree(layer):
+    batch = torch.randn(8, 3)
+    ways = []
+    for parts in (1, 2):
+        layer.zero_grad()
+        for part in batch.chunk(parts):
+            (layer(part).square().mean() / parts).backward()
+        ways.append(next(layer.parameters()).grad.clone())
+    return torch.allclose(*ways, atol=1e-5)
+
+
+assert _halves_agree(nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3)))
+assert not _halves_agree(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)))
 # sphinx_gallery_end_ignore
 
 # %%
@@ -227,15 +241,16 @@ assert total.grad_fn is None
 #
 # In training, try in this order:
 #
-# 1. **Half the batch, twice**: :ref:`accumulate the gradients <sphx_glr_gallery_differentiation_accumulation.py>`. With batch
-#    norm, results change.
+# 1. **Half the batch, twice**: :ref:`accumulate the gradients <sphx_glr_gallery_differentiation_accumulation.py>`. Layers and
+#    losses that mix the samples, such as batch norm, then give other results.
 # 2. **Autocast to bfloat16.**
 # 3. **Checkpoint each block.** It costs a second forward pass.
-# 4. **The weights and the optimizer**, if even a batch of 1 does not fit. :ref:`The forecast
-#    <sphx_glr_gallery_memory_forecast_a_training_step.py>` says what each takes, and what helps then.
-# 5. **Fragmentation**: if free and unallocated memory together are *more* than what was asked for, start the program with
-#    ``PYTORCH_ALLOC_CONF=expandable_segments:True`` (in older versions ``PYTORCH_CUDA_ALLOC_CONF``).
-# 6. **Another program**: ``nvidia-smi`` lists what uses the GPU. An old notebook may still hold memory.
+# 4. **The weights and the optimizer**, if even a batch of 1 does not fit: see :ref:`the forecast
+#    <sphx_glr_gallery_memory_forecast_a_training_step.py>`.
+# 5. **Small pieces**: if free and unallocated memory together are *more* than the request, start the program with
+#    ``PYTORCH_ALLOC_CONF=expandable_segments:True`` (older: ``PYTORCH_CUDA_ALLOC_CONF``). `It helps where sizes change
+#    <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-memory-envvars>`__ from step to step.
+# 6. **Another program**, such as an old notebook: ``nvidia-smi`` lists what uses the GPU.
 #
 # Terabytes: a wrong shape
 # ------------------------
@@ -266,11 +281,9 @@ assert loss == 0
 # --------------
 # **Do not rely on model.eval().** It records the graph all the same. The loop at the top raises with it, too.
 #
-# **Do not call empty_cache() in each step.** ``memory_allocated()`` stays the same, and asking the driver again takes time.
-#
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`: what a whole step takes, with its optimizer.
+# - :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`: what a training step takes.
 # - :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`: which batch fits in validation.
 # - :ref:`sphx_glr_gallery_cuda_memory_snapshot.py`: allocated, reserved, and pieces that are too small.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: memory that grows from step to step.
