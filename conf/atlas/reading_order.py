@@ -15,6 +15,8 @@ ERRORS = {
         "requires_grad_of_non_leaf",
         "non_leaf_in_optimizer",
         "checkpoint_without_gradients",
+        "none_has_no_zero",
+        "scheduler_before_optimizer",
         "graphs/why_is_grad_none",
     ],
     "Backward fails": [
@@ -27,7 +29,7 @@ ERRORS = {
         "checkpoint_metadata",
         "derivative_not_implemented",
     ],
-    "NaN": ["nan_in_backward"],
+    "NaN": ["loss_is_nan", "nan_in_backward"],
     "Shapes do not fit": [
         "shapes_cannot_be_multiplied",
         "sizes_do_not_match",
@@ -42,6 +44,8 @@ ERRORS = {
         "output_too_small",
         "rnn_input_size",
         "one_value_per_channel",
+        "target_size_differs",
+        "lists_of_unequal_length",
     ],
     "Types, indices and values do not fit": [
         "different_dtypes",
@@ -50,6 +54,9 @@ ERRORS = {
         "not_implemented_for_type",
         "not_a_single_element",
         "ambiguous_truth",
+        "unscale_fp16",
+        "expected_dtype_for_end",
+        "negative_stride",
         "cannot_assign_parameter",
     ],
     "Devices and memory": [
@@ -63,8 +70,17 @@ ERRORS = {
         "memory/forecast_a_training_step",
         "graphs/graph_lifetime",
     ],
-    "Files, copies and NumPy": ["state_dict_keys", "deepcopy_of_non_leaf", "numpy_of_grad", "cuda_tensor_to_numpy"],
-    "Several processes": ["cuda_in_forked_subprocess"],
+    "Files, copies and NumPy": [
+        "state_dict_keys",
+        "weights_only_load_failed",
+        "optimizer_group_size",
+        "collate_found_none",
+        "copy_construct_from_tensor",
+        "deepcopy_of_non_leaf",
+        "numpy_of_grad",
+        "cuda_tensor_to_numpy",
+    ],
+    "Several processes": ["dataloader_worker", "ddp_finished_reduction", "cuda_in_forked_subprocess"],
     "torch.compile and torch.func": [
         "data_dependent_branching",
         "recompile_limit",
