@@ -5,7 +5,7 @@ for (const box of document.querySelectorAll(".operators")) {
   const parts = text => text.toLowerCase().replaceAll("backward0", "").split(/[\s._]+/).filter(Boolean);
   const rows = [...box.querySelectorAll("tbody tr")].map(row => ({
     row, kinds: row.dataset.kinds.split(" "),
-    names: [row.cells[0], row.cells[1]].map(cell => cell.innerText).join(" ").toLowerCase(),
+    names: [row.cells[0], row.cells[1]].map(cell => cell.textContent).join(" ").toLowerCase(),
   }));
   const form = document.createElement("form");
   form.className = "filter";

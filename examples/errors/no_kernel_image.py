@@ -79,12 +79,11 @@ assert any(
 
 # %%
 # This site is built without a GPU. A hidden part answers as an RTX 5090 and a build for CUDA 12.6 would, and the warnings are
-# PyTorch's own. On that machine, the next line that computes on the GPU raises (seen in `pytorch#167244
-# <https://github.com/pytorch/pytorch/issues/167244>`__):
+# PyTorch's own. On that machine, the next line that computes on the GPU raises:
 #
-# .. parsed-literal::
+# .. quoted-message:: https://github.com/pytorch/pytorch/issues/167244
 #
-#    RuntimeError: CUDA error: **no kernel image** is available for execution on the device
+#    RuntimeError: CUDA error: no kernel image is available for execution on the device
 #
 # Why
 # ---

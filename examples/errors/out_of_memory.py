@@ -1,17 +1,16 @@
 r"""
-DefaultCPUAllocator: can't allocate memory: you tried to allocate
-=================================================================
+CUDA out of memory. Tried to allocate
+=====================================
 
 .. index::
-   ! single: CUDA out of memory. Tried to allocate 2.00 GiB
-   ! single: CUDA out of memory
+   ! single: DefaultCPUAllocator: can't allocate memory
    ! single: reserved by PyTorch but unallocated
    ! single: torch.OutOfMemoryError
 
 .. in-short::
 
-   There is no room for one more tensor. On a GPU the same fault is *CUDA out of memory*. In validation, turn off the graph, as
-   here. In training, use a smaller batch first. A size of terabytes often means a wrong shape.
+   There is no room for one more tensor. In validation, turn off the graph, as here. In training, use a smaller batch first. A
+   size of terabytes often means a wrong shape.
 
    .. code-block:: diff
 
@@ -26,7 +25,13 @@ DefaultCPUAllocator: can't allocate memory: you tried to allocate
 # %%
 # The code that raises it
 # -----------------------
-# The page lets its own program take 200 MiB more, so that memory is full soon.
+# .. quoted-message:: https://github.com/murong-xu/CADS/issues/4
+#
+#    torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 22.78 GiB. GPU 0 has a total capacity of 31.47 GiB of
+#    which 12.73 GiB is free. Including non-PyTorch memory, this process has 18.73 GiB memory in use. Of the allocated memory
+#    9.08 GiB is allocated by PyTorch, and 9.35 GiB is reserved by PyTorch but unallocated.
+#
+# On the CPU the same fault has other words. This page lets its own program take 200 MiB more, so that memory is full soon:
 
 # sphinx_gallery_start_ignore
 import resource
@@ -106,19 +111,7 @@ assert "doesn't increase the amount of GPU" in torch.cuda.empty_cache.__doc__
 # sphinx_gallery_end_ignore
 
 # %%
-# This site is built without a GPU. Here is the GPU's message as `seen in CADS#4
-# <https://github.com/murong-xu/CADS/issues/4>`__, without its last sentences:
-#
-# .. parsed-literal::
-#
-#    torch.OutOfMemoryError: CUDA out of memory.
-#    Tried to allocate **22.78 GiB**. GPU 0 has a
-#    total capacity of 31.47 GiB of which
-#    **12.73 GiB** is free. Including non-PyTorch
-#    memory, this process has 18.73 GiB memory
-#    in use. Of the allocated memory **9.08 GiB** is
-#    allocated by PyTorch, and **9.35 GiB** is
-#    reserved by PyTorch but unallocated.
+# In the GPU's message:
 #
 # - **22.78 GiB**: the *one* tensor for which there was no room, not what the program needs.
 # - **9.08 GiB**: your tensors.

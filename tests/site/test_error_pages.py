@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 import error_pages
 from markup import read, text_of
 
-AT_LEAST = 37
+AT_LEAST = 70
 
 
 def faults(pages: list[error_pages.ErrorPage]) -> list[str]:
