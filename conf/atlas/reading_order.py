@@ -18,6 +18,10 @@ ERRORS = {
         "none_has_no_zero",
         "scheduler_before_optimizer",
         "graphs/why_is_grad_none",
+        "training/training_loop",
+        "training/optimizers",
+        "training/optimizer_variants",
+        "training/learning_rate_schedules",
     ],
     "Backward fails": [
         "backward_twice",
@@ -29,7 +33,7 @@ ERRORS = {
         "checkpoint_metadata",
         "derivative_not_implemented",
     ],
-    "NaN": ["loss_is_nan", "nan_in_backward"],
+    "NaN and infinity": ["loss_is_nan", "nan_in_backward", "training/gradient_clipping"],
     "Shapes do not fit": [
         "shapes_cannot_be_multiplied",
         "sizes_do_not_match",
@@ -75,6 +79,7 @@ ERRORS = {
         "weights_only_load_failed",
         "optimizer_group_size",
         "collate_found_none",
+        "training/data_loading",
         "copy_construct_from_tensor",
         "deepcopy_of_non_leaf",
         "numpy_of_grad",

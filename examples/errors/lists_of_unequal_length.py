@@ -4,7 +4,6 @@ expected sequence of length 2 at dim 1 (got 1)
 
 .. index::
    ! single: can't convert np.ndarray of type numpy.object_
-   ! single: only one element tensors can be converted to Python scalars
    ! single: Unable to create tensor, you should probably activate truncation and/or padding
    ! single: turn a list of tensors into a tensor
 

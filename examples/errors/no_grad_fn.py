@@ -3,7 +3,6 @@ element 0 of tensors does not require grad and does not have a grad_fn
 ======================================================================
 
 .. index::
-   ! single: loss does not go down
    ! single: element 0 of variables does not require grad
    ! single: loss.grad_fn is None
 

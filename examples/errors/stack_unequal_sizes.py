@@ -46,7 +46,7 @@ assert (
 
 # %%
 # *Entry* counts the samples of this batch, from 0. To know which samples these are, set ``shuffle=False`` and
-# ``num_workers=0``. With workers the same message is at the end of *Caught RuntimeError in DataLoader worker process 0*.
+# ``num_workers=0``. With workers the same message is at the end of ``Caught RuntimeError in DataLoader worker process 0``.
 #
 # Why
 # ---
