@@ -113,12 +113,7 @@ window.atlasSearch = (() => {
       }
       for (const [page, value] of best) score[page] += weight * value;
     });
-    // A symptom is what somebody says who has the problem: who says nearly the same is there.
-    const said = new Set(words(query).map(word => numberOf.get(word)).filter(number => number !== undefined));
-    for (const [page, ...own] of symptoms) {
-      const common = own.filter(number => said.has(number)).length, likeness = common / (said.size + own.length - common);
-      if (likeness > 0.7) score[page] *= 1 + 2 * likeness;
-    }
+    for (const [page, likeness] of likeSymptoms(query)) if (likeness > 0.7) score[page] *= 1 + 2 * likeness;
     const results = [];
     score.forEach((value, page) => {
       if (value) results.push({ page, score: value * OF_KIND[pages[page][3]] });
@@ -126,6 +121,15 @@ window.atlasSearch = (() => {
     const title = ({ page }) => pages[page][1].length; // of two that are as good, the one that is about less else
     results.sort((one, other) => other.score - one.score || title(one) - title(other));
     return { results, stands };
+  };
+
+  // A symptom is what somebody says who has the problem: who says nearly the same is there. Pages, and how like theirs it is.
+  const likeSymptoms = query => {
+    const asked = new Set(words(query).map(word => numberOf.get(word)).filter(number => number !== undefined));
+    return symptoms.map(([page, ...own]) => {
+      const common = own.filter(number => asked.has(number)).length;
+      return [page, common / (asked.size + own.length - common)];
+    });
   };
 
   const slug = heading => heading.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
@@ -176,6 +180,7 @@ window.atlasSearch = (() => {
   const explain = paste => {
     templates ??= messages.map(([page, text, isSibling]) => ({ page, isOwn: !isSibling, pairs: pairs(fixed(text)), whole: pairs(literal(text)) }));
     const asked = pairs(fixed(said(paste)).slice(0, 80)), askedWhole = pairs(literal(said(paste)).slice(0, 80));
+    const named = new Set(likeSymptoms(said(paste)).filter(([, likeness]) => likeness > 0.9).map(([page]) => page));
     let best = null;
     for (const { page, isOwn, pairs: own, whole } of templates) {
       let common = 0;
@@ -185,6 +190,8 @@ window.atlasSearch = (() => {
       let covered = Math.max(common / own.size, 0.95 * common / asked.size) + common / 100;
       // of two that differ in names and types only, the one with the reader's
       for (const pair of askedWhole) covered += whole.has(pair) / whole.size / 1000;
+      // of two that raise it, the one that calls it its own
+      covered += named.has(page) / 100;
       // many lessons raise a message that a page about errors explains
       const value = page in fixes ? covered : 0.7 * covered;
       if (covered > 0.6 && value > (best?.value ?? 0)) best = { page, isOwn, value };
