@@ -39,6 +39,7 @@ import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
+torch._dynamo.reset()  # other pages may have compiled something in this process
 _logger = logging.getLogger("torch._dynamo.convert_frame")
 warned = []
 
