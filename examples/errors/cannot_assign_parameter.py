@@ -19,8 +19,8 @@ cannot assign 'torch.FloatTensor' as parameter 'weight' (torch.nn.Parameter or N
       + share = torch.softmax(self.weight, dim=0)
       + return share @ layers
 
-   **Not this:** ``nn.Parameter(torch.softmax(...))``. The message is gone, but the optimizer still has the old parameter,
-   and nothing is learned.
+   **Not this:** ``nn.Parameter(torch.softmax(...))`` in ``forward``. The message is gone, but the optimizer still has the old
+   parameter, and this weight does not learn.
 """
 
 # %%
@@ -179,6 +179,9 @@ assert mixture.weight.grad.abs().sum() > 0
 
 layer, x = nn.Linear(3, 2), torch.ones(3)
 
+# a weight of your own from the start, before the optimizer is made
+layer.weight = nn.Parameter(torch.zeros(2, 3))
+
 # new numbers in the same parameter
 with torch.no_grad():
     layer.weight.copy_(torch.eye(2, 3))
@@ -194,6 +197,8 @@ decoder.weight = encoder.weight  # without .data
 # sphinx_gallery_start_ignore
 assert torch.allclose(y, torch.eye(2, 3) @ x * 0.9 + layer.bias)
 assert torch.allclose(layer.weight.grad, torch.full((2, 3), 0.9))
+torch.optim.SGD(layer.parameters(), lr=1).step()
+assert torch.allclose(layer.weight, torch.eye(2, 3) - 0.9)
 assert decoder.weight is encoder.weight
 assert says(decoder, "weight", encoder.weight.data) == raised[0]
 
@@ -245,7 +250,12 @@ class _Number(nn.Module):
         self.number = 3
 
 
-for _try in (_Parameter, lambda: _Number()(x), lambda: list(_Number().parameters())):
+for _try in (
+    _Parameter,
+    lambda: _Number()(x),
+    lambda: list(_Number().parameters()),
+    lambda: repr(_Number()),
+):
     try:
         _try()
     except AttributeError as error:
@@ -255,11 +265,13 @@ assert raised == [
     "cannot assign parameters before Module.__init__() call",
     "'_Number' object has no attribute '_backward_hooks'",
     "'_Number' object has no attribute '_parameters'",
+    "'_Number' object has no attribute '_modules'",
 ]
 # sphinx_gallery_end_ignore
 
 # %%
-# The same with a parameter is *cannot assign parameters before Module.__init__() call*.
+# The same with a parameter is *cannot assign parameters before Module.__init__() call*. A missing attribute of PyTorch's own,
+# such as ``_parameters`` or ``_modules``, has the same cause.
 #
 # **An attribute is not there:**
 
@@ -324,6 +336,6 @@ assert nn.DataParallel(_Local()).module.ready.weight.shape == (2, 3)
 # --------
 # - :ref:`sphx_glr_gallery_errors_non_leaf_in_optimizer.py`: a computed tensor in the optimizer.
 # - :ref:`sphx_glr_gallery_errors_leaf_in_place.py`: writing into a weight.
-# - :ref:`sphx_glr_gallery_errors_state_dict_keys.py` the names when you load.
+# - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: the names when you load.
 # - In PyTorch's tutorials: `parametrizations
 #   <https://docs.pytorch.org/tutorials/intermediate/parametrizations.html>`__.

@@ -55,7 +55,7 @@ assert str(warned[0].message) == (
 # sphinx_gallery_end_ignore
 
 # %%
-# The warning is right, and nothing else tells you:
+# The warning is right. Nothing else tells you here:
 
 print("block:", block[0].weight.grad)
 print("head: ", head.weight.grad.norm() > 0)
@@ -65,7 +65,7 @@ assert block[0].weight.grad is None and head.weight.grad.norm() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# It is harmless in two cases: under ``torch.no_grad()``, and if nothing in the block is to be trained.
+# It is harmless under ``torch.no_grad()``, and if neither the block nor anything before it is to be trained.
 #
 # Why
 # ---
@@ -146,12 +146,30 @@ with warnings.catch_warnings(record=True) as warned:
     with torch.no_grad():
         checkpoint(block, embedding(torch.tensor([1])), use_reentrant=True)
     assert len(warned) == 3
+    # a frozen block, and before it a layer that is to be trained: not harmless
+    _first, _frozen = nn.Linear(8, 8), nn.Linear(8, 8).requires_grad_(False)
+    for _reentrant, _trained in ((True, False), (False, True)):
+        _inputs = {"hidden": _first(torch.ones(3, 8))}
+        _out = checkpoint(
+            lambda d: _frozen(d["hidden"]), _inputs, use_reentrant=_reentrant
+        )
+        assert _out.requires_grad is _trained
+    assert len(warned) == 4
+    # integers cannot require grad
+    _words, _tokens = nn.Embedding(10, 8), torch.tensor([1, 2, 3])
+    assert not checkpoint(_words, _tokens, use_reentrant=True).requires_grad
+    assert checkpoint(_words, _tokens, use_reentrant=False).requires_grad
+    try:
+        _tokens.requires_grad_(True)
+    except RuntimeError as error:
+        _refused = str(error)
+    assert _refused == "only Tensors of floating point dtype can require gradients"
 # sphinx_gallery_end_ignore
 
 # %%
 # - In Hugging Face's trainer: ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
 # - If it must stay ``True``: ``hidden.requires_grad_(True)`` before the first block. ``model.enable_input_require_grads()`` of
-#   ``transformers`` does this.
+#   ``transformers`` does this. It cannot help if the argument is a tensor of integers, such as token numbers.
 # - Pass tensors as arguments of their own. In a list or a dictionary, the reentrant checkpoint does not find them.
 #
 # Other messages of use_reentrant=True

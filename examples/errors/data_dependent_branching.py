@@ -57,12 +57,12 @@ assert "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170" in ra
 # sphinx_gallery_end_ignore
 
 # %%
-# The rest of the message is left out here. It names the line of your code, gives hints, and links to `PyTorch's page about this
-# graph break <https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html>`__. Earlier versions said *Dynamic
-# control flow is not supported at the moment*.
+# The rest of the message names the line of your code, gives hints, and links to `PyTorch's page about this graph break
+# <https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html>`__. Earlier versions said *Dynamic control flow is
+# not supported at the moment*.
 #
-# This page uses ``backend="eager"``: it records the code and needs no compiler. The message comes from the recording, so your
-# own backend makes no difference.
+# This page uses ``backend="eager"``, which needs no compiler. The message comes before the backend, so yours makes no
+# difference.
 #
 # Why
 # ---
@@ -70,12 +70,13 @@ assert "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170" in ra
 # At ``if norm > 1`` it would need the value. Without ``fullgraph=True`` it ends the graph there, lets Python decide, and begins
 # another graph: a *graph break*. With ``fullgraph=True`` it raises.
 #
-# A condition on a *shape*, such as ``if x.shape[0] > 2``, does not break the graph: shapes are known. Each outcome is compiled
-# once.
+# A condition on the *shape* of an argument, such as ``if x.shape[0] > 2``, does not break the graph: that shape is known. The
+# other outcome becomes another graph. The shape of ``x[x > 0]`` depends on values, and is not known.
 #
 # How to find graph breaks
 # ------------------------
-# ``torch._dynamo.explain`` runs the function without ``fullgraph=True`` and counts:
+# ``torch._dynamo.explain`` runs the function once, without ``fullgraph=True``, and counts the graphs of this call. Choose
+# arguments with which much of the function runs: with a short vector, the count here is 0 breaks.
 
 
 def with_if(x):
@@ -111,6 +112,8 @@ _compiled = torch.compile(_by_shape, fullgraph=True, dynamic=True, backend=_keep
 for _n in (4, 5, 6, 2):
     assert torch.equal(_compiled(torch.ones(_n)), _by_shape(torch.ones(_n)))
 assert len(_graphs) == 2
+_short = torch._dynamo.explain(with_if)(torch.full((4,), 0.1))
+assert _short.graph_break_count == 0 and len(_short.break_reasons) == 1
 # sphinx_gallery_end_ignore
 
 # %%
@@ -191,8 +194,8 @@ assert recorded(with_where) == [["norm", ">", "where", "/"]]
 draw({"if": with_if, "torch.where": with_where})
 
 # %%
-# ``torch.where`` runs both cases. If one case is expensive, use ``torch.cond``, which records both and runs one. Each case is a
-# function. It may not return its own input, so return a copy:
+# With ``torch.where``, both cases are computed. If one case is expensive, use ``torch.cond``, which records both and runs one.
+# Each case is a function. It may not return its own input, so return a copy:
 
 
 @torch.compile(fullgraph=True, backend="eager")
@@ -220,12 +223,38 @@ try:
 except torch._dynamo.exc.UncapturedHigherOrderOpError as error:
     _said.append(str(error))
 assert len(_said) == 1 and "do not support aliasing" in _said[0]
+
+
+def _halve(x):
+    while x.norm() > 1:
+        x = x / 2
+    return x
+
+
+def _loop(x):
+    return torch.while_loop(lambda x: x.norm() > 1, lambda x: (x / 2,), (x,))[0]
+
+
+_said = []
+try:
+    torch.compile(_halve, fullgraph=True, backend="eager")(torch.ones(4))
+except torch._dynamo.exc.Unsupported as error:
+    _said.append(str(error))
+assert len(_said) == 1 and _said[0].startswith("Data-dependent branching")
+for _n in (0.1, 1.0, 9.0):
+    _result = torch.compile(_loop, fullgraph=True, backend="eager")(
+        torch.full((4,), _n)
+    )
+    assert torch.equal(_result, _halve(torch.full((4,), _n)))
 # sphinx_gallery_end_ignore
 
 # %%
+# A ``while`` has more than two cases. Use ``torch.while_loop``, or a ``for`` with a fixed number of steps.
+#
 # Other messages with the same cause
 # ----------------------------------
-# **item(), bool() or float() in the condition.** The value becomes a symbol, and the ``if`` on it fails. The fix is the same:
+# **item(), bool() or float() in the condition**, or the shape of ``x[x > 0]``. The value becomes a symbol, and the ``if`` on it
+# fails. The fix for this ``item()`` is the same:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -242,23 +271,28 @@ except torch._dynamo.exc.UserError as error:
     raised.append(str(error))
     print(f"torch._dynamo.exc.UserError: {error}".partition("\n")[0])
 assert len(raised) == 1 and "Could not guard on data-dependent expression" in raised[0]
-for _read in (bool, lambda v: float(v) > 0, lambda v: v.item() > 0):
+for _read in (
+    bool,
+    lambda v: float(v) > 0,
+    lambda v: v.item() > 0,
+    lambda v: v[v > 0].shape[0] > 0,
+):
     torch._dynamo.reset()
     try:
         torch.compile(
-            lambda x, read=_read: x if read(x.norm() - 1) else -x,
+            lambda x, read=_read: x if read(x.norm()[None] - 1) else -x,
             fullgraph=True,
             backend="eager",
         )(torch.ones(4))
     except torch._dynamo.exc.UserError as error:
         raised.append(str(error))
-assert len(raised) == 4
+assert len(raised) == 5
 assert all("Could not guard on data-dependent expression" in text for text in raised)
 # sphinx_gallery_end_ignore
 
 # %%
-# **print in the function.** Print after the compiled function has returned. Or allow it, and ``print`` runs after the graph:
-# ``torch._dynamo.config.reorderable_logging_functions.add(print)``.
+# **print in the function.** Print after the compiled function has returned. Or allow it for tensors and strings (not for
+# ``x.shape``), and ``print`` runs after the graph: ``torch._dynamo.config.reorderable_logging_functions.add(print)``.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -283,6 +317,13 @@ try:
     with contextlib.redirect_stdout(_text):
         assert double(torch.ones(4)).sum() == 8
     assert _text.getvalue() == "the sum is tensor(4.)\n"
+    try:
+        torch.compile(
+            lambda x: (print(x.shape), x * 2)[1], fullgraph=True, backend="eager"
+        )(torch.ones(4))
+    except torch._dynamo.exc.Unsupported as error:
+        raised.append(str(error))
+    assert len(raised) == 2 and "can't actually be reordered" in raised[1]
 finally:
     _allowed.discard(print)
 # sphinx_gallery_end_ignore

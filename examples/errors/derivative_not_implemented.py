@@ -34,6 +34,7 @@ import matplotlib.pyplot as plt
 import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
 
 torch.manual_seed(0)
 raised = []
@@ -177,6 +178,30 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # sdp_kernel is deprecated
     with torch.backends.cuda.sdp_kernel(enable_math=True):
         assert says(lambda: _penalty(need_weights=False).backward()) == raised[0]
+# sdpa_kernel around a checkpoint is not there when the forward runs again; inside it is
+
+
+def _math(x):
+    with sdpa_kernel(SDPBackend.MATH):
+        return attention(x, x, x, need_weights=False)[0]
+
+
+def _checkpointed(call):
+    (slope,) = torch.autograd.grad(call().sum(), x, create_graph=True)
+    slope.square().mean().backward()
+
+
+def _around():
+    with sdpa_kernel(SDPBackend.MATH):
+        return checkpoint(
+            lambda x: attention(x, x, x, need_weights=False)[0], x, use_reentrant=False
+        )
+
+
+attention.zero_grad()
+_checkpointed(lambda: checkpoint(_math, x, use_reentrant=False))
+assert torch.allclose(attention.in_proj_weight.grad, _reference, atol=1e-6)
+assert "different metadata" in says(lambda: _checkpointed(_around))
 # create_graph=False: the loss has other terms, and the penalty adds nothing to the gradient
 attention.zero_grad()
 _score, _ = attention(x, x, x, need_weights=False)
@@ -190,6 +215,7 @@ assert torch.allclose(attention.in_proj_weight.grad, _alone)
 # %%
 # - ``need_weights=True``, the default of ``nn.MultiheadAttention``, does not use the fast kernel, and works as well.
 # - ``torch.backends.cuda.sdp_kernel(enable_math=True)``, in older code, leaves the fast kernels on. It does not help.
+# - With ``torch.utils.checkpoint``, put ``sdpa_kernel`` inside of the function that is checkpointed: its forward runs twice.
 # - If the second derivative comes from meta-learning (MAML), its first-order variant needs none.
 #
 # Other messages of this kind
@@ -221,11 +247,32 @@ force.norm().backward()
 assert points.grad.isfinite().all()
 
 # %%
-# **A name without backward.** Then the operation itself has no derivative, for example ``bincount``:
+# If two points can be at the same place, as in all pairs of one set, the second derivative of ``norm`` is NaN there. Then take
+# ``difference.square().sum(-1)``, and with a root ``(... + 1e-12).sqrt()``.
+#
+# **A name without backward.** Then the operation itself has no derivative, for example ``bincount``, or none for one argument,
+# as in *the derivative for 'igamma: input' is not implemented*:
 
 # sphinx_gallery_start_ignore
 _direct = 2 * (2 * points - centers.sum(0))
 assert torch.allclose(force, _direct, atol=1e-5)
+_place = torch.randn(4, 3, requires_grad=True)
+_difference = _place[:, None] - _place  # 0 on the diagonal
+
+
+def _second(distance):
+    (force,) = torch.autograd.grad(distance.exp().sum(), _place, create_graph=True)
+    return torch.autograd.grad((force - 1).square().sum(), _place, retain_graph=True)[0]
+
+
+assert _second(_difference.norm(dim=-1)).isnan().all()
+assert _second(_difference.square().sum(-1)).isfinite().all()
+assert _second((_difference.square().sum(-1) + 1e-12).sqrt()).isfinite().all()
+_shape = torch.rand(3, requires_grad=True)
+_said = says(lambda: torch.igamma(_shape, torch.rand(3)).sum().backward())
+assert _said == "the derivative for 'igamma: input' is not implemented."
+torch.igamma(torch.rand(3), _shape).sum().backward()
+assert _shape.grad is not None
 raised = []
 try:
     # sphinx_gallery_end_ignore

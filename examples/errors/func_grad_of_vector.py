@@ -10,8 +10,8 @@ to return a scalar Tensor, got tensor with 1 dims
 
 .. in-short::
 
-   ``torch.func.grad`` needs a function that returns one number, and yours returns several. Reduce them to a loss, or take
-   ``jacrev`` if you want the derivative of each.
+   ``torch.func.grad`` needs a function that returns a scalar: one number, without a dimension. Reduce your outputs to a loss,
+   or take ``jacrev`` if you want the derivative of each.
 
    .. code-block:: diff
 
@@ -62,12 +62,16 @@ assert len(raised) == 1
 assert raised[0].startswith("grad_and_value(f)(*args): Expected f(*args) to return")
 assert says(lambda: torch.func.grad_and_value(loss)(weight)) == raised[0]
 assert says(lambda: grad(lambda w: loss(w)[:1])(weight)) == raised[0]
+_critic = nn.Linear(3, 1)
+assert says(lambda: grad(_critic)(weight)) == raised[0]
+assert torch.equal(grad(lambda w: _critic(w).squeeze())(weight), _critic.weight[0])
 assert "got tensor with 2 dims" in says(lambda: grad(lambda w: w[None] * 2)(weight))
 # sphinx_gallery_end_ignore
 
 # %%
 # - You called ``grad``, and the message names ``grad_and_value``: ``grad`` calls it.
-# - ``got tensor with 1 dims`` is the fault: a scalar has 0. A tensor of one element, such as ``loss[:1]``, has 1 and raises.
+# - ``got tensor with 1 dims`` is the fault: a scalar has 0. A tensor of one element and shape ``(1,)``, such as the output of
+#   ``nn.Linear(3, 1)`` for one sample, has 1 and raises: add ``.squeeze()``.
 #
 # Why
 # ---
@@ -121,7 +125,8 @@ assert torch.allclose(grad(loss)(weight), _leaf.grad)
 # If you want something else:
 #
 # - the slope of each output: ``jacrev(f)(weight)``;
-# - one gradient for each sample: ``vmap(grad(f), in_dims=(None, 0, 0))``, with an ``f`` for one sample;
+# - one gradient for each sample: ``vmap(grad(f), in_dims=(None, 0, 0))``, with an ``f`` for one sample; a network that expects
+#   a batch gets ``x[None]``;
 # - a weighted sum of the rows: ``vjp``;
 # - the loss and, for example, the predictions: ``grad(f, has_aux=True)``, as below.
 
@@ -143,7 +148,8 @@ assert torch.allclose(vjp(squares, weight)[1](_weights)[0], _weights @ _per_samp
 # %%
 # Other messages of torch.func.grad
 # ---------------------------------
-# **A tuple.** Say with ``has_aux=True`` that the rest needs no gradient. The loss comes first:
+# **A tuple.** Say with ``has_aux=True`` that the rest needs no gradient. The loss comes first. The rest is one tensor, or
+# several in a tuple or a dictionary of their own:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -160,6 +166,12 @@ except RuntimeError as error:
     print("RuntimeError:", error)
 assert len(raised) == 1 and "to return a Tensor, got <class 'tuple'>" in raised[0]
 assert "got <class 'float'>" in says(lambda: grad(lambda w: w.sum().item())(weight))
+_aux = grad(lambda w: (w.sum(), (w, {"twice": 2 * w})), has_aux=True)
+assert torch.equal(_aux(weight)[0], torch.ones(3))
+_three = grad(lambda w: (w.sum(), w, w), has_aux=True)
+assert "should be a tuple: (output, aux)" in says(lambda: _three(weight))
+_float = grad(lambda w: (w.sum(), w.sum().item()), has_aux=True)
+assert "unsupported type <class 'float'>" in says(lambda: _float(weight))
 # sphinx_gallery_end_ignore
 
 # %%
@@ -171,7 +183,8 @@ assert torch.equal(prediction, x @ weight)
 # %%
 # ``got <class 'float'>`` comes from ``.item()`` in the function: return the tensor.
 #
-# **requires_grad_() in the function.** ``grad`` watches its argument by itself. Delete the line:
+# **requires_grad_() in the function.** ``grad`` watches its argument by itself. Delete the call, and a ``.detach()`` before it,
+# which makes the gradient 0:
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(gradient, _mean)
@@ -189,6 +202,14 @@ except RuntimeError as error:
     print("RuntimeError:", error)
 assert len(raised) == 1
 assert "You are attempting to call Tensor.requires_grad_()" in raised[0]
+
+
+_cut = grad(lambda weight: squares(weight.detach()).mean())(weight)
+assert torch.equal(_cut, torch.zeros(3)) and gradient.abs().min() > 0
+assert (
+    says(lambda: grad(lambda w: w.detach().requires_grad_().sum())(weight))
+    == (raised[0])
+)
 
 
 def _own_leaf(weight):  # a new tensor may

@@ -21,7 +21,8 @@ torch._dynamo hit config.recompile_limit (8)
       - return self.layer(x) * min(1, self.calls / 10)
       + return self.layer(x) * torch.clamp(self.calls / 10, max=1)
 
-   **Not this:** a larger ``recompile_limit``. Then more versions are compiled, one after the other, and each is used once.
+   **Not this:** a larger ``recompile_limit`` for a counter. Then more versions are compiled, one after the other, and each is
+   used once. It helps if few values come again and again, such as twelve image sizes.
 """
 
 # %%
@@ -38,6 +39,7 @@ import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
+torch._dynamo.reset()  # other pages may have compiled something in this process
 _logger = logging.getLogger("torch._dynamo.convert_frame")
 warned = []
 
@@ -87,10 +89,10 @@ assert 'use TORCH_LOGS="recompiles"' in warned[0]
 # %%
 # - ``function``: what was compiled again and again.
 # - ``last reason``: what was true of the last version and is not any more. It names the value to look for.
-# - ``0/7``: version 7, counted from 0.
+# - ``0/7``: the first function that was compiled, in its version 7. Both count from 0.
 #
-# Paths and line numbers are left out here. Earlier versions said *torch._dynamo hit config.cache_size_limit (8)*. This page
-# uses ``backend="eager"``, which needs no compiler.
+# Earlier versions said *torch._dynamo hit config.cache_size_limit (8)*. This page uses ``backend="eager"``, which needs no
+# compiler.
 #
 # Why
 # ---
@@ -99,7 +101,8 @@ assert 'use TORCH_LOGS="recompiles"' in warned[0]
 # again. After 8 versions PyTorch gives up: a call that fits none of them runs as plain Python.
 #
 # If a number is an *argument* of the function, PyTorch notices that it changes, and tries to make the second version for all
-# numbers. It does not try for an integer in a module. Here the value changes in each of 10 calls:
+# numbers. This fails if Python needs the number itself, as in ``range(n)``. PyTorch does not try for an integer in a module, in
+# another object or in a global variable. Here the value changes in each of 10 calls:
 
 
 # sphinx_gallery_start_ignore
@@ -171,6 +174,30 @@ _numbers = [(x, n + 1) for n in range(10)]
 assert versions(lambda x, n: x * 0.5**n, _numbers) == 2
 assert versions(lambda x, n: x * n, [(x, n / 3) for _, n in _numbers]) == 2
 assert versions(lambda x, n: x * torch.zeros(n).sum(), _numbers) == 2
+assert versions(lambda x, n: sum(x * i for i in range(n)), _numbers) == 8
+# numbers that are no arguments; _settings is a global variable
+
+
+class _Settings:
+    number = 1
+
+
+def _changing(owner):
+    for owner.number in range(2, 12):
+        yield (x,)
+
+
+_settings = _Settings()
+assert versions(lambda x: x * _settings.number, _changing(_settings)) == 8
+
+
+def _changing_global():
+    global _number
+    for _number in range(2, 12):
+        yield (x,)
+
+
+assert versions(lambda x: x * _number, _changing_global()) == 8
 # after the limit, a new value runs as plain Python and is right, an old one runs its version
 _ran = []
 
@@ -201,7 +228,7 @@ draw(count)
 # The fix
 # -------
 # Make the value that changes a tensor. The guards do not look at the numbers in a tensor. As a buffer it also goes with the
-# model to the GPU and into the checkpoint.
+# model to the GPU and into the checkpoint (not with ``persistent=False``).
 
 
 class Net(nn.Module):
@@ -226,6 +253,20 @@ assert net.calls == 10 and "_orig_mod.calls" in net.state_dict()
 _plain = Net()
 for _n in range(1, 11):
     assert torch.allclose(_plain(x), _plain.layer(x) * min(1, _n / 10))
+_filled = Buffered()
+
+
+def _fill():
+    for number in range(10):
+        _filled.calls.fill_(number)
+        yield (x,)
+
+
+assert versions(_filled, _fill()) == 1
+# a larger limit, and twelve values that come again
+_few = [(x, "a" * n) for n in range(1, 13)] * 3
+with torch._dynamo.config.patch(recompile_limit=16):
+    assert versions(lambda x, s: x * len(s), _few) == 12
 with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
 
     class _Counter(Buffered):
@@ -248,7 +289,8 @@ assert versions(lambda old, new: torch.cat([old, new]), _caches) == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# ``error_on_recompile`` raises if something is compiled again. Here nothing is. Other values that change:
+# ``error_on_recompile`` raises if something is compiled again. Here nothing is. If your training loop sets the number, write
+# ``net.calls.fill_(number)``. Other values that change:
 #
 # - **A shape.** Leave out ``dynamic=False``. PyTorch then tries to make the second version for all sizes from 2 on. To have it
 #   at once, call ``torch._dynamo.mark_dynamic(x, 0)`` on the first batch.
@@ -258,7 +300,7 @@ assert versions(lambda old, new: torch.cat([old, new]), _caches) == 2
 #
 # With fullgraph=True it is an error
 # ----------------------------------
-# After the same warning, the call that would be plain Python raises:
+# After the warning, the call that would be plain Python raises:
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -79,8 +79,8 @@ assert says(lambda: grad(lambda x: _OnlyRule.apply(x).sum())(x)) == raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# The same Function works with ``loss.backward()``. It fails inside of ``grad``, ``vmap``, ``jvp``, ``jacrev`` and their
-# relatives in ``torch.func``.
+# The same Function works with ``loss.backward()``. It fails inside of ``grad``, ``vmap``, ``jvp``, ``jacrev`` and other
+# transforms of ``torch.func``.
 #
 # The fix
 # -------
@@ -138,15 +138,53 @@ def _checkpointed(x):
 
 
 assert says(lambda: grad(_checkpointed)(x)) == raised[0]
+assert "don't yet support saved tensor hooks" in says(
+    lambda: grad(lambda x: checkpoint(torch.exp, x, use_reentrant=False).sum())(x)
+)
+
+
+class _Leaky(torch.autograd.Function):  # a number as input, a computed tensor as output
+    @staticmethod
+    def forward(x, slope):
+        factor = torch.where(x > 1, 1.0, slope)
+        return x * factor, factor
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, slope = inputs
+        ctx.slope = slope
+        ctx.save_for_backward(output[1])
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx, gradient, _):
+        assert ctx.slope == 0.1
+        return gradient * ctx.saved_tensors[0], None
+
+
+class _SavesAll(_Leaky):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+
+_slopes = grad(lambda x: _Leaky.apply(x, 0.1)[0].sum())(x)
+assert torch.allclose(_slopes, torch.tensor([0.1, 0.1, 1.0]))
+assert "can only save variables, but argument 1 is of type float" in says(
+    lambda: grad(lambda x: _SavesAll.apply(x, 0.1)[0].sum())(x)
+)
 # sphinx_gallery_end_ignore
 
 # %%
 # Change both. If ``forward`` keeps ``ctx``, the call raises ``missing a required argument: 'x'``. If there is no
 # ``setup_context``, it raises ``takes 1 positional argument but 2 were given``.
 #
+# ``save_for_backward`` takes tensors only. Keep a number as an attribute: ``x, slope = inputs``, then ``ctx.slope = slope``. If
+# ``backward`` needs a tensor that ``forward`` computes, ``forward`` must return it, as a second output.
+#
 # **The Function is not yours**, as in flash attention or mamba? Outside of ``torch.func`` it works: take
 # ``torch.autograd.functional.jacobian``, or ``torch.autograd.grad`` for each sample. ``checkpoint`` with ``use_reentrant=True``
-# is such a Function, too.
+# is such a Function, too. With ``False`` it raises another message here: ``grad`` and ``checkpoint`` do not go together.
 #
 # Why
 # ---

@@ -17,9 +17,9 @@ vmap: It looks like you're calling .item() on a Tensor
 
         def window(row, start):
       -     return row[start : start + 2]
-      +     return row[start + torch.arange(2)]
+      +     return row[start + torch.arange(2, device=row.device)]
 
-   **Not this:** ``starts[0]`` with ``in_dims=(0, None)``. The message is gone, and each row gets the window of the first row.
+   **Not this:** ``starts[0]`` with ``in_dims=(0, None)``. The message is gone, and all windows begin where the first one does.
 """
 
 # %%
@@ -119,11 +119,12 @@ draw(rows, starts)
 # %%
 # The fix
 # -------
-# Index with a tensor of positions. ``torch.arange(2)`` has the same length for each row; ``vmap`` needs that.
+# Index with a tensor of positions. It has the same length for each row, two; ``vmap`` needs that. A slice stops at the end of
+# the row, but a position beyond the end raises ``IndexError``.
 
 
 def window(row, start):
-    return row[start + torch.arange(2)]
+    return row[start + torch.arange(2, device=row.device)]
 
 
 print(vmap(window)(rows, starts))
@@ -131,6 +132,12 @@ print(vmap(window)(rows, starts))
 # sphinx_gallery_start_ignore
 _loop = torch.stack([row[s : s + 2] for row, s in zip(rows, starts, strict=True)])
 assert torch.equal(vmap(window)(rows, starts), _loop)
+assert vmap(window)(rows.to("meta"), starts.to("meta")).shape == (3, 2)
+try:
+    vmap(window)(rows, starts + 1)
+except IndexError as error:
+    _beyond = str(error)
+assert _beyond.startswith("index 4 is out of bounds") and len(rows[0][3:5]) == 1
 _lengths = "stack expects each tensor to be equal size"
 try:
     torch.stack([row[: s + 1] for row, s in zip(rows, starts, strict=True)])
@@ -142,7 +149,7 @@ assert _lengths in _unequal
 # %%
 # Other messages with the same cause
 # ----------------------------------
-# **An if.** The rows do not agree on the answer:
+# **An if.** It needs one answer for all rows. ``vmap`` does not look whether the rows agree:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -158,12 +165,14 @@ except RuntimeError as error:
     print("RuntimeError:", error)
 assert len(raised) == 1 and "in some data-dependent control flow" in raised[0]
 assert says(lambda row: max(row[0], row[1]), rows) == raised[0]
+assert says(lambda row: row if row.sum() > -1 else -row, rows) == raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
 # Compute both cases and choose: ``row / torch.where(row.norm() > 5, row.norm(), 1)``.
 #
-# **A mask.** ``row[row > 4]`` has another length for each row. Keep the length, with ``torch.where(row > 4, row, 0)``:
+# **A mask.** ``row[row > 4]`` has another length for each row. Keep the length: in a sum, zeros change nothing, so sum
+# ``torch.where(row > 4, row, 0)``. (A mean also needs the count, ``(row > 4).sum()``.)
 
 # sphinx_gallery_start_ignore
 _clipped = vmap(lambda row: row / torch.where(row.norm() > 5, row.norm(), 1))(rows)
@@ -171,6 +180,9 @@ _one = [row / row.norm() if row.norm() > 5 else row for row in rows]
 assert torch.allclose(_clipped, torch.stack(_one))
 _kept = vmap(lambda row: torch.where(row > 4, row, 0).sum())(rows)
 assert torch.equal(_kept, torch.stack([row[row > 4].sum() for row in rows]))
+_mean = vmap(lambda row: torch.where(row > 4, row, 0).sum() / (row > 4).sum())(rows)
+_each = torch.stack([row[row > 4].mean() for row in rows])
+assert torch.allclose(_mean, _each, equal_nan=True)
 raised = []
 try:
     # sphinx_gallery_end_ignore
