@@ -13,7 +13,7 @@ from atlas.runner import halves
 from markup import FIGURES, OUTPUTS, read, text_of
 
 SECTIONS = ["What people get wrong", "Exercise", "See also"]
-SECTIONS_OF_AN_ERROR = ["The code that raises it", "Why", "The fix", "What not to do", "See also"]
+SECTIONS_OF_AN_ERROR = ["The code that raises it", "Why", "The fix", "See also"]  # what not to do is in its box
 OF_A_RUN = ["an output", "a figure", "the number of its checks"]
 
 

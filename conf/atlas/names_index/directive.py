@@ -13,10 +13,13 @@ and of these at most ten are shown, those that the fewest pages use first.
 
 from __future__ import annotations
 
+import ast
 import doctest
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -69,12 +72,21 @@ class NamesUsed(SphinxDirective):
 def read(app: Sphinx, document: nodes.document) -> None:
     """Keep which names a page's code uses and its text has, and put the place of its line. Connected to ``doctree-read``."""
     env, page = app.env, app.env.docname
-    used = set() if page.startswith(ABOUT_THE_SITE) else names(_code(document), _torch_names(env))
+    pieces = chain(_imports(Path(app.srcdir, f"{page}.py")), _code(document))
+    used = set() if page.startswith(ABOUT_THE_SITE) else names(pieces, _torch_names(env))
     _used(env)[page] = sorted(used)
     spoken = {word for literal in document.findall(nodes.literal) for word in re.findall(r"\w+", literal.astext())}
     _spoken(env)[page] = sorted(name for name in used if name.rpartition(".")[2] in spoken)
     if _spoken(env)[page]:
         _make_room(document)
+
+
+def _imports(script: Path) -> Iterator[str]:
+    """What an example imports, wherever that stands: a page about an error hides it, and uses the names in the open."""
+    if script.is_file():
+        for statement in ast.parse(script.read_text(encoding="utf-8")).body:
+            if isinstance(statement, (ast.Import, ast.ImportFrom)):
+                yield ast.unparse(statement)
 
 
 def _code(document: nodes.document) -> Iterator[str]:
