@@ -156,7 +156,7 @@ assert _norm(torch.ones(1, 2)).isfinite().all()
 #   dict, such as ``nn.LSTM``, which ``check`` passes over.
 # - ``nan``, ``inf`` or huge numbers as here, in a weight: the last steps wrote them. See 2. If the loss was fine until then:
 #   :ref:`sphx_glr_gallery_errors_nan_in_backward.py`.
-# - ``nan`` in ``running_mean``: an earlier batch had a NaN. Call ``reset_running_stats()`` on that layer.
+# - ``nan`` in ``running_mean``: an earlier batch had a NaN. Call ``reset_running_stats()`` on that layer and train on.
 # - Numbers of usual size: the module itself makes the NaN. See 3 to 6.
 # - No error: print the output. If its numbers are huge, see 2. If they are of usual size, the loss makes the NaN: see 3 to 6.
 #
