@@ -64,8 +64,8 @@ assert message == "Loss is nan, stopping training" and len(log) < 8
 # %%
 # How to find the module
 # ----------------------
-# Register ``check`` once, before the loop. It stops at the first module whose output is not finite, and shows the largest
-# number of its input, of each parameter and of each buffer:
+# Call ``watch(model)`` once, before the loop. The first module whose output is not finite raises, with the largest number of
+# its input, parameters and buffers:
 
 
 def check(name, module, inputs, output):
@@ -152,8 +152,8 @@ assert _norm(torch.ones(1, 2)).isfinite().all()
 
 # %%
 # - ``nan`` or ``inf`` in the input of the first module: the data. See 1 below.
-# - ``nan`` or ``inf`` in the input of a later module: a line of ``forward`` before it, or a module that returns a tuple or a
-#   dict, such as ``nn.LSTM``, which ``check`` passes over.
+# - ``nan`` or ``inf`` in the input of a later module: a line of ``forward`` before it, or a module that ``check`` passes over,
+#   because it returns a tuple or a dict, such as ``nn.LSTM``.
 # - ``nan``, ``inf`` or huge numbers as here, in a weight: the last steps wrote them. See 2. If the loss was fine until then:
 #   :ref:`sphx_glr_gallery_errors_nan_in_backward.py`.
 # - ``nan`` in ``running_mean``: an earlier batch had a NaN. Call ``reset_running_stats()`` on that layer and train on.
@@ -167,8 +167,7 @@ assert _norm(torch.ones(1, 2)).isfinite().all()
 # Often infinity comes first, from a huge number or a division by 0. Then ``inf - inf``, ``0 * inf`` and
 # ``inf / inf`` are NaN. Backward and one optimizer step bring the NaN to the weights.
 #
-# The losses before the NaN tell two causes apart. Here a learning rate that is too large makes the loss grow first, and bad
-# data comes without a warning:
+# Here a learning rate that is too large makes the loss grow before the NaN, and bad data comes without a warning:
 
 # figure: Two logs on a logarithmic axis. With a learning rate of 0.1 the loss grows from 200 to above 1e30 in three steps
 #   and is NaN in the next. With a NaN in the batch of step 6, the loss falls until step 5 and is NaN at step 6.
@@ -271,7 +270,7 @@ assert all(p.isfinite().all() for p in _model.parameters())
 # sphinx_gallery_end_ignore
 
 # %%
-# Not with a ``GradScaler``: its first gradients may be infinite, and it skips these steps itself.
+# Not with a ``GradScaler``, which skips infinite gradients itself.
 #
 # **3. log(0), the root of a negative number, 0 / 0.** Use the function that is made for it, or clamp *before* the operation:
 
