@@ -69,8 +69,8 @@ assert "did not receive grad for rank 0: 2 3" in message
 #
 # How to find them
 # ----------------
-# Take one step without DDP, and print who has no gradient. Or set ``TORCH_DISTRIBUTED_DEBUG=INFO`` in the shell: then the
-# message has the names.
+# Take one step without DDP, with the same loss, and print which parameters have no gradient.
+# Or set ``TORCH_DISTRIBUTED_DEBUG=INFO`` in the shell: then the message has the names.
 
 net = Net()
 net(torch.rand(8, 3)).sum().backward()
@@ -152,7 +152,10 @@ for x in torch.rand(2, 8, 3):
     model(x).sum().backward()
 
 # %%
-# **An output is not in the loss**: return only what the loss needs, or add the output with a weight of 0.
+# **An output is not in the loss**: do not call the layers that only this output needs, and freeze them, or add the output to
+# the loss with a weight of 0.
+#
+# **A backward stopped half-way**, for example with *out of memory*, and your loop went on: end the run there.
 #
 # **Each step takes another branch**, as in a mixture of experts: this is what ``find_unused_parameters=True`` is for.
 
@@ -175,6 +178,35 @@ assert says(Net(), _one, find_unused_parameters=True) == ""
 assert says(Branches(), _one, 0).startswith("Expected to have finished reduction")
 
 
+# the forgotten layer learns nothing
+_net = Net()
+assert says(_net, _one, find_unused_parameters=True) == ""
+assert all(p.grad is None for p in _net.old_head.parameters())
+
+
+class NotReturned(Net):
+    def forward(self, x):
+        x = self.body(x)
+        self.old_head(x)
+        return self.head(x)
+
+
+assert "for rank 0: 2 3" in says(NotReturned(), _one)
+# a backward that fails, and a loop that goes on
+_net = Branches()
+_net.experts = _net.experts[:1]
+_model = DistributedDataParallel(_net)
+_handle, _said = _net.experts[0].weight.register_hook(lambda g: 1 / 0), []
+for _ in range(2):
+    try:
+        _model(_one, 0).sum().backward()
+    except (ZeroDivisionError, RuntimeError) as error:
+        _said.append(str(error))
+    _handle.remove()
+assert len(_said) == 2 and _said[0] == "division by zero"
+assert _said[1].startswith("Expected to have finished reduction")
+
+
 class ZeroWeight(Net):
     def forward(self, x):
         x = self.body(x)
@@ -187,8 +219,8 @@ assert says(ZeroWeight(), _one) == ""
 # %%
 # Marked as ready twice
 # ---------------------
-# The reverse fault: a gradient comes twice in one step. Most often a checkpoint with ``use_reentrant=True`` meets
-# ``find_unused_parameters=True``, or checkpoints one layer twice:
+# The reverse fault: a gradient comes twice in one step. Often the cause is a checkpoint with ``use_reentrant=True``, together
+# with ``find_unused_parameters=True``, or of one layer twice:
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -9,8 +9,8 @@ expected dtype float for \`end\` but got dtype double
 
 .. in-short::
 
-   Adam keeps a running mean of each gradient. You converted the model after the first step, and these means have the old type.
-   Convert the model before you make the optimizer, or convert the means too.
+   Adam keeps a running mean of each gradient. You converted the model after a step or after loading the optimizer's state, and
+   the means kept their type. Convert the model before that, or convert the means too.
 
    .. code-block:: diff
 
@@ -122,7 +122,7 @@ for _type, _name in _types.items():
 # The fix
 # -------
 # **In the middle of training**: load the optimizer's state into the same optimizer. ``load_state_dict`` converts the means to
-# the type of the weights, and keeps their values:
+# the type of the weights. Into ``float64`` they keep their values; ``float16`` turns a small ``exp_avg_sq`` into 0.
 
 model = nn.Linear(3, 1)
 optimizer = torch.optim.Adam(model.parameters())
@@ -135,11 +135,20 @@ print(optimizer.state[model.weight]["exp_avg"].dtype)
 # sphinx_gallery_start_ignore
 assert optimizer.state[model.weight]["exp_avg"].dtype == torch.float64
 assert optimizer.state[model.weight]["step"] == 2
-_state = optimizer.state[model.weight]
-_kept = {name: number.clone() for name, number in _state.items()}
-optimizer.load_state_dict(optimizer.state_dict())
-for _name, _number in optimizer.state[model.weight].items():
-    assert torch.equal(_number, _kept[_name])
+for _type in _types:
+    _model = nn.Linear(3, 1)
+    _adam = torch.optim.Adam(_model.parameters())
+    (0.001 * _model(torch.ones(1, 3))).sum().backward()
+    _adam.step()
+    _kept = {name: n.clone() for name, n in _adam.state[_model.weight].items()}
+    _model.to(_type)
+    _adam.load_state_dict(_adam.state_dict())
+    for _name, _number in _adam.state[_model.weight].items():
+        assert _number.dtype == (torch.float32 if _name == "step" else _type)
+        if _type == torch.float64:
+            assert torch.equal(_number, _kept[_name].to(_number.dtype))
+    _zero = (_adam.state[_model.weight]["exp_avg_sq"] == 0).all()
+    assert _zero == (_type == torch.float16)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -159,6 +168,17 @@ restored.load_state_dict(_optimizer.state_dict())
 assert restored.state[model.weight]["exp_avg"].dtype == torch.float64
 optimizer = restored
 train(x.double(), y.double())
+# the wrong order: the state first, then the type
+_float = nn.Linear(3, 1)
+_late = torch.optim.Adam(_float.parameters())
+_late.load_state_dict(_optimizer.state_dict())
+_float.double()(x.double()).sum().backward()
+_said = []
+try:
+    _late.step()
+except RuntimeError as error:
+    _said.append(str(error))
+assert _said == [message]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -167,8 +187,8 @@ train(x.double(), y.double())
 #
 # The same message without Adam
 # -----------------------------
-# ``lerp`` does not mix types, and averages of weights (EMA) use it. Here the model is in ``bfloat16`` and its average in
-# ``float32``:
+# ``lerp`` needs both tensors in one type, and many averages of weights (EMA) use it. Here the model is in ``bfloat16`` and its
+# average in ``float32``:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -192,17 +212,38 @@ print(average)
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(average, torch.full((3,), 0.01))
-_fused = after(torch.float64, partial(torch.optim.Adam, fused=True))
-assert _fused == "expected scalar type Double but found Float"
+_fused = partial(torch.optim.Adam, fused=True)
+assert after(torch.float64, _fused) == "expected scalar type Double but found Float"
+assert after(torch.float64, _fused, reload=True) == {torch.float64}
+_model = nn.Linear(2, 2)
+_average = torch.optim.swa_utils.AveragedModel(
+    _model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.99)
+)
+_model.bfloat16()
+try:
+    for _ in range(2):
+        _average.update_parameters(_model)
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised == ["expected dtype float for `end` but got dtype c10::BFloat16"] * 2
+_average = torch.optim.swa_utils.AveragedModel(
+    nn.Linear(2, 2), avg_fn=lambda a, w, number: a.lerp(w.to(a.dtype), 0.01)
+)
+for _ in range(2):
+    _average.update_parameters(_model)
+assert _average.module.weight.dtype == torch.float32
 # sphinx_gallery_end_ignore
 
 # %%
-# After ``model.double()``, Adam with ``fused=True`` raises ``expected scalar type Double but found Float`` instead.
+# With PyTorch's ``AveragedModel``, pass this line as ``avg_fn=lambda a, w, number: a.lerp(w.to(a.dtype), 0.01)``.
+#
+# After ``model.double()``, Adam with ``fused=True`` raises ``expected scalar type Double but found Float`` instead. The fix is
+# the same.
 #
 # What not to do
 # --------------
-# **Change the optimizer until it is silent.** SGD with momentum raises nothing. Its state is still ``float32``, and so each
-# update of your ``float64`` weights is rounded to ``float32``:
+# **Change the optimizer until it is silent.** SGD with momentum raises nothing. Its state is still ``float32``, and here each
+# gradient of your ``float64`` weights is rounded to ``float32`` there:
 
 model = nn.Linear(3, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -212,6 +253,10 @@ train(x.double(), y.double())
 print(model.weight.dtype, optimizer.state[model.weight]["momentum_buffer"].dtype)
 
 # sphinx_gallery_start_ignore
+_before = model.weight.detach().clone()
+train(x.double(), y.double())
+_buffer = optimizer.state[model.weight]["momentum_buffer"]
+assert torch.allclose(_before - model.weight, 0.1 * _buffer.double(), rtol=1e-12)
 assert optimizer.state[model.weight]["momentum_buffer"].dtype == torch.float32
 for _silent in (torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.Adadelta):
     assert after(torch.float64, _silent) == {torch.float32}

@@ -10,8 +10,8 @@ Loss is nan, stopping training
 
 .. in-short::
 
-   The data, a layer or the loss made an infinity or a NaN, and what is computed from it is NaN too. Most often the learning
-   rate is too large, or the data has a NaN. The function below names the module.
+   The data, a layer or the loss made an infinity or a NaN, and it reached the loss. Often the learning rate is too large, or
+   the data has a NaN. The function below names the module.
 
    .. code-block:: diff
 
@@ -64,14 +64,15 @@ assert message == "Loss is nan, stopping training" and len(log) < 8
 # %%
 # How to find the module
 # ----------------------
-# Register ``check`` once, before the loop. It stops at the first module whose output is not finite, and shows the largest
-# number of its input and of each parameter:
+# Call ``watch(model)`` once, before the loop. The first module whose output is not finite raises, with the largest number of
+# its input, parameters and buffers:
 
 
 def check(name, module, inputs, output):
     if torch.is_tensor(output) and not output.isfinite().all():
-        parts = {"input": inputs[0], **dict(module.named_parameters())}
-        largest = {part: f"{t.abs().max():.0e}" for part, t in parts.items()}
+        state = [*module.named_parameters(), *module.named_buffers()]
+        parts = {"input": inputs[0], **dict(state)}
+        largest = {part: f"{(1.0 * t).abs().max():.0e}" for part, t in parts.items()}
         raise ArithmeticError(f"module {name}, {module}: {largest}")
 
 
@@ -113,25 +114,60 @@ assert _said.startswith("module 0, ") and "{'input': 'nan', 'weight': '" in _sai
 _said = _named(nn.Sequential(nn.ReLU(), Log(), nn.Linear(2, 2)), -torch.ones(1, 2))
 assert _said == "module 1, Log(): {'input': '0e+00'}"
 assert _named(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), torch.ones(1, 2)) is None
-# modules that return a tuple are passed over
+# modules that return a tuple or a dict are passed over
 assert _named(nn.LSTM(2, 2), _nan) is None
+
+
+class _Between(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(2, 2), nn.Linear(2, 2)
+        self.register_buffer("mask", torch.tensor([True, False]))
+
+    def forward(self, x):
+        return {"scores": self.second(self.first(x).abs().neg().log())}
+
+
+# a line of forward between two modules; the container returns a dict
+_said = _named(_Between(), torch.ones(1, 2))
+assert _said.startswith("module second, Linear") and "{'input': 'nan'," in _said
+# a huge output is finite, and its square is not
+_wide = nn.Linear(1, 1)
+nn.init.constant_(_wide.weight, 1e20)
+assert _named(_wide, torch.ones(1, 1)) is None
+assert functional.mse_loss(_wide(torch.ones(1, 1)), torch.ones(1, 1)).isinf()
+# a module with a mask of bools
+_masked = Log()
+_masked.register_buffer("mask", torch.tensor([True]))
+assert _named(_masked, -torch.ones(1)).endswith("{'input': '1e+00', 'mask': '1e+00'}")
+# one NaN batch stays in the running statistics
+_norm = nn.BatchNorm1d(2)
+_norm(torch.cat([_nan, _nan]))
+_said = _named(_norm.eval(), torch.ones(1, 2))
+assert "'input': '1e+00', 'weight': '1e+00'" in _said
+assert "'running_mean': 'nan'" in _said
+_norm.reset_running_stats()
+assert _norm(torch.ones(1, 2)).isfinite().all()
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``nan`` or ``inf`` in the input of the first module: the data. See 1 below.
+# - ``nan`` or ``inf`` in the input of a later module: a line of ``forward`` before it, or a module that ``check`` passes over,
+#   because it returns a tuple or a dict, such as ``nn.LSTM``.
 # - ``nan``, ``inf`` or huge numbers as here, in a weight: the last steps wrote them. See 2. If the loss was fine until then:
 #   :ref:`sphx_glr_gallery_errors_nan_in_backward.py`.
+# - ``nan`` in ``running_mean``: an earlier batch had a NaN. Call ``reset_running_stats()`` on that layer and train on.
 # - Numbers of usual size: the module itself makes the NaN. See 3 to 6.
-# - No error: ``check`` passes over modules that return a tuple, such as ``nn.LSTM``. Look at those, then at the loss.
-#   ``check`` also expects that a module gets its input without a keyword.
+# - No error: print the output. If its numbers are huge, see 2. If they are of usual size, the loss makes the NaN: see 3 to 6.
+#
+# ``check`` expects an input without a keyword.
 #
 # Why
 # ---
-# Infinity comes first, from a number too large for its type or a division by 0. Then ``inf - inf``, ``0 * inf`` and
-# ``inf / inf`` are NaN. Backward and one optimizer step bring it to the weights.
+# Often infinity comes first, from a huge number or a division by 0. Then ``inf - inf``, ``0 * inf`` and
+# ``inf / inf`` are NaN. Backward and one optimizer step bring the NaN to the weights.
 #
-# The log before it tells two causes apart. Here a learning rate that is too large makes the loss grow first, and bad data
-# comes without a warning:
+# Here a learning rate that is too large makes the loss grow before the NaN, and bad data comes without a warning:
 
 # figure: Two logs on a logarithmic axis. With a learning rate of 0.1 the loss grows from 200 to above 1e30 in three steps
 #   and is NaN in the next. With a NaN in the batch of step 6, the loss falls until step 5 and is NaN at step 6.
@@ -217,9 +253,25 @@ assert len(raised) == 1 and raised[0].startswith(
     "The total norm of order 2.0 for gradients from `parameters` is non-finite, so it "
 )
 assert all(map(torch.equal, _before, model.parameters()))
+# with a GradScaler, infinite gradients of the first steps are nothing unusual
+_model, _said = nn.Linear(3, 1), []
+_optimizer, _scaler = torch.optim.SGD(_model.parameters()), torch.amp.GradScaler("cpu")
+with torch.autocast("cpu", dtype=torch.float16):
+    loss = functional.mse_loss(_model(torch.ones(8, 3)), 10 * torch.ones(8, 1))
+_scaler.scale(loss).backward()
+_scaler.unscale_(_optimizer)
+try:
+    nn.utils.clip_grad_norm_(_model.parameters(), 1.0, error_if_nonfinite=True)
+except RuntimeError as error:
+    _said.append(str(error))
+assert len(_said) == 1 and "is non-finite" in _said[0]
+_scaler.step(_optimizer)
+assert all(p.isfinite().all() for p in _model.parameters())
 # sphinx_gallery_end_ignore
 
 # %%
+# Not with a ``GradScaler``, which skips infinite gradients itself.
+#
 # **3. log(0), the root of a negative number, 0 / 0.** Use the function that is made for it, or clamp *before* the operation:
 
 p = torch.tensor([0.0, 1.0])

@@ -79,6 +79,8 @@ assert _new.is_leaf and not _new.requires_grad and _new.grad is None
 
 # %%
 # ``w = w - ...`` under ``torch.no_grad()`` does not help. That makes a new tensor, too, and it does not require a gradient.
+# With ``w.requires_grad_()`` after it, ``w.grad`` is still ``None``: a new tensor has no gradient before the next
+# ``backward()``.
 #
 # How to find the cause
 # ---------------------
@@ -86,9 +88,9 @@ assert _new.is_leaf and not _new.requires_grad and _new.grad is None
 #
 # - ``False``, ``True``: ``w`` was computed, by an update as above, or when it was made, by ``.to(device)`` or ``* 0.01``. As
 #   below, call ``requires_grad_()`` last.
-# - ``True``, ``False``: ``w`` does not ask for a gradient.
-# - ``True``, ``True``: ``backward()`` did not run yet, the loss does not depend on ``w``, or ``zero_grad()`` set the gradient
-#   to ``None``.
+# - ``True``, ``False``: ``w`` does not require a gradient. Call ``w.requires_grad_()`` before you compute the loss.
+# - ``True``, ``True``: no ``backward()`` ran since this tensor was made, the loss does not depend on ``w``, or ``zero_grad()``
+#   set the gradient to ``None``. ``torch.autograd.grad`` returns gradients and does not write ``w.grad``.
 
 w = torch.ones(2, requires_grad=True) * 0.01
 print(w.is_leaf, w.requires_grad)
@@ -97,6 +99,10 @@ print(w.is_leaf, w.requires_grad)
 
 # sphinx_gallery_start_ignore
 assert (w.is_leaf, w.requires_grad) == (True, True)
+_new.requires_grad_()
+assert (_new.is_leaf, _new.requires_grad, _new.grad) == (True, True, None)
+_new.requires_grad_(False)
+assert torch.autograd.grad(w.sum(), w)[0].tolist() == [1, 1] and w.grad is None
 _made = torch.ones(2, requires_grad=True) * 0.01
 assert (_made.is_leaf, _made.requires_grad) == (False, True)
 _moved = torch.randn(2, requires_grad=True).to(torch.float64)
@@ -159,8 +165,8 @@ assert all(p.grad is None for p in model.parameters())
 # sphinx_gallery_end_ignore
 
 # %%
-# Delete the loop: ``zero_grad()`` alone is enough. A loop that *reads* gradients, for a norm or a plot, must pass over the
-# parameters without one:
+# Delete the loop: ``zero_grad()`` alone is enough, if the optimizer has all of these parameters. A loop that *reads* gradients,
+# for a norm or a plot, must pass over the parameters without one:
 
 model(torch.ones(1, 2)).sum().backward()
 optimizer.zero_grad()

@@ -115,8 +115,8 @@ _order = "Detected call of `lr_scheduler.step()` before `optimizer.step()`"
 # -------
 # **The order is wrong**: put ``scheduler.step()`` after ``optimizer.step()``, as above.
 #
-# **A GradScaler skipped the step.** Its first scale is large, and ``float16`` gradients become infinite. Then ``scaler.step``
-# does not call the optimizer, and ``update()`` halves the scale:
+# **A GradScaler skipped the step.** Its first scale is large, and ``float16`` gradients can become infinite. Then
+# ``scaler.step`` does not call the optimizer, and ``update()`` halves the scale:
 
 # sphinx_gallery_start_ignore
 optimizer, scheduler = fresh()
@@ -166,8 +166,8 @@ assert scaler.get_scale() == 65536 / 2 ** (6 - scheduler.last_epoch)
 # **Gradients are accumulated.** Then the optimizer steps in one of several small batches. Put ``scheduler.step()`` below it,
 # inside of the same ``if``.
 #
-# **The optimizer was made anew** after the scheduler, for example for new parameters. The scheduler changes the old one,
-# and your learning rate stays as it is. Make the scheduler last. This must print ``True``:
+# **The optimizer was made anew**, or copied, after the scheduler. The scheduler changes the old optimizer, and the learning
+# rate of yours stays as it is. Make the scheduler last. This must print ``True``:
 
 print(scheduler.optimizer is optimizer)
 
@@ -281,6 +281,11 @@ for _loud, *_options in (
     (lr_scheduler.CosineAnnealingLR, 5),
     (lr_scheduler.LinearLR,),
     (lr_scheduler.LambdaLR, lambda epoch: 1.0),
+    (lr_scheduler.CyclicLR, 0.1, 1.0),
+    (lr_scheduler.MultiStepLR, [3]),
+    (lr_scheduler.ExponentialLR, 0.9),
+    (lr_scheduler.PolynomialLR,),
+    (lr_scheduler.ConstantLR,),
 ):
     assert warned(functools.partial(first, _loud, *_options)) == [_order]
 
@@ -296,8 +301,8 @@ assert warned(wrong_later) == []
 # sphinx_gallery_end_ignore
 
 # %%
-# **Rely on the warning.** It looks at the first ``scheduler.step()`` and at no other. ``ReduceLROnPlateau`` and
-# ``CosineAnnealingWarmRestarts`` do not give it.
+# **Rely on the warning.** Only the first ``scheduler.step()`` can give it. A scheduler that was loaded after some steps does
+# not. ``ReduceLROnPlateau`` and ``CosineAnnealingWarmRestarts`` do not give it at all.
 #
 # See also
 # --------

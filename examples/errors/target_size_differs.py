@@ -53,7 +53,7 @@ assert message == (
 # sphinx_gallery_end_ignore
 
 # %%
-# *Target* are the labels, the second argument. *Input* is what the model returned. ``BCELoss`` says the same in other words:
+# *Target* means the labels, the second argument. *Input* is what the model returned. ``BCELoss`` says the same in other words:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -78,9 +78,10 @@ assert raised == [
 #
 # The fix
 # -------
-# Look at the second number of the input size.
+# Compare the two sizes.
 #
-# **It is 1**: one output for each sample or pixel. Remove the dimension, or give it to the labels with ``labels.unsqueeze(1)``.
+# **The input size has a 1 more**: one output for each sample or pixel. Remove that dimension, or give it to the labels with
+# ``labels.unsqueeze(1)``. If the target size has it, use ``labels.squeeze(1)``. Integer labels also need ``.float()``.
 
 loss = criterion(logits.squeeze(1), labels)
 print(loss)
@@ -110,17 +111,34 @@ assert "size (torch.Size([2, 4, 4]))" in says(
     lambda: criterion(torch.zeros(2, 1, 4, 4), torch.zeros(2, 4, 4))
 )
 assert says(lambda: criterion(torch.zeros(2, 4, 4), torch.zeros(2, 4, 4))) == ""
+_image = torch.zeros(2, 1, 4, 4)
+assert says(lambda: criterion(_image.squeeze(1), torch.zeros(2, 4, 4))) == ""
+_column = torch.zeros(2, 1)
+assert "Target size (torch.Size([2, 1]))" in says(
+    lambda: criterion(torch.zeros(2), _column)
+)
+assert says(lambda: criterion(torch.zeros(2), _column.squeeze(1))) == ""
+_classes = labels.long()
+assert "can't be cast" in says(lambda: criterion(logits.squeeze(1), _classes))
+assert says(lambda: criterion(logits.squeeze(1), _classes.float())) == ""
+assert "Target size (torch.Size([8]))" in says(
+    lambda: criterion(torch.zeros(3), torch.ones(8))
+)
 # sphinx_gallery_end_ignore
 
 # %%
-# **It is the number of classes**, and each sample has one class. Then you want ``CrossEntropyLoss``, with class numbers:
+# **The first numbers differ**: the labels were made for a full batch, and the last batch is smaller. Make them from the output,
+# as with ``torch.ones_like(logits)``.
+#
+# **The input size has the number of classes**, and each sample has one class. Then you want ``CrossEntropyLoss``, with class
+# numbers:
 
 scores = nn.Linear(3, 4)(x)
 classes = torch.tensor([3, 0])
 print(nn.CrossEntropyLoss()(scores, classes))
 
 # %%
-# **It is the number of classes**, and a sample may have several. Then the labels need a 0 or a 1 for each class:
+# **The input size has the number of classes**, and a sample may have several. Then the labels need a 0 or a 1 for each class:
 
 several = torch.tensor([[1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0]])
 print(criterion(scores, several))
@@ -146,7 +164,8 @@ assert raised == ["all elements of input should be between 0 and 1"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Use ``BCEWithLogitsLoss``, which applies the sigmoid itself. It also stays finite where a sigmoid is rounded to 0:
+# Use ``BCEWithLogitsLoss``, which applies the sigmoid itself. It is also exact where a sigmoid is rounded to 0. There
+# ``BCELoss`` replaces the logarithm by -100, and the gradient is 0.
 
 loss = nn.BCEWithLogitsLoss()(scores, labels)
 print(loss, nn.BCELoss()(scores.sigmoid(), labels))
@@ -168,6 +187,13 @@ assert ((scores < 0) | (scores > 1)).all()
 _zero, _one = torch.tensor([-200.0]), torch.tensor([1.0])
 assert nn.BCEWithLogitsLoss()(_zero, _one) == 200
 assert nn.BCELoss()(_zero.sigmoid(), _one) == 100  # it cuts the logarithm at -100
+for _loss, _slope in (
+    (lambda s: nn.BCELoss()(s.sigmoid(), _one), 0),
+    (lambda s: nn.BCEWithLogitsLoss()(s, _one), -1),
+):
+    _leaf = _zero.clone().requires_grad_()
+    _loss(_leaf).backward()
+    assert _leaf.grad == _slope
 _between = "all elements of {} should be between 0 and 1".format
 _nan = torch.tensor([float("nan")])
 assert says(lambda: nn.BCELoss()(_nan, _one)) == _between("input")
@@ -178,8 +204,8 @@ assert says(lambda: nn.BCELoss()(torch.tensor([1.0 + 1e-6]), _one)) == _between(
 # If your model has a sigmoid already, look for NaN: ``BCELoss`` says the same of it. Then go to
 # :ref:`sphx_glr_gallery_errors_loss_is_nan.py`.
 #
-# On a GPU it is ``CUDA error: device-side assert triggered``. This machine has none. Above that error there are lines like this
-# one, `from a public issue <https://github.com/wurenkai/MHorUNet/issues/4>`__:
+# On a GPU the error is ``CUDA error: device-side assert triggered``. This page runs on a CPU. Above that error there are lines
+# like this one, `from a public issue <https://github.com/wurenkai/MHorUNet/issues/4>`__:
 #
 # .. parsed-literal::
 #
@@ -204,7 +230,7 @@ for _labels in ([-1.0, 1.0], [1.0, 2.0]):
 # sphinx_gallery_end_ignore
 
 # %%
-# ``BCEWithLogitsLoss`` does not look at the labels. A negative loss is a sign of it:
+# ``BCEWithLogitsLoss`` does not check the labels. A negative loss is a sign of labels outside of 0 to 1:
 
 print(nn.BCEWithLogitsLoss()(scores, mask))
 print(nn.BCEWithLogitsLoss()(scores, mask / 255))
@@ -221,8 +247,7 @@ assert torch.equal(mask / 255, labels)
 # %%
 # Expected input batch_size to match target batch_size
 # ----------------------------------------------------
-# ``CrossEntropyLoss`` says this if the numbers of samples differ. Most often a ``view`` has mixed the batch with another
-# dimension:
+# ``CrossEntropyLoss`` says this if the numbers of samples differ. Here a ``view`` has mixed the batch with another dimension:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -266,8 +291,8 @@ assert says(lambda: criterion(logits.squeeze(1), torch.tensor([1.0]))) == ""
 # sphinx_gallery_end_ignore
 
 # %%
-# **A sigmoid in front of BCEWithLogitsLoss.** Nothing raises, and the sigmoid is applied twice. The loss of a sure and right
-# answer is then 0.31 instead of 0:
+# **A sigmoid in front of BCEWithLogitsLoss.** Nothing raises, and the sigmoid is applied twice. For label 1, the loss of a sure
+# and right answer is then 0.31 instead of 0:
 
 sure = torch.tensor([30.0])
 right = torch.tensor([1.0])

@@ -19,7 +19,7 @@ Attempting to unscale FP16 gradients.
       + model = nn.Linear(4, 1)
         scaler = torch.amp.GradScaler("cpu")
 
-   **Not this:** to drop the scaler and train in ``float16``. Small steps are rounded away, and Adam writes infinities.
+   **Not this:** to drop the scaler and train in ``float16``. Small steps are rounded away, and Adam can write infinities.
 """
 
 # %%
@@ -127,7 +127,9 @@ assert (_small * 65536).half() / 65536 == 0 and (
 
 base = nn.Linear(4, 4).half().requires_grad_(False)
 adapter = nn.Linear(4, 4).half()
-adapter.float()
+for p in nn.ModuleList([base, adapter]).parameters():
+    if p.requires_grad:
+        p.data = p.data.float()
 
 optimizer = torch.optim.Adam(adapter.parameters(), lr=0.01)
 with torch.autocast("cpu", dtype=torch.float16):
@@ -179,20 +181,36 @@ for _call in (partial(_scaler.step, _optimizer), _scaler.update):
 print("AssertionError:", raised[2])
 assert raised[0] == raised[1]
 assert raised[2] == "No inf checks were recorded prior to update."
+# after unscale_ alone, update does not raise; unscale_ before backward finds no gradient
+_scaler = torch.amp.GradScaler("cpu")
+_scaler.scale(_model(x).sum()).backward()
+_scaler.unscale_(_optimizer)
+_scaler.update()
+_optimizer.zero_grad()
+_scaler.unscale_(_optimizer)
+_scaler.scale(_model(x).sum()).backward()
+try:
+    _scaler.step(_optimizer)
+except AssertionError as error:
+    raised.append(str(error))
+assert raised[3:] == raised[:1] and _model.weight.grad is not None
 # sphinx_gallery_end_ignore
 
 # %%
-# The second line is what ``scaler.update()`` says if no ``scaler.step`` ran before it.
+# The second line is what ``scaler.update()`` says if neither ``scaler.unscale_`` nor ``scaler.step`` found a gradient before
+# it, for example because the loop calls ``optimizer.step()``.
 #
 # Make the optimizer after the model. Other causes: ``zero_grad()`` between ``backward()`` and ``step()``, all weights of this
-# optimizer frozen, or a loss that does not use them. This prints ``False`` when the message is due:
+# optimizer frozen, or a loss that does not use them. In these cases, this prints ``False`` in front of ``scaler.step``. If it
+# prints ``True``, ``unscale_`` ran before ``backward()``:
 
 print(any(p.grad is not None for g in optimizer.param_groups for p in g["params"]))
 
 # %%
 # unscale_() has already been called
 # ----------------------------------
-# ``unscale_`` may run once between two calls of ``update()``. Here it runs for each small batch of an accumulation:
+# For one optimizer, ``unscale_`` may run once between two calls of ``update()``. Here it runs for each small batch of an
+# accumulation:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -229,21 +247,22 @@ scaler.step(optimizer)
 scaler.update()
 
 # sphinx_gallery_start_ignore
+_wrong = nn.Linear(4, 1)
+_plain = torch.optim.SGD(_wrong.parameters(), lr=0.1)
 _scaler = torch.amp.GradScaler("cpu")
-_said = []
-try:
-    for _ in range(2):
-        _scaler.scale(model(x).sum()).backward()
-        _scaler.unscale_(optimizer)
-        optimizer.step()
-except RuntimeError as error:
-    _said.append(str(error))
-assert _said == raised
+for _ in range(2):
+    _scaler.scale(1e38 * _wrong(x).sum()).backward()
+    _scaler.unscale_(_plain)
+    _plain.step()
+    _scaler.update()
+assert not _wrong.weight.isfinite().any()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``optimizer.step()`` in the place of ``scaler.step(optimizer)`` raises the same. If ``update()`` is missing, the second step
-# raises:
+# Do not replace ``scaler.step(optimizer)`` by ``optimizer.step()``. After ``unscale_`` nothing raises then, and a step with
+# infinite gradients is not skipped.
+#
+# If ``update()`` is missing, the second step raises:
 
 # sphinx_gallery_start_ignore
 raised = []
