@@ -261,7 +261,7 @@ class _EndsAtTwo(Ends):
 
 _got, _batches, _ended = [], iter(DataLoader(_EndsAtTwo(9), num_workers=2)), 0
 with said_by_workers():
-    while True:
+    for _ in range(8):
         try:
             _got.append(next(_batches).item())
         except StopIteration:
@@ -270,6 +270,19 @@ with said_by_workers():
             _ended += "exited unexpectedly" in str(error)
 assert _ended == 1 and 2 not in _got and {1, 3} <= set(_got)
 del _batches
+
+
+def _no_rule(samples):
+    raise KeyError("no rule")
+
+
+_wrapped = []
+try:
+    next(iter(DataLoader(range(2), num_workers=1, collate_fn=_no_rule)))
+except KeyError as error:
+    _wrapped = str(error.args[0]).strip().splitlines()
+    traceback.clear_frames(error.__traceback__)
+assert _wrapped[0] == caught[0] and _wrapped[-1] == "KeyError: 'no rule'"
 _again = Rows(table[table["part"] == "train"].reset_index(drop=True))
 assert [x.item() for x in DataLoader(_again)] == [0.3, 0.4]
 folder.cleanup()
