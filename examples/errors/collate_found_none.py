@@ -10,8 +10,8 @@ default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lis
 
 .. in-short::
 
-   Your ``__getitem__`` returned ``None``, often for a file that it could not read. A batch has no place for ``None``. Leave
-   such samples out, in a ``collate_fn`` or before training. The class after *found* is what was returned.
+   Your ``__getitem__`` returned ``None``, often for a file that it could not read. Leave such samples out, in a ``collate_fn``
+   or before training. The class after *found* is that of the sample, or of a part of the sample.
 
    .. code-block:: diff
 
@@ -73,12 +73,12 @@ assert message == (
 # ---
 # The loader asks for two samples and calls ``default_collate([None, image])``. That function looks at the first sample to know
 # how to join all of them: tensors are stacked, numbers become a tensor, tuples and dictionaries are joined part by part. For
-# ``None`` it has no rule. If ``None`` is not the first sample, the message has other words:
+# ``None`` it has no rule. If ``None`` is not the first sample, the message here has other words:
 
 from torch.utils.data import default_collate
 
 image = torch.ones(2, 2)
-for samples in ([image, None], [7, None], [(image, None), (image, None)]):
+for samples in ([image, None], [(image, 7), None], [7, None], [(image, None)]):
     try:
         default_collate(samples)
     except (TypeError, RuntimeError) as error:
@@ -86,13 +86,14 @@ for samples in ([image, None], [7, None], [(image, None), (image, None)]):
 
 # sphinx_gallery_start_ignore
 _said = []
-for _samples in ([image, None], [7, None], [(image, None), (image, None)]):
+for _samples in ([image, None], [(image, 7), None], [7, None], [(image, None)]):
     try:
         default_collate(_samples)
     except (TypeError, RuntimeError) as error:
         _said.append(str(error))
 assert _said[0] == "expected Tensor as element 1 in argument 0, but got NoneType"
-assert _said[1:] == ["Could not infer dtype of NoneType", message]
+assert _said[1] == "object of type 'NoneType' has no len()"
+assert _said[2:] == ["Could not infer dtype of NoneType", message]
 _others = {
     "found <U3": np.array(["cat"]),
     "found object": np.array([None]),
@@ -111,12 +112,14 @@ assert default_collate(["cat", None]) == ["cat", None]
 # sphinx_gallery_end_ignore
 
 # %%
-# In the last one the label is ``None``, as in a test set without labels. Return the image alone, or a label such as -1. If the
-# first sample is a string, a later ``None`` stays in the batch, and nothing is raised.
+# The second is the usual one for samples with a label. In the last one the label is ``None``, as in a test set without labels.
+# Return the image alone, or a label such as -1. If the first sample is a string, a later ``None`` stays in the batch, and
+# nothing is raised.
 #
 # The fix
 # -------
-# Write a ``collate_fn`` that leaves the ``None`` out and joins the rest:
+# Write a ``collate_fn`` that leaves the ``None`` out and joins the rest. For a broken file, return ``None`` alone, and not
+# ``(None, label)``, which this function keeps:
 
 
 def without_none(samples):
@@ -129,6 +132,13 @@ print(tuple(batch.shape))
 
 # sphinx_gallery_start_ignore
 assert batch.shape == (1, 6, 8, 3)
+assert without_none([None, (image, 7), None])[1].tolist() == [7]
+_kept = []
+try:
+    without_none([(None, 7)])
+except TypeError as error:
+    _kept.append(str(error) == message)
+assert _kept == [True]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -136,8 +146,9 @@ assert batch.shape == (1, 6, 8, 3)
 # range* (`pytorch#57429 <https://github.com/pytorch/pytorch/issues/57429>`__). So it is better to look for the bad files once,
 # before training, and to leave them out of the dataset:
 
-good = [index for index, sample in enumerate(Photos()) if sample is not None]
-dataset = torch.utils.data.Subset(Photos(), good)
+photos = Photos()
+good = [index for index in range(len(photos)) if photos[index] is not None]
+dataset = torch.utils.data.Subset(photos, good)
 print(f"{len(good)} of {len(files)} files can be read")
 
 # sphinx_gallery_start_ignore
@@ -183,7 +194,7 @@ assert len(raised) == 1 and raised[0].endswith("found <class 'PIL.Image.Image'>"
 # sphinx_gallery_end_ignore
 
 # %%
-# Make a tensor of the image. The model wants the channels first, and numbers from 0 to 1:
+# Make a tensor of the image. Most image models want the channels first, and small numbers, for example from 0 to 1:
 
 photos = [torch.from_numpy(np.array(image)).permute(2, 0, 1) / 255 for image in photos]
 batch = next(iter(DataLoader(photos, batch_size=2)))

@@ -132,7 +132,7 @@ assert [tuple(found.values()) for found in table.values()] == [
 # %%
 # The fix
 # -------
-# In a dataset, return the tensors. To make a batch, the loader copies them anyway.
+# In a dataset, return the tensors. To make a batch, the loader's default ``collate_fn`` copies them anyway.
 
 
 class Reviews(Dataset):
@@ -155,14 +155,23 @@ assert tokens.tolist() == [[4, 2, 7], [5, 9, 3]]
 # %%
 # ``tokens[index]`` shares memory with ``tokens``. If you write into the sample, take ``tokens[index].clone()``.
 #
-# - **Another dtype or device**: ``labels.long()`` or ``labels.to(device)`` instead of ``torch.tensor(labels, dtype=...)``.
-# - **Lists in some places, tensors in others**: ``torch.as_tensor(x)`` takes both, and does not copy a tensor.
+# - **Another dtype or device**: ``labels.long()`` or ``labels.to(device)`` instead of ``torch.tensor(labels, dtype=...)``. If
+#   ``labels`` already has this dtype or device, you get ``labels`` itself, and no copy.
+# - **Lists in some places, tensors in others**: ``torch.as_tensor(x)`` takes both. It copies a tensor only for another dtype or
+#   device.
 # - **A new leaf** that gets its own gradient: ``x.detach().clone().requires_grad_()``.
 
 # sphinx_gallery_start_ignore
 assert labels.float().long().dtype == torch.int64
 assert torch.as_tensor([1, 2]).tolist() == [1, 2]
 assert torch.as_tensor(tokens).data_ptr() == tokens.data_ptr()
+assert torch.as_tensor(tokens, dtype=torch.int64).data_ptr() == tokens.data_ptr()
+assert torch.as_tensor(tokens, dtype=torch.float32).data_ptr() != tokens.data_ptr()
+assert labels.long() is labels and labels.to("cpu") is labels
+_one = next(iter(DataLoader(tokens, batch_size=1)))
+assert _one.data_ptr() != tokens.data_ptr()
+_one = next(iter(DataLoader(tokens, batch_size=1, collate_fn=list)))
+assert _one[0].data_ptr() == tokens.data_ptr()
 assert tokens[1].data_ptr() != tokens.data_ptr()
 _changed = tokens.clone()
 _changed[0][:] = 0

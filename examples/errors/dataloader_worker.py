@@ -168,7 +168,8 @@ assert ahead == [2, 4, 8, 2]
 # %%
 # The fix
 # -------
-# Put the loop, and what else should run once, below ``if __name__ == "__main__":``.
+# Put the loop, and what else should run once, below ``if __name__ == "__main__":``. Leave classes and functions above it: a
+# spawned worker looks for them.
 
 # sphinx_gallery_start_ignore
 script = """
@@ -182,16 +183,22 @@ if __name__ == "__main__":
 # sphinx_gallery_start_ignore
 """
 assert run(script) == [""]
+# what a spawned worker imports: the script under another name
+_seen = runpy.run_path(folder.name + "/train.py", run_name="__mp_main__")
+assert "loader" in _seen and "batch" not in _seen
 # sphinx_gallery_end_ignore
 
 # %%
 # - **Killed**: fewer workers, a smaller batch, ``prefetch_factor=1``. Do not keep all decoded images in the dataset.
 # - **Bus error**: a container often has little shared memory. Start it with ``--shm-size=8g`` or ``--ipc=host``
 #   (`detectron2#384 <https://github.com/facebookresearch/detectron2/issues/384>`__), or use fewer workers.
-# - **Segmentation fault**, or no reason at all: run with ``num_workers=0``. Then the crash is in your own process.
+# - **Segmentation fault**, or no reason at all: run with ``num_workers=0`` and ``python -X faulthandler train.py``. If your
+#   dataset crashes, your own process now does, and Python prints the line.
+# - **A notebook** under Windows or macOS: a spawned worker does not find a class that only the notebook has. Put your dataset
+#   class into a file, and import it.
 #
-# **Caught KeyError in DataLoader worker process 0** is another case: the worker lives, and your ``__getitem__`` raised. The
-# last line says what. Often it is a filtered pandas table, which keeps the old row labels:
+# **Caught KeyError in DataLoader worker process 0** is another case: the worker lives, and your ``__getitem__`` or
+# ``collate_fn`` raised. The last line says what. Often it is a filtered pandas table, which keeps the old row labels:
 
 # sphinx_gallery_start_ignore
 caught = []
@@ -245,6 +252,37 @@ print(values)
 
 # sphinx_gallery_start_ignore
 assert values == [0.3, 0.4]
+
+
+class _EndsAtTwo(Ends):
+    def __getitem__(self, index):
+        return super().__getitem__(index) if index == 2 else index
+
+
+_got, _batches, _ended = [], iter(DataLoader(_EndsAtTwo(9), num_workers=2)), 0
+with said_by_workers():
+    for _ in range(8):
+        try:
+            _got.append(next(_batches).item())
+        except StopIteration:
+            break
+        except RuntimeError as error:
+            _ended += "exited unexpectedly" in str(error)
+assert _ended == 1 and 2 not in _got and {1, 3} <= set(_got)
+del _batches
+
+
+def _no_rule(samples):
+    raise KeyError("no rule")
+
+
+_wrapped = []
+try:
+    next(iter(DataLoader(range(2), num_workers=1, collate_fn=_no_rule)))
+except KeyError as error:
+    _wrapped = str(error.args[0]).strip().splitlines()
+    traceback.clear_frames(error.__traceback__)
+assert _wrapped[0] == caught[0] and _wrapped[-1] == "KeyError: 'no rule'"
 _again = Rows(table[table["part"] == "train"].reset_index(drop=True))
 assert [x.item() for x in DataLoader(_again)] == [0.3, 0.4]
 folder.cleanup()
@@ -253,9 +291,9 @@ folder.cleanup()
 # %%
 # What not to do
 # --------------
-# **Do not stay at num_workers=0.** Run one epoch so to see the real error, mend it, and set the workers again.
+# **Do not stay at num_workers=0.** Run one epoch with it to see the real error. Correct the error, and set the workers again.
 #
-# **Do not catch the error and go on.** The batches of the worker that ended are lost.
+# **Do not catch the error and go on.** The batches that the worker had in hand are lost.
 #
 # See also
 # --------

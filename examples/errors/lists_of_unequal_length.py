@@ -9,8 +9,8 @@ expected sequence of length 2 at dim 1 (got 1)
 
 .. in-short::
 
-   The inner lists have different lengths, and a tensor has rows of one length. Pad the lists. With a Hugging Face tokenizer:
-   ``padding=True, truncation=True``.
+   The inner lists have different lengths, but the rows of a tensor have one length. Pad the lists. With a Hugging Face
+   tokenizer: ``padding=True, truncation=True``.
 
    .. code-block:: diff
 
@@ -55,14 +55,18 @@ def says(data, make=torch.tensor):
 
 assert says([[1, 2], [1, 2], [5, 9, 3]]) == message.replace("got 1", "got 3")
 assert says([[[1, 2], [3]], [[1, 2], [3]]]) == message.replace("dim 1", "dim 2")
+assert torch.tensor([[], [1]]).shape == (2, 0)
+assert says([[1, 2], []]) == message.replace("got 1", "got 0")
 for _make in (torch.as_tensor, torch.FloatTensor, torch.LongTensor):
     assert says(sentences, _make) == message
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``length 2``: the first inner list has two elements, so all should.
+# - ``length 2``: the first inner list has two elements, and PyTorch expects two of each. The odd one may be the first.
 # - ``dim 1``: the lists at this depth differ. The outer list is dim 0.
 # - ``got 1``: the length of the first list that differs.
+#
+# If the first inner list is empty, nothing is raised, and your numbers are lost: ``torch.tensor([[], [1]])`` is empty.
 #
 # Why
 # ---
@@ -99,9 +103,19 @@ print(batch)
 
 # sphinx_gallery_start_ignore
 assert batch.tolist() == [[4, 2, 0], [7, 0, 0], [5, 9, 3]]
+_rows = [torch.tensor(sentence) for sentence in ([], [4, 2])]
+assert nn.utils.rnn.pad_sequence(_rows).dtype == torch.float32
+_rows = [torch.tensor(sentence, dtype=torch.long) for sentence in ([], [4, 2])]
+assert nn.utils.rnn.pad_sequence(_rows, batch_first=True).tolist() == [[0, 0], [4, 2]]
+assert says([[1, 2], [3]]) == message  # one element of a list, for dim 2
+_rows = [torch.tensor(rows) for rows in ([[1, 2], [3, 0]], [[4, 0]])]
+assert nn.utils.rnn.pad_sequence(_rows, batch_first=True).shape == (2, 2, 2)
 # sphinx_gallery_end_ignore
 
 # %%
+# If a sentence may be empty, write ``torch.tensor(sentence, dtype=torch.long)``: an empty list becomes ``float32``. If the
+# message says ``dim 2``, pad the innermost lists to one length first.
+#
 # **The lists should be equal?** Then one is not. Look for it in ``lengths``.
 #
 # **A list of tensors**, such as the outputs of a loop, has another message:
@@ -136,8 +150,8 @@ assert batch.shape == (2, 2) and torch.cat(outputs).shape == (4,)
 # sphinx_gallery_end_ignore
 
 # %%
-# **A pandas table** with columns of several types becomes an array of Python objects. Often ``get_dummies`` has made a column
-# of ``bool``, or a column of numbers holds text:
+# **A pandas table** with numbers in one column and ``bool`` or text in another becomes an array of Python objects. Often
+# ``get_dummies`` has made a column of ``bool``, or a column of numbers holds text:
 
 # sphinx_gallery_start_ignore
 try:
@@ -153,10 +167,14 @@ assert len(raised) == 2
 assert raised[1].startswith("can't convert np.ndarray of type numpy.object_.")
 assert says(np.array(sentences, dtype=object)) == raised[1]  # as the box says
 assert says(pd.DataFrame({"age": ["22", 38]}).values) == raised[1]
+for _column in ([True], ["a"]):
+    for _number in ([1], [1.5]):
+        assert says(pd.DataFrame({"x": _number, "y": _column}).values) == raised[1]
+assert torch.tensor(pd.DataFrame({"x": [1], "y": [1.5]}).values).shape == (1, 2)
 # sphinx_gallery_end_ignore
 
 # %%
-# Look at ``table.dtypes``. Then ask for one type:
+# Look at ``table.dtypes``. Replace text such as ``"Rome"``, as ``get_dummies`` did here for ``sex``. Then ask for one type:
 
 print(table.dtypes)
 x = torch.tensor(table.to_numpy(dtype=np.float32))
@@ -185,13 +203,14 @@ with warnings.catch_warnings(record=True) as caught:
     print(torch.tensor(losses).requires_grad, torch.stack(losses).requires_grad)
     # sphinx_gallery_start_ignore
     assert torch.tensor(losses).requires_grad is False
+    assert len(caught) == 1  # once
     assert torch.stack(losses).requires_grad is True
     assert torch.cat([loss[None] for loss in losses]).requires_grad is True
 assert "requires_grad=True to a scalar may lead to unexpected" in str(caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch warns here: *Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior*.
+# PyTorch warns here, once: *Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior*.
 #
 # **Do not cut the lists to the shortest.** What you cut off, the model cannot learn from.
 #

@@ -19,7 +19,7 @@ At least one stride in the given numpy array is negative, and tensors with negat
       - x = torch.from_numpy(rgb)
       + x = torch.from_numpy(rgb.copy())
 
-   **Not this:** ``np.ascontiguousarray(rgb)``. If the reversed dimension has size 1, it copies nothing, and the error stays.
+   **Not this:** ``np.ascontiguousarray(rgb)``. If the reversed dimension has size 1, it may copy nothing, and the error stays.
 """
 
 # %%
@@ -62,11 +62,13 @@ def refused(array, make=torch.from_numpy):
 
 
 assert refused(rgb, torch.tensor) and refused(rgb, torch.as_tensor)
+assert refused([rgb, rgb], torch.utils.data.default_collate)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``torch.tensor`` and ``torch.as_tensor`` raise it too. Earlier versions said *some of the strides of a given numpy array are
-# negative. This is currently not supported, but will be added in future releases*.
+# ``torch.tensor`` and ``torch.as_tensor`` raise it too, and so does a ``DataLoader`` if the dataset returns such an array.
+# Earlier versions said *some of the strides of a given numpy array are negative. This is currently not supported, but will be
+# added in future releases*.
 #
 # Why
 # ---
@@ -208,6 +210,8 @@ print(batch.shape, np.ascontiguousarray(reversed_batch).strides)
 assert np.ascontiguousarray(reversed_batch).strides == (-48, 48, 24, 8)
 assert refused(np.ascontiguousarray(reversed_batch))
 assert not refused(reversed_batch.copy()) and not refused(np.ascontiguousarray(rgb))
+_turned = np.ones((1, 3, 2)).transpose(0, 2, 1)[::-1]  # size 1, but here it copies
+assert refused(_turned) and not refused(np.ascontiguousarray(_turned))
 
 
 def to_tensor_by_dlpack():

@@ -10,8 +10,8 @@ loaded state dict contains a parameter group that doesn't match the size of opti
 
 .. in-short::
 
-   The file was written by an optimizer with another number of parameters, often because layers were frozen then. Make the
-   optimizer as it was, load, and add the new parameters afterwards.
+   A group of your optimizer has another number of parameters than the same group in the file, often because layers were
+   frozen then. Make the optimizer as it was, load, and add the new parameters afterwards.
 
    .. code-block:: diff
 
@@ -60,7 +60,7 @@ assert (
 # Why
 # ---
 # The optimizer's state dict has no names. Parameters are numbered in the order in which the optimizer got them, and the state
-# goes back by number. So the numbers must mean the same parameters as before. PyTorch compares how many there are:
+# goes back by number. So the numbers must mean the same parameters as before. PyTorch compares the number in each group:
 
 print("file:     ", [group["params"] for group in saved["param_groups"]])
 print("optimizer:", [len(group["params"]) for group in optimizer.param_groups])
@@ -83,6 +83,15 @@ ax.invert_yaxis()
 assert saved["param_groups"][0]["params"] == [0, 1] and len(saved["param_groups"]) == 1
 assert saved["state"][0]["exp_avg"].shape == net[2].weight.shape
 assert len(optimizer.param_groups[0]["params"]) == 4
+_all = list(net.parameters())  # 2 + 2 and 1 + 3 parameters are not the same groups
+_file = torch.optim.Adam([{"params": _all[:2]}, {"params": _all[2:]}]).state_dict()
+_other = torch.optim.Adam([{"params": _all[:1]}, {"params": _all[1:]}])
+_differ = []
+try:
+    _other.load_state_dict(_file)
+except ValueError as error:
+    _differ.append(str(error) == message)
+assert _differ == [True]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -101,10 +110,38 @@ assert torch.equal(
     optimizer.state[net[2].weight]["exp_avg"], saved["state"][0]["exp_avg"]
 )
 assert net[0].weight not in optimizer.state
+_rates = torch.optim.Adam(net[2].parameters(), lr=0.5)
+_rates.load_state_dict(saved)
+_rates.add_param_group({"params": net[0].parameters()})
+assert [group["lr"] for group in _rates.param_groups] == [0.001, 0.5]
+# frozen, but in the optimizer: nothing to add later
+_whole = copy.deepcopy(net)
+_whole.zero_grad()
+_whole[0].requires_grad_(False)
+_before = _whole[0].weight.clone()
+_resumed = torch.optim.AdamW(_whole.parameters())
+_whole(torch.ones(3, 4)).sum().backward()
+_resumed.step()
+assert torch.equal(_whole[0].weight, _before)
+_file = _resumed.state_dict()
+for _class in (torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop):
+    _class(_whole.parameters(), weight_decay=0.1).step()
+    assert torch.equal(_whole[0].weight, _before)
+_whole[0].requires_grad_(True)
+_resumed = torch.optim.AdamW(_whole.parameters())
+_resumed.load_state_dict(_file)
+_whole(torch.ones(3, 4)).sum().backward()
+_resumed.step()
+assert not torch.equal(_whole[0].weight, _before)
 # sphinx_gallery_end_ignore
 
 # %%
-# From now on the file has two groups. An optimizer with one group cannot load it, and the message is:
+# ``load_state_dict`` also takes the learning rate of the file. For another rate, change ``optimizer.param_groups`` afterwards.
+#
+# **Before the first run** there is a simpler way: give the optimizer all parameters, the frozen ones too. A parameter whose
+# ``grad`` is ``None`` is skipped, and you can unfreeze it later without a new group.
+#
+# From now on the file of this page has two groups. An optimizer with one group cannot load it, and the message is:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -185,6 +222,13 @@ assert _one.state_dict()["param_groups"][0]["param_names"] == ["a", "b"]
 _two = torch.optim.SGD([("b", second.weight), ("a", first.weight)], 0.1, momentum=0.9)
 _two.load_state_dict(_one.state_dict())
 assert _two.state[second.weight]["momentum_buffer"].eq(1).all()
+assert _two.param_groups[0]["param_names"] == ["a", "b"]  # the file's, not its own
+_mixed = []
+try:
+    _two.add_param_group({"params": [nn.Parameter(torch.ones(1))]})
+except ValueError as error:
+    _mixed.append("with/without names" in str(error))
+assert _mixed == [True]
 # the sizes made to agree by hand: loads, and step raises for another shape
 _file = copy.deepcopy(saved)
 _file["param_groups"] = [{**_file["param_groups"][0], "params": [0, 1, 2, 3]}]
@@ -201,7 +245,8 @@ assert len(raised) == 3 and "must match" in raised[2]
 
 # %%
 # If you make the optimizer with ``net.named_parameters()``, the file also has the names, in ``param_names`` of each group.
-# Loading does not use them, but you can compare them.
+# Loading does not compare them. Compare them yourself, and before you load: loading replaces the optimizer's names by the
+# file's. A group that you add later needs names too.
 #
 # See also
 # --------

@@ -32,6 +32,7 @@ import collections
 import contextlib
 import datetime
 import io
+import os
 import pathlib
 import pickle
 import random
@@ -78,7 +79,7 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 # Why
 # ---
 # ``torch.save`` writes a *pickle*, and a pickle may name any function of any module, to be called while it is loaded. So a
-# file can run code. With ``weights_only=True``, the default since 2.6, a name that is not on a list is not called. What loads:
+# file can run code. With ``weights_only=True``, the default since 2.6, a name that is not on a list is not called:
 
 
 def loads(value):
@@ -132,7 +133,8 @@ assert [loads(value) for value in values.values()] == [True] * 7 + [False] * 7
 # %%
 # The fix
 # -------
-# List what the file names, decide whether you trust it, and allow these types. Listing runs nothing of the file.
+# List what the file names, decide whether you trust it, and allow these types. Listing runs nothing of the file. A file in the
+# format from before version 1.6 cannot be listed. There, go by the messages.
 
 from numpy._core.multiarray import scalar
 from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
@@ -157,12 +159,26 @@ for _name in (scalar, (scalar, "numpy.core.multiarray.scalar")):
     except pickle.UnpicklingError as error:
         _refused.append("GLOBAL numpy.core.multiarray.scalar was not" in str(error))
 assert _refused == [True]
+# the format from before 1.6 cannot be listed, but loads
+_bytes = io.BytesIO()
+torch.save(checkpoint, _bytes, _use_new_zipfile_serialization=False)
+with open(folder.name + "/old.pt", "wb") as _file:
+    _file.write(_bytes.getvalue())
+_unlisted = []
+try:
+    get_unsafe_globals_in_checkpoint(folder.name + "/old.pt")
+except ValueError as error:
+    _unlisted.append(str(error))
+assert _unlisted == ["Expected input to be a checkpoint returned by torch.save"]
+with safe_globals([scalar, np.dtype, np.dtypes.Float64DType]):
+    assert torch.load(folder.name + "/old.pt")["loss"] == 0.375
 # sphinx_gallery_end_ignore
 
 # %%
 # ``torch.serialization.add_safe_globals([...])`` does the same for the rest of the program. Two traps with NumPy:
 #
-# - The list does not show the class of a dtype. Without ``np.dtypes.Float64DType`` the message is:
+# - The list does not show the class of a dtype. Without ``np.dtypes.Float64DType`` the message is below. A float32 number
+#   needs ``Float32DType``.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -180,10 +196,12 @@ except pickle.UnpicklingError as error:
 assert (
     len(raised) == 1 and "Can only build Tensor, Parameter, OrderedDict or" in raised[0]
 )
+with safe_globals([scalar, np.dtype, np.dtypes.Float32DType]):
+    assert loads(np.float32(0.5)) and not loads(np.float64(0.5))
 # sphinx_gallery_end_ignore
 
 # %%
-# - If NumPy 1 wrote the file, it has the old name. Allow a pair: ``(scalar, "numpy.core.multiarray.scalar")``.
+# - A file that NumPy 1 wrote has the old name. Allow a pair: ``(scalar, "numpy.core.multiarray.scalar")``.
 #
 # **You write the file?** Save plain values, and of a model its ``state_dict()``, not the model. Then nothing has to be allowed,
 # and the file does not depend on the names of your classes:
@@ -201,12 +219,15 @@ for _value in (vars(argparse.Namespace(lr=0.1)), str(pathlib.Path("data"))):
 assert loads(torch.from_numpy(np.ones(2))) and loads(
     dict(collections.defaultdict(list))
 )
+assert not loads(vars(argparse.Namespace(data=pathlib.Path("data"))))
 # sphinx_gallery_end_ignore
 
 # %%
-# For an array it is ``torch.from_numpy(array)``, for an ``argparse.Namespace`` ``vars(args)``, for a path ``str(path)``.
+# For an array of numbers it is ``torch.from_numpy(array)``, for a path ``str(path)``, and for an ``argparse.Namespace`` of
+# plain values ``vars(args)``.
 #
-# **The file is a whole model,** as ``torch.save(net, path)`` writes it. The class of each layer in it must be allowed too:
+# **The file is a whole model,** as ``torch.save(net, path)`` writes it. Each name in its list must be allowed: the
+# classes of its layers, and in other models also functions, such as ``torch.nn.functional.relu``.
 
 torch.save(nn.Sequential(net, nn.ReLU()), path)
 print(sorted(get_unsafe_globals_in_checkpoint(path)))
@@ -223,13 +244,16 @@ for _left_out in (nn.Sequential, nn.Linear, nn.ReLU):
     except pickle.UnpicklingError as error:
         _missing.append(f"{_left_out.__name__} was not an allowed" in str(error))
 assert _missing == [True] * 3
+_other = folder.name + "/other.pt"
+torch.save(nn.TransformerEncoderLayer(4, 1, 4), _other)
+assert "torch.nn.functional.relu" in get_unsafe_globals_in_checkpoint(_other)
 # sphinx_gallery_end_ignore
 
 # %%
-# If you wrote the file yourself, load it once with ``weights_only=False``, which was the default up to 2.5, and save it anew.
+# If you wrote the file yourself, load it once with ``weights_only=False``, and save it anew.
 #
-# **"Unsupported operand 60"** is another fault: the file is no checkpoint. 60 is ``<``, the beginning of a web page that
-# was saved in place of the file. 118 is the ``v`` of *version*, the beginning of a Git LFS pointer. Download the file again.
+# **"Unsupported operand 60"** is another fault: the file is no checkpoint. 60 is ``<``, the beginning of a web page.
+# 118 is the ``v`` of *version*, the beginning of a Git LFS pointer. Download the file again.
 
 # sphinx_gallery_start_ignore
 try:
@@ -255,8 +279,8 @@ assert len(raised) == 3 and "Unsupported operand 118" in raised[2]
 # %%
 # What not to do
 # --------------
-# **Do not load a stranger's file with weights_only=False.** Here the author of the file chose ``print``. It could be a function
-# that deletes your files or reads your keys:
+# **Do not load a stranger's file with weights_only=False.** Here the file calls ``print``. A function that deletes
+# your files works as well:
 
 
 class Gift:
@@ -281,11 +305,37 @@ with contextlib.redirect_stdout(_said):  # neither listing nor a refusal runs th
     assert _said.getvalue() == ""
     torch.load(path, weights_only=False)
 assert _said.getvalue() != ""
+
+
+class Calls:
+    def __init__(self, function, *inputs):
+        self.call = function, inputs
+
+    def __reduce__(self):
+        return self.call
+
+
+_listed, _blocked = [], []
+for _gift in (Calls(eval, "1"), Calls(getattr, 1, "real"), Calls(os.system, "true")):
+    torch.save({"epoch": _gift}, path)
+    _listed += get_unsafe_globals_in_checkpoint(path)
+assert _listed == ["builtins.eval", "builtins.getattr", f"{os.name}.system"]
+try:
+    with safe_globals([os.system]):
+        torch.load(path)
+except pickle.UnpicklingError as error:
+    _blocked.append("is blocked" in str(error))
+assert _blocked == [True]
+net.activation = torch.tanh
+torch.save(net, path)
+assert "builtins.getattr" in get_unsafe_globals_in_checkpoint(path)
 folder.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# **Do not allow what you do not know.** If the list has ``eval``, ``getattr`` or ``os.system``, leave the file alone.
+# **Do not allow what you do not know.** If the list of a stranger's file has ``builtins.eval``, ``builtins.getattr`` or
+# ``posix.system``, which is ``os.system``, leave the file alone. (A model of your own that keeps ``torch.tanh`` has ``getattr``
+# in its list, too.)
 #
 # See also
 # --------
