@@ -227,7 +227,7 @@ except KeyError as error:
     traceback.clear_frames(
         error.__traceback__
     )  # frees the loader, which ends its worker
-    print("KeyError:", caught[0], caught[1], "...", caught[-1], sep="\n")
+    print(f"KeyError: {caught[0]}", caught[1], "...", caught[-1], sep="\n")
 assert caught[0] == "Caught KeyError in DataLoader worker process 0."
 assert caught[-1] == "KeyError: 0"
 try:  # without workers it is the plain message
