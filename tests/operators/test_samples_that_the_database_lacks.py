@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
@@ -79,6 +80,16 @@ def test_attention_is_fused_for_heads_that_were_transposed_too() -> None:
     assert notes["keeps key"] == notes["output_changed"] == notes["second"] == "only if it has 4 dimensions"
 
 
+@pytest.mark.parametrize("name", ["layer_norm", "batch_norm", "instance_norm"])
+def test_a_norm_with_a_bias_and_no_weight_has_no_second_derivative(name: str) -> None:
+    norm = row(f"nn.functional.{name}")
+    assert (norm.second, norm.notes["second"]) == ("no", "if `bias` is a tensor and `weight` is None")
+
+
+def test_a_second_derivative_whose_terms_cancel_is_zero() -> None:
+    assert row("copysign").second == "zero"
+
+
 def test_arguments_have_names() -> None:
     """Not ``argument 12``, and of tensors in any number not the name of an option."""
     assert "in_proj_weight" in row("nn.functional.multi_head_attention_forward").inputs
@@ -96,3 +107,27 @@ def test_the_gradient_of_the_determinant_of_a_singular_matrix() -> None:
     torch.linalg.det(matrix).backward()
     assert not matrix.grad.count_nonzero()  # [[4, -2], [-2, 1]] is right
     assert row("linalg.det").error > 1e-4
+
+
+def test_the_gradient_of_as_strided_scatter_lies_where_the_input_was_overwritten() -> None:
+    x = torch.zeros(4, requires_grad=True)
+    torch.as_strided_scatter(x, torch.ones(2), (2,), (1,)).sum().backward()
+    assert x.grad.tolist() == [1, 1, 0, 0]
+    assert row("as_strided_scatter").error > 1e-4 and row("slice_scatter").error < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "node"),
+    [
+        ((1, 2, 4, 8), {}, "ScaledDotProductFlashAttentionForCpuBackward0"),
+        ((1, 2, 4, 8), {"dropout_p": 0.5}, "UnsafeViewBackward0"),
+        ((1, 2, 4, 8), {"attn_mask": torch.zeros(4, 4, requires_grad=True)}, "UnsafeViewBackward0"),
+        ((1, 2, 4, 8, 2), {}, "UnsafeViewBackward0"),
+    ],
+)
+def test_when_attention_is_fused(shape: tuple[int, ...], options: dict[str, Any], node: str) -> None:
+    """A fifth dimension is taken away again, and leaves gaps in the last one."""
+    q = torch.rand(shape).requires_grad_()
+    q = q[..., 0] if q.dim() == 5 else q
+    result = torch.nn.functional.scaled_dot_product_attention(q, q, q, **options)
+    assert result.grad_fn.name() == node

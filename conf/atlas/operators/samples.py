@@ -181,6 +181,15 @@ def _more(name: str, dtype: torch.dtype) -> Iterator[SampleInput]:
         case "nn.functional.multilabel_soft_margin_loss":
             for reduction in ("sum", "none"):
                 yield SampleInput(make(2, 3), args=(make(2, 3).detach(),), kwargs={"reduction": reduction})
+        case "nn.functional.layer_norm":  # with a bias and no weight, as in the next two
+            for bias in (make(3), None):
+                yield SampleInput(make(2, 3), args=((3,), None, bias))
+        case "nn.functional.batch_norm":
+            for weight in (None, make(3)):
+                yield SampleInput(make(4, 3), args=(None, None, weight, make(3), True))
+        case "nn.functional.instance_norm":
+            for weight in (None, make(3)):
+                yield SampleInput(make(2, 3, 4), kwargs={"weight": weight, "bias": make(3)})
         case "nn.functional.embedding":
             yield SampleInput(make(3, 2), args=(labels,), kwargs={"padding_idx": 0})
         case "cdist":
