@@ -35,11 +35,7 @@ KEEPS = {
     "clone": [],
     "neg": [],
     "cumsum": [],
-    "nn.functional.max_pool2d": [
-        "input",
-        "output",
-        "new",
-    ],  # the input, and where each maximum was, which may be returned too
+    "nn.functional.max_pool2d": ["input", "output", "new"],  # and where each maximum was, which may be returned too
 }
 
 Change = Callable[[torch.Tensor], Any]
@@ -180,7 +176,7 @@ def test_of_cross_entropy_only_a_target_of_probabilities_must_not_change(rows: d
     scores, target = x(3, 3), x(3, 3).detach()
     assert outcome(lambda a: F.cross_entropy(a, target), of_result=False) == "works"
     assert outcome(lambda a: F.cross_entropy(scores, a), of_result=False) == "raises"
-    assert rows["nn.functional.cross_entropy"]["notes"]["input_changed"] == "if `target` is changed"
+    assert rows["nn.functional.cross_entropy"]["notes"]["input_changed"].startswith("if `target` is changed")
 
 
 def test_forward_mode_that_is_silently_wrong(rows: dict[str, dict[str, Any]]) -> None:

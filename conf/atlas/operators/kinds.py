@@ -42,7 +42,7 @@ def condition(seen: Sequence[tuple[Kind, bool]], *, but: str = "") -> str:
     names = [
         name
         for name in _attributes(kind for kind, _answer in seen)
-        if not but or name not in (but, f"{but}.requires_grad")
+        if not but or name not in (but, f"{but}.requires_grad", f"{but}.value")
     ]
     told = [(name, _values(holds, name), _values(others, name)) for name in names]
     for name, ours, theirs in told:
@@ -50,10 +50,10 @@ def condition(seen: Sequence[tuple[Kind, bool]], *, but: str = "") -> str:
             return f"if {_phrase(name, ours)}"
     same = [(name, *ours) for name, ours, _theirs in told if len(ours) == 1]
     for (one, a), (two, b) in combinations(same, 2):
-        if not any(kind.get(one, "") == a and kind.get(two, "") == b for kind in others):
+        if not any(_value(kind, one) == a and _value(kind, two) == b for kind in others):
             return f"if {_phrase(one, {a})} and {_phrase(two, {b})}"
     shares = {
-        name: sum(kind.get(name, "") in ours for kind in others)
+        name: sum(_value(kind, name) in ours for kind in others)
         for name, ours, theirs in told
         if len(ours) <= MOST_VALUES and theirs - ours
     }
@@ -71,7 +71,16 @@ def _attributes(kinds: Iterable[Kind]) -> list[str]:
 
 
 def _values(kinds: Sequence[Kind], name: str) -> set[str]:
-    return {kind.get(name, "") for kind in kinds}
+    return {_value(kind, name) for kind in kinds}
+
+
+def _value(kind: Kind, name: str) -> str:
+    """Nothing if the argument is not given; of one that is no number in this sample what it is.
+
+    >>> [_value(kind, "n.value") for kind in ({"n": "a number", "n.value": "3"}, {"n": "a tensor"}, {})]
+    ['3', 'a tensor', '']
+    """
+    return kind.get(name, "") or kind.get(name.removesuffix(".value"), "")
 
 
 def _phrase(name: str, values: set[str]) -> str:
@@ -96,8 +105,11 @@ def _phrase(name: str, values: set[str]) -> str:
             return f"{' or '.join(f'`{value}`' for value in sorted(values))} is changed"
         case "type":
             return f"the type is {said}"
+        case _ if name.endswith(".dimensions"):
+            said = " or ".join(value or "as many as the first" for value in sorted(values))
+            return f"the dimensions of `{name.removesuffix('.dimensions')}` are {said}"
         case _ if name.endswith(".requires_grad"):
-            return f"`{name.removesuffix('.requires_grad')}` requires {'a' if values == {'True'} else 'no'} gradient"
+            return f"`{name.removesuffix('.requires_grad')}` requires {'no' if 'False' in values else 'a'} gradient"
         case _:
             name = name.removesuffix(".value")
             return f"`{name}` is {said}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import torch
@@ -20,11 +20,22 @@ from torch.nn import functional
 
 from .kinds import Kind, condition
 from .report import OUTCOMES
-from .samples import IN_OTHER_LAYOUTS, Call, calls, in_other_layouts, is_differentiable, is_inexact
+from .samples import (
+    IN_OTHER_LAYOUTS,
+    Call,
+    calls,
+    in_other_layouts,
+    is_differentiable,
+    is_inexact,
+    with_one_that_learns,
+)
 
 DOCUMENTED = ("", "linalg", "fft", "nn.functional")  # namespaces with a page for each function
 STEP = 1e-6  # of central differences in float64: the cube root of its precision, about
+ROUNDING = 1e-12  # below it a second derivative is 0: terms that cancel may leave so much
 OTHER_DTYPES = (torch.float32, torch.bfloat16, torch.complex64)
+IN_SINGLE = 3  # samples in float32 whose tensors are changed in place
+WITH_ONE_THAT_LEARNS = 2  # samples that are tried so, of those with several that can
 
 #: Answers about a derivative, from bad to good: a fault in one sample is a fault.
 ANSWERS = ("wrong", "no", "yes", "zero")
@@ -98,7 +109,8 @@ def probe(operator: Any) -> Row | None:
     if not all(map(_can_go_back, plain)):
         plain = checked  # the phase of an eigenvector is free, so only some functions of it have a gradient
     others = chain.from_iterable(map(in_other_layouts, plain[:IN_OTHER_LAYOUTS]))
-    laid_out = [*plain, *filter(_can_go_back, others)]
+    learning = islice(filter(None, (list(with_one_that_learns(call)) for call in plain)), WITH_ONE_THAT_LEARNS)
+    laid_out = [*plain, *filter(_can_go_back, chain(others, *learning))]
     others = {dtype: list(_in_other_dtype(operator, dtype)) for dtype in OTHER_DTYPES}
     recorded = [*laid_out, *chain.from_iterable(others.values())]
 
@@ -108,8 +120,9 @@ def probe(operator: Any) -> Row | None:
     ]
     _record(row, recorded)
     row.declared, row.in_place = _declared(operator), _in_place(operator)
-    _settle(row, "output_changed", OUTCOMES[::-1], chain.from_iterable(map(_after_output_changed, laid_out)))
-    _settle(row, "input_changed", OUTCOMES[::-1], chain.from_iterable(map(_after_input_changed, laid_out)))
+    changed = [*laid_out, *others[torch.float32][:IN_SINGLE]]
+    _settle(row, "output_changed", OUTCOMES[::-1], chain.from_iterable(map(_after_output_changed, changed)))
+    _settle(row, "input_changed", OUTCOMES[::-1], chain.from_iterable(map(_after_input_changed, changed)))
     row.second_claimed, row.forward_claimed = bool(operator.supports_gradgrad), bool(operator.supports_forward_ad)
     exact = [call.with_tensors(_to_double) for call in checked]
     _settle(row, "second", ANSWERS, chain.from_iterable(map(_second, exact)))
@@ -232,14 +245,28 @@ def _record(row: Row, recorded: Sequence[Call]) -> None:
     row.inputs = sorted(kept - {"output", "new"})
     row.saves = [*(["input"] if row.inputs else []), *sorted(kept & {"output", "new"}, reverse=True)]
     for name in kept:
-        if note := condition([(kind, name in found) for kind, found in keeps], but=name):
+        where_given = [(kind, name in found) for kind, found in keeps if _may_keep(kind, name)]
+        if note := condition(where_given, but=name):
             row.notes[f"keeps {name}"] = note
     answers = {answer for _kind, answer in shares}
     row.shares = "sometimes" if len(answers) == 2 else "always" if True in answers else "never"
     if len(answers) == 2:
         sharing, copying = (condition([(k, a is wanted) for k, a in shares]) for wanted in (True, False))
-        says_more = copying if sharing.startswith(("only", "in")) or not sharing else ""
-        row.notes["shares"] = f"copies {says_more}" if says_more else f"shares {sharing}"
+        row.notes["shares"] = min(f"copies {copying}", f"shares {sharing}", key=_vagueness)
+
+
+def _may_keep(kind: Kind, name: str) -> bool:
+    """Whether ``name`` is a result, or in this sample a tensor: a number is never kept."""
+    return name in ("output", "new") or kind.get(name, "").startswith("a tensor")
+
+
+def _vagueness(note: str) -> int:
+    """*If* says more than *only if*, and both more than how many.
+
+    >>> min("copies in most samples", "shares only if sliced", key=_vagueness)
+    'shares only if sliced'
+    """
+    return (" if " not in note) + (" only if " in note or " if " not in note)
 
 
 def _place(tensor: torch.Tensor) -> int:
@@ -419,7 +446,7 @@ def _second_of(call: Call, result: int | None) -> str:
     except (NotImplementedError, RuntimeError):
         return "no"
     second = [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True)]
-    is_zero = not any(g.to_dense().count_nonzero() for g in second)
+    is_zero = all(g.to_dense().abs().lt(ROUNDING).all() for g in second)
     if not _in_double(call()) or any(x.layout is not torch.strided for x in inputs):
         return "zero" if is_zero else "yes"
     up, down = (

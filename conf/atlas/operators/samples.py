@@ -14,8 +14,15 @@ from itertools import chain, count, islice
 from typing import Any
 
 import torch
+from torch.nn import functional
 from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils._pytree import tree_flatten, tree_unflatten
+
+#: Operators that take a number in place of their other tensors too, which the database does not try.
+TAKE_A_NUMBER = {
+    *("mul", "div", "true_divide", "remainder", "fmod", "pow", "float_power", "xlogy", "special.xlog1py", "rsub"),
+    *("clamp", "clamp_min", "clamp_max", "__rsub__", "__rmul__", "__rdiv__", "__rmod__", "__rpow__"),
+}
 
 MOST = 12  # samples of an operator and dtype
 LOOKED_AT = 400  # of those that the database has
@@ -25,7 +32,7 @@ LARGEST = 2**15  # elements in all inputs of a sample
 
 #: How else a tensor of the same shape and values can lie in memory.
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "transposed": lambda x: x.transpose(0, -1).contiguous().transpose(0, -1),
+    "transposed": lambda x: x.transpose(*_axes(x)).contiguous().transpose(*_axes(x)),
     "sliced": lambda x: torch.stack([x, x], dim=-1)[..., 0],
     "conjugated": lambda x: x.conj().resolve_conj().conj(),
     "negated": lambda x: torch._neg_view(x.neg()),
@@ -96,15 +103,17 @@ def calls(operator: Any, dtype: torch.dtype, *, checked: bool = False) -> Iterat
     if not operator.supports_autograd or not operator.supports_dtype(dtype, "cpu"):
         return
     torch.default_generator.manual_seed(0)
-    samples = chain(
-        _more(operator.name, dtype), operator.sample_inputs("cpu", dtype, requires_grad=True, set_seed=False)
-    )
+    samples = operator.sample_inputs("cpu", dtype, requires_grad=True, set_seed=False)
+    if operator.name in TAKE_A_NUMBER:
+        first = next(samples)
+        samples = chain([first, _with_a_number(first)], samples)
+    samples = chain(_more(operator.name, dtype), samples)
     candidates = []
     for sample in islice(samples, LOOKED_AT):
         function = partial(_as_gradcheck, operator, sample) if checked else operator.op
         leaves, tree = tree_flatten(((sample.input, *sample.args), sample.kwargs))
         names = tuple(_names(operator, (sample.input, *sample.args), sample.kwargs))
-        kind = {"type": str(dtype).removeprefix("torch."), "layout": "contiguous", **_kind(names, leaves)}
+        kind = {"type": _type(leaves), "layout": "contiguous", **_kind(names, leaves)}
         call = Call(function, tuple(leaves), tree, names, kind)
         if call.differentiable and sum(tensor.numel() for tensor in call.tensors) <= LARGEST:
             candidates.append(call)
@@ -133,16 +142,83 @@ def _has_a_derivative(call: Call) -> bool:
 
 
 def _more(name: str, dtype: torch.dtype) -> Iterator[SampleInput]:
-    """Samples that matter and are not in the database: many rows, a result that has the shape of the input."""
+    """Samples that matter and are not in the database, such as many rows, or a result that has the input's shape and type."""
     make = partial(torch.testing.make_tensor, device="cpu", dtype=dtype, requires_grad=True)
+    labels = torch.tensor([0, 2])
     match name:
+        case "half" if dtype is torch.bfloat16:
+            yield SampleInput(make(2, 3, dtype=torch.float16))
+        case "chalf" if dtype is torch.complex64:
+            yield SampleInput(make(2, 3, dtype=torch.complex32))
+        case "cdouble" if dtype is torch.complex64:
+            yield SampleInput(make(2, 3, dtype=torch.complex128))
+        case "linalg.det":  # of rank 1, whose derivative is not 0
+            yield SampleInput(torch.tensor([[1, 2], [2, 4]], dtype=dtype, requires_grad=True))
+        case "cholesky_solve":  # one matrix for two factors, which has the shape of two vectors
+            yield SampleInput(make(2, 2), args=(make(2, 2, 2, low=1, high=2),))
+        case "pow":
+            yield SampleInput(2.5, args=(make(3),))
+        case "matmul":
+            for one, other in (
+                ((3,), (3,)),
+                ((3,), (3, 4)),
+                ((3, 4), (4,)),
+                ((3, 4), (2, 4, 3)),
+                ((2, 2, 3, 4), (2, 4, 3)),
+            ):
+                yield SampleInput(make(one), args=(make(other),))
+        case "meshgrid":
+            yield SampleInput([make(2), make(3)], kwargs={"indexing": "ij"})
+        case "broadcast_tensors":
+            yield SampleInput(make(3), args=(make(3),))
+        case "__getitem__":
+            for index in (None, 0, slice(0, 2)):
+                yield SampleInput(make(3, 3), args=(index,))
+        case "nn.functional.adaptive_avg_pool2d":
+            yield SampleInput(make(2, 3, 4, 4), args=(1,))
+        case "nn.functional.cross_entropy":
+            yield SampleInput(make(2, 3), args=(labels,), kwargs={"label_smoothing": 0.1})
+        case "nn.functional.multilabel_soft_margin_loss":
+            for reduction in ("sum", "none"):
+                yield SampleInput(make(2, 3), args=(make(2, 3).detach(),), kwargs={"reduction": reduction})
+        case "nn.functional.layer_norm":  # with a bias and no weight, as in the next two
+            for bias in (make(3), None):
+                yield SampleInput(make(2, 3), args=((3,), None, bias))
+        case "nn.functional.batch_norm":
+            for weight in (None, make(3)):
+                yield SampleInput(make(4, 3), args=(None, None, weight, make(3), True))
+        case "nn.functional.instance_norm":
+            for weight in (None, make(3)):
+                yield SampleInput(make(2, 3, 4), kwargs={"weight": weight, "bias": make(3)})
+        case "nn.functional.embedding":
+            yield SampleInput(make(3, 2), args=(labels,), kwargs={"padding_idx": 0})
         case "cdist":
             for rows, mode in ((30, "use_mm_for_euclid_dist_if_necessary"), (4, "use_mm_for_euclid_dist")):
                 yield SampleInput(make(rows, 3), args=(make(rows, 3),), kwargs={"p": 2.0, "compute_mode": mode})
         case "sum_to_size":
             yield SampleInput(make(4, 6), args=((4, 6),))
+            yield SampleInput(make(4, 6), args=((1,),))
         case "einsum":
             yield SampleInput([make(2, 3)], args=("ij->ji",))
+
+
+def _with_a_number(sample: SampleInput) -> SampleInput:
+    arguments = tuple(2.5 if isinstance(argument, torch.Tensor) else argument for argument in sample.args)
+    return SampleInput(sample.input, args=arguments, kwargs=sample.kwargs)
+
+
+def with_one_that_learns(call: Call) -> Iterator[Call]:
+    """The call with each of its differentiable arguments as the only one that requires a gradient; none if it has one."""
+    learning = {name: None for name, tensor in call.named() if tensor.requires_grad}
+    for one in learning if len(learning) > 1 else ():
+        leaves = tuple(
+            leaf.detach() if name in learning and name != one and isinstance(leaf, torch.Tensor) else leaf
+            for name, leaf in zip(call.names, call.leaves, strict=True)
+        )
+        kind = {**call.kind, **{f"{name}.requires_grad": str(name == one) for name in learning}}
+        other = replace(call, leaves=leaves, kind=kind)
+        if _has_a_derivative(other):
+            yield other
 
 
 def in_other_layouts(call: Call) -> Iterator[Call]:
@@ -160,11 +236,16 @@ def in_other_layouts(call: Call) -> Iterator[Call]:
         yield other
 
 
+def _axes(tensor: torch.Tensor) -> tuple[int, int]:
+    """Those that are exchanged: of four dimensions the inner ones, as between the heads and the steps of attention."""
+    return (1, 2) if tensor.dim() == 4 else (0, -1)
+
+
 def _can_lie(tensor: torch.Tensor, layout: str) -> bool:
     if tensor.layout is not torch.strided or tensor.numel() < 2:
         return False
     return {
-        "transposed": tensor.dim() > 1,
+        "transposed": tensor.dim() > 1 and all(tensor.shape[axis] > 1 for axis in _axes(tensor)),
         "conjugated": tensor.is_complex(),
         "negated": tensor.is_floating_point(),
     }.get(layout, True)
@@ -174,18 +255,28 @@ def _as_gradcheck(operator: Any, sample: Any, *arguments: Any, **keywords: Any) 
     return sample.output_process_fn_grad(operator.gradcheck_wrapper(operator.op, *arguments, **keywords))
 
 
+def _type(leaves: Sequence[Any]) -> str:
+    learning = next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad), None)
+    return "" if learning is None else str(learning.dtype).removeprefix("torch.")
+
+
 def _kind(names: Sequence[str], leaves: Sequence[Any]) -> dict[str, str]:
     """What can tell a sample from others: of which type each argument is, what requires a gradient, words, dimensions."""
     kind: dict[str, str] = {}
+    first: torch.Tensor | None = None
     for name, leaf in zip(names, leaves, strict=True):
         if isinstance(leaf, torch.Tensor):
             kind[name] = "a tensor" if is_inexact(leaf) else "a tensor of integers"
             kind[f"{name}.requires_grad"] = str(leaf.requires_grad)
+            first = leaf if first is None else first
+            if leaf.requires_grad and leaf.dim() != first.dim():
+                kind[f"{name}.dimensions"] = str(leaf.dim())
         elif isinstance(leaf, (bool, str, type(None))):
             kind[name] = repr(leaf)
         elif isinstance(leaf, (int, float, complex)):
-            kind[name] = "a number"
-            if names.count(name) == 1:
+            alone = names.count(name) == 1
+            kind[name] = "a number" if alone else "several numbers"
+            if alone:
                 kind[f"{name}.value"] = repr(leaf)
         else:
             kind[name] = type(leaf).__name__
@@ -211,14 +302,32 @@ def _names(operator: Any, arguments: Sequence[Any], keywords: Mapping[str, Any])
 
 def _parameters(operator: Any, number: int) -> list[str]:
     """The names of the first arguments, from the signature of a function in Python, else from the operator's schema."""
-    names: list[str] = []
-    if inspect.isfunction(operator.op):
-        found = inspect.signature(operator.op).parameters.values()
-        names = [one.name for one in found if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    if len(names) < number:
-        schemas = _schemas(operator.aten_name or "") or _schemas(operator.name.rpartition(".")[2])
-        names = next((schema for schema in schemas if len(schema) >= number), max(schemas, key=len, default=()))
+    space, _dot, short = operator.name.rpartition(".")
+    functions = [operator.op]
+    if space == "nn.functional":
+        functions += [getattr(functional, name, None) for name in (f"{short}_with_indices", short)]
+    for function in filter(inspect.isfunction, functions):
+        names = _positional(function, number)
+        if len(names) >= number and "args" not in names:
+            return ["input", *names[1:]]
+    schemas = _schemas(operator.aten_name or "") or _schemas(short)
+    names = next((schema for schema in schemas if len(schema) >= number), max(schemas, key=len, default=()))
     return ["input", *names[1:]]
+
+
+def _positional(function: Callable[..., Any], number: int) -> list[str]:
+    """The names of the arguments by place; one for all that follow has its name for each of ``number``.
+
+    >>> _positional(lambda one, *rest, last=0: None, 3)
+    ['one', 'rest', 'rest']
+    """
+    names: list[str] = []
+    for one in inspect.signature(function).parameters.values():
+        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD):
+            names.append(one.name)
+        elif one.kind is one.VAR_POSITIONAL:
+            names += [one.name] * (number - len(names))
+    return names
 
 
 @cache
