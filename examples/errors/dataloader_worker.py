@@ -254,24 +254,6 @@ print(values)
 assert values == [0.3, 0.4]
 
 
-class _EndsAtTwo(Ends):
-    def __getitem__(self, index):
-        return super().__getitem__(index) if index == 2 else index
-
-
-_got, _batches, _ended = [], iter(DataLoader(_EndsAtTwo(9), num_workers=2)), 0
-with said_by_workers():
-    for _ in range(8):
-        try:
-            _got.append(next(_batches).item())
-        except StopIteration:
-            break
-        except RuntimeError as error:
-            _ended += "exited unexpectedly" in str(error)
-assert _ended == 1 and 2 not in _got and {1, 3} <= set(_got)
-del _batches
-
-
 def _no_rule(samples):
     raise KeyError("no rule")
 
@@ -292,8 +274,6 @@ folder.cleanup()
 # What not to do
 # --------------
 # **Do not stay at num_workers=0.** Run one epoch with it to see the real error. Correct the error, and set the workers again.
-#
-# **Do not catch the error and go on.** The batches that the worker had in hand are lost.
 #
 # See also
 # --------
