@@ -168,8 +168,8 @@ assert messages == ["`fused` and `foreach` cannot be `True` together."]
 
 # %%
 # **A fused step between forward and backward.** Each tensor has a version counter, and autograd looks at it to see whether a
-# saved tensor was overwritten. The fused step does not increase the counter here.
-# So there is no error, and the gradient is wrong: it should be 2.
+# saved tensor was overwritten. The fused step does not increase the counter here. So there is no error, and the gradient is
+# wrong: it should be 2.
 
 for name, options in VARIANTS.items():
     w = torch.tensor([1.0], requires_grad=True)
@@ -190,6 +190,8 @@ assert messages[1:] == [True, True, 1.0]
 # **Fused SGD in bfloat16 on a CPU.** Here most of the weights do not move at all, and there is no error. ``float16`` has the
 # same fault (`pytorch#191763 <https://github.com/pytorch/pytorch/issues/191763>`__). ``Adam``, ``AdamW`` and ``Adagrad`` were
 # right in the same test.
+
+# varies: How many weights move depends on the width of the processor's vector registers.
 
 w = torch.ones(40, dtype=torch.bfloat16, requires_grad=True)
 w.grad = torch.ones_like(w)
