@@ -53,8 +53,8 @@ assert torch.equal(dataset[3][1], torch.tensor(9.0))
 # sphinx_gallery_end_ignore
 
 # %%
-# The last batch is what is left over. ``drop_last=True`` leaves it out, which is right where a batch must not be too
-# small, as with :ref:`batch normalization in training <sphx_glr_gallery_modes_train_and_eval.py>`.
+# The last batch is what is left over. ``drop_last=True`` leaves an incomplete batch out, for example for :ref:`batch
+# normalization in training <sphx_glr_gallery_modes_train_and_eval.py>`.
 
 for drop in (False, True):
     loader = DataLoader(dataset, batch_size=4, drop_last=drop)
@@ -69,7 +69,7 @@ assert sizes == [4, 4]
 # %%
 # Shuffling: a new order in every epoch
 # -------------------------------------
-# With ``shuffle=True`` each loop over the loader is a new permutation. Nothing is left out and nothing comes twice.
+# With ``shuffle=True`` each loop over the loader is a new permutation. Each sample comes once.
 # The orders are drawn from ``generator``, so a seed fixes all of them. The dataset may be a ``range`` or a list, too.
 
 
@@ -133,8 +133,8 @@ for _order in orders[1:]:
 # sphinx_gallery_end_ignore
 
 # %%
-# The order comes from a *sampler*, an iterable of indices. ``WeightedRandomSampler`` draws with replacement: here a class of
-# 5 in 100 samples becomes about half of what the loader gives.
+# The order comes from a *sampler*, an iterable of indices. ``WeightedRandomSampler`` draws with replacement by default: a
+# class of 5 in 100 samples becomes about half of what the loader gives.
 
 from torch.utils.data import WeightedRandomSampler
 
@@ -153,8 +153,8 @@ for _shuffle, _name in ((False, "SequentialSampler"), (True, "RandomSampler")):
 # %%
 # collate_fn: how samples become a batch
 # --------------------------------------
-# The default stacks tensors, makes tensors of numbers, leaves strings as they are, and goes into tuples and
-# dictionaries. Two equal samples each:
+# The default stacks tensors, makes tensors of numbers, leaves strings as they are, and goes into tuples and dictionaries. For
+# ``None`` it :ref:`raises an error <sphx_glr_gallery_errors_collate_found_none.py>`. Two samples each:
 
 from torch.utils.data import default_collate
 
@@ -167,11 +167,18 @@ assert default_collate([2, 2]).dtype == torch.int64
 assert default_collate([np.float32(1.5)]).dtype == torch.float32
 assert default_collate([torch.ones(3)] * 2).shape == (2, 3)
 assert default_collate(["cat", "cat"]) == ["cat", "cat"]
+_refused = ""
+try:
+    default_collate([None, None])
+except TypeError as error:
+    _refused = str(error)
+assert "found <class 'NoneType'>" in _refused
 # sphinx_gallery_end_ignore
 
 # %%
-# Tensors of different lengths cannot be stacked. So you write a function that gets a list of samples and returns the batch.
-# Here it pads, and returns the lengths too, so that the loss can leave the padding out.
+# Tensors of different lengths :ref:`cannot be stacked <sphx_glr_gallery_errors_stack_unequal_sizes.py>`. So you write a
+# function that gets a list of samples and returns the batch. Here it pads, and returns the lengths too, so that the loss can
+# leave the padding out.
 
 sentences = [torch.tensor([5, 8, 2]), torch.tensor([7])]
 try:
@@ -193,8 +200,8 @@ assert padded.tolist() == [[5, 8, 2], [7, 0, 0]] and lengths.tolist() == [3, 1]
 # %%
 # What people get wrong
 # ---------------------
-# **Python numbers as features.** They become ``float64``, and the model is ``float32``. Return tensors, or
-# ``np.float32``.
+# **Python numbers as features.** A ``float`` becomes ``float64``, an ``int`` becomes ``int64``, and the model is ``float32``.
+# Return ``float32`` tensors, or ``np.float32``.
 
 x, y = next(iter(DataLoader([(0.5, 1), (1.5, 0)], batch_size=2)))
 try:
@@ -206,7 +213,7 @@ except RuntimeError as error:
 # %%
 # **A loop over one loader changes the order of another.** Each loop takes a seed from the global generator, even without
 # workers and without shuffling (`pytorch#11062 <https://github.com/pytorch/pytorch/issues/11062>`__). So validating in
-# between changes the training. A loader with a generator of its own leaves the global one alone.
+# between changes the training. A loader with ``generator=`` does not use the global one, but a sampler that you pass may.
 
 
 def training_orders(validation=None):
@@ -227,12 +234,27 @@ print("validation:    ", disturbed)
 print("own generator: ", separate)
 assert plain[0] == disturbed[0] and plain[1] != disturbed[1] and separate == plain
 
+# sphinx_gallery_start_ignore
+from torch.utils.data import RandomSampler
+
+for _options, _disturbs in (
+    ({"shuffle": True}, False),
+    ({"batch_size": None}, False),
+    ({"sampler": RandomSampler(range(3))}, True),
+    ({"sampler": WeightedRandomSampler([1.0] * 3, 3)}, True),
+):
+    _own = DataLoader(range(3), generator=torch.Generator(), **_options)
+    assert (training_orders(_own) != plain) == _disturbs
+_whole = next(iter(DataLoader([(1, 1), (2, 0)], batch_size=2)))[0]
+assert _whole.dtype == torch.int64
+# sphinx_gallery_end_ignore
+
 # %%
 # Workers: other processes, other random numbers
 # ----------------------------------------------
-# With ``num_workers=2`` two processes fetch the batches, in turn, while the program computes. This helps where a sample takes
-# time to be read or decoded. Each worker has a *copy* of the dataset, here made by ``fork``. What does that mean for random
-# numbers, such as those of an augmentation? Here are five sources. Two are generators that belong to the dataset.
+# With ``num_workers=2`` two processes fetch the batches, in turn, while the program computes. Each worker
+# has a *copy* of the dataset, here made by ``fork``. Here are five sources of random
+# numbers, as an augmentation may use them. Two belong to the dataset.
 
 from torch.utils.data import get_worker_info
 
@@ -257,7 +279,7 @@ class Noise(Dataset):
 
 
 # %%
-# Two epochs, after one seed in the program. ``batch_size=None`` hands the samples on one by one.
+# Two epochs, after one seed in the program. ``batch_size=None`` returns the samples one by one.
 
 WORKERS = {"num_workers": 2, "multiprocessing_context": "fork"}
 
@@ -311,6 +333,15 @@ for name in ("own torch.Generator", "own default_rng"):
 # sphinx_gallery_start_ignore
 for _sample in loader:
     assert _sample["own torch.Generator"] != _sample["torch.rand()"]
+
+
+def _seed_itself(worker_id):
+    get_worker_info().dataset.generator.manual_seed(get_worker_info().seed)
+
+
+_loader = DataLoader(noise, batch_size=None, worker_init_fn=_seed_itself, **WORKERS)
+for _sample in _loader:
+    assert _sample["own torch.Generator"] == _sample["torch.rand()"]
 assert noise.rng.random() == float(columns["epoch 1, worker 0"]["own default_rng"])
 import warnings
 
@@ -326,17 +357,16 @@ assert torch.accelerator.is_available() or _warns()
 # sphinx_gallery_end_ignore
 
 # %%
-# The generator gets a seed that the worker draws. With ``info.seed`` itself it would repeat the worker's global generator.
+# With ``info.seed`` as its seed, the generator would repeat the worker's global generator.
 #
-# What a worker changes in its copy, a cache or a counter, is lost
-# for the program and for the other workers. With ``"spawn"`` or ``"forkserver"`` that holds for all but tensors: the dataset is
-# sent to the worker then, and a tensor is sent as shared memory.
+# What a worker changes in its copy, a cache or a counter, is lost for the program and for the other workers. Tensors are an
+# exception with ``"spawn"`` or ``"forkserver"``: the worker gets them as shared memory.
 
 # %%
 # ``persistent_workers``: what is kept between epochs
 # ---------------------------------------------------
-# By default each epoch starts new workers. ``persistent_workers=True`` keeps them. A dataset that counts its calls shows what
-# else is kept. Before each epoch, the program sets ``epoch``.
+# By default each epoch starts new workers. ``persistent_workers=True`` keeps them. Here the dataset counts its calls, and the
+# program sets ``epoch`` before each epoch.
 
 import os
 
@@ -417,21 +447,23 @@ _changed.plain += 1
 _changed.shared += 1
 assert list(_loader) == [[0, 1]] * 2
 assert multiprocessing.active_children()
+_iterator = iter(_loader)
 del loader, _loader
+assert multiprocessing.active_children()  # the iterator is still there
+del _iterator
 assert not multiprocessing.active_children()
 # sphinx_gallery_end_ignore
 table
 
 # %%
-# With the processes, their copies of the dataset are kept: its cache, its open files, its generators. ``worker_init_fn`` runs
-# once. The order is still new in each epoch. But a change that the program makes to the dataset
-# after the first epoch does not reach the workers, except in shared memory: here they see epoch 1 three times. And one seed
-# gives other orders with the option than without it. The processes end when the loader is deleted.
+# The processes keep their copies of the dataset: its cache, its open files, its generators. ``worker_init_fn`` runs once in
+# each worker. A change that the program makes to the dataset after the first epoch does not reach the workers, except in
+# shared memory: here they see epoch 1 three times. The processes end when the loader and its iterators are deleted.
 
 # %%
 # ``prefetch_factor``: how far the workers run ahead
 # --------------------------------------------------
-# The program asks the workers for batches before it needs them. A sampler that counts shows how many it has asked for:
+# The program asks the workers for batches before it needs them. A sampler counts here how many:
 
 
 class Watched:
@@ -468,15 +500,15 @@ assert len(_raised) == 2 and "num_workers > 0" in _raised[1]
 
 # %%
 # So ``num_workers`` times ``prefetch_factor`` batches are under way or waiting, and each batch that you take asks for one more.
-# The default factor is 2. A larger one costs the memory of the batches that wait. Without workers, both options raise a
-# ``ValueError``.
+# The default factor is 2. Without workers, this option and ``persistent_workers=True`` raise a ``ValueError``.
 
 # %%
 # Start workers from a script, and send batches to a GPU
 # ------------------------------------------------------
 # Put everything that starts workers below ``if __name__ == "__main__":``. On Windows and macOS, and on Linux from Python 3.14
 # on, a worker imports your script, and without that line it comes to the loader again: *An attempt has been made to start a
-# new process before the current process has finished its bootstrapping phase*. This page asks for ``"fork"`` instead.
+# new process before the current process has finished its bootstrapping phase*. This page asks for ``"fork"`` instead. If a
+# worker ends, the program raises :ref:`DataLoader worker exited unexpectedly <sphx_glr_gallery_errors_dataloader_worker.py>`.
 #
 # ``pin_memory=True`` copies each batch to memory that is not swapped out, from where ``x.to("cuda", non_blocking=True)`` can
 # run beside other work. Without a GPU it only warns.
@@ -486,8 +518,7 @@ assert len(_raised) == 2 and "num_workers > 0" in _raised[1]
 # --------------------------
 # A batch is a leaf that requires no gradient. For the gradient of the input, call ``x.requires_grad_()`` in the loop.
 #
-# The dataset should hold no graph. You get one by accident if you encode all data once, before training. Here are an encoder of
-# one weight, and two samples:
+# The dataset should hold no graph. You get one by accident if you encode all data once, before training:
 
 encoder = torch.tensor(0.5, requires_grad=True)
 encoded = TensorDataset((encoder * torch.tensor([1.0, 2.0])).tanh())
@@ -522,6 +553,20 @@ try:
 except RuntimeError as error:
     _refused = str(error)
 assert "Cowardly refusing to serialize non-leaf tensor which requires_grad" in _refused
+
+
+def _silent(worker_id):
+    import sys
+
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+_refused, _options = "", {"timeout": 1, "worker_init_fn": _silent} | WORKERS
+try:
+    list(DataLoader(encoded, collate_fn=lambda samples: samples, **_options))
+except RuntimeError as error:
+    _refused = str(error)
+assert "timed out after 1 seconds" in _refused  # without a timeout: it waits
 with torch.no_grad():
     _features = TensorDataset((encoder * torch.tensor([1.0, 2.0])).tanh())
 for (_x,) in DataLoader(_features, batch_size=1):
@@ -536,8 +581,9 @@ assert torch.allclose(_x.grad, 2 * (w * _x - _y) * w)
 # The first ``backward`` freed what the encoder had saved, for all batches. To keep the encoder as it is, encode under
 # ``torch.no_grad()``. To train it, encode in the loop, batch by batch.
 #
-# From a worker such samples do not arrive: *out=... arguments don't support automatic differentiation*, or, with a
-# ``collate_fn`` of your own, *Cowardly refusing to serialize non-leaf tensor which requires_grad*.
+# From a worker such samples do not arrive: *out=... arguments don't support automatic differentiation*. With a ``collate_fn``
+# of your own, the worker prints *Cowardly refusing to serialize non-leaf tensor which requires_grad*, and the loop waits
+# forever. With ``timeout=60`` it raises an error after a minute.
 
 # %%
 # IterableDataset: a stream
@@ -572,7 +618,7 @@ assert "got shuffle=True" in _raises(lambda: DataLoader(Stream(), shuffle=True))
 # sphinx_gallery_end_ignore
 
 # %%
-# With two workers everything comes twice, because each reads its copy of the stream. The exercise mends that.
+# With two workers everything comes twice, because each worker reads its own copy of the stream.
 
 # %%
 # Exercise
@@ -608,6 +654,5 @@ assert not multiprocessing.active_children()
 # - Before: :ref:`sphx_glr_gallery_training_learning_rate_schedules.py`, which are counted in batches or in epochs.
 # - Next: :ref:`sphx_glr_gallery_training_reproducibility.py`, generators, and what a seed does not fix.
 # - :ref:`sphx_glr_gallery_training_training_loop.py`, the loop around the loader.
-# - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, for batches that do not fit into memory.
 # - In PyTorch's reference: `torch.utils.data <https://docs.pytorch.org/docs/stable/data.html>`__ and `multiprocessing
 #   best practices <https://docs.pytorch.org/docs/stable/notes/multiprocessing.html>`__.

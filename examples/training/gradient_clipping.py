@@ -20,7 +20,7 @@ Gradient clipping by norm and by value
 
    If the norm of all gradients together is larger than 1, each gradient is multiplied by one and the same number, so that the
    norm becomes 1. The call returns the norm *before* clipping: log it. With a ``GradScaler``, call
-   ``scaler.unscale_(optimizer)`` first. Clipping does not remove a NaN: it spreads the NaN to all gradients.
+   ``scaler.unscale_(optimizer)`` first. ``clip_grad_norm_`` does not remove a NaN: it spreads it.
 """
 
 # %%
@@ -188,8 +188,8 @@ table
 # %%
 # - ``clip_grad_norm_`` with all parameters multiplies all gradients by one factor, :math:`\min\left(1,
 #   \frac{\text{max\_norm}}{\text{norm} + 10^{-6}}\right)`. The step of plain SGD becomes shorter and keeps its direction.
-# - A call for each parameter gives each one its own factor. That is another thing: the direction changes here, and with 100
-#   parameters the norm can still be 10.
+# - A call for each parameter gives each parameter its own factor. So the direction changes here, and with 100 parameters the
+#   norm of all gradients together can still be 10.
 # - ``clip_grad_value_`` limits each number on its own to the range from -1 to 1. The direction changes here, too. It returns
 #   ``None``.
 #
@@ -233,8 +233,8 @@ assert abs(_moved[0] - 0.1) < 1e-5 and abs(_moved[1] - 2) < 1e-5 and _moved[2] =
 #
 # **Taking the returned norm for the new norm.** It is the norm before clipping, and may be larger than ``max_norm``.
 #
-# **A generator that is empty the second time.** ``model.parameters()`` is a generator: write it anew in each call, or keep a
-# list. From a used generator nothing is clipped, and PyTorch warns:
+# **A generator that is empty the second time.** ``model.parameters()`` is a generator. Write it
+# in each call, or keep a list. From a used generator nothing is clipped, and PyTorch warns:
 
 import warnings
 
@@ -251,8 +251,8 @@ assert "empty generator, no gradient clipping will occur" in str(caught[0].messa
 # sphinx_gallery_end_ignore
 
 # %%
-# Clipping does not remove NaN or infinity
-# ----------------------------------------
+# clip_grad_norm_ does not remove NaN or infinity
+# -----------------------------------------------
 # The norm of gradients with a NaN is NaN, so the factor is NaN, and so is each gradient afterwards. With an infinite norm the
 # factor is 0. Then finite gradients become 0, and infinite ones become NaN. The squares of large numbers can overflow, too.
 
@@ -277,6 +277,8 @@ for _foreach in (True, False):
 # sphinx_gallery_end_ignore
 
 # %%
+# ``clip_grad_value_`` limits an infinity to the clip value, and leaves a NaN as it is.
+#
 # With ``error_if_nonfinite=True`` such a norm raises an error, and the gradients are left as they were, so that you can search
 # for the parameter at fault:
 
@@ -321,10 +323,14 @@ nn.functional.mse_loss(_layer(_x), _target).backward()
 _whole = torch.cat([p.grad.flatten() for p in _layer.parameters()])
 assert _whole.norm() > 1 and torch.allclose(once, _whole / _whole.norm(), atol=1e-5)
 assert angle > 10
+_layer.zero_grad()
+for _piece in torch.arange(8).chunk(4):
+    (nn.functional.mse_loss(_layer(_x[_piece]), _target[_piece]) / 4).backward()
+    assert clip_grad_norm_(_layer.parameters(), max_norm=1.0) > 1
 # sphinx_gallery_end_ignore
 
 # %%
-# After each piece, the sum so far is cut back to 1, so the last pieces count more than the first ones.
+# Here the sum so far is longer than 1 after each piece, and is cut back to 1. So the last pieces count more than the first.
 
 # %%
 # With GradScaler: ``unscale_`` first
@@ -392,6 +398,8 @@ assert torch.equal(_net.weight, _start) and _scaler.get_scale() == _factor / 2
 # been called on this optimizer since the last update()``. Leave ``error_if_nonfinite`` off here: an infinite gradient is
 # normal for a scaler, which then skips the step and halves its factor. :ref:`The page on mixed precision
 # <sphx_glr_gallery_memory_precision.py>` explains the scaler.
+# Two errors that you may meet: :ref:`Attempting to unscale FP16 gradients <sphx_glr_gallery_errors_unscale_fp16.py>`, and
+# :ref:`a loss that is NaN <sphx_glr_gallery_errors_loss_is_nan.py>`.
 
 # %%
 # Exercise
@@ -403,7 +411,8 @@ assert torch.equal(_net.weight, _start) and _scaler.get_scale() == _factor / 2
 #
 # SGD moves a fifth as far. Adam divides each gradient by the size of its recent gradients. So a factor that is the same in each
 # step changes next to nothing, as long as the gradients are far larger than ``eps``. One large gradient is different: with its
-# defaults, Adam remembers the square for about a thousand steps, and moves less in each of them. Clipping prevents that.
+# defaults, Adam remembers the square for about a thousand steps, and here each of the following steps is shorter. (If the large
+# gradient comes late, in step 2000, ten longer steps come first.) Clipping prevents that.
 
 
 def travelled(optimizer_class, clip, spike=5.0):
@@ -427,6 +436,15 @@ for case in ((SGD,), (Adam,), (Adam, 5000.0)):
 assert abs(travelled(SGD, True) - travelled(SGD, False) / 5) < 1e-3
 assert abs(travelled(Adam, True) - travelled(Adam, False)) < 1e-3
 assert travelled(Adam, False, 5000.0) < 0.7 * travelled(Adam, True, 5000.0)
+_w = torch.zeros(1, requires_grad=True)
+_optimizer, _path = Adam([_w], lr=0.01), [0.0]
+for _step in range(2100):
+    _w.grad = torch.tensor([5000.0 if _step == 2000 else 5.0])
+    _optimizer.step()
+    _path.append(-_w.item())
+_steps = torch.tensor(_path).diff()
+assert _steps[2000] > 2 * _steps[1999] and (_steps[2000:2010] > _steps[1999]).all()
+assert (_steps[2020:] < 0.5 * _steps[1999]).all()
 # sphinx_gallery_end_ignore
 
 # %%

@@ -119,8 +119,8 @@ for _rate in _cosine[:300]:
 
 # %%
 # The rate is a number in each group of the optimizer, ``param_groups[i]["lr"]``. The scheduler writes it there, and ``step()``
-# reads it. ``scheduler.get_last_lr()`` returns the same numbers, as a list with one rate for each group. After
-# ``scheduler.step()`` they belong to the *next* step. So log the rate before it.
+# reads it. ``scheduler.get_last_lr()`` returns the same numbers here, as a list with one rate for each group. After
+# ``scheduler.step()`` they belong to the *next* step. So log the rate before ``scheduler.step()``.
 
 # %%
 # What people get wrong
@@ -152,7 +152,8 @@ assert all(right[i] > right[i + 1] for i in range(199))
 # sphinx_gallery_end_ignore
 
 # %%
-# The opposite mistake is as quiet: 900 meant as batches and stepped once an epoch, and the rate hardly decays. ``OneCycleLR``
+# The opposite mistake is as quiet: with ``T_max=900`` meant as batches, but one ``scheduler.step()`` for each epoch, the rate
+# hardly decays. ``OneCycleLR``
 # at least raises an error, when it is stepped too often:
 
 messages = []
@@ -167,9 +168,10 @@ assert messages == ["Tried to step 11 times. The specified number of total steps
 # sphinx_gallery_end_ignore
 
 # %%
-# **The scheduler before the optimizer.** The first rate is never used, and PyTorch warns: *Detected call of
-# lr_scheduler.step() before optimizer.step()*. With a ``GradScaler`` that skips its first step, the warning comes although the
-# order is right.
+# **The scheduler before the optimizer.** The first rate is never used, and most schedulers warn: :ref:`Detected call of
+# lr_scheduler.step() before optimizer.step() <sphx_glr_gallery_errors_scheduler_before_optimizer.py>`.
+# ``CosineAnnealingWarmRestarts`` and ``ReduceLROnPlateau`` do not. With a ``GradScaler`` that skips its first step, the warning
+# comes although the order is right.
 #
 # **An argument in** ``step()``. The validation loss belongs to ``ReduceLROnPlateau`` only. Most other schedulers take it for
 # the number of the epoch:
@@ -216,6 +218,20 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     _scheduler.step()
 assert len(caught) == 1 and "Detected call" in str(caught[0].message)
+_warned = {}
+for _make, _metric in (
+    (one_cycle, []),
+    (warmup_cosine, []),
+    (lambda o: CosineAnnealingLR(o, 5), []),
+    (lambda o: torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(o, 5), []),
+    (ReduceLROnPlateau, [1.0]),
+):
+    _scheduler = _make(make_optimizer())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _scheduler.step(*_metric)
+    _warned[type(_scheduler).__name__] = len(caught)
+assert list(_warned.values()) == [1, 1, 1, 0, 0], _warned
 # sphinx_gallery_end_ignore
 
 # %%
@@ -294,17 +310,32 @@ for _second in (0.99995, 0.9998):
     _scheduler.step(_second)
     _bad.append(_scheduler.num_bad_epochs)
 assert _bad == [1, 0]
+for _loss, _options, _stays in (
+    (-1.0, {}, True),
+    (-1.0, {"threshold_mode": "abs"}, False),
+    (1.0, {}, False),
+    (0.0, {}, False),
+):
+    _optimizer = make_optimizer()
+    _scheduler = ReduceLROnPlateau(_optimizer, patience=3, **_options)
+    for _ in range(30):
+        _optimizer.step()
+        _scheduler.step(_loss)
+    assert (_optimizer.param_groups[0]["lr"] == 0.1) == _stays
 # sphinx_gallery_end_ignore
 
 # %%
-# An improvement of less than 0.01 % does not count (``threshold``). For an accuracy, say ``mode="max"``. With the default
-# ``"min"`` the rate falls although the accuracy rises.
+# For a positive metric, an improvement of less than 0.01 % does not count (``threshold``). For a negative one, such as a
+# negative log-likelihood below zero, say ``threshold_mode="abs"``: with the default, a loss that stays at -1 counts as better
+# in each epoch, and the rate never fell here. For an accuracy, say ``mode="max"``. With the default ``"min"`` the rate falls
+# although the accuracy rises.
 
 # %%
 # Resume from a checkpoint
 # ------------------------
 # The rate is stored with the optimizer, and the position in the schedule with the scheduler. Save
-# both. When you resume, the order counts, because a new scheduler writes its first rate into the optimizer. Stop after 5 of
+# both. When you resume, the order counts, because many schedulers write their first rate into the optimizer when you
+# create them. Stop after 5 of
 # 10 steps, and look at the rates of the next three:
 
 
@@ -355,6 +386,27 @@ _right = resumed["never stopped"]
 assert resumed["create both, then load both"] == _right
 assert max(resumed["scheduler not loaded"]) > 5 * 0.1
 assert max(resumed["scheduler created after loading"]) < 0.2 * min(_right)
+_wrong_order = {}
+for _kind in (
+    lambda o: warmup_cosine(o, warm=3, total=10),
+    lambda o: LambdaLR(o, lambda step: 1 / (1 + step)),
+):
+    _optimizer = make_optimizer()
+    _scheduler = _kind(_optimizer)
+    go_on(_optimizer, _scheduler, 5)
+    _state = copy.deepcopy((_optimizer.state_dict(), _scheduler.state_dict()))
+    _on = go_on(_optimizer, _scheduler, 3)
+    _optimizer = make_optimizer()
+    _optimizer.load_state_dict(_state[0])
+    _scheduler = _kind(_optimizer)
+    _scheduler.load_state_dict(_state[1])
+    assert round(_scheduler.get_last_lr()[0], 4) == _on[0]
+    _late = go_on(_optimizer, _scheduler, 3)
+    _wrong_order[type(_scheduler).__name__] = [
+        a == b for a, b in zip(_on, _late, strict=True)
+    ]
+assert _wrong_order == {"SequentialLR": [False] * 3, "LambdaLR": [False, True, True]}
+assert 50 < max(resumed["scheduler not loaded"]) / 0.1 < 55
 _kinds = {
     "one cycle": lambda o: OneCycleLR(o, 0.1, total_steps=10),
     "cosine": lambda o: CosineAnnealingLR(o, 10),
@@ -398,9 +450,10 @@ assert torch.load(_file)["scheduler"] == saved["scheduler"]
 table
 
 # %%
-# If the scheduler is not loaded, it warms up again, starting from the rate in the checkpoint: 5.7 times the highest rate of the
-# schedule. If it is created after the optimizer was loaded, it first writes its own first rate. Then each following rate is
-# computed from that small number. In both cases there is no error.
+# If the scheduler is not loaded, it warms up again, starting from the rate in the checkpoint: it reaches more than 50 times
+# the highest rate of the schedule. If the scheduler is created after the optimizer was loaded, it first writes its own first
+# rate. Here each following rate is computed from that small number, while ``get_last_lr()`` still returns the right one at
+# first. With ``LambdaLR`` only the first rate would be wrong. In both cases there is no error.
 
 # %%
 # Exercise

@@ -9,10 +9,10 @@ Optimizer variants: foreach, fused and LBFGS
 
 .. in-short::
 
-   ``AdamW(model.parameters(), foreach=True)`` and ``fused=True`` take the same step as the for-loop, up to rounding, with
-   fewer operators. ``fused=True`` exists for ``SGD``, ``Adam``, ``AdamW`` and ``Adagrad``. Its writes are not counted, and on
-   a CPU it goes wrong without an error if you switch the model to ``channels_last`` after the first step. ``LBFGS`` computes
-   the loss several times in one step, so it needs a closure:
+   For ``float32`` weights, ``AdamW(model.parameters(), foreach=True)`` and ``fused=True`` take the same step as the for-loop,
+   up to rounding, with fewer operators. ``fused=True`` exists for ``SGD``, ``Adam``, ``AdamW`` and ``Adagrad``. On a CPU its
+   writes are not counted, and it can go wrong without an error: with ``SGD`` in ``bfloat16``, or after a late switch to
+   ``channels_last``. ``LBFGS`` may compute the loss several times in one step, so it needs a closure:
 
    .. code-block:: python
 
@@ -94,7 +94,7 @@ def compare(optimizer_class):
 
 
 # %%
-# One step of AdamW over 100 parameters of 8 by 8 numbers, in three ways:
+# The second step of AdamW over 100 parameters of 8 by 8 numbers, in three ways. (The first step also creates the state.)
 
 table = compare(AdamW)
 
@@ -167,8 +167,9 @@ except RuntimeError as error:
 assert messages == ["`fused` and `foreach` cannot be `True` together."]
 
 # %%
-# **A fused step between forward and backward.** Autograd finds out that a saved tensor was overwritten by its version counter.
-# The fused step does not increase it here. So there is no error, and the gradient is wrong: it should be 2.
+# **A fused step between forward and backward.** Each tensor has a version counter, and autograd looks at it to see whether a
+# saved tensor was overwritten. The fused step does not increase the counter here. So there is no error, and the gradient is
+# wrong: it should be 2.
 
 for name, options in VARIANTS.items():
     w = torch.tensor([1.0], requires_grad=True)
@@ -186,9 +187,33 @@ for name, options in VARIANTS.items():
 assert messages[1:] == [True, True, 1.0]
 
 # %%
+# **Fused SGD in bfloat16 on a CPU.** Here most of the weights do not move at all, and there is no error. ``float16`` has the
+# same fault (`pytorch#191763 <https://github.com/pytorch/pytorch/issues/191763>`__). ``Adam``, ``AdamW`` and ``Adagrad`` were
+# right in the same test.
+
+# varies: How many weights move depends on the width of the processor's vector registers.
+
+w = torch.ones(40, dtype=torch.bfloat16, requires_grad=True)
+w.grad = torch.ones_like(w)
+SGD([w], lr=0.5, fused=True).step()
+print("weights that moved:", (w < 1).sum().item(), "of 40")
+
+# sphinx_gallery_start_ignore
+assert (w < 1).sum() < 40
+for _dtype in (torch.bfloat16, torch.float16, torch.float32):
+    for _class in (SGD, Adam, AdamW, Adagrad):
+        for _options in VARIANTS.values():
+            _w = torch.ones(40, dtype=_dtype, requires_grad=True)
+            _w.grad = torch.ones_like(_w)
+            _class([_w], lr=0.5, **_options).step()
+            _faulty = "fused" in _options and _class is SGD and _dtype.itemsize == 2
+            assert (_w < 1).all() == (not _faulty)
+# sphinx_gallery_end_ignore
+
+# %%
 # **channels_last after the first fused step.** The optimizer's state then has another memory order than the weight. This CPU
 # kernel goes through both as they are stored, pairs the wrong numbers, and raises nothing. The same happens if you load the
-# checkpoint of a contiguous model into a ``channels_last`` model.
+# checkpoint of a contiguous model into a ``channels_last`` model. (``SGD`` without momentum has no state, and is right.)
 
 
 def convolution(options):
@@ -240,16 +265,43 @@ for _class, _more in ((Adam, {}), (AdamW, {}), (SGD, {"momentum": 0.9})):
         )
         assert torch.allclose(_loop, _all, atol=1e-6)
         assert torch.allclose(_loop, _one, atol=1e-4) == (not _resume)
+_loop, _all, _one = (_fused(o, True, SGD) for o in VARIANTS.values())
+assert torch.equal(_loop, _all) and torch.allclose(_loop, _one, atol=1e-6)
+
+
+def _other_order(options, slice_of_weight):
+    torch.manual_seed(0)
+    w = torch.randn(4, 10)[:, :5] if slice_of_weight else torch.randn(4, 5)
+    w, grad = w.requires_grad_(), torch.randn(5, 4).t()
+    w.grad = grad.contiguous() if slice_of_weight else grad
+    SGD([w], lr=0.1, **options).step()
+    return w.detach().clone()
+
+
+for _slice in (True, False):
+    _loop, _all, _one = (_other_order(o, _slice) for o in VARIANTS.values())
+    assert torch.equal(_loop, _all) and (_loop - _one).abs().max() > 0.01
+_raised = []
+try:
+    _w = torch.ones(2, dtype=torch.complex64, requires_grad=True)
+    _w.grad = torch.ones_like(_w)
+    Adam([_w], fused=True).step()
+except RuntimeError as error:
+    _raised.append("floating point Tensors" in str(error))
+assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# So choose the memory format before you make the optimizer. On CUDA the fused operator was seen to refuse different strides:
+# So choose the memory format before you make the optimizer. Two rarer cases go wrong here in the same way: a weight that is a
+# slice of a larger tensor, and a ``.grad`` that you set by hand in another memory order.
+#
+# On CUDA the fused operator was seen to refuse different strides:
 # *params, grads, exp_avgs, and exp_avg_sqs must have same dtype, device, and layout* (`pytorch#106951
 # <https://github.com/pytorch/pytorch/issues/106951>`__).
 #
 # More on counted writes is on the page about :ref:`in-place operations and version counters
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. Sparse gradients, as of ``nn.Embedding(..., sparse=True)``, are
-# refused by ``SGD(..., fused=True)`` too.
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. ``SGD`` takes the sparse gradients of
+# ``nn.Embedding(..., sparse=True)``, but ``SGD(..., fused=True)`` raises an error. So does ``fused=True`` with complex weights.
 
 # %%
 # LBFGS needs a closure
@@ -385,12 +437,12 @@ assert "doesn't support per-parameter options" in _raised[1]
 # Exercise
 # --------
 # How many operators does a step of ``SGD`` with momentum need for 10 parameters and for 1000, as a for-loop and with
-# ``foreach``?
+# ``foreach``? Count a later step: the first one also creates the momentum.
 #
 # .. solution::
 #
-# The for-loop needs three for each parameter: two for the momentum, and one for the weight. With ``foreach`` the number does
-# not depend on the parameters: three in both cases.
+# The for-loop needs three for each parameter: two for the momentum, and one for the weight. ``foreach`` needs three in both
+# cases, however many parameters there are. Parameters of another dtype are another list, and need three more.
 
 for count in (10, 1000):
     for name in ("for-loop", "foreach=True"):
@@ -402,6 +454,16 @@ for _count in (10, 1000):
     _options = {"momentum": 0.9, "parameters": _count}
     assert two_steps(SGD, foreach=False, **_options)[1].count == 3 * _count
     assert two_steps(SGD, foreach=True, **_options)[1].count == 3
+_mixed = [
+    torch.zeros(3, dtype=d, requires_grad=True) for d in (torch.half, torch.float)
+]
+for _w in _mixed:
+    _w.grad = torch.ones_like(_w)
+_optimizer = SGD(_mixed, lr=0.1, momentum=0.9, foreach=True)
+_optimizer.step()
+with Operators() as _operators:
+    _optimizer.step()
+assert _operators.count == 6
 # sphinx_gallery_end_ignore
 
 # %%

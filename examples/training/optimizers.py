@@ -8,9 +8,10 @@ Optimizers: what step() does in SGD, Adam and AdamW
 
 .. in-short::
 
-   An optimizer holds a list of parameters. ``optimizer.step()`` reads each ``.grad`` and writes into the parameter, in place
-   and unrecorded. It trains only the tensors that it was given: make it after the model has its final layers, dtype and
-   device. Biases and normalization layers usually get a parameter group with ``weight_decay=0``.
+   An optimizer holds a list of parameters. ``optimizer.step()`` reads each ``.grad`` and writes into the parameter in place.
+   By default autograd does not record this write. The optimizer trains only the tensors that it was given: make it after the
+   model has its final layers, dtype and device. Biases and normalization layers usually get a parameter group with
+   ``weight_decay=0``.
 """
 
 # %%
@@ -34,7 +35,7 @@ optimizer = SGD([w])
 loss = w**2
 loss.backward()
 
-# graph: loss -- The optimizer holds w and reads the gradient in it. Of the rest it knows nothing
+# graph: loss -- The optimizer holds w and reads the gradient in it. It does not know the rest of the graph
 
 print("default lr:", optimizer.defaults["lr"], "  version of w:", w._version)
 assert optimizer.param_groups[0]["params"][0] is w
@@ -73,11 +74,45 @@ _w = torch.ones(2, requires_grad=True)
 _w.grad = torch.ones(2)
 torch.optim.SGD([_w], lr=0.1, fused=True).step()
 assert (_w < 1).all() and _w._version == 0
+_kinds = ["SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
+_kinds += ["Adagrad", "Adadelta", "RMSprop", "ASGD", "Rprop"]
+for _kind in _kinds:
+    _a, _b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    _optimizer = getattr(torch.optim, _kind)([_a, _b], lr=0.1)
+    (_a**2 + _b**2).sum().backward()
+    _optimizer.step()
+    _b.grad, _old = None, _b.detach().clone()
+    _optimizer.step()
+    assert torch.equal(_b, _old) and not torch.equal(_a, _old), _kind
+_recorded = torch.ones(2, requires_grad=True) * 1
+_recorded.grad = torch.ones(2)
+SGD([_recorded], lr=0.1, differentiable=True).step()
+assert _recorded.grad_fn.name() != "MulBackward0"
+_a = torch.tensor([1.0, 2.0], requires_grad=True)
+_b = torch.tensor([1.0, 3.0], requires_grad=True)
+_optimizer = torch.optim.LBFGS([_a, _b], lr=0.5, max_iter=2)
+_both = True
+
+
+def _closure():
+    _optimizer.zero_grad()
+    _loss = 2 * (_a**2).sum() + (_both * _a.sum() * _b.sum()) ** 2
+    if not _both:
+        _loss = (_a**2).sum()
+    _loss.backward()
+    return _loss
+
+
+_optimizer.step(_closure)
+_optimizer.step(_closure)
+_both, _old = False, _b.detach().clone()
+_optimizer.step(_closure)
+assert _b.grad is None and not torch.equal(_b, _old)  # not skipped
 # sphinx_gallery_end_ignore
 
 # %%
-# A parameter whose ``.grad`` is ``None`` is skipped. One whose gradient is zero can still move, by its momentum for example:
-# see :ref:`gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>`.
+# A parameter whose ``.grad`` is ``None`` is skipped (``LBFGS`` takes it as zero). A parameter whose gradient is zero can still
+# move, for example by its momentum: see :ref:`gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>`.
 
 # %%
 # What people get wrong
@@ -154,19 +189,36 @@ for _kind in (SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
         _raised[_kind.__name__] = str(error)
 _message = "expected dtype float for `end` but got dtype double"
 assert _raised == {"SGD": "", "Adam": _message, "AdamW": _message, "RMSprop": ""}
+for _options, _expected in (
+    ({"foreach": True}, _message),
+    ({"fused": True}, "expected scalar type Double but found Float"),
+):
+    _net, _refused = torch.nn.Linear(2, 1), ""
+    _steps = AdamW(_net.parameters(), **_options)
+    _net(_input).sum().backward()
+    _steps.step()
+    _net.double()
+    _steps.zero_grad()
+    _net(_input.double()).sum().backward()
+    try:
+        _steps.step()
+    except RuntimeError as error:
+        _refused = str(error)
+    assert _refused == _expected
 # sphinx_gallery_end_ignore
 table.rename_axis(index=None, columns="after the optimizer was made")
 
 # %%
 # Changes that write into the parameters are harmless here, and so is ``model.double()`` before the first step. After a step
-# of Adam or AdamW it is not: their state stays ``float32``, and the next step raises *expected dtype float for end but got
-# dtype double*. Changes that put other parameters in the model are not harmless. With a new last layer the loss even falls,
-# because the first layer learns: two parameters stay as they were. Make the optimizer last.
+# of Adam or AdamW it is not: their state stays ``float32``, and the next step raises :ref:`expected dtype float for end but
+# got dtype double <sphx_glr_gallery_errors_expected_dtype_for_end.py>` (with ``fused=True``, another error). Changes that put
+# other parameters in the model are not harmless. With a new last layer the loss even falls, because the first layer learns:
+# two parameters stay as they were. Make the optimizer last.
 #
 # A tensor that is not a leaf is refused from the start: :ref:`can't optimize a non-leaf Tensor
 # <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.
 #
-# **A group with a wrong key.** It is stored, and nobody reads it.
+# **A group with a wrong key.** The optimizer stores the key and does not use it.
 
 w = torch.tensor(1.0, requires_grad=True)
 optimizer = SGD([{"params": [w], "learning_rate": 0.1}])
@@ -364,14 +416,12 @@ assert torch.allclose(paths["Adam"], paths["Adam, weight decay"], atol=1e-6)
 # - SGD jumps across the floor at each step, since the slope there is steep, and creeps along it.
 # - In momentum, the jumps across cancel and the moves along add up, at a quarter of the learning rate.
 # - Nesterov weighs the newest gradient more, which damps the swings.
-# - Adam divides each coordinate by the size of its own gradients. So it sets out diagonally, with no regard for the
-#   slope, and is not the fastest here.
+# - Adam divides each coordinate by the size of its own gradients. So it starts diagonally, and is not the fastest here.
 
 # %%
 # Weight decay: Adam or AdamW
 # ---------------------------
-# Give a weight gradients that alternate between plus and minus, so that they nearly cancel, in three sizes. The
-# weight decay is the same everywhere, 0.1.
+# A weight gets gradients that alternate between plus and minus, in three sizes. The weight decay is always 0.1.
 
 
 def weight_after(size, optimizer_class, decay):
@@ -432,6 +482,7 @@ assert state_of(AdamW) == state_of(Adam)
 _layer = nn.Linear(100, 100)
 _optimizer = Adam(_layer.parameters())
 assert len(_optimizer.state) == 0
+assert len(torch.optim.Adagrad(_layer.parameters()).state) == 2  # others do earlier
 _layer(torch.ones(1, 100)).sum().backward()
 _optimizer.step()
 assert len(_optimizer.state) == 2
@@ -443,7 +494,7 @@ table.rename_axis(index=None, columns="optimizer")
 
 # %%
 # Adam keeps two tensors of the size of each parameter, and one number. So parameters, gradients and state are four
-# times the memory of the parameters. The state is made in the first step, and it is no part of any graph.
+# times the memory of the parameters. Adam creates its state in the first step, and the state is in no graph.
 
 # %%
 # Parameter groups: no decay for biases and norms
@@ -491,19 +542,19 @@ assert _raised == ["some parameters appear in more than one parameter group"]
 # %%
 # What a group does not name, such as ``lr`` here, it gets from the arguments. A parameter in two groups raises *some
 # parameters appear in more than one parameter group*. A parameter in none is not trained, without an error: count them. An
-# embedding has two dimensions, so it decays here. :ref:`Schedulers <sphx_glr_gallery_training_learning_rate_schedules.py>`
+# embedding decays here. :ref:`Schedulers <sphx_glr_gallery_training_learning_rate_schedules.py>`
 # change ``lr`` in each group.
 
 # %%
 # Exercise
 # --------
 # Three weights get the gradients 0.001, 1 and 1000. How far does the first step of Adam move each of them, with the
-# learning rate 0.1? Answer from the formulas, then run it.
+# learning rate 0.1?
 #
 # .. solution::
 #
 # Each by 0.1. For :math:`t = 1` the corrections undo the factors :math:`1 - \beta`, so the step is :math:`\eta\, g /
-# \sqrt{g^2}`: the learning rate with the sign of the gradient. Only :math:`\varepsilon` knows the size. SGD moves
+# \sqrt{g^2}`: the learning rate with the sign of the gradient. Only :math:`\varepsilon` depends on the size. SGD moves
 # them by 0.0001, 0.1 and 100.
 
 w = torch.zeros(3, requires_grad=True)

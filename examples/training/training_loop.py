@@ -85,7 +85,8 @@ assert not torch.equal(batches[0], next(iter(loader))[0])
 # ---------------------
 # A device, a model, a loss function, and an optimizer that knows the model's parameters. ``device`` is the GPU or other
 # accelerator if there is one, and otherwise the CPU. Move the model there once, and each batch in the loop.
-# ``model.to(device)`` changes the model itself. ``x.to(device)`` returns the moved tensor and leaves ``x`` as it is. The two
+# ``model.to(device)`` changes the model itself. ``x.to(device)`` returns a tensor on the device and leaves ``x`` as it is (if
+# ``x`` is there already, it returns ``x``). The two
 # lines of the forward pass build the graph.
 
 device = torch.accelerator.current_accelerator(check_available=True)
@@ -118,6 +119,7 @@ _net = nn.Linear(2, 2)
 assert _net.to("meta") is _net and _net.weight.is_meta
 _tensor = torch.ones(2)
 assert not _tensor.is_meta and _tensor.to("meta").is_meta
+assert _tensor.to("cpu") is _tensor
 assert len(list(model.parameters())) == 4 and abs(loss - 2.30) < 0.1
 assert all(p.is_leaf and p.requires_grad for p in model.parameters())
 assert [*map(id, optimizer.param_groups[0]["params"])] == [*map(id, model.parameters())]
@@ -131,8 +133,8 @@ del _first, _second
 # sphinx_gallery_end_ignore
 
 # %%
-# The leaves are the weights and biases of the two linear layers. The optimizer holds the same four tensors. It never
-# sees the graph: ``backward`` writes to their ``.grad``, ``step`` reads it there, and that is all that connects them.
+# The leaves are the weights and biases of the two linear layers. The optimizer holds the same four tensors. It
+# does not use the graph: ``backward`` writes to their ``.grad``, and ``step`` reads it there. Nothing else connects the two.
 #
 # Each linear layer saves its input, for the gradient of its weight. The second also saves its weight, ``mat2``, for
 # the gradient that goes on to the first layer. The first does not: before it there are only images.
@@ -231,7 +233,7 @@ table.rename_axis(index=None, columns="step and line")
 #   loss.
 # - ``step()`` writes to the weights, in place and unrecorded, as in the :ref:`fit by hand
 #   <sphx_glr_gallery_training_fit_by_hand.py>`. The first one also makes a momentum for each parameter. From then
-#   on graph and gradients belong to weights that are gone. A second ``backward`` through this graph would be
+#   on, the graph and the gradients belong to the old values of the weights. A second ``backward`` through this graph would be
 #   :ref:`refused <sphx_glr_gallery_errors_modified_in_place.py>`, even with ``retain_graph=True``: the saved weight
 #   has been written to.
 
@@ -390,7 +392,8 @@ torch.testing.assert_close(gradient, _straight / 10)
 # sphinx_gallery_end_ignore
 
 # %%
-# **The wrong dtype.** The labels are class numbers, of type ``int64``, which the messages call Long. What comes from
+# **The wrong dtype.** The labels are class numbers, of type ``int64``, which the messages call Long (``uint8``, Byte, works,
+# too). What comes from
 # NumPy or from a table is often ``float64`` (Double), as these images are.
 
 messages = []
@@ -409,6 +412,9 @@ for given, expected in [
 
 # sphinx_gallery_start_ignore
 assert len(messages) == 3 and digits.data.dtype == "float64"
+_scores = torch.randn(64, 10)
+_byte = loss_function(_scores, labels[:64].to(torch.uint8))
+assert torch.equal(_byte, loss_function(_scores, labels[:64]))
 assert "Long" in messages[0] and messages[0].endswith("Float")
 assert "Long" in messages[1] and messages[1].endswith("Int")
 assert "must have the same dtype" in messages[2] and "Double and Float" in messages[2]
@@ -462,7 +468,7 @@ assert _out.grad_fn is None and len(alive) == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``total += loss.item()``, as above: a number holds nothing.
+# Write ``total += loss.item()``, as above: a Python number keeps no graph alive.
 
 # %%
 # Exercise
