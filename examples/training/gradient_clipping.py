@@ -251,8 +251,8 @@ assert "empty generator, no gradient clipping will occur" in str(caught[0].messa
 # sphinx_gallery_end_ignore
 
 # %%
-# clip_grad_norm_ does not remove NaN or infinity
-# -----------------------------------------------
+# ``clip_grad_norm_`` does not remove NaN or infinity
+# ---------------------------------------------------
 # The norm of gradients with a NaN is NaN, so the factor is NaN, and so is each gradient afterwards. With an infinite norm the
 # factor is 0. Then finite gradients become 0, and infinite ones become NaN. The squares of large numbers can overflow, too.
 
