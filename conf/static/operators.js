@@ -34,6 +34,6 @@ for (const box of document.querySelectorAll(".operators")) {
     show();
   });
   form.addEventListener("submit", event => event.preventDefault());
-  box.before(form);
+  box.previousElementSibling.append(form);
   show();
 }

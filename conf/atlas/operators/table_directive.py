@@ -86,6 +86,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     head = "".join(f'<th scope="col">{text}</th>' for text in heads)
     body = "".join(map(_row, rows))
     return (
+        '<div class="filter-place"></div>'
         f'<div class="table-wrapper operators" tabindex="0" role="region" aria-label="{_("Operators")}">'
         f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{for_script(_filter())}</div>'
     )
