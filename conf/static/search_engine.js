@@ -185,9 +185,10 @@ window.atlasSearch = (() => {
     for (const { page, isOwn, pairs: own, whole } of templates) {
       let common = 0;
       for (const pair of asked) common += own.has(pair);
-      if (common < 3) continue;
+      // few words are enough if they are all that a page's own message has, and no longer message fits
+      if (common < (isOwn ? Math.min(3, Math.max(2, own.size)) : 3)) continue;
       // a paste may end early, or go on with advice: whichever of the two is covered better
-      let covered = Math.max(common / own.size, 0.95 * common / asked.size) + common / 100;
+      let covered = Math.max((own.size < 3 ? 0.8 : 1) * common / own.size, 0.95 * common / asked.size) + common / 100;
       // of two that differ in names and types only, the one with the reader's
       for (const pair of askedWhole) covered += whole.has(pair) / whole.size / 1000;
       // of two that raise it, the one that calls it its own
