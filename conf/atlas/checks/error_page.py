@@ -45,9 +45,8 @@ def faults(document: nodes.document, cells: list[str]) -> Iterator[str]:
     blocks = list(document.findall(nodes.literal_block))
     quoted = [block for block in blocks if quoted_message.CLASS in block["classes"]]
     title = next(iter(document.findall(nodes.title))).astext()
-    if not any(
-        title in " ".join(block.astext().split()) for block in [*list(filter(is_output, blocks))[:1], *quoted]
-    ):
+    first = [block for block in blocks if is_output(block)][:1]
+    if not any(title in " ".join(block.astext().split()) for block in first + quoted):
         yield (
             f"the first output is not the message of the title: {title!r}; "
             "one that this build cannot raise may stand in a '.. quoted-message:: ADDRESS'"

@@ -108,9 +108,9 @@ def probe(operator: Any) -> Row | None:
         return None
     if not all(map(_can_go_back, plain)):
         plain = checked  # the phase of an eigenvector is free, so only some functions of it have a gradient
-    others = chain.from_iterable(map(in_other_layouts, plain[:IN_OTHER_LAYOUTS]))
+    layouts = chain.from_iterable(map(in_other_layouts, plain[:IN_OTHER_LAYOUTS]))
     learning = islice(filter(None, (list(with_one_that_learns(call)) for call in plain)), WITH_ONE_THAT_LEARNS)
-    laid_out = [*plain, *filter(_can_go_back, chain(others, *learning))]
+    laid_out = [*plain, *filter(_can_go_back, chain(layouts, *learning))]
     others = {dtype: list(_in_other_dtype(operator, dtype)) for dtype in OTHER_DTYPES}
     recorded = [*laid_out, *chain.from_iterable(others.values())]
 
@@ -146,9 +146,9 @@ def _in_other_dtype(operator: Any, dtype: torch.dtype) -> Iterator[Call]:
     """Samples in another type; none if backward does not run in it, which the database does not say."""
     try:
         found = list(calls(operator, dtype))
-        for call in found:
-            _gradients(call(), call.differentiable)
     except RuntimeError:
+        return
+    if not all(map(_can_go_back, found)):
         return
     yield from found
     yield from filter(_can_go_back, chain.from_iterable(map(in_other_layouts, found[: IN_OTHER_LAYOUTS // 2])))
@@ -215,6 +215,11 @@ def _can_go_back(call: Call) -> bool:
     return True
 
 
+def _of_result(call: Call, number: int, of: int) -> Kind:
+    """The kind of a sample for one of its results, which are counted from 1; of a single one it need not be said."""
+    return {**call.kind, "result": str(number)} if of > 1 else call.kind
+
+
 # -- What is saved, and what is shared ------------------------------------------------------------
 
 
@@ -237,9 +242,8 @@ def _record(row: Row, recorded: Sequence[Call]) -> None:
         results = {_place(tensor) for tensor in outputs}
         keeps.append((call.kind, {inputs.get(place) or ("output" if place in results else "new") for place in saved}))
         for number, output in enumerate(outputs, 1):
-            kind = {**call.kind, **({"result": str(number)} if len(outputs) > 1 else {})}
             if output.numel() and is_inexact(output):
-                shares.append((kind, _place(output) in inputs))
+                shares.append((_of_result(call, number, len(outputs)), _place(output) in inputs))
     row.nodes = sorted(nodes)
     kept = set().union(*(found for _kind, found in keeps))
     row.inputs = sorted(kept - {"output", "new"})
@@ -316,8 +320,7 @@ def _after_output_changed(call: Call) -> Iterator[tuple[Kind, str]]:
     number = sum(map(is_differentiable, call()))
     for index in range(number):
         outputs = [output for output in call([x.clone() for x in inputs]) if is_differentiable(output)]
-        kind = {**call.kind, **({"result": str(index + 1)} if number > 1 else {})}
-        yield kind, _changed(outputs[index], outputs, inputs, expected)
+        yield _of_result(call, index + 1, number), _changed(outputs[index], outputs, inputs, expected)
 
 
 def _after_input_changed(call: Call) -> Iterator[tuple[Kind, str]]:
@@ -424,7 +427,7 @@ def _second(call: Call) -> Iterator[tuple[Kind, str]]:
         yield call.kind, together
         return
     for index in range(number):
-        yield {**call.kind, "result": str(index + 1)}, _second_of(call, index)
+        yield _of_result(call, index + 1, number), _second_of(call, index)
 
 
 def _second_of(call: Call, result: int | None) -> str:

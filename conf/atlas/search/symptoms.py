@@ -6,7 +6,6 @@ there into the search and into this list. ``conf/static/symptoms.js`` adds a fil
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
 from docutils import nodes
@@ -73,8 +72,7 @@ def pages_to_write(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """The page with the list, if what it lists has changed. Connected to ``env-updated``."""
     if app.builder.format != "html" or not hasattr(env, "atlas_symptoms"):
         return []
-    listed = [(title, [(page, found.title, found.symptoms) for page, found in pages]) for title, pages in groups(env)]
-    now = hashlib.sha256(repr(listed).encode()).hexdigest()
+    now = [(title, [(page, found.title, *found.symptoms) for page, found in pages]) for title, pages in groups(env)]
     before, env.atlas_symptoms_written = getattr(env, "atlas_symptoms_written", None), now
     return [env.atlas_symptoms] if before != now else []
 
