@@ -74,3 +74,34 @@ def test_the_table_is_whole_without_javascript(browser: Browser, origin: str) ->
         tab.goto(f"{origin}/{PAGE}")
         assert tab.locator(".operators tbody tr").count() > 500
         assert not tab.locator(".filter").count()
+
+
+def test_a_head_sorts_its_column_and_back(table: Page) -> None:
+    def column() -> list[str]:
+        return table.locator(f"{SHOWN} > td:last-child").all_inner_texts()
+
+    before = column()
+    head = table.get_by_role("columnheader", name="error")
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    numbers = [float(text) for text in column() if text not in ("–", "nan")]
+    assert numbers == sorted(numbers) and column()[-1] in ("–", "nan")
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "descending")
+    assert table.url.endswith("?sort=-9")
+    head.get_by_role("button").click()
+    assert column() == before
+
+
+def test_a_node_leads_to_its_formula(table: Page) -> None:
+    table.get_by_label("Name, sign or node").fill("linalg.qr")
+    table.locator("tr#op-linalg-qr").get_by_role("link", name="Linalg").last.click()
+    expect(table.locator("tr#node-LinalgQrBackward0")).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("asked", ["MulBackward0", "mul.Tensor"])
+def test_a_formula_is_found_by_its_node_and_its_operator(fresh: BrowserContext, origin: str, asked: str) -> None:
+    formulas = open_page(fresh, origin, "reference/formulas.html")
+    formulas.get_by_label("Node or operator").fill(asked)
+    expect(formulas.locator("tr#node-MulBackward0")).to_be_visible()
+    assert formulas.locator(".formulas tbody tr:visible").count() < 30

@@ -2,6 +2,7 @@
 
 ``graph_figure``   a backward graph as a drawing; ``graph_player`` the controls below it
 ``plot_figure``    a drawing of matplotlib's, in the colors of the theme
+``long_table``     a table of hundreds of rows, with a filter; used by rooms that have one
 ``quoted_message`` a message that this build cannot raise, and where it was seen
 ``in_short``       the box below a title that answers first
 ``fold``           ``<details>``: a solution, or code that measures, folded away

@@ -1,7 +1,7 @@
 """The directive ``operator-table``: what ``atlas.operators`` found, one row for each operator.
 
 The operators are probed before the sources are read, in a process of its own, if there is no result for this PyTorch and this
-code. The rows are written as HTML: as Sphinx's nodes, thousands of cells would take longer than the rest of the site.
+code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.i18n import _, for_script
+from atlas.directives.long_table import may_break, region
+from atlas.formulas import derivatives
+from atlas.formulas import table_directive as formulas
+from atlas.i18n import _
 from atlas.refusal import Refusal
 
 from . import probing, report
@@ -43,12 +46,15 @@ def probe_operators(app: Sphinx) -> None:
 
 
 class OperatorTable(SphinxDirective):
-    """``{operator-table}``: all rows. Without JavaScript it is a table; ``operators.js`` adds a filter above it."""
+    """``{operator-table}``: all rows. Without JavaScript it is a table; ``long_table.js`` adds a filter above it."""
 
     def run(self) -> list[nodes.Node]:
         rows = rows_of(self)
+        docs = Path(self.env.srcdir)
+        self.env.note_dependency(str(docs / derivatives.DATA))
+        known = frozenset(derivatives.load(docs / derivatives.DATA) or ())
         index = addnodes.index(entries=[("single", row["name"], anchor(row["name"]), "main", None) for row in rows])
-        return [index, nodes.raw("", table(rows), format="html")]
+        return [index, nodes.raw("", table(rows, known), format="html")]
 
 
 def rows_of(directive: SphinxDirective) -> list[dict[str, Any]]:
@@ -70,8 +76,11 @@ def anchor(name: str) -> str:
     return "op-" + re.sub(r"\W+", "-", name).strip("-")
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """All rows as HTML, with a head that says what each column holds."""
+def table(rows: list[dict[str, Any]], known: frozenset[str] = frozenset()) -> str:
+    """All rows as HTML, with a head that says what each column holds.
+
+    :param known: the nodes whose formulas are on another page.
+    """
     heads = (
         _("operator"),
         _("node"),
@@ -83,13 +92,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         _("forward mode"),
         _("error"),
     )
-    head = "".join(f'<th scope="col">{text}</th>' for text in heads)
-    body = "".join(map(_row, rows))
-    return (
-        '<div class="filter-place"></div>'
-        f'<div class="table-wrapper operators" tabindex="0" role="region" aria-label="{_("Operators")}">'
-        f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{for_script(_filter())}</div>'
-    )
+    return region("operators", _("Operators"), heads, "".join(_row(row, known) for row in rows), _filter())
 
 
 #: What the filter can ask for: its words, and whether a row is one.
@@ -121,32 +124,38 @@ def _filter() -> dict[str, Any]:
     }
 
 
-def _row(row: dict[str, Any]) -> str:
-    shown = _may_break(row["name"])
+def _row(row: dict[str, Any], known: frozenset[str]) -> str:
+    shown = may_break(row["name"])
     link = (
         f'<a href="https://docs.pytorch.org/docs/stable/generated/{row["path"]}.html">{shown}</a>'
         if row["path"]
         else shown
     )
     cells = (
-        "<br>".join(_may_break(node.removesuffix("Backward0")) for node in row["nodes"]),
+        " <br>".join(_node(node, known) for node in row["nodes"]),
         "<br>".join(_kept(row)) or _("nothing"),
         _noted(row, "shares"),
         *(_noted(row, name) for name in JUDGED),
         power_of_ten(row["error"]),
     )
     others = [row["in_place"]] * bool(row["in_place"]) + row["aliases"]
-    more = "".join(f"<br><code>{_may_break(name)}</code>" for name in others)
+    more = "".join(f"<br><code>{may_break(name)}</code>" for name in others)
     values = "".join(f"<td>{cell}</td>" for cell in cells)
     kinds = " ".join(kind for kind, (_words, is_one) in KINDS.items() if is_one(row))
     return f'<tr id="{anchor(row["name"])}" data-kinds="{kinds}"><th scope="row">{link}{more}</th>{values}</tr>\n'
+
+
+def _node(name: str, known: frozenset[str]) -> str:
+    """The node without what nearly all names end in, as a link to its formulas if there are some."""
+    shown = may_break(name.removesuffix("Backward0"))
+    return f'<a href="formulas.html#{formulas.anchor(name)}">{shown}</a>' if name in known else shown
 
 
 def _kept(row: dict[str, Any]) -> Iterator[str]:
     """Each tensor that is kept by its name, with a note where it is not always kept."""
     said = {"output": _("the result"), "new": _("a new tensor")}
     for name in [*row["inputs"], *(name for name in said if name in row["saves"])]:
-        words = said.get(name) or f"<code>{_may_break(name)}</code>"
+        words = said.get(name) or f"<code>{may_break(name)}</code>"
         yield f"{words}{_note(row['notes'].get(f'keeps {name}', ''))}"
 
 
@@ -164,15 +173,6 @@ def _note(text: str) -> str:
     """
     code = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(text, quote=False))
     return f"<br><small>{code}</small>" if text else ""
-
-
-def _may_break(name: str) -> str:
-    """The name with places where a narrow column may break it.
-
-    >>> _may_break("linalg.lu_factor"), _may_break("LogSoftmax")
-    ('linalg.<wbr>lu_<wbr>factor', 'Log<wbr>Softmax')
-    """
-    return re.sub(r"(?<=[._:])(?=\w)|(?<=[a-z])(?=[A-Z])", "<wbr>", html.escape(name))
 
 
 def power_of_ten(error: float | None) -> str:
