@@ -91,7 +91,14 @@ html_static_path = ["static", "atlas/graphs/graph.css"]
 html_css_files = ["graph.css", "graph_player.css", "plot.css", "atlas.css"]
 html_js_files = [
     (name, {"defer": "defer"})
-    for name in ("search_box.js", "scrollable.js", "long_table.js", "symptoms.js", "graph_player.js")
+    for name in (
+        "search_box.js",
+        "scrollable.js",
+        "long_table.js",
+        "symptoms.js",
+        "graph_player.js",
+        "memory_cells.js",
+    )
 ]
 html_show_sphinx = False
 html_copy_source = False

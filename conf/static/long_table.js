@@ -36,15 +36,15 @@ for (const box of document.querySelectorAll(".long-table")) {
   const heads = [...box.querySelectorAll("thead th")];
   let sorted = "";
   const said_by = (row, column) => row.cells[column].textContent.trim();
-  const compare = (a, b) => {
+  const compare = (a, b, turn) => {
     const [x, y] = [Number(a || NaN), Number(b || NaN)];
-    if (!isNaN(x) && !isNaN(y)) return x - y;
-    return isNaN(x) - isNaN(y) || a.localeCompare(b, "en", { numeric: true });
+    if (!isNaN(x) && !isNaN(y)) return turn * (x - y);
+    return isNaN(x) - isNaN(y) || turn * a.localeCompare(b, "en", { numeric: true });  // what has no number stays last
   };
   const sort = () => {
     const column = Math.abs(sorted) - 1, turn = Math.sign(sorted);
     const order = sorted
-      ? rows.toSorted((a, b) => turn * compare(said_by(a.row, column), said_by(b.row, column)) || a.place - b.place)
+      ? rows.toSorted((a, b) => compare(said_by(a.row, column), said_by(b.row, column), turn) || a.place - b.place)
       : rows;
     body.append(...order.map(({ row }) => row));
     heads.forEach((head, place) => {

@@ -4,6 +4,7 @@
 ``plot_figure``    a drawing of matplotlib's, in the colors of the theme
 ``long_table``     a table of hundreds of rows, with a filter; used by rooms that have one
 ``quoted_message`` a message that this build cannot raise, and where it was seen
+``memory_cells``   a tensor beside the memory that it reads, to be transposed, sliced and viewed
 ``in_short``       the box below a title that answers first
 ``fold``           ``<details>``: a solution, or code that measures, folded away
 ``claims``         how many asserts of the page ran
@@ -22,7 +23,29 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    from . import claims, fold, graph_figure, in_short, mathml, plot_figure, quoted_message, recorded, varies
+    from . import (
+        claims,
+        fold,
+        graph_figure,
+        in_short,
+        mathml,
+        memory_cells,
+        plot_figure,
+        quoted_message,
+        recorded,
+        varies,
+    )
 
-    for module in [claims, fold, graph_figure, in_short, mathml, plot_figure, quoted_message, recorded, varies]:
+    for module in (
+        claims,
+        fold,
+        graph_figure,
+        in_short,
+        mathml,
+        memory_cells,
+        plot_figure,
+        quoted_message,
+        recorded,
+        varies,
+    ):
         module.setup(app)

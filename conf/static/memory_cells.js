@@ -1,0 +1,121 @@
+// A tensor beside the memory that it reads: each call below it makes the next tensor, a view or a copy, or raises as PyTorch does.
+// What is said comes from the build (conf/atlas/directives/memory_cells.py); tests/browser/test_memory_cells.py compares what is
+// computed here with PyTorch.
+for (const box of document.querySelectorAll(".memory-cells")) {
+  const said = JSON.parse(box.querySelector("script").textContent);
+  const count = size => size.reduce((product, length) => product * length, 1);
+  const packed = size => size.map((_length, place) => count(size.slice(place + 1)));
+  const tuple = list => list.length === 1 ? `(${list[0]},)` : `(${list.join(", ")})`;
+  const first = () => ({
+    size: said.size, stride: packed(said.size), offset: 0, copied: false,
+    memory: Array.from({ length: count(said.size) }, (_value, place) => place),
+  });
+
+  // The places in memory of all numbers, row by row.
+  const places = ({ size, stride, offset }) => size.reduce(
+    (starts, length, dim) => starts.flatMap(start => Array.from({ length }, (_v, index) => start + index * stride[dim])), [offset]);
+  const isContiguous = ({ size, stride }) =>
+    size.every((length, dim) => length === 1 || stride[dim] === packed(size)[dim]);
+
+  // ATen's computeStride: neighbours merge where stride[i] == stride[i + 1] * size[i + 1]. Null if the new size does not fit.
+  const strideOfView = ({ size, stride }, wanted) => {
+    const found = [];
+    let next = wanted.length - 1, step = stride.at(-1), here = 1, there = 1;
+    for (let dim = size.length - 1; dim >= 0; dim--) {
+      here *= size[dim];
+      if (dim > 0 && (size[dim - 1] === 1 || stride[dim - 1] === here * step)) continue;
+      while (next >= 0 && (there < here || wanted[next] === 1)) {
+        found[next] = there * step;
+        there *= wanted[next--];
+      }
+      if (there !== here) return null;
+      if (dim > 0) [step, here, there] = [stride[dim - 1], 1, 1];
+    }
+    return found;
+  };
+  const copy = (x, size) => ({
+    size, stride: packed(size), offset: 0, copied: true, memory: places(x).map(place => x.memory[place]),
+  });
+  const view = (x, size) => {
+    const stride = strideOfView(x, size);
+    return stride && { ...x, size, stride };
+  };
+  const slice = (x, dim, start, step) => ({
+    ...x, offset: x.offset + start * x.stride[dim],
+    size: x.size.with(dim, Math.ceil((x.size[dim] - start) / step)),
+    stride: x.stride.with(dim, x.stride[dim] * step),
+  });
+  const refused = "RuntimeError: view size is not compatible with input tensor's size and stride (at least one dimension spans "
+    + "across two contiguous subspaces). Use .reshape(...) instead.";
+
+  // What is called, when it can be, and the tensor that it returns, or the message that it raises.
+  const isMatrix = x => x.size.length === 2;
+  const calls = {
+    ".t()": [isMatrix, x => ({ ...x, size: x.size.toReversed(), stride: x.stride.toReversed() })],
+    "[1:]": [x => x.size[0] > 1, x => slice(x, 0, 1, 1)],
+    "[:, ::2]": [x => isMatrix(x) && x.size[1] > 1, x => slice(x, 1, 0, 2)],
+    "[:1].expand(3, -1)": [isMatrix, x => ({ ...x, size: [3, x.size[1]], stride: [0, x.stride[1]] })],
+    ".view(-1)": [isMatrix, x => view(x, [count(x.size)]) ?? refused],
+    ".view(2, -1)": [x => count(x.size) % 2 === 0, x => view(x, [2, count(x.size) / 2]) ?? refused],
+    ".reshape(-1)": [isMatrix, x => view(x, [count(x.size)]) ?? copy(x, [count(x.size)])],
+    ".contiguous()": [() => true, x => isContiguous(x) ? x : copy(x, x.size)],
+  };
+
+  const part = name => box.querySelector(`.cells-${name}`);
+  const row = (values, marked) => {
+    const line = document.createElement("tr");
+    for (const [place, text] of values) {
+      const cell = line.insertCell();
+      cell.textContent = text;
+      cell.dataset.place = place;
+      cell.classList.toggle("read", Boolean(marked?.has(place)));
+    }
+    return line;
+  };
+  let x = first(), code = "x";
+  const show = message => {
+    const read = places(x), width = x.size.at(-1);
+    const values = read.map(place => [place, x.memory[place]]);
+    part("code").textContent = `x = torch.arange(12).reshape${tuple(said.size)}` + (code === "x" ? "" : `;  x = ${code}`);
+    part("tensor").replaceChildren(...Array.from({ length: read.length / width }, (_v, line) =>
+      row(values.slice(line * width, (line + 1) * width))));
+    part("memory").replaceChildren(row(x.memory.map((value, place) => [place, value]), new Set(read)));
+    const contiguous = isContiguous(x) ? "True" : "False";
+    const facts = [`.shape ${tuple(x.size)}`, `.stride() ${tuple(x.stride)}`, `.storage_offset() ${x.offset}`,
+      `.is_contiguous() ${contiguous}`];
+    part("facts").replaceChildren(...facts.flatMap(fact => {
+      const shown = document.createElement("code");
+      shown.textContent = fact;
+      return [shown, " "];
+    }));
+    part("said").textContent = message ?? (x.copied ? said.copied : said.shares);
+    part("said").classList.toggle("raised", Boolean(message));
+    for (const button of box.querySelectorAll("button[data-call]")) button.disabled = !calls[button.dataset.call][0](x);
+  };
+
+  const buttons = part("calls");
+  const button = (text, act) => {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = text;
+    made.addEventListener("click", act);
+    buttons.append(made);
+    return made;
+  };
+  for (const [call, [, apply]] of Object.entries(calls)) {
+    button(`x${call}`, () => {
+      const result = apply(x);
+      if (typeof result === "string") return show(result);
+      [x, code] = [result, code + call];
+      show();
+    }).dataset.call = call;
+  }
+  button(said.again, () => { [x, code] = [first(), "x"]; show(); });
+  // A number and its cell in memory are marked together.
+  const point = event => {
+    const { place } = event.target.closest("td")?.dataset ?? {};
+    for (const cell of box.querySelectorAll("td")) cell.classList.toggle("pointed", event.type !== "mouseleave" && cell.dataset.place === place);
+  };
+  for (const table of [part("tensor"), part("memory")]) for (const kind of ["mouseover", "mouseleave"]) table.addEventListener(kind, point);
+  show();
+}
