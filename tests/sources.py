@@ -10,7 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 #: The chapters whose pages are lessons: the answer first, then a figure. A page about an error has another shape.
-CHAPTERS_OF_LESSONS = ("graphs", "differentiation", "functions", "cuda")
+CHAPTERS_OF_LESSONS = (
+    *("graphs", "differentiation", "functions", "tensors", "modes", "memory", "debugging", "profiling", "cuda"),
+)
 
 #: What Sphinx adds without a source.
 GENERATED = frozenset({"404.html", "genindex.html"})
