@@ -4,7 +4,7 @@ squeeze, permute, reshape, broadcasting
 
 .. in-short::
 
-   ``permute`` moves dimensions. ``reshape`` keeps the order in which the elements are read, so it does not swap dimensions: it
+   ``permute`` moves dimensions. ``reshape`` keeps the order in which the elements are read: in the place of ``permute``, it
    scrambles an image. On ``(batch, 1)`` call ``squeeze(1)``, not ``squeeze()``, which also removes a batch of size 1. Put
    ``assert pred.shape == target.shape`` before your loss: ``(4, 1)`` and ``(4,)`` broadcast to ``(4, 4)``, and only some of
    PyTorch's losses warn or raise.

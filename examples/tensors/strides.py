@@ -6,8 +6,8 @@ Strides, contiguous tensors and view
 
    A (dense) tensor is a block of memory and a rule for reading it: a shape, an *offset* (the cell of the first element), and
    one *stride* for each dimension (how many cells to go on when its index grows by 1). ``transpose``, ``permute``, ``expand``
-   and slices change the rule and move nothing. ``view`` works if strides can describe the new shape. Where it raises,
-   ``x.reshape(...)`` copies.
+   and slices change the rule and move nothing. ``view`` works if strides can describe the new shape. If they cannot,
+   ``view`` raises and ``x.reshape(...)`` copies.
 """
 
 # %%
@@ -354,8 +354,9 @@ assert x[1:].as_strided((2,), (1,), 0).tolist() == [0, 1]
 # view or reshape, with three dimensions and more
 # -----------------------------------------------
 # Merge neighbors wherever the rule allows it. What remains are groups of dimensions that the error message calls *contiguous
-# subspaces*. A new shape works if each of its dimensions lies within one of them, and raises otherwise. ``x.t()`` has two, with
-# 4 and with 3 elements: ``view(2, 2, 3)`` works, and ``view(2, 6)`` raises, since the 6 would span across both.
+# subspaces*. A shape with the same number of elements works if each of its dimensions lies within one of them, and raises
+# otherwise. ``x.t()`` has two, with 4 and with 3 elements: ``view(2, 2, 3)`` works, and ``view(2, 6)`` raises, since the 6 would
+# span across both.
 #
 # .. how-measured:: This code merges dimensions by the rule, asks PyTorch whether view works and reshape shares memory, and
 #    draws 1,000 tensors at random: contiguous, permuted, sliced, expanded and empty ones, and some from as_strided.
