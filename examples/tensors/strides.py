@@ -355,8 +355,8 @@ assert x[1:].as_strided((2,), (1,), 0).tolist() == [0, 1]
 # -----------------------------------------------
 # Merge neighbors wherever the rule allows it. What remains are groups of dimensions that the error message calls *contiguous
 # subspaces*. A shape with the same number of elements works if each of its dimensions lies within one of them, and raises
-# otherwise. ``x.t()`` has two, with 4 and with 3 elements: ``view(2, 2, 3)`` works, and ``view(2, 6)`` raises, since the 6 would
-# span across both.
+# otherwise. ``x.t()`` has two, with 4 and with 3 elements: ``view(2, 2, 3)`` works, and ``view(2, 6)`` raises, since the 6
+# would span across both.
 #
 # .. how-measured:: This code merges dimensions by the rule, asks PyTorch whether view works and reshape shares memory, and
 #    draws 1,000 tensors at random: contiguous, permuted, sliced, expanded and empty ones, and some from as_strided.
