@@ -1,163 +1,389 @@
 r"""
-expand and aliasing: many elements in one place of memory
-=========================================================
+expand or repeat, and in-place writes
+=====================================
 
-``expand`` makes a tensor larger and takes no memory: many of its elements lie in the same place. For reading this
-makes no difference, for writing it does. This page shows what ``expand`` accepts, which writes are refused, which
-pass and change more than you asked for, and an in-place subtraction that is wrong without any error.
+.. in-short::
+
+   ``x.expand(3, 4)`` repeats elements without a copy: several of them are one memory cell. ``x.repeat(1, 4)`` copies. Use
+   ``expand`` to read. Call ``.clone()`` before you write: some writes into an expanded tensor raise, and others change more
+   elements than you named. ``a -= a[:, :1]`` can be silently wrong, because it reads cells that it has overwritten. Write
+   ``a = a - a[:, :1]``.
 """
 
 # %%
-# What expand accepts
-# -------------------
-# The new sizes are compared with the old ones from the last dimension to the first. A size of 1 may grow, new
-# dimensions may come in front, and a size may stay as it is. ``-1`` means: stay. ``repeat`` is here to compare with.
+# The problem: one write changes a whole row
+# ------------------------------------------
+# .. how-measured:: This code draws two tensors with the number of each element's memory cell.
 
-import textwrap
+import operator
 import warnings
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 
+COLORS = ["#2563eb", "#c2410c", "#047857"]
+
+
+def draw_cell(ax, left, top, number, color):
+    style = {"fill": False, "edgecolor": color, "linewidth": 1.3}
+    ax.add_patch(plt.Rectangle((left, top), 1, 0.7, **style))
+    place = (left + 0.5, top + 0.35)
+    ax.text(*place, number, ha="center", va="center", color=color)
+
+
+def draw_cells(tensors):
+    _, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
+    left = 0
+    for name, tensor in tensors.items():
+        rows, columns = tensor.shape
+        used = set()
+        for i in range(rows):
+            for j in range(columns):
+                cell = i * tensor.stride(0) + j * tensor.stride(1)
+                used.add((cell, COLORS[i]))
+                draw_cell(ax, left + j, 3.6 - 0.7 * i, cell, COLORS[i])
+        ax.text(left + columns / 2, 4.6, name, ha="center", va="bottom")
+        start = left + columns / 2 - len(used) / 2
+        for cell, color in sorted(used):
+            draw_cell(ax, start + cell, 0.3, cell, color)
+        ax.text(start + len(used) / 2, 1.3, "memory", ha="center")
+        left += 9
+    ax.set(xlim=(-1, 17.5), ylim=(0.2, 5.2))
+    ax.set_title("The same twelve elements, in 3 cells and in 12")
+    ax.axis("off")
+
+
+# %%
+# ``expand`` makes four columns of one. Then you set a single element:
+
 x = torch.tensor([[1.0], [2.0], [3.0]])
-calls = "x; x.expand(3, 4); x.expand(-1, 4); x.expand(2, -1, 4); x.repeat(1, 4)"
-rows = {}
-for call in calls.split("; "):
-    t = eval(call)
-    places = t.untyped_storage().nbytes() // t.itemsize
-    row = {"shape": t.shape, "strides": t.stride()}
-    rows[call] = row | {"elements": t.numel(), "places in memory": places}
+wide = x.expand(3, 4)
+wide[0, 0] = 9
+print(wide)
+print(x.flatten())
+
+# figure: Left, x.expand(3, 4): a grid of three rows and four columns, in which all elements of a row have one number, 0, 1
+#   or 2, and below it a memory of three cells. Right, x.repeat(1, 4): the same grid with the numbers 0 to 11, and below it a
+#   memory of twelve cells.
+draw_cells({"x.expand(3, 4)": wide, "x.repeat(1, 4)": x.repeat(1, 4)})
 
 # sphinx_gallery_start_ignore
-assert [_row["places in memory"] for _row in rows.values()] == [3, 3, 3, 3, 12]
-assert rows["x.expand(3, 4)"] == rows["x.expand(-1, 4)"]
-assert rows["x.expand(3, 4)"]["strides"] == (1, 0)
-assert rows["x.expand(2, -1, 4)"]["strides"] == (0, 1, 0)
+assert wide.tolist() == [[9] * 4, [2] * 4, [3] * 4] and x.flatten().tolist() == [
+    9,
+    2,
+    3,
+]
+assert wide.stride() == (1, 0) and x.repeat(1, 4).stride() == (4, 1)
 # sphinx_gallery_end_ignore
-pd.DataFrame(rows).T.rename_axis(index=None, columns="call")
 
 # %%
-# ``expand`` needs no new place, however large the result. It gives each new direction the :ref:`stride
-# <sphx_glr_gallery_tensors_strides.py>` 0: a step that stays where it is. ``repeat`` copies. Note its arguments: they
-# are *how many times*, not sizes.
+# All four elements of the row changed, and ``x`` as well: they are one cell of memory. Such sharing is called *aliasing*.
+
+# %%
+# expand or repeat
+# ----------------
+# Each dimension along which ``expand`` repeats gets :ref:`the stride <sphx_glr_gallery_tensors_strides.py>` 0: the next index
+# reads the same cell. The arguments of ``expand`` are sizes (``-1`` keeps one), and those of ``repeat`` are how many times.
 #
-# A size other than 1 cannot grow, and a new dimension has no old size that ``-1`` could keep.
+# .. how-measured:: This code counts the elements of each tensor and the cells of its storage.
 
-for sizes in [(6, 1), (-1, 3, 4)]:
-    try:
-        x.expand(sizes)
-    except RuntimeError as error:
-        print(textwrap.fill(f"expand{sizes}: {error}", 88))
-        assert "The expanded size of the tensor" in str(error)
+
+def measure(tensors):
+    rows = {
+        name: {
+            "shape": tuple(tensor.shape),
+            "strides": tensor.stride(),
+            "elements": tensor.numel(),
+            "cells in memory": tensor.untyped_storage().nbytes() // tensor.itemsize,
+        }
+        for name, tensor in tensors.items()
+    }
+    return pd.DataFrame(rows).T.rename_axis(columns="call")
+
+
+# %%
+# The copies are those with 12 cells:
+
+x = torch.tensor([[1.0], [2.0], [3.0]])
+calls = {
+    "x": x,
+    "x.expand(3, 4)": x.expand(3, 4),
+    "x.expand(-1, 4)": x.expand(-1, 4),
+    "x.expand(2, -1, 4)": x.expand(2, -1, 4),
+    "x.repeat(1, 4)": x.repeat(1, 4),
+    "x.expand(3, 4).clone()": x.expand(3, 4).clone(),
+}
 
 # sphinx_gallery_start_ignore
-for _sizes, _part in {
-    (6, 1): "must match the existing size (3)",
-    (-1, 3, 4): "non-existing dimension 0",
-}.items():
-    try:
-        x.expand(_sizes)
-    except RuntimeError as _error:
-        assert _part in str(_error)
+_table = measure(calls)
+assert _table["cells in memory"].tolist() == [3, 3, 3, 3, 12, 12]
+assert _table["strides"].tolist() == [
+    (1, 1),
+    (1, 0),
+    (1, 0),
+    (0, 1, 0),
+    (4, 1),
+    (4, 1),
+]
+assert (
+    x.broadcast_to(3, 4).stride() == x.expand_as(torch.zeros(3, 4)).stride() == (1, 0)
+)
+assert x.expand(1, 3, 1).stride() == (3, 1, 1)  # nothing is repeated
+assert x.expand(3, 1).contiguous().data_ptr() == x.data_ptr()
+assert x.expand(1, 3, 1).contiguous().data_ptr() == x.data_ptr()
+assert x.expand(3, 4).contiguous().stride() == (4, 1)
+for _sizes in ((3, 4), (2, 3, 1), (1, 3, 1), (3, 1), (2, 2, 3, 4)):
+    _copy = x.expand(_sizes).clone()
+    assert _copy.data_ptr() != x.data_ptr() and _copy.is_contiguous()
+# sphinx_gallery_end_ignore
+measure(calls)
+
+# %%
+# ``expand_as``, ``broadcast_to`` and broadcasting itself work in the same way. For a copy call ``clone()``. (``contiguous()``
+# copies only if the tensor is not contiguous already: ``x.expand(3, 1)`` is.)
+
+# %%
+# What people get wrong
+# ---------------------
+# **Writing into an expanded tensor.** Many writes raise:
+
+try:
+    wide += 1
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "more than one element of the written-to tensor" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# Which writes are refused
-# ------------------------
-# Each write below is run twice: on a copy with memory of its own, which tells how many elements it is meant to
-# change, and on the expanded tensor.
+# Others pass, and that is worse.
+#
+# .. how-measured:: Each write runs on a copy, which counts the elements that it is meant to change, and on the expanded tensor.
 
-WRITES = """
-e += 1; e[:] = 9; e.copy_(e * 9); e[0] = 9; e.fill_(9); e.zero_(); e[:, 0] = 9;
-e[0, 0] = 9; e[e > 2] = 9; e.masked_fill_(e > 2, 9); e[[0], [0]] = 9
-"""
+WRITES = {
+    "e += 1": lambda e: operator.iadd(e, 1),
+    "e[:] = 9": lambda e: operator.setitem(e, slice(None), 9),
+    "e.copy_(e * 9)": lambda e: e.copy_(e * 9),
+    "e[0] = 9": lambda e: operator.setitem(e, 0, 9),
+    "e.fill_(9)": lambda e: e.fill_(9),
+    "e.zero_()": lambda e: e.zero_(),
+    "e[:, 0] = 9": lambda e: operator.setitem(e, (slice(None), 0), 9),
+    "e[0, 0] = 9": lambda e: operator.setitem(e, (0, 0), 9),
+    "e.tril_()": lambda e: e.tril_(),
+    "e[e > 2] = 9": lambda e: operator.setitem(e, e > 2, 9),
+    "e.masked_fill_(e > 2, 9)": lambda e: e.masked_fill_(e > 2, 9),
+    "e[[0], [0]] = 9": lambda e: operator.setitem(e, ([0], [0]), 9),
+}
 
 
 def changed(write, e):
     before = e.clone()
-    exec(write, {"e": e})
+    write(e)
     return (e != before).sum().item()
-
-
-# %%
-# The outcome is one of three: it passes, it passes with a warning, or it raises.
 
 
 def attempt(write):
     row = {"meant to change": changed(write, x.repeat(1, 4))}
+    source = x.clone()
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:
-            row["changed"] = changed(write, x.clone().expand(3, 4))
+            row["changed"] = changed(write, source.expand(3, 4))
             row["outcome"] = "passes, with a warning" if seen else "passes"
-            messages.update(str(warning.message) for warning in seen)
         except RuntimeError as error:
             row |= {"changed": 0, "outcome": "raises"}
             messages.add(str(error))
+    messages.update(str(warning.message) for warning in seen)
+    assert torch.equal(source, x) == (row["outcome"] == "raises")
     return row
 
 
 messages = set()
-writes = [write.strip() for write in WRITES.split(";")]
-table = pd.DataFrame({write: attempt(write) for write in writes}).T
-
-table.rename_axis(index=None, columns="write")
+table = pd.DataFrame({name: attempt(write) for name, write in WRITES.items()}).T
 
 # %%
-# The check is on the piece of ``e`` that is written to. In a row, four elements lie in one place. PyTorch could not
-# know which of four values should stay there, and refuses. A column has no place twice, nor has a single element.
-# They pass, and change more than they were meant to: in each row the four elements are one. ``fill_`` and ``zero_``
-# pass as well, because one value for all leaves nothing open.
-#
-# Writes through a mask or through lists of indices still pass, with a warning. These are all the messages:
-
-for message in sorted(messages):
-    print(textwrap.fill(message.split(" (Triggered")[0], 88, subsequent_indent="  "))
+# Twelve writes into ``e = x.expand(3, 4)``. Look for rows that change more than they were meant to:
 
 # sphinx_gallery_start_ignore
-assert len(messages) == 3 and sum("is deprecated" in _text for _text in messages) == 2
-assert any(
-    "more than one element of the written-to tensor" in _text for _text in messages
-)
-_outcomes = ["raises"] * 4 + ["passes"] * 4 + ["passes, with a warning"] * 3
+assert sum("is deprecated. Please clone() the tensor" in _t for _t in messages) == 2
+assert len(messages) == 3 and message in messages
+_outcomes = ["raises"] * 4 + ["passes"] * 5 + ["passes, with a warning"] * 3
 assert table["outcome"].tolist() == _outcomes
 _more = table.index[table["changed"] > table["meant to change"]].tolist()
-assert _more == ["e[:, 0] = 9", "e[0, 0] = 9", "e[[0], [0]] = 9"]
-assert (
-    table.loc["e[0, 0] = 9", "changed"] == 4
-    and table.loc["e[:, 0] = 9", "changed"] == 12
-)
+assert _more == ["e[:, 0] = 9", "e[0, 0] = 9", "e.tril_()", "e[[0], [0]] = 9"]
+assert table.loc["e[0, 0] = 9", "changed"] == 4
+assert table.loc["e[:, 0] = 9", "changed"] == 12
+_e = x.clone().expand(3, 4)
+_e.tril_()
+assert _e.sum() == 0
 # sphinx_gallery_end_ignore
+table.rename_axis(columns="write")
 
 # %%
-# The memory has two names, so the change goes both ways. What you write into ``x`` shows in every tensor that was
-# expanded from it, and the other way round. ``repeat``, ``clone`` and ``contiguous`` give the result a memory of its
-# own.
+# The four that raise write to several elements in one cell. A column or a single element has no cell twice, so PyTorch lets the
+# write pass, and the other elements of the row change too. ``fill_`` and ``zero_`` write one value everywhere, so ``e`` is as
+# it was meant. ``tril_`` makes everything zero. The warnings say *Use of index_put_ on expanded tensors is deprecated* (or
+# *masked_fill_*). In all writes of the table that pass, ``x`` changes too.
+#
+# **Subtracting a column in place.** ``a -= a[:, :1]`` is meant to make the first column zero and to shift the others. No tensor
+# here comes from ``expand``, but broadcasting reads the first column again and again, while it is being overwritten:
 
-small = x.clone()
-tensors = {
-    "expand": small.expand(3, 4),
-    "repeat": small.repeat(1, 4),
-    "clone": small.expand(3, 4).clone(),
-    "contiguous": small.expand(3, 4).contiguous(),
-}
-small[0] = 50
-for name, tensor in tensors.items():
-    print(f"{name:<10} strides {tensor.stride()}   first row {tensor[0].tolist()}")
+a = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+right = a - a[:, :1]
+a -= a[:, :1]
+
+print("in place:", a.tolist())
+print("right:   ", right.tolist())
 
 # sphinx_gallery_start_ignore
-assert tensors.pop("expand")[0].tolist() == [50] * 4
-assert all(
-    _t[0].tolist() == [1] * 4 and _t.stride() == (4, 1) for _t in tensors.values()
-)
+assert a.tolist() == [[0, 2, 3], [0, 5, 6]] and right.tolist() == [[0, 1, 2]] * 2
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient of an expanded tensor sums
-# ---------------------------------------
+# There is no error and no warning (`pytorch#135487 <https://github.com/pytorch/pytorch/issues/135487>`__).
+#
+# .. how-measured:: This code repeats the subtraction for the first row in Python, one element at a time, and draws each state.
+
+memory = [1.0, 2.0, 3.0]
+states = [("before", -1, memory.copy())]
+for column in range(3):
+    text = f"{memory[column]:g} - {memory[0]:g}"
+    memory[column] -= memory[0]
+    states.append((text, column, memory.copy()))
+
+
+def draw(states):
+    _, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
+    for y, (text, written, values) in enumerate(states):
+        ax.text(-0.3, y, text, ha="right", va="center")
+        for column, value in enumerate(values):
+            color = "#c2410c" if column == written else "#64748b"
+            style = {"fill": False, "edgecolor": color, "linewidth": 1.3}
+            ax.add_patch(plt.Rectangle((column, y - 0.4), 0.95, 0.8, **style))
+            mark = ", written" if column == written else ""
+            place = (column + 0.475, y)
+            ax.text(*place, f"{value:g}{mark}", ha="center", va="center", color=color)
+    ax.set(xlim=(-1.2, 3.1), ylim=(3.6, -0.6))
+    ax.set_title("The subtraction reads what it has just written")
+    ax.axis("off")
+
+
+# %%
+# The first subtraction makes the first element 0. From then on, 0 is subtracted:
+
+# figure: The first row of a in memory, before and after each of three steps. Before: 1, 2, 3. Step 1 computes 1 - 1
+#   and writes 0 into the first cell. Step 2 computes 2 - 0 and writes 2. Step 3 computes 3 - 0 and writes 3.
+draw(states)
+
+# sphinx_gallery_start_ignore
+assert memory == a[0].tolist()
+assert [_text for _text, *_ in states] == ["before", "1 - 1", "2 - 0", "3 - 0"]
+# sphinx_gallery_end_ignore
+
+# %%
+# **Changing sliding windows in place.** The windows of ``unfold`` overlap without a stride of 0. PyTorch does not notice. Here
+# it adds 1 to a cell once for each window that has the cell:
+
+x = torch.zeros(4)
+windows = x.unfold(0, 2, 1)  # x[0:2], x[1:3], x[2:4]
+windows += 1
+print(x)
+
+# sphinx_gallery_start_ignore
+assert windows.stride() == (1, 1) and x.tolist() == [1, 2, 2, 1]
+# sphinx_gallery_end_ignore
+
+# %%
+# **Expanding a size that is not 1.** In ``expand``, a size of 1 can grow and new dimensions can come in front. Another size
+# must stay as it is, and a new dimension has no old size that ``-1`` could keep:
+
+x = torch.zeros(3, 1)
+found = []
+for sizes in [(6, 1), (-1, 3, 4)]:
+    try:
+        x.expand(sizes)
+    except RuntimeError as error:
+        found.append(str(error))
+        print(f"expand{sizes}: {error}")
+
+# sphinx_gallery_start_ignore
+assert len(found) == 2
+assert "(6) must match the existing size (3) at non-singleton" in found[0]
+assert "(-1) isn't allowed in a leading, non-existing dimension 0" in found[1]
+assert x.repeat(2, 1).shape == (6, 1)
+# sphinx_gallery_end_ignore
+
+# %%
+# For six rows use ``x.repeat(2, 1)``.
+
+# %%
+# What PyTorch checks
+# -------------------
+# To find every overlap would cost too much time, so PyTorch `checks only simple cases
+# <https://github.com/pytorch/pytorch/issues/115521>`__. The next table has seven operands for ``a -= ...``.
+#
+# .. how-measured:: Each subtraction runs in place on a 3 x 3 tensor, and is compared with the one that makes a new tensor.
+
+OPERANDS = {
+    "a[0, 0]": lambda a: a[0, 0],
+    "a[:1]": lambda a: a[:1],
+    "a.t()": lambda a: a.t(),
+    "a[:, :1]": lambda a: a[:, :1],
+    "a[0].expand(3, 3)": lambda a: a[0].expand(3, 3),
+    "a[:, -1:]": lambda a: a[:, -1:],
+    "a[:, :1].clone()": lambda a: a[:, :1].clone(),
+}
+
+
+def subtract(operand):
+    a = torch.arange(1.0, 10.0).reshape(3, 3)
+    right = a - operand(a)
+    try:
+        a -= operand(a)
+    except RuntimeError as error:
+        assert "some elements of the input tensor and the written-to" in str(error)
+        return {"outcome": "raises"}
+    return {"outcome": "right" if torch.equal(a, right) else "silently wrong"}
+
+
+outcomes = pd.DataFrame({name: subtract(part) for name, part in OPERANDS.items()}).T
+
+# %%
+# Three are refused, two are wrong without an error, and two are right:
+
+# sphinx_gallery_start_ignore
+_expected = ["raises"] * 3 + ["silently wrong"] * 2 + ["right"] * 2
+assert outcomes["outcome"].tolist() == _expected
+_a = torch.arange(1.0, 17.0).reshape(4, 4)[:, :3]
+_right = _a - _a[:1]
+_a -= _a[:1]
+assert not torch.equal(_a, _right)
+# sphinx_gallery_end_ignore
+outcomes.rename_axis(columns="a -= ...")
+
+# %%
+# The check gives up where a tensor has gaps in memory, as a column has, or reads a cell twice. If ``a`` itself has gaps, as
+# ``torch.ones(4, 4)[:, :3]`` has, then ``a -= a[:1]`` can be silently wrong too. The last column is right by luck: it is
+# overwritten last.
+#
+# With more columns, many can come out right (`pytorch#76891 <https://github.com/pytorch/pytorch/issues/76891>`__). The
+# processor takes several elements at once, and reads them before it writes. So a test with rows of another length can pass.
+
+# varies: How many columns are right depends on the processor and on the build of PyTorch.
+for width in (3, 16, 20, 64):
+    b = torch.arange(2.0 * width).reshape(2, width) + 1
+    right = b - b[:, :1]
+    b -= b[:, :1]
+    print(width, "columns,", (b == right).all(dim=0).sum().item(), "of them right")
+
+# %%
+# The gradient of an expanded tensor is a sum
+# -------------------------------------------
 # Each element of ``w`` is used four times. Every use is a path to the loss, and :ref:`paths add up
-# <sphx_glr_gallery_graphs_first_graph.py>`. So the backward of ``expand`` sums over the dimensions that grew.
+# <sphx_glr_gallery_graphs_first_graph.py>`. So the backward of ``expand`` sums over the repeated elements.
 
 data = torch.arange(12.0).reshape(3, 4)
 w = torch.ones(3, 1, requires_grad=True)
@@ -169,112 +395,19 @@ loss.backward()
 
 print("w.grad:        ", w.grad.flatten().tolist())
 print("sums of a row: ", data.sum(dim=1).tolist())
+
+# sphinx_gallery_start_ignore
 assert torch.equal(w.grad, data.sum(dim=1, keepdim=True))
-
-# %%
-# Broadcasting does the same without being asked: ``w * data`` gives this gradient too. The sum is then part of the
-# product's backward, and the graph has no node for the expansion.
-
-product = w * data
-(gradient,) = torch.autograd.grad(product.sum(), w)
-leaf_node = product.grad_fn.next_functions[0][0]
-print(product.grad_fn.name(), "comes directly after", leaf_node.name())
-assert torch.equal(gradient, w.grad)
-
-# sphinx_gallery_start_ignore
-assert leaf_node.variable is w
 assert wide.grad_fn.name() == "ExpandBackward0"
+_product = w * data
+(_gradient,) = torch.autograd.grad(_product.sum(), w)
+assert torch.equal(_gradient, w.grad)
+assert _product.grad_fn.next_functions[0][0].variable is w
 # sphinx_gallery_end_ignore
 
 # %%
-# What people get wrong
-# ---------------------
-# **Subtracting a column in place.** ``a -= a[:, :1]`` is meant to make the first column zero and to shift the others.
-# No tensor here was made with ``expand``. But broadcasting reads the first column again and again, while it is being
-# overwritten.
-
-a = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-right = a - a[:, :1]
-a -= a[:, :1]
-
-print("in place:", a.tolist())
-print("right:   ", right.tolist())
-assert not torch.equal(a, right)
-
-# sphinx_gallery_start_ignore
-assert a.tolist() == [[0, 2, 3], [0, 5, 6]] and right.tolist() == [[0, 1, 2]] * 2
-# sphinx_gallery_end_ignore
-
-# %%
-# No error and no warning (`pytorch#135487 <https://github.com/pytorch/pytorch/issues/135487>`__). Element by element:
-# the first subtraction makes the first element 0, and from then on 0 is subtracted.
-
-memory = [1.0, 2.0, 3.0]
-states = [("before", -1, memory.copy())]
-for column in range(3):
-    text = f"{memory[column]:g} - {memory[0]:g}"
-    memory[column] -= memory[0]
-    states.append((text, column, memory.copy()))
-
-# figure: The first row of a in memory, before and after each of three steps. Before: 1, 2, 3. Step 1 computes 1 - 1
-#   and writes 0 into the first cell. Step 2 computes 2 - 0 and writes 2. Step 3 computes 3 - 0 and writes 3.
-fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-for y, (text, written, values) in enumerate(states):
-    ax.text(-0.2, y, text, ha="right", va="center")
-    for column, value in enumerate(values):
-        face = "#e2e8f0" if column == written else "white"
-        box = {"facecolor": face, "edgecolor": "#1e293b", "pad": 6}
-        mark = " written" if column == written else ""
-        ax.text(column + 0.5, y, f"{value:g}{mark}", ha="center", va="center", bbox=box)
-ax.set(xlim=(-1, 3), ylim=(3.6, -0.6))
-ax.set_title("The subtraction reads what it has just written")
-ax.axis("off")
-
-assert memory == a[0].tolist()
-# sphinx_gallery_start_ignore
-assert [_text for _text, *_ in states] == ["before", "1 - 1", "2 - 0", "3 - 0"]
-# sphinx_gallery_end_ignore
-
-# %%
-# With more columns it is right now and then (`pytorch#76891 <https://github.com/pytorch/pytorch/issues/76891>`__).
-# The processor takes several elements at once, and reads them before it writes. A test with rows of another length
-# can pass.
-
-# varies: How many columns are right depends on the processor and on the build of PyTorch.
-for width in (3, 16, 20, 64):
-    b = torch.arange(2.0 * width).reshape(2, width) + 1
-    shifted = b - b[:, :1]
-    b -= b[:, :1]
-    good = (b == shifted).all(dim=0).sum().item()
-    print(f"{width:>2} columns, {good:>2} of them right")
-
-# %%
-# PyTorch does check whether the two operands overlap, but not if one of them has gaps in memory. Here are five
-# operands for ``a -= ...``, and a cure at the end.
-
-operands = ["a[0, 0]", "a[:1]", "a.t()", "a[:, :1]", "a[:, -1:]", "a[:, :1].clone()"]
-outcomes = []
-for operand in operands:
-    a = torch.arange(1.0, 10.0).reshape(3, 3)
-    right = a - eval(operand)
-    try:
-        a -= eval(operand)
-        outcomes.append("right" if torch.equal(a, right) else "silently wrong")
-    except RuntimeError as error:
-        outcomes.append("raises")
-        overlap = str(error)
-    print(f"{operand:<16} {outcomes[-1]}")
-
-print(textwrap.fill(f"RuntimeError: {overlap}", 88))
-
-# sphinx_gallery_start_ignore
-assert "some elements of the input tensor and the written-to tensor" in overlap
-assert outcomes == ["raises"] * 3 + ["silently wrong"] + ["right"] * 2
-# sphinx_gallery_end_ignore
-
-# %%
-# The last column is right by luck: it is overwritten last. Do not rely on it. Write ``a = a - a[:, :1]``, which makes
-# a new tensor, or clone the operand.
+# Broadcasting does the same without being asked: ``w * data`` gives this gradient too. There the sum is part of the product's
+# backward, and the graph has no node for the expansion.
 
 # %%
 # Exercise
@@ -288,26 +421,30 @@ assert outcomes == ["raises"] * 3 + ["silently wrong"] + ["right"] * 2
 # stay as they were. The list in ``a[:, [0]]`` makes a copy, so the second one is right, as is the third.
 
 start = torch.tensor([[2.0, 4.0, 6.0], [3.0, 9.0, 12.0]])
-answers = []
-for statement in ("a /= a[:, :1]", "a /= a[:, [0]]", "a = a / a[:, :1]"):
-    names = {"a": start.clone()}
-    exec(statement, names)
-    answers.append(names["a"].tolist() == [[1, 2, 3], [1, 3, 4]])
-    print(f"{statement:<16} {answers[-1]!s:<5} {names['a'].tolist()}")
-assert answers == [False, True, True]
+
+a = start.clone()
+a /= a[:, :1]
+print(a.tolist())
+
+b = start.clone()
+b /= b[:, [0]]
+print(b.tolist())
+
+c = start / start[:, :1]
+print(c.tolist())
 
 # sphinx_gallery_start_ignore
-assert (start[:, 0] != 1).all()
-_a = start.clone()
-_a /= _a[:, :1]
-assert torch.equal(_a[:, 1:], start[:, 1:]) and (_a[:, 0] == 1).all()
+assert torch.equal(a[:, 1:], start[:, 1:]) and (a[:, 0] == 1).all()
+assert b.tolist() == c.tolist() == [[1, 2, 3], [1, 3, 4]]
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_tensors_strides.py`, memory against index, and the stride 0.
+# - Before: :ref:`sphx_glr_gallery_tensors_copy_table.py`, which operations copy.
 # - Next: :ref:`sphx_glr_gallery_tensors_squeeze_and_permute.py`, other operations that change a shape and no memory.
+# - :ref:`sphx_glr_gallery_tensors_strides.py`: what a stride is.
+# - :ref:`The page on both errors <sphx_glr_gallery_errors_shared_memory_location.py>`.
 # - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: wrong numbers and no error, aliasing among them.
 # - :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`: what happens to a *parameter* made with ``expand``.
 # - In PyTorch's reference: `torch.Tensor.expand

@@ -1,160 +1,120 @@
 r"""
-squeeze, permute and broadcasting: when the shape is not what you meant
-=======================================================================
+squeeze, permute, reshape, broadcasting
+=======================================
 
-``squeeze`` removes dimensions of size 1, ``permute`` puts dimensions into another order, and broadcasting stretches
-them where two shapes differ. The result of a mistake often has a shape that fits. This page shows the exact rule of
-each, and three places where a wrong one gives an error late, or a wrong number and no error.
+.. in-short::
+
+   ``permute`` moves dimensions. ``reshape`` keeps the order in which the elements are read: in the place of ``permute``, it
+   scrambles an image. On ``(batch, 1)`` call ``squeeze(1)``, not ``squeeze()``, which also removes a batch of size 1. Put
+   ``assert pred.shape == target.shape`` before your loss: ``(4, 1)`` and ``(4,)`` broadcast to ``(4, 4)``, and only some of
+   PyTorch's losses warn or raise.
 """
 
 # %%
-# What squeeze removes
-# --------------------
-# Without an argument, ``squeeze`` removes every dimension of size 1. With one, it looks at that dimension only. Since
-# PyTorch 2.0 it takes a tuple of dimensions too.
+# The problem: a scrambled image, and no error
+# --------------------------------------------
+# .. how-measured:: This code makes an image of shape (height, width, 3), and shows three.
 
-import textwrap
 import warnings
+from itertools import permutations
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from matplotlib.colors import to_rgb
 from torch import nn
-
-x = torch.zeros(1, 3, 1, 2)
-calls = "x; x.squeeze(); x.squeeze(0); x.squeeze(1); x.squeeze((0, 2))"
-calls += "; x.squeeze((0, 1)); x[0]; x.squeeze().unsqueeze(1)"
-for call in calls.split("; "):
-    print(f"{call:<24} {tuple(eval(call).shape)}")
-
-# sphinx_gallery_start_ignore
-_shapes = {_call: eval(_call).shape for _call in calls.split("; ")}
-assert all(eval(_call)._is_view() for _call in calls.split("; ")[1:])
-assert x[:, 0].dim() == 3 and x.size(1) == 3
-assert _shapes["x.squeeze()"] == (3, 2) and _shapes["x.squeeze(1)"] == (1, 3, 1, 2)
-assert _shapes["x.squeeze((0, 2))"] == (3, 2) and _shapes["x.squeeze((0, 1))"] == (
-    3,
-    1,
-    2,
-)
-assert _shapes["x.squeeze(0)"] == _shapes["x[0]"] == (3, 1, 2)
-assert _shapes["x.squeeze().unsqueeze(1)"] == (3, 1, 2)
-# sphinx_gallery_end_ignore
-
-# %%
-# ``squeeze(1)`` did nothing, because that size is 3, and it said nothing. In a tuple it is the same. ``x[0]`` removes
-# a dimension of any size. ``unsqueeze`` is the way back, but it has to be told where. All of these results are
-# :ref:`views <sphx_glr_gallery_tensors_copy_table.py>`.
-
-# %%
-# permute is not reshape
-# ----------------------
-# Both can turn a shape into another. ``permute`` keeps the *indices* of each element and writes them in another
-# order. ``reshape`` keeps the *reading order* and cuts it into rows of another length.
-
-small = torch.arange(6).reshape(2, 3)
-permuted, reshaped = small.permute(1, 0), small.reshape(3, 2)
-for name in ("small", "permuted", "reshaped"):
-    print(f"{name:<8} {eval(name).tolist()}")
-
-assert all(permuted[j, i] == small[i, j] for i in range(2) for j in range(3))
-assert torch.equal(reshaped.flatten(), small.flatten())
-
-# sphinx_gallery_start_ignore
-assert permuted.shape == reshaped.shape and not torch.equal(permuted, reshaped)
-# sphinx_gallery_end_ignore
-
-# %%
-# The shapes agree, so nothing that follows will complain. The classic place is an image. A file has the three colours
-# of a pixel side by side, shape ``(height, width, 3)``. A convolution wants one plane for each colour, shape
-# ``(3, height, width)``.
+from torch.nn import functional as F
 
 i, j = torch.meshgrid(torch.arange(48), torch.arange(64), indexing="ij")
 image = torch.tensor(to_rgb("#2563eb")).repeat(48, 64, 1)
 image[i > 34] = torch.tensor(to_rgb("#047857"))
 image[(i - 18) ** 2 + (j - 42) ** 2 < 140] = torch.tensor(to_rgb("#b45309"))
 
+
+def show(pictures):
+    fig, axes = plt.subplots(1, 3, figsize=(7, 2.4), layout="constrained")
+    for ax, (name, planes) in zip(axes, pictures.items(), strict=True):
+        ax.imshow(planes.permute(1, 2, 0).numpy(), interpolation="nearest")
+        ax.set_title(name, fontsize=10)
+        ax.axis("off")
+    fig.suptitle("The same numbers in the same shape, in two orders")
+
+
+# %%
+# An image often comes with the three colors of a pixel side by side, as ``(height, width, 3)``. A convolution wants one plane
+# for each color, ``(3, height, width)``. Both lines below return that shape:
+
 right = image.permute(2, 0, 1)
 wrong = image.reshape(3, 48, 64)
-print("first pixel:  ", [round(value, 2) for value in image[0, 0].tolist()])
-print("with permute: ", [round(value, 2) for value in right[:, 0, 0].tolist()])
-print("with reshape: ", [round(value, 2) for value in wrong[:, 0, 0].tolist()])
-
-# sphinx_gallery_start_ignore
-assert torch.equal(right[:, 0, 0], image[0, 0]) and right.shape == wrong.shape
-assert not torch.allclose(wrong[:, 0, 0], image[0, 0])
-# sphinx_gallery_end_ignore
-
-# %%
-# This is what the network would see. To draw the planes they are put back, ``(height, width, 3)``, with ``permute``.
+print(tuple(image.shape), tuple(right.shape), tuple(wrong.shape))
 
 # figure: Three pictures of 48 by 64 pixels. The image shows an orange disc on a blue sky above green ground. After
-#   permute it is the same. After reshape it is a fine pattern of coloured stripes, and nothing can be recognised.
-fig, axes = plt.subplots(1, 3, figsize=(7, 2.3), layout="constrained")
-pictures = {
-    "image": image,
-    "permute(2, 0, 1)": right.permute(1, 2, 0),
-    "reshape(3, 48, 64)": wrong.permute(1, 2, 0),
-}
-for ax, (name, picture) in zip(axes, pictures.items(), strict=True):
-    ax.imshow(picture.numpy(), interpolation="nearest")
-    ax.set_title(name, fontsize=10)
-    ax.axis("off")
-fig.suptitle("The same numbers, dealt out in two ways")
+#   permute it is the same. After reshape it is a fine pattern of colored stripes, and nothing can be recognized.
+original = torch.stack(image.unbind(2))
+show({"image": original, "permute(2, 0, 1)": right, "reshape(3, 48, 64)": wrong})
 
 # sphinx_gallery_start_ignore
-assert torch.equal(pictures["permute(2, 0, 1)"], image)
+assert torch.equal(original, right) and not torch.allclose(original, wrong)
+assert torch.equal(right[:, 0, 0], image[0, 0]) and right.shape == wrong.shape
+assert not torch.allclose(wrong[:, 0, 0], image[0, 0])
+assert nn.Conv2d(3, 8, 3)(wrong).shape == nn.Conv2d(3, 8, 3)(right).shape
+assert wrong.flatten().sort().values.equal(right.flatten().sort().values)
 # sphinx_gallery_end_ignore
 
 # %%
-# The way back from ``permute`` is the inverse permutation. It is not the same call again: with three dimensions, only
-# an exchange of two of them undoes itself. ``argsort`` gives the inverse.
+# A layer such as ``nn.Conv2d(3, 8, 3)`` accepts the scrambled image like the right one.
+
+# %%
+# permute or reshape
+# ------------------
+# ``permute`` puts the *indices* of each element into another order. ``reshape`` keeps the *reading order* of the elements, and
+# cuts it into rows of another length:
+
+small = torch.arange(6).reshape(2, 3)
+print(small.tolist())
+print(small.permute(1, 0).tolist())
+print(small.reshape(3, 2).tolist())
+
+# sphinx_gallery_start_ignore
+assert small.tolist() == [[0, 1, 2], [3, 4, 5]]
+assert small.permute(1, 0).tolist() == [[0, 3], [1, 4], [2, 5]]
+assert small.reshape(3, 2).tolist() == [[0, 1], [2, 3], [4, 5]]
+for _shape, _new in (((2, 3, 4), (4, 3, 2)), ((2, 3, 4), (6, 4)), ((1, 0, 3), (3, 0))):
+    _t = torch.randn(_shape).permute(0, 2, 1)
+    assert _t.reshape(_new).flatten().equal(_t.flatten())
+_t = torch.arange(24).reshape(2, 3, 4)
+_moved = _t.permute(2, 0, 1)
+assert all(
+    _moved[k, i, j] == _t[i, j, k] for i in range(2) for j in range(3) for k in range(4)
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# To exchange dimensions use ``permute``, ``transpose`` or ``movedim``. To merge or split them use ``reshape``. (If you have
+# ``(batch, time, size)`` and want time first, ``x.reshape(time, batch, size)`` is the same mistake: it mixes the sequences.)
+#
+# The way back from ``permute`` is the inverse permutation, which ``argsort`` gives. Here the same permutation again is not the
+# way back:
 
 order = (2, 0, 1)
 inverse = torch.tensor(order).argsort().tolist()
-print("inverse of", order, "is", inverse)
+print(inverse)
+print(tuple(image.permute(order).permute(inverse).shape))
+print(tuple(image.permute(order).permute(order).shape))
+
+# sphinx_gallery_start_ignore
+assert inverse == [1, 2, 0]
 assert torch.equal(image.permute(order).permute(inverse), image)
 assert image.permute(order).permute(order).shape == (64, 3, 48)
-
-# sphinx_gallery_start_ignore
-from itertools import permutations
-
 _own = [_p for _p in permutations(range(3)) if [_p[_q] for _q in _p] == [0, 1, 2]]
 assert _own == [(0, 1, 2), (0, 2, 1), (1, 0, 2), (2, 1, 0)]
+for _p in permutations(range(4)):
+    _back = torch.tensor(_p).argsort().tolist()
+    _t = torch.randn(2, 3, 4, 5)
+    assert torch.equal(_t.permute(_p).permute(_back), _t)
+_batch = torch.arange(6).reshape(2, 3)  # two sequences of three steps
+assert _batch.reshape(3, 2)[:, 0].tolist() == [0, 2, 4] != _batch[0].tolist()
 # sphinx_gallery_end_ignore
-
-# %%
-# How shapes broadcast
-# --------------------
-# Two shapes are aligned at their last dimension, and missing dimensions in front count as 1. Then in each place the
-# sizes must be equal, or one of them 1.
-
-for first, second in [
-    ((4, 1), (4, 1)),
-    ((4,), (4,)),
-    ((4, 1), (1,)),
-    ((4, 3), (3,)),
-    ((4, 1), (4,)),
-    ((4, 3), (4,)),
-]:
-    try:
-        result = tuple((torch.zeros(first) - torch.zeros(second)).shape)
-    except RuntimeError as error:
-        result, message = "raises", str(error)
-    print(f"{first!s:<6} - {second!s:<6} {result}")
-print(textwrap.fill(f"RuntimeError: {message}", 88))
-
-# sphinx_gallery_start_ignore
-assert message.startswith(
-    "The size of tensor a (3) must match the size of tensor b (4)"
-)
-assert (torch.zeros(4, 1) - torch.zeros(4)).shape == (4, 4)
-# sphinx_gallery_end_ignore
-
-# %%
-# ``(4, 1) - (4,)`` is the trap. ``(4,)`` counts as ``(1, 4)``, so a column meets a row, and the result has all pairs.
-# The case that raises shows that the number of rows is not what is compared.
 
 # %%
 # What people get wrong
@@ -168,118 +128,248 @@ net = nn.Linear(5, 1)
 batches = torch.randn(9, 5).split(4)
 
 scores = [net(batch).squeeze() for batch in batches]
-print("squeeze() ", [tuple(score.shape) for score in scores])
+print([tuple(score.shape) for score in scores])
 try:
     torch.cat(scores)
 except RuntimeError as error:
-    print(f"RuntimeError: {error}")
-    assert "zero-dimensional tensor (at position 2)" in str(error)
+    message = str(error)
+    print(f"RuntimeError: {message}")
 
 scores = [net(batch).squeeze(1) for batch in batches]
-print("squeeze(1)", [tuple(score.shape) for score in scores])
+print([tuple(score.shape) for score in scores])
+
+# sphinx_gallery_start_ignore
+assert "zero-dimensional tensor (at position 2)" in message
+assert [score.shape for score in scores] == [(4,), (4,), (1,)]
 assert torch.cat(scores).shape == (9,)
+# sphinx_gallery_end_ignore
 
 # %%
-# Here it ends with an error, when all the batches are done. It need not: :ref:`a mean over dimension 0
-# <sphx_glr_gallery_debugging_silent_mistakes.py>` goes on with another dimension. Name the one that is to go.
+# Here it ends with an error, when all batches are done. It need not: :ref:`a mean over dimension 0
+# <sphx_glr_gallery_debugging_silent_mistakes.py>` goes on with another dimension. Name the dimension that is to go.
 #
-# **A column minus a row in the loss.** The predictions are perfect, and shaped ``(4, 1)``. The targets are shaped
-# ``(4,)``. Which of the usual formulas notice?
+# **A column minus a row in the loss.** These predictions are perfect. Their shape is ``(4, 1)``, and that of the targets is
+# ``(4,)``:
 
-F = nn.functional
 target = torch.tensor([0.0, 1.0, 1.0, 0.0])
-formulas = """
-((pred - target) ** 2).mean(); (pred == target).float().mean();
-F.mse_loss(pred, target); F.l1_loss(pred, target);
-F.binary_cross_entropy(pred, target)
-"""
+pred = target[:, None]
+print(pred - target)
+print(((pred - target) ** 2).mean(), "is the loss")
+print((pred == target).float().mean(), "is the accuracy")
+
+# sphinx_gallery_start_ignore
+assert pred.shape == (4, 1) and (pred - target).shape == (4, 4)
+assert ((pred - target) ** 2).mean() == (pred == target).float().mean() == 0.5
+# sphinx_gallery_end_ignore
+
+# %%
+# Each prediction was compared with each target. The perfect model seems to have half of its answers right, and its loss is not
+# zero. Write ``pred.squeeze(1)``, and put an ``assert pred.shape == target.shape`` before the loss.
+#
+# .. how-measured:: Each formula runs on predictions of shape (4, 1) and (4,), and warnings and errors are recorded.
+
+FORMULAS = {
+    "((pred - target) ** 2).mean()": lambda pred: ((pred - target) ** 2).mean(),
+    "(pred == target).float().mean()": lambda pred: (pred == target).float().mean(),
+    "F.poisson_nll_loss": lambda pred: F.poisson_nll_loss(pred, target),
+    "F.gaussian_nll_loss": lambda pred: F.gaussian_nll_loss(
+        pred, target, torch.ones(4)
+    ),
+    "F.kl_div": lambda pred: F.kl_div(pred, target, reduction="sum"),
+    "F.mse_loss": lambda pred: F.mse_loss(pred, target),
+    "F.l1_loss": lambda pred: F.l1_loss(pred, target),
+    "F.huber_loss": lambda pred: F.huber_loss(pred, target),
+    "F.binary_cross_entropy": lambda pred: F.binary_cross_entropy(pred, target),
+    "F.binary_cross_entropy_with_logits": lambda pred: (
+        F.binary_cross_entropy_with_logits(pred, target)
+    ),
+}
 
 
 def evaluate(formula, pred):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:
-            value = eval(formula, globals() | {"pred": pred}).item()
+            value = f"{formula(pred).item():.2f}"
         except ValueError as error:
             return "none", "raises", str(error)
     return value, "warns" if seen else "silent", str(seen[0].message) if seen else ""
 
 
-# %%
-# Each formula runs on the column and, to compare, on predictions of the shape of the targets.
-
 rows, messages = {}, {}
-for formula in formulas.replace("\n", " ").split(";"):
-    value, outcome, message = evaluate(formula, target[:, None])
-    right_value, _, _ = evaluate(formula, target)
-    rows[formula.strip()] = {"column": value, "right": right_value, "outcome": outcome}
-    messages[outcome] = message
+for name, formula in FORMULAS.items():
+    value, outcome, text = evaluate(formula, target[:, None])
+    right_value, right_outcome, _ = evaluate(formula, target)
+    rows[name] = {"(4, 1)": value, "(4,)": right_value, "with (4, 1)": outcome}
+    messages[outcome] = text
+    assert right_outcome == "silent"
+table = pd.DataFrame(rows).T.rename_axis(columns="shape of pred:")
 
-print(textwrap.fill(messages["warns"], 88))
-table = pd.DataFrame(rows).T.rename_axis(columns="formula")
+# %%
+# The first five are silent: two formulas of your own, and three of PyTorch's losses. Three warn, with the message below, and
+# the two for binary classification raise:
+
+print(messages["warns"])
 
 # sphinx_gallery_start_ignore
-assert table["outcome"].tolist() == ["silent"] * 2 + ["warns"] * 2 + ["raises"]
-assert table["column"].tolist() == [0.5] * 4 + ["none"]
-assert table["right"].tolist() == [0, 1, 0, 0, 0]
+assert table["with (4, 1)"].tolist() == ["silent"] * 5 + ["warns"] * 3 + ["raises"] * 2
+assert (table["(4, 1)"] != table["(4,)"]).all()
 assert (
-    "This will likely lead to incorrect results due to broadcasting"
-    in messages["warns"]
+    "This will likely lead to incorrect results due to broadcast" in messages["warns"]
 )
-assert "that is different to the input size" in messages["raises"]
+assert "must be the same as input size" in messages["raises"]
+_errors = [evaluate(FORMULAS[_name], pred)[2] for _name in list(FORMULAS)[-2:]]
+assert "that is different to the input size" in _errors[0]
+_warned = {evaluate(FORMULAS[_name], pred)[2] for _name in list(FORMULAS)[5:8]}
+assert _warned == {messages["warns"]}
 # sphinx_gallery_end_ignore
 table
 
 # %%
-# A perfect model seems to have half of its answers right, and a loss to go on minimising: a formula of your own says
-# nothing. (:ref:`What training makes of it <sphx_glr_gallery_debugging_silent_mistakes.py>`.) Write ``assert
-# pred.shape == target.shape`` in front of it. For large batches the memory would tell: every pair has a place of its
-# own. The ``meta`` device counts without computing.
+# What squeeze removes
+# --------------------
+# Without an argument, ``squeeze`` removes every dimension of size 1. With one, it looks at that dimension only. Since PyTorch
+# 2.0 it takes a tuple of dimensions too.
+#
+# .. how-measured:: This code shows the shape of each result in a table.
+
+
+def shapes(results):
+    rows = {name: {"shape": tuple(result.shape)} for name, result in results.items()}
+    return pd.DataFrame(rows).T.rename_axis(columns="call")
+
+
+# %%
+# From a tensor with two dimensions of size 1:
+
+x = torch.zeros(1, 3, 1, 2)
+results = {
+    "x": x,
+    "x.squeeze()": x.squeeze(),
+    "x.squeeze(0)": x.squeeze(0),
+    "x.squeeze(1)": x.squeeze(1),
+    "x.squeeze((0, 2))": x.squeeze((0, 2)),
+    "x[0]": x[0],
+    "x.squeeze().unsqueeze(1)": x.squeeze().unsqueeze(1),
+}
+
+# sphinx_gallery_start_ignore
+assert x.squeeze().shape == x.squeeze((0, 2)).shape == (3, 2)
+assert x.squeeze(1).shape == x.shape and x.squeeze((0, 1)).shape == (3, 1, 2)
+assert x.squeeze(0).shape == x[0].shape == x.squeeze().unsqueeze(1).shape == (3, 1, 2)
+assert x[:, 0].dim() == 3 and x.size(1) == 3
+for _y in (x.squeeze(), x.squeeze(1), x.squeeze((0, 2)), x[0], x.unsqueeze(1)):
+    assert _y._is_view() and _y.data_ptr() == x.data_ptr()
+# sphinx_gallery_end_ignore
+shapes(results)
+
+# %%
+# ``squeeze(1)`` changed nothing here, because that size is 3, and there was no error. ``x[0]`` removes a dimension too, whether
+# its size is 1 or not: it takes one part of it. ``unsqueeze`` is the way back, and you say where. All results of the table
+# share memory with ``x``. They are :ref:`views <sphx_glr_gallery_tensors_copy_table.py>`.
+
+# %%
+# How shapes broadcast
+# --------------------
+# Two shapes are aligned at their last dimension, and missing dimensions in front count as 1. Then in each place the sizes must
+# be equal, or one of them 1. A size of 1 is stretched to the other.
+
+print(tuple((torch.zeros(4, 3) - torch.zeros(3)).shape))
+print(tuple((torch.zeros(4, 1) - torch.zeros(4)).shape))
+try:
+    torch.zeros(4, 3) - torch.zeros(4)
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+
+# sphinx_gallery_start_ignore
+def _rule(first, second):
+    longest = max(len(first), len(second))
+    pairs = [(1,) * (longest - len(shape)) + tuple(shape) for shape in (first, second)]
+    if any(a != b and 1 not in (a, b) for a, b in zip(*pairs, strict=True)):
+        return None
+    return tuple(b if a == 1 else a for a, b in zip(*pairs, strict=True))
+
+
+_raised = 0
+for _first in [
+    (),
+    (4,),
+    (1,),
+    (0,),
+    (4, 1),
+    (1, 4),
+    (4, 3),
+    (0, 3),
+    (2, 1, 3),
+    (2, 4, 1),
+]:
+    for _second in [(), (3,), (4,), (1,), (0,), (4, 1), (4, 3), (1, 1, 0), (2, 4, 3)]:
+        try:
+            _shape = tuple((torch.zeros(_first) - torch.zeros(_second)).shape)
+        except RuntimeError as _error:
+            _shape, _raised = None, _raised + 1
+        assert _shape == _rule(_first, _second)
+assert _raised > 10
+assert message.startswith(
+    "The size of tensor a (3) must match the size of tensor b (4)"
+)
+assert _rule((4, 1), (4,)) == (4, 4) and _rule((4, 3), (3,)) == (4, 3)
+# sphinx_gallery_end_ignore
+
+# %%
+# ``(4,)`` counts as ``(1, 4)``. So ``(4, 3)`` and ``(4,)`` do not fit, although both begin with 4. ``(4, 1)`` and ``(4,)`` do
+# fit: a column meets a row, and the result has all pairs. With large batches the memory would show it. The ``meta`` device
+# counts without computing:
 
 pairs = torch.empty(10_000, 1, device="meta") - torch.empty(10_000, device="meta")
 print(tuple(pairs.shape), pairs.nbytes // 10**6, "MB")
+
+# sphinx_gallery_start_ignore
 assert pairs.nbytes == 400_000_000
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
 # --------
-# ``batch`` has shape ``(8, 3, 32, 32)``: images, colours, height, width. For a library that wants the colours last
+# ``batch`` has shape ``(8, 3, 32, 32)``: images, colors, height, width. For a library that wants the colors last
 # you need ``(8, 32, 32, 3)``. These five calls all have that shape. Which are right? ``permute(0, 2, 3, 1)``,
 # ``movedim(1, -1)``, ``transpose(1, 3)``, ``transpose(1, 2).transpose(2, 3)``, ``reshape(8, 32, 32, 3)``.
 #
 # .. solution::
 #
-# The right ones keep height before width. ``transpose(1, 3)`` exchanges colour and width, which leaves the order
-# width, height, colour: each image is mirrored at its diagonal, and because the images are square the shape does not
-# show it. Two exchanges of neighbours move the colours past height and width, one after the other. ``reshape``
-# scrambles.
+# The right ones keep height before width. ``transpose(1, 3)`` exchanges color and width, which leaves the order
+# width, height, color: each image is mirrored at its diagonal, and because the images are square the shape does not
+# show it. Two exchanges of neighbors move the colors past height and width, one after the other. ``reshape``
+# scrambles. A square hides the mistake. Try such code with sizes that are all different.
 
 batch = torch.randn(8, 3, 32, 32)
-answers = []
-for call in [
-    "permute(0, 2, 3, 1)",
-    "movedim(1, -1)",
-    "transpose(1, 3)",
-    "transpose(1, 2).transpose(2, 3)",
-    "reshape(8, 32, 32, 3)",
-]:
-    result = eval(f"batch.{call}")
-    answers.append(torch.equal(result[5, 10, 20], batch[5, :, 10, 20]))
-    print(f"{call:<31} {answers[-1]}")
-    assert result.shape == (8, 32, 32, 3)
-assert answers == [True, True, False, True, False]
+answers = {
+    "permute": batch.permute(0, 2, 3, 1),
+    "movedim": batch.movedim(1, -1),
+    "transpose": batch.transpose(1, 3),
+    "two transposes": batch.transpose(1, 2).transpose(2, 3),
+    "reshape": batch.reshape(8, 32, 32, 3),
+}
+for name, result in answers.items():
+    print(name, torch.equal(result[5, 10, 20], batch[5, :, 10, 20]))
 
 # sphinx_gallery_start_ignore
+_original = torch.stack(batch.unbind(1), dim=-1)
+_right = [torch.equal(_result, _original) for _result in answers.values()]
+assert _right == [True, True, False, True, False]
+assert all(_result.shape == (8, 32, 32, 3) for _result in answers.values())
 assert torch.equal(batch.transpose(1, 3), batch.movedim(1, -1).transpose(1, 2))
 # sphinx_gallery_end_ignore
 
 # %%
-# A square hides the mistake. Try such code with sizes that are all different.
-#
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_tensors_expand_and_aliasing.py`, what broadcasting does to a write.
 # - Next: :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, which copies leave the graph.
 # - :ref:`sphx_glr_gallery_tensors_strides.py`: why ``permute`` moves nothing in memory.
-# - In PyTorch's reference: `torch.squeeze <https://docs.pytorch.org/docs/stable/generated/torch.squeeze.html>`__ and
-#   `broadcasting semantics <https://docs.pytorch.org/docs/stable/notes/broadcasting.html>`__.
+# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: what training makes of a wrong shape.
+# - In PyTorch's reference: `torch.squeeze <https://docs.pytorch.org/docs/stable/generated/torch.squeeze.html>`__,
+#   `torch.permute <https://docs.pytorch.org/docs/stable/generated/torch.permute.html>`__ and `broadcasting semantics
+#   <https://docs.pytorch.org/docs/stable/notes/broadcasting.html>`__.

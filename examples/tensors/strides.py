@@ -1,197 +1,388 @@
 r"""
-Strides: how a tensor lies in memory, and when view works
-=========================================================
+Strides, contiguous tensors and view
+====================================
 
-A tensor is a block of memory and a rule for reading it: where to start, and how far to step for each dimension. Most
-operations that change a shape change that rule and nothing else. This page draws the rule, derives from it when
-``view`` is possible and when ``reshape`` copies, and tests the result against PyTorch in 1,000 random cases.
+.. in-short::
+
+   A (dense) tensor is a block of memory and a rule for reading it: a shape, an *offset* (the cell of the first element), and
+   one *stride* for each dimension (how many cells to go on when its index grows by 1). ``transpose``, ``permute``, ``expand``
+   and slices change the rule and move nothing. ``view`` works if strides can describe the new shape. If they cannot,
+   ``view`` raises and ``x.reshape(...)`` copies.
 """
 
 # %%
-# Storage, offset, stride
-# -----------------------
-# The block of memory is the *storage*. The *offset* is the place of the first element, and there is one *stride* for
-# each dimension: how many places to step when that index grows by one.
-#
-# .. math::
-#
-#    \text{place} = \text{offset} + \sum_d \text{index}_d \cdot \text{stride}_d
-#
-# In ``x`` every value is the number of its own place, so that the values show what is read.
+# The problem: view fails after a transpose
+# -----------------------------------------
+# .. how-measured:: This code draws the memory of x and, below it, the cells of three tensors.
 
 import random
-import textwrap
-from itertools import accumulate, pairwise, product
-from operator import mul
+from itertools import pairwise, product
+from math import prod
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 
+COLORS = ["#2563eb", "#c2410c", "#047857"]
+
+
+def draw_cell(ax, left, top, number):
+    style = {"fill": False, "edgecolor": COLORS[number // 4], "linewidth": 1.3}
+    ax.add_patch(plt.Rectangle((left, top), 1, 0.7, **style))
+    style = {"ha": "center", "va": "center", "color": COLORS[number // 4]}
+    ax.text(left + 0.5, top + 0.35, number, **style)
+
+
+def draw_step(ax, start, end, text, place):
+    ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": "#64748b"})
+    ax.text(*place, text, ha="center", va="center", fontsize=9, color="#64748b")
+
+
+def draw_memory(tensors):
+    _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
+    for number in range(12):
+        draw_cell(ax, number + 1.8, 5, number)
+    ax.text(1.6, 5.35, "memory", ha="right", va="center")
+    left = 0
+    for name, tensor in tensors.items():
+        rows, columns = tensor.shape
+        for i, j in product(range(rows), range(columns)):
+            draw_cell(ax, left + j, 2.5 - 0.7 * i, tensor[i, j].item())
+        down, right = tensor.stride()
+        draw_step(ax, (left, 3.4), (left + 2, 3.4), f"+{right}", (left + 2.4, 3.42))
+        draw_step(
+            ax, (left - 0.4, 3.2), (left - 0.4, 1.8), f"+{down}", (left - 0.4, 1.5)
+        )
+        ax.text(left, 3.95, f"{name}, strides {tensor.stride()}", va="center")
+        left += 5.4
+    ax.set(xlim=(-0.8, 15.4), ylim=(0.3, 5.75))
+    ax.set_title("One block of memory, and three ways to read it")
+    ax.axis("off")
+
+
+# %%
+# The values of ``x`` are the numbers of its memory cells. ``view`` flattens ``x``, but not its transpose:
+
 x = torch.arange(12).reshape(3, 4)
-y = x[1:, 1::2]
+print(x.view(12).shape)
+try:
+    x.t().view(12)
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
 
-
-def place(tensor, index):
-    steps = [i * stride for i, stride in zip(index, tensor.stride(), strict=True)]
-    return tensor.storage_offset() + sum(steps)
-
-
-for name, t in (("x", x), ("y", y)):
-    print(name, "strides", t.stride(), "offset", t.storage_offset(), t.tolist())
-
-print("y[1, 0] lies at", place(y, (1, 0)))
-assert all(place(y, index) == y[index] for index in product(range(2), range(2)))
+# figure: A row of twelve memory cells, 0 to 11, and three grids below it. x: rows 0 to 3, 4 to 7, 8 to 11; one step to the
+#   right is 1 cell further, one step down is 4 cells further. x.t(): the same numbers with rows 0 4 8, 1 5 9, 2 6 10,
+#   3 7 11; a step to the right is 4, a step down is 1. x[1:, ::2]: rows 4 6 and 8 10; right is 2, down is 4.
+draw_memory({"x": x, "x.t()": x.t(), "x[1:, ::2]": x[1:, ::2]})
 
 # sphinx_gallery_start_ignore
-assert x.stride() == (4, 1) and y.stride() == (4, 2)
-assert y.storage_offset() == 5 and y[1, 0] == 9
+assert message.startswith("view size is not compatible with input tensor's size and")
+assert "spans across two contiguous subspaces" in message
+assert [_t.stride() for _t in (x, x.t(), x[1:, ::2])] == [(4, 1), (1, 4), (4, 2)]
+assert x.t().tolist() == [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
+assert x[1:, ::2].tolist() == [[4, 6], [8, 10]]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``x`` is stored row by row: one row further is four places further. ``y`` starts in the second row, at place 5, and
-# takes every second column, so its second stride is 2. No number was moved.
+# ``x.t()`` is another way to read the memory of ``x``. Flattened, it would be 0, 4, 8, 1, and so on: 4 cells forward, 4 cells
+# forward, then 7 back. A flat tensor has one stride, and no single stride makes these steps.
 
 # %%
-# Memory against index
-# --------------------
-# Four operations on ``x``. In each panel the elements of the result stand below one another in the order in which you
-# would read them, and a mark shows the place in memory where each of them lies.
+# Stride, offset and contiguous
+# -----------------------------
+# The gray numbers are the strides. The block of memory is the *storage*. The element with the indices ``i, j`` lies in the cell
+#
+# .. math::
+#
+#    \text{offset} + i \cdot \text{stride}_0 + j \cdot \text{stride}_1
+#
+# and each further dimension adds its index times its stride. The third grid starts in cell 4:
 
+y = x[1:, ::2]
+print(y.storage_offset(), y.stride())
+print(4 + 1 * 4 + 1 * 2, "is the cell of y[1, 1], which is", y[1, 1].item())
 
-def draw(ax, call):
-    tensor = eval(call)
-    indices = list(product(*map(range, tensor.shape)))
-    for row, index in enumerate(indices):
-        marker, color = [("s", "#2563eb"), ("o", "#c2410c")][index[0] % 2]
-        ax.plot(place(tensor, index), row, marker, color=color, markersize=6)
-    ax.set_yticks(range(len(indices)), [f"{list(index)}" for index in indices])
-    ax.tick_params(labelsize=8)
-    ax.set(xticks=range(12), xlim=(-0.5, 11.5), ylim=(len(indices) - 0.4, -0.6))
-    ax.grid(color="#e2e8f0", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.set_title(f"{call}\nstrides {tensor.stride()}", fontsize=10)
-
-
-# %%
-# Within a row of the result the mark moves by the second stride, from row to row by the first.
-
-# figure: Four panels, place in memory from left to right, elements from top to bottom, with another mark for every
-#   other row of the result. x.view(2, 6): one straight line through all twelve places. x.t(): the marks jump 4 places
-#   to the right twice, go back, and start again one place further. x[1:, 1::2]: four marks, at the places 5, 7, 9 and
-#   11. x[:, :1].expand(3, 4): three columns of four marks, at the places 0, 4 and 8.
-fig, axes = plt.subplots(2, 2, figsize=(7, 6.4))
-calls = ["x.view(2, 6)", "x.t()", "x[1:, 1::2]", "x[:, :1].expand(3, 4)"]
-for ax, call in zip(axes.flat, calls, strict=True):
-    draw(ax, call)
-fig.supxlabel("place in memory")
-fig.supylabel("index of the element")
-fig.suptitle("Four ways to read the same twelve places")
-fig.set_layout_engine("constrained")
 
 # sphinx_gallery_start_ignore
-_places = [eval(_call).flatten().tolist() for _call in calls]
-assert _places[0] == list(range(12)) and _places[1][:4] == [0, 4, 8, 1]
-assert _places[2] == [5, 7, 9, 11] and _places[3] == [0] * 4 + [4] * 4 + [8] * 4
+def _cells(tensor):
+    """The cell of each element, in the order of the indices."""
+    steps = [
+        [i * s for i in range(n)]
+        for n, s in zip(tensor.shape, tensor.stride(), strict=True)
+    ]
+    return [tensor.storage_offset() + sum(indices) for indices in product(*steps)]
+
+
+assert (y.storage_offset(), y.stride()) == (4, (4, 2)) and _cells(y)[3] == 10 == y[1, 1]
+_cube = torch.arange(60).reshape(3, 4, 5)
+for _t in (x, x.t(), y, x[:, :1].expand(3, 4), x[2], x[2, 1], x[:0], x[:, None], x[1]):
+    assert _cells(_t) == _t.flatten().tolist()
+for _t in (_cube.permute(2, 0, 1), _cube[1:, ::2, 3], _cube.movedim(0, 2)[:, 1:]):
+    assert _cells(_t) == _t.flatten().tolist()
 # sphinx_gallery_end_ignore
 
 # %%
-# A transpose exchanges the strides, and ``permute`` does the same. A slice changes the offset, and its step
-# multiplies a stride. A stride of 0 stays where it is: ``expand`` shows one element several times (:ref:`the next
-# page <sphx_glr_gallery_tensors_expand_and_aliasing.py>`).
+# Some more ways to read the same memory:
+#
+# .. how-measured:: This code reads shape, strides and offset of each tensor into a table.
 
 
-def same_storage(a, b):
-    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+def describe(tensors):
+    rows = {
+        name: {
+            "shape": tuple(tensor.shape),
+            "strides": tensor.stride(),
+            "offset": tensor.storage_offset(),
+            "is_contiguous": tensor.is_contiguous(),
+        }
+        for name, tensor in tensors.items()
+    }
+    return pd.DataFrame(rows).T.rename_axis(columns="tensor")
 
 
-rows = {}
-for call in ["x", *calls, "x.permute(1, 0)"]:
-    t = eval(call)
-    row = {"shape": t.shape, "strides": t.stride(), "offset": t.storage_offset()}
-    row |= {"storage of x": same_storage(t, x), "contiguous": t.is_contiguous()}
-    rows[call] = row
+# %%
+# All of these share the storage of ``x``:
+
+tensors = {
+    "x": x,
+    "x.view(2, 6)": x.view(2, 6),
+    "x[1:]": x[1:],
+    "x[1:, ::2]": x[1:, ::2],
+    "x.t()": x.t(),
+    "x.permute(1, 0)": x.permute(1, 0),
+    "x[:, :1].expand(3, 4)": x[:, :1].expand(3, 4),
+}
 
 # sphinx_gallery_start_ignore
-assert all(_row["storage of x"] for _row in rows.values())
-assert rows["x.t()"] == rows["x.permute(1, 0)"] and rows["x.t()"]["strides"] == (1, 4)
-assert [_row["contiguous"] for _row in rows.values()] == [True] * 2 + [False] * 4
-assert rows["x[:, :1].expand(3, 4)"]["strides"] == (4, 0)
+_table = describe(tensors)
+_address = x.untyped_storage().data_ptr()
+assert all(_t.untyped_storage().data_ptr() == _address for _t in tensors.values())
+assert _table["is_contiguous"].tolist() == [True] * 3 + [False] * 4
+assert _table["offset"].tolist() == [0, 0, 4, 4, 0, 0, 0]
+assert _table["strides"].tolist()[-3:] == [(1, 4), (1, 4), (4, 0)]
+for _name, _t in tensors.items():
+    _places = _cells(_t)
+    _walk = all(b == a + 1 for a, b in pairwise(_places))
+    assert _t.is_contiguous() == _walk
+assert x.numpy().strides == (32, 8) and x.itemsize == 8
+for _sizes, _strides in product(
+    product(range(4), repeat=2), product(range(7), repeat=2)
+):
+    _t = torch.empty(50).as_strided(_sizes, _strides, 3)
+    assert _t.is_contiguous() == all(b == a + 1 for a, b in pairwise(_cells(_t)))
+assert x.flip(0).untyped_storage().data_ptr() != _address
 # sphinx_gallery_end_ignore
-pd.DataFrame(rows).T.rename_axis(index=None, columns="operation")
+describe(tensors)
 
 # %%
-# All of them read the storage of ``x``. *Contiguous* means: reading in the order of the indices is walking through
-# memory one place at a time. Of these six, two do.
+# A transpose exchanges two strides, and ``permute`` puts any number of them into another order. A slice can change the offset,
+# and its step multiplies a stride. ``expand`` repeats an element with :ref:`a stride of 0
+# <sphx_glr_gallery_tensors_expand_and_aliasing.py>`. (NumPy's strides count bytes, PyTorch's count elements.)
+#
+# *Contiguous* means: in the order of the indices, each element lies in the cell right after the one before it. The first three
+# of the table are contiguous. The expanded tensor is not, because it reads one cell several times.
 
 # %%
-# The rule for view
-# -----------------
-# ``view`` never copies, so strides alone have to produce the new shape. To *split* a dimension is always possible. To
-# *merge* two neighbours is possible where one step of the outer one is a full walk of the inner one:
+# When view works
+# ---------------
+# ``view`` never copies, so strides alone have to produce the new shape. They can always *split* a dimension. They can *merge*
+# two neighboring dimensions if the step from the end of a row to the start of the next is the same as the steps inside a row:
 #
 # .. math::
 #
 #    \text{stride}_i = \text{stride}_{i+1} \cdot \text{size}_{i+1}
 #
-# Call the boundary between two dimensions a *seam* where this does not hold. No stride can step across a seam, so the
-# new shape must have a boundary in the same place. Places are counted from the end: by the number of elements that
-# lie behind the boundary. That is the whole rule. In ``can_view``, ``accumulate`` multiplies the new sizes from the
-# end, which gives the boundaries of the new shape.
+# .. how-measured:: This code draws the steps in memory from each element of a tensor to the next.
 
 
-def seams(tensor):
-    dims = zip(tensor.shape, tensor.stride(), strict=True)
-    dims = [(size, stride) for size, stride in dims if size > 1]  # 1: never stepped
-    found, behind = set(), 1
-    for (_, outer), (size, inner) in reversed(list(pairwise(dims))):
-        behind *= size
-        if outer != inner * size:
-            found.add(behind)
-    return found
+def draw_steps(ax, name, tensor):
+    (outer, inner), size = tensor.stride(), tensor.shape[1]
+    order = tensor.flatten().tolist()  # a value of x is its cell
+    for number in range(12):
+        read = number in order
+        face = "#e2e8f0" if read else "none"
+        style = {"facecolor": face, "edgecolor": "#94a3b8", "linewidth": 0.8}
+        ax.add_patch(plt.Rectangle((number - 0.5, 0), 1, 1, **style))
+        color = "#1e293b" if read else "#94a3b8"
+        ax.text(number, 0.5, number, ha="center", va="center", color=color)
+    for position, (start, end) in enumerate(pairwise(order), 1):
+        fits = end - start == inner
+        color = "#2563eb" if fits else "#c2410c"
+        side = 1 if end > start else 0
+        style = {"arrowstyle": "->", "color": color, "linewidth": 1 if fits else 1.8}
+        style["connectionstyle"] = "arc3,rad=-0.35"
+        ax.annotate("", (end, side), (start, side), arrowprops=style)
+        if position % size == 0:
+            height = 2.1 if end > start else -3.4
+            ax.text(
+                (start + end) / 2, height, f"{end - start:+d}", color=color, ha="center"
+            )
+    sign, word = ("=", "merge") if outer == inner * size else ("≠", "do not merge")
+    ax.text(12, 0.9, f"{outer} {sign} {inner} · {size}", va="center")
+    ax.text(12, 0, word, va="center")
+    ax.text(-1, 0.5, name, ha="right", va="center")
+    lowest = -4 if inner > outer else -0.2
+    ax.set(xlim=(-3.8, 15.4), ylim=(lowest, 3.2))
+    ax.axis("off")
 
 
-def can_view(tensor, shape):
-    return seams(tensor) <= set(accumulate(reversed(shape), mul))
+def draw_merging(tensors):
+    heights = {
+        "height_ratios": [7.2 if t.stride(0) == 1 else 3.4 for t in tensors.values()]
+    }
+    fig, axes = plt.subplots(
+        len(tensors), 1, figsize=(7, 4.2), layout="constrained", gridspec_kw=heights
+    )
+    for ax, (name, tensor) in zip(axes, tensors.items(), strict=True):
+        draw_steps(ax, name, tensor)
+    fig.suptitle("Rows and columns merge if all steps in memory are equal")
 
 
-for call in calls:
-    tensor = eval(call)
-    print(f"{call:<22} strides {tensor.stride()}   seams {seams(tensor) or 'none'}")
+# %%
+# Blue steps are those inside a row. Where the step to the next row is another one, it is orange:
+
+four = {"x": x, "x[:, ::2]": x[:, ::2], "x[:, :3]": x[:, :3], "x.t()": x.t()}
+
+# figure: Four rows of twelve memory cells with an arrow from each element to the next. x: all steps are +1, and 4 = 1 times
+#   4. x[:, ::2]: all steps are +2, and 4 = 2 times 2. x[:, :3]: steps of +1, but +2 from row to row; 4 is not 1 times 3.
+#   x.t(): steps of +4, but -7 from row to row; 1 is not 4 times 3. The first two merge.
+draw_merging(four)
+
 
 # sphinx_gallery_start_ignore
-assert [seams(eval(_call)) for _call in calls] == [set(), {3}, set(), {4}]
+def _works(tensor, *shape):
+    try:
+        tensor.view(*shape)
+    except RuntimeError as error:
+        assert "view size is not compatible" in str(error)
+        return False
+    return True
+
+
+assert [_works(_t, -1) for _t in four.values()] == [True, True, False, False]
+assert [_t.is_contiguous() for _t in four.values()] == [True, False, False, False]
+for _t in four.values():
+    (_outer, _inner), _size = _t.stride(), _t.shape[1]
+    assert (_outer == _inner * _size) == _works(_t, -1)
+    assert (len({b - a for a, b in pairwise(_cells(_t))}) == 1) == _works(_t, -1)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``x.t()`` has a seam with 3 elements behind it, the length of its rows. So it cannot be viewed as ``(12,)`` or as
-# ``(2, 6)``, but it can as ``(2, 2, 3)``. A contiguous tensor has no seam and takes every shape, and so does the
-# slice: the step from one of its rows to the next, 4, is twice the step within a row.
-#
-# The test: random tensors, sliced, permuted and expanded, each with a random new shape of the same number of
-# elements.
-
-
-def random_case():
-    dims = random.randint(1, 4)
-    tensor = torch.zeros(random.choices([1, 2, 3, 6], k=dims))
-    steps = random.choices([1, 1, 2], k=dims)
-    tensor = tensor[tuple(slice(None, None, step) for step in steps)]
-    if random.random() < 0.4:
-        tensor = tensor.permute(random.sample(range(dims), dims))
-    tensor = tensor.expand(random.choice([1, 1, 3]), *tensor.shape)
-    shape, left = [], tensor.numel()
-    while left > 1:
-        shape.append(random.choice([n for n in range(1, left + 1) if left % n == 0]))
-        left //= shape[-1]
-    return tensor, shape
-
+# So ``x[:, ::2].view(6)`` works, although ``x[:, ::2]`` is not contiguous. A contiguous tensor takes every shape with its
+# number of elements. But "``view`` needs a contiguous tensor" asks for too much. It was true until `pytorch#4062
+# <https://github.com/pytorch/pytorch/pull/4062>`__, and older notes still say so.
 
 # %%
-# In each case PyTorch is asked twice: does ``view`` work, and does ``reshape`` return the same storage?
+# What people get wrong
+# ---------------------
+# **contiguous() before every view.** It makes ``view`` work, but it can copy a tensor that ``view`` takes as it is. An expanded
+# scalar is not contiguous. Its strides are 0, so ``view`` works. ``contiguous()`` copies it to its full size:
+
+wide = torch.zeros(1).expand(1000, 1000)
+print("view:       ", wide.view(-1).untyped_storage().nbytes(), "bytes")
+print("contiguous: ", wide.contiguous().view(-1).untyped_storage().nbytes(), "bytes")
+
+# sphinx_gallery_start_ignore
+assert wide.view(-1).untyped_storage().nbytes() == 4 and not wide.is_contiguous()
+assert wide.reshape(-1).untyped_storage().nbytes() == 4 and wide.stride() == (0, 0)
+assert wide.contiguous().view(-1).untyped_storage().nbytes() == 4_000_000
+assert wide.ravel().untyped_storage().nbytes() == 4_000_000
+# sphinx_gallery_end_ignore
+
+# %%
+# **Writing into the result of reshape.** Where ``reshape`` copies, the write does not reach the original, without an error:
+
+a = torch.zeros(2, 3)
+a.reshape(6)[0] = 1  # shares memory with a
+a.t().reshape(6)[1] = 2  # a copy, which nobody keeps
+print(a)
+
+# sphinx_gallery_start_ignore
+assert a.tolist() == [[1, 0, 0], [0, 0, 0]]
+# sphinx_gallery_end_ignore
+
+# %%
+# Use ``view`` where you rely on sharing. It raises instead of copying.
+#
+# **Comparing** ``data_ptr()`` **of two tensors.** It is the address of the first element. A slice that starts elsewhere seems
+# to share nothing. Compare the storages, which a view and its base have in common:
+
+part = x[1:]
+print(part.data_ptr() == x.data_ptr())
+print(part.untyped_storage().data_ptr() == x.untyped_storage().data_ptr())
+
+# sphinx_gallery_start_ignore
+assert part.data_ptr() == x.data_ptr() + 4 * x.itemsize
+assert part.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+_halves = torch.zeros(4).split(2)
+assert (
+    _halves[0].untyped_storage().data_ptr() == _halves[1].untyped_storage().data_ptr()
+)
+_halves[0].fill_(1)
+assert _halves[1].tolist() == [0, 0]
+for _none in (torch.zeros(0), torch.zeros(3, device="meta")):
+    assert _none.untyped_storage().data_ptr() == 0
+# sphinx_gallery_end_ignore
+
+# %%
+# One storage does not mean common elements: ``x[:1]`` and ``x[1:]`` have one storage and share no element. Without memory (an
+# empty tensor, or one on the ``meta`` device) the address is 0 and says nothing.
+#
+# **as_strided on a slice or a transpose.** It reads the storage with the size and the strides that you pass, whatever the
+# strides of the tensor are. The offset is that of the tensor, if you pass no ``storage_offset``. Below, the first call reads
+# other cells than you meant, without an error. The second leaves the storage:
+
+columns = x[:, ::2]
+print(columns.flatten().tolist())
+print(columns.as_strided((6,), (1,)).tolist())
+try:
+    columns.as_strided((6,), (3,))
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "out of bounds for storage" in message
+assert columns.flatten().tolist() == [0, 2, 4, 6, 8, 10]
+assert columns.as_strided((6,), (1,)).tolist() == [0, 1, 2, 3, 4, 5]
+assert x[1:].as_strided((2,), (1,)).tolist() == [4, 5]
+assert x[1:].as_strided((2,), (1,), 0).tolist() == [0, 1]
+# sphinx_gallery_end_ignore
+
+# %%
+# view or reshape, with three dimensions and more
+# -----------------------------------------------
+# Merge neighbors wherever the rule allows it. What remains are groups of dimensions that the error message calls *contiguous
+# subspaces*. A shape with the same number of elements works if each of its dimensions lies within one of them, and raises
+# otherwise. ``x.t()`` has two, with 4 and with 3 elements: ``view(2, 2, 3)`` works, and ``view(2, 6)`` raises, since the 6
+# would span across both.
+#
+# .. how-measured:: This code merges dimensions by the rule, asks PyTorch whether view works and reshape shares memory, and
+#    draws 1,000 tensors at random: contiguous, permuted, sliced, expanded and empty ones, and some from as_strided.
 
 
-def works(tensor, shape):
+def subspaces(tensor):
+    merged = []
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        if size == 1:
+            continue
+        if merged and merged[-1][1] == stride * size:
+            size *= merged.pop()[0]
+        merged.append((size, stride))
+    return [size for size, _ in merged]
+
+
+def ends(sizes):
+    """How many elements the first dimension has, the first two, and so on."""
+    return {prod(sizes[:count]) for count in range(len(sizes) + 1)}
+
+
+def rule_allows(tensor, shape):
+    return tensor.numel() == 0 or ends(subspaces(tensor)) <= ends(shape)
+
+
+def view_works(tensor, shape):
     try:
         tensor.view(shape)
     except RuntimeError:
@@ -199,151 +390,188 @@ def works(tensor, shape):
     return True
 
 
-random.seed(0)
-results = {"contiguous": [], "not contiguous": []}
-for _ in range(1000):
-    tensor, shape = random_case()
-    answer = works(tensor, shape)
-    assert answer == can_view(tensor, shape)
-    assert answer == same_storage(tensor, tensor.reshape(shape))
-    kind = "contiguous" if tensor.is_contiguous() else "not contiguous"
-    results[kind].append(answer)
+def shares(tensor, other):
+    storages = tensor.untyped_storage(), other.untyped_storage()
+    return storages[0].data_ptr() == storages[1].data_ptr()
 
-for kind, answers in results.items():
-    print(f"{kind:<14} view works {sum(answers):>3} times of {len(answers)}")
 
-# sphinx_gallery_start_ignore
-assert sum(map(len, results.values())) == 1000 and all(results["contiguous"])
-_rest = results["not contiguous"]
-assert 0.25 < sum(_rest) / len(_rest) < 0.75
-# sphinx_gallery_end_ignore
+def reshapes(tensor):
+    shapes = {
+        "flat": [-1],
+        "last two merged": [len(tensor), -1],
+        "first two merged": [-1, tensor.shape[-1]],
+    }
+    row = {"strides": tensor.stride(), "subspaces": subspaces(tensor)}
+    for name, shape in shapes.items():
+        row[name] = "shares" if shares(tensor, tensor.reshape(shape)) else "copies"
+    return row
+
+
+def random_tensor():
+    dims = random.randint(0, 4)
+    sizes = random.choices([0, 1, 2, 3, 6], weights=[1, 5, 5, 5, 5], k=dims)
+    if random.random() < 0.2:
+        strides = random.choices([0, 1, 2, 3, 4, 6, 12], k=dims)
+        return torch.zeros(300).as_strided(sizes, strides)
+    tensor = torch.zeros(sizes)
+    if random.random() < 0.5:
+        tensor = tensor.permute(random.sample(range(dims), dims))
+    steps = random.choices([1, 1, 2], k=dims)
+    tensor = tensor[tuple(slice(None, None, step) for step in steps)]
+    return tensor.expand(random.choice([1, 1, 3]), *tensor.shape)
+
+
+def random_shape(count):
+    if count == 0:
+        sizes = [0, *random.choices([0, 1, 2, 5], k=random.randint(0, 3))]
+        return random.sample(sizes, len(sizes))
+    shape = []
+    while count > 1 or random.random() < 0.2:
+        shape.append(random.choice([n for n in range(1, count + 1) if count % n == 0]))
+        count //= shape[-1]
+    return shape
+
+
+def try_the_rule(times):
+    random.seed(0)
+    rows = []
+    for _ in range(times):
+        tensor = random_tensor()
+        shape = random_shape(tensor.numel())
+        kind = "contiguous" if tensor.is_contiguous() else "not contiguous"
+        answers = {"kind": kind, "tensors": 1, "view works": view_works(tensor, shape)}
+        answers["rule is right"] = rule_allows(tensor, shape) == answers["view works"]
+        rows.append(answers | {"reshape shares": shares(tensor, tensor.reshape(shape))})
+    return pd.DataFrame(rows)
+
+
+def count(found):
+    return found.groupby("kind").sum().rename_axis(index=None, columns="tensor is")
+
 
 # %%
-# The rule was right 1,000 times. Of the tensors that are *not* contiguous, a good part can be viewed all the same:
-# "``view`` needs a contiguous tensor" is too strict. It was true until `pytorch#4062
-# <https://github.com/pytorch/pytorch/pull/4062>`__, and older notes still say so.
-#
-# The other assertion answers a question that is asked as often: ``reshape`` copies exactly where ``view`` would
-# raise.
-
-# %%
-# When reshape copies
-# -------------------
-# Five tensors of three dimensions, and three new shapes for each: the last columns flatten everything, the last two
-# dimensions, or the first two.
+# Five tensors of three dimensions, and what ``reshape`` does for three new shapes:
 
 z = torch.arange(48).reshape(2, 3, 8)
-rows = {}
-for call in ["z", "z[:, :, ::2]", "z[:, :, :4]", "z[:, :2]", "z.transpose(1, 2)"]:
-    t = eval(call)
-    row = {"strides": t.stride(), "contiguous": t.is_contiguous()}
-    row["seams"] = sorted(seams(t)) or "none"
-    for name, shape in {
-        "all": [-1],
-        "last two": [len(t), -1],
-        "first two": [-1, t.shape[-1]],
-    }.items():
-        row[name] = "shares" if same_storage(t, t.reshape(shape)) else "copies"
-    rows[call] = row
-
-# sphinx_gallery_start_ignore
-assert z[:, :, ::2].view(2, 12).stride() == (24, 2) and works(z[:, :, ::2], [24])
-_found = {
-    _call: [list(_row.values())[-3:].count("shares"), _row["seams"]]
-    for _call, _row in rows.items()
+five = {
+    "z": z,
+    "z[:, :, ::2]": z[:, :, ::2],
+    "z[:, :, :4]": z[:, :, :4],
+    "z[:, :2]": z[:, :2],
+    "z.transpose(1, 2)": z.transpose(1, 2),
 }
-assert _found["z"] == _found["z[:, :, ::2]"] == [3, "none"]
-assert _found["z[:, :, :4]"] == [1, [4]] and _found["z[:, :2]"] == [1, [16]]
-assert _found["z.transpose(1, 2)"][0] == 0 and len(seams(z.transpose(1, 2))) == 2
-# sphinx_gallery_end_ignore
-pd.DataFrame(rows).T.rename_axis(index=None, columns="tensor")
-
-# %%
-# Every second column, ``z[:, :, ::2]``, is not contiguous and has no seam: the step is 2 all the way. So ``z[:, :,
-# ::2].view(2, 12)`` works, and so does a flat view. ``z[:, :, :4]`` leaves a gap after each row, ``z[:, :2]`` a gap
-# after each matrix, and one merge is left to each of them.
-#
-# So there are three ways to know. Before: look at the strides. In the code: write ``view`` where you rely on sharing,
-# because it raises instead of copying. Afterwards: compare the storages, as ``same_storage`` does.
-
-# %%
-# What people get wrong
-# ---------------------
-# **contiguous() before every view.** It makes ``view`` work, and copies where no copy was needed. An expanded tensor
-# is copied to its full size:
-
-wide = torch.zeros(1).expand(1000, 1000)
-for call in ("wide.view(-1)", "wide.reshape(-1)", "wide.contiguous().view(-1)"):
-    flat = eval(call)
-    print(f"{call:<27} storage of {flat.untyped_storage().nbytes():>7} bytes")
+table = pd.DataFrame({name: reshapes(t) for name, t in five.items()}).T
 
 # sphinx_gallery_start_ignore
-assert wide.reshape(-1).untyped_storage().nbytes() == 4
-assert flat.untyped_storage().nbytes() == 4_000_000
+assert table["subspaces"].tolist() == [[48], [24], [6, 4], [2, 16], [2, 8, 3]]
+_words = table.iloc[:, -3:].to_numpy().tolist()
+assert _words[:2] == [["shares"] * 3] * 2 and _words[4] == ["copies"] * 3
+assert _words[2:4] == [["copies", "copies", "shares"], ["copies", "shares", "copies"]]
+assert subspaces(x.t()) == [4, 3] and _works(x.t(), 2, 2, 3)
+assert not _works(x.t(), 2, 6) and not _works(x.t(), 12)
+for _t in five.values():
+    for _shape in ([-1], [len(_t), -1], [-1, _t.shape[-1]]):
+        assert _works(_t, *_shape) == shares(_t, _t.reshape(_shape))
 # sphinx_gallery_end_ignore
+table.rename_axis(columns="tensor")
 
 # %%
-# **Comparing** ``data_ptr()`` **of the tensors.** It is the address of the first element, not of the storage. A slice
-# that starts elsewhere seems to share nothing:
+# ``z[:, :, :4]`` leaves a gap after each row, so rows do not merge with columns. ``z[:, :2]`` leaves a gap after each matrix.
+# Now 1,000 random tensors, each with a random new shape:
 
-part = x[1:]
-print("same first element:", part.data_ptr() == x.data_ptr())
-print("same storage:      ", same_storage(part, x))
-assert same_storage(part, x) and part.data_ptr() == x.data_ptr() + 4 * x.itemsize
-
-# %%
-# **as_strided on a slice or a transpose.** It takes size and strides as they are given, and counts them in the
-# *storage*. What the tensor itself would show does not matter:
-
-columns = x[:, ::2]
-print("the tensor:     ", columns.flatten().tolist())
-print("with as_strided:", columns.as_strided((6,), (1,)).tolist())
-try:
-    columns.as_strided((6,), (3,))
-except RuntimeError as error:
-    print(textwrap.fill(f"RuntimeError: {error}", 88))
-    assert "out of bounds for storage" in str(error)
+found = try_the_rule(1000)
 
 # sphinx_gallery_start_ignore
-assert columns.flatten().tolist() == [0, 2, 4, 6, 8, 10]
-assert columns.as_strided((6,), (1,)).tolist() == [0, 1, 2, 3, 4, 5]
+assert found["rule is right"].all()
+assert (found["view works"] == found["reshape shares"]).all()
+_by_kind = found.groupby("kind")["view works"]
+assert _by_kind.min()["contiguous"] and len(found) == 1000
+assert 0.25 < _by_kind.mean()["not contiguous"] < 0.75
+# sphinx_gallery_end_ignore
+count(found)
+
+# %%
+# The rule was right each time. And ``reshape`` shared memory where ``view`` worked, and copied where it raised.
+
+# %%
+# Size 1, empty tensors, channels_last
+# ------------------------------------
+# **A dimension of size 1 does not count**, because its index is always 0 and its stride is never used. So you can meet strides
+# that look wrong on a contiguous tensor:
+
+row = x[:1].t()
+print(row.shape, row.stride(), row.is_contiguous())
+
+# sphinx_gallery_start_ignore
+assert row.shape == (4, 1) and row.stride() == (1, 4) and row.is_contiguous()
+assert torch.zeros(200).as_strided((1, 4), (100, 1)).is_contiguous()
+assert _works(torch.zeros(200).as_strided((2, 1, 4), (4, 77, 1)), 8)
 # sphinx_gallery_end_ignore
 
 # %%
-# There is an error only where the strides lead out of the storage. Use ``as_strided`` where no other call can say it.
+# **A tensor without elements** is contiguous, and ``view`` gives it any other shape without elements. There is nothing to read:
+
+empty = torch.zeros(0, 4, 3).permute(2, 1, 0)
+print(empty.is_contiguous(), empty.view(12, 0, 5).shape)
+
+
+# sphinx_gallery_start_ignore
+assert empty.is_contiguous() and empty.view(12, 0, 5).shape == (12, 0, 5)
+for _shape in ((0,), (7, 0), (0, 0, 3), (1, 0)):
+    assert torch.zeros(6, 4)[:, :0].t().view(_shape).numel() == 0
+# sphinx_gallery_end_ignore
+
+# %%
+# **Images in channels_last** are stored pixel by pixel. This convolution returns its output in the format of its input, so
+# ``view`` can fail without any transpose in your code:
+
+images = torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last)
+out = torch.nn.Conv2d(3, 3, 1)(images)
+print(out.stride(), out.is_contiguous())
+print(out.is_contiguous(memory_format=torch.channels_last))
+print("view(2, 3, 20):", view_works(out, (2, 3, 20)))
+print("view(2, 60):   ", view_works(out, (2, 60)))
+
+# sphinx_gallery_start_ignore
+assert images.stride() == out.stride() == (60, 1, 15, 3) and not out.is_contiguous()
+assert out.is_contiguous(memory_format=torch.channels_last)
+assert subspaces(out) == [2, 3, 20] and view_works(out, (2, 3, 20))
+assert not view_works(out, (2, 60)) and not shares(out, out.flatten(1))
+# sphinx_gallery_end_ignore
+
+# %%
+# Height and width merge here, since 15 = 3 · 5. Channels merge with neither neighbor. ``out.flatten(1)`` copies.
 
 # %%
 # Exercise
 # --------
-# ``y = torch.zeros(2, 3, 4, 5).permute(2, 3, 0, 1)`` is far from contiguous. Its shape is ``(4, 5, 2, 3)``. Write
-# down its strides and its seams. Which of these work: ``y.view(20, 6)``, ``y.view(4, 10, 3)``, ``y.view(2, 10, 6)``
-# and ``y.view(120)``?
+# ``y = torch.zeros(2, 3, 4, 5).permute(2, 3, 0, 1)`` has the shape ``(4, 5, 2, 3)``. Write down its strides. Which neighbors
+# merge? Which of these work: ``y.view(20, 6)``, ``y.view(4, 10, 3)``, ``y.view(2, 10, 6)`` and ``y.view(120)``?
 #
 # .. solution::
 #
-# The strides of the original are ``(60, 20, 5, 1)``, so those of ``y`` are ``(5, 1, 60, 20)``. The first two merge,
-# since 5 = 1 · 5, and the last two, since 60 = 20 · 3. Between them is a seam, with 2 · 3 = 6 elements behind it. A
-# shape works if it has a boundary with 6 elements behind it.
+# The strides of the original are ``(60, 20, 5, 1)``, so those of ``y`` are ``(5, 1, 60, 20)``. The first two merge, since 5 =
+# 1 · 5, and the last two, since 60 = 20 · 3. The middle ones do not: 1 is not 60 · 2. The subspaces have 20 and 6 elements. The
+# 10 in ``(4, 10, 3)`` and the 120 would span across both.
 
 y = torch.zeros(2, 3, 4, 5).permute(2, 3, 0, 1)
-print("strides", y.stride(), "seams", seams(y))
-answers = {}
-for shape in [(20, 6), (4, 10, 3), (2, 10, 6), (120,)]:
-    answers[shape] = works(y, shape)
-    print(f"{shape!s:<11} {answers[shape]}")
-assert list(answers.values()) == [True, False, True, False]
+print(y.stride(), subspaces(y))
+answers = [view_works(y, shape) for shape in [(20, 6), (4, 10, 3), (2, 10, 6), (120,)]]
+print(answers)
 
 # sphinx_gallery_start_ignore
-assert y.stride() == (5, 1, 60, 20) and seams(y) == {6}
+assert answers == [True, False, True, False]
+assert y.stride() == (5, 1, 60, 20) and subspaces(y) == [20, 6]
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_tensors_copy_table.py`, more than seventy calls with their strides before and
-#   after.
-# - Next: :ref:`sphx_glr_gallery_tensors_expand_and_aliasing.py`, what a stride of 0 does to a write.
+# - Next: :ref:`sphx_glr_gallery_tensors_copy_table.py`, more than seventy calls with their strides before and after.
+# - :ref:`The page on view's error <sphx_glr_gallery_errors_view_not_compatible.py>`, and :ref:`the one on negative strides
+#   <sphx_glr_gallery_errors_negative_stride.py>`, which PyTorch does not have.
 # - :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`: the strides of ``.grad``.
 # - In PyTorch's reference: `torch.Tensor.view
-#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.view.html>`__, which states the rule, and
-#   `torch.reshape <https://docs.pytorch.org/docs/stable/generated/torch.reshape.html>`__.
+#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.view.html>`__, which states the rule, `torch.reshape
+#   <https://docs.pytorch.org/docs/stable/generated/torch.reshape.html>`__ and `Tensor.is_contiguous
+#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.is_contiguous.html>`__.
