@@ -87,6 +87,10 @@ assert x[1:, ::2].tolist() == [[4, 6], [8, 10]]
 # %%
 # ``x.t()`` is another way to read the memory of ``x``. Flattened, it would be 0, 4, 8, 1, and so on: 4 cells forward, 4 cells
 # forward, then 7 back. A flat tensor has one stride, and no single stride makes these steps.
+#
+# Try it. Each button calls one operation on ``x`` and makes its result the next ``x``:
+#
+# .. memory-cells::
 
 # %%
 # Stride, offset and contiguous
