@@ -118,8 +118,8 @@ uses.rename_axis(columns="after the block")
 
 # %%
 # An inference tensor has no :ref:`version counter <sphx_glr_gallery_differentiation_inplace_and_versions.py>`, so autograd
-# could not tell if it was changed. That is why a graph does not save it. The sum does not save
-# ``k``, and the product does: ``w + k`` works, and ``w * k`` raises. :ref:`The page on this message <sphx_glr_gallery_errors_inference_tensor.py>` has ways
+# could not tell if it was changed. That is why a graph does not save it. The sum does not save ``k``, and the product does:
+# ``w + k`` works, and ``w * k`` raises. :ref:`The page on this message <sphx_glr_gallery_errors_inference_tensor.py>` has ways
 # out. You meet the last row in libraries that read ``_version`` (`k2#1210 <https://github.com/k2-fsa/k2/issues/1210>`__).
 #
 # Which is faster? Both skip the recording. Inference mode also skips version counters and the tracking of views, as PyTorch's
