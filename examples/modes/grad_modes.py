@@ -9,8 +9,8 @@ torch.no_grad, inference_mode, enable_grad and set_grad_enabled
 .. in-short::
 
    In ``with torch.no_grad():`` operations are not recorded: nothing is saved for backward, and no gradient passes. Take it
-   if a later loss uses the results. ``with torch.inference_mode():`` is stricter: a later graph cannot save what was
-   computed in it. Take it for results that leave the program. In nested blocks the inner one wins, but ``enable_grad()``
+   if a later loss uses the results. ``with torch.inference_mode():`` is stricter: a later graph cannot save new tensors
+   from it. Take it for results that leave the program. In nested blocks the inner one wins, but ``enable_grad()``
    records nothing inside ``inference_mode()``. Neither mode switches dropout off: call ``model.eval()``.
 """
 
@@ -106,6 +106,13 @@ with torch.inference_mode():
     _k = torch.ones(4)
 assert not (_k * 2).is_inference() and not _k.clone().is_inference()
 assert _k[:2].is_inference() and _k.detach().is_inference()
+_older, _many = torch.zeros(4), torch.ones(4, requires_grad=True)
+with torch.inference_mode():
+    _older += 1  # not new, and neither are views of older tensors
+    _views = [_older, _older[:2], _many.view(2, 2), _many.detach()]
+assert not any(_view.is_inference() for _view in _views)
+(_many * _older).sum().backward()
+assert _many.grad.tolist() == [1, 1, 1, 1]
 assert (w * torch.ones(4)).grad_fn._saved_other is not None
 assert not hasattr((w + torch.ones(4)).grad_fn, "_saved_other")
 # sphinx_gallery_end_ignore
@@ -173,7 +180,7 @@ assert _layer.weight.grad.tolist() == [[2, 2, 2, 2]]
 # Under ``no_grad``, the same lines build a model that can be trained.
 #
 # **Asking for a Jacobian in inference mode.** ``torch.autograd.functional`` needs recording. It turns recording on, which
-# does not help in this mode, and returns zeros without an error. ``torch.func`` gives the right derivative, 12:
+# does not help in this mode, and returns zeros without an error. ``torch.func`` gives the right derivative in both modes:
 
 with torch.inference_mode():
     print(torch.autograd.functional.jacobian(lambda x: x**3, x))
@@ -186,6 +193,7 @@ with torch.inference_mode():
     assert torch.func.jacrev(lambda x: x**3)(x) == 12
 with torch.no_grad():
     assert torch.autograd.functional.jacobian(lambda x: x**3, x) == 12
+    assert torch.func.jacrev(lambda x: x**3)(x) == 12
 # sphinx_gallery_end_ignore
 
 # %%

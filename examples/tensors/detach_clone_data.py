@@ -141,8 +141,8 @@ table.rename_axis(columns="y")
 # - **An independent copy**: ``t.detach().clone()``.
 # - **A number for a log**: ``loss.item()``. A Python number has no graph.
 # - **An array**: ``t.detach().numpy()`` shares memory too. Use ``t.detach().cpu().numpy().copy()`` if you will write into it.
-# - **To record nothing in a whole block**: ``with torch.no_grad():``. Results of ``torch.inference_mode()`` cannot be saved
-#   for a later backward: with such a ``k``, ``w + k`` works, and ``w * k`` raises.
+# - **To record nothing in a whole block**: ``with torch.no_grad():``. New tensors from ``torch.inference_mode()`` cannot
+#   be saved for a later backward: with such a ``k``, ``w + k`` works, and ``w * k`` raises.
 
 # %%
 # What people get wrong

@@ -3,7 +3,7 @@ Storage: why a small slice keeps, and torch.save writes, the whole tensor
 =========================================================================
 
 .. index::
-   single: saved file is much larger than the tensor
+   single: saved file is much bigger than the tensor
    single: memory is not freed after del
 
 .. in-short::
@@ -17,7 +17,7 @@ Storage: why a small slice keeps, and torch.save writes, the whole tensor
 # %%
 # The problem: ten numbers in a file of 4 MB
 # ------------------------------------------
-# You save ten numbers, for example the features of one image of a batch:
+# You save ten numbers, such as the activations of one image of a batch, and the checkpoint is as large as the original:
 
 import io
 
@@ -60,7 +60,7 @@ def draw(sizes):
         ax.text(size * 1.15, y, f"{size / 1000:,.0f} kB", va="center")
     ax.set_yticks(range(len(sizes)), sizes)
     ax.set(xscale="log", xlim=(500, 4e7), ylim=(5.6, -0.6), xlabel="bytes, logarithmic")
-    ax.set_title("torch.save writes whole storages, each of them once")
+    ax.set_title("torch.save writes whole storages, each once")
 
 
 # %%
