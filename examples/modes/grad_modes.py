@@ -24,16 +24,12 @@ import torch
 
 w = torch.tensor(3.0, requires_grad=True)
 x = torch.tensor(2.0)
-
 prediction = w * x
 with torch.no_grad():
     target = w * x + 1
 loss = (prediction - target) ** 2
 loss.backward()
-
 # graph: loss -- The target enters the graph as a constant, although it was computed from w
-
-print(w.grad)
 
 # sphinx_gallery_start_ignore
 assert w.grad == -4 and not target.requires_grad and target.grad_fn is None
@@ -47,7 +43,7 @@ for _mode in (torch.no_grad, torch.inference_mode):
 # sphinx_gallery_end_ignore
 
 # %%
-# Without the block, the same ``w`` would move both sides, and the gradient of this loss would be 0.
+# The gradient is -4. Without the block, the same ``w`` would move both sides, and the gradient of this loss would be 0.
 #
 # no_grad or inference_mode?
 # --------------------------
