@@ -1,123 +1,306 @@
 r"""
-no_grad, enable_grad, set_grad_enabled, inference_mode: what is recorded
-========================================================================
+torch.no_grad, inference_mode, enable_grad and set_grad_enabled
+===============================================================
 
-Four switches decide whether operations are recorded for backward. They can be set for a block of code or for a
-function, and they can be nested. This page shows which one wins, what they leave alone, and what sets
-``inference_mode`` apart: it is the strictest, and its tensors are refused in later training.
+.. index::
+   single: no_grad or inference_mode
+   single: turn off gradients for validation
+
+.. in-short::
+
+   In ``with torch.no_grad():`` operations are not recorded: nothing is saved for backward, and no gradient passes. Take it
+   if a later loss uses the results. ``with torch.inference_mode():`` is stricter: a later graph cannot save new tensors
+   from it. Take it for results that leave the program. In nested blocks the inner one wins, but ``enable_grad()``
+   records nothing inside ``inference_mode()``. Neither mode switches dropout off: call ``model.eval()``.
 """
 
 # %%
-# A block in which nothing is recorded
-# ------------------------------------
-# ``a`` and ``b`` are the same product. Only the first is recorded.
+# The problem: a target that should stay fixed
+# --------------------------------------------
+# In Q-learning, a network learns to predict a target that it computes itself. The target should count as a constant, so
+# compute it in a block:
 
-import textwrap
-import threading
-import time
-import warnings
-from contextlib import nullcontext
-
-import pandas as pd
 import torch
-from torch import nn
-from torch.autograd import Variable
 
 w = torch.tensor(3.0, requires_grad=True)
 x = torch.tensor(2.0)
-
-a = w * x
+prediction = w * x
 with torch.no_grad():
-    b = w * x
-loss = a * b
-
-# graph: loss -- The constant that goes into loss is b. It was computed from w, but that was not recorded
-
-for name, tensor in {"a": a, "b": b, "loss": loss}.items():
-    node = tensor.grad_fn.name() if tensor.grad_fn else "none"
-    print(f"{name:<5}{tensor.item():>3.0f}   grad_fn: {node}")
-
-# sphinx_gallery_start_ignore
-assert a.requires_grad and not b.requires_grad and b.grad_fn is None and b.is_leaf
-# sphinx_gallery_end_ignore
-
-# %%
-# The value of ``loss`` is :math:`(wx)^2 = 36`, and the derivative of that would be :math:`2 w x^2 = 24`.
-
+    target = w * x + 1
+loss = (prediction - target) ** 2
 loss.backward()
-print("w.grad:", w.grad.item())
-assert w.grad == 12
+# graph: loss -- The target enters the graph as a constant, although it was computed from w
 
 # sphinx_gallery_start_ignore
-assert w.grad == x * b and loss == 36
+assert w.grad == -4 and not target.requires_grad and target.grad_fn is None
 _w = torch.tensor(3.0, requires_grad=True)
-((_w * x) * (_w * x)).backward()
-assert _w.grad == 24
+((_w * x - (_w * x + 1)) ** 2).backward()
+assert _w.grad == 0
+_dropout = torch.nn.Dropout()
+for _mode in (torch.no_grad, torch.inference_mode):
+    with _mode():
+        assert (_dropout(torch.ones(1000)) == 0).any()
 # sphinx_gallery_end_ignore
 
 # %%
-# It is half of that, because the path through ``b`` does not count. This is what the switch is for: whatever is
-# computed in the block, a target, a metric, an update of the weights, is no part of the function that is
-# differentiated.
+# The gradient is -4. Without the block, the same ``w`` would move both sides, and the gradient of this loss would be 0.
 #
-# As a block, as a decorator, as a call
-# -------------------------------------
-# Each switch works in a ``with`` statement and as a decorator. ``set_grad_enabled`` takes a flag, so one piece of
-# code serves training and validation. It is also the only one that works as a plain call.
+# no_grad or inference_mode?
+# --------------------------
+# Make a tensor ``k`` in each of the blocks, and use it after the block:
+#
+# .. how-measured:: This code makes k in each mode, runs each use outside of the block, and shortens the error.
+
+import pandas as pd
+
+
+def add_one(k):
+    k += 1
+
+
+USES = {
+    "k * 2": lambda k: k * 2,
+    "w + k": lambda k: w + k,
+    "w * k": lambda k: w * k,
+    "w * k.clone()": lambda k: w * k.clone(),
+    "k += 1": add_one,
+    "k.requires_grad_()": lambda k: k.requires_grad_(),
+    "k._version": lambda k: k._version,
+}
+
+
+def outcome(mode, use):
+    with mode():
+        k = torch.ones(4)
+    try:
+        use(k)
+    except RuntimeError as error:
+        return str(error).split(".")[0].split(" outside")[0]
+    return "works"
+
+
+modes = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode}
+uses = pd.DataFrame(
+    {
+        name: {text: outcome(mode, use) for text, use in USES.items()}
+        for name, mode in modes.items()
+    }
+)
+
+# sphinx_gallery_start_ignore
+assert (uses["no_grad"] == "works").all()
+assert uses["inference_mode"].tolist() == [
+    "works",
+    "works",
+    "Inference tensors cannot be saved for backward",
+    "works",
+    "Inplace update to inference tensor",
+    "Setting requires_grad=True on inference tensor",
+    "Inference tensors do not track version counter",
+]
+with torch.inference_mode():
+    _k = torch.ones(4)
+assert not (_k * 2).is_inference() and not _k.clone().is_inference()
+assert _k[:2].is_inference() and _k.detach().is_inference()
+_older, _many = torch.zeros(4), torch.ones(4, requires_grad=True)
+with torch.inference_mode():
+    _older += 1  # not new, and neither are views of older tensors
+    _views = [_older, _older[:2], _many.view(2, 2), _many.detach()]
+assert not any(_view.is_inference() for _view in _views)
+(_many * _older).sum().backward()
+assert _many.grad.tolist() == [1, 1, 1, 1]
+assert (w * torch.ones(4)).grad_fn._saved_other is not None
+assert not hasattr((w + torch.ones(4)).grad_fn, "_saved_other")
+# sphinx_gallery_end_ignore
+
+# %%
+# The error, or "works":
+
+pd.set_option("display.max_colwidth", None)
+uses.rename_axis(columns="after the block")
+
+# %%
+# An inference tensor has no :ref:`version counter <sphx_glr_gallery_differentiation_inplace_and_versions.py>`, so autograd
+# could not tell if it was changed. That is why a graph does not save it. The sum does not save ``k``, and the product does:
+# ``w + k`` works, and ``w * k`` raises. :ref:`The page on this message <sphx_glr_gallery_errors_inference_tensor.py>` has ways
+# out. You meet the last row in libraries that read ``_version`` (`k2#1210 <https://github.com/k2-fsa/k2/issues/1210>`__).
+#
+# Which is faster? Both skip the recording. Inference mode also skips version counters and the tracking of views, as PyTorch's
+# reference says. :ref:`The page on the cost of recording <sphx_glr_gallery_profiling_cost_of_recording.py>` has the times.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Calling torch.no_grad() without with.** On a line of its own it makes an object, and nothing is switched off:
 
 
 def records():
     return (w * x).requires_grad
 
 
-@torch.no_grad()
-def decorated():
-    return records()
-
-
-for training in (True, False):
-    with torch.set_grad_enabled(training):
-        print(f"with set_grad_enabled({training}):", records())
-print("after that block:", records(), "  in a decorated function:", decorated())
-
-torch.set_grad_enabled(False)
-print("after a plain call:", records())
-torch.set_grad_enabled(True)
+torch.no_grad()
+print("recorded?", records())
 
 # sphinx_gallery_start_ignore
-assert records() and not decorated()
-with torch.set_grad_enabled(False):
+assert records()
+torch.inference_mode()
+assert records()
+with torch.no_grad():
+    torch.enable_grad()
     assert not records()
-torch.set_grad_enabled(False)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Building a model in inference mode.** Its parameters are inference tensors. The layer begins by transposing its weight.
+# That involves an inference tensor alone, so it is not recorded. The weight gets no gradient, and there is no error:
+
+with torch.inference_mode():
+    layer = torch.nn.Linear(4, 1)
+
+layer(torch.ones(2, 4)).sum().backward()
+print("weight.grad:", layer.weight.grad, "  bias.grad:", layer.bias.grad)
+
+# sphinx_gallery_start_ignore
+assert layer.weight.grad is None and layer.bias.grad == 2
+assert layer.weight.requires_grad and not layer.weight.t().requires_grad
+assert layer.weight.is_inference()
+_out = torch.nn.Linear(4, 1)(torch.ones(2, 4))
+assert _out.grad_fn.next_functions[2][0].name() == "TBackward0"
+with torch.no_grad():
+    _layer = torch.nn.Linear(4, 1)
+_layer(torch.ones(2, 4)).sum().backward()
+assert _layer.weight.grad.tolist() == [[2, 2, 2, 2]]
+# sphinx_gallery_end_ignore
+
+# %%
+# Under ``no_grad``, the same lines build a model that can be trained.
+#
+# **Asking for a Jacobian in inference mode.** ``torch.autograd.functional`` needs recording. It turns recording on, which
+# does not help in this mode, and returns zeros without an error. ``torch.func`` gives the right derivative in both modes:
+
+with torch.inference_mode():
+    print(torch.autograd.functional.jacobian(lambda x: x**3, x))
+    print(torch.func.jacrev(lambda x: x**3)(x))
+
+# sphinx_gallery_start_ignore
+with torch.inference_mode():
+    assert torch.autograd.functional.jacobian(lambda x: x**3, x) == 0
+    assert torch.autograd.functional.hessian(lambda x: x**3, x) == 0
+    assert torch.func.jacrev(lambda x: x**3)(x) == 12
+with torch.no_grad():
+    assert torch.autograd.functional.jacobian(lambda x: x**3, x) == 12
+    assert torch.func.jacrev(lambda x: x**3)(x) == 12
+# sphinx_gallery_end_ignore
+
+# %%
+# **Taking a view in the block.** A view takes ``requires_grad`` from its base, but its history is not recorded. So it claims
+# to require grad, and no gradient arrives (`pytorch#11390 <https://github.com/pytorch/pytorch/issues/11390>`__). Write
+# ``weights.detach()[:2]`` instead:
+
+weights = torch.ones(4, requires_grad=True)
+with torch.no_grad():
+    view = weights[:2]
+
+view.sum().backward()
+print(view.requires_grad, weights.grad, view.grad)
+
+# sphinx_gallery_start_ignore
+assert view.requires_grad and weights.grad is None and view.grad is None
+with torch.no_grad():
+    assert not weights.detach()[:2].requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# **Yielding inside a block.** While this generator waits, its block is still open, and your loop runs in it:
+
+
+def rows():
+    with torch.no_grad():
+        yield from weights.detach() * 2
+
+
+loop = rows()
+next(loop)
+print("recorded?", records())
+loop.close()  # leaves the block
+print("recorded?", records())
+
+# sphinx_gallery_start_ignore
+loop = rows()
+next(loop)
 assert not records()
-torch.set_grad_enabled(True)
+loop.close()
+assert records()
 
 
-@torch.no_grad
-def _bare():
+@torch.no_grad()
+def _rows():
+    for _ in range(2):
+        yield records()
+
+
+for _recorded in _rows():
+    assert not _recorded and records()
+# sphinx_gallery_end_ignore
+
+# %%
+# The decorator ``@torch.no_grad()`` is right for a generator: recording is off inside, and back as it was at each ``yield``.
+# It does nothing for an ``async def`` function. There, use a ``with`` block without ``await`` in it.
+#
+# **Expecting the mode in another thread.** A mode belongs to the thread that set it. A new thread starts with recording on:
+
+from concurrent.futures import ThreadPoolExecutor
+
+with torch.no_grad(), ThreadPoolExecutor() as pool:
+    print("recorded?", pool.submit(records).result())
+
+# sphinx_gallery_start_ignore
+import asyncio
+
+with torch.no_grad(), ThreadPoolExecutor() as pool:
+    assert pool.submit(records).result()
+with torch.inference_mode(), ThreadPoolExecutor() as pool:
+    assert pool.submit(records).result()
+
+
+@torch.no_grad()
+async def _decorated():
     return records()
 
 
-assert not _bare() and records()
-for _switch in (
-    torch.no_grad,
-    torch.inference_mode,
-    lambda: torch.set_grad_enabled(False),
-):
-    assert not _switch()(records)() and records()
-with torch.no_grad():
-    assert torch.enable_grad()(records)() and not records()
-    torch.enable_grad()
-    assert not records()
-torch.inference_mode()
-torch.no_grad()
-assert records()
+async def _open():
+    with torch.no_grad():
+        await asyncio.sleep(0)
+
+
+async def _other():
+    return records()
+
+
+async def _closed():
+    with torch.no_grad():
+        found = records()
+    await asyncio.sleep(0)
+    return found
+
+
+async def _both(first):
+    return await asyncio.gather(first(), _other())
+
+
+assert asyncio.run(_decorated())
+assert asyncio.run(_both(_open)) == [None, False]  # the block reached another task
+assert asyncio.run(_both(_closed)) == [False, True]
 # sphinx_gallery_end_ignore
 
 # %%
 # Nested: which one wins
 # ----------------------
 # Each row is an outer block, each column a block inside of it. What becomes of a product in the inner one?
+#
+# .. how-measured:: This code computes w * x in each pair of blocks.
+
+from contextlib import nullcontext
 
 OUTER = {
     "no block": nullcontext,
@@ -152,248 +335,148 @@ assert nested["enable_grad()"].tolist() == ["recorded"] * 2 + ["inference tensor
 assert nested["no_grad()"].tolist() == ["not recorded"] * 2 + ["inference tensor"]
 assert set(nested["inference_mode()"]) == {"inference tensor"}
 assert set(nested["inference_mode(False)"]) == {"recorded"}
+with torch.inference_mode(), torch.set_grad_enabled(True):
+    assert not records() and (w * x).is_inference()
 # sphinx_gallery_end_ignore
-nested.rename_axis(index=None, columns="outer block")
 
 # %%
-# Between ``no_grad`` and ``enable_grad`` the inner block wins. Inference mode is a second switch on top of that one,
-# and ``enable_grad`` does not leave it. ``inference_mode(False)`` does, and it does more: in a ``no_grad`` block it
-# switches recording *on*.
-#
-# What the switches leave alone
-# -----------------------------
-# They decide what operations record. They do not decide whether a tensor requires a gradient because somebody asked
-# for it. Each tensor below is made in a block and used outside of it: where does a gradient arrive?
+# In the rows, the outer block:
 
-EXPRESSIONS = [
-    "w * 2",
-    "torch.zeros_like(w)",
-    "torch.ones(4, requires_grad=True)",
-    "nn.Parameter(torch.ones(4))",
-    "w.float()",
-    "w[:2]",
-]
-
-
-def made_in(mode, expression):
-    w = torch.ones(4, requires_grad=True)
-    with mode():
-        y = eval(expression, {"torch": torch, "nn": nn, "w": w})
-    if y.requires_grad:
-        (y * 2).sum().backward()
-    reached = [name for name, t in {"w": w, "itself": y}.items() if t.grad is not None]
-    return {
-        "requires_grad": "yes" if y.requires_grad else "no",
-        "a gradient reaches": reached[0] if reached else "nothing",
-        "inference tensor": "yes" if y.is_inference() else "no",
-    }
-
+nested.rename_axis(columns="outer block")
 
 # %%
-# The two modes differ in the last column only. The table shows inference mode; under ``no_grad``, that column is "no"
-# throughout.
+# Between ``no_grad`` and ``enable_grad``, the inner block wins. Inference mode is a second switch, which ``enable_grad`` does
+# not turn off. ``inference_mode(False)`` does, and it also turns recording *on*, even in a ``no_grad`` block.
 
-ordinary, table = (
-    pd.DataFrame({text: made_in(mode, text) for text in EXPRESSIONS}).T
-    for mode in (torch.no_grad, torch.inference_mode)
-)
-assert ordinary.iloc[:, :2].equals(table.iloc[:, :2])
-assert (ordinary["inference tensor"] == "no").all()
+# %%
+# As a block, as a decorator, as a call
+# -------------------------------------
+# Each of the four works in a ``with`` statement and as a decorator. ``set_grad_enabled`` takes a flag, so one piece of code
+# serves training and validation. Of the four, it alone also works as a plain call:
+
+
+@torch.no_grad()
+def evaluate():
+    return records()
+
+
+for training in (True, False):
+    with torch.set_grad_enabled(training):
+        print(training, records(), evaluate())
+
+torch.set_grad_enabled(False)
+print(records())
+torch.set_grad_enabled(True)
+
 
 # sphinx_gallery_start_ignore
-assert table["requires_grad"].tolist() == ["no"] * 2 + ["yes"] * 4
-_reached = ["nothing"] * 2 + ["itself"] * 2 + ["w", "nothing"]
-assert table["a gradient reaches"].tolist() == _reached
-assert table["inference tensor"].tolist() == ["yes"] * 4 + ["no"] * 2
-for _mode in (torch.no_grad, torch.inference_mode):
-    assert made_in(_mode, "w.detach()[:2]")["requires_grad"] == "no"
-    assert made_in(_mode, "w.view(2, 2)") == made_in(_mode, "w[:2]")
-    with _mode():
-        assert w.float() is w
+@torch.no_grad
+def _bare():
+    return records()
+
+
+@torch.inference_mode
+def _bare_inference():
+    return records()
+
+
+@torch.enable_grad
+def _bare_enabled():
+    return records()
+
+
+assert records() and not evaluate() and not _bare() and not _bare_inference()
+with torch.no_grad():
+    assert _bare_enabled() and torch.enable_grad()(records)() and not records()
+with torch.set_grad_enabled(False):
+    assert not records()
+assert not torch.set_grad_enabled(False)(records)() and records()
+_raised = []
+try:
+    torch.set_grad_enabled(records)
+except TypeError as error:
+    _raised.append("must be bool, not function" in str(error))
+assert _raised == [True] and records()
 # sphinx_gallery_end_ignore
-table.rename_axis(index=None, columns="made in the block")
 
 # %%
-# - An ordinary result requires no gradient.
-# - What is made with ``requires_grad=True``, as every parameter is, becomes a leaf as usual.
-# - A conversion with nothing to convert returns ``w`` itself.
-# - The last row is a trap. A view takes ``requires_grad`` from its base, but has no history. So it claims to require
-#   a gradient, and none arrives anywhere (`pytorch#11390 <https://github.com/pytorch/pytorch/issues/11390>`__).
-#   ``w.detach()[:2]`` says what it is.
+# ``@torch.no_grad`` without brackets works too, and so do ``@torch.inference_mode`` and ``@torch.enable_grad``.
+
+# %%
+# What the modes leave alone
+# --------------------------
+# The modes decide what operations record. You can still ask for a gradient. Each ``y`` is made in a ``no_grad`` block and
+# used after it:
 #
-# What inference mode forbids
-# ---------------------------
-# An inference tensor has no :ref:`version counter <sphx_glr_gallery_differentiation_inplace_and_versions.py>`, so it
-# cannot take part in what autograd has to watch. Here are six uses of a tensor ``k`` from each mode.
+# .. how-measured:: This code makes y in a block and runs backward outside, in both modes, which agree.
 
-
-def add_one(k):
-    k += 1
-
-
-MODES = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode}
-USES = {
-    "k * 2": lambda k: k * 2,
-    "w + k": lambda k: w + k,
-    "w * k": lambda k: w * k,
-    "w * k.clone()": lambda k: w * k.clone(),
-    "k += 1": add_one,
-    "k.requires_grad_()": lambda k: k.requires_grad_(),
+MAKE = {
+    "w * 2": lambda w: w * 2,
+    "torch.zeros_like(w)": lambda w: torch.zeros_like(w),
+    "torch.ones(4, requires_grad=True)": lambda w: torch.ones(4, requires_grad=True),
+    "nn.Parameter(torch.ones(4))": lambda w: torch.nn.Parameter(torch.ones(4)),
+    "w.float()": lambda w: w.float(),  # float32 already
 }
 
 
-def outcome(mode, use):
+def made_in(mode, make):
+    w = torch.ones(4, requires_grad=True)
     with mode():
-        k = torch.ones(4)
-    try:
-        use(k)
-    except RuntimeError as error:
-        return textwrap.shorten(str(error), 66, placeholder=" ...")
-    return "works"
+        y = make(w)
+    if y.requires_grad:
+        (y * 2).sum().backward()
+    reached = [name for name, t in {"w": w, "y": y}.items() if t.grad is not None]
+    return {
+        "requires_grad": str(y.requires_grad),
+        "a gradient reaches": reached[0] if reached else "nothing",
+    }
 
+
+table, same = (
+    pd.DataFrame({text: made_in(mode, make) for text, make in MAKE.items()}).T
+    for mode in modes.values()
+)
+assert table.equals(same)
 
 # %%
-# A cell is "works", or the error.
-
-pd.set_option("display.max_colwidth", None)
-uses = pd.DataFrame(
-    {
-        name: {text: outcome(mode, use) for text, use in USES.items()}
-        for name, mode in MODES.items()
-    }
-)
+# The table is the same for ``inference_mode``:
 
 # sphinx_gallery_start_ignore
-assert (uses["no_grad"] == "works").all()
-_works = uses.index[uses["inference_mode"] == "works"].tolist()
-assert _works == ["k * 2", "w + k", "w * k.clone()"]
-_starts = [
-    "Inference tensors cannot be saved",
-    "Inplace update",
-    "Setting requires_grad=True",
-]
-_found = uses.loc[["w * k", "k += 1", "k.requires_grad_()"], "inference_mode"]
-assert all(text.startswith(start) for text, start in zip(_found, _starts, strict=True))
-assert not hasattr((w + torch.ones(4)).grad_fn, "_saved_other")
+assert table["requires_grad"].tolist() == ["False"] * 2 + ["True"] * 3
+assert table["a gradient reaches"].tolist() == ["nothing"] * 2 + ["y", "y", "w"]
+for _mode in (torch.no_grad, torch.inference_mode):
+    with _mode():
+        assert weights.float() is weights
 # sphinx_gallery_end_ignore
-uses.rename_axis(index=None, columns="use")
+table.rename_axis(columns="y")
 
 # %%
-# A sum saves nothing for its backward, a product saves the other factor: so ``w + k`` passes and ``w * k`` does not.
-# The way out is :ref:`on the page of this message <sphx_glr_gallery_errors_inference_tensor.py>`. As a rule, take
-# ``inference_mode`` for results that leave the program, and ``no_grad`` for what a later loss may use.
-#
-# What they save in time
-# ----------------------
-# Recording costs something for each operation, whatever its size. So look for it where the tensors are small, and not
-# beside the arithmetic of a large product. The modes are timed in turn, so that a busy machine slows all of them.
-
-
-def many_small(w):
-    for _ in range(200):
-        w = (w * 1.01).view(4, 4).t()
-
-
-def one_large(w):
-    w @ w
-
-
-def ratios(run, size, rounds):
-    w = torch.ones(size, size, requires_grad=True)
-    seconds = {name: [] for name in ("recorded", *MODES)}
-    for _ in range(rounds):
-        for name, times in seconds.items():
-            with MODES.get(name, nullcontext)():
-                start = time.perf_counter()
-                run(w)
-                times.append(time.perf_counter() - start)
-    return {
-        name: min(times) / min(seconds["no_grad"]) for name, times in seconds.items()
-    }
-
+# The last row converts nothing, because ``w`` is float32 already: it returns ``w`` itself.
 
 # %%
-# The time under ``no_grad`` counts as 1.
-
-# varies: Times depend on the machine and on its load.
-
-times = pd.DataFrame(
-    {"200 small": ratios(many_small, 4, 50), "one large": ratios(one_large, 500, 20)}
-).T
-
-times.round(2).rename_axis(index=None, columns="operations")
-
-# %%
-# The memory that a mode saves often counts for more:
-# :ref:`nothing is kept for backward <sphx_glr_gallery_memory_memory_by_mode.py>`.
-#
 # Variable and volatile
 # ---------------------
-# Before PyTorch 0.4, what was to be differentiated had to be wrapped in a ``Variable``, and ``volatile=True``
-# switched recording off. Both names are still accepted. The first now makes a tensor, the second has no effect but a
-# warning.
+# Before PyTorch 0.4, ``volatile=True`` switched recording off for a ``Variable``. Both names are still accepted. The first
+# makes a tensor, and the second does nothing but warn:
+
+import warnings
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    old = Variable(torch.ones(3), volatile=True)
+    old = torch.autograd.Variable(torch.ones(3), volatile=True)
 
 print(caught[0].message)
-print("type:", type(old).__name__, "  w * old is recorded:", (w * old).requires_grad)
-assert type(old) is torch.Tensor and (w * old).requires_grad
-
-# %%
-# What people get wrong
-# ---------------------
-# **Calling** ``torch.no_grad()`` **without** ``with``. On a line of its own it makes an object and drops it.
-
-torch.no_grad()
-print("recorded after torch.no_grad():", records())
-assert records()
-
-# %%
-# **Expecting the mode in another thread.** It belongs to the thread that set it. A worker begins with recording on.
-
-seen = []
-with torch.no_grad():
-    worker = threading.Thread(target=lambda: seen.append(records()))
-    worker.start()
-    worker.join()
-print("recorded in the worker:", seen[0])
-assert seen == [True]
-
-# %%
-# **Building a model in inference mode.** Its parameters are inference tensors. An operation on inference tensors
-# alone is not recorded, and the layer begins by transposing its weight. Nothing is raised, and the weight gets no
-# gradient.
-
-with torch.inference_mode():
-    layer = nn.Linear(4, 1)
-layer(torch.ones(2, 4)).sum().backward()
-
-for name, parameter in layer.named_parameters():
-    print(f"{name:<6}  requires_grad {parameter.requires_grad}, grad {parameter.grad}")
-print("transposed: requires_grad", layer.weight.t().requires_grad)
-assert layer.weight.grad is None and layer.bias.grad == 2
-del parameter
 
 # sphinx_gallery_start_ignore
-assert layer.weight.requires_grad and not layer.weight.t().requires_grad
-assert layer.weight.is_inference()
-_out = nn.Linear(4, 1)(torch.ones(2, 4))
-assert _out.grad_fn.next_functions[2][0].name() == "TBackward0"
-with torch.no_grad():
-    _layer = nn.Linear(4, 1)
-_layer(torch.ones(2, 4)).sum().backward()
-assert _layer.weight.grad.tolist() == [[2, 2, 2, 2]]
+assert type(old) is torch.Tensor and (w * old).requires_grad
+assert str(caught[0].message).startswith("volatile was removed")
 # sphinx_gallery_end_ignore
 
 # %%
-# Under ``no_grad`` the same lines build a model that can be trained.
-#
 # Exercise
 # --------
-# ``saliency`` needs the gradient of a score with respect to its input. Called from a validation loop, it fails. Write
-# a version that works anywhere: in ``no_grad``, in ``inference_mode``, and outside of both.
+# ``saliency`` needs the gradient of a score with respect to its input. In a validation loop, it fails. Write a version that
+# works in ``no_grad``, in ``inference_mode``, and outside of both.
 
 
 def saliency(image):
@@ -406,14 +489,18 @@ with torch.inference_mode():
     try:
         saliency(image)
     except RuntimeError as error:
-        print(f"RuntimeError: {error}")
-        assert "does not require grad" in str(error)
+        message = str(error)
+        print("RuntimeError:", message)
+
+# sphinx_gallery_start_ignore
+assert "does not require grad" in message
+# sphinx_gallery_end_ignore
 
 # %%
 # .. solution::
 #
-# The table of nested blocks has the answer: in ``inference_mode(False)`` everything is recorded. The image was made
-# in inference mode, so it has to be cloned, and in the new block.
+# The table of nested blocks has the answer: in ``inference_mode(False)`` everything is recorded. The image was made in
+# inference mode, so clone it inside the new block.
 
 
 @torch.inference_mode(False)
@@ -421,19 +508,19 @@ def saliency_anywhere(image):
     return saliency(image.clone())
 
 
-for mode in OUTER.values():
+for mode in (nullcontext, torch.no_grad, torch.inference_mode):
     with mode():
         gradient = saliency_anywhere(image)
-    print(f"{mode.__name__:<15}{gradient.tolist()}")
+    print(gradient)
     assert gradient.tolist() == [3, 12]
 
 # %%
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_tensors_storage.py`, the memory under a tensor.
-# - Next: :ref:`sphx_glr_gallery_modes_train_and_eval.py`, the switch that these are taken for.
+# - Next: :ref:`sphx_glr_gallery_modes_train_and_eval.py`, the switch that these are confused with.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, to stop the gradient at one tensor, not in a whole block.
-# - :doc:`Which switch do I want? </guide/which-switch>`, by purpose.
+# - :doc:`Which switch do I want? </guide/which-switch>`, by purpose, and :ref:`sphx_glr_gallery_memory_memory_by_mode.py`.
 # - In PyTorch's reference: `Locally disabling gradient computation
 #   <https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation>`__ and
 #   `torch.inference_mode

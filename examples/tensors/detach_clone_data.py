@@ -1,357 +1,475 @@
 r"""
-detach, clone, .data, item, deepcopy: which one to take
-=======================================================
+detach, clone, .data, item, deepcopy: which one to use
+======================================================
 
-All of these give you the value of a tensor. They differ in whether the result has memory of its own, whether the
-gradient passes through it, whether autograd notices a write into it, and what stays in memory. The wrong choice ends
-in an error, in a wrong gradient, or in a leak. This page measures them side by side.
+.. in-short::
+
+   ``t.detach()`` gives you the values without history: no gradient passes through it. It shares the memory of ``t``.
+   ``t.clone()`` has its own memory, and the gradient passes. For an independent copy, write ``t.detach().clone()``. For one
+   number, write ``loss.item()``; on a GPU it waits until the number is computed. Do not write through ``t.data``: autograd
+   does not notice it, and the gradient can be wrong without an error.
 """
 
 # %%
-# Two questions, four answers
-# ---------------------------
-# Memory and history are independent of one another. ``clone`` copies the memory and stays in the graph. ``detach``
-# shares the memory and leaves the graph. To leave both behind, you need both.
+# Which one do I want?
+# --------------------
+# You want the values of ``t``, a result in the middle of your network, for a report, a target or an attack. Of these eight
+# calls, three let you make a gradient wrong without an error:
+#
+# .. how-measured:: This code asks four questions of each call. Hooks tell which nodes are kept when only y is left.
 
 import copy
-import textwrap
-import warnings
 import weakref
 
 import pandas as pd
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-w = torch.tensor(1.0, requires_grad=True)
-t = torch.exp(w)
-c = t.clone()
-d = t.detach()
-both = t.detach().clone()
-
-for name, tensor in {"t": t, "c": c, "d": d, "both": both}.items():
-    shares = tensor.untyped_storage().data_ptr() == t.untyped_storage().data_ptr()
-    node = tensor.grad_fn.name() if tensor.grad_fn else "none"
-    print(f"{name:<5} memory of t: {shares!s:<6} grad_fn: {node}")
-
-# sphinx_gallery_start_ignore
-assert d.data_ptr() == t.data_ptr() and d.grad_fn is None and not d.requires_grad
-assert c.data_ptr() != t.data_ptr() and c.grad_fn.name() == "CloneBackward0"
-assert both.data_ptr() != t.data_ptr() and both.grad_fn is None
-# sphinx_gallery_end_ignore
-
-# %%
-# In a product of ``c`` and ``d``, the gradient takes one way only.
-
-product = c * d
-
-# graph: product -- The clone is a node on the way to w. The constant is d
-
-print(f"product {product.item():.4f}")
-
-# %%
-# The product is :math:`e^{2w}`, and the derivative of that would be :math:`2 e^{2w}`. With a constant for one of the
-# factors, it is half of it.
-
-product.backward()
-print(f"gradient {w.grad.item():.4f}")
-assert torch.isclose(w.grad, product)
-
-# %%
-# What is measured
-# ----------------
-# Each way makes ``y`` out of ``t``, where ``t = torch.exp(w)``. The backward of ``exp`` reads ``t`` again, so a write
-# into ``t`` matters.
-
-
-def in_mode(mode):
-    return lambda t: mode()(torch.mul)(t, 2)  # the mode as a decorator
-
-
-WAYS = {
-    "t": lambda t: t,
-    "t.clone()": lambda t: t.clone(),
+CALLS = {
     "t.detach()": lambda t: t.detach(),
-    "t.data": lambda t: t.data,
+    "t.clone()": lambda t: t.clone(),
     "t.detach().clone()": lambda t: t.detach().clone(),
-    "t * 2 in no_grad": in_mode(torch.no_grad),
-    "t * 2 in inference_mode": in_mode(torch.inference_mode),
+    "t.data": lambda t: t.data,
     "t.detach().numpy()": lambda t: t.detach().numpy(),
     "t[0].item()": lambda t: t[0].item(),
+    "copy.copy(t)": lambda t: copy.copy(t),
     "copy.deepcopy(t)": lambda t: copy.deepcopy(t),
 }
 
 
 def start():
     w = torch.ones(1000, requires_grad=True)
-    return w, torch.exp(w)
+    return w, torch.exp(w)  # backward of exp reads its result again
 
 
-# %%
-# First question: is ``y`` recorded, and does it share the memory of ``t``?
-
-
-def recorded(way):
-    y = way(start()[1])
-    return "yes" if getattr(y, "grad_fn", None) else "no"
-
-
-def shares_memory(way):
-    _, t = start()
-    y = way(t)
-    y = torch.as_tensor(y)  # an array keeps its memory
-    return "yes" if y.data_ptr() == t.data_ptr() else "no"
-
-
-# %%
-# Second: write into ``y``, then run the backward of ``t``. The right gradient is :math:`e^w`.
-
-
-def write(way):
+def gradient_goes(call):
     w, t = start()
-    y = way(t)
-    try:
+    y = call(t)
+    other = torch.ones(1000, requires_grad=True)
+    (other * torch.as_tensor(y)).sum().backward()
+    assert other.grad is not None
+    if w.grad is not None:
+        return "to w"
+    return "to y only" if getattr(y, "requires_grad", False) else "no"
+
+
+def memory(call):
+    _, t = start()
+    y = torch.as_tensor(call(t))  # an array keeps its memory
+    return "shared" if y.data_ptr() == t.data_ptr() else "own"
+
+
+def write(call):
+    w, t = start()
+    y = call(t)
+    if isinstance(y, float):
+        return "no write into a number"
+    with torch.no_grad():
         y[0] = 7
-    except (RuntimeError, TypeError):
-        return "write refused"
     try:
         t.sum().backward()
     except RuntimeError:
         return "raises"
-    return "right" if torch.equal(w.grad, w.exp()) else "wrong gradient"
-
-
-# %%
-# Third: multiply ``y`` with another weight in a later loss. Does that work, and does the gradient reach ``w``, or is
-# ``y`` a constant to it?
-
-
-def later(way):
-    w, t = start()
-    other = torch.ones(1000, requires_grad=True)
-    y = way(t)
-    try:
-        (other * y).sum().backward()
-    except RuntimeError:
-        return "raises"
-    return "reaches w" if w.grad is not None else "constant"
-
-
-# %%
-# Fourth: how many bytes does the graph keep for backward while ``t`` is there, and how many when only ``y`` is left?
-# A ``Saved`` object lives as long as the node that keeps it.
-
-alive = weakref.WeakSet()
+    return "right" if torch.equal(w.grad, w.exp()) else "wrong, no error"
 
 
 class Saved:
+    alive = weakref.WeakSet()
+
     def __init__(self, tensor):
         self.tensor = tensor.detach()
-        alive.add(self)
+        Saved.alive.add(self)
 
 
-def kept():
-    return sum(saved.tensor.nbytes for saved in alive)
-
-
-def bytes_kept(way, drop_t=False):
+def keeps_graph(call):
     with saved_tensors_hooks(Saved, lambda saved: saved.tensor):
-        held = [start()[1]]
-        held.append(way(held[0]))
-    if drop_t:
-        del held[0]
-    return kept()
+        _, t = start()
+        y = call(t)
+    del _, t
+    kept = len(Saved.alive)
+    del y
+    assert not Saved.alive
+    return "yes" if kept else "no"
 
 
-# %%
-# Every question is put to every way. Where the way itself fails, the cell says so.
-
-QUESTIONS = {
-    "recorded": recorded,
-    "shares memory": shares_memory,
-    "write, then backward of t": write,
-    "later loss": later,
-    "bytes kept": bytes_kept,
-    "without t": lambda way: bytes_kept(way, drop_t=True),
-}
-
-
-def answer(question, way):
-    try:
-        return question(way)
-    except RuntimeError:
-        return "fails"
-
-
-table = pd.DataFrame(
-    {
-        text: {name: answer(question, way) for name, way in WAYS.items()}
-        for text, question in QUESTIONS.items()
+def answers(call):
+    questions = {
+        "gradient": gradient_goes,
+        "memory": memory,
+        "after y[0] = 7": write,
+        "keeps the graph": keeps_graph,
     }
-)
-
-# sphinx_gallery_start_ignore
-assert (table.loc["copy.deepcopy(t)"] == "fails").all()
-_rest = table.drop("copy.deepcopy(t)")
-assert _rest.index[_rest["recorded"] == "yes"].tolist() == ["t", "t.clone()"]
-assert _rest.index[_rest["shares memory"] == "yes"].tolist() == [
-    "t",
-    "t.detach()",
-    "t.data",
-    "t.detach().numpy()",
-]
-assert _rest["write, then backward of t"].to_dict() == {
-    "t": "raises",
-    "t.clone()": "right",
-    "t.detach()": "raises",
-    "t.data": "wrong gradient",
-    "t.detach().clone()": "right",
-    "t * 2 in no_grad": "right",
-    "t * 2 in inference_mode": "write refused",
-    "t.detach().numpy()": "wrong gradient",
-    "t[0].item()": "write refused",
-}
-_raises = ["t * 2 in inference_mode", "t.detach().numpy()"]
-assert _rest.index[_rest["later loss"] == "raises"].tolist() == _raises
-assert ((_rest["later loss"] == "reaches w") == (_rest["recorded"] == "yes")).all()
-assert (_rest["bytes kept"] == 4000).all() and kept() == 0
-assert ((_rest["without t"] == 4000) == (_rest["recorded"] == "yes")).all()
-assert set(_rest["without t"]) == {0, 4000}
-# sphinx_gallery_end_ignore
-table.rename_axis(index=None, columns="y")
-
-# %%
-# How to read it, by what you want:
-#
-# - **Stop the gradient at one tensor**, and nobody will write into the result: ``t.detach()``. It takes no memory of
-#   its own.
-# - **A copy that goes on learning**: ``t.clone()``. **A copy that does not**: ``t.detach().clone()``.
-# - **A number**: ``item()``. It can hold nothing.
-# - **Compute further without recording**: a block. The result of ``inference_mode`` is refused in a later loss,
-#   which ``no_grad`` allows.
-# - ``.data`` does what ``t.detach()`` does, without the check on writes. Nothing speaks for it.
-#
-# detach or .data
-# ---------------
-# Both share the memory. The difference is the :ref:`version counter
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: ``detach`` shares that too, ``.data`` does not. Write
-# through each of them (`pytorch#6990 <https://github.com/pytorch/pytorch/issues/6990>`__):
-
-for name in ("t.detach()", "t.data"):
-    w, t = start()
-    WAYS[name](t).zero_()
-    print(f"\n{name}: t._version is {t._version}")
     try:
-        t.sum().backward()
-        print("no error, gradient", w.grad[0].item(), "instead of", w[0].exp().item())
-        assert name == "t.data" and not w.grad.any()
-    except RuntimeError as error:
-        print(textwrap.fill(str(error).split(";")[0], 84))
-        assert "modified by an inplace operation" in str(error)
+        return {text: question(call) for text, question in questions.items()}
+    except RuntimeError:
+        return dict.fromkeys(questions, "raises")
+
+
+table = pd.DataFrame({name: answers(call) for name, call in CALLS.items()}).T
 
 # %%
-# detach frees nothing while the graph lives
-# ------------------------------------------
-# In the table, the graph keeps its 4000 bytes as long as ``t`` is there, whatever was made of ``t``. ``detach`` makes
-# another tensor; it does not undo the recording. In a block nothing is recorded in the first place.
-
-with saved_tensors_hooks(Saved, lambda saved: saved.tensor):
-    out = start()[1]
-    detached = out.detach()
-    print("out and out.detach():", kept())
-    del out
-    print("out.detach() alone:  ", kept())
-    with torch.no_grad():
-        out = start()[1]
-    print("out, under no_grad:  ", kept())
+# Here ``t = torch.exp(w)``, and ``y`` is what the call returns. The third column is about backward of ``t`` after a write
+# into ``y``:
 
 # sphinx_gallery_start_ignore
-assert kept() == 0 and not out.requires_grad
-with saved_tensors_hooks(Saved, lambda saved: saved.tensor):
-    out = start()[1]
-    detached = out.detach()
-    assert kept() == 4000
-    del out
-    assert kept() == 0
+_no = "no write into a number"
+assert table.to_dict("split")["data"] == [
+    ["no", "shared", "raises", "no"],
+    ["to w", "own", "right", "yes"],
+    ["no", "own", "right", "no"],
+    ["no", "shared", "wrong, no error", "no"],
+    ["no", "shared", "wrong, no error", "no"],
+    ["no", "own", _no, "no"],
+    ["to y only", "shared", "wrong, no error", "no"],
+    ["raises"] * 4,
+]
+assert (table == "wrong, no error").sum().sum() == 3
+_many = torch.ones(3, requires_grad=True) * 2
+for _way in ("t.detach()", "t.data"):  # also for other layouts and dtypes
+    for _t in (_many, _many[:0], _many[0], _many.expand(2, 3), _many.to(torch.cfloat)):
+        _y = CALLS[_way](_t)
+        assert _y.data_ptr() == _t.data_ptr() and not _y.requires_grad and _y.is_leaf
+for _t in (_many, _many[0], _many.expand(2, 3), _many.to(torch.cfloat)):
+    assert _t.clone().data_ptr() != _t.data_ptr() and _t.clone().grad_fn is not None
+    assert _t.detach().clone().data_ptr() != _t.data_ptr()
 # sphinx_gallery_end_ignore
+table.rename_axis(columns="y")
 
 # %%
-# So ``detach`` helps if the original is dropped, as in ``history.append(loss.detach())`` in a loop. It does not make
-# the forward pass smaller: while that ran, everything was kept.
-#
+# - **To stop the gradient at one tensor**: ``t.detach()``. It shares memory with ``t``, so do not write into it.
+# - **A copy that the gradient passes through**: ``t.clone()``.
+# - **An independent copy**: ``t.detach().clone()``.
+# - **A number for a log**: ``loss.item()``. A Python number has no graph.
+# - **An array**: ``t.detach().numpy()`` shares memory too. Use ``t.detach().cpu().numpy().copy()`` if you will write into it.
+# - **To record nothing in a whole block**: ``with torch.no_grad():``. New tensors from ``torch.inference_mode()`` cannot
+#   be saved for a later backward: with such a ``k``, ``w + k`` works, and ``w * k`` raises.
+
+# %%
 # What people get wrong
 # ---------------------
-# **Taking detach for a copy.** An attack on a classifier moves an image along the sign of its gradient. It begins by
-# making a leaf of the image. With ``detach`` alone the image itself moves too, and there is no error.
+# **Using detach() as a copy.** An attack on a classifier moves an image along the sign of its gradient. With ``detach()``
+# alone, the original image moves too:
 
-image, moved = torch.zeros(3), []
-for begin in (lambda t: t.detach(), lambda t: t.detach().clone()):
-    attacked = begin(image).requires_grad_()
-    (attacked * torch.tensor([1.0, -2.0, 3.0])).sum().backward()
-    with torch.no_grad():
-        attacked += 0.5 * attacked.grad.sign()
-    print("attacked", attacked.tolist(), "  image", image.tolist())
-    moved.append(bool(image.any()))
-    image = torch.zeros(3)
-assert moved == [True, False]
+# sphinx_gallery_start_ignore
+_array = _many.detach().cpu().numpy().copy()
+_array[0] = 9
+assert _many[0] == 2
+_w = torch.ones(3, requires_grad=True)
+with torch.inference_mode():
+    _k = _w.detach() * 2
+(_w + _k).sum().backward()
+_raised = []
+try:
+    _w * _k
+except RuntimeError as error:
+    _raised.append(str(error).startswith("Inference tensors cannot be saved"))
+assert _raised == [True] and _w.grad.tolist() == [1, 1, 1]
+# sphinx_gallery_end_ignore
+image = torch.zeros(3)
+attacked = image.detach().requires_grad_()  # detach().clone() would be right
+(attacked * torch.tensor([1.0, -2.0, 3.0])).sum().backward()
+with torch.no_grad():
+    attacked += 0.5 * attacked.grad.sign()
+
+print(image)
+
+# sphinx_gallery_start_ignore
+assert image.tolist() == [0.5, -0.5, 0.5]
+image = torch.zeros(3)
+attacked = image.detach().clone().requires_grad_()
+(attacked * torch.tensor([1.0, -2.0, 3.0])).sum().backward()
+with torch.no_grad():
+    attacked += 0.5 * attacked.grad.sign()
+assert not image.any() and attacked.tolist() == [0.5, -0.5, 0.5]
+# sphinx_gallery_end_ignore
 
 # %%
-# **Copying with** ``torch.tensor``. It works, with a warning that names the better way. Which of the two the warning
-# means depends on whether the copy is to learn on its own.
+# **Writing through .data.** ``detach()`` shares the :ref:`version counter
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of ``t``, so backward can tell that a value it needs was changed.
+# ``.data`` has a counter of its own (`pytorch#6990 <https://github.com/pytorch/pytorch/issues/6990>`__):
+
+w = torch.ones(2, requires_grad=True)
+t = torch.exp(w)
+t.detach().zero_()
+try:
+    t.sum().backward()
+except RuntimeError as error:
+    message = str(error).split(":")[0]
+    print("after t.detach().zero_():", message)
+
+t = torch.exp(w)
+t.data.zero_()
+t.sum().backward()
+print("after t.data.zero_():", w.grad, "instead of", w.exp().detach())
+
+# sphinx_gallery_start_ignore
+assert "has been modified by an inplace operation" in message
+assert not w.grad.any() and t._version == 0
+_layer = torch.nn.Linear(2, 2)
+_weight = _layer.weight
+_layer.double()
+assert _layer.weight is _weight and _weight.dtype == torch.float64
+_weight.data = torch.ones(5)
+assert _layer.weight is _weight and _weight.shape == (5,)
+_kept = {}
+with saved_tensors_hooks(Saved, lambda saved: saved.tensor):
+    for _name, _keep in {
+        "loss": lambda loss: loss,
+        "detach": lambda loss: loss.detach(),
+        "item": lambda loss: loss.item(),
+    }.items():
+        _history = [_keep(torch.exp(w).sum()) for _ in range(3)]
+        _kept[_name] = len(Saved.alive)
+        del _history
+    assert _kept == {"loss": 3, "detach": 0, "item": 0} and not Saved.alive
+    _loss = torch.exp(w).sum()
+    _detached = _loss.detach()
+    assert len(Saved.alive) == 1  # as long as the loss is there
+    del _loss
+    assert not Saved.alive
+    with torch.no_grad():
+        _loss = torch.exp(w).sum()
+    assert not Saved.alive
+    _loss = torch.exp(w).sum()
+    _loss.backward()
+    assert not Saved.alive and _loss.grad_fn.name() == "SumBackward0"
+_twice = w * 2  # its backward needs no value of t: a write raises nothing
+_twice.detach().zero_()
+w.grad = None
+_twice.sum().backward()
+assert w.grad.tolist() == [2, 2]
+# sphinx_gallery_end_ignore
+
+# %%
+# To *assign* ``p.data = new`` is something else: it can give a parameter another dtype or shape, and leaves it the same
+# object. By default, ``Module.to(torch.float64)`` uses it.
+#
+# **Keeping a loss with its graph.** In a validation loop, ``history.append(loss)`` keeps each graph with the values that it
+# saved, and memory grows. (After ``backward()`` the saved values are freed, and the nodes remain.) Append ``loss.item()`` or
+# ``loss.detach()``. But ``detach()`` does not free a graph by itself: the graph lives as long as ``loss`` does. And the
+# forward pass saves as much as before. To save nothing, use ``torch.no_grad()``.
+#
+# **Copying with copy.copy().** The result shares the memory, and it is a new leaf that requires grad. So the gradient stops
+# there, in ``y.grad``:
+
+y = copy.copy(t)
+print("is_leaf:", y.is_leaf, "  same memory:", y.data_ptr() == t.data_ptr())
+
+# sphinx_gallery_start_ignore
+assert y.is_leaf and y.requires_grad and y.data_ptr() == t.data_ptr() and y is not t
+w.grad = None
+(y * 3).sum().backward()
+assert w.grad is None and y.grad.tolist() == [3, 3]
+# sphinx_gallery_end_ignore
+
+# %%
+# **Copying a result with copy.deepcopy().** It works for leaves, such as the parameters of a model. If a module keeps a
+# result with a ``grad_fn`` in an attribute, :ref:`the whole module cannot be copied
+# <sphx_glr_gallery_errors_deepcopy_of_non_leaf.py>`:
+
+try:
+    copy.deepcopy(t)
+except RuntimeError as error:
+    message = str(error).split(".")[0]
+    print("RuntimeError:", message)
+
+# sphinx_gallery_start_ignore
+assert message.startswith("Only Tensors created explicitly by the user (graph leaves)")
+_same = copy.deepcopy(w)
+assert _same.is_leaf and _same.requires_grad and _same.data_ptr() != w.data_ptr()
+_module = torch.nn.Linear(1, 1)
+_module.last = _module(torch.ones(1))
+_raised = []
+try:
+    copy.deepcopy(_module)
+except RuntimeError as error:
+    _raised.append(str(error).startswith("Only Tensors created explicitly"))
+assert _raised == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# **Copying with torch.tensor(t).** It copies, and a warning recommends ``t.detach().clone()``. People also write
+# ``t.clone().detach()``. Both give a copy with its own memory and no history. But ``clone()`` first records a node, which
+# ``detach()`` then drops.
+
+import warnings
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     torch.tensor(t)
-print(textwrap.fill(f"UserWarning: {caught[0].message}", 88))
-assert "sourceTensor.detach().clone()" in str(caught[0].message)
 
-# %%
-# **Copying a result with deepcopy.** It copies leaves only. Usually a model keeps a result in an attribute, and
-# :ref:`the whole model can no longer be copied <sphx_glr_gallery_errors_deepcopy_of_non_leaf.py>`.
-
-w, t = start()
-same = copy.deepcopy(w)
-print("copy of a leaf: is_leaf", same.is_leaf, "  requires_grad", same.requires_grad)
-try:
-    copy.deepcopy(t)
-except RuntimeError as error:
-    print(textwrap.fill("RuntimeError: " + str(error).split(".")[0], 88))
-    assert str(error).startswith("Only Tensors created explicitly by the user")
+print(str(caught[0].message).split(" or ")[0])
 
 # sphinx_gallery_start_ignore
-assert same.is_leaf and same.requires_grad and same.data_ptr() != w.data_ptr()
+assert "sourceTensor.detach().clone()" in str(caught[0].message)
+assert t.clone().grad_fn.name() == "CloneBackward0" and t.detach().grad_fn is None
+for _y in (t.clone().detach(), t.detach().clone()):
+    assert _y.is_leaf and not _y.requires_grad and _y.data_ptr() != t.data_ptr()
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    assert torch.tensor(t).data_ptr() != t.data_ptr()
 # sphinx_gallery_end_ignore
+
+# %%
+# Memory and history are two questions
+# ------------------------------------
+# ``clone()`` copies the memory and keeps the history. ``detach()`` does the opposite. In the product of both, the gradient
+# takes one path only:
+
+w = torch.tensor(1.0, requires_grad=True)
+t = torch.exp(w)
+c = t.clone()
+d = t.detach()
+product = c * d
+product.backward()
+
+# graph: product -- The clone is a node on the way to w. The detached tensor is a constant
+
+print(w.grad, "is half of", 2 * product.detach())
+
+# sphinx_gallery_start_ignore
+assert torch.isclose(w.grad, product) and torch.isclose(product, torch.exp(2 * w))
+# sphinx_gallery_end_ignore
+
+# %%
+# The product is :math:`e^{2w}`, and its derivative would be :math:`2 e^{2w}`. Because ``d`` counts as a constant, you get half
+# of it.
+
+# %%
+# item() in a loop: what waits for the GPU
+# ----------------------------------------
+# By default, an operation on a GPU is put into a queue, and the call returns before the work is done. ``item()`` needs the
+# number, so it waits. In a training loop, add up on the device and read once:
+
+batches = [torch.full((4,), float(i)) for i in range(5)]
+
+total = torch.zeros(())
+for batch in batches:
+    loss = (batch * w).mean()
+    total += loss.detach()  # on a GPU: no wait
+print(total.item())  # waits once
+
+# sphinx_gallery_start_ignore
+assert total.item() == sum((batch * w).mean().item() for batch in batches) == 10
+assert not total.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# Which calls need the values? A tensor on the device ``"meta"`` has a shape and no values, so there such a call raises
+# (``print`` is an exception). You can try it without a GPU:
+
+x = torch.ones(4, device="meta")
+try:
+    x.sum().item()
+except RuntimeError as error:
+    print("RuntimeError:", error)
+
+# sphinx_gallery_start_ignore
+assert not x.detach().sum().requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# .. how-measured:: This code runs each call on a meta tensor, and sorts them by whether they raise.
+
+USES = {
+    "x[0].item()": lambda x: x[0].item(),
+    "float(x[0])": lambda x: float(x[0]),
+    "if x[0] > 0": lambda x: bool(x[0] > 0),
+    "x.tolist()": lambda x: x.tolist(),
+    "x.cpu()": lambda x: x.cpu(),
+    "x.cpu().numpy()": lambda x: x.cpu().numpy(),
+    "torch.equal(x, x)": lambda x: torch.equal(x, x),
+    "x.nonzero()": lambda x: x.nonzero(),
+    "x[x > 0]": lambda x: x[x > 0],
+    "x.unique()": lambda x: x.unique(),
+    "x.detach()": lambda x: x.detach(),
+    "x.clone()": lambda x: x.clone(),
+    "x.shape": lambda x: x.shape,
+    "x.sum()": lambda x: x.sum(),
+    "x.argmax()": lambda x: x.argmax(),
+    "(x > 0).any()": lambda x: (x > 0).any(),
+    "x.masked_fill(x > 0, 0)": lambda x: x.masked_fill(x > 0, 0),
+    "torch.where(x > 0, x, 0)": lambda x: torch.where(x > 0, x, 0),
+}
+
+
+def raises(use):
+    try:
+        use(torch.ones(4, device="meta"))
+    except RuntimeError:
+        return True
+    return False
+
+
+needs = {name: raises(use) for name, use in USES.items()}
+reads = [name for name in needs if needs[name]]
+runs = [name for name in needs if not needs[name]]
+runs += [""] * (len(reads) - len(runs))
+sorted_calls = pd.DataFrame({"does not need them": runs}, index=reads)
+
+# %%
+# What raises there, and what does not:
+
+# sphinx_gallery_start_ignore
+assert reads == list(USES)[:10] and runs == [*list(USES)[10:], "", ""]
+_x, _mask = torch.ones(4, device="meta"), torch.ones(4, device="meta") > 0
+assert "..." in str(_x)  # print does not raise, and a write with a mask does not
+_x[_mask] = torch.ones(4, device="meta")
+from torch._subclasses import FakeTensorMode
+
+with FakeTensorMode():  # agrees, except on cpu(), which gives one more fake tensor
+    for _name, _use in USES.items():
+        _raised = False
+        try:
+            _use(torch.ones(4))
+        except RuntimeError:  # what FakeTensorMode raises is one
+            _raised = True
+        assert _raised == needs[_name] or _name == "x.cpu()", _name
+# sphinx_gallery_end_ignore
+sorted_calls.rename_axis(columns="needs the values")
+
+# %%
+# ``x[x > 0]`` is there because only the values tell how many elements it has. No GPU was measured here. PyTorch's `tuning
+# guide <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>`__ names ``item()``, ``cpu()``, ``nonzero()``,
+# an ``if`` on a result and ``print(x)``. On a GPU,
+# ``torch.cuda.set_sync_debug_mode("warn")`` warns at calls that wait; its documentation says that it does not find all of
+# them. :ref:`The profiler on a GPU <sphx_glr_gallery_cuda_cuda_profiler.py>` shows what a wait looks like.
 
 # %%
 # Exercise
 # --------
-# For a report you note the hidden values of each of three steps, before an in-place operation changes them. Which of
-# the ways above may stand for ``note``, so that the report holds the right values, and no graph?
+# You keep the hidden values of each step for a report, before an in-place operation changes them. Put a call in place of
+# ``hidden`` in the marked line, so that the report has the right values and no graph:
 
+weight = torch.ones(2, requires_grad=True)
 
-def report(note):
-    notes = []
-    for _ in range(3):
-        with saved_tensors_hooks(Saved, lambda saved: saved.tensor):
-            weight = torch.ones(2, requires_grad=True)
-            hidden = torch.tensor([1.0, -1.0]) * weight
-            notes.append(note(hidden))
-            hidden.relu_()
-    del hidden
-    return notes[0].tolist(), kept()
+notes = []
+for _ in range(3):
+    hidden = torch.tensor([1.0, -1.0]) * weight
+    notes.append(hidden)  # this line
+    hidden.relu_()
+print(notes[0])
 
+# sphinx_gallery_start_ignore
+assert notes[0].tolist() == [1, 0] and notes[0].requires_grad
+# sphinx_gallery_end_ignore
 
 # %%
 # .. solution::
 #
-# ``detach()`` shares the memory, and shows the values after ``relu_``. ``clone()`` holds the graph. It takes both.
+# ``hidden.detach()`` shares the memory, so it shows the values after ``relu_()``. ``hidden.clone()`` keeps the graph. You
+# need both:
 
-for name in ("t.detach()", "t.clone()", "t.detach().clone()"):
-    print(f"{name:<19} values, bytes kept: {report(WAYS[name])}")
-assert report(WAYS["t.detach().clone()"]) == ([1.0, -1.0], 0)
+hidden = torch.tensor([1.0, -1.0]) * weight
+for note in (hidden.detach(), hidden.clone(), hidden.detach().clone()):
+    notes.append(note)
+hidden.relu_()
+for note in notes[3:]:
+    print(note)
 
 # sphinx_gallery_start_ignore
-assert report(WAYS["t.detach()"]) == ([1.0, 0.0], 0)
-assert report(WAYS["t.clone()"])[0] == [1.0, -1.0] and report(WAYS["t.clone()"])[1] > 0
+assert [note.tolist() for note in notes[3:]] == [[1, 0], [1, -1], [1, -1]]
+assert [note.requires_grad for note in notes[3:]] == [False, True, False]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -360,8 +478,9 @@ assert report(WAYS["t.clone()"])[0] == [1.0, -1.0] and report(WAYS["t.clone()"])
 # - Before: :ref:`sphx_glr_gallery_tensors_squeeze_and_permute.py`, shapes that change and values that do not.
 # - Next: :ref:`sphx_glr_gallery_tensors_storage.py`, the memory that these tensors share.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`: more than seventy calls, and whether they copy.
-# - :ref:`sphx_glr_gallery_modes_grad_modes.py`: ``no_grad`` and ``inference_mode`` at length.
-# - :doc:`Which switch do I want? </guide/which-switch>`, by purpose.
+# - :doc:`Which switch do I want? </guide/which-switch>`, and :ref:`sphx_glr_gallery_modes_grad_modes.py`.
 # - In PyTorch's reference: `Tensor.detach
-#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html>`__ and `torch.clone
-#   <https://docs.pytorch.org/docs/stable/generated/torch.clone.html>`__.
+#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html>`__, `torch.clone
+#   <https://docs.pytorch.org/docs/stable/generated/torch.clone.html>`__, `Tensor.item
+#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.item.html>`__ and `asynchronous execution
+#   <https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution>`__.

@@ -1,67 +1,84 @@
 r"""
-Storage: why a small view keeps a large tensor, and torch.save writes it whole
-==============================================================================
+Storage: why a small slice keeps, and torch.save writes, the whole tensor
+=========================================================================
 
-A tensor does not hold numbers. It is a window on a *storage*, a block of bytes that several tensors can share. The
-storage lives as long as any of them does, and ``torch.save`` writes all of it. This page shows what a storage is, how
-ten numbers come to occupy four megabytes in memory and in a file, and which calls put an end to it.
+.. index::
+   single: saved file is much bigger than the tensor
+   single: memory is not freed after del
+
+.. in-short::
+
+   A slice such as ``big[:10]`` has no memory of its own: it shares the *storage* of ``big``, a block of bytes. As long as the
+   slice is there, all of the block stays in memory, and ``torch.save`` writes all of it. Call ``big[:10].clone()`` before you
+   keep or save a small part. ``contiguous()`` does not help if the slice is contiguous already. Do not clone if the loaded
+   tensors must share memory.
 """
 
 # %%
-# Bytes, and a window on them
-# ---------------------------
-# ``untyped_storage()`` gives the block. It knows its size and its device, and nothing of shapes or types: a view with
-# another type reads the same bytes as other numbers.
+# The problem: ten numbers in a file of 4 MB
+# ------------------------------------------
+# You save ten numbers, such as the activations of one image of a batch, and the checkpoint is as large as the original:
+#
+# .. how-measured:: This code saves each thing into a buffer, as into a file, and draws its size.
 
-import copy
 import io
-import textwrap
-import warnings
-import weakref
 
 import matplotlib.pyplot as plt
-import numpy as np
-import pandas as pd
 import torch
 
-t = torch.tensor([1.0, 2.0])
-storage = t.untyped_storage()
 
-print("bytes:      ", storage.nbytes(), "on", storage.device)
-print("as integers:", t.view(torch.int32).tolist())
-print("as bytes:   ", t.view(torch.uint8).tolist())
-assert t.view(torch.uint8).tolist() == list(storage)
+def saved(thing):
+    buffer = io.BytesIO()
+    torch.save(thing, buffer)
+    return buffer
+
+
+def size(thing):
+    return len(saved(thing).getvalue())
+
+
+def draw(things):
+    _, ax = plt.subplots(figsize=(7, 2), layout="constrained")
+    for y, bytes_ in enumerate(map(size, things.values())):
+        color = "#c2410c" if bytes_ > 100_000 else "#2563eb"
+        ax.barh(y, bytes_, color=color, height=0.6)
+        ax.text(bytes_ * 1.15, y, f"{bytes_ / 1000:,.0f} kB", va="center")
+    ax.set_yticks(range(len(things)), things)
+    ax.set(xscale="log", xlim=(500, 4e7), ylim=(4.6, -0.6), xlabel="bytes, logarithmic")
+    ax.set_title("torch.save writes whole storages, each once")
+
+
+# %%
+# The size of the file, for five things:
+
+big = torch.zeros(1_000_000)
+things = {"big": big, "big[:10]": big[:10], "big[:10].clone()": big[:10].clone()}
+things["[big[:10], big[5:15]]"] = [big[:10], big[5:15]]
+things["big[:1].expand(1000, 1000)"] = big[:1].expand(1000, 1000)
+draw(things)
+
+# figure: Five bars on a logarithmic scale, the kilobytes that torch.save writes. About 4,000: big, its first ten
+#   elements, a list of two small views of big, and one element of big expanded to a million. About 2: a clone of
+#   the first ten elements.
 
 # sphinx_gallery_start_ignore
-assert storage.nbytes() == 8 and str(storage.device) == "cpu"
+_sizes = [size(thing) for thing in things.values()]
+assert [_size > 4_000_000 for _size in _sizes] == [True, True, False, True, True]
+assert max(_sizes) < 4_010_000 and min(_sizes) < 5000
+assert size([big, big.view(10, -1)]) < 4_010_000  # once
+assert size([big[:10].clone(), big[5:15].clone()]) < 5000
+assert size(big[:1].clone().expand(1000, 1000)) < 5000
 # sphinx_gallery_end_ignore
 
 # %%
-# The tensor adds a type, a shape, an offset and :ref:`strides <sphx_glr_gallery_tensors_strides.py>`. Its
-# ``data_ptr()`` is the address of its first element, which need not be the address of the storage.
+# What people get wrong
+# ---------------------
+# **Deleting the big tensor.** ``del big`` removes a name, and the slice still keeps the storage. Here ``big`` uses the memory
+# of a NumPy array, and a weak reference tells when that array is freed:
 
-x = torch.zeros(4, 6)
-last = x[2:, 3:]
-for name, tensor in (("x", x), ("last", last), ("last.clone()", last.clone())):
-    block = tensor.untyped_storage()
-    start = tensor.data_ptr() - block.data_ptr()
-    print(f"{name:<12} needs {tensor.nbytes} bytes, storage {block.nbytes()}", end="")
-    print(f", first element at byte {start}")
+import weakref
 
-# sphinx_gallery_start_ignore
-assert last.data_ptr() - x.data_ptr() == last.storage_offset() * 4 == 60
-assert last.nbytes == 24 and last.untyped_storage().nbytes() == 96
-# sphinx_gallery_end_ignore
-
-# %%
-# So there are two numbers of bytes. ``nbytes`` of the tensor is what its elements would need. ``nbytes()`` of the
-# storage is what is there.
-
-# %%
-# A small view keeps a large storage
-# ----------------------------------
-# When is memory given back? A NumPy array can be watched, and a tensor can borrow its memory. The array dies when the
-# storage on it does.
+import numpy as np
 
 
 def watched():
@@ -72,233 +89,325 @@ def watched():
 big, watch = watched()
 small = big[:10]
 del big
-print("big deleted, small is a view:", "kept" if watch() is not None else "freed")
+print("after del big: freed?", watch() is None)
 small = small.clone()
-print("small replaced by its clone: ", "kept" if watch() is not None else "freed")
-assert watch() is None
+print("after the clone: freed?", watch() is None)
 
 # sphinx_gallery_start_ignore
+assert watch() is None
 big, watch = watched()
 small = big[:10]
 del big
 assert watch() is not None
 small = small.clone()
 assert watch() is None
-# sphinx_gallery_end_ignore
-
-# %%
-# ``del big`` removed a name. Ten numbers kept a million alive, until they had a storage of their own. A graph keeps a
-# storage in the same way, if one of its nodes has :ref:`saved <sphx_glr_gallery_memory_what_is_saved.py>` a view of
-# it:
-
-factor = torch.ones(10, requires_grad=True)
+_factor = torch.ones(10, requires_grad=True)
 big, watch = watched()
-loss = (big[:10] * factor).sum()
-del big
-print("before backward:", "kept" if watch() is not None else "freed")
-loss.backward()
-print("after backward: ", "kept" if watch() is not None else "freed")
-assert watch() is None
-
-# sphinx_gallery_start_ignore
-big, watch = watched()
-loss = (big[:10] * factor).sum()
+_loss = (big[:10] * _factor).sum()
 del big
 assert watch() is not None
+_loss.backward()
+assert watch() is None
 # sphinx_gallery_end_ignore
 
 # %%
-# torch.save writes the storage
-# -----------------------------
-# Saving goes into a buffer here, where a file would do as well. Each call below makes something small out of ``big``.
-# The first column tells whether it keeps ``big``, the second the storage that it has, the third the size of the file.
+# A graph keeps a storage in the same way, if a node has :ref:`saved <sphx_glr_gallery_memory_what_is_saved.py>` a view of it.
+#
+# **Calling contiguous(), detach() or deepcopy().** Of these nine calls, two leave ten numbers only:
+#
+# .. how-measured:: This code deletes big after each call, asks if its memory was freed, and saves the result.
 
+import copy
 
-def saved(thing):
-    buffer = io.BytesIO()
-    torch.save(thing, buffer)
-    return buffer
+import pandas as pd
+
+CALLS = {
+    "big[:10]": lambda big: big[:10],
+    "big[:10].contiguous()": lambda big: big[:10].contiguous(),
+    "big[:10].detach()": lambda big: big[:10].detach(),
+    'big[:10].to("cpu")': lambda big: big[:10].to("cpu"),
+    "nn.Parameter(big[:10])": lambda big: torch.nn.Parameter(big[:10]),
+    "copy.copy(big[:10])": lambda big: copy.copy(big[:10]),
+    "copy.deepcopy(big[:10])": lambda big: copy.deepcopy(big[:10]),
+    "big[:10].clone()": lambda big: big[:10].clone(),
+    "big[list(range(10))]": lambda big: big[list(range(10))],
+}
 
 
 def measure(call):
     big, watch = watched()
-    small = eval(call, {"big": big, "torch": torch, "copy": copy})
+    small = call(big)
     del big
     return {
         "keeps big": "yes" if watch() is not None else "no",
         "storage, bytes": small.untyped_storage().nbytes(),
-        "saved, kB": round(len(saved(small).getvalue()) / 1000),
+        "file, kB": round(size(small) / 1000),
     }
 
 
-# %%
-# Ten numbers, nine ways:
-
-calls = """
-big[:10]; big[:10].contiguous(); big[:10].detach(); big[:10].to("cpu");
-torch.nn.Parameter(big[:10]); copy.copy(big[:10]); copy.deepcopy(big[:10]);
-big[:10].clone(); big[list(range(10))]
-"""
-calls = [call.strip() for call in calls.split(";")]
-table = pd.DataFrame({call: measure(call) for call in calls}).T
+table = pd.DataFrame({name: measure(call) for name, call in CALLS.items()}).T
 
 # sphinx_gallery_start_ignore
 assert table["keeps big"].tolist() == ["yes"] * 6 + ["no"] * 3
 assert table["storage, bytes"].tolist() == [4_000_000] * 7 + [40] * 2
-assert all(table["saved, kB"].iloc[:7] > 4000) and all(table["saved, kB"].iloc[7:] < 5)
+assert all(table["file, kB"].iloc[:7] > 4000) and all(table["file, kB"].iloc[7:] < 5)
+_grid = torch.zeros(1000, 1000)
+assert _grid[:, :1].contiguous().untyped_storage().nbytes() == 4000
+assert _grid[:, ::2].clone().untyped_storage().nbytes() == 2_000_000
 # sphinx_gallery_end_ignore
+
+# %%
+# The slice is contiguous, so ``contiguous()`` returns it unchanged:
+
 table.rename_axis(columns="call")
 
 # %%
-# The first ten elements lie in one piece, so ``contiguous()`` returns it as it is. ``detach``, ``to``
-# and ``Parameter`` are windows too. ``deepcopy`` is the odd one: it lets ``big`` go, and copies the *whole* storage.
-# Of these nine, only ``clone`` and an index that copies leave ten numbers.
+# ``deepcopy`` frees ``big``, but it copies the *whole* storage.
+#
+# **Adding up nbytes to see what is in use.** ``nbytes`` of a tensor is what its elements would need. ``nbytes()`` of its
+# storage is what is there. So count storages, and each of them once:
 
-# %%
-# Why is it saved like this? Because sharing is part of what is saved. Two overlapping views come back as two
-# overlapping views, and a storage with several names is written once.
+row, wide = torch.zeros(1000, 1000)[0], torch.zeros(1).expand(1000, 1000)
+for tensor in (row, wide):
+    print(tensor.nbytes, tensor.untyped_storage().nbytes())
 
-big = torch.zeros(1_000_000)
-things = {
-    "big": big,
-    "[big, big.view(10, -1)]": [big, big.view(10, -1)],
-    "[big[:10], big[5:15]]": [big[:10], big[5:15]],
-    "the same, cloned": [big[:10].clone(), big[5:15].clone()],
-    "big[:1].expand(1000, 1000)": big[:1].expand(1000, 1000),
-    "the same, of a clone": big[:1].clone().expand(1000, 1000),
-}
-sizes = {name: len(saved(thing).getvalue()) for name, thing in things.items()}
-
-# figure: Six bars on a logarithmic scale, the kilobytes that torch.save writes. About 4,000: big, a list of big and a
-#   view of it, a list of two small views of big, and one element of big expanded to a million. About 2: the two small
-#   views cloned, and the element cloned before it is expanded.
-fig, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
-for y, size in enumerate(sizes.values()):
-    ax.barh(y, size, color="#c2410c" if size > 100_000 else "#2563eb", height=0.6)
-    ax.text(size * 1.15, y, f"{size / 1000:,.0f} kB", va="center")
-ax.set_yticks(range(len(sizes)), sizes)
-ax.set(xscale="log", xlim=(500, 4e7), ylim=(5.6, -0.6), xlabel="bytes, logarithmic")
-ax.set_title("What torch.save writes")
+tensors = [row, row.view(10, 100), wide]
+storages = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors}
+print("in use:", sum(storage.nbytes() for storage in storages.values()))
 
 # sphinx_gallery_start_ignore
-_large = [size > 4_000_000 for size in sizes.values()]
-assert _large == [True, True, True, False, True, False]
-assert (
-    max(sizes.values()) < 4_010_000
-    and sizes["the same, cloned"] < 5000 > sizes["the same, of a clone"]
-)
+assert (row.nbytes, row.untyped_storage().nbytes()) == (4000, 4_000_000)
+assert (wide.nbytes, wide.untyped_storage().nbytes()) == (4_000_000, 4)
+assert sum(storage.nbytes() for storage in storages.values()) == 4_000_004
 # sphinx_gallery_end_ignore
 
 # %%
-# The two views are loaded as windows on one storage again, with all its four megabytes. A write through one of them
-# is seen through the other. Clones would be small, and have lost this: it is one or the other (`pytorch#1995
-# <https://github.com/pytorch/pytorch/issues/1995>`__).
+# **Using storage() from old code.** It warns:
 
-buffer = saved([big[:10], big[5:15]])
-buffer.seek(0)
-first, second = torch.load(buffer)
-first[5] = 7
-print("second[0] =", second[0].item(), "  storage", second.untyped_storage().nbytes())
-assert second[0] == 7 and second.untyped_storage().nbytes() == 4_000_000
-
-# %%
-# Complex and sparse tensors
-# --------------------------
-# A complex number is stored as two real ones, next to one another. The real part, the imaginary part and the pairs
-# are views. ``conj()`` is one too: it sets a mark on the tensor and computes nothing, until somebody needs the
-# numbers.
-
-z = torch.view_as_complex(torch.arange(6.0).reshape(3, 2))
-views = "z; z.real; z.imag; torch.view_as_real(z); z.conj(); z.conj().resolve_conj()"
-for call in views.split("; "):
-    v = eval(call)
-    shares = v.untyped_storage().data_ptr() == z.untyped_storage().data_ptr()
-    print(f"{call:<23} strides {v.stride()!s:<6} offset {v.storage_offset()}", end="")
-    print("   shares" if shares else "   copy", "+ conj mark" * v.is_conj())
-
-# sphinx_gallery_start_ignore
-assert z.imag.stride() == (2,) and z.imag.storage_offset() == 1 and not shares
-assert z.conj().is_conj() and not v.is_conj()
-assert z.conj().untyped_storage().data_ptr() == z.untyped_storage().data_ptr()
-# sphinx_gallery_end_ignore
-
-# %%
-# A sparse tensor has no storage of its own. It holds two other tensors, the values that are not zero and the indices
-# where they belong, and those have one each.
-
-sparse = torch.eye(1000).to_sparse()
-try:
-    sparse.untyped_storage()
-except NotImplementedError as error:
-    print("NotImplementedError:", error)
-    assert "Cannot access storage of Sparse" in str(error)
-
-for name, part in (("values", sparse.values()), ("indices", sparse.indices())):
-    print(f"{name:<7} {part.untyped_storage().nbytes():>7} bytes, {tuple(part.shape)}")
-print(f"dense   {sparse.to_dense().untyped_storage().nbytes():>7} bytes")
-
-# sphinx_gallery_start_ignore
-assert (
-    sparse.values().untyped_storage().nbytes() == 4000
-    and part.untyped_storage().nbytes() == 16000
-)
-# sphinx_gallery_end_ignore
-
-# %%
-# What people get wrong
-# ---------------------
-# **Adding up** ``nbytes`` **to learn what is in use.** Windows on one storage are counted as often as there are
-# windows, an expanded tensor with memory that it never had, and a small view without the rest. Count storages, each
-# of them once.
-
-small, wide = torch.zeros(1000, 1000)[0], torch.zeros(1).expand(1000, 1000)
-cases = {"x, x.t()": [x, x.t()], "one row of 1000": [small], "expanded": [wide]}
-for name, tensors in cases.items():
-    blocks = [tensor.untyped_storage() for tensor in tensors]
-    real = sum({block.data_ptr(): block.nbytes() for block in blocks}.values())
-    print(f"{name:<21} nbytes {sum(t.nbytes for t in tensors):>7}   storages {real}")
-
-# sphinx_gallery_start_ignore
-assert sum(t.nbytes for t in [x, x.t()]) == 192 == 2 * x.untyped_storage().nbytes()
-assert small.nbytes == 4000 and small.untyped_storage().nbytes() == 4_000_000
-assert wide.nbytes == 4_000_000 and wide.untyped_storage().nbytes() == 4
-# sphinx_gallery_end_ignore
-
-# %%
-# **Asking for** ``storage()``. Older code does, and gets a storage with a type, which is about to go.
+import warnings
 
 # sphinx_gallery_start_ignore
 torch.storage._reset_warn_typed_storage_removal()
 # sphinx_gallery_end_ignore
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    kind = type(x.storage()).__name__
-print(textwrap.fill(f"{kind}: {caught[0].message}", 88))
+    row.storage()
+
+print(str(caught[0].message).split(". ")[0])
+
+# sphinx_gallery_start_ignore
+assert str(caught[0].message).startswith("TypedStorage is deprecated")
 assert "use tensor.untyped_storage() instead" in str(caught[0].message)
+# sphinx_gallery_end_ignore
+
+# %%
+# Write ``untyped_storage()``. It counts bytes, not elements.
+
+# %%
+# What a storage is
+# -----------------
+# A storage is a block of bytes on one device. It knows nothing of shapes or dtypes: a view with another dtype reads the same
+# bytes as other numbers.
+
+t = torch.tensor([1.0, 2.0])
+
+print(t.untyped_storage().nbytes(), "bytes on", t.untyped_storage().device)
+print(t.view(torch.int32).tolist())
+print(t.view(torch.uint8).tolist())
+
+# sphinx_gallery_start_ignore
+assert t.view(torch.uint8).tolist() == list(t.untyped_storage())
+assert t.untyped_storage().nbytes() == 8
+# sphinx_gallery_end_ignore
+
+# %%
+# The tensor adds a dtype, a shape, :ref:`strides <sphx_glr_gallery_tensors_strides.py>` and an offset, the place of its first
+# element:
+
+x = torch.zeros(4, 6)
+last = x[2:, 3:]
+for tensor in (x, last, last.clone()):
+    storage = tensor.untyped_storage()
+    print(tensor.nbytes, "of", storage.nbytes(), "offset", tensor.storage_offset())
+
+# sphinx_gallery_start_ignore
+assert last.data_ptr() - x.data_ptr() == last.storage_offset() * 4 == 60
+assert last.nbytes == 24 and last.untyped_storage().nbytes() == 96
+assert last.clone().untyped_storage().nbytes() == 24
+# sphinx_gallery_end_ignore
+
+# %%
+# Why torch.save writes it all
+# ----------------------------
+# Because sharing is part of what is saved. Two overlapping views are loaded as two views of one storage again, and a write
+# through one is seen in the other (`pytorch#1995 <https://github.com/pytorch/pytorch/issues/1995>`__):
+
+big = torch.zeros(1_000_000)
+buffer = saved([big[:10], big[5:15]])
+buffer.seek(0)
+first, second = torch.load(buffer)
+first[5] = 7
+print(second[0], second.untyped_storage().nbytes())
+
+# sphinx_gallery_start_ignore
+assert second[0] == 7 and second.untyped_storage().nbytes() == 4_000_000
+buffer = saved([big[:10].clone(), big[5:15].clone()])
+buffer.seek(0)
+_first, _second = torch.load(buffer)
+_first[5] = 7
+assert _second[0] == 0 and _second.untyped_storage().nbytes() == 40
+# sphinx_gallery_end_ignore
+
+# %%
+# Clones would be small, and they would not share. For a large file, ``torch.load(path, mmap=True)`` maps the file into memory
+# instead of reading it all at once, as PyTorch's reference says. Since 2.6, ``torch.load`` has ``weights_only=True`` by
+# default. It loads tensors and plain containers, and :ref:`refuses a whole module
+# <sphx_glr_gallery_errors_weights_only_load_failed.py>`.
+#
+# Two dtypes on one storage cannot be saved together: ``torch.save([t, t.view(torch.int32)], path)`` raises an error.
+#
+# To share a storage with other processes, move it to shared memory with ``share_memory_()``. That moves it for each tensor on
+# it:
+
+slice_of_x = x[0]
+x.share_memory_()
+print(x.is_shared(), slice_of_x.is_shared())
+
+# sphinx_gallery_start_ignore
+assert x.is_shared() and slice_of_x.is_shared() and not torch.zeros(2).is_shared()
+slice_of_x[0] = 5
+assert x[0, 0] == 5
+import tempfile
+from pathlib import Path
+
+with tempfile.TemporaryDirectory() as _folder:
+    _path = Path(_folder) / "ten.pt"
+    torch.save(torch.arange(10.0), _path)
+    assert torch.load(_path, mmap=True).tolist() == list(range(10))
+import pickle
+
+_raised = []
+try:
+    buffer = saved(torch.nn.Linear(1, 1))
+    buffer.seek(0)
+    torch.load(buffer)
+except pickle.UnpicklingError as error:
+    _raised.append("Weights only load failed" in str(error))
+try:
+    saved([t, t.view(torch.int32)])
+except RuntimeError as error:
+    _raised.append("view the same data as different types" in str(error))
+assert _raised == [True, True]
+# sphinx_gallery_end_ignore
+
+# %%
+# Who keeps the storage?
+# ----------------------
+# ``_base`` of a view is the tensor that it goes back to, or None after ``detach()``. To find the other tensors on a storage,
+# ask Python's garbage collector:
+
+import gc
+
+
+def on_storage(address):
+    found = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
+    dense = [t for t in found if t.layout == torch.strided]
+    return [t for t in dense if t.untyped_storage().data_ptr() == address]
+
+
+report = {"features": big[:10], "loss": big.mean()}
+print(report["features"]._base is big)
+print(sorted(tuple(t.shape) for t in on_storage(big.untyped_storage().data_ptr())))
+
+# sphinx_gallery_start_ignore
+_found = on_storage(big.untyped_storage().data_ptr())
+assert sorted(len(t) for t in _found) == [10, 1_000_000]
+assert big[:20][:10]._base is big and big[:10].detach()._base is None
+del _found
+_factor = torch.ones(10, requires_grad=True)
+_result = torch.exp(_factor)
+_address = _result.untyped_storage().data_ptr()
+assert len(on_storage(_address)) == 1
+_loss = _result.sum()
+del _result  # its node still keeps the storage
+assert not on_storage(_address)
+_node = _loss.grad_fn.next_functions[0][0]
+assert _node._saved_result.untyped_storage().data_ptr() == _address
+# sphinx_gallery_end_ignore
+
+# %%
+# This finds tensors that have a Python object. A graph can keep a storage without one. On a GPU, :ref:`a memory snapshot
+# <sphx_glr_gallery_cuda_memory_snapshot.py>` shows where each block was allocated.
+
+# %%
+# Complex and sparse tensors
+# --------------------------
+# A complex number is stored as two real ones. The real part and the imaginary part are views. ``conj()`` is a view too, with a
+# mark on it. A sparse tensor has no storage of its own:
+
+z = torch.tensor([1 + 2j, 3 + 4j])
+print(z.imag.stride(), z.imag.storage_offset(), z.conj().is_conj())
+
+sparse = torch.eye(1000).to_sparse()
+print(sparse.values().nbytes, "bytes of values", sparse.indices().nbytes, "of indices")
+try:
+    sparse.untyped_storage()
+except NotImplementedError as error:
+    message = str(error)
+    print("NotImplementedError:", message)
+
+# sphinx_gallery_start_ignore
+assert message == "Cannot access storage of SparseTensorImpl"
+assert z.imag.stride() == (2,) and z.imag.storage_offset() == 1 and z.conj().is_conj()
+for _part in (z.real, z.imag, z.conj(), torch.view_as_real(z)):
+    assert _part.untyped_storage().data_ptr() == z.untyped_storage().data_ptr()
+_resolved = z.conj().resolve_conj()
+assert _resolved.untyped_storage().data_ptr() != z.untyped_storage().data_ptr()
+assert sparse.values().nbytes == 4000 and sparse.indices().nbytes == 16000
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    _rows = torch.eye(1000).to_sparse_csr()
+assert [len(_rows.crow_indices()), len(_rows.col_indices()), len(_rows.values())] == [
+    1001,
+    1000,
+    1000,
+]
+_raised = []
+try:
+    _rows.untyped_storage()
+except NotImplementedError as error:
+    _raised.append("Cannot access storage of SparseCsr" in str(error))
+assert _raised == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# This one has the layout ``torch.sparse_coo`` and holds two tensors, values and indices. A tensor of the layout
+# ``torch.sparse_csr`` holds three: values, column indices, and where each row begins.
 
 # %%
 # Exercise
 # --------
-# A loop runs over 20 batches of shape ``(64, 1000)``, and keeps the first row of each, to look at it later. How many
-# bytes does it keep, as written, and with ``.clone()``?
+# A loop runs over 20 batches of shape ``(64, 1000)`` and keeps the first row of each in a list. How many bytes does the list
+# keep in memory, as written, and with ``.clone()``?
 #
 # .. solution::
 #
-# A row is a view, so each keeps its batch: 20 · 64 · 1000 numbers of four bytes. A clone keeps the row alone, a 64th
-# of that.
+# A row is a view, so each row keeps its batch: 20 · 64 · 1000 numbers of four bytes. A clone keeps the row alone, a 64th of
+# that.
 
-kept = {"view": [], "clone": []}
+views, clones = [], []
 for _ in range(20):
     batch = torch.zeros(64, 1000)
-    kept["view"].append(batch[0])
-    kept["clone"].append(batch[0].clone())
-del batch
+    views.append(batch[0])
+    clones.append(batch[0].clone())
 
-totals = {}
-for name, rows in kept.items():
-    totals[name] = sum(row.untyped_storage().nbytes() for row in rows)
-    print(f"{name:<5} {totals[name]:>7} bytes")
-assert totals == {"view": 5_120_000, "clone": 80_000}
+for rows in (views, clones):
+    print(sum(row.untyped_storage().nbytes() for row in rows))
+
+# sphinx_gallery_start_ignore
+assert sum(row.untyped_storage().nbytes() for row in views) == 5_120_000
+assert sum(row.untyped_storage().nbytes() for row in clones) == 80_000
+# sphinx_gallery_end_ignore
 
 # %%
 # See also
@@ -307,5 +416,6 @@ assert totals == {"view": 5_120_000, "clone": 80_000}
 # - Next: :ref:`sphx_glr_gallery_modes_grad_modes.py`, what is recorded at all.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share a storage, for more than seventy calls.
 # - In PyTorch's reference: `saving and loading tensors preserves views
-#   <https://docs.pytorch.org/docs/stable/notes/serialization.html#saving-and-loading-tensors-preserves-views>`__ and
-#   `torch.UntypedStorage <https://docs.pytorch.org/docs/stable/storage.html>`__.
+#   <https://docs.pytorch.org/docs/stable/notes/serialization.html#saving-and-loading-tensors-preserves-views>`__, `torch.load
+#   <https://docs.pytorch.org/docs/stable/generated/torch.load.html>`__ and `torch.UntypedStorage
+#   <https://docs.pytorch.org/docs/stable/storage.html>`__.
