@@ -56,6 +56,7 @@ def packages(code: str) -> list[str]:
 _OF_THE_PAGE = re.compile(r"^\.\. index::.*\n(?:(?:[ \t].*)?\n)*", re.MULTILINE)
 _BOX = re.compile(r"^\.\. in-short::[ \t]*\n((?:(?:[ \t].*)?(?:\n|$))+)", re.MULTILINE)
 _MEASURED = re.compile(r"^\.\. how-measured::[ \t]*(.+(?:\n[ \t]+\S.*)*)", re.MULTILINE)
+_TO_TRY = re.compile(r"^\.\. memory-cells::[ \t]*$", re.MULTILINE)
 _SOLUTION = re.compile(r"^\.\. solution::[ \t]*$", re.MULTILINE)
 _REFERENCE = re.compile(r":doc:`([^`<]+?)\s*(?:<[^`>]*>)?`")
 #: sphinx-gallery leaves the underscore of a link.
@@ -76,6 +77,7 @@ def without_directives(markdown: str) -> str:
     text = _OF_THE_PAGE.sub("", markdown)
     text = _BOX.sub(lambda found: _quote(f"**In short**\n\n{textwrap.dedent(found[1]).strip()}") + "\n\n", text)
     text = _MEASURED.sub(lambda found: f"*How this was measured:* {' '.join(found[1].split())}", text)
+    text = _TO_TRY.sub("*The buttons are on this page of the site.*", text)
     text = halves.ON_PAGE.sub("*From here on, the code needs a GPU.*", text)
     text = _REFERENCE.sub(lambda found: f"*{' '.join(found[1].split())}*", _SOLUTION.sub("**Solution**", text))
     return _LINK.sub(r"\1", text)
