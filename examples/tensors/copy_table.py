@@ -228,8 +228,9 @@ def same_storage(a, b):
     return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
 
-print("x and bottom:  ", x.data_ptr() == bottom.data_ptr(), same_storage(x, bottom))
-print("top and bottom:", same_storage(top, bottom), np.shares_memory(top, bottom))
+print("x and bottom have the same data_ptr:", x.data_ptr() == bottom.data_ptr())
+print("top and bottom have the same storage:", same_storage(top, bottom))
+print("top and bottom share elements:", np.shares_memory(top, bottom))
 
 # sphinx_gallery_start_ignore
 assert x.data_ptr() != bottom.data_ptr() and same_storage(x, bottom)
