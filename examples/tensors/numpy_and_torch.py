@@ -10,16 +10,16 @@ torch.tensor, as_tensor, from_numpy: copy or share
 
 .. in-short::
 
-   ``torch.tensor(a)`` copies the NumPy array ``a``. ``torch.from_numpy(a)`` and ``torch.as_tensor(a)`` share its memory:
-   ``a[0] = 9`` changes the tensor, too. ``x.numpy()`` shares in the other direction. A ``float64`` array gives a ``float64``
-   tensor. To get ``float32``, write ``torch.as_tensor(a, dtype=torch.float32)``, which copies only if it has to convert. If
-   the array will be written to again, copy.
+   ``torch.tensor(a)`` copies the NumPy array ``a``. On the CPU, ``torch.from_numpy(a)`` and ``torch.as_tensor(a)`` share its
+   memory: ``a[0] = 9`` changes the tensor, too. ``x.numpy()`` shares in the other direction. A ``float64`` array gives a
+   ``float64`` tensor. To get ``float32``, write ``torch.as_tensor(a, dtype=torch.float32)``, which copies only if it has to
+   convert. If somebody writes to the array later, make a copy.
 """
 
 # %%
 # Does a write into the array change the tensor?
 # ----------------------------------------------
-# Each call gets an array of ``float32`` and one of ``float64``, NumPy's default. The last column is for the second.
+# Each call gets an array of ``float32`` and one of ``float64``, NumPy's default. The last column belongs to the second.
 #
 # .. how-measured:: Each call makes a tensor, then the array is written to: does the tensor see it?
 
@@ -51,7 +51,8 @@ def sees_a_write(call, dtype):
 def tabulate():
     rows = {}
     for name, call in CALLS.items():
-        rows[name] = {str(dt): sees_a_write(call, dt) for dt in ("float32", "float64")}
+        dtypes = ("float32", "float64")
+        rows[name] = {f"{dtype} array": sees_a_write(call, dtype) for dtype in dtypes}
         made = call(np.zeros(3))
         rows[name]["dtype of the tensor"] = str(made.dtype).removeprefix("torch.")
     return pd.DataFrame(rows).T
@@ -85,6 +86,9 @@ for _pair in (
 # *Shares* means that the tensor saw a write into ``a``. A write into the tensor is then seen in ``a``, too:
 
 # sphinx_gallery_start_ignore
+with torch.device("meta"):  # a default device counts for as_tensor
+    assert torch.as_tensor(np.zeros(2)).device.type == "meta"
+    assert torch.from_numpy(np.zeros(2)).device.type == "cpu"
 for _call in CALLS.values():
     for _dtype in ("float32", "float64"):
         _a = np.zeros(3, dtype=_dtype)
@@ -418,7 +422,7 @@ ways
 #   Call ``x.resolve_neg()`` first.
 # - ``force=True`` does what ``x.detach().cpu().resolve_conj().resolve_neg().numpy()`` does, says PyTorch's reference. The array
 #   can be a copy, or share memory.
-# - ``tolist`` makes Python numbers, so an array of them is ``float64``.
+# - ``tolist`` makes Python floats, and an array of those is ``float64``.
 # - A tensor on a GPU :ref:`has to come to the CPU first <sphx_glr_gallery_errors_cuda_tensor_to_numpy.py>`: ``x.cpu().numpy()``
 #   is an array on new memory.
 # - For raw bytes there is ``torch.frombuffer(memory, dtype=torch.uint8)``. It shares a ``bytearray``.
