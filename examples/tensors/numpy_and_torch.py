@@ -1,0 +1,484 @@
+r"""
+torch.tensor, as_tensor, from_numpy: copy or share
+==================================================
+
+.. index::
+   ! single: convert a NumPy array to a tensor without a copy
+   ! single: convert a tensor to a NumPy array
+   ! single: torch.Tensor or torch.tensor
+   ! single: UserWarning Creating a tensor from a list of numpy.ndarrays is extremely slow
+
+.. in-short::
+
+   ``torch.tensor(a)`` copies the NumPy array ``a``. On the CPU, ``torch.from_numpy(a)`` and ``torch.as_tensor(a)`` share its
+   memory: ``a[0] = 9`` changes the tensor, too. ``x.numpy()`` shares in the other direction. A ``float64`` array gives a
+   ``float64`` tensor. To get ``float32``, write ``torch.as_tensor(a, dtype=torch.float32)``, which copies only if it has to
+   convert. If somebody writes to the array later, make a copy.
+"""
+
+# %%
+# Does a write into the array change the tensor?
+# ----------------------------------------------
+# Each call gets an array of ``float32`` and one of ``float64``, NumPy's default. The last column belongs to the second.
+#
+# .. how-measured:: Each call makes a tensor, then the array is written to: does the tensor see it?
+
+import numpy as np
+import pandas as pd
+import torch
+
+CALLS = {
+    "torch.tensor(a)": torch.tensor,
+    "torch.from_numpy(a)    torch.from_dlpack(a)": torch.from_numpy,
+    "torch.as_tensor(a)    torch.asarray(a)": torch.as_tensor,
+    "torch.as_tensor(a, dtype=torch.float32)": lambda a: torch.as_tensor(
+        a, dtype=torch.float32
+    ),
+    "torch.from_numpy(a).float()": lambda a: torch.from_numpy(a).float(),
+    "torch.Tensor(a)    torch.FloatTensor(a)": torch.Tensor,
+    "torch.zeros(1).new_tensor(a)": lambda a: torch.zeros(1).new_tensor(a),
+    "torch.asarray(a, copy=True)": lambda a: torch.asarray(a, copy=True),
+}
+
+
+def sees_a_write(call, dtype):
+    a = np.zeros(3, dtype=dtype)
+    tensor = call(a)
+    a[0] = 9
+    return "shares" if tensor[0] == 9 else "copies"
+
+
+def tabulate():
+    rows = {}
+    for name, call in CALLS.items():
+        dtypes = ("float32", "float64")
+        rows[name] = {f"{dtype} array": sees_a_write(call, dtype) for dtype in dtypes}
+        made = call(np.zeros(3))
+        rows[name]["dtype of the tensor"] = str(made.dtype).removeprefix("torch.")
+    return pd.DataFrame(rows).T
+
+
+table = tabulate()
+
+# sphinx_gallery_start_ignore
+_both, _neither, _depends = ["shares"] * 2, ["copies"] * 2, ["shares", "copies"]
+assert [list(_row) for _row in table.to_numpy()] == [
+    [*_neither, "float64"],
+    [*_both, "float64"],
+    [*_both, "float64"],
+    [*_depends, "float32"],
+    [*_depends, "float32"],
+    [*_depends, "float32"],
+    [*_neither, "float32"],
+    [*_neither, "float64"],
+]
+for _pair in (
+    (torch.from_numpy, torch.from_dlpack),
+    (torch.as_tensor, torch.asarray),
+    (torch.Tensor, torch.FloatTensor),
+):
+    for _dtype in ("float32", "float64"):
+        assert len({sees_a_write(_call, _dtype) for _call in _pair}) == 1
+        assert len({_call(np.zeros(3, dtype=_dtype)).dtype for _call in _pair}) == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# *Shares* means that the tensor saw a write into ``a``. A write into the tensor is then seen in ``a``, too:
+
+# sphinx_gallery_start_ignore
+with torch.device("meta"):  # a default device counts for as_tensor
+    assert torch.as_tensor(np.zeros(2)).device.type == "meta"
+    assert torch.from_numpy(np.zeros(2)).device.type == "cpu"
+for _call in CALLS.values():
+    for _dtype in ("float32", "float64"):
+        _a = np.zeros(3, dtype=_dtype)
+        _call(_a)[0] = 9
+        assert (_a[0] == 9) == (sees_a_write(_call, _dtype) == "shares")
+# the default dtype counts for Tensor, and not for the others
+torch.set_default_dtype(torch.float64)
+assert sees_a_write(torch.Tensor, "float64") == "shares"
+assert sees_a_write(torch.Tensor, "float32") == "copies"
+assert torch.tensor(np.zeros(2, "float32")).dtype == torch.float32
+torch.set_default_dtype(torch.float32)
+# other layouts and dtypes are shared as well
+for _a in (
+    np.zeros(6)[::2],
+    np.zeros((2, 3)).T,
+    np.zeros(3, bool),
+    np.zeros(3, complex),
+):
+    for _call in (torch.from_numpy, torch.as_tensor, torch.asarray, torch.from_dlpack):
+        assert np.shares_memory(_call(_a).numpy(), _a)
+    assert not np.shares_memory(torch.tensor(_a).numpy(), _a)
+_number = np.array(1.0)  # no dimension: asarray copies
+assert np.shares_memory(torch.as_tensor(_number).numpy(), _number)
+assert not np.shares_memory(torch.asarray(_number).numpy(), _number)
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# The complete table, also of read-only arrays, is on the page of :doc:`all shape operations </reference/shapes>`.
+#
+# What people get wrong
+# ---------------------
+# **Keeping tensors of a buffer that is filled again.** A camera, a simulator or your own loop writes each frame into the same
+# array. With ``from_numpy``, all frames that you kept are the last one:
+
+buffer = np.zeros(2, dtype=np.float32)
+shared, copied = [], []
+for step in range(3):
+    buffer[:] = step
+    shared.append(torch.from_numpy(buffer))
+    copied.append(torch.tensor(buffer))
+
+print("from_numpy:", [t[0].item() for t in shared])
+print("tensor:    ", [t[0].item() for t in copied])
+
+# sphinx_gallery_start_ignore
+assert [t[0].item() for t in shared] == [2, 2, 2]
+assert [t[0].item() for t in copied] == [0, 1, 2]
+# sphinx_gallery_end_ignore
+
+# %%
+# **Writing into an array that a graph needs.** Autograd counts the writes into a tensor and raises an error if a saved one has
+# changed. It does not see a write through NumPy. The gradient of :math:`w^2` at 1 is 2, and here it comes out as 10:
+
+a = np.ones(2)
+w = torch.from_numpy(a).requires_grad_()
+loss = (w**2).sum()
+a[:] = 5
+loss.backward()
+print(w.grad)
+
+# graph: loss -- The leaf w lies on the memory of the array, and the write into the array is nowhere in the graph
+
+# sphinx_gallery_start_ignore
+assert w.grad.tolist() == [10, 10] and w._version == 0
+_w = torch.ones(2, requires_grad=True)
+_y = _w.exp()
+_y.detach().numpy()[:] = 0
+_y.sum().backward()
+assert _w.grad.tolist() == [0, 0]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``y.detach().numpy()`` lets you do the same to a result (:ref:`more on such writes
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`). Use ``torch.tensor(a)`` and ``y.detach().numpy().copy()``.
+#
+# **Feeding float64 into a float32 model.** The dtype of the array stays. A list of Python floats gives the default dtype,
+# ``float32``. A list of ``np.float64`` numbers, such as ``np.mean`` returns, gives ``float64``. Convert on the way in:
+
+model = torch.nn.Linear(2, 1)
+try:
+    model(torch.from_numpy(np.ones(2)))
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+
+output = model(torch.as_tensor(np.ones(2), dtype=torch.float32))
+
+# sphinx_gallery_start_ignore
+assert message == "mat1 and mat2 must have the same dtype, but got Double and Float"
+assert output.dtype == torch.float32
+for _call in (torch.tensor, torch.as_tensor, torch.asarray):
+    assert _call([1.0, 2.0]).dtype == torch.float32
+    assert _call([np.mean([1.0]), 2.0]).dtype == torch.float64
+# sphinx_gallery_end_ignore
+
+# %%
+# **Calling torch.Tensor with a capital T.** It converts to the default dtype, shares or copies depending on the dtype of the
+# array, and reads a single integer as a size:
+
+print("tensor:", torch.tensor(3), torch.tensor([1, 2]))
+print("Tensor:", torch.Tensor(3).shape, torch.Tensor([1, 2]))
+
+# sphinx_gallery_start_ignore
+assert torch.Tensor(3).shape == (3,) and torch.tensor(3).shape == ()
+assert torch.Tensor([1, 2]).dtype == torch.float32
+assert torch.tensor([1, 2]).dtype == torch.int64
+# sphinx_gallery_end_ignore
+
+# %%
+# **Trusting that a read-only array is safe.** PyTorch has no read-only tensors. ``from_numpy`` gives a ``UserWarning`` for the
+# first such array, and none for the next ones in the same program. ``from_dlpack`` does not warn at all. A write reaches the
+# array:
+
+locked = np.zeros(2)
+locked.flags.writeable = False
+torch.from_dlpack(locked)[0] = 7
+print(locked)
+
+# sphinx_gallery_start_ignore
+import textwrap
+import warnings
+
+assert locked.tolist() == [7, 0]
+_column = pd.DataFrame({"age": [1.0]})["age"].to_numpy()
+assert _column.flags.writeable == (int(pd.__version__.partition(".")[0]) < 3)
+for _call in (torch.tensor, torch.from_numpy, torch.as_tensor, torch.asarray):
+    _negative = []
+    try:
+        _call(np.ones(3)[::-1])
+    except ValueError as error:
+        _negative.append("stride" in str(error) and "negative" in str(error))
+    assert _negative == [True]
+_messages = []
+for _call in (torch.from_dlpack, torch.tensor, torch.from_numpy, torch.from_numpy):
+    with warnings.catch_warnings(record=True) as _caught:
+        warnings.simplefilter("always")
+        _call(locked)
+    _messages.append([str(_one.message)[:37] for _one in _caught])
+assert _messages == [[], [], ["The given NumPy array is not writable"], []]
+# sphinx_gallery_end_ignore
+
+# %%
+# The warning begins with *The given NumPy array is not writable*. Such an array comes, for example, from ``to_numpy()`` of a
+# column in pandas 3. ``torch.tensor`` copies it and does not warn. A reversed array, ``a[::-1]``, is another problem: its
+# :ref:`negative stride <sphx_glr_gallery_errors_negative_stride.py>` raises an error, in ``torch.tensor`` too.
+#
+# **Building a tensor from a list of arrays.** ``torch.tensor(rows)`` warns, once in a program. Join the arrays in NumPy first:
+
+# sphinx_gallery_start_ignore
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    rows = [np.ones(3), np.zeros(3)]
+    slow = torch.tensor(rows)
+    fast = torch.from_numpy(np.array(rows))
+# sphinx_gallery_start_ignore
+(message,) = (str(one.message).partition(" (Trig")[0] for one in caught)
+print("UserWarning:", "\n    ".join(textwrap.wrap(message, 72)))
+assert torch.equal(slow, fast) and "list of numpy.ndarrays is extremely slow" in message
+# sphinx_gallery_end_ignore
+
+# %%
+# Why: one block of memory, two objects
+# -------------------------------------
+# An array and a tensor are both a small object that points to a block of memory. ``from_numpy`` makes a second object for the
+# same block. A list of Python numbers has no such block, so ``torch.tensor``,
+# ``as_tensor`` and ``asarray`` copy a list.
+#
+# .. how-measured:: This code draws each object with an arrow to its block. Equal addresses are one block.
+
+import matplotlib.pyplot as plt
+
+
+def draw(objects):
+    _, ax = plt.subplots(figsize=(5.4, 2.4), layout="constrained")
+    addresses = [t.__array_interface__["data"][0] for t in objects.values()]
+    blocks = list(dict.fromkeys(addresses))
+    for row, (name, values) in enumerate(objects.items()):
+        ax.text(0, -row, name, va="center", family="monospace")
+        block = blocks.index(addresses[row])
+        y = (-0.5, -2.0)[block]
+        color = ("#2563eb", "#c2410c")[block]
+        arrow = {"arrowstyle": "->", "color": color}
+        ax.annotate("", (5.1, y), (3.9, -row), arrowprops=arrow)
+        for i, number in enumerate(values):
+            box = plt.Rectangle(
+                (5.2 + 0.8 * i, y - 0.3), 0.8, 0.6, fill=False, edgecolor=color
+            )
+            ax.add_patch(box)
+            ax.text(5.6 + 0.8 * i, y, f"{number:g}", ha="center", va="center")
+    ax.set(xlim=(-0.1, 7.7), ylim=(-2.5, 0.5))
+    ax.axis("off")
+    ax.set_title("Two names for one block, and a copy")
+
+
+# %%
+# After ``a[0] = 9``:
+
+a = np.array([1.0, 2.0, 3.0])
+t, c = torch.from_numpy(a), torch.tensor(a)
+a[0] = 9
+
+# figure: Three objects and two blocks of memory. The array a and the tensor from_numpy(a) point to the same block, which
+#   holds 9, 2, 3. The tensor made by torch.tensor(a) points to a block of its own, which holds 1, 2, 3.
+draw({"a": a, "torch.from_numpy(a)": t.numpy(), "torch.tensor(a)": c.numpy()})
+
+# sphinx_gallery_start_ignore
+assert t.tolist() == [9, 2, 3] and c.tolist() == [1, 2, 3]
+assert t.numpy().__array_interface__["data"] == a.__array_interface__["data"]
+assert c.numpy().__array_interface__["data"] != a.__array_interface__["data"]
+for _call in (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor):
+    _list = [1.0, 2.0]
+    _call(_list)[0] = 9
+    assert _list == [1.0, 2.0]
+# sphinx_gallery_end_ignore
+
+# %%
+# The tensor keeps the array alive, so you may delete the name ``a``. In the same way, an array from ``x.numpy()`` keeps the
+# memory of ``x``. Both keep the :ref:`whole block <sphx_glr_gallery_tensors_storage.py>`, also for a slice of ten numbers.
+
+import weakref
+
+alive = weakref.ref(a)
+del a
+print("array alive:", alive() is not None, "  tensor:", t.tolist())
+del t
+print("array alive:", alive() is not None)
+
+# sphinx_gallery_start_ignore
+assert alive() is None
+_a = np.ones(2)
+_t = torch.from_numpy(_a)
+_a += 1
+_a = _a + 1
+assert _t.tolist() == [2, 2] and _a.tolist() == [3, 3]
+_a = np.zeros(100)
+_alive, _t = weakref.ref(_a), torch.from_numpy(_a[:10])
+del _a
+assert _alive() is not None
+_x = torch.ones(2)
+_alive, _n, _storage = weakref.ref(_x), _x.numpy(), _x.untyped_storage()._cdata
+del _x
+assert _alive() is None and _n.tolist() == [1, 1]
+assert _n.base.untyped_storage()._cdata == _storage  # another tensor on it
+# sphinx_gallery_end_ignore
+
+# %%
+# A new value for the name is not a write: after ``a = a + 1``, the name ``a`` stands for a new array, and the tensor still has
+# the old one. ``a += 1`` writes, and the tensor changes.
+#
+# From a tensor to an array
+# -------------------------
+# .. how-measured:: Each call makes an array, its values are compared, and the tensor is written to.
+
+TENSORS = {
+    "plain": lambda: torch.tensor([1.0, 2.0]),
+    "requires grad": lambda: torch.tensor([1.0, 2.0], requires_grad=True),
+    "bfloat16": lambda: torch.tensor([1.0, 2.0]).bfloat16(),
+    "conj().imag": lambda: torch.tensor([1 + 2j, 1 + 3j]).conj().imag,
+}
+WAYS = {
+    "x.numpy()    np.asarray(x)": torch.Tensor.numpy,
+    "np.from_dlpack(x)": np.from_dlpack,
+    "x.detach().numpy()": lambda x: x.detach().numpy(),
+    "x.numpy(force=True)": lambda x: x.numpy(force=True),
+    "x.numpy().copy()": lambda x: x.numpy().copy(),
+    "np.array(x.tolist())": lambda x: np.array(x.tolist()),
+}
+
+
+def back(way, make):
+    x = make()
+    try:
+        array = way(x)
+    except (RuntimeError, TypeError, BufferError):
+        return "raises"
+    if array.tolist() != x.tolist():
+        return "wrong values"
+    x.detach()[0] = 9
+    return "shares" if array[0] == 9 else "copies"
+
+
+ways = [[back(way, make) for make in TENSORS.values()] for way in WAYS.values()]
+ways = pd.DataFrame(ways, index=list(WAYS), columns=list(TENSORS))
+
+# %%
+# The same question the other way round, for four kinds of tensor:
+
+# sphinx_gallery_start_ignore
+assert ways.to_numpy().tolist() == [
+    ["shares", "raises", "raises", "raises"],
+    ["shares", "raises", "raises", "wrong values"],
+    ["shares", "shares", "raises", "raises"],
+    ["shares", "shares", "raises", "copies"],
+    ["copies", "raises", "raises", "raises"],
+    ["copies"] * 4,
+]
+assert [back(np.asarray, _make) for _make in TENSORS.values()] == list(ways.iloc[0])
+_x = torch.tensor([1 + 2j]).conj().imag
+assert _x.tolist() == [-2] and np.from_dlpack(_x).tolist() == [2]
+assert np.from_dlpack(_x.resolve_neg()).tolist() == [-2]
+assert torch.from_dlpack(_x).tolist() == [2]
+assert torch.ones(2).bfloat16().float().numpy().tolist() == [1, 1]
+assert np.array(torch.ones(2).tolist()).dtype == np.float64
+_a = np.ones(2)
+_own, _leaf = (
+    torch.tensor(_a, requires_grad=True),
+    torch.asarray(_a, requires_grad=True),
+)
+_a[0] = 9
+assert _own[0] == 1 and _leaf[0] == 9 and _own.is_leaf and _leaf.is_leaf
+_raised = []
+try:
+    torch.as_tensor(_a, requires_grad=True)
+except TypeError as error:
+    _raised.append("requires_grad" in str(error))
+assert _raised == [True]
+_meta = []
+try:
+    torch.ones(2, device="meta").numpy()
+except TypeError as error:
+    _meta.append(str(error))
+assert _meta[0].startswith("can't convert meta device type tensor to numpy. Use")
+# sphinx_gallery_end_ignore
+ways
+
+# %%
+# - NumPy itself has no ``bfloat16``: write ``x.float().numpy()``.
+# - ``conj().imag`` only marks a tensor as negative. ``np.from_dlpack`` overlooks the mark, and the numbers have the wrong sign.
+#   Call ``x.resolve_neg()`` first.
+# - ``force=True`` does what ``x.detach().cpu().resolve_conj().resolve_neg().numpy()`` does, says PyTorch's reference. The array
+#   can be a copy, or share memory.
+# - ``tolist`` makes Python floats, and an array of those is ``float64``.
+# - A tensor on a GPU :ref:`has to come to the CPU first <sphx_glr_gallery_errors_cuda_tensor_to_numpy.py>`: ``x.cpu().numpy()``
+#   is an array on new memory.
+# - For raw bytes there is ``torch.frombuffer(memory, dtype=torch.uint8)``. It shares a ``bytearray``.
+#
+# A leaf for training from an array is ``torch.tensor(a, requires_grad=True)``, with memory of its own. ``torch.asarray`` takes
+# ``requires_grad=True`` too and shares, so a write into ``a`` changes the leaf. ``as_tensor`` has no such argument.
+#
+# Exercise
+# --------
+# This function is called once with a ``float32`` array and once with a ``float64`` array. Which of them does it change? Change
+# one call, so that it changes neither.
+
+
+def centered(a):
+    x = torch.as_tensor(a, dtype=torch.float32)
+    x -= x.mean()
+    return x
+
+
+# %%
+# .. solution::
+#
+# It changes the ``float32`` array: ``as_tensor`` has nothing to convert, so it shares. ``torch.tensor(a, dtype=torch.float32)``
+# copies both.
+
+
+def centered_copy(a):
+    x = torch.tensor(a, dtype=torch.float32)
+    x -= x.mean()
+    return x
+
+
+for function in (centered, centered_copy):
+    f, d = np.array([1, 3], dtype=np.float32), np.array([1, 3], dtype=np.float64)
+    function(f)
+    function(d)
+    print(function.__name__, f.tolist(), d.tolist())
+
+# sphinx_gallery_start_ignore
+_f, _d = np.array([1, 3], dtype=np.float32), np.array([1, 3], dtype=np.float64)
+centered(_f), centered(_d)
+assert (_f.tolist(), _d.tolist()) == ([-1, 1], [1, 3])
+assert (f.tolist(), d.tolist()) == ([1, 3], [1, 3])
+_memory = bytearray(4)
+torch.frombuffer(_memory, dtype=torch.uint8)[0] = 1
+assert _memory == b"\x01\x00\x00\x00"
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_tensors_storage.py`, the block of memory under a tensor.
+# - Next: :ref:`sphx_glr_gallery_modes_grad_modes.py`, what is recorded at all.
+# - :doc:`All shape operations </reference/shapes>`: these calls and more, on more kinds of arrays and tensors.
+# - :ref:`sphx_glr_gallery_errors_numpy_of_grad.py`, and :ref:`sphx_glr_gallery_errors_copy_construct_from_tensor.py`.
+# - In PyTorch's reference: `torch.from_numpy
+#   <https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html>`__, `torch.asarray
+#   <https://docs.pytorch.org/docs/stable/generated/torch.asarray.html>`__ and `Tensor.numpy
+#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.numpy.html>`__.
