@@ -462,6 +462,6 @@ assert _small.grad.tolist() == [[4], [4], [4]]
 # - Next: :ref:`sphx_glr_gallery_functions_exp_function.py`, where you write the derivative.
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, writing into tensors that autograd saved.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: backward adds, and ``zero_grad``.
-# - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory, and the strides of their results.
+# - :doc:`Shape operations </reference/shapes>`: which operations share memory, and the strides of their results.
 # - In PyTorch's reference: `Default gradient layouts
 #   <https://docs.pytorch.org/docs/stable/autograd.html#default-gradient-layouts>`__.

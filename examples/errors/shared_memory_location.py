@@ -274,6 +274,6 @@ assert state[:, 0].tolist() == [50] * 3 and state[:, 1:].eq(3).all()
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory, and the strides of each.
+# - :doc:`Shape operations </reference/shapes>`: which operations share memory, and the strides of each.
 # - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: aliasing that no check finds.
 # - In PyTorch's reference: `Tensor.expand <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html>`__.
