@@ -4,10 +4,10 @@ expand or repeat, and in-place writes
 
 .. in-short::
 
-   ``x.expand(3, 4)`` repeats elements without a copy: several of them are one memory cell. ``x.repeat(1, 4)`` copies. Use
-   ``expand`` to read. Call ``.clone()`` before you write: some writes into an expanded tensor raise, and others change more
-   elements than you named. ``a -= a[:, :1]`` can be silently wrong, because it reads cells that it has overwritten. Write
-   ``a = a - a[:, :1]``.
+   Let ``x`` have the shape ``(3, 1)``. ``x.expand(3, 4)`` repeats its elements without a copy: the four of a row are one memory
+   cell. ``x.repeat(1, 4)`` copies. Use ``expand`` to read. Call ``.clone()`` before you write: some writes into an expanded
+   tensor raise, and others change more elements than you named. ``a -= a[:, :1]`` can be silently wrong, because it reads
+   cells that it has overwritten. Write ``a = a - a[:, :1]``.
 """
 
 # %%
@@ -17,6 +17,7 @@ expand or repeat, and in-place writes
 
 import operator
 import warnings
+from itertools import product
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -140,8 +141,8 @@ for _sizes in ((3, 4), (2, 3, 1), (1, 3, 1), (3, 1), (2, 2, 3, 4)):
 measure(calls)
 
 # %%
-# ``expand_as``, ``broadcast_to`` and broadcasting itself work in the same way. For a copy call ``clone()``. (``contiguous()``
-# copies only if the tensor is not contiguous already: ``x.expand(3, 1)`` is.)
+# ``expand_as``, ``broadcast_to`` and the broadcasting of ``a - b`` work in the same way. For a copy call ``clone()``.
+# (``contiguous()`` copies only if the tensor is not contiguous already: ``x.expand(3, 1)`` is.)
 
 # %%
 # What people get wrong
@@ -284,7 +285,7 @@ assert [_text for _text, *_ in states] == ["before", "1 - 1", "2 - 0", "3 - 0"]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Changing sliding windows in place.** The windows of ``unfold`` overlap without a stride of 0. PyTorch does not notice. Here
+# **Changing sliding windows in place.** Windows of ``unfold`` can overlap without a stride of 0. PyTorch does not notice. Here
 # it adds 1 to a cell once for each window that has the cell:
 
 x = torch.zeros(4)
@@ -361,23 +362,62 @@ _a = torch.arange(1.0, 17.0).reshape(4, 4)[:, :3]
 _right = _a - _a[:1]
 _a -= _a[:1]
 assert not torch.equal(_a, _right)
+
+
+def _no_gaps(tensor):
+    cells = {tensor.storage_offset()}
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        cells = {cell + i * stride for cell in cells for i in range(size)}
+    return len(cells) == tensor.numel() == max(cells) - min(cells) + 1, cells
+
+
+_outcomes = set()
+for _rows, _columns, _s, _t, _u in product((1, 2, 3), (1, 2, 3), *[(0, 1, 2, 3)] * 3):
+    _a = torch.ones(60).as_strided((_rows, _columns), (3, 1), 5)
+    for _b in (
+        _a.as_strided((_rows, 1), (_s, _t), 4 + _u),
+        _a[:1],
+        _a[:, :1],
+        _a[0, 0],
+    ):
+        (_dense, _cells), (_plain, _read) = _no_gaps(_a), _no_gaps(_b)
+        _same = _a.shape == _b.shape and _a.stride() == _b.stride() and _cells == _read
+        _refused = _dense and _plain and not _same and not _cells.isdisjoint(_read)
+        try:
+            _a -= _b
+        except RuntimeError:
+            assert _refused
+        else:
+            assert not _refused
+        _outcomes.add(_refused)
+assert _outcomes == {True, False}
 # sphinx_gallery_end_ignore
 outcomes.rename_axis(columns="a -= ...")
 
 # %%
-# The check gives up where a tensor has gaps in memory, as a column has, or reads a cell twice. If ``a`` itself has gaps, as
-# ``torch.ones(4, 4)[:, :3]`` has, then ``a -= a[:1]`` can be silently wrong too. The last column is right by luck: it is
-# overwritten last.
+# The check gives up where one of the two tensors has gaps in memory, as the column ``a[:, :1]`` has, or reads a cell twice. If
+# ``a`` itself has gaps, as ``torch.ones(4, 4)[:, :3]`` has, then ``a -= a[:1]`` can be silently wrong too. ``a[:, -1:]`` is
+# right by luck: here the last column is overwritten last.
 #
-# With more columns, many can come out right (`pytorch#76891 <https://github.com/pytorch/pytorch/issues/76891>`__). The
-# processor takes several elements at once, and reads them before it writes. So a test with rows of another length can pass.
+# With more columns, many can come out right (`pytorch#76891 <https://github.com/pytorch/pytorch/issues/76891>`__). On
+# the CPU, PyTorch computes most of a long row in blocks of several elements. For all these blocks it reads the number to
+# subtract once, before it writes. The elements left over at the end of the row come one at a time, and subtract what is in the
+# first column by then. So a test with rows of another length can pass.
 
 # varies: How many columns are right depends on the processor and on the build of PyTorch.
-for width in (3, 16, 20, 64):
+for width in (3, 16, 20, 1000):
     b = torch.arange(2.0 * width).reshape(2, width) + 1
     right = b - b[:, :1]
     b -= b[:, :1]
     print(width, "columns,", (b == right).all(dim=0).sum().item(), "of them right")
+
+# sphinx_gallery_start_ignore
+_good = (b == right).all(dim=0).int()
+assert _good[0] and (_good.diff() <= 0).all()  # the wrong ones are the last
+assert _good.sum() == 1 or _good.sum() > 1000 - 256  # not only one block
+_left = int(_good.sum())
+assert torch.equal(b[:, _left:], torch.arange(2000.0).reshape(2, 1000)[:, _left:] + 1)
+# sphinx_gallery_end_ignore
 
 # %%
 # The gradient of an expanded tensor is a sum

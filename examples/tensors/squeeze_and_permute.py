@@ -5,9 +5,9 @@ squeeze, permute, reshape, broadcasting
 .. in-short::
 
    ``permute`` moves dimensions. ``reshape`` keeps the order in which the elements are read: in the place of ``permute``, it
-   scrambles an image. On ``(batch, 1)`` call ``squeeze(1)``, not ``squeeze()``, which also removes a batch of size 1. Put
-   ``assert pred.shape == target.shape`` before your loss: ``(4, 1)`` and ``(4,)`` broadcast to ``(4, 4)``, and only some of
-   PyTorch's losses warn or raise.
+   scrambles a color image. On ``(batch, 1)`` call ``squeeze(1)``, not ``squeeze()``, which also removes a batch of size 1. Put
+   ``assert pred.shape == target.shape`` before a loss such as ``mse_loss``: ``(4, 1)`` and ``(4,)`` broadcast to ``(4, 4)``,
+   and only some of PyTorch's losses warn or raise.
 """
 
 # %%
@@ -49,7 +49,7 @@ wrong = image.reshape(3, 48, 64)
 print(tuple(image.shape), tuple(right.shape), tuple(wrong.shape))
 
 # figure: Three pictures of 48 by 64 pixels. The image shows an orange disc on a blue sky above green ground. After
-#   permute it is the same. After reshape it is a fine pattern of colored stripes, and nothing can be recognized.
+#   permute it is the same. After reshape it is a fine pattern of colored dots, without disc, sky and ground.
 original = torch.stack(image.unbind(2))
 show({"image": original, "permute(2, 0, 1)": right, "reshape(3, 48, 64)": wrong})
 
@@ -93,8 +93,8 @@ assert all(
 # To exchange dimensions use ``permute``, ``transpose`` or ``movedim``. To merge or split them use ``reshape``. (If you have
 # ``(batch, time, size)`` and want time first, ``x.reshape(time, batch, size)`` is the same mistake: it mixes the sequences.)
 #
-# The way back from ``permute`` is the inverse permutation, which ``argsort`` gives. Here the same permutation again is not the
-# way back:
+# The way back from ``permute`` is the inverse permutation. ``argsort`` gives it, if no dimension is written as a negative
+# number. Here the same permutation again is not the way back:
 
 order = (2, 0, 1)
 inverse = torch.tensor(order).argsort().tolist()
@@ -112,6 +112,8 @@ for _p in permutations(range(4)):
     _back = torch.tensor(_p).argsort().tolist()
     _t = torch.randn(2, 3, 4, 5)
     assert torch.equal(_t.permute(_p).permute(_back), _t)
+_back = torch.tensor((-1, 0, 1)).argsort().tolist()  # the same as (2, 0, 1)
+assert _back == [0, 1, 2] != inverse
 _batch = torch.arange(6).reshape(2, 3)  # two sequences of three steps
 assert _batch.reshape(3, 2)[:, 0].tolist() == [0, 2, 4] != _batch[0].tolist()
 # sphinx_gallery_end_ignore
@@ -264,9 +266,9 @@ for _y in (x.squeeze(), x.squeeze(1), x.squeeze((0, 2)), x[0], x.unsqueeze(1)):
 shapes(results)
 
 # %%
-# ``squeeze(1)`` changed nothing here, because that size is 3, and there was no error. ``x[0]`` removes a dimension too, whether
-# its size is 1 or not: it takes one part of it. ``unsqueeze`` is the way back, and you say where. All results of the table
-# share memory with ``x``. They are :ref:`views <sphx_glr_gallery_tensors_copy_table.py>`.
+# ``squeeze(1)`` changed nothing here, because that size is 3, and there was no error. ``x[0]`` removes a dimension of size 1 or
+# more: it takes one part of it. ``unsqueeze`` is the way back, and you say where. All results of the table share memory with
+# ``x``. They are :ref:`views <sphx_glr_gallery_tensors_copy_table.py>`.
 
 # %%
 # How shapes broadcast
@@ -334,7 +336,7 @@ assert pairs.nbytes == 400_000_000
 # Exercise
 # --------
 # ``batch`` has shape ``(8, 3, 32, 32)``: images, colors, height, width. For a library that wants the colors last
-# you need ``(8, 32, 32, 3)``. These five calls all have that shape. Which are right? ``permute(0, 2, 3, 1)``,
+# you need ``(8, 32, 32, 3)``. All five calls below return that shape. Which are right? ``permute(0, 2, 3, 1)``,
 # ``movedim(1, -1)``, ``transpose(1, 3)``, ``transpose(1, 2).transpose(2, 3)``, ``reshape(8, 32, 32, 3)``.
 #
 # .. solution::

@@ -4,10 +4,10 @@ Strides, contiguous tensors and view
 
 .. in-short::
 
-   A (dense) tensor is a block of memory and a rule for reading it: a shape, an *offset* (the cell of the first element), and
-   one *stride* for each dimension (how many cells to go on when its index grows by 1). ``transpose``, ``permute``, ``expand``
-   and slices change the rule and move nothing. ``view`` works if strides can describe the new shape. If they cannot,
-   ``view`` raises and ``x.reshape(...)`` copies.
+   A tensor of the usual layout (``torch.strided``) is a block of memory and a rule for where each element lies: a shape, an
+   *offset* (the cell of the first element), and one *stride* for each dimension (how many cells to go on when its index grows
+   by 1). ``transpose``, ``permute``, ``expand`` and slices change the rule and move nothing. ``view`` works if strides can
+   describe the new shape. If they cannot, ``view`` raises and ``x.reshape(...)`` copies.
 """
 
 # %%
@@ -184,8 +184,8 @@ describe(tensors)
 # and its step multiplies a stride. ``expand`` repeats an element with :ref:`a stride of 0
 # <sphx_glr_gallery_tensors_expand_and_aliasing.py>`. (NumPy's strides count bytes, PyTorch's count elements.)
 #
-# *Contiguous* means: in the order of the indices, each element lies in the cell right after the one before it. The first three
-# of the table are contiguous. The expanded tensor is not, because it reads one cell several times.
+# *Contiguous* means: in the order of the indices, each element lies in the cell right after the one before it. The expanded
+# tensor is not contiguous, because it reads one cell several times.
 
 # %%
 # When view works
@@ -244,7 +244,7 @@ def draw_merging(tensors):
 
 
 # %%
-# Blue steps are those inside a row. Where the step to the next row is another one, it is orange:
+# A step to the next row is orange if it differs from the steps inside a row. All other steps are blue:
 
 four = {"x": x, "x[:, ::2]": x[:, ::2], "x[:, :3]": x[:, :3], "x.t()": x.t()}
 
@@ -274,14 +274,14 @@ for _t in four.values():
 
 # %%
 # So ``x[:, ::2].view(6)`` works, although ``x[:, ::2]`` is not contiguous. A contiguous tensor takes every shape with its
-# number of elements. But "``view`` needs a contiguous tensor" asks for too much. It was true until `pytorch#4062
+# number of elements. But ``view`` does not need a contiguous tensor. It did until `pytorch#4062
 # <https://github.com/pytorch/pytorch/pull/4062>`__, and older notes still say so.
 
 # %%
 # What people get wrong
 # ---------------------
-# **contiguous() before every view.** It makes ``view`` work, but it can copy a tensor that ``view`` takes as it is. An expanded
-# scalar is not contiguous. Its strides are 0, so ``view`` works. ``contiguous()`` copies it to its full size:
+# **contiguous() before every view.** It makes ``view`` work, but it can copy a tensor that ``view`` takes as it is. One number,
+# expanded to a million, is not contiguous. Its strides are 0, so ``view`` works. ``contiguous()`` copies it to its full size:
 
 wide = torch.zeros(1).expand(1000, 1000)
 print("view:       ", wide.view(-1).untyped_storage().nbytes(), "bytes")
@@ -327,11 +327,12 @@ _halves[0].fill_(1)
 assert _halves[1].tolist() == [0, 0]
 for _none in (torch.zeros(0), torch.zeros(3, device="meta")):
     assert _none.untyped_storage().data_ptr() == 0
+assert x[:0].untyped_storage().data_ptr() == x.untyped_storage().data_ptr() != 0
 # sphinx_gallery_end_ignore
 
 # %%
-# One storage does not mean common elements: ``x[:1]`` and ``x[1:]`` have one storage and share no element. Without memory (an
-# empty tensor, or one on the ``meta`` device) the address is 0 and says nothing.
+# One storage does not mean common elements: ``x[:1]`` and ``x[1:]`` have one storage and share no element. ``torch.zeros(0)``
+# and a tensor on the ``meta`` device have no memory. The address of their storage is 0 and says nothing.
 #
 # **as_strided on a slice or a transpose.** It reads the storage with the size and the strides that you pass, whatever the
 # strides of the tensor are. The offset is that of the tensor, if you pass no ``storage_offset``. Below, the first call reads
@@ -359,8 +360,8 @@ assert x[1:].as_strided((2,), (1,), 0).tolist() == [0, 1]
 # -----------------------------------------------
 # Merge neighbors wherever the rule allows it. What remains are groups of dimensions that the error message calls *contiguous
 # subspaces*. A shape with the same number of elements works if each of its dimensions lies within one of them, and raises
-# otherwise. ``x.t()`` has two, with 4 and with 3 elements: ``view(2, 2, 3)`` works, and ``view(2, 6)`` raises, since the 6
-# would span across both.
+# otherwise. (For sizes 0 and 1 see below.) ``x.t()`` has two, with 4 and with 3 elements: ``view(2, 2, 3)`` works, and
+# ``view(2, 6)`` raises, since the 6 would span across both.
 #
 # .. how-measured:: This code merges dimensions by the rule, asks PyTorch whether view works and reshape shares memory, and
 #    draws 1,000 tensors at random: contiguous, permuted, sliced, expanded and empty ones, and some from as_strided.
@@ -500,8 +501,8 @@ count(found)
 # %%
 # Size 1, empty tensors, channels_last
 # ------------------------------------
-# **A dimension of size 1 does not count**, because its index is always 0 and its stride is never used. So you can meet strides
-# that look wrong on a contiguous tensor:
+# **A dimension of size 1 does not count** for ``view``. Its index is always 0, so its stride changes no element's cell. You can
+# meet strides that look wrong on a contiguous tensor:
 
 row = x[:1].t()
 print(row.shape, row.stride(), row.is_contiguous())
@@ -510,6 +511,11 @@ print(row.shape, row.stride(), row.is_contiguous())
 assert row.shape == (4, 1) and row.stride() == (1, 4) and row.is_contiguous()
 assert torch.zeros(200).as_strided((1, 4), (100, 1)).is_contiguous()
 assert _works(torch.zeros(200).as_strided((2, 1, 4), (4, 77, 1)), 8)
+for _sizes, _s in product([(1, 4), (4, 1), (1, 1), (3, 1, 2)], range(9)):
+    _t = torch.zeros(200).as_strided(_sizes, [_s if n == 1 else 2 for n in _sizes])
+    _u = torch.zeros(200).as_strided(_sizes, [99 if n == 1 else 2 for n in _sizes])
+    assert _cells(_t) == _cells(_u) and _t.is_contiguous() == _u.is_contiguous()
+    assert _works(_t, _t.numel()) == _works(_u, _u.numel())
 # sphinx_gallery_end_ignore
 
 # %%
@@ -526,8 +532,8 @@ for _shape in ((0,), (7, 0), (0, 0, 3), (1, 0)):
 # sphinx_gallery_end_ignore
 
 # %%
-# **Images in channels_last** are stored pixel by pixel. This convolution returns its output in the format of its input, so
-# ``view`` can fail without any transpose in your code:
+# **Images in channels_last** are stored pixel by pixel. Here a convolution gets such images, and its output is in channels_last
+# too. So ``view`` can fail without any transpose in your code:
 
 images = torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last)
 out = torch.nn.Conv2d(3, 3, 1)(images)
@@ -541,10 +547,21 @@ assert images.stride() == out.stride() == (60, 1, 15, 3) and not out.is_contiguo
 assert out.is_contiguous(memory_format=torch.channels_last)
 assert subspaces(out) == [2, 3, 20] and view_works(out, (2, 3, 20))
 assert not view_works(out, (2, 60)) and not shares(out, out.flatten(1))
+_first = torch.zeros(2, 3, 1, 1)  # the same cells, and other strides at size 1
+_second = torch.zeros(6).as_strided((2, 3, 1, 1), (3, 1, 3, 3))
+assert _first.stride() == (3, 1, 1, 1) and _cells(_first) == _cells(_second)
+assert _first.is_contiguous() and _second.is_contiguous()
+for _layer in (torch.nn.Conv2d(3, 4, 1, padding=1), torch.nn.Upsample(scale_factor=2)):
+    _one, _other = _layer(_first), _layer(_second)
+    assert _one.is_contiguous() and not _other.is_contiguous()
+    assert _other.is_contiguous(memory_format=torch.channels_last)
 # sphinx_gallery_end_ignore
 
 # %%
 # Height and width merge here, since 15 = 3 · 5. Channels merge with neither neighbor. ``out.flatten(1)`` copies.
+#
+# For images of one pixel, the two formats differ only in strides at size 1. A convolution can choose its output's format by
+# them.
 
 # %%
 # Exercise
