@@ -19,9 +19,9 @@ Mixed precision with autocast: bfloat16 or float16
           loss = loss_fn(model(x), y)
       loss.backward()
 
-   Most matrix products are then computed with 16 bits. Weights, their gradients and the optimizer stay in float32, so do not call
-   ``model.half()``. Take bfloat16 if your GPU computes with it. float16 is finer, but it ends at 65504, and small gradients
-   become 0: it needs a ``GradScaler``.
+   Most matrix products are then computed with 16 bits. Weights, their gradients and the optimizer stay in float32, so do not
+   call ``model.half()``. Take bfloat16 if your GPU computes with it. float16 is finer, but it ends at 65504, and small
+   gradients become 0: for training it needs a ``GradScaler``.
 """
 
 # %%
@@ -32,6 +32,7 @@ Mixed precision with autocast: bfloat16 or float16
 #
 # .. how-measured:: A hook adds up the bytes of all that the graph saves, except weights and batch, and compares the gradients.
 
+import itertools
 import textwrap
 
 import matplotlib.pyplot as plt
@@ -160,13 +161,13 @@ torch.manual_seed(0)
 model, x = nn.Linear(4, 1), torch.randn(64, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
-for step in range(30):
+for _ in range(30):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = F.mse_loss(model(x), x.sum(1, keepdim=True))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-print(f"step {step}: loss {loss.item():.4f}")
+print(f"step 29: loss {loss.item():.4f}")
 
 # sphinx_gallery_start_ignore
 assert loss < 0.001
@@ -356,8 +357,9 @@ types
 # On CUDA, ``exp``, ``sum``, ``softmax`` and ``layer_norm`` return float32. On the CPU they return bfloat16 for an operand in
 # bfloat16. With float16 in place of bfloat16, this table is the same.
 #
-# Both lists in full follow, as this release has them. An operation with *no rule*, or outside of both lists, works with the
-# types that it gets, or consists of others that have a rule, as ``cross_entropy`` does on CUDA.
+# Both lists in full follow, as this release has them; names that begin with an underscore are left out. An operation with *no
+# rule*, or outside of both lists, works with the types that it gets, or consists of others that have a rule, as
+# ``cross_entropy`` does on CUDA.
 #
 # .. how-measured:: For each operation that PyTorch registers for autocast, a dispatch mode notes the first cast and stops
 #    there. So shapes that do not fit do no harm.
@@ -433,14 +435,16 @@ def rules(device):
 
 rules_of = pd.DataFrame({d.upper(): rules(d) for d in ("cpu", "cuda")})
 rules_of = rules_of.fillna("no rule").sort_index().rename_axis("operations")
-lists = rules_of.reset_index().groupby(["CPU", "CUDA"])["operations"]
+order = ["16 bits", "float32", "widest", "raises", "no rule"]
 
 
-def show(lists):
-    for (cpu, cuda), names in lists.agg(", ".join).items():
-        print(f"CPU: {cpu}   CUDA: {cuda}")
-        start = {"initial_indent": "    ", "subsequent_indent": "    "}
-        print(textwrap.fill(names, 86, **start))
+def show(rules_of):
+    for cuda, cpu in itertools.product(order, order):
+        chosen = (rules_of["CUDA"] == cuda) & (rules_of["CPU"] == cpu)
+        if chosen.any():
+            print(f"CUDA: {cuda}   CPU: {cpu}")
+            start = {"initial_indent": "    ", "subsequent_indent": "    "}
+            print(textwrap.fill(", ".join(rules_of.index[chosen]), 86, **start))
 
 
 # %%
@@ -461,6 +465,7 @@ for _macro, _what in (
     _body = _text.split(f"define AT_FORALL_{_macro}(_)")[1].split("\n\n")[0]
     _names = {n for n in re.findall(r"_\((\w+)", _body) if not n.startswith("_")}
     assert len(_names) > 7 and all(rules_of["CUDA"][n] == _what for n in _names)
+assert set(rules_of["CUDA"]) | set(rules_of["CPU"]) == set(order)
 assert (rules_of["CUDA"] == "raises").sum() == 1 and len(rules_of) > 150
 for _name in ("trace", "prod", "avg_pool3d", "cdist"):
     assert rules_of["CPU"][_name] == "float32"
@@ -476,7 +481,7 @@ with torch.autocast("cpu", torch.bfloat16):
     assert torch.einsum("ij,jk->ik", _h, _h).dtype == torch.bfloat16
     assert F.binary_cross_entropy(_v.bfloat16(), _v).dtype == torch.float32
 # sphinx_gallery_end_ignore
-show(lists)
+show(rules_of)
 
 # %%
 # Losses are not one group: ``gaussian_nll_loss`` has no rule on either device. ``binary_cross_entropy`` raises an error on
