@@ -1,6 +1,6 @@
 r"""
-GradScaler: skipped steps, and a scale that goes to 0
-=====================================================
+GradScaler in a training loop
+=============================
 
 .. index::
    ! single: Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to
@@ -11,8 +11,7 @@ GradScaler: skipped steps, and a scale that goes to 0
 
 .. in-short::
 
-   float16 turns small gradients into 0. ``GradScaler`` multiplies the loss by a scale, and divides the gradients before the
-   step:
+   ``GradScaler`` keeps small gradients from becoming 0 in float16:
 
    .. code-block:: python
 
@@ -20,18 +19,18 @@ GradScaler: skipped steps, and a scale that goes to 0
       scaler.step(optimizer)
       scaler.update()
 
-   If a gradient is infinite or NaN, the step is skipped and the scale is halved. Some skipped steps are normal. If the scale
-   falls below 1, gradients overflow even without it: look for a NaN or infinity in data, forward pass or backward. bfloat16 is
-   used without a scaler.
+   They multiply the loss by a scale and divide the gradients by it. If one of these is infinite or NaN, the step is skipped and
+   the scale is halved. Some skipped steps are normal. If the scale falls below 1, gradients overflow even without it: look for
+   a NaN or infinity in data, forward pass or backward. bfloat16 is used without a scaler.
 """
 
 # %%
-# The scale falls and falls
-# -------------------------
+# Skipped steps, and a scale that goes to 0
+# -----------------------------------------
 # Your log says that steps are skipped, or the scale is ``7e-15`` and nothing is learned. Two runs of the same small network. In
 # one of them, each batch from step 20 on has one NaN.
 #
-# .. how-measured:: This code trains for 60 steps with a scaler that grows after 10 good steps, and draws its scale.
+# .. how-measured:: This code trains with ``growth_interval=10``, and draws the scale.
 
 import matplotlib.pyplot as plt
 import torch
@@ -72,7 +71,7 @@ def run(bad_from, scaler=None, steps=60):
 
 
 def draw(healthy, sick):
-    _, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    _, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
     ax.step(range(60), sick, "--", color="#c2410c", label="a NaN in each batch from 20")
     ax.step(range(60), healthy, color="#2563eb", label="healthy")
     ax.axhline(1, color="#64748b", linestyle=":")
@@ -90,7 +89,6 @@ def draw(healthy, sick):
 #   halved in each step from 20 on, and ends far below 1.
 (healthy, skips), (sick, sick_skips) = run(bad_from=60), run(bad_from=20)
 draw(healthy, sick)
-print("healthy, skipped steps:", skips)
 
 # sphinx_gallery_start_ignore
 assert skips[:4] == [0, 1, 2, 3] and 5 <= len(skips) <= 10 and skips[-1] > 10
