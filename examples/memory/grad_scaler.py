@@ -30,7 +30,7 @@ GradScaler in a training loop
 # Your log says that steps are skipped, or the scale is ``7e-15`` and nothing is learned. Two runs of the same small network. In
 # one of them, each batch from step 20 on has one NaN.
 #
-# .. how-measured:: This code trains with ``growth_interval=10``, and draws the scale.
+# .. how-measured:: This code trains with a growth interval of 10 steps, and draws the scale.
 
 import matplotlib.pyplot as plt
 import torch
@@ -76,6 +76,7 @@ def draw(healthy, sick):
     ax.step(range(60), healthy, color="#2563eb", label="healthy")
     ax.axhline(1, color="#64748b", linestyle=":")
     ax.set_yscale("log", base=2)
+    ax.set_yticks([2.0**-30, 2.0**-15, 1, 2.0**15])
     ax.set(xlabel="step", ylabel="scale")
     ax.set_title("Healthy: down, and up again. Sick: down in each step")
     ax.legend(loc="lower left")
@@ -220,7 +221,7 @@ for _make in (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
 # sphinx_gallery_end_ignore
 
 # %%
-# This was seen on the CPU; PyTorch's CUDA kernel looks and divides in the same order. What to do:
+# This was seen on the CPU. In PyTorch's source, the kernel for CUDA looks and divides in the same order. What to do:
 #
 # - The loss is NaN or infinite: :ref:`find the operation <sphx_glr_gallery_debugging_finding_nans.py>`. Typical are a NaN in
 #   the data, float16 overflow in attention scores, and a model that was trained in bfloat16 and has larger numbers than
