@@ -1,17 +1,36 @@
 r"""
-Loss is NaN: find the operation that made it
-============================================
+Loss is NaN: find what made it
+==============================
 
-A NaN in the loss has been made somewhere, and every later step has passed it on. Anomaly mode finds it only if it was
-made in backward. This page shows where NaN comes from, and three traps for it: anomaly mode for the backward pass,
-hooks that name the module, and a short dispatch mode that names the operation and your line.
+.. index::
+   ! single: NaN in float16 (fp16) and mixed precision
+   ! single: NaN in the input data
+   ! single: loss becomes NaN after many iterations
+   ! single: stop the training when the loss is NaN
+   ! single: find the layer that returns NaN
+
+.. in-short::
+
+   Test the batch first, then the output of each module (a tuple needs a loop):
+
+   .. code-block:: python
+
+      assert x.isfinite().all()
+      def check(module, inputs, output):
+          assert output.isfinite().all(), module
+      torch.nn.modules.module.register_module_forward_hook(check)
+
+   A dispatch mode names the operation and your line. Anomaly mode finds a NaN that is made in *backward*, and not one that is
+   made in forward. On a GPU such tests are slow: use them for the step that fails.
 """
 
 # %%
 # Where NaN comes from
 # --------------------
-# A few operations make a NaN out of numbers that are not. Many more make an infinity, and the next operation turns
-# that into a NaN.
+# Your loss was a number, and now it prints ``nan``. A few operations make a NaN from finite numbers. Many more make an infinity
+# first, and the next operation makes a NaN of that:
+#
+# .. how-measured:: Each operation of the table is computed, and its value is read.
 
 import re
 import traceback
@@ -20,115 +39,66 @@ import warnings
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 zero, minus, large = torch.tensor([0.0, -1.0, 100.0])
 inf = large.exp()
-births = {
-    "exp(100)": inf,
-    "1 / 0": 1 / zero,
-    "log(0)": zero.log(),
-    "log(-1)": minus.log(),
-    "sqrt(-1)": minus.sqrt(),
-    "mean of nothing": torch.empty(0).mean(),
-    "0 / 0": zero / zero,
-    "inf - inf": inf - inf,
-    "0 * inf": zero * inf,
+origins = {
+    "exp(100)": (inf, "a loss of your own"),
+    "300 * 300 in float16": (torch.tensor(300.0).half() ** 2, "attention, squares"),
+    "log(0)": (zero.log(), "log(softmax(x)), log(p)"),
+    "sqrt(-1e-8)": ((minus * 1e-8).sqrt(), "a variance, after rounding"),
+    "mean of nothing": (torch.empty(0).mean(), "an empty selection"),
+    "0 / 0": (zero / zero, "a count that is 0"),
+    "inf - inf": (inf - inf, "softmax of infinities"),
+    "0 * inf": (zero * inf, "a mask after the fact"),
 }
-table = pd.DataFrame({"value": {name: f"{v.item():g}" for name, v in births.items()}})
-# sphinx_gallery_start_ignore
-assert table["value"].tolist() == ["inf", "inf", "-inf"] + ["nan"] * 6
-# sphinx_gallery_end_ignore
-table.rename_axis(index=None, columns="operation")
+table = pd.DataFrame(
+    {
+        name: {"value": f"{v.item():g}", "often in": s}
+        for name, (v, s) in origins.items()
+    }
+).T.rename_axis(columns="operation")
 
 # %%
-# Made in backward
-# ----------------
-# This loss is the negative logarithm of a sigmoid. At -200 the sigmoid is rounded to 0 and its
-# logarithm is ``-inf``, so somebody has put a ``clamp`` after it. The loss is fine now. The gradient is not:
-
-x = torch.tensor(-200.0, requires_grad=True)
-p = torch.sigmoid(x)
-logarithm = torch.log(p)
-clamped = logarithm.clamp(min=-100)
-loss = -clamped
-
-for tensor in (p, logarithm, clamped):
-    tensor.retain_grad()
-del tensor
-loss.backward(retain_graph=True)
-
-# graph: loss -- Backward runs from right to left: the gradient is 0 past clamp, and NaN past log
-
-print(f"p {p.item()}   logarithm {logarithm.item()}   loss {loss.item()}")
-print(f"gradients: logarithm {logarithm.grad}, p {p.grad}, x {x.grad}")
+# The value of each:
 
 # sphinx_gallery_start_ignore
-assert loss == 100 and p == 0 and logarithm.isinf() and logarithm.grad == 0
-assert p.grad.isnan() and x.grad.isnan()
+assert table["value"].tolist() == ["inf", "inf", "-inf"] + ["nan"] * 5
+assert torch.full((3,), float("inf")).softmax(0).isnan().all()
+assert torch.full((3,), float("-inf")).softmax(0).isnan().all()
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# First the data
+# --------------
+# Test each batch before the model sees it. It costs one line, and the message comes before the NaN is in the weights:
+
+batch = torch.tensor([[30.0, 1.0], [float("nan"), 0.0], [25.0, 1.0]])
+bad = ~batch.isfinite().all(dim=1)
+
+try:
+    assert not bad.any(), f"not finite: rows {bad.nonzero().flatten().tolist()}"
+except AssertionError as error:
+    print("AssertionError:", error)
+
+# sphinx_gallery_start_ignore
+assert bad.tolist() == [False, True, False]
+assert not torch.tensor([1.0, float("inf")]).isfinite().all()
+assert torch.tensor([1, 2]).isfinite().all()  # labels
 # sphinx_gallery_end_ignore
 
 # %%
-# ``clamp`` sends back 0 for a number that it cut off. The derivative of the logarithm divides that by ``p``, and
-# :math:`0 / 0` is NaN. :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` tests what each node
-# returns, and raises:
-
-
-def message_of(step, mode):
-    with warnings.catch_warnings():
-        # the stack of the forward pass, which is not shown here
-        warnings.simplefilter("ignore")
-        try:
-            with mode():
-                step()
-        except (RuntimeError, ArithmeticError) as error:
-            return f"{type(error).__name__}: {error}"
-    return "nothing was raised"
-
-
-def clamped_step():
-    x = torch.tensor(-200.0, requires_grad=True)
-    loss = -torch.log(torch.sigmoid(x)).clamp(min=-100)
-    loss.backward()
-
-
-message = message_of(clamped_step, torch.autograd.detect_anomaly)
-print(message)
-assert "Function 'LogBackward0' returned nan values in its 0th output" in message
+# Test the targets in the same way. If both are fine, the model or the loss makes the NaN, or the last step has brought one into
+# the weights.
 
 # %%
-# The cure is an operation that never leaves the range, here ``logsigmoid``. Where there is none, keep the dangerous
-# input out *before* the operation, and not after it: the section on ``torch.where`` in
-# :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`.
-
-x = torch.tensor(-200.0, requires_grad=True)
-loss = -nn.functional.logsigmoid(x)
-loss.backward()
-print(f"loss {loss.item()}   gradient {x.grad.item()}")
-assert loss == 200 and x.grad == -1
-
-# %%
-# Made in forward
-# ---------------
-# Anomaly mode looks at gradients only. The logarithm of -1 is NaN, but its derivative :math:`1/x` is an innocent
-# number:
-
-
-with torch.autograd.set_detect_anomaly(True):
-    x = torch.tensor(-1.0, requires_grad=True)
-    loss = torch.log(x)
-    loss.backward()
-
-print("loss:", loss.item(), "  gradient:", x.grad.item())
-assert loss.isnan() and x.grad == -1
-
-# %%
-# So the forward pass needs a trap of its own.
-#
 # Hooks name the module
 # ---------------------
-# A forward hook is called with what the module returned. Put one on each module, and let it report what it sees.
+# PyTorch calls a forward hook with what the module returned. This hook reports on each module:
 
 
 class Log(nn.Module):
@@ -138,44 +108,159 @@ class Log(nn.Module):
 
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), Log(), nn.Linear(8, 2), nn.Softmax(1))
-found = {}
 
 
+# sphinx_gallery_start_ignore
+found = []
+
+
+# sphinx_gallery_end_ignore
 def report(module, inputs, output):
     state = "nan" if output.isnan().any() else "inf" if output.isinf().any() else "ok"
-    found[names[module]] = state
-    print(f"{names[module]:<10} {state}")
+    print(type(module).__name__, state)
+    # sphinx_gallery_start_ignore
+    found.append(state)
+    # sphinx_gallery_end_ignore
 
 
-names = {m: f"{n} {type(m).__name__}" for n, m in model.named_children()}
-handles = [module.register_forward_hook(report) for module in names]
+handles = [module.register_forward_hook(report) for module in model]
 model(torch.ones(4, 3))
 for handle in handles:
     handle.remove()
 
 # sphinx_gallery_start_ignore
-assert list(found.values()) == ["ok", "ok", "inf", "nan", "nan"]
+assert found == ["ok", "ok", "inf", "nan", "nan"]
+
+
+def _check(module, inputs, output):
+    assert output.isfinite().all(), module
+
+
+_handle = torch.nn.modules.module.register_module_forward_hook(_check)
+_raised = []
+try:
+    model(torch.ones(4, 3))
+except AssertionError as error:
+    _raised.append(str(error))
+_handle.remove()
+assert _raised == ["Log()"]
 # sphinx_gallery_end_ignore
 
 # %%
-# The first NaN is in module 3, a Linear layer without any fault. The fault is in module 2: the logarithm of the zeros
-# that ``ReLU`` returns is ``-inf``, and in the sum of the layer :math:`\infty - \infty` is NaN. Therefore test with
-# ``isfinite``, which rejects both.
+# The first NaN comes from a ``Linear`` layer without any fault. The fault is one module earlier: ``ReLU`` returned zeros, their
+# logarithm is ``-inf``, and in the sum of the layer :math:`\infty - \infty` is NaN. So test with ``isfinite``, which rejects
+# both. For a model whose modules return tuples, and for the largest number of each part, take ``watch(model)`` from
+# :ref:`sphx_glr_gallery_errors_loss_is_nan.py`.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Comparing with NaN.** A NaN is equal to nothing, not even to itself. The first test never fires:
+
+loss = torch.tensor(float("nan"))
+print(loss.item() == float("nan"), loss.isnan().item(), loss.isfinite().item())
+
+# sphinx_gallery_start_ignore
+assert loss.item() != float("nan") and loss.isnan() and loss != loss
+# sphinx_gallery_end_ignore
+
+# %%
+# **Replacing the NaN.** ``nan_to_num`` puts a number in place of the NaN, and the loss looks healthy. The gradient of the root
+# is NaN as before, because 0 times NaN is NaN:
+
+for function in (torch.log, torch.sqrt):
+    x = torch.tensor([-1.0, 4.0], requires_grad=True)
+    loss = torch.nan_to_num(function(x)).sum()
+    loss.backward()
+    print(f"{function.__name__:<5} loss {loss.item():.2f}   gradient {x.grad.tolist()}")
+assert loss.isfinite() and x.grad[0].isnan()
+
+# %%
+# **Using anomaly mode for a NaN of the forward pass.** It tests gradients only. The logarithm of -1 is NaN, but its derivative
+# :math:`1/x` is -1. Nothing is raised:
+
+with torch.autograd.set_detect_anomaly(True):
+    x = torch.tensor(-1.0, requires_grad=True)
+    loss = torch.log(x)
+    loss.backward()
+print("loss:", loss.item(), "  gradient:", x.grad.item())
+
+# sphinx_gallery_start_ignore
+assert loss.isnan() and x.grad == -1
+# sphinx_gallery_end_ignore
+
+# %%
+# **Clipping the gradients against NaN.** ``clip_grad_norm_`` :ref:`spreads a NaN to all gradients
+# <sphx_glr_gallery_training_gradient_clipping.py>`. With ``error_if_nonfinite=True`` it raises before the optimizer writes NaN
+# into the weights:
+
+layer = nn.Linear(2, 1)
+layer(torch.tensor([[1.0, float("nan")]])).sum().backward()
+try:
+    nn.utils.clip_grad_norm_(layer.parameters(), 1.0, error_if_nonfinite=True)
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message.split(" To disable")[0])
+
+# sphinx_gallery_start_ignore
+assert "is non-finite, so it cannot be clipped" in message
+assert layer.bias.grad == 1 and layer.weight.grad.isnan().any()
+nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+assert layer.bias.grad.isnan() and layer.weight.grad.isnan().all()
+# sphinx_gallery_end_ignore
+
+# %%
+# Do not use it with a ``GradScaler``, where some infinite gradients :ref:`are normal <sphx_glr_gallery_memory_grad_scaler.py>`.
+
+# %%
+# float16: larger than 65504
+# --------------------------
+# In mixed precision, attention is a usual place. The scores are sums of products, and the division by the root of the width
+# comes after the overflow:
+
+torch.manual_seed(0)
+x = 60 * torch.randn(1, 4, 64)
+
+for dtype in (torch.float16, torch.bfloat16):
+    with torch.autocast("cpu", dtype=dtype):
+        late = x @ x.transpose(1, 2) / 8
+        early = (x / 8) @ x.transpose(1, 2)
+    print(f"{dtype}: largest score {late.max():.0f}, divided early {early.max():.0f}")
+    print("   NaN after softmax:", late.softmax(-1).isnan().any().item())
+
+    # sphinx_gallery_start_ignore
+    assert late.softmax(-1).isnan().any() == (dtype == torch.float16)
+    assert early.isfinite().all() and early.softmax(-1).isfinite().all()
+    with torch.autocast("cpu", dtype=dtype):
+        assert F.scaled_dot_product_attention(*[x[:, None]] * 3).isfinite().all()
+assert torch.tensor(1e-8).half() == 0 and torch.tensor(1e-8).bfloat16() > 0
+_raised = []
+try:
+    torch.zeros(2, dtype=torch.float16).masked_fill(torch.tensor([True, False]), -1e9)
+except RuntimeError as error:
+    _raised.append(
+        "cannot be converted to type c10::Half without overflow" in str(error)
+    )
+assert _raised == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# Divide first, call ``F.scaled_dot_product_attention`` (finite here), compute the scores :ref:`in float32
+# <sphx_glr_gallery_memory_precision.py>`, or take bfloat16. The other end matters too: an ``eps`` of ``1e-8`` is 0 in float16.
 
 # %%
 # A mode names the operation
 # --------------------------
-# A ``TorchDispatchMode`` sees every operation that runs while it is on, in your code, in modules and in backward. A
-# few lines make a trap of it:
+# Between two modules there may be many lines. A ``TorchDispatchMode`` sees the PyTorch operations that run in this thread while
+# it is on, in your code, in modules and in backward. A few lines make a trap of it:
 
 
 class NanTrap(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        if "empty" in str(func):  # new memory, with whatever lay there before
+        if "empty" in str(func):  # new memory, with whatever was there before
             return result
-        tensors = result if isinstance(result, (tuple, list)) else (result,)
-        for t in tensors:
+        for t in result if isinstance(result, (tuple, list)) else (result,):
             if torch.is_tensor(t) and t.is_floating_point() and t.isnan().any():
                 raise ArithmeticError(f"{func} returned NaN")
         return result
@@ -188,7 +273,20 @@ def scores(x):
     return torch.log(ranked).mean()
 
 
+try:
+    with NanTrap():
+        scores(torch.tensor([2.0, -3.0, 2.0]))
+except ArithmeticError as error:
+    message, stack = str(error), traceback.extract_tb(error.__traceback__)
+
+print("ArithmeticError:", message)
+print(next(frame.line for frame in stack if frame.name == "scores"))
+
 # sphinx_gallery_start_ignore
+assert message == "aten.log.default returned NaN"
+assert [f.line for f in stack if f.name == "scores"] == [
+    "return torch.log(ranked).mean()"
+]
 torch.use_deterministic_algorithms(True)  # fills new memory with NaN
 with NanTrap():
     assert torch.empty(3).isnan().all() and torch.zeros(3).new_empty(3).isnan().all()
@@ -196,30 +294,48 @@ with NanTrap():
 torch.use_deterministic_algorithms(False)
 # sphinx_gallery_end_ignore
 
+# %%
+# The operation that raises is the first one that returned a NaN, and the traceback names your line. (In backward, it names the
+# line that called ``backward()``.) Use the trap for a step whose loss or gradient *is* NaN. It may raise in a healthy step:
+# PyTorch itself makes some NaNs and throws them away, as in the backward of ``std`` for equal numbers.
 
 # %%
-# The operation that raises is the first one that returned a NaN. Its Python stack is still there, so the line in your
-# own code can be read off the traceback:
+# Made in backward
+# ----------------
+# Here a sigmoid is rounded to 0, its logarithm is ``-inf``, and a ``clamp`` hides that. The loss is 100. The gradient is NaN:
 
-try:
-    with NanTrap():
-        scores(torch.tensor([2.0, -3.0, 2.0]))
-except ArithmeticError as error:
-    print(f"ArithmeticError: {error}")
-    stack = traceback.extract_tb(error.__traceback__)
+x = torch.tensor(-200.0, requires_grad=True)
+p = torch.sigmoid(x)
+logarithm = torch.log(p)
+loss = -logarithm.clamp(min=-100)
+loss.backward()
 
-frame = next(f for f in stack if f.name == "scores")
-print("in", frame.name + ":", frame.line)
-assert frame.line == "return torch.log(ranked).mean()"
+# graph: loss -- Backward runs from right to left: the gradient is 0 past clamp, and NaN past log
+
+print("loss:", loss.item(), "  gradient:", x.grad.item())
 
 # sphinx_gallery_start_ignore
-_caught = message_of(lambda: scores(torch.tensor([2.0, -3.0, 2.0])), NanTrap)
-assert _caught == "ArithmeticError: aten.log.default returned NaN"
+assert loss == 100 and p == 0 and logarithm.isinf() and x.grad.isnan()
 # sphinx_gallery_end_ignore
 
 # %%
-# In backward the trap works too, but there the stack ends at the line that called ``backward()``: anomaly mode tells
-# more. The three steps of this page under each tool:
+# ``clamp`` sends back 0 for a number that it cut off. The derivative of the logarithm divides that by ``p``, and :math:`0 / 0`
+# is NaN. For this there is :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>`. The cure is an operation that
+# stays in range, here ``-F.logsigmoid(x)``; :ref:`more on such gradients <sphx_glr_gallery_errors_nan_in_backward.py>`.
+#
+# .. how-measured:: Three steps under three tools: the clamped one, log(-1), and the model. The part of the message that names
+#    something is kept.
+
+
+def message_of(step, tool):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the stack of the forward pass
+        try:
+            with tool():
+                step()
+        except (RuntimeError, ArithmeticError) as error:
+            return f"{type(error).__name__}: {error}"
+    return "nothing was raised"
 
 
 class ForwardHooks:
@@ -235,6 +351,12 @@ class ForwardHooks:
         self.handle.remove()
 
 
+def clamped_step():
+    x = torch.tensor(-200.0, requires_grad=True)
+    loss = -torch.log(torch.sigmoid(x)).clamp(min=-100)
+    loss.backward()
+
+
 def log_step():
     torch.log(torch.tensor(-1.0, requires_grad=True)).backward()
 
@@ -243,71 +365,116 @@ def model_step():
     model(torch.ones(4, 3)).mean().backward()
 
 
-# %%
-# Each entry is the real outcome, the part of the message that names something.
-
-steps = {"clamped": clamped_step, "log": log_step, "model": model_step}
-tools = {
-    "anomaly mode": torch.autograd.detect_anomaly,
-    "forward hooks": ForwardHooks,
-    "NanTrap": NanTrap,
-}
-
-
 def named(step, tool):
     found = re.search(r"\w+Backward\w*|output of \w+|aten\.\w+", message_of(step, tool))
     return found[0] if found else "nothing"
 
 
+steps = {
+    "log, then clamp": clamped_step,
+    "log(-1)": log_step,
+    "the model above": model_step,
+}
+tools = {
+    "anomaly mode": torch.autograd.detect_anomaly,
+    "forward hooks": ForwardHooks,
+    "NanTrap": NanTrap,
+}
 rows = {n: {t: named(s, tool) for t, tool in tools.items()} for n, s in steps.items()}
+compared = pd.DataFrame(rows).T.rename_axis(columns="step")
+
+# %%
+# What each tool names:
+
 # sphinx_gallery_start_ignore
-assert [list(row.values()) for row in rows.values()] == [
+assert compared.to_numpy().tolist() == [
     ["LogBackward0", "nothing", "aten.div"],
     ["nothing", "nothing", "aten.log"],
     ["SoftmaxBackward0", "output of Log", "aten.addmm"],
 ]
+
+
+def normalized():
+    x = torch.tensor([2.0, 2.0, 2.0], requires_grad=True)
+    ((x - x.mean()) / (x.std() + 1e-5)).square().sum().backward()
+    return x.grad.tolist()
+
+
+assert normalized() == [0, 0, 0]
+assert message_of(normalized, torch.autograd.detect_anomaly) == "nothing was raised"
+assert "aten.div.Tensor returned NaN" in message_of(normalized, NanTrap)
+_x = torch.tensor(-200.0, requires_grad=True)
+(-F.logsigmoid(_x)).backward()
+assert _x.grad == -1
+_tests = []
+
+
+class _Count(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        parts = result if isinstance(result, (tuple, list)) else (result,)
+        _tests.extend(func for t in parts if torch.is_tensor(t))
+        return result
+
+
+with _Count():
+    model_step()
+_hooked = sum(1 for module in model.modules())
+assert _hooked == 6 and len(_tests) > 3 * _hooked
 # sphinx_gallery_end_ignore
-pd.DataFrame(rows).T.rename_axis(index=None, columns="step")
+compared
 
 # %%
-# Anomaly mode misses what is born in forward, and in the model it names the place where backward first meets the NaN.
-# Hooks see modules only. The trap sees every operation, but it looks for NaN and not for infinities.
+# In the model, anomaly mode names the place where backward first meets the NaN, the hooks name the module that made the
+# infinity, and the trap names the operation that made the first NaN.
+#
+# **On a GPU**, an ``if`` or ``assert`` on a tensor needs its value, so Python waits until the GPU has computed it. The hooks
+# wait once for each module, and the trap for nearly each operation. ``torch.cuda.set_sync_debug_mode("warn")`` reports many
+# such places. Of anomaly mode, PyTorch's reference says that it slows a program down and is for debugging only.
 
 # %%
 # Before the NaN
 # --------------
-# In training, a NaN is often the end of a longer story. Here the learning rate is too large: every step overshoots
-# the minimum, and lands farther away than it came from.
+# A NaN is often the end of a longer story. Here the learning rate is too large: each step overshoots the minimum, and ends
+# farther away than it began.
+#
+# .. how-measured:: This code fits one weight with plain gradient steps, and draws the loss.
 
 inputs = torch.linspace(-3, 3, 50)
-targets = 3 * inputs
 w = torch.tensor(0.0, requires_grad=True)
 losses = []
 
 for _ in range(130):
-    loss = ((w * inputs - targets) ** 2).mean()
+    loss = ((w * inputs - 3 * inputs) ** 2).mean()
     losses.append(loss.item())
     (gradient,) = torch.autograd.grad(loss, w)
     with torch.no_grad():
         w -= 0.5 * gradient
 
 first_inf, first_nan = losses.index(float("inf")), [v != v for v in losses].index(True)
-print(f"loss at steps 0, 1, 2: {losses[0]:.0f}, {losses[1]:.0f}, {losses[2]:.0f}")
-print(f"first infinite loss: step {first_inf}   first NaN: step {first_nan}")
+
+
+def draw(losses):
+    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    ax.semilogy(losses[:first_inf], color="#2563eb")
+    limit = torch.finfo(torch.float32).max
+    ax.axhline(limit, color="#64748b", linestyle=":")
+    ax.plot([first_inf, first_nan - 1], [limit] * 2, color="#7c3aed", linewidth=4)
+    ax.plot(first_nan, limit, "X", color="#c2410c", markersize=10)
+    ax.text(20, 1e10, "finite, and growing", color="#2563eb")
+    ax.text((first_inf + first_nan) / 2, 1e34, "inf", color="#7c3aed", ha="center")
+    ax.text(first_nan, 1e32, "NaN", color="#c2410c", ha="center")
+    ax.set(xlabel="step", ylabel="loss")
+    ax.set_title("The loss grows from step 0, and is NaN after more than 100 steps")
+
+
+# %%
+# The loss of each step:
 
 # figure: The loss of each step on a logarithmic axis. It rises on a straight line from 28 to the largest float32,
 #   about 3e38. From there to more than twice the number of steps it is infinite, and only then NaN.
-_, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-ax.semilogy(losses[:first_inf], color="#2563eb")
-limit = torch.finfo(torch.float32).max
-ax.axhline(limit, color="#64748b", linestyle=":")
-ax.plot([first_inf, first_nan - 1], [limit] * 2, color="#b45309", linewidth=4)
-ax.plot(first_nan, limit, "X", color="#c2410c", markersize=10)
-ax.text(20, 1e10, "finite, and growing", color="#2563eb")
-ax.text((first_inf + first_nan) / 2, 1e35, "inf", color="#b45309", ha="center")
-ax.text(first_nan, 1e33, "NaN", color="#c2410c", ha="center")
-ax.set(xlabel="step", ylabel="loss")
-ax.set_title("The loss grows from step 0, and is NaN after more than 100 steps")
+draw(losses)
+print(f"first infinite loss: step {first_inf}   first NaN: step {first_nan}")
 
 # sphinx_gallery_start_ignore
 assert losses[:first_inf] == sorted(losses[:first_inf]) and abs(losses[0] - 28.1) < 0.1
@@ -315,65 +482,21 @@ assert 50 <= first_inf <= 60 and 105 <= first_nan <= 125 and first_nan > 2 * fir
 # sphinx_gallery_end_ignore
 
 # %%
-# To look for the operation that made this NaN would be a waste of time. A test with ``isfinite`` stops the run at
-# half of the steps, and a look at the first three losses stops it at once: lower the learning rate, or clip the
-# gradient.
+# Do not look for the operation here. ``loss.isfinite()`` stops this run at half of the steps, and a look at the first three
+# losses stops it at once: lower the learning rate, or :ref:`clip the gradient
+# <sphx_glr_gallery_training_gradient_clipping.py>`.
 
 # %%
-# What people get wrong
-# ---------------------
-# **Comparing with NaN.** A NaN is equal to nothing, not even to itself. This test never fires:
-
-print("nan == nan:", loss.item() == float("nan"), "  isnan:", loss.isnan().item())
-assert loss.item() != float("nan") and loss.isnan()
-
-# %%
-# **Replacing the NaN.** ``nan_to_num`` puts a number in place of the NaN, and the loss looks healthy. The gradient is
-# NaN as before, if the derivative of the operation is: 0 times NaN is NaN.
-
-for function in (torch.log, torch.sqrt):
-    x = torch.tensor([-1.0, 4.0], requires_grad=True)
-    loss = torch.nan_to_num(function(x)).sum()
-    loss.backward()
-    print(f"{function.__name__:<5} loss {loss.item():.2f}   gradient {x.grad.tolist()}")
-assert loss.isfinite() and x.grad[0].isnan()
-
-# %%
-# **Taking every NaN for an error.** PyTorch itself makes some and throws them away. Here three equal numbers are
-# normalised. The backward of ``std`` divides 0 by 0 on the way, then puts 0 in its place. Anomaly mode tests the
-# result and is content. The trap is not:
-
-
-def normalise():
-    x = torch.tensor([2.0, 2.0, 2.0], requires_grad=True)
-    normalised = (x - x.mean()) / (x.std() + 1e-5)
-    normalised.square().sum().backward()
-    return x.grad.tolist()
-
-
-print("gradient:    ", normalise())
-print("anomaly mode:", message_of(normalise, torch.autograd.detect_anomaly))
-print("NanTrap:     ", message_of(normalise, NanTrap))
-assert normalise() == [0, 0, 0]
-
-# sphinx_gallery_start_ignore
-assert message_of(normalise, torch.autograd.detect_anomaly) == "nothing was raised"
-assert "aten.div.Tensor returned NaN" in message_of(normalise, NanTrap)
-# sphinx_gallery_end_ignore
-
-# %%
-# So use the trap for a step whose loss or gradient *is* NaN, and not as a test for every step.
-#
 # Exercise
 # --------
-# An attention mask puts ``-inf`` at the entries to be left out, and ``softmax`` makes weights of the rest. In one
-# row, all entries are masked. What does the trap say? Mend the code so that such a row gets weights of 0, and the
-# other row stays as it is.
+# An attention mask puts ``-inf`` at the entries to be left out, and ``softmax`` makes weights of the rest. In one row, all
+# entries are masked. What does the trap say? Change the code so that such a row gets weights of 0, and the other row stays as
+# it is.
 #
 # .. solution::
 #
-# The softmax subtracts the largest entry of the row first: ``-inf - -inf`` is NaN. The lowest finite number in the
-# place of ``-inf`` avoids that. The row then has equal weights, and the mask sets them to 0.
+# The softmax subtracts the largest entry of the row first: ``-inf - -inf`` is NaN. The lowest finite number in the place of
+# ``-inf`` avoids that. The row then has equal weights, and the mask sets them to 0.
 
 scores_in = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], requires_grad=True)
 mask = torch.tensor([[True, True, False], [False, False, False]])
@@ -403,9 +526,10 @@ assert _masked == "ArithmeticError: aten._softmax.default returned NaN"
 # - Before: :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, the stack of the forward line behind an error.
 # - Next: :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`, wrong numbers that are not NaN.
 # - :ref:`sphx_glr_gallery_errors_loss_is_nan.py`, the usual causes in order, each with its fix.
+# - :ref:`sphx_glr_gallery_errors_nan_in_backward.py`, the loss is fine and the gradient is NaN.
+# - :ref:`sphx_glr_gallery_memory_grad_scaler.py`, when the scale goes to 0.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, how a gradient becomes NaN although every
 #   value is fine.
-# - :ref:`sphx_glr_gallery_differentiation_hooks.py`, on hooks.
 # - In PyTorch's reference: `torch.isfinite
 #   <https://docs.pytorch.org/docs/stable/generated/torch.isfinite.html>`__ and `Module.register_forward_hook
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook>`__.

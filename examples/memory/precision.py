@@ -1,20 +1,39 @@
 r"""
-Mixed precision: autocast, bfloat16 and GradScaler
+Mixed precision with autocast: bfloat16 or float16
 ==================================================
 
-In half precision a number takes two bytes in place of four. ``torch.autocast`` computes the products of a network in
-it and leaves the weights in float32. This page shows which operation gives which type, how many bytes the graph
-keeps, how wrong the gradients become, and why float16 needs a ``GradScaler`` and bfloat16 does not.
+.. index::
+   ! single: automatic mixed precision (AMP)
+   ! single: torch.cuda.amp.autocast is deprecated
+   ! single: fp16 or bf16
+   ! single: TF32 and set_float32_matmul_precision
+   ! single: custom_fwd and custom_bwd
+
+.. in-short::
+
+   Put the forward pass and the loss under ``torch.autocast``, and nothing else:
+
+   .. code-block:: python
+
+      with torch.autocast("cuda", dtype=torch.bfloat16):
+          loss = loss_fn(model(x), y)
+      loss.backward()
+
+   Most matrix products are then computed with 16 bits. Weights, their gradients and the optimizer stay in float32, so do not
+   call ``model.half()``. Take bfloat16 if your GPU computes with it. float16 is finer, but it ends at 65504, and small
+   gradients become 0: for training it needs a ``GradScaler``.
 """
 
 # %%
-# What autocast does
-# ------------------
-# Inside the ``with``, some operations cast their operands first. ``x`` and ``w`` stay as they are. The cast of
-# ``w`` is a node of the graph, because a gradient passes there.
+# Less memory for the same model
+# ------------------------------
+# A training step needs too much memory. Four blocks of ``Linear`` and ``GELU``, in three ways: all in float32, under autocast,
+# and with everything in bfloat16, the weights too.
+#
+# .. how-measured:: A hook adds up the bytes of all that the graph saves, except weights and batch, and compares the gradients.
 
+import itertools
 import textwrap
-import warnings
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -23,102 +42,15 @@ import torch.nn.functional as F
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
 
-x = torch.tensor([[1.0, 2.0]])
-w = torch.tensor([[0.25], [0.125]], requires_grad=True)
-
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    y = x @ w
-    z = y - 1
-
-# graph: z -- autocast cast w to bfloat16 before the product, and the cast is a node
-
-# %%
-# ``backward()`` stands outside: it uses the types that the forward pass used. The cast gives the gradient back in
-# float32.
-
-z.backward()
-for name, tensor in (("w", w), ("y", y), ("z", z), ("w.grad", w.grad)):
-    print(f"{name:<7} {tensor.dtype!s:<15} {tensor.flatten().tolist()}")
-del name, tensor
-
-# sphinx_gallery_start_ignore
-assert y.dtype == z.dtype == torch.bfloat16 and w.grad.dtype == w.dtype == torch.float32
-assert y.grad_fn.next_functions[1][
-    0
-].name() == "ToCopyBackward0" and w.grad.tolist() == [[1], [2]]
-# sphinx_gallery_end_ignore
-
-# %%
-# The product and what follows are in bfloat16, ``w`` and its gradient in float32.
-
-# %%
-# Which operation gives which type
-# --------------------------------
-# Each expression is computed twice under autocast: with operands in float32, and with operands that are in bfloat16
-# already.
-
-expressions = [
-    *("a @ b", "F.linear(a, b)", "F.conv1d(a[None], b[:, :, None])"),
-    *("a + b", "a.relu()", "a.exp()", "a.sum()", "a.softmax(1)"),
-    *("F.layer_norm(a, (4,))", "a @ b + a", "torch.cat([a @ b, a])"),
-    *("F.mse_loss(a, b)", "F.cross_entropy(a, b)", "torch.linalg.inv(a)"),
-]
-
-
-def type_of(expression, operands, lower=torch.bfloat16):
-    torch.manual_seed(0)
-    names = {name: torch.rand(4, 4).to(operands) for name in "ab"}
-    with torch.autocast("cpu", dtype=lower):
-        return str(eval(expression, globals(), names).dtype).removeprefix("torch.")
-
-
-kinds = {"from float32": torch.float32, "from bfloat16": torch.bfloat16}
-columns = {
-    name: [type_of(e, kind) for e in expressions] for name, kind in kinds.items()
-}
-types = pd.DataFrame(columns, index=expressions)
-# sphinx_gallery_start_ignore
-assert (types[:3] == "bfloat16").all(axis=None) and (types[11:] == "float32").all(
-    axis=None
-)
-assert (types["from float32"][3:11] == "float32").all()
-assert (types["from bfloat16"][3:11] == "bfloat16").all()
-for _expression in expressions:
-    for _kind, _column in (
-        (torch.float32, "from float32"),
-        (torch.float16, "from bfloat16"),
-    ):
-        _type = type_of(_expression, _kind, torch.float16)
-        assert _type.replace("float16", "bfloat16") == types[_column][_expression]
-# sphinx_gallery_end_ignore
-types.rename_axis(columns="expression")
-
-# %%
-# Three groups. Products, where the time goes, are computed in the lower type. Losses and matrix inverses are computed
-# in float32. Everything else follows its operands, and where they differ the wider type wins. With float16 in place
-# of bfloat16 the table is the same. It is that of the CPU: each kind of device has lists of its own.
-
-# %%
-# What it saves, and how wrong it is
-# ----------------------------------
-# Four blocks of ``Linear`` and ``GELU`` in three ways: all in float32, under autocast, and with everything in
-# bfloat16, the weights too. Counted is what the graph saves beyond weights and batch, and beside it stands what
-# ``FakeTensorMode`` :ref:`predicts without computing <sphx_glr_gallery_memory_memory_by_mode.py>`.
-
-
-def linear(dtype):
-    layer = nn.Linear(256, 256)
-    for name, values in list(layer.named_parameters()):
-        # to() would not do in FakeTensorMode
-        setattr(layer, name, nn.Parameter(values.detach().to(dtype)))
-    return layer
+low = torch.bfloat16
 
 
 def train_step(weights, products):
     torch.manual_seed(0)
-    net = nn.Sequential(*(nn.Sequential(linear(weights), nn.GELU()) for _ in range(4)))
-    batch = torch.randn(1024, 256).to(weights)
+    blocks = [nn.Sequential(nn.Linear(256, 256), nn.GELU()) for _ in range(4)]
+    net, batch = nn.Sequential(*blocks).to(weights), torch.randn(1024, 256).to(weights)
     sizes = {}
 
     def note(tensor):
@@ -126,9 +58,8 @@ def train_step(weights, products):
         sizes[storage._cdata] = storage.nbytes()
         return tensor.detach()
 
-    low = products != torch.float32
     with saved_tensors_hooks(note, lambda tensor: tensor):
-        with torch.autocast("cpu", dtype=products, enabled=low):
+        with torch.autocast("cpu", dtype=products, enabled=products == low):
             output = net(batch)
     for tensor in (batch, *net.parameters()):
         sizes.pop(tensor.untyped_storage()._cdata, None)
@@ -138,69 +69,433 @@ def train_step(weights, products):
 
 _, exact = train_step(torch.float32, torch.float32)
 rows = {}
-for name, weights, products in (
+for name, *types in (
     ("float32", torch.float32, torch.float32),
-    ("autocast", torch.float32, torch.bfloat16),
-    ("all bfloat16", torch.bfloat16, torch.bfloat16),
+    ("autocast", torch.float32, low),
+    ("all bfloat16", low, low),
 ):
-    saved, gradient = train_step(weights, products)
-    with FakeTensorMode():  # tensors with a shape and no data
-        predicted, _ = train_step(weights, products)
-    assert predicted == saved
+    saved, gradient = train_step(*types)
     error = (gradient.float() - exact).norm() / exact.norm()
-    rows[name] = {"bytes saved": f"{saved:,}", "predicted": f"{predicted:,}"}
-    rows[name]["error of the gradient"] = f"{error:.1%}"
+    rows[name] = {
+        "weights": str(types[0])[6:],
+        "gradients": str(gradient.dtype)[6:],
+        "bytes saved for backward": f"{saved:,}",
+        "error of the gradient": f"{error:.1%}",
+    }
+steps = pd.DataFrame(rows).T.rename_axis(columns="step")
 
-steps = pd.DataFrame(rows).T
+# %%
+# What the graph keeps for backward, beside weights and batch:
+
 # sphinx_gallery_start_ignore
-_bytes = [int(text.replace(",", "")) for text in steps["bytes saved"]]
+_bytes = [int(text.replace(",", "")) for text in steps["bytes saved for backward"]]
 _batch, _weight = 1024 * 256 * 2, 256 * 256 * 2
 assert _bytes == [14 * _batch, 7 * _batch + _batch + 3 * _weight, 7 * _batch]
 _errors = [float(text.rstrip("%")) for text in steps["error of the gradient"]]
 assert _errors[0] == 0
-assert all(0.1 < error < 100 * torch.finfo(torch.bfloat16).eps for error in _errors[1:])
-assert train_step(torch.float32, torch.bfloat16)[1].dtype == torch.float32
+assert all(0.1 < error < 100 * torch.finfo(low).eps for error in _errors[1:])
+assert steps["gradients"].tolist() == ["float32", "float32", "bfloat16"]
 # sphinx_gallery_end_ignore
-
-steps.rename_axis(columns="step")
-
-# %%
-# With autocast, half of each result is left, and lower copies of the batch and of three weights are saved on top.
-# (The weight of the first layer is not: the batch asks for no gradient.) The gradients are in the type of the
-# weights. Both lower forms are off by a few thousandths, less than the step of bfloat16 above 1.
+steps
 
 # %%
-# Range or precision: bfloat16 and float16
-# ----------------------------------------
-# Both take 16 bits. float16 spends them on digits, bfloat16 on range: it has the exponent of float32.
+# Under autocast, each saved result takes half of its bytes here. On top come copies in bfloat16, of the batch and of three
+# weights. The gradients differ from those of float32 by less than a percent here. Weights and optimizer take as much memory as
+# before. PyTorch's reference says that linear layers and convolutions are also much faster in 16 bits.
+#
+# What autocast does
+# ------------------
+# Inside the ``with``, some operations cast their operands first. ``w`` itself stays in float32:
 
-formats = (torch.float32, torch.float16, torch.bfloat16)
-rows = {}
-for kind in formats:
-    info = torch.finfo(kind)
-    tiny = info.smallest_normal * info.eps  # the smallest positive number
-    rows[str(kind)] = [info.bits, f"{info.max:.3g}", f"{tiny:.1g}", f"{info.eps:.2g}"]
+x = torch.tensor([[1.0, 2.0]])
+w = torch.tensor([[0.25], [0.125]], requires_grad=True)
 
-columns = ["bits", "largest", "smallest", "step above 1"]
-table = pd.DataFrame(rows, index=columns).T
+with torch.autocast("cpu", dtype=torch.bfloat16):  # "cuda" on a GPU
+    y = x @ w
+    loss = (y - 1).square().sum()
+loss.backward()
+
+# graph: loss -- autocast cast w to bfloat16 before the product, and the cast is a node
+
+print("y", y.dtype, "  loss", loss.dtype)
+print("w", w.dtype, "  w.grad", w.grad.dtype)
+
 # sphinx_gallery_start_ignore
-assert (
-    table["largest"]["torch.float16"] == "6.55e+04"
-    and torch.finfo(torch.float16).max == 65504
-)
-for kind in formats:
-    tiny = torch.tensor(
-        torch.finfo(kind).smallest_normal * torch.finfo(kind).eps, dtype=torch.float64
-    )
-    assert tiny.to(kind) > 0 and (tiny / 2).to(kind) == 0
-del kind, tiny
+assert y.dtype == loss.dtype == torch.bfloat16 and w.grad.dtype == w.dtype
+assert y.grad_fn.next_functions[1][0].name() == "ToCopyBackward0"
+assert w.grad.dtype == torch.float32 and w.grad.flatten().tolist() == [-1, -2]
 # sphinx_gallery_end_ignore
 
-table.rename_axis(columns="format")
+# %%
+# The cast is a node of the graph, ``ToCopyBackward0``, and it returns the gradient in float32. ``backward()`` is outside of the
+# ``with``: it uses the types of the forward pass, and PyTorch's reference advises against running it inside.
 
 # %%
-# How far off is a number that is rounded to a format? For each size, the worst of a thousand numbers.
+# What people get wrong
+# ---------------------
+# **A training loop inside of one** ``with``. Autocast keeps the copy of a weight that requires grad until you leave the
+# outermost ``with``. The optimizer changes the weight and not the copy, so the loss stays where it is:
 
+
+torch.manual_seed(0)
+model, x = nn.Linear(4, 1), torch.randn(64, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    for step in range(30):
+        loss = F.mse_loss(model(x), x.sum(1, keepdim=True))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step in (0, 29):
+            print(f"step {step}: loss {loss.item():.4f}")
+
+# sphinx_gallery_start_ignore
+assert 5 < loss < 6 and model.weight.min() > 4  # it has moved far, to no effect
+# sphinx_gallery_end_ignore
+
+# %%
+# There is no error. Write the ``with`` inside the loop, around forward and loss:
+
+torch.manual_seed(0)
+model, x = nn.Linear(4, 1), torch.randn(64, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+for _ in range(30):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = F.mse_loss(model(x), x.sum(1, keepdim=True))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(f"step 29: loss {loss.item():.4f}")
+
+# sphinx_gallery_start_ignore
+assert loss < 0.001
+_layer = nn.Linear(2, 2)
+with torch.autocast("cpu", torch.bfloat16):
+    _first = _layer(torch.ones(1, 2))
+    with torch.no_grad():
+        _layer.weight.zero_()
+    assert torch.equal(_layer(torch.ones(1, 2)), _first)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(_layer(torch.ones(1, 2)), _first)
+with torch.autocast("cpu", torch.bfloat16):
+    assert not torch.equal(_layer(torch.ones(1, 2)), _first)
+with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+    _first = _layer(torch.ones(1, 2))
+    with torch.no_grad():
+        _layer.weight.fill_(1)
+    assert not torch.equal(_layer(torch.ones(1, 2)), _first)
+with torch.autocast("cpu", enabled=False):  # an outer one that is off keeps it too
+    _found = []
+    for _value in (1, 2):
+        with torch.no_grad():
+            _layer.weight.fill_(_value)
+        with torch.autocast("cpu", torch.bfloat16):
+            _found.append(_layer(torch.ones(1, 2)))
+    assert torch.equal(*_found)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Types that meet outside.** ``h`` stays in bfloat16 after the ``with``, and the next layer does not cast any more. Move the
+# layer inside, or write ``h.float()``:
+
+layer, batch = nn.Linear(4, 4), torch.ones(1, 4)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    h = layer(batch)
+try:
+    layer(h)
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "must have the same dtype" in message and layer(h.float()).dtype == torch.float32
+# sphinx_gallery_end_ignore
+
+# %%
+# **Validating without autocast.** That works, but you measure another precision than the one you trained in:
+
+with torch.no_grad():
+    full = layer(batch)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        halved = layer(batch)
+print(full.dtype, halved.dtype, f"largest difference {(full - halved).abs().max():.4f}")
+
+# sphinx_gallery_start_ignore
+assert 0 < (full - halved).abs().max() < 0.02 and halved.dtype == torch.bfloat16
+import threading
+import warnings
+
+_seen = []
+with torch.autocast("cpu", torch.bfloat16):
+    _thread = threading.Thread(
+        target=lambda: _seen.append(torch.is_autocast_enabled("cpu"))
+    )
+    _thread.start()
+    _thread.join()
+    assert torch.is_autocast_enabled("cpu") and _seen == [False]
+    _wide = torch.ones(2, 2, dtype=torch.float64)
+    assert (_wide @ _wide).dtype == torch.float64
+    _out = torch.zeros(2, 2)
+    torch.mm(torch.ones(2, 2), torch.ones(2, 2), out=_out)
+    assert _out.dtype == torch.float32
+    assert torch.ones(2, 2).addmm_(_out, _out).dtype == torch.float32
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    torch.cuda.amp.autocast()
+_texts = [str(w.message) for w in _caught if w.category is FutureWarning]
+assert len(_texts) == 1
+assert "`torch.cuda.amp.autocast(args...)` is deprecated" in _texts[0]
+assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# **Expecting autocast everywhere.** float64 operands, ``out=`` and in-place products such as ``addmm_`` are not cast, and a
+# thread that you start begins with autocast off.
+#
+# **torch.cuda.amp.autocast()** still works, with a ``FutureWarning``: write ``torch.amp.autocast("cuda")``, which is
+# ``torch.autocast("cuda")``.
+
+# %%
+# Which operation gives which type
+# --------------------------------
+# CPU and CUDA have different lists. ``nn.Linear`` returns bfloat16 under autocast, so look at *from bfloat16* first:
+#
+# .. how-measured:: Each expression runs under FakeTensorMode, which computes types and shapes for CUDA without a GPU.
+
+expressions = {
+    "a @ b": lambda a, b, v: a @ b,
+    "torch.mv(a, v)": lambda a, b, v: torch.mv(a, v),
+    "F.scaled_dot_product_attention": lambda a, b, v: F.scaled_dot_product_attention(
+        a, b, b
+    ),
+    "a + b": lambda a, b, v: a + b,
+    "a.relu()": lambda a, b, v: a.relu(),
+    "a.mean()": lambda a, b, v: a.mean(),
+    "a.exp()": lambda a, b, v: a.exp(),
+    "a.sum()": lambda a, b, v: a.sum(),
+    "a.softmax(1)": lambda a, b, v: a.softmax(1),
+    "F.layer_norm(a, (4,))": lambda a, b, v: F.layer_norm(a, (4,)),
+    "F.mse_loss(a, b)": lambda a, b, v: F.mse_loss(a, b),
+    "F.cross_entropy(a, b)": lambda a, b, v: F.cross_entropy(a, b),
+}
+
+
+class Casting:
+    """What torch.autocast does; that refuses "cuda" where there is no GPU."""
+
+    def __init__(self, device, dtype=torch.bfloat16):
+        self.device, self.dtype = device, dtype
+
+    def __enter__(self):
+        self.before = torch.get_autocast_dtype(self.device)
+        torch.set_autocast_enabled(self.device, True)
+        torch.set_autocast_dtype(self.device, self.dtype)
+
+    def __exit__(self, *error):
+        torch.set_autocast_enabled(self.device, False)
+        torch.set_autocast_dtype(self.device, self.before)
+        torch.clear_autocast_cache()
+
+
+def type_of(function, device, operands, lower=torch.bfloat16):
+    with FakeTensorMode(), torch.no_grad():
+        shapes = ((4, 4), (4, 4), (4,))
+        tensors = [torch.rand(s, dtype=operands, device=device) for s in shapes]
+        with Casting(device, lower):
+            return str(function(*tensors).dtype)[6:]
+
+
+rows = {}
+for name, function in expressions.items():
+    rows[name] = {
+        f"{device.upper()}, from {str(kind)[6:]}": type_of(function, device, kind)
+        for kind in (torch.bfloat16, torch.float32)
+        for device in ("cpu", "cuda")
+    }
+types = pd.DataFrame(rows).T.rename_axis(columns="expression")
+cpu, cuda = types.filter(like="CPU"), types.filter(like="CUDA")
+differ = (cpu.values != cuda.values).any(axis=1)
+types.insert(0, "differ", ["yes" if d else "" for d in differ])
+
+# %%
+# The type of each result under ``autocast(dtype=torch.bfloat16)``:
+
+# sphinx_gallery_start_ignore
+for _name, _function in expressions.items():
+    for _kind in (torch.float32, torch.bfloat16):
+        _operands = [torch.rand(s).to(_kind) for s in ((4, 4), (4, 4), (4,))]
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            _found = str(_function(*_operands).dtype)[6:]
+        assert _found == types.loc[_name, f"CPU, from {str(_kind)[6:]}"]
+    for _device in ("cpu", "cuda"):
+        for _kind, _half in (
+            (torch.float32, torch.float32),
+            (torch.bfloat16, torch.float16),
+        ):
+            _found = type_of(_function, _device, _half, torch.float16)
+            _column = f"{_device.upper()}, from {str(_kind)[6:]}"
+            assert _found.replace("float16", "bfloat16") == types.loc[_name, _column]
+assert (
+    list(types.index[types["differ"] == "yes"])
+    == """torch.mv(a, v)
+a.exp()
+a.sum()
+a.softmax(1)
+F.layer_norm(a, (4,))""".splitlines()
+)
+assert (
+    (types.loc[["F.mse_loss(a, b)", "F.cross_entropy(a, b)"]].iloc[:, 1:])
+    .eq("float32")
+    .all(axis=None)
+)
+# sphinx_gallery_end_ignore
+types
+
+# %%
+# On CUDA, ``exp``, ``sum``, ``softmax`` and ``layer_norm`` return float32. On the CPU they return bfloat16 for an operand in
+# bfloat16. With float16 in place of bfloat16, this table is the same.
+#
+# Both lists in full follow, as this release has them; names that begin with an underscore are left out. An operation with *no
+# rule*, or outside of both lists, works with the types that it gets, or consists of others that have a rule, as
+# ``cross_entropy`` does on CUDA.
+#
+# .. how-measured:: For each operation that PyTorch registers for autocast, a dispatch mode notes the first cast and stops
+#    there. So shapes that do not fit do no harm.
+
+
+class Stopped(Exception):
+    pass
+
+
+class FirstCast(TorchDispatchMode):
+    dtype = None
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        if str(operation).startswith("prim."):  # asks for the device
+            return operation(*args, **(kwargs or {}))
+        self.dtype = (kwargs or {}).get("dtype")
+        raise Stopped
+
+
+def value_for(kind, tensor):
+    if kind in ("Tensor", "Optional[Tensor]"):
+        return tensor()
+    if kind in ("List[Tensor]", "List[Optional[Tensor]]"):
+        return [tensor(), tensor()]
+    if "List" in kind:
+        return [1]
+    simple = {"number": 2, "int": 1, "float": 0.5, "bool": False, "str": "nuc"}
+    return simple.get(kind)
+
+
+def first_cast(operation, device, first, *others):
+    made = []
+
+    def tensor():
+        kind = others[0] if made and others else first
+        made.append(torch.empty((2, 2), dtype=kind, device=device))
+        return made[-1]
+
+    needed = [a for a in operation._schema.arguments if not a.has_default_value()]
+    with FakeTensorMode(), torch.no_grad():
+        values = {a.name: value_for(str(a.type), tensor) for a in needed}
+        args = [values.pop(a.name) for a in needed if not a.kwarg_only]
+        if "Tensor self, Tensor other, int? dim" in str(operation._schema):
+            values["dim"] = 0  # cross warns without it
+        with FirstCast() as seen, Casting(device):
+            try:
+                operation(*args, **values)
+            except Exception as error:
+                return "raises" if "unsafe to autocast" in str(error) else seen.dtype
+
+
+def rule(operation, device):
+    low, wide = torch.bfloat16, torch.float32
+    mixed = first_cast(operation, device, low, wide)
+    if mixed == wide:
+        alone = first_cast(operation, device, low)
+        return "float32" if alone == wide else "widest"
+    if mixed == low or first_cast(operation, device, wide) == low:
+        return "16 bits"
+    return mixed
+
+
+def rules(device):
+    found = {}
+    key = "Autocast" + device.upper()
+    for name in torch._C._dispatch_get_registrations_for_dispatch_key(key):
+        packet, _, overload = name.removeprefix("aten::").partition(".")
+        operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
+        if not packet.startswith("_"):
+            found[packet] = rule(operation, device) or found.get(packet)
+    return found
+
+
+rules_of = pd.DataFrame({d.upper(): rules(d) for d in ("cpu", "cuda")})
+rules_of = rules_of.fillna("no rule").sort_index().rename_axis("operations")
+order = ["16 bits", "float32", "widest", "raises", "no rule"]
+
+
+def show(rules_of):
+    for cuda, cpu in itertools.product(order, order):
+        chosen = (rules_of["CUDA"] == cuda) & (rules_of["CPU"] == cpu)
+        if chosen.any():
+            print(f"CUDA: {cuda}   CPU: {cpu}")
+            start = {"initial_indent": "    ", "subsequent_indent": "    "}
+            print(textwrap.fill(", ".join(rules_of.index[chosen]), 86, **start))
+
+
+# %%
+# *16 bits* and *float32* say to what the operands are cast; *widest* is the widest type among them:
+
+# sphinx_gallery_start_ignore
+import pathlib
+import re
+
+_header = pathlib.Path(torch.__file__).parent / "include/ATen/autocast_mode.h"
+_text = _header.read_text()
+for _macro, _what in (
+    ("LOWER_PRECISION_FP", "16 bits"),
+    ("FP32", "float32"),
+    ("FP32_SET_OPT_DTYPE", "float32"),
+    ("PROMOTE", "widest"),
+):
+    _body = _text.split(f"define AT_FORALL_{_macro}(_)")[1].split("\n\n")[0]
+    _names = {n for n in re.findall(r"_\((\w+)", _body) if not n.startswith("_")}
+    assert len(_names) > 7 and all(rules_of["CUDA"][n] == _what for n in _names)
+assert set(rules_of["CUDA"]) | set(rules_of["CPU"]) == set(order)
+assert (rules_of["CUDA"] == "raises").sum() == 1 and len(rules_of) > 150
+for _name in ("trace", "prod", "avg_pool3d", "cdist"):
+    assert rules_of["CPU"][_name] == "float32"
+for _name in ("mv", "dot", "addmv", "addr"):
+    assert rules_of["CPU"][_name] == "no rule"
+_h, _v = torch.rand(4, 4), torch.rand(4)
+with torch.autocast("cpu", torch.bfloat16):
+    assert torch.mv(_h, _v).dtype == torch.dot(_v, _v).dtype == torch.float32
+    assert torch.outer(_v, _v).dtype == torch.float32
+    assert _h.bfloat16().trace().dtype == _h.bfloat16().prod().dtype == torch.float32
+    _gauss = F.gaussian_nll_loss(*[t.bfloat16() for t in (_v, _v, _v)])
+    assert _gauss.dtype == torch.bfloat16 and "gaussian_nll_loss" not in rules_of.index
+    assert torch.einsum("ij,jk->ik", _h, _h).dtype == torch.bfloat16
+    assert F.binary_cross_entropy(_v.bfloat16(), _v).dtype == torch.float32
+# sphinx_gallery_end_ignore
+show(rules_of)
+
+# %%
+# Losses are not one group: ``gaussian_nll_loss`` has no rule on either device. ``binary_cross_entropy`` raises an error on
+# CUDA: use ``binary_cross_entropy_with_logits``.
+
+# %%
+# bfloat16 or float16
+# -------------------
+# Both take 16 bits. float16 spends them on digits, bfloat16 on range. Each curve is the worst error of a thousand numbers that
+# are rounded to the format:
+#
+# .. how-measured:: This code rounds numbers of each size to both formats, and draws the largest relative error.
+
+formats = (torch.float16, torch.bfloat16)
 powers = range(-33, 27)
 numbers = torch.logspace(0, 1, 1001, base=2, dtype=torch.float64)  # from 1 to 2
 
@@ -210,168 +505,142 @@ def worst(kind, power):
     return ((exact.to(kind).double() - exact) / exact).abs().clamp(max=1).max().item()
 
 
-errors = {kind: [worst(kind, power) for power in powers] for kind in formats[1:]}
+def draw(errors):
+    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    sizes = [2.0**power for power in powers]
+    ax.loglog(sizes, errors[torch.float16], "-", color="#c2410c", label="float16")
+    ax.loglog(sizes, errors[torch.bfloat16], "--", color="#2563eb", label="bfloat16")
+    ax.set(xlabel="size of the number", ylabel="worst relative error")
+    ax.set_title("float16 is finer, and ends on both sides")
+    ax.legend(loc="upper center")
+
+
+# %%
+# The error of each format, from tiny numbers to large ones:
+
+errors = {kind: [worst(kind, power) for power in powers] for kind in formats}
 
 # figure: The worst relative rounding error of numbers from 1e-10 to 1e8. bfloat16 is at 0.004 everywhere. float16 is
 #   at 0.0005 from about 6e-5 to 65504. Towards smaller numbers its error grows, and under 3e-8 it is 1, for these
 #   numbers become zero. Above 65504 it is 1 too: they become infinite.
-_, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-sizes = [2.0**power for power in powers]
-ax.loglog(sizes, errors[torch.float16], "-", color="#c2410c", label="float16")
-ax.loglog(sizes, errors[torch.bfloat16], "--", color="#2563eb", label="bfloat16")
-ax.set(xlabel="size: from here to twice as much", ylabel="worst relative error")
-ax.set_title("float16 is finer, and ends on both sides")
-ax.legend(loc="upper center")
-print(f"worst error from 1 to 2, float16:  {worst(torch.float16, 0):.4f}")
-print(f"worst error from 1 to 2, bfloat16: {worst(torch.bfloat16, 0):.4f}")
+draw(errors)
+
+print("largest float16:", torch.finfo(torch.float16).max)
+print("3e-8 in float16: ", torch.tensor(3e-8).half().item())
+print("2e-8 in float16: ", torch.tensor(2e-8).half().item())
 
 # sphinx_gallery_start_ignore
-assert (
-    0.0004 < worst(torch.float16, 0) < 0.0005
-    and 0.003 < worst(torch.bfloat16, 0) < 0.004
-)
+assert 0.0004 < worst(torch.float16, 0) < 0.0005
+assert 0.003 < worst(torch.bfloat16, 0) < 0.004
 assert all(error == errors[torch.bfloat16][0] for error in errors[torch.bfloat16])
 _normal = [
-    error
-    for error, power in zip(errors[torch.float16], powers, strict=True)
-    if -14 <= power < 15
+    e for e, p in zip(errors[torch.float16], powers, strict=True) if -14 <= p < 15
 ]
-assert (
-    max(_normal) == min(_normal)
-    and errors[torch.float16][0] == errors[torch.float16][-1] == 1
-)
+assert max(_normal) == min(_normal)
+assert errors[torch.float16][0] == errors[torch.float16][-1] == 1
 assert torch.tensor(2.9e-8).half() == 0 and torch.tensor(65520.0).half().isinf()
+assert torch.tensor(3e-8).half() > 0 and torch.finfo(torch.float16).max == 65504
+_bf, _single = torch.finfo(torch.bfloat16), torch.finfo(torch.float32)
+assert _bf.smallest_normal == _single.smallest_normal and _bf.max > 0.99 * _single.max
 # sphinx_gallery_end_ignore
 
 # %%
-# Why float16 needs a GradScaler
-# ------------------------------
-# Gradients are small numbers. What is below the range of float16 becomes zero on its way back, and nobody is told.
-# The remedy: multiply the loss, which multiplies every gradient, and divide the gradients at the end. If the factor
-# is too large, they become infinite. Here is what each factor loses.
-
-
-def gradients(kind, scale):
-    torch.manual_seed(0)
-    blocks = [nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(4)]
-    net, batch = nn.Sequential(*blocks, nn.Linear(64, 1)), torch.randn(256, 64)
-    with torch.autocast("cpu", dtype=kind):
-        loss = F.mse_loss(net(batch), torch.zeros(256, 1)) / 1000
-    (loss * scale).backward()
-    return torch.cat([weight.grad.flatten() for weight in net.parameters()])
-
-
-exponents = range(0, 45, 4)
-lost = {}
-for kind in formats[1:]:
-    found = [gradients(kind, 2.0**exponent) for exponent in exponents]
-    lost[kind] = [((g == 0) | ~g.isfinite()).float().mean().item() for g in found]
-
-# figure: The share of lost gradients over the factor, from 2 to the 0 to 2 to the 44. For float16 it starts near 40
-#   percent, is close to zero between 2 to the 4 and 2 to the 32, and 100 percent from 2 to the 36 on. For bfloat16 it
-#   is zero everywhere.
-_, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-for (kind, shares), style in zip(lost.items(), ("s-", "o--"), strict=True):
-    colour = "#c2410c" if kind == torch.float16 else "#2563eb"
-    percent = [100 * share for share in shares]
-    ax.plot(exponents, percent, style, color=colour, label=str(kind)[6:])
-ax.set(xlabel="power of 2 that multiplies the loss", ylabel="% of gradients lost")
-ax.set_title("Unscaled, float16 loses the small gradients")
-ax.legend()
-print(f"unscaled, float16: {lost[torch.float16][0]:.0%} of the gradients are zero")
-
-# sphinx_gallery_start_ignore
-assert 0.3 < lost[torch.float16][0] < 0.55 and max(lost[torch.bfloat16]) < 0.01
-assert max(lost[torch.float16][2:8]) < 0.01 and lost[torch.float16][1] < 0.05
-assert all(share == 1 for share in lost[torch.float16][10:])
-# sphinx_gallery_end_ignore
+# Gradients are often tiny, and below 3e-8 they become 0 in float16. So float16 needs
+# :ref:`a GradScaler <sphx_glr_gallery_memory_grad_scaler.py>`. bfloat16 has nearly the range of float32, and is used without a
+# scaler. ``torch.cuda.is_bf16_supported(including_emulation=False)`` says whether your GPU has it.
 
 # %%
-# ``GradScaler`` multiplies the loss, divides the gradients before the step, and looks for the factor on the way. It
-# starts at 65536. If a gradient is infinite, the step is left out and the factor is halved.
+# An island in float32
+# --------------------
+# For a part that needs more digits or range, switch autocast off and convert the inputs:
 
-net = nn.Linear(2, 1)
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-scaler = torch.amp.GradScaler("cpu")
-
-for step in range(3):
-    before = net.weight.detach().clone()
-    optimizer.zero_grad()
-    with torch.autocast("cpu", dtype=torch.float16):
-        loss = net(torch.ones(1, 2)).sum()
-    factor = scaler.get_scale()
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)  # divides the gradients, or leaves the step out
-    scaler.update()
-    moved = not torch.equal(before, net.weight)
-    print(f"step {step}: factor {factor:>7,.0f}   weights moved: {moved}")
-    assert moved == (step > 0)
-
-# sphinx_gallery_start_ignore
-assert torch.allclose(net.weight.grad, torch.ones(1, 2)) and factor == 32768
-# sphinx_gallery_end_ignore
-
-# %%
-# The first step did not happen: a gradient of 1, times 65536, is beyond the range. Such steps are normal at the
-# start. bfloat16 has the range of float32 and needs none of this.
-
-# %%
-# What people get wrong
-# ---------------------
-# **torch.cuda.amp.** The old names work and warn. ``torch.amp`` takes the kind of device as its first argument.
-
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    torch.cuda.amp.autocast()
-
-(warning,) = (w for w in caught if w.category is FutureWarning)
-print(textwrap.fill(f"FutureWarning: {warning.message}", 88))
-assert "`torch.cuda.amp.autocast(args...)` is deprecated" in str(warning.message)
-
-# %%
-# **Types that meet outside.** What autocast computed stays in the lower type when the ``with`` ends. The next layer
-# does not cast. Either it belongs inside, or the tensor needs ``.float()``.
-
-layer, batch = nn.Linear(4, 4), torch.ones(1, 4)
 with torch.autocast("cpu", dtype=torch.bfloat16):
     h = layer(batch)
-try:
-    layer(h)
-except RuntimeError as error:
-    print(f"RuntimeError: {error}")
-    assert "must have the same dtype" in str(error)
+    with torch.autocast("cpu", enabled=False):
+        scores = h.float() @ layer.weight.T
+print(h.dtype, scores.dtype)
+
+# sphinx_gallery_start_ignore
+assert (h.dtype, scores.dtype) == (torch.bfloat16, torch.float32)
+_raised = []
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast("cpu", enabled=False):
+        try:
+            h @ layer.weight.T
+        except RuntimeError as error:
+            _raised.append("to have the same dtype" in str(error))
+assert _raised == [True]
+# sphinx_gallery_end_ignore
 
 # %%
-# **Clipping what is still scaled.** Between ``backward`` and ``step``, gradients are too large by the factor. If
-# they are clipped then, and divided after that, next to nothing is left. There is no error. ``unscale_`` comes first.
+# In your own ``autograd.Function``, two decorators do this for forward and backward:
 
-for unscale in (False, True):
-    net, scaler = nn.Linear(2, 1), torch.amp.GradScaler("cpu", init_scale=1024.0)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    scaler.scale(net(torch.ones(1, 2)).sum()).backward()
-    if unscale:
-        scaler.unscale_(optimizer)
-    norm = nn.utils.clip_grad_norm_(net.parameters(), max_norm=1.0).item()
-    before = net.bias.item()
-    scaler.step(optimizer)
-    step = before - net.bias.item()
-    print(f"unscale_: {unscale!s:<5} norm seen {norm:>7.1f}   step {step:.5f}")
-    assert (step > 0.05) == unscale
+from torch.amp import custom_bwd, custom_fwd
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    @custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x @ x
+
+    @staticmethod
+    @custom_bwd(device_type="cpu")
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient @ x.T + x.T @ gradient
+
+
+x = torch.rand(2, 2, requires_grad=True)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    y = Square.apply(x @ x)
+print(y.dtype)
+
+# sphinx_gallery_start_ignore
+assert y.dtype == torch.float32
+y.sum().backward()
+_x = x.detach().clone().requires_grad_()
+_low = (_x.bfloat16() @ _x.bfloat16()).float()
+(_low @ _low).sum().backward()
+assert torch.allclose(x.grad, _x.grad, rtol=0.02)
+
+
+class _New(torch.autograd.Function):
+    forward = staticmethod(custom_fwd(lambda x: x * 2, device_type="cpu"))
+    setup_context = staticmethod(lambda ctx, inputs, output: None)
+    backward = staticmethod(custom_bwd(lambda ctx, g: g * 2, device_type="cpu"))
+
+
+_raised = []
+try:
+    _New.apply(x).sum().backward()
+except AttributeError as error:
+    _raised.append(str(error))
+assert _raised == ["'_NewBackward' object has no attribute '_fwd_used_autocast'"]
+assert torch.get_float32_matmul_precision() == "highest"
+# sphinx_gallery_end_ignore
+
+# %%
+# They do not work with a separate ``setup_context``: backward raises ``AttributeError: ... '_fwd_used_autocast'``
+# (`pytorch#132388 <https://github.com/pytorch/pytorch/issues/132388>`__).
+#
+# **TF32** is another switch. ``torch.set_float32_matmul_precision("high")`` lets products of float32 tensors use fewer digits
+# on GPUs that have TF32. The tensors stay in float32, and no memory is saved. PyTorch's default is ``"highest"``.
 
 # %%
 # Exercise
 # --------
-# A weight is 1, and its gradient is 1 in each of 1000 steps with a learning rate of 0.001. It should end at 0.
-# Where does it end if the weight is stored in bfloat16, and in float16? Think of the column *step above 1* before
-# you run it.
+# A weight is 1, and its gradient is 1 in each of 1000 steps with a learning rate of 0.001. It should end at 0. Where does it
+# end if the weight is stored in bfloat16, and in float16?
 #
 # .. solution::
 #
-# Below 1 the steps of bfloat16 are 0.0039 wide. Subtracting 0.001 rounds back to 1: the weight never moves. float16
-# has steps of 0.0005 there, and gets along, roughly. This is why autocast leaves the weights in float32.
+# Just below 1, neighbors in bfloat16 are 0.0039 apart. 1 minus 0.001 is rounded back to 1, so the weight never moves. In
+# float16 they are 0.0005 apart, and the weight arrives near 0. This is why autocast leaves the weights in float32.
 
 ends = {}
-for kind in formats:
+for kind in (torch.bfloat16, torch.float16, torch.float32):
     weight = torch.ones((), dtype=kind)
     for _ in range(1000):
         weight -= 0.001 * torch.ones((), dtype=kind)
@@ -381,15 +650,24 @@ for kind in formats:
 assert ends[torch.bfloat16] == 1 and abs(ends[torch.float32]) < 1e-4
 
 # sphinx_gallery_start_ignore
-assert [round(torch.finfo(kind).eps / 2, 4) for kind in formats[1:]] == [0.0005, 0.0039]
+assert [round(torch.finfo(kind).eps / 2, 4) for kind in formats] == [0.0005, 0.0039]
 assert 0 < ends[torch.float16] < 0.1
+_net = nn.Linear(1, 1, bias=False, dtype=torch.bfloat16)
+nn.init.ones_(_net.weight)
+_sgd = torch.optim.SGD(_net.parameters(), lr=0.001)
+for _ in range(1000):
+    _net.weight.grad = torch.ones_like(_net.weight)
+    _sgd.step()
+assert _net.weight == 1
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`, lower precision only while tensors wait.
-# - Next: :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`, what a whole training step needs on a GPU.
-# - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, which operations save what.
-# - In PyTorch's reference: `torch.amp <https://docs.pytorch.org/docs/stable/amp.html>`__ and `Automatic mixed
-#   precision examples <https://docs.pytorch.org/docs/stable/notes/amp_examples.html>`__.
+# - Next: :ref:`sphx_glr_gallery_memory_grad_scaler.py`, the training loop for float16.
+# - :ref:`sphx_glr_gallery_cuda_checkpoint_and_precision.py`, memory and time of bfloat16 on a GPU.
+# - :ref:`sphx_glr_gallery_errors_different_dtypes.py`, the message for types that meet.
+# - :ref:`sphx_glr_gallery_debugging_finding_nans.py`, when float16 overflows.
+# - In PyTorch's reference: `torch.amp <https://docs.pytorch.org/docs/stable/amp.html>`__ with its lists of operations, and
+#   `Automatic mixed precision examples <https://docs.pytorch.org/docs/stable/notes/amp_examples.html>`__.

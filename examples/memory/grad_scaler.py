@@ -1,0 +1,471 @@
+r"""
+GradScaler in a training loop
+=============================
+
+.. index::
+   ! single: Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to
+   ! single: loss scaling for float16 gradients
+   ! single: GradScaler with gradient accumulation, clipping and a learning rate scheduler
+   ! single: GradScaler with two optimizers
+   ! single: the scale of GradScaler becomes 0
+
+.. in-short::
+
+   ``GradScaler`` keeps small gradients from becoming 0 in float16:
+
+   .. code-block:: python
+
+      scaler.scale(loss).backward()
+      scaler.step(optimizer)
+      scaler.update()
+
+   They multiply the loss by a scale and divide the gradients by it. If one of these is infinite or NaN, the step is skipped and
+   the scale is halved. Some skipped steps are normal. If the scale falls below 1, gradients overflow even without it: look for
+   a NaN or infinity in data, forward pass or backward. bfloat16 is used without a scaler.
+"""
+
+# %%
+# Skipped steps, and a scale that goes to 0
+# -----------------------------------------
+# Your log says that steps are skipped, or the scale is ``7e-15`` and nothing is learned. Two runs of the same small network. In
+# one of them, each batch from step 20 on has one NaN.
+#
+# .. how-measured:: This code trains with a growth interval of 10 steps, and draws the scale.
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+
+
+def data(size=64):
+    x = torch.randn(size, 8)
+    return x, 10 * x.sum(1, keepdim=True)
+
+
+def run(bad_from, scaler=None, steps=60):
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scaler = scaler or torch.amp.GradScaler("cpu", growth_interval=10)
+    scales, skipped = [], []
+    for step in range(steps):
+        x, y = data()
+        if step >= bad_from:
+            x[0, 0] = float("nan")
+        before = model[0].weight.detach().clone()
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = F.mse_loss(model(x), y)
+        scales.append(scaler.get_scale())
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        if torch.equal(before, model[0].weight):
+            skipped.append(step)
+    return scales, skipped
+
+
+def draw(healthy, sick):
+    _, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
+    ax.step(range(60), sick, "--", color="#c2410c", label="a NaN in each batch from 20")
+    ax.step(range(60), healthy, color="#2563eb", label="healthy")
+    ax.axhline(1, color="#64748b", linestyle=":")
+    ax.set_yscale("log", base=2)
+    ax.set_yticks([2.0**-30, 2.0**-15, 1, 2.0**15])
+    ax.set(xlabel="step", ylabel="scale")
+    ax.set_title("Healthy: down, and up again. Sick: down in each step")
+    ax.legend(loc="lower left")
+
+
+# %%
+# The scale in each step:
+
+# figure: The scale over 60 steps, on a logarithmic axis. In both runs it falls from 65,536 to about 2,000 in the first five
+#   steps. The scale of the healthy run then doubles after ten good steps, with a few halvings. In the other run the scale is
+#   halved in each step from 20 on, and ends far below 1.
+(healthy, skips), (sick, sick_skips) = run(bad_from=60), run(bad_from=20)
+draw(healthy, sick)
+
+# sphinx_gallery_start_ignore
+assert skips[:4] == [0, 1, 2, 3] and 5 <= len(skips) <= 10 and skips[-1] > 10
+assert healthy[:5] == [2.0**power for power in (16, 15, 14, 13, 12)]
+assert 256 <= min(healthy) <= 4096 and max(healthy[20:]) >= 4 * min(healthy)
+assert sick_skips[-40:] == list(range(20, 60)) and sick[-1] < 1e-6
+assert sick[:20] == healthy[:20]
+assert all(sick[step + 1] == sick[step] / 2 for step in range(20, 59))
+# sphinx_gallery_end_ignore
+
+# %%
+# The blue run is as it should be. 65,536 is too large for it, so the first steps are skipped until the gradients fit into
+# float16. After ``growth_interval`` good steps in a row the scale is doubled, which now and then costs a step. The default is
+# 2,000 steps; it is 10 here.
+
+# %%
+# The loop
+# --------
+# One ``Linear`` layer whose gradients are 1:
+
+model = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")  # "cuda" on a GPU
+
+for step in range(3):
+    before = model.weight.detach().clone()
+    optimizer.zero_grad()
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = model(torch.ones(1, 2)).sum()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)  # divides the gradients; skips the step if one is not finite
+    scaler.update()  # halves the scale after a skipped step
+    skipped, gradient = torch.equal(before, model.weight), model.weight.grad.tolist()
+    print(f"skipped: {skipped}   gradient: {gradient}   scale: {scaler.get_scale()}")
+
+    # sphinx_gallery_start_ignore
+    assert torch.equal(before, model.weight) == (step == 0)
+    assert model.weight.grad.isinf().all() == (step == 0)
+assert torch.allclose(model.weight.grad, torch.ones(1, 2))
+assert scaler.get_scale() == 32768
+# sphinx_gallery_end_ignore
+
+# %%
+# In the first step a gradient of 1, times 65,536, is beyond 65,504, the largest float16. The weights stayed as they were. From
+# the second step on, the gradient is 1 after the division.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Waiting while the scale falls.** Halving helps if the *scale* made the infinity. A NaN in the data, or a number above 65,504
+# in the forward pass, is there at any scale. As long as it reaches the gradients, each step is skipped. Test the loss and the
+# scale in each step, and stop:
+
+
+def check(loss, scaler):
+    if not loss.isfinite():
+        raise ArithmeticError(f"loss is {loss.item()}: look at data and forward")
+    if scaler.get_scale() < 1:
+        raise ArithmeticError("scale below 1: gradients overflow without it")
+
+
+loss = model(torch.full((1, 2), float("nan"))).sum()
+try:
+    check(loss, scaler)
+except ArithmeticError as error:
+    print("ArithmeticError:", error)
+
+# sphinx_gallery_start_ignore
+_raised = []
+for _value, _start in ((float("nan"), 65536.0), (1.0, 0.5)):
+    try:
+        check(torch.tensor(_value), torch.amp.GradScaler("cpu", init_scale=_start))
+    except ArithmeticError as error:
+        _raised.append(str(error))
+assert _raised == [
+    "loss is nan: look at data and forward",
+    "scale below 1: gradients overflow without it",
+]
+check(torch.tensor(1.0), torch.amp.GradScaler("cpu"))
+
+
+def _steps_until(reached):
+    model, scaler = nn.Linear(2, 1), torch.amp.GradScaler("cpu")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    count = 0
+    while not reached(scaler.get_scale()):
+        optimizer.zero_grad()
+        scaler.scale(model(torch.ones(1, 2)).sum() * float("nan")).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        count += 1
+    return count
+
+
+assert _steps_until(lambda scale: scale < 1) == 17
+assert _steps_until(lambda scale: scale == 2**-128) == 144
+assert _steps_until(lambda scale: scale == 0) == 166
+# sphinx_gallery_end_ignore
+
+# %%
+# Waiting does harm as well. The scaler looks for infinities *before* it divides. After 144 skipped steps in a row, the scale is
+# :math:`2^{-128}`, and the division itself overflows. Then one good batch ruins the weights:
+
+model = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+
+for step in range(145):
+    x = torch.ones(1, 2) if step == 144 else torch.full((1, 2), float("nan"))
+    optimizer.zero_grad()
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = model(x).sum()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+print(f"loss {loss.item():.2f}, then weight {model.weight.tolist()}")
+
+# sphinx_gallery_start_ignore
+assert loss.isfinite() and model.weight.isnan().all()
+for _make in (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
+    _model = nn.Linear(2, 1)
+    _optimizer = _make(_model.parameters())
+    _scaler = torch.amp.GradScaler("cpu", init_scale=2.0**-128)
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = _model(torch.ones(1, 2)).sum()
+    _scaler.scale(loss).backward()
+    _scaler.step(_optimizer)
+    assert not _model.weight.isfinite().any()
+# sphinx_gallery_end_ignore
+
+# %%
+# This was seen on the CPU. In PyTorch's source, the kernel for CUDA looks and divides in the same order. What to do:
+#
+# - The loss is NaN or infinite: :ref:`find the operation <sphx_glr_gallery_debugging_finding_nans.py>`. Typical are a NaN in
+#   the data, float16 overflow in attention scores, and a model that was trained in bfloat16 and has larger numbers than
+#   float16.
+# - The loss is finite, and the scale still falls below 1: :ref:`backward makes the NaN
+#   <sphx_glr_gallery_errors_nan_in_backward.py>`, for example at the root of 0, or the gradients are that large: take the mean
+#   and not the sum over the batch.
+# - Compute the part that overflows :ref:`in float32 <sphx_glr_gallery_memory_precision.py>`, or take bfloat16. Then make a new
+#   scaler, or call ``scaler.update(65536.0)``.
+#
+# **update() for each optimizer.** Two models, two optimizers, one scaler. If the first has an infinite gradient, ``update()``
+# halves the scale. The gradients of the second are then divided by the wrong scale:
+
+
+a, b = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
+optimizer_a = torch.optim.SGD(a.parameters(), lr=0.1)
+optimizer_b = torch.optim.SGD(b.parameters(), lr=0.1)
+scaler, before = torch.amp.GradScaler("cpu"), b.weight.item()
+
+loss = a(torch.full((1, 1), float("inf"))).sum() + b(torch.ones(1, 1)).sum()
+scaler.scale(loss).backward()
+scaler.step(optimizer_a)  # skipped
+scaler.update()  # wrong: update once, after both steps
+scaler.step(optimizer_b)
+print(f"the gradient of b is 1, and b moves by {before - b.weight.item():.2f}")
+
+
+# sphinx_gallery_start_ignore
+def _moved(update_between):
+    a, b = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (a, b)]
+    scaler, before = torch.amp.GradScaler("cpu"), b.weight.item()
+    x = torch.ones(1, 1)
+    scaler.scale(a(x * float("inf")).sum() + b(x).sum()).backward()
+    for optimizer in optimizers:
+        scaler.step(optimizer)
+        if update_between:
+            scaler.update()
+    if not update_between:
+        scaler.update()
+    assert scaler.get_scale() == 32768
+    return before - b.weight.item()
+
+
+assert abs(before - b.weight.item() - 0.2) < 1e-5
+assert abs(_moved(False) - 0.1) < 1e-5 and abs(_moved(True) - 0.2) < 1e-5
+# sphinx_gallery_end_ignore
+
+# %%
+# The right number is 0.1. With one ``update()`` at the end, ``b`` takes its step of 0.1 although that of ``a`` is skipped.
+#
+# **Resuming without the scaler.** A new scaler starts at 65,536 again, and the first steps after the checkpoint may be skipped.
+# Save ``scaler.state_dict()`` after ``update()``, together with model and optimizer:
+
+scaler = torch.amp.GradScaler("cpu", growth_interval=10)
+run(bad_from=60, scaler=scaler, steps=20)
+saved = scaler.state_dict()
+print(saved)
+
+resumed = torch.amp.GradScaler("cpu")
+resumed.load_state_dict(saved)
+
+# sphinx_gallery_start_ignore
+assert resumed.state_dict() == saved and saved["scale"] < 5000
+assert set(saved) == {
+    "scale",
+    "growth_factor",
+    "backoff_factor",
+    "growth_interval",
+    "_growth_tracker",
+}
+_off = torch.amp.GradScaler("cpu", enabled=False)
+_raised = []
+try:
+    resumed.load_state_dict(_off.state_dict())
+except RuntimeError as error:
+    _raised.append(str(error))
+assert _off.state_dict() == {} and len(_raised) == 1
+assert "The source state dict is empty" in _raised[0]
+import warnings
+
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    _cuda = torch.amp.GradScaler()
+if not torch.cuda.is_available():
+    _texts = [str(w.message) for w in _caught]
+    assert not _cuda.is_enabled() and "CUDA is not available.  Disabling" in _texts[0]
+# sphinx_gallery_end_ignore
+# %%
+# Messages of the scaler and their causes, such as *No inf checks were recorded* and *Attempting to unscale FP16 gradients*,
+# have :ref:`a page of their own <sphx_glr_gallery_errors_unscale_fp16.py>`.
+
+# %%
+# Accumulation, clipping, schedule: the whole loop
+# ------------------------------------------------
+# Each call has one place:
+
+torch.manual_seed(0)
+model = network()
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
+scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, total_iters=60)
+scaler = torch.amp.GradScaler("cpu")
+batches = [data(size=16) for _ in range(4)]
+# sphinx_gallery_start_ignore
+_steps_taken = []
+optimizer.register_step_post_hook(lambda *_: _steps_taken.append(1))
+# sphinx_gallery_end_ignore
+
+for _ in range(60):
+    optimizer.zero_grad()
+    for x, y in batches:  # accumulation: one step for four batches
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = F.mse_loss(model(x), y) / len(batches)
+        scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)  # once, before you read or change gradients
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm=100.0)
+    scale = scaler.get_scale()
+    scaler.step(optimizer)
+    scaler.update()
+    if scaler.get_scale() >= scale:  # the step was not skipped
+        scheduler.step()
+
+print("steps of the scheduler:", scheduler.last_epoch, "  scale:", scaler.get_scale())
+print(f"loss of the last batch: {loss.item() * len(batches):.2f}")
+
+# sphinx_gallery_start_ignore
+assert len(_steps_taken) == scheduler.last_epoch < 60
+_scaler = torch.amp.GradScaler("cpu")
+optimizer.zero_grad()
+_scaler.scale(model(batches[0][0]).sum() * float("inf")).backward()
+_scaler.unscale_(optimizer)
+nn.utils.clip_grad_norm_(model.parameters(), max_norm=100.0)
+_before = model[0].weight.detach().clone()
+_scaler.step(optimizer)
+assert torch.equal(_before, model[0].weight)
+_off = torch.amp.GradScaler("cpu", enabled=False)
+assert _off.scale(loss) is loss and _off.get_scale() == 1
+_off.update()
+assert 65536 / 2 ** (60 - scheduler.last_epoch) == scaler.get_scale()
+assert loss.item() * len(batches) < 40 < 10 * data()[1].square().mean()
+# sphinx_gallery_end_ignore
+
+# %%
+# - All pieces of one step need the same scale. So ``unscale_``, ``step`` and ``update`` come after the last of them.
+# - ``clip_grad_norm_`` :ref:`needs divided gradients <sphx_glr_gallery_training_gradient_clipping.py>`. It does not hide the
+#   infinity: ``unscale_`` has seen it already, and the step is skipped.
+# - A scheduler that steps after a skipped step :ref:`warns, and lowers the learning rate too early
+#   <sphx_glr_gallery_errors_scheduler_before_optimizer.py>`.
+# - On a GPU, ``get_scale()`` waits for the device, as its documentation says. So does ``if`` with a tensor, as in ``check``.
+# - ``GradScaler("cuda", enabled=dtype == torch.float16)`` lets one loop serve bfloat16 too: a scaler that is off only calls
+#   ``optimizer.step()``.
+
+# %%
+# Why a scale
+# -----------
+# A number below 3e-8 becomes 0 in float16. The loss is multiplied first, so each gradient on the way back is larger by the same
+# factor. If the factor is too large, gradients become infinite.
+#
+# .. how-measured:: For each factor, this code counts the gradients of four layers that come out as 0, infinite or NaN.
+
+
+def lost(kind, scale):
+    torch.manual_seed(0)
+    blocks = [nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(4)]
+    net, batch = nn.Sequential(*blocks, nn.Linear(64, 1)), torch.randn(256, 64)
+    with torch.autocast("cpu", dtype=kind):
+        loss = F.mse_loss(net(batch), torch.zeros(256, 1)) / 1000
+    (loss * scale).backward()
+    gradient = torch.cat([weight.grad.flatten() for weight in net.parameters()])
+    return 100 * ((gradient == 0) | ~gradient.isfinite()).float().mean().item()
+
+
+def draw_lost(shares):
+    _, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    ax.plot(exponents, shares[torch.float16], "s-", color="#c2410c", label="float16")
+    ax.plot(exponents, shares[torch.bfloat16], "o--", color="#2563eb", label="bfloat16")
+    ax.set(xlabel="power of 2 that multiplies the loss", ylabel="% of gradients lost")
+    ax.set_title("Without a scale, float16 loses the small gradients")
+    ax.legend()
+
+
+exponents = range(0, 45, 4)
+
+# %%
+# The share of gradients that are lost, for factors from 1 to 2 to the 44:
+
+# figure: The share of lost gradients over the factor, from 2 to the 0 to 2 to the 44. For float16 it starts near 40
+#   percent, is close to zero between 2 to the 4 and 2 to the 32, and 100 percent from 2 to the 40 on. For bfloat16 it
+#   is zero everywhere.
+shares = {
+    kind: [lost(kind, 2.0**exponent) for exponent in exponents]
+    for kind in (torch.float16, torch.bfloat16)
+}
+draw_lost(shares)
+print(
+    f"float16 without a scale loses {shares[torch.float16][0]:.0f} % of the gradients"
+)
+
+# sphinx_gallery_start_ignore
+assert 30 < shares[torch.float16][0] < 55 and max(shares[torch.bfloat16]) < 1
+assert max(shares[torch.float16][2:8]) < 1 and shares[torch.float16][1] < 5
+assert all(share == 100 for share in shares[torch.float16][10:])
+# sphinx_gallery_end_ignore
+
+# %%
+# Here, each factor from :math:`2^8` to :math:`2^{28}` loses less than 1 % of the gradients. So it is enough to halve and
+# double.
+
+# %%
+# Exercise
+# --------
+# A scaler doubles its scale after 200 good steps. In your data, one batch in 50 has a NaN. When does the scale fall below 1?
+# And what if the infinity in one step of 50 comes from a *scale* that is too large?
+#
+# .. solution::
+#
+# Each bad batch halves the scale and sets the count of good steps back to 0, so 200 are never reached. After 17 bad batches, in
+# step 850, the scale is 0.5. Remove these batches, or skip them before ``backward()``. An infinity that the scale has made goes
+# away after some halvings, and then 200 good steps in a row are possible.
+
+scaler = torch.amp.GradScaler("cpu", growth_interval=200)
+w = nn.Parameter(torch.zeros(1))
+optimizer = torch.optim.SGD([w], lr=0.1)
+
+step = 0
+while scaler.get_scale() >= 1:
+    step += 1
+    optimizer.zero_grad()
+    loss = w.sum() * (float("nan") if step % 50 == 0 else 1.0)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+print(f"step {step}: scale {scaler.get_scale()}")
+
+# sphinx_gallery_start_ignore
+assert step == 850 and scaler.get_scale() == 0.5
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_memory_precision.py`, autocast, bfloat16 and float16.
+# - Next: :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`, what a whole training step needs on a GPU.
+# - :ref:`sphx_glr_gallery_errors_unscale_fp16.py`, the messages of ``GradScaler``.
+# - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, one step for several batches.
+# - In PyTorch's reference: `GradScaler <https://docs.pytorch.org/docs/stable/amp.html#torch.amp.GradScaler>`__ and `Automatic
+#   mixed precision examples <https://docs.pytorch.org/docs/stable/notes/amp_examples.html>`__, with gradient penalties.
