@@ -15,9 +15,11 @@ saved_tensors_hooks: offload or compress activations
    single: memory leak; a pack hook that returns its tensor
 """
 
-# %% The activations do not fit into memory -------------------------------------- Your training runs out of memory, and much of
-# that memory holds tensors that the graph keeps for backward. You can keep them in fewer bits, on the CPU or on disk, and
-# restore them when backward needs them.
+# %%
+# The activations do not fit into memory
+# --------------------------------------
+# Your training runs out of memory, and much of that memory holds tensors that the graph keeps for backward. You can keep them
+# in fewer bits, on the CPU or on disk, and restore them when backward needs them.
 #
 # .. how-measured:: Four formats for the tensors of a small network: the bytes that the graph holds, the error of the
 #    gradient, and the plot.
@@ -132,7 +134,8 @@ assert torch.finfo(torch.bfloat16).max > 1e38
 assert torch.finfo(torch.float16).eps < torch.finfo(torch.bfloat16).eps
 # sphinx_gallery_end_ignore
 
-# %% The forward pass computes in float32 as before, so the loss is the same. Backward computes with rounded numbers. (For int8,
+# %%
+# The forward pass computes in float32 as before, so the loss is the same. Backward computes with rounded numbers. (For int8,
 # the pack hook scales each tensor so that its largest absolute value becomes 127. bfloat16 has a larger range than float16, and
 # coarser steps.) This is the step with float16, where ``storage_of`` returns the address of a tensor's memory:
 
@@ -205,10 +208,13 @@ assert _raised == [True]
 # The product saves both factors, so ``pack`` is called twice. The ``with`` must be around the forward pass; backward may run
 # outside of it. PyTorch does not compare the values.
 
-# %% What people get wrong --------------------- **Returning the tensor itself.** ``exp`` saves its own result. If ``pack``
-# returns that tensor, the tensor refers to its ``grad_fn``, and the ``grad_fn`` to the tensor. ``backward()`` frees both.
-# Without it, or with ``retain_graph=True``, they stay, and ``gc.collect()`` does not help. An evaluation loop without
-# ``no_grad`` then needs more memory with each step (`pytorch#115255 <https://github.com/pytorch/pytorch/issues/115255>`__).
+# %%
+# What people get wrong
+# ---------------------
+# **Returning the tensor itself.** ``exp`` saves its own result. If ``pack`` returns that tensor, the tensor refers to its
+# ``grad_fn``, and the ``grad_fn`` to the tensor. ``backward()`` frees both. Without it, or with ``retain_graph=True``, they
+# stay, and ``gc.collect()`` does not help. An evaluation loop without ``no_grad`` then needs more memory with each step
+# (`pytorch#115255 <https://github.com/pytorch/pytorch/issues/115255>`__).
 
 
 def leaks(pack):
@@ -289,9 +295,10 @@ _y.backward()
 assert _x.grad == 10  # a saved result, silently wrong too
 # sphinx_gallery_end_ignore
 
-# %% **Packing what should be left alone.** The hooks also get weights, positions and masks. A copy of a weight comes on top of
-# the weight, hence ``exists`` above. Positions and row numbers are integers. In float16, not every integer above 2048 exists,
-# and here a gradient goes to the wrong row:
+# %%
+# **Packing what should be left alone.** The hooks also get weights, positions and masks. A copy of a weight comes on top of the
+# weight, hence ``exists`` above. Positions and row numbers are integers. In float16, not every integer above 2048 exists, and
+# here a gradient goes to the wrong row:
 
 embedding = nn.Embedding(5000, 4)
 with saved_tensors_hooks(lambda t: t.half(), lambda kept: kept.long()):
@@ -335,7 +342,8 @@ for _name, _infinite in (("float16", True), ("bfloat16", False)):
 assert abs(_slope / _y - 1) < 0.01
 # sphinx_gallery_end_ignore
 
-# %% **Nesting two pairs.** Only the innermost pair is called. ``checkpoint(..., use_reentrant=False)`` is built on these hooks
+# %%
+# **Nesting two pairs.** Only the innermost pair is called. ``checkpoint(..., use_reentrant=False)`` is built on these hooks
 # too: what a pair *inside* a checkpointed function gets is not recomputed, but kept.
 
 events = []
