@@ -144,6 +144,7 @@ operations = {
 }
 table = pd.DataFrame([row(operation) for operation in operations.values()], operations)
 table = table.rename_axis(columns="operation")
+by_operation = table.map(lambda cell: f"{cell:g}" if isinstance(cell, float) else cell)
 
 # %%
 # ``v`` requires a gradient and ``w`` does not:
@@ -166,7 +167,7 @@ with saved_tensors_hooks(lambda t: _mask.append(t.dtype) or t.detach(), lambda t
 assert _mask == [torch.bool]
 # fmt: on
 # sphinx_gallery_end_ignore
-table.map(lambda cell: f"{cell:g}" if isinstance(cell, float) else cell)
+by_operation
 
 # %%
 # The first eight keep no tensor, because their derivative is the same for all values of ``v``. (A shape is not a tensor.)
