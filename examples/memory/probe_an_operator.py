@@ -1,18 +1,26 @@
 r"""
-Probe an operator: what it keeps, shares and allows
-===================================================
+Probe an operator: saved tensors, views, in-place changes
+=========================================================
 
-What does this function keep for backward? Is its result on the memory of its input? May you change either in place
-before backward? PyTorch's reference seldom says, and the answer can be measured. This page builds the probe in plain
-PyTorch, four short functions, and points it at operators and at a function of your own.
+.. in-short::
+
+   What does a function keep for backward? Run it inside ``saved_tensors_hooks``. May you change its input or its result in
+   place? Change it, run backward, and compare the gradient. The probe on this page asks these questions and three more with one
+   call: ``probe(torch.exp, x)``. Each answer is for the inputs that you gave. Other values, shapes, dtypes or devices can have
+   another answer.
+
+.. index::
+   single: what does ReLU store for backward, its input or its output
+   single: is this function differentiable twice
 """
 
 # %%
-# What it keeps
-# -------------
-# A pair of :ref:`hooks <sphx_glr_gallery_memory_saved_tensor_hooks.py>` sees every tensor that a node saves. Two
-# tensors on the same storage are one piece of memory. So each piece is an input's, the output's, or new: a tensor
-# that nobody else holds.
+# May I change this tensor in place?
+# ----------------------------------
+# Backward raises *modified by an inplace operation*, or memory is short. Does the function keep its input, its result, or a new
+# tensor? PyTorch's reference seldom says, but you can measure it.
+#
+# .. how-measured:: One function for each question, and one that returns a row with all the answers.
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -26,6 +34,17 @@ def storage_of(tensor):
     return tensor.untyped_storage().data_ptr()
 
 
+def results_of(f, *inputs):
+    results = f(*inputs)
+    return [results] if torch.is_tensor(results) else list(results)
+
+
+def ramp(tensor, start=1):
+    """A weight for each number of a tensor."""
+    weights = torch.linspace(start, 2 * start, tensor.numel(), dtype=tensor.dtype)
+    return weights.view_as(tensor)
+
+
 def kept(f, *inputs):
     saved = {}
 
@@ -34,13 +53,82 @@ def kept(f, *inputs):
         return tensor.detach()
 
     with saved_tensors_hooks(pack, lambda tensor: tensor):
-        output = f(*inputs)
-    owner = {storage_of(output): "output"}
-    owner |= dict.fromkeys(map(storage_of, inputs), "input")
+        results = results_of(f, *inputs)
+    owner = dict.fromkeys(map(storage_of, results), "the result")
+    owner |= dict.fromkeys(map(storage_of, inputs), "an input")
     sizes = {}
     for key, size in saved.items():
-        sizes[owner.get(key, "new")] = sizes.get(owner.get(key, "new"), 0) + size
+        name = owner.get(key, "a new tensor")
+        sizes[name] = sizes.get(name, 0) + size
     return sizes
+
+
+def shares(f, *inputs):
+    known = {storage_of(tensor) for tensor in inputs}
+    return any(storage_of(result) in known for result in results_of(f, *inputs))
+
+
+def gradients(f, *inputs, change=None):
+    """The gradients after 1 was added to the "result" or to each "input"."""
+    copies = [tensor.clone() for tensor in inputs]
+    results = results_of(f, *copies)
+    weights = [ramp(result) for result in results]
+    try:
+        for tensor in {"result": results, "input": copies}.get(change, ()):
+            tensor.add_(1)
+    except RuntimeError:
+        return "refused"
+    try:
+        return torch.autograd.grad(results, inputs, weights)
+    except RuntimeError:
+        return "raises"
+
+
+def after(change, f, *inputs):
+    found = gradients(f, *inputs, change=change)
+    if isinstance(found, str):
+        return found
+    right = all(map(torch.allclose, found, gradients(f, *inputs)))
+    return "works" if right else "wrong"
+
+
+def second(f, *inputs):
+    results = results_of(f, *inputs)
+    weights = [ramp(result) for result in results]
+    first = torch.autograd.grad(results, inputs, weights, create_graph=True)
+    first = [gradient.sum() for gradient in first if gradient.requires_grad]
+    if not first:
+        return "zero"
+    try:
+        found = torch.autograd.grad(first, inputs, allow_unused=True)
+    except (NotImplementedError, RuntimeError):
+        return "no"
+    return "yes" if any(g is not None and g.any() for g in found) else "zero"
+
+
+def forward_mode(f, *inputs):
+    tangents = [ramp(tensor, start=3) for tensor in inputs]
+    pairs = zip(gradients(f, *inputs), tangents, strict=True)
+    backward = sum((gradient * tangent).sum() for gradient, tangent in pairs)
+    try:
+        with forward_ad.dual_level():
+            duals = map(forward_ad.make_dual, inputs, tangents)
+            results = [forward_ad.unpack_dual(r).tangent for r in results_of(f, *duals)]
+    except (NotImplementedError, RuntimeError):
+        return "no"
+    forward = sum((ramp(result) * result).sum() for result in results)
+    return "yes" if torch.allclose(forward, backward) else "wrong"
+
+
+def probe(f, *inputs):
+    return {
+        "keeps": ", ".join(sorted(kept(f, *inputs))) or "nothing",
+        "shares memory": "yes" if shares(f, *inputs) else "no",
+        "result changed": after("result", f, *inputs),
+        "input changed": after("input", f, *inputs),
+        "2nd derivative": second(f, *inputs),
+        "forward mode": forward_mode(f, *inputs),
+    }
 
 
 def number(*shape):
@@ -48,249 +136,163 @@ def number(*shape):
     return values.reshape(shape).requires_grad_()
 
 
-x, other = number(4, 8), number(4, 8)
-print(f"one input has {x.nbytes} bytes")
-print("exp: ", kept(torch.exp, x))
-print("log: ", kept(torch.log, x))
-print("mul: ", kept(torch.mul, x, other))
-print("add: ", kept(torch.add, x, other))
-print("prod:", kept(torch.prod, x))
-
-# sphinx_gallery_start_ignore
-assert kept(torch.exp, x) == {"output": x.nbytes} and kept(torch.log, x) == {
-    "input": x.nbytes
-}
-assert (
-    kept(torch.mul, x, other) == {"input": 2 * x.nbytes}
-    and kept(torch.add, x, other) == {}
-)
-assert kept(torch.prod, x) == {"input": x.nbytes, "output": 8}
-# sphinx_gallery_end_ignore
-
-# %%
-# The formulas of the derivatives explain it. The derivative of exp is its result; that of log is one over its input;
-# a product needs the other factor; a sum needs nothing.
-#
-# Whose memory the result is on
-# -----------------------------
+def rows(calls, columns=None):
+    found = pd.DataFrame({name: probe(*call) for name, call in calls.items()}).T
+    return found[columns] if columns else found
 
 
-def shares(f, *inputs):
-    return storage_of(f(*inputs)) in {storage_of(tensor) for tensor in inputs}
-
-
-print("exp:      ", shares(torch.exp, x))
-print("transpose:", shares(torch.t, x))
-print("reshape:  ", shares(lambda x: x.reshape(-1), x))
-print("reshape of a transpose:", shares(lambda x: x.reshape(-1), x.t()))
-
-# sphinx_gallery_start_ignore
-assert shares(torch.t, x) and not shares(torch.exp, x)
-assert shares(lambda x: x.reshape(-1), x) and not shares(lambda x: x.reshape(-1), x.t())
-# sphinx_gallery_end_ignore
-
-# %%
-# For one input the answer is a fact about that input. ``reshape`` shows that a probe must try more than one.
-#
-# What may be changed before backward
-# -----------------------------------
-# Adding 1 to the result, or to an input, after the call changes no derivative of the call. So backward must give
-# what it gives without the change, or raise. Anything else is a wrong gradient that nobody reports. The inputs are
-# clones, because a leaf that requires a gradient :ref:`must not be changed
-# <sphx_glr_gallery_errors_leaf_in_place.py>`.
-
-
-def gradients(f, *inputs, change=None):
-    copies = [tensor.clone() for tensor in inputs]
-    output = f(*copies)
-    if change == "output":
-        output.add_(1)
-    if change == "input":
-        for copy in copies:
-            copy.add_(1)
-    weights = torch.linspace(1, 2, output.numel(), dtype=output.dtype)
-    return torch.autograd.grad(output, inputs, weights.view_as(output))
-
-
-def after(change, f, *inputs):
-    try:
-        changed = gradients(f, *inputs, change=change)
-    except RuntimeError:
-        return "raises"
-    right = all(map(torch.allclose, changed, gradients(f, *inputs)))
-    return "works" if right else "wrong"
-
-
-for name, f in {"exp": torch.exp, "log": torch.log, "neg": torch.neg}.items():
-    found = [
-        f"{change} changed: {after(change, f, x)}" for change in ("output", "input")
-    ]
-    print(f"{name:<4} {',  '.join(found)}")
-
-# sphinx_gallery_start_ignore
-assert [after(_c, torch.exp, x) for _c in ("output", "input")] == ["raises", "works"]
-assert [after(_c, torch.log, x) for _c in ("output", "input")] == ["works", "raises"]
-assert [after(_c, torch.neg, x) for _c in ("output", "input")] == ["works", "works"]
-# sphinx_gallery_end_ignore
-
-# %%
-# What is kept must not change; everything else may. This is the message behind *raises*.
-
-try:
-    gradients(torch.exp, x, change="output")
-except RuntimeError as error:
-    message = str(error)
-    print("RuntimeError:", message.partition(". Hint")[0])
-assert "modified by an inplace operation" in message
-
-# %%
-# Second derivative and forward mode
-# ----------------------------------
-# Both are optional for an operator. Where one is missing, it raises. Forward mode can be checked against backward: the
-# product with one vector on each side must be the same number.
-
-
-def forward_mode(f, *inputs):
-    tangents = [torch.linspace(1, 3, t.numel()).to(t).view_as(t) for t in inputs]
-    backward = sum(
-        (g * t).sum() for g, t in zip(gradients(f, *inputs), tangents, strict=True)
-    )
-    try:
-        with forward_ad.dual_level():
-            duals = map(forward_ad.make_dual, inputs, tangents)
-            tangent = forward_ad.unpack_dual(f(*duals)).tangent
-    except (NotImplementedError, RuntimeError):
-        return "no"
-    weights = torch.linspace(1, 2, tangent.numel()).to(tangent).view_as(tangent)
-    return "yes" if torch.allclose((weights * tangent).sum(), backward) else "wrong"
-
-
-def second(f, *inputs):
-    output = f(*inputs)
-    first = torch.autograd.grad(output.sum(), inputs, create_graph=True)
-    first = [gradient for gradient in first if gradient.requires_grad]
-    if not first:
-        return "zero"
-    try:
-        torch.autograd.grad([g.sum() for g in first], inputs, allow_unused=True)
-    except (NotImplementedError, RuntimeError):
-        return "no"
-    return "yes"
-
-
-for name, call in {
-    "exp": (torch.exp, x),
-    "neg": (torch.neg, x),
-    "cdist": (torch.cdist, x, other),
-}.items():
-    print(f"{name:<6} 2nd: {second(*call):<5} forward mode: {forward_mode(*call)}")
-
-# sphinx_gallery_start_ignore
-assert (second(torch.exp, x), forward_mode(torch.exp, x)) == ("yes", "yes")
-assert (second(torch.neg, x), forward_mode(torch.neg, x)) == ("zero", "yes")
-assert (second(torch.cdist, x, other), forward_mode(torch.cdist, x, other)) == (
-    "no",
-    "no",
-)
-# sphinx_gallery_end_ignore
-
-# %%
-# The whole row
-# -------------
-# The four answers side by side, for operators that a network is made of.
-
-
-def probe(f, *inputs):
-    sizes = kept(f, *inputs)
-    return {
-        "keeps": ", ".join(sorted(sizes)) or "nothing",
-        "shares": "yes" if shares(f, *inputs) else "no",
-        "output changed": after("output", f, *inputs),
-        "input changed": after("input", f, *inputs),
-        "2nd derivative": second(f, *inputs),
-        "forward mode": forward_mode(f, *inputs),
-    }
-
-
-image, square = number(1, 1, 8, 8), number(8, 8)
-CALLS = {
+x, other, square = number(4, 8), number(4, 8), number(8, 8)
+calls = {
     "exp": (torch.exp, x),
     "relu": (F.relu, x),
     "gelu": (F.gelu, x),
-    "tanh": (torch.tanh, x),
     "mul": (torch.mul, x, other),
     "mm": (torch.mm, x, square),
     "softmax": (lambda x: x.softmax(-1), x),
     "layer_norm": (lambda x: F.layer_norm(x, (8,)), x),
-    "max_pool2d": (lambda x: F.max_pool2d(x, 2), image),
+    "max_pool2d": (lambda x: F.max_pool2d(x, 2), number(1, 1, 8, 8)),
     "cumsum": (lambda x: x.cumsum(0), x),
     "t": (torch.t, x),
-    "cdist": (torch.cdist, x, number(8, 8)),
+    "cdist": (torch.cdist, x, square),
 }
-table = pd.DataFrame({name: probe(*call) for name, call in CALLS.items()}).T
-
-# sphinx_gallery_start_ignore
-_row = table.loc
-assert _row["relu", "keeps"] == "output" and _row["gelu", "keeps"] == "input"
-assert (_row["max_pool2d", "keeps"], _row["layer_norm", "keeps"]) == (
-    "input, new",
-    "input, new",
-)
-assert list(table.index[table["shares"] == "yes"]) == ["t"]
-assert not (table == "wrong").any(axis=None)
-for _name, _found in table.iterrows():
-    assert (_found["output changed"] == "raises") == ("output" in _found["keeps"]), (
-        _name
-    )
-    assert (_found["input changed"] == "raises") == ("input" in _found["keeps"]), _name
-# sphinx_gallery_end_ignore
-table.rename_axis(columns="operator")
+table = rows(calls)
 
 # %%
-# Read across, the table holds one rule twice: backward raises after a change exactly where the changed tensor is
-# kept. The new tensors are what the operator computed on the way: mean and deviation of ``layer_norm``, the place of
-# each maximum.
-#
-# The figure counts bytes. An input that is kept costs nothing as long as somebody else needs it too; the output is
-# most often the next operator's input. What is new always costs.
-
-# figure: Horizontal bars, one for each operator, for the bytes kept relative to one input. Softmax, exp, relu, tanh and
-#   gelu keep as much as one input, mul twice, mm three times and cdist four times as much, cumsum and t nothing. Only
-#   layer_norm and max_pool2d have a part for new tensors.
-sizes = {name: kept(*call) for name, call in CALLS.items()}
-parts = pd.DataFrame(sizes, index=["input", "output", "new"]).fillna(0).T
-relative = parts.div([call[1].nbytes for call in CALLS.values()], axis=0)
-
-fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
-left = torch.zeros(len(relative)).numpy()
-colors = {"input": "#2563eb", "output": "#047857", "new": "#c2410c"}
-hatches = {"input": "", "output": "//", "new": "xx"}
-for kind, color in colors.items():
-    style = {"color": color, "hatch": hatches[kind], "edgecolor": "white"}
-    ax.barh(relative.index, relative[kind], left=left, label=kind, **style)
-    left = left + relative[kind].to_numpy()
-ax.set_title("What each operator keeps for backward")
-ax.set_xlabel("bytes kept, relative to the first input")
-ax.invert_yaxis()
-ax.legend(title="memory of")
+# The answers for eleven operators, with small inputs in double precision:
 
 # sphinx_gallery_start_ignore
-assert list(relative.index[relative["new"] > 0]) == ["layer_norm", "max_pool2d"]
-assert relative.sum(axis=1)[["mul", "mm", "cdist", "cumsum", "t"]].tolist() == [
-    2,
-    3,
-    4,
-    0,
-    0,
-]
-assert (relative.sum(axis=1)[["softmax", "exp", "relu", "tanh", "gelu"]] == 1).all()
+_cell = table.loc
+assert _cell["relu", "keeps"] == "the result" and _cell["gelu", "keeps"] == "an input"
+for _name in ("max_pool2d", "layer_norm"):
+    assert _cell[_name, "keeps"] == "a new tensor, an input"
+assert list(table.index[table["shares memory"] == "yes"]) == ["t"]
+assert not table.isin(["wrong", "refused"]).any(axis=None)
+for _name, _row in table.iterrows():
+    assert (_row["result changed"] == "raises") == ("the result" in _row["keeps"]), (
+        _name
+    )
+    assert (_row["input changed"] == "raises") == ("an input" in _row["keeps"]), _name
+_zero = ["relu", "max_pool2d", "cumsum", "t"]
+assert list(table.index[table["2nd derivative"] == "zero"]) == _zero
+assert list(table.index[table["2nd derivative"] == "no"]) == ["cdist"]
+assert list(table.index[table["forward mode"] == "no"]) == ["cdist"]
+assert probe(torch.prod, x)["keeps"] == "an input, the result"
+assert kept(lambda x: x * other.detach(), x) == {"a new tensor": other.nbytes}
 # sphinx_gallery_end_ignore
+table
+
+# %%
+# The words are those of :doc:`the table of all operators </reference/operators>`:
+#
+# - **keeps**: what is saved for backward: an input, the result, or a new tensor, such as the positions of the maxima for
+#   ``max_pool2d``. (A tensor that the function takes from elsewhere counts as new too.)
+# - **shares memory**: whether the result uses the memory of an input.
+# - **result changed**, **input changed**: 1 is added in place to the result, or to each input, and backward follows. *works*:
+#   the gradient is right. *raises*: backward notices the change. *refused*: the change itself is not allowed. *wrong*: the
+#   gradient is wrong, and nothing is said.
+# - **2nd derivative**: *yes*, *zero* (it is 0 for this input), or *no* (it raises).
+# - **forward mode**: *yes* (it agrees with backward), *no* (it raises), or *wrong*.
+#
+# Why add 1? It changes no derivative of the call. So backward must give the same gradient as without the change, or raise. The
+# same question by hand:
+
+copy = x.clone()  # a leaf that requires grad must not be changed in place
+y = torch.exp(copy)
+y.add_(1)
+
+try:
+    torch.autograd.grad(y.sum(), x)
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message.partition(". Hint")[0])
+
+# sphinx_gallery_start_ignore
+assert "modified by an inplace operation" in message
+# sphinx_gallery_end_ignore
+
+# %%
+# In this table, backward raises where the changed tensor is kept, and works where it is not.
 
 # %%
 # What people get wrong
 # ---------------------
-# **A Function that hides what it keeps.** Both of these compute the square. One hands its input to
-# ``save_for_backward``, the other puts it on ``ctx``.
+# **"What is kept must not change, and everything else may."** That is a good first guess, and it has exceptions:
+
+columns = ["keeps", "result changed", "input changed"]
+exceptions = {
+    "split": (lambda x: x.split(2), x),
+    "chunk": (lambda x: x.chunk(2), x),
+    "unbind": (lambda x: x.unbind(), x),
+    "expand": (lambda x: x.expand(2, 4, 8), x),
+    "kron": (torch.kron, number(2, 2), number(2, 2)),
+}
+found = rows(exceptions, columns)
+# sphinx_gallery_start_ignore
+for _name in ("split", "chunk", "unbind"):
+    assert found.loc[_name].tolist() == ["nothing", "refused", "raises"]
+assert found.loc["expand"].tolist() == ["nothing", "refused", "works"]
+assert found.loc["kron"].tolist() == ["an input", "works", "wrong"]
+for _name in ("split", "chunk", "unbind"):
+    _copy, _raised = x.clone(), []
+    _parts = exceptions[_name][0](_copy)
+    try:
+        _parts[0].add_(1)
+    except RuntimeError as _error:
+        _raised.append("returns multiple views" in str(_error))
+    _copy.add_(1)
+    try:
+        _parts[0].sum().backward()
+    except RuntimeError as _error:
+        _raised.append("returns multiple views" in str(_error))
+    assert _raised == [True, True]
+_raised = []
+try:
+    x.clone().expand(2, 4, 8).add_(1)
+except RuntimeError as _error:
+    _raised.append("refers to a single memory location" in str(_error))
+assert _raised == [True]
+for _like_split in (lambda x: x.tensor_split(2), lambda x: x.hsplit(2)):
+    assert rows({"": (_like_split, x)}, columns).iloc[0, 2] == "works"
+# sphinx_gallery_end_ignore
+found
+
+# %%
+# ``split``, ``chunk`` and ``unbind`` keep nothing, but return several views of one tensor. PyTorch refuses to change such a
+# view in place, and backward raises after a change of the input. ``expand`` lets several elements share one place in memory, so
+# a change of the result is refused. ``kron`` keeps its inputs, does not notice the change, and its gradient is silently wrong.
+#
+# **Taking one answer for all inputs.** A shape or a layout can lead to other code inside the operator:
+
+
+def attention(q):
+    return F.scaled_dot_product_attention(q, q, q)
+
+
+by_input = {
+    "reshape": (lambda x: x.reshape(-1), x),
+    "reshape of a transpose": (lambda x: x.reshape(-1), x.t()),
+    "cdist, 25 rows": (torch.cdist, number(25, 8), square),
+    "cdist, 26 rows": (torch.cdist, number(26, 8), square),
+    "attention, 3 dimensions": (attention, number(1, 4, 8)),
+    "attention, 4 dimensions": (attention, number(1, 1, 4, 8)),
+}
+found = rows(by_input, ["shares memory", "result changed", "2nd derivative"])
+# sphinx_gallery_start_ignore
+assert found["shares memory"].tolist() == ["yes", "no", "no", "no", "no", "no"]
+assert found["2nd derivative"].tolist() == ["zero", "zero", "no", "yes", "yes", "no"]
+assert found["result changed"].tolist() == ["works"] * 2 + ["raises"] * 2 + [
+    "works",
+    "raises",
+]
+# sphinx_gallery_end_ignore
+found
+
+# %%
+# So give the probe the shapes and dtypes of your own model. :doc:`The table of all operators </reference/operators>` tries
+# several samples and says where they differ.
+#
+# **A Function that hides what it keeps.** Both of these compute the square. One passes its input to ``save_for_backward``, the
+# other stores it on ``ctx``.
 
 
 class Square(torch.autograd.Function):
@@ -316,37 +318,77 @@ class Careless(torch.autograd.Function):
         return 2 * ctx.x * gradient
 
 
-columns = ["keeps", "output changed", "input changed"]
-functions = {"Square": Square.apply, "Careless": Careless.apply}
-found = pd.DataFrame({name: probe(f, x) for name, f in functions.items()}).T
+found = rows({"Square": (Square.apply, x), "Careless": (Careless.apply, x)}, columns)
 
 # sphinx_gallery_start_ignore
 assert found["input changed"].tolist() == ["raises", "wrong"]
-assert found["keeps"].tolist() == ["input", "nothing"]
+assert found["keeps"].tolist() == ["an input", "nothing"]
+assert torch.equal(gradients(Square.apply, x)[0], gradients(Careless.apply, x)[0])
+assert torch.autograd.gradcheck(Careless.apply, x)
 # sphinx_gallery_end_ignore
-found[columns].rename_axis(columns="Function")
+found
 
 # %%
-# The careless one seems to keep nothing, since hooks cannot see it. Neither can the check of :ref:`versions
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: after its input was changed, its gradient is wrong
-# and nothing is said. A test of the gradient alone passes for both.
+# ``Careless`` seems to keep nothing, because hooks do not see an attribute. The check for :ref:`changes in place
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>` does not see it either. Without a change in place, both give the
+# same gradient, and ``gradcheck`` passes for both.
 
-assert torch.equal(gradients(Square.apply, x)[0], gradients(Careless.apply, x)[0])
-print("before:", [g.item() for g in gradients(Careless.apply, x[0, :1])])
-print(
-    "after: ", [g.item() for g in gradients(Careless.apply, x[0, :1], change="input")]
+# %%
+# How many bytes they keep
+# ------------------------
+# An input that is kept needs no more memory while your code holds it too. A result is often the input of the next operator. A
+# new tensor, made by the operator, is held by the graph alone.
+#
+# .. how-measured:: The bytes kept by the operators of the first table, relative to the size of their first input, and the plot.
+
+sizes = {name: kept(*call) for name, call in calls.items()}
+parts = (
+    pd.DataFrame(sizes, index=["an input", "the result", "a new tensor"]).fillna(0).T
 )
+relative = parts.div([call[1].nbytes for call in calls.values()], axis=0)
+
+
+def draw():
+    _, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    left = torch.zeros(len(relative)).numpy()
+    for kind, color, hatch in (
+        ("an input", "#2563eb", ""),
+        ("the result", "#047857", "//"),
+        ("a new tensor", "#c2410c", "xx"),
+    ):
+        style = {"color": color, "hatch": hatch, "edgecolor": "white"}
+        ax.barh(relative.index, relative[kind], left=left, label=kind, **style)
+        left = left + relative[kind].to_numpy()
+    ax.set_title("What each operator keeps for backward")
+    ax.set_xlabel("bytes kept, relative to the first input")
+    ax.invert_yaxis()
+    ax.legend()
+
+
+# %%
+# ``mm`` and ``cdist`` keep a second input of twice the size:
+
+draw()
+
+# figure: Horizontal bars, one for each operator, for the bytes kept relative to the first input. Softmax, exp, relu and gelu
+#   keep as much as one input, mul twice, mm three times and cdist four times as much, cumsum and t nothing. Only layer_norm
+#   and max_pool2d have a part for new tensors.
 
 # sphinx_gallery_start_ignore
-assert gradients(Careless.apply, x[0, :1])[0].item() == 1
-assert gradients(Careless.apply, x[0, :1], change="input")[0].item() == 3
+assert list(relative.index[relative["a new tensor"] > 0]) == [
+    "layer_norm",
+    "max_pool2d",
+]
+_sums = relative.sum(axis=1)
+assert _sums[["mul", "mm", "cdist", "cumsum", "t"]].tolist() == [2, 3, 4, 0, 0]
+assert (_sums[["softmax", "exp", "relu", "gelu"]] == 1).all()
+assert (relative.loc[["mm", "cdist"], "an input"] == 3).all()
 # sphinx_gallery_end_ignore
 
 # %%
 # Exercise
 # --------
-# ``F.silu(x)`` is ``x * torch.sigmoid(x)``. Which of the two keeps more, and which tensors are they? Say it before
-# you probe.
+# ``F.silu(x)`` is ``x * torch.sigmoid(x)``. Which of the two keeps more, and which tensors are they? Answer before you probe.
 #
 # .. solution::
 #
@@ -359,15 +401,15 @@ def by_hand(x):
     return x * torch.sigmoid(x)
 
 
-for name, f in {"by hand": by_hand, "F.silu": F.silu}.items():
-    print(f"{name:<8} {kept(f, x)}")
+print("by hand:", kept(by_hand, x))
+print("F.silu: ", kept(F.silu, x))
 
 # graph: y -- The product keeps x and the sigmoid; the sigmoid keeps its result, the same tensor
 gate = torch.sigmoid(x)
 y = x * gate
 
-assert kept(by_hand, x) == {"input": x.nbytes, "new": x.nbytes}
-assert kept(F.silu, x) == {"input": x.nbytes}
+assert kept(by_hand, x) == {"an input": x.nbytes, "a new tensor": x.nbytes}
+assert kept(F.silu, x) == {"an input": x.nbytes}
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(by_hand(x), F.silu(x))
@@ -380,6 +422,7 @@ assert torch.allclose(by_hand(x), F.silu(x))
 # - Next: :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, to find the call that made a gradient NaN.
 # - :doc:`All operators </reference/operators>`, this probe for more than 500 of them, and
 #   :doc:`all shape operations </reference/shapes>`.
-# - :ref:`sphx_glr_gallery_functions_context_methods.py`, how a Function hands over what it keeps.
+# - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, why a node keeps its input or its result.
+# - :ref:`sphx_glr_gallery_functions_context_methods.py`, how a Function saves tensors for backward.
 # - In PyTorch's notes: `saved tensors
 #   <https://docs.pytorch.org/docs/stable/notes/autograd.html#saved-tensors>`__.

@@ -1,24 +1,26 @@
 r"""
-What autograd saves for backward, in bytes
-==========================================
+Saved tensors: what autograd keeps for backward
+===============================================
 
-Some derivatives need a tensor that the forward pass had: the input, the result, a mask. The node of the operation
-keeps it until backward has used it, and training needs memory for all of these at the same time. This page shows who
-keeps what, builds a meter of 20 lines for the bytes, and measures the common operations with it.
+.. in-short::
+
+   Between forward and backward, the graph keeps tensors that derivatives need: an input (``log``), the result (``exp``,
+   ``relu``) or a new tensor (a dropout mask). ``v + w`` keeps none. Count them with ``saved_tensors_hooks(pack, unpack)``,
+   each storage once. The hooks do not see what a custom Function stores as ``ctx.x``, nor what an inner pair of hooks
+   takes. The peak of memory can be higher than what is kept.
+
+.. index::
+   single: saved tensors; memory of an operation
+   single: ReLU; memory with inplace=True
 """
 
 # %%
-# Each formula keeps what it needs
-# --------------------------------
-# Three operations compute :math:`\log(1 + e^x)`. The derivative of :math:`e^x` is :math:`e^x`, so the first node
-# keeps its *result*. The derivative of :math:`\log s` is :math:`1 / s`, so the last one keeps its *input*. The
-# addition needs nothing.
+# Why training needs more memory than inference
+# ---------------------------------------------
+# Under ``torch.no_grad()``, an intermediate result is freed once your code no longer refers to it. In training, the graph keeps
+# some of them for ``backward()``. Which ones? Three operations compute :math:`\log(1 + e^x)`:
 
-import pandas as pd
 import torch
-import torch.nn.functional as F
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.autograd.graph import saved_tensors_hooks
 
 x = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 e = torch.exp(x)
@@ -27,139 +29,300 @@ y = torch.log(s)
 
 # graph: y -- exp saved its result, log saved its input, the addition saved nothing
 
-for tensor in (e, s, y):
-    node = tensor.grad_fn
-    names = [name for name in dir(node) if name.startswith("_saved")]
-    print(f"{node.name():<13} {names}")
-
-for name, kept in (("exp", e.grad_fn._saved_result), ("log", y.grad_fn._saved_self)):
-    print(name, "keeps", [round(number, 4) for number in kept.tolist()])
+print("exp keeps", e.grad_fn._saved_result)
+print("log keeps", y.grad_fn._saved_self)
 
 # sphinx_gallery_start_ignore
 assert torch.equal(e.grad_fn._saved_result, e) and torch.equal(y.grad_fn._saved_self, s)
-assert s.grad_fn._saved_alpha == 1 and not torch.is_tensor(s.grad_fn._saved_alpha)
-del tensor, node, names, name, kept
+_of_add = [name for name in dir(s.grad_fn) if name.startswith("_saved")]
+assert _of_add == ["_saved_alpha"] and s.grad_fn._saved_alpha == 1
+assert not torch.is_tensor(s.grad_fn._saved_alpha)
 # sphinx_gallery_end_ignore
 
 # %%
-# The attributes that begin with ``_saved`` belong to the node. ``self`` is the first operand, ``other`` the second.
-# ``_saved_alpha`` of the addition is a Python number, the factor of its second operand, and no tensor.
+# The derivative of :math:`e^x` is :math:`e^x`, so the node of ``exp`` keeps its *result*. The derivative of :math:`\log s` is
+# :math:`1 / s`, so the node of ``log`` keeps its *input*. The derivative of ``e + 1`` is 1 for any ``e``, so its node keeps no
+# tensor. You find the kept tensors in attributes of ``grad_fn`` whose names begin with ``_saved``: ``self`` is the first
+# operand, ``other`` the second.
 
 # %%
-# A meter for the bytes
-# ---------------------
-# ``saved_tensors_hooks`` calls its first function for each tensor that a node is about to save. The meter notes it
-# and hands it on, detached: a result that kept its ``grad_fn`` would hold the node that holds it. Two tensors may
-# lie in the same memory, so the meter counts by *storage*, each once.
+# Count the bytes of your own function
+# ------------------------------------
+# Inside ``saved_tensors_hooks``, PyTorch calls ``pack`` with the tensors that it is about to save:
 
-
-class Meter(saved_tensors_hooks):
-    def __init__(self):
-        self.saved = []
-        super().__init__(self.note, lambda tensor: tensor)
-
-    def note(self, tensor):
-        self.saved.append(tensor.detach())
-        return self.saved[-1]
-
-    @property
-    def bytes(self):
-        storages = [tensor.untyped_storage() for tensor in self.saved]
-        # _cdata is private, but the storages of FakeTensorMode below have no address
-        sizes = {storage._cdata: storage.nbytes() for storage in storages}
-        return sum(sizes.values())
-
-
-def metered(operation, *operands):
-    meter = Meter()
-    with meter:
-        result = operation(*operands)
-    return meter, result
-
+from torch.autograd.graph import saved_tensors_hooks
 
 torch.manual_seed(0)
-v = torch.rand(1000, 1000, requires_grad=True)
-w = torch.rand(1000, 1000)  # a constant: no gradient is asked for
-print(f"the tensor v:      {v.nbytes:>9,} bytes")
-print(f"saved by exp(v):   {metered(torch.exp, v)[0].bytes:>9,} bytes")
-print(f"saved by v + w:    {metered(torch.add, v, w)[0].bytes:>9,} bytes")
+v = torch.rand(1000, 1000, requires_grad=True)  # 4 MB
+saved = []
+
+
+def pack(tensor):
+    saved.append(tensor.detach())
+    return saved[-1]
+
+
+with saved_tensors_hooks(pack, lambda tensor: tensor):
+    result = v * torch.exp(v)
+
+sizes = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in saved}
+print(len(saved), "tensors saved, in", sum(sizes.values()), "bytes")
 
 # sphinx_gallery_start_ignore
-assert v.nbytes == metered(torch.exp, v)[0].bytes == 4_000_000
-assert metered(torch.add, v, w)[0].bytes == 0
+assert len(saved) == 3 and sum(sizes.values()) == 8_000_000
 # sphinx_gallery_end_ignore
+
+# %%
+# ``exp`` saved its result, and the product saved both factors. One of those factors *is* the result of ``exp``, so three
+# tensors lie in two storages of 4 MB. Return ``tensor.detach()`` as here, and not ``tensor`` itself, which :ref:`can leak
+# <sphx_glr_gallery_memory_saved_tensor_hooks.py>`.
 
 # %%
 # Operation by operation
 # ----------------------
-# All of them on ``v``, a million float32 numbers or 4 MB. The last column says which tensor is kept: an operand, the
-# result, or one that the operation made for this purpose, with its type and shape. Beside each measurement stands a
-# prediction: ``FakeTensorMode`` runs the same expression on tensors that have a shape and no data.
+# The same measurement for single operations on ``v``, 4 MB large. ``w`` is a constant of the same size.
+#
+# .. how-measured:: This code runs each operation under the hooks, adds up the storages, and looks up whose memory each is.
 
-expressions = [
-    *("v + w", "v.sum()", "v.mean()", "v.view(-1)", "v.clone()", "v.cumsum(0)"),
-    *("v.expand(2, 1000, 1000)", "v.double()", "v * 2.5", "v.max(1).values"),
-    *("torch.where(w > 0.5, v, 0)", "v * w", "v @ w", "F.dropout(v)", "v * v"),
-    *("v.log()", "v.sin()", "F.gelu(v)", "F.silu(v)", "F.layer_norm(v, (1000,))"),
-    *("v.exp()", "v.sigmoid()", "v.relu()", "v.softmax(1)"),
-    *("v.sort().values", "v * v.sigmoid()"),
-]
+import pandas as pd
+import torch.nn.functional as F
 
 
 def storage_of(tensor):
     return tensor.untyped_storage().data_ptr()
 
 
-def row(expression):
-    meter, result = metered(eval, expression)
+def measure(operation, *operands):
+    saved = []
+
+    def pack(tensor):
+        saved.append(tensor.detach())
+        return saved[-1]
+
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = operation(*operands)
+    sizes = {storage_of(tensor): tensor.untyped_storage().nbytes() for tensor in saved}
+    return saved, sum(sizes.values()) / 1e6, result
+
+
+def row(operation):
+    saved, megabytes, result = measure(operation)
     known = {storage_of(v): "v", storage_of(w): "w", storage_of(result): "the result"}
     kept = [
-        known.get(storage_of(t), f"{str(t.dtype)[6:]} {tuple(t.shape)}")
-        for t in meter.saved
+        known.get(storage_of(t), f"new: {str(t.dtype)[6:]} {tuple(t.shape)}")
+        for t in saved
     ]
-    kept = ", ".join(dict.fromkeys(kept)) or "nothing"  # each of them once
-    megabytes = {"MB": meter.bytes / 1e6, "predicted": predicted(expression) / 1e6}
-    return {"node": result.grad_fn.name(), **megabytes, "keeps": kept}
+    return {"keeps": ", ".join(dict.fromkeys(kept)) or "nothing", "MB": megabytes}
 
 
-def predicted(expression):
-    with FakeTensorMode():
-        fake = {"v": torch.rand(1000, 1000, requires_grad=True)}
-        fake["w"] = torch.rand(1000, 1000)
-        return metered(eval, expression, {"torch": torch, "F": F, **fake})[0].bytes
+w = torch.rand(1000, 1000)
+operations = {
+    "v + w": lambda: v + w,
+    "v.sum()": lambda: v.sum(),
+    "v.mean()": lambda: v.mean(),
+    "v.view(-1)": lambda: v.view(-1),
+    "v.clone()": lambda: v.clone(),
+    "v.cumsum(0)": lambda: v.cumsum(0),
+    "v.expand(2, 1000, 1000)": lambda: v.expand(2, 1000, 1000),
+    "v.double()": lambda: v.double(),
+    "v.log()": lambda: v.log(),
+    "v.sin()": lambda: v.sin(),
+    "v * v": lambda: v * v,
+    "F.gelu(v)": lambda: F.gelu(v),
+    "F.silu(v)": lambda: F.silu(v),
+    "F.layer_norm(v, (1000,))": lambda: F.layer_norm(v, (1000,)),
+    "v.exp()": lambda: v.exp(),
+    "v.sigmoid()": lambda: v.sigmoid(),
+    "v.relu()": lambda: v.relu(),
+    "v.softmax(1)": lambda: v.softmax(1),
+    "v * w": lambda: v * w,
+    "v @ w": lambda: v @ w,
+    "F.dropout(v)": lambda: F.dropout(v),
+    "torch.where(w > 0.5, v, 0)": lambda: torch.where(w > 0.5, v, 0),
+    "v.max(1).values": lambda: v.max(1).values,
+    "v.sort().values": lambda: v.sort().values,
+}
+table = pd.DataFrame([row(operation) for operation in operations.values()], operations)
+table = table.rename_axis(columns="operation")
+by_operation = table.map(lambda cell: f"{cell:g}" if isinstance(cell, float) else cell)
 
+# %%
+# ``v`` requires a gradient and ``w`` does not:
 
-table = pd.DataFrame([row(text) for text in expressions], index=expressions)
-assert (table["MB"] == table["predicted"]).all()
 # sphinx_gallery_start_ignore
 # fmt: off
-kept_by = table["keeps"]
-assert (table["MB"][:9] == 0).all() and (kept_by[:9] == "nothing").all()
-assert (table["MB"][11:24].round(1) == 4).all() and (table["MB"][24:] == 8).all()
-assert table["MB"]["v.max(1).values"] == 0.008 and table["MB"]["torch.where(w > 0.5, v, 0)"] == 1
-assert [name for name in expressions if kept_by[name] == "the result"] == expressions[20:24]
-assert kept_by["v * w"] == kept_by["v @ w"] == "w"
-assert [name for name in expressions if kept_by[name] == "v"] == expressions[14:19]
-assert kept_by["F.dropout(v)"] == "float32 (1000, 1000)"
-assert kept_by["torch.where(w > 0.5, v, 0)"] == "bool (1000, 1000)"
-assert kept_by["v.max(1).values"] == "int64 (1000,)" and kept_by["v.sort().values"] == "int64 (1000, 1000)"
+_kept, _names = table["keeps"], list(operations)
+assert (_kept[:8] == "nothing").all() and (table["MB"][:8] == 0).all()
+assert (_kept[8:13] == "v").all() and _kept.iloc[13] == "v, new: float32 (1000, 1)"
+assert (_kept[14:18] == "the result").all() and (_kept[18:20] == "w").all()
+assert (table["MB"][8:21].round(1) == 4).all()
+assert _kept["F.dropout(v)"] == "new: float32 (1000, 1000)"
+assert _kept["torch.where(w > 0.5, v, 0)"] == "new: bool (1000, 1000)"
+assert table["MB"]["torch.where(w > 0.5, v, 0)"] == 1
+assert _kept["v.max(1).values"] == "new: int64 (1000,)" and table["MB"]["v.max(1).values"] == 0.008
+assert _kept["v.sort().values"] == "new: int64 (1000, 1000)" and table["MB"]["v.sort().values"] == 8
+_mask = []
+with saved_tensors_hooks(lambda t: _mask.append(t.dtype) or t.detach(), lambda t: t):
+    torch.native_dropout(v, 0.5, True)
+assert _mask == [torch.bool]
 # fmt: on
 # sphinx_gallery_end_ignore
-table.round(3).rename_axis(columns="expression")
+by_operation
 
 # %%
-# The first rows keep nothing: their derivative is the same whatever the values are. The shape, which views and sums
-# need, is no tensor. A maximum along a dimension keeps the positions only, as int64: that is little for 1000 rows,
-# and for a sort it is twice the size of ``v``. The predictions are right to the byte. Dropout on the CPU keeps its
-# mask in the type of ``v``.
+# The first eight keep no tensor, because their derivative is the same for all values of ``v``. (A shape is not a tensor.)
 #
-# The same 4 MB can cost more or less. ``v`` and ``w`` exist anyway. A result or a mask is held by the graph alone,
-# once the script has let go of it.
+# ``v`` and ``w`` exist anyway, so to keep them costs nothing more while you hold them too. A result or a new tensor may be held
+# by the graph alone.
+#
+# Dropout on the CPU keeps a mask in the type of ``v``. On a CUDA device the mask is a quarter as large: according to `PyTorch's
+# source <https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/Dropout.cpp>`__, ``dropout`` calls
+# ``native_dropout`` there, whose mask is boolean, one byte for each number.
 
 # %%
-# Not every intermediate result is kept
-# -------------------------------------
-# Five steps, each with a result of 4 MB, and a mean. Which of the results does the graph keep?
+# What people get wrong
+# ---------------------
+# **Adding up the sizes of the saved tensors.** ``v * v`` saves two tensors in one storage. The other way round, a small view
+# keeps the whole storage that it looks into:
+
+for name, factor in {"v": v, "w[0]": w[0], "w[0].clone()": w[0].clone()}.items():
+    saved, megabytes, _ = measure(torch.mul, v, factor)
+    print(f"v * {name:<12} tensors {sum(t.nbytes for t in saved):>9,} bytes", end="")
+    print(f"   storages {megabytes * 1e6:>9,.0f} bytes")
+
+# sphinx_gallery_start_ignore
+_found = []
+for _factor in (v, w[0], w[0].clone()):
+    _saved, _mb, _ = measure(torch.mul, v, _factor)
+    _found.append((sum(t.nbytes for t in _saved), _mb))
+assert _found == [(8_000_000, 4.0), (4_000, 4.0), (4_000, 0.004)]
+# sphinx_gallery_end_ignore
+
+# %%
+# **Expecting too much of inplace=True, or too little.** Four times ``Linear`` and an activation, with a batch of 4 MB.
+# How much does the graph keep for backward, and how much memory is in use at the worst moment of the forward pass?
+#
+# .. how-measured:: Hooks count what is kept; a TorchDispatchMode counts the live storages after each operation. Weights
+#    and batch are left out.
+
+import weakref
+
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Alive(TorchDispatchMode):
+    def __init__(self, known):
+        super().__init__()
+        self.known, self.storages, self.peak = known, weakref.WeakSet(), 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if storage_of(tensor) not in self.known:
+                self.storages.add(tensor.untyped_storage())
+        self.peak = max(self.peak, sum(s.nbytes() for s in self.storages))
+        return result
+
+
+def kept_and_peak(activation, inplace):
+    layers = [(nn.Linear(100, 100), activation(inplace=inplace)) for _ in range(4)]
+    net = nn.Sequential(*(layer for pair in layers for layer in pair))
+    batch = torch.rand(10_000, 100)
+    own = {storage_of(tensor) for tensor in (batch, *net.parameters())}
+    saved, _, _ = measure(net, batch)
+    sizes = {storage_of(t): t.nbytes for t in saved if storage_of(t) not in own}
+    with Alive(own) as alive:
+        net(batch)
+    return sum(sizes.values()) / 1e6, alive.peak / 1e6
+
+
+columns = pd.MultiIndex.from_product(
+    [["kept, MB", "peak, MB"], ["new result", "in place"]]
+)
+activations = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SiLU, nn.Hardtanh)
+rows = {}
+for activation in activations:
+    (kept, peak), (kept_in, peak_in) = (
+        kept_and_peak(activation, inplace) for inplace in (False, True)
+    )
+    rows[f"nn.{activation.__name__}"] = [kept, kept_in, peak, peak_in]
+in_place = pd.DataFrame(rows, columns).T
+
+# %%
+# *In place* is ``inplace=True``:
+
+# sphinx_gallery_start_ignore
+assert in_place.loc["nn.ReLU"].tolist() == [16, 16, 20, 16]
+assert in_place.loc["nn.LeakyReLU"].tolist() == [28, 16, 32, 16]
+assert in_place.loc["nn.ELU"].tolist() == [28, 16, 32, 16]
+assert in_place.loc["nn.SiLU"].tolist() == in_place.loc["nn.Hardtanh"].tolist()
+assert in_place.loc["nn.SiLU"].tolist() == [28, 28, 32, 32]
+_raised = []
+try:
+    torch.relu_(v.exp()).sum().backward()
+except RuntimeError as _error:
+    _raised.append("modified by an inplace operation" in str(_error))
+assert _raised == [True]
+# sphinx_gallery_end_ignore
+in_place.astype(int)
+
+# %%
+# - ``ReLU`` keeps its result, in place or not. The next ``Linear`` keeps the same tensor as its input. In place, the result
+#   needs no memory of its own, and the peak is lower by one tensor.
+# - ``LeakyReLU`` and ``ELU`` keep their input. In place they keep their result instead, which the next ``Linear`` keeps anyway.
+# - ``SiLU`` and ``Hardtanh`` keep their input. In place, they first save a copy of it, and you gain nothing here.
+#
+# So ``inplace=True`` can lower the peak, as the authors of torchvision `say <https://github.com/pytorch/vision/issues/807>`__.
+# After an ``exp``, whose result backward needs, it makes backward :ref:`raise an error
+# <sphx_glr_gallery_errors_modified_in_place.py>`.
+
+# %%
+# **Trusting the hooks for everything.** A custom Function can keep a tensor as an :ref:`attribute of ctx
+# <sphx_glr_gallery_functions_context_methods.py>`. The hooks never get it, and the count is zero:
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.x = x.clone()
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return 2 * ctx.x * grad_output
+
+
+saved, megabytes, result = measure(Square.apply, v)
+print(megabytes, "MB counted by the hooks,", result.grad_fn.x.nbytes / 1e6, "held")
+
+# sphinx_gallery_start_ignore
+assert megabytes == 0 and not saved and result.grad_fn.x.nbytes == 4_000_000
+_saved, _, _product = measure(torch.mul, v, 2.5)
+assert not _saved and _product.grad_fn._saved_other == 2.5
+assert _product.grad_fn._saved_other.nbytes == 8
+assert measure(torch.mul, v, torch.tensor(2.5))[1] == 4e-6
+with saved_tensors_hooks(_mask.append, lambda t: t):
+    _seen = len(_mask)
+    measure(torch.exp, v)
+    assert len(_mask) == _seen == 1
+_raised = []
+try:
+    measure(torch.sparse.mm, torch.eye(3).to_sparse().requires_grad_(), torch.eye(3))
+except NotImplementedError as _error:
+    _raised.append("Cannot access storage" in str(_error))
+assert _raised == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# The hooks also miss the number in ``v * 2.5``, which the node keeps as a tensor of 8 bytes. If pairs of hooks are nested, only
+# the innermost pair gets the tensors. And for a sparse tensor, ``untyped_storage()`` raises an error.
+
+# %%
+# Why only some results are kept
+# ------------------------------
+# The node of a step keeps what the derivative of *that* step needs. Five steps, each with a result of 4 MB, and a mean:
 
 
 def chain():
@@ -168,31 +331,59 @@ def chain():
     c = torch.sin(b)
     d = c - 3
     e = torch.sigmoid(d)
-    return {"v": v, "a": a, "b": b, "c": c, "d": d, "e": e, "mean": e.mean()}
+    return {"a": a, "b": b, "c": c, "d": d, "e": e, "mean": e.mean()}
 
 
-meter, results = metered(chain)
+saved, megabytes, results = measure(chain)
 names = {storage_of(tensor): name for name, tensor in results.items()}
-kept = [names[storage_of(tensor)] for tensor in meter.saved]
-
-print("saved by the nodes, in order:", kept)
-print(f"{meter.bytes:,} bytes for 5 results of {v.nbytes:,}")
+print("saved, in order:", [names[storage_of(tensor)] for tensor in saved])
+print(megabytes, "MB for 5 results of 4 MB")
 
 # sphinx_gallery_start_ignore
-assert kept == ["b", "b", "e"] and meter.bytes == 8_000_000
-del meter, results
+assert [names[storage_of(tensor)] for tensor in saved] == ["b", "b", "e"]
+assert megabytes == 8
+del results
 # sphinx_gallery_end_ignore
 
 # %%
-# ``b`` is the result of exp and the input of sin. Both nodes keep it, and it is there once. ``a``, ``c`` and ``d``
-# can be freed as soon as the next step is done. No gradients are stored either: they come into being in backward.
+# ``b`` is the result of ``exp`` and the input of ``sin``. Both nodes keep it, in one storage. No node keeps ``a``, ``c`` or
+# ``d``. They are freed once your code no longer refers to them.
+#
+# A product needs its second factor for the gradient of the first, and the first for the gradient of the second. If one of them
+# requires no gradient, one tensor is enough:
+
+u = torch.rand(1000, 1000, requires_grad=True)
+print(measure(torch.mul, v, u)[1], "MB if both factors require a gradient")
+print(measure(torch.mul, v, w)[1], "MB if only v does")
+
+# sphinx_gallery_start_ignore
+assert measure(torch.mul, v, u)[1] == 8 and measure(torch.mul, v, w)[1] == 4
+assert [storage_of(t) for t in measure(torch.mul, v, w)[0]] == [storage_of(w)]
+
+
+def _mean_of_chain(alive):
+    a = v + 1
+    b = torch.exp(a)
+    del a
+    c = torch.sin(b)
+    d = c - 3
+    e = torch.sigmoid(d)
+    del b, c, d
+    return e.mean()
+
+
+with Alive(set()) as _alive:
+    _mean = _mean_of_chain(_alive)
+    assert sum(s.nbytes() for s in _alive.storages) == 8_000_004
+# sphinx_gallery_end_ignore
 
 # %%
-# One operation in place of several
-# ---------------------------------
-# Each operation of a formula keeps what *its* derivative needs. An operation with a derivative of its own keeps what
-# the whole formula needs. The product ``v * sigmoid(v)`` keeps ``v`` and the sigmoid, ``F.silu`` keeps ``v`` and
-# computes the rest again in backward.
+# One operation instead of several can keep less
+# ----------------------------------------------
+# Written by hand, ``v * torch.sigmoid(v)`` keeps ``v`` and the sigmoid. ``F.silu(v)`` is one operation with one node. It keeps
+# ``v``, and computes the sigmoid again in backward.
+#
+# .. how-measured:: Six functions, built in and written by hand, with equal results and gradients up to rounding; and the plot.
 
 
 def norm(t):
@@ -204,131 +395,89 @@ def gelu(t):
     return 0.5 * t * (1 + torch.tanh(0.7978846 * (t + 0.044715 * t**3)))
 
 
-formulas = {
+def heads(t):
+    return t.view(1, 4, 1000, 250)  # 4 heads, 1000 tokens
+
+
+def attention(t):
+    q = heads(t)
+    return (q @ q.mT / 250**0.5).softmax(-1) @ q
+
+
+functions = {
     "SiLU": (F.silu, lambda t: t * torch.sigmoid(t)),
     "sigmoid": (torch.sigmoid, lambda t: 1 / (1 + torch.exp(-t))),
     "softplus": (F.softplus, lambda t: torch.log(1 + torch.exp(t))),
     "layer norm": (lambda t: F.layer_norm(t, (1000,)), norm),
     "GELU (tanh)": (lambda t: F.gelu(t, approximate="tanh"), gelu),
+    "self-attention": (
+        lambda t: F.scaled_dot_product_attention(heads(t), heads(t), heads(t)),
+        attention,
+    ),
 }
-sizes = {}
-for name, (built_in, by_hand) in formulas.items():
-    (one, y1), (several, y2) = metered(built_in, v), metered(by_hand, v)
-    mb1, mb2 = sizes[name] = (one.bytes / 1e6, several.bytes / 1e6)
-    print(f"{name:<11} built in {mb1:.3f} MB, by hand {mb2:>6.3f} MB")
-    assert torch.allclose(y1, y2, atol=1e-5)
+
+
+def draw(bars):
+    ax = bars.plot.barh(
+        figsize=(7, 3.6), color=["#2563eb", "#c2410c"], edgecolor="white"
+    )
+    for bar in ax.containers[1]:
+        bar.set_hatch("///")
+    for container in ax.containers:
+        ax.bar_label(container, fmt="%.0f", padding=3, fontsize=9)
+    ax.invert_yaxis()
+    ax.set(xlabel="MB kept for backward; the input is 4 MB", xlim=(0, 23))
+    ax.set_title("Six functions: built in, each keeps less than by hand")
+    ax.legend(loc="center right")
+    ax.figure.tight_layout()
+
+
+# %%
+# Six functions, each built in and by hand:
+
+kept = {
+    name: (measure(built_in, v)[1], measure(by_hand, v)[1])
+    for name, (built_in, by_hand) in functions.items()
+}
+draw(pd.DataFrame(kept, index=["built in", "by hand"]).T)
+
+# figure: Two bars for each of six functions, in megabytes kept. Built in, self-attention keeps 8, the others 4. Written by
+#   hand, SiLU, sigmoid, softplus and layer norm keep 8, GELU keeps 16 and self-attention 20.
 
 # sphinx_gallery_start_ignore
-assert [(round(one), round(several)) for one, several in sizes.values()] == [
-    (4, 8)
-] * 4 + [(4, 16)]
-for built_in, by_hand in formulas.values():
-    upstream = torch.rand(1000, 1000)
-    g1, g2 = (torch.autograd.grad(f(v), v, upstream)[0] for f in (built_in, by_hand))
-    assert torch.allclose(g1, g2, atol=1e-4)
-del y1, y2, one, several, upstream, g1, g2
+_rounded = [(round(one), round(several)) for one, several in kept.values()]
+assert _rounded == [(4, 8)] * 4 + [(4, 16), (8, 20)]
+_upstream = torch.rand(1000, 1000)
+for _built_in, _by_hand in functions.values():
+    _y1, _y2 = _built_in(v), _by_hand(v)
+    assert torch.allclose(_y1, _y2, atol=1e-5)
+    _g1, _g2 = (
+        torch.autograd.grad(_y, v, _upstream.view_as(_y))[0] for _y in (_y1, _y2)
+    )
+    assert torch.allclose(_g1, _g2, atol=1e-4)
+del _y1, _y2, _g1, _g2
+_attention = functions["self-attention"]
+_shapes = [tuple(t.shape) for t in measure(_attention[0], v)[0]]
+assert (1, 4, 1000) in _shapes and all(s[-2:] != (1000, 1000) for s in _shapes)
+assert any(t.shape[-2:] == (1000, 1000) for t in measure(_attention[1], v)[0])
+with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+    assert any(t.shape[-2:] == (1000, 1000) for t in measure(_attention[0], v)[0])
+assert measure(F.mse_loss, v, u)[1] == 8
+assert measure(lambda: (v - u).square().mean())[1] == 4
 # sphinx_gallery_end_ignore
 
 # %%
-# Results and gradients agree, up to rounding. What is kept does not.
-
-# figure: Two bars for each of five functions, in megabytes kept. Built in, each keeps 4. Written by hand, SiLU,
-#   sigmoid, softplus and layer norm keep 8, and GELU keeps 16.
-bars = pd.DataFrame(sizes, index=["built in", "by hand"]).T
-ax = bars.plot.barh(figsize=(7, 3.4), color=["#2563eb", "#c2410c"], edgecolor="white")
-for bar in ax.containers[1]:
-    bar.set_hatch("///")
-for container in ax.containers:
-    ax.bar_label(container, fmt="%.0f", padding=3, fontsize=9)
-ax.invert_yaxis()
-ax.set(xlabel="MB kept for backward; the input is 4 MB")
-ax.set_title("One operation keeps less than a formula of several")
-ax.legend()
-ax.figure.tight_layout()
-
-# %%
-# Only for gradients that are asked for
-# -------------------------------------
-# A product keeps its second factor for the gradient of the first, and the first for the gradient of the second. If
-# one of them is a constant, one tensor is enough.
-
-u = torch.rand(1000, 1000, requires_grad=True)
-both, one = metered(torch.mul, v, u)[0], metered(torch.mul, v, w)[0]
-print(f"both factors require a gradient: {both.bytes:,} bytes")
-print(f"one of them:                     {one.bytes:,} bytes")
-
-# sphinx_gallery_start_ignore
-assert both.bytes == 8_000_000 and one.bytes == 4_000_000
-assert [storage_of(tensor) for tensor in one.saved] == [storage_of(w)]
-# sphinx_gallery_end_ignore
-
-# %%
-# What the meter does not see
-# ---------------------------
-# A Python number in an expression is wrapped in a tensor, and the node keeps it. Such *wrapped numbers* bypass the
-# hooks. They hardly change a number of bytes, but they are missing when you count the saved tensors.
-
-for text in ("v * 2.5", "v * torch.tensor(2.5)"):
-    meter, product = metered(eval, text)
-    kept = product.grad_fn._saved_other
-    print(f"{text:<21} tensors seen: {len(meter.saved)}   the node keeps {kept}")
-
-# sphinx_gallery_start_ignore
-assert len(meter.saved) == 1 and meter.bytes == 4
-meter, product = metered(torch.mul, v, 2.5)
-assert not meter.saved and product.grad_fn._saved_other.nbytes == 8
-# sphinx_gallery_end_ignore
-
-# %%
-# A custom Function that keeps tensors as :ref:`attributes of ctx <sphx_glr_gallery_functions_context_methods.py>`
-# bypasses the hooks too, and there it can be megabytes.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Adding up the sizes of the saved tensors.** ``v * v`` saves two tensors in the same memory. The other way round, a
-# small view keeps the whole storage that it looks into.
-
-print("                    sum over tensors   by storage")
-by_storage = []
-for text in ("v * v", "v * w[0]", "v * w[0].clone()"):
-    meter, _ = metered(eval, text)
-    by_storage.append(meter.bytes)
-    added = sum(tensor.nbytes for tensor in meter.saved)
-    print(f"{text:<17} {added:>18,} {meter.bytes:>12,}")
-
-assert by_storage == [4_000_000, 4_000_000, 4_000]
-
-# sphinx_gallery_start_ignore
-for factor, expected in ((v, 8_000_000), (w[0], 4_000)):
-    assert sum(t.nbytes for t in metered(torch.mul, v, factor)[0].saved) == expected
-del factor, expected
-# sphinx_gallery_end_ignore
-
-# %%
-# **Operations in place to keep less.** ``nn.ReLU(inplace=True)`` overwrites the result of the layer before it. The
-# graph did not keep that result anyway: a linear layer needs its input and its weight, and ReLU its own result.
-
-linear = torch.nn.Linear(1000, 1000)
-for inplace in (False, True):
-    net = torch.nn.Sequential(linear, torch.nn.ReLU(inplace))
-    kept = metered(net, w)[0].bytes
-    print(f"inplace={inplace!s:<5} {kept:,} bytes")
-    assert kept == w.nbytes + 4_000_000
-
-# sphinx_gallery_start_ignore
-meter, _ = metered(torch.nn.Sequential(linear, torch.nn.ReLU()), w)
-assert {tuple(t.shape) for t in meter.saved} == {(1000, 1000)} and len(meter.saved) == 2
-assert storage_of(meter.saved[0]) == storage_of(w)
-# sphinx_gallery_end_ignore
-
-# %%
-# These are the input and the result. The weight is not among them, because the input requires no gradient.
+# By hand, self-attention keeps the matrix of weights, with 1000 × 1000 numbers for each head. Built in, it keeps its input, its
+# result and one number for each row of that matrix. That is the fused operation which PyTorch `chooses
+# <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html>`__ here. With another
+# choice, ``SDPBackend.MATH``, it keeps the matrix too.
+#
+# Measure before you rewrite: ``F.mse_loss(v, u)`` keeps both inputs, and ``(v - u).square().mean()`` only their difference.
 
 # %%
 # Exercise
 # --------
-# ``v * sigmoid(v)`` keeps 8 MB. Write it as a custom Function that keeps 4, without ``F.silu``. What is the price?
+# ``v * torch.sigmoid(v)`` keeps 8 MB. Write it as a custom Function that keeps 4, without ``F.silu``. What is the price?
 #
 # .. solution::
 #
@@ -352,9 +501,9 @@ class Silu(torch.autograd.Function):
         return grad_output * s * (1 + x * (1 - s))
 
 
-meter, result = metered(Silu.apply, v)
-print(f"kept: {meter.bytes:,} bytes")
-assert meter.bytes == 4_000_000 and torch.allclose(result, F.silu(v))
+_, megabytes, result = measure(Silu.apply, v)
+print(megabytes, "MB kept")
+assert megabytes == 4 and torch.allclose(result, F.silu(v))
 points = torch.linspace(-3, 3, 7, dtype=torch.float64, requires_grad=True)
 assert torch.autograd.gradcheck(Silu.apply, points)
 
@@ -365,8 +514,7 @@ assert torch.autograd.gradcheck(Silu.apply, points)
 # - Next: :ref:`sphx_glr_gallery_memory_memory_by_mode.py`, the bytes of a whole network in training, in evaluation
 #   and frozen.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, when all this is freed.
-# - :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`, the hooks that the meter uses, put to work. They switch a
-#   safety check off, so measure and then take the meter away.
-# - In PyTorch's reference: `Saved tensors <https://docs.pytorch.org/docs/stable/notes/autograd.html#saved-tensors>`__
-#   and `Hooks for saved tensors
-#   <https://docs.pytorch.org/docs/stable/notes/autograd.html#hooks-for-saved-tensors>`__.
+# - :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`: the same hooks can also make less of what is kept.
+# - :doc:`All operators </reference/operators>`: what each one keeps.
+# - In PyTorch's notes: `Saved tensors <https://docs.pytorch.org/docs/stable/notes/autograd.html#saved-tensors>`__ and `Hooks
+#   for saved tensors <https://docs.pytorch.org/docs/stable/notes/autograd.html#hooks-for-saved-tensors>`__.
