@@ -6,7 +6,7 @@ Profile a training loop: schedule, prof.step() and record_function
 
    To record a few steps of a long loop, pass ``schedule=torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)`` to
    ``profile`` and call ``prof.step()`` after each step. Name parts: ``with record_function("forward"):``. Without
-   ``prof.step()`` the schedule does not move on. Each cycle replaces the events of the cycle before: read them in
+   ``prof.step()`` the schedule does not move on. By default each cycle replaces the events of the cycle before: read them in
    ``on_trace_ready``.
 
 .. index::

@@ -113,7 +113,7 @@ narrow(prof).head(4)
 # %%
 # As a rule the convolutions take most of the time of this model, and more in backward than in forward.
 #
-# The profiler's own table is wider. ``key_averages()`` puts all calls with one name into one row:
+# The profiler's own table is wider. ``key_averages()`` puts the calls with one name into one row:
 
 # varies: Times depend on the machine and its load. The counts do not.
 
