@@ -20,8 +20,8 @@ PyTorch profiler traces: export_chrome_trace, timeline, stacks
 # %%
 # When did each operator run?
 # ---------------------------
-# A table adds up all calls of an operator. A trace has each recorded call, in the order of time. It shows gaps, the peak of memory, and
-# which forward operator made which backward node.
+# A table adds up all calls of an operator. A trace has each recorded call, in the order of time. It shows gaps, the peak of
+# memory, and which forward operator made which backward node.
 #
 # .. how-measured:: A small model, the quickest of ten profiles of its step, and a picture of a trace.
 
