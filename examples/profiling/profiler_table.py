@@ -472,16 +472,14 @@ with torch.autograd.profiler.profile() as old:
     for _ in range(2):
         step()
 
-rows_old = old.key_averages()
-print(
-    rows_old.table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=32)
-)
-assert {row.key: row.count for row in rows_old} == {row.key: row.count for row in rows}
+older = old.key_averages()
+print(older.table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=32))
+assert {row.key: row.count for row in older} == {row.key: row.count for row in rows}
 
 # sphinx_gallery_start_ignore
 assert "This is the backend, most people should use" in old.__doc__
 _heads = [
-    table.table(max_name_column_width=32).splitlines()[1] for table in (rows, rows_old)
+    table.table(max_name_column_width=32).splitlines()[1] for table in (rows, older)
 ]
 assert _heads[0] == _heads[1]
 assert "conv2d" not in by_name
@@ -492,7 +490,7 @@ assert len(prof.events().table(row_limit=-1).splitlines()) > len(prof.events())
 
 # %%
 # - ``old.table()`` has one row for each call. The new object has no ``table``: write ``prof.events().table()``.
-# - In tables of 2019 and 2020 the forward row is ``conv2d``, without ``aten::`` (`pytorch#32370
+# - In the linked tables of 2019 and 2020 the forward row is ``conv2d``, without ``aten::`` (`pytorch#32370
 #   <https://github.com/pytorch/pytorch/issues/32370>`__), and the backward row has the name of a library,
 #   ``MkldnnConvolutionBackward`` (`pytorch#27974 <https://github.com/pytorch/pytorch/issues/27974>`__) or
 #   ``CudnnConvolutionBackward`` (`kaldi#3999 <https://github.com/kaldi-asr/kaldi/pull/3999>`__).
