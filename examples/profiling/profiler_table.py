@@ -1,16 +1,27 @@
 r"""
-How to read the profiler's table: Self CPU, CPU total, calls
+How to read the torch.profiler table: Self CPU and CPU total
 ============================================================
 
-The profiler counts and times every operator that PyTorch runs, in the forward pass and in the backward pass, and
-prints a table. Two of its columns decide what you conclude: *Self CPU* and *CPU total*. This page profiles a
-ResNet-18, reads the table column by column, and explains every count in it from the model.
+.. in-short::
+
+   Run a few steps inside ``with torch.profiler.profile() as prof:``, then
+   ``print(prof.key_averages().table(sort_by="self_cpu_time_total"))``. *Self CPU* is the time in the operator itself. *CPU
+   total* includes the operators that it called. Sort by self to find where the time goes. Do not add up CPU total: it counts
+   the same time several times. Let the first steps pass before you record. For kernels on a GPU, read the CUDA columns.
+
+.. index::
+   single: profiler; Self CPU and CPU total
+   single: Self CPU
+   single: CPU total
+   single: torch.autograd.profiler.profile
 """
 
 # %%
-# The model: ResNet-18 written out
-# --------------------------------
-# Nothing but PyTorch is needed to profile. pandas and matplotlib are here for a narrow table and a figure.
+# Which operator takes the time?
+# ------------------------------
+# A training step is slow. A clock says how long it takes, and the profiler says where. Here the model is a ResNet-18.
+#
+# .. how-measured:: This code writes out ResNet-18 and one training step, and makes a narrow table of the profiler's rows.
 
 import time
 import warnings
@@ -20,10 +31,6 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
-
-# %%
-# A residual block computes two things from its input and adds them: two convolutions on the main path, and a
-# shortcut. The shortcut is the input itself, or one 1x1 convolution where the shape changes.
 
 
 class Block(nn.Module):
@@ -43,11 +50,6 @@ class Block(nn.Module):
         return torch.relu(path + self.shortcut(x))
 
 
-# %%
-# Eight blocks, with one convolution before them and one linear layer after them. The number of parameters is that of
-# the standard ResNet-18.
-
-
 def resnet18():
     layers = [nn.Conv2d(3, 64, 7, 2, padding=3, bias=False), nn.BatchNorm2d(64)]
     layers += [nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
@@ -59,23 +61,16 @@ def resnet18():
     return nn.Sequential(*layers)
 
 
+# sphinx_gallery_start_ignore
+_threads = torch.get_num_threads()
+# sphinx_gallery_end_ignore
+torch.set_num_threads(1)  # for steady times
 torch.manual_seed(0)
 model = resnet18()
-parameters = sum(p.numel() for p in model.parameters())
-print(f"{parameters:,} parameters")
-assert parameters == 11_689_512
-
-# %%
-# Profile forward and backward
-# ----------------------------
-# Whatever runs inside the ``with`` block is recorded. Small images keep the page quick, and one thread keeps its
-# times steady. The very first step gets a profile of its own; it is looked at near the end of the page.
-
-# sphinx_gallery_start_ignore
-threads = torch.get_num_threads()
-# sphinx_gallery_end_ignore
-torch.set_num_threads(1)
 images, labels = torch.randn(2, 3, 64, 64), torch.tensor([1, 2])
+# sphinx_gallery_start_ignore
+assert sum(p.numel() for p in model.parameters()) == 11_689_512
+# sphinx_gallery_end_ignore
 
 
 def step():
@@ -83,98 +78,96 @@ def step():
     F.cross_entropy(model(images), labels).backward()
 
 
-with torch.autograd.profiler.profile() as first:
-    step()
+ENGINE = "autograd::engine::evaluate_function: "
+
+
+def narrow(prof):
+    rows = sorted(prof.key_averages(), key=lambda row: -row.self_cpu_time_total)
+    columns = {
+        "Self CPU, ms": [row.self_cpu_time_total / 1000 for row in rows],
+        "CPU total, ms": [row.cpu_time_total / 1000 for row in rows],
+        "# of Calls": [row.count for row in rows],
+    }
+    names = [row.key.replace(ENGINE, "engine: ") for row in rows]
+    return pd.DataFrame(columns, names).round(2).rename_axis(columns="Name")
+
 
 # %%
-# Then two steps together, after one that is not recorded. ``key_averages()`` groups the recorded calls by name, and
-# ``table()`` prints the groups: here the six with the largest *Self CPU*.
+# Two training steps, forward and backward, after one that is not recorded:
 
-# varies: Times and shares depend on the machine and its load, and so does the order of the rows. The counts do not.
+# varies: Times depend on the machine and its load. The counts do not.
+
+# sphinx_gallery_start_ignore
+# torch 2.11 warns that events of earlier cycles are cleared, even where there is one cycle only.
+warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
+# sphinx_gallery_end_ignore
+from torch.profiler import ProfilerActivity, profile
 
 step()
-
-steps = 2
-with torch.autograd.profiler.profile() as prof:
-    start = time.perf_counter()
-    for _ in range(steps):
+with profile(activities=[ProfilerActivity.CPU]) as prof:
+    for _ in range(2):
         step()
-    wall = (time.perf_counter() - start) * 1e6
+
+narrow(prof).head(4)
+
+# %%
+# As a rule the convolutions take most of the time of this model, and more in backward than in forward.
+#
+# The profiler's own table is wider. ``key_averages()`` puts the calls with one name into one row:
+
+# varies: Times depend on the machine and its load. The counts do not.
 
 rows = prof.key_averages()
-print(rows.table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=36))
+print(rows.table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=32))
+
+# sphinx_gallery_start_ignore
+by_name = {row.key: row for row in rows}
+self_sum = sum(row.self_cpu_time_total for row in rows)
+_conv = by_name["aten::conv2d"]
+_line = next(
+    line.split()
+    for line in rows.table(time_unit="us").splitlines()
+    if "aten::conv2d " in line
+)
+_own, _total = _conv.self_cpu_time_total, _conv.cpu_time_total
+_shown = [100 * _own / self_sum, _own, 100 * _total / self_sum, _total, _total / 40]
+assert len(_line) == 7 and _line[-1] == "40" == str(_conv.count)
+_units = ["%", "us", "%", "us", "us"]
+assert _line[1:6] == [
+    (f"{value:.2f}" if unit == "%" else f"{value:.3f}") + unit
+    for value, unit in zip(_shown, _units, strict=True)
+]
+assert abs(_conv.cpu_time - _total / 40) < 1e-6
+for _sort in ("self_cpu_time_total", "cpu_time_total", "cpu_time", "count"):
+    _biggest = max(rows, key=lambda row: getattr(row, _sort))
+    _text = rows.table(sort_by=_sort, row_limit=1, max_name_column_width=100)
+    _first = next(row for row in rows if f" {row.key} " in _text)
+    assert getattr(_first, _sort) == getattr(_biggest, _sort)
+_others = [name for name in by_name if not name.startswith("aten::")]
+_of_backward = ["Backward" in name or "AccumulateGrad" in name for name in _others]
+assert sum(_of_backward) >= len(_others) - 1
+# sphinx_gallery_end_ignore
 
 # %%
 # What each column means
 # ----------------------
-# A row stands for *all* calls with one name, added up.
+# - **Name**: what ran. ``aten::`` marks an operator of PyTorch's C++ library. The names with ``Backward`` are explained below.
+# - **Self CPU**: time in the operator itself, *without* the operators that it called.
+# - **CPU total**: the same *with* the operators that it called.
+# - **CPU time avg**: CPU total divided by the number of calls.
+# - **# of Calls**: how often it ran.
+# - **Self CPU %** and **CPU total %**: both are shares of the sum of the whole *Self CPU* column. The profiler prints that sum
+#   below the table as *Self CPU time total*.
 #
-# - **Name**: what was called. ``aten::`` marks an operator of PyTorch's C++ library. Most of the other names belong
-#   to the backward pass; they are explained below.
-# - **Self CPU**: time inside the operator itself, *without* the operators that it called. In Python:
-#   ``self_cpu_time_total``, in microseconds.
-# - **CPU total**: the same *with* the operators that it called: ``cpu_time_total``.
-# - **CPU time avg**: CPU total divided by the number of calls: ``cpu_time``.
-# - **# of Calls**: ``count``.
-# - **Self CPU %** and **CPU total %**: both are shares of one number, the sum of the whole *Self CPU* column. It is
-#   printed below the table as *Self CPU time total*.
-#
-# The names in code font are also the values that ``sort_by`` takes.
-
-# varies: Times depend on the machine and its load.
-
-by_name = {row.key: row for row in rows}
-self_sum = sum(row.self_cpu_time_total for row in rows)
-
-conv = by_name["aten::conv2d"]
-print(f"{conv.key}: {conv.count} calls, on average {conv.cpu_time:.0f} us")
-for attribute in ("self_cpu_time_total", "cpu_time_total"):
-    spent = getattr(conv, attribute)
-    share = f"{100 * spent / self_sum:.2f}%"
-    print(f"{attribute:<19} {spent:8.0f} us of {self_sum:.0f} us is {share}")
-    assert share in rows.table()
-
-# sphinx_gallery_start_ignore
-assert abs(conv.cpu_time - conv.cpu_time_total / conv.count) < 1e-6
-assert abs(self_sum - prof.self_cpu_time_total) < 1e-6 * self_sum
-for sort_by in ("self_cpu_time_total", "cpu_time_total", "cpu_time", "count"):
-    biggest = max(rows, key=lambda row: getattr(row, sort_by)).key
-    text = rows.table(sort_by=sort_by, row_limit=1, max_name_column_width=100)
-    assert biggest in text
-others = [name for name in by_name if not name.startswith("aten::")]
-of_backward = ["Backward" in name or "AccumulateGrad" in name for name in others]
-assert sum(of_backward) >= len(others) - 1
-# sphinx_gallery_end_ignore
-
-# %%
-# The printed table is wide. Here are the same rows as a narrow DataFrame, sorted by self share, with the prefix
-# ``autograd::engine::evaluate_function:`` cut to ``engine:``.
-
-# varies: Shares depend on the machine and its load, and so does the order of the rows. The counts do not.
-
-ENGINE = "autograd::engine::evaluate_function: "
-shares = pd.DataFrame(
-    {
-        "calls": [row.count for row in rows],
-        "self %": [100 * row.self_cpu_time_total / self_sum for row in rows],
-        "total %": [100 * row.cpu_time_total / self_sum for row in rows],
-    },
-    index=[row.key.replace(ENGINE, "engine: ") for row in rows],
-)
-shares = shares.round(1).rename_axis(columns="operator")
-
-# sphinx_gallery_start_ignore
-assert all(row.self_cpu_time_total <= row.cpu_time_total + 1e-6 for row in rows)
-# sphinx_gallery_end_ignore
-shares.sort_values("self %", ascending=False).head(10)
+# In Python, a row has ``self_cpu_time_total``, ``cpu_time_total`` and ``cpu_time`` (the average), in microseconds, and
+# ``count``. You can also pass these names to ``sort_by``.
 
 # %%
 # Self against total on one call
 # ------------------------------
-# Operators call operators. The profiler keeps every single call in ``function_events``, with its children. Here is
-# the last ``aten::conv2d`` of the run, opened down to the bottom.
-
-# varies: Times depend on the machine. Which kernel computes the convolution depends on the processor.
+# Operators call operators. ``prof.events()`` lists the single calls, and each call knows its children.
+#
+# .. how-measured:: This code prints one recorded call, and below it, indented, the calls that it made.
 
 
 def show(event, depth=0):
@@ -186,51 +179,156 @@ def show(event, depth=0):
 
 
 def last(name):
-    return [event for event in prof.function_events if event.name == name][-1]
+    return [event for event in prof.events() if event.name == name][-1]
 
 
-conv2d = last("aten::conv2d")
-show(conv2d)
+# %%
+# Here is the last convolution of a forward pass, opened down to the bottom:
 
-for event in prof.function_events:
+# varies: Times depend on the machine. Which kernel computes the convolution depends on the processor.
+
+show(last("aten::conv2d"))
+
+for event in prof.events():
     children = sum(child.cpu_time_total for child in event.cpu_children)
     assert abs(event.self_cpu_time_total - (event.cpu_time_total - children)) < 1e-3
 
 # sphinx_gallery_start_ignore
-assert [child.name for child in conv2d.cpu_children] == ["aten::convolution"]
-_calls = [event for event in prof.function_events if event.name == "aten::conv2d"]
-# of one call: another program may take the processor in any of them
-assert min(_call.self_cpu_time_total / _call.cpu_time_total for _call in _calls) < 0.2
+import statistics
+
+assert [_child.name for _child in last("aten::conv2d").cpu_children] == [
+    "aten::convolution"
+]
+_calls = [_event for _event in prof.events() if _event.name == "aten::conv2d"]
+_shares = [_call.self_cpu_time_total / _call.cpu_time_total for _call in _calls]
+assert len(_shares) == 40 and statistics.median(_shares) < 0.2
 del event, children
 # sphinx_gallery_end_ignore
 
 # %%
-# Self is total less the totals of the direct children. That holds for every recorded call, and the loop asserts it.
+# Self is total minus the totals of the direct children. The loop asserts it for each call of this run.
 #
-# So ``aten::conv2d`` has a large total and almost no self time: it passes its arguments on. The work is done further
-# down. Sort by *self* to find where the time is spent, and by *total* to find which call of yours spent it.
+# ``aten::conv2d`` has a large total and little self time: an operator further down does the work. So sort by *self* to find
+# where the time is spent, and by *total* to find which call of yours spent it.
 
 # %%
-# Every count has a reason
-# ------------------------
-# Times vary from run to run. The counts do not: they follow from the model and the number of steps.
+# What people get wrong
+# ---------------------
+# **Adding up CPU total.** The time of a call is also part of the total of its parent, of its parent's parent, and so on. *Self
+# CPU* counts it once. This run used one thread, so the sum of *Self CPU* is below the time on the clock:
+
+# varies: Times depend on the machine and its load.
+
+with profile(activities=[ProfilerActivity.CPU]) as prof_timed:
+    start = time.perf_counter()
+    step()
+    clock = (time.perf_counter() - start) * 1e6
+
+averages = prof_timed.key_averages()
+sums = {
+    "time on the clock": clock,
+    "sum of Self CPU": sum(row.self_cpu_time_total for row in averages),
+    "sum of CPU total": sum(row.cpu_time_total for row in averages),
+}
+for name, microseconds in sums.items():
+    print(f"{name:<18} {microseconds / 1000:6.1f} ms")
+
+# sphinx_gallery_start_ignore
+del name, microseconds
+_clock, _self, _total = sums.values()
+assert _self < _clock and _self < _total and len({e.thread for e in prof.events()}) == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# **Sorting by a heading.** ``sort_by`` takes names of attributes, not the headings of the table:
+
+try:
+    rows.table(sort_by="CPU total")
+except AttributeError as error:
+    message = str(error)
+    print(f"AttributeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert message == "'FunctionEventAvg' object has no attribute 'CPU total'"
+_order = [row.key for row in rows]
+_text = rows.table(sort_by="self_cuda_time_total", row_limit=-1)
+assert not any(row.self_device_time_total for row in rows)
+assert _text.splitlines() == rows.table(row_limit=-1).splitlines()
+# sphinx_gallery_end_ignore
+
+# %%
+# ``sort_by="self_cuda_time_total"`` raises no error here, although nothing ran on a GPU: all values are 0, and the rows stay
+# unsorted.
+#
+# **Starting a thread inside the block.** The profiler belongs to a thread. Here the step runs in another one, and the table
+# stays empty:
+
+import threading
+
+with profile(activities=[ProfilerActivity.CPU]) as prof_thread:
+    thread = threading.Thread(target=step)
+    thread.start()
+    thread.join()
+
+print("events:", len(prof_thread.events()))
+assert len(prof_thread.events()) == 0
+
+# %%
+# **Judging by the first step.** It may do work that no later step repeats, such as making the buffers of Adam. In a training
+# loop, :ref:`a schedule <sphx_glr_gallery_profiling_profiler_schedule.py>` lets it pass.
+#
+# **Asking for the GPU with an old argument.** The older class warns about ``use_cuda=True`` and recommends ``use_device``,
+# which ``torch.profiler.profile`` does not know. Write ``activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]``, or leave
+# ``activities`` out: the default is the CPU, and CUDA if there is a GPU.
+
+# sphinx_gallery_start_ignore
+_context = warnings.catch_warnings(record=True)
+caught = _context.__enter__()
+warnings.simplefilter("always")
+# sphinx_gallery_end_ignore
+torch.autograd.profiler.profile(use_cuda=True)
+
+# sphinx_gallery_start_ignore
+_context.__exit__(None, None, None)
+print(f"{caught[0].category.__name__}: {caught[0].message}")
+assert "`use_cuda` will be deprecated" in str(caught[0].message)
+# sphinx_gallery_end_ignore
+try:
+    profile(use_device="cuda")
+except TypeError as error:
+    message = str(error)
+    print(f"TypeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "unexpected keyword argument 'use_device'" in message
+_default = {ProfilerActivity.CPU}
+if torch.cuda.is_available():
+    _default.add(ProfilerActivity.CUDA)
+if not torch.xpu.is_available():
+    assert profile().activities == _default
+# sphinx_gallery_end_ignore
+
+# %%
+# The counts follow from the model
+# --------------------------------
+# Times change from run to run. The counts below do not: each follows from the model and the number of steps.
 
 convolutions = sum(isinstance(module, nn.Conv2d) for module in model.modules())
 tensors = len(list(model.parameters()))
 per_step = {
     "aten::conv2d": convolutions,
     "aten::batch_norm": convolutions,  # one after each convolution
-    "aten::relu": 1 + 2 * 8,  # one before the blocks, two in each
+    "aten::relu": 1 + 2 * 8,  # one before the eight blocks, two in each
     "aten::add": 8,  # one in each block
     "aten::linear": 1,
     "ConvolutionBackward0": convolutions,
     "AddBackward0": 8,
-    "torch::autograd::AccumulateGrad": tensors,  # one for each parameter tensor
+    "torch::autograd::AccumulateGrad": tensors,  # one for each parameter
 }
 for name, expected in per_step.items():
     count = by_name[name].count
-    print(f"{name:<31} {expected:>2} per step x {steps} steps = {count:>3} calls")
-    assert count == expected * steps
+    print(f"{name:<31} {expected:>2} per step x 2 steps = {count:>3} calls")
+    assert count == expected * 2
 
 # sphinx_gallery_start_ignore
 assert convolutions == 20 and tensors == 62 and by_name["aten::conv2d"].count == 40
@@ -238,10 +336,9 @@ del name, expected
 # sphinx_gallery_end_ignore
 
 # %%
-# Names: forward, backward, then and now
-# --------------------------------------
-# The forward rows carry the operators' names. The backward rows carry the names of the nodes of the computation
-# graph. One residual step is enough to see both.
+# Names of the backward rows
+# --------------------------
+# The rows of the backward pass have the names of the nodes of the computation graph. One residual step shows two of them:
 
 torch.manual_seed(0)
 h = torch.randn(1, 4, 8, 8, requires_grad=True)
@@ -259,9 +356,9 @@ assert path.grad_fn.name() == "ConvolutionBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
-# When the engine reaches the node ``ConvolutionBackward0``, three rows record it, one inside the other: the engine
-# handles the node (``autograd::engine::evaluate_function: ConvolutionBackward0``), the node runs
-# (``ConvolutionBackward0``), and the node calls the operator that computes (``aten::convolution_backward``).
+# When backward reaches the node ``ConvolutionBackward0``, three rows record it, one inside the other. The engine handles the
+# node (``autograd::engine::evaluate_function: ConvolutionBackward0``, here shortened to ``engine:``). The node runs. It calls
+# the operator that computes.
 
 # varies: Times depend on the machine. What the operator calls depends on the processor.
 
@@ -273,22 +370,17 @@ nested.insert(0, ENGINE + nested[0])
 assert [by_name[name].count for name in nested] == [40, 40, 40]
 _node = last(nested[0]).cpu_children[0]
 assert [_node.name, _node.cpu_children[0].name] == nested[1:]
-assert "conv2d" not in by_name
-assert not any(name.startswith("MkldnnConvolutionBackward") for name in by_name)
 # sphinx_gallery_end_ignore
-
-# %%
-# Tables in older notes look different. The forward row was ``conv2d``, without ``aten::``. The backward row was
-# named after the library that computed it, ``MkldnnConvolutionBackward`` on a CPU or ``CudnnConvolutionBackward`` on
-# a GPU. There was no ``evaluate_function`` row. Today the old names are gone, and one node serves all libraries.
 
 # %%
 # Forward against backward
 # ------------------------
-# Each operator of the model has an outermost row: for the convolution ``aten::conv2d`` forward, and the engine's row
-# backward. These rows do not contain each other, so their totals may be compared.
+# ``aten::conv2d`` and the engine's row for ``ConvolutionBackward0`` do not contain each other, so you may compare their
+# totals. The same holds for the other pairs in the figure.
+#
+# .. how-measured:: This code takes CPU total of the outermost row of each operator, for one step, and draws bars.
 
-pairs = {
+PAIRS = {
     "convolution": ("aten::conv2d", "ConvolutionBackward0"),
     "batch norm": ("aten::batch_norm", "NativeBatchNormBackward0"),
     "relu": ("aten::relu", "ReluBackward0"),
@@ -298,160 +390,154 @@ pairs = {
 }
 
 
-def ms_per_step(name):
-    return by_name[name].cpu_time_total / 1000 / steps
+def forward_and_backward(rows):
+    ms = {row.key: row.cpu_time_total / 1000 / 2 for row in rows}
+    pairs = [(ms[name], ms[ENGINE + node]) for name, node in PAIRS.values()]
+    return pd.DataFrame(pairs, list(PAIRS), ["forward", "backward"])
+
+
+def draw(times):
+    colors = ["#2563eb", "#c2410c"]
+    ax = times.plot.barh(figsize=(7, 3.6), color=colors, edgecolor="white", width=0.8)
+    for bar in ax.containers[1]:
+        bar.set_hatch("///")
+    for bars in ax.containers:
+        ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
+    ax.invert_yaxis()
+    ax.margins(x=0.12)
+    ax.set_xlabel("CPU total, ms per step")
+    ax.set_title("ResNet-18: time by operator, forward and backward")
+    ax.legend()
+    ax.figure.tight_layout()
 
 
 # %%
-# The lengths of the bars are these totals, for one step.
+# For one step:
 
 # varies: The lengths of the bars are times. They depend on the machine and its load.
 
-forward = [ms_per_step(name) for name, _ in pairs.values()]
-backward = [ms_per_step(ENGINE + node) for _, node in pairs.values()]
-times = pd.DataFrame({"forward": forward, "backward": backward}, index=list(pairs))
-
+times = forward_and_backward(rows)
 # figure: Horizontal bars, two for each operator, in milliseconds per step: forward plain and blue, backward hatched
 #   and orange. As a rule convolution, which does most of the arithmetic, has the longest bars, and the longest of
 #   all in backward.
-colors = ["#2563eb", "#c2410c"]
-ax = times.plot.barh(figsize=(7, 3.8), color=colors, edgecolor="white", width=0.8)
-for bar in ax.containers[1]:
-    bar.set_hatch("///")
-for bars in ax.containers:
-    ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
-ax.invert_yaxis()
-ax.margins(x=0.12)
-ax.set_xlabel("CPU total, ms per step")
-ax.set_title("ResNet-18: time by operator, forward and backward")
-ax.legend()
-ax.figure.tight_layout()
+draw(times)
 
 # sphinx_gallery_start_ignore
+# No parent of a pair's row is the row of another pair.
+_outermost = [one for name, node in PAIRS.values() for one in (name, ENGINE + node)]
+_nested = []
+for _event in prof.events():
+    _parent = _event.cpu_parent
+    while _event.name in _outermost and _parent is not None:
+        _nested += [_parent.name] * (_parent.name in _outermost)
+        _parent = _parent.cpu_parent
+assert not _nested
+assert sum(_event.name in _outermost for _event in prof.events()) == 2 * 2 * 67
+# sphinx_gallery_end_ignore
+
+# %%
+# Part of the difference is arithmetic. ``aten::convolution_backward`` computes two results: the gradient of the input and
+# that of the weight. (For the first convolution only that of the weight: the images require no gradient.)
+
+# varies: The ratio of the times depends on the machine and its load. The ratio of the arithmetic does not.
+
 from torch.utils.flop_counter import FlopCounterMode
 
-with FlopCounterMode(display=False) as _counter:
+with FlopCounterMode(display=False) as counter:
     step()
-_flops = _counter.get_flop_counts()["Global"]
-_forward = _flops[torch.ops.aten.convolution]
-_backward = _flops[torch.ops.aten.convolution_backward]
-assert 1.5 * _forward < _backward <= 2 * _forward
-assert _forward + _backward > 0.99 * sum(_flops.values())
-# sphinx_gallery_end_ignore
+flops = counter.get_flop_counts()["Global"]
+forward, backward = torch.ops.aten.convolution, torch.ops.aten.convolution_backward
+time_of = times.loc["convolution"]
 
-# %%
-# Convolution does most of the arithmetic, so its bars are the ones to look at first. In backward there is nearly twice
-# as much of it: ``aten::convolution_backward`` computes two results, the gradient of its input and the gradient of its
-# weight.
-
-# %%
-# The same table from ``torch.profiler``
-# --------------------------------------
-# ``torch.autograd.profiler`` is the older entrance. ``torch.profiler`` is the one to use today: you name the
-# ``activities`` to record, and the rest is as above. It records the same calls, to the last one.
-
-# varies: Times and shares depend on the machine and its load. The counts do not.
+print(f"backward / forward, arithmetic: {flops[backward] / flops[forward]:.2f}")
+print(f"backward / forward, time:       {time_of['backward'] / time_of['forward']:.2f}")
 
 # sphinx_gallery_start_ignore
-# torch 2.11 warns that events of earlier cycles are cleared, even where there is one cycle only.
-warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
+assert 1.5 * flops[forward] < flops[backward] < 2 * flops[forward]
+assert flops[forward] + flops[backward] > 0.99 * sum(flops.values())
 # sphinx_gallery_end_ignore
-cpu = torch.profiler.ProfilerActivity.CPU
-with torch.profiler.profile(activities=[cpu]) as prof_new:
-    for _ in range(steps):
+
+# %%
+# The two ratios need not agree. Forward and backward are different kernels, and each does its arithmetic at its own speed.
+
+# %%
+# The table in older notes: ``torch.autograd.profiler``
+# -----------------------------------------------------
+# Older notes use ``torch.autograd.profiler.profile``. It still works. Its documentation calls it the backend and recommends
+# ``torch.profiler``. Its table has the same columns, and here each name has the same count:
+
+# varies: Times depend on the machine and its load. The counts do not.
+
+with torch.autograd.profiler.profile() as old:
+    for _ in range(2):
         step()
 
-new = prof_new.key_averages()
-print(new.table(sort_by="self_cpu_time_total", row_limit=3, max_name_column_width=36))
-assert {row.key: row.count for row in new} == {row.key: row.count for row in rows}
-
-# %%
-# What people get wrong
-# ---------------------
-# **Adding up CPU total.** A call is part of the total of its parent, of its parent's parent, and so on. The sum
-# counts it once for each of them. *Self CPU* counts every moment once. On a single thread, as here, its sum stays
-# below the time on the clock.
-
-# varies: Times depend on the machine and its load.
-
-total_sum = sum(row.cpu_time_total for row in rows)
-print(f"time on the clock   {wall / 1000:7.1f} ms")
-print(f"sum of Self CPU     {self_sum / 1000:7.1f} ms")
-print(f"sum of CPU total    {total_sum / 1000:7.1f} ms")
-assert self_sum < wall < total_sum
+older = old.key_averages()
+print(older.table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=32))
+assert {row.key: row.count for row in older} == {row.key: row.count for row in rows}
 
 # sphinx_gallery_start_ignore
-assert len({event.thread for event in prof.function_events}) == 1
+assert "This is the backend, most people should use" in old.__doc__
+_heads = [
+    table.table(max_name_column_width=32).splitlines()[1] for table in (rows, older)
+]
+assert _heads[0] == _heads[1]
+assert "conv2d" not in by_name
+assert not any(name.startswith(("MkldnnConv", "CudnnConv")) for name in by_name)
+assert hasattr(old, "table") and not hasattr(prof, "table")
+assert len(prof.events().table(row_limit=-1).splitlines()) > len(prof.events())
 # sphinx_gallery_end_ignore
 
 # %%
-# **Judging by the first step.** As a rule it pays for things that later steps find ready, such as memory and kernels
-# prepared for these shapes. Let a few steps pass before you record.
-
-# varies: Times depend on the machine, its load, and what ran before in the same process.
-
-print(f"the first step      {first.self_cpu_time_total / 1000:7.1f} ms")
-print(f"a later step        {prof.self_cpu_time_total / 1000 / steps:7.1f} ms")
-
-# %%
-# **Asking for the GPU with an old argument.** ``use_cuda=True`` is still accepted by the old class, with a warning.
-# The new class does not know ``use_device``, which the warning recommends: there, add ``ProfilerActivity.CUDA`` to
-# ``activities``.
-
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    torch.autograd.profiler.profile(use_cuda=True)
-print(f"{caught[0].category.__name__}: {caught[0].message}")
-assert "`use_cuda` will be deprecated" in str(caught[0].message)
-
-try:
-    torch.profiler.profile(use_device="cuda")
-except TypeError as error:
-    print(f"TypeError: {error}")
-    assert "unexpected keyword argument 'use_device'" in str(error)
+# - ``old.table()`` has one row for each call. The new object has no ``table``: write ``prof.events().table()``.
+# - In the linked tables of 2019 and 2020 the forward row is ``conv2d``, without ``aten::`` (`pytorch#32370
+#   <https://github.com/pytorch/pytorch/issues/32370>`__), and the backward row has the name of a library,
+#   ``MkldnnConvolutionBackward`` (`pytorch#27974 <https://github.com/pytorch/pytorch/issues/27974>`__) or
+#   ``CudnnConvolutionBackward`` (`kaldi#3999 <https://github.com/kaldi-asr/kaldi/pull/3999>`__).
 
 # %%
 # Exercise
 # --------
-# The table has a row ``aten::add_``, an addition in place, with 56 calls. The code above has no in-place addition.
-# Where do the 56 calls come from? Each recorded call knows its ``cpu_parent``.
+# The table has a row ``aten::add_``, an addition in place, with 56 calls. The code above has no in-place addition. Where do
+# the 56 calls come from? Each recorded call knows its ``cpu_parent``.
 #
 # .. solution::
 #
-# Group the calls by parent. 16 are made by the engine, 8 in each step: one for each block, where the gradients of the
-# two paths meet in the block's input, as in the graph above. The sum over paths is this addition.
+# Group the calls by parent. 16 are made by the engine, 8 in each step: one for each block, where the gradients of the two
+# paths meet in the block's input, as in the graph above. The sum over paths is this addition.
 
 parents = Counter()
-for call in prof.function_events:
+for call in prof.events():
     if call.name == "aten::add_":
         parents[call.cpu_parent.name if call.cpu_parent else "no parent"] += 1
 for name, count in sorted(parents.items()):
-    print(f"{count:>3}  {name}")
+    print(count, name)
 
 assert by_name["aten::add_"].count == 56
 assert parents == {"no parent": 40, ENGINE + "ConvolutionBackward0": 16}
 
 # %%
-# The other 40 are 20 in each step. Every batch norm in training mode adds 1 to its counter ``num_batches_tracked``.
-# In evaluation mode it does not, and only the 8 remain.
+# The other 40 are 20 in each step. In training mode, each batch norm of this model adds 1 to its counter
+# ``num_batches_tracked``. In evaluation mode it does not, and only the 8 remain.
 
 model.eval()
-with torch.profiler.profile(activities=[cpu]) as prof_eval:
+with profile(activities=[ProfilerActivity.CPU]) as prof_eval:
     step()
 in_eval = {row.key: row.count for row in prof_eval.key_averages()}["aten::add_"]
-print(f"add_ in one step: {56 // steps} in training mode, {in_eval} in evaluation mode")
+print(f"add_ in one step: {56 // 2} in training mode, {in_eval} in evaluation mode")
 assert in_eval == 8
 
 # sphinx_gallery_start_ignore
-torch.set_num_threads(threads)
+torch.set_num_threads(_threads)
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`, programs that run and are wrong.
-# - Next: :ref:`sphx_glr_gallery_profiling_profiler_traces.py`, single steps, lines and bytes instead of sums.
-# - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, the nodes whose names the backward rows carry.
+# - Next: :ref:`sphx_glr_gallery_profiling_profiler_schedule.py`, chosen steps of a training loop.
+# - :ref:`sphx_glr_gallery_cuda_cuda_profiler.py`, the columns of a GPU.
+# - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, the nodes whose names the backward rows have.
 # - :ref:`sphx_glr_gallery_graphs_first_graph.py`, the sum over paths by hand.
 # - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, from a backward node to the forward line that made it.
 # - In PyTorch's reference: `torch.profiler <https://docs.pytorch.org/docs/stable/profiler.html>`__ and

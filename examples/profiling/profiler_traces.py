@@ -1,425 +1,415 @@
 r"""
-torch.profiler: schedule, labels, memory, stacks and Chrome traces
-==================================================================
+PyTorch profiler traces: export_chrome_trace, timeline, stacks
+==============================================================
 
-A table adds up all calls of an operator. Often the question is a different one: which step, which layer, which line,
-how many bytes, in what order? This page records chosen steps of a training loop, asks the profiler for labels,
-shapes, bytes and call stacks, and reads the trace file that it writes. The trace links each backward node to the
-forward operator that made it.
+.. in-short::
+
+   After a ``with torch.profiler.profile() as prof:``, ``prof.export_chrome_trace("trace.json")`` writes each recorded call
+   with its start and its duration. Open the file in `Perfetto <https://ui.perfetto.dev>`__. Export once: after the block has
+   ended, or in ``on_trace_ready``. With ``with_stack=True`` the file has the Python calls too.
+
+.. index::
+   single: profiler; trace in Perfetto
+   single: profiler; call stacks
+   single: profiler; peak of memory
+   single: export_chrome_trace
+   single: chrome://tracing
+   single: with_stack
 """
 
 # %%
-# A step with labels
-# ------------------
-# The table itself, with its columns and counts, is explained in
-# :ref:`how to read the profiler's table <sphx_glr_gallery_profiling_profiler_table.py>`. Here the model is small, so
-# that every event of a step can be followed. ``record_function`` gives a name to a stretch of code.
+# When did each operator run?
+# ---------------------------
+# A table adds up all calls of an operator. A trace has each recorded call, in the order of time. It shows gaps, the peak of
+# memory, and which forward operator made which backward node.
+#
+# .. how-measured:: A small model, the quickest of ten profiles of its step, and a picture of a trace.
 
 import json
 import tempfile
-import textwrap
 import warnings
-from collections import Counter
 from itertools import accumulate
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.profiler import ProfilerActivity, profile, record_function, schedule
+from torch.profiler import profile
 
 # sphinx_gallery_start_ignore
-threads = torch.get_num_threads()
-# Shown below. It comes once in a process, and torch 2.11 gives it even where there is one cycle only.
+_threads = torch.get_num_threads()
+# torch 2.11 warns that events of earlier cycles are cleared, even where there is one cycle only.
 warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
-# Quoted below, and asserted there.
-warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
 # sphinx_gallery_end_ignore
 torch.set_num_threads(1)  # for steady times
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
 x, labels = torch.randn(128, 64), torch.randint(10, (128,))
+cpu = [torch.profiler.ProfilerActivity.CPU]
+folder = tempfile.TemporaryDirectory()
+path = f"{folder.name}/trace.json"
 
 
 def step():
-    model.zero_grad()
-    with record_function("forward"):
-        loss = F.cross_entropy(model(x), labels)
-    with record_function("backward"):
-        loss.backward()
+    loss = F.cross_entropy(model(x), labels)
+    loss.backward()
 
 
-# %%
-# Each label becomes an event of its own. What runs inside the ``with`` block becomes its child. The prefix
-# ``autograd::engine::evaluate_function:`` of the backward nodes is cut off here.
-
-cpu = [ProfilerActivity.CPU]
-ENGINE = "autograd::engine::evaluate_function: "
-
-with profile(activities=cpu) as plain:
-    step()
-
-for label in plain.events():
-    if label.cpu_parent is None:
-        names = [child.name.replace(ENGINE, "") for child in label.cpu_children]
-        print(textwrap.fill(f"{label.name}: {', '.join(names)}", 88))
-
-# sphinx_gallery_start_ignore
-_labels = [event for event in plain.events() if event.cpu_parent is None]
-assert [event.name for event in _labels] == ["forward", "backward"]
-_names = [child.name for child in _labels[1].cpu_children]
-assert _names[0] == "aten::ones_like" and len(_names) == 12
-assert all(name.startswith(ENGINE) for name in _names[1:])
-assert (
-    sum("AccumulateGrad" in name for name in _names)
-    == 4
-    == len(list(model.parameters()))
-)
-del label, names
-# sphinx_gallery_end_ignore
-
-# %%
-# The label ``backward`` holds ``aten::ones_like``, which makes the gradient of the loss with respect to itself, and
-# then the nodes of the graph, in the order in which the engine runs them.
-
-# %%
-# A schedule chooses the steps
-# ----------------------------
-# Recording every step of a training run takes time and memory, and a few steps tell as much. ``schedule`` returns a
-# function from the number of a step to an action. ``prof.step()`` tells the profiler that one step has ended. After
-# the last active step of a cycle the profiler calls ``on_trace_ready`` with itself.
-
-plan = schedule(wait=1, warmup=1, active=2, repeat=2)
-delivered = {}
+def duration(prof):
+    spans = [event.time_range for event in prof.events() if event.name != "[memory]"]
+    return max(span.end for span in spans) - min(span.start for span in spans)
 
 
-def inside(event):
-    return [event.name] + [name for e in event.cpu_children for name in inside(e)]
-
-
-def ready(prof):
-    for event in prof.events():
-        if event.name.startswith("batch"):
-            delivered[event.name] = prof.step_num, inside(event)
-
-
-with profile(activities=cpu, schedule=plan, on_trace_ready=ready) as prof:
-    for number in range(10):
-        with record_function(f"batch {number}"):
+def record(**options):
+    """The quickest of ten profiles of one step: it was disturbed least."""
+    attempts = []
+    for _ in range(10):
+        model.zero_grad()
+        with profile(activities=cpu, **options) as prof:
             step()
-        prof.step()
+        attempts.append(prof)
+    return min(attempts, key=duration)
+
+
+def read(path):
+    return json.loads(Path(path).read_text())["traceEvents"]
+
+
+def of(events, category):
+    return [event for event in events if event.get("cat") == category]
+
+
+def around(events, event):
+    """The events of a list that contain an event, the outermost first."""
+    end = event["ts"] + event["dur"]
+    found = [e for e in events if e["ts"] <= event["ts"] and end <= e["ts"] + e["dur"]]
+    return sorted(found, key=lambda e: (e["ts"], -e["dur"]))
+
+
+def links_of(events):
+    ops = {event["ts"]: event for event in of(events, "cpu_op")}
+    ends = {"s": {}, "f": {}}  # start and finish
+    for event in of(events, "fwdbwd"):
+        ends[event["ph"]][event["id"]] = ops[event["ts"]]
+    return [(operator, ends["f"][number]) for number, operator in ends["s"].items()]
+
+
+def draw(events):
+    links, ops = links_of(events), of(events, "cpu_op")
+    start = min(op["ts"] for op in ops)
+    end = max(op["ts"] + op["dur"] for op in ops)
+    styles = (
+        (1, 0.17, "bottom", "left", {"color": "#2563eb"}),
+        (0, -0.17, "top", "right", {"color": "#c2410c", "hatch": "////"}),
+    )
+    _, ax = plt.subplots(figsize=(7, 2.8))
+    for side, (y, gap, va, ha, style) in enumerate(styles):
+        place = -1000
+        for event in sorted((link[side] for link in links), key=lambda e: e["ts"]):
+            x0, name = event["ts"] - start, event["name"].removeprefix("aten::")
+            ax.barh(y, event["dur"], 0.24, x0, edgecolor="white", **style)
+            if name not in ("t", "TBackward0"):
+                place = max(x0 + event["dur"] / 2, place + 0.05 * (end - start))
+                text = {"rotation": 25, "rotation_mode": "anchor", "fontsize": 8}
+                ax.text(place, y + gap, name, va=va, ha=ha, **text)
+    for operator, node in links:
+        x0, x1 = operator["ts"] - start, node["ts"] - start
+        ax.plot([x0, x1], [0.87, 0.13], color="#94a3b8", lw=1)
+    ax.set(yticks=[1, 0], yticklabels=["forward", "backward"], ylim=(-1.9, 2.3))
+    ax.set(xlabel="microseconds", xlim=(0, 1.03 * (end - start)))
+    ax.set_title("Forward operators and the backward nodes that they made")
+    ax.figure.tight_layout()
+
 
 # %%
-# The table counts, for each of the ten steps, two of the names that were recorded in it.
+# ``record`` profiles one training step. A part of its trace as a picture:
 
+# varies: Where the bars are, and how long, depends on the machine and its load. The links do not.
 
-def frame(title, rows, *columns):
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-    return table.rename_axis(columns=title)
+prof = record(profile_memory=True)
+prof.export_chrome_trace(path)
 
+# figure: Seven operators of the forward pass on a lane to the left, and seven nodes of the backward pass, hatched, on a lower
+#   lane to the right. Grey lines link each operator to its node. They all cross, because the last operator is the first to
+#   have its turn in backward.
+draw(read(path))
 
-rows = {}
-for number in range(10):
-    at, names = delivered.get(f"batch {number}", ("never", []))
-    counts = [names.count(name) for name in ("aten::linear", "AddmmBackward0")]
-    rows[f"batch {number}"] = [plan(number).name, *counts, at]
-
-table = frame(
-    "step", rows, "action", "aten::linear", "AddmmBackward0", "ready at step_num"
-)
 # sphinx_gallery_start_ignore
-_cycle = ["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"]
-assert list(table["action"]) == _cycle * 2 + ["NONE"] * 2
-assert list(table["ready at step_num"]) == [
-    *["never"] * 2,
-    4,
-    4,
-    *["never"] * 2,
-    8,
-    8,
-    *["never"] * 2,
+events = read(path)
+_starts = [
+    [event["ts"] for event in side] for side in zip(*links_of(events), strict=True)
 ]
-assert (
-    list(table["aten::linear"])
-    == list(table["AddmmBackward0"])
-    == [0, 0, 2, 2] * 2 + [0, 0]
-)
-del rows, number, at, names, counts
-# sphinx_gallery_end_ignore
-table
-
-# %%
-# One cycle is wait, warmup, active. In ``NONE`` the profiler is off. In ``WARMUP`` it gets ready, and nothing is
-# kept. ``RECORD`` and ``RECORD_AND_SAVE`` are recorded. After ``repeat`` cycles it stays off. ``repeat=0``, the
-# default, goes on as long as the loop does.
-
-# %%
-# Shapes: one row for each product
-# --------------------------------
-# With ``record_shapes=True`` each event knows the shapes of its inputs, and ``group_by_input_shape`` keeps calls with
-# different shapes apart. ``profile_memory=True`` is for the next section. Of five profiles of the same step, the
-# quickest is kept: it was disturbed least.
-
-options = {"record_shapes": True, "profile_memory": True}
-attempts = []
-for _ in range(5):
-    model.zero_grad()
-    with profile(activities=cpu, **options) as prof:
-        step()
-    attempts.append((prof.key_averages().self_cpu_time_total, prof))
-
-_, prof = min(attempts, key=lambda attempt: attempt[0])
-for row in prof.key_averages(group_by_input_shape=True):
-    if row.key in ("aten::addmm", "aten::mm"):
-        shapes = [shape for shape in row.input_shapes if shape]  # numbers have none
-        print(f"{row.count} {row.key:<12} {shapes}")
-
-# sphinx_gallery_start_ignore
-_mm = [
-    row for row in prof.key_averages(group_by_input_shape=True) if row.key == "aten::mm"
-]
-assert [row.input_shapes for row in _mm] == [
-    [[128, 10], [10, 256]],
-    [[10, 128], [128, 256]],
-    [[256, 128], [128, 64]],
-]
-assert [row.count for row in _mm] == [1, 1, 1]
-_mm = [
-    row
-    for row in plain.key_averages(group_by_input_shape=True)
-    if row.key == "aten::mm"
-]
-assert [(row.count, row.input_shapes) for row in _mm] == [(3, [])]
-del row, shapes
+assert max(_starts[0]) < min(_starts[1])
+assert [len(side) for side in _starts] == [7, 7]
+_starts = [node for _, node in sorted(zip(*_starts, strict=True))]
+assert _starts == sorted(_starts, reverse=True)
 # sphinx_gallery_end_ignore
 
 # %%
-# The products ``aten::mm`` are the backward pass. The second layer needs two: the gradient of its input, of shape
-# (128, 256), and that of its weight, (10, 256). The first layer needs one, for its weight, (256, 64): ``x`` requires
-# no gradient. Without ``record_shapes=True`` the grouping gives no error. All shapes are empty, and the three
-# products stay in one row.
+# Time runs from left to right. Each gray line goes from an operator to the node that it made; the node runs in backward. The
+# bars without a name are ``aten::t`` and ``TBackward0``. In Perfetto or at ``chrome://tracing`` you see all calls, and can zoom
+# and search. A path that ends in ``.gz`` makes a compressed file.
 
 # %%
-# Memory: bytes by operator
-# -------------------------
-# With ``profile_memory=True`` a row also has bytes: what was allocated, less what was freed. *Self* counts what the
-# operator did itself, *total* includes the operators that it called. Here are the rows with a total of 10,000 bytes
-# or more, up or down.
-
-rows = {}
-for row in prof.key_averages():
-    if abs(row.cpu_memory_usage) >= 10_000:
-        name = row.key.replace(ENGINE, "engine: ")
-        rows[name] = [row.self_cpu_memory_usage, row.cpu_memory_usage]
-
-table = frame("operator", rows, "self bytes", "total bytes")
-
-# sphinx_gallery_start_ignore
-_self, _total = table["self bytes"], table["total bytes"]
-_hidden, _log_softmax = 128 * 256 * 4, 128 * 10 * 4
-assert _hidden == 131_072 and _log_softmax == 5_120
-assert (
-    _self["aten::linear"] == 0
-    and _total["aten::linear"] == _self["aten::addmm"] == 136_192
-)
-assert _total["forward"] == _hidden + _log_softmax + 8 == 136_200
-assert _self["forward"] == -(
-    _hidden + _log_softmax
-)  # the results of the two linear layers
-assert _self["engine: ReluBackward0"] == -2 * _hidden
-assert F.cross_entropy(model(x), labels).grad_fn._saved_total_weight.nbytes == 4
-del rows, row, name
-# sphinx_gallery_end_ignore
-table
-
-# %%
-# - ``aten::linear`` allocates nothing itself. The operator that it calls, ``aten::addmm``, allocates the results.
-# - The total of the label ``forward`` is what is still there when the forward pass ends: the result of ReLU with
-#   131,072 bytes, that of the log-softmax with 5,120, the loss, and the total weight of the samples, one number each.
-#   All but the loss are kept for backward. This is
-#   :ref:`what autograd saves <sphx_glr_gallery_memory_what_is_saved.py>`, seen from outside.
-# - The results of the two linear layers, 136,192 bytes together, were freed between the operators. They are the
-#   negative number in *self* of the label.
-# - In the engine's rows, self is negative. When a node is done, the engine lets go of what the node had saved and of
-#   the gradient that came in: for ReLU two tensors of 131,072 bytes.
-#
-# The whole *self* column adds up to what the step leaves behind.
-
-left = sum(row.self_cpu_memory_usage for row in prof.key_averages())
-gradients = sum(parameter.grad.nbytes for parameter in model.parameters())
-print(f"sum of self bytes {left:,}, bytes of all .grad {gradients:,}")
-assert left == gradients
-
-# %%
-# Stacks: the layer and the line
-# ------------------------------
-# ``with_stack=True`` also records the Python calls. Each event has a list ``stack`` for them, from the inside out.
-# The list stays empty unless an experimental option is set as well: see `issue 100253
-# <https://github.com/pytorch/pytorch/issues/100253>`__.
-
-verbose = torch._C._profiler._ExperimentalConfig(verbose=True)
-products = ("aten::addmm", "AddmmBackward0", "aten::mm")
-for config in (None, verbose):
-    options = {"with_stack": True, "experimental_config": config}
-    with profile(activities=cpu, **options) as stacked:
-        step()
-    found = [event for event in stacked.events() if event.name in products]
-    print("events with a stack:", sum(len(event.stack) > 0 for event in found))
-
-    # sphinx_gallery_start_ignore
-    assert all((len(event.stack) > 0) == (config is verbose) for event in found)
-    # sphinx_gallery_end_ignore
-for event in found:
-    layer = next(entry for entry in event.stack if entry.startswith("nn.Module"))
-    line = next(entry for entry in event.stack if entry.endswith(": step"))
-    print(f"{event.name:<15} {layer}   {Path(line).name}")
-
-# sphinx_gallery_start_ignore
-_layers = {name: [] for name in products}
-for event in found:
-    assert f"({step.__code__.co_firstlineno})" in "".join(event.stack)
-    _layers[event.name] += [entry[-1] for entry in event.stack if "Linear_" in entry]
-assert list(_layers.values()) == [["0", "1"], ["1", "0"], ["1", "1", "0"]]
-del config, event, layer, line
-# sphinx_gallery_end_ignore
-
-# %%
-# ``Linear_0`` is the first linear layer that ran, ``Linear_1`` the second. The number in brackets is the line where
-# the function begins, not the line of the call.
-#
-# The last five events ran during backward, yet their stack is that of the forward pass: the profiler knows which
-# forward operator made a node, and gives the node, and what the node calls, that operator's stack. So you can see
-# which layer a product of the backward pass belongs to.
-
-# %%
-# The trace as a file
+# What is in the file
 # -------------------
-# ``export_chrome_trace`` writes all events as JSON. Open the file in your browser, in
-# `Perfetto <https://ui.perfetto.dev>`__ or, in Chrome, at the address ``chrome://tracing``. A path that ends in
-# ``.gz`` makes a compressed file. A trace can be exported once. A second time gives ``RuntimeError: Trace is already
-# saved.``
-#
-# Here the file of the step that was profiled with memory is written and read back.
+# The file is JSON. ``traceEvents`` is the list of its events, and ``cat`` is the kind of an event:
 
 # varies: How many operators there are depends on the processor: a product may call others to do its work.
 
-with tempfile.TemporaryDirectory() as folder:
-    path = Path(folder) / "trace.json"
-    prof.export_chrome_trace(str(path))
-    trace = json.loads(path.read_text())["traceEvents"]
+events = read(path)
 
-categories = Counter(event.get("cat", "no category") for event in trace)
-for category, count in categories.most_common():
-    print(f"{count:>4}  {category}")
+for kind in ("cpu_op", "fwdbwd", "cpu_instant_event"):
+    print(len(of(events, kind)), kind)
 
 # sphinx_gallery_start_ignore
-_ops = [event for event in trace if event.get("cat") == "cpu_op"]
-assert len(_ops) == sum(
-    e.name not in ("forward", "backward", "[memory]") for e in prof.events()
-)
+_ops = of(events, "cpu_op")
+assert len(_ops) == sum(event.name != "[memory]" for event in prof.events())
 assert all({"ts", "dur"} <= event.keys() for event in _ops)
-assert (
-    abs(
-        sum(event["dur"] for event in _ops if event["name"] == "aten::addmm")
-        - {row.key: row.cpu_time_total for row in prof.key_averages()}["aten::addmm"]
-    )
-    < 0.1
-)
-assert categories["user_annotation"] == 2
-assert categories["fwdbwd"] == 14 and categories["cpu_instant_event"] == 26
+_spent = sum(event["dur"] for event in _ops if event["name"] == "aten::addmm")
+_rows = {row.key: row.cpu_time_total for row in prof.key_averages()}
+assert abs(_spent - _rows["aten::addmm"]) < 0.1
+assert len(of(events, "fwdbwd")) == 14 and len(of(events, "cpu_instant_event")) == 26
 import gzip
 
-with tempfile.TemporaryDirectory() as _folder:
-    _path = Path(_folder) / "trace.json.gz"
-    plain.export_chrome_trace(str(_path))
-    with gzip.open(_path) as _file:
-        assert len(json.load(_file)["traceEvents"]) > 100
-    try:
-        plain.export_chrome_trace(str(_path))
-    except RuntimeError as error:
-        assert str(error) == "Trace is already saved."
-    else:
-        raise AssertionError
-del count, category
+from torch.profiler import record_function, schedule
+
+with profile(activities=cpu, schedule=schedule(wait=1, warmup=1, active=1)) as _plan:
+    for _ in range(3):
+        with record_function("label"):
+            step()
+        _plan.step()
+_plan.export_chrome_trace(path + ".gz")
+with gzip.open(path + ".gz") as _file:
+    _labels = of(json.load(_file)["traceEvents"], "user_annotation")
+assert [event["name"] for event in _labels] == ["ProfilerStep#2", "label"]
+model.zero_grad()
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``cpu_op`` are the operators and the nodes, with a start ``ts`` and a duration ``dur`` in microseconds.
-# - ``cpu_instant_event`` are allocations and releases of memory.
-# - ``fwdbwd`` are the two ends of the links from forward to backward.
-# - ``user_annotation`` are the labels. With a schedule, each step has one too, such as ``ProfilerStep#2``.
+# - ``cpu_op``: the operators and the nodes, with a start ``ts`` and a duration ``dur`` in microseconds.
+# - ``fwdbwd``: the two ends of each link from forward to backward.
+# - ``cpu_instant_event``: allocations and releases of memory, recorded with ``profile_memory=True``.
+#
+# With labels or a schedule there is ``user_annotation`` too: a label of :ref:`record_function
+# <sphx_glr_gallery_profiling_profiler_schedule.py>`, or a step such as ``ProfilerStep#2``.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Exporting inside the block, or twice.** Without a schedule, the trace is ready when the block has ended. It can be saved
+# once:
+
+try:
+    with profile(activities=cpu) as early:
+        step()
+        early.export_chrome_trace(path)
+except AttributeError as error:
+    message = str(error)
+    print(f"AttributeError: {message}")
+
+try:
+    prof.export_chrome_trace(path)
+except RuntimeError as error:
+    second = str(error)
+    print(f"RuntimeError: {second}")
+
+# sphinx_gallery_start_ignore
+assert message == "'NoneType' object has no attribute 'save'"
+assert second == "Trace is already saved."
+# sphinx_gallery_end_ignore
+
+# %%
+# **Looking for stacks in event.stack.** With ``with_stack=True`` the lists stay empty, and ``export_stacks`` writes an empty
+# file, unless you set a private option (`pytorch#100253 <https://github.com/pytorch/pytorch/issues/100253>`__). The trace file
+# does have the Python calls:
+
+with profile(activities=cpu, with_stack=True) as stacked:
+    step()
+stacked.export_chrome_trace(path)
+stack_events = read(path)
+python = of(stack_events, "python_function")
+
+print("calls with a stack:", sum(len(event.stack) > 0 for event in stacked.events()))
+print("modules in the file:")
+for call in python:
+    if call["name"].startswith("nn.Module"):
+        print("   ", call["name"])
+
+# sphinx_gallery_start_ignore
+_modules = [event["name"] for event in python if "nn.Module" in event["name"]]
+_names = ["Sequential_0", "Linear_0", "ReLU_0", "Linear_1"]
+assert _modules == [f"nn.Module: {name}" for name in _names]
+assert not any(event.stack for event in stacked.events())
+stacked.export_stacks(path + ".txt", "self_cpu_time_total")
+assert Path(path + ".txt").stat().st_size == 0
+_here = f"({step.__code__.co_firstlineno}): step"
+assert sum(event["name"].endswith(_here) for event in python) == 1
+with profile(activities=cpu, with_modules=True) as _modules:
+    step()
+_modules.export_chrome_trace(path + "m.json")
+assert not of(read(path + "m.json"), "python_function")
+
+
+class _Reversed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last, self.first = nn.Linear(3, 4), nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.last(self.first(self.first(x)))
+
+
+with profile(activities=cpu, with_stack=True) as _modules:
+    _Reversed()(torch.ones(2, 3))
+_modules.export_chrome_trace(path + "r.json")
+_calls = [event["name"] for event in of(read(path + "r.json"), "python_function")]
+assert [name[-8:] for name in _calls if "Linear_" in name] == [
+    "Linear_0",
+    "Linear_0",
+    "Linear_1",
+]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``Linear_0`` is the linear layer that ran first, ``Linear_1`` the next. (``with_modules=True`` does not do this: its
+# documentation says that it is for TorchScript. If labels look wrong in the viewer together with ``with_stack=True``, see
+# `pytorch#174555 <https://github.com/pytorch/pytorch/issues/174555>`__.)
+
+# %%
+# Which line and which layer ran an operator?
+# -------------------------------------------
+# In the viewer, the Python calls are the bars above an operator. In code, take the calls whose time contains it (``around``,
+# in the first fold, does that):
+
+for op in of(stack_events, "cpu_op"):
+    if op["name"] in ("aten::addmm", "aten::mm"):
+        names = [Path(call["name"]).name for call in around(python, op)]
+        names = [n for n in names if n.startswith("nn.") or n.endswith(": step")]
+        print(" > ".join([*names, op["name"]]))
+
+# sphinx_gallery_start_ignore
+_products = [
+    op for op in of(stack_events, "cpu_op") if op["name"] in ("aten::addmm", "aten::mm")
+]
+_layers = [
+    [call["name"][-8:] for call in around(python, op) if "Linear_" in call["name"]]
+    for op in _products
+]
+assert [op["name"][6:] for op in _products] == ["addmm"] * 2 + ["mm"] * 3
+assert _layers == [["Linear_0"], ["Linear_1"], [], [], []]
+for _op in _products:
+    _calls = [call["name"] for call in around(python, _op)]
+    assert any(name.endswith(_here) for name in _calls)
+    _backward = [name for name in _calls if "_engine_run_backward" in name]
+    assert len(_backward) == (_op["name"] == "aten::mm")
+del op, names
+# sphinx_gallery_end_ignore
+
+# %%
+# The number in brackets is the line where the function ``step`` begins, not the line of the call.
+#
+# The three products ``aten::mm`` ran inside ``loss.backward()``, so no layer is around them. With the private option, each of
+# them has a stack: that of the forward operator that made its node.
+
+verbose = torch._C._profiler._ExperimentalConfig(verbose=True)
+options = {"with_stack": True, "experimental_config": verbose}
+with profile(activities=cpu, **options) as prof:
+    step()
+
+for event in prof.events():
+    if event.name == "aten::mm":
+        print(event.name, [call for call in event.stack if "Linear" in call])
+
+# sphinx_gallery_start_ignore
+_stacks = [event.stack for event in prof.events() if event.name == "aten::mm"]
+_layers = [[call[-8:] for call in stack if "Linear" in call] for stack in _stacks]
+assert _layers == [["Linear_1"], ["Linear_1"], ["Linear_0"]]
+del event
+# sphinx_gallery_end_ignore
+
+# %%
+# The exercise finds the same without a private option.
 
 # %%
 # The link from forward to backward
 # ---------------------------------
-# Each end of a link has the ``id`` of the link and the start of its operator. Together they are the graph, as it ran.
+# These are the gray lines of the figure:
 
-ops = {event["ts"]: event for event in trace if event.get("cat") == "cpu_op"}
-ends = {"s": {}, "f": {}}  # start and finish
-for event in trace:
-    if event["name"] == "fwdbwd":
-        ends[event["ph"]][event["id"]] = ops[event["ts"]]
-
-links = [(operator, ends["f"][number]) for number, operator in ends["s"].items()]
-for operator, node in links:
-    print(f"{operator['name']:<23} -> {node['name']}")
-    assert operator["args"]["Sequence number"] == node["args"]["Sequence number"]
+for operator, node in links_of(events):
+    number = operator["args"]["Sequence number"]
+    print(operator["name"], "->", node["name"])
+    assert number == node["args"]["Sequence number"]
 
 # sphinx_gallery_start_ignore
-_expected = [
-    "TBackward0",
-    "AddmmBackward0",
-    "ReluBackward0",
-    "TBackward0",
-    "AddmmBackward0",
+_expected = ["TBackward0", "AddmmBackward0", "ReluBackward0"]
+_expected += ["TBackward0", "AddmmBackward0", "LogSoftmaxBackward0", "NllLossBackward0"]
+assert [node["name"] for _, node in links_of(events)] == _expected
+_linked = [operator["name"] for operator, _ in links_of(events)]
+assert "aten::linear" not in _linked and not any("Accumulate" in n for n in _expected)
+_linear = [event for event in events if event["name"] == "aten::linear"]
+_shared = [operator["args"]["Sequence number"] for operator, _ in links_of(events)]
+assert [event["args"]["Sequence number"] for event in _linear] == [
+    _shared[0],
+    _shared[3],
 ]
-_expected += ["LogSoftmaxBackward0", "NllLossBackward0"]
-assert [node["name"] for _, node in links] == _expected and len(links) == 7
-assert all(operator["ts"] < node["ts"] for operator, node in links)
-_starts = [node["ts"] for _, node in sorted(links, key=lambda link: link[0]["ts"])]
-assert _starts == sorted(_starts, reverse=True)
-_numbers = [
-    event["args"].get("Sequence number")
-    for event in trace
-    if event["name"] == "aten::linear"
-]
-assert _numbers == [
-    links[0][0]["args"]["Sequence number"],
-    links[3][0]["args"]["Sequence number"],
-]
-del event, operator, node
+assert any("AccumulateGrad" in event["name"] for event in of(events, "cpu_op"))
+del operator, node, number
 # sphinx_gallery_end_ignore
 
 # %%
-# Both ends carry the same *sequence number*. Autograd counts the nodes that it makes, and the profiler notes the
-# count. ``AccumulateGrad`` has no link: no forward operator made it. ``aten::linear`` has none either, for it makes
-# no node itself. The nodes come from ``aten::t``, the transpose of the weight, and ``aten::addmm``.
+# Both ends have the same *sequence number*. Autograd counts the nodes that it makes, and the profiler notes the count.
+# ``AccumulateGrad`` has no link: no forward operator made it. ``aten::linear`` has none either: here it makes no node itself.
+# It calls ``aten::t``, the transpose of the weight, and ``aten::addmm``, and these make nodes.
 
 # %%
 # The peak of memory
 # ------------------
-# A table of sums cannot show a peak. The trace can: its memory events are in the order of time.
+# A table of sums cannot show a peak. In the trace, each allocation and each release is an event. Add them up in the order of
+# time.
+#
+# .. how-measured:: This code draws the sum of the bytes over time, and marks its highest point.
 
-memory = [event for event in trace if event["name"] == "[memory]"]
-changes = [event["args"]["Bytes"] for event in memory]
-level = list(accumulate(changes))
-peak = max(level)
-moment = memory[level.index(peak)]["ts"]
-running = [op["name"] for op in ops.values() if 0 < moment - op["ts"] < op["dur"]]
 
-print(f"allocated in all:  {sum(size for size in changes if size > 0):>7,}")
-print(f"at the end:        {level[-1]:>7,}")
-print(f"at the peak:       {peak:>7,}")
-print("running then:", running[-2:])
+def draw_memory(memory, level):
+    start, top = memory[0]["ts"], level.index(max(level))
+    times = [event["ts"] - start for event in memory]
+    _, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
+    ax.step(times, [size / 1000 for size in level], color="#2563eb", where="post")
+    ax.plot(times[top], level[top] / 1000, "o", color="#c2410c")
+    ax.text(times[top], level[top] / 1000, "peak  ", ha="right", va="center")
+    ax.set(xlabel="microseconds", ylabel="kB", ylim=(0, 1.2 * level[top] / 1000))
+    ax.set_title("Memory allocated since the profile began")
+
+
+# %%
+# Which operator runs at the peak?
+
+# varies: When it happens depends on the machine and its load. The bytes do not.
+
+memory = of(events, "cpu_instant_event")
+level = list(accumulate(event["args"]["Bytes"] for event in memory))
+peak = level.index(max(level))
+moment = {"ts": memory[peak]["ts"], "dur": 0}
+
+print("peak:", max(level), "bytes, at the end:", level[-1])
+print("running:", around(of(events, "cpu_op"), moment)[-1]["name"])
+
+# figure: A curve in steps, the memory over the time of one training step. It is 136 kB after the forward pass, has its
+#   peak of 404 kB in ReluBackward0, and ends at 77 kB.
+draw_memory(memory, level)
 
 # sphinx_gallery_start_ignore
-assert sum(size for size in changes if size > 0) == 621_620
-assert peak == 403_504 and level[-1] == left
-assert running[-2:] == ["ReluBackward0", "aten::threshold_backward"]
+assert all(event["name"] == "[memory]" for event in memory)
+assert max(level) == 403_504 and level[-1] == 76_840
+assert level[-1] == sum(parameter.grad.nbytes for parameter in model.parameters())
+assert [op["name"] for op in around(of(events, "cpu_op"), moment)][-2:] == [
+    "ReluBackward0",
+    "aten::threshold_backward",
+]
 _alive = {}
-for _event in memory[: level.index(peak) + 1]:
+for _event in memory[: peak + 1]:
     _address, _size = _event["args"]["Addr"], _event["args"]["Bytes"]
     if _size > 0:
         _alive[_address] = _size
@@ -429,231 +419,54 @@ for _event in memory[: level.index(peak) + 1]:
 _sizes = [128 * 256 * 4] * 3 + [10 * 256 * 4, 10 * 4, 4, 4]
 assert sorted(_alive.values(), reverse=True) == _sizes and sum(_sizes[:3]) == 393_216
 assert [event["ts"] for event in memory] == sorted(event["ts"] for event in memory)
+_first_node = min(node["ts"] for _, node in links_of(events))
+_before = [size for size, e in zip(level, memory, strict=True) if e["ts"] < _first_node]
+assert 136_200 <= _before[-1] <= 136_210
 # sphinx_gallery_end_ignore
 
 # %%
-# These are bytes since the profile began. The model and the input were there before and are not counted. At the peak,
-# 393,216 bytes are three tensors of the hidden layer's shape: the result of ReLU, which its node has saved, the
-# gradient that came in, and the gradient that is being computed.
-#
-# Now both in one picture: the operators, the nodes and their links, and below them the memory, over the same time.
-
-# varies: Where the bars are, and how long, depends on the machine and its load. The links and the bytes do not.
-
-# figure: Two panels over the same time axis. Above, seven operators of the forward pass on a lane to the left, and
-#   seven nodes of the backward pass, hatched, on a lower lane to the right. Grey lines link each operator to its
-#   node. They all cross, because the last operator is the first to have its turn in backward. Below, the memory as
-#   steps: it is 136 kB after the forward pass, has its peak of 404 kB in ReluBackward0, and ends at 77 kB.
-start, end = min(ops), max(ts + event["dur"] for ts, event in ops.items())
-styles = (
-    (1, 0.17, "bottom", "left", {"color": "#2563eb"}),
-    (0, -0.17, "top", "right", {"color": "#c2410c", "hatch": "////"}),
-)
-fig, (lanes, curve) = plt.subplots(2, sharex=True, figsize=(7, 5), height_ratios=[2, 1])
-for side, (y, gap, va, ha, style) in enumerate(styles):
-    place = -1000
-    for event in sorted((link[side] for link in links), key=lambda event: event["ts"]):
-        x0, name = event["ts"] - start, event["name"].removeprefix("aten::")
-        lanes.barh(y, event["dur"], 0.24, x0, edgecolor="white", **style)
-        if name not in ("t", "TBackward0"):
-            place = max(x0 + event["dur"] / 2, place + 0.05 * (end - start))
-            text = {"rotation": 30, "rotation_mode": "anchor", "fontsize": 9}
-            lanes.text(place, y + gap, name, va=va, ha=ha, **text)
-for operator, node in links:
-    x0, x1 = operator["ts"] - start, node["ts"] - start
-    lanes.plot([x0, x1], [0.87, 0.13], color="#94a3b8", lw=1)
-lanes.set(yticks=[1, 0], yticklabels=["forward", "backward"], ylim=(-1.5, 2.2))
-lanes.set_title("Forward operators and the backward nodes that they made")
-
-times = [0] + [event["ts"] - start for event in memory]
-curve.step(times, [0] + [size / 1000 for size in level], color="#1e293b", where="post")
-curve.plot(moment - start, peak / 1000, "o", color="#c2410c")
-curve.text(moment - start, peak / 1000, "peak  ", ha="right", va="center")
-curve.set(xlabel="microseconds", ylabel="kB", ylim=(0, 1.2 * peak / 1000))
-curve.set_title("Memory allocated since the start")
-fig.tight_layout()
-
-# sphinx_gallery_start_ignore
-_forward, _backward = zip(*links, strict=True)
-assert max(op["ts"] for op in _forward) < min(op["ts"] for op in _backward)
-_node = links[2][1]
-assert _node["name"] == "ReluBackward0" and 0 < moment - _node["ts"] < _node["dur"]
-# sphinx_gallery_end_ignore
-
-# %%
-# The bars without a name are ``aten::t`` and ``TBackward0``. A viewer shows the same with every operator, the
-# calls inside each other and the labels, and lets you zoom and search.
-
-# %%
-# What people get wrong
-# ---------------------
-# One function serves the first two mistakes. It runs ten steps under a schedule and prints how often
-# ``on_trace_ready`` was called, and how many calls of ``aten::linear`` are in ``key_averages()`` afterwards. A
-# recorded step has two.
-
-
-def ten_steps(title, plan, mark=True, **options):
-    ready = []
-    options = {"schedule": plan, "on_trace_ready": ready.append, **options}
-    with profile(activities=cpu, **options) as prof:
-        for _ in range(10):
-            step()
-            if mark:
-                prof.step()
-    print(f"{title}: on_trace_ready calls: {len(ready)}")
-    try:
-        found = sum(r.count for r in prof.key_averages() if r.key == "aten::linear")
-        print(f"    aten::linear calls: {found}")
-    except AssertionError as error:
-        found = f"AssertionError: {error}"
-        print("   ", found)
-
-    # sphinx_gallery_start_ignore
-    _outcomes.append((len(ready), found))
-    # sphinx_gallery_end_ignore
-
-
-# sphinx_gallery_start_ignore
-_outcomes = []
-# sphinx_gallery_end_ignore
-
-# %%
-# **Forgetting prof.step().** Then step 0 never ends, and its action is in force to the end of the block.
-
-for wait, warmup in ((1, 1), (0, 1), (0, 0)):
-    plan = schedule(wait=wait, warmup=warmup, active=2)
-    ten_steps(f"wait={wait}, warmup={warmup} ({plan(0).name})", plan, mark=False)
-
-# sphinx_gallery_start_ignore
-_error = "AssertionError: Profiler must be initialized before getting key averages"
-assert _outcomes == [(0, _error), (0, 0), (1, 20)]
-_outcomes.clear()
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    schedule(wait=0, warmup=0, active=2)
-_warning = "Profiler won't be using warmup, this can skew profiler results"
-assert [str(entry.message) for entry in caught] == [_warning]
-del wait, warmup, plan
-# sphinx_gallery_end_ignore
-
-# %%
-# With ``wait=1`` the profiler never started, and asking it raises an error. With ``wait=0`` and ``warmup=1`` there is
-# no error, and the table is empty. With neither, all ten steps are recorded as one.
-
-# %%
-# **Asking after the last cycle.** Each cycle replaces the events of the one before it. The place to read them is
-# ``on_trace_ready``. ``acc_events=True`` keeps the events of all cycles for the table.
-
-# sphinx_gallery_start_ignore
-getattr(torch.profiler.profiler, "_WARNINGS_SHOWN", set()).clear()
-# sphinx_gallery_end_ignore
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    for repeat, keep in ((2, False), (0, False), (2, True)):
-        plan = schedule(wait=1, warmup=1, active=2, repeat=repeat)
-        ten_steps(f"repeat={repeat}, acc_events={keep}", plan, acc_events=keep)
-
-message = str(caught[0].message)
-print(textwrap.fill(f"{caught[0].category.__name__}: {message}", 88))
-assert "Profiler clears events at the end of each cycle" in message
-
-# sphinx_gallery_start_ignore
-assert _outcomes == [(2, 4), (3, 0), (2, 8)] and len(caught) == 1
-_plan = schedule(wait=1, warmup=1, active=2, repeat=2)
-assert schedule(wait=1, warmup=1, active=2)(10).name == "RECORD"
-_files = []
-
-
-def _save(prof):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        prof.export_chrome_trace(str(path))
-        _files.append(json.loads(path.read_text())["traceEvents"])
-
-
-with profile(activities=cpu, schedule=_plan, acc_events=True) as _kept:
-    for _ in range(10):
-        step()
-        _kept.step()
-_save(_kept)
-_steps = [event["name"] for event in _files.pop() if "ProfilerStep" in event["name"]]
-assert _steps == ["ProfilerStep#6", "ProfilerStep#7"]
-_plan = schedule(wait=1, warmup=1, active=2)
-with profile(activities=cpu, schedule=_plan, on_trace_ready=_save) as _kept:
-    for _ in range(10):
-        step()
-        _kept.step()
-_counts = [sum(event.get("cat") == "cpu_op" for event in file) for file in _files]
-assert len(_counts) == 3 and min(_counts[:2]) > 100 and _counts[2] == 0
-del repeat, keep, plan
-# sphinx_gallery_end_ignore
-
-# %%
-# Two cycles record four steps, or eight calls. After the loop only the last cycle is left, with four.
-#
-# With ``repeat=0`` even that is gone. Step 10 would be the first active step of a third cycle, so the profiler has
-# begun it. When the block ends, it hands over an empty trace. A callback that always writes to the same path has by
-# then overwritten a good file with an empty one.
-#
-# An exported trace never holds more than one cycle, with ``acc_events=True`` either. The warning comes once in a
-# process.
-
-# %%
-# **Recording the first step.** It does work that no later step repeats. ``warmup=1`` lets one step pass, and without
-# it ``schedule`` warns: ``Profiler won't be using warmup, this can skew profiler results``. The exercise finds such
-# work.
+# The model and the input were there before and are not counted. At the peak, 393,216 bytes are three tensors of the shape of
+# the hidden layer: the result of ReLU, which its node has saved, the gradient that came in, and the gradient that is being
+# computed. At the end the gradients of the parameters are left.
 
 # %%
 # Exercise
 # --------
-# Add ``torch.optim.Adam`` to the loop and record every step from the first on. Which operators run more often in the
-# first step than in the second? Then record again with ``warmup=1``.
+# Which layer does each ``aten::mm`` of backward belong to? Use only what the trace of ``with_stack=True`` has: the links, and
+# the modules around an operator.
 #
 # .. solution::
 #
-# Each recorded step is an event ``ProfilerStep*``. Count the names inside it.
+# The product runs inside a node. The link leads from the node to its forward operator, and around that is the module.
 
+ops = of(stack_events, "cpu_op")
+modules = [call for call in python if call["name"].startswith("nn.Module")]
+forward_of = {node["ts"]: operator for operator, node in links_of(stack_events)}
 
-def counted(warmup):
-    optimizer = torch.optim.Adam(model.parameters())
-    plan = schedule(wait=0, warmup=warmup, active=3, repeat=1)
-    with profile(activities=cpu, schedule=plan) as recorded:
-        for _ in range(4):
-            step()
-            optimizer.step()
-            recorded.step()
-    steps = [e for e in recorded.events() if e.name == "ProfilerStep*"]
-    # sphinx_gallery_start_ignore
-    for _state in optimizer.state.values():
-        assert _state.keys() == {"step", "exp_avg", "exp_avg_sq"}
-    # sphinx_gallery_end_ignore
-    return [Counter(inside(event)) for event in steps]
-
-
-for warmup in (0, 1):
-    counts = counted(warmup)
-    print(textwrap.fill(f"warmup={warmup}: {dict(counts[0] - counts[1])}", 88))
-    assert counts[1] == counts[2] and (counts[0] == counts[1]) == (warmup == 1)
-
-    # sphinx_gallery_start_ignore
-    assert (counts[0] - counts[1])["aten::zeros_like"] == 8 * (warmup == 0)
-    # sphinx_gallery_end_ignore
+layers = []
+for op in ops:
+    if op["name"] == "aten::mm":
+        node = next(o for o in around(ops, op) if o["ts"] in forward_of)
+        operator = forward_of[node["ts"]]
+        layers.append(around(modules, operator)[-1]["name"])
+        print(op["name"], "<-", node["name"], "<-", operator["name"], "<-", layers[-1])
 
 # sphinx_gallery_start_ignore
-torch.set_num_threads(threads)
+torch.set_num_threads(_threads)
+folder.cleanup()
+del op, node, operator
 # sphinx_gallery_end_ignore
+assert [layer[-8:] for layer in layers] == ["Linear_1", "Linear_1", "Linear_0"]
 
 # %%
-# When Adam first updates the four parameters, it makes two buffers and a counter for each. With ``warmup=1`` that
-# step is not recorded, and the next ones are alike.
+# The second layer needs two products, for its input and its weight. The first needs one: ``x`` requires no gradient.
 
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_profiling_profiler_table.py`, the columns, and every count explained.
+# - Before: :ref:`sphx_glr_gallery_profiling_profiler_schedule.py`, chosen steps, labels, bytes and shapes.
 # - Next: :ref:`sphx_glr_gallery_profiling_benchmarking.py`, how long one piece of code takes.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, which tensors stay for backward, and why.
-# - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, the nodes whose names the backward lane carries.
-# - In PyTorch's reference: `torch.profiler <https://docs.pytorch.org/docs/stable/profiler.html>`__ and
-#   `record_function
-#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.profiler.record_function.html>`__.
+# - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, the nodes whose names the backward lane has.
+# - In PyTorch's reference: `torch.profiler.profile
+#   <https://docs.pytorch.org/docs/stable/profiler.html#torch.profiler.profile>`__.
