@@ -33,7 +33,12 @@ ERRORS = {
         "checkpoint_metadata",
         "derivative_not_implemented",
     ],
-    "NaN and infinity": ["loss_is_nan", "nan_in_backward", "training/gradient_clipping"],
+    "NaN and infinity": [
+        "loss_is_nan",
+        "nan_in_backward",
+        "training/gradient_clipping",
+        "memory/grad_scaler",
+    ],
     "Shapes do not fit": [
         "shapes_cannot_be_multiplied",
         "sizes_do_not_match",

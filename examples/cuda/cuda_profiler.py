@@ -551,6 +551,7 @@ assert "called a synchronizing CUDA operation" in waits["x.nonzero()"]
 # - Next: :ref:`sphx_glr_gallery_cuda_memory_snapshot.py`, where the memory goes.
 # - :ref:`sphx_glr_gallery_cuda_devices.py`, events and ``synchronize``.
 # - :ref:`sphx_glr_gallery_profiling_profiler_table.py`, the CPU columns, the counts and the names of the rows.
-# - :ref:`sphx_glr_gallery_profiling_profiler_traces.py`, labels, stacks and trace files.
+# - :ref:`sphx_glr_gallery_profiling_profiler_schedule.py`, chosen steps of a training loop, and labels.
+# - :ref:`sphx_glr_gallery_profiling_profiler_traces.py`, stacks and trace files.
 # - In PyTorch's reference: `torch.profiler <https://docs.pytorch.org/docs/stable/profiler.html>`__ and
 #   `CUDA semantics <https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution>`__.

@@ -246,7 +246,7 @@ def kept_over_time(pieces):
     alive, kept = weakref.WeakSet(), [0]
 
     def pack(tensor):
-        box = Box(tensor)
+        box = Box(tensor.detach())
         if tensor.untyped_storage().data_ptr() not in own:
             alive.add(box)
         return box

@@ -361,6 +361,7 @@ assert loss == 0 and model.weight.isnan().any()
 # --------
 # - :ref:`sphx_glr_gallery_debugging_finding_nans.py`: a trap that names the operation and your line.
 # - :ref:`sphx_glr_gallery_errors_nan_in_backward.py`: the loss is fine, and the gradient is NaN.
+# - :ref:`sphx_glr_gallery_memory_grad_scaler.py`: steps that a scaler skips, and a scale that becomes 0.
 # - :ref:`sphx_glr_gallery_memory_precision.py`: float16, bfloat16 and autocast.
 # - In PyTorch's reference: `clip_grad_norm_
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html>`__.

@@ -307,6 +307,7 @@ assert warned(wrong_later) == []
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_training_optimizers.py`: schedules, and where they stand in the loop.
+# - :ref:`sphx_glr_gallery_memory_grad_scaler.py`: a scaler that skips a step, and the schedule that must not.
 # - :ref:`sphx_glr_gallery_errors_unscale_fp16.py`: the messages of ``GradScaler``.
 # - In PyTorch's reference: `how to adjust the learning rate
 #   <https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate>`__.

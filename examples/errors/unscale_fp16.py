@@ -309,7 +309,8 @@ assert torch.tensor(1e-8, dtype=torch.float16) == 0
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_memory_precision.py`: what autocast and a scaler do.
+# - :ref:`sphx_glr_gallery_memory_grad_scaler.py`: a scaler in a whole training loop.
+# - :ref:`sphx_glr_gallery_memory_precision.py`: what autocast does.
 # - :ref:`sphx_glr_gallery_errors_different_dtypes.py`: the message without ``autocast``.
 # - In PyTorch's reference: `gradient scaling
 #   <https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling>`__.

@@ -4,9 +4,9 @@ GradScaler in a training loop
 
 .. index::
    ! single: Gradient overflow. Skipping step, loss scaler 0 reducing loss scale to
-   ! single: loss scaling for float16 gradients
-   ! single: GradScaler with gradient accumulation, clipping and a learning rate scheduler
-   ! single: GradScaler with two optimizers
+   single: loss scaling for float16 gradients
+   single: GradScaler with gradient accumulation, clipping and a learning rate scheduler
+   single: GradScaler with two optimizers
    ! single: the scale of GradScaler becomes 0
 
 .. in-short::

@@ -3,11 +3,11 @@ Mixed precision with autocast: bfloat16 or float16
 ==================================================
 
 .. index::
-   ! single: automatic mixed precision (AMP)
-   ! single: torch.cuda.amp.autocast is deprecated
-   ! single: fp16 or bf16
-   ! single: TF32 and set_float32_matmul_precision
-   ! single: custom_fwd and custom_bwd
+   single: automatic mixed precision (AMP)
+   single: torch.cuda.amp.autocast is deprecated
+   single: fp16 or bf16
+   single: TF32 and set_float32_matmul_precision
+   single: custom_fwd and custom_bwd
 
 .. in-short::
 

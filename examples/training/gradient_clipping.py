@@ -396,8 +396,8 @@ assert torch.equal(_net.weight, _start) and _scaler.get_scale() == _factor / 2
 # %%
 # Call ``unscale_`` once for each step, after the last piece of an accumulation. A second call raises ``unscale_() has already
 # been called on this optimizer since the last update()``. Leave ``error_if_nonfinite`` off here: an infinite gradient is
-# normal for a scaler, which then skips the step and halves its factor. :ref:`The page on mixed precision
-# <sphx_glr_gallery_memory_precision.py>` explains the scaler.
+# normal for a scaler, which then skips the step and halves its factor. :ref:`The page on GradScaler
+# <sphx_glr_gallery_memory_grad_scaler.py>` explains it.
 # Two errors that you may meet: :ref:`Attempting to unscale FP16 gradients <sphx_glr_gallery_errors_unscale_fp16.py>`, and
 # :ref:`a loss that is NaN <sphx_glr_gallery_errors_loss_is_nan.py>`.
 
