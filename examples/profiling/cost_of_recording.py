@@ -14,6 +14,7 @@ The cost of recording: grad, no_grad, inference_mode, hooks, anomaly mode
 # The problem: is autograd slowing me down?
 # -----------------------------------------
 # What would ``no_grad`` gain? What does a forgotten debugging switch cost? Six ways through the same ten layers:
+#
 # .. how-measured:: On one thread, each round runs all ways in turn, and the fastest run of each counts.
 
 import time
