@@ -9,9 +9,9 @@ torch.no_grad, inference_mode, enable_grad and set_grad_enabled
 .. in-short::
 
    In ``with torch.no_grad():`` operations are not recorded: nothing is saved for backward, and no gradient passes. Take it
-   if a later loss uses the results. ``with torch.inference_mode():`` is stricter: a later graph cannot save new tensors
-   from it. Take it for results that leave the program. In nested blocks the inner one wins, but ``enable_grad()``
-   records nothing inside ``inference_mode()``. Neither mode switches dropout off: call ``model.eval()``.
+   if a later loss uses the results. ``with torch.inference_mode():`` is stricter: new tensors from it cannot be saved
+   for a later ``backward()``. Take it for results that leave the program. ``enable_grad()`` turns recording on again inside
+   ``no_grad()``, but not inside ``inference_mode()``. Neither mode switches dropout off: call ``model.eval()``.
 """
 
 # %%
@@ -106,6 +106,8 @@ _older, _many = torch.zeros(4), torch.ones(4, requires_grad=True)
 with torch.inference_mode():
     _older += 1  # not new, and neither are views of older tensors
     _views = [_older, _older[:2], _many.view(2, 2), _many.detach()]
+    assert _older._version == 1 and _older[:2]._base is _older
+    assert torch.ones(4)[:2]._base is None  # skipped for new tensors only
 assert not any(_view.is_inference() for _view in _views)
 (_many * _older).sum().backward()
 assert _many.grad.tolist() == [1, 1, 1, 1]
@@ -125,8 +127,8 @@ uses.rename_axis(columns="after the block")
 # ``w + k`` works, and ``w * k`` raises. :ref:`The page on this message <sphx_glr_gallery_errors_inference_tensor.py>` has ways
 # out. You meet the last row in libraries that read ``_version`` (`k2#1210 <https://github.com/k2-fsa/k2/issues/1210>`__).
 #
-# Which is faster? Both skip the recording. Inference mode also skips version counters and the tracking of views, as PyTorch's
-# reference says. :ref:`The page on the cost of recording <sphx_glr_gallery_profiling_cost_of_recording.py>` has the times.
+# Which is faster? Both skip the recording. For its new tensors, inference mode also skips version counters and the tracking of
+# views. :ref:`The page on the cost of recording <sphx_glr_gallery_profiling_cost_of_recording.py>` has the times.
 
 # %%
 # What people get wrong
@@ -151,7 +153,7 @@ with torch.no_grad():
 # sphinx_gallery_end_ignore
 
 # %%
-# **Building a model in inference mode.** Its parameters are inference tensors. The layer begins by transposing its weight.
+# **Building a model in inference mode.** Its parameters are inference tensors. This layer begins by transposing its weight.
 # That involves an inference tensor alone, so it is not recorded. The weight gets no gradient, and there is no error:
 
 with torch.inference_mode():
@@ -166,6 +168,16 @@ assert layer.weight.requires_grad and not layer.weight.t().requires_grad
 assert layer.weight.is_inference()
 _out = torch.nn.Linear(4, 1)(torch.ones(2, 4))
 assert _out.grad_fn.next_functions[2][0].name() == "TBackward0"
+with torch.inference_mode():
+    _two = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))
+    _convolution = torch.nn.Conv1d(1, 1, 2)
+_raised = []
+for _run in (lambda: _two(torch.ones(2, 4)), lambda: _convolution(torch.ones(1, 4))):
+    try:
+        _run()
+    except RuntimeError as error:
+        _raised.append(str(error).startswith("Inference tensors cannot be saved"))
+assert _raised == [True, True]
 with torch.no_grad():
     _layer = torch.nn.Linear(4, 1)
 _layer(torch.ones(2, 4)).sum().backward()
@@ -173,10 +185,12 @@ assert _layer.weight.grad.tolist() == [[2, 2, 2, 2]]
 # sphinx_gallery_end_ignore
 
 # %%
-# Under ``no_grad``, the same lines build a model that can be trained.
+# Two ``Linear`` layers in a row raise: *Inference tensors cannot be saved for backward*. So does a convolution. Under
+# ``no_grad``, the same lines build a model that can be trained.
 #
 # **Asking for a Jacobian in inference mode.** ``torch.autograd.functional`` needs recording. It turns recording on, which
-# does not help in this mode, and returns zeros without an error. ``torch.func`` gives the right derivative in both modes:
+# does not help in this mode. Unless you pass ``strict=True``, it returns zeros without an error. ``torch.func.jacrev`` gives
+# the right derivative in both modes:
 
 with torch.inference_mode():
     print(torch.autograd.functional.jacobian(lambda x: x**3, x))
@@ -186,16 +200,24 @@ with torch.inference_mode():
 with torch.inference_mode():
     assert torch.autograd.functional.jacobian(lambda x: x**3, x) == 0
     assert torch.autograd.functional.hessian(lambda x: x**3, x) == 0
+    _raised = []
+    try:
+        torch.autograd.functional.jacobian(lambda x: x**3, x, strict=True)
+    except RuntimeError as error:
+        _raised.append("does not require gradients" in str(error))
+    assert _raised == [True]
     assert torch.func.jacrev(lambda x: x**3)(x) == 12
+    _new = torch.ones(4)
+    assert torch.func.jacrev(lambda x: (x * _new).sum())(_new).tolist() == [1, 1, 1, 1]
 with torch.no_grad():
     assert torch.autograd.functional.jacobian(lambda x: x**3, x) == 12
     assert torch.func.jacrev(lambda x: x**3)(x) == 12
 # sphinx_gallery_end_ignore
 
 # %%
-# **Taking a view in the block.** A view takes ``requires_grad`` from its base, but its history is not recorded. So it claims
-# to require grad, and no gradient arrives (`pytorch#11390 <https://github.com/pytorch/pytorch/issues/11390>`__). Write
-# ``weights.detach()[:2]`` instead:
+# **Taking a view in the block.** A slice takes ``requires_grad`` from its base, but its history is not recorded. So the slice
+# claims to require grad, and no gradient arrives (`pytorch#11390 <https://github.com/pytorch/pytorch/issues/11390>`__).
+# ``weights.t()`` and ``weights.view(...)`` do the same. Write ``weights.detach()[:2]`` instead:
 
 weights = torch.ones(4, requires_grad=True)
 with torch.no_grad():
@@ -208,6 +230,11 @@ print(view.requires_grad, weights.grad, view.grad)
 assert view.requires_grad and weights.grad is None and view.grad is None
 with torch.no_grad():
     assert not weights.detach()[:2].requires_grad
+    _views = [weights.t(), weights.view(2, 2), weights[:0], weights[0]]
+for _view in _views:
+    assert _view.requires_grad and _view.grad_fn is None
+    _view.sum().backward()
+    assert weights.grad is None and _view.grad is None
 # sphinx_gallery_end_ignore
 
 # %%
@@ -405,8 +432,8 @@ assert _raised == [True] and records()
 # %%
 # What the modes leave alone
 # --------------------------
-# The modes decide what operations record. You can still ask for a gradient. Each ``y`` is made in a ``no_grad`` block and
-# used after it:
+# The modes decide what operations record for ``backward()``. The tangents of forward mode pass through ``no_grad``. And you
+# can still ask for a gradient. Each ``y`` is made in a ``no_grad`` block and used after it:
 #
 # .. how-measured:: This code makes y in a block and runs backward outside, in both modes, which agree.
 
@@ -442,6 +469,12 @@ assert table.equals(same)
 # The table is the same for ``inference_mode``:
 
 # sphinx_gallery_start_ignore
+from torch.autograd import forward_ad
+
+with forward_ad.dual_level(), torch.no_grad():
+    _dual = forward_ad.make_dual(torch.ones(2), torch.ones(2))
+    assert forward_ad.unpack_dual(_dual * 3).tangent.tolist() == [3, 3]
+assert torch.func.jacfwd(torch.no_grad()(lambda t: t**3))(x) == 12
 assert table["requires_grad"].tolist() == ["False"] * 2 + ["True"] * 3
 assert table["a gradient reaches"].tolist() == ["nothing"] * 2 + ["y", "y", "w"]
 for _mode in (torch.no_grad, torch.inference_mode):
@@ -499,7 +532,7 @@ assert "does not require grad" in message
 # %%
 # .. solution::
 #
-# The table of nested blocks has the answer: in ``inference_mode(False)`` everything is recorded. The image was made in
+# The table of nested blocks has the answer: ``inference_mode(False)`` turns recording on in each row. The image was made in
 # inference mode, so clone it inside the new block.
 
 

@@ -16,7 +16,7 @@ detach, clone, .data, item, deepcopy: which one to use
 # You want the values of ``t``, a result in the middle of your network, for a report, a target or an attack. Of these eight
 # calls, three let you make a gradient wrong without an error:
 #
-# .. how-measured:: This code asks four questions of each call. Hooks tell which nodes are kept when only y is left.
+# .. how-measured:: This code asks four questions of each call. Hooks tell if what exp saved is kept when only y is left.
 
 import copy
 import weakref
@@ -124,6 +124,10 @@ assert table.to_dict("split")["data"] == [
     ["raises"] * 4,
 ]
 assert (table == "wrong, no error").sum().sum() == 3
+_exp = torch.exp(torch.ones(3, requires_grad=True))
+with torch.inference_mode():
+    _exp.detach().zero_()
+assert _exp._version == 1  # the counter is shared there too
 _many = torch.ones(3, requires_grad=True) * 2
 for _way in ("t.detach()", "t.data"):  # also for other layouts and dtypes
     for _t in (_many, _many[:0], _many[0], _many.expand(2, 3), _many.to(torch.cfloat)):
@@ -156,14 +160,15 @@ _array[0] = 9
 assert _many[0] == 2
 _w = torch.ones(3, requires_grad=True)
 with torch.inference_mode():
-    _k = _w.detach() * 2
+    _k, _index = _w.detach() * 2, torch.tensor([0, 1])
 (_w + _k).sum().backward()
 _raised = []
-try:
-    _w * _k
-except RuntimeError as error:
-    _raised.append(str(error).startswith("Inference tensors cannot be saved"))
-assert _raised == [True] and _w.grad.tolist() == [1, 1, 1]
+for _use in (lambda: _w * _k, lambda: _w[_index]):
+    try:
+        _use()
+    except RuntimeError as error:
+        _raised.append(str(error).startswith("Inference tensors cannot be saved"))
+assert _raised == [True, True] and _w.grad.tolist() == [1, 1, 1]
 # sphinx_gallery_end_ignore
 image = torch.zeros(3)
 attacked = image.detach().requires_grad_()  # detach().clone() would be right
@@ -205,9 +210,22 @@ print("after t.data.zero_():", w.grad, "instead of", w.exp().detach())
 # sphinx_gallery_start_ignore
 assert "has been modified by an inplace operation" in message
 assert not w.grad.any() and t._version == 0
+from torch.overrides import TorchFunctionMode
+
+
+class _Assignments(TorchFunctionMode):
+    number = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        _Assignments.number += function == torch.Tensor.data.__set__
+        return function(*args, **(kwargs or {}))
+
+
 _layer = torch.nn.Linear(2, 2)
 _weight = _layer.weight
-_layer.double()
+with _Assignments():
+    _layer.to(torch.float64)
+assert _Assignments.number == 2  # one for each parameter
 assert _layer.weight is _weight and _weight.dtype == torch.float64
 _weight.data = torch.ones(5)
 assert _layer.weight is _weight and _weight.shape == (5,)
@@ -244,13 +262,13 @@ assert w.grad.tolist() == [2, 2]
 # To *assign* ``p.data = new`` is something else: it can give a parameter another dtype or shape, and leaves it the same
 # object. By default, ``Module.to(torch.float64)`` uses it.
 #
-# **Keeping a loss with its graph.** In a validation loop, ``history.append(loss)`` keeps each graph with the values that it
-# saved, and memory grows. (After ``backward()`` the saved values are freed, and the nodes remain.) Append ``loss.item()`` or
-# ``loss.detach()``. But ``detach()`` does not free a graph by itself: the graph lives as long as ``loss`` does. And the
-# forward pass saves as much as before. To save nothing, use ``torch.no_grad()``.
+# **Keeping a loss with its graph.** In a validation loop without ``no_grad``, ``history.append(loss)`` keeps each graph with
+# the values that it saved, and memory grows. (After ``backward()`` the saved values are freed, and the nodes remain.) Append
+# ``loss.item()`` or ``loss.detach()``. But ``detach()`` does not free a graph by itself: as long as ``loss`` is there, its
+# graph is there too. And the forward pass saves as much as before. To save nothing, use ``torch.no_grad()``.
 #
-# **Copying with copy.copy().** The result shares the memory, and it is a new leaf that requires grad. So the gradient stops
-# there, in ``y.grad``:
+# **Copying with copy.copy().** Here the result shares the memory, and it is a new leaf that requires grad. So the gradient
+# stops there, in ``y.grad``:
 
 y = copy.copy(t)
 print("is_leaf:", y.is_leaf, "  same memory:", y.data_ptr() == t.data_ptr())
@@ -263,9 +281,9 @@ assert w.grad is None and y.grad.tolist() == [3, 3]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Copying a result with copy.deepcopy().** It works for leaves, such as the parameters of a model. If a module keeps a
-# result with a ``grad_fn`` in an attribute, :ref:`the whole module cannot be copied
-# <sphx_glr_gallery_errors_deepcopy_of_non_leaf.py>`:
+# **Copying a result with copy.deepcopy().** It works for dense leaves, such as the parameters of a model. For a result with
+# a ``grad_fn`` it raises, and :ref:`so does deepcopy of a module that keeps such a result
+# <sphx_glr_gallery_errors_deepcopy_of_non_leaf.py>` in an attribute:
 
 try:
     copy.deepcopy(t)
@@ -275,8 +293,12 @@ except RuntimeError as error:
 
 # sphinx_gallery_start_ignore
 assert message.startswith("Only Tensors created explicitly by the user (graph leaves)")
-_same = copy.deepcopy(w)
-assert _same.is_leaf and _same.requires_grad and _same.data_ptr() != w.data_ptr()
+with torch.no_grad():
+    _view = w[:1]
+for _leaf in (w, _view, w.detach()[:0].requires_grad_(), w.detach().expand(3, 2)):
+    _same = copy.deepcopy(_leaf)
+    assert _same.is_leaf and _same.requires_grad == _leaf.requires_grad
+    assert _same.data_ptr() != _leaf.data_ptr() or not len(_leaf)
 _module = torch.nn.Linear(1, 1)
 _module.last = _module(torch.ones(1))
 _raised = []
@@ -338,12 +360,12 @@ assert torch.isclose(w.grad, product) and torch.isclose(product, torch.exp(2 * w
 # %%
 # item() in a loop: what waits for the GPU
 # ----------------------------------------
-# By default, an operation on a GPU is put into a queue, and the call returns before the work is done. ``item()`` needs the
+# By default, most calls on a GPU tensor only put work into a queue, and return before it is done. ``item()`` needs the
 # number, so it waits. In a training loop, add up on the device and read once:
 
 batches = [torch.full((4,), float(i)) for i in range(5)]
 
-total = torch.zeros(())
+total = torch.zeros((), device=w.device)
 for batch in batches:
     loss = (batch * w).mean()
     total += loss.detach()  # on a GPU: no wait
@@ -355,8 +377,8 @@ assert not total.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# Which calls need the values? A tensor on the device ``"meta"`` has a shape and no values, so there such a call raises
-# (``print`` is an exception). You can try it without a GPU:
+# Which calls need the values? A tensor on the device ``"meta"`` has a shape and no values, so there most such calls
+# raise. (``print`` does not, and neither does ``torch.save``.) You can try it without a GPU:
 
 x = torch.ones(4, device="meta")
 try:
@@ -378,7 +400,7 @@ USES = {
     "x.tolist()": lambda x: x.tolist(),
     "x.cpu()": lambda x: x.cpu(),
     "x.cpu().numpy()": lambda x: x.cpu().numpy(),
-    "torch.equal(x, x)": lambda x: torch.equal(x, x),
+    "torch.equal(x, -x)": lambda x: torch.equal(x, -x),
     "x.nonzero()": lambda x: x.nonzero(),
     "x[x > 0]": lambda x: x[x > 0],
     "x.unique()": lambda x: x.unique(),
@@ -413,8 +435,11 @@ sorted_calls = pd.DataFrame({"does not need them": runs}, index=reads)
 # sphinx_gallery_start_ignore
 assert reads == list(USES)[:10] and runs == [*list(USES)[10:], "", ""]
 _x, _mask = torch.ones(4, device="meta"), torch.ones(4, device="meta") > 0
-assert "..." in str(_x)  # print does not raise, and a write with a mask does not
+assert "..." in str(_x)  # these three do not raise, and read values all the same
 _x[_mask] = torch.ones(4, device="meta")
+import io
+
+torch.save(_x, io.BytesIO())
 from torch._subclasses import FakeTensorMode
 
 with FakeTensorMode():  # agrees, except on cpu(), which gives one more fake tensor
@@ -457,8 +482,8 @@ assert notes[0].tolist() == [1, 0] and notes[0].requires_grad
 # %%
 # .. solution::
 #
-# ``hidden.detach()`` shares the memory, so it shows the values after ``relu_()``. ``hidden.clone()`` keeps the graph. You
-# need both:
+# ``hidden.detach()`` shares the memory, so it shows the values after ``relu_()``. ``hidden.clone()`` keeps the graph. Use
+# both:
 
 hidden = torch.tensor([1.0, -1.0]) * weight
 for note in (hidden.detach(), hidden.clone(), hidden.detach().clone()):

@@ -8,8 +8,8 @@ Storage: why a small slice keeps, and torch.save writes, the whole tensor
 
 .. in-short::
 
-   A slice such as ``big[:10]`` has no memory of its own: it shares the *storage* of ``big``, a block of bytes. As long as the
-   slice is there, all of the block stays in memory, and ``torch.save`` writes all of it. Call ``big[:10].clone()`` before you
+   A slice such as ``big[:10]`` has no memory of its own: it shares the *storage* of ``big``, a block of bytes. The slice
+   keeps all of the block in memory, and ``torch.save`` writes all of it. Call ``big[:10].clone()`` before you
    keep or save a small part. ``contiguous()`` does not help if the slice is contiguous already. Do not clone if the loaded
    tensors must share memory.
 """
@@ -162,7 +162,7 @@ assert _grid[:, ::2].clone().untyped_storage().nbytes() == 2_000_000
 table.rename_axis(columns="call")
 
 # %%
-# ``deepcopy`` frees ``big``, but it copies the *whole* storage.
+# The result of ``deepcopy`` does not keep ``big``, but it has a copy of the *whole* storage.
 #
 # **Adding up nbytes to see what is in use.** ``nbytes`` of a tensor is what its elements would need. ``nbytes()`` of its
 # storage is what is there. So count storages, and each of them once:
@@ -182,7 +182,7 @@ assert sum(storage.nbytes() for storage in storages.values()) == 4_000_004
 # sphinx_gallery_end_ignore
 
 # %%
-# **Using storage() from old code.** It warns:
+# **Using storage() from old code.** The first call warns:
 
 import warnings
 
@@ -261,10 +261,11 @@ assert _second[0] == 0 and _second.untyped_storage().nbytes() == 40
 # %%
 # Clones would be small, and they would not share. For a large file, ``torch.load(path, mmap=True)`` maps the file into memory
 # instead of reading it all at once, as PyTorch's reference says. Since 2.6, ``torch.load`` has ``weights_only=True`` by
-# default. It loads tensors and plain containers, and :ref:`refuses a whole module
+# default. It loads plain tensors, Python's numbers and strings in a list, tuple, dict or set, and :ref:`refuses a whole module
 # <sphx_glr_gallery_errors_weights_only_load_failed.py>`.
 #
-# Two dtypes on one storage cannot be saved together: ``torch.save([t, t.view(torch.int32)], path)`` raises an error.
+# Most pairs of dtypes on one storage cannot be saved together: ``torch.save([t, t.view(torch.int32)], path)`` raises an error.
+# For a complex ``z``, ``[z, z.real]`` does too.
 #
 # To share a storage with other processes, move it to shared memory with ``share_memory_()``. That moves it for each tensor on
 # it:
@@ -283,7 +284,13 @@ from pathlib import Path
 with tempfile.TemporaryDirectory() as _folder:
     _path = Path(_folder) / "ten.pt"
     torch.save(torch.arange(10.0), _path)
-    assert torch.load(_path, mmap=True).tolist() == list(range(10))
+    _mapped = torch.load(_path, mmap=True)
+    if (_maps := Path("/proc/self/maps")).exists():  # Linux lists what is mapped
+        assert str(_path.resolve()) in _maps.read_text()
+        _mapped = _mapped.tolist()
+        assert str(_path.resolve()) not in _maps.read_text()
+        assert torch.load(_path).tolist() == _mapped == list(range(10))
+    del _mapped
 import pickle
 
 _raised = []
@@ -293,24 +300,32 @@ try:
     torch.load(buffer)
 except pickle.UnpicklingError as error:
     _raised.append("Weights only load failed" in str(error))
-try:
-    saved([t, t.view(torch.int32)])
-except RuntimeError as error:
-    _raised.append("view the same data as different types" in str(error))
-assert _raised == [True, True]
+_z = torch.ones(2, dtype=torch.cfloat)
+for _pair in ([t, t.view(torch.int32)], [_z, _z.real]):
+    try:
+        saved(_pair)
+    except RuntimeError as error:
+        _raised.append("view the same data as different types" in str(error))
+assert _raised == [True] * 3
+assert saved([t.view(torch.uint8), t.view(torch.uint16)])  # an exception
+_plain = [{"a": (1, 2.5, "b", None)}, {3}, {"t": torch.ones(1)}]
+buffer = saved(_plain)
+buffer.seek(0)
+assert torch.load(buffer) == _plain
 # sphinx_gallery_end_ignore
 
 # %%
 # Who keeps the storage?
 # ----------------------
-# ``_base`` of a view is the tensor that it goes back to, or None after ``detach()``. To find the other tensors on a storage,
-# ask Python's garbage collector:
+# ``big[:10]._base`` is ``big``. After ``detach()``, ``_base`` is None. To find the other tensors on a storage, ask Python's
+# garbage collector:
 
 import gc
 
 
 def on_storage(address):
-    found = [o for o in gc.get_objects() if issubclass(type(o), torch.Tensor)]
+    plain = (torch.Tensor, torch.nn.Parameter)
+    found = [o for o in gc.get_objects() if type(o) in plain]
     dense = [t for t in found if t.layout == torch.strided]
     return [t for t in dense if t.untyped_storage().data_ptr() == address]
 
@@ -323,6 +338,8 @@ print(sorted(tuple(t.shape) for t in on_storage(big.untyped_storage().data_ptr()
 _found = on_storage(big.untyped_storage().data_ptr())
 assert sorted(len(t) for t in _found) == [10, 1_000_000]
 assert big[:20][:10]._base is big and big[:10].detach()._base is None
+_lazy = torch.nn.LazyLinear(2)  # its parameters have no storage yet
+assert len(on_storage(big.untyped_storage().data_ptr())) == 2
 del _found
 _factor = torch.ones(10, requires_grad=True)
 _result = torch.exp(_factor)
@@ -336,8 +353,8 @@ assert _node._saved_result.untyped_storage().data_ptr() == _address
 # sphinx_gallery_end_ignore
 
 # %%
-# This finds tensors that have a Python object. A graph can keep a storage without one. On a GPU, :ref:`a memory snapshot
-# <sphx_glr_gallery_cuda_memory_snapshot.py>` shows where each block was allocated.
+# This finds plain tensors and parameters that have a Python object. A graph can keep a storage without one. On a GPU, :ref:`a
+# memory snapshot <sphx_glr_gallery_cuda_memory_snapshot.py>` shows where each block was allocated.
 
 # %%
 # Complex and sparse tensors
