@@ -547,7 +547,7 @@ assert not nn.Embedding.from_pretrained(torch.ones(3, 2)).weight.requires_grad
 # LoRA: a small trained part beside a frozen layer
 # ------------------------------------------------
 # LoRA freezes the layer and trains two thin matrices beside it. ``B`` starts at zero, so at first the output is that of the
-# frozen layer.
+# frozen layer. (``kept`` is the function that measured the table above.)
 
 
 class LoRA(nn.Module):
@@ -563,7 +563,7 @@ class LoRA(nn.Module):
 
 layer = nn.Linear(256, 256)
 lora = LoRA(layer, rank=4)
-x = torch.randn(64, 256, requires_grad=True) * 1
+x = torch.randn(64, 256, requires_grad=True) * 1  # something before it learns
 
 print("trained:", lora.A.numel() + lora.B.numel(), "  frozen:", layer.weight.numel())
 print("bytes kept, frozen:", kept(layer, x)[0], "  with LoRA:", kept(lora, x)[0])
