@@ -11,12 +11,12 @@ Which mode saves memory, eval or no_grad?
 
    Write ``with torch.no_grad():`` or ``torch.inference_mode()`` around validation: then nothing is kept for backward.
    ``model.eval()`` alone keeps nearly as much as training. ``detach()`` on the result comes too late for the peak. Freezing
-   saves memory if you freeze from the input on. All of this is measured here, on one small convolutional network.
+   the last layers saves little: freeze from the input on. All of this is measured here, on one small convolutional network.
 """
 
 # %%
-# The graph of eight ways to call a network
-# -----------------------------------------
+# What the graph keeps in eight modes
+# -----------------------------------
 # Training fits into memory, and validation with ``eval()`` does not? Compare what the graph keeps:
 #
 # .. how-measured:: This code builds the network, and a hook counts what nodes save; weights and the batch are left out.
@@ -143,8 +143,8 @@ assert modes["net.eval()(batch)"](*build()).requires_grad
 #   statistics of the batch.
 # - Under ``no_grad()`` and ``inference_mode()`` nothing of this network is recorded. They save the memory in validation. You
 #   still need ``eval()`` for :ref:`right results <sphx_glr_gallery_modes_train_and_eval.py>`.
-# - ``detach()`` is called when the forward pass has saved everything. Then the graph goes, because nobody holds the result that
-#   refers to it.
+# - ``detach()`` is called when the forward pass has saved everything. Then the graph is freed, because nothing refers to the
+#   result any more.
 # - With all layers frozen, and a batch that does not require grad, nothing is recorded. If only the last layer learns,
 #   recording begins there.
 # - If only the first layer learns, nearly everything is kept. Its gradient comes back through the other layers.
@@ -152,8 +152,8 @@ assert modes["net.eval()(batch)"](*build()).requires_grad
 # %%
 # What people get wrong
 # ---------------------
-# **detach() to free memory.** A detached tensor shares memory with the original. As long as a variable names the original, the
-# graph stays:
+# **detach() to free memory.** A detached tensor shares memory with the original. As long as a variable names the original,
+# ``detach()`` frees nothing:
 
 net, batch = build()
 meter = Meter(net, batch)
@@ -170,6 +170,7 @@ print("detached only:", meter.held(), "bytes held")
 assert meter.held() == 0
 with meter:
     output = net(batch)
+assert meter.held() == 16_777_600
 detached = output.detach()
 assert meter.held() == 16_777_600 and detached.data_ptr() == output.data_ptr()
 assert detached.untyped_storage()._cdata == output.untyped_storage()._cdata
@@ -200,6 +201,18 @@ assert list(saved.values()) == sorted(saved.values(), reverse=True)
 assert saved[0] == saved[1] == 16_777_600 and saved[9] == 2**20
 assert saved[4] < saved[3] < 0.9 * saved[0]
 assert _most["only the first learns"] > saved[3]
+
+
+def _frozen_from(number):
+    def mode(net, batch):
+        net[number:].requires_grad_(False)
+        return net(batch)
+
+    return mode
+
+
+for _number in range(1, 10):  # the last layers, as many as you like
+    assert measure(_frozen_from(_number))["most held"] == _all - 2**20
 # sphinx_gallery_end_ignore
 
 # %%
@@ -239,11 +252,9 @@ _expected = [0, _map, _map, 0, 2 * _map, 2 * _map, _map, 0, 0, _map // 2]
 assert list(_eval) == _expected
 assert list(_train - _eval) == [0, 128, 0, 0, 256, 0, 0, 0, _map // 2, 0]
 assert _train.sum() == _most["net(batch)"] and _eval.sum() == _most["net.eval()(batch)"]
-assert (
-    _map == 2**21
-    and nn.MaxPool2d(2, return_indices=True)(torch.ones(1, 1, 2, 2))[1].dtype
-    == torch.int64
-)
+assert _map == 2**21
+_pooled = nn.MaxPool2d(2)(torch.ones(1, 1, 2, 2, requires_grad=True)).grad_fn
+assert _pooled._saved_result1.dtype == torch.int64
 # sphinx_gallery_end_ignore
 
 layers.map("{:,}".format).rename_axis(columns="bytes")
@@ -251,7 +262,8 @@ layers.map("{:,}".format).rename_axis(columns="bytes")
 # %%
 # Each ReLU keeps its result. The first convolution needs the batch, and the second one what ReLU keeps already. Batch
 # normalization keeps its input, and in training a mean and an inverse standard deviation for each channel: 128 bytes for 16
-# channels. The pool keeps the positions of the largest values, as ``int64``. Dropout keeps its mask in training.
+# channels. The pool keeps the positions of the largest values, as ``int64``. Dropout keeps its mask in training. The linear
+# layer keeps its input.
 #
 # The numbers are those of the graph, on the CPU. Weights, gradients, the optimizer's state and results that live for a moment
 # come on top: :ref:`a forecast of the whole step <sphx_glr_gallery_memory_forecast_a_training_step.py>`.
@@ -259,8 +271,8 @@ layers.map("{:,}".format).rename_axis(columns="bytes")
 # %%
 # Predict it without the memory
 # -----------------------------
-# How much would a batch keep that is too large for your machine? Under ``FakeTensorMode`` a new tensor has a shape, a type and
-# strides, and no data. Operations compute only those, and autograd records as before:
+# How much would a batch keep that is too large for your machine? Under ``FakeTensorMode`` the weights and the batch have a
+# shape, a type and strides, and no data. Operations compute only those, and autograd records as before:
 
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -278,7 +290,7 @@ for _name, _mode in modes.items():
 
 # %%
 # For each of the eight modes, the prediction for 32 images is the measured number to the byte. Expect two errors. A weight made
-# outside the mode is real and does not mix, and a fake tensor has no value to read:
+# outside the mode is real and does not mix, and a value computed from the batch or a weight cannot be read:
 
 real_net, _ = build()
 with FakeTensorMode():
@@ -306,10 +318,13 @@ with FakeTensorMode():
 assert len(_messages) == 3
 assert "Please convert all Tensors to FakeTensors first" in _messages[0]
 assert "_local_scalar_dense" in _messages[1] and "_local_scalar_dense" in _messages[2]
+with FakeTensorMode():
+    assert torch.tensor(3.0).item() == 3 and torch.tensor(3.0) > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# ``_local_scalar_dense`` is the operator behind ``item()``. An ``if`` on a tensor's value raises the same.
+# ``_local_scalar_dense`` is the operator behind ``item()``. An ``if`` on such a value raises the same. (A number that you
+# write, as in ``torch.tensor(3.0)``, can be read: the mode remembers it.)
 # ``torch._subclasses`` begins with an underscore: it is not a public interface, and may change.
 
 # %%
@@ -321,7 +336,7 @@ assert "_local_scalar_dense" in _messages[1] and "_local_scalar_dense" in _messa
 # .. solution::
 #
 # Nearly everything. The gradient passes through all layers. The convolutions and the batch normalizations keep their input
-# although they are frozen. Only the linear layer does not need its input any more.
+# although they are frozen. Only the linear layer no longer keeps its input.
 
 
 def optimize_the_image(net, batch):
