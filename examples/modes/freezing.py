@@ -1,251 +1,88 @@
 r"""
-Freezing layers: what still flows, what is saved, what still moves
-==================================================================
+Freeze layers: requires_grad_(False), batch norm and memory
+===========================================================
 
-To freeze a layer is to switch off ``requires_grad`` of its parameters. They get no gradient, and yet the layer takes
-part in backward if there is something to train before it. This page shows where the gradient goes, what memory
-freezing saves, when an optimizer moves a frozen weight all the same, and why frozen batch normalisation is not
-frozen.
+.. index::
+   ! single: train only the last layer, fine-tuning, transfer learning
+   ! single: a frozen layer still changes
+   ! single: freeze only some rows of an embedding
+   ! single: LoRA adapter beside a frozen layer
+
+.. in-short::
+
+   ``model.body.requires_grad_(False)`` freezes a part of a model: backward does not fill the ``.grad`` of its parameters. Also
+   call ``model.body.eval()`` if the part has batch normalization or dropout, and ``optimizer.zero_grad()`` if it was trained
+   before. If a layer before the frozen one still learns, the gradient passes through the frozen layer. Then the frozen
+   convolutions and normalizations measured below still keep their input in memory.
 """
 
 # %%
-# A frozen weight is a constant
-# -----------------------------
-# Three layers in a row, each a single weight. The middle one is frozen.
+# Train the head and leave the body as it is
+# ------------------------------------------
+# You have a trained body, put a new head on it, and want to train the head only:
 
-import textwrap
-
-import pandas as pd
 import torch
 from torch import nn
-from torch.autograd.graph import saved_tensors_hooks
-from torch.nn.functional import gelu
+
+torch.manual_seed(0)
+body = nn.Sequential(nn.Linear(20, 30), nn.ReLU())
+head = nn.Linear(30, 5)
+
+body.requires_grad_(False)
+loss = head(body(torch.randn(64, 20))).square().mean()
+loss.backward()
+
+# graph: loss -- The graph begins at the head: the frozen body has no node in it
+
+print("body:", body[0].weight.grad, "  head:", head.weight.grad.shape)
+
+# sphinx_gallery_start_ignore
+assert body[0].weight.grad is body[0].bias.grad is None
+assert head.weight.grad.shape == (5, 30)
+assert not body(torch.randn(64, 20)).requires_grad
+_optimizer = torch.optim.Adam([*body.parameters(), *head.parameters()])
+_optimizer.step()
+assert set(_optimizer.state) == set(head.parameters())
+# sphinx_gallery_end_ignore
+
+# %%
+# Neither the data nor the body requires grad, so the body is not recorded. You may pass all parameters to the optimizer:
+# Adam makes no state for a parameter that never had a gradient.
+#
+# A frozen layer with something to learn before it is another case. Here each layer is one weight, and ``w2`` is frozen:
 
 x = torch.tensor(0.5)
 w1, w2, w3 = (torch.tensor(value, requires_grad=True) for value in (1.0, 2.0, 3.0))
 w2.requires_grad_(False)
 
-h1 = w1 * x
-h2 = w2 * h1
-loss = w3 * h2
-
-# graph: loss -- w2 is frozen. It stands there as a constant, the second from the left, and the path to w1 goes on
-
-print(f"loss = {loss.item():.1f}")
-
-# %%
-# The gradient of ``w1`` is the product along that path, and the value of ``w2`` is a factor in it.
-
+loss = w3 * (w2 * (w1 * x))
 loss.backward()
-by_hand = w3 * w2 * x
-print(f"w1.grad = {w1.grad:.1f}, by hand {by_hand:.1f}")
-print(f"w2.grad = {w2.grad}")
-print(f"w3.grad = {w3.grad:.1f}")
-assert w1.grad == by_hand == 3 and w2.grad is None
+
+# graph: loss -- The frozen w2 is one of the two constants, and the path to w1 goes on
+
+print(f"w1.grad {w1.grad}, which is w3 * w2 * x = {w3 * w2 * x:.1f}")
+print(f"w2.grad {w2.grad}")
 
 # sphinx_gallery_start_ignore
-assert w3.grad == h2
+assert w1.grad == w3 * w2 * x == 3 and w2.grad is None and w3.grad == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# Freezing says that ``w2`` is not to change. It does not say that ``w2`` is not there. With the *first* weight frozen
-# instead, nothing up to ``h1`` depends on anything that learns, and the graph ends earlier.
-
-w1.grad = w3.grad = None
-w1.requires_grad_(False)
-w2.requires_grad_(True)
-h1 = w1 * x
-h2 = w2 * h1
-loss = w3 * h2
-
-# graph: loss -- With w1 frozen, h1 is a constant, and what led to it was not recorded
-
-print("h1 is recorded:", h1.requires_grad, "  h2 is recorded:", h2.requires_grad)
-assert not h1.requires_grad and h2.requires_grad
+# ``w2`` gets no gradient. Its value is still a factor in the gradient of ``w1``, so backward goes through the frozen layer.
 
 # %%
-# Which layers you freeze decides what it saves
-# ---------------------------------------------
-# Now three linear layers, with an activation function between them. For each choice: which layers get a gradient, how
-# many nodes the graph has, and how many bytes are kept for backward, beyond the input and the weights.
-
-
-def network():
-    torch.manual_seed(0)
-    sizes = {"first": (20, 30), "middle": (30, 30), "last": (30, 5)}
-    return nn.ModuleDict({name: nn.Linear(*size) for name, size in sizes.items()})
-
-
-def forward(net, x):
-    return net["last"](gelu(net["middle"](gelu(net["first"](x)))))
-
-
-def walk(root):
-    found = [root] if root else []
-    for node in found:  # the list grows while it is read
-        found += [n for n, _ in node.next_functions if n and n not in found]
-    return found
-
-
-# %%
-# ``saved_tensors_hooks`` sees each tensor that is kept for backward.
-
-
-def storage_of(tensor):
-    return tensor.untyped_storage().data_ptr()
-
-
-def measure(net, forward):
-    x, saved = torch.ones(64, 20), {}
-
-    def note(tensor):
-        saved[storage_of(tensor)] = tensor.nbytes
-        return tensor
-
-    with saved_tensors_hooks(note, lambda tensor: tensor):
-        out = forward(net, x)
-    for own in (x, *net.parameters()):
-        saved.pop(storage_of(own), None)
-    count, kept = len(walk(out.grad_fn)), sum(saved.values())
-    if out.requires_grad:
-        out.sum().backward()
-    learning = [name for name in net if net[name].weight.grad is not None]
-    return {
-        "get a gradient": ", ".join(learning) or "none",
-        "nodes": count,
-        "bytes kept": kept,
-    }
-
-
-# %%
-# Each choice is a list of names.
-
-CHOICES = [
-    [],
-    ["first"],
-    ["middle"],
-    ["last"],
-    ["first", "middle"],
-    ["middle", "last"],
-    ["first", "middle", "last"],
-]
-rows = {}
-for choice in CHOICES:
-    net = network()
-    for name in choice:
-        net[name].requires_grad_(False)
-    rows[", ".join(choice) or "(none)"] = measure(net, forward)
-table = pd.DataFrame(rows).T
-
-# sphinx_gallery_start_ignore
-assert table["bytes kept"].tolist() == [k * 64 * 30 * 4 for k in (4, 3, 3, 3, 1, 2, 0)]
-assert table["nodes"].tolist() == [14, 9, 11, 11, 4, 8, 0]
-assert table.loc["middle", "get a gradient"] == "first, last"
-# sphinx_gallery_end_ignore
-table.rename_axis(index=None, columns="frozen")
-
-# %%
-# - A frozen layer keeps no input. Its input is needed for the gradient of its weight, and for nothing else.
-# - The activation function between two layers keeps its own input as long as any layer to its left is to learn. So
-#   two layers save more at the beginning of the network (``first, middle``) than at its end (``middle, last``).
-# - Through a frozen layer in the middle, backward has to go all the same: the layer stays in the graph, with fewer
-#   nodes.
+# What people get wrong
+# ---------------------
+# **Batch normalization that still moves.** Its weight and bias are parameters. Its running statistics are buffers: by
+# default, a forward pass in ``train()`` updates them, without a gradient and without an optimizer (`pytorch#86590
+# <https://github.com/pytorch/pytorch/issues/86590>`__).
 #
-# What the optimizer does
-# -----------------------
-# An optimizer skips a parameter whose ``.grad`` is ``None``. It does not look at ``requires_grad``. So the question
-# is what was in ``.grad`` when the layer was frozen. Four ways to freeze it, five optimizers: does the frozen weight
-# move?
+# .. how-measured:: This code takes one training step with each combination and compares the values before and after.
 
-OPTIMIZERS = {
-    "SGD": lambda p: torch.optim.SGD(p, lr=0.1),
-    "SGD, momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
-    "SGD, weight decay": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.1),
-    "Adam": lambda p: torch.optim.Adam(p, lr=0.1),
-    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.1),
-}
-CLEARED = {
-    "before the first step": None,
-    "later, .grad left": lambda optimizer: None,
-    "later, zero_grad()": lambda optimizer: optimizer.zero_grad(),
-    "later, set to zeros": lambda optimizer: optimizer.zero_grad(set_to_none=False),
-}
+import pandas as pd
 
 
-def moves(make, clear):
-    net = network()
-    optimizer = make(net.parameters())
-
-    def step():
-        forward(net, torch.ones(64, 20)).sum().backward()
-        optimizer.step()
-
-    if clear:
-        step()
-        clear(optimizer)
-    net["first"].requires_grad_(False)
-    before = net["first"].weight.clone()
-    step()
-    return "no" if torch.equal(before, net["first"].weight) else "moves"
-
-
-# %%
-# The columns say when the layer was frozen, and what had become of ``.grad`` by then.
-
-moved = pd.DataFrame(
-    {
-        when: {name: moves(make, clear) for name, make in OPTIMIZERS.items()}
-        for when, clear in CLEARED.items()
-    }
-)
-
-# sphinx_gallery_start_ignore
-assert set(moved["before the first step"]) == {"no"} == set(moved["later, zero_grad()"])
-assert set(moved["later, .grad left"]) == {"moves"}
-assert moved["later, set to zeros"].tolist() == ["no"] + ["moves"] * 4
-_net = network()
-_optimizer = torch.optim.SGD(_net.parameters(), lr=0.1)
-forward(_net, torch.ones(64, 20)).sum().backward()
-_net["first"].requires_grad_(False)
-_weights = []
-for _ in range(4):
-    _weights.append(_net["first"].weight.clone())
-    forward(_net, torch.ones(64, 20)).sum().backward()
-    _optimizer.step()
-_steps = torch.stack(_weights).detach().diff(dim=0)
-assert all(
-    torch.allclose(_step, _steps[0], atol=1e-5) and _step.any() for _step in _steps
-)
-# sphinx_gallery_end_ignore
-moved.rename_axis(index=None, columns="frozen")
-
-# %%
-# A gradient that was left behind is used in every step from then on. Zeros are a gradient too: momentum, weight decay
-# and Adam move the weight without any. :ref:`Why None and zero differ
-# <sphx_glr_gallery_differentiation_accumulation.py>` has a page. After freezing in the midst of training, call
-# ``zero_grad()`` once, as the default sets ``None``.
-#
-# There is no need to filter the parameters for the optimizer. For those that never get a gradient, it keeps no state.
-
-net = network()
-net["first"].requires_grad_(False)
-optimizer = torch.optim.Adam(net.parameters())
-forward(net, torch.ones(64, 20)).sum().backward()
-optimizer.step()
-print(len(list(net.parameters())), "parameters, state for", len(optimizer.state))
-
-# sphinx_gallery_start_ignore
-assert len(optimizer.state) == 4 and len(list(net.parameters())) == 6
-# sphinx_gallery_end_ignore
-
-# %%
-# Frozen batch normalisation still moves
-# --------------------------------------
-# Its weight and bias are parameters. Its running statistics are buffers: they are moved by every forward pass in
-# ``train()``, without a gradient and without an optimizer. Two switches, four combinations, one training step:
-
-
-def batch_norm_step(frozen, training):
+def batch_norm_step(training, frozen):
     torch.manual_seed(0)
     norm = nn.BatchNorm1d(3).train(training).requires_grad_(not frozen)
     before = {name: value.clone() for name, value in norm.state_dict().items()}
@@ -254,20 +91,20 @@ def batch_norm_step(frozen, training):
     torch.optim.SGD(norm.parameters(), lr=0.1).step()
     after = norm.state_dict()
     names = ["weight", "bias", "running_mean", "running_var"]
-    return {n: "no" if torch.equal(before[n], after[n]) else "moves" for n in names}
+    return {n: "same" if torch.equal(before[n], after[n]) else "moves" for n in names}
 
-
-# %%
-# The module has two parameters and two buffers that matter here.
 
 table = pd.DataFrame(
     {
-        "train()": batch_norm_step(frozen=False, training=True),
-        "train(), requires_grad_(False)": batch_norm_step(frozen=True, training=True),
-        "eval()": batch_norm_step(frozen=False, training=False),
-        "eval(), requires_grad_(False)": batch_norm_step(frozen=True, training=False),
+        "train()": batch_norm_step(training=True, frozen=False),
+        "train(), requires_grad_(False)": batch_norm_step(training=True, frozen=True),
+        "eval()": batch_norm_step(training=False, frozen=False),
+        "eval(), requires_grad_(False)": batch_norm_step(training=False, frozen=True),
     }
 ).T
+
+# %%
+# What moves in one training step:
 
 # sphinx_gallery_start_ignore
 assert (table == "moves").to_numpy().tolist() == [
@@ -277,19 +114,18 @@ assert (table == "moves").to_numpy().tolist() == [
     [False, False, False, False],
 ]
 # sphinx_gallery_end_ignore
-table.rename_axis(index=None, columns="one step")
+table.rename_axis(index=None, columns="batch normalization in")
 
 # %%
-# Each switch stops two of the four (`pytorch#86590 <https://github.com/pytorch/pytorch/issues/86590>`__). And
-# ``eval()`` does not last: the next ``model.train()`` sets the flag of every layer again. Override ``train`` where a
-# part is to stay frozen.
+# So you need both. And ``eval()`` does not last: the next ``model.train()`` sets the flag of each layer again. Call
+# ``eval()`` once, because a new module begins in training, and override ``train`` to keep the body in evaluation:
 
 
 class FineTuned(nn.Module):
     def __init__(self):
         super().__init__()
         self.body = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
-        self.body.requires_grad_(False)
+        self.body.requires_grad_(False).eval()
         self.head = nn.Linear(4, 2)
 
     def train(self, mode=True):
@@ -303,9 +139,12 @@ class FineTuned(nn.Module):
 
 model = FineTuned().train()
 print("head:", model.head.training, "  body:", model.body[1].training)
-assert model.head.training and not model.body[1].training
 
 # sphinx_gallery_start_ignore
+assert model.head.training and not model.body[1].training
+assert not FineTuned().body[1].training and FineTuned().head.training
+_outer = nn.Sequential(FineTuned()).eval().train()
+assert _outer[0].head.training and not _outer[0].body[1].training
 _before = {name: value.clone() for name, value in model.body.state_dict().items()}
 model(torch.randn(8, 3)).sum().backward()
 torch.optim.AdamW(model.parameters()).step()
@@ -313,29 +152,119 @@ assert all(
     torch.equal(_before[name], value) for name, value in model.body.state_dict().items()
 )
 assert model.head.weight.grad is not None
+_plain = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 2))
+_plain[0].eval()
+assert not _plain[0].training and _plain.train()[0].training
 # sphinx_gallery_end_ignore
 
 # %%
-# What people get wrong
-# ---------------------
-# **Freezing with a block.** ``no_grad`` around a layer in the middle cuts the graph in two. The layer is frozen, and
-# so is everything before it.
+# **A gradient that was left behind.** The optimizers in the table skip a parameter whose ``.grad`` is ``None``. They do not
+# look at ``requires_grad``. So it matters what ``.grad`` is when you freeze in the middle of training.
+#
+# .. how-measured:: This code takes a step, treats .grad in one of three ways, freezes the first layer and takes another step.
 
 
-def middle_in_block(net, x):
-    hidden = gelu(net["first"](x))
-    with torch.no_grad():
-        hidden = net["middle"](hidden)
-    return net["last"](gelu(hidden))
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(20, 30), nn.GELU(), nn.Linear(30, 5))
 
 
-found = measure(network(), middle_in_block)
-print("get a gradient:", found["get a gradient"])
-assert found["get a gradient"] == "last"
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1),
+    "SGD, momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "SGD, weight decay": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.1),
+    "Adam": lambda p: torch.optim.Adam(p, lr=0.1),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.1),
+}
+CLEARED = {
+    ".grad left as it is": lambda optimizer: None,
+    "zero_grad(set_to_none=False)": lambda optimizer: optimizer.zero_grad(False),
+    "zero_grad()": lambda optimizer: optimizer.zero_grad(),
+}
+
+
+def moves(make, clear):
+    net = network()
+    optimizer = make(net.parameters())
+    x = torch.ones(64, 20)
+
+    def closure():
+        loss = net(x).square().sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    clear(optimizer)
+    net[0].requires_grad_(False)
+    before = net[0].weight.clone()
+    optimizer.step(closure)
+    return "same" if torch.equal(before, net[0].weight) else "moves"
+
+
+moved = pd.DataFrame(
+    {
+        how: {name: moves(make, clear) for name, make in OPTIMIZERS.items()}
+        for how, clear in CLEARED.items()
+    }
+)
 
 # %%
-# **Setting the attribute of the module.** A module has no such switch. Python makes a new attribute, which nobody
-# reads. The method ends in an underscore.
+# Does the weight move in the step after it was frozen?
+
+# sphinx_gallery_start_ignore
+assert set(moved[".grad left as it is"]) == {"moves"}
+assert moved["zero_grad(set_to_none=False)"].tolist() == ["same"] + ["moves"] * 4
+assert set(moved["zero_grad()"]) == {"same"}
+assert moves(torch.optim.LBFGS, CLEARED["zero_grad()"]) == "moves"
+for _name in (
+    *("ASGD", "Adadelta", "Adafactor", "Adagrad", "Adamax"),
+    *("NAdam", "RAdam", "RMSprop", "Rprop"),
+):
+    _make = getattr(torch.optim, _name)
+    assert moves(_make, CLEARED["zero_grad()"]) == "same"
+    assert moves(_make, CLEARED[".grad left as it is"]) == "moves"
+# a gradient that was left is used again in each later step
+_net = network()
+_optimizer = torch.optim.SGD(_net.parameters(), lr=0.1)
+_net(torch.ones(64, 20)).sum().backward()
+_net[0].requires_grad_(False)
+_weights = []
+for _ in range(4):
+    _weights.append(_net[0].weight.clone())
+    _net(torch.ones(64, 20)).sum().backward()
+    _optimizer.step()
+_steps = torch.stack(_weights).detach().diff(dim=0)
+assert all(torch.allclose(s, _steps[0], atol=1e-5) and s.any() for s in _steps)
+_optimizer.zero_grad()  # after freezing
+_net(torch.ones(64, 20)).sum().backward()
+_before = _net[0].weight.clone()
+_optimizer.step()
+assert torch.equal(_before, _net[0].weight)
+# sphinx_gallery_end_ignore
+moved.rename_axis(index=None, columns="before freezing")
+
+# %%
+# Call ``zero_grad()`` after you freeze and before the next ``backward()``. A loop that begins each step with it does so
+# already. (``LBFGS`` is different: here it moves the weight even then.) See :ref:`why None and zero differ
+# <sphx_glr_gallery_differentiation_accumulation.py>`.
+#
+# **no_grad() around the frozen layer.** It cuts the graph in two, and no gradient gets through the block to what comes before
+# it:
+
+first, middle, last = nn.Linear(20, 30), nn.Linear(30, 30), nn.Linear(30, 5)
+hidden = first(torch.randn(64, 20))
+with torch.no_grad():
+    hidden = middle(hidden)
+last(hidden).sum().backward()
+print("first:", first.weight.grad, "  last:", last.weight.grad.shape)
+
+# sphinx_gallery_start_ignore
+assert first.weight.grad is middle.weight.grad is None is not last.weight.grad
+# sphinx_gallery_end_ignore
+
+# %%
+# **An attribute in place of the method.** A module has no ``requires_grad`` of its own. The assignment makes a new attribute,
+# and the parameters stay as they are. Use the method, which ends in an underscore:
 
 layer = nn.Linear(2, 2)
 layer.requires_grad = False
@@ -347,45 +276,389 @@ print("layer.requires_grad_(False): ", layer.weight.requires_grad)
 assert not layer.weight.requires_grad
 _layer = nn.Linear(2, 2)
 _layer.requires_grad = False
-assert _layer.weight.requires_grad
+assert _layer.weight.requires_grad and not hasattr(nn.Linear(2, 2), "requires_grad")
 # sphinx_gallery_end_ignore
 
 # %%
-# **Freezing everything.** Then nothing is recorded, and backward has no place to start.
+# **Freezing everything.** If the input does not require grad either, nothing is recorded, and backward raises:
 
 try:
     layer(torch.ones(1, 2)).sum().backward()
 except RuntimeError as error:
-    print(textwrap.fill(f"RuntimeError: {error}", 88))
-    assert "does not require grad and does not have a grad_fn" in str(error)
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "does not require grad and does not have a grad_fn" in message
+del message
+# sphinx_gallery_end_ignore
+
+# %%
+# **Freezing after DDP was made.** With its default options, ``DistributedDataParallel`` waits for the gradient of each
+# parameter that required grad when it was made. Freeze a layer later, and the forward pass of the second step raises (here one
+# process, on the CPU):
+
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+net = network()
+model = DistributedDataParallel(net)
+net[0].requires_grad_(False)  # too late
+
+try:
+    for x in torch.randn(2, 64, 20):
+        model(x).sum().backward()
+except RuntimeError as error:
+    message = str(error).partition(". ")[0]
+    print(f"RuntimeError: {message}.")
+
+
+# sphinx_gallery_start_ignore
+import warnings
+
+assert net[2].weight.grad is not None  # the first of the two went well
+assert message.startswith("Expected to have finished reduction in the prior iteration")
+del message
+
+
+def _reduced(early, late, wrap_again=False, **options):
+    net, seen = network(), set()
+    net[0].requires_grad_(early)
+    model = DistributedDataParallel(net, **options)
+    net[0].requires_grad_(late)
+    if wrap_again:
+        model = DistributedDataParallel(model.module, **options)
+
+    def hook(state, bucket):
+        seen.update(bucket.parameters())
+        future = torch.futures.Future()
+        future.set_result(bucket.buffer())
+        return future
+
+    model.register_comm_hook(None, hook)
+    for x in torch.randn(2, 64, 20):
+        model(x).sum().backward()
+    return seen == set(net.parameters()), net[0].weight.grad is not None
+
+
+assert _reduced(early=True, late=True) == (True, True)
+assert _reduced(early=False, late=False) == (False, False)  # and no error
+assert _reduced(early=False, late=True) == (False, True)
+assert _reduced(early=False, late=True, wrap_again=True) == (True, True)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it tells that a flag was not needed
+    assert not _reduced(early=True, late=False, find_unused_parameters=True)[1]
+dist.destroy_process_group()
+# sphinx_gallery_end_ignore
+
+# %%
+# Freeze first, then wrap. (``find_unused_parameters=True`` also avoids the error. PyTorch's documentation says what it costs:
+# a walk through the graph to find the parameters without a gradient.) If you unfreeze a layer later, it gets a gradient, but
+# DDP does not average it over the processes: wrap the model again. See :ref:`the page on this error
+# <sphx_glr_gallery_errors_ddp_finished_reduction.py>`.
+
+# %%
+# Which frozen layers keep their input
+# ------------------------------------
+# Do not count on freezing to save memory. If something before the frozen layer learns, 8 of the 12 layers below keep as many
+# bytes for backward as before.
+#
+# .. how-measured:: A hook notes each tensor that is saved for backward; parameters and buffers are not counted.
+
+from torch.autograd.graph import saved_tensors_hooks
+
+
+class SelfAttention(nn.MultiheadAttention):
+    def forward(self, x):
+        return super().forward(x, x, x, need_weights=False)[0]
+
+
+IDS = torch.arange(4096) % 100
+LAYERS = {
+    "Linear(16, 16)": (nn.Linear(16, 16), (512, 16)),
+    "Conv1d(16, 16, 3)": (nn.Conv1d(16, 16, 3), (8, 16, 64)),
+    "Conv2d(16, 16, 3)": (nn.Conv2d(16, 16, 3), (8, 16, 8, 8)),
+    "ConvTranspose2d(16, 16, 3)": (nn.ConvTranspose2d(16, 16, 3), (8, 16, 8, 8)),
+    "BatchNorm2d(16)": (nn.BatchNorm2d(16), (8, 16, 8, 8)),
+    "BatchNorm2d(16).eval()": (nn.BatchNorm2d(16).eval(), (8, 16, 8, 8)),
+    "LayerNorm(16)": (nn.LayerNorm(16), (512, 16)),
+    "GroupNorm(4, 16)": (nn.GroupNorm(4, 16), (8, 16, 8, 8)),
+    "RMSNorm(16)": (nn.RMSNorm(16), (512, 16)),
+    "PReLU()": (nn.PReLU(), (512, 16)),
+    "MultiheadAttention(16, 4)": (SelfAttention(16, 4), (64, 8, 16)),
+    "Embedding(100, 16)": (nn.Embedding(100, 16), None),
+}
+
+
+def kept(layer, x):
+    saved = {}
+
+    def pack(tensor):
+        saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor.detach()
+
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        out = layer(x)
+    for own in (*layer.parameters(), *layer.buffers()):
+        saved.pop(own.untyped_storage().data_ptr(), None)
+    del out
+    return sum(saved.values()), x.untyped_storage().data_ptr() in saved
+
+
+def row(layer, shape):
+    torch.manual_seed(0)
+    x = torch.randn(shape, requires_grad=True) * 1 if shape else IDS  # * 1: no leaf
+    learning, _ = kept(layer.requires_grad_(True), x)
+    frozen, keeps_input = kept(layer.requires_grad_(False), x)
+    return {
+        "input": f"{x.nbytes:,}",
+        "kept if it learns": f"{learning:,}",
+        "kept if frozen": f"{frozen:,}",
+        "frozen keeps its input": "yes" if keeps_input else "no",
+    }
+
+
+table = pd.DataFrame({name: row(*how) for name, how in LAYERS.items()}).T
+
+# %%
+# Bytes in ``float32`` on the CPU, without autocast and ``torch.compile``. Something before each layer learns, except before the
+# embedding:
+
+# sphinx_gallery_start_ignore
+_keeps = table["frozen keeps its input"] == "yes"
+assert len(table) == 12 and _keeps.sum() == 9
+assert _keeps.tolist() == [False] + [True] * 9 + [False] * 2
+assert set(table["input"]) == {"32,768"}
+_frozen, _learns = (
+    table[c].str.replace(",", "").astype(int)
+    for c in ("kept if frozen", "kept if it learns")
+)
+assert _frozen["Linear(16, 16)"] == _frozen["Embedding(100, 16)"] == 0
+assert (_frozen[_keeps] >= 32_768).all() and (_learns[_keeps] >= _frozen[_keeps]).all()
+_less = _frozen.index[_frozen < _learns].tolist()
+assert _less == [
+    "Linear(16, 16)",
+    "RMSNorm(16)",
+    "MultiheadAttention(16, 4)",
+    "Embedding(100, 16)",
+]
+assert _learns["MultiheadAttention(16, 4)"] > _frozen["MultiheadAttention(16, 4)"]
+assert _frozen["MultiheadAttention(16, 4)"] > 3 * 32_768  # queries, keys and values
+_x = torch.randn(64, 8, 16, requires_grad=True) * 1
+_attention = LAYERS["MultiheadAttention(16, 4)"][0]
+_three = []
+with saved_tensors_hooks(lambda t: (_three.append(t), t.detach())[1], lambda t: t):
+    _attention(_x)
+assert [t.numel() for t in _three].count(_x.numel()) == 4  # and their result
+assert (_frozen == _learns).sum() == 8  # most of 12
+
+
+def _needs_input(layer, shape):
+    grads = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        x = torch.randn(shape, requires_grad=True)
+        out = layer(x)
+        (out * torch.linspace(0, 1, out.numel()).view_as(out)).sum().backward()
+        grads.append(x.grad)
+    return not torch.allclose(*grads, atol=1e-6)
+
+
+_need = [_needs_input(*how) for how in LAYERS.values() if how[1]]
+assert _need == [False] * 4 + [True, False] + [True] * 5
+for _shape in [(16,), (0, 16), (2, 3, 16), (1, 16)]:
+    _x = torch.randn(_shape, requires_grad=True) * 1
+    assert kept(nn.Linear(16, 16).requires_grad_(False), _x) == (0, False)
+    assert kept(nn.Linear(16, 16, bias=False).requires_grad_(False), _x) == (0, False)
+_x = torch.randn(16, 512, requires_grad=True).t() * 1
+assert kept(nn.Linear(16, 16).requires_grad_(False), _x) == (0, False)
+for _layer, _shape in LAYERS.values():  # frozen by row(), and nothing before it learns
+    assert kept(_layer, torch.randn(_shape) if _shape else IDS) == (0, False)
+    if _shape:
+        assert not _layer(torch.randn(_shape)).requires_grad
+with torch.autocast("cpu", torch.bfloat16):
+    _x = torch.randn(512, 16, requires_grad=True) * 1
+    assert kept(nn.Linear(16, 16).requires_grad_(False), _x) == (16 * 16 * 2, False)
+    _saved = []
+    with saved_tensors_hooks(lambda t: (_saved.append(t), t.detach())[1], lambda t: t):
+        nn.Linear(16, 16).requires_grad_(False)(_x)
+    assert [t.dtype for t in _saved] == [torch.bfloat16]  # and not the weight itself
+_rows = [torch.randn(3, 16), torch.randn(5, 16)]
+_x = torch.nested.nested_tensor(_rows, layout=torch.jagged, requires_grad=True) * 1
+_saved = []
+with saved_tensors_hooks(lambda t: (_saved.append(t), t.detach())[1], lambda t: t):
+    nn.Linear(16, 16).requires_grad_(False)(_x)
+assert any(t.is_nested for t in _saved)
+for _layer, _shape in [
+    (nn.Conv3d(16, 16, 3), (2, 16, 4, 4, 4)),
+    (nn.Conv2d(16, 16, 1), (8, 16, 8, 8)),
+    (nn.Conv2d(16, 16, 3, groups=16), (8, 16, 8, 8)),
+    (nn.InstanceNorm2d(16, affine=True), (8, 16, 8, 8)),
+]:
+    _x = torch.randn(_shape, requires_grad=True) * 1
+    assert kept(_layer.requires_grad_(False), _x)[1]
+# sphinx_gallery_end_ignore
+table.rename_axis(index=None, columns="bytes")
+
+# %%
+# - A ``Linear`` needs its input for the gradient of its weight only. The frozen one keeps nothing but the weight (under
+#   autocast, a ``bfloat16`` copy of it), unless the input is a nested tensor.
+# - The convolutions, and batch normalization in ``eval()``, do not need their input for the gradient of the input. PyTorch
+#   saves it all the same. ``PReLU`` and the other normalizations do need it.
+# - Attention keeps the queries, the keys, the values and their result, each as large as the input.
+# - An embedding has integer indices as its input, and no gradient passes to what comes before it.
+#
+# If nothing before it learns, each frozen layer of this table keeps 0 bytes. So freeze from the input on. If you cannot,
+# :ref:`checkpointing <sphx_glr_gallery_memory_checkpointing.py>` saves memory.
+
+# %%
+# Freeze a part of an embedding
+# -----------------------------
+# ``requires_grad`` belongs to the whole tensor. ``weight[:3].requires_grad_(False)`` freezes no row: it raises an error, or
+# under ``no_grad()`` changes nothing. A common workaround sets the gradient of the frozen rows to zero. Weight decay shrinks
+# them all the same, and it is on by default in ``AdamW``:
+
+mask = torch.tensor([[0.0], [0.0], [0.0], [1.0]])  # train row 3 only
+
+for make in (torch.optim.Adam, torch.optim.AdamW):
+    table = nn.Embedding(4, 2)
+    table.weight.register_hook(lambda grad: grad * mask)
+    before = table.weight.detach().clone()
+    table(torch.tensor([0, 3])).sum().backward()
+    make(table.parameters()).step()
+    print(make.__name__, "moves rows:", (table.weight != before).any(1).tolist())
+
+# sphinx_gallery_start_ignore
+assert (table.weight != before).any(1).all()
+_table = nn.Embedding(4, 2)
+_table.weight.register_hook(lambda grad: grad * mask)
+_before = _table.weight.detach().clone()
+_table(torch.tensor([0, 3])).sum().backward()
+torch.optim.Adam(_table.parameters()).step()
+assert (_table.weight != _before).any(1).tolist() == [False, False, False, True]
+_raised = []
+try:
+    _table.weight[:3].requires_grad_(False)
+except RuntimeError as error:
+    _raised.append("change requires_grad flags of leaf variables" in str(error))
+assert _raised == [True]
+with torch.no_grad():
+    _table.weight[:3].requires_grad_(False)
+assert _table.weight.requires_grad
+# momentum from before: row 0 has learned, and moves without a gradient
+_table = nn.Embedding(4, 2)
+_optimizer = torch.optim.Adam(_table.parameters())
+for _step in range(2):
+    _before = _table.weight.detach().clone()
+    _optimizer.zero_grad()
+    _table(torch.tensor([0, 3])).sum().backward()
+    if _step == 1:
+        _table.weight.grad *= mask
+    _optimizer.step()
+assert (_table.weight != _before).any(1).tolist() == [True, False, False, True]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``Adam`` moves them too if they have learned before, because it remembers earlier gradients. It is safer to give the optimizer
+# only what may change: a buffer for the old rows, a parameter for the new ones. (``cat`` copies the table in each forward
+# pass.)
+
+
+class PartlyFrozen(nn.Module):
+    def __init__(self, old, new):
+        super().__init__()
+        self.register_buffer("old", old.detach())
+        self.new = nn.Parameter(new)
+
+    def forward(self, ids):
+        return nn.functional.embedding(ids, torch.cat([self.old, self.new]))
+
+
+table = PartlyFrozen(old=torch.ones(3, 2), new=torch.zeros(1, 2))
+table(torch.tensor([0, 3])).sum().backward()
+torch.optim.AdamW(table.parameters()).step()
+print("old:", table.old[0], "  new:", table.new[0].detach())
+
+# sphinx_gallery_start_ignore
+assert table.old.eq(1).all() and table.new.ne(0).all()
+_whole = nn.Embedding(4, 2)
+_part = PartlyFrozen(_whole.weight[:3], torch.zeros(1, 2))
+for _ in range(2):
+    _part(torch.tensor([0, 3])).sum().backward()
+assert _whole.weight.grad is None and not _part.old.requires_grad
+assert not nn.Embedding.from_pretrained(torch.ones(3, 2)).weight.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# LoRA: a small trained part beside a frozen layer
+# ------------------------------------------------
+# LoRA freezes the layer and trains two thin matrices beside it. ``B`` starts at zero, so at first the output is that of the
+# frozen layer. (``kept`` is the function that measured the table above.)
+
+
+class LoRA(nn.Module):
+    def __init__(self, layer, rank):
+        super().__init__()
+        self.layer = layer.requires_grad_(False)
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / rank)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank))
+
+    def forward(self, x):
+        return self.layer(x) + x @ self.A.T @ self.B.T
+
+
+layer = nn.Linear(256, 256)
+lora = LoRA(layer, rank=4)
+x = torch.randn(64, 256, requires_grad=True) * 1  # something before it learns
+
+print("trained:", lora.A.numel() + lora.B.numel(), "  frozen:", layer.weight.numel())
+print("bytes kept, frozen:", kept(layer, x)[0], "  with LoRA:", kept(lora, x)[0])
+
+# sphinx_gallery_start_ignore
+assert lora.A.numel() + lora.B.numel() == 2 * 4 * 256 and layer.weight.numel() == 65536
+assert torch.equal(lora(x), layer(x))
+assert kept(layer, x) == (0, False) and kept(lora, x) == (
+    64 * 256 * 4 + 64 * 4 * 4,
+    True,
+)
+lora(x).square().sum().backward()
+assert lora.A.grad.eq(0).all() and lora.B.grad.ne(0).any() and layer.weight.grad is None
+_unfrozen = nn.Linear(256, 256)
+assert kept(_unfrozen, x) == (64 * 256 * 4, True)
+# sphinx_gallery_end_ignore
+
+# %%
+# You save gradients and optimizer state: here 2,048 parameters learn in place of 65,536 weights. But ``A`` needs the input for
+# its gradient, so the graph keeps the input again, as it does for a ``Linear`` that learns.
 
 # %%
 # Exercise
 # --------
-# An optimizer was made for the trainable parameters only: ``SGD([p for p in net.parameters() if p.requires_grad])``,
-# with the first layer frozen. Later the layer is unfrozen, and gets gradients. Does it learn? If not, mend it.
+# An optimizer was made for the trainable parameters only: ``SGD([p for p in net.parameters() if p.requires_grad])``, with the
+# first layer frozen. Later you unfreeze the layer, and it gets gradients. Does it learn? If not, repair it.
 #
 # .. solution::
 #
-# It does not. The optimizer has a list of its own, and the layer is not on it. ``add_param_group`` puts it there,
-# with a learning rate of its own if you like.
+# It does not. The optimizer has a list of its own, and the layer is not on it. ``add_param_group`` puts it there, with a
+# learning rate of its own if you like.
 
 net = network()
-net["first"].requires_grad_(False)
+net[0].requires_grad_(False)
 optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)
 
 
 def first_layer_moves():
-    before = net["first"].weight.clone()
+    before = net[0].weight.clone()
     optimizer.zero_grad()
-    forward(net, torch.ones(64, 20)).sum().backward()
+    net(torch.ones(64, 20)).sum().backward()
     optimizer.step()
-    return not torch.equal(before, net["first"].weight)
+    return not torch.equal(before, net[0].weight)
 
 
-net["first"].requires_grad_(True)
+net[0].requires_grad_(True)
 unfrozen = first_layer_moves()
-optimizer.add_param_group({"params": net["first"].parameters(), "lr": 0.01})
+optimizer.add_param_group({"params": net[0].parameters(), "lr": 0.01})
 added = first_layer_moves()
 
 print("moves when unfrozen:", unfrozen, "  when added:", added)
@@ -396,8 +669,11 @@ assert not unfrozen and added
 # --------
 # - Before: :ref:`sphx_glr_gallery_modes_train_and_eval.py`, running statistics and the other effects of the flag.
 # - Next: :ref:`sphx_glr_gallery_memory_what_is_saved.py`, what each operation keeps for backward.
+# - :ref:`sphx_glr_gallery_memory_memory_by_mode.py`: which end of a network to freeze to save memory.
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: ``requires_grad_(False)`` works on leaves only.
 # - :doc:`Which switch do I want? </guide/which-switch>`, by purpose.
 # - In PyTorch's reference: `Setting requires_grad
-#   <https://docs.pytorch.org/docs/stable/notes/autograd.html#setting-requires-grad>`__ and `Module.requires_grad_
-#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_>`__.
+#   <https://docs.pytorch.org/docs/stable/notes/autograd.html#setting-requires-grad>`__, `Module.requires_grad_
+#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_>`__ and
+#   `DistributedDataParallel
+#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html>`__.
