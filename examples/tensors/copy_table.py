@@ -9,18 +9,18 @@ View or copy: which calls share memory
 
 .. in-short::
 
-   Of a dense tensor ``x``, numbers and slices in brackets, ``view``, ``transpose``, ``squeeze``, ``expand`` and ``split`` share
-   memory: after ``y = x[0]``, the line ``y[0] = 9`` changes ``x`` too. A list of numbers or a mask in the brackets copies, and
-   so do ``clone``, ``repeat`` and ``cat``. ``reshape``, ``flatten``, ``ravel`` and ``contiguous`` copy only where the memory of
-   ``x`` does not fit. For memory of your own, call ``x.clone()``.
+   For an ordinary matrix ``x`` (its layout is ``torch.strided``), numbers and slices in brackets, ``view``, ``transpose``,
+   ``squeeze``, ``expand`` and ``split`` share memory: after ``y = x[0]``, the line ``y[0] = 9`` changes ``x`` too. A list of
+   numbers or a mask in the brackets copies, and so do ``clone``, ``repeat`` and ``cat``. ``reshape``, ``flatten``, ``ravel``
+   and ``contiguous`` share or copy, depending on the strides of ``x``. For memory of your own, call ``x.clone()``.
 """
 
 # %%
 # Does a write into the result change x?
 # --------------------------------------
-# That can depend on how ``x`` lies in memory, so the table has three ``x`` with the same 4 by 6 numbers: stored *by rows*, with
-# the :ref:`strides <sphx_glr_gallery_tensors_strides.py>` ``(6, 1)``, *transposed* ``(1, 4)``, and *with gaps*, as every second
-# column of a wider tensor ``(12, 2)``.
+# That can depend on how ``x`` lies in memory, so the table has three ``x`` with the same 4 by 6 numbers of ``float32``: stored
+# *by rows*, with the :ref:`strides <sphx_glr_gallery_tensors_strides.py>` ``(6, 1)``, *by columns* ``(1, 4)``, as a transpose
+# is, and *with gaps* ``(12, 2)``, as every second column of a wider tensor is.
 #
 # .. how-measured:: Each call is run on all three, and then its result is written to.
 
@@ -29,7 +29,7 @@ import torch
 
 LAYOUTS = {
     "by rows": (6, 1),
-    "transposed": (1, 4),
+    "by columns": (1, 4),
     "with gaps": (12, 2),
 }
 ROWS = {
@@ -49,24 +49,23 @@ ROWS = {
         lambda x: x.unsqueeze(0),
         lambda x: x.expand(3, 4, 6),
     ),
-    "x.split(2)    x.chunk(2)    x.detach()": (
+    "x.split(2)[0]    x.chunk(2)[0]    x.detach()": (
         lambda x: x.split(2)[0],
         lambda x: x.chunk(2)[0],
         lambda x: x.detach(),
     ),
     "x.view(24)": (lambda x: x.view(24),),
     "x.reshape(24)    x.flatten()": (lambda x: x.reshape(24), lambda x: x.flatten()),
-    "x.ravel()": (lambda x: x.ravel(),),
-    "x.contiguous()": (lambda x: x.contiguous(),),
+    "x.ravel()    x.contiguous()": (lambda x: x.ravel(), lambda x: x.contiguous()),
     'x.float()    x.to("cpu")': (lambda x: x.float(), lambda x: x.to("cpu")),
-    "x.double()": (lambda x: x.double(),),
     "x[[0, 2]]    x[x > 5]    x.masked_select(x > 5)": (
         lambda x: x[[0, 2]],
         lambda x: x[x > 5],
         lambda x: x.masked_select(x > 5),
     ),
-    "x.clone()    x.repeat(1, 1)    torch.cat([x])": (
+    "x.clone()    x.double()    x.repeat(1, 1)    torch.cat([x])": (
         lambda x: x.clone(),
+        lambda x: x.double(),
         lambda x: x.repeat(1, 1),
         lambda x: torch.cat([x]),
     ),
@@ -84,10 +83,8 @@ def measure(call, layout):
         y = call(x)
     except RuntimeError:
         return "raises"
-    if y is x:
-        return "x itself"
     y[(0,) * y.dim()] = 99
-    return "shares" if (x == 99).any() else "copies"
+    return "yes" if (x == 99).any() else "no"
 
 
 def answer(calls, layout):
@@ -103,18 +100,16 @@ table = pd.DataFrame(
 
 # sphinx_gallery_start_ignore
 _found = {_row.split("    ")[0]: list(table.loc[_row]) for _row in table.index}
-_shares, _copies = ["shares"] * 3, ["copies"] * 3
+_shares, _copies = ["yes"] * 3, ["no"] * 3
 assert _found == {
     "x[1]": _shares,
     "x.t()": _shares,
     "x.squeeze()": _shares,
-    "x.split(2)": _shares,
-    "x.view(24)": ["shares", "raises", "shares"],
-    "x.reshape(24)": ["shares", "copies", "shares"],
-    "x.ravel()": ["shares", "copies", "copies"],
-    "x.contiguous()": ["x itself", "copies", "copies"],
-    "x.float()": ["x itself"] * 3,
-    "x.double()": _copies,
+    "x.split(2)[0]": _shares,
+    "x.view(24)": ["yes", "raises", "yes"],
+    "x.reshape(24)": ["yes", "no", "yes"],
+    "x.ravel()": ["yes", "no", "no"],
+    "x.float()": _shares,
     "x[[0, 2]]": _copies,
     "x.clone()": _copies,
 }
@@ -122,10 +117,14 @@ for _layout in LAYOUTS:
     assert torch.equal(make(_layout), torch.arange(24.0).reshape(4, 6))
     assert make(_layout).stride() == LAYOUTS[_layout]
     assert make(_layout).is_contiguous() == (_layout == "by rows")
+_x = torch.ones(2, 3)
+_sparse = _x.to_sparse()  # not strided: copies
+_sparse.transpose(0, 1)._values().mul_(2)
+assert torch.equal(_sparse.to_dense(), _x) and _x.layout is torch.strided
 # sphinx_gallery_end_ignore
 
 # %%
-# *Shares* means that the write into the result, or into the first of several results, was seen in ``x``:
+# *Yes*: the write was seen in ``x``, so they share memory. *No*: the result is a copy.
 
 table
 
@@ -143,9 +142,8 @@ assert x.tolist() == [[5, 0, 0], [0, 0, 0]]
 # sphinx_gallery_end_ignore
 
 # %%
-# The 5 is in ``x``, and the 7 is not. The complete table, with over a hundred calls, is on the page of :doc:`all shape
-# operations </reference/shapes>`. For arrays and lists, see :ref:`the page on NumPy
-# <sphx_glr_gallery_tensors_numpy_and_torch.py>`.
+# The 5 is in ``x``, and the 7 is not. A longer table, with over a hundred calls, is on the page of :doc:`shape operations
+# </reference/shapes>`. For arrays and lists, see :ref:`the page on NumPy <sphx_glr_gallery_tensors_numpy_and_torch.py>`.
 #
 # What people get wrong
 # ---------------------
@@ -170,24 +168,26 @@ assert (a == 0).sum() == 6 and (b == 0).sum() == 0
 # Use ``view(-1)`` where you mean to write. It shares memory, or it :ref:`raises an error
 # <sphx_glr_gallery_errors_view_not_compatible.py>`.
 #
-# **Writing through two pairs of brackets.** ``x[mask]`` is a copy, so a second index writes into the copy. Put everything into
+# **Writing through two pairs of brackets.** ``x[mask]`` is a copy, so a second pair writes into the copy. Put both indices into
 # one pair, and the assignment writes into ``x``:
 
-x = torch.tensor([1.0, 8.0, 9.0])
-x[x > 5][0] = 0  # lost
-print(x)
-x[x > 5] = 0
-print(x)
+x = torch.ones(3, 2)
+mask = torch.tensor([True, False, True])
+x[mask][:, 1] = 0  # lost
+print(x.tolist())
+x[mask, 1] = 0
+print(x.tolist())
 
 # sphinx_gallery_start_ignore
-_x = torch.tensor([1.0, 8.0, 9.0])
-_x[_x > 5][0] = 0
-assert _x.tolist() == [1, 8, 9] and x.tolist() == [1, 0, 0]
+_x = torch.ones(3, 2)
+_x[mask][:, 1] = 0
+_x[[0, 2]][:, 1] = 0
+assert (_x == 1).all() and x.tolist() == [[1, 0], [1, 1], [1, 0]]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Taking a conversion for a copy.** ``to``, ``float`` and ``cpu`` return ``x`` itself if there is nothing to convert. Here the
-# line ``x /= 255`` changes the tensor of the caller if that is ``float32`` already:
+# **Taking a conversion for a copy.** ``x.float()``, ``x.to("cpu")`` and ``x.cpu()`` return ``x`` itself if there is nothing to
+# convert. Here the line ``x /= 255`` changes the tensor of the caller if that is ``float32`` already:
 
 
 def scaled(x):
@@ -206,6 +206,9 @@ assert floats.tolist() == [1, 1] and integers.tolist() == [255, 255]
 _x = torch.ones(2, 3)
 assert _x.to("cpu") is _x.cpu() is _x.float() is _x.to(torch.float32) is _x
 assert _x.to(torch.float32, copy=True) is not _x
+for _layout in LAYOUTS:
+    _y = make(_layout)
+    assert _y.float() is _y.cpu() is _y.to("cpu") is _y
 assert torch.dropout(_x, 0.5, False) is _x and torch.nn.Identity()(_x) is _x
 assert torch.nn.Dropout().eval()(_x) is _x and _x.contiguous() is _x
 # sphinx_gallery_end_ignore
@@ -215,8 +218,8 @@ assert torch.nn.Dropout().eval()(_x) is _x and _x.contiguous() is _x
 # ``nn.Identity`` also return their input itself.
 #
 # **Comparing data_ptr().** It is the address of the first element, so a slice that starts elsewhere differs. The storage is a
-# better question, but sharing a storage is not sharing elements. Two halves of ``x`` have one storage, and a write into one is
-# not seen in the other. ``np.shares_memory`` looks at the elements, for tensors that ``.numpy()`` accepts:
+# better question, but sharing a storage is not sharing elements. Two halves of ``x`` have one storage, and a write into one
+# half is not seen in the other. ``np.shares_memory`` looks at the elements, for tensors that ``.numpy()`` accepts:
 
 import numpy as np
 
@@ -241,19 +244,25 @@ assert not np.shares_memory(_even, _odd) and np.may_share_memory(_even, _odd)
 _empty = torch.zeros(0)
 assert same_storage(_empty, _empty.clone()) and not same_storage(_empty, x[:0])
 assert not np.shares_memory(_empty, _empty.clone())
+_array = np.zeros(4)
+_whole, _rest = torch.from_numpy(_array), torch.from_numpy(_array[1:])
+assert not same_storage(_whole, _rest) and np.shares_memory(_whole, _rest)
+_bit = torch.tensor(1.0)
+assert np.shares_memory(_bit, _bit.view(1)) and not np.shares_memory(_bit, _bit.clone())
 # sphinx_gallery_end_ignore
 
 # %%
-# (A storage of no bytes has the address 0, so ``torch.zeros(0)`` and its clone seem to have the same storage.)
+# Storages mislead twice more. ``torch.zeros(0)`` and its clone both have the address 0. For an array ``a``,
+# ``torch.from_numpy(a)`` and ``torch.from_numpy(a[1:])`` have two storages, and share elements.
 #
 # Why some answers depend on strides
 # ----------------------------------
-# A result can share memory if an offset and one step for each dimension can describe it. A slice needs no more than that. A
-# list of indices can pick in any order, so PyTorch copies, even where a step would do, as for ``x[[0, 2]]``.
+# A result can share memory if an offset and one step (stride) for each dimension can describe it, and no step is negative. A
+# slice needs no more than that. ``x.flip(0)`` would need a negative step, so it copies. A list of indices can pick in any
+# order, so PyTorch copies, even where a step would do, as for ``x[[0, 2]]``.
 #
 # - ``view`` raises an error where no steps fit. ``reshape`` and ``flatten`` copy there.
-# - ``contiguous`` and ``ravel`` want rows without gaps. They copy every ``x`` of the table that is not stored by rows, even
-#   where steps would fit, as in the last column.
+# - ``contiguous`` and ``ravel`` want rows without gaps. They also copy the ``x`` with gaps, where a step of 2 would fit.
 #
 # One number, expanded to a million, shows how much that can cost:
 
@@ -265,6 +274,10 @@ for flat in (big.reshape(-1), big.ravel()):
 assert big.reshape(-1).untyped_storage().nbytes() == 4
 assert big.ravel().untyped_storage().nbytes() == 4_000_000
 assert big.flatten().untyped_storage().nbytes() == 4
+assert make("with gaps").view(24).stride() == (2,)
+_x = make("by rows")
+assert not same_storage(_x, _x.flip(0)) and same_storage(_x, _x[::2])
+assert not same_storage(_x, _x[[0, 2]])
 # sphinx_gallery_end_ignore
 
 # %%
@@ -284,11 +297,11 @@ assert same_storage(x, x[np.int64(1)]) and not same_storage(x, x[np.array([1])])
 # sphinx_gallery_end_ignore
 
 # %%
-# clone keeps the order, contiguous sorts
-# ---------------------------------------
+# clone keeps the order of the strides, contiguous does not
+# ---------------------------------------------------------
 # ``x.t().clone()`` has new memory, and the order of its strides is that of ``x.t()``. ``x.t().contiguous()`` is sorted by rows.
-# The figure walks through each tensor, row after row, and shows where in its storage each element lies. A straight line is a
-# contiguous tensor.
+# The figure walks through each tensor, row after row, and shows where in its storage each element lies. Here, a straight line
+# is a contiguous tensor.
 #
 # .. how-measured:: This code draws each tensor's elements, in reading order, over their places in its storage.
 
@@ -328,7 +341,9 @@ draw(tensors, x)
 # sphinx_gallery_start_ignore
 assert [_y.stride() for _y in tensors.values()] == [(6, 1), (1, 6), (1, 6), (4, 1)]
 assert [same_storage(_y, x) for _y in tensors.values()] == [True, True, False, False]
+assert [_y.is_contiguous() for _y in tensors.values()] == [True, False, False, True]
 assert torch.zeros(1, 6).expand(4, 6).clone().stride() == (6, 1)
+assert torch.zeros(0, 6).t().clone().stride() == torch.zeros(0, 6).t().stride()
 assert make("with gaps").clone().stride() == (6, 1)
 _dense = torch.zeros(2, 3, 4).permute(2, 0, 1)
 assert _dense.clone().stride() == _dense.stride() != (6, 3, 1)
@@ -345,7 +360,7 @@ assert _t.clone(memory_format=torch.contiguous_format).stride() == (4, 1)
 #
 # The gradient passes through both
 # --------------------------------
-# Memory and graph are two questions. A view and a copy are both recorded, and the gradient passes through both:
+# Whether a call copies does not decide whether autograd records it. This view and this copy are both recorded:
 
 x = torch.ones(2, 3, requires_grad=True)
 view = x.t()
@@ -365,7 +380,7 @@ assert same_storage(_d, x) and not _d.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# ``detach()`` is the other way round: it shares the memory and is not recorded. For a copy outside the graph write
+# ``detach()`` shares memory too, and is not recorded. For a copy outside the graph write
 # :ref:`x.detach().clone() <sphx_glr_gallery_tensors_detach_clone_data.py>`.
 #
 # Exercise
@@ -398,7 +413,7 @@ assert answers == [True, False, True, False, False, True]
 # --------
 # - Before: :ref:`sphx_glr_gallery_tensors_strides.py`, the rule that decides whether a view is possible.
 # - Next: :ref:`sphx_glr_gallery_tensors_expand_and_aliasing.py`, what a stride of 0 does to a write.
-# - :doc:`All shape operations </reference/shapes>`: the complete table.
+# - :doc:`Shape operations </reference/shapes>`: more calls, with their strides and nodes.
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: why a view or a copy of a leaf is not a leaf.
 # - In PyTorch's reference: `Tensor views <https://docs.pytorch.org/docs/stable/tensor_view.html>`__, the list of
 #   operations that return views, and `torch.Tensor.reshape

@@ -13,13 +13,14 @@ torch.tensor, as_tensor, from_numpy: copy or share
    ``torch.tensor(a)`` copies the NumPy array ``a``. On the CPU, ``torch.from_numpy(a)`` and ``torch.as_tensor(a)`` share its
    memory: ``a[0] = 9`` changes the tensor, too. ``x.numpy()`` shares in the other direction. A ``float64`` array gives a
    ``float64`` tensor. To get ``float32``, write ``torch.as_tensor(a, dtype=torch.float32)``, which copies only if it has to
-   convert. If somebody writes to the array later, make a copy.
+   convert. If your program writes to the array later, use ``torch.tensor(a)``.
 """
 
 # %%
 # Does a write into the array change the tensor?
 # ----------------------------------------------
-# Each call gets an array of ``float32`` and one of ``float64``, NumPy's default. The last column belongs to the second.
+# Each call gets an array of ``float32`` and one of ``float64``, NumPy's default. The last column is what the ``float64`` array
+# gives.
 #
 # .. how-measured:: Each call makes a tensor, then the array is written to: does the tensor see it?
 
@@ -117,7 +118,7 @@ assert not np.shares_memory(torch.asarray(_number).numpy(), _number)
 table
 
 # %%
-# The complete table, also of read-only arrays, is on the page of :doc:`all shape operations </reference/shapes>`.
+# A longer table, also of read-only arrays, is on the page of :doc:`shape operations </reference/shapes>`.
 #
 # What people get wrong
 # ---------------------
@@ -140,8 +141,9 @@ assert [t[0].item() for t in copied] == [0, 1, 2]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Writing into an array that a graph needs.** Autograd counts the writes into a tensor and raises an error if a saved one has
-# changed. It does not see a write through NumPy. The gradient of :math:`w^2` at 1 is 2, and here it comes out as 10:
+# **Writing into an array that a graph needs.** Autograd counts in-place operations on a tensor, so that ``backward`` can refuse
+# a saved tensor that has changed. It does not see a write through NumPy. The gradient of :math:`w^2` at 1 is 2, and here it
+# comes out as 10:
 
 a = np.ones(2)
 w = torch.from_numpy(a).requires_grad_()
@@ -159,14 +161,23 @@ _y = _w.exp()
 _y.detach().numpy()[:] = 0
 _y.sum().backward()
 assert _w.grad.tolist() == [0, 0]
+_refused = []
+_y = torch.ones(2, requires_grad=True).exp()
+_y.detach().zero_()  # the same write, by PyTorch
+try:
+    _y.sum().backward()
+except RuntimeError as error:
+    _refused.append("modified by an inplace operation" in str(error))
+assert _refused == [True]
 # sphinx_gallery_end_ignore
 
 # %%
 # ``y.detach().numpy()`` lets you do the same to a result (:ref:`more on such writes
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>`). Use ``torch.tensor(a)`` and ``y.detach().numpy().copy()``.
 #
-# **Feeding float64 into a float32 model.** The dtype of the array stays. A list of Python floats gives the default dtype,
-# ``float32``. A list of ``np.float64`` numbers, such as ``np.mean`` returns, gives ``float64``. Convert on the way in:
+# **Feeding float64 into a float32 model.** ``from_numpy`` and ``tensor`` keep the dtype of an array. ``tensor`` gives a list of
+# Python floats the default dtype, ``float32``. If an ``np.float64`` is among them, such as the mean of a ``float64`` array, you
+# get ``float64``. Convert on the way in:
 
 model = torch.nn.Linear(2, 1)
 try:
@@ -183,6 +194,8 @@ assert output.dtype == torch.float32
 for _call in (torch.tensor, torch.as_tensor, torch.asarray):
     assert _call([1.0, 2.0]).dtype == torch.float32
     assert _call([np.mean([1.0]), 2.0]).dtype == torch.float64
+    assert _call([2.0, np.ones(2).mean()]).dtype == torch.float64
+    assert _call([2.0, np.ones(2, np.float32).mean()]).dtype == torch.float32
 # sphinx_gallery_end_ignore
 
 # %%
@@ -199,9 +212,9 @@ assert torch.tensor([1, 2]).dtype == torch.int64
 # sphinx_gallery_end_ignore
 
 # %%
-# **Trusting that a read-only array is safe.** PyTorch has no read-only tensors. ``from_numpy`` gives a ``UserWarning`` for the
-# first such array, and none for the next ones in the same program. ``from_dlpack`` does not warn at all. A write reaches the
-# array:
+# **Trusting that a read-only array is safe.** PyTorch has no read-only tensors. ``from_numpy`` and ``as_tensor`` give a
+# ``UserWarning``, but only one in a program. ``from_dlpack`` does not warn at all (and raises an error with NumPy 2.0). A write
+# reaches the array:
 
 locked = np.zeros(2)
 locked.flags.writeable = False
@@ -223,12 +236,16 @@ for _call in (torch.tensor, torch.from_numpy, torch.as_tensor, torch.asarray):
         _negative.append("stride" in str(error) and "negative" in str(error))
     assert _negative == [True]
 _messages = []
-for _call in (torch.from_dlpack, torch.tensor, torch.from_numpy, torch.from_numpy):
+_calls = (torch.from_dlpack, torch.tensor, torch.from_numpy, torch.as_tensor)
+for _each_time, _call in [(False, _call) for _call in _calls] + [(True, _calls[3])]:
+    torch.set_warn_always(_each_time)
     with warnings.catch_warnings(record=True) as _caught:
         warnings.simplefilter("always")
         _call(locked)
     _messages.append([str(_one.message)[:37] for _one in _caught])
-assert _messages == [[], [], ["The given NumPy array is not writable"], []]
+torch.set_warn_always(False)
+_warning = ["The given NumPy array is not writable"]
+assert _messages == [[], [], _warning, [], _warning]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -255,8 +272,7 @@ assert torch.equal(slow, fast) and "list of numpy.ndarrays is extremely slow" in
 # Why: one block of memory, two objects
 # -------------------------------------
 # An array and a tensor are both a small object that points to a block of memory. ``from_numpy`` makes a second object for the
-# same block. A list of Python numbers has no such block, so ``torch.tensor``,
-# ``as_tensor`` and ``asarray`` copy a list.
+# same block. A list of Python numbers has no such block, so ``torch.tensor``, ``as_tensor`` and ``asarray`` copy a list.
 #
 # .. how-measured:: This code draws each object with an arrow to its block. Equal addresses are one block.
 
@@ -334,6 +350,8 @@ _alive, _n, _storage = weakref.ref(_x), _x.numpy(), _x.untyped_storage()._cdata
 del _x
 assert _alive() is None and _n.tolist() == [1, 1]
 assert _n.base.untyped_storage()._cdata == _storage  # another tensor on it
+_n = torch.ones(100)[:10].numpy()
+assert _n.base.untyped_storage().nbytes() == 400
 # sphinx_gallery_end_ignore
 
 # %%
@@ -422,13 +440,14 @@ ways
 #   Call ``x.resolve_neg()`` first.
 # - ``force=True`` does what ``x.detach().cpu().resolve_conj().resolve_neg().numpy()`` does, says PyTorch's reference. The array
 #   can be a copy, or share memory.
-# - ``tolist`` makes Python floats, and an array of those is ``float64``.
-# - A tensor on a GPU :ref:`has to come to the CPU first <sphx_glr_gallery_errors_cuda_tensor_to_numpy.py>`: ``x.cpu().numpy()``
-#   is an array on new memory.
+# - ``tolist`` makes Python floats of these tensors, and an array of those is ``float64``.
+# - A tensor on a GPU :ref:`has to come to the CPU first <sphx_glr_gallery_errors_cuda_tensor_to_numpy.py>`:
+#   ``x.cpu().numpy()``. There ``cpu()`` returns a copy, says PyTorch's reference. This was not run here.
 # - For raw bytes there is ``torch.frombuffer(memory, dtype=torch.uint8)``. It shares a ``bytearray``.
 #
-# A leaf for training from an array is ``torch.tensor(a, requires_grad=True)``, with memory of its own. ``torch.asarray`` takes
-# ``requires_grad=True`` too and shares, so a write into ``a`` changes the leaf. ``as_tensor`` has no such argument.
+# To train the values of an array, write ``torch.tensor(a, requires_grad=True)``: a leaf with memory of its own.
+# ``torch.asarray`` takes ``requires_grad=True`` too, and usually shares, so a write into ``a`` changes the leaf. ``as_tensor``
+# has no such argument.
 #
 # Exercise
 # --------
@@ -476,7 +495,7 @@ assert _memory == b"\x01\x00\x00\x00"
 # --------
 # - Before: :ref:`sphx_glr_gallery_tensors_storage.py`, the block of memory under a tensor.
 # - Next: :ref:`sphx_glr_gallery_modes_grad_modes.py`, what is recorded at all.
-# - :doc:`All shape operations </reference/shapes>`: these calls and more, on more kinds of arrays and tensors.
+# - :doc:`Shape operations </reference/shapes>`: these calls and more, on more kinds of arrays and tensors.
 # - :ref:`sphx_glr_gallery_errors_numpy_of_grad.py`, and :ref:`sphx_glr_gallery_errors_copy_construct_from_tensor.py`.
 # - In PyTorch's reference: `torch.from_numpy
 #   <https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html>`__, `torch.asarray
