@@ -234,7 +234,7 @@ table
 # - **keeps**: what is saved for backward: an input, the result, or a new tensor, such as the positions of the maxima for
 #   ``max_pool2d``. (A tensor that the function takes from elsewhere counts as new too.)
 # - **shares memory**: whether the result uses the memory of an input.
-# - **result changed**, **input changed**: 1 is added in place to the result, or to each input, and backward follows. *works*:
+# - **result changed**, **input changed**: 1 is added in place to each result, or to each input, and backward follows. *works*:
 #   the gradient is right. *raises*: backward notices the change. *refused*: the change itself is not allowed. *wrong*: the
 #   gradient is wrong, and nothing is said.
 # - **2nd derivative**: *yes*, *zero* (it is 0 for this input, up to rounding), or *no* (it raises).
