@@ -31,25 +31,46 @@ from torch.autograd.graph import saved_tensors_hooks
 
 
 def storage_of(tensor):
-    return tensor.untyped_storage().data_ptr()
+    return tensor.untyped_storage()._cdata  # data_ptr() is 0 for all empty tensors
 
 
 def results_of(f, *inputs):
+    torch.manual_seed(0)  # so that dropout draws the same mask in each call
     results = f(*inputs)
     return [results] if torch.is_tensor(results) else list(results)
 
 
-def ramp(tensor, start=1):
-    """A weight for each number of a tensor."""
-    weights = torch.linspace(start, 2 * start, tensor.numel(), dtype=tensor.dtype)
-    return weights.view_as(tensor)
+def differentiable(tensors):
+    return [tensor for tensor in tensors if tensor.requires_grad]
+
+
+def weights(tensor, seed=0):
+    """A fixed random weight for each number of a tensor."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(tensor.shape, dtype=tensor.dtype, generator=generator)
+
+
+def gradients(results, inputs, **options):
+    results = differentiable(results)
+    return torch.autograd.grad(
+        results,
+        differentiable(inputs),
+        [weights(result) for result in results],
+        materialize_grads=True,
+        **options,
+    )
+
+
+def close(one, other):
+    tolerance = torch.finfo(one.dtype).eps ** 0.5
+    return torch.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
 def kept(f, *inputs):
     saved = {}
 
     def pack(tensor):
-        saved[storage_of(tensor)] = tensor.untyped_storage().nbytes()
+        saved[storage_of(tensor)] = tensor.detach()
         return tensor.detach()
 
     with saved_tensors_hooks(pack, lambda tensor: tensor):
@@ -57,9 +78,9 @@ def kept(f, *inputs):
     owner = dict.fromkeys(map(storage_of, results), "the result")
     owner |= dict.fromkeys(map(storage_of, inputs), "an input")
     sizes = {}
-    for key, size in saved.items():
+    for key, tensor in saved.items():
         name = owner.get(key, "a new tensor")
-        sizes[name] = sizes.get(name, 0) + size
+        sizes[name] = sizes.get(name, 0) + tensor.untyped_storage().nbytes()
     return sizes
 
 
@@ -68,56 +89,56 @@ def shares(f, *inputs):
     return any(storage_of(result) in known for result in results_of(f, *inputs))
 
 
-def gradients(f, *inputs, change=None):
-    """The gradients after 1 was added to the "result" or to each "input"."""
+def after(change, f, *inputs):
+    """What backward does after 1 was added to each "result" or to each "input"."""
+    expected = gradients(results_of(f, *inputs), inputs)
     copies = [tensor.clone() for tensor in inputs]
     results = results_of(f, *copies)
-    weights = [ramp(result) for result in results]
     try:
-        for tensor in {"result": results, "input": copies}.get(change, ()):
+        for tensor in results if change == "result" else copies:
             tensor.add_(1)
     except RuntimeError:
         return "refused"
     try:
-        return torch.autograd.grad(results, inputs, weights)
+        found = gradients(results, inputs)
     except RuntimeError:
         return "raises"
-
-
-def after(change, f, *inputs):
-    found = gradients(f, *inputs, change=change)
-    if isinstance(found, str):
-        return found
-    right = all(map(torch.allclose, found, gradients(f, *inputs)))
-    return "works" if right else "wrong"
+    return "works" if all(map(close, found, expected)) else "wrong"
 
 
 def second(f, *inputs):
-    results = results_of(f, *inputs)
-    weights = [ramp(result) for result in results]
-    first = torch.autograd.grad(results, inputs, weights, create_graph=True)
-    first = [gradient.sum() for gradient in first if gradient.requires_grad]
-    if not first:
+    first = gradients(results_of(f, *inputs), inputs, create_graph=True)
+    if not differentiable(first):
         return "zero"
     try:
-        found = torch.autograd.grad(first, inputs, allow_unused=True)
+        found = gradients(first, inputs)
     except (NotImplementedError, RuntimeError):
         return "no"
-    return "yes" if any(g is not None and g.any() for g in found) else "zero"
+    return "zero" if all(close(g, torch.zeros_like(g)) for g in found) else "yes"
+
+
+def product(ones, others):
+    """The sum of all products; of complex numbers, its real part."""
+    return sum((a.conj() * b).real.sum() for a, b in zip(ones, others, strict=True))
 
 
 def forward_mode(f, *inputs):
-    tangents = [ramp(tensor, start=3) for tensor in inputs]
-    pairs = zip(gradients(f, *inputs), tangents, strict=True)
-    backward = sum((gradient * tangent).sum() for gradient, tangent in pairs)
+    tangents = [weights(tensor, seed=1) for tensor in differentiable(inputs)]
+    backward = product(gradients(results_of(f, *inputs), inputs), tangents)
+    left = iter(tangents)
     try:
         with forward_ad.dual_level():
-            duals = map(forward_ad.make_dual, inputs, tangents)
-            results = [forward_ad.unpack_dual(r).tangent for r in results_of(f, *duals)]
+            duals = [
+                forward_ad.make_dual(t, next(left)) if t.requires_grad else t
+                for t in inputs
+            ]
+            results = differentiable(results_of(f, *duals))
+            found = [forward_ad.unpack_dual(result) for result in results]
     except (NotImplementedError, RuntimeError):
         return "no"
-    forward = sum((ramp(result) * result).sum() for result in results)
-    return "yes" if torch.allclose(forward, backward) else "wrong"
+    found = [torch.zeros_like(r) if t is None else t for r, t in found]
+    forward = product(map(weights, results), found)
+    return "yes" if close(forward, backward) else "wrong"
 
 
 def probe(f, *inputs):
@@ -178,6 +199,32 @@ assert list(table.index[table["2nd derivative"] == "no"]) == ["cdist"]
 assert list(table.index[table["forward mode"] == "no"]) == ["cdist"]
 assert probe(torch.prod, x)["keeps"] == "an input, the result"
 assert kept(lambda x: x * other.detach(), x) == {"a new tensor": other.nbytes}
+_pair, _frozen = number(2), other.detach()
+_hostile = {
+    "two results": (lambda x: x.sort(), x),
+    "empty": (torch.exp, number(0)),
+    "complex": (torch.exp, x.detach().to(torch.complex128).requires_grad_()),
+    "float32": (lambda x: x.softmax(-1), x.detach().float().requires_grad_()),
+    "difference": (lambda x: (x[0] - x[1]) ** 2, _pair),
+    "inverse": (lambda x: x.exp().log(), x),
+    "constant": (torch.mul, x, _frozen),
+    "integer": (F.embedding, torch.tensor([0, 1]), x),
+    "unused": (lambda x, other: x.exp(), x, other),
+}
+_answers = rows(_hostile)
+assert not _answers.isin(["wrong"]).any(axis=None)
+assert (_answers["forward mode"] == "yes").all()
+assert (_answers["shares memory"] == "no").all()
+_expected = ["zero", "zero", "yes", "yes", "yes", "zero", "zero", "zero", "yes"]
+assert _answers["2nd derivative"].tolist() == _expected
+assert (_answers["result changed"] == "raises").tolist() == [
+    *[True, True, True, True],
+    *[False, False, False, False, True],
+]
+assert _answers.loc["constant", "input changed"] == "raises"
+assert [after(_change, F.dropout, x) for _change in ("result", "input")] == [
+    "works"
+] * 2
 # sphinx_gallery_end_ignore
 table
 
@@ -187,11 +234,11 @@ table
 # - **keeps**: what is saved for backward: an input, the result, or a new tensor, such as the positions of the maxima for
 #   ``max_pool2d``. (A tensor that the function takes from elsewhere counts as new too.)
 # - **shares memory**: whether the result uses the memory of an input.
-# - **result changed**, **input changed**: 1 is added in place to the result, or to each input, and backward follows. *works*:
+# - **result changed**, **input changed**: 1 is added in place to each result, or to each input, and backward follows. *works*:
 #   the gradient is right. *raises*: backward notices the change. *refused*: the change itself is not allowed. *wrong*: the
 #   gradient is wrong, and nothing is said.
-# - **2nd derivative**: *yes*, *zero* (it is 0 for this input), or *no* (it raises).
-# - **forward mode**: *yes* (it agrees with backward), *no* (it raises), or *wrong*.
+# - **2nd derivative**: *yes*, *zero* (it is 0 for this input, up to rounding), or *no* (it raises).
+# - **forward mode**: *yes* (it agrees with backward), *no* (it raises), or *wrong* (they disagree).
 #
 # Why add 1? It changes no derivative of the call. So backward must give the same gradient as without the change, or raise. The
 # same question by hand:
@@ -252,14 +299,17 @@ except RuntimeError as _error:
     _raised.append("refers to a single memory location" in str(_error))
 assert _raised == [True]
 for _like_split in (lambda x: x.tensor_split(2), lambda x: x.hsplit(2)):
-    assert rows({"": (_like_split, x)}, columns).iloc[0, 2] == "works"
+    _found = rows({"": (_like_split, x)}, columns)
+    assert _found.iloc[0].tolist() == ["nothing", "works", "works"]
+assert rows({"": (lambda x: x.expand(4, 8), x)}, columns).iloc[0, 1] == "works"
 # sphinx_gallery_end_ignore
 found
 
 # %%
-# ``split``, ``chunk`` and ``unbind`` keep nothing, but return several views of one tensor. PyTorch refuses to change such a
-# view in place, and backward raises after a change of the input. ``expand`` lets several elements share one place in memory, so
-# a change of the result is refused. ``kron`` keeps its inputs, does not notice the change, and its gradient is silently wrong.
+# ``split``, ``chunk`` and ``unbind`` keep nothing, but return several views of one tensor. PyTorch refuses to change these
+# views in place, and backward raises after a change of the input. (``tensor_split`` returns several views too, and allows
+# both.) Here, several elements of ``expand``'s result share one place in memory, so a change of the result is refused. ``kron``
+# keeps its inputs, backward does not notice that they changed, and the gradient is silently wrong.
 #
 # **Taking one answer for all inputs.** A shape or a layout can lead to other code inside the operator:
 
@@ -278,6 +328,11 @@ by_input = {
 }
 found = rows(by_input, ["shares memory", "result changed", "2nd derivative"])
 # sphinx_gallery_start_ignore
+for _sizes, _second in (((8, 25), "no"), ((8, 26), "yes"), ((25, 25), "no")):
+    assert second(torch.cdist, *(number(_size, 8) for _size in _sizes)) == _second
+for _q in (number(4, 8), number(1, 4, 8), number(1, 1, 4, 8), number(1, 1, 1, 4, 8)):
+    _y = attention(_q)
+    assert ("FlashAttention" in _y.grad_fn.name()) == (_q.dim() == 4), _y.grad_fn.name()
 assert found["shares memory"].tolist() == ["yes", "no", "no", "no", "no", "no"]
 assert found["2nd derivative"].tolist() == ["zero", "zero", "no", "yes", "yes", "no"]
 assert found["result changed"].tolist() == ["works"] * 2 + ["raises"] * 2 + [
@@ -288,6 +343,9 @@ assert found["result changed"].tolist() == ["works"] * 2 + ["raises"] * 2 + [
 found
 
 # %%
+# According to `its reference <https://docs.pytorch.org/docs/stable/generated/torch.cdist.html>`__, ``cdist`` by default
+# multiplies matrices if an input has more than 25 rows. Attention runs here as one fused operation only with 4 dimensions.
+#
 # So give the probe the shapes and dtypes of your own model. :doc:`The table of all operators </reference/operators>` tries
 # several samples and says where they differ.
 #
@@ -323,8 +381,10 @@ found = rows({"Square": (Square.apply, x), "Careless": (Careless.apply, x)}, col
 # sphinx_gallery_start_ignore
 assert found["input changed"].tolist() == ["raises", "wrong"]
 assert found["keeps"].tolist() == ["an input", "nothing"]
-assert torch.equal(gradients(Square.apply, x)[0], gradients(Careless.apply, x)[0])
+_both = [gradients([_square.apply(x)], [x])[0] for _square in (Square, Careless)]
+assert torch.equal(*_both)
 assert torch.autograd.gradcheck(Careless.apply, x)
+assert torch.autograd.gradcheck(Square.apply, x)
 # sphinx_gallery_end_ignore
 found
 
@@ -336,8 +396,8 @@ found
 # %%
 # How many bytes they keep
 # ------------------------
-# An input that is kept needs no more memory while your code holds it too. A result is often the input of the next operator. A
-# new tensor, made by the operator, is held by the graph alone.
+# An input that is kept needs no more memory while your code holds it too. A result is often the input of the next operator. The
+# new tensors of ``layer_norm`` and ``max_pool2d`` are held by the graph alone.
 #
 # .. how-measured:: The bytes kept by the operators of the first table, relative to the size of their first input, and the plot.
 
