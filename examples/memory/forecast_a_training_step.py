@@ -646,7 +646,7 @@ assert 0.94 <= 3 * VOCABULARY * 4 * LENGTH / MIB / sequence < 0.95
 #
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_precision.py`, the same tensors in fewer bits.
+# - Before: :ref:`sphx_glr_gallery_memory_grad_scaler.py`, what float16 needs in a training loop.
 # - Next: :ref:`sphx_glr_gallery_memory_probe_an_operator.py`, to ask a function of your own what it keeps.
 # - :ref:`sphx_glr_gallery_memory_checkpointing.py` and :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`, two of the levers.
 # - :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`, the same question for validation.

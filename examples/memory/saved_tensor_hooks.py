@@ -555,7 +555,7 @@ assert torch.equal(gradient, rounded)  # the same as with two copies
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_checkpointing.py`, which uses these hooks to keep nothing and compute again.
+# - Before: :ref:`sphx_glr_gallery_memory_memory_under_compile.py`, a choice that the compiler makes.
 # - Next: :ref:`sphx_glr_gallery_memory_precision.py`, fewer bits in the forward pass as well.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, which tensors the hooks get.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, when a graph is freed.

@@ -502,7 +502,7 @@ assert [note.requires_grad for note in notes[3:]] == [False, True, False]
 # --------
 # - Before: :ref:`sphx_glr_gallery_tensors_squeeze_and_permute.py`, shapes that change and values that do not.
 # - Next: :ref:`sphx_glr_gallery_tensors_storage.py`, the memory that these tensors share.
-# - :ref:`sphx_glr_gallery_tensors_copy_table.py`: more than seventy calls, and whether they copy.
+# - :doc:`Shape operations </reference/shapes>`: more than a hundred calls, and whether they copy.
 # - :doc:`Which switch do I want? </guide/which-switch>`, and :ref:`sphx_glr_gallery_modes_grad_modes.py`.
 # - In PyTorch's reference: `Tensor.detach
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html>`__, `torch.clone

@@ -430,8 +430,8 @@ assert sum(row.untyped_storage().nbytes() for row in clones) == 80_000
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, which calls leave the graph, and which the memory.
-# - Next: :ref:`sphx_glr_gallery_modes_grad_modes.py`, what is recorded at all.
-# - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share a storage, for more than seventy calls.
+# - Next: :ref:`sphx_glr_gallery_tensors_numpy_and_torch.py`, storages that NumPy shares.
+# - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share a storage.
 # - In PyTorch's reference: `saving and loading tensors preserves views
 #   <https://docs.pytorch.org/docs/stable/notes/serialization.html#saving-and-loading-tensors-preserves-views>`__, `torch.load
 #   <https://docs.pytorch.org/docs/stable/generated/torch.load.html>`__ and `torch.UntypedStorage
