@@ -19,8 +19,8 @@ Profile a training loop: schedule, prof.step() and record_function
 # %%
 # A few steps instead of the whole run
 # ------------------------------------
-# Where does the time of a training loop go? A profiler around the whole loop keeps each call in memory, and here a step has
-# hundreds of calls. A schedule records a few steps.
+# Where does the time of a training loop go? A profiler around the whole loop keeps each recorded call in memory, and here
+# a step has hundreds. A schedule records a few steps.
 #
 # .. how-measured:: A small model with ten batches, and a figure of what was recorded in each step.
 
@@ -101,7 +101,6 @@ with profile(activities=cpu, schedule=plan, on_trace_ready=ready) as prof:
     for inputs, labels in loader:
         train_step(inputs, labels)
         prof.step()  # this step has ended
-
 # figure: A bar for each of ten steps: how many calls of aten::linear were recorded. Steps 2, 3, 6 and 7 have two calls each,
 #   the others none. Below, what the profiler does in each step: off, warmup, active, active, twice, then off. Marks after
 #   steps 3 and 7 show when on_trace_ready is called.
@@ -122,6 +121,12 @@ with profile(activities=cpu, schedule=plan, on_trace_ready=_partial.append) as _
         train_step(inputs, labels)
         _prof.step()
 assert len(_partial) == 1  # the loop ended in an active step
+_on = []
+with profile(activities=cpu, schedule=plan) as _prof:
+    for _ in range(6):
+        _on.append(torch._C._autograd._profiler_enabled())
+        _prof.step()
+assert _on == [False, False, True, True, False, False]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -129,7 +134,8 @@ assert len(_partial) == 1  # the loop ended in an active step
 # has three parts:
 #
 # - ``wait``: the profiler is off.
-# - ``warmup``: the profiler runs, and its results are thrown away. The start of profiling costs time of its own.
+# - ``warmup``: the profiler gets ready. These steps are not in the results. Without them, ``schedule`` warns: ``Profiler won't
+#   be using warmup, this can skew profiler results``.
 # - ``active``: the steps are recorded. After the last of them, the profiler calls ``on_trace_ready`` with itself. To print a
 #   table, pass ``on_trace_ready=lambda prof: print(prof.key_averages().table(row_limit=5))``.
 #
@@ -178,13 +184,13 @@ del part
 # sphinx_gallery_end_ignore
 
 # %%
-# .. how-measured:: This code draws CPU total of each part, of the quickest of the three recorded steps.
+# .. how-measured:: This code draws CPU total of each part: the shortest of the three recorded steps.
 
 
 def draw_parts(steps):
-    quickest = min(steps, key=lambda step: step.cpu_time_total)
     names = ["next batch", "zero_grad", "forward", "backward", "optimizer.step"]
-    spent = [part.cpu_time_total / 1000 for part in quickest.cpu_children]
+    times = [[part.cpu_time_total for part in step.cpu_children] for step in steps]
+    spent = [min(of_part) / 1000 for of_part in zip(*times, strict=True)]
     _fig, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
     ax.bar_label(ax.barh(names, spent, color="#2563eb"), fmt="%.2f", padding=3)
     ax.invert_yaxis()
@@ -194,20 +200,27 @@ def draw_parts(steps):
 
 
 # %%
-# CPU total of each part:
+# CPU total of each part, the shortest of three steps:
 
 # varies: Times depend on the machine and its load.
 
-# figure: Five horizontal bars, the times of the parts of one training step. As a rule the longest bar is that of the next
-#   batch.
+# figure: Five horizontal bars, the times of the parts of one training step: the next batch, zero_grad, forward,
+#   backward and optimizer.step.
 draw_parts(steps_of(prof))
 
+# sphinx_gallery_start_ignore
+with profile(activities=cpu) as _prof:
+    data[torch.arange(128)]
+_picked = {row.key: row.count for row in _prof.key_averages()}
+assert _picked["aten::index"] == 2 and "aten::select" not in _picked
+# sphinx_gallery_end_ignore
+
 # %%
-# As a rule the next batch is the longest part here. The loader picks 128 samples one by one, which is 256 calls of
-# ``aten::select``, and then stacks them. Indexing ``data[rows]`` once for each batch is quicker.
+# Look at the next batch. The loader picks 128 samples one by one, which is 256 calls of ``aten::select``, and then stacks
+# them. ``data[torch.arange(128)]`` would get them with two calls of ``aten::index``.
 #
-# The profiler itself costs time for each call. So a part with many short calls looks longer than it is without the profiler.
-# Before you change the code, measure with :ref:`a benchmark <sphx_glr_gallery_profiling_benchmarking.py>`.
+# The profiler itself costs time for each recorded call. So a part with many short calls looks longer than it is without the
+# profiler. Before you change the code, measure with :ref:`a benchmark <sphx_glr_gallery_profiling_benchmarking.py>`.
 
 # %%
 # What people get wrong
@@ -251,8 +264,12 @@ outcomes.clear()
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     schedule(wait=0, warmup=0, active=2)
+with profile(activities=cpu, schedule=schedule(wait=0, warmup=0, active=2)) as _prof:
+    train_step(inputs, labels)
+    train_step(inputs, labels)
+assert len(steps_of(_prof)) == 1
 _warning = "Profiler won't be using warmup, this can skew profiler results"
-assert [str(entry.message) for entry in caught] == [_warning]
+assert {str(entry.message) for entry in caught} == {_warning}
 # sphinx_gallery_end_ignore
 
 # %%
@@ -309,6 +326,7 @@ _counts = {
 }
 assert list(_counts) == [4, 8, 10]
 assert min(_counts[4], _counts[8]) > 100 and _counts[10] == 0
+assert any(event["name"] == "ProfilerStep#10" for event in _files[10])
 with tempfile.TemporaryDirectory() as _folder:
     _run(endless, on_trace_ready=torch.profiler.tensorboard_trace_handler(_folder))
     assert len(list(Path(_folder).glob("*.pt.trace.json"))) == 3
@@ -320,9 +338,9 @@ assert _names == ["ProfilerStep#6", "ProfilerStep#7"]
 # %%
 # ``acc_events=True`` keeps the events of all cycles for the table. (An exported trace still has one cycle.)
 #
-# With ``repeat=0`` even the last cycle is gone. Step 10 would be the first active step of a third cycle, so the profiler has
-# begun it. When the block ends, it calls ``on_trace_ready`` with an empty profile. A callback that writes to the same path
-# each time then replaces a good file with an empty one. Put ``prof.step_num`` into the name, or pass
+# With ``repeat=0`` and ten steps, even the last cycle is gone. Step 10 would be the first active step of a third cycle, so the
+# profiler has begun it. When the block ends, it calls ``on_trace_ready`` with a profile that has no operators. A callback that
+# writes to the same path each time then replaces a good file. Put ``prof.step_num`` into the name, or pass
 # ``on_trace_ready=torch.profiler.tensorboard_trace_handler("folder")``, which makes a new name for each file.
 
 # %%
@@ -368,9 +386,10 @@ pd.Series(rows, name="bytes").to_frame()
 # - ``zero_grad`` frees the gradients of all parameters, 76,840 bytes, and ``backward`` allocates them again.
 # - ``forward`` leaves 136,196 bytes: the results that :ref:`autograd saves <sphx_glr_gallery_memory_what_is_saved.py>`.
 #   ``backward`` frees them.
-# - The whole step is 0: it leaves nothing behind. If this number is positive in each step, your loop keeps something.
+# - The whole step is 0: it frees as much as it allocates. If this number is positive in each step, with inputs of one size,
+#   your loop keeps something.
 #
-# Memory from before the recording is not counted when it is freed, so the first active step looks different.
+# Memory of the CPU from before the recording is not counted when it is freed, so the first active step looks different.
 
 # %%
 # Shapes: one row for each kind of input
@@ -443,8 +462,7 @@ torch.set_num_threads(_threads)
 
 # %%
 # At its first update, Adam makes two buffers and a counter for each of the four parameters. With ``warmup=1`` that step is not
-# recorded, and the recorded steps are alike. (``schedule`` warns without a warmup: ``Profiler won't be using warmup, this can
-# skew profiler results``.)
+# recorded, and the recorded steps are alike.
 
 # %%
 # See also

@@ -6,7 +6,7 @@ PyTorch profiler traces: export_chrome_trace, timeline, stacks
 
    After a ``with torch.profiler.profile() as prof:``, ``prof.export_chrome_trace("trace.json")`` writes each recorded call
    with its start and its duration. Open the file in `Perfetto <https://ui.perfetto.dev>`__. Export once: after the block has
-   ended, or in ``on_trace_ready``. With ``with_stack=True`` the file has the Python calls too.
+   ended, or in ``on_trace_ready``. With ``with_stack=True`` it has the Python calls too.
 
 .. index::
    single: profiler; trace in Perfetto
@@ -20,7 +20,7 @@ PyTorch profiler traces: export_chrome_trace, timeline, stacks
 # %%
 # When did each operator run?
 # ---------------------------
-# A table adds up all calls of an operator. A trace has each recorded call, in the order of time. It shows gaps, the peak of
+# A table adds up all calls of an operator. A trace has each recorded call with its time. It shows gaps, the peak of
 # memory, and which forward operator made which backward node.
 #
 # .. how-measured:: A small model, the quickest of ten profiles of its step, and a picture of a trace.
@@ -62,7 +62,7 @@ def duration(prof):
 
 
 def record(**options):
-    """The quickest of ten profiles of one step: it was disturbed least."""
+    """The quickest of ten profiles of one step."""
     attempts = []
     for _ in range(10):
         model.zero_grad()
@@ -110,7 +110,7 @@ def draw(events):
             x0, name = event["ts"] - start, event["name"].removeprefix("aten::")
             ax.barh(y, event["dur"], 0.24, x0, edgecolor="white", **style)
             if name not in ("t", "TBackward0"):
-                place = max(x0 + event["dur"] / 2, place + 0.05 * (end - start))
+                place = max(x0 + event["dur"] / 2, place + 0.06 * (end - start))
                 text = {"rotation": 25, "rotation_mode": "anchor", "fontsize": 8}
                 ax.text(place, y + gap, name, va=va, ha=ha, **text)
     for operator, node in links:
@@ -129,9 +129,8 @@ def draw(events):
 
 prof = record(profile_memory=True)
 prof.export_chrome_trace(path)
-
 # figure: Seven operators of the forward pass on a lane to the left, and seven nodes of the backward pass, hatched, on a lower
-#   lane to the right. Grey lines link each operator to its node. They all cross, because the last operator is the first to
+#   lane to the right. Gray lines link each operator to its node. They all cross, because the last operator is the first to
 #   have its turn in backward.
 draw(read(path))
 
@@ -148,13 +147,13 @@ assert _starts == sorted(_starts, reverse=True)
 
 # %%
 # Time runs from left to right. Each gray line goes from an operator to the node that it made; the node runs in backward. The
-# bars without a name are ``aten::t`` and ``TBackward0``. In Perfetto or at ``chrome://tracing`` you see all calls, and can zoom
-# and search. A path that ends in ``.gz`` makes a compressed file.
+# bars without a name are ``aten::t`` and ``TBackward0``. In Perfetto or at ``chrome://tracing`` you see all calls, and can
+# zoom and search. A path that ends in ``.gz`` makes a compressed file.
 
 # %%
 # What is in the file
 # -------------------
-# The file is JSON. ``traceEvents`` is the list of its events, and ``cat`` is the kind of an event:
+# The file is JSON. ``traceEvents`` is the list of its events. Most events have their kind in ``cat``:
 
 # varies: How many operators there are depends on the processor: a product may call others to do its work.
 
@@ -167,6 +166,7 @@ for kind in ("cpu_op", "fwdbwd", "cpu_instant_event"):
 _ops = of(events, "cpu_op")
 assert len(_ops) == sum(event.name != "[memory]" for event in prof.events())
 assert all({"ts", "dur"} <= event.keys() for event in _ops)
+assert 0 < sum("cat" not in event for event in events) < 0.5 * len(events)
 _spent = sum(event["dur"] for event in _ops if event["name"] == "aten::addmm")
 _rows = {row.key: row.cpu_time_total for row in prof.key_averages()}
 assert abs(_spent - _rows["aten::addmm"]) < 0.1
@@ -221,9 +221,9 @@ assert second == "Trace is already saved."
 # sphinx_gallery_end_ignore
 
 # %%
-# **Looking for stacks in event.stack.** With ``with_stack=True`` the lists stay empty, and ``export_stacks`` writes an empty
-# file, unless you set a private option (`pytorch#100253 <https://github.com/pytorch/pytorch/issues/100253>`__). The trace file
-# does have the Python calls:
+# **Looking for stacks in event.stack.** With ``with_stack=True`` the lists of this model stay empty, and ``export_stacks``
+# writes an empty file, unless you set a private option (`pytorch#100253
+# <https://github.com/pytorch/pytorch/issues/100253>`__). The trace file does have the Python calls:
 
 with profile(activities=cpu, with_stack=True) as stacked:
     step()
@@ -274,14 +274,14 @@ assert [name[-8:] for name in _calls if "Linear_" in name] == [
 
 # %%
 # ``Linear_0`` is the linear layer that ran first, ``Linear_1`` the next. (``with_modules=True`` does not do this: its
-# documentation says that it is for TorchScript. If labels look wrong in the viewer together with ``with_stack=True``, see
-# `pytorch#174555 <https://github.com/pytorch/pytorch/issues/174555>`__.)
+# documentation says that it is for TorchScript. If labels are wrong or missing in the viewer together with
+# ``with_stack=True``, see `pytorch#174555 <https://github.com/pytorch/pytorch/issues/174555>`__.)
 
 # %%
 # Which line and which layer ran an operator?
 # -------------------------------------------
-# In the viewer, the Python calls are the bars above an operator. In code, take the calls whose time contains it (``around``,
-# in the first fold, does that):
+# In the viewer, the Python calls are the bars above an operator. In code, if there is one thread, take the calls whose time
+# contains it (``around``, in the first fold, does that):
 
 for op in of(stack_events, "cpu_op"):
     if op["name"] in ("aten::addmm", "aten::mm"):
@@ -308,7 +308,7 @@ del op, names
 # sphinx_gallery_end_ignore
 
 # %%
-# The number in brackets is the line where the function ``step`` begins, not the line of the call.
+# The number in parentheses is the line where the function ``step`` begins, not the line of the call.
 #
 # The three products ``aten::mm`` ran inside ``loss.backward()``, so no layer is around them. With the private option, each of
 # them has a stack: that of the forward operator that made its node.
@@ -326,6 +326,8 @@ for event in prof.events():
 _stacks = [event.stack for event in prof.events() if event.name == "aten::mm"]
 _layers = [[call[-8:] for call in stack if "Linear" in call] for stack in _stacks]
 assert _layers == [["Linear_1"], ["Linear_1"], ["Linear_0"]]
+_made = [event.stack for event in prof.events() if event.name == "aten::addmm"]
+assert _stacks == [_made[1], _made[1], _made[0]]
 del event
 # sphinx_gallery_end_ignore
 
@@ -354,14 +356,15 @@ assert [event["args"]["Sequence number"] for event in _linear] == [
     _shared[0],
     _shared[3],
 ]
-assert any("AccumulateGrad" in event["name"] for event in of(events, "cpu_op"))
+_accumulate = [event for event in of(events, "cpu_op") if "Accumul" in event["name"]]
+assert _accumulate and all("Sequence number" not in e["args"] for e in _accumulate)
 del operator, node, number
 # sphinx_gallery_end_ignore
 
 # %%
 # Both ends have the same *sequence number*. Autograd counts the nodes that it makes, and the profiler notes the count.
-# ``AccumulateGrad`` has no link: no forward operator made it. ``aten::linear`` has none either: here it makes no node itself.
-# It calls ``aten::t``, the transpose of the weight, and ``aten::addmm``, and these make nodes.
+# ``AccumulateGrad`` has no link: it belongs to a parameter and has no such number. ``aten::linear`` has none either: here it
+# makes no node itself. It calls ``aten::t``, the transpose of the weight, and ``aten::addmm``, and these make nodes.
 
 # %%
 # The peak of memory
