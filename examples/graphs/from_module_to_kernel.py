@@ -11,14 +11,14 @@ Where is nn.ReLU implemented? From Python to C++
 
    ``nn.ReLU`` calls ``F.relu``, which calls ``torch.relu``. There Python ends: ``torch.relu`` calls the *operator*
    ``torch.ops.aten.relu``. For a CPU, its C++ code is in ``aten/src/ATen/native/Activation.cpp``. Its derivative is one line
-   in ``derivatives.yaml``. Other modules call several operators, or none. All this is without ``torch.compile``.
+   in ``derivatives.yaml``. Another module may call several operators, or none. All this is without ``torch.compile``.
 """
 
 # %%
 # The problem: the source code ends at torch.relu
 # -----------------------------------------------
 # You want to read what ``nn.ReLU`` does. In your editor you go to its ``forward``, then to ``F.relu``, then to
-# ``torch.relu``, and there is nothing to open:
+# ``torch.relu``. There you find no code, at most a stub with the types:
 
 import inspect
 
@@ -35,7 +35,7 @@ assert message.endswith("expected, got builtin_function_or_method")
 # sphinx_gallery_end_ignore
 
 # %%
-# The rest is C++. Here are all steps, with the files of `PyTorch's repository
+# The rest is C++. Here are the main steps, with the files of `PyTorch's repository
 # <https://github.com/pytorch/pytorch/tree/v2.13.0>`__:
 #
 # .. list-table::
@@ -64,7 +64,7 @@ assert message.endswith("expected, got builtin_function_or_method")
 #      - the node calls ``threshold_backward``
 #      - ``aten/src/ATen/native/Activation.cpp``
 #
-# Each step can be called by itself. The value is the same, and so is the node:
+# Each of the first three steps can be called by itself. The value is the same, and so is the node:
 
 import torch.nn.functional as F
 from torch import nn
@@ -79,6 +79,10 @@ assert inspect.getsourcefile(nn.ReLU).endswith("torch/nn/modules/activation.py")
 assert "F.relu(input" in inspect.getsource(nn.ReLU.forward)
 assert inspect.getsourcefile(F.relu).endswith("torch/nn/functional.py")
 assert "torch.relu(input)" in inspect.getsource(F.relu)
+from pathlib import Path
+
+_stub = Path(torch.__file__).parent / "_C/_VariableFunctions.pyi"
+assert "def relu(input: Tensor) -> Tensor: ..." in _stub.read_text()
 for _relu in (nn.ReLU(), F.relu, torch.relu, torch.ops.aten.relu.default):
     assert _relu(x).tolist() == [0, 2]
     assert _relu(x).grad_fn.name() == "ReluBackward0"
@@ -172,13 +176,14 @@ with _ByNode():
 assert ("ReluBackward0", "threshold_backward") in _order
 assert ("MseLossBackward0", "mse_loss_backward") in _order
 assert ("AddmmBackward0", "mm") in _order
+assert ("TBackward0", "t") in _order  # the operator of forward, once more
 # sphinx_gallery_end_ignore
 
 # %%
-# ``nn.Linear`` calls two operators, ``t`` and ``addmm``, and leaves two nodes. The ``detach`` after ``relu`` belongs to
-# autograd: the node saves the result, without its history. In backward, the nodes call other operators. Here
-# ``MseLossBackward0`` calls ``mse_loss_backward``, ``ReluBackward0`` calls ``threshold_backward``, and ``AddmmBackward0``
-# calls ``mm`` for the gradient of the weight.
+# Here ``nn.Linear`` calls two operators, ``t`` and ``addmm``, and leaves two nodes. The ``detach`` after ``relu`` belongs to
+# autograd: the node saves the result, without its history. In backward, the nodes call operators too: ``MseLossBackward0``
+# calls ``mse_loss_backward``, ``ReluBackward0`` calls ``threshold_backward``, and ``AddmmBackward0`` calls ``mm`` for the
+# gradient of the weight.
 
 # %%
 # What people get wrong

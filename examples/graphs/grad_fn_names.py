@@ -292,6 +292,20 @@ for view_of in (lambda t: t.T, lambda t: t[0], lambda t: t.view(6)):
     assert view.grad_fn.name() != "AsStridedBackward0"
     y.add_(1)
     assert view.grad_fn.name() == "AsStridedBackward0"
+# not all: some keep their name, and for the parts of chunk, split and unbind there is an error
+y = (x * 1).reshape(3, 2)
+pairs = torch.view_as_complex(y)
+y.add_(1)
+assert pairs.grad_fn.name() == "ViewAsComplexBackward0"
+for parts_of in (torch.unbind, lambda t: t.chunk(2), lambda t: t.split(1)):
+    y = x * 1
+    parts, raised = parts_of(y), []
+    y.add_(1)
+    try:
+        print(parts[0].grad_fn)
+    except RuntimeError as error:
+        raised.append("has been modified inplace" in str(error))
+    assert raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -304,16 +318,16 @@ arithmetic
 # ---------------------------
 # ``reshape``, ``flatten``, ``hstack`` and ``.T`` call another operation, and that one is recorded. For an index, the kind of
 # the index decides. In this table, a number leaves ``Select``, a range ``Slice``, and a list, a mask or a tensor with one
-# dimension ``Index``. In messages about in-place changes you also find ``AsStridedBackward0``: a view, such as ``y.T``, gets
-# it instead of its first name if ``y`` is changed in place later.
+# dimension ``Index``. In messages about in-place changes you also find ``AsStridedBackward0``: most views, such as ``y.T``,
+# get it instead of their first name if ``y`` is changed in place later.
 
 shapes
 
 # %%
 # Names without a number
 # ----------------------
-# These nodes do not come from a formula of PyTorch's core: the end of the graph, some writes, your own Functions, and tools
-# that wrap a part of your program.
+# These nodes do not come from a formula of PyTorch's core: the end of the graph, some writes, operations without a formula,
+# your own Functions and operators, and tools that wrap a part of your program.
 #
 # .. how-measured:: Each row makes one such node and notes its type.
 
@@ -442,13 +456,15 @@ for result, name in (
 assert slope.grad_fn.name() == "SigmoidBackwardBackward0"
 slope = torch.func.grad(lambda t: t.sigmoid().sum())(x)
 assert slope.grad_fn.name() == "SigmoidBackwardBackward0"
+(slope,) = torch.func.vjp(torch.sigmoid, x)[1](torch.ones(2, 3))
+assert slope.grad_fn.name() == "SigmoidBackwardBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
 # The underscore of an in-place operation is dropped in the name. If its formula is separate, as for ``leaky_relu_``, it gets
 # a number of its own: ``nn.LeakyReLU(inplace=True)`` leaves ``LeakyReluBackward1``. Otherwise both share one, as ``relu`` and
 # ``relu_`` do. If ``Backward`` is there twice, as in ``SigmoidBackwardBackward0``, the operation was itself a step of backward,
-# ``sigmoid_backward``: the tensor is a gradient with a graph, from ``create_graph=True`` or ``torch.func.grad``.
+# ``sigmoid_backward``: the tensor is a gradient with a graph, for example from ``create_graph=True`` or ``torch.func.grad``.
 
 # %%
 # Names in old notes

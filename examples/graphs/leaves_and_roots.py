@@ -80,8 +80,8 @@ assert (p * 0.01).detach().requires_grad_().is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
-# **Silencing the optimizer with retain_grad().** The optimizer accepts a result that retains its gradient. Its step changes
-# a value that your next forward pass computes anew from the leaf, and nothing is learned:
+# **Silencing the optimizer with retain_grad().** The optimizer accepts a result that retains its gradient. Here its step
+# changes a value that the next forward pass computes anew from the leaf, so nothing is learned:
 
 leaf = torch.tensor(100.0, requires_grad=True)
 weight = leaf * 0.01
@@ -95,6 +95,13 @@ print(
 
 # sphinx_gallery_start_ignore
 assert abs(weight.item() - 0.8) < 1e-6 and leaf.item() == 100 and leaf.grad is not None
+# "here": a view has the leaf's memory, so the step does reach the leaf
+shared = torch.ones(2, requires_grad=True)
+seen = shared.view(2, 1)
+seen.retain_grad()
+(seen**2).sum().backward()
+torch.optim.SGD([seen], lr=0.1).step()
+assert torch.allclose(shared, torch.full((2,), 0.8))
 # sphinx_gallery_end_ignore
 
 # %%
@@ -280,7 +287,7 @@ table
 #   ``zero_grad()`` sets ``.grad`` back to None.
 # - ``c`` is a leaf and requires grad, but ``z`` was not computed from it.
 # - ``y`` and ``z`` are results. You never set their ``requires_grad``: it spreads from the inputs. Their gradients were
-#   computed, passed on and dropped, because a gradient needs as much memory as its tensor.
+#   computed, passed on and dropped, to save memory.
 #
 # If you read ``y.grad`` or ``z.grad``, PyTorch warns you and names the cure, ``retain_grad()``. For ``x`` and ``c`` it
 # gives no warning. :ref:`Why is .grad None? <sphx_glr_gallery_graphs_why_is_grad_none.py>` lists more causes, with a cure
@@ -307,7 +314,7 @@ assert asked.grad == 5
 # -----------------
 # A new result has a ``grad_fn``, the node that can send a gradient back to its inputs, if four things come together: an input
 # requires grad, recording is on, the operation has a derivative, and the result is of a floating or complex dtype. In the
-# table one of them is missing in each row but the first and the last, so the result is a leaf although it was computed. (Some
+# table, each row but the first and the last lacks at least one of them, so the result is a leaf although it was computed. (Some
 # operations without a derivative, such as ``w // 2``, do get a node. In ``backward()``, that node raises an error.)
 
 with torch.no_grad():

@@ -5,9 +5,9 @@ Static and dynamic graphs: compile, export, fx
 .. in-short::
 
    Eager PyTorch records a new autograd graph in each call: a *dynamic* graph. ``torch.fx``, ``torch.export`` and
-   ``torch.compile`` capture a *static* graph and run it in place of your Python code. First gradients are the same here. A
-   ``print``, a changed number or an ``if`` on data may not be: the table says what each of them does. Under
-   ``torch.compile``, the second derivative here raises an error.
+   ``torch.compile`` capture a *static* graph and run it in place of your Python code. First gradients are the same for the
+   modules in the table. A ``print``, a changed number or an ``if`` on data may have another effect: the table says which.
+   Under ``torch.compile``, the second derivative here raises an error.
 """
 
 # %%
@@ -16,7 +16,7 @@ Static and dynamic graphs: compile, export, fx
 # You put a ``print`` into ``forward``, change ``self.number``, or pass a batch of another size. In eager PyTorch this just
 # works. After a capture it may have no effect, or raise an error.
 #
-# .. how-measured:: Two small modules are captured in four ways; each row of the table is a function that tries one thing.
+# .. how-measured:: Two small modules run in eager PyTorch and after each capture; each row is a function that tries one thing.
 
 import pandas as pd
 import torch
@@ -171,6 +171,20 @@ assert list(table.loc["calls.append(...) in forward"]) == [
     *["at the capture only"] * 2,
     "in each call",
 ]
+
+
+class Prints(nn.Module):
+    def forward(self, x):
+        print("forward")
+        return x * 2
+
+
+for capture, times in zip(CAPTURES, (3, 1, 1, 3), strict=True):
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        captured = CAPTURES[capture](Prints(), ones())
+        for _ in range(3):
+            captured(ones())
+    assert printed.getvalue().split() == ["forward"] * times, capture
 assert list(table.loc["module.number = 3.0"]) == [
     "new value",
     *["old value"] * 2,
@@ -188,6 +202,12 @@ assert list(table.loc["an input of another size"]) == [
     "an error",
     "works",
 ]
+inner = nn.Sequential(nn.Sequential(nn.Linear(3, 3)))
+late, again = compiled(inner, ones()), []
+late(ones())
+inner[0][0].register_forward_hook(lambda *_: again.append("ran"))
+late(ones())
+assert not again and inner(ones()) is not None and again == ["ran"]
 ifs = ["works", "an error", "an error", "works"]
 assert list(table.loc["an if on the data"]) == ifs
 assert set(table.loc["first derivative"]) == {"works"}
@@ -201,16 +221,18 @@ assert list(table.loc["second derivative"]) == [
 table
 
 # %%
-# ``torch.compile`` is closest to eager PyTorch, because it captures again when something has changed. Before each call
-# it checks the conditions under which its graph holds, the *guards*. ``torch.fx`` and ``torch.export`` capture once.
+# ``torch.compile`` is closest to eager PyTorch here. Before each call it checks the conditions under which its graph holds,
+# the *guards*, and captures again if one fails. Not every change is guarded: by default, a hook that you register on an
+# inner layer after the first call does not run. ``torch.fx`` and ``torch.export`` capture once.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Changing a Python number after fx or export.** The number was copied into the graph. There is no error, and the
-# captured module goes on with the old value. Put a value that will change into a buffer or a parameter, and change it *in
-# place*: ``fill_``, ``copy_`` and ``load_state_dict`` arrive in the captured module. A new tensor in its place does not,
-# and ``load_state_dict(..., assign=True)`` sets new tensors.
+# **Changing a Python number after fx or export.** The number of ``Scale`` was copied into the graph. There is no error, and
+# the captured module goes on with the old value. Put a value that will change into a buffer or a parameter, and change it
+# *in place*: ``fill_``, ``copy_`` and ``load_state_dict`` arrive in the captured module. A new tensor in its place does not,
+# and ``load_state_dict(..., assign=True)`` sets new tensors. (A layer of ``torch.nn`` is different under ``torch.fx``: the
+# captured module calls the same layer, so a new ``weight`` or another ``Dropout.p`` does arrive.)
 
 module = Scale()
 captured = torch.fx.symbolic_trace(module)
@@ -231,10 +253,31 @@ for capture in ("torch.fx", "torch.export"):
     captured = CAPTURES[capture](module, ones())
     module.load_state_dict({"tensor": torch.tensor(3.0)}, assign=True)
     assert not torch.equal(captured(ones()), module(ones()))
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.dropout = nn.Linear(3, 3), nn.Dropout(0.0)
+
+    def forward(self, x):
+        return self.dropout(self.linear(x))
+
+
+for capture, arrives in (("torch.fx", True), ("torch.export", False)):
+    module = Layers()
+    captured = CAPTURES[capture](module, ones())
+    module.linear.weight = nn.Parameter(torch.zeros(3, 3))
+    assert torch.equal(captured(ones()), module(ones())) == arrives
+    state = {name: tensor + 1 for name, tensor in module.state_dict().items()}
+    module.load_state_dict(state, assign=True)
+    assert torch.equal(captured(ones()), module(ones())) == arrives
+    module.dropout.p = 1.0
+    assert (captured(ones()) == 0).all() == arrives
 # sphinx_gallery_end_ignore
 
 # %%
-# **Another size after export.** ``torch.export`` fixes every size that you did not name as dynamic.
+# **Another size after export.** ``torch.export`` fixes every size of an input that you did not name as dynamic.
 
 exported = torch.export.export(Scale(), (ones(3),)).module()
 try:
