@@ -50,7 +50,7 @@ nitpick_ignore = []
 # -- Code that runs -------------------------------------------------------------------------------
 
 nb_execution_mode = "inline"  # {eval} needs it
-nb_execution_timeout = 60
+nb_execution_timeout = 300  # seconds on the clock of one cell, on a busy machine too
 
 doctest_global_setup = "import torch"
 doctest_default_flags = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1  # and the message of an error counts
