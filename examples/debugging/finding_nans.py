@@ -3,11 +3,11 @@ Loss is NaN: find what made it
 ==============================
 
 .. index::
-   ! single: NaN in float16 (fp16) and mixed precision
-   ! single: NaN in the input data
-   ! single: loss becomes NaN after many iterations
-   ! single: stop the training when the loss is NaN
-   ! single: find the layer that returns NaN
+   single: NaN in float16 (fp16) and mixed precision
+   single: NaN in the input data
+   single: loss becomes NaN after many iterations
+   single: stop the training when the loss is NaN
+   single: find the layer that returns NaN
 
 .. in-short::
 

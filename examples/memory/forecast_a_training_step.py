@@ -13,8 +13,7 @@ Forecast the GPU memory of a training step
    Training in float32 with AdamW takes 16 bytes a parameter: 4 for the weight, 4 for its gradient, 8 for the optimizer's state.
    That is ``16 * sum(p.numel() for p in net.parameters())``; a frozen parameter takes only 4. Add the activations, which grow
    with the batch: here 325 MiB for each sequence of 512 tokens. The sum is too low for a tiny batch, because ``AdamW.step()``
-   usually takes 4 bytes a parameter more on a GPU, and a little too high for a larger one. Other optimizers and types have
-   other numbers.
+   usually takes 4 bytes a parameter more on a GPU, and a little too high for a larger one.
 """
 
 # %%

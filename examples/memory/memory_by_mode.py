@@ -3,9 +3,9 @@ Which mode saves memory, eval or no_grad?
 =========================================
 
 .. index::
-   ! single: out of memory in validation, although eval() was called
-   ! single: does detach() free memory
-   ! single: FakeTensorMode
+   single: out of memory in validation, although eval() was called
+   single: does detach() free memory
+   single: FakeTensorMode
 
 .. in-short::
 

@@ -3,10 +3,10 @@ Freeze layers: requires_grad_(False), batch norm and memory
 ===========================================================
 
 .. index::
-   ! single: train only the last layer, fine-tuning, transfer learning
-   ! single: a frozen layer still changes
-   ! single: freeze only some rows of an embedding
-   ! single: LoRA adapter beside a frozen layer
+   single: train only the last layer, fine-tuning, transfer learning
+   single: a frozen layer still changes
+   single: freeze only some rows of an embedding
+   single: LoRA adapter beside a frozen layer
 
 .. in-short::
 

@@ -3,8 +3,8 @@ model.train() and model.eval(): what they change
 ================================================
 
 .. index::
-   ! single: other results in training and in evaluation
-   ! single: validation gives other numbers on each run
+   single: other results in training and in evaluation
+   single: validation gives other numbers on each run
 
 .. in-short::
 

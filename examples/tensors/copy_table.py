@@ -3,9 +3,9 @@ View or copy: which calls share memory
 ======================================
 
 .. index::
-   ! single: does reshape return a view or a copy
-   ! single: list of operations that return a view
-   ! single: a write into a slice changes the original tensor
+   single: does reshape return a view or a copy
+   single: list of operations that return a view
+   single: a write into a slice changes the original tensor
 
 .. in-short::
 

@@ -3,10 +3,10 @@ torch.tensor, as_tensor, from_numpy: copy or share
 ==================================================
 
 .. index::
-   ! single: convert a NumPy array to a tensor without a copy
-   ! single: convert a tensor to a NumPy array
-   ! single: torch.Tensor or torch.tensor
-   ! single: UserWarning Creating a tensor from a list of numpy.ndarrays is extremely slow
+   single: convert a NumPy array to a tensor without a copy
+   single: convert a tensor to a NumPy array
+   single: torch.Tensor or torch.tensor
+   single: UserWarning Creating a tensor from a list of numpy.ndarrays is extremely slow
 
 .. in-short::
 

@@ -8,7 +8,7 @@ from bs4 import BeautifulSoup
 
 from markup import read
 
-FOLDED_OR_MEASURED = ".graph-table, .dataframe, .operators table, .indextable"
+FOLDED_OR_MEASURED = ".graph-table, .dataframe, .long-table table, .memory-cells table, .indextable"
 
 
 def without_widths(page: BeautifulSoup) -> list[str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
@@ -48,8 +47,7 @@ class DerivativeFormulas(SphinxDirective):
         found = derivatives.load(path)
         if found is None:
             raise self.error(f"{derivatives.DATA} is missing or of another PyTorch: build again")
-        index = addnodes.index(entries=[("single", name, anchor(name), "", None) for name in found])
-        return [index, nodes.raw("", table(found), format="html")]
+        return [nodes.raw("", table(found), format="html")]
 
 
 def anchor(node: str) -> str:
