@@ -20,18 +20,19 @@ Loss is NaN: find what made it
           assert output.isfinite().all(), module
       torch.nn.modules.module.register_module_forward_hook(check)
 
-   A dispatch mode names the operation and your line. Anomaly mode finds a NaN that is made in *backward*, and not one that is
-   made in forward. On a GPU such tests are slow: use them for the step that fails.
+   A dispatch mode names the operation and your line. Anomaly mode is for a NaN that is made in *backward*: it tests gradients,
+   and not the results of forward. On a GPU such tests are slow: use them for the step that fails.
 """
 
 # %%
 # Where NaN comes from
 # --------------------
-# Your loss was a number, and now it prints ``nan``. A few operations make a NaN from finite numbers. Many more make an infinity
-# first, and the next operation makes a NaN of that:
+# Your loss was a number, and now it prints ``nan``. Some operations make a NaN from finite numbers. Others make an infinity
+# first, and a later operation makes a NaN of that:
 #
 # .. how-measured:: Each operation of the table is computed, and its value is read.
 
+import contextlib
 import re
 import traceback
 import warnings
@@ -53,7 +54,7 @@ origins = {
     "mean of nothing": (torch.empty(0).mean(), "an empty selection"),
     "0 / 0": (zero / zero, "a count that is 0"),
     "inf - inf": (inf - inf, "softmax of infinities"),
-    "0 * inf": (zero * inf, "a mask after the fact"),
+    "0 * inf": (zero * inf, "multiplying by a mask"),
 }
 table = pd.DataFrame(
     {
@@ -89,11 +90,15 @@ except AssertionError as error:
 assert bad.tolist() == [False, True, False]
 assert not torch.tensor([1.0, float("inf")]).isfinite().all()
 assert torch.tensor([1, 2]).isfinite().all()  # labels
+_norm = nn.BatchNorm1d(2)
+with torch.no_grad():
+    _norm(batch)
+    assert not _norm.eval()(torch.ones(1, 2)).isfinite().all()
 # sphinx_gallery_end_ignore
 
 # %%
-# Test the targets in the same way. If both are fine, the model or the loss makes the NaN, or the last step has brought one into
-# the weights.
+# Test the targets in the same way. If both are fine, the model or the loss makes the NaN, or an earlier step has left one in
+# the weights or in the running mean of a ``BatchNorm``.
 
 # %%
 # Hooks name the module
@@ -166,7 +171,7 @@ assert loss.item() != float("nan") and loss.isnan() and loss != loss
 
 # %%
 # **Replacing the NaN.** ``nan_to_num`` puts a number in place of the NaN, and the loss looks healthy. The gradient of the root
-# is NaN as before, because 0 times NaN is NaN:
+# is NaN as before, because backward divides 0 by that NaN:
 
 for function in (torch.log, torch.sqrt):
     x = torch.tensor([-1.0, 4.0], requires_grad=True)
@@ -174,6 +179,10 @@ for function in (torch.log, torch.sqrt):
     loss.backward()
     print(f"{function.__name__:<5} loss {loss.item():.2f}   gradient {x.grad.tolist()}")
 assert loss.isfinite() and x.grad[0].isnan()
+
+# sphinx_gallery_start_ignore
+assert x.sqrt().grad_fn(torch.tensor([0.0, 1.0]))[0].isnan()
+# sphinx_gallery_end_ignore
 
 # %%
 # **Using anomaly mode for a NaN of the forward pass.** It tests gradients only. The logarithm of -1 is NaN, but its derivative
@@ -190,7 +199,7 @@ assert loss.isnan() and x.grad == -1
 # sphinx_gallery_end_ignore
 
 # %%
-# **Clipping the gradients against NaN.** ``clip_grad_norm_`` :ref:`spreads a NaN to all gradients
+# **Clipping the gradients against NaN.** By default, ``clip_grad_norm_`` :ref:`spreads a NaN to all gradients
 # <sphx_glr_gallery_training_gradient_clipping.py>`. With ``error_if_nonfinite=True`` it raises before the optimizer writes NaN
 # into the weights:
 
@@ -261,7 +270,7 @@ class NanTrap(TorchDispatchMode):
         if "empty" in str(func):  # new memory, with whatever was there before
             return result
         for t in result if isinstance(result, (tuple, list)) else (result,):
-            if torch.is_tensor(t) and t.is_floating_point() and t.isnan().any():
+            if torch.is_tensor(t) and t.isnan().any():
                 raise ArithmeticError(f"{func} returned NaN")
         return result
 
@@ -292,12 +301,28 @@ with NanTrap():
     assert torch.empty(3).isnan().all() and torch.zeros(3).new_empty(3).isnan().all()
     nn.Linear(64, 64)
 torch.use_deterministic_algorithms(False)
+
+
+def _trapped(function):
+    try:
+        with NanTrap():
+            function()
+    except ArithmeticError as error:
+        return str(error).split()[0]
+
+
+_zero = torch.zeros(2)
+assert _trapped(lambda: (torch.complex(_zero, _zero) / 0).real) == "aten.div.Tensor"
+assert _trapped(lambda: torch._foreach_div_([_zero.clone()], [_zero])) is None
+assert _trapped(lambda: _zero.clone().div_(_zero)) == "aten.div_.Tensor"
+assert _trapped(lambda: (_zero.sort(), torch.tensor([True]).any(), _zero < 1)) is None
 # sphinx_gallery_end_ignore
 
 # %%
-# The operation that raises is the first one that returned a NaN, and the traceback names your line. (In backward, it names the
-# line that called ``backward()``.) Use the trap for a step whose loss or gradient *is* NaN. It may raise in a healthy step:
-# PyTorch itself makes some NaNs and throws them away, as in the backward of ``std`` for equal numbers.
+# The trap names the first operation that it saw return a NaN, and the traceback names your line. (In backward, it names the
+# line that called ``backward()``.) The trap does not see what an operation writes without returning it, as optimizers with
+# ``foreach=True`` do. Use the trap for a step whose loss or gradient *is* NaN. It may raise in a healthy step: PyTorch itself
+# makes some NaNs and throws them away, as in the backward of ``(x - x.mean()) / (x.std() + 1e-5)`` for equal numbers.
 
 # %%
 # Made in backward
@@ -406,21 +431,32 @@ assert "aten.div.Tensor returned NaN" in message_of(normalized, NanTrap)
 _x = torch.tensor(-200.0, requires_grad=True)
 (-F.logsigmoid(_x)).backward()
 assert _x.grad == -1
-_tests = []
 
 
 class _Count(TorchDispatchMode):
+    reads = tensors = 0
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
+        self.reads += func.__name__ in (
+            "is_nonzero.default",
+            "_local_scalar_dense.default",
+        )
         parts = result if isinstance(result, (tuple, list)) else (result,)
-        _tests.extend(func for t in parts if torch.is_tensor(t))
+        self.tensors += sum(map(torch.is_tensor, parts)) * ("empty" not in str(func))
         return result
 
 
-with _Count():
-    model_step()
-_hooked = sum(1 for module in model.modules())
-assert _hooked == 6 and len(_tests) > 3 * _hooked
+def _count(tool):
+    healthy = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
+    with _Count() as seen, tool():
+        healthy(torch.ones(4, 3)).mean().backward()
+    return seen
+
+
+_none, _hooks, _trap = map(_count, (contextlib.nullcontext, ForwardHooks, NanTrap))
+assert (_none.reads, _hooks.reads) == (0, 4)
+assert _trap.reads == _none.tensors > 3 * _hooks.reads
 # sphinx_gallery_end_ignore
 compared
 
@@ -429,8 +465,9 @@ compared
 # infinity, and the trap names the operation that made the first NaN.
 #
 # **On a GPU**, an ``if`` or ``assert`` on a tensor needs its value, so Python waits until the GPU has computed it. The hooks
-# wait once for each module, and the trap for nearly each operation. ``torch.cuda.set_sync_debug_mode("warn")`` reports many
-# such places. Of anomaly mode, PyTorch's reference says that it slows a program down and is for debugging only.
+# wait once for each call of a module, and the trap once for each tensor that it tests.
+# ``torch.cuda.set_sync_debug_mode("warn")`` reports many such places. Of anomaly mode, PyTorch's reference says that it slows a
+# program down and is for debugging only.
 
 # %%
 # Before the NaN

@@ -19,9 +19,9 @@ GradScaler in a training loop
       scaler.step(optimizer)
       scaler.update()
 
-   They multiply the loss by a scale and divide the gradients by it. If one of these is infinite or NaN, the step is skipped and
-   the scale is halved. Some skipped steps are normal. If the scale falls below 1, gradients overflow even without it: look for
-   a NaN or infinity in data, forward pass or backward. bfloat16 is used without a scaler.
+   These lines multiply the loss by a scale and divide the gradients by it. If a gradient is infinite or NaN, the step is
+   skipped and the scale is halved. Some skipped steps are normal. If the scale falls below 1, gradients are infinite or NaN
+   even without it: look for the cause in data, forward pass and backward. bfloat16 is used without a scaler.
 """
 
 # %%
@@ -36,6 +36,8 @@ import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+torch.set_num_threads(1)  # layers as small as these are not faster with more
 
 
 def network():
@@ -78,21 +80,22 @@ def draw(healthy, sick):
     ax.set_yscale("log", base=2)
     ax.set_yticks([2.0**-30, 2.0**-15, 1, 2.0**15])
     ax.set(xlabel="step", ylabel="scale")
-    ax.set_title("Healthy: down, and up again. Sick: down in each step")
+    ax.set_title("Healthy: down, and up again. Sick: down from step 20 on")
     ax.legend(loc="lower left")
 
 
 # %%
 # The scale in each step:
 
-# figure: The scale over 60 steps, on a logarithmic axis. In both runs it falls from 65,536 to about 2,000 in the first five
+# figure: The scale over 60 steps, on a logarithmic axis. In both runs it falls from 65,536 to a few thousand in the first
 #   steps. The scale of the healthy run then doubles after ten good steps, with a few halvings. In the other run the scale is
 #   halved in each step from 20 on, and ends far below 1.
 (healthy, skips), (sick, sick_skips) = run(bad_from=60), run(bad_from=20)
 draw(healthy, sick)
 
 # sphinx_gallery_start_ignore
-assert skips[:4] == [0, 1, 2, 3] and 5 <= len(skips) <= 10 and skips[-1] > 10
+assert skips[:4] == [0, 1, 2, 3] and 5 <= len(skips) <= 10
+assert any(healthy[step] == 2 * healthy[step - 1] for step in skips if step)
 assert healthy[:5] == [2.0**power for power in (16, 15, 14, 13, 12)]
 assert 256 <= min(healthy) <= 4096 and max(healthy[20:]) >= 4 * min(healthy)
 assert sick_skips[-40:] == list(range(20, 60)) and sick[-1] < 1e-6
@@ -148,7 +151,7 @@ def check(loss, scaler):
     if not loss.isfinite():
         raise ArithmeticError(f"loss is {loss.item()}: look at data and forward")
     if scaler.get_scale() < 1:
-        raise ArithmeticError("scale below 1: gradients overflow without it")
+        raise ArithmeticError("scale below 1: gradients are not finite without it")
 
 
 loss = model(torch.full((1, 2), float("nan"))).sum()
@@ -166,7 +169,7 @@ for _value, _start in ((float("nan"), 65536.0), (1.0, 0.5)):
         _raised.append(str(error))
 assert _raised == [
     "loss is nan: look at data and forward",
-    "scale below 1: gradients overflow without it",
+    "scale below 1: gradients are not finite without it",
 ]
 check(torch.tensor(1.0), torch.amp.GradScaler("cpu"))
 
@@ -218,10 +221,24 @@ for _make in (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
     _scaler.scale(loss).backward()
     _scaler.step(_optimizer)
     assert not _model.weight.isfinite().any()
+    _model = nn.Linear(2, 1)
+    if _make is torch.optim.RMSprop:
+        continue  # has no fused step
+    _optimizer, _before = _make(_model.parameters(), fused=True), _model.weight.clone()
+    _scaler = torch.amp.GradScaler("cpu", init_scale=2.0**-128)
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = _model(torch.ones(1, 2)).sum()
+    _scaler.scale(loss).backward()
+    _scaler.step(_optimizer)
+    assert torch.allclose(_model.weight, _before, atol=0.01)
+_scaler.update(65536.0)
+assert _scaler.get_scale() == 65536
 # sphinx_gallery_end_ignore
 
 # %%
-# This was seen on the CPU. In PyTorch's source, the kernel for CUDA looks and divides in the same order. What to do:
+# This was seen on the CPU. In PyTorch's source, `the kernel for CUDA
+# <https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cuda/AmpKernels.cu>`__ looks and divides in the same order.
+# Adam with ``fused=True`` divides in its own step: there, the weights stayed finite. What to do:
 #
 # - The loss is NaN or infinite: :ref:`find the operation <sphx_glr_gallery_debugging_finding_nans.py>`. Typical are a NaN in
 #   the data, float16 overflow in attention scores, and a model that was trained in bfloat16 and has larger numbers than
@@ -359,7 +376,32 @@ _scaler.step(optimizer)
 assert torch.equal(_before, model[0].weight)
 _off = torch.amp.GradScaler("cpu", enabled=False)
 assert _off.scale(loss) is loss and _off.get_scale() == 1
+model[0].weight.grad = torch.full_like(model[0].weight, float("inf"))
+_off.unscale_(optimizer)
+assert model[0].weight.grad.isinf().all()
+_off.step(optimizer)
 _off.update()
+assert len(_steps_taken) == scheduler.last_epoch + 1
+
+
+def _warnings_if_skipped(bad):
+    model, scaler = nn.Linear(2, 1), torch.amp.GradScaler("cpu")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, total_iters=9)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for step in range(3):
+            optimizer.zero_grad()
+            loss = model(torch.ones(1, 2)).sum() * (torch.inf if step == bad else 1)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            scheduler.step()
+    assert scaler.get_scale() == 32768 and scheduler.last_epoch == 3
+    return len(caught)
+
+
+assert _warnings_if_skipped(0) == 1 and _warnings_if_skipped(1) == 0
 assert 65536 / 2 ** (60 - scheduler.last_epoch) == scaler.get_scale()
 assert loss.item() * len(batches) < 40 < 10 * data()[1].square().mean()
 # sphinx_gallery_end_ignore
@@ -368,7 +410,7 @@ assert loss.item() * len(batches) < 40 < 10 * data()[1].square().mean()
 # - All pieces of one step need the same scale. So ``unscale_``, ``step`` and ``update`` come after the last of them.
 # - ``clip_grad_norm_`` :ref:`needs divided gradients <sphx_glr_gallery_training_gradient_clipping.py>`. It does not hide the
 #   infinity: ``unscale_`` has seen it already, and the step is skipped.
-# - A scheduler that steps after a skipped step :ref:`warns, and lowers the learning rate too early
+# - A scheduler that steps after a skipped step changes the learning rate too early. If that was the first step, it :ref:`warns
 #   <sphx_glr_gallery_errors_scheduler_before_optimizer.py>`.
 # - On a GPU, ``get_scale()`` waits for the device, as its documentation says. So does ``if`` with a tensor, as in ``check``.
 # - ``GradScaler("cuda", enabled=dtype == torch.float16)`` lets one loop serve bfloat16 too: a scaler that is off only calls
@@ -377,10 +419,10 @@ assert loss.item() * len(batches) < 40 < 10 * data()[1].square().mean()
 # %%
 # Why a scale
 # -----------
-# A number below 3e-8 becomes 0 in float16. The loss is multiplied first, so each gradient on the way back is larger by the same
-# factor. If the factor is too large, gradients become infinite.
+# Numbers smaller than about 3e-8 become 0 in float16. The loss is multiplied first, so each gradient on the way back is larger
+# by the same factor. If the factor is too large, gradients become infinite.
 #
-# .. how-measured:: For each factor, this code counts the gradients of four layers that come out as 0, infinite or NaN.
+# .. how-measured:: For each factor, this code counts the gradients of five layers that come out as 0, infinite or NaN.
 
 
 def lost(kind, scale):
@@ -421,28 +463,28 @@ print(
 )
 
 # sphinx_gallery_start_ignore
-assert 30 < shares[torch.float16][0] < 55 and max(shares[torch.bfloat16]) < 1
-assert max(shares[torch.float16][2:8]) < 1 and shares[torch.float16][1] < 5
+assert 30 < shares[torch.float16][0] < 55 and max(shares[torch.bfloat16]) < 0.1
+assert max(shares[torch.float16][2:9]) < 1 and shares[torch.float16][1] < 5
 assert all(share == 100 for share in shares[torch.float16][10:])
 # sphinx_gallery_end_ignore
 
 # %%
-# Here, each factor from :math:`2^8` to :math:`2^{28}` loses less than 1 % of the gradients. So it is enough to halve and
+# Here, each drawn factor from :math:`2^8` to :math:`2^{32}` loses less than 1 % of the gradients. So it is enough to halve and
 # double.
 
 # %%
 # Exercise
 # --------
-# A scaler doubles its scale after 200 good steps. In your data, one batch in 50 has a NaN. When does the scale fall below 1?
-# And what if the infinity in one step of 50 comes from a *scale* that is too large?
+# A scaler doubles its scale after 100 good steps. In your data, one batch in 20 has a NaN. When does the scale fall below 1?
+# And what if the infinity in one step of 20 comes from a *scale* that is too large?
 #
 # .. solution::
 #
-# Each bad batch halves the scale and sets the count of good steps back to 0, so 200 are never reached. After 17 bad batches, in
-# step 850, the scale is 0.5. Remove these batches, or skip them before ``backward()``. An infinity that the scale has made goes
-# away after some halvings, and then 200 good steps in a row are possible.
+# Each bad batch halves the scale and sets the count of good steps back to 0, so 100 are never reached. After 17 bad batches, in
+# step 340, the scale is 0.5. Remove these batches, or skip them before ``backward()``. An infinity that the scale has made goes
+# away after some halvings, and then 100 good steps in a row are possible.
 
-scaler = torch.amp.GradScaler("cpu", growth_interval=200)
+scaler = torch.amp.GradScaler("cpu", growth_interval=100)
 w = nn.Parameter(torch.zeros(1))
 optimizer = torch.optim.SGD([w], lr=0.1)
 
@@ -450,14 +492,14 @@ step = 0
 while scaler.get_scale() >= 1:
     step += 1
     optimizer.zero_grad()
-    loss = w.sum() * (float("nan") if step % 50 == 0 else 1.0)
+    loss = w.sum() * (float("nan") if step % 20 == 0 else 1.0)
     scaler.scale(loss).backward()
     scaler.step(optimizer)
     scaler.update()
 print(f"step {step}: scale {scaler.get_scale()}")
 
 # sphinx_gallery_start_ignore
-assert step == 850 and scaler.get_scale() == 0.5
+assert step == 340 and scaler.get_scale() == 0.5
 # sphinx_gallery_end_ignore
 
 # %%

@@ -45,6 +45,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
 low = torch.bfloat16
+torch.set_num_threads(1)  # enough here, since no time is measured
 
 
 def train_step(weights, products):
@@ -133,7 +134,7 @@ assert w.grad.dtype == torch.float32 and w.grad.flatten().tolist() == [-1, -2]
 # %%
 # What people get wrong
 # ---------------------
-# **A training loop inside of one** ``with``. Autocast keeps the copy of a weight that requires grad until you leave the
+# **A training loop inside of one** ``with``. Autocast keeps the copy of a float32 weight that requires grad until you leave the
 # outermost ``with``. The optimizer changes the weight and not the copy, so the loss stays where it is:
 
 
@@ -186,6 +187,20 @@ with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
     with torch.no_grad():
         _layer.weight.fill_(1)
     assert not torch.equal(_layer(torch.ones(1, 2)), _first)
+for _make in (nn.Conv2d, nn.ConvTranspose2d):
+    _layer2 = _make(1, 1, 1)
+    with torch.autocast("cpu", torch.bfloat16):
+        _first = _layer2(torch.ones(1, 1, 1, 1))
+        with torch.no_grad():
+            _layer2.weight.add_(1)
+        assert torch.equal(_layer2(torch.ones(1, 1, 1, 1)), _first)
+for _other in (_layer.half(), nn.Linear(2, 2).requires_grad_(False)):  # not kept
+    with torch.autocast("cpu", torch.bfloat16):
+        _first = _other(torch.ones(1, 2))
+        with torch.no_grad():
+            _other.weight.add_(1)
+        assert not torch.equal(_other(torch.ones(1, 2)), _first)
+_layer = nn.Linear(2, 2)
 with torch.autocast("cpu", enabled=False):  # an outer one that is off keeps it too
     _found = []
     for _value in (1, 2):
@@ -251,8 +266,8 @@ assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Expecting autocast everywhere.** float64 operands, ``out=`` and in-place products such as ``addmm_`` are not cast, and a
-# thread that you start begins with autocast off.
+# **Expecting autocast everywhere.** These do not cast: a product of float64 matrices, ``torch.mm`` with ``out=``, and in-place
+# ``addmm_``. A thread that you start begins with autocast off.
 #
 # **torch.cuda.amp.autocast()** still works, with a ``FutureWarning``: write ``torch.amp.autocast("cuda")``, which is
 # ``torch.autocast("cuda")``.
@@ -283,7 +298,7 @@ expressions = {
 
 
 class Casting:
-    """What torch.autocast does; that refuses "cuda" where there is no GPU."""
+    """As torch.autocast, which turns itself off for "cuda" without a GPU."""
 
     def __init__(self, device, dtype=torch.bfloat16):
         self.device, self.dtype = device, dtype
@@ -448,7 +463,8 @@ def show(rules_of):
 
 
 # %%
-# *16 bits* and *float32* say to what the operands are cast; *widest* is the widest type among them:
+# *16 bits* and *float32* say to what the operands are cast, if you do not pass a ``dtype=`` to ``sum`` or ``softmax``. *widest*
+# is the wider type of 16 bits and float32 among them:
 
 # sphinx_gallery_start_ignore
 import pathlib
@@ -465,6 +481,20 @@ for _macro, _what in (
     _body = _text.split(f"define AT_FORALL_{_macro}(_)")[1].split("\n\n")[0]
     _names = {n for n in re.findall(r"_\((\w+)", _body) if not n.startswith("_")}
     assert len(_names) > 7 and all(rules_of["CUDA"][n] == _what for n in _names)
+for _function, _operand, _wanted in (
+    (lambda a, b, v: a.sum(dtype=low), torch.float32, "bfloat16"),
+    (lambda a, b, v: a.softmax(0, dtype=low), torch.float32, "bfloat16"),
+    (lambda a, b, v: a.sum(), torch.float64, "float64"),
+    (lambda a, b, v: a.softmax(0), torch.float64, "float64"),
+):
+    assert type_of(_function, "cuda", _operand) == _wanted
+for _operand in (torch.float32, torch.float64, low):
+    _raised = []
+    try:
+        type_of(lambda a, b, v: F.binary_cross_entropy(a, b), "cuda", _operand)
+    except RuntimeError as error:
+        _raised.append("unsafe to autocast" in str(error))
+    assert _raised == [True]
 assert set(rules_of["CUDA"]) | set(rules_of["CPU"]) == set(order)
 assert (rules_of["CUDA"] == "raises").sum() == 1 and len(rules_of) > 150
 for _name in ("trace", "prod", "avg_pool3d", "cdist"):
@@ -484,14 +514,14 @@ with torch.autocast("cpu", torch.bfloat16):
 show(rules_of)
 
 # %%
-# Losses are not one group: ``gaussian_nll_loss`` has no rule on either device. ``binary_cross_entropy`` raises an error on
-# CUDA: use ``binary_cross_entropy_with_logits``.
+# Losses are not one group: ``gaussian_nll_loss`` has no rule on either device. Under autocast on CUDA, ``binary_cross_entropy``
+# raises an error: use ``binary_cross_entropy_with_logits``.
 
 # %%
 # bfloat16 or float16
 # -------------------
-# Both take 16 bits. float16 spends them on digits, bfloat16 on range. Each curve is the worst error of a thousand numbers that
-# are rounded to the format:
+# Both take 16 bits. float16 spends more of them on digits, bfloat16 on range. Each point of a curve is the worst error of about
+# a thousand numbers, from that size to twice that size, rounded to the format:
 #
 # .. how-measured:: This code rounds numbers of each size to both formats, and draws the largest relative error.
 
@@ -521,8 +551,8 @@ def draw(errors):
 errors = {kind: [worst(kind, power) for power in powers] for kind in formats}
 
 # figure: The worst relative rounding error of numbers from 1e-10 to 1e8. bfloat16 is at 0.004 everywhere. float16 is
-#   at 0.0005 from about 6e-5 to 65504. Towards smaller numbers its error grows, and under 3e-8 it is 1, for these
-#   numbers become zero. Above 65504 it is 1 too: they become infinite.
+#   at 0.0005 from about 6e-5 to more than 1e4. Towards smaller numbers its error grows, and under 3e-8 it is 1, for
+#   these numbers become zero. At the other end it jumps to 1, where numbers become infinite.
 draw(errors)
 
 print("largest float16:", torch.finfo(torch.float16).max)
@@ -539,15 +569,16 @@ _normal = [
 assert max(_normal) == min(_normal)
 assert errors[torch.float16][0] == errors[torch.float16][-1] == 1
 assert torch.tensor(2.9e-8).half() == 0 and torch.tensor(65520.0).half().isinf()
+assert torch.tensor(65519.0).half() == 65504 and -torch.tensor(2.9e-8).half() == 0
 assert torch.tensor(3e-8).half() > 0 and torch.finfo(torch.float16).max == 65504
 _bf, _single = torch.finfo(torch.bfloat16), torch.finfo(torch.float32)
 assert _bf.smallest_normal == _single.smallest_normal and _bf.max > 0.99 * _single.max
 # sphinx_gallery_end_ignore
 
 # %%
-# Gradients are often tiny, and below 3e-8 they become 0 in float16. So float16 needs
-# :ref:`a GradScaler <sphx_glr_gallery_memory_grad_scaler.py>`. bfloat16 has nearly the range of float32, and is used without a
-# scaler. ``torch.cuda.is_bf16_supported(including_emulation=False)`` says whether your GPU has it.
+# Gradients are often tiny, and those smaller than about 3e-8 become 0 in float16. So float16 needs :ref:`a GradScaler
+# <sphx_glr_gallery_memory_grad_scaler.py>`. bfloat16 has nearly the range of float32, and is used without a scaler.
+# ``torch.cuda.is_bf16_supported(including_emulation=False)`` says whether your GPU has it.
 
 # %%
 # An island in float32
@@ -637,7 +668,7 @@ assert torch.get_float32_matmul_precision() == "highest"
 # .. solution::
 #
 # Just below 1, neighbors in bfloat16 are 0.0039 apart. 1 minus 0.001 is rounded back to 1, so the weight never moves. In
-# float16 they are 0.0005 apart, and the weight arrives near 0. This is why autocast leaves the weights in float32.
+# float16 they are 0.0005 apart, and the weight arrives near 0. So leave the weights in float32, as autocast does.
 
 ends = {}
 for kind in (torch.bfloat16, torch.float16, torch.float32):
