@@ -19,7 +19,7 @@ How to benchmark PyTorch code: Timer, Measurement, Compare
 # ---------------------------------------
 # You read the clock before and after a call. The next reading gives another number.
 #
-# .. how-measured:: This code makes a network, on one thread, and draws readings as multiples of the fastest.
+# .. how-measured:: This code makes a network, sets one thread, and draws the readings.
 
 import time
 
