@@ -2,450 +2,522 @@ r"""
 Anomaly detection: find the forward line behind a backward error
 ================================================================
 
-An error in ``backward()`` names the backward code that failed. It does not say which line of your forward pass put
-that node into the graph, and that is the line you need. ``torch.autograd.detect_anomaly()`` stores the Python stack
-with every node and reports it when the node fails. It also raises when a node returns NaN. This page shows what it
-finds, what it misses, and what it costs.
+.. index::
+   single: set_detect_anomaly
+   single: No forward pass information available
+   single: Previous calculation was induced by
+   single: enable anomaly detection to find the operation that failed
+
+.. in-short::
+
+   Run forward *and* backward in ``with torch.autograd.set_detect_anomaly(True):``. If a node fails or returns NaN in backward,
+   you get an error, and a warning with the forward line that made the node. Values of the forward pass, and sums of gradients
+   at a leaf, are not tested. The mode is slow, and it is one switch for all threads: turn it off after the run that fails.
 """
 
 # %%
-# A backward that raises
-# ----------------------
-# Besides PyTorch, the page needs parts of the standard library: to read tracebacks, to catch warnings, to take times.
-
-import contextlib
-import re
-import time
-import traceback
-import warnings
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+# The problem: NaN gradients, and no line
+# ---------------------------------------
+# ``root`` should be 0 where x is not positive. The loss is finite, ``backward()`` raises nothing, and a gradient is NaN:
 
 import torch
 
-# %%
-# ``OneOver`` computes :math:`1/x`. Its backward refuses to work where the result is infinite.
+
+def root(x):
+    return torch.sqrt(x).masked_fill(x <= 0, 0)
 
 
-class OneOver(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        y = 1 / x
-        ctx.save_for_backward(y)
-        return y
+width = torch.tensor(9.0, requires_grad=True)
+height = torch.tensor(0.0, requires_grad=True)
+loss = root(width) + root(height)
+loss.backward()
 
-    @staticmethod
-    def backward(ctx, grad):
-        (y,) = ctx.saved_tensors
-        if y.isinf().any():
-            raise ValueError("no derivative at x = 0")
-        return -grad * y * y
-
-
-# %%
-# Two functions, ``near`` and ``far``, call it through a third one. Each passes a different centre.
-
-
-def inverse_distance(x, centre):
-    return OneOver.apply(x - centre)
-
-
-def near(x):
-    return inverse_distance(x, 1.0)
-
-
-def far(x):
-    return inverse_distance(x, 4.0)
-
-
-def potential(x):
-    return near(x) + far(x)
-
-
-def step():
-    x = torch.tensor(4.0, requires_grad=True)
-    potential(x).backward()
-
-
-# %%
-# At ``x = 4`` the forward pass raises nothing: in floating point, ``1 / 0`` is ``inf``. Both nodes carry the same
-# name, so a name alone cannot say which call is to blame.
-
-x = torch.tensor(4.0, requires_grad=True)
-from_near, from_far = near(x), far(x)
-total = from_near + from_far
-
-# graph: total -- Two nodes of the same Function: the one whose result is inf will raise
-
-print(f"near: {from_near.item():.4f}, made by {from_near.grad_fn.name()}")
-print(f"far:  {from_far.item()}, made by {from_far.grad_fn.name()}")
+# graph: loss -- Two nodes are called SqrtBackward0: the name does not say which line made the NaN
 
 # sphinx_gallery_start_ignore
-assert from_far.isinf() and total.isinf() and abs(from_near.item() - 1 / 3) < 1e-6
-assert from_near.grad_fn.name() == from_far.grad_fn.name() == "OneOverBackward"
+assert loss == 3 and abs(width.grad - 1 / 6) < 1e-6 and height.grad.isnan()
+_nodes, _waiting = [], [loss.grad_fn]
+while _waiting:
+    _node = _waiting.pop()
+    _nodes.append(_node.name())
+    _waiting += [_next for _next, _ in _node.next_functions if _next]
+assert _nodes.count("SqrtBackward0") == 2
+_below = torch.tensor(-1.0, requires_grad=True)
+assert root(_below) == 0
 # sphinx_gallery_end_ignore
+print(loss.item(), width.grad.item(), height.grad.item())
 
 # %%
-# The traceback, without and with anomaly mode
-# --------------------------------------------
-# Anomaly mode leaves the exception as it is and reports the forward stack in a *warning*. Here a function ``report``
-# catches both, and prints of each the message and the frames that lie on this page. The frames of PyTorch's own files
-# are left out. It needs three small tools. You can skip them and read on at the output.
+# The same step in anomaly mode
+# -----------------------------
+# Put both passes into the mode. On your screen you now get a warning and then an error.
+#
+# .. how-measured:: This code prints warnings and the error as a terminal does, less the folders and the frames above this page.
+
+import contextlib
+import re
+import warnings
+from pathlib import Path
+
+FOLDERS = [Path(torch.__file__).parents[1], Path(root.__code__.co_filename).parent]
 
 
-def headline(message):
-    first_line = str(message).splitlines()[0].split(" (Triggered internally")[0]
-    return first_line.replace(". ", ".\n  ")
+def as_on_screen(warning):
+    above, file, below = str(warning.message).partition(root.__code__.co_filename)
+    above = above.splitlines(keepends=True)
+    if file:  # leave out the frames above this page
+        start = next(i for i, line in enumerate(above) if line.startswith("  File "))
+        above = [*above[:start], above[-1]]
+    text = "".join(above) + file + below
+    for folder in FOLDERS:
+        text = text.replace(f"{folder}/", "")
+    text = re.sub(r"at /\S+/torch/csrc", "at torch/csrc", text)
+    return f"{warning.category.__name__}: {text.rstrip()}"
 
 
-def frames_in(text):
-    found = re.findall(r'File "(.+)", line (\d+), in (.+)\n +(.+)', text)
-    return [
-        traceback.FrameSummary(f, int(n), name, line=code) for f, n, name, code in found
-    ]
-
-
-def show(frames, step):
-    own_files = {f.__code__.co_filename for f in (OneOver.backward, step)}
-    own = [f for f in frames if f.filename in own_files]
-    own = [f for f in own if f.name not in ("<module>", "report")]
-    for f in own:
-        print(f"    {Path(f.filename).name}:{f.lineno}, in {f.name}: {f.line}")
-    return [f.line for f in own]
-
-
-# %%
-# ``report`` runs a step. It returns the source lines that it printed, so that they can be asserted.
-
-
-def report(step, mode=contextlib.nullcontext):
+@contextlib.contextmanager
+def screen():
+    texts = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with mode():
-                step()
-        except (ValueError, RuntimeError) as error:
-            print(f"{type(error).__name__}: {error}")
-            lines = show(traceback.extract_tb(error.__traceback__), step)
-    for warning in caught:
-        print(f"{warning.category.__name__}: {headline(warning.message)}")
-        lines += show(frames_in(str(warning.message)), step)
-    return lines
+            yield texts
+        except RuntimeError as error:
+            last = f"RuntimeError: {error}"
+        else:
+            last = "no error"
+    texts += [*map(as_on_screen, caught), last]
+    print(*texts, sep="\n")
 
 
 # %%
-# Without anomaly mode, the exception shows where ``backward()`` was called and what raised. The functions that built
-# the graph have returned by then. They are not on the stack, and no traceback can show them.
+# ``screen()`` only catches both, to print them here:
 
-lines = report(step)
-assert "return inverse_distance(x, 4.0)" not in lines
-
-# %%
-# With anomaly mode, two warnings join the same exception: one from entering the mode, and one with the stack of the
-# forward call that made the failing node.
-
-lines = report(step, torch.autograd.detect_anomaly)
-assert "return inverse_distance(x, 4.0)" in lines
-assert "return inverse_distance(x, 1.0)" not in lines
+with screen() as shown:
+    with torch.autograd.set_detect_anomaly(True):
+        wide = root(width)
+        high = root(height)
+        loss = wide + high
+        loss.backward()
 
 # sphinx_gallery_start_ignore
-raising = 'raise ValueError("no derivative at x = 0")'
-assert lines[:2] == ["potential(x).backward()", raising]
-assert lines[2:4] == ["potential(x).backward()", "return near(x) + far(x)"]
-with warnings.catch_warnings(record=True) as raw, contextlib.suppress(ValueError):
-    warnings.simplefilter("always")
-    with torch.autograd.detect_anomaly():
-        step()
-assert [warning.category for warning in raw] == [UserWarning, UserWarning]
-assert str(raw[0].message).startswith("Anomaly Detection has been enabled")
-# a Python warning, issued from C++
-assert "python_anomaly_mode.cpp" in str(raw[1].message)
-# sphinx_gallery_end_ignore
-
-# %%
-# Read the last block from top to bottom: ``potential`` called ``far``, ``far`` called ``inverse_distance`` with 4.0,
-# and that call made the node. ``near`` is not in it.
-#
-# Where the stack is kept
-# -----------------------
-# A node has a dictionary, ``metadata``. In anomaly mode, the forward pass writes the formatted Python stack into the
-# dictionary of each new node. ``set_detect_anomaly(True)`` is the same mode, without the warning on entry.
-
-plain = far(x)
-with torch.autograd.set_detect_anomaly(True):
-    watched = far(x)
-
-print("mode off:", plain.grad_fn.metadata)
-print("mode on: ", list(watched.grad_fn.metadata))
-stored = frames_in("".join(watched.grad_fn.metadata["traceback_"]))
-for frame in stored:
-    if frame.name in ("far", "inverse_distance"):
-        print("stored:  ", frame.line)
-
-# sphinx_gallery_start_ignore
-assert plain.grad_fn.metadata == {}
-assert list(watched.grad_fn.metadata) == ["traceback_"]
-lines = [f.line for f in stored if f.name in ("far", "inverse_distance")]
-assert lines == ["return inverse_distance(x, 4.0)", "return OneOver.apply(x - centre)"]
-# sphinx_gallery_end_ignore
-
-# %%
-# So the mode has to be on while the forward pass runs. Around backward alone, there is nothing to report:
-
-
-def anomaly_mode():
-    return torch.autograd.set_detect_anomaly(True)
-
-
-def backward_only():
-    unwatched.backward()
-
-
-unwatched = potential(x)
-lines = report(backward_only, anomaly_mode)
-
-# sphinx_gallery_start_ignore
-told = []
-for in_forward, in_backward in ((0, 0), (1, 0), (0, 1), (1, 1)):
-    with warnings.catch_warnings(record=True) as raw, contextlib.suppress(ValueError):
-        warnings.simplefilter("always")
-        with torch.autograd.set_detect_anomaly(bool(in_forward)):
-            unwatched = potential(x)
-        with torch.autograd.set_detect_anomaly(bool(in_backward)):
-            unwatched.backward()
-    told.append(headline(raw[0].message).splitlines() if raw else [])
-assert told[:2] == [[], []]
-assert told[2] == [
-    "Error detected in OneOverBackward.",
-    "  No forward pass information available.",
-    "  Enable detect anomaly during forward pass for more information.",
+assert len(shown) == 2
+assert shown[0].startswith(
+    "UserWarning: Error detected in SqrtBackward0. Traceback of forward call that caused"
+)
+_frames = re.findall(r'File "(.+)", line \d+, in (\S+)\n +(.+)', shown[0])
+assert [_frame[1:] for _frame in _frames] == [
+    ("<module>", "high = root(height)"),
+    ("root", "return torch.sqrt(x).masked_fill(x <= 0, 0)"),
 ]
-assert told[3][1:] == ["  Traceback of forward call that caused the error:"]
-# sphinx_gallery_end_ignore
-
-# %%
-# Around the forward pass alone, the stack is stored and never reported. Put both passes into the context.
-#
-# NaN in backward
-# ---------------
-# The distance between two equal points is 0, a finite loss. Its gradient is NaN: the derivative of the square root at
-# 0 is ``inf``, the derivative of the square is 0, and ``inf * 0`` is NaN.
-
-p = torch.tensor(3.0, requires_grad=True)
-q = torch.tensor(3.0)
-gap = p - q
-square = gap**2
-distance = torch.sqrt(square)
-gap.retain_grad()
-square.retain_grad()
-# keep what the nodes saved, so that the figure can show their derivatives
-distance.backward(retain_graph=True)
-
-# graph: distance -- Backward runs from right to left: the gradient is inf at square, and NaN from gap on
-
-print("distance:", distance.item())
-print(f"gradients: square {square.grad}, gap {gap.grad}, p {p.grad}")
-
-# sphinx_gallery_start_ignore
-assert distance.item() == 0 and square.grad.isinf()
-assert gap.grad.isnan() and p.grad.isnan()
-# sphinx_gallery_end_ignore
-
-# %%
-# No error so far. Anomaly mode tests what every node returns, and stops at the first NaN.
-
-
-def distance_step():
-    p, q = torch.tensor(3.0, requires_grad=True), torch.tensor(3.0)
-    square = (p - q) ** 2
-    distance = torch.sqrt(square)
-    distance.backward()
-    return p.grad
-
-
-lines = report(distance_step, anomaly_mode)
-assert "square = (p - q) ** 2" in lines
-assert "distance = torch.sqrt(square)" not in lines
-
-# sphinx_gallery_start_ignore
-nan = torch.tensor(float("nan"), requires_grad=True)
-one = torch.tensor(1.0, requires_grad=True)
+assert shown[1] == (
+    "RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output."
+)
+_a = torch.tensor(float("nan"), requires_grad=True)
+_b = torch.tensor(1.0, requires_grad=True)
+_raised = []
 with warnings.catch_warnings(record=True):
     warnings.simplefilter("always")
-    try:
-        with anomaly_mode():
-            (nan * one).backward()  # the gradient of nan is 1, that of one is NaN
-    except RuntimeError as error:
-        assert "MulBackward0' returned nan values in its 1th output" in str(error)
+    with torch.autograd.set_detect_anomaly(True):
+        _product = _a * _b  # its gradients: 1 for _a, NaN for _b
+        assert _product.grad_fn.next_functions[1][0].variable is _b
+        try:
+            _product.backward()
+        except RuntimeError as error:
+            _raised.append(
+                "'MulBackward0' returned nan values in its 1th" in str(error)
+            )
+assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# Outputs are counted from 0: the 0th output of a node is the gradient of its first input. The line found is the
-# square's, where NaN appears first. The cause is one operation nearer to the loss: ``inf`` is not NaN, so the square
-# root passed the test. If the line found looks innocent, look at the operation that uses its result.
-#
-# ``check_nan=False`` keeps the stacks and leaves out the test. NaN passes again:
-
-with torch.autograd.set_detect_anomaly(True, check_nan=False):
-    print("gradient:", distance_step())
-
-# sphinx_gallery_start_ignore
-with torch.autograd.set_detect_anomaly(True, check_nan=False):
-    assert distance_step().isnan()
-    with warnings.catch_warnings(record=True) as raw, contextlib.suppress(ValueError):
-        warnings.simplefilter("always")
-        step()
-assert "return inverse_distance(x, 4.0)" in str(raw[0].message)
-# sphinx_gallery_end_ignore
+# Read the frames from top to bottom: the node was made in ``root``, called in the line ``high = root(height)``. So the call
+# with ``width`` is not to blame. ``masked_fill`` sends the gradient 0 to the square root, whose derivative at 0 divides by 0:
+# ``0 / 0`` is NaN. *0th output*: the gradients that a node returns are counted from 0, in the order of its ``next_functions``.
 
 # %%
-# Switching it on and off
-# -----------------------
-# ``set_detect_anomaly(mode)`` works in two ways: as a function whose effect stays, or as a context that restores the
-# earlier state. ``detect_anomaly()`` is a context only.
-
-enabled = torch.is_anomaly_enabled
-torch.autograd.set_detect_anomaly(True)
-print("after a call:    ", enabled())
-with torch.autograd.set_detect_anomaly(False):
-    print("an exempted part:", enabled())
-print("after it:        ", enabled())
-torch.autograd.set_detect_anomaly(False)
-print("switched off:    ", enabled())
-
-# sphinx_gallery_start_ignore
-assert not enabled()
-with torch.autograd.set_detect_anomaly(True):
-    assert enabled()
-assert not enabled()
-torch.autograd.set_detect_anomaly(True)
-with torch.autograd.set_detect_anomaly(False):
-    assert not enabled()
-assert enabled()
-torch.autograd.set_detect_anomaly(False)
-assert not enabled()
-# sphinx_gallery_end_ignore
-
-# %%
-# What it costs
-# -------------
-# The forward pass formats a stack for each node, and the backward pass tests each gradient for NaN. To see what that
-# costs, 50 operations on 1000 numbers are timed forward and backward, in turn with the mode off and on.
-
-
-def seconds(mode):
-    start, y = time.perf_counter(), torch.ones(1000, requires_grad=True)
-    with torch.autograd.set_detect_anomaly(mode):
-        for _ in range(50):
-            y = torch.tanh(y)
-        y.sum().backward()
-    return time.perf_counter() - start
-
-
-# %%
-# A thread of its own starts with an empty stack, whatever runs around this page. The fastest of 15 runs is taken: it
-# is the one that was least disturbed.
-
-# varies: The number is a ratio of times, which depend on the machine and its load.
-
-
-def ratio():
-    rounds = [(seconds(False), seconds(True)) for _ in range(15)]
-    off, on = map(min, zip(*rounds, strict=True))
-    return on / off
-
-
-with ThreadPoolExecutor(1) as thread:
-    cost = thread.submit(ratio).result()
-print(f"with anomaly mode on: {cost:.1f} times as long")
-assert cost > 1
-
-# %%
-# Switch it on for the run that fails, and off again.
-#
 # What people get wrong
 # ---------------------
-# **Taking it for a test of the loss.** Only what backward returns is tested. A NaN made in the forward pass goes
-# unnoticed where the derivative is finite: the logarithm of -1 is NaN, while its derivative :math:`1/x` is -1. And if
-# a later operation does return NaN in backward, the mode names that one, because backward meets it first.
+# **Turning the mode on for backward only.** The stack is stored when a node is made. Without the mode in the forward pass
+# there is nothing to show:
 
-
-def log_step():
-    x = torch.tensor(-1.0, requires_grad=True)
-    logarithm = torch.log(x)
-    logarithm.backward(retain_graph=True)
-    print(f"logarithm {logarithm.item()}, gradient {x.grad.item()}, no error")
-    loss = torch.exp(logarithm)
-    loss.backward()
-
-
-lines = report(log_step, anomaly_mode)
-assert "loss = torch.exp(logarithm)" in lines
-assert "logarithm = torch.log(x)" not in lines
-
-# %%
-# The fix is to test forward values too, for example with ``assert loss.isfinite()``.
-#
-# **Confusing the two names.** The argument of ``detect_anomaly`` is ``check_nan``, not a switch:
-# ``detect_anomaly(False)`` turns the mode on. And a call of ``detect_anomaly()`` without ``with`` turns nothing on,
-# though its warning says so. For a flag or a plain call, use ``set_detect_anomaly``.
-
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    with torch.autograd.detect_anomaly(False):
-        print("with detect_anomaly(False):", enabled())
-        assert enabled() and not torch.is_anomaly_check_nan_enabled()
-    torch.autograd.detect_anomaly()
-    print("detect_anomaly() as a call:", enabled())
-    print("its warning:", headline(caught[-1].message).splitlines()[0])
-    assert not enabled() and len(caught) == 2
+loss = root(width) + root(height)
+with screen() as shown:
+    with torch.autograd.set_detect_anomaly(True):
+        loss.backward()
 
 # sphinx_gallery_start_ignore
-with warnings.catch_warnings(record=True) as caught, contextlib.suppress(ValueError):
-    warnings.simplefilter("ignore")
-    with torch.autograd.detect_anomaly():
-        step()
-assert not caught
+assert "No forward pass information available. Enable detect anomaly" in shown[0]
+assert len(shown) == 2 and "returned nan values" in shown[1]
+with torch.autograd.set_detect_anomaly(True):
+    _loss = root(height)
+_loss.backward()  # stored, and not tested
 # sphinx_gallery_end_ignore
 
 # %%
-# **Silencing warnings.** The forward stack is a warning. A filter that ignores warnings loses it, and so does a log
-# that keeps exceptions only. What is left is the exception, which does not know the forward line.
+# **Losing the warning.** The forward line is in the warning. A filter that ignores warnings drops it, and so does a log that
+# keeps exceptions only. By default, Python prints a warning once for the same text and place: if you catch the error and go
+# on, a second step that fails with the same stack prints nothing.
 #
+# **Always mending the line that is named.** Here the square is named, because it is the first node that returns NaN. The cause
+# is the square root after it: it returned ``inf``, which passes the test, and the square multiplied ``inf`` by 0. If the
+# named line is fine, look at the operation that uses its result.
+
+with screen() as shown:
+    with torch.autograd.set_detect_anomaly(True):
+        square = height**2
+        torch.sqrt(square).backward()
+
+# sphinx_gallery_start_ignore
+assert "square = height**2" in shown[0] and "torch.sqrt(square)" not in shown[0]
+assert "'PowBackward0' returned nan" in shown[1]
+_seen = []
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("default")
+    for _ in range(2):
+        try:
+            with torch.autograd.set_detect_anomaly(True):
+                root(height).backward()
+        except RuntimeError:
+            _seen.append(len(_caught))
+assert _seen == [1, 1]
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("ignore")
+    with contextlib.suppress(RuntimeError), torch.autograd.detect_anomaly():
+        root(height).backward()
+assert not _caught
+# sphinx_gallery_end_ignore
+
+# %%
+# After an *in-place* error it is similar: the stack leads to the line whose node *saved* the tensor, and not to the line that
+# wrote to it. See :ref:`the page on that message <sphx_glr_gallery_errors_modified_in_place.py>`.
+#
+# **Confusing two functions.** ``detect_anomaly`` works in a ``with`` block only. A plain call of it turns nothing on, though
+# it prints a warning that says so. And its argument is ``check_nan``, so ``detect_anomaly(False)`` in a ``with`` block turns
+# the mode *on*. Use ``set_detect_anomaly(True)``, which works as a call and in a ``with`` block.
+
+# sphinx_gallery_start_ignore
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    torch.autograd.detect_anomaly()
+    print("after detect_anomaly():", torch.is_anomaly_enabled())
+    with torch.autograd.detect_anomaly(False):
+        print("with detect_anomaly(False):", torch.is_anomaly_enabled())
+        # sphinx_gallery_start_ignore
+        assert torch.is_anomaly_enabled() and not torch.is_anomaly_check_nan_enabled()
+assert not torch.is_anomaly_enabled() and len(_caught) == 2
+assert "Anomaly Detection has been enabled" in str(_caught[0].message)
+_state = torch.is_anomaly_enabled
+torch.autograd.set_detect_anomaly(True)
+assert _state()
+with torch.autograd.set_detect_anomaly(False):
+    assert not _state()
+assert _state()
+torch.autograd.set_detect_anomaly(False)
+assert not _state()
+_layer, _raised = torch.nn.Sigmoid(), []
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    with torch.autograd.set_detect_anomaly(True):
+        _gate = _layer(width)
+        _gate.mul_(2)
+        try:
+            _gate.backward()
+        except RuntimeError as error:
+            _raised.append("modified by an inplace operation" in str(error))
+assert _raised == [True] and "_gate = _layer(width)" in str(_caught[0].message)
+assert "_gate.mul_(2)" not in str(_caught[0].message)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Expecting the mode to stay in its thread.** ``no_grad`` belongs to a thread. This mode belongs to the whole process:
+
+from threading import Thread
+
+thread = Thread(target=torch.autograd.set_detect_anomaly, args=(True,))
+thread.start()
+thread.join()
+print("in the main thread:", torch.is_anomaly_enabled())
+torch.autograd.set_detect_anomaly(False)
+
+# sphinx_gallery_start_ignore
+from threading import Event
+
+_first_in, _both_in, _seen = Event(), Event(), []
+
+
+def _first():
+    with torch.autograd.set_detect_anomaly(True):
+        _first_in.set()
+        _both_in.wait(60)
+
+
+torch.autograd.set_detect_anomaly(True)
+_other = Thread(target=lambda: _seen.append(torch.is_anomaly_enabled()))
+_other.start()
+_other.join()
+torch.autograd.set_detect_anomaly(False)
+assert _seen == [True]
+_other = Thread(target=_first)
+_other.start()
+_first_in.wait(60)
+assert torch.is_anomaly_enabled()
+assert list(width.exp().grad_fn.metadata) == ["traceback_"]
+with torch.autograd.set_detect_anomaly(True):
+    _both_in.set()
+    _other.join()
+    assert not torch.is_anomaly_enabled()  # the other thread has left its block
+assert torch.is_anomaly_enabled()  # and this one restores what it found
+torch.autograd.set_detect_anomaly(False)
+assert not torch.is_anomaly_enabled()
+# sphinx_gallery_end_ignore
+
+# %%
+# If the blocks of two threads overlap, the mode can go off inside the second block, and stay on after both.
+
+# %%
+# What is tested for NaN, and what is not
+# ---------------------------------------
+# In the mode, backward tests what each node returns. At a leaf, the node ``AccumulateGrad`` adds to ``.grad`` and returns
+# nothing. In each of these cases there is a NaN or an infinity:
+#
+# .. how-measured:: This code runs each case with forward and backward in the mode, and keeps the error or what came out.
+
+import pandas as pd
+
+
+def node_returns_nan(x):
+    torch.where(x > 0, torch.sqrt(x), 0.0).backward()
+
+
+def loss_is_nan(x):
+    torch.log(x - 1).backward()
+
+
+def gradient_is_inf(x):
+    torch.sqrt(x).backward()
+
+
+def added_at_the_leaf(x):
+    (torch.sqrt(x) - torch.sqrt(x)).backward()
+
+
+def hook_of_a_leaf(x):
+    x.register_hook(lambda gradient: gradient * float("nan"))
+    (x * 2).backward()
+
+
+def forward_mode(x):
+    import torch.autograd.forward_ad as forward_ad
+
+    with forward_ad.dual_level():
+        square = forward_ad.make_dual(x.detach(), torch.ones(())) ** 2
+        x.grad = forward_ad.unpack_dual(torch.sqrt(square)).tangent
+
+
+CASES = {
+    "a node returns NaN": node_returns_nan,
+    "NaN in forward: log(-1)": loss_is_nan,
+    "a gradient is inf": gradient_is_inf,
+    "inf and -inf meet at a leaf": added_at_the_leaf,
+    "a hook of a leaf returns NaN": hook_of_a_leaf,
+    "forward-mode derivative": forward_mode,
+}
+
+
+def outcome(case):
+    x = torch.tensor(0.0, requires_grad=True)
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        try:
+            with torch.autograd.set_detect_anomaly(True):
+                case(x)
+        except RuntimeError:
+            return {"anomaly mode": "raises", "derivative": "none"}
+    return {"anomaly mode": "says nothing", "derivative": str(x.grad.item())}
+
+
+tested = pd.DataFrame({name: outcome(case) for name, case in CASES.items()}).T
+
+# %%
+# ``x`` is a leaf with the value 0:
+
+# sphinx_gallery_start_ignore
+assert tested["anomaly mode"].tolist() == ["raises"] + ["says nothing"] * 5
+_returned = []  # a node that returns sparse, complex, and expanded ones
+for _make, _name in [
+    (lambda: torch.nn.Embedding(3, 2, sparse=True)(torch.tensor([0])), "Embedding"),
+    (lambda: (width * 1j).exp(), "Exp"),
+    (lambda: width.double().expand(3).exp(), "Exp"),
+]:
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        try:
+            with torch.autograd.set_detect_anomaly(True):
+                _made = _make()
+                _made.backward(torch.full_like(_made, float("nan")))
+        except RuntimeError as error:
+            _returned.append(f"'{_name}Backward0' returned nan" in str(error))
+assert _returned == [True] * 3
+assert tested["derivative"].tolist() == ["none", "-1.0", "inf", "nan", "nan", "nan"]
+_x = torch.tensor(0.0, requires_grad=True)
+with torch.autograd.set_detect_anomaly(True, check_nan=False):
+    node_returns_nan(_x)
+assert _x.grad.isnan()
+torch._dynamo.reset()
+_x = torch.tensor([0.0, 9.0], requires_grad=True)
+_raised = []
+with warnings.catch_warnings(record=True):
+    warnings.simplefilter("always")
+    with torch.autograd.set_detect_anomaly(True):
+        try:
+            torch.compile(root, backend="aot_eager")(_x).sum().backward()
+        except RuntimeError as error:
+            _raised.append("'CompiledFunctionBackward' returned nan" in str(error))
+assert _raised == [True]
+# sphinx_gallery_end_ignore
+tested.rename_axis(columns="what happens")
+
+# %%
+# So test the loss yourself, with ``assert loss.isfinite()``, and the gradients before the step.
+#
+# In a function compiled by ``torch.compile``, a whole compiled graph is one node, ``CompiledFunctionBackward``. Run the step
+# without ``torch.compile`` to get your line. ``set_detect_anomaly(True, check_nan=False)`` keeps the stacks and drops the test.
+
+# %%
+# "Previous calculation was induced by"
+# -------------------------------------
+# A gradient penalty runs backward through a gradient. Some nodes of this second pass were made by the first one. If such a node
+# fails, its warning leads to ``torch.autograd.grad``, and a second warning leads to the line of the forward pass:
+
+
+def penalty(x):
+    score = x**1.5
+    (slope,) = torch.autograd.grad(score, x, create_graph=True)
+    return slope**2
+
+
+with screen() as shown:
+    with torch.autograd.set_detect_anomaly(True):
+        penalty(height).backward()
+
+# sphinx_gallery_start_ignore
+assert len(shown) == 3 and "Error detected in PowBackward0" in shown[0]
+assert "(slope,) = torch.autograd.grad(score, x, create_graph=True)" in shown[0]
+assert "Previous calculation was induced by PowBackward0. Traceback" in shown[1]
+assert "score = x**1.5" in shown[1] and "score = " not in shown[0]
+assert "torch.autograd.grad(" not in shown[1]
+from torch.utils.checkpoint import checkpoint
+
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    with contextlib.suppress(RuntimeError), torch.autograd.set_detect_anomaly(True):
+        checkpoint(root, height, use_reentrant=True).backward()
+_texts = [str(_warning.message) for _warning in _caught]
+assert "Error detected in SqrtBackward0" in _texts[0]
+assert "Previous calculation was induced by CheckpointFunctionBackward" in _texts[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# The derivative of :math:`x^{1.5}` is 0 at 0. Its own derivative, :math:`0.75\,x^{-0.5}`, is infinite there, and ``inf * 0``
+# is NaN. You get such a pair of warnings from reentrant :ref:`checkpointing <sphx_glr_gallery_memory_checkpointing.py>` too.
+
+# %%
+# Where the stack is, and what the mode costs
+# -------------------------------------------
+# Each node has a dictionary, ``metadata``. In the mode, the forward pass writes the stack into it, as text:
+
+with torch.autograd.set_detect_anomaly(True):
+    node = root(height).grad_fn
+
+print(list(node.metadata), "  without the mode:", list(root(height).grad_fn.metadata))
+
+# sphinx_gallery_start_ignore
+assert list(node.metadata) == ["traceback_"]
+assert root(height).grad_fn.metadata == {}
+assert any("torch.sqrt(x).masked_fill" in line for line in node.metadata["traceback_"])
+# sphinx_gallery_end_ignore
+
+# %%
+# How often does backward call PyTorch's operators, for a chain of 50 ``tanh`` and a sum?
+#
+# .. how-measured:: A TorchDispatchMode counts the operators that run in backward, with the mode off and on.
+
+from collections import Counter
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class CountOperators(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.calls = Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.calls[function.overloadpacket._qualified_op_name] += 1
+        return function(*args, **(kwargs or {}))
+
+
+def operators_in_backward(*switch):
+    with torch.autograd.set_detect_anomaly(*switch):
+        y = torch.ones(1000, requires_grad=True)
+        for _ in range(50):
+            y = torch.tanh(y)
+        loss = y.sum()
+        with CountOperators() as counter:
+            loss.backward()
+    return counter.calls
+
+
+off = operators_in_backward(False)
+on = operators_in_backward(True)
+unchecked = operators_in_backward(True, False)
+
+# %%
+# The mode adds three calls for each of the 51 gradients:
+
+print("off:", off.total(), "  on:", on.total(), "  check_nan=False:", unchecked.total())
+print(on - off)
+
+# sphinx_gallery_start_ignore
+with CountOperators() as _counter:
+    torch.ones(()).item()
+assert "aten::_local_scalar_dense" in _counter.calls
+assert set((on - off).values()) == {51} and len(on - off) == 3 and off == unchecked
+assert {name.removeprefix("aten::") for name in on - off} == {
+    "isnan",
+    "_is_any_true",
+    "_local_scalar_dense",
+}
+# sphinx_gallery_end_ignore
+
+# %%
+# The last of the three is what ``item()`` calls. On a GPU, :ref:`item() waits for the device
+# <sphx_glr_gallery_cuda_devices.py>`. For times, see
+# :ref:`the page on the cost of recording <sphx_glr_gallery_profiling_cost_of_recording.py>`.
+
+# %%
 # Exercise
 # --------
-# A mask multiplies the invalid entry by 0, so the loss is finite. Which node will anomaly mode name, if any? Mend the
-# loss so that the gradient is 0 for the masked entry and right for the other.
-#
-# .. code-block:: python
-#
-#    x, mask = torch.tensor([0.0, 4.0], requires_grad=True), torch.tensor([0.0, 1.0])
-#    loss = (mask * torch.sqrt(x)).sum()
+# Mend ``root``: the gradient must be 0 where x is 0, and right elsewhere. Check it in anomaly mode.
 #
 # .. solution::
 #
-# The mask sends 0 into the backward of the square root, which divides it by :math:`2\sqrt{0} = 0`: ``0 / 0`` is NaN.
-
-
-def masked_step():
-    x, mask = torch.tensor([0.0, 4.0], requires_grad=True), torch.tensor([0.0, 1.0])
-    loss = (mask * torch.sqrt(x)).sum()
-    loss.backward()
-
-
-lines = report(masked_step, anomaly_mode)
-assert "loss = (mask * torch.sqrt(x)).sum()" in lines
-
-# %%
-# Keep the invalid entry out of the square root: put a harmless number in its place, then mask. The derivative at 4 is
+# Keep the 0 away from the square root: put a harmless number in its place, and fill in 0 afterwards. The derivative at 4 is
 # :math:`1 / (2\sqrt{4}) = 0.25`.
 
-x, mask = torch.tensor([0.0, 4.0], requires_grad=True), torch.tensor([0.0, 1.0])
-with torch.autograd.set_detect_anomaly(True):
-    safe = torch.where(mask > 0, x, 1.0)
-    (mask * torch.sqrt(safe)).sum().backward()
 
-print("gradient:", x.grad.tolist())
+def mended_root(x):
+    safe = x.masked_fill(x <= 0, 1)
+    return torch.sqrt(safe).masked_fill(x <= 0, 0)
+
+
+x = torch.tensor([0.0, 4.0], requires_grad=True)
+with torch.autograd.set_detect_anomaly(True):
+    mended_root(x).sum().backward()
+
+print(mended_root(x).tolist(), x.grad.tolist())
 assert x.grad.tolist() == [0.0, 0.25]
 
 # %%
@@ -453,7 +525,7 @@ assert x.grad.tolist() == [0.0, 0.25]
 # --------
 # - Before: :ref:`sphx_glr_gallery_memory_probe_an_operator.py`, a probe for what an operator keeps and allows.
 # - Next: :ref:`sphx_glr_gallery_debugging_finding_nans.py`, for a NaN that is born in forward.
-# - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, what a node is and how nodes are connected.
+# - :ref:`sphx_glr_gallery_errors_nan_in_backward.py`, the message of the first example and its usual causes.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, how to write a Function with its own backward.
 # - In PyTorch's reference: `Anomaly detection
 #   <https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection>`__ and `Node.metadata

@@ -2,23 +2,59 @@ r"""
 Silent mistakes: wrong numbers and no error
 ===========================================
 
-PyTorch raises an error when an operation is impossible. It raises none when the operation is possible and not the one
-that you meant. This page makes eight such mistakes. Each comes with the wrong number, the right number, and the one
-``assert`` that would have caught it.
+.. index::
+   single: the model does not learn and there is no error
+   single: best checkpoint equals the last epoch
+   single: loss stuck, all predictions the same
+
+.. in-short::
+
+   PyTorch raises no error for an operation that is possible but is not the one you meant. Find your symptom in the table. Then
+   write an assert on the line where you first rely on something: ``assert prediction.shape == target.shape``. It
+   finds nothing that you did not think of, and ``python -O`` skips asserts.
 """
 
 # %%
-# How they are shown
-# ------------------
-# Under each mistake stands its assert, inside a context manager that expects it to fail. It prints both numbers and
-# keeps them for the table at the end.
+# The problem: it runs, and it is wrong
+# -------------------------------------
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 55 45
+#
+#    * - what you see
+#      - a usual cause
+#    * - the loss stops falling early, all predictions are alike
+#      - `1. Broadcasting`_
+#    * - colors are mixed, pictures look scrambled
+#      - `2. reshape instead of permute`_
+#    * - only a batch with one sample is wrong
+#      - `3. squeeze`_
+#    * - the best checkpoint has the values of the last epoch
+#      - `4. state_dict is not a copy`_
+#    * - the value is right, its gradient is 0 or wrong
+#      - `5. Writing through .data`_
+#    * - the weights swing and do not settle
+#      - `6. zero_grad is missing`_
+#    * - the loss grows, with a small learning rate
+#      - `7. detach on the wrong side`_
+#    * - two runs from one checkpoint disagree
+#      - `8. Two optimizers share their state`_
+#    * - a Jacobian or a Hessian is zero
+#      - `9. A Jacobian in inference mode`_
+#    * - cross entropy stays high, though the predictions are right
+#      - `10. softmax before cross_entropy`_
+#    * - the loss does not change at all
+#      - Exercise_
+#
+# Each of them is made below, with the wrong number, the right number, and an assert that finds it.
+#
+# .. how-measured:: The with block expects that its assert fails, prints both numbers, and keeps them for a table.
 
 import contextlib
 import copy
 import traceback
 
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from torch import nn
 
@@ -32,18 +68,22 @@ def caught(mistake, wrong, right):
     except AssertionError as error:
         line = traceback.extract_tb(error.__traceback__)[-1].line
         test = line.removeprefix("assert ")
-        rows[mistake] = {"wrong": wrong, "right": right, "assert": test}
-        print(f"wrong: {wrong}   right: {right}   caught")
+        rows[mistake] = {"wrong": str(wrong), "right": str(right), "assert": test}
+        print("wrong:", wrong, "  right:", right)
     else:
         raise SystemExit(f"{mistake}: the assert has not failed")
 
 
 # %%
+# What people get wrong
+# ---------------------
+# In the code, ``with caught(...)`` only catches the failed assert and prints the two numbers.
+#
 # 1. Broadcasting
-# ---------------
-# A model returns a column of shape ``(20, 1)``, and the targets have shape ``(20,)``. Their difference is no error:
-# it is broadcast to ``(20, 20)``, and compares each prediction with *every* target. The best answer to all of them at
-# once is their mean, so the line that should have slope 2 comes out flat.
+# ~~~~~~~~~~~~~~~
+# A model returns the shape ``(20, 1)``, and the targets have the shape ``(20,)``. Their difference is broadcast to
+# ``(20, 20)``: each prediction is compared with *every* target. The best answer to all of them is their mean, so the slope is
+# 0 instead of 2.
 
 x = torch.linspace(-1, 1, 20)[:, None]
 target = (2 * x + 1)[:, 0]
@@ -70,21 +110,30 @@ with caught("broadcasting", slope, right_slope):
 import warnings
 
 assert (slope, right_slope) == (0, 2) and fitted.shape == target[:, None].shape
+for _warns in (
+    nn.functional.mse_loss,
+    nn.functional.l1_loss,
+    nn.functional.smooth_l1_loss,
+    nn.functional.huber_loss,
+):
+    with warnings.catch_warnings(record=True) as _seen:
+        warnings.simplefilter("always")
+        _warns(prediction, target)
+    assert "Using a target size" in str(_seen[0].message)
 with warnings.catch_warnings(record=True) as _seen:
     warnings.simplefilter("always")
-    nn.functional.mse_loss(prediction, target)
-assert "Using a target size" in str(_seen[0].message)
+    ((prediction - target) ** 2).mean()
+assert not _seen
 # sphinx_gallery_end_ignore
 
 # %%
 # ``nn.functional.mse_loss`` warns about different sizes. A formula of your own does not.
-
-# %%
-# 2. reshape for permute
-# ----------------------
-# An image file stores the three colours of a pixel side by side, PyTorch wants one plane for each colour. Both calls
-# below give the shape ``(3, 6, 6)``. ``permute`` moves the dimensions, ``reshape`` deals out the numbers anew. A red
-# picture becomes grey: the mean of each colour is one third.
+#
+# 2. reshape instead of permute
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# This image has its three colors last, and the model wants them first. Both calls return the shape ``(3, 6, 6)``. ``permute``
+# moves the dimension. ``reshape`` keeps the order of the numbers and cuts it anew, so the red picture turns gray: the mean of
+# each color is one third.
 
 image = torch.zeros(6, 6, 3)
 image[..., 0] = 1  # red
@@ -97,7 +146,7 @@ def red(planes):
     return round(planes[0].mean().item(), 2)
 
 
-with caught("reshape for permute", red(planes), red(right_planes)):
+with caught("reshape", red(planes), red(right_planes)):
     assert torch.equal(planes[0], image[..., 0])
 
 # sphinx_gallery_start_ignore
@@ -109,11 +158,11 @@ assert torch.allclose(planes.mean(dim=(1, 2)), torch.full((3,), 1 / 3))
 
 # %%
 # 3. squeeze
-# ----------
-# Signals of shape ``(batch, time, 1)`` lose their last dimension, then the mean over the batch is taken. With one
-# example in the batch, ``squeeze()`` removes the batch too, and the mean runs over time.
+# ~~~~~~~~~~
+# The last dimension of ``(batch, time, 1)`` should go, and then the mean over the batch is taken. With one sample in the batch,
+# ``squeeze()`` removes the batch too, and the mean is over time. Name the dimension: ``squeeze(-1)``.
 
-signals = torch.tensor([[[1.0], [2.0], [6.0]]])  # one example, three times
+signals = torch.tensor([[[1.0], [2.0], [6.0]]])  # one sample, three times
 
 series = signals.squeeze()
 right_series = signals.squeeze(-1)
@@ -123,13 +172,15 @@ with caught("squeeze", series.mean(dim=0).tolist(), right_series.mean(dim=0).tol
 
 # sphinx_gallery_start_ignore
 assert series.mean(dim=0) == 3 and right_series.shape == signals.shape[:2]
+assert torch.ones(2, 3, 1).squeeze().shape == torch.ones(2, 3, 1).squeeze(-1).shape
 # sphinx_gallery_end_ignore
 
 # %%
-# 4. Aliasing: the best weights
-# -----------------------------
-# A training run keeps the best weights and goes on. ``state_dict()`` copies nothing: it returns the tensors of the
-# model, which the next step overwrites. What was kept as the best is always the latest.
+# 4. state_dict is not a copy
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# You keep the best weights and train on. The tensors in ``state_dict()`` share their memory with the parameters, and the
+# optimizer changes the parameters in place. So what you kept has the latest values. Keep ``copy.deepcopy(...)``, or save a
+# file.
 
 model = nn.Linear(1, 1, bias=False)
 nn.init.zeros_(model.weight)
@@ -147,7 +198,7 @@ for _ in range(9):
 
 kept, right_kept = (round(s["weight"].item(), 2) for s in (best, copied))
 stored, live = best["weight"], model.weight
-with caught("aliasing", kept, right_kept):
+with caught("state_dict", kept, right_kept):
     assert stored.data_ptr() != live.data_ptr()
 
 # sphinx_gallery_start_ignore
@@ -158,10 +209,10 @@ assert copied["weight"].data_ptr() != model.weight.data_ptr()
 
 # %%
 # 5. Writing through .data
-# ------------------------
-# A unit is rounded to 0 or 1, and the gradient should be that of the sigmoid. ``.data`` hides the rounding from
-# autograd, but not from the node: the derivative is :math:`y (1 - y)`, computed with the *rounded* ``y``. It is 0.
-# (:ref:`The right way <sphx_glr_gallery_functions_change_the_gradient.py>` is called a straight-through estimator.)
+# ~~~~~~~~~~~~~~~~~~~~~~~~
+# A value is rounded to 0 or 1, and the gradient should be that of the sigmoid. Autograd does not see a write through ``.data``.
+# The node saved its result ``y``, so the derivative :math:`y (1 - y)` uses the *rounded* ``y`` and is 0. Use a
+# :ref:`straight-through estimator <sphx_glr_gallery_functions_change_the_gradient.py>`, as in ``rounded``.
 
 z = torch.tensor(2.0, requires_grad=True)
 y = torch.sigmoid(z)
@@ -182,11 +233,10 @@ assert torch.sigmoid(z).grad_fn._saved_result == torch.sigmoid(z)
 # sphinx_gallery_end_ignore
 
 # %%
-# 6. Forgotten zero_grad
-# ----------------------
-# :ref:`Gradients add up <sphx_glr_gallery_differentiation_accumulation.py>` until somebody clears them. Where nobody
-# does, each step repeats all the earlier ones, and the weight swings around the minimum instead of settling there. The
-# assert belongs before each ``backward``.
+# 6. zero_grad is missing
+# ~~~~~~~~~~~~~~~~~~~~~~~
+# :ref:`Gradients add up <sphx_glr_gallery_differentiation_accumulation.py>` until you clear them. Without that, each step
+# uses the sum of all gradients so far. The assert belongs before each ``backward``.
 
 
 def descend(clear):
@@ -204,7 +254,7 @@ def descend(clear):
 
 (path, w), (right_path, _) = descend(clear=False), descend(clear=True)
 
-with caught("forgotten zero_grad", round(path[-1], 2), round(right_path[-1], 2)):
+with caught("zero_grad", round(path[-1], 2), round(right_path[-1], 2)):
     assert w.grad is None
 
 # sphinx_gallery_start_ignore
@@ -213,23 +263,34 @@ assert right_path == sorted(right_path)
 # sphinx_gallery_end_ignore
 
 # %%
-# The first and the sixth mistake to look at:
+# .. how-measured:: This code draws the fits of mistake 1 and the paths of mistake 6.
+
+import matplotlib.pyplot as plt
+
+
+def draw():
+    _, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
+    left.plot(x, target, "o", color="#64748b", markersize=4, label="targets")
+    left.plot(x, fitted, color="#2563eb", label="same shapes")
+    left.plot(x, prediction, "--", color="#c2410c", label="broadcast")
+    left.set(xlabel="x", ylabel="y")
+    left.set_title("1. The fit is flat")
+    right.plot(right_path, color="#2563eb", label="with zero_grad")
+    right.plot(path, "--", color="#c2410c", label="without")
+    right.set(xlabel="step", ylabel="weight", ylim=(-0.5, 8.5))
+    right.set_title("6. The weight swings around 3")
+    for ax in (left, right):
+        ax.legend(frameon=False, fontsize=8)
+
+
+# %%
+# Mistakes 1 and 6 as you would see them in a plot:
+
+draw()
 
 # figure: Two panels. On the left, points on a rising line; the right fit goes through them, the fit with broadcasting
 #   is horizontal at their mean. On the right, the weight over 60 steps: with zero_grad it rises to 3 and stays,
-#   without it swings between 0 and 6 for ever.
-figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained")
-left.plot(x, target, "o", color="#64748b", markersize=4, label="targets")
-left.plot(x, fitted, color="#2563eb", label="same shapes")
-left.plot(x, prediction, "--", color="#c2410c", label="broadcast")
-left.set(xlabel="x", ylabel="y")
-left.set_title("1. The fit")
-right.plot(right_path, color="#2563eb", label="with zero_grad")
-right.plot(path, "--", color="#c2410c", label="without")
-right.set(xlabel="step", ylabel="weight", ylim=(-0.5, 8.5))
-right.set_title("6. The descent to 3")
-for ax in (left, right):
-    ax.legend(frameon=False, fontsize=8)
+#   without it swings between 0 and 6.
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(prediction, target.mean().expand(20, 1), atol=1e-3)
@@ -238,56 +299,58 @@ assert min(path) > -0.5 and max(path) < 6.5
 # sphinx_gallery_end_ignore
 
 # %%
-# 7. detach in the wrong place
-# ----------------------------
-# A value estimate is moved towards a target that contains the next estimate. The target should be held fixed. If
-# ``detach`` stands at the estimate instead, the loss is the same number, and its gradient points the other way.
+# 7. detach on the wrong side
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# In reinforcement learning, an estimate is moved towards a goal that contains the next estimate. The goal should be held fixed.
+# With ``detach`` on the estimate instead, the loss is the same number, and here its gradient has the other sign.
 
 
-def bootstrap_loss(detach):
-    weight = torch.tensor(1.0, requires_grad=True)
-    estimate, goal = weight * 1.0, 1 + 0.9 * (weight * 2.0)
-    if detach == "estimate":
-        estimate = estimate.detach()
-    else:
+def first_gradient(detach_goal):
+    weight = torch.tensor(0.0, requires_grad=True)
+    estimate, goal = 2 * weight, 1 + 0.9 * weight
+    if detach_goal:
         goal = goal.detach()
+    else:
+        estimate = estimate.detach()
     loss = (estimate - goal) ** 2
     loss.backward()
-    return estimate, goal, round(weight.grad.item(), 2), round(loss.item(), 2)
+    return loss.item(), round(weight.grad.item(), 2), goal
 
 
-estimate, goal, gradient, loss = bootstrap_loss("estimate")
-_, _, right_gradient, right_loss = bootstrap_loss("goal")
-print(f"the loss both times: {loss}, {right_loss}")
+loss, gradient, goal = first_gradient(detach_goal=False)
+right_loss, right_gradient, _ = first_gradient(detach_goal=True)
+print("loss:", loss, right_loss)
 
 with caught("detach", gradient, right_gradient):
     assert not goal.requires_grad
 
+
 # sphinx_gallery_start_ignore
-assert (loss, right_loss, gradient, right_gradient) == (3.24, 3.24, 6.48, -3.6)
-estimate, goal, *_ = bootstrap_loss("goal")
-assert estimate.requires_grad and not goal.requires_grad
+def _last_loss(detach_goal):
+    weight = torch.tensor(0.0, requires_grad=True)
+    for _ in range(100):
+        estimate, goal = 2 * weight, 1 + 0.9 * weight
+        if detach_goal:
+            goal = goal.detach()
+        else:
+            estimate = estimate.detach()
+        loss = (estimate - goal) ** 2
+        (slope,) = torch.autograd.grad(loss, weight)
+        weight = (weight - 0.05 * slope).detach().requires_grad_()
+    return loss.item()
+
+
+assert (loss, right_loss, gradient, right_gradient) == (1, 1, 1.8, -4)
+assert _last_loss(True) < 1e-6 and _last_loss(False) > 1e6
+assert not first_gradient(detach_goal=True)[2].requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# 8. Shared optimizer state
-# -------------------------
-# A model is copied to train both copies further, and the optimizer's state is handed over. Neither ``state_dict`` nor
-# ``load_state_dict`` copies it: both optimizers use the same momentum. Two equal models take the same step on the
-# same loss, and end at different weights.
-
-
-def two_runs(hand_over):
-    first = torch.tensor(1.0, requires_grad=True)
-    one = torch.optim.SGD([first], lr=0.1, momentum=0.9)
-    step(one, first)
-    second = first.detach().clone().requires_grad_()
-    two = torch.optim.SGD([second], lr=0.1, momentum=0.9)
-    two.load_state_dict(hand_over(one.state_dict()))
-    step(one, first)
-    step(two, second)
-    moments = one.state[first]["momentum_buffer"], two.state[second]["momentum_buffer"]
-    return [round(first.item(), 3), round(second.item(), 3)], moments
+# 8. Two optimizers share their state
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# You copy a model to train both copies, and pass the state of the first optimizer to the second. ``state_dict`` does not copy
+# it, and ``load_state_dict`` copies no tensor that has the right dtype and device already. Both optimizers then write to the
+# same momentum. Two equal models take one step on the same loss, and differ:
 
 
 def step(optimizer, weight):
@@ -296,10 +359,23 @@ def step(optimizer, weight):
     optimizer.step()
 
 
-weights, (mine, other) = two_runs(hand_over=lambda state: state)
-right_weights, apart = two_runs(hand_over=copy.deepcopy)
+def two_runs(pass_on):
+    first = torch.tensor(1.0, requires_grad=True)
+    one = torch.optim.SGD([first], lr=0.1, momentum=0.9)
+    step(one, first)
+    second = first.detach().clone().requires_grad_()
+    two = torch.optim.SGD([second], lr=0.1, momentum=0.9)
+    two.load_state_dict(pass_on(one.state_dict()))
+    step(one, first)
+    step(two, second)
+    moments = one.state[first]["momentum_buffer"], two.state[second]["momentum_buffer"]
+    return [round(first.item(), 3), round(second.item(), 3)], moments
 
-with caught("shared optimizer state", weights, right_weights):
+
+weights, (mine, other) = two_runs(pass_on=lambda state: state)
+right_weights, apart = two_runs(pass_on=copy.deepcopy)
+
+with caught("shared state", weights, right_weights):
     assert mine.data_ptr() != other.data_ptr()
 
 # sphinx_gallery_start_ignore
@@ -317,29 +393,93 @@ def _through_a_file(state):
 
 
 assert two_runs(_through_a_file)[0] == right_weights
+for _dtype, _shared in ((torch.float32, True), (torch.float64, False)):
+    _p = torch.ones(2, requires_grad=True)
+    _q = torch.ones(2, dtype=_dtype, requires_grad=True)
+    _one, _two = torch.optim.Adam([_p]), torch.optim.Adam([_q])
+    _p.sum().backward()
+    _one.step()
+    _two.load_state_dict(_one.state_dict())
+    for _name in ("exp_avg", "exp_avg_sq"):
+        _pointers = [o.state[t][_name].data_ptr() for o, t in ((_one, _p), (_two, _q))]
+        assert (_pointers[0] == _pointers[1]) == _shared
 # sphinx_gallery_end_ignore
 
 # %%
-# A state that has been saved to a file and loaded again is a copy. It is the short way, inside one program, that
-# shares.
+# A state that you save to a file and load again is a copy.
+#
+# 9. A Jacobian in inference mode
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# ``torch.autograd.functional`` needs a graph, and :ref:`inference mode <sphx_glr_gallery_modes_grad_modes.py>` records none.
+# The result is zero. ``strict=True`` makes an error of it. Leave the mode for the call, with ``torch.inference_mode(False)``.
 
-# %%
-# All of them
-# -----------
+point = torch.tensor(2.0)
+with torch.inference_mode():
+    slope = torch.autograd.functional.jacobian(lambda x: x**3, point).item()
+    with torch.inference_mode(False):
+        right_slope = torch.autograd.functional.jacobian(lambda x: x**3, point).item()
+    with caught("inference mode", slope, right_slope):
+        assert not torch.is_inference_mode_enabled()
 
 # sphinx_gallery_start_ignore
-assert len(rows) == 8 and all(len(row["assert"]) < 45 for row in rows.values())
+assert (slope, right_slope) == (0, 12)
+_functional, _raised = torch.autograd.functional, []
+with torch.inference_mode():
+    assert _functional.hessian(lambda x: x**3, point) == 0
+    for _call in (_functional.jacobian, _functional.hessian):
+        try:
+            _call(lambda x: x**3, point, strict=True)
+        except RuntimeError as error:
+            _raised.append("strict mode" in str(error))
+assert _raised == [True, True]
+with torch.no_grad():
+    assert _functional.jacobian(lambda x: x**3, point) == 12
 # sphinx_gallery_end_ignore
-pd.DataFrame(rows).T.rename_axis(index=None, columns="mistake")
 
 # %%
-# What they have in common: each assert compares the thing with what you *believe* about it, a shape, a memory, a
-# place in the graph. Write it down where the belief begins.
+# 10. softmax before cross_entropy
+# ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+# ``nn.functional.cross_entropy`` takes scores and applies ``log_softmax`` itself. It accepts probabilities too, as if they were
+# scores. They are between 0 and 1, so with three classes the loss is at least 0.55, even for a certain and right prediction.
+
+scores, label = torch.tensor([[20.0, 1.0, -3.0]]), torch.tensor([0])
+
+given = scores.softmax(dim=1)
+total = given.sum(dim=1)
+loss = nn.functional.cross_entropy(given, label).item()
+right_loss = nn.functional.cross_entropy(scores, label).item()
+
+with caught("softmax", round(loss, 2), round(right_loss, 2)):
+    assert not torch.allclose(total, torch.ones(1))
+
+# sphinx_gallery_start_ignore
+assert abs(loss - 0.5514) < 1e-4 and right_loss < 1e-6
+torch.manual_seed(0)
+_given = torch.cat([torch.randn(1000, 3).mul(9).softmax(dim=1), torch.eye(3)])
+_loss = nn.functional.cross_entropy(_given, torch.zeros(1003).long(), reduction="none")
+assert _loss.min() > 0.5514
+assert not torch.allclose(scores.sum(dim=1), torch.ones(1))
+# sphinx_gallery_end_ignore
 
 # %%
-# What people get wrong
-# ---------------------
-# **assert with ==.** Between tensors, ``==`` compares each element, and ``assert`` cannot make one answer of many:
+# All ten
+# -------
+
+import pandas as pd
+
+# sphinx_gallery_start_ignore
+assert len(rows) == 10 and all(len(row["assert"]) < 48 for row in rows.values())
+# sphinx_gallery_end_ignore
+pd.DataFrame(rows).T.rename_axis(columns="mistake")
+
+# %%
+# Each assert compares a tensor, or a mode, with something that you rely on: a shape, separate memory, whether a gradient can
+# pass. Put the assert on the line where you first rely on it.
+
+# %%
+# Asserts that do not test what you think
+# ---------------------------------------
+# **assert with ==.** ``==`` compares element by element, and a tensor with several elements is neither true nor false:
 
 a = torch.tensor([0.1, 0.2, 0.3])
 b = 3 * a / 3
@@ -348,44 +488,51 @@ b[2] += 1e-3
 try:
     assert a == b
 except RuntimeError as error:
-    print(f"RuntimeError: {error}")
-    assert "more than one value is ambiguous" in str(error)
+    message = str(error)
+    print("RuntimeError:", message)
+
+# sphinx_gallery_start_ignore
+assert "more than one value is ambiguous" in message
+# sphinx_gallery_end_ignore
 
 # %%
-# ``torch.equal`` gives one answer, and takes the last bit seriously. For results of arithmetic use
-# ``torch.testing.assert_close``, which allows for rounding and says what differs:
+# ``torch.equal`` gives one answer, and it allows for no rounding. For results of arithmetic use
+# ``torch.testing.assert_close``, which does, and which says what differs:
 
 try:
     torch.testing.assert_close(a, b)
 except AssertionError as error:
-    print(error)
-    assert "Mismatched elements: 1 / 3" in str(error)
+    message = str(error)
+    print(message)
 
 # sphinx_gallery_start_ignore
+assert "Mismatched elements: 1 / 3" in message
 torch.testing.assert_close(a, a * (1 + 1e-7))
 assert not torch.equal(a, a * (1 + 1e-6))
 # sphinx_gallery_end_ignore
 
 # %%
-# **Asserts that are switched off.** ``python -O`` leaves out every assert. Here one line is compiled both ways:
+# **Asserts that are switched off.** ``python -O`` skips asserts. Here Python runs a false assert, without and with ``-O``:
 
-outcomes = []
-for optimize in (0, 1):
-    try:
-        exec(compile("assert 1 == 2", "demo", "exec", optimize=optimize))
-        outcomes.append("passed")
-    except AssertionError:
-        outcomes.append("AssertionError")
-    print(f"optimize={optimize}: {outcomes[-1]}")
-assert outcomes == ["AssertionError", "passed"]
+import subprocess
+import sys
+
+for options in ([], ["-O"]):
+    command = [sys.executable, *options, "-c", "assert 1 == 2"]
+    failed = subprocess.run(command, capture_output=True).returncode
+    print(options, "fails" if failed else "passes")
+
+    # sphinx_gallery_start_ignore
+    assert bool(failed) == (not options)
+# sphinx_gallery_end_ignore
 
 # %%
-# They are for mistakes in the program. Test what comes from outside, files and arguments, with ``if`` and ``raise``.
-#
+# Test what comes from outside, such as files and arguments, with ``if`` and ``raise``.
+
+# %%
 # Exercise
 # --------
-# A layer gets a new weight after the optimizer was made. What does the training step change? Which assert would have
-# caught it?
+# A layer gets a new weight after the optimizer was made. What does the step change? Which assert would have found it?
 #
 # .. code-block:: python
 #
@@ -395,7 +542,7 @@ assert outcomes == ["AssertionError", "passed"]
 #
 # .. solution::
 #
-# Nothing. The optimizer holds the old weight, which gets no gradient and is skipped. Compare what it holds with what
+# Nothing. The optimizer holds the old weight, which gets no gradient and is skipped. Compare what the optimizer holds with what
 # the model has, by identity.
 
 model = nn.Linear(1, 1, bias=False)
@@ -427,6 +574,7 @@ assert abs(model.weight.item() - 1.6) < 1e-6
 # --------
 # - Before: :ref:`sphx_glr_gallery_debugging_finding_nans.py`, for numbers that are plainly wrong.
 # - Next: :ref:`sphx_glr_gallery_profiling_profiler_table.py`, where the time goes.
+# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: another reason why a parameter is not trained.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory.
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: the writes that autograd notices, and more that
 #   it does not.
