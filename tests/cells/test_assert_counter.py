@@ -87,19 +87,51 @@ def count(tmp_path: Path) -> Iterator[Count]:
     ("script", "asserts"), [(IN_A_THREAD, 2), (IN_A_POOL, 1), ("x = 1\nfor x in range(9):\n    assert x < 9\n", 1)]
 )
 def test_asserts_count_in_every_thread(count: Count, script: str, asserts: int) -> None:
-    assert count(script) == f".. claims:: {asserts} 0"
+    assert count(script) == f".. claims:: {asserts} 0 0"
 
 
 def test_asserts_about_errors_raised_on_purpose_are_counted_apart(count: Count) -> None:
     script = "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    assert 'zero' in str(error)\nassert 1 < 2\n"
-    assert count(script) == ".. claims:: 2 1"
+    assert count(script) == ".. claims:: 2 1 0"
+
+
+FAILING = """
+from contextlib import suppress
+
+def check(number):
+    assert (
+        number < 3
+    )
+
+with suppress(AssertionError):
+    check(5)
+check(1)
+assert 1 < 2
+try:
+    check(5)
+except AssertionError as error:
+    assert not str(error)
+"""
+
+
+def test_asserts_that_the_page_lets_fail_are_counted_apart(count: Count) -> None:
+    assert count(FAILING) == ".. claims:: 3 1 1"
+
+
+def test_an_assertion_error_of_somebody_else_is_no_assert_of_the_page(count: Count) -> None:
+    script = "try:\n    raising()\nexcept AssertionError:\n    assert True\n"
+
+    def raising() -> None:
+        raise AssertionError
+
+    assert count(script, raising=raising) == ".. claims:: 1 1 0"
 
 
 @pytest.mark.skipif(
     sys.version_info < (3, 12), reason="threads that Python did not start are seen by sys.monitoring only"
 )
 def test_asserts_count_in_threads_that_python_did_not_start(count: Count) -> None:
-    assert count(IN_A_FOREIGN_THREAD) == ".. claims:: 1 0"
+    assert count(IN_A_FOREIGN_THREAD) == ".. claims:: 1 0 0"
 
 
 def test_an_assert_that_no_thread_reached_is_named(count: Count) -> None:
@@ -112,7 +144,7 @@ def test_an_assert_does_not_count_while_a_figure_is_drawn(count: Count) -> None:
     script = "def check():\n    assert True\n\nwith paused():\n    check()\n"
     with pytest.raises(assert_counter.ClaimError, match=r"page\.py:6: this assert never ran"):
         count(script, paused=line_watcher.paused)
-    assert count(script + "check()\n", "after.py", paused=line_watcher.paused) == ".. claims:: 1 0"
+    assert count(script + "check()\n", "after.py", paused=line_watcher.paused) == ".. claims:: 1 0 0"
 
 
 def test_the_running_line_is_kept(count: Count) -> None:
@@ -135,4 +167,4 @@ def test_a_script_is_not_watched_after_its_end(count: Count) -> None:
     count("assert True\n", "first.py")
     assert count("x = 1\n", "second.py") == ""
     assert sys.gettrace() is None
-    assert count("assert True\nassert True\n", "third.py") == ".. claims:: 2 0"
+    assert count("assert True\nassert True\n", "third.py") == ".. claims:: 2 0 0"

@@ -25,7 +25,7 @@ def _ran(source: str, lasting: bool) -> list[int]:
         lines.append(line)
         return lasting
 
-    line_watcher.start(lambda code: note if code.co_filename == "watched.py" else None)
+    line_watcher.start(lambda code: note if code.co_filename == "watched.py" else None, lambda code, line: None)
     exec(code, {})
     line_watcher.stop()
     return lines
@@ -49,7 +49,7 @@ def test_watching_starts_again_for_the_same_code() -> None:
     code = compile("x = 1\n", "watched.py", "exec")
     for _ in range(2):
         lines = []
-        line_watcher.start(lambda code: lambda number: bool(lines.append(number)))  # noqa: B023
+        line_watcher.start(lambda code: lambda number: bool(lines.append(number)), lambda code, line: None)  # noqa: B023
         exec(code, {})
         line_watcher.stop()
         assert 1 in lines
@@ -58,7 +58,7 @@ def test_watching_starts_again_for_the_same_code() -> None:
 def test_code_that_nobody_chose_is_asked_for_once() -> None:
     asked = []
     code = compile("def f(): pass\nfor _ in range(9): f()\n", "watched.py", "exec")
-    line_watcher.start(lambda code: asked.append(code.co_name))
+    line_watcher.start(lambda code: asked.append(code.co_name), lambda code, line: None)
     exec(code, {})
     line_watcher.stop()
     assert asked.count("f") == 1

@@ -1,8 +1,8 @@
 """Count the asserts of an example that ran, and refuse an example with an assert that did not run.
 
 Prose is only as true as its asserts, and an assert that never runs checks nothing. While an example runs, ``line_watcher``
-reports its lines, and the asserts among them are noted. The page's last cell reports their number, or names the first assert
-that did not run.
+reports its lines, and the asserts among them are noted, those apart that fail where the page expects it. The page's last cell
+reports their number, or names the first assert that did not run.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from . import line_watcher
 from .line_watcher import Note
 
 _ran: dict[str, set[int]] = {}
+_failed: dict[str, set[int]] = {}
+"""The asserts that failed and that the page caught: each shows a mistake. Any other would have ended the script."""
 _line: Any = None
 _end: int | None = None
 """The line of the example from which on nothing runs."""
@@ -44,7 +46,7 @@ def end_at(line: int | None) -> None:
 def watch(gallery_conf: Mapping[str, Any], name: str | None) -> None:
     """Watch the example ``name`` from here on; one of sphinx-gallery's ``reset_modules``."""
     if name:
-        line_watcher.start(lambda code: _noter(code, name))
+        line_watcher.start(lambda code: _noter(code, name), _note_failed)
 
 
 def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
@@ -61,7 +63,8 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
         raise ClaimError(
             f"{path}:{missed[0]}: this assert never ran, so it checks nothing; {len(missed)} like it in this file"
         )
-    return f"\n.. claims:: {len(ran)} {len(ran & _about_errors(path))}\n\n" if ran else ""
+    numbers = (len(ran), len(ran & _about_errors(path)), len(ran & _failed.get(path, set())))
+    return f"\n.. claims:: {' '.join(map(str, numbers))}\n\n" if ran else ""
 
 
 @cache
@@ -88,6 +91,12 @@ def _about_errors(path: str) -> set[int]:
     """The lines of the asserts in ``except`` blocks: they speak of an error that the page raises on purpose."""
     handlers = [node for node in ast.walk(_tree(path)) if isinstance(node, ast.ExceptHandler)]
     return {node.lineno for handler in handlers for node in ast.walk(handler) if isinstance(node, ast.Assert)}
+
+
+def _note_failed(code: CodeType, line: int) -> None:
+    path = code.co_filename
+    if line in _asserts(path):
+        _failed.setdefault(path, set()).add(_asserts(path)[line])
 
 
 def _noter(code: CodeType, name: str) -> Note | None:

@@ -1,4 +1,4 @@
-"""Call back for each line of chosen code that runs, in every thread.
+"""Call back for each line of chosen code that runs, and for each that an AssertionError leaves, in every thread.
 
 From Python 3.12 on this is ``sys.monitoring``. It sees all threads, also those that C++ starts: PyTorch calls hooks and custom
 backwards of a GPU in such threads. Before, it is ``sys.settrace`` with ``threading.settrace``: threads that C++ starts are not
@@ -18,6 +18,9 @@ Note = Callable[[int], bool]
 """Called with the number of a line that is about to run. Returns whether it must be called when that line runs again."""
 Choose = Callable[[CodeType], Note | None]
 """Called once with each code that starts to run. Returns None for code whose lines do not matter."""
+
+Failed = Callable[[CodeType, int], None]
+"""Called with a chosen code and the number of its line at which an AssertionError was raised, or passed through."""
 
 _TOOL = 4
 """Our number in ``sys.monitoring``: there are 0 to 5, and 0, 1, 2 and 5 are meant for debuggers, coverage, and the like."""
@@ -41,14 +44,14 @@ class _Noters:
 
 if sys.version_info >= (3, 12):
     _monitoring = sys.monitoring
-    _LINE, _START = _monitoring.events.LINE, _monitoring.events.PY_START
+    _LINE, _START, _RAISE = _monitoring.events.LINE, _monitoring.events.PY_START, _monitoring.events.RAISE
 
     class _Thread(threading.local):
         paused = False
 
     _thread = _Thread()
 
-    def start(choose: Choose) -> None:
+    def start(choose: Choose, failed: Failed) -> None:
         """Watch all code that starts to run from here on; what was watched before is forgotten."""
         stop()
         noters = _Noters(choose)
@@ -64,17 +67,23 @@ if sys.version_info >= (3, 12):
             note = noters(code)
             return None if note and note(number) else _monitoring.DISABLE
 
+        def error_passes(code: CodeType, offset: int, error: BaseException) -> None:
+            if isinstance(error, AssertionError) and not _thread.paused and noters(code) is not None:
+                lines = [line for begin, end, line in code.co_lines() if begin <= offset < end]
+                failed(code, lines[0] or 0)
+
         _monitoring.use_tool_id(_TOOL, "atlas")
         _monitoring.register_callback(_TOOL, _START, code_starts)
         _monitoring.register_callback(_TOOL, _LINE, line_starts)
-        _monitoring.set_events(_TOOL, _START)
+        _monitoring.register_callback(_TOOL, _RAISE, error_passes)
+        _monitoring.set_events(_TOOL, _START | _RAISE)
         _monitoring.restart_events()
 
     def stop() -> None:
         """Watch nothing any longer."""
         if _monitoring.get_tool(_TOOL) is not None:
             _monitoring.set_events(_TOOL, 0)
-            for event in (_START, _LINE):
+            for event in (_START, _LINE, _RAISE):
                 _monitoring.register_callback(_TOOL, event, None)
             _monitoring.free_tool_id(_TOOL)
 
@@ -89,7 +98,7 @@ if sys.version_info >= (3, 12):
 
 else:
 
-    def start(choose: Choose) -> None:
+    def start(choose: Choose, failed: Failed) -> None:
         """Watch all code that starts to run from here on; what was watched before is forgotten."""
         noters = _Noters(choose)
 
@@ -101,6 +110,8 @@ else:
             def line_starts(frame: FrameType, event: str, argument: Any) -> Any:
                 if event == "line":
                     note(frame.f_lineno)
+                elif event == "exception" and issubclass(argument[0], AssertionError):
+                    failed(frame.f_code, frame.f_lineno)
                 return line_starts
 
             return line_starts

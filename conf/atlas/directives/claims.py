@@ -1,4 +1,4 @@
-"""``.. claims:: 12 3`` ends a page with the number of its asserts that ran. `cells.assert_counter` writes it."""
+"""``.. claims:: 12 3 1`` ends a page with the number of its asserts that ran. `cells.assert_counter` writes it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,22 @@ class claims(nodes.paragraph):
 
 
 class Claims(Directive):
-    """``.. claims:: ASSERTS ABOUT_ERRORS``: how many asserts ran, and how many of them are about errors raised on purpose."""
+    """``.. claims:: ASSERTS ABOUT_ERRORS FAILED``: how many asserts ran.
+
+    The second number is of those about errors that the page raises on purpose. The third is of those that failed and were
+    caught: the page shows a mistake with them.
+    """
 
     required_arguments = 1
-    optional_arguments = 1
+    optional_arguments = 2
 
     def run(self) -> list[nodes.Node]:
-        count, about_errors = (*map(int, self.arguments), 0)[:2]
+        count, about_errors, failed = (*map(int, self.arguments), 0, 0)[:3]
         sentence = _("%s asserts ran on this page when it was built, and none failed.") % count
-        if count == 1:
+        if failed:
+            sentence = _("%s asserts ran on this page when it was built. %s failed on purpose, and no other did.")
+            sentence %= (count, failed)
+        elif count == 1:
             sentence = _("One assert ran on this page when it was built, and it did not fail.")
         if about_errors:
             more = _("%s of them are about errors that the page raises on purpose.") % about_errors
