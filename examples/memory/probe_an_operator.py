@@ -292,6 +292,8 @@ for _name in ("split", "chunk", "unbind"):
     except RuntimeError as _error:
         _raised.append("returns multiple views" in str(_error))
     assert _raised == [True, True]
+    with torch.no_grad():
+        _parts[0].add_(1)  # not refused
 _raised = []
 try:
     x.clone().expand(2, 4, 8).add_(1)
@@ -306,10 +308,10 @@ assert rows({"": (lambda x: x.expand(4, 8), x)}, columns).iloc[0, 1] == "works"
 found
 
 # %%
-# ``split``, ``chunk`` and ``unbind`` keep nothing, but return several views of one tensor. PyTorch refuses to change these
-# views in place, and backward raises after a change of the input. (``tensor_split`` returns several views too, and allows
-# both.) Here, several elements of ``expand``'s result share one place in memory, so a change of the result is refused. ``kron``
-# keeps its inputs, backward does not notice that they changed, and the gradient is silently wrong.
+# ``split``, ``chunk`` and ``unbind`` keep nothing, but return several views of one tensor. Outside of ``no_grad``, PyTorch
+# refuses to change these views in place, and backward raises after a change of the input. (``tensor_split`` returns several
+# views too, and allows both.) Here, several elements of ``expand``'s result share one place in memory, so a change of the
+# result is refused. ``kron`` keeps its inputs, backward does not notice that they changed, and the gradient is silently wrong.
 #
 # **Taking one answer for all inputs.** A shape or a layout can lead to other code inside the operator:
 
