@@ -229,7 +229,7 @@ assert [after(_change, F.dropout, x) for _change in ("result", "input")] == [
 table
 
 # %%
-# The words are those of :doc:`the table of all operators </reference/operators>`:
+# The columns are those of :doc:`the table of all operators </reference/operators>`:
 #
 # - **keeps**: what is saved for backward: an input, the result, or a new tensor, such as the positions of the maxima for
 #   ``max_pool2d``. (A tensor that the function takes from elsewhere counts as new too.)
@@ -482,7 +482,7 @@ assert torch.allclose(by_hand(x), F.silu(x))
 # --------
 # - Before: :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`, what all of them need in a training step.
 # - Next: :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, to find the call that made a gradient NaN.
-# - :doc:`All operators </reference/operators>`, this probe for more than 500 of them, and
+# - :doc:`All operators </reference/operators>`, the same questions for more than 500 of them, and
 #   :doc:`all shape operations </reference/shapes>`.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, why a node keeps its input or its result.
 # - :ref:`sphx_glr_gallery_functions_context_methods.py`, how a Function saves tensors for backward.

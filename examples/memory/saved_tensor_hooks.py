@@ -105,9 +105,9 @@ def draw(table):
     left.bar_label(bars, fmt="%.1f", padding=3)
     left.set(title="MB held until backward", xlim=(0, 10))
     right.plot(table["error"][1:], [1, 2, 3], "D", color="#c2410c")
-    right.annotate("exact", (2e-6, 0), va="center")
+    right.annotate("exact", (3e-6, 0), va="center")
     right.set(title="Relative error of the gradient")
-    right.set(xscale="log", xlim=(1e-6, 1e-2), yticks=range(4), yticklabels=[])
+    right.set(xscale="log", xlim=(1.5e-6, 1e-2), yticks=range(4), yticklabels=[])
     right.grid(axis="y", color="#94a3b8", linewidth=0.4)
     for ax in (left, right):
         ax.set_ylim(3.6, -0.6)
