@@ -203,7 +203,7 @@ _pair, _frozen = number(2), other.detach()
 _hostile = {
     "two results": (lambda x: x.sort(), x),
     "empty": (torch.exp, number(0)),
-    "complex": (torch.exp, x.detach().to(torch.complex128).requires_grad_()),
+    "complex": (torch.exp, (x.detach() * (1 + 1j)).requires_grad_()),
     "float32": (lambda x: x.softmax(-1), x.detach().float().requires_grad_()),
     "difference": (lambda x: (x[0] - x[1]) ** 2, _pair),
     "inverse": (lambda x: x.exp().log(), x),
