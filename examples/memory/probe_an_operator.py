@@ -203,7 +203,7 @@ _pair, _frozen = number(2), other.detach()
 _hostile = {
     "two results": (lambda x: x.sort(), x),
     "empty": (torch.exp, number(0)),
-    "complex": (torch.exp, x.detach().to(torch.complex128).requires_grad_()),
+    "complex": (torch.exp, (x.detach() * (1 + 1j)).requires_grad_()),
     "float32": (lambda x: x.softmax(-1), x.detach().float().requires_grad_()),
     "difference": (lambda x: (x[0] - x[1]) ** 2, _pair),
     "inverse": (lambda x: x.exp().log(), x),
@@ -229,7 +229,7 @@ assert [after(_change, F.dropout, x) for _change in ("result", "input")] == [
 table
 
 # %%
-# The words are those of :doc:`the table of all operators </reference/operators>`:
+# The columns are those of :doc:`the table of all operators </reference/operators>`:
 #
 # - **keeps**: what is saved for backward: an input, the result, or a new tensor, such as the positions of the maxima for
 #   ``max_pool2d``. (A tensor that the function takes from elsewhere counts as new too.)
@@ -292,6 +292,8 @@ for _name in ("split", "chunk", "unbind"):
     except RuntimeError as _error:
         _raised.append("returns multiple views" in str(_error))
     assert _raised == [True, True]
+    with torch.no_grad():
+        _parts[0].add_(1)  # not refused
 _raised = []
 try:
     x.clone().expand(2, 4, 8).add_(1)
@@ -306,10 +308,10 @@ assert rows({"": (lambda x: x.expand(4, 8), x)}, columns).iloc[0, 1] == "works"
 found
 
 # %%
-# ``split``, ``chunk`` and ``unbind`` keep nothing, but return several views of one tensor. PyTorch refuses to change these
-# views in place, and backward raises after a change of the input. (``tensor_split`` returns several views too, and allows
-# both.) Here, several elements of ``expand``'s result share one place in memory, so a change of the result is refused. ``kron``
-# keeps its inputs, backward does not notice that they changed, and the gradient is silently wrong.
+# ``split``, ``chunk`` and ``unbind`` keep nothing, but return several views of one tensor. Outside of ``no_grad``, PyTorch
+# refuses to change these views in place, and backward raises after a change of the input. (``tensor_split`` returns several
+# views too, and allows both.) Here, several elements of ``expand``'s result share one place in memory, so a change of the
+# result is refused. ``kron`` keeps its inputs, backward does not notice that they changed, and the gradient is silently wrong.
 #
 # **Taking one answer for all inputs.** A shape or a layout can lead to other code inside the operator:
 
@@ -480,7 +482,7 @@ assert torch.allclose(by_hand(x), F.silu(x))
 # --------
 # - Before: :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`, what all of them need in a training step.
 # - Next: :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, to find the call that made a gradient NaN.
-# - :doc:`All operators </reference/operators>`, this probe for more than 500 of them, and
+# - :doc:`All operators </reference/operators>`, the same questions for more than 500 of them, and
 #   :doc:`all shape operations </reference/shapes>`.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, why a node keeps its input or its result.
 # - :ref:`sphx_glr_gallery_functions_context_methods.py`, how a Function saves tensors for backward.

@@ -105,9 +105,9 @@ def draw(table):
     left.bar_label(bars, fmt="%.1f", padding=3)
     left.set(title="MB held until backward", xlim=(0, 10))
     right.plot(table["error"][1:], [1, 2, 3], "D", color="#c2410c")
-    right.annotate("exact", (1e-5, 0), va="center")
+    right.annotate("exact", (3e-6, 0), va="center")
     right.set(title="Relative error of the gradient")
-    right.set(xscale="log", xlim=(5e-6, 1e-2), yticks=range(4), yticklabels=[])
+    right.set(xscale="log", xlim=(1.5e-6, 1e-2), yticks=range(4), yticklabels=[])
     right.grid(axis="y", color="#94a3b8", linewidth=0.4)
     for ax in (left, right):
         ax.set_ylim(3.6, -0.6)
@@ -129,6 +129,8 @@ assert table["MB"].round(2).tolist() == [8.39, 4.19, 4.19, 2.1]
 _errors = table["error"].tolist()
 assert _errors[0] == 0 < _errors[2] < _errors[1] < _errors[3] < 0.01, _errors
 assert 4 < _errors[1] / _errors[2] < 16
+_low, _high = plt.gcf().axes[1].get_xlim()
+assert all(_low < _error < _high for _error in _errors[1:]), _errors
 assert table["loss"].nunique() == 1
 assert torch.finfo(torch.bfloat16).max > 1e38
 assert torch.finfo(torch.float16).eps < torch.finfo(torch.bfloat16).eps
@@ -209,7 +211,7 @@ with saved_tensors_hooks(lambda t: _seen.append(t) or t.detach(), lambda t: t):
     assert len(_seen) == 1
     torch.autograd.grad(_y, x, create_graph=True)
 assert len(_seen) == 2  # in backward, which makes a graph of its own
-del _y, _seen
+del _y
 gc.freeze()  # gc.collect() below is fast then, and still looks at what is made from here on
 # sphinx_gallery_end_ignore
 
@@ -270,7 +272,7 @@ assert not _leaks_after(retain=False) and _leaks_after(retain=True)
 # is safe here, because it copies, and ``pack`` runs without recording. So is ``half()``, unless the tensor is float16 already.
 #
 # **Relying on the check for changes in place.** Without hooks, the change below makes backward raise: a saved tensor was
-# :ref:`modified by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. With hooks, backward does not check. If
+# :ref:`modified by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. With hooks it does not check. If
 # ``pack`` kept the same memory, the gradient is silently wrong:
 
 
