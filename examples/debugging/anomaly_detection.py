@@ -389,12 +389,12 @@ tested.rename_axis(columns="what happens")
 # With its default backend, ``torch.compile`` makes one node, ``CompiledFunctionBackward``, of many operations. Run the step
 # without ``torch.compile`` to get your line.
 #
-# **The test can fail where no NaN is.** It calls ``item()``, which not every kind of tensor has, and then the error names an
+# **The test can fail where no NaN is.** It calls ``item()``, which not every kind of tensor has, and then the warning names an
 # innocent node. Batched gradients are such a kind:
 
 x = torch.tensor([1.0, 2.0], requires_grad=True)
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
+with warnings.catch_warnings(record=True) as innocent:
+    warnings.simplefilter("always")
     try:
         with torch.autograd.set_detect_anomaly(True):
             torch.autograd.grad(x.sin(), x, torch.eye(2), is_grads_batched=True)
@@ -404,6 +404,7 @@ with warnings.catch_warnings():
 
 # sphinx_gallery_start_ignore
 assert message.startswith("Batching rule not implemented for aten::item")
+assert "Error detected in SinBackward0" in str(innocent[0].message)
 _functional, _raised = torch.autograd.functional, []
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

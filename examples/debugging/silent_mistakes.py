@@ -77,7 +77,7 @@ def caught(mistake, wrong, right):
 # %%
 # What people get wrong
 # ---------------------
-# Below, ``with caught(...)`` catches the failed assert and prints the two numbers. You do not need it.
+# Below, ``with caught(...)`` catches the failed assert and prints the two numbers.
 #
 # 1. Broadcasting
 # ~~~~~~~~~~~~~~~
@@ -236,8 +236,8 @@ assert torch.sigmoid(z).grad_fn._saved_result == torch.sigmoid(z)
 # 6. zero_grad is missing
 # ~~~~~~~~~~~~~~~~~~~~~~~
 # :ref:`Gradients add up <sphx_glr_gallery_differentiation_accumulation.py>` until you clear them. Without that, each step
-# uses the sum of all gradients so far. The assert belongs before the first ``backward`` of each step. It relies on
-# ``zero_grad()``, which sets ``.grad`` to ``None`` unless you pass ``set_to_none=False``.
+# uses the sum of all gradients so far. The assert belongs before the first ``backward`` of each step:
+# ``zero_grad()`` sets ``.grad`` to ``None``, unless you pass ``set_to_none=False``.
 
 
 def descend(clear):

@@ -218,9 +218,9 @@ assert set(_seen) == {1} and len(_seen) == 102
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``dynamic`` left at its default, the second shape made a version for other numbers of rows too: 32 rows needed no other
-# version, and 1 row did. With one shape, the warm-up of a ``Timer`` compiles, so the compiler is not timed. But
-# ``blocked_autorange`` takes the length of its blocks from the warm-up: after a slow first call, each block is *one* run.
+# The second shape made a version for other numbers of rows too, but not for 1. The warm-up of a ``Timer`` compiles, so with one
+# shape the compiler is not timed. But ``blocked_autorange`` takes the length of its blocks from the warm-up: if it compiled
+# there, each block is *one* run.
 #
 # **Timing one tensor that stays in the cache.** A ``Timer`` runs on the same tensor again and again. Training gets a new batch
 # in each step. The second line goes through 128 MB, more than the caches of many processors hold:
@@ -426,7 +426,7 @@ assert _raised == [True]
 
 # %%
 # Measurements with the same labels *and* the same statement are merged into one cell. If only the statements differ, the table
-# shows the last of them, and drops the others without a word. If you leave out ``description``, printing the table raises
+# shows the last of them and drops the others. If you leave out ``description``, printing the table raises
 # ``TypeError: object of type 'NoneType' has no len()``. Before you believe a small difference, repeat the whole measurement and
 # see whether the order stays.
 
