@@ -280,7 +280,7 @@ assert not torch.is_anomaly_enabled()
 # What is tested for NaN, and what is not
 # ---------------------------------------
 # In the mode, backward tests what each node returns. At a leaf, the node ``AccumulateGrad`` adds to ``.grad`` and returns
-# nothing. In each of these cases there is a NaN or an infinity:
+# nothing. ``torch.autograd.grad`` does not test the sum at its input either. Each of these cases has a NaN or an infinity:
 #
 # .. how-measured:: This code runs each case with forward and backward in the mode, and keeps the error or what came out.
 
@@ -362,6 +362,10 @@ for _make, _name in [
 assert _returned == [True] * 3
 assert tested["derivative"].tolist() == ["none", "-1.0", "inf", "nan", "nan", "nan"]
 _x = torch.tensor(0.0, requires_grad=True)
+for _input in (_x, _x * 1):  # a leaf, and a tensor in the middle of the graph
+    with torch.autograd.set_detect_anomaly(True):
+        _loss = torch.sqrt(_input) - torch.sqrt(_input)
+        assert torch.autograd.grad(_loss, _input)[0].isnan()
 with torch.autograd.set_detect_anomaly(True, check_nan=False):
     node_returns_nan(_x)
 assert _x.grad.isnan()
@@ -382,8 +386,49 @@ tested.rename_axis(columns="what happens")
 # %%
 # So test the loss yourself, with ``assert loss.isfinite()``, and the gradients before the step.
 #
-# In a function compiled by ``torch.compile``, a whole compiled graph is one node, ``CompiledFunctionBackward``. Run the step
-# without ``torch.compile`` to get your line. ``set_detect_anomaly(True, check_nan=False)`` keeps the stacks and drops the test.
+# With its default backend, ``torch.compile`` makes one node, ``CompiledFunctionBackward``, of many operations. Run the step
+# without ``torch.compile`` to get your line.
+#
+# **The test can fail where no NaN is.** It calls ``item()``, which not every kind of tensor has, and then the warning names an
+# innocent node. Batched gradients are such a kind:
+
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+with warnings.catch_warnings(record=True) as innocent:
+    warnings.simplefilter("always")
+    try:
+        with torch.autograd.set_detect_anomaly(True):
+            torch.autograd.grad(x.sin(), x, torch.eye(2), is_grads_batched=True)
+    except RuntimeError as error:
+        message = str(error)
+        print("RuntimeError:", message)
+
+# sphinx_gallery_start_ignore
+assert message.startswith("Batching rule not implemented for aten::item")
+assert "Error detected in SinBackward0" in str(innocent[0].message)
+_functional, _raised = torch.autograd.functional, []
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    with torch.autograd.set_detect_anomaly(True):
+        for _call in (
+            lambda: _functional.jacobian(torch.sin, x.detach(), vectorize=True),
+            lambda: (
+                torch.ones(2, requires_grad=True, device="meta").sin().sum().backward()
+            ),
+        ):
+            try:
+                _call()
+            except RuntimeError as error:
+                _raised.append("item" in str(error) and "nan" not in str(error))
+assert _raised == [True, True]
+with torch.autograd.set_detect_anomaly(True, check_nan=False):
+    _rows = torch.autograd.grad(x.sin(), x, torch.eye(2), is_grads_batched=True)[0]
+    assert torch.allclose(_rows, x.cos().diag())
+    _jacobian = _functional.jacobian(torch.sin, x.detach(), vectorize=True)
+assert torch.allclose(_jacobian, x.cos().diag())
+# sphinx_gallery_end_ignore
+
+# %%
+# ``set_detect_anomaly(True, check_nan=False)`` keeps the stacks and drops the test.
 
 # %%
 # "Previous calculation was induced by"
@@ -493,7 +538,7 @@ assert {name.removeprefix("aten::") for name in on - off} == {
 # sphinx_gallery_end_ignore
 
 # %%
-# The last of the three is what ``item()`` calls. On a GPU, :ref:`item() waits for the device
+# The last of the three is what ``item()`` calls. On a GPU tensor (none here), :ref:`item() waits for the device
 # <sphx_glr_gallery_cuda_devices.py>`. For times, see
 # :ref:`the page on the cost of recording <sphx_glr_gallery_profiling_cost_of_recording.py>`.
 

@@ -77,7 +77,7 @@ def caught(mistake, wrong, right):
 # %%
 # What people get wrong
 # ---------------------
-# In the code, ``with caught(...)`` only catches the failed assert and prints the two numbers.
+# Below, ``with caught(...)`` catches the failed assert and prints the two numbers.
 #
 # 1. Broadcasting
 # ~~~~~~~~~~~~~~~
@@ -236,7 +236,8 @@ assert torch.sigmoid(z).grad_fn._saved_result == torch.sigmoid(z)
 # 6. zero_grad is missing
 # ~~~~~~~~~~~~~~~~~~~~~~~
 # :ref:`Gradients add up <sphx_glr_gallery_differentiation_accumulation.py>` until you clear them. Without that, each step
-# uses the sum of all gradients so far. The assert belongs before each ``backward``.
+# uses the sum of all gradients so far. The assert belongs before the first ``backward`` of each step:
+# ``zero_grad()`` sets ``.grad`` to ``None``, unless you pass ``set_to_none=False``.
 
 
 def descend(clear):
@@ -260,6 +261,14 @@ with caught("zero_grad", round(path[-1], 2), round(right_path[-1], 2)):
 # sphinx_gallery_start_ignore
 assert round(right_path[-1], 2) == 3 and max(path[30:]) > 5.5 and min(path[30:]) < 0.5
 assert right_path == sorted(right_path)
+for _optimizer in ("SGD", "Adam", "LBFGS"):
+    _p = torch.ones(2, requires_grad=True)
+    _optimizer = getattr(torch.optim, _optimizer)([_p])
+    _p.sum().backward()
+    _optimizer.zero_grad(set_to_none=False)
+    assert _p.grad.tolist() == [0, 0]
+    _optimizer.zero_grad()
+    assert _p.grad is None
 # sphinx_gallery_end_ignore
 
 # %%
@@ -411,7 +420,8 @@ for _dtype, _shared in ((torch.float32, True), (torch.float64, False)):
 # 9. A Jacobian in inference mode
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 # ``torch.autograd.functional`` needs a graph, and :ref:`inference mode <sphx_glr_gallery_modes_grad_modes.py>` records none.
-# The result is zero. ``strict=True`` makes an error of it. Leave the mode for the call, with ``torch.inference_mode(False)``.
+# The result is zero. ``strict=True`` makes an error of it. Leave the mode for the call, with ``torch.inference_mode(False)``;
+# an input made inside the mode needs a ``clone()`` there. Or use ``torch.func.jacrev``, which is right in the mode too.
 
 point = torch.tensor(2.0)
 with torch.inference_mode():
@@ -434,6 +444,19 @@ with torch.inference_mode():
 assert _raised == [True, True]
 with torch.no_grad():
     assert _functional.jacobian(lambda x: x**3, point) == 12
+_raised = []
+with torch.inference_mode():
+    _made_inside = torch.tensor(2.0)
+    for _point in (point, _made_inside):
+        assert torch.func.jacrev(lambda x: x**3)(_point) == 12
+        assert _functional.jacobian(lambda x: x**3, _point, vectorize=True) == 0
+    with torch.inference_mode(False):
+        assert _functional.jacobian(lambda x: x**3, _made_inside.clone()) == 12
+        try:
+            _functional.jacobian(lambda x: x**3, _made_inside)
+        except RuntimeError as error:
+            _raised.append("requires_grad=True on inference tensor" in str(error))
+assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -473,8 +496,8 @@ assert len(rows) == 10 and all(len(row["assert"]) < 48 for row in rows.values())
 pd.DataFrame(rows).T.rename_axis(columns="mistake")
 
 # %%
-# Each assert compares a tensor, or a mode, with something that you rely on: a shape, separate memory, whether a gradient can
-# pass. Put the assert on the line where you first rely on it.
+# Each assert tests something that you rely on, such as a shape, separate memory, or whether a gradient can pass. Put the
+# assert on the line where you first rely on it.
 
 # %%
 # Asserts that do not test what you think
@@ -496,7 +519,7 @@ assert "more than one value is ambiguous" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# ``torch.equal`` gives one answer, and it allows for no rounding. For results of arithmetic use
+# ``torch.equal`` gives one answer, and it allows for no rounding. For floating-point results use
 # ``torch.testing.assert_close``, which does, and which says what differs:
 
 try:

@@ -87,12 +87,12 @@ _threads = torch.get_num_threads()
 from torch.utils.benchmark import Timer
 
 timer = Timer("net(batch)", globals={"net": net, "batch": batch})
-measured = timer.blocked_autorange(min_run_time=0.5)
+measured = timer.blocked_autorange()  # for min_run_time=0.2 seconds
 print(repr(measured).partition("\n")[2])  # without the object's address
 
 # sphinx_gallery_start_ignore
 assert measured.num_threads == 1 and "1 thread" in repr(measured)
-assert sum(measured.raw_times) >= 0.5
+assert sum(measured.raw_times) >= 0.2
 _raised = []
 try:
     Timer(reading)
@@ -152,8 +152,9 @@ torch.set_num_threads(_threads)
 # (:ref:`see the two times drift apart <sphx_glr_gallery_cuda_devices.py>`). A ``Timer`` does that itself, before and after each
 # block of runs.
 #
-# **Timing the compiler.** The first call of a compiled function compiles, and so can a call with another shape. Call it once
-# with each shape before you measure. This backend only counts how often it compiles:
+# **Timing the compiler.** The first call of a compiled function compiles, and so can a call with another shape, under
+# ``no_grad``, or with another number of threads. Run ``timer.timeit(1)`` before you measure. This backend only counts how often
+# it compiles:
 
 compiled = []
 
@@ -163,10 +164,10 @@ def backend(graph, inputs):
     return graph.forward
 
 
-fast_net = torch.compile(net, backend=backend)
-for rows in (8, 8, 16, 32):
-    fast_net(torch.randn(rows, 64))
-    print(rows, "rows, compiled so far:", len(compiled))
+compiled_sin = torch.compile(lambda x: x.sin(), backend=backend)
+for rows in (8, 8, 16, 32, 1):
+    compiled_sin(torch.randn(rows, 64))
+    print("batch of", rows, " compiled so far:", len(compiled))
 
 # sphinx_gallery_start_ignore
 import importlib.util
@@ -182,19 +183,44 @@ with (
     _spec.loader.exec_module(_copy)
     _copy.Timer("pass").timeit(10)
 assert _synchronize.call_count == 4  # the warm-up is a block too
-assert len(compiled) == 2
+assert len(compiled) == 3
+_counts = []
+for _context, _n in [(torch.no_grad, 1), (torch.enable_grad, 2)]:
+    torch.set_num_threads(_n)
+    with _context():
+        compiled_sin(torch.randn(1, 64))
+    _counts.append(len(compiled))
+torch.set_num_threads(_threads)
+assert _counts == [4, 5]  # no_grad, then another number of threads
+_now, _slow = [0.0], [5.0]
+
+
+def _slow_at_first():
+    _now[0] += _slow.pop() if _slow else 1e-4
+
+
+def _clock():
+    _now[0] += 1e-7
+    return _now[0]
+
+
+_names = {"call": _slow_at_first}
+_timer = Timer("call()", timer=_clock, globals=_names)
+assert _timer.blocked_autorange(min_run_time=0.01).number_per_run == 1
+assert _timer.blocked_autorange(min_run_time=0.01).number_per_run == 10
 torch._dynamo.reset()
 compiled.clear()
-_names = {"fast_net": fast_net, "batch": batch}
+_names = {"compiled_sin": compiled_sin, "batch": batch}
 _seen = []
 _names |= {"note": lambda: _seen.append(len(compiled))}
-Timer("fast_net(batch); note()", globals=_names).timeit(100)
+Timer("compiled_sin(batch); note()", globals=_names).timeit(100)
 assert set(_seen) == {1} and len(_seen) == 102
 # sphinx_gallery_end_ignore
 
 # %%
-# With one shape, the warm-up of a ``Timer`` compiles, so the compiler is not timed. With ``dynamic`` left at its default, the
-# second shape made a version for any number of rows here, and the third shape needed no other.
+# The second shape made a version for other numbers of rows too, but not for 1. The warm-up of a ``Timer`` compiles, so with one
+# shape the compiler is not timed. But ``blocked_autorange`` takes the length of its blocks from the warm-up: if it compiled
+# there, each block is *one* run.
 #
 # **Timing one tensor that stays in the cache.** A ``Timer`` runs on the same tensor again and again. Training gets a new batch
 # in each step. The second line goes through 128 MB, more than the caches of many processors hold:
@@ -206,7 +232,7 @@ import itertools
 data = torch.ones(128, 262_144)  # 128 rows of 1 MB
 for name, rows in {"one row": data[:1], "128 rows": data}.items():
     timer = Timer("next(rows).sum()", globals={"rows": itertools.cycle(rows)})
-    median = timer.blocked_autorange(min_run_time=0.1).median
+    median = timer.blocked_autorange(min_run_time=0.05).median
     print(f"{name:<9} {median * 1e6:7.1f} microseconds each")
 
 # sphinx_gallery_start_ignore
@@ -248,8 +274,9 @@ assert message == "No module named 'torch.utils.bottleneck'"
 # What a Timer runs
 # -----------------
 # Reading a clock takes time too, so a ``Timer`` reads it around a *block* of runs. ``timeit(100)`` measures one block of 100.
-# ``blocked_autorange`` adds blocks until ``min_run_time`` has passed. ``adaptive_autorange`` adds blocks until their
-# interquartile range is below a tenth of the median, or ``max_run_time`` has passed.
+# ``blocked_autorange`` adds blocks until their times add up to ``min_run_time``. ``adaptive_autorange`` stops when at least
+# four blocks have an interquartile range below a tenth of the median, but not before ``min_run_time``, and in any case after
+# ``max_run_time``.
 #
 # .. how-measured:: Setup and statement write to a list, which tells the blocks and the length of each.
 
@@ -270,8 +297,8 @@ def blocks(measure):
 
 ways = {
     "timeit(100)": lambda timer: timer.timeit(100),
-    "blocked_autorange": lambda timer: timer.blocked_autorange(min_run_time=0.1),
-    "adaptive_autorange": lambda timer: timer.adaptive_autorange(max_run_time=0.3),
+    "blocked_autorange": lambda timer: timer.blocked_autorange(min_run_time=0.05),
+    "adaptive_autorange": lambda timer: timer.adaptive_autorange(max_run_time=0.1),
 }
 table = pd.DataFrame({name: blocks(measure) for name, measure in ways.items()}).T
 
@@ -290,6 +317,12 @@ for _way in ("blocked_autorange", "adaptive_autorange"):
     assert _length == _warm_up[-1] and table["setup ran"][_way] == _count + len(
         _warm_up
     )
+_adaptive = Timer("call()", timer=_clock, globals={"call": _slow_at_first})
+_steady = _adaptive.adaptive_autorange(min_run_time=0.0)
+assert len(_steady.raw_times) == 4
+assert sum(_adaptive.adaptive_autorange(min_run_time=0.1).raw_times) > 0.1
+_short = _adaptive.adaptive_autorange(min_run_time=0.0, max_run_time=1e-6)
+assert len(_short.raw_times) == 1
 _runs = []
 Timer("_runs.append(gc.isenabled())", "import gc", globals={"_runs": _runs}).timeit(
     1000
@@ -338,8 +371,7 @@ assert _single.iqr == 0 and not _single.has_warnings and "IQR" not in repr(_sing
 # Several candidates, in turn
 # ---------------------------
 # ``Compare`` makes a table: a row for each ``sub_label``, a column for each ``description``. All candidates run in turn, in six
-# short rounds: if the machine is busy for longer than a round, all of them get slower. First make sure that they compute the
-# same.
+# short rounds: a load that lasts longer than a round meets each of them. First make sure that they compute the same.
 
 from torch.utils.benchmark import Compare
 
@@ -377,6 +409,14 @@ assert len(measurements) == 36 and len(_merged) == 6
 assert sum(len(_m.times) for _m in measurements) == sum(len(_m.times) for _m in _merged)
 assert all(_way in str(compare) for _way in candidates)
 _raised = []
+_same = {"label": "same", "sub_label": "way", "description": "size"}
+_one, _ten = (
+    Measurement(1, [_t], TaskSpec(_s, setup="", **_same))
+    for _s, _t in [("one", 1e-6), ("ten", 1e-5)]
+)
+assert "10" in str(Compare([_one, _ten])) and "10" not in str(Compare([_ten, _one]))
+assert str(Compare([_one, _ten])).count("way") == 1
+assert len(Measurement.merge([_one, _one, _ten])) == 2
 try:
     print(Compare([Timer("torch.ones(1)").timeit(10)]))
 except TypeError as error:
@@ -385,7 +425,8 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# Measurements with the same labels are merged into one cell. If you leave out ``description``, printing the table raises
+# Measurements with the same labels *and* the same statement are merged into one cell. If only the statements differ, the table
+# shows the last of them and drops the others. If you leave out ``description``, printing the table raises
 # ``TypeError: object of type 'NoneType' has no len()``. Before you believe a small difference, repeat the whole measurement and
 # see whether the order stays.
 
