@@ -11,6 +11,9 @@ from markup import read, text_of
 
 STATES = ("current", "beta", "prototype", "in maintenance", "deprecated", "moved", "removed")
 
+#: Of a doctest, and of a cell that ran when the page was built.
+OUTPUTS = ".highlight-pycon .go, .highlight-pycon .gt, .cell_output pre"
+
 LISTED = [
     *[
         "Tensor views",
@@ -31,7 +34,24 @@ LISTED = [
         "torch.backends",
         "torch.distributed",
     ],
-    *["torch.distributed.rpc", "torch.futures", "torch.profiler", "torch.utils.benchmark", "torch.utils.bottleneck"],
+    *[
+        "Named tensors",
+        "torch.masked",
+        "torch.special",
+        "torch.utils.dlpack",
+        "torch.nn.attention",
+        "torch.utils.model_zoo",
+    ],
+    *["torch.utils.mobile_optimizer", "torch.accelerator", "torch.mps", "torch.xpu", "Tensor.pin_memory"],
+    *["torch.multiprocessing", "DTensor and FSDP2", "torch.distributed.pipelining", "torch.utils.tensorboard"],
+    *[
+        "torch.testing",
+        "torch.distributed.rpc",
+        "torch.futures",
+        "torch.profiler",
+        "torch.utils.benchmark",
+        "torch.utils.bottleneck",
+    ],
 ]
 
 
@@ -46,7 +66,7 @@ def incomplete(page: BeautifulSoup) -> list[str]:
         text_of(part.h3)
         for part in page.select("#the-parts-of-pytorch section section")
         if not text_of(part.select_one("p > em:first-child") or page.new_tag("em")).lower().startswith(STATES)
-        or not part.select(".highlight-pycon .go, .highlight-pycon .gt")
+        or not part.select(OUTPUTS)
     ]
 
 
@@ -59,9 +79,29 @@ def test_every_part_has_a_state_and_an_example(parts: BeautifulSoup) -> None:
     assert not incomplete(parts)
 
 
-@pytest.mark.parametrize("lost", ["p > em", ".highlight-pycon"])
-def test_an_incomplete_part_is_found(parts: BeautifulSoup, lost: str) -> None:
+@pytest.mark.parametrize(
+    ("title", "lost"),
+    [("torch.nested", "p > em"), ("torch.fft", ".highlight-pycon"), ("torch.mps", ".cell_output")],
+)
+def test_an_incomplete_part_is_found(parts: BeautifulSoup, title: str, lost: str) -> None:
     page = BeautifulSoup(str(parts), "html.parser")
-    part = page.select("#the-parts-of-pytorch section section")[5]
+    part = next(part for part in page.select("#the-parts-of-pytorch section section") if text_of(part.h3) == title)
     part.select_one(lost).decompose()
     assert incomplete(page) == [text_of(part.h3)]
+
+
+def test_what_old_notes_name_leads_to_a_part(parts: BeautifulSoup) -> None:
+    table = parts.select_one("#the-parts-of-pytorch > table, #the-parts-of-pytorch > .table-wrapper table")
+    rows = table.select("tbody tr")
+    assert len(rows) >= 10
+    anchors = {part["id"] for part in parts.select("#the-parts-of-pytorch section section")}
+    for row in rows:
+        links = [link["href"] for link in row.select("a")]
+        assert links
+        assert {link.removeprefix("#") for link in links} <= anchors
+
+
+def test_the_operator_in_c_plus_plus_was_compiled_or_the_page_says_why_not(parts: BeautifulSoup) -> None:
+    output = text_of(parts.select_one("#torch-utils-cpp-extension .cell_output"))
+    right = ["compiled: tensor([2., 4.])", "no backward registered: tensor(1.)", "with a backward: tensor(2.)"]
+    assert output.startswith("not compiled, since there is no") or all(line in output for line in right)
