@@ -13,9 +13,9 @@ from markup import read
 #: Modules that are called otherwise than their package on PyPI.
 PACKAGES = {"PIL": "pillow", "sklearn": "scikit-learn"}
 #: Modules that come with torch.
-WITH_TORCH = {"torchgen"}
+WITH_TORCH = {"functorch", "torchgen"}
 #: What Sphinx understands and a notebook does not. sphinx-gallery itself makes Markdown of the others.
-DIRECTIVE = r"^\.\. (in-short|solution|how-measured|index)::|:doc:`|\]\([^)]*\)_"
+DIRECTIVE = r"^\.\. (in-short|solution|how-measured|index|memory-cells)::|:doc:`|\]\([^)]*\)_"
 
 
 def notebook_of(site: Path, script: str) -> list[dict[str, object]]:
