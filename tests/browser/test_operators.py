@@ -78,7 +78,7 @@ def test_the_table_is_whole_without_javascript(browser: Browser, origin: str) ->
 
 def test_a_head_sorts_its_column_and_back(table: Page) -> None:
     def column() -> list[str]:
-        return table.locator(f"{SHOWN} > td:last-child").all_inner_texts()
+        return table.locator(f"{SHOWN} > td:last-child").all_text_contents()
 
     before = column()
     head = table.get_by_role("columnheader", name="error")
