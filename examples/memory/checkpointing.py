@@ -9,16 +9,16 @@ Gradient checkpointing: less memory, a second forward pass
 
 .. in-short::
 
-   ``y = checkpoint(block, x, use_reentrant=False)`` keeps ``x`` for backward, and not what the operations inside ``block``
-   would save. When backward gets there, it runs ``block`` a second time. Here the peak of a training step falls from 16 to 7
-   MiB, with the same gradients, for a third more work in matrix products. The second run must do what the first did: no cache
-   that has grown, no other random numbers.
+   ``y = checkpoint(block, x, use_reentrant=False)`` keeps ``x`` for backward, and not what PyTorch's operations inside
+   ``block`` would save. When backward needs that, it runs ``block`` a second time. Here the peak of a training step falls from
+   16 to 7 MiB, with the same gradients, for a third more work in matrix products. The second run must do what the first did:
+   no cache that has grown, no other random numbers.
 """
 
 # %%
 # The problem: a training step runs out of memory
 # -----------------------------------------------
-# In training, layers keep tensors for backward. They pile up until the forward pass ends. Checkpoints drop most of
+# In training, layers keep tensors for backward. They pile up until the forward pass ends. Here, checkpoints drop most of
 # them, and compute them again later.
 #
 # .. how-measured:: Eight blocks of Linear and GELU, and a meter that adds up, after each operation, the storages that exist.
@@ -105,9 +105,9 @@ def in_segments(net, x, segments):
 
 draw(over_time(plain), over_time(in_segments, 4))
 
-# figure: Memory over the operations of one training step. The plain step rises to 16 MiB when forward ends and falls in
-#   backward. The step with 4 checkpoints has 3 MiB when forward ends, rises to 7 in backward, and has four humps, one for
-#   each segment. It takes more operations.
+# figure: Memory over the operations of one training step. The plain step rises to 16 MiB, has 15 when forward ends, and falls
+#   in backward. The step with 4 checkpoints has 3 MiB when forward ends, rises to 7 in backward, and has four humps there, one
+#   for each segment. It takes more operations.
 
 # sphinx_gallery_start_ignore
 _history, _end = over_time(plain)
@@ -147,13 +147,38 @@ for _segments in (0, 1, 2, 8):
     _others = [_x.grad, *(weight.grad for weight in _net.parameters())]
     assert all(torch.equal(a, b) for a, b in zip(_gradients, _others, strict=True))
 assert len(_gradients) == 17
-del _net, _x, _others, number, block
+
+
+class _Count(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        self.calls.append(operation)
+        return operation(*args, **(kwargs or {}))
+
+
+_net, _x = build()
+_loss = in_segments(_net, _x, 4).sum()
+with _Count() as _again:
+    _loss.backward()  # repeats the 8 products, and not the last GELU of a segment
+assert _again.calls.count(torch.ops.aten.addmm.default) == 8
+assert _again.calls.count(torch.ops.aten.gelu.default) == 4
+_runs = []
+for _function in (lambda x: x * 2 + 1, torch.sin):  # the first saves nothing
+    _y = checkpoint(
+        lambda x, f=_function: (_runs.append(f), f(x))[1], _x, use_reentrant=False
+    )
+    _y.sum().backward()
+assert len(_runs) == 3 and _runs[1] is _runs[2] is torch.sin
+del _net, _x, _y, _loss, _others, number, block
 # sphinx_gallery_end_ignore
 
 # %%
-# Backward begins with the last segment: it runs blocks 6 and 7 again from their saved input, takes their gradients and drops
-# what they saved. Then comes the segment before. The gradients of this network are the same to the last bit, because the second
-# run repeats the first.
+# Backward begins with the last segment: it runs blocks 6 and 7 again from their saved input, up to the last tensor that they
+# save. Then it computes their gradients and drops what they saved. Then comes the segment before. The gradients of this network
+# are the same to the last bit, because the second run repeats the first.
 
 # %%
 # What people get wrong
@@ -219,8 +244,9 @@ for use_checkpoint in (False, True):
 # sphinx_gallery_end_ignore
 
 # %%
-# Leave it out of the checkpoint if that matters. If the second run saves tensors of another shape or type, or fewer, backward
-# raises an error:
+# Leave it out of the checkpoint if that matters. By default, backward raises an error if the second run saves fewer tensors, or
+# if a tensor that it needs has another shape, dtype or device. Other numbers in the same shape raise nothing: the gradient is
+# wrong. Here the second run gets another shape:
 
 from torch.utils.checkpoint import CheckpointError, set_checkpoint_debug_enabled
 
@@ -252,15 +278,31 @@ for _debug in (False, True):
             _raised.append("Operations executed during recomputation" in str(_error))
             assert _raised[-1] or "have different metadata" in str(_error)
 assert _raised == [False, False, True, False]
-for _first, _second, _fails in (("sin", "cos", False), ("sin", "neg", True)):
-    _turn = iter((_first, _second))
-    _x = torch.ones(2, requires_grad=True)
-    _y = checkpoint(lambda x: getattr(x, next(_turn))(), _x, use_reentrant=False)  # noqa: B023
+
+
+
+def _two_runs(first, second, **options):
+    """What backward says if the block runs first, then second."""
+    turn = iter((first, second))
+    x = torch.full((3,), 0.3, requires_grad=True)
     try:
-        _y.sum().backward()
-        assert not _fails
-    except CheckpointError as _error:
-        assert _fails and "A different number of tensors was saved" in str(_error)
+        block = lambda x: next(turn)(x)  # noqa: E731
+        checkpoint(block, x, use_reentrant=False, **options).sum().backward()
+    except CheckpointError as error:
+        return "number" if "A different number of tensors" in str(error) else "kind"
+    return "right" if torch.allclose(x.grad, x.detach().cos()) else "wrong"
+
+
+assert _two_runs(torch.sin, torch.sin) == "right"
+assert _two_runs(torch.sin, lambda x: (2 * x).sin()) == "wrong"  # other numbers
+assert _two_runs(torch.sin, torch.neg) == "number"
+assert _two_runs(lambda x: x.sin().cos(), torch.cos) == "number"
+assert _two_runs(torch.sin, lambda x: x[:1].sin()) == "kind"
+assert _two_runs(torch.sin, lambda x: x.double().sin()) == "kind"
+assert _two_runs(torch.sin, lambda x: x.to("meta").sin()) == "kind"
+_two_exps = iter((2, 1))
+_unneeded = lambda x: (x[: next(_two_exps)].exp(), x.sin())[1]  # noqa: E731
+assert _two_runs(_unneeded, _unneeded) == "right"  # backward needs no exp
 # sphinx_gallery_end_ignore
 
 # %%
@@ -268,8 +310,9 @@ for _first, _second, _fails in (("sin", "cos", False), ("sin", "neg", True)):
 # set_checkpoint_debug_enabled(True):`` around the forward pass. The error then lists the operations of both runs.
 
 # %%
-# **Turning preserve_rng_state off.** By default a checkpoint sets PyTorch's default generator back before the second run, so a
-# dropout drops the same units. Switched off, backward uses another mask, and nothing tells you:
+# **Turning preserve_rng_state off.** By default a checkpoint sets PyTorch's default generators back before the second run, for
+# the CPU and for the device of the inputs. So a dropout drops the same units. Switched off, backward uses another mask, and
+# nothing tells you:
 
 drop = nn.Dropout()
 for preserve in (True, False):
@@ -283,19 +326,19 @@ for preserve in (True, False):
 
     # sphinx_gallery_start_ignore
     assert wrong > 400 if not preserve else wrong == 0
+import random
+
 _own = torch.Generator().manual_seed(0)
-_seen = []
+for _draw in (lambda: torch.rand((), generator=_own).item(), random.random):
+    _seen = []
 
+    def _noise(x):
+        _seen.append(_draw())  # noqa: B023
+        return (x * _seen[-1]).sin()  # noqa: B023
 
-def _noise(x):
-    _seen.append(torch.rand(3, generator=_own))
-    return (x * _seen[-1]).sin()
-
-
-checkpoint(
-    _noise, torch.ones(3, requires_grad=True), use_reentrant=False
-).sum().backward()
-assert len(_seen) == 2 and not torch.equal(*_seen)
+    _x = torch.ones(3, requires_grad=True)
+    checkpoint(_noise, _x, use_reentrant=False).sum().backward()
+    assert len(_seen) == 2 and _seen[0] != _seen[1]
 # autocast: the second run uses the setting of the first, wherever backward is called
 _types = []
 
@@ -320,8 +363,8 @@ assert len(_types) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# A ``torch.Generator`` of your own is not set back. Autocast is: the second run uses the setting of the first, even if you call
-# ``backward()`` outside of the ``with``.
+# A ``torch.Generator`` of your own is not set back, nor is Python's ``random``. Autocast is: the second run uses the setting of
+# the first, even if you call ``backward()`` outside of the ``with``.
 
 # %%
 # How many checkpoints?
@@ -458,7 +501,7 @@ assert _found == ([_message, "ran"] if _fails else ["ran", "ran"])
 # %%
 # Exercise
 # --------
-# The second run stops as soon as it has the last tensor that backward needs (``set_checkpoint_early_stop(False)`` around the
+# The second run stops as soon as it has the last tensor that the first one saved (``set_checkpoint_early_stop(False)`` around the
 # forward pass turns that off). A block of ``Linear`` and ``GELU`` saves the input of its GELU last, so the product of the
 # linear layer has to be repeated. Cut the network elsewhere, so that no product is computed twice.
 #

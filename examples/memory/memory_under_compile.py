@@ -10,10 +10,10 @@ torch.compile and memory: what is saved for backward
 
 .. in-short::
 
-   ``torch.compile(model)`` plans forward and backward together. For the model below, it keeps 2 tensors for backward where
-   eager mode keeps 5: cheap element-wise results are computed again. For less, set a budget before the first call:
-   ``torch._functorch.config.activation_memory_budget = 0.5``. Not with dropout: in PyTorch 2.13 your gradients can then be
-   wrong, without an error.
+   ``torch.compile(model)`` plans forward and backward together. For the model below, it keeps 2 results for backward where
+   eager mode keeps 5: cheap element-wise results are computed again. For less, ``import torch._functorch.config`` and set a
+   budget before the first call: ``torch._functorch.config.activation_memory_budget = 0.5``. Not with dropout: in PyTorch 2.13
+   your gradients can then be wrong, without an error.
 """
 
 # %%
@@ -24,8 +24,6 @@ torch.compile and memory: what is saved for backward
 # .. how-measured:: A hook notes the storages that are saved, without weights, input and result; matrix products in backward are
 #    counted too.
 
-import os
-import tempfile
 import warnings
 
 import matplotlib.pyplot as plt
@@ -35,9 +33,7 @@ from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
-os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.mkdtemp())
 warnings.filterwarnings("ignore", ".*torch.jit", DeprecationWarning)
-warnings.filterwarnings("ignore", "The .grad attribute of a Tensor")
 
 
 def measure(forward, x, *owned):
@@ -132,6 +128,16 @@ _kept = [
     t for t in _y.grad_fn.saved_tensors if t.untyped_storage()._cdata not in _there
 ]
 assert [t.nbytes for t in _kept] == [2**20]
+# A checkpoint around it, of which the end of the page speaks, keeps the input and no more.
+from torch.utils.checkpoint import checkpoint as _checkpoint
+
+_held = []
+with saved_tensors_hooks(lambda t: (_held.append(t.shape), t.detach())[1], lambda t: t):
+    _y = _checkpoint(compiled, x, use_reentrant=False)
+assert set(_held) <= {x.shape, torch.Size([0])}
+_again = torch.autograd.grad(_y.sum(), (x, *own))
+for _a, _b in zip(gradients[0], _again, strict=True):
+    assert torch.allclose(_a, _b, rtol=1e-4, atol=1e-3)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -142,16 +148,21 @@ assert [t.nbytes for t in _kept] == [2**20]
 # %%
 # What people get wrong
 # ---------------------
-# **Setting the budget after the first call.** It is read when a graph is compiled. ``compiled`` was compiled with 0.5, and
-# meanwhile the budget is 1 again. Nothing changes until the graph is compiled anew, for example after
-# ``torch.compiler.reset()``:
+# **Setting the budget at the wrong time.** It is read when a graph is compiled. ``compiled`` was compiled with 0.5, and meanwhile
+# the budget is 1 again. The same input does not notice. An input of another shape does, because PyTorch compiles anew for it:
 
-saved, _ = measure(compiled, x, *own)
-print("budget now:", functorch_config.activation_memory_budget, "  MiB saved:", saved)
+print("budget now:", functorch_config.activation_memory_budget)
+for batch in (x, x[:512]):
+    saved, _ = measure(compiled, batch, *own)
+    print(len(batch), "rows, MiB saved:", saved)
 
-# sphinx_gallery_start_ignore
-assert saved == [1.0] and functorch_config.activation_memory_budget == 1.0
+    # sphinx_gallery_start_ignore
+    assert saved == ([1.0] if batch is x else [0.5, 0.5])
+assert functorch_config.activation_memory_budget == 1.0
 # sphinx_gallery_end_ignore
+
+# %%
+# So set it once for the whole program, or call ``torch.compiler.reset()`` after a change.
 
 # %%
 # **Setting a budget where there is dropout.** With a budget below 1, backward may draw the random numbers again, and they are
@@ -217,8 +228,8 @@ assert saved == [1.0] and measure(torch.relu, numbers)[0] == []
 # Why: one graph, cut in two
 # --------------------------
 # The compiler has one graph of forward and backward, and cuts it in two. What crosses the cut is saved. Backward can compute
-# a forward result again if something before it is saved. The partitioner looks for a cut with few bytes (a *min-cut*). By
-# default it does not repeat matrix products and random numbers.
+# other forward results again from that. The partitioner looks for a cut with few bytes (a *min-cut*). By default it does not
+# repeat matrix products and random numbers.
 #
 # .. how-measured:: This code prints what a backward graph gets, and what it computes.
 
@@ -251,6 +262,34 @@ for partition in (default_partition, min_cut_rematerialization_partition):
 assert shown[0]["placeholder"] == ["primals_1", "sin", "cos", "tangents_1"]
 assert shown[1]["placeholder"] == ["primals_1", "tangents_1"]
 assert shown[1]["call_function"] == ["sin", "cos", *shown[0]["call_function"]]
+
+
+def _in_graphs(function):
+    targets = [], []
+
+    def note(into):
+        def compiler(graph, inputs):
+            into.extend(str(node.target) for node in graph.graph.nodes)
+            return make_boxed_func(graph)
+
+        return compiler
+
+    cut = min_cut_rematerialization_partition
+    traced = aot_function(function, note(targets[0]), note(targets[1]), cut)
+    traced(torch.rand(4, 4, requires_grad=True)).sum().backward()
+    return targets
+
+
+_forward, _backward = _in_graphs(lambda x: (x @ x).sin())
+assert (_forward.count("aten.mm.default"), _backward.count("aten.mm.default")) == (1, 2)
+for _random, _name in (
+    (nn.functional.dropout, "aten.native_dropout.default"),
+    (lambda x: x * torch.rand_like(x), "aten.rand_like.default"),
+    (lambda x: x * torch.randn(4, 4), "aten.randn.default"),
+    (lambda x: x * torch.bernoulli(x.detach().abs()), "aten.bernoulli.default"),
+):
+    _forward, _backward = _in_graphs(lambda x: _random(x.sin()).cos())  # noqa: B023
+    assert _name in _forward and _name not in _backward
 # sphinx_gallery_end_ignore
 
 # %%
@@ -271,8 +310,10 @@ for name, (_, products) in rows.items():
 # %%
 # - The budget is for what forward saves, and not for the peak of a step. A smaller budget can have a higher peak
 #   (`pytorch#197838 <https://github.com/pytorch/pytorch/issues/197838>`__).
-# - ``torch._functorch`` begins with an underscore: it is private and may change. PyTorch 2.13 has a public name, marked as a
-#   prototype: ``with torch.autograd.graph.region_activation_memory_budget(0.5):`` around everything that one graph computes.
+# - ``torch._functorch`` begins with an underscore: it is private and may change. In PyTorch 2.13, a budget that one thread sets is
+#   not seen in another.
+# - PyTorch 2.13 has a public name, marked as a prototype: ``with torch.autograd.graph.region_activation_memory_budget(0.5):``.
+#   Write it inside the compiled function, around everything that one graph computes.
 # - A ``checkpoint`` inside a compiled function is respected here, as the next lines show. A checkpoint around a compiled
 #   function works too. (`pytorch#143176 <https://github.com/pytorch/pytorch/issues/143176>`__ lists what saves nothing with
 #   *compiled autograd*, another feature.)
@@ -290,15 +331,6 @@ print(f"saved: {saved}, {products:.0f} products in backward")
 
 # sphinx_gallery_start_ignore
 assert (saved, products) == ([], 5)
-_inner = torch.compile(model, backend="aot_eager_decomp_partition")
-_inner(x)
-_held = []
-with saved_tensors_hooks(lambda t: (_held.append(t.shape), t.detach())[1], lambda t: t):
-    _y = checkpoint(_inner, x, use_reentrant=False)
-assert set(_held) <= {x.shape, torch.Size([0])}
-_again = torch.autograd.grad(_y.sum(), (x, *own))
-for _a, _b in zip(gradients[0], _again, strict=True):
-    assert torch.allclose(_a, _b, rtol=1e-4, atol=1e-3)
 if hasattr(torch.autograd.graph, "region_activation_memory_budget"):  # since 2.13
 
     @torch.compile(backend="aot_eager_decomp_partition")
@@ -307,6 +339,36 @@ if hasattr(torch.autograd.graph, "region_activation_memory_budget"):  # since 2.
             return model(x)
 
     assert measure(_region, x, *own)[0] == [1.0]
+
+    @torch.compile(backend="aot_eager_decomp_partition")
+    def _part(x):
+        with torch.autograd.graph.region_activation_memory_budget(0.5):
+            h = x.sin()
+        return h.cos()
+
+    def _outside(x):
+        with torch.autograd.graph.region_activation_memory_budget(0.5):
+            return _region(x)
+
+    _refused = []
+    for _wrong in (_part, _outside):
+        try:
+            _wrong(x)
+        except RuntimeError as _error:
+            _refused.append(str(_error))
+    assert "Unannotated ops: ['cos']" in _refused[0]
+    assert "can only be used inside a torch.compile region" in _refused[1]
+import threading
+
+_budgets = []
+with functorch_config.patch(activation_memory_budget=0.5):
+    _thread = threading.Thread(
+        target=lambda: _budgets.append(functorch_config.activation_memory_budget)
+    )
+    _thread.start()
+    _thread.join()
+if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 13):
+    assert _budgets == [1.0]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -317,7 +379,8 @@ if hasattr(torch.autograd.graph, "region_activation_memory_budget"):  # since 2.
 #
 # .. solution::
 #
-# The result of the GELU, 1 MiB. It is an input of the second graph, and a graph with a budget of 0 still keeps its inputs.
+# The result of the GELU, 1 MiB. It is an input of the second graph, and a graph with a budget of 0 still keeps the inputs that
+# backward needs.
 
 
 def in_two(x):
