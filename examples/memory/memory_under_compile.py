@@ -148,8 +148,9 @@ for _a, _b in zip(gradients[0], _again, strict=True):
 # %%
 # What people get wrong
 # ---------------------
-# **Setting the budget at the wrong time.** It is read when a graph is compiled. ``compiled`` was compiled with 0.5, and meanwhile
-# the budget is 1 again. The same input does not notice. An input of another shape does, because PyTorch compiles anew for it:
+# **Setting the budget at the wrong time.** It is read when a graph is compiled. ``compiled`` was compiled with 0.5, and
+# meanwhile the budget is 1 again. The same input does not notice. An input of another shape does, because PyTorch compiles anew
+# for it:
 
 print("budget now:", functorch_config.activation_memory_budget)
 for batch in (x, x[:512]):
@@ -310,8 +311,8 @@ for name, (_, products) in rows.items():
 # %%
 # - The budget is for what forward saves, and not for the peak of a step. A smaller budget can have a higher peak
 #   (`pytorch#197838 <https://github.com/pytorch/pytorch/issues/197838>`__).
-# - ``torch._functorch`` begins with an underscore: it is private and may change. In PyTorch 2.13, a budget that one thread sets is
-#   not seen in another.
+# - ``torch._functorch`` begins with an underscore: it is private and may change. In PyTorch 2.13, a budget that one thread sets
+#   is not seen in another.
 # - PyTorch 2.13 has a public name, marked as a prototype: ``with torch.autograd.graph.region_activation_memory_budget(0.5):``.
 #   Write it inside the compiled function, around everything that one graph computes.
 # - A ``checkpoint`` inside a compiled function is respected here, as the next lines show. A checkpoint around a compiled
