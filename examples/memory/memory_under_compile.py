@@ -3,10 +3,10 @@ torch.compile and memory: what is saved for backward
 ====================================================
 
 .. index::
-   single: activation_memory_budget
-   single: region_activation_memory_budget
-   single: min-cut partitioner
-   single: rematerialization
+   ! single: activation_memory_budget
+   ! single: region_activation_memory_budget
+   ! single: min-cut partitioner
+   ! single: rematerialization
 
 .. in-short::
 
@@ -34,6 +34,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
 warnings.filterwarnings("ignore", ".*torch.jit", DeprecationWarning)
+warnings.filterwarnings("ignore", "The .grad attribute of a Tensor")
 
 
 def measure(forward, x, *owned):
@@ -149,8 +150,8 @@ for _a, _b in zip(gradients[0], _again, strict=True):
 # What people get wrong
 # ---------------------
 # **Setting the budget at the wrong time.** It is read when a graph is compiled. ``compiled`` was compiled with 0.5, and
-# meanwhile the budget is 1 again. The same input does not notice. An input of another shape does, because PyTorch compiles anew
-# for it:
+# meanwhile the budget is 1 again. For the same shape of input nothing changes. For another shape PyTorch compiles anew here,
+# with the budget of now:
 
 print("budget now:", functorch_config.activation_memory_budget)
 for batch in (x, x[:512]):
