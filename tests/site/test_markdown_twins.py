@@ -34,6 +34,12 @@ def test_a_twin_is_the_page_in_markdown(site: Path, page: str, twin: Path) -> No
     assert not re.findall(r"</?(?:div|span|svg|p|a|button|script)\b", code)
 
 
+def test_a_twin_has_its_tables_and_no_pictures_in_letters(twin: Path) -> None:
+    text = twin.read_text()
+    assert "[TABLE]" not in text, "a cell of a table holds a block, such as a list or a div"
+    assert "data:image" not in text
+
+
 def test_a_twin_has_the_outputs(site: Path) -> None:
     text = (site / "gallery/graphs/first_graph.html.md").read_text()
     assert "``` python\nimport torch" in text

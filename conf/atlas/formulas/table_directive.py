@@ -72,8 +72,9 @@ def table(found: dict[str, dict[str, Any]]) -> str:
 
 def _row(name: str, node: dict[str, Any]) -> str:
     key = f" <small>({node['key']})</small>" if node["key"] else ""
-    formulas = "".join(
-        f"<div><b>{', '.join(arguments)}:</b> <code>{html.escape(formula, quote=False)}</code></div>"
+    # no blocks: a table in Markdown has none in its cells
+    formulas = "<br>".join(
+        f"<b>{', '.join(arguments)}:</b> <code>{html.escape(formula, quote=False)}</code>"
         for arguments, formula in node["backward"]
     )
     kept = ", ".join(f"<code>{may_break(tensor)}</code>" for tensor in node["saves"]) or _("nothing")
