@@ -280,7 +280,6 @@ for _debug in (False, True):
 assert _raised == [False, False, True, False]
 
 
-
 def _two_runs(first, second, **options):
     """What backward says if the block runs first, then second."""
     turn = iter((first, second))
@@ -397,7 +396,7 @@ def draw_sweep(counts, kept, peak):
     ax.set_xticks(counts, [str(n) for n in counts])
     ax.set(xlabel="segments", ylabel="MiB", ylim=(0, 17.5))
     ax.set_title("Neither one segment nor eight: four have the lowest peak")
-    ax.legend(loc="center left", bbox_to_anchor=(0.02, 0.42))
+    ax.legend(loc="upper center", bbox_to_anchor=(0.64, 0.92))
 
 
 # %%
@@ -501,8 +500,8 @@ assert _found == ([_message, "ran"] if _fails else ["ran", "ran"])
 # %%
 # Exercise
 # --------
-# The second run stops as soon as it has the last tensor that the first one saved (``set_checkpoint_early_stop(False)`` around the
-# forward pass turns that off). A block of ``Linear`` and ``GELU`` saves the input of its GELU last, so the product of the
+# The second run stops as soon as it has the last tensor that the first one saved (``set_checkpoint_early_stop(False)`` around
+# the forward pass turns that off). A block of ``Linear`` and ``GELU`` saves the input of its GELU last, so the product of the
 # linear layer has to be repeated. Cut the network elsewhere, so that no product is computed twice.
 #
 # .. solution::
