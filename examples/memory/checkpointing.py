@@ -396,7 +396,7 @@ def draw_sweep(counts, kept, peak):
     ax.set_xticks(counts, [str(n) for n in counts])
     ax.set(xlabel="segments", ylabel="MiB", ylim=(0, 17.5))
     ax.set_title("Neither one segment nor eight: four have the lowest peak")
-    ax.legend(loc="center left", bbox_to_anchor=(0.02, 0.42))
+    ax.legend(loc="upper center", bbox_to_anchor=(0.64, 0.92))
 
 
 # %%

@@ -4,10 +4,10 @@ The cost of recording: grad, no_grad, inference_mode, hooks, anomaly mode
 
 .. in-short::
 
-   In a forward pass, autograd's bookkeeping is work for each operation, and it does not grow with your tensors. So it shows
-   where tensors are tiny, and hardly where they are large. For evaluation write ``with torch.inference_mode():``; with large
-   tensors the gain is mainly memory. Anomaly mode stores a Python stack for each node: switch it on for the run that fails,
-   and off again.
+   In a forward pass, autograd's bookkeeping is work for each operation, whatever the size of your tensors. So it shows where
+   they are tiny. What grows with them is the memory: results are kept for backward, and on a CPU new memory can cost time too.
+   For evaluation write ``with torch.inference_mode():``. Anomaly mode stores a Python stack for each node: switch it on for
+   the run that fails, and off again.
 """
 
 # %%
@@ -163,15 +163,15 @@ assert not _tracked
 # sphinx_gallery_end_ignore
 
 # %%
-# On the left a matrix has 4 numbers, and the time is mostly what PyTorch needs to call an operation at all. What is added
-# shows. On the right a matrix product takes 33 million floating point operations, and what is added is a smaller part.
+# On the left a matrix has 4 numbers, and the time is mostly what PyTorch needs to call an operation at all. So you see what
+# each way adds. On the right a matrix product takes 33 million floating point operations, and what is added is a smaller part.
 # ``inference_mode`` leaves out more than ``no_grad``: its tensors have :ref:`no version counter
 # <sphx_glr_gallery_modes_grad_modes.py>`.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Judging by time alone.** Recording computes nothing, but it keeps results for backward:
+# **Judging by time alone.** Recording keeps results for backward:
 
 x, w = make(256)
 kept = {}
@@ -197,8 +197,37 @@ assert not kept
 
 # %%
 # All ten results are kept. Under ``no_grad`` nothing is: :ref:`memory by mode <sphx_glr_gallery_memory_memory_by_mode.py>`.
-# With large tensors, that is the reason to use it.
+# With large tensors, that is the main reason to use it.
 #
+# **Expecting no difference in time with large tensors.** A matrix product is much work. An element-wise product is little, and
+# there the memory shows. Under ``no_grad``, PyTorch uses the memory of an earlier result again. Recording needs new memory for
+# each result:
+
+x, w = make(1024)
+
+
+def ten_products(mode):
+    addresses, h = set(), x
+    with mode():
+        for _ in range(10):
+            h = h * w
+            addresses.add(h.data_ptr())
+    return len(addresses)
+
+
+# varies: The ratio of times depends on the machine and its load, and the allocator chooses the addresses.
+
+modes = {"no_grad": torch.no_grad, "recorded": nullcontext}
+seconds = fastest({name: partial(ten_products, modes[name]) for name in modes}, 10)
+for name, mode in modes.items():
+    times = round(seconds[name] / seconds["no_grad"], 1)
+    print(f"{name:<9} {ten_products(mode):>2} addresses, {times} times as long")
+
+# sphinx_gallery_start_ignore
+assert ten_products(nullcontext) == 10 > ten_products(torch.no_grad)
+# sphinx_gallery_end_ignore
+
+# %%
 # **Expecting no_grad to help where nothing is recorded.** An operation is recorded only if one of its inputs requires grad.
 # With a frozen weight, and data as input, none does:
 
@@ -332,6 +361,15 @@ for _way, (_mode, _hook) in WAYS.items():
         )
     assert all(_these[name] == _called[name] for name in ("aten::mm", "aten::tanh"))
     assert set(_these) <= set(_called)
+_encoder = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+for _function, _operator, _recorded in (
+    (lambda: torch.max_pool1d(_w, 2), "aten::max_pool1d_with_indices", True),
+    (lambda: _encoder(torch.ones(1, 3, 8)), "aten::_transformer_encoder_layer_fwd", 0),
+):
+    with torch.no_grad():
+        _, _without = operators(_function)
+    _, _with = operators(_function)
+    assert (_with[_operator], _without[_operator]) == (_recorded, not _recorded)
 # sphinx_gallery_end_ignore
 counts.rename_axis(index=None, columns="way")
 
@@ -340,6 +378,9 @@ counts.rename_axis(index=None, columns="way")
 # adds to ``w.grad``. It saves 29 tensors: the weight nine times, nine of the ten results twice, the last result and the input
 # once. Saved-tensor hooks are called for each of the 29, when it is saved and when backward needs it. A tensor hook is called
 # in backward. Anomaly mode stores a stack for each of the 21 nodes. The size of the tensors appears nowhere.
+#
+# Some functions compute differently when they are recorded. ``max_pool1d`` then also notes where each maximum was. In eval
+# mode, ``nn.TransformerEncoderLayer`` calls one fused operator under ``no_grad``, and many when it is recorded.
 
 # %%
 # Backward costs more than recording
@@ -355,8 +396,8 @@ print("products in backward:", in_backward["aten::mm"])
 assert in_forward["aten::mm"] == 10 and in_backward["aten::mm"] == 19
 
 # %%
-# Where matrix products take most of the time, expect a step with backward to take about three times as long as the forward pass
-# alone.
+# Where matrix products take most of the time, expect a step with backward to take two to three times as long as the forward
+# pass alone.
 
 # %%
 # Exercise
