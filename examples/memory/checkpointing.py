@@ -3,9 +3,9 @@ Gradient checkpointing: less memory, a second forward pass
 ==========================================================
 
 .. index::
-   ! single: use_reentrant parameter should be passed explicitly
-   ! single: activation checkpointing
-   ! single: create_selective_checkpoint_contexts
+   single: use_reentrant parameter should be passed explicitly
+   single: activation checkpointing
+   single: create_selective_checkpoint_contexts
 
 .. in-short::
 

@@ -3,10 +3,10 @@ torch.compile and memory: what is saved for backward
 ====================================================
 
 .. index::
-   ! single: activation_memory_budget
-   ! single: region_activation_memory_budget
-   ! single: min-cut partitioner
-   ! single: rematerialization
+   single: activation_memory_budget
+   single: region_activation_memory_budget
+   single: min-cut partitioner
+   single: rematerialization
 
 .. in-short::
 

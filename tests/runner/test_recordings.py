@@ -222,7 +222,7 @@ def test_the_first_half_is_of_this_build_and_the_second_is_recorded(
 
 
 def test_a_replayed_page_counts_the_checks_of_both_halves_once(recorded: Page, replayed: Callable[[], str]) -> None:
-    assert re.findall(r"^\.\. claims:: .*", replayed(), re.MULTILINE) == [".. claims:: 2 0"]
+    assert re.findall(r"^\.\. claims:: .*", replayed(), re.MULTILINE) == [".. claims:: 2 0 0"]
 
 
 def test_the_drawings_of_the_second_half_are_replayed(recorded: Page, replayed: Callable[[], str]) -> None:
@@ -246,7 +246,7 @@ def test_without_a_recording_that_fits_nothing_of_the_second_half_is_shown(
     why = recordings.look(recorded).fault
     on_paper, _, measured = replayed().partition(f".. not-recorded:: {why}\n")
     assert why and "tensor(2., requires_grad=True)" in on_paper
-    assert re.findall(r"^\.\. claims:: .*", on_paper, re.MULTILINE) == [".. claims:: 1 0"]
+    assert re.findall(r"^\.\. claims:: .*", on_paper, re.MULTILINE) == [".. claims:: 1 0 0"]
     assert "y = x * 21" in measured and "42" not in measured.replace("assert y == 42", "")
     assert "graph-figure" not in measured and not list(recorded.cache.glob("images/sphx_glr_page_0*"))
 
