@@ -1,14 +1,17 @@
-// A box that scrolls must be reachable by keyboard, and only such a box should stop the Tab key.
+// A box that scrolls must be reachable by keyboard, and only such a box should stop the Tab key. What is in a box can grow
+// long after the page has loaded: a font arrives, a fold opens, a table is filled.
 (() => {
-  const boxes = "pre, .graph-scroll, .plot-scroll, .output_html, .cell_output, .table-wrapper, math[display=block], div.math";
-  const mark = () => {
-    for (const box of document.querySelectorAll(boxes)) {
-      const scrolls = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1 || box.matches(".operators");
-      if (scrolls && !box.hasAttribute("tabindex")) box.tabIndex = 0;
-      else if (!scrolls && box.tabIndex === 0) box.removeAttribute("tabindex");
-    }
+  const kinds = "pre, .graph-scroll, .plot-scroll, .output_html, .cell_output, .table-wrapper, div.math";
+  const boxes = [...document.querySelectorAll(kinds)];
+  const mark = box => {
+    const scrolls = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
+    if (scrolls && !box.hasAttribute("tabindex")) box.tabIndex = 0;
+    else if (!scrolls && box.tabIndex === 0) box.removeAttribute("tabindex");
   };
-  addEventListener("load", mark);
-  addEventListener("resize", mark);
-  document.addEventListener("toggle", mark, true);
+  const sizes = new ResizeObserver(changes => {
+    for (const box of new Set(changes.map(change => change.target.closest(kinds)))) mark(box);
+  });
+  // A box keeps its size when what is in it grows.
+  for (const box of boxes) for (const part of [box, ...box.children]) sizes.observe(part);
+  document.fonts.addEventListener("loadingdone", () => boxes.forEach(mark));
 })();
