@@ -11,7 +11,15 @@ ROOT = Path(__file__).parents[1]
 
 #: The chapters whose pages are lessons: the answer first, then a figure. A page about an error has another shape.
 CHAPTERS_OF_LESSONS = (
-    *("graphs", "differentiation", "functions", "tensors", "modes", "memory", "debugging", "profiling", "cuda"),
+    "graphs",
+    "differentiation",
+    "functions",
+    "tensors",
+    "modes",
+    "memory",
+    "debugging",
+    "profiling",
+    "cuda",
 )
 
 #: What Sphinx adds without a source.

@@ -4,9 +4,9 @@
 for (const box of document.querySelectorAll(".long-table")) {
   const said = JSON.parse(box.querySelector("script").textContent);
   const body = box.querySelector("tbody");
-  const rows = [...body.rows].map((row, place) => {
+  const rows = [...body.rows].map(row => {
     const names = [row.cells[0], row.cells[1]].map(cell => cell.textContent.toLowerCase()).join(" ");
-    return { row, place, names, words: names.split(/\s+/), kinds: (row.dataset.kinds ?? "").split(" ") };
+    return { row, names, words: names.split(/\s+/), kinds: (row.dataset.kinds ?? "").split(" ") };
   });
 
   const form = document.createElement("form");
@@ -35,7 +35,7 @@ for (const box of document.querySelectorAll(".long-table")) {
   // A second click on a head turns the order round, a third one brings back the build's.
   const heads = [...box.querySelectorAll("thead th")];
   let sorted = "";
-  const said_by = (row, column) => row.cells[column].textContent.trim();
+  const textIn = ({ row }, column) => row.cells[column].textContent.trim();
   const compare = (a, b, turn) => {
     const [x, y] = [Number(a || NaN), Number(b || NaN)];
     if (!isNaN(x) && !isNaN(y)) return turn * (x - y);
@@ -44,7 +44,7 @@ for (const box of document.querySelectorAll(".long-table")) {
   const sort = () => {
     const column = Math.abs(sorted) - 1, turn = Math.sign(sorted);
     const order = sorted
-      ? rows.toSorted((a, b) => compare(said_by(a.row, column), said_by(b.row, column), turn) || a.place - b.place)
+      ? rows.toSorted((a, b) => compare(textIn(a, column), textIn(b, column), turn))
       : rows;
     body.append(...order.map(({ row }) => row));
     heads.forEach((head, place) => {

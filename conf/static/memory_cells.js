@@ -17,7 +17,7 @@ for (const box of document.querySelectorAll(".memory-cells")) {
   const isContiguous = ({ size, stride }) =>
     size.every((length, dim) => length === 1 || stride[dim] === packed(size)[dim]);
 
-  // ATen's computeStride: neighbours merge where stride[i] == stride[i + 1] * size[i + 1]. Null if the new size does not fit.
+  // ATen's computeStride: neighbors merge where stride[i] == stride[i + 1] * size[i + 1]. Null if the new size does not fit.
   const strideOfView = ({ size, stride }, wanted) => {
     const found = [];
     let next = wanted.length - 1, step = stride.at(-1), here = 1, there = 1;
@@ -111,11 +111,14 @@ for (const box of document.querySelectorAll(".memory-cells")) {
     }).dataset.call = call;
   }
   button(said.again, () => { [x, code] = [first(), "x"]; show(); });
+
   // A number and its cell in memory are marked together.
   const point = event => {
     const { place } = event.target.closest("td")?.dataset ?? {};
-    for (const cell of box.querySelectorAll("td")) cell.classList.toggle("pointed", event.type !== "mouseleave" && cell.dataset.place === place);
+    for (const cell of box.querySelectorAll("td"))
+      cell.classList.toggle("pointed", event.type !== "mouseleave" && cell.dataset.place === place);
   };
-  for (const table of [part("tensor"), part("memory")]) for (const kind of ["mouseover", "mouseleave"]) table.addEventListener(kind, point);
+  for (const table of [part("tensor"), part("memory")])
+    for (const kind of ["mouseover", "mouseleave"]) table.addEventListener(kind, point);
   show();
 }

@@ -65,7 +65,7 @@ def test_what_is_kept_is_of_one_pytorch(tmp_path: Path, nodes: Nodes) -> None:
     assert derivatives.load(path) == nodes
     assert [file.name for file in path.parent.iterdir()] == ["formulas.json"]
     kept = json.loads(path.read_text())
-    path.write_text(json.dumps({**kept, "torch": "1.0.0"}))
+    path.write_text(json.dumps({**kept, "of": {"torch": "1.0.0"}}))
     assert derivatives.load(path) is None
     path.write_text("{")
     assert derivatives.load(path) is None

@@ -16,36 +16,26 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
+_DIRECTIVES = (
+    "claims",
+    "fold",
+    "graph_figure",
+    "in_short",
+    "mathml",
+    "memory_cells",
+    "plot_figure",
+    "quoted_message",
+    "recorded",
+    "varies",
+)
+
 
 def setup(app: Sphinx) -> None:
-    from . import (
-        claims,
-        fold,
-        graph_figure,
-        in_short,
-        mathml,
-        memory_cells,
-        plot_figure,
-        quoted_message,
-        recorded,
-        varies,
-    )
-
-    for module in (
-        claims,
-        fold,
-        graph_figure,
-        in_short,
-        mathml,
-        memory_cells,
-        plot_figure,
-        quoted_message,
-        recorded,
-        varies,
-    ):
-        module.setup(app)
+    for name in _DIRECTIVES:
+        import_module(f"{__name__}.{name}").setup(app)

@@ -31,8 +31,9 @@ class Claims(Directive):
         count, about_errors, failed = (*map(int, self.arguments), 0, 0)[:3]
         sentence = _("%s asserts ran on this page when it was built, and none failed.") % count
         if failed:
-            sentence = _("%s asserts ran on this page when it was built. %s failed on purpose, and no other did.")
-            sentence %= (count, failed)
+            sentence = _(
+                "%(count)s asserts ran on this page when it was built. %(failed)s failed on purpose, and no other did."
+            ) % {"count": count, "failed": failed}
         elif count == 1:
             sentence = _("One assert ran on this page when it was built, and it did not fail.")
         if about_errors:

@@ -1,18 +1,18 @@
 """The formulas of PyTorch's own backward nodes, as the installed PyTorch was generated from them.
 
 PyTorch keeps them in ``derivatives.yaml`` and makes C++ of them when it is built. Both the file and its reader are in the
-package ``torchgen`` that comes with PyTorch. What was read is kept as JSON, for the page
-that lists it and for whoever wants the data.
+package ``torchgen`` that comes with PyTorch. What was read is kept as JSON, for the page that lists it and for whoever wants
+the data.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from atlas import kept_files
 
 DATA = Path("reference/data/formulas.json")
 
@@ -65,20 +65,14 @@ def _is_tensor(type_of_cpp: str) -> bool:
 
 def load(path: Path) -> dict[str, dict[str, Any]] | None:
     """The nodes kept at ``path``; None if they are missing, broken, or of another PyTorch."""
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return kept["nodes"] if isinstance(kept, dict) and kept.get("torch") == _release() else None
+    kept = kept_files.load(path, _identity())
+    return kept and kept["nodes"]
 
 
 def save(path: Path, nodes: dict[str, dict[str, Any]]) -> None:
     """Write the nodes, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps({"torch": _release(), "nodes": nodes}, indent=1), encoding="utf-8")
-    os.replace(part, path)
+    kept_files.save(path, _identity(), nodes=nodes)
 
 
-def _release() -> str:
-    return version("torch").partition("+")[0]
+def _identity() -> dict[str, str]:
+    return {"torch": version("torch").partition("+")[0]}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
-import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from atlas import kept_files
 
 #: Outcomes of a change in place, from good to bad; of several samples the worst counts. ``refused``: the change itself
 #: raises. ``raises``: backward does. ``wrong``: neither, and a gradient is wrong.
@@ -27,21 +27,13 @@ def identity() -> dict[str, Any]:
 
 def load(path: Path) -> dict[str, Any] | None:
     """The result at ``path``: ``of`` (its identity), ``rows``, ``not_probed``; None if missing, broken or out of date."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) and found.get("of") == identity() else None
+    return kept_files.load(path, identity())
 
 
 def save(path: Path, rows: list[dict[str, Any]], not_probed: dict[str, str]) -> None:
     """Write the result, whole or not at all, and the rows as CSV beside it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    result = {"of": identity(), "rows": rows, "not_probed": not_probed}
-    for file, text in ((path, json.dumps(result, indent=1)), (path.with_suffix(".csv"), _as_csv(rows))):
-        part = file.with_name(file.name + ".part")
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, file)
+    kept_files.save(path, identity(), rows=rows, not_probed=not_probed)
+    kept_files.write_whole(path.with_suffix(".csv"), _as_csv(rows))
 
 
 def _as_csv(rows: list[dict[str, Any]]) -> str:

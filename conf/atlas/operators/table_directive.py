@@ -1,7 +1,7 @@
 """The directive ``operator-table``: what ``atlas.operators`` found, one row for each operator.
 
-The operators are probed before the sources are read, in a process of its own, if there is no result for this PyTorch and this
-code.
+The operators are probed before the sources are read, in a process of its own, if there is no result for this PyTorch and
+this code.
 """
 
 from __future__ import annotations

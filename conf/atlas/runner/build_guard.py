@@ -28,8 +28,9 @@ from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.util.logging import NAMESPACE, WarningStreamHandler, getLogger
 
+from atlas.kept_files import write_whole
+
 from . import lock
-from .outputs.cache import write_whole
 
 logger = getLogger(__name__)
 

@@ -31,8 +31,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 from atlas.i18n import _
+from atlas.kept_files import write_whole
 from atlas.names_index.directive import INDEX as NAMES
-from atlas.runner.outputs.cache import write_whole
 
 from .gather import Found, pages
 from .synonyms import SYNONYMS

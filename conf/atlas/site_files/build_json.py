@@ -21,8 +21,8 @@ from sphinx.environment import BuildEnvironment
 
 from atlas.directives.claims import claims
 from atlas.directives.recorded import provenance
+from atlas.kept_files import write_whole
 from atlas.refusal import Refusal
-from atlas.runner.outputs.cache import write_whole
 
 FILE = "build.json"
 _COUNT = "atlas-checks"

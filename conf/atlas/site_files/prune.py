@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
-from atlas.runner.outputs.cache import write_whole
+from atlas.kept_files import write_whole
 
 from .markdown_copies import twin_of
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from atlas.kept_files import write_whole
 from atlas.runner import sphinx_gallery_api
 from atlas.runner.model import Page
 from atlas.runner.processes.faults import Fault
@@ -143,10 +144,3 @@ def _belongs(pattern: re.Pattern[str], path: Path, stem: str) -> bool:
 
 def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader finds the old content or the new, never a part."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from atlas.cells import line_watcher
+from atlas.kept_files import write_whole
 from atlas.runner import gpu, sphinx_gallery_api
 
 from . import ending
@@ -101,9 +102,7 @@ def run(
     except BaseException as error:
         line_watcher.stop()
         result = {"fault": _explain(error, place, int.from_bytes(line[:8], "little")).as_dict()}
-    part = place.result.with_suffix(".part")
-    part.write_text(json.dumps(result), encoding="utf-8")
-    os.replace(part, place.result)
+    write_whole(place.result, json.dumps(result))
     os._exit(0)
 
 
