@@ -8,6 +8,8 @@
 ``colab_link``        opens an example's notebook in Google Colab
 ``example_footer``    where sphinx-gallery's downloads are, for parts that stand before them
 ``built_line``        what a published build was made from
+``style_sheet``       one style sheet instead of many
+``scripts``           the scripts that the page uses, and no other
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    from . import built_line, colab_link, description, edit_link, hide_requests, sidebar
+    from . import built_line, colab_link, description, edit_link, hide_requests, scripts, sidebar, style_sheet
 
-    for module in [hide_requests, description, sidebar, edit_link, colab_link, built_line]:
+    for module in [hide_requests, description, sidebar, edit_link, colab_link, built_line, style_sheet, scripts]:
         module.setup(app)
