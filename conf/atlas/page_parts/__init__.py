@@ -7,6 +7,7 @@
 ``edit_link``         "edit this page" leads to the script of an example
 ``colab_link``        opens an example's notebook in Google Colab
 ``example_footer``    where sphinx-gallery's downloads are, for parts that stand before them
+``report_link``       opens an issue about the page, or about what the reader points at
 ``built_line``        what a published build was made from
 """
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    from . import built_line, colab_link, description, edit_link, hide_requests, sidebar
+    from . import built_line, colab_link, description, edit_link, hide_requests, report_link, sidebar
 
-    for module in [hide_requests, description, sidebar, edit_link, colab_link, built_line]:
+    for module in [hide_requests, description, sidebar, edit_link, colab_link, report_link, built_line]:
         module.setup(app)

@@ -45,7 +45,7 @@ def remove(app: Sphinx, exception: Exception | None) -> None:
 
 
 def _made(app: Sphinx) -> set[str]:
-    """What is made of the sources: pages, their Markdown, images, downloads, what leads on; as paths below the output folder."""
+    """What is made of the sources: pages, their Markdown, images, downloads, what leads on; as paths in the output folder."""
     out, env = Path(app.outdir), app.env
     pages = [Path(app.builder.get_outfilename(name)) for name in env.found_docs]
     paths = [path.relative_to(out).as_posix() for page in pages for path in (page, twin_of(page))]
