@@ -4,6 +4,8 @@
 ``navigation_order``  the order in which the navigation has the pages, for lists of them
 ``hide_requests``     the code of examples without the comments that ask the site for something
 ``description``       what a search engine or a shared link says of the page
+``shared_picture``    what a shared link shows: the page's title and its first figure
+``picture_card``      draws that
 ``edit_link``         "edit this page" leads to the script of an example
 ``colab_link``        opens an example's notebook in Google Colab
 ``example_footer``    where sphinx-gallery's downloads are, for parts that stand before them
@@ -20,7 +22,16 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    from . import built_line, colab_link, description, edit_link, hide_requests, report_link, sidebar
+    from . import built_line, colab_link, description, edit_link, hide_requests, report_link, shared_picture, sidebar
 
-    for module in [hide_requests, description, sidebar, edit_link, colab_link, report_link, built_line]:
+    for module in [
+        hide_requests,
+        description,
+        shared_picture,
+        sidebar,
+        edit_link,
+        colab_link,
+        report_link,
+        built_line,
+    ]:
         module.setup(app)

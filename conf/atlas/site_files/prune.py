@@ -17,6 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
+from atlas.page_parts.shared_picture import path_of
 from atlas.runner.outputs.cache import write_whole
 
 from .markdown_copies import twin_of
@@ -52,7 +53,8 @@ def _made(app: Sphinx) -> set[str]:
     images = [f"{app.builder.imagedir}/{name}" for _pages, name in env.images.values()]
     downloads = [f"_downloads/{Path(name).as_posix()}" for _pages, name in env.dlfiles.values()]
     leading_on = [move.old for move in moves(Path(app.srcdir))]
-    return {*paths, *images, *downloads, *leading_on}
+    pictures = map(path_of, env.found_docs)
+    return {*paths, *images, *downloads, *leading_on, *pictures}
 
 
 def _extra(app: Sphinx) -> Iterator[str]:
