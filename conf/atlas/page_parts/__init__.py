@@ -10,7 +10,7 @@
 ``colab_link``        opens an example's notebook in Google Colab
 ``example_footer``    where sphinx-gallery's downloads are, for parts that stand before them
 ``report_link``       opens an issue about the page, or about what the reader points at
-``built_line``        what a published build was made from
+``built_line``        what the page was built from
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Files of the whole site, written once, after all pages. In this order:
 
 ``build_json``       what the site was built from
+``date_of_sources``  the date that it names
 ``sitemap``          for search engines
 ``moved_pages``      where an address leads that a page once had
 ``prune``            removes what earlier builds made and this one no longer makes
