@@ -32,7 +32,7 @@ A number is a priority, and stands where something must come before or after ano
                        asserts
 ``env-updated``        names_index, search.symptoms, incremental: pages that must be written again;
                        site_files.prune notes what is going to be made
-``doctree-resolved``   page_parts.colab_link; names_index; search.directives, search.symptoms
+``doctree-resolved``   page_parts.colab_link, install_line; names_index; search.directives, search.symptoms
 ``html-page-context``  page_parts.description, shared_picture (400: before sphinxext-opengraph), sidebar (450: before furo);
                        other page_parts; search.replaced, search.not_found (after sphinx-notfound-page);
                        site_files.markdown_copies

@@ -8,6 +8,7 @@
 ``picture_card``      draws that
 ``edit_link``         "edit this page" leads to the script of an example
 ``colab_link``        opens an example's notebook in Google Colab
+``install_line``      what to install to run an example on one's own machine
 ``example_footer``    where sphinx-gallery's downloads are, for parts that stand before them
 ``report_link``       opens an issue about the page, or about what the reader points at
 ``built_line``        what the page was built from
@@ -22,16 +23,19 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    from . import built_line, colab_link, description, edit_link, hide_requests, report_link, shared_picture, sidebar
-
-    for module in [
-        hide_requests,
+    from . import (
+        built_line,
+        colab_link,
         description,
+        edit_link,
+        hide_requests,
+        install_line,
+        report_link,
         shared_picture,
         sidebar,
-        edit_link,
-        colab_link,
-        report_link,
-        built_line,
-    ]:
+    )
+
+    for module in [hide_requests, description, shared_picture, sidebar]:
+        module.setup(app)
+    for module in [edit_link, colab_link, install_line, report_link, built_line]:
         module.setup(app)
