@@ -431,9 +431,9 @@ for _pack, _pick in list(ROWS.values())[:7]:
 # a handle for the forward hook: call its ``remove()`` when you are done. Under ``torch.func.grad``, a full backward hook raises
 # an error, and ``watch`` works.
 #
-# **If the output is a view that is then changed in place**, the tensor hook never runs, and there is no error: the view gets a
-# new ``grad_fn``, and its gradients no longer pass the old one. ``nn.Flatten`` returns a view, and so does the ``nn.Linear``
-# below, because its input has three dimensions. A hook on a clone runs:
+# **If the output is a view that is then changed in place**, it gets a new ``grad_fn``. What arrives there passes by the tensor
+# hook, and there is no error. ``nn.Flatten`` returns a view, and so does the ``nn.Linear`` below, because its input has three
+# dimensions. A hook on a clone runs:
 
 block = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True))
 tokens, by_watch, by_clone = torch.ones(2, 3, 4), [], []
@@ -475,6 +475,11 @@ for _layer, _input, _runs in (
     assert _output._is_view() == (_runs == 0)
     _output.relu_().sum().backward()
     assert len(_calls) == _runs
+_view, _calls = nn.Linear(4, 4)(tokens), []
+_view.register_hook(_calls.append)
+_used_before = 3 * _view
+(_used_before.sum() + _view.mul_(2).sum()).backward()
+assert _calls[0].eq(3).all()  # 3 of the 5: the rest passes by
 _layer, _calls, _refused = nn.Linear(4, 3), [], []
 watch(_layer, _calls.append)
 torch.func.grad(lambda x: _layer(x).sum())(torch.ones(8, 4))
