@@ -19,8 +19,8 @@ Hooks on modules: full_backward_hook
 # %%
 # See the gradient at one layer
 # -----------------------------
-# You want the gradient at one layer of somebody else's model, and you do not want to change the model. A full backward hook
-# gets two tuples: the gradients with respect to the inputs of the layer, and those with respect to its outputs.
+# You want the gradient at one layer of a model, without changing the model. A full backward hook gets two tuples: the
+# gradients with respect to the inputs of the layer, and those with respect to its outputs.
 
 import torch
 from torch import nn
@@ -431,7 +431,7 @@ for _pack, _pick in list(ROWS.values())[:7]:
 # a handle for the forward hook: call its ``remove()`` when you are done. Under ``torch.func.grad``, a full backward hook raises
 # an error, and ``watch`` works.
 #
-# **If the output is a view that is then changed in place**, it gets a new ``grad_fn``. What arrives there passes by the tensor
+# **If the output is a view that is then changed in place**, it gets a new ``grad_fn``. What arrives there bypasses the tensor
 # hook, and there is no error. ``nn.Flatten`` returns a view, and so does the ``nn.Linear`` below, because its input has three
 # dimensions. A hook on a clone runs:
 
@@ -479,7 +479,7 @@ _view, _calls = nn.Linear(4, 4)(tokens), []
 _view.register_hook(_calls.append)
 _used_before = 3 * _view
 (_used_before.sum() + _view.mul_(2).sum()).backward()
-assert _calls[0].eq(3).all()  # 3 of the 5: the rest passes by
+assert _calls[0].eq(3).all()  # 3 of the 5: the rest bypasses the hook
 _layer, _calls, _refused = nn.Linear(4, 3), [], []
 watch(_layer, _calls.append)
 torch.func.grad(lambda x: _layer(x).sum())(torch.ones(8, 4))
