@@ -5,9 +5,9 @@ Hooks: see and change gradients
 .. in-short::
 
    ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` once all parts of the gradient of that tensor
-   are added up. If ``f`` returns a tensor, backward goes on with that tensor instead; if it returns ``None``, nothing
-   changes. ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``. Do not
-   hook a view that is later changed in place: hook a clone.
+   are added up. If ``f`` returns a tensor, backward goes on with that tensor; if it returns ``None``, nothing changes.
+   ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``. If a
+   view is changed in place later, hook a clone of it.
 """
 
 # %%
