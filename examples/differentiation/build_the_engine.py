@@ -13,8 +13,8 @@ How loss.backward() works: walk the graph
 # %%
 # Call one node by hand
 # ---------------------
-# You call ``loss.backward()``, and then the parameters that the loss depends on have gradients. In between, PyTorch walks over
-# the graph that it recorded. To see how, do the walk yourself, on PyTorch's own nodes. In this example ``D`` is used twice, by
+# You call ``loss.backward()``, and then the parameters in its graph have gradients. In between, PyTorch walks over the graph
+# that it recorded. To see how, do the walk yourself, on PyTorch's own nodes. In this example ``D`` is used twice, by
 # ``E`` and by ``F``.
 
 import torch
@@ -58,8 +58,9 @@ del tensor
 # %%
 # What people get wrong
 # ---------------------
-# **Walking after backward.** By then the nodes have freed what they had saved, unless you passed ``retain_graph=True``.
-# **Calling the node of a Function written in Python.** That node is not callable. (Its method ``apply`` runs your backward.)
+# **Walking after backward.** By then the nodes have freed what they had saved, unless you passed ``retain_graph=True`` or
+# ``create_graph=True``. **Calling the node of a Function written in Python.** That node is not callable. (Its method ``apply``
+# runs your backward.)
 
 
 class Double(torch.autograd.Function):
@@ -86,6 +87,9 @@ for result in (used, own):
 _kept = A.exp()
 _kept.backward(retain_graph=True)
 assert call(_kept.grad_fn, one)[0] == _kept
+_kept, _saved = A.exp(), A.grad
+torch.autograd.grad(_kept, A, create_graph=True)
+assert call(_kept.grad_fn, one)[0] == _kept and A.grad is _saved
 assert own.grad_fn.apply(one) == 2
 _inside = torch.utils.checkpoint.checkpoint(torch.exp, A, use_reentrant=True)
 assert not callable(_inside.grad_fn)  # a Function in Python, inside PyTorch
@@ -510,7 +514,7 @@ for leaves, root in map(random_graph, range(50)):
     expected = torch.autograd.grad(root, leaves, upstream, **options)
     found = engine(root, upstream)
     found = tuple(found.get(leaf) for leaf in leaves)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
     reached = count_edges(get_gradient_edge(root).node)
     nodes += sum(not hasattr(node, "variable") for node in reached)
     called += count_calls(engine, root)
@@ -566,16 +570,32 @@ for _root in (_result, Double.apply(_watched)):
     except (RuntimeError, TypeError) as error:
         _failed.append(type(error))
 assert _failed == [RuntimeError, TypeError]
-_factor = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
-_mixed = _watched * _factor
-assert engine(_mixed)[_watched].dtype == torch.float64
-assert torch.autograd.grad(_mixed, _watched)[0].dtype == torch.float32
+for _shape in (), (3,), (0,), (2, 1):
+    _leaf = torch.ones(_shape, requires_grad=True)
+    _mixed = _leaf * torch.ones(_shape, dtype=torch.float64)
+    assert engine(_mixed)[_leaf].dtype == torch.float64
+    assert torch.autograd.grad(_mixed.sum(), _leaf)[0].dtype == torch.float32
+_called = []
+
+
+def _recorded(node, *gradients, plain=call):
+    _called.append(node)
+    return plain(node, *gradients)
+
+
+with mock.patch.dict(globals(), call=_recorded):
+    for _, _root in map(random_graph, range(50)):  # each node, and each once
+        _called.clear()
+        engine(_root)
+        _reached = count_edges(get_gradient_edge(_root).node)
+        _nodes = [node for node in _reached if not hasattr(node, "variable")]
+        assert len(_called) == len(_nodes) and set(_called) == set(_nodes)
 # sphinx_gallery_end_ignore
 
 # %%
 # PyTorch's engine does more on its way. It frees what the nodes saved, runs hooks, and runs the backward of your own Functions.
-# It also converts gradients: where a ``float32`` leaf meets a ``float64`` tensor, the engine above returns ``float64`` for the
-# leaf, and PyTorch returns ``float32``.
+# It also converts gradients: in a product of a ``float32`` leaf and a ``float64`` tensor of the same shape, the engine above
+# returns ``float64`` for the leaf, and PyTorch returns ``float32``.
 
 # %%
 # Exercise

@@ -40,7 +40,14 @@ def draw_velocities(curve):
 draw_velocities(lambda t: torch.stack([torch.cos(t), torch.sin(2 * t)]))
 
 # figure: A curve in the shape of a lying eight. Twelve blue arrows start on it, and each points along the curve. The
-#   arrows are long in the middle, where the point is fast, and short at the turns.
+#   arrows are short at the tops and bottoms of the two loops, where the point is slow, and longer everywhere else.
+
+# sphinx_gallery_start_ignore
+_moments = torch.linspace(0.2, 5.96, 12)
+_speeds = torch.stack([torch.sin(_moments), 2 * torch.cos(2 * _moments)]).norm(dim=0)
+_slow = torch.sin(2 * _moments).abs() > 0.9  # at the tops and bottoms
+assert _slow.sum() == 4 and _speeds[_slow].max() < 0.8 and _speeds[~_slow].min() > 1.5
+# sphinx_gallery_end_ignore
 
 # %%
 # At one moment:
@@ -121,8 +128,8 @@ assert square_within(torch.no_grad) == 4 and square_within(torch.inference_mode)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Dropping the tangent on the way.** ``detach()``, ``.data`` and ``item()`` drop the tangent, and so does a block with
-# ``torch.inference_mode()`` inside the function. There is no error: the answer is 0, and it is wrong.
+# **Dropping the tangent on the way.** ``detach()``, ``.data`` and ``item()`` drop the tangent, and so does arithmetic in a
+# block with ``torch.inference_mode()`` inside the function. Here there is no error: the answer is 0, and it is wrong.
 
 for name, function in {
     "x * 2": lambda x: x * 2,
@@ -140,6 +147,7 @@ for function, expected in [
     (lambda x: torch.tensor(x.item() * 2), 0),
 ]:
     assert jvp(function, (t,), (torch.tensor(1.0),))[1] == expected
+assert jvp(lambda x: x + x.detach(), (t,), (torch.tensor(1.0),))[1] == 1  # right is 2
 # sphinx_gallery_end_ignore
 
 # %%
@@ -242,11 +250,19 @@ def first_derivative(x):
 
 assert jvp(first_derivative, (one,), (one,))[1] == 0  # right is e
 assert torch.func.grad(first_derivative)(one) == torch.exp(one)
+
+
+def _times_x(x):
+    return jvp(lambda x: x * ExpWithJvp.apply(x), (x,), (torch.ones_like(x),))[1]
+
+
+# right is 3e: wrong too, and not 0
+assert torch.isclose(jvp(_times_x, (one,), (one,))[1], 2 * torch.exp(one))
 # sphinx_gallery_end_ignore
 
 # %%
-# For a second derivative, take ``torch.func.grad`` of this tangent. A second ``jvp`` around the first gives 0 for a custom
-# Function, without an error (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__).
+# For a second derivative, take ``torch.func.grad`` of this tangent. A second ``jvp`` around the first is wrong for a custom
+# Function, without an error: here it gives 0 (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__).
 
 # %%
 # Why it works: dual numbers
@@ -292,17 +308,20 @@ assert math.isclose(w.tangent, -1.7267885, rel_tol=1e-7)
 # Each line needs only the lines above it. The last tangent is the number that ``backward()`` finds for ``x2``. In backward,
 # two paths meet in ``x2`` and their products add. Here the product rule adds them, in the last step.
 #
-# PyTorch does the same with tensors. ``make_dual`` gives a tensor a tangent, and the operations carry it along until the
-# ``dual_level`` ends. ``jvp`` does this for you.
+# PyTorch does the same with tensors. ``make_dual`` returns a tensor with a tangent, and the operations carry it along until
+# the ``dual_level`` ends. ``jvp`` does this for you.
 
 import torch.autograd.forward_ad as fwAD
 
 x1, x2 = torch.tensor(2.0), torch.tensor(3.0)
 
 with fwAD.dual_level():
-    moving = fwAD.make_dual(x2, torch.tensor(1.0))
+    moving = fwAD.make_dual(x2, torch.tensor(1.0))  # x2 itself has no tangent
     w = torch.log(x1 * moving) * torch.sin(moving)
     value, tangent = fwAD.unpack_dual(w)
+    # sphinx_gallery_start_ignore
+    assert fwAD.unpack_dual(x2).tangent is None
+    # sphinx_gallery_end_ignore
 
 print(f"value {value:.5f}, tangent {tangent:.5f}, grad_fn {w.grad_fn}")
 print("tangent after the level:", fwAD.unpack_dual(w).tangent)

@@ -5,9 +5,9 @@ Memory layout of .grad: strides, channels_last, fused
 .. in-short::
 
    ``backward()`` gives ``.grad`` the strides of the parameter, if the parameter is dense. If you assign ``.grad`` yourself, do
-   it too: ``w.grad = torch.empty_like(w).copy_(gradient)``. A fused optimizer of the release that built this page does not
-   check the strides, and pairs wrong elements. If the gradients of two parameters share memory, the next backward can add
-   too much.
+   it too: ``w.grad = torch.empty_like(w).copy_(gradient)``. On the CPU, a fused optimizer of the release that built this page
+   does not check the strides, and pairs wrong elements. If the gradients of two parameters share memory, the next backward
+   can add too much.
 """
 
 # %%
@@ -54,9 +54,10 @@ with warnings.catch_warnings():
 table
 
 # %%
-# The fused optimizer walks over the memory of parameter and gradient side by side, here on the CPU, and pairs the wrong
-# elements. Nothing warns. ``Adam``, ``AdamW`` and ``Adagrad`` do the same. Copy your gradient into the layout of the
-# parameter: ``w.grad = torch.empty_like(w).copy_(gradient)``.
+# On the CPU, the fused optimizer walks over the memory of parameter and gradient side by side, and pairs the wrong elements.
+# Nothing warns. ``Adam``, ``AdamW`` and ``Adagrad`` do the same. (On CUDA, which was not measured here, users report an error:
+# *must have same dtype, device, and layout*, `issue 110758 <https://github.com/pytorch/pytorch/issues/110758>`__.) Copy your
+# gradient into the layout of the parameter: ``w.grad = torch.empty_like(w).copy_(gradient)``.
 #
 # *Strides* are the steps in memory between neighbors along each dimension. Below, one matrix is stored by columns, and its
 # elements are numbered row by row.
@@ -194,8 +195,8 @@ for _class in (
 # %%
 # Make the small tensor the parameter, and expand it in the forward pass. Its gradient is the sum over the copies.
 #
-# With ``fused=True`` there is no error: the step writes twelve numbers into a memory of three, and changes other tensors or
-# ends the process. For a parameter that is a slice with gaps, it writes into the gaps.
+# With ``fused=True`` on the CPU there is no error: the step writes twelve numbers into a memory of three, and can change other
+# tensors or end the process. For a parameter that is a slice with gaps, it writes into the gaps.
 
 # %%
 # Which parameters are dense
@@ -203,7 +204,8 @@ for _class in (
 # ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in a cell of its
 # own. A slice with gaps is not dense, and an expanded tensor has several elements in one cell. For those two, ``.grad``
 # is stored row by row. The stride of a dimension of size 1 may differ: nothing steps along it. (``nn.Embedding`` with
-# ``sparse=True`` gives a sparse ``.grad``, which has no strides.) A convolution converted to ``channels_last`` is dense. Its
+# ``sparse=True`` gives a sparse ``.grad``, which has no strides. With ``torch.autograd.enforce_grad_layout_policy(False)``,
+# ``.grad`` may keep the strides of the gradient that arrives.) A convolution converted to ``channels_last`` is dense. Its
 # gradient follows the weight, not the images, which are in the default layout here:
 
 gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
@@ -240,13 +242,22 @@ for _dense in (
 ):
     _dense.requires_grad_().sum().abs().backward()
     assert _dense.grad.stride() == _dense.stride()
+_policy = getattr(torch.autograd, "enforce_grad_layout_policy", None)
+_relaxed = torch.zeros(4, 3).t().requires_grad_()
+if _policy is not None:
+    with _policy(False):
+        (_relaxed * factors).sum().backward()
+assert _policy is None or _relaxed.grad.stride() == (4, 1) != _relaxed.stride()
+_relaxed.grad = None
+(_relaxed * factors).sum().backward()
+assert _relaxed.grad.stride() == _relaxed.stride() == (1, 3)
 # sphinx_gallery_end_ignore
 
 # %%
 # Why the layout matters for speed
 # --------------------------------
-# An optimizer step goes through parameter and gradient element by element. With equal strides it reads both from
-# front to back. Otherwise it has to jump in one of them:
+# A step of SGD goes through parameter and gradient element by element. With equal strides it reads both from front to
+# back. Otherwise it has to jump in one of them:
 
 import time
 
@@ -326,6 +337,19 @@ for _keep, _safe in ((lambda g: g, False), (torch.clone, True)):
     for _ in range(2):
         ((_a.view(2, 2) + _b.view(2, 2)) * 2).sum().backward()
     assert _held[1].eq(2 if _safe else 4).all()
+for _cleared, _then in ((False, 5), (True, 2)):
+    _w, _held = torch.zeros(3, requires_grad=True), []
+    _w.register_hook(lambda g, held=_held: held.append(g.detach()))
+    (_w * 2).sum().backward()
+    if _cleared:
+        _w.grad = None
+    (_w * 3).sum().backward()
+    assert _held[0].eq(_then).all()
+_w, _held = torch.zeros(3, requires_grad=True), []
+_w.register_hook(lambda g: _held.append(g.detach()))
+(_w * 2).sum().backward()
+torch.nn.utils.clip_grad_norm_(_w, 1.0)
+assert _held[0].lt(1).all()
 _base = torch.zeros(4)
 _a, _b = _base.detach().requires_grad_(), _base.detach().requires_grad_()
 (2 * _a.sum() + 3 * _b.sum()).backward()
@@ -336,10 +360,11 @@ assert _a.grad.tolist() == [2] * 4 and _b.grad.tolist() == [3] * 4
 # %%
 # In a hook, keep ``gradient.clone()``. ``gradient`` itself is safe only if no other tensor uses its memory: in a hook on
 # ``w.view(4, 3)``, ``w.grad`` takes it over. A ``gradient.detach()`` is another tensor on the same memory, and
-# ``gradient.numpy()`` an array on it. Autograd does not see that you hold it, takes the memory over, and the next backward
-# changes what you kept. It is the same with your own gradient behind a view, the last line above.
+# ``gradient.numpy()`` an array on it. Autograd does not see that you hold it, and takes the memory over. What is then added to
+# ``.grad`` changes what you kept, and so does clipping. It is the same with your own gradient behind a view, the last line
+# above.
 #
-# Once a dense ``.grad`` exists, the next gradients are added *in place*, so its strides stay as they are.
+# Once a ``.grad`` that is not sparse exists, the next gradients are added *in place*, so its strides stay as they are.
 # ``zero_grad(set_to_none=False)`` keeps the tensor too. With ``create_graph=True`` the sum is a new tensor, because
 # the old one may be part of a graph.
 
@@ -373,8 +398,8 @@ assert w.grad is first and first.tolist() == [0.0] * 3
 # Setting .grad yourself
 # ----------------------
 # A tensor that you assign must match in shape and device, and by default in data type. Its strides are not checked.
-# Here they stay, because backward adds in place, and backward warns of it, once in a process. (If the tensor is expanded, as
-# the one that ``torch.autograd.grad(w.sum(), w)`` returns, the next backward raises an error.)
+# Here they stay, because backward adds in place, and backward warns of it, once in a process. (If several elements of the
+# tensor share a memory cell, as in the one that ``torch.autograd.grad(w.sum(), w)`` returns, adding in place raises an error.)
 
 w = torch.zeros(2, 3, requires_grad=True)
 try:
@@ -405,6 +430,14 @@ try:
 except RuntimeError as error:
     _raised.append("more than one element of the written-to tensor" in str(error))
 assert _raised == [True]
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    _w.sum().backward(create_graph=True)  # not in place: no error
+    assert _w.grad.tolist() == [[2] * 3] * 2
+    _w = torch.zeros(1, requires_grad=True)
+    (_w.grad,) = torch.autograd.grad(_w.sum(), _w)
+    _w.sum().backward()  # expanded, but to a single element: no error
+    assert _w.grad.tolist() == [2]
 _texts = []
 for _options in ({"device": "meta"}, {"dtype": torch.float64}):
     try:

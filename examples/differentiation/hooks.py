@@ -4,9 +4,10 @@ Hooks: see and change gradients
 
 .. in-short::
 
-   ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` as soon as all parts of the gradient of that
-   tensor are added up. If ``f`` returns a tensor, backward goes on with that tensor instead; if it returns ``None``, nothing
-   changes. ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``.
+   ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` once all parts of the gradient of that tensor
+   are added up. If ``f`` returns a tensor, backward goes on with that tensor; if it returns ``None``, nothing changes.
+   ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``. If a
+   view is changed in place later, hook a clone of it.
 """
 
 # %%
@@ -44,6 +45,12 @@ assert not _calls  # no gradient reaches _idle: its hook does not run
 assert len(_calls) == 1 and torch.equal(
     _calls[0], torch.full((2,), 5.0)
 )  # once, and complete
+_early, _order = _base.exp(), []
+_late = _base.sin()
+_early.register_hook(lambda gradient: _order.append("hook"))
+_late.grad_fn.register_hook(lambda *_: _order.append("a newer node"))
+(_early * _late).sum().backward()
+assert _order == ["a newer node", "hook"]  # complete, but not called at once
 # sphinx_gallery_end_ignore
 
 # %%
@@ -178,6 +185,33 @@ print("in place:  ", slope(lambda gradient: gradient.mul_(10)), "= 2 * 10 + 3 * 
 assert slope(lambda gradient: gradient * 10) == 32
 assert slope(lambda gradient: gradient.mul_(10)) == 50
 # sphinx_gallery_end_ignore
+
+# %%
+# **Changing a view in place behind its hook.** Here ``nn.Linear`` returns a view, because its input has three dimensions.
+# After ``relu_()``, or ``nn.ReLU(inplace=True)``, a hook on the view does not run, and there is no error. A hook on a clone
+# runs:
+
+for name, prepare in (("view", lambda h: h), ("clone", torch.clone)):
+    hidden = prepare(nn.Linear(4, 4)(torch.ones(2, 3, 4)))
+    hidden.register_hook(lambda gradient, name=name: print("hook on the", name))
+    hidden.relu_().sum().backward()
+
+# sphinx_gallery_start_ignore
+for _prepare, _expected in ((lambda h: h, 0), (torch.clone, 1)):
+    for _behind in (nn.ReLU(inplace=True), torch.relu_):
+        _hidden, _got = _prepare(nn.Linear(4, 4)(torch.ones(2, 3, 4))), []
+        assert _hidden._is_view() == (not _expected)
+        _hidden.register_hook(_got.append)
+        _behind(_hidden).sum().backward()
+        assert len(_got) == _expected
+_whole, _got = 2 * torch.ones(2, requires_grad=True), []
+_whole.register_hook(_got.append)
+_whole.mul_(5).sum().backward()
+assert _got[0].tolist() == [5, 5]  # with respect to the value before
+# sphinx_gallery_end_ignore
+
+# %%
+# On a tensor that is not a view, the hook runs: it gets the gradient with respect to the value before the change.
 
 # %%
 # **Pieces of one tensor.** If the loss uses one piece of ``chunk``, ``split`` or ``unbind``, the hooks on the other pieces run
@@ -384,6 +418,11 @@ _b.grad_fn.register_prehook(lambda *given: _got.append(given))
 _b.grad_fn.register_hook(lambda *given: _got.append(given))
 (5 * _b).backward()
 assert _got == [((5,),), ((15, None), (5,))]
+_got, _b = [], torch.tensor(2.0, requires_grad=True) * 3
+_b.grad_fn.register_prehook(lambda arriving: (arriving[0] * 7,))
+_b.grad_fn.register_hook(lambda *given: _got.append(given))
+_b.backward()
+assert _got == [((21, None), (7,))]  # 1 arrived
 _leaf, _order = torch.tensor(1.0, requires_grad=True), []
 _node = torch.autograd.graph.get_gradient_edge(_leaf).node
 _node.register_hook(lambda *_: _order.append(("hook", _leaf.grad)))
@@ -436,7 +475,7 @@ timeline(calls)
 # - ``leaf.register_post_accumulate_grad_hook``: the leaf, with ``.grad`` filled. If backward brought ``None`` to the leaf, the
 #   hook runs too, and ``.grad`` may still be ``None``.
 # - ``node.register_prehook``: a tuple, the gradients that arrive at the node.
-# - ``node.register_hook``: two tuples, the gradients that the node returns and those that arrived.
+# - ``node.register_hook``: two tuples, the gradients that the node returns and those that it was called with.
 # - A parameter has a node too, ``AccumulateGrad``, which adds to ``.grad``. Its two hooks run before and after that. Keep the
 #   node, ``torch.autograd.graph.get_gradient_edge(leaf).node``: its hooks are lost when nothing refers to it.
 # - ``module.register_full_backward_hook`` has traps of its own, and

@@ -6,7 +6,8 @@ Hooks on modules: full_backward_hook
 
    ``layer.register_full_backward_hook(f)``: backward calls ``f(layer, grad_input, grad_output)``. This needs a layer that gets
    its tensors as positional arguments, does not detach them, and returns a tensor or a tuple of tensors. Nothing may change
-   its input or output in place. Otherwise, give ``layer.register_forward_hook`` this function, which hooks the output tensor:
+   its input or output in place. Otherwise, give ``layer.register_forward_hook`` this function, which hooks the output tensor.
+   (If that is a view that is then changed in place, hook and return a clone.)
 
    .. code-block:: python
 
@@ -18,8 +19,8 @@ Hooks on modules: full_backward_hook
 # %%
 # See the gradient at one layer
 # -----------------------------
-# You want the gradient at one layer of somebody else's model, and you do not want to change the model. A full backward hook
-# gets two tuples: the gradients with respect to the inputs of the layer, and those with respect to its outputs.
+# You want the gradient at one layer of a model, without changing the model. A full backward hook gets two tuples: the
+# gradients with respect to the inputs of the layer, and those with respect to its outputs.
 
 import torch
 from torch import nn
@@ -50,13 +51,16 @@ assert torch.allclose(_inputs[0], torch.ones(8, 3) @ _layer.weight)
 assert y.grad_fn.name() == "BackwardHookFunctionBackward"
 assert y.grad_fn.next_functions[0][0].name() == "AddmmBackward0"
 assert y.grad_fn.next_functions[0][0].next_functions[1][0].name() == y.grad_fn.name()
+_behind = _layer(torch.ones(8, 4)).grad_fn  # an input that does not require grad
+assert _behind.name() == y.grad_fn.name()
+assert _behind.next_functions[0][0].next_functions[1][0] is None
 # sphinx_gallery_end_ignore
 
 # %%
 # The figure shows how it works. While a module has such a hook, PyTorch passes its input and its output through two extra
-# nodes, ``BackwardHookFunctionBackward``. Backward comes through the one behind the layer first: that is ``grad_output``.
-# When it leaves the one before the layer, ``grad_input`` is complete, and your function is called. The first two traps below
-# come from these two nodes.
+# nodes, ``BackwardHookFunctionBackward`` (the input only if it requires grad). Backward comes through the one behind the layer
+# first: that is ``grad_output``. When it leaves the one before the layer, ``grad_input`` is complete, and your function is
+# called. The first two traps below come from these two nodes.
 
 # %%
 # What people get wrong
@@ -362,8 +366,9 @@ assert _shapes == [(8, 3), (8, 4)]  # x has the shape (8, 4)
 # %%
 # A hook without the two nodes
 # ----------------------------
-# A forward hook may register a tensor hook on whatever the module returns. No extra node is needed, so in-place layers and
-# containers are no problem. ``pick`` says which tensor of the output you mean:
+# A forward hook may register a tensor hook on whatever the module returns. No extra node is needed, so containers are no
+# problem, and an in-place layer behind the hooked one is none unless the output is a view. ``pick`` says which tensor of the
+# output you mean:
 
 
 def watch(module, use, pick=lambda output: output):
@@ -419,12 +424,75 @@ for _pack, _pick in list(ROWS.values())[:7]:
 # sphinx_gallery_end_ignore
 
 # %%
-# Here the gradient is the one that a full backward hook would give as ``grad_output``. It differs for a layer that returns its
-# input itself, as ``nn.Identity`` and, in evaluation, ``nn.Dropout`` do: a tensor hook gets the gradient of *all* uses of that
-# tensor, for example of a skip connection too. There is no ``grad_input`` here; a forward *pre*-hook can register a tensor hook
-# on an input in the same way, and it too gets the gradient of all uses. ``watch`` returns a handle for the forward hook: call
-# its ``remove()`` when you are done.
+# Here the gradient is the one that a full backward hook would give as ``grad_output``. It can differ for a tensor with several
+# uses, as behind a layer that returns its input itself (``nn.Identity`` and, in evaluation, ``nn.Dropout``): a tensor hook gets
+# the gradient of *all* uses of that tensor, for example of a skip connection too. There is no ``grad_input`` here; a forward
+# *pre*-hook can register a tensor hook on an input in the same way, and it too gets the gradient of all uses. ``watch`` returns
+# a handle for the forward hook: call its ``remove()`` when you are done. Under ``torch.func.grad``, a full backward hook raises
+# an error, and ``watch`` works.
 #
+# **If the output is a view that is then changed in place**, it gets a new ``grad_fn``. What arrives there bypasses the tensor
+# hook, and there is no error. ``nn.Flatten`` returns a view, and so does the ``nn.Linear`` below, because its input has three
+# dimensions. A hook on a clone runs:
+
+block = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True))
+tokens, by_watch, by_clone = torch.ones(2, 3, 4), [], []
+
+
+def hook_a_clone(module, args, output):
+    output = output.clone()
+    output.register_hook(by_clone.append)
+    return output
+
+
+handle = watch(block[0], by_watch.append)
+block(tokens).sum().backward()
+handle.remove()
+block[0].register_forward_hook(hook_a_clone)
+block(tokens).sum().backward()
+
+print("calls of the hook:", len(by_watch), "and on a clone:", len(by_clone))
+
+# sphinx_gallery_start_ignore
+assert (len(by_watch), len(by_clone)) == (0, 1)
+_wanted, _layer = [], nn.Linear(4, 4)
+_layer.load_state_dict(block[0].state_dict())
+watch(_layer, _wanted.append)
+_layer(tokens).relu().sum().backward()  # not in place
+assert torch.equal(_wanted[0], by_clone[0])
+for _layer, _input, _runs in (
+    (nn.Flatten(), 2 * torch.ones(2, 3, 4, requires_grad=True), 0),
+    (nn.Linear(4, 4), torch.ones(2, 4), 1),
+    (nn.Linear(4, 4), torch.ones(2, 2, 3, 4), 0),
+    (nn.Linear(4, 4, bias=False), tokens, 1),
+    (nn.Conv1d(3, 3, 1), tokens, 1),
+    (nn.Conv1d(3, 3, 1), tokens[0], 0),
+    (nn.LayerNorm(4), tokens, 1),
+):
+    _calls = []
+    watch(_layer, _calls.append)
+    _output = _layer(_input)
+    assert _output._is_view() == (_runs == 0)
+    _output.relu_().sum().backward()
+    assert len(_calls) == _runs
+_view, _calls = nn.Linear(4, 4)(tokens), []
+_view.register_hook(_calls.append)
+_used_before = 3 * _view
+(_used_before.sum() + _view.mul_(2).sum()).backward()
+assert _calls[0].eq(3).all()  # 3 of the 5: the rest bypasses the hook
+_layer, _calls, _refused = nn.Linear(4, 3), [], []
+watch(_layer, _calls.append)
+torch.func.grad(lambda x: _layer(x).sum())(torch.ones(8, 4))
+assert len(_calls) == 1
+_layer.register_full_backward_hook(lambda *_: None)
+try:
+    torch.func.grad(lambda x: _layer(x).sum())(torch.ones(8, 4))
+except RuntimeError as error:
+    _refused.append(str(error))
+assert len(_refused) == 1 and "setup_context" in _refused[0]
+# sphinx_gallery_end_ignore
+
+# %%
 # To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. In each ``backward()``
 # that reaches one of them, it calls your function once, with all gradients (``None`` for a tensor that got no gradient):
 

@@ -22,15 +22,18 @@ x = torch.tensor(0.0, requires_grad=True)
 root = x.sqrt()
 y = torch.where(x > 0, root, x)
 
-root.retain_grad()
-y.backward()
-
 # graph: y -- Two paths from x to y: inf times 0 along the branch not taken, 1 along the other
 
+# %%
+# Backward gives:
+
+root.retain_grad()
+y.backward()
 print("y:", y.item(), "  root.grad:", root.grad.item(), "  x.grad:", x.grad.item())
 
 # sphinx_gallery_start_ignore
 assert y == 0 and root.grad == 0 and x.grad.isnan()
+assert torch.func.grad(torch.sqrt)(torch.tensor(0.0)) == torch.inf
 
 import warnings
 
@@ -115,6 +118,7 @@ _zeros = torch.zeros(2, requires_grad=True)
     torch.linalg.vector_norm(_zeros), _zeros, create_graph=True
 )
 assert torch.autograd.grad(_first.sum(), _zeros)[0].isnan().all()
+assert not torch.func.hessian(torch.linalg.vector_norm)(torch.zeros(2)).any()
 for _type, _small, _bad in (
     (torch.float32, 1e-8, False),
     (torch.float16, 1e-8, True),
@@ -128,7 +132,7 @@ for _type, _small, _bad in (
 # %%
 # A small number added *after* the root leaves the infinite slope where it is. Added *under* the root, it keeps the root
 # away from 0. (In ``float16``, 1e-8 is rounded to 0. There, 1e-4 works.) ``vector_norm`` is one operation with its own
-# formula. Its gradient is 0 for a vector of zeros, but its second derivative is NaN there.
+# formula. Its gradient is 0 for a vector of zeros, but backward through that gradient gives NaN.
 
 # %%
 # **A gradient check at a kink.** ``gradcheck`` compares the gradient with the slope between two points, one on each side. At
@@ -288,13 +292,17 @@ draw(curves)
 assert [gradient(*case).sum().item() for case in curves.values()] == [0, 0, 2]
 assert gradient(*curves["x.clamp(0, 1)"]).tolist() == [1, 1]
 assert gradient(torch.abs, [-0.1, 0.1]).tolist() == [-1, 1]
+_pair = torch.zeros(2, requires_grad=True)  # the subgradients are (s, 1 - s)
+_halves = torch.autograd.grad(torch.maximum(_pair[0], _pair[1]), _pair)[0]
+assert _halves.tolist() == [0.5, 0.5]
+assert all(s**2 + (1 - s) ** 2 >= 0.5 for s in torch.linspace(0, 1, 11).tolist())
 # sphinx_gallery_end_ignore
 
 # %%
 # PyTorch's notes, linked below, say which slope an operation should return. In short: the derivative where it exists; at a
-# kink of a convex function, the subgradient with the smallest norm. ``relu`` and ``abs`` follow that: 0. ``maximum``
-# splits the gradient between its two equal arguments, and ``clamp`` passes it on at both edges. So measure where it
-# matters.
+# kink of a convex function, the subgradient with the smallest norm. ``relu`` and ``abs`` follow that: 0. ``maximum`` follows
+# it for its two arguments together: each gets half. ``clamp`` does not: it passes the gradient on at both edges. So measure
+# where it matters.
 
 # %%
 # Ties in max

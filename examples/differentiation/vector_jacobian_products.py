@@ -95,9 +95,9 @@ assert torch.equal(x.grad, v @ J)
 # What people get wrong
 # ---------------------
 # **Passing ones to silence the error.** With ``gradient=torch.ones_like(y)`` the error is gone. But ones mean: the gradient
-# of the *sum* of all entries. For ``exp`` that happens to be the derivative of each entry, because each entry of ``y``
-# depends on one entry of ``x``. For softmax it is useless: its entries add up to 1 whatever you do, so the gradient of their
-# sum is zero.
+# of the *sum* of all entries. For ``exp`` that happens to be the derivative of each entry, because each entry of ``x``
+# affects only the entry of ``y`` in its own place. For softmax it is useless: its entries add up to 1 whatever you do, so the
+# gradient of their sum is zero.
 
 logits = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 ones = torch.ones(3)
@@ -109,6 +109,9 @@ print("exp:    ", of_exp)
 print("softmax: largest entry below 1e-6?", bool(of_softmax.abs().max() < 1e-6))
 
 # sphinx_gallery_start_ignore
+_two = torch.tensor([1.0, 2.0], requires_grad=True)
+(_of_both,) = torch.autograd.grad(_two.repeat(2).exp(), _two, torch.ones(4))
+assert torch.equal(_of_both, 2 * _two.exp())  # each entry affects two entries of y
 _p = logits.detach().softmax(dim=0)
 assert torch.allclose(of_exp, logits.detach().exp()) and of_softmax.abs().max() < 1e-6
 _last = torch.tensor([0.0, 0.0, 1.0])
@@ -196,6 +199,11 @@ _big.exp().backward(gradient=torch.ones(100_000))
 assert _big.numel() ** 2 == 10_000_000_000 and torch.allclose(
     _big.grad, torch.tensor(1.0).exp()
 )
+_rows = torch.ones(3, 2, requires_grad=True)
+_picked = torch.nn.functional.embedding(torch.tensor([0, 1]), _rows, padding_idx=0)
+_picked.backward(torch.ones(2, 2))
+assert torch.equal(_picked, _rows[:2])  # so the Jacobian has ones for row 0 too
+assert _rows.grad.tolist() == [[0, 0], [1, 1], [0, 0]]
 _z = torch.tensor([1 + 1j], requires_grad=True)
 assert (_z * (2 + 3j)).grad_fn(torch.tensor([1 + 0j]))[0].item() == 2 - 3j  # not 2 + 3j
 _seeds = []
@@ -209,9 +217,9 @@ x.grad = None
 
 # %%
 # So ``v`` is not the derivative *of* ``y``. It is the derivative of a later number *with respect to* ``y``, and it has the
-# shape of ``y``. Each built-in operation in the graph does one such step: its node receives ``v`` for its output, and returns
-# ``v`` times its own Jacobian (for real numbers). The node of ``exp`` does not even build that matrix: for 100,000 numbers it
-# would have 10,000,000,000 entries.
+# shape of ``y``. Each operation in this graph does one such step: its node receives ``v`` for its output, and returns ``v``
+# times its own Jacobian. (A few return something else on purpose: ``F.embedding`` returns zeros for the row ``padding_idx``.)
+# The node of ``exp`` does not even build that matrix: for 100,000 numbers it would have 10,000,000,000 entries.
 #
 # For a loss, :math:`\partial L / \partial L = 1`. That is the ``v`` that ``loss.backward()`` fills in for you.
 
@@ -248,7 +256,7 @@ assert torch.equal(torch.func.jacrev(f)(x.detach()), J)
 #
 # Fill only some gradients: ``inputs=``
 # -------------------------------------
-# By default ``backward`` fills the ``.grad`` of each leaf that it reaches. ``inputs=`` names the tensors that get one:
+# By default ``backward`` fills the ``.grad`` of each leaf that a gradient reaches. ``inputs=`` names the tensors that get one:
 
 W = torch.tensor([[1.0, 2.0], [0.0, 1.0]], requires_grad=True)
 h = W @ (2 * x)

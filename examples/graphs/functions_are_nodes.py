@@ -4,10 +4,10 @@ grad_fn and next_functions explained
 
 .. in-short::
 
-   ``t.grad_fn`` is the node that sends the gradient of ``t`` back through the operation that made ``t`` (or the last
-   recorded one that changed it in place). ``t.grad_fn.next_functions`` says where the gradient goes next: pairs of a node
-   and an input number. Follow the pairs to walk the graph of a loss. Two traps: an entry can be ``(None, 0)``, and several
-   paths can lead to one node.
+   ``t.grad_fn`` is the node that sends the gradient of ``t`` back through the recorded operation that made ``t`` (a recorded
+   in-place change gives it a new node). ``t.grad_fn.next_functions`` says where the gradient goes next: pairs of a node and an
+   input number. Follow the pairs to walk the graph of a loss. Two traps: an entry can be ``(None, 0)``, and several paths can
+   lead to one node.
 """
 
 # %%
@@ -15,7 +15,8 @@ grad_fn and next_functions explained
 # ---------------------------------------------------------
 # A gradient is missing, or you want to know which parameters a loss reaches. The answer is in the graph that PyTorch
 # recorded, and you can read it. (A part through which no gradient has to pass, such as a frozen first layer, is not in the
-# graph.) Here is a small one:
+# graph. Nor are the parameters inside ``checkpoint(..., use_reentrant=True)``, although they get gradients.) Here is a small
+# one:
 
 import torch
 
@@ -38,7 +39,27 @@ for _node in _reached:
     _reached.extend(n for n, _ in _node.next_functions if n is not None)
 _short = [_node.name().rpartition(":")[2] for _node in _reached]
 assert _short == ["AddmmBackward0", "AccumulateGrad", "TBackward0", "AccumulateGrad"]
-del _reached, _node
+from torch.utils.checkpoint import checkpoint
+
+for _reentrant, _found in ((True, 1), (False, 3)):
+    _input, _layer = torch.ones(2, 3, requires_grad=True), torch.nn.Linear(3, 3)
+    _loss = checkpoint(_layer, _input, use_reentrant=_reentrant).sum()
+    _reached = [_loss.grad_fn]
+    for _node in _reached:
+        _reached.extend(n for n, _ in _node.next_functions if n is not None)
+    assert sum(hasattr(_node, "variable") for _node in _reached) == _found
+    _loss.backward()
+    assert _layer.weight.grad is not None
+_made = torch.ones(2, 3, requires_grad=True) * 3
+_row, _before = _made[0], _made.grad_fn
+assert _row.grad_fn.name() == "SelectBackward0"
+_row.exp_()  # on a view: neither of the two has the node of exp
+assert _row.grad_fn.name() == "AsStridedBackward0"
+assert _made.grad_fn is not _before and _made.grad_fn.name().endswith("CopySlices")
+_made = torch.ones(2, requires_grad=True) * 3
+_made.exp_()
+assert _made.grad_fn.name() == "ExpBackward0"
+del _reached, _node, _loss, _made, _row, _before
 # sphinx_gallery_end_ignore
 
 # %%
@@ -172,8 +193,9 @@ del message
 # The number in a pair
 # --------------------
 # An operation can have several results and one node for all of them. Then the node has several inputs, and the number in a
-# pair says which input the gradient goes to. For an operation with one result, the number is 0. In this example, ``unbind``
-# has three results:
+# pair says which input the gradient goes to. For a recorded operation with one result, the number is 0.
+# (``torch.linalg.svdvals`` returns one tensor. It records an operation with three results, and its number is 1.) In this
+# example, ``unbind`` has three results:
 
 x = torch.tensor([2.0, 5.0, 9.0], requires_grad=True)
 first, middle, last = x.unbind()
@@ -222,13 +244,19 @@ assert _free.output_nr == 1 and len(_free.grad_fn._input_metadata) == 2
 for _parts in (x.tensor_split(3), torch.meshgrid(x, x, indexing="ij")):
     assert len({_part.grad_fn for _part in _parts}) == len(_parts)
     assert all(_part.output_nr == 0 for _part in _parts)
-del _parts
+    assert all(_part.grad_fn not in walk(_parts[0].grad_fn) for _part in _parts[1:])
+_fixed = torch.ones(3)
+assert [t.requires_grad for t in torch.meshgrid(x, _fixed, indexing="ij")] == [1, 0]
+_values = torch.linalg.svdvals(torch.eye(3, requires_grad=True))
+assert _values.sum().grad_fn.next_functions == ((_values.grad_fn, 1),)
+assert _values.grad_fn.name() == "LinalgSvdBackward0"
+del _parts, _values
 # sphinx_gallery_end_ignore
 
 # %%
 # Nothing used ``middle``, so nothing arrives at input 1: the node gets ``None`` there, and counts it as zero. If you
 # write hooks for nodes, expect ``None`` among the gradients. (Not every operation with several results has one node for
-# them: ``meshgrid`` and ``tensor_split`` record one node for each result that requires grad.)
+# them: ``meshgrid`` and ``tensor_split`` give each result that requires grad a ``grad_fn`` of its own.)
 #
 # ``get_gradient_edge(t)`` gives the node and the number for a tensor that requires grad, as ``edge.node`` and
 # ``edge.output_nr``. (There is a third field, so ``node, number = edge`` raises.) In ``torch.autograd.grad``, you can pass
