@@ -9,6 +9,7 @@
 ``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
 ``operators``      it probes PyTorch's operators, or shows what was found
 ``formulas``       it reads or shows the formulas of PyTorch's backward nodes
+``new_page``       it makes a page's script, and knows what of it is still to be written
 ``directives``     an author writes it on a page
 ``names_index``    it finds the names of PyTorch that a page uses
 ``search``         the index that the search reads, and what a page needs to search
@@ -25,8 +26,8 @@ A number is a priority, and stands where something must come before or after ano
 ====================== ===================================================================================
 ``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings;
                        incremental.assets_changed
-``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are probed,
-                       formulas read; search.replaced; upstream.myst_nb_css_before_pages
+``builder-inited``     new_page.publish (498); runner.build_step runs the examples (499: before sphinx-gallery); operators are
+                       probed, formulas read; search.replaced; upstream.myst_nb_css_before_pages
 ``doctree-read``       page_parts.hide_requests, page_parts.description; checks; names_index (reads the code that is shown, so
                        after hide_requests); search.gather (after description and names_index); site_files.build_json counts
                        asserts
@@ -79,6 +80,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         i18n,
         incremental,
         names_index,
+        new_page,
         operators,
         page_parts,
         runner,
@@ -89,6 +91,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
     for room in (
         i18n,
+        new_page,
         runner,
         operators,
         formulas,
