@@ -37,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"new: {script} runs as it is; replace what begins with 'To write:'")
     print(f"new: changed {', '.join(changed)}")
     print("new: 'python3 -m nox -s serve' shows it while you write; 'python3 -m nox -s lint' says what is left")
+    print(f"new: its address is gallery/{script.removeprefix('examples/').removesuffix('.py')}.html")
     return 0
 
 

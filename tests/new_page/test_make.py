@@ -92,7 +92,7 @@ def test_the_order_of_the_site_keeps_its_format(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wish", "said"),
     [
-        (Wish("", ""), "has no chapter"),
+        (Wish("", ""), "name the page, and what people search for"),
         (Wish("mine", "Mine"), "write it as chapter/page, as in graphs/my_page"),
         (Wish("graph/mine", "Mine"), "the chapters are graphs, errors, modes, cuda"),
         (Wish("../mine", "Mine"), "there is no chapter '..'"),

@@ -64,6 +64,8 @@ def make(root: Path, wish: Wish) -> list[Path]:
 def _checked(root: Path, wish: Wish, chapters: dict[str, list[str]]) -> tuple[str, str]:
     """Chapter and name of a page that can be made."""
     chapter, slash, page = wish.where.removeprefix("examples/").removesuffix(".py").partition("/")
+    if not wish.where:
+        raise PageError('name the page, and what people search for: nox -s new -- graphs/my_page "Title"')
     if not slash:
         raise PageError(f"{wish.where!r} has no chapter: write it as chapter/page, as in graphs/{page or 'my_page'}")
     if chapter not in chapters:
