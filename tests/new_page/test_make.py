@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from atlas.new_page import places, to_write
-from atlas.new_page.make import ORDER, PageError, Wish, make
+from atlas.new_page.make import ORDER, TAGS, PageError, Wish, make
+from atlas.related import tags
 from sources import ROOT
 from tiny.small_repository import written
 
@@ -21,7 +22,11 @@ def root(tmp_path: Path) -> Path:
 
 
 def files(root: Path) -> dict[str, str]:
-    return {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*.py")}
+    return {
+        path.relative_to(root).as_posix(): path.read_text()
+        for path in root.rglob("*.*")
+        if path.suffix in (".py", ".toml")
+    }
 
 
 def changed(root: Path, wish: Wish) -> dict[str, str]:
@@ -52,7 +57,7 @@ def test_a_page_stands_in_its_chapter_and_its_neighbors_link_to_it(
     order = runpy.run_path(str(root / ORDER))["CHAPTERS"]
     page = mine.removeprefix("examples/").removesuffix(".py")
     assert places.neighbors(order, *page.split("/")) == around
-    assert set(made) == {mine, ORDER} | {f"examples/{name}.py" for name in around if name}
+    assert set(made) == {mine, ORDER, TAGS} | {f"examples/{name}.py" for name in around if name}
     for word, back, other in zip(("Before", "Next"), ("Next", "Before"), around, strict=True):
         assert (places.item(word, other) in made[mine]) == bool(other)
         if other:
@@ -64,10 +69,21 @@ def test_a_page_stands_in_its_chapter_and_its_neighbors_link_to_it(
 
 def test_a_page_about_an_error_stands_in_its_group(root: Path) -> None:
     made = changed(root, Wish("errors/mine", "it's *wrong*", group="shapes"))
-    assert set(made) == {"examples/errors/mine.py", ORDER}
+    assert set(made) == {"examples/errors/mine.py", ORDER, TAGS}
     order = runpy.run_path(str(root / ORDER))
     assert order["ERRORS"]["Shapes do not fit"] == ["misfit", "mine"]
     assert order["CHAPTERS"]["errors"] == ["broken", "misfit", "mine"]
+
+
+def test_it_has_the_tag_that_is_usual_in_its_chapter(root: Path) -> None:
+    for wish, words in ((Wish("graphs/mine", "M"), ["one"]), (Wish("errors/other", "M", group="Back"), ["error"])):
+        made = changed(root, wish)
+        assert tags.read(made[TAGS]).of[wish.where] == words
+        pages = [
+            path.removesuffix(".py").removeprefix("examples/") for path in files(root) if path.startswith("examples/")
+        ]
+        pages = [page for page in pages if page.count("/") == 1]
+        assert not list(tags.faults(root / TAGS, pages))
 
 
 def test_the_order_of_the_site_keeps_its_format(tmp_path: Path) -> None:
@@ -140,7 +156,9 @@ def test_what_is_still_to_be_written_has_file_and_line(root: Path) -> None:
     make(root, Wish("graphs/mine", "Mine"))
     done = command(root, "--check")
     script = (root / "examples/graphs/mine.py").read_text().splitlines()
-    lines = [int(line.split(":")[1]) for line in done.stdout.splitlines()]
+    found = [line for line in done.stdout.splitlines() if line.startswith("examples/graphs/mine.py:")]
+    lines = [int(line.split(":")[1]) for line in found]
+    assert len(done.stdout.splitlines()) == len(found) + 1 and "examples/tags.toml:6: mine = " in done.stdout
     assert done.returncode == 1
     assert lines == [number for number, line in enumerate(script, 1) if "to write:" in line.lower()]
 

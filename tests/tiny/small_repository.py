@@ -41,6 +41,23 @@ assert x
 {items}# - Something else, which
 #   goes on.
 '''
+TAGS = """tags = ["one", "two", "GPU", "error"]
+
+[graphs]
+first = ["one"]
+second = ["two", "one"]
+
+[errors]
+broken = ["error"]
+misfit = ["error"]
+
+[modes]
+third = ["two"]
+fourth = ["two"]
+
+[cuda]
+fifth = ["GPU"]
+"""
 READ = ["graphs/first", "graphs/second", "modes/third", "modes/fourth", "cuda/fifth"]
 
 
@@ -58,6 +75,7 @@ def written(root: Path) -> Path:
             if other
         )
         _page(root, page, items)
+    (root / "examples/tags.toml").write_text(TAGS)
     for page in ("errors/broken", "errors/misfit"):
         _page(root, page, "")
     return root

@@ -5,12 +5,16 @@ from __future__ import annotations
 import keyword
 import re
 import runpy
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+
+from atlas.related import tags
 
 from . import places, templates
 
 ORDER = "conf/atlas/reading_order.py"
+TAGS = f"examples/{tags.FILE}"
 LONGEST_TITLE = 118  # as it stands in a script, which may have lines of 128
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
 
@@ -52,6 +56,7 @@ def make(root: Path, wish: Wish) -> list[Path]:
     items = "\n".join(places.item(word, other) for word, other in beside.items() if other)
     made = {root / "examples" / chapter / f"{page}.py": templates.script(chapter, page, wish.title.strip(), items)}
     made[root / ORDER] = changed
+    made[root / TAGS] = _tagged((root / TAGS).read_text(encoding="utf-8"), chapter, page)
     for word, other in zip(("Next", "Before"), beside.values(), strict=False):
         if other:
             path = root / "examples" / f"{other}.py"
@@ -93,6 +98,14 @@ def _check_title(title: str) -> None:
     forms = (templates.in_rst(title.strip()), templates.in_python(title.strip()))
     if max(map(len, forms)) > LONGEST_TITLE or not title.strip().isprintable() or '"""' in title:
         raise PageError(f'a title is one line of at most {LONGEST_TITLE} characters, without """')
+
+
+def _tagged(text: str, chapter: str, page: str) -> str:
+    """The file of the tags with the new page, which gets the tag that most pages of its chapter have."""
+    said = tags.read(text)
+    counts = Counter(word for name, words in said.of.items() if name.startswith(f"{chapter}/") for word in words)
+    usual = [word for word, _ in counts.most_common(1)] or said.words[:1]
+    return tags.with_page(text, f"{chapter}/{page}", usual, "to write: the tags of this page")
 
 
 def _group(wish: Wish, groups: dict[str, list[str]]) -> str:

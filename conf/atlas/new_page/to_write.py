@@ -54,9 +54,9 @@ def _bare(line: str) -> str:
 
 
 def report(examples: Path) -> list[str]:
-    """What is still the template's in all scripts, each with file and line, as ``examples/chapter/page.py:12``."""
+    """What is still the template's in all scripts and in the file of tags, each with its line: ``examples/graphs/page.py:12``."""
     found = []
-    for path in sorted(examples.glob("*/*.py")):
+    for path in sorted([*examples.glob("*/*.py"), *examples.glob("*.toml")]):
         where = f"{examples.name}/{path.relative_to(examples).as_posix()}"
         found += [f"{where}:{line}: {words}" for line, words in left(path.read_text(encoding="utf-8"))]
     return found
