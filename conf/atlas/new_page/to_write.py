@@ -54,7 +54,7 @@ def _bare(line: str) -> str:
 
 
 def report(examples: Path) -> list[str]:
-    """What is still the template's in all scripts and in the file of tags, each with its line: ``examples/graphs/page.py:12``."""
+    """What is still the template's in all scripts and in the file of tags, each with file and line."""
     found = []
     for path in sorted([*examples.glob("*/*.py"), *examples.glob("*.toml")]):
         where = f"{examples.name}/{path.relative_to(examples).as_posix()}"
