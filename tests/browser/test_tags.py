@@ -53,7 +53,7 @@ def test_it_is_used_from_the_keyboard(listed: Page) -> None:
 
 def test_a_page_leads_to_those_with_its_tag(fresh: BrowserContext, origin: str) -> None:
     tab = open_page(fresh, origin, "gallery/functions/exp_function.html")
-    tab.locator("p.leads-on").get_by_role("link", name="custom Function").click()
+    tab.locator("p.leads-on").get_by_role("link", name="custom Function", exact=True).click()
     expect(tab.get_by_label("custom Function")).to_be_checked()
     assert {"custom Function"} <= set.intersection(*map(set, tags_of_shown(tab)))
 
