@@ -194,6 +194,14 @@ def linkcheck(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def reference(session: nox.Session) -> None:
+    """Ask PyTorch's reference where it has the names that the built site uses, and tell which are gone. Needs the network."""
+    environment(session)
+    session.env["PYTHONPATH"] = "conf"
+    run(session, "python", "-m", "atlas.names_index.refresh", *session.posargs)
+
+
+@nox.session(default=False)
 def lock(session: nox.Session) -> None:
     """Compile requirements.in to requirements.txt."""
     environment(session)

@@ -34,9 +34,9 @@ A number is a priority, and stands where something must come before or after ano
                        site_files.build_json counts asserts
 ``env-updated``        names_index, related (after it), search.symptoms, incremental: pages that must be written again;
                        site_files.prune notes what is going to be made
-``doctree-resolved``   page_parts.colab_link; names_index; related; search.directives, search.symptoms
-``html-page-context``  page_parts.description (400: before sphinxext-opengraph) and sidebar (450: before furo); other
-                       page_parts; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
+``doctree-resolved``   page_parts.colab_link, install_line; names_index; related; search.directives, search.symptoms
+``html-page-context``  page_parts.description, shared_picture (400: before sphinxext-opengraph), sidebar (450: before furo);
+                       other page_parts; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
                        site_files.markdown_copies
 ``build-finished``     search.index; site_files, in the order of its docstring; runner.build_step reports failures (900);
                        runner.build_guard takes its mark away (999)
@@ -56,7 +56,18 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
 _SHAPING = (
-    *("docutils", "furo", "matplotlib", "myst-nb", "myst-parser", "numpy", "pandas", "pypandoc-binary", "sphinx"),
+    *(
+        "docutils",
+        "furo",
+        "matplotlib",
+        "myst-nb",
+        "myst-parser",
+        "numpy",
+        "pandas",
+        "pypandoc-binary",
+        "resvg-py",
+        "sphinx",
+    ),
     *("sphinx-copybutton", "sphinx-design", "sphinx-gallery", "sphinx-notfound-page", "sphinxext-opengraph", "torch"),
 )
 

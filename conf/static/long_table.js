@@ -35,7 +35,7 @@ for (const box of document.querySelectorAll(".long-table")) {
   // A second click on a head turns the order round, a third one brings back the build's.
   const heads = [...box.querySelectorAll("thead th")];
   let sorted = "";
-  const textIn = ({ row }, column) => row.cells[column].textContent.trim();
+  const textOf = ({ row }, column) => row.cells[column].textContent.trim();
   const compare = (a, b, turn) => {
     const [x, y] = [Number(a || NaN), Number(b || NaN)];
     if (!isNaN(x) && !isNaN(y)) return turn * (x - y);
@@ -44,7 +44,7 @@ for (const box of document.querySelectorAll(".long-table")) {
   const sort = () => {
     const column = Math.abs(sorted) - 1, turn = Math.sign(sorted);
     const order = sorted
-      ? rows.toSorted((a, b) => compare(textIn(a, column), textIn(b, column), turn))
+      ? rows.toSorted((a, b) => compare(textOf(a, column), textOf(b, column), turn))
       : rows;
     body.append(...order.map(({ row }) => row));
     heads.forEach((head, place) => {

@@ -5,8 +5,8 @@ How to get the gradient of an intermediate tensor
 .. in-short::
 
    Call ``h.retain_grad()`` before ``loss.backward()``, then read ``h.grad``. Or ask for that gradient alone:
-   ``torch.autograd.grad(loss, h)[0]``. Inside a model, a forward hook gives you ``h``. It does not work for a tensor that you
-   made afterwards, such as ``h[0]``: the loss was not computed from it.
+   ``torch.autograd.grad(loss, h)[0]``. Inside a model, a forward hook on the layer that returns ``h`` gives it to you. It does
+   not work for a tensor that you made after the loss, such as ``h[0]``: the loss was not computed from it.
 """
 
 # %%
@@ -194,7 +194,8 @@ assert _double.double() is _double
 #
 # **Changing the tensor in place afterwards.** A hook belongs to the value that ``C`` had when you registered it. A gradient
 # that is retained belongs to the value that ``C`` has in the end. This happens when ``nn.ReLU(inplace=True)`` comes after
-# your layer. (If ``C`` is a view, as from ``view`` or ``nn.Flatten``, the hook does not run at all after such a change.)
+# your layer. (If ``C`` is a view, as from ``view`` and often from ``nn.Flatten``, the hook gets nothing from what is computed
+# after the change.)
 
 A, B, C, _ = compute()
 before = []
@@ -221,6 +222,15 @@ for _layer, _runs in ((_conv, 1), (nn.Sequential(_conv, nn.Flatten()), 0)):
     _out.retain_grad()
     _relu(_out).square().sum().backward()
     assert len(_hooked) == _runs and torch.equal(_out.grad, 2 * _out.detach())
+_flat = nn.Linear(2, 3)(torch.ones(4, 2))
+assert nn.Flatten()(_flat) is _flat  # nothing to flatten: not a view
+for _kind, _got in ((lambda x: x * 2, 1 + 36), (lambda x: (x * 2).view(-1), 1)):
+    _C, _hooked = _kind(torch.ones(3, requires_grad=True)), []
+    _C.register_hook(_hooked.append)
+    _C.retain_grad()
+    _early = _C.sum()  # a use before the change
+    (_early + _C.mul_(3).square().sum()).backward()
+    assert _hooked[0].tolist() == [_got] * 3 and _C.grad.tolist() == [12] * 3
 # sphinx_gallery_end_ignore
 
 # %%
@@ -265,6 +275,42 @@ table = pd.DataFrame(passes, index=columns, dtype=object).T
 assert table.loc["autograd.grad"].tolist() == [12, 12, None]
 assert table.loc["retain_grad"].tolist() == [12, 24, 72]
 assert table.loc["register_hook"].tolist() == [12, 12, 72]
+
+
+import warnings
+
+
+def _compiled(in_hook):
+    torch._dynamo.reset()
+    net, kept = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)), []
+
+    def hook(module, args, output):
+        in_hook(output)
+        kept.append(output)
+
+    net[1].register_forward_hook(hook)
+    with warnings.catch_warnings():  # the compiler itself reads .grad
+        warnings.simplefilter("ignore")
+        loss = torch.compile(net, backend="aot_eager")(torch.ones(2, 3)).sum()
+    return loss, kept[0], net[2].weight.expand(2, 4)
+
+
+_loss, _h, _right = _compiled(lambda output: output.retain_grad())
+_loss.backward()
+assert torch.equal(_h.grad, _right)
+_seen = []
+_loss, _h, _right = _compiled(lambda output: output.register_hook(_seen.append))
+_loss.backward()
+assert torch.equal(_seen[0], _right)
+_loss, _h, _right = _compiled(lambda output: None)
+_refused = False
+try:
+    torch.autograd.grad(_loss, _h, retain_graph=True)
+except RuntimeError as error:
+    _refused = "appears to not have been used in the graph" in str(error)
+_h.retain_grad()
+_loss.backward()
+assert _refused and _h.grad is None
 # sphinx_gallery_end_ignore
 table.rename_axis(columns="way")
 
@@ -274,6 +320,9 @@ table.rename_axis(columns="way")
 #   on ``C``, and it fills ``C.grad`` if that is retained.)
 # - ``retain_grad()`` to look at a few tensors of a training step. ``C.grad`` adds up, like the ``.grad`` of a leaf.
 # - ``register_hook`` to change a gradient, or to look at many tensors without keeping them. It gets each pass for itself.
+#
+# In a model under ``torch.compile``, call ``retain_grad()`` or ``register_hook()`` inside the forward hook. The loss was not
+# computed from the ``h`` that the hook hands out: ``autograd.grad`` raises, and a later ``retain_grad()`` gives ``None``.
 
 # %%
 # Exercise

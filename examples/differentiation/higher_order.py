@@ -90,11 +90,12 @@ assert len(raised) == 2 and "backward through the graph a second time" in raised
 # sphinx_gallery_end_ignore
 
 # %%
-# The difference is the 24 from above. ``create_graph=True`` retains the graph too, so it alone is the fix. Write
-# ``assert g.requires_grad`` below the call, and this mistake cannot come back unseen.
+# The difference is the 24 from above. ``create_graph=True`` retains the graph too, so it alone is the fix.
+# ``assert g.requires_grad`` below the call catches this mistake.
 #
 # **backward(create_graph=True).** It adds to the ``.grad`` of both leaves, so the derivative of ``y`` stays in ``w.grad``. And
-# ``.grad`` then keeps a graph alive that contains the leaf. PyTorch warns of the memory leak. Use ``torch.autograd.grad``.
+# ``.grad`` then keeps a graph alive that contains the leaf. PyTorch warns of the memory leak, but by default only
+# once. Use ``torch.autograd.grad``.
 
 import warnings
 
@@ -110,13 +111,20 @@ print(f"w.grad = {w.grad.item()}, but the gradient of the penalty is {by_hand}")
 # sphinx_gallery_start_ignore
 assert "will create a reference cycle" in str(caught[0].message) and w.grad == 24 + 9
 assert "memory leak" in str(caught[0].message)
+with warnings.catch_warnings(record=True) as _again:
+    warnings.simplefilter("always")
+    (w * x**2).backward(create_graph=True)
+assert len(caught) == 1 and not _again
+for _option in ({"retain_graph": True}, {"create_graph": True}):
+    (_g,) = torch.autograd.grad(w * x**2, x, **_option)
+    assert _g.requires_grad == ("create_graph" in _option)
 x.grad = w.grad = None
 # sphinx_gallery_end_ignore
 
 # %%
-# **A second derivative through ReLU.** Between its kinks, a ReLU network is linear in its input, so its second derivative with
-# respect to the *input* is zero. A loss with that term, as for a differential equation, learns nothing from it. Take a smooth
-# activation. A penalty on the *first* derivative is fine: it does train the weights of a ReLU network.
+# **A second derivative through ReLU.** A network of linear layers and ReLU is piecewise linear, so its second derivative with
+# respect to the *input* is zero between the kinks. A loss with that term, as for a differential equation, learns nothing from
+# it. Take a smooth activation. A penalty on the *first* derivative is fine: it does train the weights.
 
 from torch import nn
 
@@ -131,6 +139,14 @@ for activation in (nn.ReLU(), nn.Tanh()):
     print("  gradient of the penalty:", round(net[0].weight.grad.norm().item(), 2))
     # sphinx_gallery_start_ignore
     assert (second.abs().max() == 0) == isinstance(activation, nn.ReLU)
+    (_g,) = torch.autograd.grad(net(points).sum(), points, create_graph=True)
+    (_second,) = torch.autograd.grad(_g.sum(), points, create_graph=True)
+    _learned = torch.autograd.grad(
+        (_second - 1).square().mean(), [*net.parameters()], allow_unused=True
+    )
+    _nothing = all(part is None or not part.any() for part in _learned)
+    assert _nothing == isinstance(activation, nn.ReLU)
+    assert len(_learned) == 4
     assert net[0].weight.grad.norm() > 0.1
     # sphinx_gallery_end_ignore
 
@@ -174,7 +190,7 @@ assert (
 
 # %%
 # For attention, ask for the unfused computation where you need the second derivative. For a compiled model, compute this
-# part of the loss with the original module.
+# part of the loss with the original module, or compile a function that calls ``torch.func.grad`` itself.
 
 with sdpa_kernel(SDPBackend.MATH):
     train_penalty(attention, sequence)
@@ -184,15 +200,28 @@ print("norm of the gradient:", round(sequence.grad.norm().item(), 2))
 _fused, sequence.grad = sequence.grad, None
 train_penalty(lambda x: torch.softmax(x @ x.mT / 2, -1) @ x, sequence)
 assert torch.allclose(_fused, sequence.grad, rtol=1e-3, atol=1e-3)
+sequence.grad = None
 train_penalty(torch.tanh, sequence)  # the original of the compiled function
+
+
+def _whole(x):
+    slope = torch.func.grad(lambda inner: torch.tanh(inner).sum())(x)
+    return slope.square().sum()
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    _loss = torch.compile(_whole, backend="aot_eager", fullgraph=True)(sequence)
+(_compiled,) = torch.autograd.grad(_loss, sequence)
+assert torch.allclose(_compiled, sequence.grad) and sequence.grad.any()
 # sphinx_gallery_end_ignore
 
 # %%
 # Why it works
 # ------------
-# A gradient is a computed tensor like any other. With ``create_graph=True`` its computation is recorded, so it has a
-# ``grad_fn``, unless it is a constant: that of ``3 * x`` has none. Each turn of this loop differentiates what the last one
-# returned. For :math:`x^3` at 5 that is 75, 30 and 6:
+# A gradient is a computed tensor like any other. With ``create_graph=True`` its computation is recorded, so it usually has a
+# ``grad_fn``. (The gradient of ``3 * x`` has none: it is computed without ``x``.) Each turn of this loop differentiates what
+# the last one returned. For :math:`x^3` at 5 that is 75, 30 and 6:
 
 x = torch.tensor(5.0, requires_grad=True)
 derivative = x**3
@@ -210,8 +239,8 @@ assert _fourth == 0 and not _fourth.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# If ``f(x)`` has several entries, and each depends on one entry of ``x`` only, differentiate their sum. Its gradient holds the
-# derivative for each entry:
+# If ``f`` works entry by entry, as ``tanh`` does, differentiate the sum of ``f(x)``. Its gradient holds the derivative for each
+# entry:
 
 x = torch.tensor([-1.0, 0.5, 2.0], requires_grad=True)
 (first,) = torch.autograd.grad(torch.tanh(x).sum(), x, create_graph=True)
@@ -370,7 +399,8 @@ assert _meter.bytes() == 0
 
 # %%
 # Here it is two and a half to three times as much as the forward pass. If memory is short, add the penalty in some steps only.
-# Higher orders cost more. For tanh at 1000 points, each further derivative about doubles what is saved:
+# Higher orders cost more. For tanh at 1000 points, the first derivative adds little here. Each one after it about doubles
+# what is saved:
 
 # figure: On the left, tanh and its first three derivatives between -3 and 3, each wavier than the one before. On the
 #   right, the kilobytes saved up to each order, from 4 for tanh itself to about 170 for the sixth derivative. From the

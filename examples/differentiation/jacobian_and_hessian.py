@@ -5,8 +5,9 @@ Jacobian and Hessian in PyTorch: torch.func
 .. in-short::
 
    ``jacrev(f)(x)`` is the Jacobian: its shape is the shape of the output, then the shape of the input. ``hessian(f)(x)`` holds
-   the second derivatives of a scalar function. For a batch, write ``vmap(jacrev(f))(batch)``. Both build the whole matrix:
-   where you need only a product with it, use ``jvp`` or ``vjp``.
+   the second derivatives of a scalar function. For a batch, let ``f`` take one sample and write ``vmap(jacrev(f))(batch)``.
+   ``jacrev`` and ``hessian`` take real tensors and build the whole matrix: where you need only a product with it, use ``jvp``
+   or ``vjp``.
 """
 
 # %%
@@ -70,6 +71,17 @@ for _shape in [(), (1,), (3,), (2, 0), (2, 3)]:
     ):
         _x = torch.randn(_shape)
         assert jacrev(_function)(_x).shape == (*_function(_x).shape, *_shape)
+_failed = 0
+for _x, _function in (
+    (torch.ones(2) * 1j, torch.abs),
+    (torch.ones(2), lambda x: x * 1j),
+):
+    for _way in (jacrev, torch.func.hessian):
+        try:
+            _way(_function)(_x)
+        except RuntimeError as error:
+            _failed += "to be real but received complex" in str(error)
+assert _failed == 4
 # sphinx_gallery_end_ignore
 
 # %%
@@ -110,9 +122,12 @@ for _i in range(3):
 
 # %%
 # **if and .item() under vmap.** ``vmap`` runs your function once for the whole batch (with ``chunk_size``, once for each
-# chunk), so a condition on the numbers of a sample would need several answers. Use ``torch.where``. **Dropout under vmap.** Say
-# whether each sample draws its own mask: ``vmap(jacrev(f), randomness="different")``. With ``jacfwd`` inside, also write
-# ``jacfwd(f, randomness="same")``; with ``hessian``, write it out as ``jacfwd(jacrev(f), randomness="same")``.
+# chunk), so a condition on the numbers of a sample would need several answers. Use ``torch.where``, and keep numbers as
+# tensors.
+#
+# **Dropout under vmap.** Say whether each sample draws its own mask: ``vmap(jacrev(f), randomness="different")``. ``jacfwd``
+# runs your function under a ``vmap`` of its own, so write ``jacfwd(f, randomness="same")``, for a single sample too.
+# ``hessian`` has ``jacfwd`` inside: write it out as ``jacfwd(jacrev(f), randomness="same")``.
 
 
 def positive_part(x):
@@ -141,7 +156,13 @@ for _way in (jacfwd(_drop), hessian(lambda x: _drop(x).square().sum())):
         vmap(_way, randomness="different")(batch)
     except RuntimeError as error:
         _failed += "randomness error mode" in str(error)
-assert _failed == 2
+for _way in (jacfwd(_drop), hessian(lambda x: _drop(x).square().sum())):
+    try:
+        _way(batch[0])
+    except RuntimeError as error:
+        _failed += "randomness error mode" in str(error)
+assert _failed == 4
+assert jacfwd(_drop, randomness="same")(batch[0]).shape == (4, 4)
 _J = vmap(jacfwd(_drop, randomness="same"), randomness="different")(torch.ones(3, 50))
 assert set(_J.diagonal(dim1=1, dim2=2).unique().tolist()) == {0, 2}
 assert not torch.equal(_J[0], _J[1]) and torch.equal(_J[0].diag().diag(), _J[0])
@@ -250,8 +271,8 @@ assert torch.allclose(J["weight"], torch.einsum("ij,k->ijk", torch.eye(2), input
 # sphinx_gallery_end_ignore
 
 # %%
-# In the same way you get one gradient for each sample, which ``backward()`` would have averaged. You need them to clip each
-# sample's gradient, or to find the samples that pull hardest. ``in_dims`` says that the parameters are shared.
+# In the same way you get one gradient for each sample, to clip each one, or to find the samples that pull hardest.
+# ``backward()`` on a mean loss gives you only their mean. ``in_dims`` says that the parameters are shared.
 
 
 def loss_of_one(params, x, target):
@@ -347,11 +368,14 @@ assert torch.equal(H, torch.tensor([[802.0, -400.0], [-400.0, 200.0]]))
 assert torch.equal(H, jacfwd(jacrev(rosenbrock))(p))
 _low, _high = torch.linalg.eigvalsh(H).tolist()
 assert 0 < 2000 * _low < _high and torch.equal(grad(rosenbrock)(p), torch.zeros(2))
+_p = torch.tensor([1.0, 0.9])  # two positive eigenvalues, and no minimum
+assert torch.linalg.eigvalsh(hessian(rosenbrock)(_p)).min() > 0
+assert grad(rosenbrock)(_p).norm() > 10
 # sphinx_gallery_end_ignore
 
 # %%
-# Both eigenvalues are positive, so the point is a minimum. One is over two thousand times the other: a long, narrow valley, in
-# which gradient descent is slow.
+# The gradient is zero at this point, and both eigenvalues are positive, so it is a minimum. One eigenvalue is over two thousand
+# times the other: a long, narrow valley, in which gradient descent is slow.
 #
 # For a network with a million parameters, the Hessian would have :math:`10^{12}` entries. Its product with a vector has a
 # million. It is the derivative of the gradient along that vector, so one forward-mode pass over one backward pass computes it.
@@ -384,8 +408,8 @@ assert _failed == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# In the same way, for real numbers, ``vjp(f, x)`` gives :math:`v^\top J` and ``jvp(f, (x,), (t,))`` gives :math:`J t`. Neither
-# builds the Jacobian.
+# ``jvp(f, (x,), (t,))`` returns ``f(x)`` and :math:`J t`. ``vjp(f, x)`` returns ``f(x)`` and a function, which computes
+# :math:`v^\top J` for real numbers. Neither builds the Jacobian.
 
 from torch.func import vjp
 
@@ -397,7 +421,10 @@ print("J t equal:  ", torch.allclose(jvp(linear, (x,), (t,))[1], linear.weight @
 # sphinx_gallery_start_ignore
 assert torch.allclose(pull_back(v)[0], v @ linear.weight)
 assert torch.allclose(jvp(linear, (x,), (t,))[1], linear.weight @ t)
+assert torch.equal(vjp(linear, x)[0], linear(x))
+assert torch.allclose(jvp(linear, (x,), (t,))[0], linear(x))
 _one = torch.tensor([1 + 0j])
+assert jvp(lambda z: z * (2 + 3j), (_one,), (_one,))[1].item() == 2 + 3j
 assert vjp(lambda z: z * (2 + 3j), _one)[1](_one)[0].item() == 2 - 3j  # not 2 + 3j
 # sphinx_gallery_end_ignore
 
@@ -411,7 +438,7 @@ assert vjp(lambda z: z * (2 + 3j), _one)[1](_one)[0].item() == 2 - 3j  # not 2 +
 #
 # Power iteration: multiply a vector by :math:`H` again and again, and scale it to length 1. It turns to the
 # eigenvector of the eigenvalue with the largest absolute value, here a positive one. The factor by which the
-# multiplication makes it longer is the eigenvalue.
+# multiplication makes it longer then comes close to that eigenvalue.
 
 torch.manual_seed(1)
 x, v = torch.randn(2, 100, dtype=torch.float64)

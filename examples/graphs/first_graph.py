@@ -5,7 +5,7 @@ What is a computation graph in PyTorch?
 .. in-short::
 
    While you compute with tensors that require grad, PyTorch records a graph: usually one node for each operation, sometimes
-   several or none. Under ``torch.no_grad()`` it records nothing. ``loss.backward()`` walks the graph from the loss back to the
+   several or none. ``torch.no_grad()`` turns the recording off. ``loss.backward()`` walks the graph from the loss back to the
    inputs. Along a path it multiplies local derivatives, and where paths meet it adds. ``x > 0``, ``x.argmax()`` and
    ``x.detach()`` are not recorded: no gradient passes through them.
 """
@@ -35,10 +35,10 @@ assert not any(t.retains_grad for t in (a, y1, y2, w))  # by default
 # sphinx_gallery_end_ignore
 
 # %%
-# Read the figure from left to right: each card is a tensor, and shows the node that recorded its operation, such as
-# ``LogBackward0`` for ``torch.log``. The *leaves* ``x1`` and ``x2`` have no recorded history. The *root* ``w`` is where
-# ``backward()`` will start. The number on an edge is a local derivative: if only the value on its left moves a little, the
-# value on its right moves by that number times as much. ``x2`` is used twice, so two edges leave it.
+# Read the figure from left to right. Each card is a tensor, and names the node that PyTorch recorded for its operation, such
+# as ``LogBackward0`` for ``torch.log``. For the *leaves* ``x1`` and ``x2``, no operation was recorded. The *root* ``w`` is
+# where ``backward()`` will start. The number on an edge is a local derivative: if only the value on its left moves a little,
+# the value on its right moves by about that number times as much. ``x2`` is used twice, so two edges leave it.
 # :doc:`/guide/how-to-read-a-graph` explains every part of such a figure.
 
 # %%
@@ -113,7 +113,7 @@ _second_step(torch.Tensor.detach)
 
 # %%
 # The usual cure is to run the forward pass again, which records a new graph. That is not enough if you carry a tensor from
-# one training step into the next: the new graph then still contains the old one. Carry ``state.detach()`` instead. See
+# one training step into the next: the new graph then leads back into the old one. Carry ``state.detach()`` instead. See
 # :ref:`the page on this error <sphx_glr_gallery_errors_backward_twice.py>`.
 
 # %%

@@ -28,7 +28,7 @@ state = torch.tanh(weight * 1.0)
 state.backward()
 new_state = torch.tanh(weight * state)
 
-# graph: new_state (saved) -- Step 2 is still connected to step 1, and the nodes of step 1 are freed
+# graph: new_state (saved) -- Step 2 is still connected to step 1, and what step 1 saved is freed
 
 # sphinx_gallery_start_ignore
 tanh1 = state.grad_fn
@@ -79,37 +79,41 @@ del product
 # What people get wrong
 # ---------------------
 # **Silencing the error with retain_graph=True.** The message suggests it. But in a training loop the next error usually
-# follows: the optimizer has changed the weights in place, and the backward of step 2 goes back into step 1, which saved the
-# old ones. Here is the same loop with a real layer and an optimizer, in three versions:
+# follows: backward goes into an earlier step, which saved the weights, and the optimizer has changed them in place since.
+# Here is such a loop with a real layer and an optimizer, in three versions:
 
 
 def train(carry, **options):
     cell = torch.nn.RNNCell(2, 2)
     optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
     hidden = torch.zeros(1, 2)
-    for _ in range(3):
+    for step in (1, 2, 3):
         hidden = cell(torch.ones(1, 2), carry(hidden))
         optimizer.zero_grad()
-        hidden.pow(2).sum().backward(**options)
+        try:
+            hidden.pow(2).sum().backward(**options)
+        except RuntimeError as error:
+            return f"step {step}, RuntimeError: {str(error)[:94]} ..."
         optimizer.step()
     return "all three steps ran"
 
 
-def outcome(*args, **options):
-    try:
-        return train(*args, **options)
-    except RuntimeError as error:
-        return f"RuntimeError: {str(error)[:94]} ..."
-
-
-print("1.", outcome(lambda hidden: hidden))
-print("2.", outcome(lambda hidden: hidden, retain_graph=True))
-print("3.", outcome(lambda hidden: hidden.detach()))
+print("1.", train(lambda hidden: hidden))
+print("2.", train(lambda hidden: hidden, retain_graph=True))
+print("3.", train(lambda hidden: hidden.detach()))
 
 # sphinx_gallery_start_ignore
-assert "backward through the graph a second time" in outcome(lambda hidden: hidden)
-assert "modified by an inplace operation" in outcome(lambda h: h, retain_graph=True)
-assert outcome(lambda hidden: hidden.detach()) == "all three steps ran"
+first, second = train(lambda h: h), train(lambda h: h, retain_graph=True)
+assert first.startswith("step 2") and "the graph a second time" in first
+assert second.startswith("step 3") and "modified by an inplace operation" in second
+assert train(lambda hidden: hidden.detach()) == "all three steps ran"
+cell = torch.nn.RNNCell(2, 2)
+for carried, saved in ((torch.zeros(1, 2), None), (weight.expand(1, 2), "the weight")):
+    product = cell(torch.ones(1, 2), carried).grad_fn.next_functions[0][0]
+    products = [node for node, _ in product.next_functions]
+    kept_weights = [node._saved_mat2 for node in products]
+    assert any(kept is not None for kept in kept_weights) == (saved is not None)
+del cell, carried, saved, product, products, kept_weights
 cubed = torch.tensor(1.0, requires_grad=True)
 cube = cubed**3
 for grad_there in (3, 0.75):  # the second should be 3 too: the graph is the same
@@ -117,14 +121,34 @@ for grad_there in (3, 0.75):  # the second should be 3 too: the graph is the sam
     cube.backward(retain_graph=True)
     assert cubed.grad == grad_there
     torch.optim.SGD([cubed], lr=0.5, fused=True).step()
-cell = torch.nn.RNNCell(2, 2)
-optimizer = torch.optim.SGD(cell.parameters(), lr=0.1, fused=True)
-carried = torch.zeros(1, 2)
-for _ in range(3):
-    carried = cell(torch.ones(1, 2), carried)
-    carried.sum().backward(retain_graph=True)  # no error
-    optimizer.step()
-del cubed, cube, cell, optimizer, carried
+from torch.func import functional_call
+
+
+def fused_gradients(copied):
+    torch.manual_seed(0)
+    cell = torch.nn.RNNCell(2, 2).double()
+    optimizer = torch.optim.SGD(cell.parameters(), lr=0.1, fused=True)
+    carried, gradients = torch.zeros(1, 2).double(), []
+    for _ in range(4):
+        weights = dict(cell.named_parameters())
+        if copied:  # each step saves weights that no optimizer changes
+            weights = {name: weight.clone() for name, weight in weights.items()}
+        carried = functional_call(cell, weights, (torch.ones(1, 2).double(), carried))
+        optimizer.zero_grad()
+        carried.pow(2).sum().backward(retain_graph=True)  # no error
+        gradients.append(cell.weight_hh.grad.clone())
+        optimizer.step()
+    return gradients
+
+
+pairs = zip(fused_gradients(False), fused_gradients(True), strict=True)
+gaps = [(one - other).abs().max().item() for one, other in pairs]
+assert gaps[:3] == [0, 0, 0] and gaps[3] > 1e-3
+for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad):
+    cubed.grad, version = torch.tensor(1.0), cubed._version
+    kind([cubed], lr=0.5, fused=True).step()
+    assert cubed._version == version
+del cubed, cube, pairs, gaps, fused_gradients
 lstm = torch.nn.LSTM(2, 2)
 carried = None
 for _ in range(3):
@@ -144,18 +168,19 @@ del found, node, carried
 # sphinx_gallery_end_ignore
 
 # %%
-# Where no optimizer runs between the steps, ``retain_graph=True`` does not raise, but each backward then walks through all
-# steps since the first. With ``fused=True``, PyTorch does not notice that the optimizer changed the weights: here there is no
-# error, and the gradient is wrong. The state of an LSTM is a tuple: carry ``tuple(t.detach() for t in state)``. More on the
-# second error: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`.
+# Version 2 fails in step 3, as backward reaches the weights that step 2 saved. (Step 1 saved none: its state was a constant.)
+# Without an optimizer, ``retain_graph=True`` does not raise here, but each backward walks through all steps since the first.
+# With ``fused=True``, PyTorch does not notice that the optimizer changed the weights: the loop runs, and from a fourth step
+# on the gradient is wrong. The state of an LSTM is a tuple: carry ``tuple(t.detach() for t in state)``. More on the second
+# error: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`.
 
 # %%
 # **Adding up losses instead of numbers.** ``total = total + loss`` makes ``total`` a tensor that refers to the graph of
-# every step. In a validation loop nothing calls backward, so nothing frees the saved tensors. The figure shows how much
-# memory all graphs together hold after each step of three loops.
+# every step. A validation loop without ``torch.no_grad()`` records graphs too, and nothing calls backward to free what they
+# saved. The figure shows how much memory all graphs together hold after each step of three loops.
 #
 # .. how-measured:: A hook puts each tensor that a node saves into an object, which lives as long as the node keeps it. The
-#    function kept() adds up the bytes of these objects. It cannot see memory that is not a saved tensor.
+#    function kept() adds up the bytes of these objects. It cannot see plain numbers, or memory that is not a saved tensor.
 
 import weakref
 
@@ -223,6 +248,12 @@ plot(histories)
 adding, items, trained = histories.values()
 assert adding == [8.0 * (step + 1) for step in range(20)]
 assert items == [8.0] * 20 and trained == [0.0] * 20 and kept() == 0
+with torch.no_grad():
+    assert run(number=False, backward=False) == [0.0] * 20
+with saved_tensors_hooks(Saved, lambda saved: saved.tensor):
+    twice = w * 2  # saves the number as a tensor, without a call of the hook
+assert twice.grad_fn._saved_other == 2 and kept() == 0
+del twice
 total = torch.zeros(())
 for _ in range(3):
     total = total + loss_of(w).detach()
@@ -242,7 +273,7 @@ del total, loss, found, node
 # %%
 # ``total + loss.item()`` holds only the graph of the latest step, because ``loss`` still refers to it. With a backward in
 # each step, no saved tensors are left; ``total`` then only holds the small nodes. If the sum is to stay a tensor, add
-# ``loss.detach()``.
+# ``loss.detach()``. Under ``torch.no_grad()`` the first loop stays at 0 too.
 #
 # **A hook that names its own tensor.** The tensor refers to its node, the node to the hook, and the hook to the tensor.
 # Part of this cycle is in C++, where Python's garbage collector does not look. Leaving the function frees nothing here:
@@ -328,7 +359,7 @@ assert x.grad.tolist() == [4, 8, 12]
 # Why: what a node saves, and what backward frees
 # -----------------------------------------------
 # The derivative of :math:`x^2` is :math:`2x`, so the node saves ``x``. Attributes that begin with ``_saved`` show what
-# this node keeps. After backward, the node and its edges are still there. The tensor that it saved is gone:
+# this node keeps. After backward, the node and its edges are still there. But the node no longer has the tensor:
 
 y = (x**2).sum()
 power = y.grad_fn.next_functions[0][0]
@@ -496,11 +527,34 @@ try:
 except RuntimeError as error:
     raised.append(str(error))
 assert len(raised) == 1 and "second time" in raised[0]
+
+
+def branch(h):
+    for _ in range(10):
+        h = torch.tanh(h)
+    return h.sum()
+
+
+with saved_tensors_hooks(Saved, lambda saved: saved.tensor):
+    h = torch.exp(w)
+    loss = branch(h) + branch(h)
+    at_once = kept()
+    del loss
+    h = torch.exp(w)
+    loss = branch(h)
+    peaks = [kept()]
+    loss.backward(retain_graph=True)
+    del loss
+    loss = branch(h)
+    peaks.append(kept())
+assert at_once == 84_000 and peaks == [44_000, 44_000]
+del h, loss
 # sphinx_gallery_end_ignore
 
 # %%
 # The sum of the losses gives the same gradient, goes through the shared part once instead of twice, and needs no
-# ``retain_graph``. Keep two calls only if you need the two gradients apart.
+# ``retain_graph``. Keep two calls if you need the two gradients apart. They can also save memory: compute ``loss2`` after
+# the first call and ``del loss1``, and only one branch is kept at a time.
 
 # %%
 # Exercise
@@ -510,7 +564,7 @@ assert len(raised) == 1 and "second time" in raised[0]
 #
 # .. solution::
 #
-# The derivatives of a difference, a sign and a sum need no value. For ``relu`` and ``exp`` the result is saved. The
+# The derivatives of a difference, a minus and a sum need no value. For ``relu`` and ``exp`` the result is saved. The
 # surprise is ``2 * x``: the factor is saved as a tensor, though you wrote a plain number.
 
 results = {

@@ -58,7 +58,7 @@ def ask(address: str, **headers: str) -> Answer:
 def style_of(site: Path) -> str:
     """The address of a style sheet as the front page gives it, with its checksum."""
     page = BeautifulSoup((site / "index.html").read_bytes(), "html.parser")
-    return page.select_one('link[rel=stylesheet][href*="atlas.css?v="]')["href"]
+    return page.select_one('link[rel=stylesheet][href*="site.css?v="]')["href"]
 
 
 # -- Headers --------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def test_a_style_that_is_not_there_is_not_kept(origin: str) -> None:
     assert (answer.status, answer.headers["Cache-Control"]) == (404, "no-cache")
 
 
-@pytest.mark.parametrize("address", [PAGE, "_static/atlas.css", "none.html", "llms.txt"])
+@pytest.mark.parametrize("address", [PAGE, "_static/site.css", "none.html", "llms.txt"])
 def test_each_answer_has_the_headers_for_security(origin: str, site: Path, address: str) -> None:
     headers = ask(f"{origin}/{address}").headers
     assert [name for name in SECURITY if name in headers] == SECURITY
@@ -106,7 +106,7 @@ def test_each_answer_has_the_headers_for_security(origin: str, site: Path, addre
         (PAGE, "text/html; charset=utf-8"),
         (f"{PAGE}.md", "text/markdown; charset=utf-8"),
         ("llms.txt", "text/plain; charset=utf-8"),
-        ("_static/atlas.css", "text/css; charset=utf-8"),
+        ("_static/site.css", "text/css; charset=utf-8"),
         ("search-index.js", "application/javascript; charset=utf-8"),
         ("sitemap.xml", "text/xml; charset=utf-8"),
         ("_static/mark.svg", "image/svg+xml"),
@@ -119,7 +119,7 @@ def test_types(origin: str, address: str, type_: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", [PAGE, f"{PAGE}.md", "llms.txt", "_static/atlas.css", "search-index.js", "sitemap.xml"]
+    "address", [PAGE, f"{PAGE}.md", "llms.txt", "_static/site.css", "search-index.js", "sitemap.xml"]
 )
 def test_text_is_sent_small(origin: str, address: str) -> None:
     plain, small = ask(f"{origin}/{address}"), ask(f"{origin}/{address}", Accept_Encoding="gzip")

@@ -21,7 +21,7 @@ echo "$@" >> "$CALLS"
 for word in "$@"; do [ "$word" = body.md ] && cat body.md >> "$CALLS"; done
 case "$*" in
   "issue list "*"--app github-actions "*) echo "$ISSUE" ;;
-  "pr list "*"--head recordings "*) echo "$PROPOSAL" ;;
+  "pr list "*"--head recordings "* | "pr list "*"--head addresses "*) echo "$PROPOSAL" ;;
   "api repos/someone/atlas/commits/main --jq .sha") echo "$TIP" ;;
 esac
 """
@@ -257,6 +257,7 @@ def test_the_preview_of_a_proposal_without_a_page_is_linked_too(runner: Runner, 
 
 TIP = script("publish", "fetch", "Leave it to the next run if main has moved on")
 REFUSE = script("publish", "fetch", "Refuse a site that is not made for readers, or has gaps")
+ADDRESSES = script("publish", "addresses", "Propose the list of published addresses, if it has grown")
 NOTEBOOKS = script("publish", "notebooks", "Make the branch anew, with these notebooks and no history")
 
 
@@ -319,3 +320,33 @@ def test_colab_opens_a_notebook_where_it_was_put(runner: Runner) -> None:
     address = colab_link.address(f"https://github.com/{REPOSITORY}", "gallery/graphs/first_graph")
     branch, _, path = address.partition(f"/{REPOSITORY}/blob/")[2].partition("/")
     assert runner.git("show", f"{branch}:{path}") == "{}"
+
+
+LIST = "docs/published-pages.txt"
+
+
+def test_new_addresses_are_proposed(runner: Runner) -> None:
+    write(runner.checkout, LIST, "a.html\n")
+    assert runner.run(FIRST).returncode == 0
+    write(runner.checkout, LIST, "a.html\nb.html\n")
+    done = runner.run(ADDRESSES)
+    assert done.returncode == 0, done.stderr
+    assert runner.git("show", f"addresses:{LIST}") == "a.html\nb.html"
+    assert f"pr create --repo {REPOSITORY} --head addresses" in runner.asked()
+
+
+def test_a_proposal_of_addresses_that_is_open_is_renewed(runner: Runner) -> None:
+    write(runner.checkout, LIST, "a.html\n")
+    assert runner.run(FIRST).returncode == 0
+    write(runner.checkout, LIST, "a.html\nb.html\n")
+    done = runner.run(ADDRESSES, PROPOSAL="7")
+    assert done.returncode == 0, done.stderr
+    assert "pr create" not in runner.asked()
+
+
+def test_without_a_new_address_nothing_is_proposed(runner: Runner) -> None:
+    write(runner.checkout, LIST, "a.html\n")
+    assert runner.run(FIRST).returncode == 0
+    done = runner.run(ADDRESSES)
+    assert done.returncode == 0 and "No address is new" in done.stdout
+    assert runner.asked() == "" and not runner.git("branch", "--list", "addresses")

@@ -15,3 +15,9 @@ Page = Callable[[str], BeautifulSoup]
 def test_the_two_side_bars_have_names(page: Page, part: str, name: str, at: str) -> None:
     (bar,) = page(at).select(f"aside.{part}")
     assert bar["aria-label"] == name
+
+
+def test_the_links_to_the_source_are_in_a_landmark(page_of: Callable[[str, str], BeautifulSoup]) -> None:
+    (box,) = page_of("https://github.com/someone/atlas", "guide/which").select(".content-icon-container")
+    assert (box["role"], box["aria-label"]) == ("region", "About this page")
+    assert box.select(".edit-this-page")

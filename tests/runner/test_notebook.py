@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from atlas.runner import notebook
+from atlas.runner.halves import MARK
 from atlas.runner.outputs import fingerprint
 
 
@@ -34,6 +35,16 @@ def test_the_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     comment, install = notebook.first_cell(script).splitlines()
     assert comment.startswith("# ") and "2.13" in comment
     assert install == '%pip install --quiet "torch>=2.13" matplotlib'
+
+
+def test_the_cell_says_that_a_gpu_is_needed(tmp_path: Path) -> None:
+    script = tmp_path / "page.py"
+    script.write_text(f"import torch\n\n# %%\n# Measured\n# --------\n# {MARK}\n")
+    *comments, install = notebook.first_cell(script).splitlines()
+    assert any("needs a GPU" in line for line in comments) and all(line.startswith("# ") for line in comments)
+    assert install.startswith("%pip install")
+    script.write_text("import torch\n")
+    assert "GPU" not in notebook.first_cell(script)
 
 
 def test_a_script_that_is_no_python_has_a_cell_too(tmp_path: Path) -> None:

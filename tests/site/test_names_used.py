@@ -9,6 +9,7 @@ from urllib.parse import urldefrag, urljoin
 import pytest
 from bs4 import BeautifulSoup, Tag
 
+from atlas.names_index import inventory
 from markup import read
 
 INDEX = "reference/names.html"
@@ -72,6 +73,20 @@ def test_the_code_of_each_page_has_the_name(site: Path) -> None:
 def test_what_a_page_teaches_is_found(site: Path, name: str, taught_on: str) -> None:
     assert taught_on in entries(site)[name]
     assert any(link["href"].endswith(f"#{name}") for link in line(read(site / taught_on)))
+
+
+def test_the_first_use_of_a_name_leads_to_the_reference(site: Path, page: str) -> None:
+    addresses = [link["href"] for link in read(site / page).select(".highlight pre a")]
+    known = {inventory.load().address(name) for name in inventory.load().places}
+    assert known.issuperset(addresses)
+    shared = [address for address in set(addresses) if addresses.count(address) > 1]
+    assert all(address.endswith(("#torch.dtype", "#torch.layout", "amp.html#torch.autocast")) for address in shared)
+
+
+def test_nearly_all_examples_have_links_in_code(site: Path, all_scripts: list[str]) -> None:
+    pages = [read(site / "gallery" / Path(script).with_suffix(".html")) for script in all_scripts]
+    without = [page.title.get_text() for page in pages if len(page.select(".highlight pre a")) < 3]
+    assert len(without) < len(pages) / 20, without
 
 
 def test_most_examples_have_a_line(site: Path, all_scripts: list[str]) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from atlas.site_files.moved_pages import moves
 from markup import read
-from sources import GENERATED
+from sources import GENERATED, ROOT
 
 
 def built(site: Path) -> set[str]:
@@ -26,12 +27,17 @@ def test_every_source_has_its_page(site: Path, all_pages: list[str]) -> None:
 
 
 def test_no_page_without_a_source(site: Path, all_pages: list[str]) -> None:
-    left_over = built(site) - set(all_pages)
+    left_over = built(site) - set(all_pages) - {move.old for move in moves(ROOT / "docs")}
     assert not left_over, f"left over from an earlier build, delete them: {sorted(left_over)}"
 
 
 def test_the_sitemap_names_every_page(site: Path, all_pages: list[str]) -> None:
     assert in_sitemap(site) == set(all_pages) - GENERATED
+
+
+def test_every_address_that_was_published_answers(site: Path) -> None:
+    listed = (ROOT / "docs/published-pages.txt").read_text(encoding="utf-8").split()
+    assert listed and not [address for address in listed if not (site / address).is_file()]
 
 
 def test_a_page_that_the_sitemap_lacks_is_found(tmp_path: Path) -> None:

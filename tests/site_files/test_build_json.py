@@ -1,4 +1,4 @@
-"""A published build says what it was made from, on each page and to a program; any other says nothing of the day."""
+"""A build says what it was made from, at the end of each page and to a program; only one that is published names its commit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 
 from atlas.refusal import Refusal
 from atlas.site_files.build_json import check
@@ -34,8 +34,14 @@ def published_site(folder: Path) -> Build:
         return build(folder)
 
 
+def line(done: Build, page: str) -> Tag:
+    (said,) = BeautifulSoup((done.out / page).read_text(encoding="utf-8"), "html.parser").select(".built")
+    return said
+
+
 def test_unpublished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ATLAS_COMMIT", raising=False)
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
     done = build(folder)
     assert json.loads((done.out / "build.json").read_text()) == {
         "commit": None,
@@ -45,19 +51,32 @@ def test_unpublished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "checks": 3,
         "not_recorded": [],
     }
-    assert "Built on" not in (done.out / "index.html").read_text()
+    torch = version("torch").partition("+")[0]
+    assert line(done, "index.html").get_text() == f"Built with PyTorch {torch}."
+    assert (
+        line(done, "gallery/basics/one.html").get_text()
+        == f"Built with PyTorch {torch}. One assert ran on this page."
+    )
 
 
 def test_published(published_site: Build) -> None:
     assert published_site.code == 0, published_site.output
     facts = json.loads((published_site.out / "build.json").read_text())
     assert facts["commit"] == COMMIT and facts["date"] == "2026-09-21" and facts["checks"] == 3
-    for page, up in (("index.html", ""), ("gallery/basics/one.html", "../../")):
-        (said,) = BeautifulSoup((published_site.out / page).read_text(), "html.parser").select(".built")
-        torch = version("torch").partition("+")[0]
-        text = f"Built on 2026-09-21 from commit 0123456 with PyTorch {torch}; 3 checks passed."
-        assert " ".join(said.get_text().split()) == text
+    torch = version("torch").partition("+")[0]
+    for page, up, ran in (
+        ("index.html", "", ""),
+        ("gallery/basics/one.html", "../../", "One assert ran on this page. "),
+        ("gallery/basics/two.html", "../../", "2 asserts ran on this page. "),
+    ):
+        said = line(published_site, page)
+        text = f"Built with PyTorch {torch} from commit 0123456 of 2026-09-21. {ran}3 ran on the whole site."
+        assert said.get_text() == text
         assert [link["href"] for link in said.select("a")] == [f"{REPOSITORY}/commit/{COMMIT}", f"{up}build.json"]
+
+
+def test_the_page_for_what_is_not_found_has_no_line(published_site: Build) -> None:
+    assert "Built with" not in (published_site.out / "404.html").read_text()
 
 
 def test_pages_whose_outputs_are_missing_are_named(tmp_path: Path) -> None:

@@ -110,7 +110,8 @@ def played(folder: Path, *pages: str) -> SimpleNamespace:
     (folder / "doctrees").mkdir(exist_ok=True)
     config = SimpleNamespace(html_extra_path=[])
     return SimpleNamespace(
-        builder=builder, env=env, outdir=out, doctreedir=folder / "doctrees", confdir=folder, config=config
+        **{"builder": builder, "env": env, "outdir": out, "srcdir": folder, "confdir": folder, "config": config},
+        doctreedir=folder / "doctrees",
     )
 
 

@@ -1,4 +1,4 @@
-"""Which names of PyTorch a piece of code uses: functions, classes, and the methods and attributes of its variables.
+"""Which names of PyTorch a piece of code uses, and where: functions, classes, and the methods and attributes of its variables.
 
 sphinx-gallery finds such names too, but it needs a run to know the class of a variable, and it leaves out variables within
 functions. Here the code is parsed and not run. So a page whose code could not be run has its names too.
@@ -7,7 +7,7 @@ functions. Here the code is parsed and not run. So a page whose code could not b
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,27 +27,55 @@ class Value:
     instance: bool = False
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Use:
+    """A name of PyTorch and the words of the code that stand for it: ``F.relu``, or of ``x.sum().relu()`` the last word.
+
+    :ivar line: in its piece, from 0.
+    :ivar start: the column, in characters.
+    :ivar sure: whether it is no guess: ``to`` of an unknown variable counts as a tensor's, and may be a module's.
+    """
+
+    line: int
+    start: int
+    end: int
+    name: str
+    sure: bool = True
+
+
 _TENSOR = Value(TENSOR, instance=True)
 _NOT_TORCH = Value("")
 
 
 def names(pieces: Iterable[str], torch: TorchNames) -> set[str]:
-    """The names that the code of a page uses, given piece by piece in its order. A piece that is not Python is left out.
-
-    A method is taken for a tensor's where the class of its variable is unknown: see ``TorchNames.of_variable``.
+    """The names that the code of a page uses, given piece by piece in its order.
 
     >>> code = "from torch import nn\\nimport pandas\\nx = nn.Linear(2, 2).weight\\nx.detach()\\npandas.DataFrame().mean()"
     >>> sorted(names([code], TorchNames()))
     ['torch.Tensor.detach', 'torch.nn.Linear']
+    """
+    return {use.name for found in uses(pieces, torch) for use in found}
+
+
+def uses(pieces: Iterable[str], torch: TorchNames) -> Iterator[list[Use]]:
+    """What each piece uses, from its top to its end; nothing if it is not Python.
+
+    A method is taken for a tensor's where the class of its variable is unknown: see ``TorchNames.of_variable``.
+
+    >>> [[one, two]] = uses(["x = torch.exp(y)\\nx.sum()"], TorchNames())
+    >>> one, two.name
+    (Use(line=0, start=4, end=13, name='torch.exp', sure=True), 'torch.Tensor.sum')
     """
     finder = _Finder(torch)
     for piece in pieces:
         try:
             tree = ast.parse(piece)
         except SyntaxError:
+            yield []
             continue
+        finder.found, finder.lines = set(), piece.encode().split(b"\n")
         finder.visit(tree)
-    return finder.found
+        yield sorted(finder.found)
 
 
 class _Finder(ast.NodeVisitor):
@@ -55,7 +83,8 @@ class _Finder(ast.NodeVisitor):
 
     def __init__(self, torch: TorchNames) -> None:
         self.torch = torch
-        self.found: set[str] = set()
+        self.found: set[Use] = set()
+        self.lines: list[bytes] = []
         self.variables: dict[str, Value | None] = {"torch": Value("torch")}  # as in the doctests of this site
 
     # -- what brings names in
@@ -159,7 +188,7 @@ class _Finder(ast.NodeVisitor):
     def visit_Name(self, node: ast.Name) -> Value | None:
         value = self.variables.get(node.id)
         if value and not value.instance:
-            self._note(value.name)
+            self._note(value.name, node)
         return value
 
     def visit_Attribute(self, node: ast.Attribute) -> Value | None:
@@ -170,13 +199,13 @@ class _Finder(ast.NodeVisitor):
             name = f"{owner.name}.{node.attr}"
             if node.attr.startswith("__") or not self.torch.kind(name):
                 return None
-            self._note(name)
+            self._note(name, node)
             return Value(name)
         own = self.torch.of_class(owner.name, node.attr) if owner else ""
         # a class that the page defines is known by its base class, and has attributes that the base has not
         found = own or (self.torch.of_variable(node.attr) if owner is None or owner.instance else "")
         if found:
-            self.found.add(found)
+            self._use(found, node, last_word=True, sure=bool(own) or self.torch.is_of_one_class(node.attr))
         cls = _CLASS_OF.get(node.attr)
         return Value(cls, instance=True) if cls and found else None
 
@@ -204,6 +233,14 @@ class _Finder(ast.NodeVisitor):
     def visit_Constant(self, node: ast.Constant) -> Value:
         return _NOT_TORCH
 
-    def _note(self, name: str) -> None:
+    def _note(self, name: str, node: ast.Name | ast.Attribute) -> None:
         if name and self.torch.kind(name) not in ("", "module"):
-            self.found.add(name)
+            self._use(name, node, last_word=node.lineno != node.end_lineno)
+
+    def _use(self, name: str, node: ast.Name | ast.Attribute, last_word: bool, sure: bool = True) -> None:
+        """The parser counts bytes of UTF-8, and what follows counts characters."""
+        line, end = (node.end_lineno or 1) - 1, node.end_col_offset or 0
+        start = end - len(node.attr.encode()) if last_word and isinstance(node, ast.Attribute) else node.col_offset
+        before = self.lines[line][:start].decode(errors="replace")
+        words = self.lines[line][start:end].decode(errors="replace")
+        self.found.add(Use(line, len(before), len(before) + len(words), name, sure))

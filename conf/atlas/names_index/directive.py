@@ -14,11 +14,9 @@ and of these at most ten are shown, those that the fewest pages use first.
 from __future__ import annotations
 
 import ast
-import doctest
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,8 @@ from atlas.i18n import _
 from atlas.page_parts.example_footer import put_before_downloads
 from atlas.page_parts.navigation_order import in_order
 
-from .code_reader import names
+from . import inventory, links, shown_code
+from .code_reader import uses
 from .torch_api import TorchNames
 
 INDEX = "reference/names"
@@ -42,7 +41,6 @@ BEFORE_THE_FOLD = 4  # links to pages for each name of the index; the others are
 NOT_WORTH_A_FOLD = 2  # links: so few are shown too
 IN_THE_FOLD = 12  # links at most: a list of every page that calls ``backward()`` helps nobody
 ABOUT_THE_SITE = "about/"  # its code shows how a page is written
-_PYTHON = {"python", "python3", "ipython", "ipython3", "pycon", "default"}
 
 
 class names_line(nodes.paragraph):
@@ -72,8 +70,13 @@ class NamesUsed(SphinxDirective):
 def read(app: Sphinx, document: nodes.document) -> None:
     """Keep which names a page's code uses and its text has, and put the place of its line. Connected to ``doctree-read``."""
     env, page = app.env, app.env.docname
-    pieces = chain(_imports(Path(app.srcdir, f"{page}.py")), _code(document))
-    used = set() if page.startswith(ABOUT_THE_SITE) else names(pieces, _torch_names(env))
+    imports = list(_imports(Path(app.srcdir, f"{page}.py")))
+    shown = [] if page.startswith(ABOUT_THE_SITE) else list(shown_code.pieces(document))
+    found = list(uses([*imports, *(piece.text for piece in shown)], _torch_names(env)))[len(imports) :]
+    links.first_uses(
+        (piece.block, piece.in_block(use)) for piece, its in zip(shown, found, strict=True) for use in its
+    )
+    used = {use.name for its in found for use in its}
     _used(env)[page] = sorted(used)
     spoken = {word for literal in document.findall(nodes.literal) for word in re.findall(r"\w+", literal.astext())}
     _spoken(env)[page] = sorted(name for name in used if name.rpartition(".")[2] in spoken)
@@ -87,18 +90,6 @@ def _imports(script: Path) -> Iterator[str]:
         for statement in ast.parse(script.read_text(encoding="utf-8")).body:
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
                 yield ast.unparse(statement)
-
-
-def _code(document: nodes.document) -> Iterator[str]:
-    """The Python code that a page shows, piece by piece."""
-    for block in document.findall(nodes.literal_block):
-        if str(block.get("language", "")).lower() in _PYTHON:
-            text = block.astext()
-            try:
-                examples = doctest.DocTestParser().get_examples(text)
-            except ValueError:  # not a session with prompts
-                examples = []
-            yield from (example.source for example in examples) if examples else [text]
 
 
 def _make_room(document: nodes.document) -> None:
@@ -208,11 +199,20 @@ def _index(app: Sphinx, page: str, order: list[str], is_in: Callable[[str], bool
             pages.setdefault(name, []).append(user)
     index = nodes.definition_list(classes=["names-used"])
     for name in sorted(pages, key=lambda name: (short(name).lower(), name)):
-        term = nodes.term("", "", nodes.literal("", short(name)), ids=[anchor(name)])
+        term = nodes.term("", "", _to_the_reference(name), ids=[anchor(name)])
         # without the titles, a search for a page's title would find this page too
         where = nodes.definition("", *_pages(app, page, name, pages[name]), classes=["no-search"])
         index += nodes.definition_list_item("", term, where)
     return index
+
+
+def _to_the_reference(name: str) -> nodes.Node:
+    """A name as a link to where PyTorch explains it; on hovering, the full name of one that is shortened."""
+    text, address = nodes.literal("", short(name)), inventory.load().address(name)
+    if not address:
+        return text
+    full = {"reftitle": name} if text.astext() != name else {}
+    return nodes.reference("", "", text, refuri=address, internal=False, **full)
 
 
 def _pages(app: Sphinx, page: str, name: str, users: list[str]) -> Iterator[nodes.Node]:

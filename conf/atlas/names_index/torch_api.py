@@ -34,7 +34,7 @@ class TorchNames:
         >>> names.kind("torch.autograd"), names.kind("torch.no_grad"), names.kind("torch.exp"), names.kind("torch.grad")
         ('module', 'class', 'object', '')
         """
-        return self._answer(("kind", name), lambda: _kind(_find(name)))
+        return self._answer(("kind", name), lambda: _kind(find(name)))
 
     def of_class(self, cls: str, attribute: str) -> str:
         """The full name of a class's ``attribute``, with the class that defines it. Empty if there is no such attribute.
@@ -56,13 +56,21 @@ class TorchNames:
         """
         return self._answer(("of", attribute), lambda: _of_variable(attribute))
 
+    def is_of_one_class(self, attribute: str) -> bool:
+        """Whether no more than one of the classes that variables often hold has this attribute.
+
+        >>> TorchNames().is_of_one_class("backward"), TorchNames().is_of_one_class("to")
+        (True, False)
+        """
+        return self._answer(("one", attribute), lambda: "yes" if _is_of_one_class(attribute) else "") == "yes"
+
     def _answer(self, question: tuple[str, ...], find: Any) -> str:
         if question not in self.known:
             self.known[question] = find()
         return self.known[question]
 
 
-def _find(name: str) -> Any:
+def find(name: str) -> Any:
     """The object with this dotted name, or None."""
     first, *rest = name.split(".")
     found: Any = importlib.import_module(first)
@@ -83,7 +91,7 @@ def _kind(found: Any) -> str:
 
 
 def _of_class(cls: str, attribute: str) -> str:
-    found = _find(cls)
+    found = find(cls)
     if not inspect.isclass(found) or attribute.startswith("__"):
         return ""
     for base in reversed(found.__mro__):
@@ -103,11 +111,17 @@ def _of_variable(attribute: str) -> str:
     return _of_class(TENSOR, attribute) or _of_class(NODE, attribute) or only
 
 
+def _is_of_one_class(attribute: str) -> bool:
+    return (
+        sum(hasattr(find(cls), attribute) for cls in (TENSOR, NODE, "torch.nn.Module", "torch.optim.Optimizer")) < 2
+    )
+
+
 def _public_name(cls: type) -> str:
     """With the shortest path to the class: ``torch.optim.Optimizer``, not ``torch.optim.optimizer.Optimizer``."""
     modules = cls.__module__.split(".")
     for depth in range(1, len(modules) + 1):
         name = ".".join([*modules[:depth], cls.__name__])
-        if _find(name) is cls:
+        if find(name) is cls:
             return name
     return f"{cls.__module__}.{cls.__name__}"

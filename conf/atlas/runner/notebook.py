@@ -1,8 +1,8 @@
 """What an example's notebook has beyond what sphinx-gallery makes of the script.
 
-Its first cell installs what the example imports, where that is not installed. The list is read from the script
-itself, so that no example can import what its notebook lacks. Its text has Markdown in place of the directives of
-this site, which sphinx-gallery's converter leaves as they are.
+Its first cell installs what the example imports, where that is not installed, and says whether a GPU is needed. Both are
+read from the script itself, so that no example can import what its notebook lacks. Its text has Markdown in place of the
+directives of this site, which sphinx-gallery's converter leaves as they are.
 """
 
 from __future__ import annotations
@@ -18,17 +18,24 @@ from pathlib import Path
 
 from . import halves
 
+_GPU = (
+    "# Its last part needs a GPU with CUDA, and ends without one. In Colab, before you run the first cell:\n"
+    "# Runtime > Change runtime type > T4 GPU.\n"
+)
+
 
 def first_cell(script: Path) -> str:
     """The cell for the notebook of ``script``; a script that cannot be read gets PyTorch alone, and fails by itself."""
     release = ".".join(version("torch").split(".")[:2])
     try:
-        imported = packages(script.read_text(encoding="utf-8"))
+        code = script.read_text(encoding="utf-8")
+        imported, needs_gpu = packages(code), bool(halves.marks(code))
     except (SyntaxError, ValueError):
-        imported = []
+        imported, needs_gpu = [], False
     wanted = [f'"torch>={release}"', *(package for package in imported if package != "torch")]
     return (
         f"# What this notebook needs. Its page was built with PyTorch {release}; an older one may answer differently.\n"
+        f"{_GPU if needs_gpu else ''}"
         f"%pip install --quiet {' '.join(wanted)}"
     )
 

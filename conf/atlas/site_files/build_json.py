@@ -1,15 +1,12 @@
-"""Say of a published build what it was made from: in ``build.json``, and below each page.
+"""Say of a build what it was made from, in ``build.json``; ``page_parts.built_line`` says it at the end of each page.
 
-A build is published when the setting ``atlas_commit`` names its commit. Any other build says neither commit nor date, so that
-two of them are the same.
+A build is published when the setting ``atlas_commit`` names its commit.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,6 +21,8 @@ from atlas.directives.recorded import provenance
 from atlas.kept_files import write_whole
 from atlas.refusal import Refusal
 
+from .date_of_sources import date_of
+
 FILE = "build.json"
 _COUNT = "atlas-checks"
 _GAP = "atlas-not-recorded"
@@ -31,21 +30,22 @@ _SITE = re.compile(r"https?://[^\s/?#]+/([^\s?#]+/)?")
 
 
 def facts(env: BuildEnvironment, commit: str) -> dict[str, Any]:
-    """``commit`` and ``date`` (UTC; None unless published), ``torch``, how many ``pages`` and ``checks`` there are, and the
-    pages that are ``not_recorded``, for which the workflow ``publish`` refuses the site.
-
-    The date is that of ``SOURCE_DATE_EPOCH``, if the environment has it: https://reproducible-builds.org/specs/source-date-epoch/
+    """``commit`` (None unless published) and ``date`` of the sources, ``torch``, how many ``pages`` and ``checks`` there are,
+    and the pages that are ``not_recorded``, for which the workflow ``publish`` refuses the site.
     """
-    now = os.environ.get("SOURCE_DATE_EPOCH")
-    date = datetime.fromtimestamp(int(now), UTC) if now else datetime.now(UTC)
     return {
         "commit": commit or None,
-        "date": date.date().isoformat() if commit else None,
+        "date": date_of(Path(env.srcdir).parent),
         "torch": version("torch").partition("+")[0],
         "pages": len(env.found_docs),
-        "checks": sum(env.metadata[page].get(_COUNT, 0) for page in env.found_docs),
+        "checks": sum(checks_of(env, page) for page in env.found_docs),
         "not_recorded": sorted(page for page in env.found_docs if env.metadata[page].get(_GAP)),
     }
+
+
+def checks_of(env: BuildEnvironment, page: str) -> int:
+    """How many asserts of a page passed."""
+    return env.metadata[page].get(_COUNT, 0)
 
 
 def check(app: Sphinx, config: Config) -> None:
@@ -75,7 +75,7 @@ def count(app: Sphinx, document: nodes.document) -> None:
 
 
 def of_build(app: Sphinx) -> dict[str, Any]:
-    """The facts of this build, which are the same for all its pages, whatever day it is when the last is written."""
+    """The facts of this build, found once for all its pages."""
     if not hasattr(app, "_atlas_facts"):
         app._atlas_facts = facts(app.env, app.config.atlas_commit)
     return app._atlas_facts

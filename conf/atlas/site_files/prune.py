@@ -18,8 +18,10 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
 from atlas.kept_files import write_whole
+from atlas.page_parts.shared_picture import path_of
 
 from .markdown_copies import twin_of
+from .moved_pages import moves
 
 logger = logging.getLogger(__name__)
 
@@ -44,13 +46,15 @@ def remove(app: Sphinx, exception: Exception | None) -> None:
 
 
 def _made(app: Sphinx) -> set[str]:
-    """What is made of the sources: pages, their Markdown, images, downloads; as paths below the output folder."""
+    """What is made of the sources: pages, their Markdown, images, downloads, what leads on; as paths in the output folder."""
     out, env = Path(app.outdir), app.env
     pages = [Path(app.builder.get_outfilename(name)) for name in env.found_docs]
     paths = [path.relative_to(out).as_posix() for page in pages for path in (page, twin_of(page))]
     images = [f"{app.builder.imagedir}/{name}" for _pages, name in env.images.values()]
     downloads = [f"_downloads/{Path(name).as_posix()}" for _pages, name in env.dlfiles.values()]
-    return {*paths, *images, *downloads}
+    leading_on = [move.old for move in moves(Path(app.srcdir))]
+    pictures = map(path_of, env.found_docs)
+    return {*paths, *images, *downloads, *leading_on, *pictures}
 
 
 def _extra(app: Sphinx) -> Iterator[str]:

@@ -1,0 +1,19 @@
+"""No page has an element for which the site's style sheet has left out the rules."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+from atlas.page_parts.style_sheet import UNUSED
+from markup import read
+
+
+def test_no_page_uses_a_class_without_rules(site: Path, all_pages: list[str]) -> None:
+    used = defaultdict(set)
+    for name in all_pages:
+        for element in read(site / name).select("[class]"):
+            for found in filter(UNUSED.fullmatch, element["class"]):
+                used[found].add(name)
+    where = "\n".join(f"{found}: {', '.join(sorted(pages)[:3])}" for found, pages in sorted(used.items()))
+    assert not used, f"take these classes out of UNUSED in conf/atlas/page_parts/style_sheet.py:\n{where}"
