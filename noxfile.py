@@ -62,7 +62,7 @@ def from_scratch(options: list[str]) -> list[str]:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style, format, spelling, and the workflows."""
+    """Check style, format, spelling, the workflows, and that nothing of a new page is still to be written."""
     environment(session)
     run(session, "ruff", "check", "--no-cache", *session.posargs)  # its cache misses that a module moved
     run(session, "ruff", "format", "--no-cache", "--check")
@@ -77,6 +77,7 @@ def lint(session: nox.Session) -> None:
     )
     run(session, "codespell")
     run(session, "jactionlint")
+    run(session, "python", "conf/new_page.py", "--check")
 
 
 @nox.session
@@ -114,6 +115,13 @@ def docs(session: nox.Session) -> None:
     if shared.merge:
         run(session, "python", "conf/shards.py", "--merge", shared.merge)
     sphinx(session, "html", HTML, *from_scratch(rest), *rest)
+
+
+@nox.session(default=False)
+def new(session: nox.Session) -> None:
+    """Make a page that runs, to be filled: ``-- graphs/my_page "Title"``. ``-- --help`` says what else it takes."""
+    # by the Python that runs nox: it needs no package, and nobody waits for PyTorch
+    session.run(sys.executable, "conf/new_page.py", *session.posargs, external=True)
 
 
 @nox.session(default=False)

@@ -9,8 +9,10 @@
 ``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
 ``operators``      it probes PyTorch's operators, or shows what was found
 ``formulas``       it reads or shows the formulas of PyTorch's backward nodes
+``new_page``       it makes a page's script, and knows what of it is still to be written
 ``directives``     an author writes it on a page
 ``names_index``    it finds the names of PyTorch that a page uses
+``related``        it leads from a page to others: pages like it, tags
 ``search``         the index that the search reads, and what a page needs to search
 ``checks``         it fails a page, with file and line
 ``page_parts``     every page gets it, around its text
@@ -25,16 +27,16 @@ A number is a priority, and stands where something must come before or after ano
 ====================== ===================================================================================
 ``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings;
                        incremental.assets_changed
-``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are probed,
-                       formulas read; search.replaced; upstream.myst_nb_css_before_pages
+``builder-inited``     new_page.publish (498); runner.build_step runs the examples (499: before sphinx-gallery); operators are
+                       probed, formulas read; search.replaced; upstream.myst_nb_css_before_pages
 ``doctree-read``       page_parts.hide_requests, page_parts.description; checks; names_index (reads the code that is shown, so
-                       after hide_requests); search.gather (after description and names_index); site_files.build_json counts
-                       asserts
-``env-updated``        names_index, search.symptoms, incremental: pages that must be written again;
+                       after hide_requests); related.lines; search.gather (after description and names_index);
+                       site_files.build_json counts asserts
+``env-updated``        names_index, related (after it), search.symptoms, incremental: pages that must be written again;
                        site_files.prune notes what is going to be made
-``doctree-resolved``   page_parts.colab_link, install_line; names_index; search.directives, search.symptoms
+``doctree-resolved``   page_parts.colab_link, install_line; names_index; related; search.directives, search.symptoms
 ``html-page-context``  page_parts.description, shared_picture (400: before sphinxext-opengraph), sidebar (450: before furo);
-                       other page_parts; search.replaced, search.not_found (after sphinx-notfound-page);
+                       other page_parts; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
                        site_files.markdown_copies
 ``build-finished``     search.index; site_files, in the order of its docstring; runner.build_step reports failures (900);
                        runner.build_guard takes its mark away (999)
@@ -91,8 +93,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
         i18n,
         incremental,
         names_index,
+        new_page,
         operators,
         page_parts,
+        related,
         runner,
         search,
         site_files,
@@ -101,6 +105,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
     for room in (
         i18n,
+        new_page,
         runner,
         operators,
         formulas,
@@ -108,6 +113,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         page_parts,
         checks,
         names_index,
+        related,
         search,
         site_files,
         incremental,

@@ -58,7 +58,7 @@ CUT_MESSAGE = """() => {
 
 # Children of a section, and so body text: captions, tables and footers are other kinds of text.
 SMALL_TEXT = """smallest => {
-  const small = [...document.querySelectorAll("section > p:not(.claims, .names-used), section > :is(ul, ol) li > p")]
+  const small = [...document.querySelectorAll("section > p:not(.claims, .names-used, .leads-on), section > :is(ul, ol) li > p")]
     .filter(text => parseFloat(getComputedStyle(text).fontSize) < smallest);
   return small.map(text => getComputedStyle(text).fontSize + ": " + text.textContent.trim().slice(0, 60));
 }"""

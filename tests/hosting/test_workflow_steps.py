@@ -219,6 +219,40 @@ def test_a_fork_without_an_address_is_checked_all_the_same(runner: Runner) -> No
     assert runner.told("GITHUB_ENV") == []
 
 
+PREVIEW = script("ci", "preview", "Say where the preview is, and which pages it is about")
+COMMIT = "git add . && git -c user.name=a -c user.email=a@b.example commit --quiet --message change"
+
+
+def test_the_preview_of_a_proposal_is_linked_with_its_pages(runner: Runner, tmp_path: Path) -> None:
+    write(runner.checkout, "examples/graphs/gone.py", "")
+    write(runner.checkout, "docs/guide/a.md", "")
+    assert runner.run(FIRST).returncode == 0
+    (runner.checkout / "examples/graphs/gone.py").unlink()
+    write(runner.checkout, "examples/graphs/my_page.py", "new")
+    write(runner.checkout, "docs/guide/a.md", "changed")
+    write(runner.checkout, "conf/conf.py", "changed")
+    assert runner.run(COMMIT).returncode == 0
+    summary = tmp_path / "summary"
+    done = runner.run(PREVIEW, ADDRESS="https://artifact.example", GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == 0, done.stderr
+    told = summary.read_text()
+    assert "](https://artifact.example)" in told
+    assert [line for line in told.splitlines() if line.startswith("- ")] == [
+        "- guide/a.html",
+        "- gallery/graphs/my_page.html",
+    ]
+
+
+def test_the_preview_of_a_proposal_without_a_page_is_linked_too(runner: Runner, tmp_path: Path) -> None:
+    write(runner.checkout, "conf/conf.py", "")
+    assert runner.run(FIRST).returncode == 0
+    write(runner.checkout, "conf/conf.py", "changed")
+    assert runner.run(COMMIT).returncode == 0
+    summary = tmp_path / "summary"
+    done = runner.run(PREVIEW, ADDRESS="https://artifact.example", GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == 0 and "none; what they share may be" in summary.read_text()
+
+
 # -- publish ---------------------------------------------------------------------------------------
 
 TIP = script("publish", "fetch", "Leave it to the next run if main has moved on")

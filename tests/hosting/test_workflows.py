@@ -24,6 +24,7 @@ PROGRAMS = (
     "git ",
     "title=",
     "shards=",
+    "pages=",
     "tip=",
     "built=",
     "if [",
@@ -84,6 +85,16 @@ def test_the_oldest_python_that_is_promised_runs_the_tests() -> None:
     versions = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["versions"]
     assert promised == versions["strategy"]["matrix"]["python"][:1]
     assert "python -m nox -s tests" in [step.get("run") for step in versions["steps"]]
+
+
+def test_the_preview_of_a_proposal_needs_no_right_and_no_secret() -> None:
+    """GitHub gives a fork's proposal neither."""
+    preview = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["preview"]
+    assert preview["if"] == "github.event_name == 'pull_request'" and "needs" not in preview
+    assert "permissions" not in preview and "secrets" not in str(preview) and "vars" not in str(preview)
+    assert "python -m nox -s docs" in [step.get("run") for step in preview["steps"]]
+    (upload,) = (step for step in preview["steps"] if step.get("id") == "upload")
+    assert upload["with"]["path"] == "build/html"
 
 
 def test_the_page_on_hosting_names_each() -> None:

@@ -18,7 +18,7 @@ LONGEST = 1100  # words of prose on one page
 MEDIAN = 900  # of all lessons
 MISTAKES = "What people get wrong"
 _NOT_READ = (
-    "details, svg, figcaption, .graph-bar, .graph-now, .sphx-glr-download-link-note, .sphx-glr-footer, "
+    "details, script, svg, figcaption, p.leads-on, .graph-bar, .graph-now, .sphx-glr-download-link-note, .sphx-glr-footer, "
     "p.claims, p.names-used"
 )
 #: Lines that lay out what is shown, and are not about PyTorch.

@@ -35,7 +35,10 @@ class Symptoms(SphinxDirective):
     """``.. symptoms::`` takes nothing and holds nothing."""
 
     def run(self) -> list[nodes.Node]:
-        self.env.atlas_symptoms = self.env.docname
+        if (
+            self.env.docname != "gallery/index"
+        ):  # which takes in the chapter's introduction, and shows the list nowhere
+            self.env.atlas_symptoms = self.env.docname
         return [symptom_list()]
 
 

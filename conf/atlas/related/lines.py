@@ -1,0 +1,124 @@
+"""Two lines at the end of a page of the gallery: pages like it that it does not link to yet, and its tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+from atlas.i18n import _
+from atlas.page_parts.example_footer import put_before_downloads
+
+from . import similar, tagged
+
+GALLERY = "gallery/"
+
+
+class leading_on(nodes.General, nodes.Element):
+    """The place of the lines. They are filled when the page is written: both depend on other pages."""
+
+
+def read(app: Sphinx, document: nodes.document) -> None:
+    """Keep what an example links to, and put the place of its lines. Connected to ``doctree-read``, after ``names_index``."""
+    if put_before_downloads(document, leading_on()):
+        found = document.findall(addnodes.pending_xref)
+        _linked(app.env)[app.env.docname] = sorted({(node["reftype"], node["reftarget"]) for node in found})
+
+
+def _linked(env: BuildEnvironment) -> dict[str, list[tuple[str, str]]]:
+    if not hasattr(env, "atlas_linked"):
+        env.atlas_linked = {}
+    return env.atlas_linked
+
+
+def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
+    """Connected to ``env-purge-doc``."""
+    _linked(env).pop(page, None)
+
+
+def merge(app: Sphinx, env: BuildEnvironment, pages: Iterable[str], other: BuildEnvironment) -> None:
+    """Take over what another process read. Connected to ``env-merge-info``."""
+    _linked(env).update((page, links) for page, links in _linked(other).items() if page in pages)
+
+
+def choose(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Choose what each page leads to, and name the pages to write: those that lead elsewhere now.
+
+    Connected to ``env-updated``, after ``names_index``.
+    """
+    labels = env.get_domain("std").anonlabels
+    examples = sorted(_linked(env))
+    about = similar.vectors(env.atlas_names_used, env.atlas_names_spoken)
+    tags = tagged.tags(app).of
+    env.atlas_leads = {}
+
+    def shares(page: str, other: str) -> bool:
+        """Whether two pages have a tag in common, if they have any: the same names may serve another purpose."""
+        own, others = (tags.get(each.removeprefix(GALLERY), []) for each in (page, other))
+        return not own or not others or not set(own).isdisjoint(others)
+
+    for page in examples:
+        linked = {
+            labels[to][0] if kind == "ref" else _absolute(page, to)
+            for kind, to in _linked(env)[page]
+            if kind != "ref" or to in labels
+        }
+        like = similar.nearest(
+            page, about, [other for other in examples if other not in linked and shares(page, other)]
+        )
+        titles = [(other, env.titles[other].astext()) for other in like]
+        env.atlas_leads[page] = titles, tags.get(page.removeprefix(GALLERY), []), hasattr(env, "atlas_tagged")
+    if app.builder.format != "html":  # what another builder sees, the pages do not show yet
+        return []
+    before, env.atlas_leads_in_html = getattr(env, "atlas_leads_in_html", {}), env.atlas_leads
+    return [page for page in examples if env.atlas_leads[page] != before.get(page)]
+
+
+def _absolute(page: str, to: str) -> str:
+    """The page that ``:doc:`` names."""
+    return to.lstrip("/") if to.startswith("/") else Path(page).with_name(to).as_posix()
+
+
+def fill(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Put the lines in. Connected to ``doctree-resolved``."""
+    for place in list(document.findall(leading_on)):
+        related, tags, _to_a_list = app.env.atlas_leads.get(page, ([], [], False))
+        links = [_link(app.builder.get_relative_uri(page, other), title) for other, title in related]
+        found = [_line(_("Related pages:"), links, " · ")] if links else []
+        home = getattr(app.env, "atlas_tagged", None)
+        if home and tags:
+            to = app.builder.get_relative_uri(page, home)
+            found.append(_line(_("Tags:"), [_link(f"{to}?tag={quote(tag)}", tag) for tag in tags], ", "))
+        place.replace_self(found)
+
+
+def _link(to: str, words: str) -> nodes.reference:
+    return nodes.reference("", "", nodes.Text(words), refuri=to, internal=True)
+
+
+def _line(label: str, links: list[nodes.reference], between: str) -> nodes.paragraph:
+    # the words are other pages'; the search would find this page for them
+    line = nodes.paragraph("", "", nodes.Text(label), classes=["leads-on", "no-search"])
+    for number, link in enumerate(links):
+        line += [nodes.Text(between if number else " "), link]
+    return line
+
+
+def _skip(self: Any, node: nodes.Element) -> None:
+    """Without a page to link to there is nothing to show."""
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    app.add_node(leading_on, html=(_skip, None))
+    app.connect("doctree-read", read)
+    app.connect("env-purge-doc", forget)
+    app.connect("env-merge-info", merge)
+    app.connect("env-updated", choose)
+    app.connect("doctree-resolved", fill)

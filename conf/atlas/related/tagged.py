@@ -1,0 +1,152 @@
+"""``.. tagged-pages::`` lists all pages of the gallery, chapter by chapter, each with its tags.
+
+``conf/static/tags.js`` adds a filter by tag, which the address keeps: the tags of a page link to it. The list is whole without.
+sphinx-gallery has a filter too. Its tags are no buttons, so a keyboard does not reach them, and it shows one chapter at a time.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from atlas.i18n import _, for_script
+from atlas.page_parts.navigation_order import in_order
+
+from . import tags as words
+
+logger = logging.getLogger(__name__)
+
+SCRIPT = "tags.js"
+
+
+class tagged_list(nodes.General, nodes.Element):
+    """The place of the list."""
+
+
+class TaggedPages(SphinxDirective):
+    """``.. tagged-pages::`` takes nothing and holds nothing."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.atlas_tagged = self.env.docname
+        return [tagged_list()]
+
+
+class NoChapters(SphinxTransform):
+    """Take away what sphinx-gallery puts below the list: the chapters again, each with its introduction and all its cards."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: object) -> None:
+        for place in list(self.document.findall(tagged_list)):
+            for node in list(place.findall(siblings=True, descend=False, include_self=False)):
+                place.parent.remove(node)
+                place.parent += list(node.findall(addnodes.toctree))
+
+
+def file(app: Sphinx) -> Path:
+    return Path(app.srcdir, app.config.sphinx_gallery_conf["examples_dirs"], words.FILE).resolve()
+
+
+def tags(app: Sphinx) -> words.Tags:
+    """What the file says; nothing if it cannot be read, which ``check`` reports."""
+    try:
+        return words.read(file(app).read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError):
+        return words.Tags()
+
+
+def pages(env: BuildEnvironment) -> list[str]:
+    """The examples' pages, in the order in which the navigation has them."""
+    found = [page for page in in_order(env) if page.startswith("gallery/") and not page.endswith("/index")]
+    return [page for page in found if page.count("/") == 2]
+
+
+def check(app: Sphinx, env: BuildEnvironment) -> None:
+    """Each page has tags, and each tag is known. Connected to ``env-check-consistency``."""
+    if hasattr(env, "atlas_tagged"):
+        for where, fault in words.faults(file(app), (page.removeprefix("gallery/") for page in pages(env))):
+            logger.error("%s: %s", where, fault)
+
+
+def pages_to_write(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """The page with the list, if what it lists has changed. Connected to ``env-updated``."""
+    if app.builder.format != "html" or not hasattr(env, "atlas_tagged"):
+        return []
+    said = tags(app)
+    now = (
+        said.words,
+        [(page, env.titles[page].astext(), said.of.get(page.removeprefix("gallery/"))) for page in pages(env)],
+    )
+    before, env.atlas_tagged_written = getattr(env, "atlas_tagged_written", None), now
+    return [env.atlas_tagged] if before != now else []
+
+
+def fill(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Put the list in. Connected to ``doctree-resolved``."""
+    for place in list(document.findall(tagged_list)):
+        said = tags(app)
+        for_filter = {
+            "tags": said.words,
+            "label": str(_("Show the pages about")),
+            "all": str(_("Show all")),
+            "count": str(_("{shown} of {all} pages")),
+        }
+        # the titles are other pages'; the search would find this page for all of them
+        filled = nodes.container(
+            "", nodes.raw("", for_script(for_filter), format="html"), classes=["tagged", "no-search"]
+        )
+        for chapter, names in groupby(pages(app.env), key=lambda name: name.rpartition("/")[0]):
+            listed = nodes.bullet_list("", *(_item(app, page, name, said) for name in names))
+            heading = nodes.paragraph("", "", nodes.strong("", "", _link(app, page, f"{chapter}/index")))
+            filled += nodes.container("", heading, listed, classes=["chapter"])
+        place.replace_self(filled)
+
+
+def _item(app: Sphinx, page: str, name: str, said: words.Tags) -> nodes.list_item:
+    of = nodes.paragraph("", " · ".join(said.of.get(name.removeprefix("gallery/"), [])))
+    return nodes.list_item("", nodes.paragraph("", "", _link(app, page, name)), of)
+
+
+def _link(app: Sphinx, page: str, name: str) -> nodes.reference:
+    to = app.builder.get_relative_uri(page, name)
+    return nodes.reference("", "", nodes.Text(app.env.titles[name].astext()), refuri=to, internal=True)
+
+
+def load(app: Sphinx, name: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
+    """Load the filter on the page with the list alone. Connected to ``html-page-context``."""
+    if name == getattr(app.env, "atlas_tagged", None):
+        app.add_js_file(SCRIPT, defer="defer")
+
+
+def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
+    """Connected to ``env-purge-doc``."""
+    if getattr(env, "atlas_tagged", None) == page:
+        del env.atlas_tagged
+
+
+def merge(app: Sphinx, env: BuildEnvironment, names: set[str], other: BuildEnvironment) -> None:
+    """Take over what another process read. Connected to ``env-merge-info``."""
+    if getattr(other, "atlas_tagged", None) in names:
+        env.atlas_tagged = other.atlas_tagged
+
+
+def setup(app: Sphinx) -> None:
+    app.add_node(tagged_list)
+    app.add_directive("tagged-pages", TaggedPages)
+    app.add_transform(NoChapters)
+    app.connect("env-purge-doc", forget)
+    app.connect("env-merge-info", merge)
+    app.connect("env-check-consistency", check)
+    app.connect("env-updated", pages_to_write)
+    app.connect("doctree-resolved", fill)
+    app.connect("html-page-context", load)

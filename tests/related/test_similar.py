@@ -1,0 +1,45 @@
+"""Which pages are like a page: those that share rare names with it, in an order that does not depend on theirs."""
+
+from __future__ import annotations
+
+from atlas.related.similar import MOST, nearest, vectors
+
+USED = {
+    "a": {"hook", "vmap", "tensor"},
+    "b": {"hook", "vmap", "tensor"},
+    "c": {"hook", "sum", "tensor"},
+    "d": {"sum", "mean", "tensor"},
+    "e": {"tensor", "only_here"},
+    "f": set(),
+    "g": {"tensor", "mean"},
+    "h": {"tensor", "exp"},
+}
+
+
+def test_the_page_with_more_of_the_same_rare_names_comes_first() -> None:
+    about = vectors(USED, {})
+    assert nearest("a", about, USED)[0] == "b"
+    assert "a" not in nearest("a", about, USED)
+
+
+def test_what_all_pages_use_and_what_one_page_uses_is_nothing_in_common() -> None:
+    about = vectors(USED, {})
+    assert about["e"] == about["f"] == {}
+    assert nearest("e", about, USED) == nearest("f", about, USED) == []
+
+
+def test_one_name_in_common_is_a_coincidence() -> None:
+    used = {"a": {"x", "y"}, "b": {"x"}, "c": {"y", "z"}, "d": {"z"}, "e": {"w"}, "f": {"w"}}
+    assert nearest("b", vectors(used, {}), used) == []
+
+
+def test_a_name_that_the_text_speaks_of_counts_more() -> None:
+    used = {"a": {"x", "y", "z"}, "b": {"x", "y"}, "c": {"y", "z"}, "d": {"w"}, "e": {"w"}, "f": {"v"}, "g": {"v"}}
+    assert vectors(used, {"a": {"z"}})["a"]["z"] > vectors(used, {})["a"]["z"]
+
+
+def test_there_are_few_and_equals_are_in_the_order_of_their_names() -> None:
+    used = {name: {"x", "y"} for name in "hgfedcba"} | {f"other{number}": {"z"} for number in range(20)}
+    about = vectors(used, {})
+    assert nearest("d", about, list(used)) == nearest("d", about, list(reversed(used))) == ["a", "b", "c"]
+    assert MOST == 3
