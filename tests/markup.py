@@ -43,9 +43,9 @@ def addresses(page: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
 
 
 def code_cells(page: BeautifulSoup) -> list[Tag]:
-    """The code of a page; outputs, what changes between two versions of a line, and quotes left out."""
+    """The code of a page; outputs, what changes between two versions of a line, quotes and commands left out."""
     return [block for block in page.select("div.highlight > pre") if not block.find_parent(class_=_is_no_code)]
 
 
 def _is_no_code(name: str | None) -> bool:
-    return name in ("sphx-glr-script-out", "output_area", "output", "highlight-diff", "quoted-message")
+    return name in ("sphx-glr-script-out", "output_area", "output", "highlight-diff", "quoted-message", "install-line")
