@@ -48,4 +48,11 @@ def code_cells(page: BeautifulSoup) -> list[Tag]:
 
 
 def _is_no_code(name: str | None) -> bool:
-    return name in ("sphx-glr-script-out", "output_area", "output", "highlight-diff", "quoted-message", "install-line")
+    return name in (
+        "sphx-glr-script-out",
+        "output_area",
+        "output",
+        "highlight-diff",
+        "quoted-message",
+        "install-line",
+    )
