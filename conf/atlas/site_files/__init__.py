@@ -5,6 +5,7 @@
 ``prune``            removes what earlier builds made and this one no longer makes
 ``llms_txt``         the pages with a sentence each, for language models
 ``markdown_copies``  each page as Markdown
+``link_previews``    what a link shows of the page or the term that it leads to
 ``csp_conf``         the Content-Security-Policy that fits the pages; it reads them, so it is last
 """
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    from . import build_json, csp_conf, llms_txt, markdown_copies, prune, sitemap
+    from . import build_json, csp_conf, link_previews, llms_txt, markdown_copies, prune, sitemap
 
-    for module in [build_json, sitemap, prune, llms_txt, markdown_copies, csp_conf]:
+    for module in [build_json, sitemap, prune, llms_txt, markdown_copies, link_previews, csp_conf]:
         module.setup(app)
