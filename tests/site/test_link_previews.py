@@ -11,7 +11,7 @@ import pytest
 from atlas.site_files.link_previews import FILE
 from markup import read
 
-EACH = 0.16  # KiB for each text, as nginx sends it
+EACH = 0.12  # KiB for each text, as nginx sends it
 WITHOUT = {"404.html", "genindex.html"}
 
 

@@ -127,6 +127,14 @@ def test_a_title_that_is_mended_and_another_day_leave_the_ids(
         assert [e.text for e in again.iter(f"{ATOM}{name}")] == [e.text for e in feed.iter(f"{ATOM}{name}")]
 
 
+def test_a_build_with_nothing_to_write_leaves_it_alone(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_SITE", SITE)
+    before = (built.out / FILE).stat().st_mtime_ns
+    again = build(built.site)
+    assert again.code == 0, again.output
+    assert (built.out / FILE).stat().st_mtime_ns == before
+
+
 def test_a_site_without_release_notes_has_no_feed(tmp_path: Path) -> None:
     done = build(written(tmp_path, {"docs/text.md": "# Text\n\nText.\n"}))
     assert done.code == 0, done.output

@@ -6,11 +6,12 @@
 ``llms_txt``         the pages with a sentence each, for language models
 ``markdown_copies``  each page as Markdown
 ``llms_full_txt``    the Markdown of all pages in one file
-``release_feed``     the release notes as a feed
 ``link_previews``    what a link shows of the page or the term that it leads to
 ``csp_conf``         the Content-Security-Policy that fits the pages; it reads them
 ``archives``         the site and its examples to take along, of all the above, where the site is published
 ``file_sizes``       how large those files are, on the pages that lead to them
+
+``release_feed``     the release notes as a feed, written with their page
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ def setup(app: Sphinx) -> None:
         llms_txt,
         markdown_copies,
         llms_full_txt,
-        release_feed,
         link_previews,
         csp_conf,
         archives,
         file_sizes,
+        release_feed,
     ):
         module.setup(app)

@@ -69,9 +69,8 @@ def check(app: Sphinx, document: nodes.document) -> None:
         logger.error(said, location=section[0], type="atlas", subtype="feed")
 
 
-def feed(app: Sphinx) -> str:
-    """The feed as XML."""
-    document = app.env.get_and_resolve_doctree(PAGE, app.builder)
+def feed(app: Sphinx, document: nodes.document) -> str:
+    """The feed as XML, of the release notes as they are written."""
     page = app.config.html_baseurl + app.builder.get_target_uri(PAGE)
     entries = list(_entries(document))
     root = ElementTree.Element("feed", {"xmlns": _ATOM, "xml:lang": app.config.language})
@@ -105,22 +104,20 @@ def _time(day: str) -> str:
 def _html(app: Sphinx, section: nodes.section, page: str) -> str:
     """What stands below the heading of a section, with whole addresses."""
     builder = app.builder
-    builder.current_docname, builder.add_permalinks = PAGE, False
+    builder.add_permalinks, before = False, builder.add_permalinks
     try:
-        parts = [builder.render_partial(node)["fragment"] for node in section[1:]]
+        parts = [builder.render_partial(node.deepcopy())["fragment"] for node in section[1:]]
     finally:
-        builder.add_permalinks = app.config.html_permalinks
+        builder.add_permalinks = before
     return _ADDRESS.sub(
         lambda found: f'{found[1]}="{html.escape(urljoin(page, html.unescape(found[2])))}"', "".join(parts).strip()
     )
 
 
-def write(app: Sphinx, exception: Exception | None) -> None:
-    """Connected to ``build-finished``."""
-    if exception is not None or app.builder.name != "html" or PAGE not in app.env.found_docs:
-        return
-    if any(_entries(app.env.get_doctree(PAGE))):  # else an error was reported
-        write_whole(Path(app.outdir, FILE), feed(app))
+def write(app: Sphinx, name: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
+    """Write the feed when its page is written: no other build can render it. Connected to ``html-page-context``."""
+    if app.builder.name == "html" and name == PAGE and any(_entries(document)):  # without one an error was reported
+        write_whole(Path(app.outdir, FILE), feed(app, document))
 
 
 def announce(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
@@ -136,4 +133,4 @@ def announce(app: Sphinx, name: str, template: str, context: dict[str, Any], doc
 def setup(app: Sphinx) -> None:
     app.connect("doctree-read", check)
     app.connect("html-page-context", announce)
-    app.connect("build-finished", write)
+    app.connect("html-page-context", write)
