@@ -98,6 +98,7 @@ html_js_files = [
         "symptoms.js",
         "graph_player.js",
         "memory_cells.js",
+        "link_previews.js",
     )
 ]
 html_show_sphinx = False

@@ -72,7 +72,7 @@ def test_what_has_a_checksum_is_kept_and_all_else_asked_for_again(origin: str, s
     assert list(kept.values()) == [FOREVER, "no-cache", "no-cache"]
 
 
-@pytest.mark.parametrize("address", [PAGE, "", "search-index.js", "sitemap.xml"])
+@pytest.mark.parametrize("address", [PAGE, "", "search-index.js", "sitemap.xml", "release-notes.atom"])
 def test_a_page_is_never_kept_whatever_its_address_says(origin: str, address: str) -> None:
     """A link with ``?v=`` that somebody made up would otherwise leave its readers with today's page for a year."""
     answer = ask(f"{origin}/{address}?v=abc123")
@@ -109,6 +109,7 @@ def test_each_answer_has_the_headers_for_security(origin: str, site: Path, addre
         ("_static/site.css", "text/css; charset=utf-8"),
         ("search-index.js", "application/javascript; charset=utf-8"),
         ("sitemap.xml", "text/xml; charset=utf-8"),
+        ("release-notes.atom", "application/atom+xml; charset=utf-8"),
         ("_static/mark.svg", "image/svg+xml"),
         ("objects.inv", "application/octet-stream"),
     ],
@@ -119,7 +120,8 @@ def test_types(origin: str, address: str, type_: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", [PAGE, f"{PAGE}.md", "llms.txt", "_static/site.css", "search-index.js", "sitemap.xml"]
+    "address",
+    [PAGE, f"{PAGE}.md", "llms.txt", "_static/site.css", "search-index.js", "sitemap.xml", "release-notes.atom"],
 )
 def test_text_is_sent_small(origin: str, address: str) -> None:
     plain, small = ask(f"{origin}/{address}"), ask(f"{origin}/{address}", Accept_Encoding="gzip")

@@ -11,6 +11,7 @@
 ``varies``         this output differs from build to build, and why
 ``recorded``       what of a page needs a GPU, and on which one its outputs were made
 ``mathml``         formulas
+``site_file``      a link to a file that is made for the whole site, with its size
 ``svg_source``     how a directive reads the drawing that it names
 """
 
@@ -32,6 +33,7 @@ _DIRECTIVES = (
     "plot_figure",
     "quoted_message",
     "recorded",
+    "site_file",
     "varies",
 )
 

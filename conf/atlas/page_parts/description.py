@@ -19,6 +19,10 @@ LONGEST = 300  # characters; a first sentence may be longer
 _GOES_ON = ("e.g.", "E.g.", "i.e.", "I.e.", "vs.", "cf.", "Cf.", "Fig.", "Eq.")
 _END = re.compile("".join(rf"(?<!\b{re.escape(short)})" for short in _GOES_ON) + r"(?<=[.?!:])\s+(?=[A-Z`])")
 
+#: MathML that says by its place what it means, and what of MathML is no sign of the formula.
+_STACKED = re.compile(r"<m(?:frac|sqrt|root|table|under|over)")
+_MARKUP = re.compile(r"<annotation.*?</annotation>|<[^>]+>", re.DOTALL)
+
 
 def description(document: nodes.document) -> str:
     """The first paragraph of the page's *In short* box, or else of its text: as many whole sentences as fit.
@@ -27,8 +31,19 @@ def description(document: nodes.document) -> str:
     """
     for paragraph in document.findall(nodes.paragraph):
         if isinstance(paragraph.parent, nodes.section) or CLASS in paragraph.parent.get("classes", []):
-            return first_sentences(" ".join(paragraph.astext().split()))
+            return first_sentences(plain(paragraph))
     return ""
+
+
+def plain(node: nodes.Node) -> str:
+    """The text of a node on one line. Of a formula with commands of TeX there are its signs, if they stand in one line."""
+    return " ".join(_signs(node).split())
+
+
+def _signs(node: nodes.Node) -> str:
+    if isinstance(node, nodes.math) and "\\" in node.astext() and not _STACKED.search(node["mathml"]):
+        return html.unescape(_MARKUP.sub("", node["mathml"]))
+    return "".join(map(_signs, node.children)) if node.children else node.astext()
 
 
 def first_sentences(text: str, longest: int = LONGEST) -> str:

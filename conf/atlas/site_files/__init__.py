@@ -7,19 +7,39 @@
 ``prune``            removes what earlier builds made and this one no longer makes
 ``llms_txt``         the pages with a sentence each, for language models
 ``markdown_copies``  each page as Markdown
-``csp_conf``         the Content-Security-Policy that fits the pages; it reads them, so it is last
+``llms_full_txt``    the Markdown of all pages in one file
+``link_previews``    what a link shows of the page or the term that it leads to
+``csp_conf``         the Content-Security-Policy that fits the pages; it reads them
+``archives``         the site and its examples to take along, of all the above, where the site is published
+``file_sizes``       how large those files are, on the pages that lead to them
+
+``release_feed``     the release notes as a feed, written with their page
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
+_FILES = (
+    "build_json",
+    "sitemap",
+    "moved_pages",
+    "prune",
+    "llms_txt",
+    "markdown_copies",
+    "llms_full_txt",
+    "link_previews",
+    "csp_conf",
+    "archives",
+    "file_sizes",
+    "release_feed",
+)
+
 
 def setup(app: Sphinx) -> None:
-    from . import build_json, csp_conf, llms_txt, markdown_copies, moved_pages, prune, sitemap
-
-    for module in [build_json, sitemap, moved_pages, prune, llms_txt, markdown_copies, csp_conf]:
-        module.setup(app)
+    for name in _FILES:
+        import_module(f"{__name__}.{name}").setup(app)

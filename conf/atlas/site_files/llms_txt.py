@@ -21,21 +21,30 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     (Path(app.outdir) / "llms.txt").write_text("\n".join(_lines(app)) + "\n", encoding="utf-8")
 
 
-def _lines(app: Sphinx) -> Iterator[str]:
-    root = app.config.root_doc
-    index = app.env.get_doctree(root)
-    yield f"# {app.config.project}"
-    if summary := description(index):
-        yield ""
-        yield f"> {summary}"
-    for toctree in index.findall(addnodes.toctree):
+def summary(app: Sphinx) -> str:
+    """What the front page says of the site; empty if it says nothing."""
+    return description(app.env.get_doctree(app.config.root_doc))
+
+
+def chapters(app: Sphinx) -> Iterator[tuple[str, list[str]]]:
+    """The titles of the parts of the site, each with its pages, in the order of the front page. Lists of pages are left out."""
+    for toctree in app.env.get_doctree(app.config.root_doc).findall(addnodes.toctree):
         pages = list(toctree["includefiles"])
         alone = [page for page in pages if page not in app.env.toctree_includes]
         if alone:
-            yield from _section(app, toctree["caption"] or app.config.project, alone)
+            yield toctree["caption"] or app.config.project, alone
         for chapter in pages:
             if chapter not in alone:
-                yield from _section(app, _title(app, chapter), [chapter, *app.env.toctree_includes[chapter]])
+                yield _title(app, chapter), [chapter, *app.env.toctree_includes[chapter]]
+
+
+def _lines(app: Sphinx) -> Iterator[str]:
+    yield f"# {app.config.project}"
+    if said := summary(app):
+        yield ""
+        yield f"> {said}"
+    for title, pages in chapters(app):
+        yield from _section(app, title, pages)
 
 
 def _section(app: Sphinx, title: str, pages: list[str]) -> Iterator[str]:

@@ -29,6 +29,7 @@ _REPLACED: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = 
         (r'<svg[^>]*aria-label="([^"]*)"[^>]*>.*?</svg>', r"<p><em>Figure: \1</em></p>"),
         (r"<svg\b.*?</svg>", ""),  # an icon
         (r'<a class="headerlink".*?</a>|<script.*?</script>', ""),
+        (r'(<span class="file-size"[^>]*>)[^<]*', r"\1"),  # known only when this copy is written
         (r'<div class="sphx-glr-download-link-note.*?</div>', ""),
         # a line of a table in Markdown is one line: pandoc leaves out a table that has a line break in a cell
         (r"<table.*?</table>", lambda table: re.sub(r"<br */?>", "; ", table[0])),

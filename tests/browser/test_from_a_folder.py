@@ -1,0 +1,78 @@
+"""The archive of the site, unpacked and opened without a server: pages load whole, and what answers a reader answers there."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+from visiting import Visit, new_tab, watch
+
+from atlas.directives.site_file import SITE
+from atlas.site_files import archives
+
+
+@pytest.fixture(scope="module")
+def folder(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of this site, which only a published build makes by itself."""
+    place = tmp_path_factory.mktemp("taken")
+    archives.pack(place / SITE, archives.site(site))
+    with zipfile.ZipFile(place / SITE) as archive:
+        archive.extractall(place)
+    return place / archives.FOLDER
+
+
+@pytest.fixture
+def visit() -> Visit:
+    return Visit()
+
+
+@pytest.fixture
+def tab(fresh: BrowserContext, folder: Path, visit: Visit) -> Page:
+    tab = new_tab(fresh)
+    watch(tab, folder.as_uri(), lambda: visit)
+    return tab
+
+
+def test_the_search_answers(tab: Page, folder: Path, visit: Visit) -> None:
+    tab.goto(f"{folder.as_uri()}/index.html")
+    tab.keyboard.press("Control+k")
+    tab.get_by_role("combobox").fill("retain_grad")
+    tab.get_by_role("option").first.click()
+    tab.wait_for_url("**/gallery/**.html**")
+    assert not visit.errors + visit.other_sites
+
+
+def test_a_link_shows_what_it_leads_to(tab: Page, folder: Path, visit: Visit) -> None:
+    tab.goto(f"{folder.as_uri()}/reference/glossary.html")
+    tab.locator("article a[href='#term-leaf']").first.hover()
+    expect(tab.get_by_role("tooltip")).to_contain_text("A tensor without grad_fn")
+    assert not visit.errors + visit.other_sites
+
+
+def test_a_filter_keeps_in_the_address_what_was_asked(tab: Page, folder: Path, visit: Visit) -> None:
+    tab.goto(f"{folder.as_uri()}/reference/operators.html")
+    tab.locator(".filter input").fill("matmul")
+    tab.wait_for_url("**/operators.html?name=matmul")
+    assert not visit.errors + visit.other_sites
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "index",
+        "search",
+        "about/take-along",
+        "gallery/index",
+        "gallery/graphs/first_graph",
+        "gallery/tensors/strides",
+        "genindex",
+    ],
+)
+def test_a_page_has_all_that_it_loads(tab: Page, folder: Path, visit: Visit, name: str) -> None:
+    tab.goto(f"{folder.as_uri()}/{name}.html", wait_until="networkidle")
+    assert visit.files and not visit.errors + visit.other_sites
+    assert (
+        tab.evaluate("getComputedStyle(document.querySelector('.sidebar-brand')).flexDirection") == "row"
+    )  # atlas.css
