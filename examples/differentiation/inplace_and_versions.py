@@ -164,6 +164,24 @@ def other_view(x):
 assert re.search(r"output 0 of AsStrided(Backward0)?, ", error_of(other_view))
 assert re.search(r"output 0 of ViewAsReal(Backward0)?, ", error_of(saved_real_view))
 assert "a view and its base or another view of its base" in error_of(saved_piece)
+
+
+def constant_piece(x):
+    a = torch.ones(3)
+    out = a.split(1)[1] * x
+    a.mul_(3)
+    return out.sum()
+
+
+def first_element(x):
+    a = x * 2
+    out = a * a
+    a[0] = 5
+    return out.sum()
+
+
+assert "[torch.FloatTensor [1]] is at version 1" in error_of(constant_piece)
+assert re.search(r"output 0 of \S*CopySlices, ", error_of(first_element))
 assert re.search(r"output 0 of \S*CopySlices, ", error_of(through_view))
 assert "output" not in error_of(constant).split("operation")[1]
 
@@ -195,16 +213,16 @@ assert torch.autograd.gradcheck(mended, double)
 # - ``output 0 of Add``: a recorded write makes the tensor an output of the write, so this is the *last recorded write*,
 #   ``gate.add_(1)``. Other names mean something else. ``AsStrided``: a *view* was saved, such as a slice or a transposed
 #   weight, so look for a write to any tensor that shares its memory. ``CopySlices``: the write went through a view of the
-#   saved tensor. A node that saved its own result, as ``exp`` above, names itself. And a write under ``no_grad`` is counted
-#   but not recorded, so the message names an older operation, or none.
+#   saved tensor, as ``gate[0] = 5`` does. A node that saved its own result, as ``exp`` above, names itself. And a write under
+#   ``no_grad`` is counted but not recorded, so the message names an older operation, or none.
 #
-# If a piece from ``chunk``, ``split`` or ``unbind`` was saved, the message is another one, such as *Output 1 of Split is a
-# view and its base or another view of its base has been modified inplace*.
+# If a piece from ``chunk``, ``split`` or ``unbind`` of a tensor that requires grad was saved, the message is another one, such
+# as *Output 1 of Split is a view and its base or another view of its base has been modified inplace*.
 
 # %%
 # :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` adds the forward stack of the node that failed. Its
 # last frame is the line that *saved* the value: here ``out = gate * x``. To find a write that the message does not name, print
-# ``gate._version`` after each call that gets the tensor. A call that wrote has made it larger.
+# ``gate._version`` after each call that gets the tensor. The write that this message is about has made it larger.
 
 # %%
 # What people get wrong
@@ -278,7 +296,8 @@ for _name in ("SGD", "Adam", "AdamW", "Adagrad"):
 # sphinx_gallery_end_ignore
 
 # %%
-# **Silencing the error with** ``.data``. After ``exp``, ``y.clamp_(max=3)`` raises and ``y.data.clamp_(max=3)`` does not.
+# **Silencing the error with** ``.data``. After ``exp``, ``y.clamp_(max=3)`` makes ``backward()`` raise, and
+# ``y.data.clamp_(max=3)`` does not.
 # The gradient is wrong: see ``clamp_data`` below.
 
 # %%

@@ -210,10 +210,45 @@ try:
 except RuntimeError as error:
     _raised.append(str(error))
 assert len(_raised) == 1 and "marked with @once_differentiable" in _raised[0]
+
+
+class _OnceTwice(torch.autograd.Function):  # as SwishOnce, with setup_context
+    @staticmethod
+    def forward(x):
+        sigma = torch.sigmoid(x)
+        return x * sigma
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_output):
+        sigma = torch.sigmoid(ctx.saved_tensors[0])
+        return grad_output * (sigma + ctx.saved_tensors[0] * sigma * (1 - sigma))
+
+
+def _second_by_func(f):
+    twice = torch.func.grad(torch.func.grad(lambda v: f(v) ** 2))
+    return twice(torch.tensor(0.5)).item()
+
+
+assert abs(_second_by_func(silu) - 1.3697) < 1e-4
+assert _second_by_func(_OnceTwice.apply) == 0
+_x = torch.tensor(0.5, requires_grad=True)
+(_g,) = torch.autograd.grad(_OnceTwice.apply(_x) ** 2, _x, create_graph=True)
+try:
+    _g.backward()
+except RuntimeError as error:
+    _raised.append(str(error))
+assert _raised[1:] == _raised[:1]
+del _raised[1:]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``silu`` is right. ``Swish`` is wrong, ``SwishOnce`` is wrong in another way, and neither raises.
+# ``silu`` is right. ``Swish`` is wrong, ``SwishOnce`` is wrong in another way, and neither raises. Under ``torch.func.grad``
+# of ``torch.func.grad``, this decorator does not raise even for :math:`y^2`, where the arriving gradient depends on the input.
 #
 # **Raising in** ``backward`` **if** ``torch.is_grad_enabled()``. That is true with ``create_graph=True``, but also for each
 # *first* derivative by ``torch.func.grad``, which records in its backward. The section *Forbid it* shows what works.
@@ -347,14 +382,49 @@ _w = torch.tensor(2.0, requires_grad=True)
 assert _view.requires_grad and _view.grad_fn is None  # says True, and is cut off
 assert penalty_gradient(_View.apply) == 12.0
 assert penalty_gradient(torch.square) == 24.0
+
+
+class _ViewInSetup(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return (x * x).sum()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0].view(-1))
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return _View.backward(ctx, grad_output)
+
+
+class _ViewOfOutput(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        result = torch.exp(x)
+        ctx.save_for_backward(result.view(-1))
+        return result
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.saved_tensors[0].view(())
+
+
+assert penalty_gradient(_ViewInSetup.apply) == 12.0
+(_view,) = _ViewOfOutput.apply(_w * x).grad_fn.saved_tensors
+assert _view.requires_grad and _view.grad_fn is None
+assert (
+    abs(penalty_gradient(_ViewOfOutput.apply) / penalty_gradient(torch.exp) - 1) > 0.1
+)
 # sphinx_gallery_end_ignore
 
 # %%
 # The figure is the record that ``create_graph=True`` made of ``backward``. The gradient depends on ``x`` through ``sigma``
 # too, and that path is missing. What is left of the second derivative is :math:`\sigma (1 - \sigma)`.
 #
-# A *view* of the input that you make in ``forward`` or ``setup_context``, such as ``x.t()``, is cut off in the same way. Its
-# ``requires_grad`` says ``True``, so this test does not find a view. Save ``x``, and make the view in ``backward``.
+# A *view* of the input or output that you make in ``forward`` or ``setup_context``, such as ``x.t()``, is cut off in the same
+# way. Its ``requires_grad`` says ``True``, so this test does not find a view. Save the tensor itself, and make the view in
+# ``backward``.
 
 # %%
 # If it is expensive: return it, and save the output

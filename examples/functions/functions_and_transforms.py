@@ -6,9 +6,9 @@ Custom Function under torch.func: vmap and jvp
 
    With ``setup_context`` and a ``backward`` of differentiable PyTorch operations, a Function works under ``torch.func.grad``.
    For ``vmap`` add ``generate_vmap_rule = True``, or a static ``vmap`` if ``forward`` leaves PyTorch; for ``jvp`` add a static
-   ``jvp``. ``jacfwd`` and ``hessian`` need both. An operator from ``torch.library.custom_op`` stays one step in
-   ``torch.compile``. Two things are 0 here, without an error: ``jvp`` of such an operator, and ``jvp`` of a ``jvp`` that reads
-   saved tensors.
+   ``jvp``. ``jacfwd`` and ``hessian`` need both. An operator from ``torch.library.custom_op`` with a ``register_fake`` stays
+   one step in ``torch.compile``. Two things are 0 here, without an error: ``jvp`` of such an operator, and ``jvp`` of a
+   ``jvp`` that reads saved tensors.
 """
 
 # %%
@@ -407,7 +407,7 @@ for _second in (
 
 # %%
 # The ``jvp`` of ``Exp`` reads a saved tensor. Use forward mode once, as ``hessian`` does, or not at all: ``jacrev(jacrev)``.
-# ``BatchedSum`` is right both ways, since its ``jvp`` saves nothing.
+# ``BatchedSum`` is right both ways, since its ``jvp`` reads no saved tensor.
 
 # %%
 # Why each rule is needed
@@ -424,7 +424,8 @@ for _second in (
 # custom_op: one step for torch.compile
 # -------------------------------------
 # A Function belongs to autograd. ``torch.library.custom_op`` adds an *operator* to PyTorch, with a name, a schema from
-# the type annotations, and rules that you register one by one. ``torch.compile`` and ``torch.export`` keep it as one step.
+# the type annotations, and rules that you register one by one. ``torch.compile`` and ``torch.export`` keep it as one step,
+# and both need the rule ``register_fake``.
 # ``mutates_args`` names the arguments that your code writes to; here there are none.
 
 
@@ -451,8 +452,8 @@ def _(info, in_dims, x, dim):
 
 # %%
 # ``opcheck`` tests the schema, the fake function and how ``backward`` is registered, for the arguments that you pass. (Here it
-# fails for ``int32``: ``np.cumsum`` returns ``int64``.) It finds an argument that is written to and not named in
-# ``mutates_args``. It tests neither the ``vmap`` rule nor the values of the gradient: that needs ``gradcheck``.
+# fails for ``int32``: ``np.cumsum`` returns ``int64``.) It finds an argument whose values changed and that ``mutates_args``
+# does not name. It tests neither the ``vmap`` rule nor the values of the gradient: that needs ``gradcheck``.
 
 for name, result in torch.library.opcheck(running_sum, (leaf, 0)).items():
     print(f"{name:<28} {result}")
@@ -538,6 +539,11 @@ class _Module(torch.nn.Module):
         return running_sum(v, 0) * 2
 
 
+class _Unfaked(torch.nn.Module):
+    def forward(self, v):
+        return exp_operator(v) * 2
+
+
 _exported = torch.export.export(_Module(), (torch.ones(3),))
 _steps = [n.target for n in _exported.graph.nodes if n.op == "call_function"]
 assert _steps[0] is torch.ops.atlas_demo.running_sum.default and len(_steps) == 2
@@ -554,6 +560,19 @@ try:
 except Exception as error:  # a class of PyTorch's own, in a private module
     _raised.append(str(error))
 assert len(_raised) == 1 and "not defined as mutable but was mutated" in _raised[0]
+_hidden_write.register_fake(lambda x: None)
+_found = torch.library.opcheck(_hidden_write, (torch.zeros(3),))  # 2 times 0 is 0
+assert set(_found.values()) == {"SUCCESS"}  # written to, but no value changed
+_raised.clear()
+for _capture in (  # exp_operator has no fake function
+    lambda: torch.compile(lambda v: exp_operator(v) * 2, backend="eager")(x),
+    lambda: torch.export.export(_Unfaked(), (x,)),
+):
+    try:
+        _capture()
+    except RuntimeError as error:
+        _raised.append(str(error))
+assert len(_raised) == 2 and all("no fake impl registered" in t for t in _raised)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -625,6 +644,7 @@ try:
 except RuntimeError as error:
     _raised.append(str(error))
 assert len(_raised) == 1 and "must override the setup_context" in _raised[0]
+assert hessian(_cubes(_Direct.apply))(one) == 6  # forward over reverse is right
 
 
 def _double(v):
@@ -637,6 +657,9 @@ try:
 except Exception as error:  # a class of PyTorch's own, in a private module
     _raised.append(str(error))
 assert len(_raised) == 1 and "Unsupported custom jvp" in _raised[0]
+with torch.no_grad():
+    _found = torch.compile(_double, fullgraph=True, backend="eager")(_leaf)
+assert _found.tolist() == [2, 4, 6]
 with warnings.catch_warnings():  # Dynamo itself reads .grad of a tensor that is no leaf
     warnings.simplefilter("ignore")
     torch.compile(_double, backend="eager")(_leaf).sum().backward()
@@ -662,11 +685,12 @@ assert _leaf.grad.tolist() == [6, 4, 2]
 # sphinx_gallery_end_ignore
 
 # %%
-# The ``jvp`` of ``Wrapped`` calls ``Wrapped`` again: through the operator, a second derivative would be 0 or raise.
+# The ``jvp`` of ``Wrapped`` calls ``Wrapped`` again. With the operator there, ``jacfwd(jacfwd)`` would be 0, and
+# ``jacrev(jacfwd)`` would raise.
 #
-# In code that you compile, call the operator itself. With ``fullgraph=True`` and an input that requires grad,
-# ``torch.compile`` refuses a Function that has a ``jvp``: *Unsupported custom jvp*. Without ``fullgraph=True``
-# it compiles several graphs instead of one, since the graph breaks at the Function, and the gradient is still right.
+# In code that you compile, call the operator itself. In training, ``torch.compile(..., fullgraph=True)`` refuses a Function
+# that has a ``jvp``: *Unsupported custom jvp*. (Under ``no_grad`` it does not.) Without ``fullgraph=True`` it compiles
+# several graphs instead of one, since the graph breaks at the Function, and the gradient is still right.
 
 # %%
 # Exercise
@@ -677,7 +701,7 @@ assert _leaf.grad.tolist() == [6, 4, 2]
 # .. solution::
 #
 # The product rule: :math:`t_a \cdot b + a \cdot t_b`. A float tensor that does not move has a tangent of zeros. ``jvp`` gets
-# ``None`` instead for a number, or if ``setup_context`` calls ``ctx.set_materialize_grads(False)``.
+# ``None`` instead for a number or an integer tensor, or if ``setup_context`` calls ``ctx.set_materialize_grads(False)``.
 
 
 class Product(torch.autograd.Function):
@@ -748,7 +772,8 @@ class _NotedNumber(_NotedNone):
 
 
 jvp(lambda a: _NotedNumber.apply(a, 5.0), (a,), (torch.tensor(1.0),))
-assert len(_tangents) == 3 and _tangents[2] is None
+jvp(lambda a: _NotedNumber.apply(a, torch.tensor(5)), (a,), (torch.tensor(1.0),))
+assert len(_tangents) == 4 and _tangents[2] is _tangents[3] is None
 assert _jvp_of_jvp(lambda v: Product.apply(v, v)) == 0  # wrong, right is 2
 # sphinx_gallery_end_ignore
 

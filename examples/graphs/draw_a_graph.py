@@ -155,7 +155,7 @@ assert "make sure the Graphviz executables are on your systems' PATH" in message
 # above does. You can also print the text and paste it into a viewer for Graphviz on the web. There the loss is at the top.
 #
 # **Drawing a result that was not recorded.** The result of ``loss.detach()``, a tensor that was loaded from a file, or a new
-# tensor that was computed under ``no_grad`` has no graph. ``make_dot`` then draws a single box. ``to_dot`` raises:
+# tensor (not a view) that was computed under ``no_grad`` has no graph. ``make_dot`` then draws a single box. ``to_dot`` raises:
 
 file = io.BytesIO()
 torch.save(loss, file)
@@ -179,6 +179,7 @@ for _result in (_unrecorded, loss.detach()):
     except AttributeError as error:
         _raised.append(str(error))
 assert _raised == [message] * 2
+assert not any(t._is_view() for t in (_unrecorded, loss.detach(), loaded))
 _written, _detached = model.head(model.body(x)), loss.detach()
 with torch.no_grad():
     _written.zero_()  # not a new tensor: the graph stays
