@@ -247,11 +247,12 @@ def _way(optimizer_class, coefficient):
 assert _way(torch.optim.SGD, 0.1) < 0.15 * _way(torch.optim.SGD, 1.0)
 for _adaptive in (torch.optim.Adam, torch.optim.AdamW):
     assert abs(_way(_adaptive, 0.1) / _way(_adaptive, 1.0) - 1) < 1e-3
+    assert _way(_adaptive, 1e-9) < 0.5 * _way(_adaptive, 1.0)  # near eps, 1e-8
 # sphinx_gallery_end_ignore
 
 # %%
-# **A small coefficient with Adam.** Adam divides each step by the size of the gradients, so a constant factor on all gradients
-# of a parameter hardly changes its step. To slow down a backbone, give it a smaller ``lr`` in the optimizer.
+# **A small coefficient with Adam.** Adam divides each step by the size of the gradients. So a constant factor hardly changes
+# its step, unless the gradients are near its ``eps``. To slow down a backbone, give it a smaller ``lr`` in the optimizer.
 
 # %%
 # Gradient reversal
@@ -263,7 +264,7 @@ for _adaptive in (torch.optim.Adam, torch.optim.AdamW):
 # A small case: the feature is one number, :math:`w_1 x_1 + w_2 x_2`. The label depends on both coordinates, the
 # domain on :math:`x_2` alone.
 #
-# .. how-measured:: train() fits the feature and the two heads for 100 steps, and notes the share of :math:`x_2` in the feature.
+# .. how-measured:: train() fits the feature and the two heads for 100 steps, and notes the share of x₂ in the feature.
 
 torch.manual_seed(0)
 points = torch.randn(500, 2)
