@@ -186,7 +186,7 @@ assert z.grad == 1
 # A real loss of :math:`z = a + bi` is a function of two real numbers. The real part of ``z.grad`` says how the loss changes
 # with :math:`a`, and the imaginary part how it changes with :math:`b`. The table compares ``z.grad`` with the gradients of
 # two real leaves. The first column of numbers agrees with the other two, although none of these losses is differentiable in
-# the complex sense at this point.
+# the complex sense at :math:`1 + 2i`.
 #
 # .. how-measured:: This code computes each loss twice: from a complex leaf, and by a formula from two real leaves.
 
