@@ -6,8 +6,8 @@ Gradient accumulation and zero_grad
 
    ``backward()`` *adds* to ``.grad``, so call ``optimizer.zero_grad()`` once in each step. If a batch is too large for memory,
    call ``(loss / pieces).backward()`` for each of several pieces, then step. The gradient is that of the large batch, if
-   ``loss`` is a mean with the same weight for each sample, the pieces have equal sizes, and no layer mixes samples (batch
-   normalization does), draws random numbers (dropout does) or changes in each forward pass (spectral normalization does).
+   ``loss`` is a mean with the same weight for each sample, the pieces have equal sizes, and each sample has the same loss and
+   gradient as in the large batch: not so with batch normalization, contrastive losses, dropout or spectral normalization.
 """
 
 # %%
@@ -122,7 +122,7 @@ assert _raised == [True]
 # What people get wrong
 # ---------------------
 # **Clearing between** ``backward`` **and** ``step``. Then the optimizer finds no gradient. Nothing is trained, and there is no
-# error (``GradScaler.step`` would raise one):
+# error. (``GradScaler.step`` would raise one for this optimizer.)
 
 w = torch.tensor(1.0, requires_grad=True)
 optimizer = torch.optim.SGD([w], lr=0.1)
@@ -144,13 +144,15 @@ try:
 except AssertionError as error:
     _raised.append("No inf checks were recorded" in str(error))
 assert _raised == [True]
+_fused = torch.optim.SGD([w], lr=0.1, fused=True)
+_scaler.step(_fused)  # a fused optimizer raises nothing
 # sphinx_gallery_end_ignore
 
 # %%
 # The order is ``zero_grad``, ``backward``, ``step``. (``zero_grad`` right after ``step`` works too.)
 #
-# **Keeping a gradient without a copy.** By default backward adds in place, to the tensor that ``.grad`` already is (if that is
-# not sparse). A list of ``w.grad`` then holds the same tensor three times. Use ``w.grad.clone()``:
+# **Keeping a gradient without a copy.** By default backward adds in place, to the tensor that the ``.grad`` of a leaf already
+# is (if that is not sparse). A list of ``w.grad`` then holds the same tensor three times. Use ``w.grad.clone()``:
 
 w.grad = None
 history, copies = [], []
@@ -174,6 +176,12 @@ _table(torch.tensor([1])).sum().backward()
 _first = _table.weight.grad
 _table.weight.square().sum().backward()
 assert _first.is_sparse and _table.weight.grad is not _first
+_middle = w * 1
+_middle.retain_grad()
+_middle.backward(retain_graph=True)
+_first = _middle.grad
+_middle.backward()
+assert _first == 1 and _middle.grad == 2  # not a leaf: not in place
 
 
 def _steps(order):
@@ -269,7 +277,7 @@ def plot_kept(large, pieces):
     moments = ["start"] + [f"{what} {i}" for i in (1, 2, 3) for what in ("fwd", "bwd")]
     ax.step(moments[:3], large, "--", where="post", label="one batch of 12")
     ax.step(moments, pieces, "-", where="post", label="three pieces of 4")
-    ax.set_title("In pieces, a third is kept at any time")
+    ax.set_title("In three pieces, at most a third is kept")
     ax.set(ylabel="numbers kept for backward", ylim=(0, None))
     ax.legend()
 
@@ -338,9 +346,10 @@ assert _steps_taken == 2 and _groups == [6, 7]
 # --------------------------------------------
 # Each sample must be treated independently of the others in its batch. Batch normalization does not do that: in training it
 # uses the mean and the variance of the samples that it gets at one time. Layer and group normalization look at one sample at a
-# time. ``nn.Embedding(..., scale_grad_by_freq=True)`` divides by how often a row was used in the piece. Dropout may draw other
-# masks for the pieces. Spectral normalization changes its estimate of the norm in each forward pass, so the second piece meets
-# another weight than the first.
+# time. A contrastive loss compares the samples that it gets with each other. ``nn.Embedding(..., scale_grad_by_freq=True)``
+# divides the gradient of a row by how often the row was used in the piece. Dropout may draw other masks for the pieces. In
+# training, spectral normalization changes its estimate of the norm in each forward pass, so the second piece meets another
+# weight than the first.
 
 for layer in (nn.BatchNorm1d(16), nn.LayerNorm(16), nn.GroupNorm(4, 16)):
     torch.manual_seed(0)
@@ -368,6 +377,19 @@ for _pieces in (1, 3):
     _net = nn.Sequential(_first, nn.Tanh(), nn.Linear(16, 1)).double()
     _found.append(gradient(_net, pieces=_pieces, divisor=_pieces))
 assert (_found[1] - _found[0]).norm() / _found[0].norm() > 1e-4
+_first.eval()
+_weight = _first.weight.clone()
+_first(torch.ones(1, 8, dtype=torch.float64))
+assert torch.equal(_first.weight, _weight)
+_net, _found = nn.Linear(8, 4).double(), []
+for _pieces in (1, 3):
+    _net.zero_grad()
+    for _rows in torch.arange(12).chunk(_pieces):
+        _similar = _net(data[_rows]) @ _net(data[_rows].flip(1)).T
+        _loss = nn.functional.cross_entropy(_similar, torch.arange(len(_rows)))
+        (_loss / _pieces).backward()
+    _found.append(_net.weight.grad)
+assert (_found[1] - _found[0]).norm() / _found[0].norm() > 0.1
 # sphinx_gallery_end_ignore
 
 # %%

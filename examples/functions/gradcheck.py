@@ -93,8 +93,8 @@ assert _rows == 2  # two inputs, three outputs
 # sphinx_gallery_end_ignore
 
 # %%
-# Row *i*, column *j* is the derivative of output *j* with respect to input *i*: the transpose of the usual Jacobian. Trust
-# the numerical one. Here the zeros are in the same places, so the structure is right and the formula is wrong. The fix:
+# Row *i*, column *j* is the derivative of output *j* with respect to input *i*: the transpose of the usual Jacobian. The
+# numerical one is right here. The zeros are in the same places, so the structure is right and the formula is wrong. The fix:
 
 
 class Sigmoid(WrongSigmoid):
@@ -107,6 +107,8 @@ print("gradcheck:", gradcheck(Sigmoid.apply, x))
 
 # sphinx_gallery_start_ignore
 assert gradcheck(Sigmoid.apply, x) is True and compare(Sigmoid.apply, x)["agree"].all()
+_slopes = compare(WrongSigmoid.apply, x)["numerical"].to_numpy()
+assert np.allclose(_slopes, (torch.sigmoid(x) * torch.sigmoid(-x)).detach(), atol=1e-6)
 
 
 class _ForgetsGradOutput(Sigmoid):
@@ -121,11 +123,29 @@ try:
 except RuntimeError as error:
     message = str(error)
 assert "backward not multiplied by grad_output" in message
+
+
+class _Normalizes(_ForgetsGradOutput):  # does not forget it: 0 / 0
+    @staticmethod
+    def forward(x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output / grad_output.abs()
+
+
+try:
+    gradcheck(_Normalizes.apply, x.detach()[:1].requires_grad_())
+except RuntimeError as error:
+    assert message == str(error)
+    del message
+assert "message" not in globals()
 # sphinx_gallery_end_ignore
 
 # %%
-# Another message you may meet is ``backward not multiplied by grad_output``: your ``backward`` forgot the gradient that
-# arrives.
+# Another message you may meet is ``backward not multiplied by grad_output``. ``gradcheck`` passed in a gradient of zeros, and
+# your ``backward`` returned something else: most often, it forgot to multiply by ``grad_output``.
 
 # %%
 # What people get wrong
@@ -237,7 +257,7 @@ assert gradcheck(torch.relu, (_near + 1e-5).detach().requires_grad_())
 
 # %%
 # **A forward that draws random numbers.** Two evaluations use different draws, and their difference is divided by a tiny
-# step. Numbers of the size of ``1 / eps`` are the sign of this:
+# step. Numbers of the size of ``1 / eps`` are the sign of this (or of a jump, as in ``floor``):
 
 torch.manual_seed(1)
 try:
@@ -252,19 +272,28 @@ import re
 assert "Jacobian mismatch" in message
 assert max(map(float, re.findall(r"\d+\.\d+(?:e\+\d+)?", message))) > 1e5
 assert gradcheck(torch.nn.Dropout().eval(), x)
+assert gradcheck(lambda x: torch.nn.functional.dropout(x, training=False), x)
+_jump = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
+try:
+    gradcheck(torch.floor, _jump)
+except RuntimeError as error:
+    assert "numerical:tensor([[500000.]]" in str(error)
+    del _jump
+assert "_jump" not in globals()
 _mask = torch.tensor([0.0, 2.0], dtype=torch.float64)
 assert gradcheck(lambda x: x * _mask, x)
 # sphinx_gallery_end_ignore
 
 # %%
-# Draw the numbers before the check and keep them fixed, or put the module into ``eval()``.
+# Draw the numbers before the check and keep them fixed, or switch dropout off: ``training=False`` in the function, ``eval()``
+# for ``nn.Dropout``.
 
 # %%
 # Why float64: rounding against truncation
 # ----------------------------------------
-# A smaller step does not always give a better slope. With a large step, the curve is not a straight line between the two
-# points (*truncation*): ten times the step, a hundred times the error. With a small step, the rounding of the function
-# values is divided by a tiny number: a tenth of the step, ten times the error.
+# A smaller step does not always give a better slope. With a large step, the line through the two points does not have the
+# slope of the curve (*truncation*): here, ten times the step means about a hundred times the error. With a small step, the
+# rounding of the function values is divided by a tiny number: a tenth of the step, about ten times the error.
 #
 # .. how-measured:: This code measures the mean error of the slope at 81 points, for steps of many sizes, and draws it.
 
@@ -328,18 +357,21 @@ assert abs(_fitted(torch.float32, 1e-6, 1e-3) + 1) < 0.15
 assert abs(_fitted(torch.float64, 1e-10, 1e-6) + 1) < 0.15
 assert abs(_fitted(torch.float32, 5e-2, 0.5) - 2) < 0.15
 assert abs(_fitted(torch.float64, 1e-4, 0.5) - 2) < 0.15
+_slope = central_difference(torch.sigmoid, points, 3e-4)
+assert mean_error(torch.float32, 3e-4) < tolerance  # and yet some entry is too far
+assert ((_slope - exact).abs() > 1e-5 + 1e-3 * exact).any()
 # sphinx_gallery_end_ignore
 
 # %%
 # There the error of ``float64`` is more than 10,000 times below what ``gradcheck`` allows, and that of ``float32`` is more
-# than 50 times above it. Here a step between about 0.0002 and 0.1 brings the mean error of ``float32`` below the line; the
-# check needs each entry below it.
+# than 50 times above it. Here a step between about 0.0002 and 0.1 brings the mean error of ``float32`` below the line. The
+# check needs each error below its own tolerance.
 
 # %%
 # ``fast_mode`` for large inputs
 # ------------------------------
 # The full check evaluates a real function twice for each input number. ``fast_mode=True`` takes one fixed random direction for
-# an input and one for an output, and compares a single number.
+# an input and one for an output, and compares a single number for the two.
 #
 # .. how-measured:: count_calls() counts how often gradcheck calls the function, for an input of 100 numbers.
 
@@ -400,15 +432,19 @@ class _FarTooLarge(Sigmoid):
 
 
 assert count_calls(_FarTooLarge, fast_mode=True).startswith("caught")
+_x = torch.linspace(-2, 2, 100, dtype=torch.float64, requires_grad=True)
+assert not compare(WrongSigmoid.apply, _x)["agree"].any()
+_right = torch.tensor([0.6590460684], dtype=torch.float64, requires_grad=True)
+assert gradcheck(WrongSigmoid.apply, _right)  # x = sigmoid(x): not wrong everywhere
 assert _met[0].std(0).max() > 0
 # sphinx_gallery_end_ignore
 table
 
 # %%
-# ``WrongSigmoid`` is wrong everywhere, and both modes catch it. (The fast mode then computes the full Jacobian for its
-# message.) The single number of the fast mode is a sum over all entries. In that sum, the one wrong entry of ``LastTooLarge``
-# is too small to see. Running the check again does not help: the direction is the same each time, whatever your seed. Test
-# corner cases with small inputs and the full check.
+# ``WrongSigmoid`` is wrong at all 100 numbers, and both modes catch it. (The fast mode then computes the full Jacobian for its
+# message.) The single number of the fast mode is a weighted sum over all entries. In that sum, the one wrong entry of
+# ``LastTooLarge`` is too small to see. Running the check again does not help: the direction is the same each time, whatever
+# your seed. Test corner cases with small inputs and the full check.
 
 # %%
 # Exercise
@@ -418,8 +454,8 @@ table
 #
 # .. solution::
 #
-# The truncation error is :math:`\frac{1}{2} |s''| \, \varepsilon`: ten times the step, ten times the error. So the best step
-# is smaller, where rounding is larger, and the best error is worse.
+# The truncation error is about :math:`\frac{1}{2} |s''| \, \varepsilon`: ten times the step, ten times the error. So the best
+# step is smaller, where rounding is larger, and the best error is worse.
 
 
 def forward_error(eps):
@@ -439,6 +475,7 @@ _rising = (eps > 1e-6) & (eps < 0.1)
 _logs = np.log10(eps[_rising]), np.log10(curves["forward"][_rising])
 assert abs(np.polyfit(*_logs, deg=1)[0] - 1) < 0.1
 assert curves["forward"].min() > 10 * curves["central"].min()
+assert eps[curves["forward"].argmin()] < 0.1 * eps[curves["central"].argmin()]
 # sphinx_gallery_end_ignore
 
 # %%

@@ -140,22 +140,23 @@ assert layer.weight.grad is None and loss.is_leaf and loss.grad == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# **Replacing the NaN afterwards.** ``torch.where`` hides a bad value and multiplies its derivative by 0. Zero times
-# infinity is NaN. Make the *input* safe:
+# **Replacing a bad value afterwards.** ``torch.where`` hides the value, here minus infinity, and multiplies its derivative
+# by 0. Zero times infinity is NaN. Make the *input* safe:
 
 x = torch.tensor([0.0, 4.0], requires_grad=True)
 positive = x > 0
 
-output_replaced = torch.where(positive, x.sqrt(), 0.0)
-input_replaced = torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
+output_replaced = torch.where(positive, x.log(), 0.0)
+input_replaced = torch.where(positive, torch.where(positive, x, 1.0).log(), 0.0)
 
 for y in (output_replaced, input_replaced):
     print(y.tolist(), torch.autograd.grad(y.sum(), x)[0].tolist())
 
 # sphinx_gallery_start_ignore
-output_replaced = torch.where(positive, x.sqrt(), 0.0)
-input_replaced = torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
-assert output_replaced.tolist() == input_replaced.tolist() == [0, 2]
+output_replaced = torch.where(positive, x.log(), 0.0)
+input_replaced = torch.where(positive, torch.where(positive, x, 1.0).log(), 0.0)
+assert x.log()[0] == -torch.inf and output_replaced[0] == 0
+assert torch.equal(output_replaced, input_replaced)
 bad, good = (
     torch.autograd.grad(y.sum(), x)[0] for y in (output_replaced, input_replaced)
 )
@@ -164,7 +165,7 @@ assert bad[0].isnan() and bad[1] == 0.25 and good.tolist() == [0, 0.25]
 
 # %%
 # **Clipping a NaN by norm.** The norm over all gradients is NaN too, and ``clip_grad_norm_`` divides by it. One NaN spreads
-# to every gradient that you pass. (One inf becomes NaN, and all other entries become 0.)
+# to every gradient that you pass. (An inf becomes NaN, and all finite entries become 0.)
 
 a, b = (torch.ones(2, requires_grad=True) for _ in range(2))
 a.grad, b.grad = torch.tensor([torch.nan, 1.0]), torch.ones(2)
@@ -179,6 +180,9 @@ assert a.grad[1] == 0.5 and b.grad.tolist() == [0.5, 0.5]
 a.grad, b.grad = torch.tensor([torch.inf, 1.0]), torch.ones(2)
 nn.utils.clip_grad_norm_([a, b], max_norm=1.0)
 assert a.grad[0].isnan() and a.grad[1] == 0 and not b.grad.any()
+a.grad, b.grad = torch.tensor([torch.inf, 1.0]), torch.tensor([-torch.inf, 1.0])
+nn.utils.clip_grad_norm_([a, b], max_norm=1.0)
+assert a.grad[0].isnan() and b.grad[0].isnan() and a.grad[1] == b.grad[1] == 0
 # sphinx_gallery_end_ignore
 
 # %%
@@ -311,8 +315,7 @@ assert w.grad == 6
 # The loss does not use it
 # ~~~~~~~~~~~~~~~~~~~~~~~~
 # A layer that was not called, a deep copy of the model, or a tensor that only decided something. ``argmax`` and comparisons
-# have no derivative and are not recorded. To find out, ask for the gradient directly. Then you get an error instead of
-# None:
+# such as ``x > 0`` are not recorded. To find out, ask for the gradient directly. Then you get an error instead of None:
 
 scores = torch.tensor([0.1, 0.7, 0.2], requires_grad=True)
 values = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -327,6 +330,9 @@ except RuntimeError as error:
 # sphinx_gallery_start_ignore
 assert "appears to not have been used in the graph" in message
 del message
+assert not scores.argmax().requires_grad
+for compared in (scores > 0, scores <= 1, scores == scores, scores.isnan()):
+    assert not compared.requires_grad
 
 
 class NoGradient(torch.autograd.Function):
@@ -360,7 +366,7 @@ assert start.grad is None and end.grad_fn.next_functions[0][0].variable is start
 #
 # The function is flat there
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~
-# These results do not change if ``x`` moves a little, so the gradient is 0. It is correct, and nothing is learned from it.
+# These results do not change if ``x`` moves a little, so the gradient is 0, and nothing is learned from it.
 #
 # .. how-measured:: The function table_of() differentiates each expression at its start and collects values and gradients.
 
@@ -406,15 +412,20 @@ for start in (-2.7, 0.0, 0.5, 1e-3, 3.0):
         assert torch.autograd.grad(function(x), x)[0] == 0
 x = torch.tensor(20.0, dtype=torch.float64, requires_grad=True)
 assert 0 < torch.autograd.grad(x.sigmoid(), x)[0] < 1e-8
+assert round(torch.autograd.grad(x.sigmoid(), x)[0].item(), 10) == 2.1e-9
+assert torch.tensor(20.0).sigmoid() == 1 and torch.tensor(2e-9) > 0
+for start, function in flat.values():
+    moved = [function(torch.tensor(start + step)) for step in (-1e-3, 0, 1e-3)]
+    assert moved[0] == moved[1] == moved[2]
 # sphinx_gallery_end_ignore
 flat_table
 
 # %%
 # ``round``, ``sign`` and ``floor`` are flat between their jumps, and autograd returns 0 at the jumps too. ReLU and
 # ``clamp`` are flat on one side or outside their range. A ReLU whose input is negative for *all* your data passes on nothing
-# but zeros: it is *dead*. The slope of ``sigmoid`` at 20 is about 2e-9, and in float32 it is rounded to 0. For
-# ``round`` or ``sign`` in a network, use a :ref:`straight-through gradient
-# <sphx_glr_gallery_functions_change_the_gradient.py>`.
+# but zeros: it is *dead*. The true slope of ``sigmoid`` at 20 is about 2e-9. In float32 the value ``y`` is rounded to 1, and
+# the slope is computed as ``y * (1 - y)``, which is 0. For ``round`` or ``sign`` in a network, use a :ref:`straight-through
+# gradient <sphx_glr_gallery_functions_change_the_gradient.py>`.
 
 # %%
 # The loss cannot depend on it
@@ -452,8 +463,8 @@ for start in ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0], [-3.0, 50.0, 0.1], [1.3, -0.4, 0
 #
 # The derivative is infinite
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~
-# The value is finite, or minus infinity, and the slope is vertical. In the last two rows the input is kept away from the
-# edge:
+# In the first three rows the value is finite, or minus infinity, and the slope is infinite. In the last two rows the input is
+# kept away from the edge:
 
 edge = {
     "x.sqrt()": (0.0, torch.sqrt),
@@ -492,13 +503,13 @@ edge_table
 # a probability, start from the logits: ``log_softmax`` or ``binary_cross_entropy_with_logits``.
 #
 # A gradient can also be too large for its data type. In float32, ``1 / x`` at 1e-30 has the value 1e30 and the gradient
-# ``-inf``. In float16 this happens above 65,504, which a loss that is scaled for mixed precision can reach.
+# ``-inf``. The largest number in float16 is 65,504, and a gradient of a loss that is scaled for mixed precision can be larger.
 
 # %%
 # Zero times infinity
 # ~~~~~~~~~~~~~~~~~~~
-# An infinite slope is multiplied by 0, or 0 is divided by 0, and the gradient is NaN. The value looks harmless here, except
-# in the second row:
+# In the first three rows an infinite slope is multiplied by 0, or 0 is divided by 0, and the gradient is NaN. The value looks
+# harmless, except in the second row:
 
 zero_times = {
     "((x - 1) ** 2).sum().sqrt()": ([1.0, 1.0], lambda x: ((x - 1) ** 2).sum().sqrt()),
@@ -542,9 +553,13 @@ assert torch.autograd.grad((weights * values).sum(), values)[0].isnan().all()
 assert gradient.tolist() == [0.5, 0.5]
 query = torch.ones(1, 1, 2, 2, requires_grad=True)
 rows = torch.tensor([[False, False], [True, True]])
-attended = nn.functional.scaled_dot_product_attention(query, query, query, rows)
-assert attended[0, 0, 0].tolist() == [0, 0]
-assert torch.autograd.grad(attended.sum(), query)[0].isfinite().all()
+for added in (rows, rows.float().log()):
+    attended = nn.functional.scaled_dot_product_attention(query, query, query, added)
+    assert attended[0, 0, 0].tolist() == [0, 0]
+    assert torch.autograd.grad(attended.sum(), query)[0].isfinite().all()
+lowest = torch.zeros(2, 2).masked_fill(~rows, torch.finfo(torch.float32).min)
+attended = nn.functional.scaled_dot_product_attention(query, query, query, lowest)
+assert attended[0, 0, 0].tolist() == [1, 1]  # the mean of the values
 layer, query = nn.MultiheadAttention(4, 1, batch_first=True), torch.ones(1, 2, 4)
 for need in (True, False):
     attended, _ = layer(query, query, query, mask[None], need_weights=need)
@@ -565,9 +580,10 @@ assert len(caught) == 1 and "degrees of freedom" in str(caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# The smallest finite number as the mask gives equal weights to a row that is masked everywhere. On a CPU,
-# ``scaled_dot_product_attention`` returns zeros for such a row, and no NaN. ``nn.MultiheadAttention`` returns NaN, unless you
-# call it with ``need_weights=False``. PyTorch warns you about the variance of one element: "degrees of freedom is <= 0".
+# Filled with the smallest finite number, a row that is masked everywhere gets equal weights. On a CPU,
+# ``scaled_dot_product_attention`` returns zeros for such a row, and no NaN, if the mask is ``False`` or minus infinity there.
+# ``nn.MultiheadAttention`` returns NaN, unless you call it with ``need_weights=False``. PyTorch warns you about the variance
+# of one element: "degrees of freedom is <= 0".
 
 # %%
 # Eigenvalues are equal
