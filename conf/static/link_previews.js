@@ -28,7 +28,7 @@
     described?.removeAttribute("aria-describedby");
     described = wanted = undefined;
   };
-  const leave = () => { if (!described?.matches(":hover, :focus-visible") && !note.matches(":hover")) hide(); };
+  const leave = () => { if (!wanted?.matches(":hover, :focus-visible") && !note.matches(":hover")) hide(); };
 
   const show = async (link, pointer) => {
     wanted = link;
@@ -60,7 +60,7 @@
     if (event.pointerType === "touch") return;
     const link = event.target.closest(LINKS);
     if (link && link !== described) soon(() => show(link, event), REST);
-    else if (link || note.contains(event.target)) clearTimeout(timer);
+    else if (link) clearTimeout(timer);
     else soon(leave, LEAVE);
   });
   article.addEventListener("pointerleave", () => soon(leave, LEAVE));

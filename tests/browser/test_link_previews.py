@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import axe
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
-from visiting import Visit, new_tab, open_page
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
+from visiting import Visit, new_tab, open_page, until
 
 GLOSSARY = "reference/glossary.html"
 OTHER = "guide/which-switch.html"
@@ -75,6 +75,16 @@ def test_a_pointer_that_only_crosses_a_link_sees_nothing(tab: Page, visit: Visit
     assert "link-previews.js" not in visit.files
 
 
+def test_who_goes_on_while_the_texts_load_sees_that_of_the_link_with_the_focus(tab: Page) -> None:
+    asked: list[Route] = []
+    tab.route("**/link-previews.js", lambda route: asked.append(route))
+    reach_by_keyboard(tab, leaf(tab))
+    until(tab, lambda: bool(asked), lambda: "nobody asked for the texts")
+    tab.wait_for_timeout(100)
+    asked[0].continue_()
+    expect(note(tab)).to_contain_text("A tensor without grad_fn")
+
+
 def test_by_keyboard_until_escape_or_the_next_link(tab: Page) -> None:
     reach_by_keyboard(tab, leaf(tab))
     expect(leaf(tab)).to_be_focused()
@@ -101,6 +111,7 @@ def test_a_link_to_another_page_shows_its_title_and_description(
 
 
 def test_a_link_to_a_part_of_the_same_page_shows_nothing(tab: Page) -> None:
+    tab.locator("article h1").hover()
     tab.locator("article h1 .headerlink").hover()
     tab.wait_for_timeout(LONGER_THAN_THE_REST)
     expect(note(tab)).to_be_hidden()
@@ -116,6 +127,13 @@ def test_links_of_the_sidebar_show_nothing(tab: Page, visit: Visit) -> None:
 def test_a_finger_gets_the_link_and_no_note(browser: Browser, origin: str, visit: Visit) -> None:
     with browser.new_context(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844}) as phone:
         tab = open_page(phone, origin, GLOSSARY, visit)
+        box = leaf(tab).bounding_box()
+        finger = [{"x": box["x"] + 5, "y": box["y"] + 5}]
+        touch = phone.new_cdp_session(tab)
+        touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": finger})
+        tab.wait_for_timeout(LONGER_THAN_THE_REST)
+        expect(note(tab)).to_be_hidden()
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
         leaf(tab).tap()
         tab.wait_for_url("**#term-leaf")
         tab.wait_for_timeout(LONGER_THAN_THE_REST)
