@@ -102,6 +102,11 @@ def test_what_is_called_in_sphinx_is_there(two_pages: Build) -> None:
         assert f".{part}" in rules
 
 
+def test_code_has_its_colors_in_the_dark(two_pages: Build) -> None:
+    rules = (two_pages.out / style_sheet.FILE).read_text().splitlines()
+    assert [rule for rule in rules if "prefers-color-scheme: dark" in rule and ".highlight" in rule]
+
+
 def test_a_page_without_code_loads_no_script_for_it(two_pages: Build) -> None:
     page = (two_pages.out / "plain.html").read_text()
     assert "scripts/furo.js" in page

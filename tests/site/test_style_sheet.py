@@ -6,7 +6,9 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from atlas.page_parts.style_sheet import UNUSED
+import pytest
+
+from atlas.page_parts.style_sheet import FILE, UNUSED, join
 
 _CLASSES = re.compile(r'\bclass="([^"]*)"')
 
@@ -19,3 +21,15 @@ def test_no_page_uses_a_class_without_rules(site: Path, all_pages: list[str]) ->
                 used[found].add(name)
     where = "\n".join(f"{found}: {', '.join(sorted(pages)[:3])}" for found, pages in sorted(used.items()))
     assert not used, f"take these classes out of UNUSED in conf/atlas/page_parts/style_sheet.py:\n{where}"
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    ["pygments", "styles/furo", "mystnb.*", "copybutton", "sg_gallery", "sphinx-design.min", "graph", "atlas"],
+)
+def test_it_has_the_rules_of_each_sheet_as_the_build_has_left_it(site: Path, sheet: str) -> None:
+    """An extension may write its sheet after the pages, as furo does with the colors of code."""
+    (path,) = (site / "_static").glob(f"{sheet}.css")
+    rules = (site / FILE).read_text(encoding="utf-8").splitlines()
+    found = join({"_static/sheet.css": path.read_text(encoding="utf-8")}).splitlines()
+    assert found and not [rule for rule in found if rule not in rules]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import tinycss2
+from furo import get_pygments_stylesheet
 from sphinx.application import Sphinx
 from tinycss2.ast import AtRule, Node, ParseError, QualifiedRule
 
@@ -25,6 +26,8 @@ FILE = "_static/site.css"
 ALONE = {"_static/math.css": "<math"}
 #: The font of formulas is asked for at once: one that comes late is not shown before the next page.
 _FONT = "_static/fonts/atlas-math.woff2"
+#: The colors of code. What is there before the end of a build is Sphinx's own, without those of the dark theme.
+_CODE = "_static/pygments.css"
 
 #: Classes of elements that no page has. tests/site/test_style_sheet.py names a page that comes to have one.
 UNUSED = re.compile(
@@ -116,6 +119,8 @@ def link(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree
 def write(out: Path, names: list[str]) -> None:
     """Write the joined sheet of a site, unless it is there and of the same sheets."""
     sheets = {name: (out / name).read_text(encoding="utf-8") for name in names}
+    if _CODE in sheets:
+        sheets[_CODE] = get_pygments_stylesheet()
     digest = hashlib.sha256(repr((sheets, Path(__file__).read_bytes())).encode()).hexdigest()[:16]
     head = f"/* of {digest} */\n"
     path = out / FILE
