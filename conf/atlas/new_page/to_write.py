@@ -58,5 +58,8 @@ def report(examples: Path) -> list[str]:
     found = []
     for path in sorted([*examples.glob("*/*.py"), *examples.glob("*.toml")]):
         where = f"{examples.name}/{path.relative_to(examples).as_posix()}"
-        found += [f"{where}:{line}: {words}" for line, words in left(path.read_text(encoding="utf-8"))]
+        text = path.read_text(
+            encoding="utf-8", errors="replace"
+        )  # one that is not UTF-8 is reported when it is to run
+        found += [f"{where}:{line}: {words}" for line, words in left(text)]
     return found

@@ -29,11 +29,12 @@ _FONT = "_static/fonts/atlas-math.woff2"
 #: The colors of code. What is there before the end of a build is Sphinx's own, without those of the dark theme.
 _CODE = "_static/pygments.css"
 
-#: Classes of elements that no page has. tests/site/test_style_sheet.py names a page that comes to have one.
+#: Classes of elements that no page has. tests/site/test_one_style_sheet.py names a page that comes to have one.
 UNUSED = re.compile(
     r"-Color-?.*"  # MyST-NB: output in the colors of a terminal
     r"|(tag|config)_.*scroll.*"
-    r"|sd-(accordion|align|animate|aside|avatar|badge|bg|border|btn|cards|fade|fs|gx|gy|material|outline|steps?|tab)(-.*)?"
+    r"|sd-(accordion|align|animate|aside|avatar|badge|bg|border|btn|cards|fade|fs|gx|gy|material|outline|rounded|steps?|tab|text)(-.*)?"
+    r"|sd-(col|container|d|h|row-cols-xl|g-xl|row-cols)-(?!(1|2|fluid|flex-row|(xs|sm)-[12]|md-3|lg-[34])$).*"
     r"|sd-([mp][blrtxy]?)-(?!(3|4)$).*"
     r"|rst-.*"  # Read the Docs' menu of versions
 )
