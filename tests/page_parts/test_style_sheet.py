@@ -91,8 +91,6 @@ def test_a_page_links_one_sheet_and_that_of_formulas_if_it_has_any(
     page = BeautifulSoup((two_pages.out / f"{name}.html").read_bytes(), "html.parser")
     addresses = [link["href"] for link in page.select("link[rel=stylesheet]")]
     assert [re.sub(r"\?v=\w+$", "", address) for address in addresses] == [f"_static/{sheet}" for sheet in sheets]
-    fonts = [link["href"] for link in page.select("link[rel=preload][as=font][crossorigin]")]
-    assert fonts == ["_static/fonts/atlas-math.woff2"] * (len(sheets) - 1)
 
 
 def test_what_is_called_in_sphinx_is_there(two_pages: Build) -> None:

@@ -24,8 +24,6 @@ from atlas.refusal import Refusal
 FILE = "_static/site.css"
 #: Each with what is in the text of a page that needs it.
 ALONE = {"_static/math.css": "<math"}
-#: The font of formulas is asked for at once: one that comes late is not shown before the next page.
-_FONT = "_static/fonts/atlas-math.woff2"
 #: The colors of code. What is there before the end of a build is Sphinx's own, without those of the dark theme.
 _CODE = "_static/pygments.css"
 
@@ -112,9 +110,6 @@ def link(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree
     context["css_files"] = [
         sheet for sheet in sheets if sheet not in joined and ALONE.get(sheet.filename, "") in body
     ]
-    if "<math" in body:
-        font = context["pathto"](_FONT, resource=True)
-        context["metatags"] += f'\n<link rel="preload" href="{font}" as="font" type="font/woff2" crossorigin>'
 
 
 def write(out: Path, names: list[str]) -> None:
