@@ -21,8 +21,8 @@ _RULE = re.compile(r"([-=])\1{3,}$")
 def left(script: str) -> Iterator[tuple[int, str]]:
     """Where a template's sentences are in a script, and how each begins. Lines that follow each other are one.
 
-    >>> list(left("# To write: one,\\n# reader needs next.\\n# Mine.\\n# stops here must have been helped.\\n"))
-    [(1, 'To write: one,'), (4, 'stops here must have been helped.')]
+    >>> list(left("# To write: it,\\n# the reference, that a reader needs next.\\n# Mine.\\n# what is measured on a GPU\\n"))
+    [(1, 'To write: it,'), (4, 'what is measured on a GPU')]
     """
     before = 0
     for number, line in enumerate(script.splitlines(), 1):
