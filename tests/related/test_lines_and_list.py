@@ -72,7 +72,7 @@ def links(out: Path, page: str, label: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
+def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
     pages = {f"examples/{name}.py": example(name) for name in CODE}
     pages["examples/a/one.py"] = example("a/one", ":ref:`sphx_glr_gallery_a_two.py`, and :doc:`/gallery/b/six`.")
     header = "Examples\n========\n\nText.\n\n.. tagged-pages::\n"
@@ -81,12 +81,6 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
     done = build(site)
     assert done.code == 0, done.output
     return done, Snapshot.of(site)
-
-
-@pytest.fixture
-def built(first: tuple[Build, Snapshot]) -> Build:
-    first[1].restore()
-    return first[0]
 
 
 def test_a_page_leads_to_those_like_it_that_it_does_not_link_to(built: Build) -> None:

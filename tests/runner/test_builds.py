@@ -13,7 +13,7 @@ from tiny.tiny_site import Build, Snapshot, build, written
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
+def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
     """The site, built for the first time."""
     other = HEALTHY.replace("A page", "B page").replace("2.0", "3.0").replace("x == 2", "x == 3")
     files = {
@@ -26,28 +26,21 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
 
 
 @pytest.fixture
-def first(built: tuple[Build, Snapshot]) -> Build:
-    """The first build, with the site as it left it: each test finds the same."""
-    built[1].restore()
-    return built[0]
-
-
-@pytest.fixture
-def folder(first: Build) -> Path:
-    return first.site
+def folder(built: Build) -> Path:
+    return built.site
 
 
 def ran(output: str) -> set[str]:
     return set(re.findall(r"examples: \d+/\d+ (\S+) [\d.]+ s", output))
 
 
-def test_first_build_runs_all(first: Build) -> None:
-    assert first.code == 0, first.output
-    assert ran(first.output) == {"basics/one", "basics/two", "cuda/needs_a_gpu"}
+def test_first_build_runs_all(built: Build) -> None:
+    assert built.code == 0, built.output
+    assert ran(built.output) == {"basics/one", "basics/two", "cuda/needs_a_gpu"}
 
 
-def test_of_a_page_that_needs_a_gpu_the_half_that_needs_none_is_run_and_the_rest_says_so(first: Build) -> None:
-    page = BeautifulSoup((first.out / "gallery" / "cuda" / "needs_a_gpu.html").read_text(), "html.parser")
+def test_of_a_page_that_needs_a_gpu_the_half_that_needs_none_is_run_and_the_rest_says_so(built: Build) -> None:
+    page = BeautifulSoup((built.out / "gallery" / "cuda" / "needs_a_gpu.html").read_text(), "html.parser")
     (note,) = page.select(".provenance.not-recorded")
     assert note.get_text(strip=True).startswith(
         "From here on, the outputs are missing: the code needs a GPU, the build that made this page had none, "
@@ -60,12 +53,12 @@ def test_of_a_page_that_needs_a_gpu_the_half_that_needs_none_is_run_and_the_rest
     assert page.select_one("p.claims").get_text().startswith("One assert ran")
 
 
-def test_nothing_changed_runs_nothing_and_writes_nothing(first: Build, folder: Path) -> None:
-    before = first.times()
+def test_nothing_changed_runs_nothing_and_writes_nothing(built: Build, folder: Path) -> None:
+    before = built.times()
     again = build(folder)
     assert again.code == 0, again.output
     assert "examples: 0 run, 3 current, 0 failed" in again.output
-    assert first.times() == before
+    assert built.times() == before
 
 
 def test_one_edit_runs_one(folder: Path) -> None:

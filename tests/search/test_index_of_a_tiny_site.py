@@ -42,13 +42,6 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
     return done, Snapshot.of(done.site)
 
 
-@pytest.fixture
-def built(once: tuple[Build, Snapshot]) -> Build:
-    """The site as it was built first."""
-    once[1].restore()
-    return once[0]
-
-
 def index(built: Build) -> dict[str, Any]:
     text = (built.out / "search-index.js").read_text(encoding="utf-8")
     assert text.startswith(BEGINS)

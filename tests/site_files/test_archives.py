@@ -43,13 +43,6 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
     return done, Snapshot.of(done.site)
 
 
-@pytest.fixture
-def built(once: tuple[Build, Snapshot]) -> Build:
-    """The site as it was built first."""
-    once[1].restore()
-    return once[0]
-
-
 def names(archive: Path) -> list[str]:
     with zipfile.ZipFile(archive) as found:
         return [name.removeprefix(f"{FOLDER}/") for name in found.namelist()]

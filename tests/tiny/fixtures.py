@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from tiny.tiny_site import Build, build, copy_of
+from tiny.tiny_site import Build, Snapshot, build, copy_of
 
 GOOD = Path(__file__).with_name("good")
 
@@ -45,3 +45,13 @@ def page(good: Build) -> Callable[[str], BeautifulSoup]:
         return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
 
     return read
+
+
+@pytest.fixture
+def built(once: tuple[Build, Snapshot]) -> Build:
+    """The site of the test's file as it was built first: each test finds the same.
+
+    Its file has the fixture ``once``, of scope "module", which builds it.
+    """
+    once[1].restore()
+    return once[0]
