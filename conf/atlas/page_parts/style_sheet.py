@@ -106,7 +106,10 @@ def link(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree
     of_all = {sheet.filename for sheet in app.builder._orig_css_files} - {FILE, *ALONE}
     sheets = sorted(context["css_files"], key=lambda sheet: sheet.priority)
     joined = [sheet for sheet in sheets if sheet.filename in of_all and (out / sheet.filename).is_file()]
-    write(out, [sheet.filename for sheet in joined])
+    names = [sheet.filename for sheet in joined]
+    if getattr(app, "_atlas_joined", None) != names:  # once in a build, whose sheets are the same for all its pages
+        write(out, names)
+        app._atlas_joined = names
     context["css_files"] = [
         sheet for sheet in sheets if sheet not in joined and ALONE.get(sheet.filename, "") in body
     ]

@@ -64,10 +64,8 @@ def pack(archive: Path, files: Mapping[str, Path]) -> None:
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as made:
         for name in sorted(files):
             entry = zipfile.ZipInfo(f"{FOLDER}/{name}", _FIRST_DAY)
-            entry.create_system, entry.external_attr = (
-                3,
-                0o100644 << 16,
-            )  # Unix; without it nobody could read the files there
+            # as made on Unix; without it nobody could read the files there
+            entry.create_system, entry.external_attr = 3, 0o100644 << 16
             made.writestr(entry, _content(files[name]), zipfile.ZIP_DEFLATED)
         made.comment = comment
     os.replace(part, archive)
