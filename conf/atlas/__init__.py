@@ -4,6 +4,10 @@
 ``reading_order``  the chapters and pages, in the order of reading
 ``i18n``           translations: ``_()`` for sentences that our code puts on pages
 ``refusal``        how a build that cannot go on ends: with a message alone
+``rooms``          how a room is set up: its modules one after the other
+``kept_files``     files that a build keeps for the next one
+``page_links``     links that our code puts on a page
+``sentences``      text of a page as words to show elsewhere
 ``cells``          it runs while an example's script runs
 ``runner``         it decides which scripts run, starts them, and keeps what they made
 ``graphs``         it reads or draws a backward graph; knows nothing of Sphinx

@@ -19,6 +19,12 @@ def write_whole(path: Path, text: str) -> None:
     os.replace(part, path)
 
 
+def write_if_changed(path: Path, text: str) -> None:
+    """``write_whole``, but a file with just this text keeps its date."""
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        write_whole(path, text)
+
+
 def save(path: Path, of: dict[str, Any], **data: Any) -> None:
     """Keep ``data`` as JSON, with what it depends on: a version, a hash of the code that made it."""
     write_whole(path, json.dumps({"of": of, **data}, indent=1))

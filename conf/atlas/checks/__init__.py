@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from atlas.rooms import set_up
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
 def setup(app: Sphinx) -> None:
-    from . import code_cell_errors, error_page, output_traces, unrun_doctests
-
-    for module in [code_cell_errors, error_page, output_traces, unrun_doctests]:
-        module.setup(app)
+    set_up(app, __name__, "code_cell_errors", "error_page", "output_traces", "unrun_doctests")

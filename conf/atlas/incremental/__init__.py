@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from atlas.rooms import set_up
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
 def setup(app: Sphinx) -> None:
-    from . import assets_changed, navigation_changed, read_by_another_builder
-
-    for module in [navigation_changed, assets_changed, read_by_another_builder]:
-        module.setup(app)
+    set_up(app, __name__, "navigation_changed", "assets_changed", "read_by_another_builder")

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from atlas.rooms import set_up
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
 def setup(app: Sphinx) -> None:
-    from . import directive, links
-
-    for module in [directive, links]:
-        module.setup(app)
+    set_up(app, __name__, "directive", "links")

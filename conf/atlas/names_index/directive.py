@@ -27,6 +27,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from atlas.directives.fold import details
 from atlas.i18n import _
+from atlas.page_links import link_to
 from atlas.page_parts.example_footer import put_before_downloads
 from atlas.page_parts.navigation_order import in_order
 
@@ -186,8 +187,7 @@ def _line(app: Sphinx, page: str, shown: list[str]) -> nodes.Node:
         line += nodes.Text(" " if name == shown[0] else ", ")
         text = nodes.literal("", short(name))
         if INDEX in app.env.found_docs:
-            to = f"{app.builder.get_relative_uri(page, INDEX)}#{anchor(name)}"
-            text = nodes.reference("", "", text, refuri=to, internal=True)
+            text = link_to(app, page, INDEX, text, after=f"#{anchor(name)}")
         line += text
     return line
 
@@ -237,8 +237,7 @@ def _links(app: Sphinx, page: str, users: list[str]) -> nodes.paragraph:
     for user in users:
         if len(links):
             links += nodes.Text(" · ")
-        to = app.builder.get_relative_uri(page, user)
-        links += nodes.reference("", "", nodes.Text(app.env.titles[user].astext()), refuri=to, internal=True)
+        links += link_to(app, page, user)
     return links
 
 

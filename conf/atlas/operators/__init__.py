@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from atlas.rooms import set_up
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
 def setup(app: Sphinx) -> None:
-    from . import figure_directive, table_directive
-
-    for module in [table_directive, figure_directive]:
-        module.setup(app)
+    set_up(app, __name__, "table_directive", "figure_directive")

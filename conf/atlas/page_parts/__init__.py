@@ -18,8 +18,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from atlas.rooms import set_up
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -40,5 +41,4 @@ _PARTS = (
 
 
 def setup(app: Sphinx) -> None:
-    for name in _PARTS:
-        import_module(f"{__name__}.{name}").setup(app)
+    set_up(app, __name__, *_PARTS)

@@ -13,11 +13,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from atlas.directives.in_short import CLASS
-
-LONGEST = 300  # characters; a first sentence may be longer
-#: Abbreviations after which a sentence goes on, though a capital letter follows.
-_GOES_ON = ("e.g.", "E.g.", "i.e.", "I.e.", "vs.", "cf.", "Cf.", "Fig.", "Eq.")
-_END = re.compile("".join(rf"(?<!\b{re.escape(short)})" for short in _GOES_ON) + r"(?<=[.?!:])\s+(?=[A-Z`])")
+from atlas.sentences import first_sentences, one_line
 
 #: MathML that says by its place what it means, and what of MathML is no sign of the formula.
 _STACKED = re.compile(r"<m(?:frac|sqrt|root|table|under|over)")
@@ -37,28 +33,13 @@ def description(document: nodes.document) -> str:
 
 def plain(node: nodes.Node) -> str:
     """The text of a node on one line. Of a formula with commands of TeX there are its signs, if they stand in one line."""
-    return " ".join(_signs(node).split())
+    return one_line(_signs(node))
 
 
 def _signs(node: nodes.Node) -> str:
     if isinstance(node, nodes.math) and "\\" in node.astext() and not _STACKED.search(node["mathml"]):
         return html.unescape(_MARKUP.sub("", node["mathml"]))
     return "".join(map(_signs, node.children)) if node.children else node.astext()
-
-
-def first_sentences(text: str, longest: int = LONGEST) -> str:
-    """As many whole sentences as fit into ``longest`` characters; the first, however long it is.
-
-    >>> first_sentences("One is short. The second is not that short.", longest=20)
-    'One is short.'
-    """
-    sentences = _END.split(text)
-    kept = sentences[0]
-    for sentence in sentences[1:]:
-        if len(kept) + 1 + len(sentence) > longest:
-            break
-        kept = f"{kept} {sentence}"
-    return kept
 
 
 def describe(app: Sphinx, document: nodes.document) -> None:

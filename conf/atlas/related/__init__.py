@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from atlas.rooms import set_up
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
 def setup(app: Sphinx) -> None:
-    from . import lines, tagged
-
-    for module in [tagged, lines]:
-        module.setup(app)
+    set_up(app, __name__, "tagged", "lines")

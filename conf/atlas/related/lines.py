@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 from atlas.i18n import _
+from atlas.page_links import link_to
 from atlas.page_parts.example_footer import put_before_downloads
 
 from . import similar, tagged
@@ -89,17 +90,13 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
     """Put the lines in. Connected to ``doctree-resolved``."""
     for place in list(document.findall(leading_on)):
         related, tags, _to_a_list = app.env.atlas_leads.get(page, ([], [], False))
-        links = [_link(app.builder.get_relative_uri(page, other), title) for other, title in related]
+        links = [link_to(app, page, other, title) for other, title in related]
         found = [_line(_("Related pages:"), links, " · ")] if links else []
         home = getattr(app.env, "atlas_tagged", None)
         if home and tags:
-            to = app.builder.get_relative_uri(page, home)
-            found.append(_line(_("Tags:"), [_link(f"{to}?tag={quote(tag)}", tag) for tag in tags], ", "))
+            links = [link_to(app, page, home, tag, after=f"?tag={quote(tag)}") for tag in tags]
+            found.append(_line(_("Tags:"), links, ", "))
         place.replace_self(found)
-
-
-def _link(to: str, words: str) -> nodes.reference:
-    return nodes.reference("", "", nodes.Text(words), refuri=to, internal=True)
 
 
 def _line(label: str, links: list[nodes.reference], between: str) -> nodes.paragraph:

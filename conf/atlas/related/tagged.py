@@ -20,6 +20,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.i18n import _, for_script
+from atlas.page_links import link_to
 from atlas.page_parts.navigation_order import in_order
 
 from . import tags as words
@@ -107,19 +108,14 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
         )
         for chapter, names in groupby(pages(app.env), key=lambda name: name.rpartition("/")[0]):
             listed = nodes.bullet_list("", *(_item(app, page, name, said) for name in names))
-            heading = nodes.paragraph("", "", nodes.strong("", "", _link(app, page, f"{chapter}/index")))
+            heading = nodes.paragraph("", "", nodes.strong("", "", link_to(app, page, f"{chapter}/index")))
             filled += nodes.container("", heading, listed, classes=["chapter"])
         place.replace_self(filled)
 
 
 def _item(app: Sphinx, page: str, name: str, said: words.Tags) -> nodes.list_item:
     of = nodes.paragraph("", " · ".join(said.of.get(name.removeprefix("gallery/"), [])))
-    return nodes.list_item("", nodes.paragraph("", "", _link(app, page, name)), of)
-
-
-def _link(app: Sphinx, page: str, name: str) -> nodes.reference:
-    to = app.builder.get_relative_uri(page, name)
-    return nodes.reference("", "", nodes.Text(app.env.titles[name].astext()), refuri=to, internal=True)
+    return nodes.list_item("", nodes.paragraph("", "", link_to(app, page, name)), of)
 
 
 def load(app: Sphinx, name: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:

@@ -20,12 +20,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from atlas.rooms import set_up
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
 def setup(app: Sphinx) -> None:
-    from . import build_guard, build_step
-
-    for module in [build_guard, build_step]:
-        module.setup(app)
+    set_up(app, __name__, "build_guard", "build_step")

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from atlas.rooms import set_up
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
 def setup(app: Sphinx) -> None:
-    from . import directives, gather, index, not_found, replaced, symptoms
-
-    for module in [directives, gather, index, not_found, replaced, symptoms]:
-        module.setup(app)
+    set_up(app, __name__, "directives", "gather", "index", "not_found", "replaced", "symptoms")

@@ -16,6 +16,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.i18n import _
+from atlas.page_links import link_to
 from atlas.page_parts.navigation_order import in_order
 
 from .index import PAGE, kind
@@ -85,10 +86,7 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
         chapters: dict[str, nodes.bullet_list] = {}
         for name, title in _listed(app.env):
             chapter = name.rpartition("/")[0]
-            link = nodes.reference(
-                "", "", nodes.Text(title), refuri=app.builder.get_relative_uri(page, name), internal=True
-            )
-            item = nodes.list_item("", nodes.paragraph("", "", link))
+            item = nodes.list_item("", nodes.paragraph("", "", link_to(app, page, name, title)))
             chapters.setdefault(chapter, nodes.bullet_list()).append(item)
         parts: list[nodes.Node] = []
         for chapter, pages in chapters.items():

@@ -16,6 +16,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.index_entries import split_index_msg
 
+from atlas.sentences import one_line
+
 from .messages import fix, older_wordings, raised
 from .words import words
 
@@ -57,7 +59,7 @@ def read(app: Sphinx, document: nodes.document) -> None:
     """
     env, page = app.env, app.env.docname
     first = next(iter(document.findall(nodes.title)), None)
-    title = _one_line(first.astext()) if first else page
+    title = one_line(first.astext()) if first else page
     lead = env.metadata[page].get("og:description", "")
     symptoms, entries, rows = _entries(document)
     sections = list(_sections(document))
@@ -103,7 +105,7 @@ def _entries(document: nodes.document) -> tuple[list[str], list[str], list[tuple
             continue
         is_list = len(index["entries"]) >= LIST
         for kind, value, anchor, emphasis, _category in index["entries"]:
-            said = [_one_line(part) for part in split_index_msg(kind, value)]
+            said = [one_line(part) for part in split_index_msg(kind, value)]
             if is_list:
                 rows += [(name, anchor) for name in said]
             else:
@@ -116,25 +118,21 @@ def _sections(document: nodes.document) -> Iterator[tuple[str, str]]:
     sections = list(document.findall(nodes.section))
     for section in sections[1:]:
         if section["ids"] and isinstance(section[0], nodes.title):
-            yield section["ids"][0], _one_line(section[0].astext())
+            yield section["ids"][0], one_line(section[0].astext())
     for item in document.findall(nodes.definition_list_item):
         term = item[0]
         if isinstance(term.parent.parent.parent, addnodes.glossary) and term["ids"]:
             translation = next(iter(item[-1].findall(nodes.emphasis)), "")
-            yield term["ids"][0], _one_line(f"{term.astext()} {translation and translation.astext()}")
+            yield term["ids"][0], one_line(f"{term.astext()} {translation and translation.astext()}")
 
 
 def _prose(node: nodes.Node) -> Iterator[str]:
     """The text of a page without its code, title, formulas, and what says ``no-search``."""
     if isinstance(node, nodes.Text):
-        yield _one_line(node)
+        yield one_line(node)
     elif not isinstance(node, _NO_PROSE) and "no-search" not in getattr(node, "attributes", {}).get("classes", []):
         for child in node.children:
             yield from _prose(child)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from docutils import nodes
 
-from atlas.page_parts.description import first_sentences
+from atlas.sentences import first_sentences, one_line
 
 LONGEST = 120  # characters of a message; what comes after is advice that many messages share
 SHORTEST = 4  # words of a message: less is not one, or fits anything
@@ -35,7 +35,7 @@ def raised(document: nodes.document) -> Iterator[str]:
 def older_wordings(document: nodes.document) -> Iterator[str]:
     """What other versions say: on a page about an error such a message stands in italics."""
     for emphasis in document.findall(nodes.emphasis):
-        text = " ".join(emphasis.astext().split())
+        text = one_line(emphasis.astext())
         if len(text.split()) >= SHORTEST:
             yield text[:LONGEST]
 
@@ -45,5 +45,5 @@ def fix(document: nodes.document) -> str:
     for section in document.findall(nodes.section):
         if isinstance(section[0], nodes.title) and section[0].astext() == _FIX:
             for paragraph in section.findall(nodes.paragraph):
-                return first_sentences(" ".join(paragraph.astext().split()), longest=150)
+                return first_sentences(one_line(paragraph.astext()), longest=150)
     return ""

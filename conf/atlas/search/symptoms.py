@@ -18,6 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from atlas.directives.fold import details
 from atlas.i18n import _, for_script
+from atlas.page_links import link_to
 from atlas.reading_order import ERRORS
 
 from . import gather
@@ -92,8 +93,7 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
 
 
 def _item(app: Sphinx, page: str, name: str, found: gather.Found) -> nodes.list_item:
-    address = app.builder.get_relative_uri(page, name)
-    link = nodes.reference("", "", nodes.Text(found.title), refuri=address, internal=True)
+    link = link_to(app, page, name, found.title)
     said = nodes.paragraph("", " · ".join(found.symptoms))
     return nodes.list_item("", nodes.paragraph("", "", link), said)
 

@@ -19,7 +19,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 from atlas.kept_files import write_whole
-from atlas.page_parts.description import first_sentences, plain
+from atlas.page_parts.description import plain
+from atlas.sentences import first_sentences, one_line
 
 FILE = "link-previews.js"
 LONGEST = 220  # characters of a definition; a first sentence may be longer
@@ -30,7 +31,7 @@ def texts(app: Sphinx) -> dict[str, list[str]]:
     found = {}
     for page in sorted(app.env.found_docs):
         if said := app.env.metadata[page].get("og:description"):
-            found[app.builder.get_target_uri(page)] = [_one_line(app.env.titles[page].astext()), said]
+            found[app.builder.get_target_uri(page)] = [one_line(app.env.titles[page].astext()), said]
     objects = app.env.domains.standard_domain.get_objects()
     for page in sorted({page for _name, _shown, kind, page, _anchor, _priority in objects if kind == "term"}):
         for anchor, title, definition in _terms(app.env.get_doctree(page)):
@@ -49,11 +50,7 @@ def _terms(document: nodes.document) -> Iterator[tuple[str, str, str]]:
             translation = paragraphs.pop(0).astext() if is_translated else ""
             definition = first_sentences(plain(paragraphs[0]), LONGEST) if paragraphs else ""
             for term in item.findall(nodes.term):
-                yield term["ids"][0], _one_line(f"{term.astext()} {translation}"), definition
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+                yield term["ids"][0], one_line(f"{term.astext()} {translation}"), definition
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:

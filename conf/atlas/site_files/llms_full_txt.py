@@ -12,7 +12,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 from atlas.i18n import _
-from atlas.kept_files import write_whole
+from atlas.kept_files import write_if_changed
 
 from .llms_txt import chapters, summary
 from .markdown_copies import twin_of
@@ -24,9 +24,7 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     """Connected to ``build-finished``, after the pages' Markdown is written. What is there and the same is left alone."""
     if exception is not None or app.builder.name != "html":
         return
-    path, text = Path(app.outdir, FILE), "\n\n".join(_parts(app)) + "\n"
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        write_whole(path, text)
+    write_if_changed(Path(app.outdir, FILE), "\n\n".join(_parts(app)) + "\n")
 
 
 def _parts(app: Sphinx) -> Iterator[str]:

@@ -12,6 +12,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 from atlas.page_parts.description import description
+from atlas.sentences import one_line
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:
@@ -58,11 +59,7 @@ def _section(app: Sphinx, title: str, pages: list[str]) -> Iterator[str]:
 
 
 def _title(app: Sphinx, page: str) -> str:
-    return _one_line(app.env.titles[page].astext())
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return one_line(app.env.titles[page].astext())
 
 
 def setup(app: Sphinx) -> None:

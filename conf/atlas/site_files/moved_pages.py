@@ -23,7 +23,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from atlas.i18n import _
-from atlas.kept_files import write_whole
+from atlas.kept_files import write_if_changed, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -146,9 +146,7 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     for move in listed:
         path = out / move.old
         text = page(move, app.env.titles[names[move.page]].astext(), app.config.html_baseurl)
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        write_if_changed(path, text)
     below = urlsplit(app.config.html_baseurl).path
     write_whole(out / FOR_NGINX, "".join(f"{rule(move, below)}\n" for move in listed))
     write_whole(out / PUBLISHED, "".join(f"{address}\n" for address in sorted({*names, *published(docs)})))

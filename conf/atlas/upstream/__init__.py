@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from sphinx.util import logging
 
+from atlas.rooms import set_up
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
@@ -43,7 +45,4 @@ def warn_unknown(package: str, missing: str, effect: str) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    from . import myst_nb_css_before_pages, myst_parser_793_table_widths
-
-    for module in (myst_parser_793_table_widths, myst_nb_css_before_pages):
-        module.setup(app)
+    set_up(app, __name__, "myst_parser_793_table_widths", "myst_nb_css_before_pages")
