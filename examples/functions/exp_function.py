@@ -6,16 +6,16 @@ How to write a custom autograd Function
 
    Subclass ``torch.autograd.Function``: ``forward`` computes the value, ``setup_context`` saves what is needed later,
    ``backward`` turns the gradient of the output into the gradient of the input. Call it as ``Exp.apply(x)``. Autograd
-   does not check your ``backward``; ``torch.autograd.gradcheck`` does. For external code that ``torch.compile`` has to
-   keep as one step, use ``torch.library.custom_op`` instead.
+   does not check that your derivative is right; ``torch.autograd.gradcheck`` tests it. For external code that
+   ``torch.compile`` has to keep as one step, use ``torch.library.custom_op`` instead.
 """
 
 # %%
 # The problem: autograd does not see your computation
 # ---------------------------------------------------
-# One step of your model runs in NumPy or in a solver. ``x.numpy()`` raises ``Can't call numpy() on Tensor that requires
-# grad``. With ``x.detach().numpy()`` there is no error, and no gradient reaches ``x`` through this step. A Function makes one
-# node of such a step.
+# One step of your model runs in NumPy or in a solver. For ``x = torch.tensor([1.0], requires_grad=True)``, ``x.numpy()``
+# raises ``Can't call numpy() on Tensor that requires grad``. With ``x.detach().numpy()`` there is no error, and no gradient
+# reaches ``x`` through this step. A Function makes one node of such a step.
 #
 # .. how-measured:: The function draw_parts() draws the three methods, and what goes from one to another.
 
@@ -55,7 +55,7 @@ def draw_parts():
 
 
 # %%
-# ``backward`` runs much later than ``forward``. What it needs waits for it in ``ctx``:
+# ``backward`` runs after ``forward`` has returned. What it needs is kept in ``ctx``:
 
 draw_parts()
 
@@ -119,15 +119,15 @@ with warnings.catch_warnings():
 # sphinx_gallery_end_ignore
 
 # %%
-# ``gradcheck`` moves each input by a small step and compares the change of the output with your ``backward``. Give it
-# ``float64`` inputs: in ``float32``, rounding makes this right gradient fail.
+# ``gradcheck`` moves each number of ``inputs`` by a small step and compares the change of the output with your
+# ``backward``. Give it ``float64`` inputs: in ``float32``, rounding makes this correct gradient fail.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Calling the class or** ``forward``. ``Exp()(x)`` raises. ``Exp.forward(x)`` does not, and that is worse: its operations
-# are recorded one by one, and your ``backward`` never runs. The node's name shows it: a name with a digit at the end is that of
-# a built-in node. The fix for both is ``Exp.apply(x)``.
+# **Calling the class or** ``forward``. ``Exp()(x)`` raises an error. ``Exp.forward(x)`` does not, and that is worse: autograd
+# records the ``torch.exp`` inside, and does not use your ``backward``. The node's name shows it: ``ExpBackward`` is the class
+# on this page, ``ExpBackward0`` is PyTorch's node for ``torch.exp``. The fix for both is ``Exp.apply(x)``.
 
 print("Exp.apply(x):  ", Exp.apply(x).grad_fn.name())
 print("Exp.forward(x):", Exp.forward(x).grad_fn.name())
@@ -149,8 +149,8 @@ assert "should not be instantiated" in str(caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# **The wrong number of gradients.** ``backward`` returns one value for each argument of ``forward``. ``factor`` is a number
-# and has no gradient, but it still needs a value: the fix is ``return grad_output * ctx.factor, None``.
+# **The wrong number of gradients.** ``forward`` has two arguments here, so autograd expects two values from ``backward``.
+# ``factor`` is a number and has no gradient: its value is ``None``. The fix is ``return grad_output * ctx.factor, None``.
 
 
 class Scale(torch.autograd.Function):
@@ -181,8 +181,8 @@ assert torch.autograd.grad(Scale.apply(x, 3.0), x)[0].item() == 3.0
 
 # %%
 # **A tensor as an attribute of ctx.** ``ctx.result = output`` also carries the tensor to ``backward``, and ``gradcheck``
-# passes. But autograd no longer knows that this tensor must not change. Multiply the result by 2 in place, and the right
-# gradient is :math:`2e`:
+# passes here. But autograd does not check whether the attribute was changed. Multiply the result by 2 in place, and the
+# right gradient is :math:`2e`:
 
 
 class ExpOnAttribute(Exp):
@@ -236,8 +236,8 @@ assert _outcome.endswith(
 # %%
 # Why: one node, and nothing inside it
 # ------------------------------------
-# ``apply`` runs ``forward`` with recording switched off. If an input requires grad, it then attaches one node to the output,
-# named after the class. Here one expression uses ``Exp`` and the built-in ``torch.exp``:
+# ``Exp.apply(x)`` runs ``forward`` with recording switched off. Then it attaches one node to the output, named after the
+# class. Here one expression uses ``Exp`` and the built-in ``torch.exp``:
 
 x = torch.tensor(1.0, requires_grad=True)
 custom = Exp.apply(x)
@@ -290,8 +290,9 @@ assert Exp.apply(x.detach()).grad_fn is None
 # %%
 # The older style: ctx in forward
 # -------------------------------
-# In older code ``forward`` takes ``ctx`` and saves for itself. ``backward`` is the same. Transforms such as ``torch.func.grad``
-# and ``vmap`` do not accept this style, so prefer ``setup_context`` for new code.
+# In the older style ``forward`` takes ``ctx`` and saves for itself. ``backward`` is the same. ``torch.func.grad`` refuses
+# this style, so prefer ``setup_context`` for new code. (``torch.func.vmap`` asks for more:
+# :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`.)
 
 
 class ExpWithCtx(torch.autograd.Function):
@@ -329,6 +330,11 @@ for _transform in (
     except RuntimeError as error:
         _raised.append(str(error))
 assert len(_raised) == 8 and all("setup_context" in text for text in _raised[2:])
+try:
+    torch.func.vmap(Exp.apply)(torch.ones(2))
+except RuntimeError as error:
+    _raised.append(str(error))
+assert "does not have vmap support" in _raised[8]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -340,7 +346,7 @@ assert len(_raised) == 8 and all("setup_context" in text for text in _raised[2:]
 #   :ref:`gradient reversal <sphx_glr_gallery_functions_change_the_gradient.py>`.
 # - You know a derivative that is more stable or needs less memory than the recorded steps.
 #
-# Otherwise compose PyTorch's own operations: they bring their derivatives.
+# Otherwise compose PyTorch's own operations, and write no ``backward``.
 
 # %%
 # Exercise
@@ -352,7 +358,7 @@ assert len(_raised) == 8 and all("setup_context" in text for text in _raised[2:]
 #
 # The derivative is :math:`\frac{1}{1 + x}`, so save the *input*. At 1 the value is :math:`\log 2` and the gradient
 # :math:`\frac{1}{2}`. Recording is off inside ``forward``, so ``x.numpy()`` is allowed. ``np.asarray`` is there for a
-# tensor without dimensions: NumPy returns a plain number for it.
+# tensor without dimensions: ``np.log1p`` returns a number for it, not an array.
 
 
 class Log1p(torch.autograd.Function):
