@@ -5,8 +5,8 @@ ctx: save_for_backward, mark_dirty and the rest
 .. in-short::
 
    Give each tensor that ``backward`` needs to ``ctx.save_for_backward(...)``; numbers, shapes and strings may be attributes
-   of ``ctx``. If ``forward`` writes to an input, call ``ctx.mark_dirty(x)`` and return ``x``. Autograd believes what you
-   tell it: a forgotten call mostly gives a wrong gradient or a leak, and no error.
+   of ``ctx``. If ``forward`` writes to an input, call ``ctx.mark_dirty(x)`` and return ``x``. On this page, code that
+   forgets one of these calls runs without an error: its gradient is wrong, or its memory grows.
 """
 
 # %%
@@ -27,21 +27,21 @@ ctx: save_for_backward, mark_dirty and the rest
 #    * - ``forward`` writes to an input
 #      - ``mark_dirty(x)``, and return ``x``
 #      - the gradient can be wrong
-#    * - a float output has no derivative
+#    * - a float output should get no gradient
 #      - ``mark_non_differentiable(mask)``
-#      - a loss of it gets gradients of zero, and no error
+#      - a loss of it can give gradients of zero, and no error
 #    * - the loss may not use an output
 #      - ``set_materialize_grads(False)``
 #      - ``backward`` gets zeros in place of ``None``
 #    * - an argument may be frozen
 #      - ``needs_input_grad``
-#      - its gradient is computed for nothing
+#      - its gradient can be computed for nothing
 
 # %%
 # The problem: memory grows with each step
 # ----------------------------------------
-# The derivative of :math:`y = x^{1.5}` is :math:`1.5 \, y / x`: ``backward`` needs the input and the output. This Function
-# keeps them as attributes. ``gradcheck`` passes, and in a training loop the memory fills up.
+# For :math:`x > 0` the derivative of :math:`y = x^{1.5}` is :math:`1.5 \, y / x`, so this ``backward`` uses the input and the
+# output. The Function keeps them as attributes. ``gradcheck`` passes at 1 and 4, and in the loop below the memory grows.
 
 import torch
 
@@ -76,14 +76,15 @@ class Power(PowerOnCtx):
 
 
 # %%
-# .. how-measured:: alive() counts with weak references how many outputs of 1 MB are alive after each step, with Python's
-#    garbage collector off. The last count follows a collection.
+# .. how-measured:: alive() counts the outputs whose memory of 1 MB is not freed after each step, with Python's garbage
+#    collector off. The last count follows a collection.
 
 import gc
 import textwrap
 import weakref
 
 import matplotlib.pyplot as plt
+from torch.multiprocessing.reductions import StorageWeakRef
 
 
 def alive(function):
@@ -92,11 +93,11 @@ def alive(function):
     for _ in range(20):
         y = function.apply(leaf)
         y.sum().backward()
-        outputs.append(weakref.ref(y))
+        outputs.append(StorageWeakRef(y.untyped_storage()))
         del y
-        counts.append(sum(output() is not None for output in outputs))
+        counts.append(sum(not output.expired() for output in outputs))
     gc.collect()
-    return [*counts, sum(output() is not None for output in outputs)]
+    return [*counts, sum(not output.expired() for output in outputs)]
 
 
 gc.disable()
@@ -134,16 +135,17 @@ assert gc.isenabled() and alive(PowerOnCtx)[19] == 20  # the same with the colle
 
 # %%
 # The output refers to its node as ``grad_fn``. The node is ``ctx``, and refers to its attributes. If one of them is the
-# output, the output and the node refer to each other. Then neither is freed when your own variables are gone.
-# ``save_for_backward`` keeps an output in a way that does not close this cycle. With Python's collector on, the same 20 steps
-# also ended with 20 MB here: the collector counts new objects, and a tensor is one object, whatever its size.
+# output, the output and the node refer to each other. When your own variables are gone, both stay until Python's garbage
+# collector runs. ``save_for_backward`` keeps an output in a way that does not close this cycle. With the collector on, the same
+# 20 steps also ended with 20 MB here: the collector counts new objects, and not their size.
 
 # %%
 # What people get wrong
 # ---------------------
-# **An attribute is not checked.** Overwrite the input before backward, as code does that uses one buffer for all batches.
-# ``save_for_backward`` notices, by the :ref:`version <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of the
-# tensor. (It does not notice a write through ``.data`` or NumPy.) The attribute gives a wrong gradient:
+# **An attribute is not checked.** Below, the input is overwritten before backward, as code does that uses one buffer for all
+# batches. The attribute gives a wrong gradient. ``save_for_backward`` notices this write, by the :ref:`version
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of the tensor. (It does not notice a write through ``.data`` or
+# NumPy.)
 
 for function in (PowerOnCtx, Power):
     leaf = torch.tensor(4.0, requires_grad=True)
@@ -193,10 +195,11 @@ assert _seen_and_freed(PowerOnCtx) == ([], False)
 # sphinx_gallery_end_ignore
 
 # %%
-# Hooks for saved tensors do not see the attributes either, and backward does not free them.
+# Hooks for saved tensors do not see these attributes either, and backward does not free them.
 #
-# **A number in** ``save_for_backward``. It takes tensors and ``None``. **An overwritten input that is not returned.** A
-# tensor that you mark as dirty has to be an output:
+# **A number in** ``save_for_backward``. It takes tensors and ``None``, so keep 1.5 as an attribute.
+#
+# **An overwritten input that is not returned.** A tensor that you mark as dirty has to be an output:
 
 
 class SavesNumber(Power):
@@ -238,7 +241,7 @@ assert (
 # %%
 # mark_dirty: forward wrote to its input
 # --------------------------------------
-# ``Double`` works in place and marks its input. ``SilentDouble`` does not. Both return the tensor they wrote to.
+# ``Double`` and ``SilentDouble`` write to their input and return it. Only ``Double`` marks it.
 
 
 class Double(torch.autograd.Function):
@@ -262,7 +265,7 @@ class SilentDouble(Double):
 
 
 # %%
-# Use ``a`` afterwards, as after any in-place call. With ``x`` at 3, ``a`` is now 6, and the gradient of
+# Use ``a`` afterwards, as after any in-place call. With ``x`` at 3, ``a`` is now 6, and the right gradient of
 # :math:`z = a + 1` is 2.
 
 x = torch.tensor(3.0, requires_grad=True)
@@ -297,15 +300,15 @@ assert _leaf.item() == 12  # forward had already doubled it again
 
 # %%
 # With ``mark_dirty``, autograd gives ``a`` the new node and returns ``a`` itself. Without it, ``a`` keeps its old
-# node, and the doubling is missing from its graph. The checks for in-place operations depend on the mark too. For a leaf
-# that requires a gradient, ``Double`` raises an error, and ``SilentDouble`` does not. (The error comes after ``forward``: the
-# leaf has its new value in both cases.)
+# node, and the doubling is missing from its graph. If you call them with ``x``, a leaf that requires grad, ``Double`` raises
+# an error, and ``SilentDouble`` does not. (The error comes after ``forward``: the leaf has its new value in both cases.)
 
 # %%
 # mark_non_differentiable: an output without a gradient
 # -----------------------------------------------------
-# ``Positive`` returns the positive entries and a mask of zeros and ones. The mask has no derivative, but it is a
-# float tensor, so autograd would treat it like the other output. In a boolean or integer output this needs no mark.
+# ``Positive`` returns ``x * mask`` and the mask, which is 1 where ``x > 0`` and 0 elsewhere. No gradient should come through
+# the mask, but it is a float tensor, so autograd would treat it like the other output. A boolean or integer output needs no
+# mark.
 
 
 class Positive(torch.autograd.Function):
@@ -333,8 +336,8 @@ class UnmarkedPositive(Positive):
 
 
 # %%
-# A loss that counts the positive entries cannot train anything. With the mark you are told so. Without it, backward
-# runs, and every gradient is zero.
+# The loss below only counts the positive entries, so it cannot train ``x``. With the mark, ``backward()`` raises an error.
+# Without it, backward runs, and ``x.grad`` is zero.
 
 for function in (Positive, UnmarkedPositive):
     x = torch.tensor([-1.0, 2.0], requires_grad=True)
@@ -370,9 +373,9 @@ assert [output.requires_grad for output in _Sort.apply(x)] == [True, False, Fals
 # %%
 # set_materialize_grads: None instead of zeros
 # --------------------------------------------
-# In the output above, ``backward`` got zeros for the values, which the loss did not use. Autograd makes such zeros so
-# that ``backward`` need not handle ``None``. For large outputs you can save that work. ``set_materialize_grads(False)`` passes
-# ``None`` instead.
+# In the output above, ``backward`` got zeros for the values, which the loss did not use. By default autograd makes such
+# zeros so that ``backward`` need not handle ``None``. For large outputs you can save that work: after
+# ``set_materialize_grads(False)``, ``backward`` gets ``None`` instead.
 
 
 class LeanPositive(Positive):
@@ -413,14 +416,14 @@ assert _Outputs.got == [(True, False)] and "NoneType" in _message
 # sphinx_gallery_end_ignore
 
 # %%
-# Here the zeros were for the mask, and ``backward`` does not use them. If it uses a gradient that may be ``None``, check
-# first: a product with ``None`` raises a ``TypeError``.
+# Here the zeros were for the mask, and ``backward`` does not use them. If yours uses a gradient that may be ``None``, check
+# first: ``None * mask`` raises a ``TypeError``.
 
 # %%
 # needs_input_grad: skip the gradient of a frozen weight
 # -------------------------------------------------------
-# A frozen weight needs no gradient. ``needs_input_grad`` has a boolean for each argument of ``forward``, so that
-# ``backward`` can leave out a product and return ``None``.
+# A frozen weight needs no gradient. ``needs_input_grad`` has a boolean for each argument of ``forward``. With it, this
+# ``backward`` leaves out a product and returns ``None``.
 
 
 class MatMul(torch.autograd.Function):
@@ -470,9 +473,9 @@ assert _Probe.got == [(True, False), (True, True)]
 # sphinx_gallery_end_ignore
 
 # %%
-# The booleans say which arguments required a gradient when ``apply`` ran. They do not follow what a call of backward
-# asks for (`pytorch#174017 <https://github.com/pytorch/pytorch/issues/174017>`__), so in the second case the product
-# for ``w`` was computed and thrown away.
+# The booleans say which arguments required grad when ``apply`` ran. They do not say which gradients the call of
+# ``torch.autograd.grad`` asks for (`pytorch#174017 <https://github.com/pytorch/pytorch/issues/174017>`__). So in the second
+# case the product for ``w`` was computed and thrown away.
 
 # %%
 # Exercise
