@@ -26,7 +26,7 @@ Why is .grad None, zero or NaN?
 #      - do this
 #    * - None
 #      - `It was cleared, or never stored`_
-#      - read ``.grad`` after ``backward()``, before ``zero_grad()``
+#      - read ``.grad`` before ``zero_grad()``
 #    * - None
 #      - `It is not a leaf`_
 #      - ``t.retain_grad()`` before backward
@@ -38,10 +38,10 @@ Why is .grad None, zero or NaN?
 #      - leave out what cuts it
 #    * - None
 #      - `The loss does not use it`_, or only in ``argmax`` or ``>``
-#      - call the layer; replace the choice by a smooth one
+#      - call the layer; make a smooth choice
 #    * - zero
 #      - `The function is flat there`_: ``round``, a dead ReLU
-#      - another function or start, a straight-through gradient
+#      - another function or another start
 #    * - zero
 #      - `The loss cannot depend on it`_: ``softmax(x).sum()``
 #      - another loss
@@ -139,8 +139,8 @@ assert layer.weight.grad is None and loss.is_leaf and loss.grad == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# **Replacing a bad value afterwards.** ``torch.where`` hides the minus infinity of ``log`` and sends the gradient 0 back to it.
-# The backward of ``log`` divides that by ``x``, which is 0 as well: 0 / 0 is NaN. Make the *input* safe:
+# **Replacing a bad value afterwards.** ``torch.where`` hides the minus infinity of ``log``, but sends it the gradient 0. The
+# backward of ``log`` divides that by ``x``, which is 0 too, and 0 / 0 is NaN. Make the *input* safe:
 
 x = torch.tensor([0.0, 4.0], requires_grad=True)
 positive = x > 0
@@ -239,7 +239,7 @@ assert copy.grad.tolist() == [1, 1, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# If you read ``copy.grad``, PyTorch warns you that it is not a leaf. See :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`.
+# ``copy.grad`` is None, and reading it gives a warning. See :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`.
 
 # %%
 # It does not require grad
@@ -259,8 +259,7 @@ assert not any(p.requires_grad for p in model[0].parameters())
 # %%
 # The path was cut
 # ~~~~~~~~~~~~~~~~
-# ``h.detach()`` has the value of ``h`` and no way back to ``w``. The loss still has a graph, because of ``v``, so there is
-# no error:
+# ``h.detach()`` has no path back to ``w``. The loss still has a graph, because of ``v``, so there is no error:
 
 w, v = (torch.tensor(2.0, requires_grad=True) for _ in range(2))
 h = w * 3
@@ -304,8 +303,7 @@ assert w.grad == 6
 # The loss does not use it
 # ~~~~~~~~~~~~~~~~~~~~~~~~
 # Perhaps a layer was not called. Or the tensor only decides something, as ``scores`` does here: ``argmax`` is not recorded, nor
-# is a comparison such as ``x > 0``. To find out, ask ``torch.autograd.grad`` for the gradient. You get an error instead of
-# None:
+# is ``x > 0``. To find out, ask ``torch.autograd.grad``. You get an error instead of None:
 
 scores = torch.tensor([0.1, 0.7, 0.2], requires_grad=True)
 values = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -336,7 +334,7 @@ assert torch.autograd.grad(smooth, scores)[0].all()
 #
 # The function is flat there
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~
-# The six results below do not change if ``x`` moves a little, so the gradient is 0, and ``x`` learns nothing.
+# These results do not change if ``x`` moves a little, so the gradient is 0, and ``x`` learns nothing.
 #
 # .. how-measured:: The function table_of() differentiates each expression at its start and collects values and gradients.
 
@@ -387,16 +385,15 @@ for start, function in flat.values():
 flat_table
 
 # %%
-# A ReLU whose input is negative for *all* your data sends back only zeros: it is *dead*. The true slope of ``sigmoid`` at 20 is
-# about 2e-9. In float32 its value ``y`` is rounded to 1, and the slope is computed as ``y * (1 - y)``, which is 0. For
-# ``round`` or ``sign`` in a network, use a :ref:`straight-through gradient
-# <sphx_glr_gallery_functions_change_the_gradient.py>`.
+# A ReLU whose input is negative for *all* your data sends back only zeros: it is *dead*. The slope of ``sigmoid`` at 20 is
+# about 2e-9, but float32 rounds the value ``y`` to 1, and ``y * (1 - y)`` is 0. For ``round`` or ``sign`` in a network, use a
+# :ref:`straight-through gradient <sphx_glr_gallery_functions_change_the_gradient.py>`.
 
 # %%
 # The loss cannot depend on it
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-# The three entries of this softmax sum to 1, and a small move of ``x`` does not change that. So the gradient of their sum is 0,
-# up to rounding. The sum of their squares does depend on ``x``:
+# This softmax sums to 1 also after a small move of ``x``. So the gradient of the sum is 0, up to rounding. That of the sum of
+# squares is not:
 
 x = torch.tensor([1.0, 2.0, 4.0], requires_grad=True)
 (gradient,) = torch.autograd.grad(x.softmax(0).sum(), x)
@@ -449,8 +446,8 @@ edge_table
 # ``clamp`` is flat at 0, so the gradient is 0. With ``+ 1e-6`` it is a million. For the logarithm of a softmax, use
 # ``log_softmax``.
 #
-# A gradient can also be too large for its data type. In float32, ``1 / x`` at 1e-30 has the value 1e30 and the gradient
-# ``-inf``. The largest finite number in float16 is 65,504, so a scaled loss can overflow there.
+# A gradient can also be too large for its data type. In float32, the gradient of ``1 / x`` at 1e-30 is ``-inf``. The largest
+# finite number in float16 is 65,504, so a scaled loss can overflow there.
 
 # %%
 # Zero times infinity
@@ -479,8 +476,7 @@ zero_table
 # %%
 # The value is NaN already
 # ~~~~~~~~~~~~~~~~~~~~~~~~
-# Two examples: a softmax in which all positions are masked with minus infinity, and the variance of one element. Below each is
-# a version without NaN:
+# A softmax with all positions masked, and the variance of one element, each with a version without NaN:
 
 scores = torch.tensor([1.0, 2.0])
 mask = torch.tensor([True, True])
@@ -514,14 +510,13 @@ assert len(caught) == 1 and "degrees of freedom" in str(caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# Filled with the most negative finite number, the weights of this row are equal. PyTorch warns you about the variance of one
-# element: "degrees of freedom is <= 0".
+# PyTorch warns you about the variance of one element: "degrees of freedom is <= 0".
 
 # %%
 # Eigenvalues are equal
 # ~~~~~~~~~~~~~~~~~~~~~
-# The derivative of an eigenvector divides by the differences between eigenvalues, and those of the identity matrix are equal.
-# The derivative of the eigenvalues themselves is finite here:
+# The derivative of an eigenvector divides by the differences between eigenvalues, which are 0 here. The derivative of the
+# eigenvalues themselves is finite here:
 
 matrix = torch.eye(2, requires_grad=True)
 eigenvalues, vectors = torch.linalg.eigh(matrix)
@@ -544,9 +539,8 @@ assert torch.autograd.grad(torch.linalg.eigh(apart)[1][0, 0], apart)[0].isfinite
 # %%
 # Exercise
 # --------
-# Take ``w = 1.6`` and ``v = 1.0``, both requiring grad. Before you run anything: is ``w.grad`` None, zero or a number after
-# ``(w.round() * 2).backward()``, after ``(w.detach() * w).backward()`` and after ``(w.item() * v).backward()``? Clear it
-# before each call.
+# Take ``w = 1.6`` and ``v = 1.0``, both requiring grad. Is ``w.grad`` None, zero or a number after ``(w.round() *
+# 2).backward()``, after ``(w.detach() * w).backward()`` and after ``(w.item() * v).backward()``? Clear it before each call.
 #
 # .. solution::
 #
