@@ -5,7 +5,7 @@ Hooks: see and change gradients
 .. in-short::
 
    ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` once all parts of the gradient of that tensor
-   are added up. If ``f`` returns a tensor, backward goes on with that tensor; if it returns ``None``, nothing changes.
+   are added up. Backward goes on with the tensor that ``f`` returns, or with ``gradient`` if ``f`` returns ``None``.
    ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``. If a
    view is changed in place later, hook a clone of it.
 """
@@ -54,14 +54,14 @@ assert _order == ["a newer node", "hook"]  # complete, but not called at once
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``sigmoid`` behind each layer, the first one gets less than a millionth of the gradient of the last one.
-# ``register_hook`` is the only line that was added to the model to find that out.
+# Here, with ``sigmoid`` behind each layer, the norm at the first layer is less than a millionth of the norm at the last. It
+# took one more line in the loop to see that: ``register_hook``.
 
 # %%
 # Change the gradient
 # -------------------
-# What a hook returns replaces the gradient for everything that the tensor was computed from. Here a hook limits the gradient
-# at ``q``. The handle removes the hook, and the gradient is as before:
+# What a hook returns goes on in place of the gradient. Here a hook limits the gradient at ``q`` to 1, so ``p`` gets less. The
+# handle removes the hook, and ``p`` gets its full gradient:
 
 p = torch.tensor([3.0, 0.1], requires_grad=True)
 q = p**3
@@ -97,8 +97,8 @@ assert _both(False) == (5 * 27 + 2, 7, 1) and _both(True) == (27 + 2, 7, 1)
 # sphinx_gallery_end_ignore
 
 # %%
-# The forward pass does not change. A tensor that leads to the loss only along other paths, not through ``q``, keeps its
-# gradient.
+# The hook does not change the forward pass, nor the gradient of a tensor that leads to the loss only along other paths, not
+# through ``q``.
 
 # %%
 # What people get wrong
@@ -187,8 +187,8 @@ assert slope(lambda gradient: gradient.mul_(10)) == 50
 # sphinx_gallery_end_ignore
 
 # %%
-# **Changing a view in place behind its hook.** Here ``nn.Linear`` returns a view, because its input has three dimensions.
-# After ``relu_()``, or ``nn.ReLU(inplace=True)``, a hook on the view does not run, and there is no error. A hook on a clone
+# **Changing a view in place behind its hook.** For this input of three dimensions, ``nn.Linear`` returns a view. After
+# ``relu_()``, or ``nn.ReLU(inplace=True)``, the hook on the view does not run, and there is no error. The hook on the clone
 # runs:
 
 for name, prepare in (("view", lambda h: h), ("clone", torch.clone)):
@@ -202,20 +202,19 @@ for _prepare, _expected in ((lambda h: h, 0), (torch.clone, 1)):
         _hidden, _got = _prepare(nn.Linear(4, 4)(torch.ones(2, 3, 4))), []
         assert _hidden._is_view() == (not _expected)
         _hidden.register_hook(_got.append)
+        _before = _hidden.detach().clone()
         _behind(_hidden).sum().backward()
         assert len(_got) == _expected
-_whole, _got = 2 * torch.ones(2, requires_grad=True), []
-_whole.register_hook(_got.append)
-_whole.mul_(5).sum().backward()
-assert _got[0].tolist() == [5, 5]  # with respect to the value before
+        if _got:  # with respect to the value before
+            assert torch.equal(_got[0], (_before > 0).float()) and (_before < 0).any()
 # sphinx_gallery_end_ignore
 
 # %%
-# On a tensor that is not a view, the hook runs: it gets the gradient with respect to the value before the change.
+# The hook on the clone gets the gradient with respect to the value before ``relu_()``.
 
 # %%
-# **Pieces of one tensor.** If the loss uses one piece of ``chunk``, ``split`` or ``unbind``, the hooks on the other pieces run
-# too, and get ``None``. A hook such as ``lambda gradient: gradient * 2`` then fails with a ``TypeError``.
+# **Pieces of one tensor.** This loss uses only ``query``, one of two pieces. The hook on the other piece runs too, and gets
+# ``None``. So a hook ``lambda gradient: gradient * 2`` fails with a ``TypeError`` there. ``split`` and ``unbind`` do the same.
 
 query, key = torch.ones(4, requires_grad=True).exp().chunk(2)
 key.register_hook(lambda gradient: print("key gets", gradient))
@@ -265,8 +264,8 @@ assert "doesn't require gradient" in raised[1] and "non-leaf" in raised[2]
 # %%
 # On a parameter: before or after accumulation
 # --------------------------------------------
-# A parameter has two methods for hooks. ``register_hook`` gets the gradient of *this* backward.
-# ``register_post_accumulate_grad_hook`` runs after that gradient was added to ``.grad``, and gets the parameter itself:
+# A parameter has two methods for hooks. Below, the hook of ``register_hook`` gets the gradient of *this* ``backward()``. The
+# hook of ``register_post_accumulate_grad_hook`` runs after that gradient was added to ``.grad``, and gets the parameter itself:
 
 x = torch.tensor(1.0, requires_grad=True)
 x.register_hook(lambda gradient: print("  register_hook:", gradient.item()))
@@ -279,31 +278,9 @@ for number in (1, 2):
     (3 * x).backward()
 assert x.grad == 6
 
-# sphinx_gallery_start_ignore
-from torch.utils.checkpoint import checkpoint
-
-
-def _shared_weight(use_reentrant):
-    weight, got = torch.tensor(1.0, requires_grad=True), []
-    weight.register_hook(lambda gradient: got.append(gradient.item()))
-    weight.register_post_accumulate_grad_hook(lambda leaf: got.append(leaf.grad.item()))
-    block = torch.tensor(1.0, requires_grad=True)
-    inside = checkpoint(lambda t: weight * t, block, use_reentrant=use_reentrant)
-    (2 * weight + 3 * inside).backward()
-    return sorted(got)
-
-
-assert _shared_weight(False) == [5, 5]  # one pass: the whole sum
-assert _shared_weight(True) == [2, 2, 3, 5]  # two passes: 2, and 3
-# sphinx_gallery_end_ignore
-
 # %%
-# One call of ``backward()`` can contain several backward passes: ``torch.utils.checkpoint`` with ``use_reentrant=True`` runs
-# one of its own for each block. If a weight is used inside and outside a block, its hooks run twice, each time for a part of
-# its gradient.
-#
-# ``register_post_accumulate_grad_hook`` can take the optimizer step at once and drop the gradient. Then the gradients of all
-# parameters need not be in memory together. This hook counts how many there are:
+# The second hook can take the optimizer step at once and drop the gradient. Then the gradients of all parameters need not be in
+# memory together. This hook counts how many there are:
 
 model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
 present = []
@@ -336,7 +313,7 @@ assert len(present) == 8  # two micro-batches: two steps for each parameter
 # %%
 # Without the hook, four gradients are there at the end. The price: with
 # :ref:`gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>` over two micro-batches this takes two steps
-# instead of one. And clipping by the norm of all gradients needs them all at once, so it does not work here.
+# instead of one. And clipping by the norm of all gradients does not work here: each call sees one gradient.
 
 # %%
 # When does each hook run?
@@ -388,30 +365,6 @@ for _first in (
         _kept.retain_grad()
     _kept.backward()
     assert _kept.grad == 10
-_kept, _order = torch.tensor(2.0, requires_grad=True) * 1, []
-_kept.register_hook(lambda gradient: _order.append(1) or gradient * 10)
-_kept.mul_(3)  # in place: the hooks before and after it belong to two values
-_kept.register_hook(lambda gradient: _order.append(2))
-_kept.retain_grad()
-_kept.backward()
-assert _kept.grad == 1 and _order == [2, 1]
-
-
-class _Nothing(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return 2 * x
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return None
-
-
-_leaf, _got = torch.tensor(1.0, requires_grad=True), []
-_leaf.register_hook(_got.append)
-_leaf.register_post_accumulate_grad_hook(lambda leaf: _got.append(leaf.grad))
-_Nothing.apply(_leaf).backward()
-assert _got == [None, None]
 _got = []
 _b = torch.tensor(2.0, requires_grad=True) * 3
 _b.grad_fn.register_prehook(lambda *given: _got.append(given))
@@ -458,8 +411,7 @@ def timeline(calls):
 
 
 # %%
-# The figure shows the calls in time. A bar begins between two calls: the first did not yet see the ``.grad``, and the second
-# saw it.
+# The figure shows the calls in time. A bar begins before the first call that saw this ``.grad``:
 
 # figure: Six hooks, one row each, and the time from left to right. They run in this order: the tensor hook of w, the
 #   tensor hook of v, the prehook and the hook of the node of v, the tensor hook of u, the hook of u after accumulation.
@@ -467,17 +419,15 @@ def timeline(calls):
 timeline(calls)
 
 # %%
-# At each tensor, ``register_hook`` comes first. Then ``retain_grad`` stores the result: it keeps what the hooks made of the
-# gradient, whether you called it before or after ``register_hook``. (This is so while nothing changes the tensor in place.)
-# Then the node runs between its two hooks. The kinds of hooks differ in what they get:
+# At ``v``, the tensor hook comes first. Then ``v.grad`` is stored: what the tensor hook returns is in it, although
+# ``v.retain_grad()`` was called before. Then the node runs, between its two hooks. The kinds of hooks differ in what they get:
 #
 # - ``tensor.register_hook``: the gradient with respect to the tensor. It may return another.
-# - ``leaf.register_post_accumulate_grad_hook``: the leaf, with ``.grad`` filled. If backward brought ``None`` to the leaf, the
-#   hook runs too, and ``.grad`` may still be ``None``.
+# - ``leaf.register_post_accumulate_grad_hook``: the leaf. Read ``leaf.grad``.
 # - ``node.register_prehook``: a tuple, the gradients that arrive at the node.
 # - ``node.register_hook``: two tuples, the gradients that the node returns and those that it was called with.
-# - A parameter has a node too, ``AccumulateGrad``, which adds to ``.grad``. Its two hooks run before and after that. Keep the
-#   node, ``torch.autograd.graph.get_gradient_edge(leaf).node``: its hooks are lost when nothing refers to it.
+# - A parameter has a node too, ``AccumulateGrad``, which adds to ``.grad``. Hooks on this node run before and after that. Keep
+#   the node, ``torch.autograd.graph.get_gradient_edge(leaf).node``: its hooks are lost when nothing refers to it.
 # - ``module.register_full_backward_hook`` has traps of its own, and
 #   :ref:`a page of its own <sphx_glr_gallery_differentiation_hooks_on_modules.py>`.
 

@@ -8,8 +8,8 @@ retain_graph=True, and when memory is freed
 
 .. in-short::
 
-   ``loss.backward()`` frees the tensors that the graph saved, so a second backward through the same graph usually raises an
-   error. ``retain_graph=True`` keeps them. You rarely need it: add losses that share a part, ``(loss1 + loss2).backward()``,
+   ``loss.backward()`` drops the tensors that the graph saved for it, so a second backward through the same graph usually raises
+   an error. ``retain_graph=True`` keeps them. You rarely need it: add losses that share a part, ``(loss1 + loss2).backward()``,
    and carry ``state.detach()`` into the next step. Without a backward, memory is freed when nothing refers to the graph any
    more, so sum up ``loss.item()``, not ``loss``.
 """
@@ -80,7 +80,7 @@ del product
 # ---------------------
 # **Silencing the error with retain_graph=True.** The message suggests it. But in a training loop the next error usually
 # follows: backward goes into an earlier step, which saved the weights, and the optimizer has changed them in place since.
-# Here is such a loop with a real layer and an optimizer, in three versions:
+# Here is a loop with a real layer and an optimizer, in three versions:
 
 
 def train(carry, **options):
@@ -168,16 +168,16 @@ del found, node, carried
 # sphinx_gallery_end_ignore
 
 # %%
-# Version 2 fails in step 3, as backward reaches the weights that step 2 saved. (Step 1 saved none: its state was a constant.)
-# Without an optimizer, ``retain_graph=True`` does not raise here, but each backward walks through all steps since the first.
-# With ``fused=True``, PyTorch does not notice that the optimizer changed the weights: the loop runs, and from a fourth step
-# on the gradient is wrong. The state of an LSTM is a tuple: carry ``tuple(t.detach() for t in state)``. More on the second
-# error: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`.
+# Version 2 fails in step 3, where backward reaches the weights that step 2 saved. (Step 1 saved none: its state was a
+# constant.) Without the optimizer it does not raise, but each backward walks through all steps since the first. With
+# ``fused=True`` it does not raise either, and the gradient of a fourth step is wrong:
+# :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py` shows why. The state of an LSTM is a tuple: carry
+# ``tuple(t.detach() for t in state)``.
 
 # %%
 # **Adding up losses instead of numbers.** ``total = total + loss`` makes ``total`` a tensor that refers to the graph of
 # every step. A validation loop without ``torch.no_grad()`` records graphs too, and nothing calls backward to free what they
-# saved. The figure shows how much memory all graphs together hold after each step of three loops.
+# saved. The figure shows how many bytes of saved tensors all graphs keep after each step of three loops.
 #
 # .. how-measured:: A hook puts each tensor that a node saves into an object, which lives as long as the node keeps it. The
 #    function kept() adds up the bytes of these objects. It cannot see plain numbers, or memory that is not a saved tensor.
@@ -271,12 +271,12 @@ del total, loss, found, node
 # sphinx_gallery_end_ignore
 
 # %%
-# ``total + loss.item()`` holds only the graph of the latest step, because ``loss`` still refers to it. With a backward in
-# each step, no saved tensors are left; ``total`` then only holds the small nodes. If the sum is to stay a tensor, add
-# ``loss.detach()``. Under ``torch.no_grad()`` the first loop stays at 0 too.
+# With ``total + loss.item()`` only the graph of the latest step is left, because ``loss`` still refers to it. With a backward
+# in each step, no saved tensor is left here, but ``total`` still keeps the nodes of all steps. If the sum is to stay a tensor,
+# add ``loss.detach()``. Under ``torch.no_grad()`` the first loop stays at 0 too.
 #
 # **A hook that names its own tensor.** The tensor refers to its node, the node to the hook, and the hook to the tensor.
-# Part of this cycle is in C++, where Python's garbage collector does not look. Leaving the function frees nothing here:
+# Part of this cycle is in C++, where Python's garbage collector does not look. So all 20 tensors outlive their function:
 
 import gc
 
@@ -331,8 +331,8 @@ for kind, stays in (("own", 3), ("node", 3), ("shape", 0), ("detached", 0)):
 # (`pytorch#12863 <https://github.com/pytorch/pytorch/issues/12863>`__).
 
 # %%
-# **Thinking that retain_graph accumulates.** It keeps what backward would free, and that is all. Gradients
-# are added to ``.grad`` with it and without it:
+# **Thinking that retain_graph accumulates.** ``retain_graph=True`` keeps what backward would drop. Gradients are added to
+# ``.grad`` with it and without it:
 
 x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
 
@@ -407,10 +407,11 @@ del own
 # sphinx_gallery_end_ignore
 
 # %%
-# In a custom ``Function``, only tensors in ``save_for_backward`` are freed. A tensor that you store as ``ctx.name`` stays.
+# In a custom ``Function``, backward drops what you gave to ``save_for_backward``. A tensor that you store as ``ctx.name``
+# stays.
 #
-# So you can go through a graph twice if nothing was saved, as in ``(x + 1).sum()``. There are exceptions. One is a write
-# into a part of a tensor: its node, ``CopySlices``, saves no tensor and still works only once without ``retain_graph``.
+# The graph of ``(x + 1).sum()`` saved nothing, so you can go through it twice. A write into a part of a tensor is an exception:
+# its node, ``CopySlices``, saves no tensor here, and still works only once without ``retain_graph``.
 
 z = (x + 1).sum()
 z.backward()
@@ -552,9 +553,9 @@ del h, loss
 # sphinx_gallery_end_ignore
 
 # %%
-# The sum of the losses gives the same gradient, goes through the shared part once instead of twice, and needs no
-# ``retain_graph``. Keep two calls if you need the two gradients apart. They can also save memory: compute ``loss2`` after
-# the first call and ``del loss1``, and only one branch is kept at a time.
+# The sum of the losses gives the same gradient up to rounding, goes through ``exp`` once instead of twice, and needs no
+# ``retain_graph``. Keep two calls if you need the two gradients apart. They can also save memory: call ``loss1.backward()`` and
+# ``del loss1`` before you compute ``loss2``.
 
 # %%
 # Exercise
