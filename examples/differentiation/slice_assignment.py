@@ -138,9 +138,9 @@ assert "is at version 3; expected version 2" in message and "AsStrided" in messa
 # sphinx_gallery_end_ignore
 
 # %%
-# The two rows do not overlap. But the product saved ``h[t]``. This row and ``h[t + 1]`` are views of ``h`` and share its version
-# counter, so the write to ``h[t + 1]`` makes the saved row look changed. (A loop with ``h[t] + w`` works: that sum saves no
-# row.) Keep the states in a list:
+# The two rows do not overlap. But the product saved ``h[t]``. This row and ``h[t + 1]`` are views of ``h`` and share its
+# version counter, so the write to ``h[t + 1]`` makes the saved row look changed. (A loop with ``h[t] + w`` works: that sum
+# saves no row.) Keep the states in a list:
 
 
 def states_in_a_list(w, steps=3):
@@ -405,8 +405,8 @@ assert a.grad_fn.next_functions[0][0].name() == "MulBackward0"
 # in backward, and passes on the gradient of the rest unchanged. ``part`` has a new node as well, which reads its region from
 # the new ``a``.
 #
-# On the leaf ``x``, the same step would make ``x`` the result of an operation. It would no longer be a leaf, so PyTorch refuses.
-# And ``_version`` went from 0 to 1: by this number, backward notices that a saved value was overwritten.
+# On the leaf ``x``, the same step would make ``x`` the result of an operation. It would no longer be a leaf, so PyTorch
+# refuses. And ``_version`` went from 0 to 1: by this number, backward notices that a saved value was overwritten.
 
 # %%
 # Exercise
