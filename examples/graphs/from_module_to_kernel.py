@@ -19,25 +19,8 @@ Where is nn.ReLU implemented? From Python to C++
 # The problem: the source code ends at torch.relu
 # -----------------------------------------------
 # You want to read what ``nn.ReLU`` does. In your editor you go to its ``forward``, then to ``F.relu``, then to
-# ``torch.relu``. Python has no source code for that function:
-
-import inspect
-
-import torch
-
-try:
-    print(inspect.getsource(torch.relu))
-except TypeError as error:
-    message = str(error)
-    print(f"TypeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert message.endswith("expected, got builtin_function_or_method")
-# sphinx_gallery_end_ignore
-
-# %%
-# It is written in C++. Here are the main steps for the tensor ``x`` below, with the files of `PyTorch's repository
-# <https://github.com/pytorch/pytorch/tree/v2.13.0>`__:
+# ``torch.relu``. There Python ends, and C++ begins. These are the main steps for a dense tensor on a CPU that requires grad,
+# with the files of `PyTorch's repository <https://github.com/pytorch/pytorch/tree/v2.13.0>`__:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -65,6 +48,23 @@ assert message.endswith("expected, got builtin_function_or_method")
 #      - the node calls ``threshold_backward``
 #      - ``aten/src/ATen/native/Activation.cpp``
 #
+# Python has no source code for ``torch.relu``:
+
+import inspect
+
+import torch
+
+try:
+    print(inspect.getsource(torch.relu))
+except TypeError as error:
+    message = str(error)
+    print(f"TypeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert message.endswith("expected, got builtin_function_or_method")
+# sphinx_gallery_end_ignore
+
+# %%
 # You can start at each of the first three steps. The values are the same, and so is the name of the node:
 
 import torch.nn.functional as F

@@ -5,22 +5,20 @@ Static and dynamic graphs: compile, export, fx
 .. in-short::
 
    Eager PyTorch records a new autograd graph in each call: a *dynamic* graph. ``torch.fx``, ``torch.export`` and
-   ``torch.compile`` capture a *static* graph and run it in place of your Python code. In the table, first gradients are the
-   same. Python code in ``forward``, a changed number or an ``if`` on data may have another effect: the table says which. Under
-   ``torch.compile(..., backend="aot_eager")``, the second derivative raises an error.
+   ``torch.compile`` capture a *static* graph and run it in place of your Python code. In the table below, the first derivative
+   is the same. A changed number or an ``if`` on data may have another effect, and the second derivative raises an error under
+   ``torch.compile``.
 """
 
 # %%
 # The problem: your Python code does not run
 # ------------------------------------------
 # You append to a list in ``forward``, change ``self.number``, or pass a batch of another size. In eager PyTorch this just
-# works. After a capture it may have no effect, or raise an error. The table has two modules:
+# works. After a capture it may have no effect, or raise an error. Here the module ``Scale`` multiplies ``torch.sin(x)`` by
+# ``self.number`` and by ``self.tensor``. The module ``Branch`` returns ``torch.sin(x)`` if ``x.sum() > 0``, and
+# ``torch.cos(x)`` otherwise.
 #
-# - ``Scale`` computes ``torch.sin(x) * self.number * self.tensor`` from a Python number and a buffer. In the first row, its
-#   ``forward`` has one more line: ``calls.append(...)``.
-# - ``Branch`` returns ``torch.sin(x)`` if ``x.sum() > 0``, and ``torch.cos(x)`` otherwise, in the row *an if on the data*.
-#
-# .. how-measured:: The modules run in eager PyTorch and after each capture. For each row, a function tries one thing.
+# .. how-measured:: The modules run in eager PyTorch and after each capture, for torch.compile with the backend "aot_eager".
 
 import pandas as pd
 import torch
@@ -237,6 +235,8 @@ assert list(table.loc["second derivative"]) == [
 table
 
 # %%
+# (In the first row, ``Scale`` has the line ``calls.append(...)``, too. The ``if`` is that of ``Branch``.)
+#
 # ``torch.compile`` is closest to eager PyTorch here. Before each call it checks conditions, the *guards*. The new number and
 # the new size each broke one, and it captured again. Not every change is guarded: a forward hook that was registered on an
 # inner ``nn.Linear`` after the first call ran only after the next capture. ``torch.fx`` and ``torch.export`` captured once.
