@@ -332,6 +332,7 @@ def outcome(write):
         write(x, y)
     except RuntimeError as error:
         return f"refused: {str(error)[:45]} ..."
+    assert x.is_leaf
     node = type(y.grad_fn).__name__
     return "not recorded" if node == "MulBackward0" else f"recorded: {node}"
 
@@ -340,6 +341,9 @@ outcomes = {written: outcome(write) for written, write in CASES.items()}
 table = pd.DataFrame({"what happens": outcomes}).rename_axis(columns="you write")
 
 # sphinx_gallery_start_ignore
+leaf = torch.ones(3, requires_grad=True)
+plain(leaf)
+assert leaf.tolist() == [0, 1, 1] and leaf.is_leaf and leaf.requires_grad
 assert list(outcomes.values())[:6] == [
     "recorded: CopySlices",
     "recorded: CopySlices",
