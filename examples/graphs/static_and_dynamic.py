@@ -6,8 +6,8 @@ Static and dynamic graphs: compile, export, fx
 
    Eager PyTorch records a new autograd graph in each call: a *dynamic* graph. ``torch.fx``, ``torch.export`` and
    ``torch.compile`` capture a *static* graph and run it in place of your Python code. In the table below, the first derivative
-   is the same. A changed number or an ``if`` on data may have another effect, and the second derivative raises an error under
-   ``torch.compile``.
+   is the same. A changed number or an ``if`` on data may have another effect. With the backend used here, the second
+   derivative raises an error under ``torch.compile``.
 """
 
 # %%
