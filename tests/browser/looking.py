@@ -78,12 +78,12 @@ def inspect(
                     {"late-figure": LATE_FIGURE} if is_lesson else {"late-fix": LATE_FIX} if is_error else {}
                 )
                 found = _load(tab, f"{origin}/{page}", in_first_screen if width == max(LOADS) else {})
-                found += axe.faults(tab)
                 found += [("cut-message", said) for said in tab.evaluate(page_scripts.CUT_MESSAGE) if is_error]
                 found += [("copy-button", said) for said in tab.evaluate(page_scripts.COPY_BUTTONS) if is_example]
             else:
                 found = _turn(tab, theme)
             found += _measures(tab) + axe.color_faults(tab, looks)
+            found += axe.faults(tab) if theme == themes[-1] else []  # last, for it changes the page
             found += [("other-site", url) for url in now.other_sites] + [("error", said) for said in now.errors]
             done.findings += [Finding(page, theme, width, rule, said) for rule, said in found]
             done.files |= now.files

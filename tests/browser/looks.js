@@ -2,7 +2,7 @@
 // axe.py says what a look is, and calls this. Everything is read before anything is marked: a mark in between would have
 // Chromium compute all styles anew.
 async ({rules, passed, enough}) => {
-  const styles = new Map(), paints = new Map(), layers = new Map();
+  const styles = new Map(), paints = new Map(), layers = new Map(), frames = new Map();
   const style = box => styles.get(box) ?? styles.set(box, getComputedStyle(box)).get(box);
   const isClear = color => /^(transparent|rgba\(.*, 0\))$/.test(color);
   const isPicture = box => box.matches("img, svg, canvas, video, iframe, object");
@@ -38,7 +38,11 @@ async ({rules, passed, enough}) => {
   // The box around an element that cuts off what runs out of it.
   const frame = box => {
     if (box === null || isRoot(box)) return null;
-    return style(box).overflowX !== "visible" || style(box).overflowY !== "visible" ? box : frame(box.parentElement);
+    if (!frames.has(box)) {
+      const cuts = style(box).overflowX !== "visible" || style(box).overflowY !== "visible";
+      frames.set(box, cuts ? box : frame(box.parentElement));
+    }
+    return frames.get(box);
   };
   const cut = (place, box) => {
     const edge = frame(box.parentElement) ? frame(box.parentElement).getBoundingClientRect() : place;
@@ -103,6 +107,22 @@ async ({rules, passed, enough}) => {
     const left = Math.min(place?.left, (frame(box.parentElement) ?? box).getBoundingClientRect().left);
     return place && place.right > 0 && place.bottom + scrollY > 0 && left < innerWidth;
   };
+  // Words of code of one class look alike within one box, if nothing lies over or under the block of code: one stands for all.
+  const alone = new Map(), told = new Map();
+  const isAlone = code => {
+    if (!alone.has(code)) {
+      const place = places.get(code);
+      const isStranger = other => !other.contains(code) && !code.contains(other) && !isApart(place, places.get(other));
+      alone.set(code, place !== undefined && !painters.some(isStranger));
+    }
+    return alone.get(code);
+  };
+  const isToldAlready = box => {
+    const code = box.matches("span[class]:not([style])") && box.closest("pre");
+    if (!code || isCut(box) || !isAlone(code)) return false;
+    const classes = told.get(box.parentElement) ?? told.set(box.parentElement, new Set()).get(box.parentElement);
+    return classes.size === classes.add(box.className).size;
+  };
   const wholeFirst = boxes => [...boxes.filter(box => !isCut(box)), ...boxes.filter(isCut)];
 
   // A link stands out, or not, from the text of the block that it is in.
@@ -131,7 +151,7 @@ async ({rules, passed, enough}) => {
   const link = box => [...shape(box), ...pseudo(box), ...behind(box), "in", ...shape(block(box)), ...behind(block(box))];
 
   const candidates = {
-    "color-contrast": [wholeFirst(all.filter(box => isOnPage(box) && isText(box))), text],
+    "color-contrast": [wholeFirst(all.filter(box => isOnPage(box) && isText(box) && !isToldAlready(box))), text],
     "link-in-text-block": [wholeFirst(all.filter(box => isOnPage(box) && box.matches("a[href]") && isInText(box))), link],
   };
   const marked = {}, good = {};

@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, Page
 from visiting import new_tab
 
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>
-<style>body {{ background: #fff; color: #000; font: 16px sans-serif; margin: 20px; }} p {{ margin: 0 0 8px; }}</style>
+<style>body {{ background: #fff; color: #000; font: 16px sans-serif; margin: 20px; }} p {{ margin: 0 0 8px; }}
+.grey {{ color: #666 }} .pale {{ color: #ccc }}</style>
 </head><body><main><article>{}</article></main></body></html>"""
 
 #: Each look passes three times and more.
@@ -24,6 +25,7 @@ GOOD = (
 <p>Words more than the link: a <a href="#y" style="color: #00f">blue link</a></p>
 <p style="color: #222">Words without a link</p>
 <p style="color: #ccc">4</p>
+<pre style="margin: 20px">a <span class="grey">token</span> and a <span class="grey">token</span></pre>
 """
     * 4
 )
@@ -64,6 +66,23 @@ BAD = {
     "a link without its line": (
         "link-in-text-block",
         '<p>Words more than the link: a <a href="#y" style="color: #00f; text-decoration: none">blue link</a></p>',
+    ),
+    "a word of code of another class": (
+        "color-contrast",
+        '<pre><span class="grey">token</span> <span class="pale">token</span></pre>',
+    ),
+    "a word of code with a style": (
+        "color-contrast",
+        '<pre><span class="grey">token</span> <span class="grey" style="color: #ccc">token</span></pre>',
+    ),
+    "a word of code in another box": (
+        "color-contrast",
+        '<pre><span class="grey">token</span> <b style="background: #777">in <span class="grey">token</span></b></pre>',
+    ),
+    "a box moved under some of the code": (
+        "color-contrast",
+        '<div style="background: #777; margin-left: 300px; height: 40px"></div>'
+        f'<pre style="margin-top: -30px"><span class="grey">token</span>{" " * 40}<span class="grey">token</span></pre>',
     ),
 }
 
