@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -45,12 +45,26 @@ def anchors(path: Path) -> frozenset[str]:
     return frozenset(_anchors(path))
 
 
-def _anchors(path: Path) -> Iterator[str]:
-    for element in read(path).find_all(True):
-        if element.get("id"):
-            yield element["id"]
-        if element.name == "a" and element.get("name"):
-            yield element["name"]
+def _anchors(path: Path) -> list[str]:
+    found = _Anchors()
+    found.feed(path.read_text(encoding="utf-8"))
+    found.close()
+    return found.names
+
+
+class _Anchors(HTMLParser):
+    """Names the anchors as it reads, and makes no tree: a page leads to many, and each process reads them all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names += [
+            value
+            for name, value in dict(attrs).items()
+            if value and (name == "id" or (name == "name" and tag == "a"))
+        ]
 
 
 def test_links_lead_somewhere(site: Path, page: str, published: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import statistics
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,12 @@ def page_of(site: Path, script: str) -> BeautifulSoup:
     return read(site / "gallery" / Path(script).with_suffix(".html"))
 
 
+@cache
+def lesson_of_page(site: Path, script: str) -> Tag:
+    """``lesson`` of a page, which copies it: once."""
+    return lesson(page_of(site, script))
+
+
 @pytest.mark.parametrize("lesson_of", LESSONS)
 def test_the_answer_is_below_the_title(site: Path, lesson_of: str) -> None:
     heading = page_of(site, lesson_of).select_one("article h1")
@@ -74,17 +81,17 @@ def test_the_answer_is_below_the_title(site: Path, lesson_of: str) -> None:
 
 @pytest.mark.parametrize("lesson_of", LESSONS)
 def test_mistakes_stand_before_the_middle_and_the_page_is_short(site: Path, lesson_of: str) -> None:
-    article = lesson(page_of(site, lesson_of))
+    article = lesson_of_page(site, lesson_of)
     assert place_of_the_mistakes(article) <= 0.55
     assert words(prose(article)) <= LONGEST
 
 
 def test_half_of_the_lessons_are_shorter_still(site: Path) -> None:
-    assert statistics.median(words(prose(lesson(page_of(site, script)))) for script in LESSONS) <= MEDIAN
+    assert statistics.median(words(prose(lesson_of_page(site, script))) for script in LESSONS) <= MEDIAN
 
 
 def test_code_is_about_pytorch_and_not_about_layout(site: Path) -> None:
-    found = [plumbing(lesson(page_of(site, script))) for script in LESSONS]
+    found = [plumbing(lesson_of_page(site, script)) for script in LESSONS]
     assert sum(lines for lines, _ in found) <= 0.15 * sum(all_lines for _, all_lines in found)
 
 
