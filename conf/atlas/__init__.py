@@ -20,6 +20,7 @@
 ``search``         the index that the search reads, and what a page needs to search
 ``checks``         it fails a page, with file and line
 ``page_parts``     every page gets it, around its text
+``notebooks``      it makes a notebook and a script of a Markdown page
 ``site_files``     it is written once, after all pages
 ``incremental``    it decides which unchanged pages are written again
 ``upstream``       it works around a bug of somebody else's
@@ -98,6 +99,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         incremental,
         names_index,
         new_page,
+        notebooks,
         operators,
         page_parts,
         related,
@@ -115,6 +117,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         formulas,
         directives,
         page_parts,
+        notebooks,
         checks,
         names_index,
         related,
