@@ -14,7 +14,6 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
-from sphinx.util import logging
 
 from atlas.i18n import _
 from atlas.kept_files import write_if_changed
@@ -23,8 +22,6 @@ from atlas.page_parts import install_line
 from . import files
 from .blocks import Code, Text, blocks
 from .own_needs import own_needs
-
-logger = logging.getLogger(__name__)
 
 FOLDER = "notebooks"
 SUFFIXES = (".ipynb", ".py")
@@ -51,7 +48,7 @@ class Offer(SphinxTransform):
         if path.suffix != ".md":
             return
         parts = _parts(path.read_text(encoding="utf-8"), self.env.app)
-        if not any(isinstance(part, Code) and part.shown for part in parts):
+        if not parts:
             return
         try:
             needs = own_needs(_code(parts), path.parent)
@@ -77,10 +74,12 @@ class Offer(SphinxTransform):
 
 
 def _parts(source: str, app: Sphinx) -> list[Text | Code]:
-    """The blocks of a page, with what all its doctests begin with."""
+    """The blocks of a page, with what all its doctests begin with; none for a page that shows no code."""
     parts = blocks(source, app.env.myst_config)
-    first = next((place for place, part in enumerate(parts) if isinstance(part, Code)), None)
-    if first is not None and "{doctest}" in source and app.config.doctest_global_setup:
+    if not any(isinstance(part, Code) and part.shown for part in parts):
+        return []
+    first = next(place for place, part in enumerate(parts) if isinstance(part, Code))
+    if "{doctest}" in source and app.config.doctest_global_setup:
         parts.insert(first, Code(app.config.doctest_global_setup))
     return parts
 
@@ -90,13 +89,16 @@ def _code(parts: list[Text | Code]) -> str:
 
 
 def _why_not(needs: list[str]) -> nodes.paragraph:
-    sentence = _("The code of this page runs only where this site is built, since it reads {names}: there is no notebook of it.")
+    sentence = _(
+        "The code of this page needs {names} of this site's build, so there is no notebook of it. It runs where the site is built."
+    )
     before, _brace, after = sentence.partition("{names}")
     said = nodes.paragraph("", before, classes=["runs-only-here"])
     for place, name in enumerate(needs):
         said += [nodes.Text(", ")] if place else []
         said += nodes.literal("", name)
-    return said + nodes.Text(after)
+    said += nodes.Text(after)
+    return said
 
 
 def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:

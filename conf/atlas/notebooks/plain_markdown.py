@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-#: In the order in which they are tried: a role, code, a link. What stands in code is left alone.
+#: In the order in which they are tried: a role, code or a formula, a link. What stands in the second is left alone.
 _INLINE = re.compile(
     r"\{(?P<role>[\w:+-]+)\}`(?P<said>[^`]+)`"
-    r"|(?P<code>(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`))"
+    r"|(?P<code>(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)|\$[^$\n]+\$)"
     r"|(?<!!)\[(?P<words>(?:[^\[\]`]|`[^`]*`)+)\]\((?P<to>[^)\s]*)\)",
     re.DOTALL,
 )
