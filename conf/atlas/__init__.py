@@ -14,6 +14,7 @@
 ``operators``      it probes PyTorch's operators, or shows what was found
 ``formulas``       it reads or shows the formulas of PyTorch's backward nodes
 ``new_page``       it makes a page's script, and knows what of it is still to be written
+``page_alone``     it builds one page without the others
 ``directives``     an author writes it on a page
 ``names_index``    it finds the names of PyTorch that a page uses
 ``related``        it leads from a page to others: pages like it, tags
@@ -101,6 +102,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         new_page,
         notebooks,
         operators,
+        page_alone,
         page_parts,
         related,
         runner,
@@ -112,6 +114,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for room in (
         i18n,
         new_page,
+        page_alone,
         runner,
         operators,
         formulas,

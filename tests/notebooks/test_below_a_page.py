@@ -48,7 +48,9 @@ def test_it_offers_the_same_as_an_example(built: Build) -> None:
     assert box.a["href"] == COLAB
     assert "numpy" in box.select_one(".install-line pre").get_text()
     for link in box.select("a[download]"):
-        assert (built.out / "guide" / link["href"]).read_text() == made(built, link["href"].split("/")[-1]).read_text()
+        assert (built.out / "guide" / link["href"]).read_text() == made(
+            built, link["href"].split("/")[-1]
+        ).read_text()
 
 
 def made(built: Build, name: str) -> Path:
@@ -58,7 +60,9 @@ def made(built: Build, name: str) -> Path:
 def test_a_page_that_reads_a_file_of_the_site_says_so(built: Build) -> None:
     found = page(built, "guide/reads")
     assert not found.select(".sphx-glr-footer")
-    assert found.select_one(".runs-only-here").get_text().startswith("The code of this page needs data.txt of this site")
+    assert (
+        found.select_one(".runs-only-here").get_text().startswith("The code of this page needs data.txt of this site")
+    )
     assert not made(built, "reads.ipynb").exists()
 
 

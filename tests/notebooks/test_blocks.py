@@ -32,7 +32,8 @@ def test_what_the_page_does_not_show_is_known(hidden: str) -> None:
 
 def test_a_doctest_ends_a_cell_where_the_page_shows_a_value_or_an_error() -> None:
     page = (
-        "```{doctest}\n>>> x = 1\n>>> for y in range(2):\n...     print(y)\n0\n1\n>>> print(x)\n1\n>>> x  # doctest: +ELLIPSIS\n1\n"
+        "```{doctest}\n>>> x = 1\n>>> for y in range(2):\n...     print(y)\n0\n1\n"
+        ">>> print(x)\n1\n>>> x  # doctest: +ELLIPSIS\n1\n"
         ">>> y = 2\n>>> x.real = 2\nTraceback (most recent call last):\nAttributeError: no\n>>> y\n2\n```\n"
     )
     assert of(page) == [

@@ -70,7 +70,9 @@ def test_the_notebook_runs_alone(site: Path, name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(RUN_ONLY_HERE))
 def test_a_page_that_cannot_says_so(site: Path, name: str) -> None:
     page = read(site / f"{name}.html")
-    assert not page.select(".sphx-glr-footer") and "data/operators.json" in page.select_one(".runs-only-here").get_text()
+    assert (
+        not page.select(".sphx-glr-footer") and "data/operators.json" in page.select_one(".runs-only-here").get_text()
+    )
 
 
 def test_the_pages_are_found() -> None:

@@ -8,8 +8,8 @@ An example has both from sphinx-gallery, and its notebook from ``runner.notebook
 ``files``           the notebook and the script, as text
 ``offer``           writes them, and puts the links to them below the page
 
-jupytext was tried. It takes ``{code-cell}`` for code and all else for text: a ``{doctest}`` stays a block with prompts, and what
-is for Sphinx stays as it is.
+jupytext was tried. It takes ``{code-cell}`` for code and all else for text: a ``{doctest}`` stays a block with prompts, and
+what is for Sphinx stays as it is.
 """
 
 from __future__ import annotations

@@ -110,7 +110,9 @@ def _of_directive(name: str, argument: str, content: str, config: MdParserConfig
         yield from blocks(body, config)
     elif name not in _OF_THE_PAGE:
         title = options.get("title")
-        yield Text(f"*{_('A figure of the page:')} {title}*" if title else f"*{_('The page of the site has more here.')}*")
+        yield Text(
+            f"*{_('A figure of the page:')} {title}*" if title else f"*{_('The page of the site has more here.')}*"
+        )
 
 
 def _quoted(title: str, body: str, config: MdParserConfig) -> Iterator[Text | Code]:

@@ -90,7 +90,7 @@ def _code(parts: list[Text | Code]) -> str:
 
 def _why_not(needs: list[str]) -> nodes.paragraph:
     sentence = _(
-        "The code of this page needs {names} of this site's build, so there is no notebook of it. It runs where the site is built."
+        "The code of this page needs {names} of this site's build. It runs where the site is built, and has no notebook."
     )
     before, _brace, after = sentence.partition("{names}")
     said = nodes.paragraph("", before, classes=["runs-only-here"])
