@@ -59,7 +59,7 @@ def test_laid_twice_nothing_is_written(root: Path, tmp_path: Path) -> None:
     [
         ("", "name a page, as cuda/fifth"),
         ("first", "the chapters are cuda, errors, graphs, modes; is it graphs/first?"),
-        ("graphs/firs", "is it graphs/first? The chapter has first, second"),
+        ("graphs/first_one", "is it graphs/first? The chapter has first, second"),
         ("graphs/zzz", "there is no page graphs/zzz. The chapter has first, second"),
     ],
 )
