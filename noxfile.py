@@ -132,8 +132,19 @@ def page(session: nox.Session) -> None:
     session.run(sys.executable, "conf/page_alone.py", *session.posargs, external=True)
     environment(session)
     name = session.posargs[0].removeprefix("examples/").removesuffix(".py")
-    options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--define", "atlas_page_alone=1"]
-    run(session, "sphinx-build", *options, "--doctree-dir", ONLY / "doctrees", ONLY / "docs", ONLY / "html")
+    options = ["--quiet", "--fail-on-warning", "--keep-going", "--define", "atlas_page_alone=1"]
+    with session.chdir(ONLY):  # so what is said of examples/ has the author's path
+        run(
+            session,
+            "sphinx-build",
+            *options,
+            "--conf-dir",
+            ROOT / "conf",
+            "--doctree-dir",
+            "doctrees",
+            "docs",
+            "html",
+        )
     session.log(f"The page is {ONLY}/html/gallery/{name}.html")
     script = f"examples/{name}.py"
     for check in (["check", "--no-cache"], ["format", "--no-cache", "--check"]):
