@@ -70,6 +70,11 @@ def test_a_page_that_shows_no_code_has_nothing(built: Build) -> None:
     assert not page(built, "plain").select(".sphx-glr-footer, .runs-only-here")
 
 
+def test_it_is_no_example(built: Build) -> None:
+    """Only an example leads to examples like it."""
+    assert "Related pages" not in page(built, "guide/runs").get_text()
+
+
 def test_they_are_in_the_archive(built: Build) -> None:
     with zipfile.ZipFile(built.out / EXAMPLES) as archive:
         names = {name.removeprefix(f"{FOLDER}/") for name in archive.namelist()}
