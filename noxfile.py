@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent
 HOME = ROOT / ".nox" / "site"
 PROGRAMS = HOME / "bin"
 HTML = Path("build/html")
+ONLY = Path("build/only")  # the site of ``nox -s page``
 DOCTREES = Path("build/doctrees")
 SCRIPTS_PER_MACHINE = 200
 #: For pytest; tests/sharing_out.py says what stays together. ``-- --numprocesses=0`` keeps all in one process, for pdb.
@@ -122,6 +123,36 @@ def new(session: nox.Session) -> None:
     """Make a page that runs, to be filled: ``-- graphs/my_page "Title"``. ``-- --help`` says what else it takes."""
     # by the Python that runs nox: it needs no package, and nobody waits for PyTorch
     session.run(sys.executable, "conf/new_page.py", *session.posargs, external=True)
+
+
+@nox.session(default=False)
+def page(session: nox.Session) -> None:
+    """Build and check one page without the others, into build/only: ``-- graphs/my_page``. It takes seconds."""
+    # by the Python that runs nox: a page that does not exist is known at once
+    session.run(sys.executable, "conf/page_alone.py", *session.posargs, external=True)
+    environment(session)
+    name = session.posargs[0].removeprefix("examples/").removesuffix(".py")
+    options = ["--quiet", "--fail-on-warning", "--keep-going", "--define", "atlas_page_alone=1"]
+    with session.chdir(ONLY):  # so what is said of examples/ has the author's path
+        run(
+            session,
+            "sphinx-build",
+            *options,
+            "--conf-dir",
+            ROOT / "conf",
+            "--doctree-dir",
+            "doctrees",
+            "docs",
+            "html",
+        )
+    session.log(f"The page is {ONLY}/html/gallery/{name}.html")
+    script = f"examples/{name}.py"
+    for check in (["check", "--no-cache"], ["format", "--no-cache", "--check"]):
+        run(session, "ruff", *check, script)
+    run(session, "sphinx-lint", "--enable=default-role", "--max-line-length=128", script)
+    run(session, "codespell", script)
+    run(session, "pytest", "tests/site", "--quiet", "--built", ONLY / "html", "-k", f"{name}.")
+    run(session, "python", "conf/new_page.py", "--check", "--root", ONLY)
 
 
 @nox.session(default=False)

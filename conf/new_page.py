@@ -36,8 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
     script, *changed = (path.relative_to(options.root).as_posix() for path in made)
     print(f"new: {script} runs as it is; replace what begins with 'To write:'")
     print(f"new: changed {', '.join(changed)}")
-    print("new: 'python3 -m nox -s serve' shows it while you write; 'python3 -m nox -s lint' says what is left")
-    print(f"new: its address is gallery/{script.removeprefix('examples/').removesuffix('.py')}.html")
+    page = script.removeprefix("examples/").removesuffix(".py")
+    print(f"new: 'python3 -m nox -s page -- {page}' builds it alone, in seconds, and says what is left")
+    print(f"new: its address is gallery/{page}.html; 'python3 -m nox -s serve' shows the whole site while you write")
     return 0
 
 

@@ -25,6 +25,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--new-python", action="store_true", help="run each example by python itself, not only one of each chapter"
     )
 
+    parser.addoption("--built", type=Path, metavar="DIR", help="test the site in this folder, and build nothing")
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test of the site that asks for ``page`` runs once for each page; for ``script``, once for each example."""
@@ -80,8 +82,10 @@ def published() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="session")
-def site(published: dict[str, str]) -> Path:
+def site(published: dict[str, str], request: pytest.FixtureRequest) -> Path:
     """The folder of the built site. It is built first; that is quick when nothing has changed."""
+    if built := request.config.getoption("--built"):
+        return built.resolve()
     options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", "html"]
     command = [sys.executable, "-m", "sphinx", *options, "--doctree-dir", "build/doctrees", "docs", str(HTML)]
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

@@ -14,12 +14,14 @@
 ``operators``      it probes PyTorch's operators, or shows what was found
 ``formulas``       it reads or shows the formulas of PyTorch's backward nodes
 ``new_page``       it makes a page's script, and knows what of it is still to be written
+``page_alone``     it builds one page without the others
 ``directives``     an author writes it on a page
 ``names_index``    it finds the names of PyTorch that a page uses
 ``related``        it leads from a page to others: pages like it, tags
 ``search``         the index that the search reads, and what a page needs to search
 ``checks``         it fails a page, with file and line
 ``page_parts``     every page gets it, around its text
+``notebooks``      it makes a notebook and a script of a Markdown page
 ``site_files``     it is written once, after all pages
 ``incremental``    it decides which unchanged pages are written again
 ``upstream``       it works around a bug of somebody else's
@@ -98,7 +100,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
         incremental,
         names_index,
         new_page,
+        notebooks,
         operators,
+        page_alone,
         page_parts,
         related,
         runner,
@@ -110,11 +114,13 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for room in (
         i18n,
         new_page,
+        page_alone,
         runner,
         operators,
         formulas,
         directives,
         page_parts,
+        notebooks,
         checks,
         names_index,
         related,

@@ -27,7 +27,7 @@ def test_it_can_be_copied(page: Page) -> None:
     assert page("plots").select_one(".install-line pre") in found
 
 
-@pytest.mark.parametrize("name", ["guide", "gallery/basics/index", "index"])
+@pytest.mark.parametrize("name", ["gallery/basics/index", "index"])
 def test_a_page_without_a_script_has_none(page: Page, name: str) -> None:
     assert not page(name).select(".install-line")
 

@@ -1,6 +1,6 @@
-"""A link that opens an example's notebook in Google Colab, beside its downloads: a machine with a GPU, and nothing to install.
+"""A link that opens a page's notebook in Google Colab, beside its downloads: a machine with a GPU, and nothing to install.
 
-Colab opens notebooks from GitHub, and the build makes those of the gallery. So the workflow ``publish`` pushes them to a branch
+Colab opens notebooks from GitHub, and the build makes them. So the workflow ``publish`` pushes them to a branch
 of their own. The link is text: the page loads nothing from Colab.
 """
 
@@ -13,22 +13,21 @@ from sphinx.application import Sphinx
 
 from atlas.i18n import _
 
-from .edit_link import repository, source_of
+from .edit_link import repository
 from .example_footer import downloads_of
 
 BRANCH = "notebooks"
 
 
 def address(repository: str, page: str) -> str | None:
-    """Where Colab opens the notebook of a page; None for a page without one, or for sources that are not on GitHub.
+    """Where Colab opens the notebook of a page; None for sources that are not on GitHub.
 
     >>> address("https://github.com/someone/atlas/", "gallery/graphs/first_graph")
     'https://colab.research.google.com/github/someone/atlas/blob/notebooks/graphs/first_graph.ipynb'
     >>> address("https://git.example/atlas", "gallery/graphs/first_graph")
     """
     parts = urlsplit(repository)
-    source = source_of(page) or ""
-    if parts.hostname != "github.com" or not source.endswith(".py"):
+    if parts.hostname != "github.com":
         return None
     notebook = f"{page.removeprefix('gallery/')}.ipynb"
     return f"https://colab.research.google.com/github/{parts.path.strip('/')}/blob/{BRANCH}/{notebook}"

@@ -1,4 +1,4 @@
-"""Find sphinx-gallery's links to the script and the notebook, at the end of an example's page."""
+"""Find the links to the script and the notebook at the end of a page: sphinx-gallery's, or those of ``notebooks``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sphinx import addnodes
 
 
 def downloads_of(document: nodes.document) -> nodes.container | None:
-    """The box with the links; None on any other page."""
+    """The box with the links; None on a page without."""
     boxes = document.findall(nodes.container)
     return next((box for box in boxes if "sphx-glr-footer" in box["classes"]), None)
 

@@ -1,5 +1,7 @@
 """What to install to run an example on one's own machine, as a line to copy below its downloads.
 
+``notebooks`` asks for the line below a Markdown page.
+
 The packages are those that the script imports, and the PyTorch is the one that made the page.
 """
 
@@ -37,11 +39,19 @@ def offer(app: Sphinx, document: nodes.document, page: str) -> None:
     if box is None or not script.is_file():
         return
     try:
-        line = command(script.read_text(encoding="utf-8"))
+        box.append(line(script.read_text(encoding="utf-8")))
     except (SyntaxError, ValueError):
         return
+
+
+def line(code: str) -> nodes.container:
+    """What a page says for a script with this code.
+
+    :raises SyntaxError: if the code is no Python.
+    """
+    wanted = command(code)
     said = nodes.paragraph("", _("To run it on your own machine:"))
-    box.append(nodes.container("", said, nodes.literal_block(line, line, language="none"), classes=[CLASS]))
+    return nodes.container("", said, nodes.literal_block(wanted, wanted, language="none"), classes=[CLASS])
 
 
 def setup(app: Sphinx) -> None:

@@ -27,7 +27,7 @@ class leading_on(nodes.General, nodes.Element):
 
 def read(app: Sphinx, document: nodes.document) -> None:
     """Keep what an example links to, and put the place of its lines. Connected to ``doctree-read``, after ``names_index``."""
-    if put_before_downloads(document, leading_on()):
+    if app.env.docname.startswith(GALLERY) and put_before_downloads(document, leading_on()):
         found = document.findall(addnodes.pending_xref)
         _linked(app.env)[app.env.docname] = sorted({(node["reftype"], node["reftarget"]) for node in found})
 

@@ -1,4 +1,4 @@
-"""What an example's notebook has beyond what sphinx-gallery makes of the script.
+"""What an example's notebook has beyond what sphinx-gallery makes of the script; its first cell a Markdown page's has too.
 
 Its first cell installs what the example imports, where that is not installed, and says whether a GPU is needed. Both are
 read from the script itself, so that no example can import what its notebook lacks. Its text has Markdown in place of the
@@ -26,11 +26,18 @@ _GPU = (
 
 def first_cell(script: Path) -> str:
     """The cell for the notebook of ``script``; a script that cannot be read gets PyTorch alone, and fails by itself."""
+    try:
+        return first_cell_of(script.read_text(encoding="utf-8"))
+    except ValueError:
+        return first_cell_of("")
+
+
+def first_cell_of(code: str) -> str:
+    """The cell for a notebook with this code."""
     release = ".".join(version("torch").split(".")[:2])
     try:
-        code = script.read_text(encoding="utf-8")
         imported, needs_gpu = packages(code), bool(halves.marks(code))
-    except (SyntaxError, ValueError):
+    except SyntaxError:
         imported, needs_gpu = [], False
     wanted = [f'"torch>={release}"', *(package for package in imported if package != "torch")]
     return (

@@ -18,6 +18,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 from atlas.directives.site_file import ARCHIVES, EXAMPLES, SITE, without_links_to
+from atlas.notebooks.offer import folder, made_of
 
 from . import csp_conf, sitemap
 
@@ -47,10 +48,12 @@ def site(out: Path) -> dict[str, Path]:
 
 
 def examples(app: Sphinx) -> dict[str, Path]:
-    """The scripts and notebooks of the gallery, by chapter, and the license, which must go with them."""
+    """All scripts and notebooks, by the addresses of their pages, and the license, which must go with them."""
     source = Path(app.srcdir)
     paths = [source / f"{page}{kind}" for page in sorted(app.env.found_docs) for kind in (".py", ".ipynb")]
     files = {path.relative_to(source / "gallery").as_posix(): path for path in paths if path.is_file()}
+    of_pages = [path for page in sorted(app.env.found_docs) for path in made_of(app, page) if path.is_file()]
+    files |= {path.relative_to(folder(app)).as_posix(): path for path in of_pages}
     license_ = Path(app.confdir).parent / "LICENSE"
     return files | ({license_.name: license_} if license_.is_file() else {})
 
