@@ -10,7 +10,7 @@ from typing import Any
 
 from .describe import describe, names_of
 from .model import Card, Graph
-from .numbers import format_exactly, format_number, format_shape, format_sum
+from .numbers import format_number, format_shape, format_sum
 from .rules import rules_of
 from .steps import Step, steps, total
 
@@ -46,13 +46,13 @@ def _card(graph: Graph, card: Card, names: Mapping[int, str], lines: Mapping[str
 
 def _value(card: Card) -> str:
     if card.value is not None:
-        return format_exactly(card.value)
+        return format_number(card.value)
     return f"{format_shape(card.shape)} {card.dtype}" if card.shape else ""
 
 
 def _gradient(card: Card) -> str:
     if card.gradient is not None:
-        total = format_exactly(card.gradient)
+        total = format_number(card.gradient)
         return f"{format_sum(card.terms)} = {total}" if 1 < len(card.terms) < 5 else total
     return "" if card.gradient_shape is None else format_shape(card.gradient_shape)
 
@@ -84,7 +84,7 @@ def _step(graph: Graph, step: Step, names: Mapping[int, str]) -> dict[str, Any]:
         whole = total(terms)
         said |= {"who": names[first.key], "arrived": {str(first.key): _arrived(first, terms)}}
         if whole is not None:
-            said["what"] = format_exactly(first.gradient if first.gradient is not None else whole)
+            said["what"] = format_number(first.gradient if first.gradient is not None else whole)
     return said
 
 
