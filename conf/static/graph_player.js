@@ -1,6 +1,6 @@
 // Graph figures that answer: a card says what is known of it, and the figure plays forward and backward, step by step.
 // What is said comes from the build (conf/atlas/directives/graph_player.py). Without this script the figure is complete.
-// Other scripts find a figure's graph as `graph` of its element, and hear "graph-cards" there: the keys of the cards in question.
+// Other scripts find a figure's graph as `graph` of its element, and hear "graph-cards" there: the cards that are asked or played.
 (() => {
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const backward = ({ kind }) => ["start", "send", "keep"].includes(kind);
@@ -249,8 +249,9 @@
     const label = ([key, card]) => card.setAttribute("aria-label", factsOf(graph, key).map(fact => fact.join(" ").trim()).join("; "));
     graph.tell = () => {
       [...cards].forEach(label);
-      const keys = asked === undefined ? steps[graph.at].cards.map(String) : [asked];
-      figure.dispatchEvent(new CustomEvent("graph-cards", { detail: keys }));
+      const step = steps[graph.at];
+      const detail = asked === undefined ? { keys: step.cards.map(String), back: backward(step) } : { keys: [asked], back: false };
+      figure.dispatchEvent(new CustomEvent("graph-cards", { detail }));
     };
     svg.setAttribute("role", "group");
     const order = [...cards.keys()].sort((a, b) => there.get(a) - there.get(b));

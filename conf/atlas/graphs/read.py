@@ -210,6 +210,7 @@ def _function_card(key: int, node: Any, outputs: Mapping[Any, Mapping[str, Any]]
         shape=tuple(metadata[0].shape) if len(metadata) == 1 else None,
         dtype=_dtype(metadata[0].dtype) if len(metadata) == 1 else "",
         saved=_saved(node),
+        recorded_as=node._sequence_nr(),
     )
     if len(metadata) != 1 or not named:
         return card
