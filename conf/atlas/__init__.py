@@ -43,8 +43,8 @@ A number is a priority, and stands where something must come before or after ano
 ``html-page-context``  page_parts.description, shared_picture (400: before sphinxext-opengraph), sidebar (450: before furo);
                        other page_parts; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
                        site_files.markdown_copies, site_files.release_feed
-``build-finished``     search.index; site_files, in the order of its docstring; runner.build_step reports failures (900);
-                       runner.build_guard takes its mark away (999)
+``build-finished``     page_parts.small_scripts; search.index; site_files, in the order of its docstring; runner.build_step
+                       reports failures (900); runner.build_guard takes its mark away (999)
 ====================== ===================================================================================
 """
 
@@ -71,6 +71,7 @@ _SHAPING = (
         "pandas",
         "pypandoc-binary",
         "resvg-py",
+        "rjsmin",
         "sphinx",
     ),
     *("sphinx-copybutton", "sphinx-design", "sphinx-gallery", "sphinx-notfound-page", "sphinxext-opengraph", "torch"),

@@ -1,4 +1,4 @@
-"""Which line of the page made which card of a graph figure, for ``graph_code.js``, which lights one when the other is pointed at.
+"""Which line of the page made which card of a graph figure: ``graph_code.js`` lights one when the other is pointed at.
 
 A drawing knows the lines of its script. What a page shows of the script lacks what is hidden, so here its lines are numbered
 again, as they stand in their blocks. Where a figure stands on another page, a line of it is lit that says the same.
@@ -87,7 +87,7 @@ def _lines_of_script(doctree: nodes.document, script: Path) -> dict[int, Place]:
 
 
 def _cells(doctree: nodes.document) -> Iterator[tuple[int, nodes.Element]]:
-    """The blocks that show a cell of the script, with the number of the cell's first line. sphinx-gallery notes it in a comment."""
+    """The blocks that show a cell of the script, each with the line at which the cell begins: a comment before it says that."""
     first = None
     for node in doctree.findall(lambda node: isinstance(node, (nodes.comment, nodes.literal_block))):
         if isinstance(node, nodes.comment):

@@ -14,7 +14,6 @@ from .numbers import format_number, format_shape, format_sum
 from .rules import rules_of
 from .steps import Step, steps, total
 
-
 MadeBy = Callable[[Card], tuple[str, int, int] | None]
 """Of a card, the line of code that made it, and the numbers of the first and the last line of its statement."""
 
