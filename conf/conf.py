@@ -97,6 +97,7 @@ html_js_files = [
         "long_table.js",
         "symptoms.js",
         "graph_player.js",
+        "graph_code.js",
         "memory_cells.js",
         "link_previews.js",
     )

@@ -37,15 +37,16 @@ A number is a priority, and stands where something must come before or after ano
                        probed, formulas read; search.replaced; upstream.myst_nb_css_before_pages
 ``doctree-read``       page_parts.hide_requests, page_parts.description; checks; names_index (reads the code that is shown, so
                        after hide_requests); related.lines; search.gather (after description and names_index);
-                       site_files.build_json counts asserts, site_files.release_feed reads the days; directives.site_file
+                       directives.graph_code (600: after hide_requests); site_files.build_json counts asserts,
+                       site_files.release_feed reads the days; directives.site_file
 ``env-updated``        names_index, related (after it), search.symptoms, incremental: pages that must be written again;
                        site_files.prune notes what is going to be made
 ``doctree-resolved``   page_parts.colab_link, install_line; names_index; related; search.directives, search.symptoms
 ``html-page-context``  page_parts.description, shared_picture (400: before sphinxext-opengraph), sidebar (450: before furo);
                        other page_parts; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
                        site_files.markdown_copies, site_files.release_feed
-``build-finished``     search.index; site_files, in the order of its docstring; runner.build_step reports failures (900);
-                       runner.build_guard takes its mark away (999)
+``build-finished``     page_parts.small_scripts; search.index; site_files, in the order of its docstring; runner.build_step
+                       reports failures (900); runner.build_guard takes its mark away (999)
 ====================== ===================================================================================
 """
 
@@ -72,6 +73,7 @@ _SHAPING = (
         "pandas",
         "pypandoc-binary",
         "resvg-py",
+        "rjsmin",
         "sphinx",
     ),
     *("sphinx-copybutton", "sphinx-design", "sphinx-gallery", "sphinx-notfound-page", "sphinxext-opengraph", "torch"),

@@ -10,8 +10,9 @@ from visiting import new_tab, open_page, too_wide
 
 PAGE = "gallery/graphs/first_graph.html"
 FIGURE = "graph-first-graph-2"  # after backward
-GRADIENT = "Backward: AccumulateGrad adds what has arrived to x2.grad: −1.7267885."
+GRADIENT = "Backward: AccumulateGrad adds what has arrived to x2.grad: −1.7268."
 SUM = "At x2 they add up: (−1.7738) + 0.0470 = −1.7268."
+TRAVEL = 1500  # milliseconds from the moment at which tokens leave until the cards have what they bring
 
 
 @pytest.fixture
@@ -57,6 +58,30 @@ def test_by_keyboard(page_: Page, figure: Locator) -> None:
     assert slider.get_attribute("aria-valuetext") == "12 / 13"
 
 
+@pytest.mark.parametrize("start", ["the drawing", "a button"])
+def test_by_keyboard_from_anywhere_in_the_figure(page_: Page, figure: Locator, start: str) -> None:
+    if start == "the drawing":
+        figure.locator("svg.graph").click(
+            position={"x": 180, "y": 8}
+        )  # beside the cards: they have arrow keys of their own
+    else:
+        figure.get_by_role("button", name="Play").focus()
+    steps = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft"):
+        page_.keyboard.press(key)
+        steps.append(figure.get_by_role("slider").input_value())
+    assert steps == ["0", "1", "0", "0"]
+    page_.keyboard.press("Space")
+    expect(figure.get_by_role("button", name="Pause")).to_be_visible()
+
+
+def test_other_words_where_there_are_no_arrow_keys(browser: Browser, origin: str) -> None:
+    with browser.new_context(has_touch=True, is_mobile=True) as phone:
+        said = open_page(phone, origin, PAGE).locator(f"#{FIGURE} .graph-now")
+        expect(said.get_by_text("with the buttons")).to_be_visible()
+        expect(said.get_by_text("with the arrow keys")).to_be_hidden()
+
+
 def test_what_is_not_there_yet_is_not_shown(figure: Locator) -> None:
     slider = figure.get_by_role("slider")
     slider.fill("1")  # a has just been computed
@@ -75,12 +100,83 @@ def test_gradients_arrive_one_by_one(figure: Locator) -> None:
     expect(card(figure, "x2").locator(".g-gradient").first).to_have_text("grad −1.7268")
 
 
+def test_a_number_is_written_in_one_way(figure: Locator) -> None:
+    """On the card, in the sentence of the step and in the note; a sum has its terms as they arrive."""
+    figure.get_by_role("slider").fill("9")
+    expect(figure.locator(".graph-now")).to_contain_text("(−1.7738) + 0.0470 = −1.7268.")
+    figure.get_by_role("slider").fill("12")
+    assert card(figure, "x2").locator(".g-gradient").all_text_contents() == ["grad −1.7268", "= (−1.7738) + 0.0470"]
+    assert "gradient (−1.7738) + 0.0470 = −1.7268" in card(figure, "x2").get_attribute("aria-label")
+
+
+@pytest.fixture
+def timed(fresh: BrowserContext, origin: str) -> Page:
+    """The page, in a tab whose time stands still until a test lets it pass."""
+    tab = new_tab(fresh)
+    tab.clock.install(time=0)
+    tab.goto(f"{origin}/{PAGE}")
+    tab.clock.pause_at(60_000)
+    return tab
+
+
+def test_a_token_is_multiplied_on_its_way(timed: Page) -> None:
+    figure = timed.locator(f"#{FIGURE}")
+    figure.get_by_role("slider").fill("6")
+    figure.get_by_role("button", name="One step on").click()
+    token, seen, places = figure.locator(".g-token"), [], []
+    for _ in range(12):
+        seen.append(token.text_content())
+        places.append(token.bounding_box()["x"])
+        timed.clock.run_for(100)
+    assert list(dict.fromkeys(seen)) == ["1.7918", "1.7918 × −0.9900", "−1.7738"]
+    assert places[0] > places[3] > places[-1], "from right to left"
+    expect(card(figure, "x2").locator(".g-got")).to_have_count(0)
+    timed.clock.run_for(TRAVEL)
+    expect(card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7738")
+
+
+def test_tokens_that_meet_are_added(timed: Page) -> None:
+    figure = timed.locator(f"#{FIGURE}")
+    figure.get_by_role("slider").fill("8")
+    figure.get_by_role("button", name="One step on").click()
+    timed.clock.run_for(1200)
+    assert figure.locator(".g-token").all_text_contents() == ["0.0706", "+ 0.0470"]
+    expect(card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7738")
+    timed.clock.run_for(TRAVEL)
+    expect(card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7268")
+
+
+def test_who_is_in_a_hurry_does_not_wait_for_tokens(timed: Page) -> None:
+    figure = timed.locator(f"#{FIGURE}")
+    figure.get_by_role("slider").fill("6")
+    for _ in range(3):
+        figure.get_by_role("button", name="One step on").click()
+    expect(card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7738")  # of two steps ago
+    assert figure.locator(".g-token").count() == 2, "those of this step alone"
+
+
+def test_arrowheads_turn_where_a_gradient_has_gone(figure: Locator) -> None:
+    tips = """edge => {
+        const card = edge.ownerSVGElement.querySelector(`[data-card="${edge.dataset.from}"] rect`).getBBox();
+        const [x] = edge.querySelector("polygon").getAttribute("points").split(",");
+        return Math.abs(card.x + card.width - x) < 3;
+    }"""
+    edges = figure.locator(".g-edge")
+    drawn = edges.evaluate_all("edges => edges.map(edge => edge.innerHTML)")
+    for step, turned in {"4": 0, "6": 2, "7": 3, "9": 6, "12": 0}.items():
+        figure.get_by_role("slider").fill(step)
+        at_tail = [edge.evaluate(tips) for edge in edges.all()]
+        assert sum(at_tail) == turned, f"step {step}"
+        assert edges.evaluate_all("edges => edges.map(edge => edge.matches('.g-back'))") == at_tail
+    assert edges.evaluate_all("edges => edges.map(edge => edge.innerHTML)") == drawn
+
+
 def test_the_last_step_is_the_figure_as_it_was(figure: Locator) -> None:
     before = figure.locator(".graph-scroll").inner_html()
     figure.get_by_role("slider").fill("3")
     assert figure.locator(".graph-scroll").inner_html() != before
     figure.get_by_role("slider").fill("12")
-    assert figure.locator(".g-later, .g-ungiven, .g-active, .g-got").count() == 0
+    assert figure.locator(".g-later, .g-ungiven, .g-active, .g-back, .g-got, .g-token").count() == 0
 
 
 def test_it_plays_to_the_end(fresh: BrowserContext, origin: str) -> None:
@@ -96,17 +192,76 @@ def test_it_plays_to_the_end(fresh: BrowserContext, origin: str) -> None:
     expect(figure.get_by_role("slider")).to_have_value("12")
 
 
+def test_it_plays_as_fast_as_one_likes(timed: Page) -> None:
+    figure = timed.locator(f"#{FIGURE}")
+    speed, steps = figure.get_by_role("button", name="Speed"), {}
+    for _ in range(3):
+        figure.get_by_role("slider").fill("0")
+        figure.get_by_role("button", name="Play").click()
+        timed.clock.run_for(7000)
+        expect(speed).to_have_attribute("aria-label", f"Speed: {speed.text_content()}")
+        steps[speed.text_content()] = figure.get_by_role("slider").input_value()
+        figure.get_by_role("button", name="Pause").click()
+        speed.click()
+    assert steps == {"1×": "5", "2×": "9", "0.5×": "3"}
+
+
 @pytest.mark.parametrize("how", ["pointer", "focus"])
 def test_a_card_tells(figure: Locator, how: str) -> None:
     w = card(figure, "y1")
     w.hover() if how == "pointer" else w.focus()
     note = figure.locator(".graph-note")
-    for fact in ("LogBackward0", "y1 = torch.log(a)", "1.7917595", "grad / a"):
+    expect(note).to_be_visible()
+    for fact in ("LogBackward0", "y1 = torch.log(a)", "1.7918", "grad / a"):
         expect(note).to_contain_text(fact)
         assert fact in w.get_attribute("aria-label")
     lit = figure.locator(".g-card.g-lit .g-name").all_text_contents()
     assert sorted(lit) == ["a", "x1", "x2", "y1"], "its inputs, down to the leaves"
     assert figure.locator(".g-edge.g-lit").count() == 3
+
+
+def test_a_leaf_lights_what_depends_on_it(figure: Locator) -> None:
+    card(figure, "x1").focus()
+    assert sorted(figure.locator(".g-card.g-lit .g-name").all_text_contents()) == ["a", "w", "x1", "y1"]
+    assert figure.locator(".g-edge.g-lit").count() == 3
+
+
+def test_a_pointer_on_its_way_to_elsewhere_asks_nothing(timed: Page) -> None:
+    figure = timed.locator(f"#{FIGURE}")
+    note = figure.locator(".graph-note")
+    card(figure, "a").hover()
+    timed.clock.run_for(100)
+    assert not note.is_visible()
+    figure.get_by_role("button", name="Play").hover()
+    timed.clock.run_for(1000)
+    assert not note.is_visible()
+    card(figure, "a").hover()
+    timed.clock.run_for(200)
+    expect(note).to_be_visible()
+
+
+def test_a_note_leaves_the_other_cards_and_the_controls_free(figure: Locator) -> None:
+    names = ("x1", "x2", "a", "y1", "y2", "w")
+    figure.evaluate("figure => figure.scrollIntoView({ block: 'center', behavior: 'instant' })")
+    for name in names:
+        card(figure, name).focus()
+        note, bar = (figure.locator(part).bounding_box() for part in (".graph-note", ".graph-bar"))
+        for other in [bar, *(card(figure, key).locator("rect").bounding_box() for key in names if key != name)]:
+            across = note["x"] < other["x"] + other["width"] and note["x"] + note["width"] > other["x"]
+            down = note["y"] < other["y"] + other["height"] and note["y"] + note["height"] > other["y"]
+            assert not (across and down), name
+
+
+def test_a_note_says_what_is_known_at_the_step(figure: Locator) -> None:
+    said = card(figure, "x2")
+    for step, gradient in {"4": None, "7": "−1.7738", "9": "−1.7268", "11": "(−1.7738) + 0.0470 = −1.7268"}.items():
+        figure.get_by_role("slider").fill(step)
+        facts = said.get_attribute("aria-label").split("; ")
+        assert [fact for fact in facts if fact.startswith("gradient")] == (
+            [f"gradient {gradient}"] if gradient else []
+        )
+    figure.get_by_role("slider").fill("1")
+    assert "value" not in card(figure, "w").get_attribute("aria-label")
 
 
 def test_the_arrow_keys_go_from_card_to_card(page_: Page, figure: Locator) -> None:
@@ -148,6 +303,22 @@ def test_it_can_be_made_larger(page_: Page, figure: Locator) -> None:
     expect(box).to_have_attribute("tabindex", "0")
 
 
+def test_a_double_click_fits_all_of_it_into_its_box(browser: Browser, origin: str) -> None:
+    with browser.new_context(viewport={"width": 390, "height": 800}) as narrow:
+        figure = open_page(narrow, origin, PAGE).locator(f"#{FIGURE}")
+        box, drawing = figure.locator(".graph-scroll"), figure.locator("svg.graph")
+        overflows = "box => box.scrollWidth > box.clientWidth + 1"
+        for fits in (True, False):
+            assert box.evaluate(overflows) == fits
+            drawing.dblclick(position={"x": 3, "y": 3})
+        drawing.dblclick(position={"x": 3, "y": 3})
+        middle = "box => (box.scrollLeft + box.clientWidth / 2) / box.scrollWidth"
+        box.evaluate("box => { box.scrollLeft = 120; }")
+        before = box.evaluate(middle)
+        figure.get_by_role("button", name="Larger").click()
+        assert box.evaluate(middle) == pytest.approx(before, abs=0.02), "what is in the middle stays there"
+
+
 @pytest.fixture
 def still(browser: Browser) -> Iterator[BrowserContext]:
     with browser.new_context(reduced_motion="reduce") as context:
@@ -157,6 +328,12 @@ def still(browser: Browser) -> Iterator[BrowserContext]:
 def test_nothing_moves_for_who_asked_for_that(still: BrowserContext, origin: str) -> None:
     tab = open_page(still, origin, f"{PAGE}#{FIGURE}.7")
     assert tab.locator(f"#{FIGURE} .g-edge.g-active").count() == 1
+    tab.get_by_role("button", name="One step on").nth(1).click()
+    token = tab.locator(f"#{FIGURE} .g-token")
+    assert token.all_text_contents() == ["0.0235"], "the number that came along stands at the edge"
+    place = token.bounding_box()
+    tab.wait_for_timeout(300)
+    assert token.bounding_box() == place
     assert tab.evaluate("document.getAnimations().length") == 0
 
 

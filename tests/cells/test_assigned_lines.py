@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.cells.assigned_lines import lines_of_names, loop_variables
+from atlas.cells.assigned_lines import loop_variables, statement_at, statements_of_names
 
 SCRIPT = '''"""Title"""
 x = make(1)
@@ -34,23 +34,37 @@ def script(tmp_path: Path) -> str:
 
 
 def test_the_last_line_that_assigned(script: str) -> None:
-    assert lines_of_names(script, 5)["x"] == "x = make(1)"
-    assert lines_of_names(script, 14)["x"] == "x = x + 1"
+    assert statements_of_names(script, 5)["x"].text == "x = make(1)"
+    assert statements_of_names(script, 14)["x"].text == "x = x + 1"
 
 
 def test_a_statement_of_several_lines_is_cut(script: str) -> None:
-    lines = lines_of_names(script, 14)
-    assert lines["y"] == lines["z"] == "y, z = x * 2, ( …"
+    found = statements_of_names(script, 14)
+    assert found["y"] == found["z"] == ("y, z = x * 2, ( …", 4, 6)
 
 
 def test_nothing_where_a_loop_may_have_been_last(script: str) -> None:
-    lines = lines_of_names(script, 14)
-    assert "total" not in lines
-    assert lines["new"] == "new = i"
+    found = statements_of_names(script, 14)
+    assert "total" not in found
+    assert found["new"] == ("new = i", 10, 10)
 
 
 def test_neither_later_lines_nor_functions_nor_items(script: str) -> None:
-    assert not lines_of_names(script, 14).keys() & {"late", "inner", "data"}
+    assert not statements_of_names(script, 14).keys() & {"late", "inner", "data"}
+
+
+@pytest.mark.parametrize(
+    ("line", "statement"),
+    [
+        (3, ("with mode():", 3, 3)),
+        (5, ("y, z = x * 2, ( …", 4, 6)),
+        (8, ("for i in range(3):", 8, 8)),
+        (9, ("total = total + x", 9, 9)),
+        (12, ("inner = 1", 12, 12)),
+    ],
+)
+def test_the_statement_of_a_line(script: str, line: int, statement: tuple[str, int, int]) -> None:
+    assert statement_at(script, line) == statement
 
 
 def test_variables_of_a_loop_alone(tmp_path: Path) -> None:

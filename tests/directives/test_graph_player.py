@@ -42,6 +42,22 @@ def test_each_card_has_a_note(figure: BeautifulSoup) -> None:
     assert notes["y"]["made by"] == "y = w * x" and notes["y"]["sends to w"] == "grad * x"
 
 
+@pytest.mark.parametrize(("numbers", "moved"), [(["0.5", "−2"], ["0.5", "−2"]), (["0.5", None], None), ([], None)])
+def test_a_step_brings_the_number_of_each_edge_if_all_are_known(
+    numbers: list[str | None], moved: list[str] | None
+) -> None:
+    send = {
+        "kind": "send",
+        "who": "F",
+        "cards": [0],
+        "edges": [0, 1],
+        "to": [["x", number] for number in numbers],
+        "sums": [],
+    }
+    cards = {"0": {"name": "x", "kind": "leaf"}}
+    assert said(player("graph-1", {"cards": cards, "steps": [send]}))["steps"][0].get("moved") == moved
+
+
 def test_the_figure_has_an_id_for_links(figure: BeautifulSoup) -> None:
     (div,) = figure.find_all("div", id=True, recursive=False)
     assert div["id"] == "graph-graph-of-a-product-1"

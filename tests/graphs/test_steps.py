@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from shorthand import graph_of, label
+from shorthand import card, graph_of, label
 
 from atlas.graphs import Graph, fold
 from atlas.graphs.steps import Step, steps
@@ -52,8 +52,10 @@ def test_the_order_of_forward_and_backward(first: dict[str, torch.Tensor]) -> No
 def test_two_paths_are_added_where_they_meet(first: dict[str, torch.Tensor]) -> None:
     graph_of("w", **first)  # the nodes' derivatives are read while they can be
     first["w"].backward()
-    *_, keep_x2 = steps(graph_of("w", **first))
+    graph = graph_of("w", **first)
+    *_, keep_x2 = steps(graph)
     ((over_sin, over_log),) = keep_x2.arrived
+    assert card(graph, "x2").terms == pytest.approx((over_sin, over_log)), "one order, on the card and in the play"
     assert over_sin == pytest.approx(math.log(6) * math.cos(3), rel=1e-5)
     assert over_log == pytest.approx(math.sin(3) / 3, rel=1e-5)
     assert over_sin + over_log == pytest.approx(first["x2"].grad.item()) == pytest.approx(-1.7267885)

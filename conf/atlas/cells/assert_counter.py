@@ -16,7 +16,7 @@ from typing import Any
 
 from atlas.runner import sphinx_gallery_api
 
-from . import line_watcher
+from . import line_watcher, node_lines
 from .line_watcher import Note
 
 _ran: dict[str, set[int]] = {}
@@ -46,6 +46,7 @@ def end_at(line: int | None) -> None:
 def watch(gallery_conf: Mapping[str, Any], name: str | None) -> None:
     """Watch the example ``name`` from here on; one of sphinx-gallery's ``reset_modules``."""
     if name:
+        node_lines.forget()
         line_watcher.start(lambda code: _noter(code, name), _note_failed)
 
 
@@ -113,8 +114,10 @@ def _noter(code: CodeType, name: str) -> Note | None:
         if line in asserts:
             ran.add(asserts[line])
         # Line 1 is the docstring's. A cell's last expression seems to end there: sphinx-gallery assigns it to a name of its own
-        if top and _line is not None and line > 1:
-            _line[:8] = line.to_bytes(8, "little")
+        if top and line > 1:
+            node_lines.note(line)
+            if _line is not None:
+                _line[:8] = line.to_bytes(8, "little")
         return top
 
     return note

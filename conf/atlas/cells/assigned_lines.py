@@ -1,4 +1,4 @@
-"""What a script's text says of its variables: which line made one, and which are only those of a loop."""
+"""What a script's text says: which statement a line belongs to, which made a variable, and which are only those of a loop."""
 
 from __future__ import annotations
 
@@ -6,12 +6,28 @@ import ast
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 LONGEST = 72  # characters of a line in a figure
 
 
-def lines_of_names(path: str, end: int) -> dict[str, str]:
-    """For each variable that the script has assigned up to line ``end``, outside of functions, the line that did.
+class Statement(NamedTuple):
+    """Its first line, as a figure shows it, and the numbers of its lines in the script."""
+
+    text: str
+    first: int
+    last: int
+
+
+def statement_at(path: str, line: int) -> Statement:
+    """The statement that a line of the script belongs to. Of a loop that is its head, or a statement in it."""
+    text, tree = _parsed(path)
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno <= line <= node.end_lineno]
+    return _statement(text, max(found, key=lambda node: node.lineno))
+
+
+def statements_of_names(path: str, end: int) -> dict[str, Statement]:
+    """For each variable that the script has assigned up to line ``end``, outside of functions, the statement that did.
 
     A name that is assigned in several places, one of them in a loop, is left out: which was the last cannot be read off.
     """
@@ -21,7 +37,7 @@ def lines_of_names(path: str, end: int) -> dict[str, str]:
         if statement.lineno <= end:
             assigned.setdefault(name, []).append((statement, in_loop))
     return {
-        name: _line(text, found[-1][0])
+        name: _statement(text, found[-1][0])
         for name, found in assigned.items()
         if len(found) == 1 or not any(in_loop for _, in_loop in found)
     }
@@ -67,7 +83,9 @@ def _stored(target: ast.expr) -> Iterator[str]:
     return (node.id for node in ast.walk(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
 
-def _line(text: list[str], statement: ast.stmt) -> str:
-    line, *more = text[statement.lineno - 1 : statement.end_lineno]
+def _statement(text: list[str], node: ast.stmt) -> Statement:
+    inner = getattr(node, "body", None)
+    last = max(node.lineno, inner[0].lineno - 1) if inner else node.end_lineno
+    line, *more = text[node.lineno - 1 : last]
     line = line.strip()
-    return f"{line[:LONGEST]} …" if more or len(line) > LONGEST else line
+    return Statement(f"{line[:LONGEST]} …" if more or len(line) > LONGEST else line, node.lineno, last)

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import line_watcher
-from .assigned_lines import lines_of_names, loop_variables
+from . import line_watcher, node_lines
+from .assigned_lines import Statement, loop_variables, statement_at, statements_of_names
 from .request_comments import CommentError, GraphRequest, requests
 
 if TYPE_CHECKING:
-    from atlas.graphs import Graph
+    from atlas.graphs import Card, Graph
 
 
 def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
@@ -24,19 +24,22 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
 
     :raises CommentError: for a name that the script does not have, or that has no graph; it names file and line.
     """
+    node_lines.note(None)
     path = block_vars["src_file"]
     wanted = [found for found in requests(block.content, block.lineno, path) if isinstance(found, GraphRequest)]
     rst = []
     if wanted:
         from atlas import graphs
 
-        lines = lines_of_names(path, block.lineno + block.content.count("\n"))
+        assigned = statements_of_names(path, block.lineno + block.content.count("\n"))
         namespace = _namespace(block_vars["example_globals"], path)
         for request in wanted:
             image = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
             with line_watcher.paused():
                 graph = graphs.fold(_read(request, namespace, path))
-            data = json.dumps(graphs.figure_data(graph, lines), ensure_ascii=False)
+            data = json.dumps(
+                graphs.figure_data(graph, lambda card: _made_by(card, path, assigned)), ensure_ascii=False
+            )
             drawing = graphs.draw(graph, show_saved="saved" in request.options, data=data)
             image.write_text(drawing, encoding="utf-8")
             rst.append(_directive(image.relative_to(gallery_conf["src_dir"]), request))
@@ -63,6 +66,14 @@ def _read(request: GraphRequest, namespace: Mapping[str, Any], path: str) -> Gra
         )
     except graphs.GraphError as error:
         raise CommentError(f"{at}: cannot draw a graph: {error}") from None
+
+
+def _made_by(card: Card, path: str, assigned: Mapping[str, Statement]) -> Statement | None:
+    """The statement that recorded the card's node; of a leaf, and of a node that no line recorded, the one that named it."""
+    line = None if card.recorded_as is None else node_lines.line_of(card.recorded_as)
+    if line is not None:
+        return statement_at(path, line)
+    return next((assigned[name] for name in card.names if name in assigned), None)
 
 
 def _namespace(script: Mapping[str, Any], path: str) -> dict[str, Any]:

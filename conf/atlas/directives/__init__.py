@@ -1,6 +1,7 @@
 """What an author can write on a page: one module for each directive, with its node and its words.
 
-``graph_figure``   a backward graph as a drawing; ``graph_player`` the controls below it
+``graph_figure``   a backward graph as a drawing; ``graph_player`` the controls below it,
+                   ``graph_code`` the lines on the page that made its cards
 ``plot_figure``    a drawing of matplotlib's, in the colors of the theme
 ``long_table``     a table of hundreds of rows, with a filter; used by rooms that have one
 ``quoted_message`` a message that this build cannot raise, and where it was seen
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _DIRECTIVES = (
     "claims",
     "fold",
+    "graph_code",
     "graph_figure",
     "in_short",
     "mathml",

@@ -19,6 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 from atlas.i18n import _
 
 from .fold import details
+from .graph_code import with_code
 from .graph_player import player
 from .svg_source import drawing_of
 
@@ -47,7 +48,8 @@ class GraphFigure(SphinxDirective):
         # an id that a reader can put into a link: graph-first-graph-2
         name = "graph-" + re.sub(r"[^a-z0-9]+0*", "-", name.removeprefix("sphx_glr_").lower())
         figure = nodes.figure("", classes=["graph-figure"])
-        figure += nodes.raw("", f'<div id="{name}">{_inline(svg, title)}{player(name, data)}</div>', format="html")
+        drawing = nodes.raw("", f'<div id="{name}">{_inline(svg, title)}{player(name, data)}</div>', format="html")
+        figure += with_code(drawing, data)
         figure += nodes.caption(title, title)
         self.set_source_info(figure)
         legend = nodes.legend()

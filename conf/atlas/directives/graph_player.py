@@ -11,6 +11,10 @@ from typing import Any
 from atlas.i18n import _, for_script
 
 LISTED = 6  # names in one sentence
+_CHAIN = (
+    '<path d="M6.6 9.4a2.8 2.8 0 0 0 4 0l2.2-2.2a2.8 2.8 0 0 0-4-4L7.7 4.3M9.4 6.6a2.8 2.8 0 0 0-4 0L3.2 8.8a2.8 2.8 0 0 0 4 4'
+    'l1.1-1.1" class="g-stroke"/>'
+)
 
 
 def player(name: str, data: dict[str, Any]) -> str:
@@ -23,8 +27,10 @@ def player(name: str, data: dict[str, Any]) -> str:
     """
     if not data["steps"]:
         return ""
-    sentences = [*map(sentence, data["steps"]), str(_("The whole graph. Play it, or step with the arrow keys."))]
+    sentences = [*map(sentence, data["steps"]), ""]
     last = len(sentences) - 1
+    with_keys = _("The whole graph. Play it, or step with the arrow keys.")
+    with_touch = _("The whole graph. Play it, or step through it with the buttons.")
     buttons = {
         "play": (_("Play"), '<path d="M4 2.5v11l9-5.5z"/>'),
         "back": (_("One step back"), '<path d="M10.5 3 5.5 8l5 5" class="g-stroke"/>'),
@@ -32,24 +38,31 @@ def player(name: str, data: dict[str, Any]) -> str:
         "less": (_("Smaller"), '<path d="M3 8h10" class="g-stroke"/>'),
         "more": (_("Larger"), '<path d="M3 8h10M8 3v10" class="g-stroke"/>'),
     }
-    link = _("Link to this step")
+    link, speed = _("Link to this step"), _("Speed: %s") % "1×"
     play, back, on, less, more = (_button(kind, *button) for kind, button in buttons.items())
     notes = {key: _note(card) for key, card in data["cards"].items()}
-    said = {"name": name, "steps": _moments(data, sentences), "cards": notes, "pause": str(_("Pause"))}
+    words = {"pause": _("Pause"), "value": _("value"), "gradient": _("gradient"), "saved": _("saved")}
+    said = {"name": name, "steps": _moments(data, sentences), "cards": notes}
+    said["words"] = {key: str(word) for key, word in words.items()}
     return (
         f'<div class="graph-bar" role="group" aria-label="{_("Step through the graph")}">{play}{back}'
         f'<input type="range" min="0" max="{last}" value="{last}" aria-label="{_("Step")}">{on}'
-        f'<a class="graph-link" href="#{name}" aria-label="{link}" title="{link}">#</a>'
+        f'<a class="graph-link" href="#{name}" aria-label="{link}" title="{link}">{_icon(_CHAIN)}</a>'
+        f'<button type="button" class="graph-speed" aria-label="{speed}" title="{speed}">1×</button>'
         f'<span class="graph-zoom">{less}{more}</span></div>'
-        f'<p class="graph-now" aria-live="polite">{html.escape(sentences[-1])}</p>{for_script(said)}'
+        f'<p class="graph-now" aria-live="polite"><span class="graph-keys">{html.escape(with_keys)}</span>'
+        f'<span class="graph-touch">{html.escape(with_touch)}</span></p>{for_script(said)}'
     )
 
 
 def _button(kind: str, words: str, drawing: str) -> str:
     return (
-        f'<button type="button" class="graph-{kind}" aria-label="{words}" title="{words}">'
-        f'<svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">{drawing}</svg></button>'
+        f'<button type="button" class="graph-{kind}" aria-label="{words}" title="{words}">{_icon(drawing)}</button>'
     )
+
+
+def _icon(drawing: str) -> str:
+    return f'<svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">{drawing}</svg>'
 
 
 # -- Sentences ------------------------------------------------------------------------------------
@@ -60,8 +73,8 @@ def sentence(step: dict[str, Any]) -> str:
 
     >>> sentence({"kind": "compute", "who": "LogBackward0", "what": "y = 1.7918"})
     'Forward: y = 1.7918, recorded as LogBackward0.'
-    >>> sentence({"kind": "keep", "who": "x", "what": "−1.7267885"})
-    'Backward: AccumulateGrad adds what has arrived to x.grad: −1.7267885.'
+    >>> sentence({"kind": "keep", "who": "x", "what": "−1.7268"})
+    'Backward: AccumulateGrad adds what has arrived to x.grad: −1.7268.'
     """
     kind, what = step["kind"], step.get("what")
     if kind == "leaves":
@@ -112,6 +125,9 @@ def _moments(data: dict[str, Any], sentences: list[str]) -> list[dict[str, Any]]
         moment = {"text": text, "cards": step["cards"], "edges": step["edges"], "kind": step["kind"]}
         if "arrived" in step:
             moment["got"] = {key: total or "" for key, total in step["arrived"].items()}
+        numbers = [number for _name, number in step.get("to", [])]
+        if numbers and None not in numbers:
+            moment["moved"] = numbers
         moments.append(moment)
     return [*moments, {"text": sentences[-1], "cards": [], "edges": [], "kind": "whole"}]
 

@@ -5,37 +5,42 @@ Numbers are written out here, so that who shows the figure needs neither torch n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .describe import describe, names_of
 from .model import Card, Graph
-from .numbers import format_exactly, format_number, format_shape, format_sum
+from .numbers import format_number, format_shape, format_sum
 from .rules import rules_of
 from .steps import Step, steps, total
 
+MadeBy = Callable[[Card], tuple[str, int, int] | None]
+"""Of a card, the line of code that made it, and the numbers of the first and the last line of its statement."""
 
-def figure_data(graph: Graph, lines: Mapping[str, str] | None = None) -> dict[str, Any]:
+
+def figure_data(graph: Graph, made_by: MadeBy = lambda card: None) -> dict[str, Any]:
     """``rows`` of the table, ``left_out``, ``cards`` by key, and ``steps``.
 
-    :param lines: for a variable of the script, the line of code that made it.
+    :param made_by: finds the code that made a card.
     """
     names = names_of(graph)
     return {
         "rows": [row.cells() for row in describe(graph)],
         "left_out": graph.left_out,
-        "cards": {str(card.key): _card(graph, card, names, lines or {}) for card in graph.cards},
+        "cards": {str(card.key): _card(graph, card, names, made_by) for card in graph.cards},
         "steps": [_step(graph, step, names) for step in steps(graph)],
     }
 
 
-def _card(graph: Graph, card: Card, names: Mapping[int, str], lines: Mapping[str, str]) -> dict[str, Any]:
+def _card(graph: Graph, card: Card, names: Mapping[int, str], made_by: MadeBy) -> dict[str, Any]:
     """What is known of a card. What is not known, or does not apply, is left out."""
+    line, *at = made_by(card) or ("",)
     facts = {
         "name": names[card.key],
         "kind": card.kind,
         "node": card.operation if card.names else "",
-        "line": next((lines[name] for name in card.names if name in lines), ""),
+        "line": line,
+        "at": at,
         "value": _value(card),
         "gradient": _gradient(card),
         "saved": list(card.saved),
@@ -46,13 +51,13 @@ def _card(graph: Graph, card: Card, names: Mapping[int, str], lines: Mapping[str
 
 def _value(card: Card) -> str:
     if card.value is not None:
-        return format_exactly(card.value)
+        return format_number(card.value)
     return f"{format_shape(card.shape)} {card.dtype}" if card.shape else ""
 
 
 def _gradient(card: Card) -> str:
     if card.gradient is not None:
-        total = format_exactly(card.gradient)
+        total = format_number(card.gradient)
         return f"{format_sum(card.terms)} = {total}" if 1 < len(card.terms) < 5 else total
     return "" if card.gradient_shape is None else format_shape(card.gradient_shape)
 
@@ -84,7 +89,7 @@ def _step(graph: Graph, step: Step, names: Mapping[int, str]) -> dict[str, Any]:
         whole = total(terms)
         said |= {"who": names[first.key], "arrived": {str(first.key): _arrived(first, terms)}}
         if whole is not None:
-            said["what"] = format_exactly(first.gradient if first.gradient is not None else whole)
+            said["what"] = format_number(first.gradient if first.gradient is not None else whole)
     return said
 
 

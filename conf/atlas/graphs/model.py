@@ -38,6 +38,8 @@ class Card:
     """The contributions that add up to ``gradient`` where several paths meet."""
     saved: tuple[str, ...] = ()
     """What the node keeps for backward: ``self (3×4)``, or ``freed``."""
+    recorded_as: int | None = None
+    """The number that autograd gave the node: the line of the script that recorded it can be told from it."""
     forward_at: int = 0
     """Its place in the order in which forward recorded the nodes."""
     backward_at: int = 0

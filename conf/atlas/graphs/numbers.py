@@ -28,17 +28,6 @@ def format_number(number: float | complex) -> str:
     return text.replace("-", MINUS)
 
 
-def format_exactly(number: float | complex) -> str:
-    """Eight digits, as many as float32 has.
-
-    >>> format_exactly(-1.7267885208129883), format_exactly(3.0)
-    ('−1.7267885', '3')
-    """
-    if isinstance(number, complex) or not math.isfinite(number):
-        return format_number(number)
-    return f"{number:.8g}".replace("-", MINUS)
-
-
 def format_sum(terms: Sequence[float]) -> str:
     """
     >>> format_sum([0.047, -1.7738])

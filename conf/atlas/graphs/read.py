@@ -210,6 +210,7 @@ def _function_card(key: int, node: Any, outputs: Mapping[Any, Mapping[str, Any]]
         shape=tuple(metadata[0].shape) if len(metadata) == 1 else None,
         dtype=_dtype(metadata[0].dtype) if len(metadata) == 1 else "",
         saved=_saved(node),
+        recorded_as=node._sequence_nr(),
     )
     if len(metadata) != 1 or not named:
         return card
@@ -344,8 +345,11 @@ def _is_shown_leaf(key: int, cards: Mapping[int, Card], feeds: Mapping[int, int]
 
 def _with_terms(cards: list[Card], edges: list[Edge]) -> Iterator[Card]:
     """Add the contribution of each path where several meet, if they do add up to the gradient that the tensor holds."""
+    called_at = {card.key: card.backward_at for card in cards}
     leaving: dict[int, list[Edge]] = {}
-    for edge in edges:
+    for edge in sorted(
+        edges, key=lambda edge: called_at[edge.head]
+    ):  # as they arrive, and as the play of steps.py says
         leaving.setdefault(edge.tail, []).append(edge)
     arrived: dict[int, float | None] = {}
     for card in reversed(cards):

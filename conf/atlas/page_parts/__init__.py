@@ -14,6 +14,7 @@
 ``built_line``        what the page was built from
 ``style_sheet``       one style sheet instead of many
 ``scripts``           the scripts that the page uses, and no other
+``small_scripts``     the site's own without comments
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _PARTS = (
     "built_line",
     "style_sheet",
     "scripts",
+    "small_scripts",
 )
 
 

@@ -21,7 +21,12 @@ import sphinx_gallery.notebook
 from sphinx_gallery import gen_rst, glr_path_static
 from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF, _fill_gallery_conf_defaults
 from sphinx_gallery.gen_rst import extract_intro_and_title, generate_file_rst
-from sphinx_gallery.py_source_parser import INFILE_CONFIG_PATTERN, split_code_and_text_blocks
+from sphinx_gallery.py_source_parser import (
+    INFILE_CONFIG_PATTERN,
+    remove_config_comments,
+    remove_ignore_blocks,
+    split_code_and_text_blocks,
+)
 from sphinx_gallery.utils import get_md5sum
 
 from . import notebook
@@ -168,6 +173,16 @@ def blocks(script: Path) -> list[Block]:
 def cells(script: Path, end: int | None = None) -> list[int]:
     """The first lines of a script's code cells, of those before the line ``end`` if there is one."""
     return [line for kind, _, line in blocks(script) if kind == "code" and (end is None or line < end)]
+
+
+def code_cells(script: Path) -> dict[int, str]:
+    """The code of a script's cells by the number of their first line; :func:`shown` leaves what a page has of it."""
+    return {line: code for kind, code, line in blocks(script) if kind == "code"}
+
+
+def shown(code: str) -> str:
+    """A cell without its hidden lines and without comments for sphinx-gallery."""
+    return remove_config_comments(remove_ignore_blocks(code))
 
 
 def title(script: Path) -> str:
