@@ -76,3 +76,12 @@ def test_a_page_has_all_that_it_loads(tab: Page, folder: Path, visit: Visit, nam
     assert (
         tab.evaluate("getComputedStyle(document.querySelector('.sidebar-brand')).flexDirection") == "row"
     )  # atlas.css
+
+
+def test_a_page_that_was_read_gets_its_tick(tab: Page, folder: Path, visit: Visit) -> None:
+    tab.goto(f"{folder.as_uri()}/gallery/graphs/first_graph.html")
+    tab.locator(".sphx-glr-footer").scroll_into_view_if_needed()
+    tab.wait_for_function("localStorage.getItem('atlas-read')")
+    tab.goto(f"{folder.as_uri()}/gallery/graphs/index.html")
+    expect(tab.locator(".card.is-read")).to_have_count(1)
+    assert not visit.errors + visit.other_sites
