@@ -1,4 +1,4 @@
-"""The line above a list of pages that says how many of them were read. ``conf/static/read_pages.js`` fills it, and ticks them."""
+"""The line above a list of pages that says how many of them were read: ``conf/static/read_pages.js`` fills it."""
 
 from __future__ import annotations
 
