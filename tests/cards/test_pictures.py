@@ -60,6 +60,12 @@ def test_where_there_is_no_room_leaves_and_roots_keep_theirs() -> None:
     assert names(found) == ["x", "loss"] and inside(found)
 
 
+def test_a_wide_card_beside_the_last_column_stays_inside() -> None:
+    cards = card(0, "x", 0, 0, "leaf"), card(1, "a_name_of_much_room", 395, 0), card(2, "y", 400, 200, "root")
+    found = graph_picture.picture(drawing(*cards))
+    assert len(names(found)) == 3 and inside(found)
+
+
 @pytest.mark.parametrize("length", [8, 30])
 def test_a_crowd_has_no_names(length: int) -> None:
     cards = [card(n, "a_long_name", 120 * n, 0, "leaf") for n in range(length)]
@@ -107,5 +113,6 @@ def test_a_bitmap_stays(tmp_path) -> None:
     figure.savefig(tmp_path / "map.svg")
     plt.close(figure)
     found = plot_picture.picture((tmp_path / "map.svg").read_text(encoding="utf-8"))
-    assert '<image href="data:image/png;base64,' in found and "\n" not in found
+    (address,) = re.findall(r'<image href="([^"]*)"', found)
+    assert address.startswith("data:image/png;base64,") and not re.search(r"\s", address)
     ElementTree.fromstring(found)
