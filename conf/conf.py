@@ -100,6 +100,7 @@ html_js_files = [
         "graph_code.js",
         "memory_cells.js",
         "link_previews.js",
+        "read_pages.js",
     )
 ]
 html_show_sphinx = False

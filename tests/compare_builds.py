@@ -1,8 +1,8 @@
 """Compare two builds of the site, byte by byte, outputs declared as varying aside.
 
 ``python tests/compare_builds.py FIRST SECOND`` prints every difference and ends with 1 if there is one. What a page declares
-as varying stands in a box of class ``varies``; what the box holds is left out, and so are the thumbnail of a plot in it and the
-page's Markdown, which says the same without a box.
+as varying stands in a box of class ``varies``; what the box holds is left out, and so is the page's Markdown, which says the
+same without a box. The picture of a varying plot on a card is such a box too, and no Markdown has it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "me
 
 
 class _Page(HTMLParser):
-    """A page's text and tags, its ``varies`` boxes empty, how many boxes there are, and which drawings are in them.
+    """A page's text and tags, its ``varies`` boxes empty, and how many boxes there are, pictures of cards aside.
 
-    >>> page = _Page('<p>a</p><div class="varies"><p>1 s</p><svg id="y_001"></svg></div>b')
-    >>> page.stable, page.boxes, page.drawings
-    ('<p>a</p><div class="varies"></div>b', 1, {'y_001.svg'})
+    >>> page = _Page('<p>a</p><div class="varies"><p>1 s</p></div><div class="picture plot varies"><svg></svg></div>b')
+    >>> page.stable, page.boxes
+    ('<p>a</p><div class="varies"></div><div class="picture plot varies"></div>b', 1)
     """
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=False)
         self.kept: list[str] = []
-        self.drawings: set[str] = set()
         self.boxes = self.depth = 0
         self.feed(html)
         self.close()
@@ -37,16 +36,14 @@ class _Page(HTMLParser):
         return "".join(self.kept)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        given = dict(attributes)
         if self.depth:
             self.depth += tag not in _VOID
-            if tag == "svg" and given.get("id"):
-                self.drawings.add(f"{given['id']}.svg")
             return
         self.kept.append(self.get_starttag_text() or "")
-        if "varies" in (given.get("class") or "").split():
+        classes = (dict(attributes).get("class") or "").split()
+        if "varies" in classes:
             self.depth = 1
-            self.boxes += 1
+            self.boxes += "picture" not in classes
 
     def handle_endtag(self, tag: str) -> None:
         if self.depth:
@@ -66,14 +63,10 @@ class _Page(HTMLParser):
 
 
 def _varying(site: Path) -> Iterator[str]:
-    """The files that vary with a page: its Markdown, and its card's thumbnail, which is the page's first drawing."""
+    """The files that vary with a page: its Markdown."""
     for path in site.rglob("*.html"):
-        page = _Page(path.read_text(encoding="utf-8"))
-        if page.boxes:
+        if _Page(path.read_text(encoding="utf-8")).boxes:
             yield f"{path.relative_to(site).as_posix()}.md"
-        for name in page.drawings:
-            if "_001." in name:
-                yield f"_images/{name.replace('_001.', '_thumb.')}"
 
 
 def differences(first: Path, second: Path) -> list[str]:

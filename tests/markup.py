@@ -12,8 +12,8 @@ from bs4 import BeautifulSoup, Tag
 ADDRESSES = ("href", "xlink:href", "src", "srcset", "poster", "data", "action", "formaction")
 
 #: Of the page's own text: the mark of the site, and the pictures of cards, are decoration.
-CARDS = ".sphx-glr-thumbcontainer, .chapters .sd-card"
-FIGURES = "svg[role=img], svg.graph, img:not(.sphx-glr-thumbcontainer img, .chapters img, .sidebar-brand img)"
+CARDS = ".card, .sd-card"
+FIGURES = "svg[role=img], svg.graph, img:not(.sidebar-brand img)"
 OUTPUTS = ".sphx-glr-script-out pre, .output_html, .output_area pre"
 
 

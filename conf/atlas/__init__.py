@@ -17,6 +17,7 @@
 ``page_alone``     it builds one page without the others
 ``directives``     an author writes it on a page
 ``names_index``    it finds the names of PyTorch that a page uses
+``cards``          it leads to pages with a card for each
 ``related``        it leads from a page to others: pages like it, tags
 ``search``         the index that the search reads, and what a page needs to search
 ``checks``         it fails a page, with file and line
@@ -35,13 +36,14 @@ A number is a priority, and stands where something must come before or after ano
                        incremental.assets_changed
 ``builder-inited``     new_page.publish (498); runner.build_step runs the examples (499: before sphinx-gallery); operators are
                        probed, formulas read; search.replaced; upstream.myst_nb_css_before_pages
-``doctree-read``       page_parts.hide_requests, page_parts.description; checks; names_index (reads the code that is shown, so
-                       after hide_requests); related.lines; search.gather (after description and names_index);
+``doctree-read``       page_parts.hide_requests, page_parts.description; checks; names_index and cards (read the code that is
+                       shown, so after hide_requests); related.lines; search.gather (after description and names_index);
                        directives.graph_code (600: after hide_requests); site_files.build_json counts asserts,
                        site_files.release_feed reads the days; directives.site_file
-``env-updated``        names_index, related (after it), search.symptoms, incremental: pages that must be written again;
-                       site_files.prune notes what is going to be made
-``doctree-resolved``   page_parts.colab_link, install_line; names_index; related; search.directives, search.symptoms
+``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search.symptoms, incremental:
+                       pages that must be written again; site_files.prune notes what is going to be made
+``doctree-resolved``   directives.proof; page_parts.colab_link, install_line; names_index; cards; related; search.directives,
+                       search.symptoms
 ``html-page-context``  page_parts.description, shared_picture (400: before sphinxext-opengraph), sidebar (450: before furo);
                        other page_parts; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
                        site_files.markdown_copies, site_files.release_feed
@@ -95,6 +97,7 @@ def code_version(folder: Path = HERE) -> int:
 def setup(app: Sphinx) -> dict[str, Any]:
     # imported here: noxfile.py and conf.py use parts of this package where Sphinx is not installed, or not yet needed
     from . import (
+        cards,
         checks,
         directives,
         formulas,
@@ -125,6 +128,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         notebooks,
         checks,
         names_index,
+        cards,
         related,
         search,
         site_files,

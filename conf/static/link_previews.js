@@ -6,7 +6,7 @@
   const article = document.querySelector("article"), root = new URL("..", document.currentScript.src);
   if (!article) return;
   const REST = 350, LEAVE = 250; // milliseconds until it comes and goes: who only crosses a link sees nothing
-  const LINKS = "a.reference.internal:not(.sphx-glr-thumbcontainer a, .sd-card > a)";
+  const LINKS = "a.reference.internal:not(.card-title a, .sd-card > a)";
 
   let loading;
   const texts = () => loading ??= new Promise((onload, onerror) =>

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
-from visiting import Visit, new_tab, watch
+from visiting import Visit, new_tab, until, watch
 
 from atlas.directives.site_file import SITE
 from atlas.site_files import archives
@@ -76,3 +76,12 @@ def test_a_page_has_all_that_it_loads(tab: Page, folder: Path, visit: Visit, nam
     assert (
         tab.evaluate("getComputedStyle(document.querySelector('.sidebar-brand')).flexDirection") == "row"
     )  # atlas.css
+
+
+def test_a_page_that_was_read_gets_its_tick(tab: Page, folder: Path, visit: Visit) -> None:
+    tab.goto(f"{folder.as_uri()}/gallery/graphs/first_graph.html")
+    tab.locator(".sphx-glr-footer").scroll_into_view_if_needed()
+    until(tab, lambda: tab.evaluate("localStorage.getItem('atlas-read')") is not None, lambda: "nothing is kept")
+    tab.goto(f"{folder.as_uri()}/gallery/graphs/index.html")
+    expect(tab.locator(".card.is-read")).to_have_count(1)
+    assert not visit.errors + visit.other_sites

@@ -221,7 +221,7 @@ def test_a_fork_is_clicked_through(fork: str, fresh: BrowserContext) -> None:
     tab = open_page(fresh, fork, "", visit)
     tab.locator(".sidebar-tree").get_by_role("link", name="Computation graphs", exact=True).click()
     tab.wait_for_url(f"{fork}/gallery/graphs/index.html")
-    tab.locator(".sphx-glr-thumbcontainer").first.click()
+    tab.locator(".card").first.click()
     tab.wait_for_url(f"{fork}/{PAGE}")
     tab.locator("#graph-first-graph-2").get_by_role("button", name="One step on").click()
     with tab.expect_navigation():

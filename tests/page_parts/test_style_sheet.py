@@ -96,7 +96,7 @@ def test_a_page_links_one_sheet_and_that_of_formulas_if_it_has_any(
 def test_what_is_called_in_sphinx_is_there(two_pages: Build) -> None:
     """``_orig_css_files`` of the builder, a private name: without it a page would link its own sheets only."""
     rules = (two_pages.out / style_sheet.FILE).read_text()
-    for part in ("sphx-glr-thumbcontainer", "sd-card", "sidebar-drawer", "graph-scroll", "cell_output", "copybtn"):
+    for part in ("sphx-glr-script-out", "sd-card", "sidebar-drawer", "graph-scroll", "cell_output", "copybtn"):
         assert f".{part}" in rules
 
 

@@ -69,5 +69,5 @@ def test_figures_without_words_are_found(tmp_path: Path) -> None:
 
 def test_cards_without_words_are_found(tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
-    bad.write_text('<div class="sphx-glr-thumbcontainer"><img src="a.png"><a href="a.html"><span></span></a></div>')
+    bad.write_text('<li class="card"><img src="a.png"><a href="a.html"><span></span></a></li>')
     assert len(faults_of_cards(read(bad))) == 2

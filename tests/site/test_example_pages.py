@@ -103,7 +103,7 @@ def test_what_a_bare_page_lacks_is_found(tmp_path: Path) -> None:
     bare = tmp_path / "bare.html"
     bare.write_text(
         '<div class="sphx-glr-script-out"><pre> </pre></div><h2>Exercises</h2><p class="claims">Many asserts ran.</p>'
-        '<div class="sphx-glr-thumbcontainer"><img src="a.png" alt=""></div>'
+        '<li class="card"><img src="a.png" alt=""></li>'
     )
     for script in ("graphs/bare.py", "errors/bare.py"):
         sections = sections_of(script)

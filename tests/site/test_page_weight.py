@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -11,10 +12,12 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from atlas.reading_order import CHAPTERS
 from markup import addresses, read
 
 HEAVIEST = 120 * 1024
 MEDIAN = 70 * 1024
+CHAPTER = 90 * 1024  # the first page of a chapter, with a picture of each of its pages
 
 _LOADED = {"script", "link", "img", "source", "iframe"}
 _IN_STYLES = re.compile(r"""url\(\s*["']?([^"')\s]+)""")
@@ -58,6 +61,13 @@ def weights(site: Path, all_pages: list[str]) -> dict[str, int]:
 
 def test_every_page_is_light(weights: dict[str, int]) -> None:
     heavy = [f"{bytes_ / 1024:.1f} KiB: {page}" for page, bytes_ in weights.items() if bytes_ > HEAVIEST]
+    assert not heavy, "\n".join(heavy)
+
+
+def test_chapters_are_lighter(weights: dict[str, int]) -> None:
+    chapters = {page: bytes_ for page, bytes_ in weights.items() if fnmatch(page, "gallery/*/index.html")}
+    assert len(chapters) == len(CHAPTERS)
+    heavy = [f"{bytes_ / 1024:.1f} KiB: {page}" for page, bytes_ in chapters.items() if bytes_ > CHAPTER]
     assert not heavy, "\n".join(heavy)
 
 

@@ -9,6 +9,7 @@
 ``in_short``       the box below a title that answers first
 ``fold``           ``<details>``: a solution, or code that measures, folded away
 ``claims``         how many asserts of the page ran
+``proof``          what the site rests on, in numbers
 ``varies``         this output differs from build to build, and why
 ``recorded``       what of a page needs a GPU, and on which one its outputs were made
 ``mathml``         formulas
@@ -34,6 +35,7 @@ _DIRECTIVES = (
     "mathml",
     "memory_cells",
     "plot_figure",
+    "proof",
     "quoted_message",
     "recorded",
     "site_file",

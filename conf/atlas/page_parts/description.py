@@ -25,10 +25,16 @@ def description(document: nodes.document) -> str:
 
     Empty for a page without one.
     """
+    paragraph = first_paragraph(document)
+    return "" if paragraph is None else first_sentences(plain(paragraph))
+
+
+def first_paragraph(document: nodes.document) -> nodes.paragraph | None:
+    """The first paragraph of the *In short* box, or else of the text; None without any."""
     for paragraph in document.findall(nodes.paragraph):
         if isinstance(paragraph.parent, nodes.section) or CLASS in paragraph.parent.get("classes", []):
-            return first_sentences(plain(paragraph))
-    return ""
+            return paragraph
+    return None
 
 
 def plain(node: nodes.Node) -> str:

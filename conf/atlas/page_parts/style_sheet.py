@@ -35,6 +35,7 @@ UNUSED = re.compile(
     r"|sd-(col|container|d|h|row-cols-xl|g-xl|row-cols)-(?!(1|2|fluid|flex-row|(xs|sm)-[12]|md-3|lg-[34])$).*"
     r"|sd-([mp][blrtxy]?)-(?!(3|4)$).*"
     r"|rst-.*"  # Read the Docs' menu of versions
+    r"|sphx-glr-(thumb|tag).*"  # sphinx-gallery's own cards: atlas.cards has others
 )
 _CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 _NOT = re.compile(r":not\([^()]*\)")

@@ -19,6 +19,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from atlas.cards.ticks import ticks
 from atlas.i18n import _, for_script
 from atlas.page_links import link_to
 from atlas.page_parts.navigation_order import in_order
@@ -110,7 +111,7 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
             listed = nodes.bullet_list("", *(_item(app, page, name, said) for name in names))
             heading = nodes.paragraph("", "", nodes.strong("", "", link_to(app, page, f"{chapter}/index")))
             filled += nodes.container("", heading, listed, classes=["chapter"])
-        place.replace_self(filled)
+        place.replace_self([ticks(), filled])
 
 
 def _item(app: Sphinx, page: str, name: str, said: words.Tags) -> nodes.list_item:

@@ -16,6 +16,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from atlas.cards.ticks import ticks
 from atlas.directives.fold import details
 from atlas.i18n import _, for_script
 from atlas.page_links import link_to
@@ -89,7 +90,7 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
         for title, pages in groups(app.env):
             listed = nodes.bullet_list("", *(_item(app, page, name, found) for name, found in pages))
             filled += details("", listed, summary=f"{title} ({len(pages)})")
-        place.replace_self(filled)
+        place.replace_self([ticks(), filled])
 
 
 def _item(app: Sphinx, page: str, name: str, found: gather.Found) -> nodes.list_item:

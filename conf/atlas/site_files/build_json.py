@@ -36,11 +36,16 @@ def facts(env: BuildEnvironment, commit: str) -> dict[str, Any]:
     return {
         "commit": commit or None,
         "date": date_of(Path(env.srcdir).parent),
-        "torch": version("torch").partition("+")[0],
+        "torch": torch_version(),
         "pages": len(env.found_docs),
         "checks": sum(checks_of(env, page) for page in env.found_docs),
         "not_recorded": sorted(page for page in env.found_docs if env.metadata[page].get(_GAP)),
     }
+
+
+def torch_version() -> str:
+    """Of the PyTorch that the build ran on, without what it was compiled for."""
+    return version("torch").partition("+")[0]
 
 
 def checks_of(env: BuildEnvironment, page: str) -> int:

@@ -1,0 +1,90 @@
+"""``.. proof::`` says in numbers what the site rests on, each a link to what was counted. All are counted by the build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxDirective
+
+from atlas.i18n import _
+from atlas.operators import report
+from atlas.operators.probing import DATA
+from atlas.page_links import link_to
+from atlas.site_files.build_json import checks_of, torch_version
+
+
+class proof(nodes.General, nodes.Element):
+    """The place of the numbers."""
+
+
+class Proof(SphinxDirective):
+    """``.. proof::`` takes nothing and holds nothing."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.atlas_proof = self.env.docname
+        return [proof()]
+
+
+def counted(env: BuildEnvironment) -> Iterator[tuple[int, str, str]]:
+    """Each number, what was counted, and the page that it leads to; of what this site has."""
+    release = ".".join(torch_version().split(".")[:2])
+    pages = [page for page in env.found_docs if page.startswith("gallery/") and not page.endswith("/index")]
+    errors = [page for page in pages if page.startswith("gallery/errors/")]
+    asserts = sum(checks_of(env, page) for page in env.found_docs)
+    found = report.load(Path(env.srcdir) / DATA) or {"rows": []}
+    for number, said, page in (
+        (
+            asserts,
+            _("asserts ran against PyTorch {release}").format(release=release),
+            "about/how-this-site-stays-true",
+        ),
+        (len(pages), _("pages, each one script"), "gallery/index"),
+        (len(errors), _("errors, each with cause and fix"), "gallery/errors/index"),
+        (len(found["rows"]), _("operators probed for what they keep"), "reference/operators"),
+    ):
+        if number and page in env.found_docs:
+            yield number, said, page
+
+
+def pages_to_write(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """The page with the numbers, if one has changed. Connected to ``env-updated``."""
+    if app.builder.format != "html" or not hasattr(env, "atlas_proof"):
+        return []
+    now = list(counted(env))
+    was, env.atlas_proof_written = getattr(env, "atlas_proof_written", None), now
+    return [env.atlas_proof] if was != now else []
+
+
+def fill(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Put the numbers in. Connected to ``doctree-resolved``."""
+    for place in list(document.findall(proof)):
+        items = []
+        for number, said, target in counted(app.env):
+            words = nodes.inline("", "", nodes.strong("", f"{number:,}"), nodes.Text(f" {said}"))
+            items.append(nodes.list_item("", nodes.paragraph("", "", link_to(app, page, target, words))))
+        place.replace_self(nodes.bullet_list("", *items, classes=["proof"]))
+
+
+def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
+    """Connected to ``env-purge-doc``."""
+    if getattr(env, "atlas_proof", None) == page:
+        del env.atlas_proof
+
+
+def merge(app: Sphinx, env: BuildEnvironment, names: set[str], other: BuildEnvironment) -> None:
+    """Take over what another process read. Connected to ``env-merge-info``."""
+    if getattr(other, "atlas_proof", None) in names:
+        env.atlas_proof = other.atlas_proof
+
+
+def setup(app: Sphinx) -> None:
+    app.add_node(proof)
+    app.add_directive("proof", Proof)
+    app.connect("env-purge-doc", forget)
+    app.connect("env-merge-info", merge)
+    app.connect("env-updated", pages_to_write)
+    app.connect("doctree-resolved", fill)

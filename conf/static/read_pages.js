@@ -1,0 +1,72 @@
+// A page of the gallery counts as read when its end was on the screen. The names of such pages are kept in this browser, under one
+// key, and go nowhere else; lists of pages show a tick for them, and a chapter's page forgets them (conf/atlas/cards).
+// Without this script, or where a browser keeps nothing, there are no ticks.
+(() => {
+  const KEY = "atlas-read", root = new URL("..", document.currentScript.src);
+  const nameOf = url => url.href.startsWith(root.href) ? url.href.slice(root.href.length).replace(/[?#].*/, "") : "";
+  let kept = [];
+  const load = () => {
+    try {
+      const found = JSON.parse(localStorage.getItem(KEY));
+      kept = Array.isArray(found) ? found : [];
+    } catch { /* a browser that keeps nothing, or what another program wrote */ }
+  };
+  const save = () => {
+    try {
+      if (kept.length) localStorage.setItem(KEY, JSON.stringify(kept)); else localStorage.removeItem(KEY);
+    } catch { /* it keeps nothing */ }
+  };
+
+  const here = nameOf(new URL(location)), end = document.querySelector("article .sphx-glr-footer");
+  if (end && here) {
+    const seen = new IntersectionObserver(found => {
+      if (!found.some(one => one.isIntersecting)) return;
+      seen.disconnect();
+      load();
+      if (!kept.includes(here)) { kept.push(here); save(); }
+    });
+    seen.observe(end);
+  }
+
+  const place = document.querySelector(".read-pages");
+  if (!place) return;
+  const said = JSON.parse(place.querySelector("script").textContent);
+  const line = document.createElement("p"), count = document.createElement("span"), forget = document.createElement("button");
+  forget.type = "button";
+  forget.textContent = said.forget;
+  count.setAttribute("role", "status");
+  line.append(count, " ", forget);
+  place.append(line);
+  const items = [...document.querySelectorAll(".map .card, .symptoms li, .tagged li")].map(item => {
+    const link = item.querySelector("a"), name = nameOf(new URL(link.href));
+    return { item, link, chapter: /\/index\.html$/.test(name) ? name.replace(/index\.html$/, "") : "", name };
+  });
+  const pages = items.filter(({ chapter }) => !chapter).map(({ name }) => name);
+  const show = () => {
+    load();
+    for (const { item, link, name, chapter } of items) {
+      const small = item.querySelector(".card-small");
+      item.querySelector(".tick")?.remove();
+      const number = chapter ? kept.filter(page => page.startsWith(chapter)).length : 0;
+      const is = chapter ? number > 0 : kept.includes(name);
+      item.classList.toggle("is-read", is && !chapter);
+      if (!is) continue;
+      const tick = Object.assign(document.createElement("span"), { className: "tick" });
+      if (chapter) tick.textContent = ` · ${number} ${said.read}`;
+      else tick.innerHTML = `<span class="visually-hidden"> (${said.read})</span>`;
+      (chapter ? small : link).append(tick);
+    }
+    const read = pages.length ? pages.filter(page => kept.includes(page)).length : kept.length;
+    const words = !read ? said.none : pages.length ? said.count : said.counted;
+    count.textContent = words.replace("{read}", read).replace("{all}", pages.length);
+    forget.hidden = !read;
+  };
+  forget.addEventListener("click", () => {
+    load();
+    kept = pages.length ? kept.filter(page => !pages.includes(page)) : [];
+    save();
+    show();
+  });
+  window.addEventListener("pageshow", show); // also when a reader comes back to it
+  window.addEventListener("storage", show);
+})();

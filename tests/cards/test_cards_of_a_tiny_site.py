@@ -1,0 +1,123 @@
+"""A chapter shows its pages as cards: what each answers, minutes that are counted, and what to read before it."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup, Tag
+
+from tiny.tiny_site import Build, Snapshot, build, written
+
+PAGE = '''r"""
+{title}
+{line}
+
+.. in-short::
+
+   {answer}
+"""
+
+# %%
+# {prose}
+
+{code}
+
+# %%
+# See also
+# --------
+# {see_also}
+'''
+ANSWER = "``retain_grad()`` keeps a gradient. It must be called before:"
+REF = ":ref:`sphx_glr_gallery_{}.py`"
+
+
+def example(name: str, *, words: int = 3, lines: int = 1, before: tuple[str, ...] = (), answer: str = ANSWER) -> str:
+    title = f"Page {name}: the rest"
+    return PAGE.format(
+        title=title,
+        line="=" * len(title),
+        answer=answer,
+        prose="\n# ".join(["word " * 10] * (words // 10) or ["word"]),
+        code="import torch\n" + "x = torch.ones(2)\n\n" * (lines - 1),
+        see_also="\n# ".join(f"- {REF.format(page)}, and {REF.format('memory_five')}." for page in before)
+        or "- Nothing.",
+    )
+
+
+PAGES = {
+    "graphs/one": example("one"),
+    "graphs/two": example("two", before=("graphs_one", "graphs_three")),
+    "graphs/three": example("three", words=2000, lines=100, before=("graphs_two", "graphs_one")),
+    "memory/four": example("four", before=("graphs_three",)),
+    "memory/five": example("five", before=("memory_four", "graphs_three", "graphs_one", "graphs_two")),
+}
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
+    site = written(tmp_path_factory.mktemp("site"), {f"examples/{name}.py": text for name, text in PAGES.items()})
+    done = build(site)
+    assert done.code == 0, done.output
+    return done, Snapshot.of(site)
+
+
+def cards(out: Path, chapter: str) -> list[Tag]:
+    text = (out / f"gallery/{chapter}/index.html").read_text(encoding="utf-8")
+    return BeautifulSoup(text, "html.parser").select("article .cards > .card")
+
+
+def said(cards: list[Tag], of: str) -> list[str]:
+    return [card.select_one(f".card-{of}").get_text() for card in cards]
+
+
+def test_pages_stand_in_the_order_of_the_navigation_and_nothing_of_sphinx_gallery_does(built: Build) -> None:
+    found = cards(built.out, "graphs")
+    assert said(found, "title") == ["Page one: the rest", "Page three: the rest", "Page two: the rest"]
+    text = (built.out / "gallery/graphs/index.html").read_text(encoding="utf-8")
+    assert "sphx-glr-thumb" not in text and "sg-tag-list" not in text
+
+
+def test_a_card_has_the_answer_with_its_code(built: Build) -> None:
+    answer = cards(built.out, "graphs")[0].select_one(".card-answer")
+    assert answer.get_text() == "retain_grad() keeps a gradient. It must be called before."
+    assert answer.code.get_text() == "retain_grad()"
+
+
+def test_minutes_are_counted(built: Build) -> None:
+    """2000 words at 150 and 100 lines at 10 a minute are 23 minutes."""
+    minutes = [text.partition(" · ")[0] for text in said(cards(built.out, "graphs"), "small")]
+    assert minutes == ["5 min", "25 min", "5 min"]
+    page = (built.out / "gallery/graphs/index.html").read_text(encoding="utf-8")
+    assert "3 pages, 35 min at 150 words and 10 lines of code a minute." in page
+
+
+def test_what_to_read_before_is_earlier_and_named_by_the_page(built: Build) -> None:
+    """Pages are read as one, three, two: by name, as the order of reading does not know them."""
+    before = [
+        text.partition("Before: ")[2]
+        for text in said([*cards(built.out, "graphs"), *cards(built.out, "memory")], "small")
+    ]
+    assert before == ["", "Page one", "Page one, Page three", "Page three, Page one", "Page three"]
+    links = cards(built.out, "memory")[1].select(".card-small a")
+    assert [link["href"] for link in links] == ["../graphs/three.html"]
+
+
+def rewritten(built: Build, script: str, text: str) -> set[str]:
+    """Change a script, build again, and return the first pages of chapters that were written."""
+    (built.site / script).write_text(text, encoding="utf-8")
+    before = built.times()
+    again = build(built.site)
+    assert again.code == 0, again.output
+    return {
+        page
+        for page, time in again.times().items()
+        if before.get(page) != time and fnmatch(page, "gallery/*/index.html")
+    }
+
+
+def test_a_card_follows_its_page(built: Build) -> None:
+    changed = example("one", answer="Another answer.")
+    assert rewritten(built, "examples/graphs/one.py", changed) == {"gallery/graphs/index.html"}
+    assert said(cards(built.out, "graphs"), "answer")[0] == "Another answer."
