@@ -20,6 +20,7 @@ NEEDED = {
     "_static/memory_cells.js": r"\bmemory-cells\b",
     "_static/sg-tags.js": r"\bdata-sgtags=",
     "_static/symptoms.js": r"\bsymptoms\b",
+    "_static/upright.js": r"\bdata-upright=",
 }
 
 
