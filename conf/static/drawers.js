@@ -16,7 +16,7 @@
     const turn = open => {
       box.checked = open;
       say();
-      if (open) inside.querySelector("a, input")?.focus({ preventScroll: true });
+      if (open) [...inside.querySelectorAll("a, input")].find(stop => stop.checkVisibility())?.focus({ preventScroll: true });
       else buttons.find(button => button.checkVisibility())?.focus();
     };
     buttons.forEach(button => { button.onclick = () => turn(!box.checked); });
