@@ -93,9 +93,11 @@ html_js_files = [
     (name, {"defer": "defer"})
     for name in (
         "search_box.js",
+        "drawers.js",
         "scrollable.js",
         "long_table.js",
         "symptoms.js",
+        "upright.js",  # before what reads where things stand
         "graph_player.js",
         "graph_code.js",
         "memory_cells.js",

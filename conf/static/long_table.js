@@ -22,7 +22,8 @@ for (const box of document.querySelectorAll(".long-table")) {
   // A node from a traceback ends in Backward0, which a table may leave out: then the rest must be a whole word.
   const fits = (row, word) => row.names.includes(word) || row.words.includes(word.replace("backward0", ""));
   const filter = () => {
-    const asked = name.value.toLowerCase().split(/[\s,._()]+/).filter(Boolean);
+    // A name as people write it: no row says of which module an operator is.
+    const asked = name.value.toLowerCase().replace(/\b(?:torch|tensor|nn|functional|f)\.(?=\w)/g, "").split(/[\s,._()]+/).filter(Boolean);
     let shown = 0;
     for (const entry of rows) {
       entry.row.hidden = !(asked.every(word => fits(entry, word)) && (!kind.value || entry.kinds.includes(kind.value)));

@@ -1,9 +1,21 @@
-// A box that scrolls must be reachable by keyboard, and only such a box should stop the Tab key. What is in a box can grow
-// long after the page has loaded: a font arrives, a fold opens, a table is filled.
+// A box that scrolls must be reachable by keyboard, and only such a box should stop the Tab key. It says on which sides there is
+// more, where atlas.css lets it fade out. What is in a box can grow long after the page has loaded: a font arrives, a fold opens, a
+// table is filled.
 (() => {
   const kinds = "pre, .graph-scroll, .plot-scroll, .output_html, .cell_output, .table-wrapper, div.math";
   const boxes = [...document.querySelectorAll(kinds)];
+  const sides = box => {
+    const { scrollLeft, scrollTop, scrollWidth, scrollHeight, clientWidth, clientHeight } = box;
+    return Object.entries({
+      left: scrollLeft > 1, right: scrollLeft + clientWidth < scrollWidth - 1, below: scrollTop + clientHeight < scrollHeight - 1,
+    }).filter(([, more]) => more).map(([side]) => side).join(" ");
+  };
   const mark = box => {
+    const more = sides(box);
+    if (more !== (box.dataset.more ?? "")) {
+      if (more) box.dataset.more = more;
+      else delete box.dataset.more;
+    }
     const scrolls = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
     if (scrolls && !box.hasAttribute("tabindex")) box.tabIndex = 0;
     else if (!scrolls && box.tabIndex === 0) box.removeAttribute("tabindex");
@@ -12,6 +24,9 @@
     for (const box of new Set(changes.map(change => change.target.closest(kinds)))) mark(box);
   });
   // A box keeps its size when what is in it grows.
-  for (const box of boxes) for (const part of [box, ...box.children]) sizes.observe(part);
+  for (const box of boxes) {
+    for (const part of [box, ...box.children]) sizes.observe(part);
+    box.addEventListener("scroll", () => mark(box), { passive: true });
+  }
   document.fonts.addEventListener("loadingdone", () => boxes.forEach(mark));
 })();

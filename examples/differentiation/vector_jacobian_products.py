@@ -169,7 +169,7 @@ y.retain_grad()
 L = y.prod()
 L.backward()
 
-# graph: L -- The whole computation: what arrives at y is the v for everything on its left
+# graph: L -- The whole computation: what arrives at y is the v for everything before it
 
 whole = x.grad.clone()
 print("dL/dy =", y.grad.tolist(), "  dL/dx =", whole.tolist())

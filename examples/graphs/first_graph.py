@@ -35,10 +35,11 @@ assert not any(t.retains_grad for t in (a, y1, y2, w))  # by default
 # sphinx_gallery_end_ignore
 
 # %%
-# Read the figure from left to right. Each card is a tensor, and names the node that PyTorch recorded for its operation, such
+# Read the figure along its arrows. Each card is a tensor, and names the node that PyTorch recorded for its operation, such
 # as ``LogBackward0`` for ``torch.log``. For the *leaves* ``x1`` and ``x2``, no operation was recorded. The *root* ``w`` is
-# where ``backward()`` will start. The number on an edge is a local derivative: if only the value on its left moves a little,
-# the value on its right moves by about that number times as much. ``x2`` is used twice, so two edges leave it.
+# where ``backward()`` will start. The number on an edge is a local derivative: if only the value where the edge
+# begins moves a little, the value where it ends moves by about that number times as much. ``x2`` is used twice, so two edges
+# leave it.
 # :doc:`/guide/how-to-read-a-graph` explains every part of such a figure.
 
 # %%

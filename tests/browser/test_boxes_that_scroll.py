@@ -37,6 +37,23 @@ def test_a_formula_that_grows_after_the_load_becomes_a_stop_and_is_none_after(ph
             expect(box).not_to_have_attribute("tabindex", "0")
 
 
+def test_a_box_fades_out_where_there_is_more(phone: Page) -> None:
+    box = phone.locator("div.highlight pre[data-more]").first
+    expect(box).to_have_attribute("data-more", "right")
+    assert "gradient" in box.evaluate("box => getComputedStyle(box).maskImage")
+    box.evaluate("box => { box.scrollLeft = 20 }")
+    expect(box).to_have_attribute("data-more", "left right")
+    box.evaluate("box => { box.scrollLeft = 9999 }")
+    expect(box).to_have_attribute("data-more", "left")
+
+
+def test_a_box_that_shows_all_does_not_fade_out(phone: Page) -> None:
+    phone.set_viewport_size({"width": 1280, "height": 900})
+    whole = phone.locator("div.highlight pre:not([tabindex])").first
+    expect(whole).not_to_have_attribute("data-more", "right")
+    assert whole.evaluate("box => getComputedStyle(box).maskImage") == "none"
+
+
 def test_a_table_filtered_to_a_row_is_no_stop_until_all_are_back(fresh: BrowserContext, origin: str) -> None:
     tab = open_page(fresh, origin, "reference/operators.html")
     box, name = tab.locator(".operators"), tab.get_by_label("Name, sign or node")

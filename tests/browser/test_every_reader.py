@@ -27,6 +27,10 @@ TYPES = [
     "genindex.html",
     "search.html?q=leaf",
 ]
+#: What stands in the same place of each sheet.
+STAMPS = """() => [...document.body.querySelectorAll("*")]
+  .filter(box => ["fixed", "sticky"].includes(getComputedStyle(box).position) && box.checkVisibility())
+  .map(box => box.outerHTML.slice(0, 80))"""
 MESSAGE = "Trying to backward through the graph a second time"
 
 
@@ -66,6 +70,29 @@ def test_on_paper_there_is_the_text_and_nothing_else(fresh: BrowserContext, orig
     expect(tab.locator("article h1").first).to_be_visible()
     for part in (".sidebar-drawer", ".toc-drawer", ".graph-bar", ".filter", ".copybtn"):
         assert not tab.locator(f"{part}:visible").count(), part
+    assert not tab.evaluate(STAMPS), "what is fixed to the window stands on every sheet"
+
+
+def test_paper_is_light_in_each_theme(browser: Browser, origin: str) -> None:
+    looks = []
+    for theme in ("light", "dark"):
+        with browser.new_context(color_scheme=theme, viewport={"width": 1280, "height": 900}) as context:
+            tab = open_page(context, origin, "gallery/memory/checkpointing.html")
+            first = open_page(context, origin, "gallery/graphs/first_graph.html")
+            for page in (tab, first):
+                page.emulate_media(media="print", color_scheme=theme)
+            colors = "part => [getComputedStyle(part).fill, getComputedStyle(part).color]"
+            looks.append(
+                [
+                    *(
+                        first.locator(part).first.evaluate(colors)
+                        for part in (".g-card rect", ".g-name", ".g-gradient")
+                    ),
+                    *(first.locator(part).first.evaluate(colors) for part in ("article p", "div.highlight pre")),
+                    *tab.locator("svg.plot path").evaluate_all(f"parts => parts.slice(0, 20).map({colors})"),
+                ]
+            )
+    assert looks[0] == looks[1]
 
 
 def test_from_a_message_to_the_fix(fresh: BrowserContext, origin: str) -> None:

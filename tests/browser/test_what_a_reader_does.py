@@ -69,6 +69,20 @@ def test_the_copied_code_is_the_code_that_is_shown(fresh: BrowserContext, origin
     assert copied.strip() == cell.locator("pre").inner_text().strip()
 
 
+def test_a_copy_button_is_seen_when_a_key_reaches_it(fresh: BrowserContext, origin: str) -> None:
+    tab = open_page(fresh, origin, FIRST)
+    button = tab.locator("button.copybtn").first
+    assert button.evaluate("button => getComputedStyle(button).opacity") == "0"
+    for _ in range(80):
+        tab.keyboard.press("Tab")
+        if button.evaluate("button => button === document.activeElement"):
+            break
+    expect(button).to_be_focused()
+    tab.evaluate(SETTLE)
+    look = button.evaluate("button => [getComputedStyle(button).opacity, getComputedStyle(button).outlineStyle]")
+    assert look == ["1", "solid"]
+
+
 @pytest.mark.parametrize("key", ["Enter", "Space"])
 def test_a_solution_opens_by_keyboard(fresh: BrowserContext, origin: str, key: str) -> None:
     tab = open_page(fresh, origin, FIRST)

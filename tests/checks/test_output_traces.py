@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from atlas.checks.output_traces import TOO_LONG, faults, is_prose
+from atlas.checks.output_traces import SMALL_TYPE, TOO_LONG, faults, is_prose, look
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,24 @@ def test_prose(line: str, prose: bool) -> None:
     assert len(line) > TOO_LONG
     assert is_prose(line) is prose
     assert is_prose(f"short\n{line}\nshort") is prose
+
+
+@pytest.mark.parametrize(
+    ("output", "classes"),
+    [
+        ("two words", []),
+        ("RuntimeError: no", ["wrap"]),
+        ("without return     TypeError: float() argument must be a string", ["wrap"]),
+        ("  in a list: ValueError: no", ["wrap"]),
+        ("an Error in a sentence", []),
+        ("name" + " " * (TOO_LONG - 4) + "x", ["small-type"]),
+        ("name" + " " * (SMALL_TYPE - 5) + "x", ["small-type"]),
+        ("name" + " " * (SMALL_TYPE - 4) + "x", []),
+    ],
+)
+def test_how_an_output_is_shown(output: str, classes: list[str]) -> None:
+    """A message is never cut off on a phone, and a table of a program is whole in a wide window."""
+    assert look(output) == classes
 
 
 def test_only_lines_that_are_too_long_count() -> None:

@@ -37,6 +37,13 @@ def test_matrix_and_aligned_are_tables(page: Page) -> None:
     assert [len(table.find_all("mtr")) for table in last.find_all("mtable")] == [2, 2]
 
 
+def test_only_a_page_with_formulas_asks_for_their_font(page: Page) -> None:
+    font = 'link[rel="preload"][href="{}_static/fonts/atlas-math.woff2"][crossorigin]'
+    assert page("guide").select(font.format(""))
+    assert page("graph_of_a_product").select(font.format("../../"))
+    assert not page("no_assert").select('link[rel="preload"]')
+
+
 def test_title_and_the_links_made_of_it(tmp_path: Path) -> None:
     """Sphinx copies titles into the side bar and the table of contents."""
     files = {"docs/square.md": "# The square $x^2$\n\n## Its derivative $2x$\n\nText.\n"}

@@ -62,6 +62,21 @@ def test_cases() -> None:
     assert "{" in [fence.get_text() for fence in math.find_all("mo")]
 
 
+def test_a_brace_below_a_term_is_a_line() -> None:
+    """A brace is cut off at its end by Chromium, and does not stretch in a font without its parts."""
+    math = _math(r"\underbrace{y \cdot \frac{1}{a}}_{\text{by } a} + \underbrace{s}_{\text{one}}")
+    assert [term.get_text() for term in math.select("munder > mrow.braced")] == ["y⋅1a", "s"]
+    assert "\u23df" not in math.get_text() and math.annotation.get_text().count("underbrace") == 2
+
+
+def test_a_function_stands_off_its_argument() -> None:
+    def gaps(tex: str) -> list[str]:
+        return [gap["width"] for gap in _math(tex).select("mspace")]
+
+    assert gaps(r"\cos x_2") == ["0.167em"]
+    assert gaps(r"\log(x) + \sin(x)") == []
+
+
 @pytest.mark.parametrize(
     "tex",
     [

@@ -77,6 +77,15 @@ def test_a_bitmap_keeps_its_paper(line: str) -> None:
     assert "plot-on-paper" in on_page(bitmap)["class"] and "plot-on-paper" not in on_page(line)["class"]
 
 
+def test_several_panels_keep_their_width_on_a_phone(line: str) -> None:
+    with plt.style.context(STYLE):
+        figure, _panels = plt.subplots(1, 2)
+        written = StringIO()
+        figure.savefig(written, format="svg", metadata={"Date": None})
+        plt.close(figure)
+    assert "plot-panels" in on_page(written.getvalue())["class"] and "plot-panels" not in on_page(line)["class"]
+
+
 def test_the_colours_of_the_style_are_known_to_both_themes() -> None:
     css = (ROOT / "conf" / "static" / "plot.css").read_text(encoding="utf-8")
     for colour in set(re.findall(r"\b[0-9a-f]{6}\b", STYLE.read_text(encoding="utf-8"))):

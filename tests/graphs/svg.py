@@ -41,6 +41,29 @@ class Area:
         )
 
 
+#: Which attribute says where an element stands, as conf/static/upright.js knows it.
+PLACES = {"svg": "viewBox", "g": "transform", "path": "d", "polygon": "points"}
+
+
+def turned_upright(svg: str) -> str:
+    """A drawing as a phone shows it, as conf/static/upright.js makes it; what a group is moved by is written into its parts."""
+    root = ElementTree.fromstring(svg)
+    for element in [root, *root.iter()]:
+        place = element.attrib.pop("data-upright", None)
+        if place is None:
+            continue
+        if element.tag == f"{SVG}text":
+            x, y = place.split()
+            element.attrib |= {"x": x, "y": y}
+        elif element.tag == f"{SVG}g":
+            dx, dy = map(float, place.removeprefix("translate(").removesuffix(")").split())
+            for part in element:
+                part.attrib |= {"x": f"{float(part.get('x')) + dx}", "y": f"{float(part.get('y')) + dy}"}
+        else:
+            element.set(PLACES[element.tag.removeprefix(SVG)], place)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
 class Drawing:
     """The elements of an SVG document; one that is not well-formed XML is an error."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from shorthand import graph_of
-from svg import Drawing
+from svg import Drawing, turned_upright
 
 from atlas.graphs import Card, Edge, Graph, draw
 from atlas.graphs.draw import STYLE
@@ -49,6 +49,18 @@ EVERY_KIND = Graph(
         Edge(6, 7, 1, 1, derivative=0.5),
         Edge(6, 7, 2, 0),
     ),
+)
+
+
+#: Narrow enough to be drawn from left to right.
+SUM = Graph(
+    (
+        Card(0, "leaf", names=("a",), shape=(), value=2.0),
+        Card(1, "leaf", names=("b",), shape=(), value=3.0),
+        Card(2, "function", "MulBackward0", shape=(), value=6.0),
+        Card(3, "function", "AddBackward0", names=("y",), is_root=True, shape=(), value=8.0),
+    ),
+    (Edge(0, 2, derivative=3.0), Edge(1, 2, derivative=2.0), Edge(2, 3, derivative=1.0), Edge(0, 3, derivative=1.0)),
 )
 
 
@@ -158,21 +170,52 @@ def test_only_edges_from_constants_are_dotted(drawing):
     assert dotted == ["3"]
 
 
-def test_data_flows_to_the_right(drawing):
-    boxes = drawing.boxes()
-    assert all(boxes[edge.tail].right < boxes[edge.head].left for edge in EVERY_KIND.edges)
+def test_data_flows_to_the_right():
+    boxes = Drawing(draw(SUM)).boxes()
+    assert all(boxes[edge.tail].right < boxes[edge.head].left for edge in SUM.edges)
 
 
-def test_an_edge_begins_at_its_tail_and_points_at_its_head(drawing):
+@pytest.mark.parametrize(
+    ("graph", "svg"),
+    [(SUM, turned_upright(draw(SUM))), (EVERY_KIND, draw(EVERY_KIND))],
+    ids=["on a phone", "too wide for a page"],
+)
+def test_data_flows_down_where_there_is_little_room(graph, svg):
+    drawing = Drawing(svg)
     boxes = drawing.boxes()
-    for edge, group in zip(EVERY_KIND.edges, drawing.edges, strict=True):
-        numbers = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", group.find("{*}path").get("d"))]
-        tip = [float(number) for number in group.find("{*}polygon").get("points").split()[0].split(",")]
+    assert all(boxes[edge.tail].bottom < boxes[edge.head].top for edge in graph.edges)
+    assert drawing.area.right < Drawing(draw(SUM)).area.right + 100
+
+
+def ends(group) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where an edge's line begins, and the tip of its arrow."""
+    x, y, *_ = (float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", group.find("{*}path").get("d")))
+    tip_x, tip_y = (float(number) for number in group.find("{*}polygon").get("points").split()[0].split(","))
+    return (x, y), (tip_x, tip_y)
+
+
+def test_an_edge_begins_at_its_tail_and_points_at_its_head():
+    drawing = Drawing(draw(SUM))
+    boxes = drawing.boxes()
+    for edge, group in zip(SUM.edges, drawing.edges, strict=True):
+        (x, y), tip = ends(group)
         tail, head = boxes[edge.tail], boxes[edge.head]
-        assert numbers[0] == pytest.approx(tail.right, abs=1.5)
-        assert tail.top - 1.5 <= numbers[1] <= tail.bottom + 1.5
+        assert x == pytest.approx(tail.right, abs=1.5)
+        assert tail.top - 1.5 <= y <= tail.bottom + 1.5
         assert tip[0] == pytest.approx(head.left, abs=1.5)
         assert head.top - 1.5 <= tip[1] <= head.bottom + 1.5
+
+
+def test_so_does_an_edge_on_a_phone():
+    drawing = Drawing(turned_upright(draw(SUM)))
+    boxes = drawing.boxes()
+    for edge, group in zip(SUM.edges, drawing.edges, strict=True):
+        (x, y), tip = ends(group)
+        tail, head = boxes[edge.tail], boxes[edge.head]
+        assert y == pytest.approx(tail.bottom, abs=1.5)
+        assert tail.left - 1.5 <= x <= tail.right + 1.5
+        assert tip[1] == pytest.approx(head.top, abs=1.5)
+        assert head.left - 1.5 <= tip[0] <= head.right + 1.5
 
 
 # --- that all of it fits -------------------------------------------------------------------------
@@ -212,11 +255,12 @@ def side_by_side() -> Graph:
 
 @pytest.mark.parametrize(
     "graph",
-    [EVERY_KIND, crowded(), side_by_side(), Graph((Card(0, "leaf", names=("x",)),), ())],
-    ids=["every kind", "crowded", "side by side", "one card"],
+    [EVERY_KIND, SUM, crowded(), side_by_side(), Graph((Card(0, "leaf", names=("x",)),), ())],
+    ids=["every kind", "sum", "crowded", "side by side", "one card"],
 )
-def test_no_text_leaves_its_card_and_nothing_overlaps(graph):
-    drawing = Drawing(draw(graph, show_saved=True))
+@pytest.mark.parametrize("shown", [str, turned_upright], ids=["as drawn", "on a phone"])
+def test_no_text_leaves_its_card_and_nothing_overlaps(graph, shown):
+    drawing = Drawing(shown(draw(graph, show_saved=True)))
     assert len(drawing.cards) == len(graph.cards)
     assert len(drawing.edges) == len(graph.edges)
     assert drawing.faults() == []
@@ -239,15 +283,28 @@ def test_what_was_left_out_is_said_under_the_drawing():
     assert "more" not in draw(EVERY_KIND)
 
 
-def test_a_drawing_wider_than_a_page_is_marked():
+def test_what_was_left_out_is_said_under_the_drawing_on_a_phone_too():
+    drawing = Drawing(turned_upright(draw(Graph(SUM.cards, SUM.edges, left_out=7))))
+    ((_key, _text, area),) = [item for item in drawing.written() if "more" in item[1]]
+    assert area.top > max(box.bottom for box in drawing.boxes().values())
+    assert drawing.area.holds(area)
+
+
+def test_a_drawing_wider_than_a_page_stands_upright_and_one_that_is_wide_then_too_is_marked():
     def long(length: int) -> Graph:
         return Graph(
             tuple(Card(key, "function", f"Function{key}") for key in range(length)),
             tuple(Edge(key, key + 1) for key in range(length - 1)),
         )
 
-    assert Drawing(draw(long(3))).root.get("class") == "graph"
-    assert Drawing(draw(long(30))).root.get("class") == "graph graph-wide"
+    drawn = [Drawing(draw(graph)).root for graph in (long(3), long(30), crowded())]
+    assert [root.get("class") for root in drawn] == ["graph", "graph graph-upright", "graph graph-wide"]
+    assert "data-upright" not in drawn[1].attrib, "it stands upright everywhere"
+
+
+def test_what_fits_a_phone_stands_as_it_is_drawn():
+    assert "data-upright" not in draw(Graph(SUM.cards[:2], ()))
+    assert "data-upright" in draw(SUM)
 
 
 # --- the file ------------------------------------------------------------------------------------

@@ -62,6 +62,12 @@ def test_what_is_known_of_torch_is_kept_with_the_pages() -> None:
     assert _torch_names(SimpleNamespace()) is not _torch_names(env)
 
 
+def test_what_begins_with_an_underscore_comes_last(tmp_path: Path) -> None:
+    code = "x = torch.ones(2)\nx._version\nx.abs()\nx.view(2)"
+    done = build(written(tmp_path, {"docs/reference/names.md": INDEX, "docs/one.md": page("One", code)}))
+    assert list(entries(done)) == ["Tensor.abs", "Tensor.view", "torch.ones", "Tensor._version"], done.output
+
+
 def test_names_follow_the_code(built: Build) -> None:
     assert entries(built) == {"torch.cos": ["Two"], "torch.exp": ["One"], "torch.sin": ["Three", "Four"]}
     said = "PyTorch used here: torch."

@@ -60,6 +60,12 @@ def test_each_word_has_a_translation_an_explanation_and_an_example(glossary: Bea
     assert not incomplete(glossary)
 
 
+def test_a_translation_says_that_it_is_chinese(glossary: BeautifulSoup) -> None:
+    translations = [term for term in glossary.select("dl.glossary em") if CHINESE.search(text_of(term))]
+    assert len(translations) >= len(words(glossary))
+    assert {term.get("lang") for term in translations} == {"zh"}
+
+
 @pytest.mark.parametrize("lost", ["p > em", "p:nth-of-type(2)", ".highlight-pycon"])
 def test_an_incomplete_word_is_found(glossary: BeautifulSoup, lost: str) -> None:
     page = BeautifulSoup(str(glossary), "html.parser")

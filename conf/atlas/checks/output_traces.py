@@ -1,8 +1,8 @@
 """An output of an example must not show a memory address or a path of the machine that built the page.
 
 Either differs from build to build and says nothing to the reader. The same pass over the outputs marks long lines of prose, so
-that they are wrapped, and the message of an error, which must stand whole on a phone; a line of a table is not broken, and the
-reader scrolls.
+that they are wrapped, and the message of an error, which must stand whole on a phone; a line of a table is not broken. A table
+that is a little wider than the column is marked to be set in smaller type; of one that is wider still the reader scrolls.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from sphinx.util import logging
 logger = logging.getLogger(__name__)
 
 TOO_LONG = 88
+#: Characters that fit the column in smaller type: the profiler's own table has 116.
+SMALL_TYPE = 118
 
 #: Folders at the root of a machine in which sources, programs and temporary files are.
 FOLDERS = ("home", "root", "tmp", "usr", "opt", "var", "work", "Users", "mnt", "private")
@@ -24,7 +26,7 @@ _FORBIDDEN = {
     "a memory address": re.compile(r"\b0x[0-9a-fA-F]{6,}\b"),
     "a path of this machine": re.compile(rf"(?:(?<=file://)|(?<![\w.:/]))/(?:{'|'.join(FOLDERS)})/[\w.-]+"),
 }
-_MESSAGE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Warning): ", re.MULTILINE)
+_MESSAGE = re.compile(r"(?:^|\s)(?:\w+\.)*\w*(?:Error|Warning): ", re.MULTILINE)
 _ALIGNED = re.compile(r"\S {3,}\S|-{6,}|={6,}")
 
 
@@ -48,6 +50,18 @@ def is_prose(output: str) -> bool:
     return not any(_ALIGNED.search(line) for line in output.splitlines() if len(line) > TOO_LONG)
 
 
+def look(output: str) -> list[str]:
+    """The class that ``atlas.css`` knows such an output by, if any.
+
+    >>> look("fused=True   TypeError: no"), look("name" + " " * 90 + "calls"), look("name" + " " * 190 + "calls")
+    (['wrap'], ['small-type'], [])
+    """
+    longest = max(map(len, output.splitlines()), default=0)
+    if (_MESSAGE.search(output) or longest > TOO_LONG) and is_prose(output):
+        return ["wrap"]
+    return ["small-type"] if TOO_LONG < longest <= SMALL_TYPE else []
+
+
 def check(app: Sphinx, doctree: nodes.document) -> None:
     """Report faults in the outputs of a page, and mark those to wrap. Connected to ``doctree-read``."""
     for block in doctree.findall(nodes.literal_block):
@@ -58,8 +72,7 @@ def check(app: Sphinx, doctree: nodes.document) -> None:
             logger.error(
                 "the output of this example shows %s; print a name or a value instead", fault, location=block
             )
-        if (_MESSAGE.search(text) or any(len(line) > TOO_LONG for line in text.splitlines())) and is_prose(text):
-            block["classes"].append("wrap")
+        block["classes"] += look(text)
     for raw in list(doctree.findall(nodes.raw)):
         text = raw.astext()
         if "sg-tag-list" in text:  # sphinx-gallery repeats its id; the site has no tags

@@ -25,6 +25,10 @@ from .svg_source import drawing_of
 
 _METADATA = re.compile(r"<metadata>(.*?)</metadata>\n?", re.DOTALL)
 _STYLE = re.compile(r"<style>.*?</style>\n?", re.DOTALL)
+#: The size of a drawing when it stands upright: the size that it will have on a phone, or that it has anywhere.
+_UPRIGHT = re.compile(
+    r'<svg [^>]*?(?:data-upright="-2 -2 (?P<width>\d+) (?P<height>\d+)"|graph-upright" viewBox="-2 -2 (?P<w>\d+) (?P<h>\d+)")'
+)
 
 
 class GraphFigure(SphinxDirective):
@@ -91,7 +95,10 @@ def missing_in(svg: str) -> str:
 def _inline(svg: str, title: str) -> str:
     """The SVG as a part of the page: no style of its own, and one named image to a screen reader."""
     label = nodes.unescape(title).replace("&", "&amp;").replace('"', "&quot;")
-    svg = _METADATA.sub("", _STYLE.sub("", svg)).replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    upright = _UPRIGHT.search(svg)
+    size = [number for number in upright.groups() if number] if upright else []
+    style = ' style="--upright-width: {}px; --upright-height: {}px" '.format(*size) if size else " "
+    svg = _METADATA.sub("", _STYLE.sub("", svg)).replace("<svg ", f'<svg role="img" aria-label="{label}"{style}', 1)
     return f'<div class="graph-scroll">{svg}</div>'
 
 

@@ -2,6 +2,10 @@
 
 Pandoc converts; its wheel carries the program. All formulas of a document go through it in one call, when the document is
 read, and travel with the document after that. A formula that pandoc does not understand is an error of the page.
+
+Two things are written as browsers show them well. A brace below a term stretches only in a font that has its parts, and
+Chromium cuts off its end: a line (``math.css``) takes its place. A function stands a little apart from an argument without
+brackets.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ from sphinx.util.math import get_node_equation_number
 logger = logging.getLogger(__name__)
 
 _PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
+_BRACE = re.compile(r'<munder><munder>((?:(?!<munder>).)*?)<mo accent="true">\u23df</mo></munder>')
+_APPLIED = re.compile(r"<mo>(?:&#8289;|\u2061)</mo></mrow>(?!<mo[^>]*>[(\[|{])")
 
 
 class MathError(ValueError):
@@ -49,7 +55,12 @@ def convert(formulas: list[tuple[str, bool]]) -> list[str]:
     )
     if done.returncode:
         raise MathError(done.stderr.strip() or f"pandoc ended with exit code {done.returncode}")
-    return [match[1] for match in _PARAGRAPH.finditer(done.stdout)]
+    return [_well_shown(match[1]) for match in _PARAGRAPH.finditer(done.stdout)]
+
+
+def _well_shown(mathml: str) -> str:
+    mathml = _BRACE.sub(r'<munder><mrow class="braced">\1</mrow>', mathml)
+    return _APPLIED.sub(r'\g<0><mspace width="0.167em"></mspace>', mathml)
 
 
 @cache

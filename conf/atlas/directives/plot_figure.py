@@ -56,6 +56,7 @@ def inline(drawing: str, name: str, alt: str) -> str:
     :raises xml.etree.ElementTree.ParseError: if ``drawing`` is no XML.
     """
     root = ElementTree.fromstring(drawing)
+    panels = sum(element.get("id", "").startswith("axes_") for element in root.iter())
     _keep_only_what_is_drawn(root)
     _rename(root, name)
     for element in root.iter():
@@ -66,7 +67,7 @@ def inline(drawing: str, name: str, alt: str) -> str:
     has_bitmap = root.find(f".//{_SVG}image") is not None
     root.attrib |= {
         "id": name,
-        "class": "plot plot-on-paper" if has_bitmap else "plot",
+        "class": " ".join(["plot", *["plot-on-paper"] * has_bitmap, *["plot-panels"] * (panels > 1)]),
         "role": "img",
         "aria-label": alt,
         "style": f"width: {width:.0f}px",

@@ -1,7 +1,11 @@
-"""Draw a graph as SVG: Graphviz decides where the cards stand, this module what they look like.
+"""Draw a graph as SVG: ``layout`` says where the cards stand, this module what they look like.
 
 The SVG is text (searchable, selectable) in the page's own monospaced font, whose fixed advance makes the cards' widths
 predictable. Every colour is a class, defined in ``graph.css``, so that one file serves the light and the dark theme.
+
+Data flows from left to right, which runs out of a phone's window. Where each part stands when data flows from top to bottom is
+in its attribute ``data-upright``, as the value of the attribute that places it: ``upright.js`` puts it there. A drawing that
+is too wide for the column of a page is upright from the beginning.
 """
 
 from __future__ import annotations
@@ -10,9 +14,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-import graphviz
-import pygraphviz
-
+from .layout import Layout, Point, Route, lay_out
 from .model import Card, Edge, Graph
 from .numbers import format_number, format_shape, format_sum
 
@@ -23,7 +25,8 @@ _PADDING = 9
 _LINE = 17
 _SIZE = {"name": 14.0, "operation": 11.0, "value": 12.5, "gradient": 12.5, "small": 11.0}
 _EDGE_SIZE = 11.5
-_COLUMN = 1000
+_COLUMN = 900  # pixels of a drawing that is still legible in a page's column, which is 736 wide
+_PHONE = 300  # pixels that any phone has
 _LONGEST = 44  # characters of a line on a card
 
 
@@ -49,36 +52,42 @@ class _Box:
 
 
 def draw(graph: Graph, *, show_saved: bool = False, data: str = "") -> str:
-    """Return the drawing as a standalone SVG document, with the rules of ``graph.css`` inside.
-
-    Graphviz lays the graph out in this process; no program is started. Sizes are CSS pixels.
+    """Return the drawing as a standalone SVG document, with the rules of ``graph.css`` inside. Sizes are CSS pixels.
 
     :param show_saved: write on scalar cards too what the node saved; other cards always say so.
     :param data: what the SVG's ``<metadata>`` is to hold for those who show the drawing.
     """
     boxes = {card.key: _box(card, show_saved=show_saved) for card in graph.cards}
-    layout = pygraphviz.AGraph(string=_dot(graph, boxes).source)
-    layout.layout("dot")
-    _, _, width, height = (float(number) for number in layout.graph_attr["bb"].split(","))
-    parts = [_edge_svg(number, edge, layout.get_edge(f"n{edge.tail}", f"n{edge.head}", f"e{number}"), height, graph)
-             for number, edge in enumerate(graph.edges)]  # fmt: skip
-    parts += [_card_svg(boxes[card.key], layout.get_node(f"n{card.key}"), height) for card in graph.cards]
-    # a drawing much wider than a page's column is scrolled; shrinking it would make it illegible
-    wide = " graph-wide" if width > _COLUMN else ""
-    left_out = ""
+    sizes = {key: (box.width, box.height) for key, box in boxes.items()}
+    rooms = [
+        round(len(text) * _EDGE_SIZE * _ADVANCE) + 6 if (text := _edge_text(edge)) else 0 for edge in graph.edges
+    ]
+    across, down = (lay_out(graph, sizes, rooms, direction) for direction in ("LR", "TB"))
+    is_upright = across.width > _COLUMN >= down.width
+    layout = down if is_upright else across
+    other = None if is_upright or down.width >= across.width or across.width <= _PHONE else down
+    parts = [_edge_svg(number, edge, graph, layout, other) for number, edge in enumerate(graph.edges)]
+    parts += [_card_svg(boxes[card.key], layout, other) for card in graph.cards]
     if graph.left_out:
-        left_out = (
-            f'<text class="g-operation" x="4" y="{height + 14:.0f}" font-size="11">… {graph.left_out} more</text>'
-        )
-        height += 20
+        x, y = 4, layout.height + 14
+        turned = f' data-upright="{x} {other.height + 14:.0f}"' if other else ""
+        said = f"… {graph.left_out} more"
+        parts.append(f'<text class="g-operation" x="{x}" y="{y:.0f}"{turned} font-size="11">{said}</text>')
+    width, height = _size(layout, graph)
+    turned = f' data-upright="-2 -2 {" ".join(_size(other, graph))}"' if other else ""
+    kinds = ["graph", *(["graph-upright"] if is_upright else ["graph-wide"] if layout.width > _COLUMN else [])]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="graph{wide}" viewBox="-2 -2 {width + 4:.0f} {height + 4:.0f}" '
-        f'width="{width + 4:.0f}" height="{height + 4:.0f}">\n<style>{STYLE.read_text(encoding="utf-8")}</style>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{" ".join(kinds)}" viewBox="-2 -2 {width} {height}" '
+        f'width="{width}" height="{height}"{turned}>\n<style>{STYLE.read_text(encoding="utf-8")}</style>\n'
         + (f"<metadata>{escape(data, quote=False)}</metadata>\n" if data else "")
         + "\n".join(parts)
-        + left_out
         + "\n</svg>\n"
     )
+
+
+def _size(layout: Layout, graph: Graph) -> tuple[str, str]:
+    """Width and height of the picture, with room for its border and for what is said of cards that are left out."""
+    return f"{layout.width + 4:.0f}", f"{layout.height + (24 if graph.left_out else 4):.0f}"
 
 
 # --- what stands on a card -----------------------------------------------------------------------
@@ -123,28 +132,7 @@ def _sum(card: Card) -> str:
     return f"= sum over {len(card.terms)} edges" if len(card.terms) > 4 else f"= {format_sum(card.terms)}"
 
 
-# --- where it stands -----------------------------------------------------------------------------
-
-
-def _dot(graph: Graph, boxes: dict[int, _Box]) -> graphviz.Digraph:
-    """DOT with empty boxes of the right sizes; edge labels reserve their room with an empty table."""
-    labelled = any(_edge_text(edge) for edge in graph.edges)  # a label takes a rank of its own
-    dot = graphviz.Digraph(
-        graph_attr={"rankdir": "LR", "nodesep": "0.25", "ranksep": "0.2" if labelled else "0.4"},
-        node_attr={"shape": "box", "fixedsize": "true", "label": ""},
-    )
-    for box in boxes.values():
-        dot.node(f"n{box.card.key}", width=f"{box.width / 72:.4f}", height=f"{box.height / 72:.4f}")
-    for number, edge in enumerate(graph.edges):
-        room = {}
-        text = _edge_text(edge)
-        if text:
-            width = round(len(text) * _EDGE_SIZE * _ADVANCE) + 6
-            room["label"] = (
-                f'<<table border="0" cellborder="0" fixedsize="true" width="{width}" height="16"><tr><td></td></tr></table>>'
-            )
-        dot.edge(f"n{edge.tail}", f"n{edge.head}", key=f"e{number}", **room)
-    return dot
+# --- SVG -----------------------------------------------------------------------------------------
 
 
 def _edge_text(edge: Edge) -> str:
@@ -152,16 +140,17 @@ def _edge_text(edge: Edge) -> str:
     return f"out {edge.output} {text}".strip() if edge.output else text
 
 
-# --- SVG -----------------------------------------------------------------------------------------
-
-
-def _card_svg(box: _Box, node: pygraphviz.Node, height: float) -> str:
+def _card_svg(box: _Box, layout: Layout, other: Layout | None) -> str:
     card = box.card
-    x, y = (float(number) for number in node.attr["pos"].split(","))
-    left, top = x - box.width / 2, height - y - box.height / 2
+    x, y = layout.cards[card.key]
+    left, top = x - box.width / 2, y - box.height / 2
     kind = "root" if card.is_root else card.kind
+    turned = ""
+    if other:
+        there = other.cards[card.key]
+        turned = f' data-upright="translate({there[0] - x:.0f} {there[1] - y:.0f})"'
     out = [
-        f'<g class="g-card g-{kind}" data-card="{card.key}">'
+        f'<g class="g-card g-{kind}" data-card="{card.key}"{turned}>'
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="7"/>'
     ]
     for number, spans in enumerate(box.lines):
@@ -176,33 +165,38 @@ def _card_svg(box: _Box, node: pygraphviz.Node, height: float) -> str:
     return "".join([*out, "</g>"])
 
 
-def _edge_svg(number: int, edge: Edge, laid_out: pygraphviz.Edge, height: float, graph: Graph) -> str:
+def _edge_svg(number: int, edge: Edge, graph: Graph, layout: Layout, other: Layout | None) -> str:
     kinds = {card.key: card.kind for card in graph.cards}
-    tip, points = _spline(laid_out.attr["pos"], height)
-    path = f"M{points[0][0]:.1f},{points[0][1]:.1f}C" + " ".join(f"{x:.1f},{y:.1f}" for x, y in points[1:])
+    route, there = layout.edges[number], other.edges[number] if other else None
     classes = "g-edge g-dotted" if kinds[edge.tail] == "constant" else "g-edge"
+
+    def turned(value: str) -> str:
+        return f' data-upright="{value}"'
+
     out = [
-        f'<g class="{classes}" data-edge="{number}" data-from="{edge.tail}" data-to="{edge.head}"><path d="{path}"/>',
-        _arrow(points[-1], tip),
+        f'<g class="{classes}" data-edge="{number}" data-from="{edge.tail}" data-to="{edge.head}">'
+        f'<path d="{_line(route, 1)}"{turned(_line(there, 0)) if there else ""}/>',
+        f'<polygon points="{_arrow(route)}"{turned(_arrow(there)) if there else ""}/>',
     ]
     text = _edge_text(edge)
-    if text and laid_out.attr["lp"]:
-        x, y = (float(number) for number in laid_out.attr["lp"].split(","))
-        out.append(f'<text class="g-gradient" x="{x:.1f}" y="{height - y + 4:.1f}" '
+    if text and route.label:
+        x, y = route.label
+        beside = turned(f"{there.label[0]:.0f} {there.label[1] + 4:.0f}") if there and there.label else ""
+        out.append(f'<text class="g-gradient" x="{x:.1f}" y="{y + 4:.1f}"{beside} '
                    f'text-anchor="middle" font-size="{_EDGE_SIZE}">{escape(text)}</text>')  # fmt: skip
     return "".join([*out, "</g>"])
 
 
-def _spline(pos: str, height: float) -> tuple[tuple[float, float], list[tuple[float, float]]]:
-    """The arrow's tip and the Bézier control points of a Graphviz edge, in SVG's downward coordinates."""
-    pairs = (point.split(",") for point in pos.removeprefix("e,").split())
-    points = [(float(x), height - float(y)) for x, y in pairs]
-    return points[0], points[1:]
+def _line(route: Route, digits: int) -> str:
+    (x, y), *others = route.points
+    return f"M{x:.{digits}f},{y:.{digits}f}C" + " ".join(f"{x:.{digits}f},{y:.{digits}f}" for x, y in others)
 
 
-def _arrow(base: tuple[float, float], tip: tuple[float, float]) -> str:
+def _arrow(route: Route) -> str:
+    """The corners of an arrow's head, the tip first."""
+    base, tip = route.points[-1], route.tip
     dx, dy = tip[0] - base[0], tip[1] - base[1]
     length = (dx * dx + dy * dy) ** 0.5 or 1.0
     nx, ny = -dy / length * 3.6, dx / length * 3.6
-    corners = [tip, (base[0] + nx, base[1] + ny), (base[0] - nx, base[1] - ny)]
-    return '<polygon points="' + " ".join(f"{x:.1f},{y:.1f}" for x, y in corners) + '"/>'
+    corners: list[Point] = [tip, (base[0] + nx, base[1] + ny), (base[0] - nx, base[1] - ny)]
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)

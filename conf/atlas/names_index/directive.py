@@ -198,7 +198,8 @@ def _index(app: Sphinx, page: str, order: list[str], is_in: Callable[[str], bool
         for name in filter(is_in, _used(app.env)[user]):
             pages.setdefault(name, []).append(user)
     index = nodes.definition_list(classes=["names-used"])
-    for name in sorted(pages, key=lambda name: (short(name).lower(), name)):
+    # what begins with an underscore is for the few who know its name
+    for name in sorted(pages, key=lambda name: ("._" in name, short(name).lower(), name)):
         term = nodes.term("", "", _to_the_reference(name), ids=[anchor(name)])
         # without the titles, a search for a page's title would find this page too
         where = nodes.definition("", *_pages(app, page, name, pages[name]), classes=["no-search"])

@@ -4,6 +4,7 @@
 ``navigation_order``  the order in which the navigation has the pages, for lists of them
 ``hide_requests``     the code of examples without the comments that ask the site for something
 ``description``       what a search engine or a shared link says of the page
+``chinese_terms``     the language of words that are not English
 ``shared_picture``    what a shared link shows: the page's title and its first figure
 ``picture_card``      draws that
 ``edit_link``         "edit this page" leads to the script of an example
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _PARTS = (
     "hide_requests",
     "description",
+    "chinese_terms",
     "shared_picture",
     "sidebar",
     "edit_link",

@@ -22,6 +22,7 @@ NEEDED = {
     "_static/read_pages.js": r"\b(sphx-glr-footer|read-pages)\b",
     "_static/sg-tags.js": r"\bdata-sgtags=",
     "_static/symptoms.js": r"\bsymptoms\b",
+    "_static/upright.js": r"\bdata-upright=",
 }
 
 
