@@ -88,7 +88,7 @@ html_logo = "static/mark.svg"
 html_favicon = "static/mark.svg"
 templates_path = ["templates"]
 html_static_path = ["static", "atlas/graphs/graph.css"]
-html_css_files = ["graph.css", "graph_player.css", "plot.css", "atlas.css"]
+html_css_files = ["graph.css", "graph_player.css", "graph_live.css", "plot.css", "atlas.css"]
 html_js_files = [
     (name, {"defer": "defer"})
     for name in (
@@ -97,6 +97,7 @@ html_js_files = [
         "long_table.js",
         "symptoms.js",
         "graph_player.js",
+        "graph_live.js",
         "memory_cells.js",
         "link_previews.js",
     )

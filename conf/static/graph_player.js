@@ -175,5 +175,6 @@
     linked(graph, steppable(graph));
     answering(graph);
     scalable(graph);
+    figure.graph = graph; // for graph_live.js
   }
 })();

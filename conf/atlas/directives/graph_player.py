@@ -10,6 +10,8 @@ from typing import Any
 
 from atlas.i18n import _, for_script
 
+from . import graph_live
+
 LISTED = 6  # names in one sentence
 
 
@@ -36,12 +38,17 @@ def player(name: str, data: dict[str, Any]) -> str:
     play, back, on, less, more = (_button(kind, *button) for kind, button in buttons.items())
     notes = {key: _note(card) for key, card in data["cards"].items()}
     said = {"name": name, "steps": _moments(data, sentences), "cards": notes, "pause": str(_("Pause"))}
+    if "live" in data:
+        live = data["live"]
+        texts = list(map(sentence, live["steps"]))
+        changed = {key: _note(card | live["cards"][key]) for key, card in data["cards"].items()}
+        said["live"] = graph_live.said(live, said, _moments(live, [*texts, ""]), changed)
     return (
         f'<div class="graph-bar" role="group" aria-label="{_("Step through the graph")}">{play}{back}'
         f'<input type="range" min="0" max="{last}" value="{last}" aria-label="{_("Step")}">{on}'
         f'<a class="graph-link" href="#{name}" aria-label="{link}" title="{link}">#</a>'
         f'<span class="graph-zoom">{less}{more}</span></div>'
-        f'<p class="graph-now" aria-live="polite">{html.escape(sentences[-1])}</p>{for_script(said)}'
+        f'<p class="graph-now" aria-live="polite">{html.escape(sentences[-1])}</p>{graph_live.line(data)}{for_script(said)}'
     )
 
 
