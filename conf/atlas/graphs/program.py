@@ -126,10 +126,15 @@ class _Maker:
         called = [card for card in self.cards.values() if card.kind in ("function", "accumulate")]
         called.sort(key=lambda card: card.backward_at)
         can_change = any(one.operation == "leaf" and one.size <= CHANGEABLE for one in self.instructions.values())
-        if not can_change or not self._gives_what_the_script_has(start):
+        if not can_change or not self._shows_what_follows() or not self._gives_what_the_script_has(start):
             return None
         by_key = dict(sorted(self.instructions.items()))
         return Program(self.dtype == torch.float32, by_key, start, tuple(card.key for card in called))
+
+    def _shows_what_follows(self) -> bool:
+        """Whether a number other than the leaf's own stands on a card."""
+        cards = self.cards.values()
+        return any(_gradients(card) or (card.kind == "function" and _values(card)) for card in cards)
 
     # -- what is known of values ------------------------------------------------------------------
 
@@ -139,7 +144,9 @@ class _Maker:
             return
         key = self.keys[node]
         tensors = self.named.get(key, [])
-        seen = {edge.tail: operands(node).get(edge.input) for edge in self.entering.get(key, []) if not edge.output}
+        # an output of several is no whole value
+        whole = [edge for edge in self.entering.get(key, []) if self.cards[edge.tail].shape is not None]
+        seen = {edge.tail: operands(node).get(edge.input) for edge in whole}
         for tail, found in (
             seen | {key: operands(node).get(-1) or (operand(tensors[0]) if tensors else None)}
         ).items():
