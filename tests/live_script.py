@@ -36,7 +36,13 @@ def compute(program: dict[str, Any], given: dict[str, list[float]]) -> dict[str,
 
 
 def fill(template: str, found: dict[str, Any]) -> str:
+    """A sentence with its places filled."""
     return run(f"graphLive.filler({written(found)})({json.dumps(template)})")
+
+
+def fill_all(program: dict[str, Any], templates: list[str]) -> list[str]:
+    """Sentences with their places filled, at the script's own values of the leaves."""
+    return run(f"{json.dumps(templates)}.map(graphLive.filler(graphLive.compute({json.dumps(program)}, {{}})))")
 
 
 def written(what: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from live_script import compute, fill
+from live_script import compute, fill_all
 
 OPERATIONS = {
     **{
@@ -54,9 +54,8 @@ def replay(
     values: dict[str, torch.Tensor] = {}
     is_given = {key: node[0] in ("leaf", "constant") for key, node in live["nodes"].items()}
     for key in sorted(is_given, key=lambda key: (not is_given[key], int(key))):
-        kind, size, inputs, places, numbers = (
-            (live["nodes"][key] + [[], [], []])[:5] if len(live["nodes"][key]) < 5 else live["nodes"][key]
-        )
+        node = live["nodes"][key]
+        kind, size, inputs, places, numbers = [*node, *[[]] * (5 - len(node))]
         if is_given[key]:
             leaf = given.get(key, numbers)
             values[key] = torch.tensor(list(map(float, leaf)), dtype=dtype, requires_grad=kind == "leaf")
@@ -120,12 +119,14 @@ def test_the_leaves_of_the_script_give_what_the_figure_shows(figures: dict[str, 
     """In the figure's own precision: what the browser writes at the script's values is what the build wrote, to six digits."""
     differences = []
     for name, figure in figures.items():
-        found = compute(figure["live"], {})
-        for key, places in figure["live"]["notes"].items():
-            for at, template in places.items():
-                here, there = fill(template, found), figure["cards"][key][int(at)][1]
-                if not near(here, there):
-                    differences.append(f"{name}: {here} here, {there} in the figure")
+        places = [(key, at, text) for key, notes in figure["live"]["notes"].items() for at, text in notes.items()]
+        written = fill_all(figure["live"], [text for _key, _at, text in places])
+        shown = [figure["cards"][key][int(at)][1] for key, at, _text in places]
+        differences += [
+            f"{name}: {here} here, {there} in the figure"
+            for here, there in zip(written, shown, strict=True)
+            if not near(here, there)
+        ]
     assert not differences, "\n".join(differences)
 
 

@@ -220,7 +220,9 @@ class _Maker:
         )
         value = eval(RULES[type(node).__name__][0], _TORCH | letters | dict(zip("nm", numbers, strict=False)))
         short = [
-            None if place == list(range(size)) or self.values[edge.tail].numel() == 1 else tuple(place)
+            None
+            if self.values[edge.tail].numel() == 1 or place == list(range(self.values[edge.tail].numel()))
+            else tuple(place)
             for edge, place in zip(edges, places, strict=True)
         ]
         called = _rounded(_tensor(numbers, self.dtype))
