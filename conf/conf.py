@@ -88,7 +88,7 @@ html_logo = "static/mark.svg"
 html_favicon = "static/mark.svg"
 templates_path = ["templates"]
 html_static_path = ["static", "atlas/graphs/graph.css"]
-html_css_files = ["graph.css", "graph_player.css", "plot.css", "atlas.css"]
+html_css_files = ["graph.css", "graph_player.css", "graph_live.css", "plot.css", "atlas.css"]
 html_js_files = [
     (name, {"defer": "defer"})
     for name in (
@@ -100,6 +100,7 @@ html_js_files = [
         "upright.js",  # before what reads where things stand
         "graph_player.js",
         "graph_code.js",
+        "graph_live.js",
         "memory_cells.js",
         "link_previews.js",
         "read_pages.js",

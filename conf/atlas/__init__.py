@@ -11,6 +11,7 @@
 ``cells``          it runs while an example's script runs
 ``runner``         it decides which scripts run, starts them, and keeps what they made
 ``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
+``rules``          what an operation computes, forward and backward, as a table
 ``operators``      it probes PyTorch's operators, or shows what was found
 ``formulas``       it reads or shows the formulas of PyTorch's backward nodes
 ``new_page``       it makes a page's script, and knows what of it is still to be written

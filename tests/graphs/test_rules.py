@@ -8,11 +8,30 @@ import pytest
 import torch
 from shorthand import card, graph_of
 
-from atlas.graphs.rules import RULES, rules_of
+from atlas.graphs.rules import rules_of
+from atlas.rules.table import RULES
 
 NAMES = {
     name: getattr(torch, name)
-    for name in ("abs", "sign", "cos", "sin", "dot", "exp", "log", "log1p", "mm", "mv", "outer", "rsqrt", "sigmoid")
+    for name in (
+        *(
+            "abs",
+            "sign",
+            "clamp",
+            "cos",
+            "sin",
+            "dot",
+            "exp",
+            "log",
+            "log1p",
+            "maximum",
+            "minimum",
+            "mm",
+            "mv",
+            "outer",
+        ),
+        *("rsqrt", "sigmoid"),
+    )
 } | {
     "relu": torch.relu,
     "softplus": torch.nn.functional.softplus,
@@ -21,6 +40,7 @@ NAMES = {
     "tanh": torch.tanh,
     "n": 3,
 }
+CALLED_WITH = {"ClampBackward1": {"n": -0.5, "m": 0.5}}
 SHAPES = {
     "AddmmBackward0": {"a": (4,), "b": (2, 3), "c": (3, 4)},
     "DotBackward0": {"a": (3,), "b": (3,)},
@@ -42,12 +62,14 @@ def test_a_rule_is_what_backward_computes(node: str) -> None:
     if node in ("LogBackward0", "Log1PBackward0", "RsqrtBackward0", "SqrtBackward0"):
         given = {name: tensor.detach().abs().requires_grad_() for name, tensor in given.items()}
     code = {"a + b @ c": "torch.addmm(a, b, c)", "a.view(...)": "a.view(3, 2)"}.get(operation, operation)
-    y = eval(code, NAMES | {"torch": torch} | given)
+    code = "torch.ops.aten.mul.Scalar(a, n)" if node == "MulBackward1" else code
+    names = NAMES | CALLED_WITH.get(node, {})
+    y = eval(code, names | {"torch": torch} | given)
     assert y.grad_fn.name() == node
     gradient = torch.randn_like(y)
     expected = torch.autograd.grad(y, list(given.values()), gradient)
     for rule, right in zip(rules, expected, strict=True):
-        found = eval(rule, NAMES | given | {"y": y, "grad": gradient})
+        found = eval(rule, names | given | {"y": y, "grad": gradient})
         torch.testing.assert_close(found, right)
 
 

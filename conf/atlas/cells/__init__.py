@@ -3,6 +3,7 @@
 ``request_comments``  reads what a cell asks for: ``# graph:``, ``# figure:``, ``# varies:``
 ``graph_scraper``     answers ``# graph:`` with a drawing of the backward graph
 ``node_lines``        knows which line of the script recorded a node, for that drawing
+``before_backward``   reads what nodes saved before backward frees it, for that drawing
 ``assigned_lines``    finds the line of the script that made a variable, for a leaf of that drawing
 ``plot_scraper``      answers ``# figure:``: matplotlib's figures as SVG, with alternative text
 ``varying_note``      answers ``# varies:``

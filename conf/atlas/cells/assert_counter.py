@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from atlas.runner import sphinx_gallery_api
 
-from . import line_watcher, node_lines
+from . import before_backward, line_watcher, node_lines
 from .line_watcher import Note
 
 _ran: dict[str, set[int]] = {}
@@ -47,7 +47,8 @@ def watch(gallery_conf: Mapping[str, Any], name: str | None) -> None:
     """Watch the example ``name`` from here on; one of sphinx-gallery's ``reset_modules``."""
     if name:
         node_lines.forget()
-        line_watcher.start(lambda code: _noter(code, name), _note_failed)
+        entered = {before_backward.FUNCTION: partial(before_backward.entered, name)}
+        line_watcher.start(lambda code: _noter(code, name), _note_failed, entered)
 
 
 def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:

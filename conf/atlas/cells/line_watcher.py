@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
@@ -21,6 +21,9 @@ Choose = Callable[[CodeType], Note | None]
 
 Failed = Callable[[CodeType, int], None]
 """Called with a chosen code and the number of its line at which an AssertionError was raised, or passed through."""
+
+Entered = Callable[[FrameType], None]
+"""Called with the frame of a function that has just been called."""
 
 _TOOL = 4
 """Our number in ``sys.monitoring``: there are 0 to 5, and 0, 1, 2 and 5 are meant for debuggers, coverage, and the like."""
@@ -51,12 +54,18 @@ if sys.version_info >= (3, 12):
 
     _thread = _Thread()
 
-    def start(choose: Choose, failed: Failed) -> None:
-        """Watch all code that starts to run from here on; what was watched before is forgotten."""
+    def start(choose: Choose, failed: Failed, entered: Mapping[str, Entered] | None = None) -> None:
+        """Watch all code that starts to run from here on; what was watched before is forgotten.
+
+        :param entered: what is called whenever a function of this name is.
+        """
         stop()
-        noters = _Noters(choose)
+        noters, told = _Noters(choose), entered or {}
 
         def code_starts(code: CodeType, offset: int) -> Any:
+            if code.co_name in told:
+                told[code.co_name](sys._getframe(1))
+                return None
             if noters(code) is not None:
                 _monitoring.set_local_events(_TOOL, code, _LINE)
             return _monitoring.DISABLE  # no second call for this code
@@ -98,11 +107,17 @@ if sys.version_info >= (3, 12):
 
 else:
 
-    def start(choose: Choose, failed: Failed) -> None:
-        """Watch all code that starts to run from here on; what was watched before is forgotten."""
-        noters = _Noters(choose)
+    def start(choose: Choose, failed: Failed, entered: Mapping[str, Entered] | None = None) -> None:
+        """Watch all code that starts to run from here on; what was watched before is forgotten.
+
+        :param entered: what is called whenever a function of this name is.
+        """
+        noters, told = _Noters(choose), entered or {}
 
         def code_starts(frame: FrameType, event: str, argument: Any) -> Any:
+            if frame.f_code.co_name in told:
+                told[frame.f_code.co_name](frame)
+                return None
             note = noters(frame.f_code)
             if note is None:
                 return None

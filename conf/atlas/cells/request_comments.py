@@ -61,6 +61,11 @@ def varies(script: str) -> bool:
     return "varies" in re.findall(f"^{BEGINS}", script, re.MULTILINE)
 
 
+def asks_for_graphs(script: str) -> bool:
+    """Whether any cell of a script asks for the drawing of a graph."""
+    return "graph" in re.findall(f"^{BEGINS}", script, re.MULTILINE)
+
+
 def requests(code: str, first_line: int, path: str) -> Iterator[Request]:
     """What the cell ``code``, which begins at ``first_line`` of the file ``path``, asks for, in order.
 

@@ -1,7 +1,8 @@
 """What an author can write on a page: one module for each directive, with its node and its words.
 
 ``graph_figure``   a backward graph as a drawing; ``graph_player`` the controls below it,
-                   ``graph_code`` the lines on the page that made its cards
+                   ``graph_code`` the lines on the page that made its cards,
+                   ``graph_live`` what it says when a leaf is changed
 ``plot_figure``    a drawing of matplotlib's, in the colors of the theme
 ``long_table``     a table of hundreds of rows, with a filter; used by rooms that have one
 ``quoted_message`` a message that this build cannot raise, and where it was seen
@@ -31,6 +32,7 @@ _DIRECTIVES = (
     "fold",
     "graph_code",
     "graph_figure",
+    "graph_live",
     "in_short",
     "mathml",
     "memory_cells",

@@ -10,6 +10,8 @@ from typing import Any
 
 from atlas.i18n import _, for_script
 
+from . import graph_live
+
 LISTED = 6  # names in one sentence
 _CHAIN = (
     '<path d="M6.6 9.4a2.8 2.8 0 0 0 4 0l2.2-2.2a2.8 2.8 0 0 0-4-4L7.7 4.3M9.4 6.6a2.8 2.8 0 0 0-4 0L3.2 8.8a2.8 2.8 0 0 0 4 4'
@@ -44,6 +46,11 @@ def player(name: str, data: dict[str, Any]) -> str:
     words = {"pause": _("Pause"), "value": _("value"), "gradient": _("gradient"), "saved": _("saved")}
     said = {"name": name, "steps": _moments(data, sentences), "cards": notes}
     said["words"] = {key: str(word) for key, word in words.items()}
+    if "live" in data:
+        live = data["live"]
+        texts = list(map(sentence, live["steps"]))
+        changed = {key: _note(card | live["cards"][key]) for key, card in data["cards"].items()}
+        said["live"] = graph_live.said(live, said, _moments(live, [*texts, ""]), changed)
     return (
         f'<div class="graph-bar" role="group" aria-label="{_("Step through the graph")}">{play}{back}'
         f'<input type="range" min="0" max="{last}" value="{last}" aria-label="{_("Step")}">{on}'
@@ -51,7 +58,7 @@ def player(name: str, data: dict[str, Any]) -> str:
         f'<button type="button" class="graph-speed" aria-label="{speed}" title="{speed}">1×</button>'
         f'<span class="graph-zoom">{less}{more}</span></div>'
         f'<p class="graph-now" aria-live="polite"><span class="graph-keys">{html.escape(with_keys)}</span>'
-        f'<span class="graph-touch">{html.escape(with_touch)}</span></p>{for_script(said)}'
+        f'<span class="graph-touch">{html.escape(with_touch)}</span></p>{graph_live.line(data)}{for_script(said)}'
     )
 
 

@@ -2,7 +2,8 @@
 
 ``model`` is the data, ``read`` fills it from ``grad_fn``, ``fold`` makes large graphs small, ``draw`` turns it into SVG,
 ``describe`` into the rows of a table. ``order`` and ``steps`` make a play of it, ``rules`` say what backward computes, and
-``figure_data`` is all that a figure can be asked.
+``figure_data`` is all that a figure can be asked. ``operands`` reads with what numbers nodes computed,
+``program`` makes of them what computes a graph again, and ``live_data`` is what a figure needs whose leaves can be changed.
 """
 
 from .describe import Row, describe

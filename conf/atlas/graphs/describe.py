@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import astuple, dataclass
 
 from .model import Card, Edge, Graph
-from .numbers import format_number, format_shape
+from .numbers import format_number, format_row, format_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ def _value(card: Card) -> str:
     if card.value is not None:
         parts.append(format_number(card.value))
     elif card.shape:
-        parts.append(f"{format_shape(card.shape)} {card.dtype}")
+        numbers = f": {format_row(card.numbers)}" if card.numbers else ""
+        parts.append(f"{format_shape(card.shape)} {card.dtype}{numbers}")
     if card.saved and not card.is_scalar:
         parts.append("saved: " + ", ".join(card.saved))
     return "; ".join(parts)
@@ -79,6 +80,8 @@ def _value(card: Card) -> str:
 
 def _gradient(card: Card) -> str:
     if card.gradient is None:
+        if card.gradient_numbers:
+            return format_row(card.gradient_numbers)
         return "" if card.gradient_shape is None else format_shape(card.gradient_shape)
     terms = [format_number(term) for term in card.terms]
     return " = ".join([format_number(card.gradient), *([" + ".join(terms)] if terms else [])])

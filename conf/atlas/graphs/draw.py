@@ -16,18 +16,19 @@ from pathlib import Path
 
 from .layout import Layout, Point, Route, lay_out
 from .model import Card, Edge, Graph
-from .numbers import format_number, format_shape, format_sum
+from .numbers import format_number, format_row, format_shape, format_sum
 
 STYLE = Path(__file__).with_name("graph.css")
 
 _ADVANCE = 0.602  # width of a character of a monospaced font, in ems: DejaVu, Menlo and SF Mono agree
 _PADDING = 9
 _LINE = 17
-_SIZE = {"name": 14.0, "operation": 11.0, "value": 12.5, "gradient": 12.5, "small": 11.0}
+_SIZE = {"name": 14.0, "operation": 11.0, "value": 12.5, "numbers": 11.5, "gradient": 12.5, "small": 11.0}
 _EDGE_SIZE = 11.5
 _COLUMN = 900  # pixels of a drawing that is still legible in a page's column, which is 736 wide
 _PHONE = 300  # pixels that any phone has
 _LONGEST = 44  # characters of a line on a card
+_NUMBER = 8  # characters of a number that follows a changed leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ def draw(graph: Graph, *, show_saved: bool = False, data: str = "") -> str:
     :param show_saved: write on scalar cards too what the node saved; other cards always say so.
     :param data: what the SVG's ``<metadata>`` is to hold for those who show the drawing.
     """
-    boxes = {card.key: _box(card, show_saved=show_saved) for card in graph.cards}
+    is_live = graph.program is not None
+    boxes = {card.key: _box(card, show_saved=show_saved, is_live=is_live) for card in graph.cards}
     sizes = {key: (box.width, box.height) for key, box in boxes.items()}
     rooms = [
         round(len(text) * _EDGE_SIZE * _ADVANCE) + 6 if (text := _edge_text(edge)) else 0 for edge in graph.edges
@@ -93,14 +95,25 @@ def _size(layout: Layout, graph: Graph) -> tuple[str, str]:
 # --- what stands on a card -----------------------------------------------------------------------
 
 
-def _box(card: Card, *, show_saved: bool) -> _Box:
-    lines = tuple(tuple(spans) for spans in _lines(card, show_saved=show_saved) if spans)
+def _box(card: Card, *, show_saved: bool, is_live: bool) -> _Box:
+    lines = tuple(tuple(spans) for spans in _lines(card, show_saved=show_saved, is_live=is_live) if spans)
     gap = _SIZE["name"] * _ADVANCE
-    width = max(sum(span.width for span in spans) + gap * (len(spans) - 1) for spans in lines) + 2 * _PADDING
+    width = max(sum(span.width for span in spans) + gap * (len(spans) - 1) for spans in lines)
+    if is_live:
+        width = max(width, *(_room(card, span) for spans in lines for span in spans))
+    width += 2 * _PADDING
     return _Box(card, lines, width, len(lines) * _LINE + 2 * _PADDING - 5)
 
 
-def _lines(card: Card, *, show_saved: bool) -> list[list[_Span]]:
+def _room(card: Card, span: _Span) -> float:
+    """How wide a number on a card may become when a leaf is changed, in most cases."""
+    longest = {"value": _NUMBER, "numbers": _NUMBER * len(card.numbers) + 2, "gradient": len("grad ") + _NUMBER}
+    if card.gradient_numbers and span.role == "gradient":
+        return (len("grad ") + _NUMBER * len(card.gradient_numbers)) * span.size * _ADVANCE
+    return longest.get(span.role, 0) * span.size * _ADVANCE
+
+
+def _lines(card: Card, *, show_saved: bool, is_live: bool = False) -> list[list[_Span]]:
     if card.kind == "constant":
         return [[_span("constant", "small")]]
     head = [_span(", ".join(card.names), "name")] if card.names else []
@@ -111,10 +124,14 @@ def _lines(card: Card, *, show_saved: bool) -> list[list[_Span]]:
         lines.append([_span(format_number(card.value), "value")])
     elif card.shape:
         lines.append([_span(f"{format_shape(card.shape)} {card.dtype}", "value")])
+        if is_live and card.numbers:
+            lines.append([_span(format_row(card.numbers), "numbers")])
     if card.gradient is not None:
         lines.append([_span(f"grad {format_number(card.gradient)}", "gradient")])
         if card.terms:
             lines.append([_span(_sum(card), "small gradient")])
+    elif is_live and card.gradient_numbers:
+        lines.append([_span(f"grad {format_row(card.gradient_numbers)}", "gradient")])
     elif card.gradient_shape is not None:
         lines.append([_span(f"grad {format_shape(card.gradient_shape)}", "gradient")])
     if card.saved and (show_saved or not card.is_scalar):

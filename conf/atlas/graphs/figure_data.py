@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .describe import describe, names_of
+from .live_data import live_data
 from .model import Card, Graph
-from .numbers import format_number, format_shape, format_sum
+from .numbers import format_number, format_row, format_shape, format_sum
 from .rules import rules_of
 from .steps import Step, steps, total
 
@@ -21,10 +22,13 @@ MadeBy = Callable[[Card], tuple[str, int, int] | None]
 def figure_data(graph: Graph, made_by: MadeBy = lambda card: None) -> dict[str, Any]:
     """``rows`` of the table, ``left_out``, ``cards`` by key, and ``steps``.
 
+    A graph with a program has ``live`` too.
+
     :param made_by: finds the code that made a card.
     """
     names = names_of(graph)
-    return {
+    live = {"live": live_data(graph, names)} if graph.program else {}
+    return live | {
         "rows": [row.cells() for row in describe(graph)],
         "left_out": graph.left_out,
         "cards": {str(card.key): _card(graph, card, names, made_by) for card in graph.cards},
@@ -52,13 +56,16 @@ def _card(graph: Graph, card: Card, names: Mapping[int, str], made_by: MadeBy) -
 def _value(card: Card) -> str:
     if card.value is not None:
         return format_number(card.value)
-    return f"{format_shape(card.shape)} {card.dtype}" if card.shape else ""
+    numbers = f": {format_row(card.numbers)}" if card.numbers else ""
+    return f"{format_shape(card.shape)} {card.dtype}{numbers}" if card.shape else ""
 
 
 def _gradient(card: Card) -> str:
     if card.gradient is not None:
         total = format_number(card.gradient)
         return f"{format_sum(card.terms)} = {total}" if 1 < len(card.terms) < 5 else total
+    if card.gradient_numbers:
+        return format_row(card.gradient_numbers)
     return "" if card.gradient_shape is None else format_shape(card.gradient_shape)
 
 

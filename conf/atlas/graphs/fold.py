@@ -30,7 +30,9 @@ def fold(graph: Graph, *, readable: int = READABLE, drawn: int = DRAWN) -> Graph
     if len(graph.cards) <= readable:
         return graph
     folded = _fold_runs(_without_constants(graph))
-    return _nearest_the_roots(folded, drawn) if len(folded.cards) > drawn else folded
+    if len(folded.cards) > drawn:
+        return _nearest_the_roots(folded, drawn)
+    return replace(folded, program=graph.program)
 
 
 def _without_constants(graph: Graph) -> Graph:

@@ -5,6 +5,7 @@ Nothing here holds a tensor or a node, so a graph can be kept, compared and draw
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +35,10 @@ class Card:
     gradient: float | complex | None = None
     """``.grad`` where it is kept and has one element."""
     gradient_shape: tuple[int, ...] | None = None
+    numbers: tuple[float, ...] = ()
+    """The values of a small vector: as many as a card has room for."""
+    gradient_numbers: tuple[float, ...] = ()
+    """Those of its ``.grad``."""
     terms: tuple[float, ...] = ()
     """The contributions that add up to ``gradient`` where several paths meet."""
     saved: tuple[str, ...] = ()
@@ -78,6 +83,35 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class Instruction:
+    """What one node computes. A tensor is the row of its numbers here, a node's outputs stand one after the other."""
+
+    operation: str
+    """The node's name, or that of what it does with whole tensors: ``take``, ``sum``, ``prod``; ``leaf`` or ``constant``."""
+    size: int
+    """How many numbers it gives."""
+    inputs: tuple[int, ...] = ()
+    """Keys, in the order of the node's edges."""
+    places: tuple[tuple[int, ...] | None, ...] = ()
+    """For each input, which of its numbers meet those of the result; None where they are as many, or there is one for all."""
+    numbers: tuple[float, ...] = ()
+    """Of a leaf or a constant its values, of a node the numbers that it was called with: an exponent, bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What computes a graph's numbers. Nodes that are folded away are in it too."""
+
+    is_float32: bool
+    instructions: Mapping[int, Instruction]
+    """By key, each after those of its inputs."""
+    start: Mapping[int, tuple[float, ...]]
+    """The gradient with which backward starts, for each root."""
+    backward: tuple[int, ...]
+    """Keys in the order in which the engine calls their nodes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """Cards in topological order, inputs before results, and the edges between them."""
 
@@ -85,3 +119,5 @@ class Graph:
     edges: tuple[Edge, ...]
     left_out: int = 0
     """How many nodes are not drawn because the graph is too large."""
+    program: Program | None = None
+    """What computes its numbers from those of its leaves, where that is known of each node."""

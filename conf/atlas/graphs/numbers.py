@@ -28,6 +28,15 @@ def format_number(number: float | complex) -> str:
     return text.replace("-", MINUS)
 
 
+def format_row(numbers: Sequence[float]) -> str:
+    """A small vector: four digits of each number.
+
+    >>> format_row([1.0, -20.085537, 1e-7])
+    '[1, −20.09, 1e−07]'
+    """
+    return f"[{', '.join(f'{number:.4g}' for number in numbers)}]".replace("-", MINUS)
+
+
 def format_sum(terms: Sequence[float]) -> str:
     """
     >>> format_sum([0.047, -1.7738])

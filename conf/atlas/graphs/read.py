@@ -16,7 +16,9 @@ import torch
 
 from .model import Card, Edge, Graph
 from .numbers import format_shape
+from .operands import operand
 from .order import engine_order, forward_order
+from .program import CHANGEABLE, program_of
 
 # Local derivatives are read before backward frees what the nodes saved, and drawn after it. They are remembered on the
 # node itself, so that they live exactly as long as it does and the drawing keeps no graph alive.
@@ -73,7 +75,8 @@ def read(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumulate: 
             edges += entering
     ordered = _inputs_first(cards, edges)
     with_terms = list(_with_terms(ordered, edges))
-    return Graph(tuple(reversed(with_terms)), tuple(edges))
+    program = program_of(order, keys, cards, edges, outputs)
+    return Graph(tuple(reversed(with_terms)), tuple(edges), program=program)
 
 
 def _start(name: str, tensor: Any) -> Any:
@@ -182,6 +185,7 @@ def _leaf_card(key: int, leaf: torch.Tensor, leaves: Mapping[int, Mapping[str, A
         shape=tuple(leaf.shape),
         dtype=_dtype(leaf.dtype),
         value=_number(leaf),
+        numbers=_numbers(leaf),
         **_gradient(leaf),
     )
 
@@ -215,7 +219,8 @@ def _function_card(key: int, node: Any, outputs: Mapping[Any, Mapping[str, Any]]
     if len(metadata) != 1 or not named:
         return card
     tensor = next((tensor for _, tensor in named if tensor.retains_grad), named[0][1])
-    return replace(card, value=_number(tensor), **(_gradient(tensor) if tensor.retains_grad else {}))
+    gradient = _gradient(tensor) if tensor.retains_grad else {}
+    return replace(card, value=_number(tensor), numbers=_numbers(tensor), **gradient)
 
 
 def _dtype(dtype: torch.dtype) -> str:
@@ -228,11 +233,20 @@ def _number(tensor: torch.Tensor) -> float | complex | None:
     return tensor.detach().item()
 
 
+def _numbers(tensor: torch.Tensor) -> tuple[float, ...]:
+    """The values of a vector that is small enough to be written on a card."""
+    if not tensor.dim() or tensor.numel() > CHANGEABLE or not tensor.dtype.is_floating_point:
+        return ()
+    found = operand(tensor)
+    return found.numbers if found else ()
+
+
 def _gradient(tensor: torch.Tensor) -> dict[str, Any]:
     gradient = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
     if gradient is None:
         return {}
-    return {"gradient": _number(gradient), "gradient_shape": tuple(gradient.shape)}
+    numbers = {"gradient": _number(gradient), "gradient_numbers": _numbers(gradient)}
+    return numbers | {"gradient_shape": tuple(gradient.shape)}
 
 
 # --- what a node keeps ---------------------------------------------------------------------------

@@ -16,6 +16,7 @@ NEEDED = {
     "_static/copybutton.js": r'<div class="highlight"',
     "_static/design-tabs.js": r"\bsd-tab-label\b",
     "_static/graph_code.js": r'\{"made_by":',
+    "_static/graph_live.js": r"\bgraph-whose\b",
     "_static/graph_player.js": r"\bgraph-bar\b",
     "_static/long_table.js": r"\blong-table\b",
     "_static/memory_cells.js": r"\bmemory-cells\b",

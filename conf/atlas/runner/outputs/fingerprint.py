@@ -48,7 +48,9 @@ def shared(settings: Mapping[str, Any]) -> Fingerprint:
 
 def code() -> str:
     """One hash for the modules that shape an example's outputs: those that run with it, and those that draw."""
-    sources = [path for folder in ("cells", "graphs", "runner") for path in sorted((_SITE / folder).rglob("*"))]
+    sources = [
+        path for folder in ("cells", "graphs", "rules", "runner") for path in sorted((_SITE / folder).rglob("*"))
+    ]
     files = [path for path in sources if path.suffix in {".py", ".css", ".mplstyle", ".svg"}]
     return _sha256(b"".join(f"{path.relative_to(_SITE)}\0".encode() + path.read_bytes() for path in files))
 

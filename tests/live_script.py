@@ -1,0 +1,50 @@
+"""``graph_live.js`` in a JavaScript engine of its own: V8, which Chromium has too."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import jinja2
+from py_mini_racer import MiniRacer
+
+from atlas.rules.javascript import functions
+from sources import ROOT
+
+_SAFE = "(_key, x) => Object.is(x, -0) ? '-0' : typeof x === 'number' && !Number.isFinite(x) ? String(x) : x"
+
+
+@cache
+def engine() -> MiniRacer:
+    """The script as Sphinx writes it, loaded."""
+    template = (ROOT / "conf/static/graph_live.js.jinja").read_text(encoding="utf-8")
+    found = MiniRacer()
+    found.eval(jinja2.Template(template).render(graph_rules=functions()))
+    found.eval(f"const rules = {functions()}; const safe = {_SAFE}")
+    return found
+
+
+def run(code: str) -> Any:
+    """What an expression gives. A number that JSON does not know comes as text, as ``float`` reads it."""
+    return json.loads(engine().eval(f"JSON.stringify({code}, safe) ?? 'null'"))
+
+
+def compute(program: dict[str, Any], given: dict[str, list[float]]) -> dict[str, Any]:
+    """Values, gradients, and what moves along each edge, with these values of the leaves."""
+    return run(f"graphLive.compute({json.dumps(program)}, {written(given)})")
+
+
+def fill(template: str, found: dict[str, Any]) -> str:
+    """A sentence with its places filled."""
+    return run(f"graphLive.filler({written(found)})({json.dumps(template)})")
+
+
+def fill_all(program: dict[str, Any], templates: list[str]) -> list[str]:
+    """Sentences with their places filled, at the script's own values of the leaves."""
+    return run(f"{json.dumps(templates)}.map(graphLive.filler(graphLive.compute({json.dumps(program)}, {{}})))")
+
+
+def written(what: Any) -> str:
+    """JSON, with NaN and infinities as JavaScript has them."""
+    return json.dumps(what)
