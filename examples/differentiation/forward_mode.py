@@ -79,7 +79,7 @@ assert torch.allclose(velocity, torch.tensor([-math.sin(1), 2 * math.cos(2)]))
 # What people get wrong
 # ---------------------
 # **Running a model under** ``jvp`` **without** ``no_grad()``. The parameters require grad, so the pass records a graph for
-# ``backward()`` too, and saves tensors for it. ``no_grad()`` switches off only this record: the tangents are still computed.
+# ``backward()`` too, and saves tensors for it. ``no_grad()`` switches off this record. The tangents are the same here:
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(
@@ -116,19 +116,19 @@ with saved_tensors_hooks(note, lambda tensor: tensor):
 assert plain.grad_fn is None
 
 
-def square_within(mode):
+def double_within(mode):
     def function(x):
         with mode():
-            return x * x
+            return x * 2
 
     return jvp(function, (torch.tensor(2.0),), (torch.tensor(1.0),))[1]
 
 
-assert square_within(torch.no_grad) == 4 and square_within(torch.inference_mode) == 0
+assert double_within(torch.no_grad) == 2 and double_within(torch.inference_mode) == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# **Dropping the tangent on the way.** ``detach()``, ``.data`` and ``item()`` drop the tangent, and so does arithmetic in a
+# **Dropping the tangent on the way.** ``detach()``, ``.data`` and ``item()`` drop the tangent, and so does ``x * 2`` in a
 # block with ``torch.inference_mode()`` inside the function. Here there is no error: the answer is 0, and it is wrong.
 
 for name, function in {
@@ -181,7 +181,28 @@ with sdpa_kernel(SDPBackend.MATH):
     _, exact = jvp(attention, (wide,), (wide,))
     both = attention(wide * (1 + small)) - attention(wide * (1 - small))
     assert torch.allclose(exact, both / (2 * small), atol=1e-4)
+_layer = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
+_tokens = torch.randn(2, 4, 8)
+
+
+def _tangent():
+    return jvp(lambda x: _layer(x, x, x)[0], (_tokens,), (_tokens,))[1]
+
+
+_raised, _recorded = [], _tangent()
+with torch.no_grad():
+    try:
+        _tangent()
+    except NotImplementedError as error:
+        _raised.append("_native_multi_head_attention" in str(error))
+    torch.backends.mha.set_fastpath_enabled(False)
+    assert _raised == [True] and torch.allclose(_tangent(), _recorded)
+torch.backends.mha.set_fastpath_enabled(True)
 # sphinx_gallery_end_ignore
+
+# %%
+# In evaluation under ``no_grad()``, ``nn.MultiheadAttention`` can take a fast path, which has no formula either. Switch it off
+# with ``torch.backends.mha.set_fastpath_enabled(False)``.
 
 # %%
 # **A custom Function that has only a backward.** Forward mode needs a formula of its own.
@@ -261,8 +282,8 @@ assert torch.isclose(jvp(_times_x, (one,), (one,))[1], 2 * torch.exp(one))
 # sphinx_gallery_end_ignore
 
 # %%
-# For a second derivative, take ``torch.func.grad`` of this tangent. A second ``jvp`` around the first is wrong for a custom
-# Function, without an error: here it gives 0 (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__).
+# For a second derivative, take ``torch.func.grad`` of this tangent. A second ``jvp`` around the first gives 0 here, without an
+# error, and *e* would be right (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__).
 
 # %%
 # Why it works: dual numbers

@@ -56,7 +56,7 @@ table
 # %%
 # On the CPU, the fused optimizer walks over the memory of parameter and gradient side by side, and pairs the wrong elements.
 # Nothing warns. ``Adam``, ``AdamW`` and ``Adagrad`` do the same. (On CUDA, which was not measured here, users report an error:
-# *must have same dtype, device, and layout*, `issue 110758 <https://github.com/pytorch/pytorch/issues/110758>`__.) Copy your
+# *must have same dtype, device, and layout*, `issue 106951 <https://github.com/pytorch/pytorch/issues/106951>`__.) Copy your
 # gradient into the layout of the parameter: ``w.grad = torch.empty_like(w).copy_(gradient)``.
 #
 # *Strides* are the steps in memory between neighbors along each dimension. Below, one matrix is stored by columns, and its
@@ -398,8 +398,9 @@ assert w.grad is first and first.tolist() == [0.0] * 3
 # Setting .grad yourself
 # ----------------------
 # A tensor that you assign must match in shape and device, and by default in data type. Its strides are not checked.
-# Here they stay, because backward adds in place, and backward warns of it, once in a process. (If several elements of the
-# tensor share a memory cell, as in the one that ``torch.autograd.grad(w.sum(), w)`` returns, adding in place raises an error.)
+# Here they stay, because backward adds in place, and the first time in a process there is a warning. (If several elements of
+# the tensor share a memory cell, as in the one that ``torch.autograd.grad(w.sum(), w)`` returns, adding in place raises an
+# error.)
 
 w = torch.zeros(2, 3, requires_grad=True)
 try:
@@ -422,6 +423,15 @@ assert "do not obey the gradient layout contract" in message
 # sphinx_gallery_start_ignore
 assert "attempting to assign a gradient of size" in refused
 assert w.grad.stride() == (1, 2) and w.stride() == (3, 1)
+_counts = []
+for _graph in (False, False, False, True):  # the sum of create_graph warns on its own
+    with warnings.catch_warnings(record=True) as _again:
+        warnings.simplefilter("always")
+        _w = torch.zeros(2, 3, requires_grad=True)
+        _w.grad = torch.zeros(3, 2).t()
+        _w.sum().backward(create_graph=_graph)
+    _counts.append(sum("layout contract" in str(w.message) for w in _again))
+assert _counts[1:] == [0, 0, 1]
 _w, _raised = torch.zeros(2, 3, requires_grad=True), []
 (_w.grad,) = torch.autograd.grad(_w.sum(), _w)
 assert _w.grad.stride() == (0, 0)

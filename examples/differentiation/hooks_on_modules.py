@@ -4,10 +4,10 @@ Hooks on modules: full_backward_hook
 
 .. in-short::
 
-   ``layer.register_full_backward_hook(f)``: backward calls ``f(layer, grad_input, grad_output)``. This needs a layer that gets
-   its tensors as positional arguments, does not detach them, and returns a tensor or a tuple of tensors. Nothing may change
-   its input or output in place. Otherwise, give ``layer.register_forward_hook`` this function, which hooks the output tensor.
-   (If that is a view that is then changed in place, hook and return a clone.)
+   ``layer.register_full_backward_hook(f)``: backward calls ``f(layer, grad_input, grad_output)``. This needs a layer that does
+   not detach its input, and returns a tensor or a tuple of tensors. ``grad_input`` is for positional arguments. Nothing may
+   change the output in place, nor an input that requires grad. Otherwise, give ``layer.register_forward_hook`` this function,
+   which hooks the output tensor. (If that is a view that is then changed in place, hook and return a clone.)
 
    .. code-block:: python
 
@@ -432,8 +432,8 @@ for _pack, _pick in list(ROWS.values())[:7]:
 # an error, and ``watch`` works.
 #
 # **If the output is a view that is then changed in place**, it gets a new ``grad_fn``. What arrives there bypasses the tensor
-# hook, and there is no error. ``nn.Flatten`` returns a view, and so does the ``nn.Linear`` below, because its input has three
-# dimensions. A hook on a clone runs:
+# hook, and there is no error. The ``nn.Linear`` below returns a view, because its input has three dimensions, and
+# ``nn.Flatten`` does on contiguous images. A hook on a clone runs:
 
 block = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True))
 tokens, by_watch, by_clone = torch.ones(2, 3, 4), [], []
@@ -461,7 +461,9 @@ watch(_layer, _wanted.append)
 _layer(tokens).relu().sum().backward()  # not in place
 assert torch.equal(_wanted[0], by_clone[0])
 for _layer, _input, _runs in (
-    (nn.Flatten(), 2 * torch.ones(2, 3, 4, requires_grad=True), 0),
+    (nn.Flatten(), 2 * torch.ones(2, 3, 4, 4, requires_grad=True), 0),
+    (nn.Flatten(), 2 * torch.ones(2, 3, requires_grad=True), 1),
+    (nn.Flatten(), (2 * torch.ones(2, 3, 4, requires_grad=True)).mT, 1),
     (nn.Linear(4, 4), torch.ones(2, 4), 1),
     (nn.Linear(4, 4), torch.ones(2, 2, 3, 4), 0),
     (nn.Linear(4, 4, bias=False), tokens, 1),
