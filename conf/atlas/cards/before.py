@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,16 +21,10 @@ def before(env: BuildEnvironment, page: str, facts: Facts, order: Mapping[str, i
     """
     labels = env.get_domain("std").anonlabels
     found = [
-        labels.get(to, ("",))[0]
-        if kind == "ref"
-        else Path(page).with_name(to).as_posix()
-        if to[:1] != "/"
-        else to[1:]
+        labels.get(to, ("",))[0] if kind == "ref" else posixpath.normpath(posixpath.join(f"/{page}", "..", to))[1:]
         for kind, to in facts.named
     ]
-    earlier = [
-        other for other in dict.fromkeys(found) if order.get(other, len(order)) < order[page] and other in order
-    ]
+    earlier = [other for other in dict.fromkeys(found) if order.get(other, len(order)) < order[page]]
     last = [other for other in earlier if order[other] == order[page] - 1]
     chosen = [other for other in earlier if other not in last]
     return (chosen + [other for other in last if Path(other).parent == Path(page).parent])[:MOST]
