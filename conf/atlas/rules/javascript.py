@@ -22,10 +22,13 @@ AT_THE_EDGES: dict[str, tuple[str, ...]] = {
         "0 if a > b else grad / (1 + (a == b))",
         "0 if b > a else grad / (1 + (a == b))",
     ),
-    "PowBackward0": ("0 if n == 0 else grad * n * a**(n - 1)",),
+    "PowBackward0": ("0 if n == 0 else grad * n * (rsqrt(a) if n == 0.5 else a**(n - 1))",),
     "ReluBackward0": ("0 if y <= 0 else grad",),
     "SoftplusBackward0": ("grad if a > 20 else grad * sigmoid(a)",),
 }
+
+#: A forward formula for such numbers: PyTorch takes the root where C's pow would take −∞ for a number.
+_FORWARD_AT_THE_EDGES = {"PowBackward0": "sqrt(a) if n == 0.5 else a**n"}
 
 #: Nodes whose rules are about whole tensors.
 _OF_TENSORS = {
@@ -73,7 +76,7 @@ def functions() -> str:
 
 def _functions(node: str) -> Iterator[str]:
     forward, *backward = ELEMENTWISE[node]
-    yield _function(forward, FORWARD)
+    yield _function(_FORWARD_AT_THE_EDGES.get(node, forward), FORWARD)
     for rule in AT_THE_EDGES.get(node, backward):
         yield _function(rule, BACKWARD)
 
