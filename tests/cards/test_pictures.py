@@ -16,7 +16,7 @@ def card(number: int, name: str, x: float, y: float, kind: str = "function") -> 
     """A card as ``atlas.graphs.draw`` writes it."""
     text = f'<text class="g-name" x="1" y="1" font-size="14">{name}</text>' if name else ""
     return (
-        f'<g class="g-card g-{kind}" data-card="{number}"><rect x="{x}" y="{y}" width="100" height="47" rx="7"/>{text}'
+        f'<g class="g-card g-{kind}" data-card="{number}" data-upright="translate(1 2)"><rect x="{x}" y="{y}" width="100" height="47" rx="7"/>{text}'
         '<text class="g-operation" x="1" y="1" font-size="11">MulBackward0</text></g>'
     )
 
@@ -43,6 +43,13 @@ def boxes(picture: str) -> list[tuple[float, float, float, float]]:
 
 def inside(picture: str) -> bool:
     return all(x >= 0 and y >= 0 and x + w <= WIDTH and y + h <= HEIGHT for x, y, w, h in boxes(picture))
+
+
+def test_a_graph_that_stands_upright_lies_in_its_picture() -> None:
+    parts = edge(0, 0, 1), card(0, "x1", 0, 0, "leaf"), card(1, "w", 0, 400, "root")
+    lying = graph_picture.picture(drawing(edge(0, 0, 1), card(0, "x1", 0, 0, "leaf"), card(1, "w", 400, 0, "root")))
+    upright = drawing(*parts).replace('class="graph"', 'class="graph graph-upright"')
+    assert [x for x, *_ in boxes(graph_picture.picture(upright))] == [x for x, *_ in boxes(lying)]
 
 
 def test_a_small_graph_keeps_its_names_and_nothing_else() -> None:

@@ -50,6 +50,20 @@ pthreads = ctypes.CDLL(None)
 pthreads.pthread_create(ctypes.byref(thread), None, check, None)
 pthreads.pthread_join(thread, None)
 """
+# A figure has the operands of what backward starts from noted; this output refuses to say where it came from
+WHAT_BACKWARD_REFUSES = """
+import torch
+
+# graph: y -- A graph
+y = torch.ones(4, requires_grad=True).exp()
+part, other = y.split(2)
+y.mul_(2)
+try:
+    part.backward(torch.ones(2))
+except RuntimeError as error:
+    assert "is a view" in str(error)
+assert 1 < 2
+"""
 HALF = """
 import threading
 
@@ -125,6 +139,10 @@ def test_an_assertion_error_of_somebody_else_is_no_assert_of_the_page(count: Cou
         raise AssertionError
 
     assert count(script, raising=raising) == ".. claims:: 1 1 0"
+
+
+def test_asserts_count_after_what_backward_refuses(count: Count) -> None:
+    assert count(WHAT_BACKWARD_REFUSES) == ".. claims:: 2 1 0"
 
 
 @pytest.mark.skipif(

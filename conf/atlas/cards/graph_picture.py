@@ -18,7 +18,7 @@ _HIGH = 22  # of a card with a name
 _PAD = 2
 _SHORTEST = 10  # of an edge, from left to right
 _CARD = re.compile(
-    r'<g class="g-card ([^"]*)" data-card="(\d+)"><rect x="([-\d.]+)" y="([-\d.]+)" width="([-\d.]+)" height="([-\d.]+)"'
+    r'<g class="g-card ([^"]*)" data-card="(\d+)"[^>]*><rect x="([-\d.]+)" y="([-\d.]+)" width="([-\d.]+)" height="([-\d.]+)"'
     r'[^>]*/>(?:<text class="g-name"[^>]*>([^<]*)</text>)?'
 )
 _EDGE = re.compile(r'<g class="(g-edge[^"]*)"[^>]*? data-from="(\d+)" data-to="(\d+)"')
@@ -47,10 +47,11 @@ def is_graph(drawing: str) -> bool:
 
 def picture(drawing: str) -> str:
     """The picture of a drawing of ``atlas.graphs.draw``, for an element of class ``graph``."""
-    found = {
-        number: _Card(kind, float(x) + float(wide) / 2, float(y) + float(high) / 2, unescape(name or ""))
-        for kind, number, x, y, wide, high, name in _CARD.findall(drawing)
-    }
+    is_upright = 'class="graph graph-upright"' in drawing  # here every graph lies
+    found = {}
+    for kind, number, x, y, wide, high, name in _CARD.findall(drawing):
+        center = float(x) + float(wide) / 2, float(y) + float(high) / 2
+        found[number] = _Card(kind, *(reversed(center) if is_upright else center), unescape(name or ""))
     edges = [edge for edge in _EDGE.findall(drawing) if edge[1] in found and edge[2] in found]
     cards = next(placed for placed in _candidates(found, edges) if placed)
     arrows = "".join(_edge(kind, cards[start], cards[end]) for kind, start, end in edges)

@@ -28,7 +28,11 @@ def entered(name: str, frame: FrameType) -> None:
     from atlas.graphs.operands import remember
 
     outputs = frame.f_locals.get("t_outputs", ())
-    remember(output.grad_fn if hasattr(output, "grad_fn") else output.node for output in outputs)
+    try:
+        starts = [output.grad_fn if hasattr(output, "grad_fn") else output.node for output in outputs]
+    except RuntimeError:  # a view whose base was changed in place does not say, and backward is about to refuse it
+        return
+    remember(starts)
 
 
 def _is_asked_by(name: str, frame: FrameType | None) -> bool:
