@@ -16,7 +16,8 @@ def card(number: int, name: str, x: float, y: float, kind: str = "function") -> 
     """A card as ``atlas.graphs.draw`` writes it."""
     text = f'<text class="g-name" x="1" y="1" font-size="14">{name}</text>' if name else ""
     return (
-        f'<g class="g-card g-{kind}" data-card="{number}" data-upright="translate(1 2)"><rect x="{x}" y="{y}" width="100" height="47" rx="7"/>{text}'
+        f'<g class="g-card g-{kind}" data-card="{number}" data-upright="translate(1 2)">'
+        f'<rect x="{x}" y="{y}" width="100" height="47" rx="7"/>{text}'
         '<text class="g-operation" x="1" y="1" font-size="11">MulBackward0</text></g>'
     )
 
