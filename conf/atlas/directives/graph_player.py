@@ -11,10 +11,7 @@ from typing import Any
 from atlas.i18n import _, for_script
 
 LISTED = 6  # names in one sentence
-_CHAIN = (
-    '<path d="M6.6 9.4a2.8 2.8 0 0 0 4 0l2.2-2.2a2.8 2.8 0 0 0-4-4L7.7 4.3M9.4 6.6a2.8 2.8 0 0 0-4 0L3.2 8.8a2.8 2.8 0 0 0 4 4'
-    'l1.1-1.1" class="g-stroke"/>'
-)
+_CHAIN = '<path d="M6.5 9.5a2.8 2.8 0 0 0 4 0l2-2a2.8 2.8 0 0 0-4-4l-1 1m2 2a2.8 2.8 0 0 0-4 0l-2 2a2.8 2.8 0 0 0 4 4l1-1" class="g-stroke"/>'
 
 
 def player(name: str, data: dict[str, Any]) -> str:
