@@ -90,8 +90,8 @@
       const length = path.getTotalLength(), end = Math.min(length / 2, add.length * 3.5 + 12);
       // `part` of the way is done: what is multiplied waits at its factor for a moment
       return part => {
-        const waits = factor && words, far = !waits ? part : part < 0.35 ? part / 0.7 : Math.max(0.5, (part - 0.3) / 0.7);
-        const says = part === 1 ? add : !waits || part > 0.65 ? words : part < 0.35 ? sent : `${sent} ${factor}`;
+        const [far, says] = !factor || !words || part > 0.65 ? [part, part < 1 ? words : add]
+          : part < 0.35 ? [part * 1.4, sent] : [0.5 + (part - 0.35) / 2, `${sent} ${factor}`];
         const width = Math.max(16, says.length * 7 + 10), { x, y } = path.getPointAtLength(length - far * (length - end));
         text.textContent = says;
         box.setAttribute("width", width);
@@ -208,9 +208,11 @@
   const place = ({ figure, find, cards }, note, card) => {
     const at = card.getBoundingClientRect(), frame = figure.getBoundingClientRect(), { offsetWidth: width, offsetHeight: height } = note;
     const left = Math.max(0, Math.min(at.left - frame.left, frame.width - width)), from = frame.left + left;
-    const taken = [find(".graph-bar"), ...cards.values()].filter(other => other !== card).map(other => other.getBoundingClientRect());
-    const covers = top => (top < Math.max(0, frame.top) || top + height > innerHeight ? 9 : 0)
-      + taken.filter(other => top < other.bottom && top + height > other.top && from < other.right && from + width > other.left).length;
+    const taken = [find(".graph-bar"), ...cards.values()].filter(other => other !== card);
+    const covers = top => (top < Math.max(0, frame.top) || top + height > innerHeight ? 9 : 0) + taken.filter(part => {
+      const other = part.getBoundingClientRect();
+      return top < other.bottom && top + height > other.top && from < other.right && from + width > other.left;
+    }).length;
     const tops = [at.bottom + 8, at.top - height - 8, find(".graph-now").getBoundingClientRect().bottom + 4];
     const [top] = tops.sort((one, other) => covers(one) - covers(other));
     note.style.left = `${left}px`;

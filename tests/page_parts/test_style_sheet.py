@@ -57,6 +57,10 @@ def test_an_address_that_would_lead_elsewhere_is_refused() -> None:
     style_sheet.join({"_static/styles/other.css": "p { background: url(data:image/png;base64,x) }"})
 
 
+def test_white_space_is_one_space_and_that_of_a_text_stays() -> None:
+    assert joined('p {\n  top: 0;\n    left:   0;\n  content: "  x  "\n}') == 'p{top: 0; left: 0; content: "  x  "}\n'
+
+
 def test_a_sheet_that_cannot_be_read_is_named() -> None:
     with pytest.raises(Refusal, match=r"_static/1\.css cannot be read: .*line 2"):
         joined("p { top: 0 }", "q { top: 0 }\n}")

@@ -13,10 +13,7 @@ from atlas.i18n import _, for_script
 from . import graph_live
 
 LISTED = 6  # names in one sentence
-_CHAIN = (
-    '<path d="M6.6 9.4a2.8 2.8 0 0 0 4 0l2.2-2.2a2.8 2.8 0 0 0-4-4L7.7 4.3M9.4 6.6a2.8 2.8 0 0 0-4 0L3.2 8.8a2.8 2.8 0 0 0 4 4'
-    'l1.1-1.1" class="g-stroke"/>'
-)
+_CHAIN = "M6.5 9.5a2.8 2.8 0 0 0 4 0l2-2a2.8 2.8 0 0 0-4-4l-1 1M9.5 6.5a2.8 2.8 0 0 0-4 0l-2 2a2.8 2.8 0 0 0 4 4l1-1"
 
 
 def player(name: str, data: dict[str, Any]) -> str:
@@ -40,6 +37,7 @@ def player(name: str, data: dict[str, Any]) -> str:
         "less": (_("Smaller"), '<path d="M3 8h10" class="g-stroke"/>'),
         "more": (_("Larger"), '<path d="M3 8h10M8 3v10" class="g-stroke"/>'),
     }
+    chain = f'<path d="{_CHAIN}" class="g-stroke"/>'
     link, speed = _("Link to this step"), _("Speed: %s") % "1×"
     play, back, on, less, more = (_button(kind, *button) for kind, button in buttons.items())
     notes = {key: _note(card) for key, card in data["cards"].items()}
@@ -54,7 +52,7 @@ def player(name: str, data: dict[str, Any]) -> str:
     return (
         f'<div class="graph-bar" role="group" aria-label="{_("Step through the graph")}">{play}{back}'
         f'<input type="range" min="0" max="{last}" value="{last}" aria-label="{_("Step")}">{on}'
-        f'<a class="graph-link" href="#{name}" aria-label="{link}" title="{link}">{_icon(_CHAIN)}</a>'
+        f'<a class="graph-link" href="#{name}" aria-label="{link}" title="{link}">{_icon(chain)}</a>'
         f'<button type="button" class="graph-speed" aria-label="{speed}" title="{speed}">1×</button>'
         f'<span class="graph-zoom">{less}{more}</span></div>'
         f'<p class="graph-now" aria-live="polite"><span class="graph-keys">{html.escape(with_keys)}</span>'

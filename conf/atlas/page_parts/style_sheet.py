@@ -93,9 +93,9 @@ def _is_unused(selector: str) -> bool:
 
 
 def _content(rule: QualifiedRule) -> str:
-    return " ".join(
-        tinycss2.serialize([token for token in rule.content if token.type != "comment"]).split("\n")
-    ).strip()
+    kept = [token for token in rule.content if token.type != "comment"]
+    text = "".join(" " if token.type == "whitespace" else token.serialize() for token in kept)
+    return " ".join(text.split("\n")).strip()
 
 
 def link(app: Sphinx, name: str, template: str, context: dict[str, Any], doctree: object) -> None:
