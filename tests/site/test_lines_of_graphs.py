@@ -21,7 +21,7 @@ def figures(page: BeautifulSoup) -> Iterator[tuple[dict[str, str], dict[str, str
 
 
 def _line(page: BeautifulSoup, block: str, number: int) -> str:
-    return page.find(id=block).pre.get_text().split("\n")[number - 1].strip()
+    return page.find(id=block).pre.get_text().split("\n")[number - 1].removeprefix(">>> ").strip()
 
 
 def test_the_line_that_is_lit_is_the_one_that_the_run_noted(site: Path, page: str) -> None:
