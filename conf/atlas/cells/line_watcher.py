@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
@@ -34,9 +35,9 @@ class _Noters:
 
     def __init__(self, choose: Choose) -> None:
         self._choose = choose
-        self._known: dict[int, tuple[CodeType, Note | None]] = {}
+        self._known: dict[int, tuple[CodeType, Any]] = {}
 
-    def __call__(self, code: CodeType) -> Note | None:
+    def __call__(self, code: CodeType) -> Any:
         try:
             return self._known[id(code)][1]
         except KeyError:
@@ -107,19 +108,32 @@ if sys.version_info >= (3, 12):
 
 else:
 
+    @dataclass(frozen=True, slots=True)
+    class _Entered:
+        """Stands for a function whose calls are told."""
+
+        tell: Entered
+
     def start(choose: Choose, failed: Failed, entered: Mapping[str, Entered] | None = None) -> None:
         """Watch all code that starts to run from here on; what was watched before is forgotten.
 
         :param entered: what is called whenever a function of this name is.
         """
-        noters, told = _Noters(choose), entered or {}
+        told = entered or {}
+
+        def kind(code: CodeType) -> Note | _Entered | None:
+            return _Entered(told[code.co_name]) if code.co_name in told else choose(code)
+
+        noters = _Noters(kind)
 
         def code_starts(frame: FrameType, event: str, argument: Any) -> Any:
-            if frame.f_code.co_name in told:
-                told[frame.f_code.co_name](frame)
-                return None
-            note = noters(frame.f_code)
+            note = noters(
+                frame.f_code
+            )  # for each call of each function of whatever the script uses: nothing before this
             if note is None:
+                return None
+            if isinstance(note, _Entered):
+                note.tell(frame)
                 return None
 
             def line_starts(frame: FrameType, event: str, argument: Any) -> Any:
