@@ -13,7 +13,7 @@ ADDRESSES = ("href", "xlink:href", "src", "srcset", "poster", "data", "action", 
 
 #: Of the page's own text: the mark of the site, and the pictures of cards, are decoration.
 CARDS = ".card, .sd-card"
-FIGURES = "svg[role=img], svg.graph, img:not(.sidebar-brand img)"
+FIGURES = "svg[role=img], svg.graph, img:not(.card img, .sd-card img, .sidebar-brand img)"
 OUTPUTS = ".sphx-glr-script-out pre, .output_html, .output_area pre"
 
 

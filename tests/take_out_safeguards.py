@@ -149,7 +149,7 @@ SAFEGUARDS = [
     Safeguard(
         "the line that ran last",
         CLAIMS,
-        "if top and _line is not None and line > 1:",
+        "if _line is not None:",
         "if False:",
         ("hangs", "segfaults", "exits_at_once"),
     ),

@@ -72,6 +72,17 @@ def test_it_is_as_wide_as_drawn_and_keeps_its_proportions(line: str) -> None:
     assert svg["style"] == f"width: {width * 1.45:.0f}px"
 
 
+def test_places_have_no_more_digits_than_can_be_seen(line: str) -> None:
+    def places(drawing: str) -> list[str]:
+        values = re.findall(r'\b(?:d|x|y|points)="([^"]*)"', drawing)
+        return re.findall(r"-?\d+(?:\.\d+)?", " ".join(values))
+
+    fine, coarse = places(line), places(inline(line, "sphx_glr_a_001", ALT))
+    assert any(len(number.partition(".")[2]) > 2 for number in fine)
+    assert max(len(number.partition(".")[2]) for number in coarse) == 2
+    assert list(map(float, coarse)) == pytest.approx(list(map(float, fine)), abs=0.0051)
+
+
 def test_a_bitmap_keeps_its_paper(line: str) -> None:
     bitmap = drawn(lambda axes: axes.imshow([[0, 1], [1, 0]]))
     assert "plot-on-paper" in on_page(bitmap)["class"] and "plot-on-paper" not in on_page(line)["class"]

@@ -40,14 +40,18 @@ def again(site: Path, page: str = "other") -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "linked"), [("static/atlas.css", "site.css"), ("static/scrollable.js", "scrollable.js")]
+    ("name", "linked", "added"),
+    [
+        ("static/atlas.css", "site.css", ".changed { color: red; }"),
+        ("static/scrollable.js", "scrollable.js", "var changed;"),
+    ],
 )
-def test_a_changed_asset_has_another_checksum_on_each_page(site: Path, name: str, linked: str) -> None:
+def test_a_changed_asset_has_another_checksum_on_each_page(site: Path, name: str, linked: str, added: str) -> None:
     """A browser keeps what has a checksum in its address for a year, as conf/nginx.conf tells it to."""
     address = re.compile(rf"_static/{re.escape(linked)}\?v=\w+")
     before = address.search((site / "html/other.html").read_text(encoding="utf-8"))[0]
     with (site / "conf" / name).open("a", encoding="utf-8") as file:
-        file.write("\n/* changed */\n")
+        file.write(f"\n{added}\n")
     assert address.search(again(site))[0] != before
 
 

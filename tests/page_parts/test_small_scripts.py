@@ -43,8 +43,11 @@ def test_one_that_is_small_already_keeps_its_date(copied: Path) -> None:
 
 
 def test_all_scripts_of_a_site_are_small(good: Build) -> None:
-    names = [path.name for path in (ROOT / "conf" / "static").glob("*.js")]
+    static = ROOT / "conf" / "static"
+    names = [path.name for path in static.glob("*.js")]
     assert len(names) > 10
+    made = [good.out / "_static" / path.stem for path in static.glob("*.js.jinja")]
+    assert made and all("\n  //" not in path.read_text() for path in made)
     for name in names:
         small, whole = (folder / name for folder in (good.out / "_static", ROOT / "conf" / "static"))
         assert small.stat().st_size < 0.9 * whole.stat().st_size and "\n  //" not in small.read_text(), name

@@ -161,7 +161,7 @@ def test_the_format_is_raised_when_a_drawing_says_other_things(run: Callable) ->
     (drawing,) = run({"page": DRAWN})["page"].job.place.made.glob("images/sphx_glr_page_002.svg")
     data = json.loads(html.unescape(re.search("<metadata>(.*?)</metadata>", drawing.read_text(), re.DOTALL)[1]))
     said = {**data, "cards": {}, "steps": {}}
-    assert recordings.FORMAT == 1 and set(said) == {"rows", "left_out", "cards", "steps"}
+    assert recordings.FORMAT == 2 and set(said) == {"rows", "left_out", "cards", "steps", "live"}
     of_steps = {key for step in data["steps"] for key in step}
     assert of_steps == {"kind", "cards", "edges", "who", "what", "to", "sums", "arrived"}
 

@@ -22,6 +22,9 @@ _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 _COLOUR = re.compile(r"#([0-9a-f]{6})\b", re.IGNORECASE)
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
+#: Where things stand, and a number there with more digits than can be seen: a hundredth of a point is the last that counts.
+_PLACES = ("d", "points", "x", "y")
+_FINE = re.compile(r"-?\d+\.\d{3,}")
 _PIXELS_PER_POINT = 1.45  # a figure 7 inches wide fills the text column
 
 
@@ -62,6 +65,8 @@ def inline(drawing: str, name: str, alt: str) -> str:
     for element in root.iter():
         for key in element.attrib.keys() & {"style", "fill", "stroke"}:
             element.set(key, _COLOUR.sub(lambda m: f"var(--plot-{m[1].lower()}, {m[0]})", element.attrib[key]))
+        for key in element.attrib.keys() & {*_PLACES}:
+            element.set(key, _FINE.sub(lambda m: f"{float(m[0]):.2f}", element.attrib[key]))
     width = float(root.attrib.pop("width").removesuffix("pt")) * _PIXELS_PER_POINT
     del root.attrib["height"]
     has_bitmap = root.find(f".//{_SVG}image") is not None

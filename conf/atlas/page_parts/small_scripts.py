@@ -14,9 +14,14 @@ from atlas.kept_files import write_if_changed
 
 
 def write(sources: Path, out: Path) -> None:
-    """Write each script of ``sources`` small over its copy in ``out``, unless that is there already."""
-    for source in sorted(sources.glob("*.js")):
-        write_if_changed(out / source.name, rjsmin.jsmin(source.read_text(encoding="utf-8")) + "\n")
+    """Write each script of ``sources`` small over its copy in ``out``, unless that is there already.
+
+    Of a template the copy is what Sphinx has made of it.
+    """
+    scripts = {out / source.name: source for source in sources.glob("*.js")}
+    scripts |= {copy: copy for source in sources.glob("*.js.jinja") if (copy := out / source.stem).is_file()}
+    for copy, source in sorted(scripts.items()):
+        write_if_changed(copy, rjsmin.jsmin(source.read_text(encoding="utf-8")) + "\n")
 
 
 def before_pages(app: Sphinx, *_page: object) -> None:

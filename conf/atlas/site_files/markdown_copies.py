@@ -33,9 +33,9 @@ _REPLACED: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = 
         (r'<div class="sphx-glr-download-link-note.*?</div>', ""),
         # a line of a table in Markdown is one line: pandoc leaves out a table that has a line break in a cell
         (r"<table.*?</table>", lambda table: re.sub(r"<br */?>", "; ", table[0])),
-        (r'<div class="highlight-(?:none|default) notranslate"><div class="highlight"><pre>', "<pre>"),
+        (r'<div class="highlight-(?:none|default) notranslate"[^>]*><div class="highlight"><pre>', "<pre>"),
         (
-            r'<div class="highlight-([\w-]+) notranslate"><div class="highlight"><pre>',
+            r'<div class="highlight-([\w-]+) notranslate"[^>]*><div class="highlight"><pre>',
             lambda language: f'<pre class="{language[1].lower()}">',
         ),
     )

@@ -30,7 +30,7 @@ from .fingerprint import Fingerprint
 CHAPTER = "cuda"
 """The chapter of the examples that need a GPU."""
 MANIFEST = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 """Raised by whoever changes what a recording holds, so that older recordings are refused instead of misread."""
 
 _NOT_RECORDED = (".py", ".md5", ".cost.json")
