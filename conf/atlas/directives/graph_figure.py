@@ -97,7 +97,7 @@ def _inline(svg: str, title: str) -> str:
     label = nodes.unescape(title).replace("&", "&amp;").replace('"', "&quot;")
     upright = _UPRIGHT.search(svg)
     size = [number for number in upright.groups() if number] if upright else []
-    style = ' style="--upright-width: {}px; --upright-height: {}px" '.format(*size) if size else " "
+    style = ' style="--upright-width: {0}px; --upright-ratio: {0} / {1}" '.format(*size) if size else " "
     svg = _METADATA.sub("", _STYLE.sub("", svg)).replace("<svg ", f'<svg role="img" aria-label="{label}"{style}', 1)
     return f'<div class="graph-scroll">{svg}</div>'
 
