@@ -9,6 +9,8 @@ import torch
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 from visiting import open_page, too_wide
 
+from atlas.graphs.numbers import format_number
+
 FRONT, LESSON, VECTOR = "index.html", "gallery/graphs/first_graph.html", "gallery/errors/unused_in_graph.html"
 FIGURE = "graph-first-graph-2"
 LIVE = "Computed in your browser"
@@ -41,10 +43,6 @@ def facts(figure: Locator) -> dict[str, dict[str, str]]:
     return {note[0][1]: dict(note[1:]) for note in found.values()}
 
 
-def number(text: str) -> float:
-    return float(text.rpartition("= ")[2].replace("−", "-"))
-
-
 def computed(x1: float, x2: float) -> tuple[float, float, float]:
     one, two = (torch.tensor(value, requires_grad=True) for value in (x1, x2))
     w = torch.log(one * two) * torch.sin(two)
@@ -52,9 +50,20 @@ def computed(x1: float, x2: float) -> tuple[float, float, float]:
     return w.item(), one.grad.item(), two.grad.item()
 
 
+#: Values and gradients in all their digits, by the names of the cards.
+NUMBERS = """figure => {
+  const { notes, computed: { values, gradients } } = figure.graph;
+  return Object.fromEntries(Object.entries(notes).map(([key, note]) => [note[0][1], [values[key][0], gradients[key][0]]]));
+}"""
+
+
 def shown(figure: Locator) -> tuple[float, float, float]:
-    said = facts(figure)
-    return number(said["w"]["value"]), number(said["x1"]["gradient"]), number(said["x2"]["gradient"])
+    """The value of w, and both gradients; the notes say the same in fewer digits."""
+    found, said = figure.evaluate(NUMBERS), facts(figure)
+    numbers = found["w"][0], found["x1"][1], found["x2"][1]
+    texts = said["w"]["value"], said["x1"]["gradient"], said["x2"]["gradient"].rpartition("= ")[2]
+    assert texts == tuple(map(format_number, numbers))
+    return numbers
 
 
 def test_dragged_on_the_front_page(front: Page, figure: Locator) -> None:

@@ -36,7 +36,7 @@ def phone(browser: Browser) -> Iterator[BrowserContext]:
 
 
 def at(figure: Locator, name: str) -> dict[str, float]:
-    return figure.locator(f".g-card:has(.g-name:text-is('{name}')) rect").bounding_box()
+    return figure.locator(f".g-card:has(.g-name:text-is('{name}')) > rect").bounding_box()
 
 
 def flow(figure: Locator) -> list[str]:
