@@ -89,7 +89,7 @@ def test_by_keyboard_until_escape_or_the_next_link(tab: Page) -> None:
     reach_by_keyboard(tab, leaf(tab))
     expect(leaf(tab)).to_be_focused()
     expect(note(tab)).to_contain_text("A tensor without grad_fn")
-    tab.mouse.move(300, 300)  # where nothing is: what the focus asked for does not go with the pointer
+    tab.mouse.move(1270, 890)  # where nothing is: what the focus asked for does not go with the pointer
     tab.wait_for_timeout(LONGER_THAN_THE_REST)
     expect(note(tab)).to_contain_text("A tensor without grad_fn")
     tab.keyboard.press("Tab")

@@ -246,7 +246,7 @@ def test_a_note_leaves_the_other_cards_and_the_controls_free(figure: Locator) ->
     for name in names:
         card(figure, name).focus()
         note, bar = (figure.locator(part).bounding_box() for part in (".graph-note", ".graph-bar"))
-        for other in [bar, *(card(figure, key).locator("rect").bounding_box() for key in names if key != name)]:
+        for other in [bar, *(card(figure, key).locator("> rect").bounding_box() for key in names if key != name)]:
             across = note["x"] < other["x"] + other["width"] and note["x"] + note["width"] > other["x"]
             down = note["y"] < other["y"] + other["height"] and note["y"] + note["height"] > other["y"]
             assert not (across and down), name
@@ -304,7 +304,7 @@ def test_it_can_be_made_larger(page_: Page, figure: Locator) -> None:
 
 
 def test_a_double_click_fits_all_of_it_into_its_box(browser: Browser, origin: str) -> None:
-    with browser.new_context(viewport={"width": 390, "height": 800}) as narrow:
+    with browser.new_context(viewport={"width": 190, "height": 800}) as narrow:
         figure = open_page(narrow, origin, PAGE).locator(f"#{FIGURE}")
         box, drawing = figure.locator(".graph-scroll"), figure.locator("svg.graph")
         overflows = "box => box.scrollWidth > box.clientWidth + 1"

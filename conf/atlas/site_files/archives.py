@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ FOLDER = "autograd-atlas"  # into which an archive unpacks
 _FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # that a zip file can name
 #: What a server or a search engine reads, and what Sphinx keeps for its next build. Links of 404.html begin at a server's root.
 _FOR_A_SERVER = {csp_conf.FILE, sitemap.FILE, "404.html", ".buildinfo", ".buildinfo.bak"}
+_PRELOAD = re.compile(rb'<link rel="preload"[^>]*>\n?')
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:
@@ -83,8 +85,13 @@ def _hash(files: Mapping[str, Path]) -> str:
 
 
 def _content(path: Path) -> bytes:
-    """A file as it is in an archive: a page does not lead to the archives, and names no size."""
+    """A file as it is in an archive: a page does not lead to the archives, names no size, and asks early for nothing.
+
+    A browser refuses that in a folder, and says so.
+    """
     content = path.read_bytes()
+    if path.suffix == ".html":
+        content = _PRELOAD.sub(b"", content)
     if path.suffix == ".html" and b'class="site-file"' in content:
         return without_links_to(content.decode("utf-8"), ARCHIVES).encode()
     return content
