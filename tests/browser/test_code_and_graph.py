@@ -64,9 +64,9 @@ def test_a_tap_on_a_card_lights_its_line(browser: Browser, origin: str) -> None:
         figure = tab.locator(f"#{FIGURE}")
         figure.scroll_into_view_if_needed()
         before = tab.evaluate("scrollY")
-        card(figure, "x2").locator(".g-name").tap()
+        card(figure, "a").tap()
         expect(figure.locator(".graph-note")).to_be_visible()
-        assert tab.locator("#cell-1 pre").evaluate(LIT) == ["x2 = torch.tensor(3.0, requires_grad=True)"]
+        assert tab.locator("#cell-1 pre").evaluate(LIT) == ["a = x1 * x2"]
         assert tab.evaluate("scrollY") == pytest.approx(before, abs=2), "nothing scrolls by itself"
 
 

@@ -77,7 +77,7 @@ def test_dragged_on_the_front_page(front: Page, figure: Locator) -> None:
     expect(field(figure, "x1")).to_have_attribute("aria-valuetext", "3.5000")
     assert shown(figure) == pytest.approx(computed(3.5, 3.0), rel=1e-6)
     expect(figure.locator(".graph-whose")).to_contain_text(f"{LIVE}: w = 0.3318.")
-    expect(figure.locator("svg")).to_contain_text("grad −2.2808")
+    expect(figure.locator("svg.graph")).to_contain_text("grad −2.2808")
 
 
 def test_turned_with_the_keys(figure: Locator) -> None:
@@ -95,7 +95,7 @@ def test_typed_and_put_back(figure: Locator) -> None:
     expect(figure.locator(".g-hint")).to_have_count(0)
     figure.get_by_role("button", name="Back to PyTorch’s numbers").click()
     expect(figure.locator(".graph-whose")).to_contain_text("as PyTorch computed them")
-    expect(figure.locator("svg")).to_contain_text("grad −1.7268")
+    expect(figure.locator("svg.graph")).to_contain_text("grad −1.7268")
     assert facts(figure) == before[1]
 
 

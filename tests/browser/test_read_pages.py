@@ -72,6 +72,7 @@ def test_other_lists_show_it_too(fresh: BrowserContext, origin: str) -> None:
 def test_what_another_program_wrote_does_no_harm(fresh: BrowserContext, origin: str, kept: str) -> None:
     visit = Visit()
     tab = open_page(fresh, origin, CHAPTER, visit)
+    tab.wait_for_load_state("networkidle")  # the tab's icon comes last; to leave before is noted as an error
     tab.evaluate("kept => localStorage.setItem('atlas-read', kept)", kept)
     tab.reload()
     expect(tab.get_by_role("status")).to_contain_text("gets a tick")
