@@ -6,6 +6,7 @@
 ``refusal``        how a build that cannot go on ends: with a message alone
 ``rooms``          how a room is set up: its modules one after the other
 ``kept_files``     files that a build keeps for the next one
+``gathering_page`` the page that shows what is gathered from all others
 ``page_links``     links that our code puts on a page
 ``sentences``      text of a page as words to show elsewhere
 ``cells``          it runs while an example's script runs

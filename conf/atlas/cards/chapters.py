@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
-from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -16,6 +15,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from atlas.gathering_page import GatheringPage
 from atlas.i18n import _
 from atlas.page_links import link_to
 from atlas.reading_order import CHAPTERS
@@ -27,6 +27,7 @@ from .ticks import ticks
 
 logger = logging.getLogger(__name__)
 
+PAGE = GatheringPage("atlas_chapter_cards_page")
 LONGEST = 5 * 60  # minutes: a chapter that takes longer is not read from its first page to its last
 
 
@@ -48,7 +49,7 @@ class ChapterCards(SphinxDirective):
         ]
         if missing:
             raise self.error(f"name a page of each chapter, of {', '.join(missing)} too")
-        self.env.atlas_chapter_cards = self.env.docname, place["pages"]
+        PAGE.note(self.env)
         return [place]
 
 
@@ -63,22 +64,18 @@ def shown(env: BuildEnvironment, names: list[str]) -> Iterator[tuple[str, str, f
             yield chapter, env.titles[chapter].astext(), of, minutes
 
 
+def named(env: BuildEnvironment) -> list[str]:
+    """The pages that the directive names, on whichever page it stands."""
+    page = PAGE.of(env)
+    places = env.get_doctree(page).findall(chapter_cards) if page else ()
+    return [name for place in places for name in place["pages"]]
+
+
 def check(app: Sphinx, env: BuildEnvironment) -> None:
     """Each page that is named exists. Connected to ``env-check-consistency``."""
-    page, names = getattr(env, "atlas_chapter_cards", ("", []))
-    for name in names:
+    for name in named(env):
         if f"gallery/{name}" not in env.found_docs:
-            logger.error("%s: chapter-cards: there is no page %s", env.doc2path(page), name)
-
-
-def pages_to_write(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """The page with the cards, if they say something else now. Connected to ``env-updated``."""
-    if app.builder.format != "html" or not hasattr(env, "atlas_chapter_cards"):
-        return []
-    page, names = env.atlas_chapter_cards
-    now = list(shown(env, names))
-    was, env.atlas_chapter_cards_written = getattr(env, "atlas_chapter_cards_written", None), now
-    return [page] if was != now else []
+            logger.error("%s: chapter-cards: there is no page %s", env.doc2path(PAGE.of(env)), name)
 
 
 def fill(app: Sphinx, document: nodes.document, page: str) -> None:
@@ -102,23 +99,9 @@ def _size(minutes: list[int]) -> str:
     return _("{count} pages · {time}").format(count=len(minutes), time=duration(sum(minutes)))
 
 
-def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
-    """Connected to ``env-purge-doc``."""
-    if getattr(env, "atlas_chapter_cards", ("",))[0] == page:
-        del env.atlas_chapter_cards
-
-
-def merge(app: Sphinx, env: BuildEnvironment, names: set[str], other: Any) -> None:
-    """Take over what another process read. Connected to ``env-merge-info``."""
-    if getattr(other, "atlas_chapter_cards", ("",))[0] in names:
-        env.atlas_chapter_cards = other.atlas_chapter_cards
-
-
 def setup(app: Sphinx) -> None:
     app.add_node(chapter_cards)
     app.add_directive("chapter-cards", ChapterCards)
-    app.connect("env-purge-doc", forget)
-    app.connect("env-merge-info", merge)
     app.connect("env-check-consistency", check)
-    app.connect("env-updated", pages_to_write)
+    PAGE.connect(app, lambda app, env: list(shown(env, named(env))))
     app.connect("doctree-resolved", fill)

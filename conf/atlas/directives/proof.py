@@ -10,11 +10,14 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
+from atlas.gathering_page import GatheringPage
 from atlas.i18n import _
 from atlas.operators import report
 from atlas.operators.probing import DATA
 from atlas.page_links import link_to
 from atlas.site_files.build_json import checks_of, torch_version
+
+PAGE = GatheringPage("atlas_proof")
 
 
 class proof(nodes.General, nodes.Element):
@@ -25,7 +28,7 @@ class Proof(SphinxDirective):
     """``.. proof::`` takes nothing and holds nothing."""
 
     def run(self) -> list[nodes.Node]:
-        self.env.atlas_proof = self.env.docname
+        PAGE.note(self.env)
         return [proof()]
 
 
@@ -50,15 +53,6 @@ def counted(env: BuildEnvironment) -> Iterator[tuple[int, str, str]]:
             yield number, said, page
 
 
-def pages_to_write(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """The page with the numbers, if one has changed. Connected to ``env-updated``."""
-    if app.builder.format != "html" or not hasattr(env, "atlas_proof"):
-        return []
-    now = list(counted(env))
-    was, env.atlas_proof_written = getattr(env, "atlas_proof_written", None), now
-    return [env.atlas_proof] if was != now else []
-
-
 def fill(app: Sphinx, document: nodes.document, page: str) -> None:
     """Put the numbers in. Connected to ``doctree-resolved``."""
     for place in list(document.findall(proof)):
@@ -69,22 +63,8 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
         place.replace_self(nodes.bullet_list("", *items, classes=["proof"]))
 
 
-def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
-    """Connected to ``env-purge-doc``."""
-    if getattr(env, "atlas_proof", None) == page:
-        del env.atlas_proof
-
-
-def merge(app: Sphinx, env: BuildEnvironment, names: set[str], other: BuildEnvironment) -> None:
-    """Take over what another process read. Connected to ``env-merge-info``."""
-    if getattr(other, "atlas_proof", None) in names:
-        env.atlas_proof = other.atlas_proof
-
-
 def setup(app: Sphinx) -> None:
     app.add_node(proof)
     app.add_directive("proof", Proof)
-    app.connect("env-purge-doc", forget)
-    app.connect("env-merge-info", merge)
-    app.connect("env-updated", pages_to_write)
+    PAGE.connect(app, lambda app, env: list(counted(env)))
     app.connect("doctree-resolved", fill)

@@ -27,20 +27,10 @@ CHANGEABLE = 3
 _TORCH = {
     name: getattr(torch, name)
     for name in (
-        "abs",
-        "clamp",
-        "cos",
-        "exp",
-        "log",
-        "log1p",
-        "maximum",
-        "minimum",
-        "relu",
-        "rsqrt",
-        "sigmoid",
-        "sin",
+        *("abs", "clamp", "cos", "exp", "log", "log1p", "maximum", "minimum", "relu"),
+        *("rsqrt", "sigmoid", "sin", "sqrt", "tan", "tanh"),
     )
-} | {"softplus": torch.nn.functional.softplus, "sqrt": torch.sqrt, "tan": torch.tan, "tanh": torch.tanh}
+} | {"softplus": torch.nn.functional.softplus}
 
 #: For nodes that move numbers: from where each number of the result comes, given the places of the inputs' numbers.
 _TAKES: dict[str, Callable[[Any, list[torch.Tensor], Sequence[int]], torch.Tensor]] = {

@@ -74,7 +74,7 @@ def choose(app: Sphinx, env: BuildEnvironment) -> list[str]:
             page, about, [other for other in examples if other not in linked and shares(page, other)]
         )
         titles = [(other, env.titles[other].astext()) for other in like]
-        env.atlas_leads[page] = titles, tags.get(page.removeprefix(GALLERY), []), hasattr(env, "atlas_tagged")
+        env.atlas_leads[page] = titles, tags.get(page.removeprefix(GALLERY), []), tagged.PAGE.of(env) is not None
     if app.builder.format != "html":  # what another builder sees, the pages do not show yet
         return []
     before, env.atlas_leads_in_html = getattr(env, "atlas_leads_in_html", {}), env.atlas_leads
@@ -92,7 +92,7 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
         related, tags, _to_a_list = app.env.atlas_leads.get(page, ([], [], False))
         links = [link_to(app, page, other, title) for other, title in related]
         found = [_line(_("Related pages:"), links, " · ")] if links else []
-        home = getattr(app.env, "atlas_tagged", None)
+        home = tagged.PAGE.of(app.env)
         if home and tags:
             links = [link_to(app, page, home, tag, after=f"?tag={quote(tag)}") for tag in tags]
             found.append(_line(_("Tags:"), links, ", "))

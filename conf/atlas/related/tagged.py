@@ -20,6 +20,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.cards.ticks import ticks
+from atlas.gathering_page import GatheringPage
 from atlas.i18n import _, for_script
 from atlas.page_links import link_to
 from atlas.page_parts.navigation_order import in_order
@@ -27,6 +28,8 @@ from atlas.page_parts.navigation_order import in_order
 from . import tags as words
 
 logger = logging.getLogger(__name__)
+
+PAGE = GatheringPage("atlas_tagged")
 
 SCRIPT = "tags.js"
 
@@ -39,7 +42,7 @@ class TaggedPages(SphinxDirective):
     """``.. tagged-pages::`` takes nothing and holds nothing."""
 
     def run(self) -> list[nodes.Node]:
-        self.env.atlas_tagged = self.env.docname
+        PAGE.note(self.env)
         return [tagged_list()]
 
 
@@ -75,22 +78,18 @@ def pages(env: BuildEnvironment) -> list[str]:
 
 def check(app: Sphinx, env: BuildEnvironment) -> None:
     """Each page has tags, and each tag is known. Connected to ``env-check-consistency``."""
-    if hasattr(env, "atlas_tagged"):
+    if PAGE.of(env):
         for where, fault in words.faults(file(app), (page.removeprefix("gallery/") for page in pages(env))):
             logger.error("%s: %s", where, fault)
 
 
-def pages_to_write(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """The page with the list, if what it lists has changed. Connected to ``env-updated``."""
-    if app.builder.format != "html" or not hasattr(env, "atlas_tagged"):
-        return []
+def gathered(app: Sphinx, env: BuildEnvironment) -> Any:
+    """What the list says."""
     said = tags(app)
-    now = (
+    return (
         said.words,
         [(page, env.titles[page].astext(), said.of.get(page.removeprefix("gallery/"))) for page in pages(env)],
     )
-    before, env.atlas_tagged_written = getattr(env, "atlas_tagged_written", None), now
-    return [env.atlas_tagged] if before != now else []
 
 
 def fill(app: Sphinx, document: nodes.document, page: str) -> None:
@@ -121,29 +120,15 @@ def _item(app: Sphinx, page: str, name: str, said: words.Tags) -> nodes.list_ite
 
 def load(app: Sphinx, name: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
     """Load the filter on the page with the list alone. Connected to ``html-page-context``."""
-    if name == getattr(app.env, "atlas_tagged", None):
+    if name == PAGE.of(app.env):
         app.add_js_file(SCRIPT, defer="defer")
-
-
-def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
-    """Connected to ``env-purge-doc``."""
-    if getattr(env, "atlas_tagged", None) == page:
-        del env.atlas_tagged
-
-
-def merge(app: Sphinx, env: BuildEnvironment, names: set[str], other: BuildEnvironment) -> None:
-    """Take over what another process read. Connected to ``env-merge-info``."""
-    if getattr(other, "atlas_tagged", None) in names:
-        env.atlas_tagged = other.atlas_tagged
 
 
 def setup(app: Sphinx) -> None:
     app.add_node(tagged_list)
     app.add_directive("tagged-pages", TaggedPages)
     app.add_transform(NoChapters)
-    app.connect("env-purge-doc", forget)
-    app.connect("env-merge-info", merge)
     app.connect("env-check-consistency", check)
-    app.connect("env-updated", pages_to_write)
+    PAGE.connect(app, gathered)
     app.connect("doctree-resolved", fill)
     app.connect("html-page-context", load)
