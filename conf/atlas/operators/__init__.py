@@ -5,7 +5,6 @@
 ``samples``           calls of an operator that differ as much as possible
 ``probe``             measures one operator on them
 ``kinds``             says for which samples something was found
-``sandbox``           runs many, so that a crash costs one
 ``report``            keeps the result, and knows when it is out of date
 ``probing``           then makes it anew
 ``table_directive``   ``{operator-table}``, and has the operators probed before pages are read

@@ -9,9 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from atlas.runner.processes import sandbox
 from atlas.runner.processes.cores import cores
 
-from . import report, sandbox
+from . import report
 
 
 def main(path: Path) -> int:

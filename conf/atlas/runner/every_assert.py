@@ -1,6 +1,7 @@
-"""Run a script to its end whatever fails, and say all that did: ``conf/record.py --check``.
+"""Run a script to its end whatever fails, and say all that did: ``conf/record.py --check``, and ``versions``.
 
-A GPU may be there for half an hour only. To learn one fault of a page at a time would use it up.
+A GPU may be there for half an hour only. To learn one fault of a page at a time would use it up. And another PyTorch is
+gigabytes large: what fails under it is asked once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from atlas.cells import fresh_start
 
@@ -64,6 +65,15 @@ def faults(script: Path) -> Iterator[Fault]:
     After either the script goes on. What fails only because a name is missing that such a statement would have made is left
     out, since it says nothing new.
     """
+    for _statement, noted, _value in statements(script):
+        yield from noted
+
+
+def statements(script: Path) -> Iterator[tuple[ast.stmt, list[Fault], Any]]:
+    """Run a script as ``faults`` does: each statement of the module when it has ended, what failed in it, and its value.
+
+    The value is None unless the statement is an expression.
+    """
     text = script.read_text(encoding="utf-8")
     linecache.cache[str(script)] = (len(text), None, text.splitlines(keepends=True), str(script))
     noted: list[Fault] = []
@@ -76,15 +86,22 @@ def faults(script: Path) -> Iterator[Fault]:
     sys.modules["__main__"] = module
     lost: set[str] = set()
     for statement in _GoOn().visit(ast.parse(text, str(script))).body:
-        code = compile(ast.fix_missing_locations(ast.Module([statement], [])), str(script), "exec", dont_inherit=True)
+        value = None
         try:
-            exec(code, module.__dict__)
+            value = _do(ast.fix_missing_locations(statement), str(script), module.__dict__)
         except (Exception, SystemExit) as error:
             if not (isinstance(error, NameError) and error.name in lost):
                 noted.append(from_exception(error, script, statement.lineno))
             lost |= _made(statement)
-        yield from noted
+        yield statement, noted.copy(), value
         noted.clear()
+
+
+def _do(statement: ast.stmt, file: str, names: dict[str, Any]) -> Any:
+    if isinstance(statement, ast.Expr):
+        return eval(compile(ast.Expression(statement.value), file, "eval", dont_inherit=True), names)
+    exec(compile(ast.Module([statement], []), file, "exec", dont_inherit=True), names)
+    return None
 
 
 def _made(statement: ast.stmt) -> set[str]:

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from atlas.operators import sandbox
-from atlas.runner.processes import ending
+from atlas.runner.processes import ending, sandbox
 
 
 def work(item: Any) -> Any:
@@ -52,6 +51,15 @@ def test_each_item_has_its_answer(at_once: int) -> None:
 def test_a_signal_without_a_name_has_a_number() -> None:
     answers = sandbox.run(work, [1, "signal without a name", 2], at_once=1)
     assert answers == [(2, ""), (None, "killed by signal 40"), (4, "")]
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_items_apart_have_a_process_each(at_once: int) -> None:
+    items = [1, "crash", 2, "raise", "exit", 3]
+    answers = sandbox.run(lambda item: [os.getpid(), work(item)], items, at_once=at_once, apart=True)
+    pids = [answer[0] for answer, _why in answers if answer]
+    assert len(set(pids)) == len(pids) == 3
+    assert [answer and answer[1] for answer, _why in answers] == [2, None, 4, None, None, 6]
 
 
 def test_an_error_here_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from atlas.runner.processes import ending
+from . import ending
 
 TIME_LIMIT = 20.0  # seconds for one item
 
@@ -23,16 +23,24 @@ class _Worker:
     pipe: int
     items: list[int]
     """Indices of the items that it has not answered yet. It works on the first."""
+    later: list[int]
+    """Indices of the items for the process that comes after it."""
     since: float
     unread: bytes = b""
 
 
 def run(
-    work: Callable[[Any], Any], items: Sequence[Any], *, at_once: int, time_limit: float = TIME_LIMIT
+    work: Callable[[Any], Any],
+    items: Sequence[Any],
+    *,
+    at_once: int,
+    time_limit: float = TIME_LIMIT,
+    apart: bool = False,
 ) -> list[tuple[Any, str]]:
     """Call ``work`` with each item, ``at_once`` processes side by side.
 
     :param work: returns what JSON can hold.
+    :param apart: whether each item has a process of its own, so that none finds what another one left.
     :returns: for each item what ``work`` returned and an empty string, or None and why there is nothing: the exception, the
         signal that ended the process, or that it took longer than ``time_limit`` seconds.
     """
@@ -40,7 +48,7 @@ def run(
     workers: list[_Worker] = []
     try:
         workers += filter(
-            None, (_start(work, items, list(range(first, len(items), at_once))) for first in range(at_once))
+            None, (_start(work, items, list(range(first, len(items), at_once)), apart) for first in range(at_once))
         )
         while workers:
             ready, _, _ = select.select([worker.pipe for worker in workers], [], [], 0.5)
@@ -53,7 +61,7 @@ def run(
                     if worker.items:
                         why = f"no answer within {time_limit:g} s" if late else ending.reason(code)
                         answers[worker.items[0]] = None, why
-                        workers += filter(None, [_start(work, items, worker.items[1:])])
+                    workers += filter(None, [_start(work, items, worker.items[1:] + worker.later, apart)])
     finally:
         for worker in workers:
             _end(worker, kill=True)
@@ -78,9 +86,10 @@ def _end(worker: _Worker, *, kill: bool) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1])
 
 
-def _start(work: Callable[[Any], Any], items: Sequence[Any], indices: list[int]) -> _Worker | None:
+def _start(work: Callable[[Any], Any], items: Sequence[Any], indices: list[int], apart: bool) -> _Worker | None:
     if not indices:
         return None
+    indices, later = (indices[:1], indices[1:]) if apart else (indices, [])
     reader, writer = os.pipe()
     parent = os.getpid()
     pid = os.fork()
@@ -96,7 +105,7 @@ def _start(work: Callable[[Any], Any], items: Sequence[Any], indices: list[int])
         finally:
             os._exit(0)
     os.close(writer)
-    return _Worker(pid, reader, indices, time.monotonic())
+    return _Worker(pid, reader, indices, later, time.monotonic())
 
 
 def _answer(work: Callable[[Any], Any], item: Any) -> tuple[Any, str]:

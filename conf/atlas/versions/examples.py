@@ -1,0 +1,120 @@
+"""Run examples under the PyTorch that is here, cell by cell: what each prints, and what fails.
+
+A script goes on after a failed assert, so all that differs from the build's own PyTorch is seen in one run.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from atlas.cells import fresh_start
+from atlas.cells.request_comments import varies
+from atlas.runner import every_assert
+from atlas.runner.processes import sandbox
+from atlas.runner.processes.cores import cores
+
+LONGEST = 4000  # characters of what a cell prints; more is cut
+TIME_LIMIT = 600.0  # seconds on the clock for one script
+_CELL = re.compile(r"^# ?%%", re.MULTILINE)
+
+
+def scripts(examples: Path) -> dict[str, Path]:
+    """The scripts below a folder by their names, such as ``graphs/first_graph``."""
+    return {f"{path.parent.name}/{path.stem}": path for path in sorted(examples.glob("*/*.py"))}
+
+
+def code_hash(script: Path) -> str:
+    """What the outputs of a script depend on: its code. Text, comments and blank lines do not count, but cells do.
+
+    :raises SyntaxError: if it is no Python.
+    """
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    if tree.body and isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant):
+        tree.body.pop(0)
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+
+
+def measure(found: dict[str, Path]) -> dict[str, dict[str, Any]]:
+    """Run each script in a process of its own, in an empty folder.
+
+    :returns: for each name ``code``, ``outputs`` (of each cell that prints: ``cell``, ``text``, ``varies``) and ``faults``
+        (``cell``, ``code``, ``said``).
+    """
+    answers = sandbox.run(_run, list(found.values()), at_once=cores(), time_limit=TIME_LIMIT, apart=True)
+    made = {}
+    for (name, script), (answer, why) in zip(found.items(), answers, strict=True):
+        ended = {"outputs": [], "faults": [{"cell": 0, "code": "", "said": why}]}
+        made[name] = {"code": code_hash(script), **(answer or ended)}
+    return made
+
+
+def _run(script: Path) -> dict[str, Any]:
+    """Run a script as ``__main__`` in this process, which is to end after it."""
+    with tempfile.TemporaryDirectory() as empty, tempfile.TemporaryFile() as printed:
+        os.chdir(empty)
+        os.dup2(printed.fileno(), 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        sys.stdout = open(os.dup(1), "w", encoding="utf-8", errors="replace", buffering=1)  # noqa: SIM115  until this process ends
+        sys.argv = [str(script)]
+        fresh_start.prepare({}, None)
+        found = _cells(script, printed.fileno())
+        os.chdir("/")
+        return found
+
+
+def _cells(script: Path, printed: int) -> dict[str, Any]:
+    """Run a script here.
+
+    :param printed: the file that standard output goes to.
+    """
+    text = script.read_text(encoding="utf-8")
+    cells, lines = _CELL.split(text), text.splitlines()
+    starts = [text[: mark.start()].count("\n") + 1 for mark in _CELL.finditer(text)]
+    outputs: dict[int, str] = {}
+    faults, place = [], 0
+    last = _last_of_cells(text, starts)
+    for statement, failed, value in every_assert.statements(script):
+        cell = _cell(statement, starts)
+        sys.stdout.flush()
+        end = os.lseek(printed, 0, os.SEEK_END)
+        said = os.pread(printed, end - place, place).decode(errors="replace")
+        place = end
+        if value is not None and statement.lineno in last:
+            said += f"{value!r}\n"
+        if said:
+            outputs[cell] = outputs.get(cell, "") + said
+        for fault in failed:
+            line = lines[fault.line - 1].strip() if 0 < fault.line <= len(lines) else ""
+            faults.append({"cell": cell, "code": line, "said": without_addresses(fault.message)[:LONGEST]})
+    told = [
+        {"cell": cell, "text": without_addresses(said)[:LONGEST], "varies": varies(cells[cell])}
+        for cell, said in outputs.items()
+    ]
+    return {"outputs": told, "faults": faults}
+
+
+def _cell(statement: ast.stmt, starts: list[int]) -> int:
+    """Which cell a statement is in: how many have begun before it."""
+    return sum(start <= statement.lineno for start in starts)
+
+
+def _last_of_cells(text: str, starts: list[int]) -> set[int]:
+    """The lines of the expressions whose value a page shows: each ends a cell."""
+    last = {_cell(statement, starts): statement for statement in ast.parse(text).body}
+    last.pop(0, None)  # the text of the page
+    return {statement.lineno for statement in last.values() if isinstance(statement, ast.Expr)}
+
+
+def without_addresses(text: str) -> str:
+    """
+    >>> without_addresses("<MulBackward0 object at 0x7f12ab34cd56>")
+    '<MulBackward0 object at 0x...>'
+    """
+    return re.sub(r"0x[0-9a-f]{6,}", "0x...", text)

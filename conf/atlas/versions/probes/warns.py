@@ -1,0 +1,12 @@
+"""Which calls warn, and in which words."""
+
+from __future__ import annotations
+
+from .ask import Probe
+
+_CODES = (
+    "torch.ones(2, 3, 4).T",
+    "torch.cuda.amp.autocast()",
+)
+
+PROBES = [Probe("warns", code) for code in _CODES]
