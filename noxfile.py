@@ -188,6 +188,13 @@ def record(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def versions(session: nox.Session) -> None:
+    """Measure what other versions of PyTorch do otherwise: ``-- 2.14.1``. Each is gigabytes large; ``-- --help`` says more."""
+    environment(session)
+    run(session, "python", "conf/compare_versions.py", *session.posargs)
+
+
+@nox.session(default=False)
 def repeat(session: nox.Session) -> None:
     """Build the site twice from nothing, with other hash seeds, orders and cores, and compare every byte."""
     environment(session)

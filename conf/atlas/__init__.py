@@ -14,6 +14,7 @@
 ``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
 ``rules``          what an operation computes, forward and backward, as a table
 ``operators``      it probes PyTorch's operators, or shows what was found
+``versions``       it measures other versions of PyTorch, or shows what was found
 ``formulas``       it reads or shows the formulas of PyTorch's backward nodes
 ``new_page``       it makes a page's script, and knows what of it is still to be written
 ``page_alone``     it builds one page without the others
@@ -37,11 +38,11 @@ A number is a priority, and stands where something must come before or after ano
 ``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings;
                        incremental.assets_changed
 ``builder-inited``     new_page.publish (498); runner.build_step runs the examples (499: before sphinx-gallery); operators are
-                       probed, formulas read; search.replaced; upstream.myst_nb_css_before_pages
-``doctree-read``       page_parts.hide_requests, page_parts.description; checks; names_index and cards (read the code that is
-                       shown, so after hide_requests); related.lines; search.gather (after description and names_index);
-                       directives.graph_code (600: after hide_requests); site_files.build_json counts asserts,
-                       site_files.release_feed reads the days; directives.site_file
+                       probed, probes of versions asked, formulas read; search.replaced; upstream.myst_nb_css_before_pages
+``doctree-read``       versions.said_on_pages; page_parts.hide_requests, page_parts.description; checks; names_index and cards
+                       (read the code that is shown, so after hide_requests); related.lines; search.gather (after
+                       said_on_pages, description and names_index); directives.graph_code (600: after hide_requests);
+                       site_files.build_json counts asserts, site_files.release_feed reads the days; directives.site_file
 ``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search.symptoms, incremental:
                        pages that must be written again; site_files.prune notes what is going to be made
 ``doctree-resolved``   directives.proof; page_parts.colab_link, install_line; names_index; cards; related; search.directives,
@@ -116,6 +117,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         search,
         site_files,
         upstream,
+        versions,
     )
 
     for room in (
@@ -124,6 +126,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         page_alone,
         runner,
         operators,
+        versions,
         formulas,
         directives,
         page_parts,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Iterator
 
 import pytest
 import torch
 
+from atlas.versions.then_and_now import FLAGS, PAGE, Row, rows
+from sources import ROOT
 from then_and_now.older_torch import CHANGES, Change
-from then_and_now.rows import Row, rows
 
-ROWS = {row.title: row for row in rows()}
+ROWS = {row.title: row for row in rows(ROOT / PAGE)}
 BITES = [pytest.param(title, made, id=f"{title}-{n}") for title in CHANGES for n, made in enumerate(CHANGES[title])]
 
 
@@ -22,6 +24,10 @@ def every_warning_each_time() -> Iterator[None]:
     torch.set_warn_always(True)
     yield
     torch.set_warn_always(always)
+
+
+def test_the_flags_are_those_of_all_doctests() -> None:
+    assert runpy.run_path(str(ROOT / "conf" / "conf.py"))["doctest_default_flags"] == FLAGS
 
 
 def test_each_row_has_a_change_that_its_check_must_notice() -> None:
@@ -37,6 +43,6 @@ def test_the_check_passes(row: Row) -> None:
 def test_the_check_fails_as_it_was(title: str, made: Change, monkeypatch: pytest.MonkeyPatch) -> None:
     row = ROWS[title]
     made(monkeypatch)
-    report = row.run()
+    report, noted = row.run(), row.failures()
     monkeypatch.undo()
-    assert "Failed example" in report
+    assert "Failed example" in report and noted

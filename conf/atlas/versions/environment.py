@@ -54,15 +54,15 @@ def python(home: Path, version: str, requirements: Path) -> Path:
     stamp, wanted = folder / "made-of.json", _made_of(requirements)
     if lasting and found.exists() and stamp.is_file() and json.loads(stamp.read_text()) == wanted:
         return found
-    wishes = _wishes(version)
-    packages = _resolve(version, wishes)
-    print(f"versions: torch {version} and what it needs are {_size(packages)} to fetch, into {folder}", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
-    _do(sys.executable, "-m", "virtualenv", "--quiet", str(folder))
-    _do(str(found), "-m", "pip", "install", "--quiet", *wishes)
+    _do(sys.executable, "-m", "venv", "--without-pip", str(folder))
+    wishes = _wishes(version)
+    packages = _resolve(found, version, wishes)
+    print(f"versions: torch {version} and what it needs are {_size(packages)} to fetch, into {folder}", flush=True)
+    _pip(found, "install", "--quiet", *wishes)
     brought = {_plain(package["metadata"]["name"]) for package in packages}
     pins = [pin for pin in _pins(requirements) if _plain(pin.partition("==")[0]) not in brought]
-    _do(str(found), "-m", "pip", "install", "--quiet", "--no-deps", *pins)
+    _pip(found, "install", "--quiet", "--no-deps", *pins)
     stamp.write_text(json.dumps(wanted))
     return found
 
@@ -89,9 +89,20 @@ def _wishes(version: str) -> list[str]:
     return [f"torch=={version}", "numpy<2" if parts(version) < _NUMPY_1 else "numpy"]
 
 
-def _resolve(version: str, wishes: list[str]) -> list[dict[str, Any]]:
+def _resolve(python: Path, version: str, wishes: list[str]) -> list[dict[str, Any]]:
     """What pip would install, as its report tells."""
-    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--ignore-installed", "--report", "-"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "--dry-run",
+        "--quiet",
+        "--report",
+        "-",
+    ]
     done = subprocess.run([*command, *wishes], capture_output=True, text=True, check=False)
     if done.returncode:
         reason = done.stderr.strip().splitlines()[-1:] or ["pip says nothing"]
@@ -131,6 +142,11 @@ def _plain(name: str) -> str:
 
 def _made_of(requirements: Path) -> dict[str, str]:
     return {"requirements": hashlib.sha256(requirements.read_bytes()).hexdigest(), "python": sys.version}
+
+
+def _pip(python: Path, *arguments: str) -> None:
+    """The pip of this Python, for the environment of another: that needs none of its own."""
+    _do(sys.executable, "-m", "pip", "--python", str(python), *arguments)
 
 
 def _do(*command: str) -> None:

@@ -1,0 +1,85 @@
+"""The directive ``torch-changed``: what a page says holds for this PyTorch, and another version does otherwise.
+
+::
+
+    .. torch-changed:: 2.14
+       :probe: kinks: x.clamp(0, 1) at x = [0, 1]
+
+       At a bound the gradient is 0 since then.
+
+The values of both versions are taken from what was measured, so the sentence cannot outlive them.
+"""
+
+from __future__ import annotations
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from atlas.i18n import _
+
+from .environment import parts
+from .history import Change, History
+from .sources import history_of
+
+CLASS = "torch-changed"
+
+
+class TorchChanged(SphinxDirective):
+    """``.. torch-changed:: 2.14``: below ``:probe:``, a probe that answers otherwise since that release."""
+
+    required_arguments = 1
+    has_content = True
+    option_spec = {"probe": directives.unchanged_required}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        probe = self.options.get("probe")
+        if probe is None:
+            raise self.error("name what was measured: ':probe: kinks: x.clamp(0, 1) at x = [0, 1]'")
+        try:
+            change = find(history_of(self), probe, self.arguments[0])
+        except LookupError as error:
+            raise self.error(str(error)) from None
+        box = nodes.container(classes=[CLASS])
+        box += self.parse_content_to_nodes()
+        head = nodes.strong("", _("Changed in PyTorch %s.") % self.arguments[0])
+        told = nodes.paragraph("", "", head, nodes.Text(" "), *_values(change))
+        box.insert(0, told)
+        return [box]
+
+
+def _values(change: Change) -> list[nodes.Node]:
+    code = nodes.literal(change.what, change.what)
+    return [
+        code,
+        nodes.Text(": "),
+        nodes.literal(change.was, change.was),
+        nodes.Text(_(" on %s, ") % change.before),
+        nodes.literal(change.now, change.now),
+        nodes.Text(_(" on %s.") % change.since),
+    ]
+
+
+def find(history: History, probe: str, release: str) -> Change:
+    """The change of a probe in a release.
+
+    :param probe: its subject and key, such as ``kinks: x.sqrt() at x = [0]``.
+    :param release: such as ``2.14``; the newer of the two versions is of that release or, if none of it was measured, later.
+    :raises LookupError: if there is no such probe, or it did not change there; the message says what was measured.
+    """
+    kind, _colon, what = probe.partition(": ")
+    values = history.values.get((kind, what))
+    if values is None:
+        raise LookupError(f"no probe {probe!r}; conf/atlas/versions/probes has them")
+    for change in history.changes():
+        if (change.kind, change.what) == (kind, what):
+            first = parts(change.before)[:2] < parts(release) <= parts(change.since)[:2]
+            if first:
+                return change
+    measured = ", ".join(f"{values[version]!r} on {version}" for version in history.order() if version in values)
+    raise LookupError(f"{probe!r} was not measured to change in {release}: {measured}")
+
+
+def setup(app: Sphinx) -> None:
+    app.add_directive("torch-changed", TorchChanged)
