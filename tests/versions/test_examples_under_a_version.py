@@ -52,6 +52,18 @@ def test_all_that_is_printed_and_all_that_fails(script: Path) -> None:
     assert found["code"] == examples.code_hash(script)
 
 
+def test_a_script_that_needs_a_gpu_may_end_itself(script: Path) -> None:
+    script.write_text('import sys\n\nprint("on paper")\n# %%\nif True:\n    sys.exit()\n# %%\nassert False\n')
+    (found,) = examples.measure(examples.scripts(script.parents[1])).values()
+    assert not found["faults"] and [output["text"] for output in found["outputs"]] == ["on paper\n"]
+
+
+def test_an_assert_that_the_script_catches_is_no_fault(script: Path) -> None:
+    script.write_text('try:\n    assert False\nexcept AssertionError:\n    print("caught")\n')
+    (found,) = examples.measure(examples.scripts(script.parents[1])).values()
+    assert not found["faults"] and found["outputs"][0]["text"] == "caught\n"
+
+
 def test_a_crash_is_told_and_the_next_is_run(script: Path) -> None:
     script.write_text("import os\nos.abort()\n")
     (script.parent / "zero.py").write_text('print("fine")\n')

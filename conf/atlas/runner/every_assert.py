@@ -65,14 +65,17 @@ def faults(script: Path) -> Iterator[Fault]:
     After either the script goes on. What fails only because a name is missing that such a statement would have made is left
     out, since it says nothing new.
     """
-    for _statement, noted, _value in statements(script):
+    for _statement, noted, _value in statements(script, go_on=True):
         yield from noted
 
 
-def statements(script: Path) -> Iterator[tuple[ast.stmt, list[Fault], Any]]:
+def statements(script: Path, *, go_on: bool) -> Iterator[tuple[ast.stmt, list[Fault], Any]]:
     """Run a script as ``faults`` does: each statement of the module when it has ended, what failed in it, and its value.
 
     The value is None unless the statement is an expression.
+
+    :param go_on: whether a statement goes on after an assert in it that failed, even if the script catches that, and whether
+        the script goes on after it has ended itself with success. Those that need a GPU do so where there is none.
     """
     text = script.read_text(encoding="utf-8")
     linecache.cache[str(script)] = (len(text), None, text.splitlines(keepends=True), str(script))
@@ -85,11 +88,14 @@ def statements(script: Path) -> Iterator[tuple[ast.stmt, list[Fault], Any]]:
     module.__dict__.update({"__file__": str(script), _NOTE: note})
     sys.modules["__main__"] = module
     lost: set[str] = set()
-    for statement in _GoOn().visit(ast.parse(text, str(script))).body:
+    tree = ast.parse(text, str(script))
+    for statement in (_GoOn().visit(tree) if go_on else tree).body:
         value = None
         try:
             value = _do(ast.fix_missing_locations(statement), str(script), module.__dict__)
         except (Exception, SystemExit) as error:
+            if not go_on and isinstance(error, SystemExit) and not error.code:
+                return
             if not (isinstance(error, NameError) and error.name in lost):
                 noted.append(from_exception(error, script, statement.lineno))
             lost |= _made(statement)

@@ -80,7 +80,7 @@ def _cells(script: Path, printed: int) -> dict[str, Any]:
     outputs: dict[int, str] = {}
     faults, place = [], 0
     last = _last_of_cells(text, starts)
-    for statement, failed, value in every_assert.statements(script):
+    for statement, failed, value in every_assert.statements(script, go_on=False):
         cell = _cell(statement, starts)
         sys.stdout.flush()
         end = os.lseek(printed, 0, os.SEEK_END)
