@@ -26,6 +26,7 @@ sys.path.insert(0, str(CONF))
 from atlas.versions import compare, environment, measured, summary
 from atlas.versions.environment import InstallError
 from atlas.versions.measured import DataError, Measured
+from atlas.versions.probes import all as probes
 
 HOME = ROOT / ".nox" / "versions"
 
@@ -35,31 +36,33 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "versions", nargs="+", help=f"such as 2.14.1; or {environment.NEWEST}, or {environment.NIGHTLY}"
     )
-    parser.add_argument(
-        "--site-python", type=Path, default=ROOT / ".nox/site/bin/python", help="has the site's PyTorch"
-    )
     parser.add_argument("--all", action="store_true", help="measure again what is up to date")
     parser.add_argument("--out", type=Path, help="write below this folder instead of docs/reference/versions")
     parser.add_argument("--remove", action="store_true", help="remove each environment when it has been measured")
     parser.add_argument(
-        "--fail", action="store_true", help="exit with 3 if a page or a row fails under any of the versions"
+        "--report", type=Path, help="write the summary to this file too, if an example or a row fails"
     )
     options = parser.parse_args(arguments)
-    failed = False
+    told = []
     own = Own()
     for version in options.versions:
         try:
-            python = environment.python(HOME, version, ROOT / "requirements.txt")
-            made = one(python, own, options)
+            made = one(environment.python(HOME, version, ROOT / "requirements.txt"), own, options)
         except (InstallError, DataError, MeasureError) as error:
             print(f"versions: {error}", file=sys.stderr)
             return 2
         finally:
             if options.remove:
                 environment.remove(HOME, version)
+        if made is None:
+            print(f"versions: {version} is torch {own.torch}, as the site itself has; there is nothing to compare")
+            continue
         print(summary.markdown(made), flush=True)
-        failed = failed or bool(summary.failing(made))
-    return 3 if options.fail and failed else 0
+        if summary.failing(made):
+            told.append(summary.markdown(made))
+    if options.report and told:
+        options.report.write_text("\n\n".join(told) + "\n", encoding="utf-8")
+    return 0
 
 
 class MeasureError(Exception):
@@ -97,11 +100,15 @@ class Own:
         return self._found
 
 
-def one(python: Path, own: Own, options: argparse.Namespace) -> Measured:
-    """Measure one version, compare it with the site's own, and keep what differs."""
+def one(python: Path, own: Own, options: argparse.Namespace) -> Measured | None:
+    """Measure one version, compare it with the site's own, and keep what differs; None if it is the site's own.
+
+    :raises MeasureError: if it cannot be measured, or the site's own fails.
+    :raises DataError: if its file of data cannot be used.
+    """
     torch = _version(python)
     if torch == own.torch:
-        raise MeasureError(f"the site itself has torch {torch}; there is nothing to compare")
+        return None
     file = ROOT / measured.FOLDER / f"{torch}.json"
     known = measured.read(file) if file.exists() and not options.all else None
     if known and known.of["against"] != own.torch:
@@ -136,7 +143,7 @@ def _compared(base: dict[str, Any], other: dict[str, Any], known: Measured | Non
         rows=current["rows"] | other["rows"],
         operators=compare.operators(base["operators"], other["operators"]),
         probes=other["probes"],
-        asked_by=other["asked_by"],
+        **probes.identity(),
         signatures=compare.signatures(base["signatures"], other["signatures"]),
     )
 
