@@ -23,9 +23,10 @@ CONF = Path(__file__).resolve().parent
 ROOT = CONF.parent
 sys.path.insert(0, str(CONF))
 
-from atlas.versions import compare, environment, measured, summary
-from atlas.versions.environment import InstallError
+from atlas.versions import measured
 from atlas.versions.measured import DataError, Measured
+from atlas.versions.measuring import compare, environment, summary
+from atlas.versions.measuring.environment import InstallError
 from atlas.versions.probes import all as probes
 
 HOME = ROOT / ".nox" / "versions"
@@ -154,10 +155,12 @@ def _measure(python: Path, plan: dict[str, Any]) -> dict[str, Any]:
         asked.write_text(json.dumps(plan))
         environment_ = {**os.environ, "PYTHONPATH": str(CONF), "PYTHONHASHSEED": "0", "MPLBACKEND": "agg"}
         done = subprocess.run(
-            [str(python), "-m", "atlas.versions", str(ROOT), str(asked), str(file)], env=environment_, check=False
+            [str(python), "-m", "atlas.versions.measuring", str(ROOT), str(asked), str(file)],
+            env=environment_,
+            check=False,
         )
         if done.returncode or not file.exists():
-            raise MeasureError(f"`{python} -m atlas.versions` ended with {done.returncode}")
+            raise MeasureError(f"`{python} -m atlas.versions.measuring` ended with {done.returncode}")
         return json.loads(file.read_text(encoding="utf-8"))
 
 

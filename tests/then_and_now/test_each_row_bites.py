@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from atlas.versions.then_and_now import FLAGS, PAGE, Row, rows
+from atlas.versions.measuring.then_and_now import FLAGS, PAGE, Row, rows
 from sources import ROOT
 from then_and_now.older_torch import CHANGES, Change
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from atlas import kept_files
 from atlas.operators import report
-from atlas.versions import examples, measured, own_answers, then_and_now
+from atlas.versions import measured, own_answers
+from atlas.versions.measuring import examples, then_and_now
 from atlas.versions.probes import all as probes
 
 OWN = own_answers.identity()["torch"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from atlas.versions import compare
+from atlas.versions.measuring import compare
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 
 import compare_versions
 from atlas.operators import report
-from atlas.versions import environment, measured, then_and_now
+from atlas.versions import measured
+from atlas.versions.measuring import environment, examples, then_and_now
 from versions.some_data import EXAMPLE, OWN, sources
 
 OTHER = "99.1.0"
@@ -35,11 +36,11 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, di
         faults = [{"cell": 1, "code": "assert 1", "said": "AssertionError"}] if torch != OWN else []
         outputs = [{"cell": 0, "text": f"torch {torch}", "varies": False}]
         codes = {row.title: row.code for row in then_and_now.rows(root / then_and_now.PAGE)}
-        scripts = measured.examples.scripts(root / "examples")
+        scripts = examples.scripts(root / "examples")
         return {
             **{"torch": torch, "python": "3.11.7"},
             "examples": {
-                name: {"code": measured.examples.code_hash(scripts[name]), "faults": faults, "outputs": outputs}
+                name: {"code": examples.code_hash(scripts[name]), "faults": faults, "outputs": outputs}
                 for name in plan["examples"]
             },
             "rows": {title: {"code": codes[title], "failed": []} for title in plan["rows"]},

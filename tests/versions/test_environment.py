@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.versions import environment
+from atlas.versions.measuring import environment
 
 REQUIREMENTS = """\
 # Compiled

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.versions import examples
+from atlas.versions.measuring import examples
 
 SCRIPT = '''"""
 Title

@@ -25,4 +25,6 @@ def prepare(gallery_conf: Mapping[str, Any], name: str | None) -> None:
     for category in (DeprecationWarning, PendingDeprecationWarning):
         warnings.filterwarnings("ignore", category=category)
         warnings.filterwarnings("error", category=category, module="__main__")
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\.")  # its own calls of what it deprecates
+    warnings.filterwarnings(
+        "ignore", category=FutureWarning, module=r"torch\."
+    )  # its own calls of what it deprecates

@@ -2,14 +2,9 @@
 
 ``nox -s versions -- 2.14.1`` measures, by ``conf/compare_versions.py``:
 
-``environment``        an environment for each version, installed once
-``measure``            runs there, by ``python -m atlas.versions``: it asks the four below
-``examples``           runs each example to its end, cell by cell
-``then_and_now``       runs each row of then-and-now by itself
+``measuring``          installs a version, runs everything there, and compares
 ``probes``             small facts that change: a line of code each, and signatures
-``compare``            what differs from the build's own PyTorch
 ``measured``           the data in docs/reference/versions, and what of them is stale
-``summary``            the same for a person who runs it
 
 A build shows it:
 

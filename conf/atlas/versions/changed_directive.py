@@ -19,8 +19,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from atlas.i18n import _
 
-from .environment import parts
 from .history import Change, History
+from .measuring.environment import parts
 from .sources import history_of
 
 CLASS = "torch-changed"

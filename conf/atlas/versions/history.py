@@ -11,9 +11,10 @@ from typing import Any
 
 from atlas.operators import probing, report
 
-from . import compare, examples, measured, own_answers, then_and_now
-from .environment import parts
+from . import measured, own_answers
 from .measured import Measured
+from .measuring import compare, examples, then_and_now
+from .measuring.environment import parts
 from .probes import all as probes
 
 #: Kinds of things, in the order of the page.

@@ -12,8 +12,8 @@ from typing import Any
 
 from atlas import kept_files
 
-from . import examples, then_and_now
-from .environment import parts
+from .measuring import examples, then_and_now
+from .measuring.environment import parts
 
 FOLDER = Path("docs/reference/versions")
 """Below the root of the sources."""

@@ -1,4 +1,4 @@
-"""``python -m atlas.versions ROOT PLAN FILE``: measure the PyTorch that is here as the plan says, and write FILE."""
+"""``python -m atlas.versions.measuring ROOT PLAN FILE``: measure the PyTorch that is here as the plan says, and write FILE."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from . import measure
+from . import everything
 
 #: What examples import, once for all the processes that are forked from this one.
 IMPORTED = ("matplotlib.pyplot", "numpy", "pandas", "torch")
@@ -16,7 +16,7 @@ IMPORTED = ("matplotlib.pyplot", "numpy", "pandas", "torch")
 def main(root: Path, plan: Path, file: Path) -> int:
     for name in IMPORTED:
         importlib.import_module(name)
-    file.write_text(json.dumps(measure.everything(root, json.loads(plan.read_text()))), encoding="utf-8")
+    file.write_text(json.dumps(everything.measure(root, json.loads(plan.read_text()))), encoding="utf-8")
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .measured import Measured
+from atlas.versions.measured import Measured
 
 LONGEST = 160  # characters of a message
 

@@ -1,6 +1,6 @@
 """Measure the PyTorch that is here, with the sources of the site.
 
-``python -m atlas.versions ROOT PLAN FILE`` calls this in the environment of each version.
+``python -m atlas.versions.measuring ROOT PLAN FILE`` calls this in the environment of each version.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from . import examples, then_and_now
 
 
-def everything(root: Path, plan: dict[str, Any]) -> dict[str, Any]:
+def measure(root: Path, plan: dict[str, Any]) -> dict[str, Any]:
     """Measure what is asked for.
 
     :param root: the folder that holds docs/ and examples/.
@@ -40,8 +40,8 @@ def everything(root: Path, plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def _probes() -> dict[str, Any]:
-    from .probes import all as probes
-    from .probes import signatures
+    from atlas.versions.probes import all as probes
+    from atlas.versions.probes import signatures
 
     return {"probes": probes.answers(), "signatures": signatures.found()}
 
