@@ -92,9 +92,9 @@ def _cells(script: Path, printed: int) -> dict[str, Any]:
             outputs[cell] = outputs.get(cell, "") + said
         for fault in failed:
             line = lines[fault.line - 1].strip() if 0 < fault.line <= len(lines) else ""
-            faults.append({"cell": cell, "code": line, "said": without_addresses(fault.message)[:LONGEST]})
+            faults.append({"cell": cell, "code": line, "said": without_traces(fault.message)[:LONGEST]})
     told = [
-        {"cell": cell, "text": without_addresses(said)[:LONGEST], "varies": varies(cells[cell])}
+        {"cell": cell, "text": without_traces(said)[:LONGEST], "varies": varies(cells[cell])}
         for cell, said in outputs.items()
     ]
     return {"outputs": told, "faults": faults}
@@ -112,9 +112,12 @@ def _last_of_cells(text: str, starts: list[int]) -> set[int]:
     return {statement.lineno for statement in last.values() if isinstance(statement, ast.Expr)}
 
 
-def without_addresses(text: str) -> str:
-    """
-    >>> without_addresses("<MulBackward0 object at 0x7f12ab34cd56>")
+def without_traces(text: str) -> str:
+    """The text without what differs from machine to machine: addresses, and folders.
+
+    >>> without_traces("<MulBackward0 object at 0x7f12ab34cd56>")
     '<MulBackward0 object at 0x...>'
+    >>> without_traces("No such file: '/tmp/tmp4/trace.json', see https://a.example/b/c")
+    "No such file: '.../trace.json', see https://a.example/b/c"
     """
-    return re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
+    return re.sub(r"(?<![\w/:.])/(?:[\w.+-]+/)+", ".../", re.sub(r"0x[0-9a-f]{6,}", "0x...", text))

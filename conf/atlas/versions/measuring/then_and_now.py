@@ -12,6 +12,8 @@ from typing import Any
 from atlas.runner.processes import sandbox
 from atlas.runner.processes.cores import cores
 
+from .examples import without_traces
+
 PAGE = Path("docs/then-and-now.md")
 """Below the root of the sources."""
 FLAGS = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1
@@ -67,7 +69,7 @@ class _Noting(doctest.DocTestRunner):
 
     def _note(self, example: doctest.Example, got: str) -> None:
         want = example.exc_msg or example.want
-        seen = {"code": example.source.strip(), "want": want.strip(), "got": got.strip()[:LONGEST]}
+        seen = {"code": example.source.strip(), "want": want.strip(), "got": without_traces(got.strip())[:LONGEST]}
         self.failures_seen.append(seen)
 
 
