@@ -39,19 +39,18 @@ A number is a priority, and stands where something must come before or after ano
                        incremental.assets_changed
 ``builder-inited``     new_page.publish (498); runner.build_step runs the examples (499: before sphinx-gallery); operators are
                        probed, probes of versions asked, formulas read; search.replaced; upstream.myst_nb_css_before_pages
-``doctree-read``       versions.said_on_pages; page_parts.hide_requests, page_parts.description; checks; names_index and cards
-                       (read the code that is shown, so after hide_requests); related.lines; search.gather (after
-                       said_on_pages, description and names_index); directives.graph_code (600: after hide_requests);
+``doctree-read``       versions.said_on_pages; page_parts.hide_requests, page_parts.sharing; checks; names_index and cards (read
+                       the code that is shown, so after hide_requests); related.lines; search.gather (after said_on_pages,
+                       sharing and names_index); directives.figures.graph_code (600: after hide_requests);
                        site_files.build_json counts asserts, site_files.release_feed reads the days; directives.site_file
 ``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search.symptoms, incremental:
                        pages that must be written again; site_files.prune notes what is going to be made
-``doctree-resolved``   directives.proof; page_parts.colab_link, install_line; names_index; cards; related; search.directives,
-                       search.symptoms
-``html-page-context``  page_parts.description, shared_picture (400: before sphinxext-opengraph), sidebar (450: before furo);
+``doctree-resolved``   directives.proof; page_parts.foot; names_index; cards; related; search.directives, search.symptoms
+``html-page-context``  page_parts.sharing (its picture 400: before sphinxext-opengraph), page_parts.sidebar (450: before furo);
                        other page_parts; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
-                       site_files.markdown_copies, site_files.release_feed
-``build-finished``     page_parts.small_scripts; search.index; site_files, in the order of its docstring; runner.build_step
-                       reports failures (900); runner.build_guard takes its mark away (999)
+                       site_files.markdown, site_files.release_feed
+``build-finished``     page_parts.assets; search.index; site_files, in the order of its docstring; runner.build_step reports
+                       failures (900); runner.build_guard takes its mark away (999)
 ====================== ===================================================================================
 """
 

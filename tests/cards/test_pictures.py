@@ -13,7 +13,7 @@ from atlas.cards.graph_picture import HEIGHT, WIDTH
 
 
 def card(number: int, name: str, x: float, y: float, kind: str = "function") -> str:
-    """A card as ``atlas.graphs.draw`` writes it."""
+    """A card as ``atlas.graphs.drawing.draw`` writes it."""
     text = f'<text class="g-name" x="1" y="1" font-size="14">{name}</text>' if name else ""
     return (
         f'<g class="g-card g-{kind}" data-card="{number}" data-upright="translate(1 2)">'

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.utils import new_document
 
-from atlas.directives.graph_code import _numbers, tie, with_code
+from atlas.directives.figures.graph_code import _numbers, tie, with_code
 
 Page = Callable[[str], BeautifulSoup]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.directives.graph_figure import _inline
+from atlas.directives.figures.graph_figure import _inline
 
 Page = Callable[[str], BeautifulSoup]
 TITLES = ["A product & its leaves: w < x", "With its AccumulateGrad nodes"]

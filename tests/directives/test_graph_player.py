@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.directives.graph_player import player, sentence
+from atlas.directives.figures.graph_player import player, sentence
 
 Page = Callable[[str], BeautifulSoup]
 

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from atlas.directives.plot_figure import inline
+from atlas.directives.figures.plot_figure import inline
 from sources import ROOT
 
 STYLE = ROOT / "conf" / "atlas" / "cells" / "atlas.mplstyle"

@@ -16,7 +16,7 @@ from shorthand import graph_of
 from svg import Drawing, turned_upright
 
 from atlas.graphs import Card, Edge, Graph, draw
-from atlas.graphs.draw import STYLE
+from atlas.graphs.drawing.draw import STYLE
 
 EVERY_KIND = Graph(
     (

@@ -9,7 +9,7 @@ import torch
 from shorthand import card, check, edges, graph_of, labels
 
 from atlas.graphs import Card, Edge, Graph, draw, fold
-from atlas.graphs.fold import DRAWN, READABLE
+from atlas.graphs.drawing.fold import DRAWN, READABLE
 
 
 def chain(length: int, **changes: Card) -> Graph:

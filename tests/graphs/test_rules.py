@@ -8,7 +8,7 @@ import pytest
 import torch
 from shorthand import card, graph_of
 
-from atlas.graphs.rules import rules_of
+from atlas.graphs.playing.rules import rules_of
 from atlas.rules.table import RULES
 
 NAMES = {

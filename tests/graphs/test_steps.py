@@ -9,7 +9,7 @@ import torch
 from shorthand import card, graph_of, label
 
 from atlas.graphs import Graph, fold
-from atlas.graphs.steps import Step, steps
+from atlas.graphs.playing.steps import Step, steps
 
 
 def scalar(value: float) -> torch.Tensor:

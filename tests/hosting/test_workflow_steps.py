@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from atlas.page_parts import colab_link
+from atlas.page_parts.foot import colab_link
 from sources import ROOT
 
 REPOSITORY = "someone/atlas"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.page_parts.colab_link import address
+from atlas.page_parts.foot.colab_link import address
 
 PageOf = Callable[[str, str], BeautifulSoup]
 GITHUB = "https://github.com/someone/atlas"

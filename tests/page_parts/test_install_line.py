@@ -8,7 +8,7 @@ from importlib.metadata import version
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.page_parts import install_line
+from atlas.page_parts.foot import install_line
 
 Page = Callable[[str], BeautifulSoup]
 TORCH = version("torch").partition("+")[0]

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.page_parts.report_link import address
+from atlas.page_parts.foot.report_link import address
 
 PageOf = Callable[[str, str], BeautifulSoup]
 GITHUB = "https://github.com/someone/atlas"

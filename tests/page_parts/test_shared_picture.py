@@ -11,8 +11,8 @@ from docutils import nodes
 from docutils.utils import new_document
 from PIL import Image
 
-from atlas.page_parts.picture_card import card, is_of, png
-from atlas.page_parts.shared_picture import first_figure
+from atlas.page_parts.sharing.picture_card import card, is_of, png
+from atlas.page_parts.sharing.shared_picture import first_figure
 from tiny.tiny_site import Build
 
 LIMIT = 60 * 1024

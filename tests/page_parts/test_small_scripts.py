@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.page_parts import small_scripts
+from atlas.page_parts.assets import small_scripts
 from sources import ROOT
 from tiny.tiny_site import Build
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.page_parts import scripts, style_sheet
+from atlas.page_parts.assets import scripts, style_sheet
 from atlas.refusal import Refusal
 from tiny.tiny_site import Build, build, written
 

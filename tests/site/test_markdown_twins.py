@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.site_files.markdown_copies import to_markdown
+from atlas.site_files.markdown.markdown_copies import to_markdown
 from markup import read
 from sources import GENERATED
 

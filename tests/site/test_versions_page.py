@@ -70,7 +70,9 @@ def test_what_is_explained_has_changed(known: History) -> None:
 
 def test_links_lead_to_pytorch() -> None:
     links = [explanation.link for explanation in explanations().values() if explanation.link]
-    assert links and all(link.startswith(("https://github.com/pytorch/", "https://docs.pytorch.org/")) for link in links)
+    assert links and all(
+        link.startswith(("https://github.com/pytorch/", "https://docs.pytorch.org/")) for link in links
+    )
 
 
 def test_examples_say_where_they_hold(site: Path, known: History) -> None:

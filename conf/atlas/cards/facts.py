@@ -11,7 +11,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-from atlas.page_parts.description import first_paragraph, plain
+from atlas.page_parts.sharing.description import first_paragraph, plain
 from atlas.sentences import first_sentences
 
 from . import graph_picture, plot_picture

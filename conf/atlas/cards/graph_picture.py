@@ -46,7 +46,7 @@ def is_graph(drawing: str) -> bool:
 
 
 def picture(drawing: str) -> str:
-    """The picture of a drawing of ``atlas.graphs.draw``, for an element of class ``graph``."""
+    """The picture of a drawing of ``atlas.graphs.drawing.draw``, for an element of class ``graph``."""
     is_upright = 'class="graph graph-upright"' in drawing  # here every graph lies
     found = {}
     for kind, number, x, y, wide, high, name in _CARD.findall(drawing):

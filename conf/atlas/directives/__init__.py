@@ -1,12 +1,8 @@
 """What an author can write on a page: one module for each directive, with its node and its words.
 
-``graph_figure``   a backward graph as a drawing; ``graph_player`` the controls below it,
-                   ``graph_code`` the lines on the page that made its cards,
-                   ``graph_live`` what it says when a leaf is changed
-``plot_figure``    a drawing of matplotlib's, in the colors of the theme
+``figures``        drawings: graphs that can be played and changed, plots, memory cells
 ``long_table``     a table of hundreds of rows, with a filter; used by rooms that have one
 ``quoted_message`` a message that this build cannot raise, and where it was seen
-``memory_cells``   a tensor beside the memory that it reads, to be transposed, sliced and viewed
 ``in_short``       the box below a title that answers first
 ``fold``           ``<details>``: a solution, or code that measures, folded away
 ``claims``         how many asserts of the page ran
@@ -15,7 +11,6 @@
 ``recorded``       what of a page needs a GPU, and on which one its outputs were made
 ``mathml``         formulas
 ``site_file``      a link to a file that is made for the whole site, with its size
-``svg_source``     how a directive reads the drawing that it names
 """
 
 from __future__ import annotations
@@ -30,13 +25,13 @@ if TYPE_CHECKING:
 _DIRECTIVES = (
     "claims",
     "fold",
-    "graph_code",
-    "graph_figure",
-    "graph_live",
+    "figures.graph_code",
+    "figures.graph_figure",
+    "figures.graph_live",
     "in_short",
     "mathml",
-    "memory_cells",
-    "plot_figure",
+    "figures.memory_cells",
+    "figures.plot_figure",
     "proof",
     "quoted_message",
     "recorded",

@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 from atlas.i18n import _
-from atlas.page_parts.example_footer import put_before_downloads
+from atlas.page_parts.foot.example_footer import put_before_downloads
 
 
 class claims(nodes.paragraph):

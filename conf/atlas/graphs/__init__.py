@@ -1,16 +1,18 @@
 """Backward graphs as data and as pictures, without Sphinx.
 
-``model`` is the data, ``read`` fills it from ``grad_fn``, ``fold`` makes large graphs small, ``draw`` turns it into SVG,
-``describe`` into the rows of a table. ``order`` and ``steps`` make a play of it, ``rules`` say what backward computes, and
-``figure_data`` is all that a figure can be asked. ``operands`` reads with what numbers nodes computed,
-``program`` makes of them what computes a graph again, and ``live_data`` is what a figure needs whose leaves can be changed.
+``model``        the data; ``numbers``: how their numbers are written
+``reading``      fills it from ``grad_fn``: cards, edges, order, and what computes the graph again
+``drawing``      makes large graphs small, and turns them into SVG
+``describe``     the rows of a table
+``playing``      the steps of backward, what each computes, and what a figure needs whose leaves can be changed
+``figure_data``  all that a figure can be asked
 """
 
 from .describe import Row, describe
-from .draw import draw
+from .drawing.draw import draw
+from .drawing.fold import fold
 from .figure_data import figure_data
-from .fold import fold
 from .model import Card, Edge, Graph
-from .read import GraphError, read
+from .reading.read import GraphError, read
 
 __all__ = ["Card", "Edge", "Graph", "GraphError", "Row", "describe", "draw", "figure_data", "fold", "read"]

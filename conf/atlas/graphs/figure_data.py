@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .describe import describe, names_of
-from .live_data import live_data
 from .model import Card, Graph
 from .numbers import format_number, format_row, format_shape, format_sum
-from .rules import rules_of
-from .steps import Step, steps, total
+from .playing.live_data import live_data
+from .playing.rules import rules_of
+from .playing.steps import Step, steps, total
 
 MadeBy = Callable[[Card], tuple[str, int, int] | None]
 """Of a card, the line of code that made it, and the numbers of the first and the last line of its statement."""

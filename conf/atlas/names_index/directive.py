@@ -28,7 +28,7 @@ from sphinx.util.docutils import SphinxDirective
 from atlas.directives.fold import details
 from atlas.i18n import _
 from atlas.page_links import link_to
-from atlas.page_parts.example_footer import put_before_downloads
+from atlas.page_parts.foot.example_footer import put_before_downloads
 from atlas.page_parts.navigation_order import in_order
 
 from . import inventory, links, shown_code

@@ -17,7 +17,7 @@ from sphinx.transforms import SphinxTransform
 
 from atlas.i18n import _
 from atlas.kept_files import write_if_changed
-from atlas.page_parts import install_line
+from atlas.page_parts.foot import install_line
 
 from . import files
 from .blocks import Code, Text, blocks

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.directives.plot_figure import Plot
+from atlas.directives.figures.plot_figure import Plot
 from atlas.i18n import _
 
 from .report import OUTCOMES

@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import docname_join
 
-from atlas.page_parts.edit_link import source_of
+from atlas.page_parts.foot.edit_link import source_of
 from atlas.runner.sphinx_gallery_api import title
 
 _LABEL = "sphx_glr_gallery_"

@@ -14,7 +14,7 @@ from sphinx.environment import BuildEnvironment
 
 from atlas.i18n import _
 from atlas.page_links import link_to
-from atlas.page_parts.example_footer import put_before_downloads
+from atlas.page_parts.foot.example_footer import put_before_downloads
 
 from . import similar, tagged
 

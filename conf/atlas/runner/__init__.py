@@ -2,16 +2,15 @@
 
 sphinx-gallery then finds every page current and only assembles the gallery. In the order of a build:
 
-``build_guard``         one build at a time; after a killed build the next starts from scratch
+``build_guard``         after a killed build the next starts from scratch; ``lock``: one build of a checkout at a time
 ``build_step``          what a Sphinx build calls, and when
 ``model``, ``scripts``  which examples there are, and which scripts no page can be made of
 ``gpu``                 whether there is one
 ``halves``              what of a page needs a GPU, and what does not
 ``fill``                finds the examples whose outputs are out of date, runs them, publishes their outputs
-``processes/``          child processes: ``pool`` (starts and ends them), ``cores`` (how many at once), ``child`` (what happens
-                        inside one), ``limits``, ``ending``, ``faults``
-``outputs/``            what they made: ``fingerprint`` (what it depends on), ``cache`` (published whole or not at all),
-                        ``recordings`` (of runs on a GPU), ``shards`` (of several machines)
+``processes``           child processes
+``outputs``             what they made
+``every_assert``        runs a script to its end whatever fails: for recordings, and under other versions
 ``notebook``            the first cell of an example's notebook
 ``sphinx_gallery_api``  the only module that calls into sphinx-gallery's internals
 """

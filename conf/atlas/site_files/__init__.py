@@ -5,9 +5,7 @@
 ``sitemap``          for search engines
 ``moved_pages``      where an address leads that a page once had
 ``prune``            removes what earlier builds made and this one no longer makes
-``llms_txt``         the pages with a sentence each, for language models
-``markdown_copies``  each page as Markdown
-``llms_full_txt``    the Markdown of all pages in one file
+``markdown``         the pages as Markdown, one by one and in one file
 ``link_previews``    what a link shows of the page or the term that it leads to
 ``csp_conf``         the Content-Security-Policy that fits the pages; it reads them
 ``archives``         the site and its examples to take along, of all the above, where the site is published
@@ -30,9 +28,9 @@ _FILES = (
     "sitemap",
     "moved_pages",
     "prune",
-    "llms_txt",
-    "markdown_copies",
-    "llms_full_txt",
+    "markdown.llms_txt",
+    "markdown.markdown_copies",
+    "markdown.llms_full_txt",
     "link_previews",
     "csp_conf",
     "archives",

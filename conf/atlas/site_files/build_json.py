@@ -1,4 +1,4 @@
-"""Say of a build what it was made from, in ``build.json``; ``page_parts.built_line`` says it at the end of each page.
+"""Say of a build what it was made from, in ``build.json``; ``page_parts.foot.built_line`` says it at the end of each page.
 
 A build is published when the setting ``atlas_commit`` names its commit.
 """

@@ -19,7 +19,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 from atlas.kept_files import write_whole
-from atlas.page_parts.description import plain
+from atlas.page_parts.sharing.description import plain
 from atlas.sentences import first_sentences, one_line
 
 FILE = "link-previews.js"

@@ -18,9 +18,9 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
 from atlas.kept_files import write_whole
-from atlas.page_parts.shared_picture import path_of
+from atlas.page_parts.sharing.shared_picture import path_of
 
-from .markdown_copies import twin_of
+from .markdown.markdown_copies import twin_of
 from .moved_pages import moves
 
 logger = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from atlas.directives import graph_figure
+from atlas.directives.figures import graph_figure
 from atlas.kept_files import write_whole
 from atlas.runner import halves, sphinx_gallery_api
 from atlas.runner.model import Page

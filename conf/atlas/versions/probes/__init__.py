@@ -1,6 +1,6 @@
 """Small facts that change from version to version of PyTorch, each as a line of code whose result is kept.
 
-``ask``         a probe, and how it is answered
+``ask``         a probe, and how it is answered; ``all``: all of them, and their answers
 ``kinks``       gradients where there is no derivative: bounds, ties, zero, infinity
 ``nodes``       what ``grad_fn`` is called
 ``warns``       which calls warn, and in which words

@@ -11,9 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .model import Card, Edge, Graph, Instruction
-from .numbers import format_shape
-from .program import CHANGEABLE
+from atlas.graphs.model import Card, Edge, Graph, Instruction
+from atlas.graphs.numbers import format_shape
+from atlas.graphs.reading.program import CHANGEABLE
+
 from .steps import Step, steps
 
 

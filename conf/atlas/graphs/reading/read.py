@@ -14,8 +14,9 @@ from typing import Any
 
 import torch
 
-from .model import Card, Edge, Graph
-from .numbers import format_shape
+from atlas.graphs.model import Card, Edge, Graph
+from atlas.graphs.numbers import format_shape
+
 from .operands import operand
 from .order import engine_order, forward_order
 from .program import CHANGEABLE, program_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import replace
 
-from .model import Card, Graph
+from atlas.graphs.model import Card, Graph
 
 READABLE = 40
 """Graphs up to this many cards are drawn as they are."""

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from atlas.graphs.model import Card, Edge, Graph
+from atlas.graphs.numbers import format_number, format_row, format_shape, format_sum
+
 from .layout import Layout, Point, Route, lay_out
-from .model import Card, Edge, Graph
-from .numbers import format_number, format_row, format_shape, format_sum
 
 STYLE = Path(__file__).with_name("graph.css")
 

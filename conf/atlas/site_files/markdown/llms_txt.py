@@ -11,7 +11,7 @@ from pathlib import Path
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-from atlas.page_parts.description import description
+from atlas.page_parts.sharing.description import description
 from atlas.sentences import one_line
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import graphviz
 import pygraphviz
 
-from .model import Graph
+from atlas.graphs.model import Graph
 
 Point = tuple[float, float]
 

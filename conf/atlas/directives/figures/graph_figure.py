@@ -16,9 +16,9 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from atlas.directives.fold import details
 from atlas.i18n import _
 
-from .fold import details
 from .graph_code import with_code
 from .graph_player import player
 from .svg_source import drawing_of

@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
+from atlas.graphs.model import Card, Edge, Instruction, Program
 from atlas.rules.table import RULES
 
-from .model import Card, Edge, Instruction, Program
 from .operands import LARGEST, OF_TENSORS, Operand, called_with, is_accumulate, is_known, operand, operands
 
 CHANGEABLE = 3

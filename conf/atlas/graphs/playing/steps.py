@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .model import Card, Graph
+from atlas.graphs.model import Card, Graph
 
 Kind = Literal["leaves", "compute", "start", "send", "keep"]
 

@@ -14,7 +14,7 @@ from sphinx.config import Config
 from atlas.i18n import _
 from atlas.rules.javascript import functions
 
-#: With what a place for a number begins in a text of ``atlas.graphs.live_data``.
+#: With what a place for a number begins in a text of ``atlas.graphs.playing.live_data``.
 PLACE = "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}"
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
+from atlas.graphs.model import Card, Graph
 from atlas.rules.table import RULES
-
-from .model import Card, Graph
 
 _BROADCAST = {"AddBackward0", "DivBackward0", "MulBackward0", "SubBackward0"}
 _LETTER = re.compile(r"\b[abcy]\b(?!\()")
