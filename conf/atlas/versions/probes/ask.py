@@ -64,13 +64,14 @@ def answer(probe: Probe) -> str:
     """Run a probe under the PyTorch that is here.
 
     :returns: of ``kinks`` the gradient of the sum of the result with respect to each input; of ``nodes`` the name of the
-        result's ``grad_fn``; of ``warns`` each warning by category and first sentence, or "no warning"; of ``refuses`` the
-        exception in the same form, or "no error".
+        result's ``grad_fn``; of ``warns`` each warning once, by category and first sentence, or "no warning"; of ``refuses``
+        the exception in the same form, or "no error".
     """
     import torch
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
+    torch.set_warn_always(True)  # what an earlier probe was told, this one is told too
     names: dict[str, Any] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -89,7 +90,8 @@ def answer(probe: Probe) -> str:
         except Exception as error:
             return _said(type(error), str(error))
     if probe.subject == "warns":
-        return " | ".join(_said(warning.category, str(warning.message)) for warning in caught) or "no warning"
+        said = [_said(warning.category, str(warning.message)) for warning in caught]
+        return " | ".join(dict.fromkeys(said)) or "no warning"
     return "no error"
 
 
@@ -98,7 +100,7 @@ def _gradients(result: Any, inputs: list[Any]) -> str:
 
     total = sum(part.sum() for part in result) if isinstance(result, tuple) else result.sum()
     found = torch.autograd.grad(total.real, inputs, allow_unused=True)
-    shown = ("none" if gradient is None else _short(gradient.tolist()) for gradient in found)
+    shown = ("none" if gradient is None else _short(gradient.clone().tolist()) for gradient in found)
     return ", ".join(shown)
 
 
