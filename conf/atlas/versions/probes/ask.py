@@ -15,6 +15,11 @@ from typing import Any
 TIME_LIMIT = 60.0  # seconds on the clock for one probe
 LONGEST = 300  # characters of an answer
 
+#: What comes after the first sentence of a message: another one, or where in PyTorch's code or the user's it was said.
+_ENDS = re.compile(
+    r"(?<=[.!?])\s+(?=[A-Z])|\s*\(?Triggered internally|\s*\[?Error raised from|\s+(?:Explanation|from user code|At): "
+)
+
 NAMES = """\
 import math, warnings
 import numpy as np
@@ -62,6 +67,8 @@ def _short(value: Any) -> str:
 
 def answer(probe: Probe) -> str:
     """Run a probe under the PyTorch that is here.
+
+    To be sure of the answer, ask each probe in a process of its own: some warnings are said once, and some probes crash.
 
     :returns: of ``kinks`` the gradient of the sum of the result with respect to each input; of ``nodes`` the name of the
         result's ``grad_fn``; of ``warns`` each warning once, by category and first sentence, or "no warning"; of ``refuses``
@@ -113,5 +120,5 @@ def _said(kind: type, message: str) -> str:
     words = " ".join(message.split())
     words = re.sub(r"0x[0-9a-f]{6,}", "0x...", words)
     words = re.sub(r"(?<!\w)/[\w./+-]+/", ".../", words)
-    words = re.split(r"(?<=[.!?])\s+(?=[A-Z])|\s*\(?Triggered internally|\s*\[?Error raised from", words)[0]
+    words = _ENDS.split(words)[0]
     return f"{kind.__name__}: {words}"[:LONGEST].strip()

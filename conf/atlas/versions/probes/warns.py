@@ -183,7 +183,6 @@ _CODES = (
     _STEP + "torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, verbose=True)",
     _STEP + "torch.optim.lr_scheduler.StepLR(optimizer, 1, verbose=True)",
     _STEP + "torch.optim.lr_scheduler.StepLR(optimizer, 1).step()",
-    _STEP + "optimizer.step()\ntorch.optim.lr_scheduler.StepLR(optimizer, 1).step()",
     _STEP + "s = torch.optim.lr_scheduler.StepLR(optimizer, 1)\noptimizer.step()\ns.step(3)",
     _STEP + "s = torch.optim.lr_scheduler.StepLR(optimizer, 1)\noptimizer.step()\ns.step(epoch=3)",
     _STEP + "s = torch.optim.lr_scheduler.StepLR(optimizer, 1)\ns.get_lr()",
@@ -203,7 +202,9 @@ _CODES = (
     "torch.ao.quantization.quantize_dynamic(nn.Linear(1, 1))",
     # settings, and other modules
     "torch.backends.cuda.sdp_kernel()",
-    "torch.use_deterministic_algorithms(True, warn_only=True)\ntorch.ones(4).put_(torch.tensor([0]), torch.ones(1))",
+    "torch.use_deterministic_algorithms(True, warn_only=True)\n"
+    "x = torch.ones(4).put_(torch.tensor([0]), torch.ones(1))\n"
+    "torch.use_deterministic_algorithms(False)",
     "torch.utils.data.DataLoader([1], num_workers=0, prefetch_factor=None)",
     "list(torch.utils.data.DataLoader([1], pin_memory_device='cuda'))",
     "torch.utils.data.Sampler([1])",
