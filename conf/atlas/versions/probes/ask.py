@@ -116,9 +116,11 @@ def _said(kind: type, message: str) -> str:
 
     >>> _said(UserWarning, "Old.  Use the new one. See /a/b.py")
     'UserWarning: Old.'
+    >>> _said(UserWarning, "see /a/b.py and https://pytorch.org/a/b, which stays")
+    'UserWarning: see .../b.py and https://pytorch.org/a/b, which stays'
     """
     words = " ".join(message.split())
     words = re.sub(r"0x[0-9a-f]{6,}", "0x...", words)
-    words = re.sub(r"(?<!\w)/[\w./+-]+/", ".../", words)
+    words = re.sub(r"(?<![\w:/])/[\w./+-]+/", ".../", words)
     words = _ENDS.split(words)[0]
     return f"{kind.__name__}: {words}"[:LONGEST].strip()
