@@ -15,6 +15,11 @@ from typing import Any
 TIME_LIMIT = 60.0  # seconds on the clock for one probe
 LONGEST = 300  # characters of an answer
 
+#: What comes after the first sentence of a message: another one, or where in PyTorch's code or the user's it was said.
+_ENDS = re.compile(
+    r"(?<=[.!?])\s+(?=[A-Z])|\s*\(?Triggered internally|\s*\[?Error raised from|\s+(?:Explanation|from user code|At): "
+)
+
 NAMES = """\
 import math, warnings
 import numpy as np
@@ -63,14 +68,17 @@ def _short(value: Any) -> str:
 def answer(probe: Probe) -> str:
     """Run a probe under the PyTorch that is here.
 
+    To be sure of the answer, ask each probe in a process of its own: some warnings are said once, and some probes crash.
+
     :returns: of ``kinks`` the gradient of the sum of the result with respect to each input; of ``nodes`` the name of the
-        result's ``grad_fn``; of ``warns`` each warning by category and first sentence, or "no warning"; of ``refuses`` the
-        exception in the same form, or "no error".
+        result's ``grad_fn``; of ``warns`` each warning once, by category and first sentence, or "no warning"; of ``refuses``
+        the exception in the same form, or "no error".
     """
     import torch
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
+    torch.set_warn_always(True)  # what an earlier probe was told, this one is told too
     names: dict[str, Any] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -89,7 +97,8 @@ def answer(probe: Probe) -> str:
         except Exception as error:
             return _said(type(error), str(error))
     if probe.subject == "warns":
-        return " | ".join(_said(warning.category, str(warning.message)) for warning in caught) or "no warning"
+        said = [_said(warning.category, str(warning.message)) for warning in caught]
+        return " | ".join(dict.fromkeys(said)) or "no warning"
     return "no error"
 
 
@@ -98,7 +107,7 @@ def _gradients(result: Any, inputs: list[Any]) -> str:
 
     total = sum(part.sum() for part in result) if isinstance(result, tuple) else result.sum()
     found = torch.autograd.grad(total.real, inputs, allow_unused=True)
-    shown = ("none" if gradient is None else _short(gradient.tolist()) for gradient in found)
+    shown = ("none" if gradient is None else _short(gradient.clone().tolist()) for gradient in found)
     return ", ".join(shown)
 
 
@@ -107,9 +116,11 @@ def _said(kind: type, message: str) -> str:
 
     >>> _said(UserWarning, "Old.  Use the new one. See /a/b.py")
     'UserWarning: Old.'
+    >>> _said(UserWarning, "see /a/b.py and https://pytorch.org/a/b, which stays")
+    'UserWarning: see .../b.py and https://pytorch.org/a/b, which stays'
     """
     words = " ".join(message.split())
     words = re.sub(r"0x[0-9a-f]{6,}", "0x...", words)
-    words = re.sub(r"(?<!\w)/[\w./+-]+/", ".../", words)
-    words = re.split(r"(?<=[.!?])\s+(?=[A-Z])|\s*\(?Triggered internally|\s*\[?Error raised from", words)[0]
+    words = re.sub(r"(?<![\w:/])/[\w./+-]+/", ".../", words)
+    words = _ENDS.split(words)[0]
     return f"{kind.__name__}: {words}"[:LONGEST].strip()
