@@ -16,4 +16,5 @@ PROBES = [
     *_at(((0.0,),), "x.abs()", "F.relu(x)", "x.sqrt()"),
     *_at((1.0, 1.0), "torch.maximum(x, y)", "torch.max(x, y)", "torch.fmax(x, y)"),
     *_at(((2.0, 2.0, 1.0),), "x.max()", "x.amax()", "x.max(0).values"),
+    *_at(((0.0,),), "x.clamp_min(0)"),
 ]
