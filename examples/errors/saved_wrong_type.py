@@ -117,10 +117,10 @@ assert raised == [message] * 2
 # - ``of type int``: what stood there. ``torch.Size``, ``tuple``, ``list`` and ``numpy.ndarray`` are refused as well.
 #   ``None`` is allowed, in place of an optional tensor.
 #
-# The traceback ends at a call of ``apply`` and does not show the line to change: the check runs after ``setup_context``. It runs
-# only if an input requires grad. With the older form, ``forward(ctx, x, exponent)`` without ``setup_context``, the message is the
-# same. A relative in old versions is *save_for_backward can only save input or output tensors, but argument 0 doesn't satisfy this
-# condition* (`pytorch#5632 <https://github.com/pytorch/pytorch/pull/5632>`__).
+# The traceback ends at a call of ``apply`` and does not show the line to change: the check runs after ``setup_context``. It
+# runs only if an input requires grad. With the older form, ``forward(ctx, x, exponent)`` without ``setup_context``, the message
+# is the same. A relative in old versions is *save_for_backward can only save input or output tensors, but argument 0 doesn't
+# satisfy this condition* (`pytorch#5632 <https://github.com/pytorch/pytorch/pull/5632>`__).
 #
 # Why
 # ---

@@ -352,14 +352,14 @@ found
 
 # %%
 # According to `its reference <https://docs.pytorch.org/docs/stable/generated/torch.cdist.html>`__, ``cdist`` by default
-# multiplies matrices if an input has more than 25 rows. Attention runs here as one fused operation only with 4 dimensions (PyTorch
-# 2.13).
+# multiplies matrices if an input has more than 25 rows. Attention runs here as one fused operation only with 4 dimensions
+# (PyTorch 2.13).
 #
 # .. torch-changed:: 2.14
 #    :probe: refuses: torch.autograd.functional.hessian(lambda x: torch.cdist(x, 2 * x).sum(), torch.ones(1, 2))
 #
-#    On 2.14 both rows of ``cdist`` say *yes* (`pytorch#188901 <https://github.com/pytorch/pytorch/pull/188901>`__). Attention with
-#    3 dimensions is fused there, too, so its row is the same as with 4.
+#    On 2.14 both rows of ``cdist`` say *yes* (`pytorch#188901 <https://github.com/pytorch/pytorch/pull/188901>`__). Attention
+#    with 3 dimensions is fused there, too, so its row is the same as with 4.
 #
 # So give the probe the shapes and dtypes of your own model. :doc:`The table of all operators </reference/operators>` tries
 # several samples and says where they differ.
