@@ -301,13 +301,12 @@ assert sum(_event.name == "aten::conv2d" for _event in _seen) == 20
 #
 # **Asking for the GPU with an old argument.** Up to PyTorch 2.13, the older class warns about ``use_cuda=True`` and recommends
 # ``use_device``, which ``torch.profiler.profile`` does not know. Write ``activities=[ProfilerActivity.CPU,
-# ProfilerActivity.CUDA]``, or leave ``activities`` out: the default is the CPU, and CUDA if it is available.
+# ProfilerActivity.CUDA]``, or nothing: both are the default where CUDA is available.
 #
 # .. torch-changed:: 2.14
 #    :probe: refuses: torch.autograd.profiler.profile(use_cuda=True)
 #
-#    The argument is gone (`pytorch#192543 <https://github.com/pytorch/pytorch/pull/192543>`__). With
-#    ``torch.autograd.profiler.profile``, write ``use_device="cuda"``.
+#    Write ``use_device="cuda"`` there (`pytorch#192543 <https://github.com/pytorch/pytorch/pull/192543>`__).
 
 # sphinx_gallery_start_ignore
 _context = warnings.catch_warnings(record=True)
