@@ -211,7 +211,8 @@ pd.DataFrame(rows).T.rename_axis(index=None, columns="expression")
 # %%
 # Look at the logarithm of a negative number: its value is NaN, and its gradient is an ordinary number.
 
-# %# Kinks: PyTorch picks a slope
+# %%
+# Kinks: PyTorch picks a slope
 # ----------------------------
 # :math:`\max(x, 0)` has a kink at 0: slope 0 on the left, slope 1 on the right. Four ways to write it have equal values (but
 # ``where`` turns a NaN into 0). In PyTorch 2.13 they have three different gradients at 0. Then each of them trains a weight
