@@ -187,19 +187,19 @@ assert slope(lambda gradient: gradient.mul_(10)) == 50
 # sphinx_gallery_end_ignore
 
 # %%
-# **Changing a view in place behind its hook.** For this input of three dimensions, ``nn.Linear`` returns a view. After
-# ``relu_()``, or ``nn.ReLU(inplace=True)``, the hook on the view does not run, and there is no error. The hook on the clone
-# runs:
+# **Changing a view in place behind its hook.** ``flatten`` returns a view here. After ``relu_()``, or
+# ``nn.ReLU(inplace=True)``, the hook on the view does not run, and there is no error. The hook on the clone runs:
 
 for name, prepare in (("view", lambda h: h), ("clone", torch.clone)):
-    hidden = prepare(nn.Linear(4, 4)(torch.ones(2, 3, 4)))
+    hidden = prepare(nn.Linear(4, 4)(torch.ones(2, 3, 4)).flatten(1))
     hidden.register_hook(lambda gradient, name=name: print("hook on the", name))
     hidden.relu_().sum().backward()
 
 # sphinx_gallery_start_ignore
 for _prepare, _expected in ((lambda h: h, 0), (torch.clone, 1)):
     for _behind in (nn.ReLU(inplace=True), torch.relu_):
-        _hidden, _got = _prepare(nn.Linear(4, 4)(torch.ones(2, 3, 4))), []
+        _hidden = _prepare(nn.Linear(4, 4)(torch.ones(2, 3, 4)).flatten(1))
+        _got = []
         assert _hidden._is_view() == (not _expected)
         _hidden.register_hook(_got.append)
         _before = _hidden.detach().clone()

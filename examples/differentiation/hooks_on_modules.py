@@ -432,11 +432,10 @@ for _pack, _pick in list(ROWS.values())[:7]:
 # an error, and ``watch`` works.
 #
 # **If the output is a view that is then changed in place**, it gets a new ``grad_fn``. What arrives there bypasses the tensor
-# hook, and there is no error. The ``nn.Linear`` below returns a view, because its input has three dimensions, and
-# ``nn.Flatten`` does on contiguous images. A hook on a clone runs:
+# hook, and there is no error. ``nn.Flatten`` returns a view of contiguous images. A hook on a clone runs:
 
-block = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True))
-tokens, by_watch, by_clone = torch.ones(2, 3, 4), [], []
+block = nn.Sequential(nn.Conv2d(1, 1, 3), nn.Flatten(), nn.ReLU(inplace=True))
+pixels, by_watch, by_clone = torch.ones(2, 1, 8, 8), [], []
 
 
 def hook_a_clone(module, args, output):
@@ -445,27 +444,29 @@ def hook_a_clone(module, args, output):
     return output
 
 
-handle = watch(block[0], by_watch.append)
-block(tokens).sum().backward()
+handle = watch(block[1], by_watch.append)
+block(pixels).sum().backward()
 handle.remove()
-block[0].register_forward_hook(hook_a_clone)
-block(tokens).sum().backward()
+block[1].register_forward_hook(hook_a_clone)
+block(pixels).sum().backward()
 
 print("calls of the hook:", len(by_watch), "and on a clone:", len(by_clone))
 
 # sphinx_gallery_start_ignore
 assert (len(by_watch), len(by_clone)) == (0, 1)
-_wanted, _layer = [], nn.Linear(4, 4)
-_layer.load_state_dict(block[0].state_dict())
+_wanted, _layer = [], nn.Flatten()
 watch(_layer, _wanted.append)
-_layer(tokens).relu().sum().backward()  # not in place
+_layer(block[0](pixels)).relu().sum().backward()  # not in place
 assert torch.equal(_wanted[0], by_clone[0])
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+tokens, _linear = torch.ones(2, 3, 4), 1 if TORCH >= (2, 15) else 0
 for _layer, _input, _runs in (
     (nn.Flatten(), 2 * torch.ones(2, 3, 4, 4, requires_grad=True), 0),
     (nn.Flatten(), 2 * torch.ones(2, 3, requires_grad=True), 1),
     (nn.Flatten(), (2 * torch.ones(2, 3, 4, requires_grad=True)).mT, 1),
     (nn.Linear(4, 4), torch.ones(2, 4), 1),
-    (nn.Linear(4, 4), torch.ones(2, 2, 3, 4), 0),
+    (nn.Linear(4, 4), tokens, _linear),
+    (nn.Linear(4, 4), torch.ones(2, 2, 3, 4), _linear),
     (nn.Linear(4, 4, bias=False), tokens, 1),
     (nn.Conv1d(3, 3, 1), tokens, 1),
     (nn.Conv1d(3, 3, 1), tokens[0], 0),
@@ -477,7 +478,7 @@ for _layer, _input, _runs in (
     assert _output._is_view() == (_runs == 0)
     _output.relu_().sum().backward()
     assert len(_calls) == _runs
-_view, _calls = nn.Linear(4, 4)(tokens), []
+_view, _calls = nn.Linear(4, 4)(tokens).flatten(1), []
 _view.register_hook(_calls.append)
 _used_before = 3 * _view
 (_used_before.sum() + _view.mul_(2).sum()).backward()
@@ -495,6 +496,12 @@ assert len(_refused) == 1 and "setup_context" in _refused[0]
 # sphinx_gallery_end_ignore
 
 # %%
+# .. torch-changed:: 2.15
+#    :probe: nodes: nn.Linear(2, 2)(torch.ones(1, 1, 2))
+#
+#    Up to 2.14 ``nn.Linear`` returns a view, too, if its input has three dimensions and it has a bias. On 2.15 it does not
+#    (`pytorch#194077 <https://github.com/pytorch/pytorch/pull/194077>`__), so the hook runs.
+#
 # To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. In each ``backward()``
 # that reaches one of them, it calls your function once, with all gradients (``None`` for a tensor that got no gradient):
 

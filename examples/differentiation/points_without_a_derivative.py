@@ -32,6 +32,7 @@ y.backward()
 print("y:", y.item(), "  root.grad:", root.grad.item(), "  x.grad:", x.grad.item())
 
 # sphinx_gallery_start_ignore
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 assert y == 0 and root.grad == 0 and x.grad.isnan()
 assert torch.func.grad(torch.sqrt)(torch.tensor(0.0)) == torch.inf
 
@@ -213,9 +214,9 @@ pd.DataFrame(rows).T.rename_axis(index=None, columns="expression")
 # %%
 # Kinks: PyTorch picks a slope
 # ----------------------------
-# :math:`\max(x, 0)` has a kink at 0: slope 0 on the left, slope 1 on the right. Four ways to write it have equal values
-# (but ``where`` turns a NaN into 0) and three different gradients at 0. Then each of them trains a weight that starts at 0 and
-# should reach 1:
+# :math:`\max(x, 0)` has a kink at 0: slope 0 on the left, slope 1 on the right. Four ways to write it have equal values (but
+# ``where`` turns a NaN into 0). In PyTorch 2.13 they have three different gradients at 0. Then each of them trains a weight
+# that starts at 0 and should reach 1:
 
 versions = {
     "torch.relu(x)": torch.relu,
@@ -235,7 +236,8 @@ for name, function in versions.items():
 
 # sphinx_gallery_start_ignore
 points = torch.linspace(-2, 2, 9)
-for name, at_zero in zip(versions, (0, 0, 0.5, 1), strict=True):
+_slopes = (0, 0, 0.5, 0 if TORCH >= (2, 14) else 1)
+for name, at_zero in zip(versions, _slopes, strict=True):
     assert torch.equal(versions[name](points), torch.relu(points))
     assert gradient(versions[name], [-1.0, 0.0, 1.0]).tolist() == [0, at_zero, 1]
     assert (torch.relu(points) >= at_zero * points).all()
@@ -251,6 +253,13 @@ for name, at_zero in zip(versions, (0, 0, 0.5, 1), strict=True):
 # None of the three slopes is wrong: each is a *subgradient*, the slope of a line that touches the curve at the kink and is
 # nowhere above it. Away from the kink the choice makes no difference. At a start of exactly 0 it decides whether the weight
 # moves.
+#
+# .. torch-changed:: 2.14
+#    :probe: kinks: x.clamp(0, 1) at x = [0, 1]
+#
+#    The gradient of ``clamp`` at a bound was made 0 on purpose (`pytorch#191142
+#    <https://github.com/pytorch/pytorch/pull/191142>`__). So on 2.14 the last weight above stays at 0, too. Start it inside the
+#    bounds, or write the old gradient yourself: ``torch.where((x < 0) | (x > 1), x.detach().clamp(0, 1), x)``.
 #
 # .. how-measured:: This code draws functions and their gradients, with a dot for the gradient at each kink.
 
@@ -285,12 +294,24 @@ curves = {
     "x.clamp(0, 1)": (lambda x: x.clamp(0, 1), [0.0, 1.0]),
 }
 # figure: Values above, gradients below, for relu, abs and clamp. The gradient jumps at each kink, and a dot marks
-#   what autograd returns there: 0 for relu, 0 for abs, halfway between -1 and 1, and 1 at both edges of clamp.
+#   what autograd returns there: 0 for relu, 0 for abs, halfway between -1 and 1, and in PyTorch 2.13 1 at both edges of clamp.
 draw(curves)
 
 # sphinx_gallery_start_ignore
-assert [gradient(*case).sum().item() for case in curves.values()] == [0, 0, 2]
-assert gradient(*curves["x.clamp(0, 1)"]).tolist() == [1, 1]
+_at_bound = 0 if TORCH >= (2, 14) else 1
+_sums = [gradient(*case).sum().item() for case in curves.values()]
+assert _sums == [0, 0, 2 * _at_bound]
+assert gradient(*curves["x.clamp(0, 1)"]).tolist() == [_at_bound] * 2
+
+
+def _old_clamp(x):
+    return torch.where((x < 0) | (x > 1), x.detach().clamp(0, 1), x)
+
+
+_around = torch.tensor([-1.0, 0.0, 0.5, 1.0, 2.0, torch.nan])
+assert gradient(_old_clamp, _around.tolist()).tolist()[:5] == [0, 1, 1, 1, 0]
+assert torch.equal(_old_clamp(_around)[:5], _around.clamp(0, 1)[:5])
+assert _old_clamp(_around)[5].isnan() and _around.clamp(0, 1)[5].isnan()
 assert gradient(torch.abs, [-0.1, 0.1]).tolist() == [-1, 1]
 _pair = torch.zeros(2, requires_grad=True)  # the subgradients are (s, 1 - s)
 _halves = torch.autograd.grad(torch.maximum(_pair[0], _pair[1]), _pair)[0]
@@ -301,8 +322,8 @@ assert all(s**2 + (1 - s) ** 2 >= 0.5 for s in torch.linspace(0, 1, 11).tolist()
 # %%
 # PyTorch's notes, linked below, say which slope an operation should return. In short: the derivative where it exists; at a
 # kink of a convex function, the subgradient with the smallest norm. ``relu`` and ``abs`` follow that: 0. ``maximum`` follows
-# it for its two arguments together: each gets half. ``clamp`` does not: it passes the gradient on at both edges. So measure
-# where it matters.
+# it for its two arguments together: each gets half. ``clamp`` does not up to PyTorch 2.13: it passes the gradient on at both
+# edges. So measure where it matters.
 
 # %%
 # Ties in max
@@ -334,6 +355,19 @@ for pick in (
 
 # %%
 # So here ``x.max()`` and ``x.max(0).values`` are the same number with different gradients.
+#
+# .. torch-changed:: 2.14
+#    :probe: kinks: torch.fmax(x, y) at x = 1, y = 1
+#
+#    Where its two arguments are equal, ``fmax`` gave the whole gradient to the first one. On 2.14 each gets half, as with
+#    ``maximum``. The same holds for ``fmin``.
+
+# sphinx_gallery_start_ignore
+for _tied in (torch.fmax, torch.fmin):
+    _pair = torch.ones(2, requires_grad=True)
+    _parts = torch.autograd.grad(_tied(_pair[0], _pair[1]), _pair)[0]
+    assert _parts.tolist() == ([0.5, 0.5] if TORCH >= (2, 14) else [1, 0])
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

@@ -344,11 +344,15 @@ table = pd.DataFrame({"what happens": outcomes}).rename_axis(columns="you write"
 leaf = torch.ones(3, requires_grad=True)
 plain(leaf)
 assert leaf.tolist() == [0, 1, 1] and leaf.is_leaf and leaf.requires_grad
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+_by_mask, _by_list = "IndexPutBackward0", "IndexPutBackward0"
+if TORCH >= (2, 15):
+    _by_mask, _by_list = "MaskedFillBackward0", "IndexFillBackward0"
 assert list(outcomes.values())[:6] == [
     "recorded: CopySlices",
     "recorded: CopySlices",
-    "recorded: IndexPutBackward0",
-    "recorded: IndexPutBackward0",
+    f"recorded: {_by_mask}",
+    f"recorded: {_by_list}",
     "recorded: CopyBackwards",
     "recorded: AddBackward0",
 ]
@@ -372,7 +376,8 @@ table
 
 # %%
 # The last two writes raise the same error if ``y`` requires no grad. All elements of ``y[0].expand(3)`` are in one place in
-# memory. And ``y[:-1]`` is partly the same memory as ``y[1:]``, to which the assignment writes.
+# memory. And ``y[:-1]`` is partly the same memory as ``y[1:]``, to which the assignment writes. (PyTorch 2.15 records a number
+# written by a mask as ``MaskedFillBackward0``, and by a list as ``IndexFillBackward0``.)
 #
 # Pages on the single errors: :ref:`a leaf <sphx_glr_gallery_errors_leaf_in_place.py>`,
 # :ref:`a view of a leaf <sphx_glr_gallery_errors_view_of_leaf.py>`,

@@ -36,6 +36,7 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 torch.manual_seed(0)
 raised = []
 try:
@@ -220,7 +221,8 @@ assert torch.allclose(attention.in_proj_weight.grad, _alone)
 #
 # Other messages of this kind
 # ---------------------------
-# **the derivative for ... is not implemented.** Here the forces between points come from a gradient, and are trained:
+# **the derivative for ... is not implemented.** Here the forces between points come from a gradient, and are trained. This
+# raises up to PyTorch 2.13:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -235,11 +237,18 @@ try:
 except NotImplementedError as error:
     raised.append(str(error))
     print("NotImplementedError:", error)
-assert raised == ["the derivative for '_cdist_backward' is not implemented."]
+_no_derivative = ["the derivative for '_cdist_backward' is not implemented."]
+assert raised == ([] if TORCH >= (2, 14) else _no_derivative)
 # sphinx_gallery_end_ignore
 
 # %%
-# Build such an operation from simple ones:
+# .. torch-changed:: 2.14
+#    :probe: refuses: torch.autograd.functional.hessian(lambda x: torch.cdist(x, 2 * x).sum(), torch.ones(1, 2))
+#
+#    The code above runs on 2.14, where ``cdist`` and ``pdist`` have a second derivative (`pytorch#188901
+#    <https://github.com/pytorch/pytorch/pull/188901>`__).
+#
+# On older versions, build such an operation from simple ones:
 
 energy = (points[:, None] - centers).norm(dim=-1).square().sum()
 (force,) = torch.autograd.grad(energy, points, create_graph=True)
@@ -256,6 +265,11 @@ assert points.grad.isfinite().all()
 # sphinx_gallery_start_ignore
 _direct = 2 * (2 * points - centers.sum(0))
 assert torch.allclose(force, _direct, atol=1e-5)
+_said = says(
+    lambda: torch.autograd.functional.hessian(lambda x: torch.pdist(x).sum(), points)
+)
+_expected = "the derivative for '_pdist_backward' is not implemented."
+assert _said == (None if TORCH >= (2, 14) else _expected)
 _place = torch.randn(4, 3, requires_grad=True)
 _difference = _place[:, None] - _place  # 0 on the diagonal
 

@@ -39,6 +39,7 @@ import pandas as pd
 import torch
 from PIL import Image
 
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 try:
     # sphinx_gallery_end_ignore
     image = np.array([[[1, 2, 3], [4, 5, 6]]])  # blue, green, red, as OpenCV reads it
@@ -223,13 +224,20 @@ def to_tensor_by_dlpack():
 _process = multiprocessing.get_context("fork").Process(target=to_tensor_by_dlpack)
 _process.start()
 _process.join()
-assert _process.exitcode == -signal.SIGABRT
+_code = 1 if TORCH >= (2, 14) else -signal.SIGABRT  # 1: an error in Python
+assert _process.exitcode == _code
 # sphinx_gallery_end_ignore
 
 # %%
 # The first stride is still negative.
 #
-# **Do not go round by torch.from_dlpack.** In this version it does not raise an error for ``rgb``. It ends the whole process.
+# **Do not use torch.from_dlpack instead.** Up to PyTorch 2.13 it does not raise an error for ``rgb``. It ends the whole process
+# (`pytorch#188023 <https://github.com/pytorch/pytorch/issues/188023>`__).
+#
+# .. torch-changed:: 2.14
+#    :probe: refuses: torch.from_dlpack(np.ones(3)[::-1])
+#
+#    On 2.14 you get an error that you can catch, and still no tensor. Copy the array.
 #
 # See also
 # --------

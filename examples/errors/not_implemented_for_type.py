@@ -145,8 +145,10 @@ print(says(lambda: correct.mean()))
 print(says(lambda: correct.float().mean()))
 
 # sphinx_gallery_start_ignore
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+_kind = "NotImplementedError" if TORCH >= (2, 15) else "RuntimeError"
 assert says(lambda: correct.mean()) == (
-    "RuntimeError: mean(): could not infer output dtype. Input dtype must be either a floating "
+    f"{_kind}: mean(): could not infer output dtype. Input dtype must be either a floating "
     "point or complex dtype. Got: Bool"
 )
 assert says(lambda: labels.mean()).endswith("Got: Long")
@@ -158,6 +160,12 @@ assert says(lambda: correct.float().mean()) == "no message, torch.float32"
 
 # %%
 # Earlier versions said *Can only calculate the mean of floating types. Got Long instead.*
+#
+# .. torch-changed:: 2.15
+#    :probe: refuses: torch.ones(2, dtype=torch.bool).mean()
+#
+#    The error has another type (`pytorch#192351 <https://github.com/pytorch/pytorch/pull/192351>`__). An ``except
+#    RuntimeError`` still catches it.
 #
 # **Images or counts** as integers: ``image.float() / 255``, ``counts.float()``. If the integers are the ids of words, the
 # embedding is missing.

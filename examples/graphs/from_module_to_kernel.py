@@ -61,6 +61,7 @@ except TypeError as error:
     print(f"TypeError: {message}")
 
 # sphinx_gallery_start_ignore
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 assert message.endswith("expected, got builtin_function_or_method")
 # sphinx_gallery_end_ignore
 
@@ -327,9 +328,10 @@ assert torch.equal(
 print(entry("ATen/native/native_functions.yaml", "- func: relu("))
 
 # sphinx_gallery_start_ignore
-assert "CPU, CUDA: relu\n" in entry(
-    "ATen/native/native_functions.yaml", "- func: relu("
-)
+_devices = "CPU, CUDA" if TORCH < (2, 14) else "CPU, CUDA, XPU"
+_devices = "CPU, CUDA, MPS, XPU" if TORCH >= (2, 15) else _devices
+_relu = entry("ATen/native/native_functions.yaml", "- func: relu(")
+assert f"    {_devices}: relu\n" in _relu
 _linear = entry("ATen/native/native_functions.yaml", "- func: linear(")
 assert "CompositeImplicitAutograd: linear" in _linear
 # sphinx_gallery_end_ignore
@@ -420,8 +422,14 @@ assert torch.relu(torch.ones(2, dtype=torch.complex64, device="meta")).is_comple
 #
 # .. solution::
 #
-# No. Autograd records ``relu``, and not what its kernel calls inside. ``relu`` leaves ``ReluBackward0``, whose gradient at 0 is
-# 0. ``clamp_min`` has an entry of its own in ``derivatives.yaml``, and its gradient at 0 is 1.
+# Not in PyTorch 2.13. Autograd records ``relu``, and not what its kernel calls inside. ``relu`` leaves ``ReluBackward0``, whose
+# gradient at 0 is 0. ``clamp_min`` has an entry of its own in ``derivatives.yaml``, and its gradient at 0 is 1.
+#
+# .. torch-changed:: 2.14
+#    :probe: kinks: x.clamp_min(0) at x = [0]
+#
+#    On 2.14 both gradients are 0, and there are still two nodes with two entries. `pytorch#191142
+#    <https://github.com/pytorch/pytorch/pull/191142>`__ changed the entry of ``clamp_min`` on purpose.
 
 zero = torch.zeros(1, requires_grad=True)
 relu, clamp = torch.relu(zero), torch.clamp_min(zero, 0)
@@ -436,7 +444,9 @@ assert (relu.grad_fn.name(), clamp.grad_fn.name()) == (
     "ClampMinBackward0",
 )
 assert torch.autograd.grad(relu, zero)[0] == 0
-assert torch.autograd.grad(clamp, zero)[0] == 1
+assert torch.autograd.grad(clamp, zero)[0] == (0 if TORCH >= (2, 14) else 1)
+_clamp_min = entry("autograd/derivatives.yaml", "- name: clamp_min(")
+assert ("self > min" if TORCH >= (2, 14) else "self >= min") in _clamp_min
 _many = torch.randn(100)
 assert torch.equal(torch.relu(_many), torch.clamp_min(_many, 0))
 # sphinx_gallery_end_ignore

@@ -6,8 +6,8 @@ grad_fn names: what AddmmBackward0 and others mean
 
    ``grad_fn=<MulBackward0>`` names the *last* operation that was recorded for the tensor: ``mul``, which you may have written
    as ``*``. The node computes the gradient of that operation. The number tells formulas of the same name apart. The name need
-   not be what you wrote: below, ``nn.Linear(3, 2)`` leaves ``AddmmBackward0`` on the matrix ``x`` and ``ViewBackward0`` on
-   the batch ``b``.
+   not be what you wrote: below, ``nn.Linear(3, 2)`` leaves ``AddmmBackward0`` on the matrix ``x`` and, in PyTorch 2.13,
+   ``ViewBackward0`` on the batch ``b``.
 """
 
 # %%
@@ -27,13 +27,21 @@ print(output.grad_fn.name())
 # graph: output -- One Linear layer on a batch of sequences leaves four operations, and none is called Linear
 
 # sphinx_gallery_start_ignore
-assert output.grad_fn.name() == "ViewBackward0"
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+_last = "UnsafeViewBackward0" if TORCH >= (2, 15) else "ViewBackward0"
+assert output.grad_fn.name() == _last
 # sphinx_gallery_end_ignore
 
 # %%
 # The layer is computed in steps, and each step leaves a node: flatten the sequences to 20 rows (``View``), transpose the weight
 # (``T``), multiply and add the bias (``Addmm``), and give the result its three dimensions back (``View``). ``grad_fn`` is the
 # last of them.
+#
+# .. torch-changed:: 2.15
+#    :probe: nodes: nn.Linear(2, 2)(torch.ones(1, 1, 2))
+#
+#    The last step is ``UnsafeView`` there, so the result is no view (`pytorch#194077
+#    <https://github.com/pytorch/pytorch/pull/194077>`__).
 
 # %%
 # Layers, attention and losses
@@ -109,17 +117,14 @@ F.l1_loss(x, x)
 assert len(layers) == 23 and not c.mT.is_contiguous()
 last = dict(zip(layers["you wrote"], layers.index, strict=True))
 # the steps that the text tells, and the same on other batches
-assert names(output)[:3] == ["ViewBackward0", "AddmmBackward0", "ViewBackward0"]
+assert names(output)[:3] == [_last, "AddmmBackward0", "ViewBackward0"]
 assert sorted(names(output)[1:]) == ["AddmmBackward0", "TBackward0", "ViewBackward0"]
 for size in ((3,), (4, 5, 3), (2, 4, 5, 3), (0, 5, 3)):
-    assert names(nn.Linear(3, 2)(torch.ones(size)))[:2] == [
-        "ViewBackward0",
-        "AddmmBackward0",
-    ]
+    assert names(nn.Linear(3, 2)(torch.ones(size)))[:2] == [_last, "AddmmBackward0"]
 for size in ((1, 3), (7, 3), (0, 3)):
     assert names(nn.Linear(3, 2)(torch.ones(size))) == ["AddmmBackward0", "TBackward0"]
 assert last["nn.Linear(3, 2)(x)"] == "AddmmBackward0"
-assert last["nn.Linear(3, 2)(b)"] == "ViewBackward0"
+assert last["nn.Linear(3, 2)(b)"] == _last
 assert last["nn.Linear(3, 2, bias=False)(b)"] == "UnsafeViewBackward0"
 assert last["nn.Dropout(0.5)(x)"] == "MulBackward0"
 assert names(b @ c)[:2] == ["UnsafeViewBackward0", "BmmBackward0"]

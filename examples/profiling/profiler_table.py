@@ -299,30 +299,39 @@ assert sum(_event.name == "aten::conv2d" for _event in _seen) == 20
 # **Judging by the first step.** It may do work that no later step repeats, such as making the buffers of Adam. In a training
 # loop, :ref:`a schedule <sphx_glr_gallery_profiling_profiler_schedule.py>` lets it pass.
 #
-# **Asking for the GPU with an old argument.** The older class warns about ``use_cuda=True`` and recommends ``use_device``,
-# which ``torch.profiler.profile`` does not know. Write ``activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]``, or leave
-# ``activities`` out: the default is the CPU, and CUDA if it is available.
+# **Asking for the GPU with an old argument.** Up to PyTorch 2.13, the older class warns about ``use_cuda=True`` and recommends
+# ``use_device``, which ``torch.profiler.profile`` does not know. Write ``activities=[ProfilerActivity.CPU,
+# ProfilerActivity.CUDA]``, or nothing: both are the default where CUDA is available.
+#
+# .. torch-changed:: 2.14
+#    :probe: refuses: torch.autograd.profiler.profile(use_cuda=True)
+#
+#    Write ``use_device="cuda"`` there (`pytorch#192543 <https://github.com/pytorch/pytorch/pull/192543>`__).
 
 # sphinx_gallery_start_ignore
 _context = warnings.catch_warnings(record=True)
 caught = _context.__enter__()
 warnings.simplefilter("always")
 # sphinx_gallery_end_ignore
-torch.autograd.profiler.profile(use_cuda=True)
-
-# sphinx_gallery_start_ignore
-_context.__exit__(None, None, None)
-print(f"{caught[0].category.__name__}: {caught[0].message}")
-assert "`use_cuda` will be deprecated" in str(caught[0].message)
-# sphinx_gallery_end_ignore
 try:
+    torch.autograd.profiler.profile(use_cuda=True)
+    # sphinx_gallery_start_ignore
+    print(f"{caught[0].category.__name__}: {caught[0].message}")
+    # sphinx_gallery_end_ignore
     profile(use_device="cuda")
 except TypeError as error:
     message = str(error)
     print(f"TypeError: {message}")
 
 # sphinx_gallery_start_ignore
-assert "unexpected keyword argument 'use_device'" in message
+_context.__exit__(None, None, None)
+_old = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 14)
+_argument = "use_device" if _old else "use_cuda"
+assert f"unexpected keyword argument '{_argument}'" in message
+_warned = [str(warning.message) for warning in caught]
+assert any("`use_cuda` will be deprecated" in text for text in _warned) == _old
+assert "use_device" not in profile.__init__.__code__.co_varnames
+assert "use_device" in torch.autograd.profiler.profile.__init__.__code__.co_varnames
 _default = {ProfilerActivity.CPU}
 if torch.cuda.is_available():
     _default.add(ProfilerActivity.CUDA)

@@ -246,8 +246,13 @@ stacked.export_stacks(path + ".txt", "self_cpu_time_total")
 assert Path(path + ".txt").stat().st_size == 0
 _here = f"({step.__code__.co_firstlineno}): step"
 assert sum(event["name"].endswith(_here) for event in python) == 1
-with profile(activities=cpu, with_modules=True) as _modules:
-    step()
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    with profile(activities=cpu, with_modules=True) as _modules:
+        step()
+_said = [str(warning.message) for warning in _caught]
+assert any("with_modules is deprecated" in t for t in _said) == (TORCH >= (2, 14))
 _modules.export_chrome_trace(path + "m.json")
 assert not of(read(path + "m.json"), "python_function")
 
@@ -273,9 +278,10 @@ assert [name[-8:] for name in _calls if "Linear_" in name] == [
 # sphinx_gallery_end_ignore
 
 # %%
-# ``Linear_0`` is the linear layer that ran first, ``Linear_1`` the next. (``with_modules=True`` does not do this: its
-# documentation says that it is for TorchScript. If labels are wrong or missing in the viewer together with
-# ``with_stack=True``, see `pytorch#174555 <https://github.com/pytorch/pytorch/issues/174555>`__.)
+# ``Linear_0`` is the linear layer that ran first, ``Linear_1`` the next. (``with_modules=True`` does not do this: it is for
+# TorchScript, and `deprecated <https://github.com/pytorch/pytorch/pull/192808>`__ since PyTorch 2.14. If labels are wrong or
+# missing in the viewer together with ``with_stack=True``, see `pytorch#174555
+# <https://github.com/pytorch/pytorch/issues/174555>`__.)
 
 # %%
 # Which line and which layer ran an operator?

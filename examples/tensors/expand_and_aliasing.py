@@ -211,7 +211,10 @@ table = pd.DataFrame({name: attempt(write) for name, write in WRITES.items()}).T
 # sphinx_gallery_start_ignore
 assert sum("is deprecated. Please clone() the tensor" in _t for _t in messages) == 2
 assert len(messages) == 3 and message in messages
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 _outcomes = ["raises"] * 4 + ["passes"] * 5 + ["passes, with a warning"] * 3
+if TORCH >= (2, 15):  # e[:] = 9 and e[0] = 9 are e.fill_(9)
+    _outcomes = ["raises", "passes"] * 2 + _outcomes[4:]
 assert table["outcome"].tolist() == _outcomes
 _more = table.index[table["changed"] > table["meant to change"]].tolist()
 assert _more == ["e[:, 0] = 9", "e[0, 0] = 9", "e.tril_()", "e[[0], [0]] = 9"]
@@ -228,6 +231,12 @@ table.rename_axis(columns="write")
 # write pass, and the other elements of the row change too. ``fill_`` and ``zero_`` write one value everywhere, so ``e`` is as
 # it was meant. ``tril_`` makes everything zero. The warnings say *Use of index_put_ on expanded tensors is deprecated* (or
 # *masked_fill_*). In all writes of the table that pass, ``x`` changes too.
+#
+# .. torch-changed:: 2.15
+#    :probe: refuses: torch.ones(1).expand(2).__setitem__(..., 9.0)
+#
+#    A number written to a slice is written with ``fill_`` (`pytorch#188267
+#    <https://github.com/pytorch/pytorch/pull/188267>`__). So ``e[:] = 9`` and ``e[0] = 9`` pass on 2.15, and ``x`` changes.
 #
 # **Subtracting a column in place.** ``a -= a[:, :1]`` is meant to make the first column zero and to shift the others. No tensor
 # here comes from ``expand``, but broadcasting reads the first column again and again, while it is being overwritten:

@@ -167,6 +167,7 @@ for _dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         assert _grads(0.5, -4, clip=clip_grad_value_, **_value)[1].tolist() == [0.5, -1]
 _norm, _large = _grads(3 + 4j, dtype=torch.complex64, max_norm=1.0)
 assert _norm == 5 and abs(_large.abs() - 1) < 1e-5
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 _table, _raised = nn.Embedding(3, 2, sparse=True), []
 _table(torch.tensor([1])).sum().backward()
 for _clip in (clip_grad_norm_, clip_grad_value_):
@@ -174,7 +175,10 @@ for _clip in (clip_grad_norm_, clip_grad_value_):
         _clip(_table.parameters(), 1.0)
     except NotImplementedError:
         _raised.append(_clip)
-assert len(_raised) == 2
+_both = [clip_grad_norm_, clip_grad_value_]
+assert _raised == (_both[1:] if TORCH >= (2, 14) else _both)
+_norm_after = _table.weight.grad.to_dense().norm()  # of the gradients 1 and 1
+assert abs(_norm_after - (1 if TORCH >= (2, 14) else 2**0.5)) < 1e-5
 _skipped = torch.zeros(2, requires_grad=True)
 assert clip_grad_norm_([*parameters(), _skipped], 1.0) == 13 and _skipped.grad is None
 _many = [torch.zeros(1, requires_grad=True) for _ in range(100)]
@@ -195,7 +199,13 @@ table
 #
 # A norm well below ``max_norm`` gives the factor 1: nothing changes. So read the norms of a healthy run in your log before you
 # choose ``max_norm``. A parameter whose ``.grad`` is ``None`` is skipped. Sparse gradients, as of ``nn.Embedding(...,
-# sparse=True)``, cannot be clipped today: both functions raise a ``NotImplementedError`` on the CPU.
+# sparse=True)``, cannot be clipped up to PyTorch 2.13: both functions raise a ``NotImplementedError`` on the CPU.
+#
+# .. torch-changed:: 2.14
+#    :probe: refuses: torch.linalg.vector_norm(torch.eye(2).to_sparse())
+#
+#    On 2.14 a sparse gradient has a norm (`pytorch#185309 <https://github.com/pytorch/pytorch/pull/185309>`__), and
+#    ``clip_grad_norm_`` clips it. ``clip_grad_value_`` still raises.
 
 # %%
 # What people get wrong

@@ -70,6 +70,17 @@ def test_the_text_of_a_cell_has_no_directives() -> None:
     assert notebook.without_directives("A `name_` and [a](b)c_\n") == "A `name_` and [a](b)c_\n"
 
 
+def test_what_another_version_does_is_told_without_its_values() -> None:
+    text = (
+        "Text.\n\n.. torch-changed:: 2.14\n   :probe: kinks: x.clamp(0, 1) at x = [0, 1]\n\n"
+        "   It is 0 [there](u)_.\n   So start inside.\n\n.. torch-changed:: 2.15\n   :probe: warns: f(`x`)\n\n   More.\n"
+    )
+    assert notebook.without_directives(text) == (
+        "Text.\n\n> **Changed in PyTorch 2.14:** It is 0 [there](u).\n> So start inside.\n\n"
+        "> **Changed in PyTorch 2.15:** More.\n\n"
+    )
+
+
 def test_a_change_of_the_cell_makes_notebooks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The code that writes the cell is among what each example's outputs depend on, and so is torch's version."""
     site = Path(shutil.copytree(fingerprint._SITE, tmp_path / "atlas"))

@@ -69,6 +69,9 @@ def packages(code: str) -> list[str]:
 #: A directive that belongs to the page alone, with what is indented below it.
 _OF_THE_PAGE = re.compile(r"^\.\. index::.*\n(?:(?:[ \t].*)?\n)*", re.MULTILINE)
 _BOX = re.compile(r"^\.\. in-short::[ \t]*\n((?:(?:[ \t].*)?(?:\n|$))+)", re.MULTILINE)
+_CHANGED = re.compile(
+    r"^\.\. torch-changed::[ \t]*(\S+)[ \t]*\n(?:[ \t]+:probe:.*\n)?((?:(?:[ \t].*)?(?:\n|$))+)", re.MULTILINE
+)
 _MEASURED = re.compile(r"^\.\. how-measured::[ \t]*(.+(?:\n[ \t]+\S.*)*)", re.MULTILINE)
 _TO_TRY = re.compile(r"^\.\. memory-cells::[ \t]*$", re.MULTILINE)
 _SOLUTION = re.compile(r"^\.\. solution::[ \t]*$", re.MULTILINE)
@@ -90,11 +93,17 @@ def without_directives(markdown: str) -> str:
     """
     text = _OF_THE_PAGE.sub("", markdown)
     text = _BOX.sub(lambda found: _quote(f"**In short**\n\n{textwrap.dedent(found[1]).strip()}") + "\n\n", text)
+    text = _CHANGED.sub(lambda found: f"{_quote(_of_a_change(found[1], found[2]))}\n\n", text)
     text = _MEASURED.sub(lambda found: f"*How this was measured:* {' '.join(found[1].split())}", text)
     text = _TO_TRY.sub("*The buttons are on this page of the site.*", text)
     text = halves.ON_PAGE.sub("*From here on, the code needs a GPU.*", text)
     text = _REFERENCE.sub(lambda found: f"*{' '.join(found[1].split())}*", _SOLUTION.sub("**Solution**", text))
     return _LINK.sub(r"\1", text)
+
+
+def _of_a_change(release: str, said: str) -> str:
+    """What a page says of another version. The values that it shows are on the page: a notebook has its own."""
+    return f"**Changed in PyTorch {release}:** {textwrap.dedent(said).strip()}"
 
 
 def _quote(text: str) -> str:

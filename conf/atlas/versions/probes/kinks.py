@@ -430,4 +430,7 @@ _MARGINS = [
     ),
 ]
 
-PROBES = [*_BOUNDS, *_ZERO, *_TWO, *_TIES, *_NORMS, *_REDUCTIONS, *_MARGINS]
+_ON_PAGES = _at(((0.0,),), "x.clamp_min(0)")
+"""Those that pages name, at their own values."""
+
+PROBES = [*_ON_PAGES, *_BOUNDS, *_ZERO, *_TWO, *_TIES, *_NORMS, *_REDUCTIONS, *_MARGINS]

@@ -211,10 +211,16 @@ _IN_PLACE = (
     "x",
 )
 
+_ON_PAGES = (
+    "nn.Linear(2, 2)(torch.ones(1, 1, 2))",
+    "F.scaled_dot_product_attention(*[torch.ones(1, 4, 8, requires_grad=True)] * 3)",
+)
+"""Those that pages name, as they write them."""
+
 PROBES = [
     Probe("nodes", before + code)
     for before, codes in (
-        ("", _MODULES),
+        ("", _ON_PAGES + _MODULES),
         (_X, _ARITHMETIC + _SHAPES + _REDUCTIONS + _FUNCTIONS + _IN_PLACE),
         (_IMAGE, _IMAGES),
         (_SERIES, _ROWS),

@@ -426,6 +426,16 @@ _REMOVED = (
     "torch.autograd.backward(torch.ones((), requires_grad=True), inputs=[])",
 )
 
+_ON_PAGES = (
+    "torch.autograd.functional.hessian(lambda x: torch.cdist(x, 2 * x).sum(), torch.ones(1, 2))",
+    "torch.autograd.profiler.profile(use_cuda=True)",
+    "torch.from_dlpack(np.ones(3)[::-1])",
+    "torch.linalg.vector_norm(torch.eye(2).to_sparse())",
+    "torch.ones(1).expand(2).__setitem__(..., 9.0)",
+    "torch.ones(2, dtype=torch.bool).mean()",
+)
+"""Those that pages name, as they write them."""
+
 PROBES = [
     Probe("refuses", code)
     for code in (
@@ -433,6 +443,7 @@ PROBES = [
         *_IN_PLACE,
         *_FUNCTION,
         *_SECOND,
+        *_ON_PAGES,
         *_NOT_DIFFERENTIABLE,
         *_SHAPES,
         *_MODULES,
