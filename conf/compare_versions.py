@@ -23,6 +23,7 @@ CONF = Path(__file__).resolve().parent
 ROOT = CONF.parent
 sys.path.insert(0, str(CONF))
 
+from atlas.operators import report
 from atlas.versions import measured
 from atlas.versions.measured import DataError, Measured
 from atlas.versions.measuring import compare, environment, summary
@@ -117,13 +118,12 @@ def one(python: Path, own: Own, options: argparse.Namespace) -> Measured | None:
     plan = {
         "examples": measured.stale_examples(ROOT, known),
         "rows": measured.stale_rows(ROOT, known),
-        "operators": True,
-        "probes": True,
+        "operators": known is None or known.operators["code"] != report.identity()["code"],
+        "probes": known is None or not measured.answers_all(known),
     }
-    print(
-        f"versions: torch {torch}: {len(plan['examples'])} examples, {len(plan['rows'])} rows, operators, probes",
-        flush=True,
-    )
+    asked = [f"{len(plan['examples'])} examples", f"{len(plan['rows'])} rows"]
+    asked += [kind for kind in ("operators", "probes") if plan[kind]]
+    print(f"versions: torch {torch}: {', '.join(asked)}", flush=True)
     made = _compared(own.measured(plan), _measure(python, plan), known)
     print(f"versions: kept in {measured.write(options.out or ROOT / measured.FOLDER, made)}")
     return made
@@ -142,10 +142,18 @@ def _compared(base: dict[str, Any], other: dict[str, Any], known: Measured | Non
         of=about,
         examples=current["examples"] | differ,
         rows=current["rows"] | other["rows"],
-        operators=compare.operators(base["operators"], other["operators"]),
-        probes=other["probes"],
-        **probes.identity(),
-        signatures=compare.signatures(base["signatures"], other["signatures"]),
+        operators=(
+            compare.operators(base["operators"], other["operators"]) if "operators" in other else known.operators
+        ),
+        **(
+            {
+                "probes": other["probes"],
+                "signatures": compare.signatures(base["signatures"], other["signatures"]),
+                **probes.identity(),
+            }
+            if "probes" in other
+            else {"probes": known.probes, "signatures": known.signatures, "asked_by": known.asked_by}
+        ),
     )
 
 

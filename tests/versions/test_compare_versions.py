@@ -13,6 +13,8 @@ import compare_versions
 from atlas.operators import report
 from atlas.versions import measured
 from atlas.versions.measuring import environment, examples, then_and_now
+from atlas.versions.probes import all as probes
+from atlas.versions.probes.ask import Probe
 from versions.some_data import EXAMPLE, OWN, sources
 
 OTHER = "99.1.0"
@@ -36,6 +38,10 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, di
         faults = [{"cell": 1, "code": "assert 1", "said": "AssertionError"}] if torch != OWN else []
         outputs = [{"cell": 0, "text": f"torch {torch}", "varies": False}]
         codes = {row.title: row.code for row in then_and_now.rows(root / then_and_now.PAGE)}
+        asked_of_all = {
+            "probes": {"kinks": {"x.abs() at x = [0]": "[0]"}},
+            "signatures": {"torch.f": f"(x={torch!r})"},
+        }
         scripts = examples.scripts(root / "examples")
         return {
             **{"torch": torch, "python": "3.11.7"},
@@ -44,11 +50,11 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, di
                 for name in plan["examples"]
             },
             "rows": {title: {"code": codes[title], "failed": []} for title in plan["rows"]},
-            "operators": {"rows": [], "not_probed": {}, **report.identity()},
-            "probes": {"kinks": {"x.abs() at x = [0]": "[0]"}},
-            "signatures": {"torch.f": f"(x={torch!r})"},
+            **({"operators": {"rows": [], "not_probed": {}, **report.identity()}} if plan["operators"] else {}),
+            **(asked_of_all if plan["probes"] else {}),
         }
 
+    monkeypatch.setattr(probes, "probes", lambda: [Probe("kinks", "x.abs()", ((0.0,),))])
     monkeypatch.setattr(environment, "python", python)
     monkeypatch.setattr(
         compare_versions, "_version", lambda python: OWN if python == Path(sys.executable) else str(python)
@@ -88,10 +94,33 @@ def test_only_what_changed_is_measured_again(asked: list, tmp_path: Path) -> Non
     compare_versions.main([OTHER])
     assert [plan["examples"] for _torch, plan in asked] == [["errors/third"]] * 2
     assert [plan["rows"] for _torch, plan in asked] == [[]] * 2
+    assert not any(plan["operators"] or plan["probes"] for _torch, plan in asked)
+    assert kept(tmp_path).signatures["differ"] and kept(tmp_path).probes
     assert set(kept(tmp_path).examples) == {"errors/first", "errors/third"}
     asked.clear()
     compare_versions.main([OTHER, "--all"])
     assert [plan["examples"] for _torch, plan in asked] == [["errors/first", "errors/third"]] * 2
+
+
+@pytest.mark.parametrize("what", ["operators", "probes", "the way they are asked"])
+def test_what_is_probed_in_another_way_is_measured_again(
+    asked: list, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    compare_versions.main([OTHER])
+    if what == "operators":
+        monkeypatch.setattr(report, "identity", lambda: {"torch": OWN, "code": "new"})
+    elif what == "probes":
+        monkeypatch.setattr(probes, "probes", lambda: [Probe("kinks", "x.sign()", ((0.0,),))])
+    else:
+        monkeypatch.setattr(probes, "identity", lambda: {"asked_by": "new"})
+    asked.clear()
+    compare_versions.main([OTHER])
+    assert asked[-1][1] == {
+        "examples": [],
+        "rows": [],
+        "operators": what == "operators",
+        "probes": what != "operators",
+    }
 
 
 def test_an_example_that_is_gone_is_forgotten(asked: list, tmp_path: Path) -> None:

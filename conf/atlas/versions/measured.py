@@ -14,6 +14,7 @@ from atlas import kept_files
 
 from .measuring import examples, then_and_now
 from .measuring.environment import parts
+from .probes import all as probes
 
 FOLDER = Path("docs/reference/versions")
 """Below the root of the sources."""
@@ -74,6 +75,13 @@ def write(folder: Path, measured: Measured) -> Path:
     data = {name: getattr(measured, name) for name in Measured.__slots__ if name != "file"}
     kept_files.write_whole(file, json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     return file
+
+
+def answers_all(measured: Measured) -> bool:
+    """Whether each of today's probes was asked, in today's way."""
+    asked = {(subject, key) for subject, answers in measured.probes.items() for key in answers}
+    today = {(probe.subject, probe.key) for probe in probes.probes()}
+    return measured.asked_by == probes.identity()["asked_by"] and today <= asked
 
 
 def current(root: Path, measured: Measured) -> dict[str, dict[str, Any]]:
