@@ -68,7 +68,7 @@ def test_the_version_and_the_pins_that_it_does_not_bring(
 
 def test_an_old_version_gets_an_old_numpy(commands: list, requirements: Path, tmp_path: Path) -> None:
     environment.python(tmp_path / "home", "1.13.1", requirements)
-    assert installed(commands)[0] == ["torch==1.13.1", "numpy<2"]
+    assert installed(commands)[0] == ["torch==1.13.1", "numpy<2", "matplotlib", "pandas", "scikit-learn"]
 
 
 def test_it_is_made_once_until_the_requirements_change(commands: list, requirements: Path, tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ NEWEST = "newest"
 
 _NIGHTLY_INDEX = "https://download.pytorch.org/whl/nightly/cpu"
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?((a|b|rc)\d+)?(\.dev\d+)?")
-#: Before torch 2.3, what was compiled for NumPy 1 cannot be used with NumPy 2.
+#: Before torch 2.3, what was compiled for NumPy 1 cannot be used with NumPy 2. Then pip chooses versions of these that can.
 _NUMPY_1 = (2, 3)
+_ON_NUMPY = ("matplotlib", "pandas", "scikit-learn")
 
 
 class InstallError(Exception):
@@ -86,7 +87,8 @@ def _wishes(version: str) -> list[str]:
         ]
     if version == NEWEST:
         return ["--upgrade", "torch", "numpy"]
-    return [f"torch=={version}", "numpy<2" if parts(version) < _NUMPY_1 else "numpy"]
+    numpy = ["numpy<2", *_ON_NUMPY] if parts(version) < _NUMPY_1 else ["numpy"]
+    return [f"torch=={version}", *numpy]
 
 
 def _resolve(python: Path, version: str, wishes: list[str]) -> list[dict[str, Any]]:
