@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from atlas.operators import probing, report
+from atlas.operators import report
 
 from . import measured, own_answers
 from .measured import Measured
@@ -90,7 +90,7 @@ def load(docs: Path) -> History:
     :raises measured.DataError: if a file of data cannot be used.
     """
     root = docs.parent
-    data = [*sorted((root / measured.FOLDER).glob("*.json")), docs / own_answers.DATA, docs / probing.DATA]
+    data = [*sorted((root / measured.FOLDER).glob("*.json")), docs / own_answers.DATA]
     sources = [root / then_and_now.PAGE, *examples.scripts(root / "examples").values()]
     return _load(docs, tuple((file, file.stat().st_mtime_ns) for file in [*data, *sources] if file.exists()))
 

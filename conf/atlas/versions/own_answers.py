@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 DATA = Path("reference/data/version_probes.json")
 """Below docs/."""
+FILES = Path("reference/data/version_files.txt")
+"""Below docs/: which data of other versions there are, and their hashes. Pages depend on it, so that they notice a new one."""
 CONF = Path(__file__).parents[2]
 SECONDS = 30.0
 TIME_LIMIT = 20 * SECONDS
@@ -63,7 +65,14 @@ def _ask_if_needed(app: Sphinx) -> None:
     :raises Refusal: if the probes cannot be asked.
     """
     docs = Path(app.srcdir)
-    if (docs.parent / measured.FOLDER).is_dir() and load(docs) is None:
+    folder = docs.parent / measured.FOLDER
+    if not folder.is_dir():
+        return
+    files = (
+        f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}\n" for file in sorted(folder.glob("*.json"))
+    )
+    kept_files.write_if_changed(docs / FILES, "".join(files))
+    if load(docs) is None:
         logger.info("versions: asking the probes")
         try:
             ask(docs)

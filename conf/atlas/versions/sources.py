@@ -7,8 +7,6 @@ from pathlib import Path
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.operators import probing
-
 from . import history, measured, own_answers
 from .history import History
 
@@ -19,11 +17,10 @@ def history_for(env: BuildEnvironment, page: str) -> History | None:
     :raises measured.DataError: if a file of data cannot be used.
     """
     docs = Path(env.srcdir)
-    folder = docs.parent / measured.FOLDER
-    if not folder.is_dir():
+    if not (docs.parent / measured.FOLDER).is_dir():
         return None
-    for path in (folder, *folder.glob("*.json"), docs / own_answers.DATA, docs / probing.DATA):
-        env.dependencies[page].add(str(path))
+    for path in (own_answers.FILES, own_answers.DATA):
+        env.note_dependency(docs / path, docname=page)
     return history.load(docs)
 
 
