@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import html
+from collections.abc import Iterator
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -63,19 +64,29 @@ def table(history: History) -> str:
         "count": str(_("{shown} of {all}")),
         "none": str(_("No change fits.")),
     }
-    return region("versions", _("What changed"), heads, "".join(map(_row, changes)), said)
+    return region("versions", _("What changed"), heads, "".join(_rows(changes)), said)
+
+
+def _rows(changes: list[Change]) -> Iterator[str]:
+    """The rows; one with the same explanation as the row above says so to the style sheet, which does not show it twice."""
+    above: tuple[Explanation | None, str] = (None, "")
+    for change in changes:
+        why = explanations().get((change.kind, change.what))
+        yield _row(change, why, repeats=why is not None and above == (why, change.since))
+        above = why, change.since
 
 
 def _in(version: str) -> str:
     return f"in-{version.replace('.', '-')}"
 
 
-def _row(change: Change) -> str:
+def _row(change: Change, why: Explanation | None, *, repeats: bool) -> str:
     was, now = _values(change)
-    why = _why(explanations().get((change.kind, change.what)))
+    again = ' class="repeats"' if repeats else ""
     return (
-        f'<tr data-kinds="{change.kind} {_in(change.since)}"><th scope="row">{_what(change)}{why}</th>'
-        f"<td>{change.before} → {change.since}</td><td>{was}</td><td>{now}</td></tr>\n"
+        f'<tr data-kinds="{change.kind} {_in(change.since)}"{again}><th scope="row">{_what(change)}{_why(why)}</th>'
+        f"<td>{change.before} → {change.since}</td>"
+        f'<td data-label="{_("before")}">{was}</td><td data-label="{_("since")}">{now}</td></tr>\n'
     )
 
 
@@ -103,7 +114,7 @@ def _values(change: Change) -> tuple[str, str]:
         return _listed(gone), _listed(new)
     shown = (html.escape(text, quote=False).replace("\n", "<br>") for text in (change.was, change.now))
     was, now = (text or "–" for text in shown)
-    return was, now
+    return (f"<code>{was}</code>", f"<code>{now}</code>") if change.kind in ("kinks", "nodes") else (was, now)
 
 
 def parameters(signature: str) -> list[str]:
@@ -151,7 +162,7 @@ def _why(explained: Explanation | None) -> str:
     if explained is None:
         return ""
     link = f' <a href="{html.escape(explained.link)}">{_("source")}</a>' if explained.link else ""
-    return f"<br><small>{_plain(explained.text)}{link}</small>"
+    return f'<br><small class="why">{_plain(explained.text)}{link}</small>'
 
 
 def setup(app: Sphinx) -> None:
