@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.versions import measured, then_and_now
+from atlas.versions import measured
+from atlas.versions.measuring import then_and_now
 from tiny.tiny_site import Build, build, written
 from versions.some_data import OWN, ROWS, data, keep
 
