@@ -25,7 +25,7 @@ def known(site: Path) -> History:
 
 
 @pytest.fixture(scope="module")
-def page(site: Path) -> BeautifulSoup:
+def versions_page(site: Path) -> BeautifulSoup:
     return read(site / "reference" / "versions.html")
 
 
@@ -39,16 +39,16 @@ def test_data_hold_nothing_of_a_machine(version: measured.Measured) -> None:
     assert not re.findall(r"/(?:root|home|tmp|work|usr)/\S*|0x[0-9a-f]{8,}", text)
 
 
-def test_each_change_has_its_row(page: BeautifulSoup, known: History) -> None:
-    rows = page.select(".long-table.versions tbody tr")
+def test_each_change_has_its_row(versions_page: BeautifulSoup, known: History) -> None:
+    rows = versions_page.select(".long-table.versions tbody tr")
     changes = list(known.changes())
     assert len(rows) == len(changes) > 100
     between = {text_of(row.select("td")[0]) for row in rows}
     assert between == {f"{change.before} → {change.since}" for change in changes}
 
 
-def test_each_version_is_named_with_what_holds(page: BeautifulSoup) -> None:
-    said = text_of(page.select_one("#which-pages-hold ul"))
+def test_each_version_is_named_with_what_holds(versions_page: BeautifulSoup) -> None:
+    said = text_of(versions_page.select_one("#which-pages-hold ul"))
     for version in MEASURED:
         assert re.search(rf"PyTorch {re.escape(version.torch)}: \d+ of \d+ examples hold", said)
 
