@@ -54,6 +54,6 @@ def test_a_sentence_of_the_site_s_own_code(first: Build, conf: Path, builders: s
     page = first.out / "gallery" / "basics" / "example.html"
     words = f"{WORDS}, by {builders}"
     assert words not in page.read_text(encoding="utf-8")
-    edit(conf / "atlas" / "directives" / "graph_figure.py", WORDS, words)
+    edit(conf / "atlas" / "directives" / "figures" / "graph_figure.py", WORDS, words)
     build_again(first, conf, *builders.split())
     assert words in page.read_text(encoding="utf-8")

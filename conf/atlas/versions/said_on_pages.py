@@ -18,6 +18,8 @@ from .sources import history_for
 GALLERY = "gallery/"
 ERRORS = "gallery/errors/"
 PAGE = "/reference/versions"
+OUTPUT = "sphx-glr-script-out"
+"""sphinx-gallery's class of outputs: it is one, of another version."""
 
 
 def tell(app: Sphinx, document: nodes.document) -> None:
@@ -60,7 +62,7 @@ def _add_wordings(document: nodes.document, history: History, page: str) -> None
                 by_words.setdefault(theirs, []).append(version)
     for words, versions in by_words.items():
         fold += nodes.paragraph("", _("On PyTorch %s:") % _and(versions))
-        fold += nodes.literal_block(words, words, language="none")
+        fold += nodes.literal_block(words, words, language="none", classes=[OUTPUT])
     inner = next((at for at, node in enumerate(section.children) if isinstance(node, nodes.section)), len(section))
     section.insert(inner, fold)
 
