@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from atlas.versions import history, measured
+from atlas.versions import sources as versions_sources
 from versions.some_data import EXAMPLE, OWN, data, keep, sources
 
 CELL = {"name": "a", "column": "second", "was": "1", "is": "2"}
@@ -56,6 +58,24 @@ def test_data_against_another_version_are_stale_as_a_whole(root: Path) -> None:
     found = history.load(root / "docs")
     assert found.stale == {"2.14.1": [f"all: compared with torch 2.0.0, and this build has {OWN}"]}
     assert not found.versions and not list(found.changes())
+
+
+def test_a_build_names_what_it_leaves_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(root, data(root, "2.14.1"), data(root, "2.4.1"))
+    (root / "examples/errors/first.py").write_text(EXAMPLE.replace("1 + 1 == 2", "2 + 2 == 4"))
+    said: list[str] = []
+    monkeypatch.setattr(versions_sources.logger, "info", lambda text, *of: said.append(text % of))
+    versions_sources._tell(SimpleNamespace(srcdir=str(root / "docs")))
+    file = measured.FOLDER / "2.4.1.json"
+    assert len(said) == 2 and said[0] == (
+        f"versions: {file}: not shown, until `nox -s versions -- 2.4.1` measures again: errors/first: its code has changed"
+    )
+
+
+def test_a_build_refuses_a_file_that_it_cannot_read(root: Path) -> None:
+    (keep(root) / "2.4.1.json").write_text("{")
+    with pytest.raises(SystemExit, match=r"2\.4\.1\.json: cannot be read"):
+        versions_sources._tell(SimpleNamespace(srcdir=str(root / "docs")))
 
 
 @pytest.mark.parametrize(

@@ -159,5 +159,4 @@ def test_broken_data_are_named(tmp_path: Path) -> None:
     broken.write_text("{")
     built = build(root)
     assert built.is_refused_with(f"{broken}: cannot be read as measurements: ")
-    (line,) = re.findall(r"changed\.md:(\d+): \w+: .*99\.1\.0\.json", built.output)
-    assert line == "3" and "nox -s versions -- 99.1.0" in built.output
+    assert "nox -s versions -- 99.1.0" in built.output and "reading sources" not in built.output

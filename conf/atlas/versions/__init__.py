@@ -11,7 +11,7 @@ A build shows it:
 ``own_answers``        asks the build's own PyTorch the probes
 ``history``            puts all versions together
 ``explained``          what a change means, and its pull request, from ``explained.toml``
-``sources``            the history for a page
+``sources``            the history for a page, and what of it is left out because the sources have changed
 ``table_directive``    ``{version-table}``: what changed
 ``pages_directive``    ``{version-pages}``: which pages hold on which version
 ``changed_directive``  ``.. torch-changed::`` on a page
@@ -29,5 +29,5 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    modules = ("own_answers", "table_directive", "pages_directive", "changed_directive", "said_on_pages")
+    modules = ("own_answers", "sources", "table_directive", "pages_directive", "changed_directive", "said_on_pages")
     set_up(app, __name__, *modules)

@@ -1,14 +1,21 @@
-"""The history for a page of the build, which is read again when the data change."""
+"""The history for a page of the build, which is read again when the data change; and what of it is left out, by name."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+from atlas.refusal import Refusal
 
 from . import history, measured, own_answers
 from .history import History
+
+logger = logging.getLogger(__name__)
 
 
 def history_for(env: BuildEnvironment, page: str) -> History | None:
@@ -22,6 +29,33 @@ def history_for(env: BuildEnvironment, page: str) -> History | None:
     for path in (own_answers.FILES, own_answers.DATA):
         env.note_dependency(docs / path, docname=page)
     return history.load(docs)
+
+
+def left_out(found: History) -> Iterator[str]:
+    """What was measured of other sources than today's, a sentence for each version."""
+    for torch, names in found.stale.items():
+        yield (
+            f"{measured.FOLDER / torch}.json: not shown, until `nox -s versions -- {torch}` measures again: "
+            + "; ".join(names)
+        )
+
+
+def _tell(app: Sphinx) -> None:
+    """Connected to ``builder-inited``, after the build's own answers.
+
+    :raises Refusal: if a file of data cannot be used.
+    """
+    docs = Path(app.srcdir)
+    if (docs.parent / measured.FOLDER).is_dir():
+        try:
+            for sentence in left_out(history.load(docs)):
+                logger.info("versions: %s", sentence)
+        except measured.DataError as error:
+            raise Refusal(str(error)) from None
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("builder-inited", _tell)
 
 
 def history_of(directive: SphinxDirective) -> History:
