@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,13 @@ def test_a_crash_is_told_and_the_next_is_run(script: Path) -> None:
     crashed, fine = examples.measure(examples.scripts(script.parents[1])).values()
     assert crashed["faults"][0]["said"] == "killed by SIGABRT" and crashed["outputs"] == []
     assert fine["outputs"][0]["text"] == "fine\n" and not fine["faults"]
+
+
+def test_the_hash_is_of_the_text_of_the_code(script: Path) -> None:
+    """So it is the same on each version of Python."""
+    script.write_text(f"r{SCRIPT}")
+    code = [line for line in SCRIPT.splitlines()[4:] if line and not line.startswith("#")]
+    assert examples.code_hash(script) == hashlib.sha256("\n".join(code).encode()).hexdigest()[:16]
 
 
 @pytest.mark.parametrize(

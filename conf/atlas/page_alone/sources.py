@@ -10,6 +10,7 @@ from atlas.kept_files import write_if_changed
 
 HEADER = "GALLERY_HEADER.rst"
 _WITH_IT = ("search", "reference/names")  # to which each page leads
+_MEASURED = ("reference/versions", "reference/data/version_probes.json")  # of other versions: a page may show it
 _FRONT = "# One page\n\n```{toctree}\n" + "\n".join(("gallery/index", *_WITH_IT)) + "\n```\n"
 _GALLERY = "The chapters\n============\n\nThis site has one page.\n"
 
@@ -39,6 +40,7 @@ def lay(root: Path, page: str, site: Path) -> Path:
         examples / chapter / "recordings" / stem: root / "examples" / chapter / "recordings" / stem,
     }
     links |= {site / "docs" / f"{other}.md": root / "docs" / f"{other}.md" for other in _WITH_IT}
+    links |= {site / "docs" / part: root / "docs" / part for part in _MEASURED}
     links = {link: target for link, target in links.items() if target.exists()}
     for old in examples.rglob("*"):
         if old.is_symlink() and old not in links:

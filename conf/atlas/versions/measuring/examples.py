@@ -22,6 +22,7 @@ from atlas.runner.processes.cores import cores
 
 LONGEST = 4000  # characters of what a cell prints; more is cut
 TIME_LIMIT = 600.0  # seconds on the clock for one script
+_DOCSTRING = re.compile(r"""\A\s*r?(\"{3}|'{3}).*?\1""", re.DOTALL)
 _CELL = re.compile(r"^# ?%%", re.MULTILINE)
 
 
@@ -31,14 +32,13 @@ def scripts(examples: Path) -> dict[str, Path]:
 
 
 def code_hash(script: Path) -> str:
-    """What the outputs of a script depend on: its code. Text, comments and blank lines do not count, but cells do.
+    """What the outputs of a script depend on: its code. Its docstring, lines that are comments, and blank lines do not count.
 
-    :raises SyntaxError: if it is no Python.
+    It is a hash of text and not of a syntax tree, which each version of Python writes in another way.
     """
-    tree = ast.parse(script.read_text(encoding="utf-8"))
-    if tree.body and isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Constant):
-        tree.body.pop(0)
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+    text = _DOCSTRING.sub("", script.read_text(encoding="utf-8"), count=1)
+    code = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return hashlib.sha256("\n".join(code).encode()).hexdigest()[:16]
 
 
 def measure(found: dict[str, Path]) -> dict[str, dict[str, Any]]:

@@ -74,7 +74,9 @@ class _Noting(doctest.DocTestRunner):
 
 
 def rows(page: Path) -> list[Row]:
-    """All rows, in the order of the page."""
+    """All rows, in the order of the page; none in a site that has no such page."""
+    if not page.exists():
+        return []
     text = page.read_text(encoding="utf-8")
     shared = "import torch\n" + "".join(_blocks("testcode", text))
     titles, texts = _ROW.findall(text), _ROW.split(text)[2::2]
