@@ -109,7 +109,7 @@ def _load(docs: Path, files: tuple[tuple[Path, int], ...]) -> History:
     ours = own_answers.load(docs) or {"probes": {}, "signatures": {}}
     _probes(values, own, ours["probes"], versions, stale)
     _signatures(values, own, ours["signatures"], versions, stale)
-    _operators(values, own, docs, versions, stale)
+    _operators(values, own, versions, stale)
     for version in versions:
         _rows(values, own, version.torch, current[version.torch]["rows"])
         _messages(values, own, version.torch, current[version.torch]["examples"])
@@ -146,7 +146,7 @@ def _signatures(
             values.setdefault(("signatures", name), {own: was})[version.torch] = now
 
 
-def _operators(values: dict, own: str, docs: Path, versions: list[Measured], stale: dict[str, list[str]]) -> None:
+def _operators(values: dict, own: str, versions: list[Measured], stale: dict[str, list[str]]) -> None:
     code = report.identity()["code"]
     for version in versions:
         found = version.operators
