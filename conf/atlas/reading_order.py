@@ -186,6 +186,9 @@ CHAPTERS = {
         "data_loading",
         "reproducibility",
     ],
+    "modules": [],
+    "practice": [],
+    "scale": [],
     "cuda": [
         "devices",
         "no_grad_memory",
