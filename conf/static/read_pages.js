@@ -37,11 +37,11 @@
   count.setAttribute("role", "status");
   line.append(count, " ", forget);
   place.append(line);
-  const items = [...document.querySelectorAll(".map .card, .symptoms li, .tagged li")].map(item => {
+  const items = [...document.querySelectorAll(".map .card, .map .path > li, .symptoms li, .tagged li")].map(item => {
     const link = item.querySelector("a"), name = nameOf(new URL(link.href));
     return { item, link, chapter: /\/index\.html$/.test(name) ? name.replace(/index\.html$/, "") : "", name };
   });
-  const pages = items.filter(({ chapter }) => !chapter).map(({ name }) => name);
+  const pages = [...new Set(items.filter(({ chapter }) => !chapter).map(({ name }) => name))];
   const show = () => {
     load();
     for (const { item, link, name, chapter } of items) {

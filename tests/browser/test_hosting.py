@@ -157,6 +157,14 @@ def test_the_policy_bites(tampered: str, fresh: BrowserContext) -> None:
         until(tab, lambda said=said: any(map(said.search, wrong.errors)), lambda: wrong.errors)
 
 
+def test_the_policy_lets_a_page_ask_its_own_site_and_no_other(origin: str, fresh: BrowserContext) -> None:
+    """Lighthouse asks for robots.txt as the page would."""
+    tab = open_page(fresh, origin, PAGE, Visit())
+    asked = "address => fetch(address).then(answer => answer.status, () => 'refused')"
+    assert tab.evaluate(asked, f"{origin}/robots.txt") == 404
+    assert tab.evaluate(asked, "https://other.example/robots.txt") == "refused"
+
+
 def test_a_search_and_a_graph_that_plays_keep_to_the_policy(origin: str, fresh: BrowserContext) -> None:
     visit = Visit()
     tab = open_page(fresh, origin, PAGE, visit)

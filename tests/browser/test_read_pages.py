@@ -68,6 +68,15 @@ def test_other_lists_show_it_too(fresh: BrowserContext, origin: str) -> None:
     expect(tab.locator(".tagged li.is-read")).to_have_count(2)
 
 
+def test_a_page_in_two_learning_paths_counts_once(fresh: BrowserContext, origin: str) -> None:
+    tab = open_page(fresh, origin, "guide/learning-paths.html")
+    twice = "gallery/debugging/silent_mistakes.html"
+    tab.evaluate("kept => localStorage.setItem('atlas-read', JSON.stringify(kept))", [twice])
+    tab.reload()
+    expect(tab.locator(".path > li.is-read")).to_have_count(2)
+    expect(tab.get_by_role("status")).to_contain_text("You have read 1 of ")
+
+
 @pytest.mark.parametrize("kept", ["no JSON", "7", '{"a": 1}'])
 def test_what_another_program_wrote_does_no_harm(fresh: BrowserContext, origin: str, kept: str) -> None:
     visit = Visit()

@@ -9,6 +9,7 @@
 ``ticks``          the line about pages that were read
 ``chapter_map``    the cards of a chapter's pages
 ``chapters``       the cards of all chapters
+``learning_path``  a list of pages to read one after the other
 """
 
 from __future__ import annotations
@@ -22,4 +23,4 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    set_up(app, __name__, "facts", "chapter_map", "chapters")
+    set_up(app, __name__, "facts", "chapter_map", "chapters", "learning_path")

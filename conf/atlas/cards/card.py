@@ -18,16 +18,27 @@ def card(link: nodes.reference, facts: Facts | None, small: Iterable[nodes.Node]
     :param facts: of the page that it leads to; None where there is nothing to say or to show.
     :param small: the last line.
     """
-    item = nodes.list_item(classes=["card"])
+    made = nodes.list_item(classes=["card"])
     if facts:
         # what varies is left out where two builds are compared
         kinds = ["picture", facts.look, *(["varies"] if facts.varies else [])]
-        item += nodes.raw("", f'<div class="{" ".join(filter(None, kinds))}">{facts.picture}</div>', format="html")
-    item += nodes.paragraph("", "", link, classes=["card-title"])
-    if facts:
-        item += nodes.paragraph("", "", *_marked(facts.answer), classes=["card-answer"])
-    item += nodes.paragraph("", "", *small, classes=["card-small"])
-    return item
+        made += nodes.raw("", f'<div class="{" ".join(filter(None, kinds))}">{facts.picture}</div>', format="html")
+    made += _words(link, facts, small)
+    return made
+
+
+def item(link: nodes.reference, facts: Facts, small: Iterable[nodes.Node]) -> nodes.list_item:
+    """What a card says, without its picture: one item of a list that is read from its first line to its last."""
+    return nodes.list_item("", *_words(link, facts, small))
+
+
+def _words(link: nodes.reference, facts: Facts | None, small: Iterable[nodes.Node]) -> list[nodes.Node]:
+    answer = [nodes.paragraph("", "", *_marked(facts.answer), classes=["card-answer"])] if facts else []
+    return [
+        nodes.paragraph("", "", link, classes=["card-title"]),
+        *answer,
+        nodes.paragraph("", "", *small, classes=["card-small"]),
+    ]
 
 
 def _marked(said: str) -> Iterable[nodes.Node]:
