@@ -31,25 +31,26 @@ import numpy as np
 import torch
 from torch.autograd.graph import increment_version
 
-x = torch.ones(3, requires_grad=True)
+x = torch.tensor(1.0, requires_grad=True)
 y = 1 * x
-loss = y.sin().sum()
+loss = y.sin()
 
-# graph: loss (saved) -- sin saved y, and reads it in backward
+# graph: loss (saved) -- sin saved y, which was 1 and now holds 5
 np.copyto(y.detach().numpy(), 5.0)  # autograd does not see this
-loss.backward()
 
-print("gradient       ", x.grad)
-print("should be cos 1", torch.ones(3).cos())
-assert torch.allclose(x.grad, torch.full((3,), 5.0).cos())
-assert not torch.allclose(x.grad, torch.ones(3).cos())
+# %%
+loss.backward()
+print("gradient ", x.grad)
+print("should be", torch.tensor(1.0).cos())
+assert torch.allclose(x.grad, torch.tensor(5.0).cos())
+assert not torch.allclose(x.grad, torch.tensor(1.0).cos())
 
 # %%
 # The gradient is wrong, and nothing said so. One call after the write makes backward check:
 
-x = torch.ones(3, requires_grad=True)
+x = torch.tensor(1.0, requires_grad=True)
 y = 1 * x
-loss = y.sin().sum()
+loss = y.sin()
 np.copyto(y.detach().numpy(), 5.0)
 increment_version(y)
 
@@ -85,16 +86,16 @@ assert torch.equal(_x.grad, torch.ones(4))
 # **Calling it before the write.** It does not matter whether you call it before or after the write. It matters that an
 # operation saved the tensor before: what is saved after the call has the new version, so backward compares equal numbers.
 
-x = torch.ones(3, requires_grad=True)
+x = torch.tensor(1.0, requires_grad=True)
 y = 1 * x
 increment_version(y)  # too early: sin saves y after it
-loss = y.sin().sum()
+loss = y.sin()
 np.copyto(y.detach().numpy(), 5.0)
 loss.backward()
 print(x.grad)
 
 # sphinx_gallery_start_ignore
-assert torch.allclose(x.grad, torch.full((3,), 5.0).cos())
+assert torch.allclose(x.grad, torch.tensor(5.0).cos())
 _x = torch.ones(3, requires_grad=True)
 _y = 1 * _x
 _loss = _y.sin().sum()
