@@ -136,6 +136,7 @@ CHAPTERS = {
         "complex_gradients",
         "points_without_a_derivative",
         "gradient_layouts",
+        "rarely_used_functions",
     ],
     "functions": [
         "exp_function",
@@ -186,9 +187,21 @@ CHAPTERS = {
         "data_loading",
         "reproducibility",
     ],
-    "modules": [],
-    "practice": [],
-    "scale": [],
+    "modules": [
+        "parameters_and_buffers",
+        "features_of_a_layer",
+        "ema_and_stop_gradient",
+        "parameters_as_arguments",
+        "per_sample_gradients",
+    ],
+    "practice": [
+        "gradients_of_the_input",
+        "derivatives_of_a_network",
+        "gather_and_distances",
+        "argmax_round_and_sampling",
+        "policy_gradient",
+    ],
+    "scale": ["compile_and_autograd", "ddp_and_autograd"],
     "cuda": [
         "devices",
         "no_grad_memory",

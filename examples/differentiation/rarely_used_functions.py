@@ -271,6 +271,78 @@ print("backward", ran)
 assert ran == [2, 3, 0, 1]
 
 # %%
+# ``GraphExecGroup``: several backwards, one recomputation
+# --------------------------------------------------------
+# Two losses come out of one checkpointed block. Each backward runs the block again. In a ``GraphExecGroup`` the first one's
+# results are kept for the second:
+
+from contextlib import nullcontext
+
+from torch.utils.checkpoint import GraphExecGroup, checkpoint
+
+
+def runs_of_the_block(group):
+    runs = []
+
+    def block(x):
+        runs.append(x)
+        return x.sin(), x.exp()
+
+    x = torch.ones(3, requires_grad=True)
+    first, second = checkpoint(block, x, use_reentrant=False)
+    with group:
+        first.sum().backward()
+        second.sum().backward()
+    return len(runs)
+
+
+print("without:", runs_of_the_block(nullcontext()))
+print("with:   ", runs_of_the_block(GraphExecGroup()))
+assert runs_of_the_block(nullcontext()) == 3
+assert runs_of_the_block(GraphExecGroup()) == 2
+
+# %%
+# ``CheckpointPolicy``: decide for each operation
+# -----------------------------------------------
+# A list of operations that a checkpoint keeps is enough :ref:`in most cases <sphx_glr_gallery_memory_checkpointing.py>`. A
+# function can look at the arguments, too. This one keeps only the large matrix products:
+
+from functools import partial
+
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    create_selective_checkpoint_contexts,
+)
+
+kept = []
+
+
+def large_products(ctx, op, *args, **kwargs):
+    if op is torch.ops.aten.mm.default and args[0].numel() > 100:
+        if not ctx.is_recompute:
+            kept.append(tuple(args[0].shape))
+        return CheckpointPolicy.MUST_SAVE
+    return CheckpointPolicy.PREFER_RECOMPUTE
+
+
+def two_products(x):
+    return (x @ x.T) @ torch.ones(20, 2)
+
+
+context_fn = partial(create_selective_checkpoint_contexts, large_products)
+x = torch.ones(20, 3, requires_grad=True)
+checkpoint(two_products, x, use_reentrant=False, context_fn=context_fn).sum().backward()
+print("kept the product of", kept)
+assert kept == [(20, 20)]
+
+# sphinx_gallery_start_ignore
+_expected = x.grad.clone()
+x.grad = None
+two_products(x).sum().backward()
+assert torch.equal(x.grad, _expected)
+# sphinx_gallery_end_ignore
+
+# %%
 # Exercise
 # --------
 # A leaf ``w`` is overwritten by NumPy between forward and backward. The loss is ``(w * x).sum()`` in one case and
