@@ -131,6 +131,7 @@ CHAPTERS = {
         "higher_order",
         "jacobian_and_hessian",
         "forward_mode",
+        "transforms_of_functions",
         "inplace_and_versions",
         "slice_assignment",
         "complex_gradients",
