@@ -12,15 +12,14 @@ torch.func: grad, vmap, vjp, jvp and linearize
 
 .. in-short::
 
-   Each function of ``torch.func`` takes a function and returns one: ``grad(f)`` is its gradient, ``vmap(f)`` is ``f`` for each
-   row of a batch. They can be nested:
+   ``torch.func`` makes new functions of yours: ``grad(f)`` returns the gradient of ``f``, and ``vmap(f)`` returns ``f`` of each
+   row of a batch. Transforms can be nested:
 
    .. code-block:: python
 
       slopes = vmap(grad(f))(points)  # the gradient at each point
 
-   ``f`` must return what you want to know. Random numbers need ``randomness=``, and ``if`` and ``.item()`` do not work in
-   ``vmap``. To train a model, ``loss.backward()`` is enough.
+   In ``vmap``, random numbers need ``randomness=``, and an ``if`` on a value and ``.item()`` raise an error. To train a model, ``loss.backward()`` is enough.
 """
 
 # %%
