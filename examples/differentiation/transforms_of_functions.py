@@ -19,7 +19,8 @@ torch.func: grad, vmap, vjp, jvp and linearize
 
       slopes = vmap(grad(f))(points)  # the gradient at each point
 
-   In ``vmap``, random numbers need ``randomness=``, and an ``if`` on a value and ``.item()`` raise an error. To train a model, ``loss.backward()`` is enough.
+   In ``vmap``, random numbers need ``randomness=``, and an ``if`` on a value and ``.item()`` raise an error. To train a model,
+   ``loss.backward()`` is enough.
 """
 
 # %%
@@ -141,8 +142,8 @@ pd.DataFrame({"shape": {name: str(tuple(t.shape)) for name, t in shapes.items()}
 
 # %%
 # - ``vjp`` runs ``g`` once, and returns a function that does backward for a given ``u``.
-# - ``jvp`` runs ``g`` in forward mode, with one ``v``. ``linearize`` runs ``g`` once, and returns a function for any number of
-#   directions: it does not call ``g`` again.
+# - ``jvp`` runs ``g`` in forward mode, with one ``v``. ``linearize`` returns a function for any number of directions at this
+#   ``x``, which does not call ``g`` again.
 # - ``jacrev`` and ``jacfwd`` return the whole Jacobian: :ref:`which one, and when
 #   <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`.
 
