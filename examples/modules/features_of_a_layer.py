@@ -415,7 +415,7 @@ assert _calls_of(model.body, lambda: model.forward(x)) == 1
 seen, layers = {}, dict(model.body.named_children())
 handles = [
     layer.register_forward_hook(
-        lambda m, args, output: seen.update({name: output.detach()})  # noqa: B023
+        lambda m, args, output: seen.update({name: output.detach()})
     )
     for name, layer in layers.items()
 ]
