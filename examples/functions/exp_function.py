@@ -393,7 +393,7 @@ assert not isinstance(np.log1p(x.detach().numpy()), np.ndarray)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`: the memory of ``.grad``.
+# - Before: :ref:`sphx_glr_gallery_differentiation_rarely_used_functions.py`, what most programs never call.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: what autograd returns there.
 # - Next: :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: a backward that is not the derivative, on purpose.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`: what the nodes of a graph are, and how they are linked.

@@ -1,0 +1,592 @@
+r"""
+EMA of the weights, target networks and stop-gradient
+=====================================================
+
+.. index::
+   ! single: exponential moving average (EMA) of the weights
+   ! single: AveragedModel
+   ! single: BatchNorm statistics of an EMA model
+   ! single: mean teacher, momentum encoder
+   ! single: target network, soft update, tau
+   ! single: stop-gradient in BYOL and SimSiam
+   ! single: why detach the target
+   ! single: SimSiam loss goes to -1, collapse
+
+.. in-short::
+
+   Keep a copy of the model whose weights are the average, and update it after each step:
+
+   .. code-block:: python
+
+      ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.999))
+      ...
+      optimizer.step()
+      ema.update_parameters(model)
+
+   The update is not recorded by autograd, and it copies the statistics of BatchNorm. When a loss takes its target from the
+   average (a teacher, a target network), or from the same network (SimSiam), compute the target under ``no_grad`` or ``detach``
+   it. Otherwise gradients arrive through the target, too, and the training may collapse.
+"""
+
+# %%
+# A steadier model from noisy steps
+# ---------------------------------
+# With small batches and a large learning rate, the weights jump around a good place. Their *exponential moving average* (EMA)
+# stays closer to it. After each step, the average moves a little toward the new weights:
+# ``average = decay * average + (1 - decay) * weights``. With ``decay=0.95``, the last 20 steps make up about two thirds of it.
+#
+# .. how-measured:: This code makes data and a network with BatchNorm, and measures the loss on test data in eval(). It
+#    computes in double precision, so that the numbers come out the same on other machines.
+
+import copy
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
+from torch import nn
+from torch.nn.functional import cosine_similarity, mse_loss, normalize
+from torch.nn.utils.parametrizations import spectral_norm
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+torch.set_num_threads(1)  # small tensors: more threads do not help
+torch.set_default_dtype(torch.float64)
+torch.manual_seed(0)
+
+
+def samples(count, noise=1.0):
+    x = 2 * torch.randn(count, 10)
+    y = x[:, :1] * x[:, 1:2] / 4 + x[:, 2:3]
+    return x + 3, y + noise * torch.randn_like(y)
+
+
+def network(first=None):
+    first = first or nn.Linear(10, 32)
+    return nn.Sequential(first, nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 1))
+
+
+test_x, test_y = samples(1000, noise=0.0)
+
+
+@torch.no_grad()
+def test_loss(model):
+    loss = mse_loss(model.eval()(test_x), test_y).item()
+    model.train()
+    return loss
+
+
+def draw(curves, title, label, **options):
+    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    styles = [("#c2410c", "--"), ("#2563eb", "-"), ("#047857", "-."), ("#7c3aed", ":")]
+    for (name, values), (color, style) in zip(curves.items(), styles, strict=False):
+        ax.plot(values, color=color, linestyle=style, label=name)
+    ax.set(xlabel="step", ylabel=label, **options)
+    ax.set_title(title)
+    ax.legend(ncols=2, fontsize=9)
+
+
+# %%
+# ``AveragedModel`` makes the copy. The first call of ``update_parameters`` copies the weights, each later one averages:
+
+model = network()
+ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.95))
+ema.update_parameters(model)
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+losses = {"model": [], "its average": []}
+for _ in range(300):
+    x, y = samples(16)
+    optimizer.zero_grad()
+    mse_loss(model(x), y).backward()
+    optimizer.step()
+    ema.update_parameters(model)
+    losses["model"].append(test_loss(model))
+    losses["its average"].append(test_loss(ema))
+
+# figure: The test loss over 300 steps, on a logarithmic axis. The curve of the model jumps up and down all the time. The curve
+#   of its average is smooth, and from about step 60 it stays below most of the other curve.
+title = "The average is better than nearly every model in it"
+draw(losses, title, "test loss", yscale="log")
+
+# sphinx_gallery_start_ignore
+_model, _average = (torch.tensor(values[-200:]) for values in losses.values())
+assert _average.mean() < 0.6 * _model.mean() and _average.std() < 0.5 * _model.std()
+assert (_average < _model).double().mean() > 0.9
+assert abs(1 - 0.95**20 - 2 / 3) < 0.05
+_options = {"multi_avg_fn": get_ema_multi_avg_fn(0.95)}
+_late = AveragedModel(network(), **_options)
+_late.update_parameters(model)
+assert torch.equal(_late.module[0].weight, model[0].weight)
+assert not any(p.grad_fn for p in ema.parameters())
+assert all(p.requires_grad for p in ema.parameters())
+_frozen = copy.deepcopy(network().requires_grad_(False))
+assert not any(p.requires_grad for p in _frozen.parameters())
+_raised = []
+try:
+    AveragedModel(model, get_ema_multi_avg_fn(0.95))
+except TypeError as error:
+    _raised.append(str(error))
+assert len(_raised) == 1 and "to() received an invalid combination" in _raised[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# Write ``multi_avg_fn=``: by position, the second argument is a device. By hand, the update is four lines:
+
+
+@torch.no_grad()
+def update(average, model, decay):
+    for a, p in zip(average.parameters(), model.parameters(), strict=True):
+        a.lerp_(p, 1 - decay)  # a = decay * a + (1 - decay) * p
+    for a, b in zip(average.buffers(), model.buffers(), strict=True):
+        a.copy_(b)
+
+
+mine = copy.deepcopy(ema.module).requires_grad_(False)
+for _ in range(100):
+    x, y = samples(16)
+    optimizer.zero_grad()
+    mse_loss(model(x), y).backward()
+    optimizer.step()
+    ema.update_parameters(model)
+    update(mine, model, decay=0.95)
+
+theirs = ema.module.state_dict()
+print(all(torch.allclose(theirs[name], t) for name, t in mine.state_dict().items()))
+
+# sphinx_gallery_start_ignore
+for _name, _tensor in mine.state_dict().items():
+    assert torch.allclose(theirs[_name], _tensor)
+assert len(theirs) == 9 and not torch.allclose(mine[0].weight, model[0].weight)
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Buffers.** BatchNorm keeps its running mean and variance in buffers, and ``spectral_norm`` keeps two vectors of length 1.
+# ``parameters()`` does not return them (asked in `mean-teacher#9 <https://github.com/CuriousAI/mean-teacher/issues/9>`__). But
+# an average of vectors of length 1 is shorter, unless they are equal (`miles-credit#394
+# <https://github.com/NCAR/miles-credit/pull/394>`__). Four kinds of average:
+#
+# .. how-measured:: The same training of a network whose first layer has spectral_norm, followed by BatchNorm.
+
+
+@torch.no_grad()
+def update_parameters_only(average, model, decay):
+    for a, p in zip(average.parameters(), model.parameters(), strict=True):
+        a.lerp_(p, 1 - decay)
+
+
+@torch.no_grad()
+def largest_singular_value(model):
+    first = getattr(model, "module", model).eval()[0]
+    value = torch.linalg.matrix_norm(first.weight, ord=2).item()
+    model.train()
+    return value
+
+
+@torch.no_grad()
+def copy_vectors(average, model):
+    average, own = copy.deepcopy(average.module), dict(model.named_buffers())
+    for name, buffer in average.named_buffers():
+        if name.endswith(("._u", "._v")):
+            buffer.copy_(own[name])
+    return average
+
+
+def compare_averages():
+    torch.manual_seed(0)
+    model = network(spectral_norm(nn.Linear(10, 32)))
+    only, options = copy.deepcopy(model), {"multi_avg_fn": get_ema_multi_avg_fn(0.95)}
+    default = AveragedModel(model, **options)
+    all_buffers = AveragedModel(model, use_buffers=True, **options)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    models = {
+        "the model": model,
+        "parameters() only": only,
+        "AveragedModel": default,
+        "use_buffers=True": all_buffers,
+    }
+    rows = {name: {} for name in [*models, "all but u and v"]}
+    default.update_parameters(model)
+    all_buffers.update_parameters(model)
+    for step in range(1, 301):
+        x, y = samples(16)
+        optimizer.zero_grad()
+        mse_loss(model(x), y).backward()
+        optimizer.step()
+        default.update_parameters(model)
+        all_buffers.update_parameters(model)
+        update_parameters_only(only, model, 0.95)
+        if step in (50, 300):
+            models["all but u and v"] = copy_vectors(all_buffers, model)
+            for name, each in models.items():
+                rows[name][f"{step} steps"] = f"{test_loss(each):.2f}"
+                value = largest_singular_value(each)
+                rows[name].setdefault("norm", f"{value:.2f}")
+    return pd.DataFrame(rows).T[["50 steps", "300 steps", "norm"]], models
+
+
+table, averages = compare_averages()
+
+# %%
+# The test loss after 50 and after 300 steps, and the first layer's *norm* after 50 steps: the largest singular value of its
+# weight, which should be 1.
+
+# sphinx_gallery_start_ignore
+_rows = [table.loc[name].astype(float) for name in table.index]
+_model, _only, _default, _all, _but = _rows
+assert _only["300 steps"] > 20 and _only["norm"] > 1.2
+assert _default["300 steps"] < 0.8 * _model["300 steps"]
+assert max(abs(each["norm"] - 1) for each in (_default, _but)) < 0.03
+assert _all["norm"] > 1.08
+assert _all["50 steps"] > 1.3 * _but["50 steps"]
+assert _but["50 steps"] > 1.2 * _default["50 steps"]
+for _row in (_all, _but):
+    assert abs(_row["300 steps"] / _default["300 steps"] - 1) < 0.3
+_averaged = dict(averages["use_buffers=True"].module.named_buffers())
+_ends = [b.norm() for name, b in _averaged.items() if name.endswith(("._u", "._v"))]
+assert len(_ends) == 2 and min(_ends) > 0.98
+_norms = {name: getattr(each, "module", each)[1] for name, each in averages.items()}
+_own = _norms["the model"]
+assert _own.num_batches_tracked == 300 == _norms["AveragedModel"].num_batches_tracked
+assert torch.equal(_own.running_mean, _norms["AveragedModel"].running_mean)
+_unused = _norms["parameters() only"]
+assert not _unused.running_mean.any() and (_unused.running_var == 1).all()
+_unused.train()(torch.randn(4, 32) + 1)
+assert _unused.running_mean.any()
+assert not torch.allclose(_own.running_mean, _norms["use_buffers=True"].running_mean)
+_of_units = torch.stack([normalize(torch.randn(5, 8)) for _ in range(9)]).mean(0)
+assert (_of_units.norm(dim=1) < 1).all()
+_passed = AveragedModel(averages["the model"], **_options)
+torch.optim.swa_utils.update_bn([samples(64)[0] for _ in range(20)], _passed)
+_mean = _passed.module[1].running_mean
+assert _passed.module[1].num_batches_tracked == 20 and not torch.equal(
+    _mean, _own.running_mean
+)
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# - A loop over ``parameters()`` leaves the running mean at 0 and the variance at 1 (unless the copy itself runs in
+#   ``train()``). The loss is useless.
+# - ``AveragedModel`` copies all buffers of the latest model.
+# - ``use_buffers=True`` averages all buffers. While the vectors of ``spectral_norm`` turn, their average is too short, and the
+#   weight becomes too large. Later they hardly turn, and the loss is as good.
+# - The last row averages BatchNorm's statistics, and copies the two vectors.
+#
+# If the copied statistics do not suit the averaged weights, ``torch.optim.swa_utils.update_bn(loader, ema)`` computes new ones.
+
+# %%
+# **An update that autograd records.** Without ``no_grad``, the new average is a result that was computed from the weights:
+#
+# .. how-measured:: This function counts the nodes of a graph.
+
+
+def count_nodes(tensor):
+    seen, todo = set(), [tensor.grad_fn]
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            todo.extend(following for following, _ in node.next_functions)
+    return len(seen)
+
+
+# %%
+# A dictionary of averages is often called ``shadow``:
+
+layer = nn.Linear(3, 1)
+shadow = {name: p.detach().clone() for name, p in layer.named_parameters()}
+for step in range(1, 101):
+    for name, p in layer.named_parameters():
+        shadow[name] = 0.99 * shadow[name] + 0.01 * p  # no_grad is missing
+    if step in (1, 10, 100):
+        print(f"step {step:>3}: {count_nodes(shadow['weight'])} nodes")
+
+(gradient,) = torch.autograd.grad(shadow["bias"], layer.bias)
+print(f"gradient that reaches the bias: {gradient.item():.2f}")
+
+# sphinx_gallery_start_ignore
+assert count_nodes(shadow["weight"]) == 300 and abs(gradient - (1 - 0.99**100)) < 1e-9
+_teacher = copy.deepcopy(layer).requires_grad_(False)
+_counts = []
+for _ in range(3):
+    _teacher.weight.mul_(0.99).add_(layer.weight, alpha=0.01)
+    _counts.append(count_nodes(_teacher.weight))
+assert _teacher.weight.requires_grad and _counts[0] < _counts[1] < _counts[2]
+_raised = []
+try:
+    copy.deepcopy(layer).weight.mul_(0.99)
+except RuntimeError as error:
+    _raised.append(str(error))
+assert len(_raised) == 1 and "a leaf Variable that requires grad" in _raised[0]
+_from_state = {name: 0.99 * p + 0.01 * p for name, p in layer.state_dict().items()}
+assert not any(p.requires_grad for p in _from_state.values())
+_with = {name: 0.99 * p + 0.01 * p for name, p in layer.named_parameters()}
+assert all(p.requires_grad for p in _with.values())
+# sphinx_gallery_end_ignore
+
+# %%
+# The graph grows with each step, and a loss that uses the average sends gradients through all of it. The in-place form on a
+# frozen copy, ``teacher.weight.mul_(0.99).add_(layer.weight, alpha=0.01)``, raises no error either: it makes
+# ``teacher.weight`` require grad. What ``state_dict()`` returns is detached by default, so updates from it are not recorded.
+#
+# **A copy that requires grad.** ``copy.deepcopy`` copies ``requires_grad``, and ``AveragedModel`` is such a copy. Call
+# ``requires_grad_(False)`` on it if it is a teacher.
+
+# %%
+# Stop-gradient: where gradients arrive
+# -------------------------------------
+# A *mean teacher* is the average of the student. It sees another view of the same input, and the student should agree with it:
+#
+# .. how-measured:: For each way to compute the target: who has a gradient after the backward pass.
+
+
+def arrives(target_of, frozen=False):
+    torch.manual_seed(0)
+    student = nn.Linear(3, 2)
+    teacher = copy.deepcopy(student).requires_grad_(not frozen)
+    view, other_view = torch.randn(2, 4, 3)
+    target = target_of(teacher, other_view)
+    mse_loss(student(view), target).backward()
+    return {
+        "student": "yes" if student.weight.grad is not None else "no",
+        "teacher": "yes" if teacher.weight.grad is not None else "no",
+        "graph": "yes" if target.grad_fn is not None else "no",
+    }
+
+
+def without_grad(teacher, x):
+    with torch.no_grad():
+        return teacher(x)
+
+
+rows = {
+    "as it is": arrives(lambda teacher, x: teacher(x)),
+    "detach()": arrives(lambda teacher, x: teacher(x).detach()),
+    "no_grad": arrives(without_grad),
+    "frozen": arrives(lambda teacher, x: teacher(x), frozen=True),
+}
+arrivals = pd.DataFrame(rows).T
+
+# %%
+# With ``target = teacher(x)`` as it is, detached, under ``no_grad``, and of a teacher with ``requires_grad_(False)``: who gets
+# a gradient, and does the target have a graph?
+
+# sphinx_gallery_start_ignore
+assert arrivals["student"].tolist() == ["yes"] * 4
+assert arrivals["teacher"].tolist() == ["yes", "no", "no", "no"]
+assert arrivals["graph"].tolist() == ["yes", "no", "no", "no"]
+_x = torch.randn(4, 3, requires_grad=True)
+_frozen = nn.Linear(3, 2).requires_grad_(False)
+_frozen(_x).sum().backward()
+assert _x.grad is not None and _frozen.weight.grad is None
+# sphinx_gallery_end_ignore
+arrivals
+
+# %%
+# (*Why is detach needed?* was asked in `DAFormer#59 <https://github.com/lhoyer/DAFormer/issues/59>`__.) If the optimizer has
+# the teacher's parameters, a teacher with a ``.grad`` is trained. A frozen teacher passes gradients on to its input. So if the
+# student computed that input, ``requires_grad_(False)`` is not enough.
+#
+# In *SimSiam* there is no teacher. One encoder sees both views, and a small predictor maps the first result to the second. The
+# target is ``z2.detach()`` (asked in `SimSiam#39 <https://github.com/PatrickHua/SimSiam/issues/39>`__):
+
+encoder, predictor = nn.Linear(3, 2), nn.Linear(2, 2)
+view, other_view = torch.randn(2, 4, 3)
+z1, z2 = encoder(view), encoder(other_view)
+loss = mse_loss(predictor(z1), z2.detach())
+
+# graph: loss -- With detach, one way leads back to the encoder
+
+# %%
+# Without ``detach``, a second way leads back through ``z2``:
+
+both = mse_loss(predictor(z1), z2)
+
+# graph: both -- Without detach, two ways lead back to the encoder
+
+# sphinx_gallery_start_ignore
+_z1, _z2 = encoder(view), encoder(other_view)
+_p = predictor(_z1)
+_weight = encoder.weight
+_stopped = torch.autograd.grad(mse_loss(_p, _z2.detach()), _weight, retain_graph=True)
+_alone = torch.autograd.grad(mse_loss(_p.detach(), _z2), _weight, retain_graph=True)
+_whole = torch.autograd.grad(mse_loss(_p, _z2), _weight)
+assert torch.allclose(_stopped[0] + _alone[0], _whole[0]) and _alone[0].any()
+# sphinx_gallery_end_ignore
+
+# %%
+# Collapse, as a number
+# ---------------------
+# The encoder could make the task easy: map everything to one vector. To see it, normalize the outputs, take the standard
+# deviation over the batch, and multiply by the root of their size. 0 means that all outputs are the same vector, and 1 that
+# they point equally in all directions.
+#
+# .. how-measured:: A small encoder is trained on random vectors with noise as views, in four ways, and the spread of its
+#    outputs is recorded.
+
+
+def spread(z):
+    z = normalize(z.detach(), dim=1)
+    return (z.std(dim=0).mean() * z.shape[1] ** 0.5).item()
+
+
+def train(target="z.detach()", predict=True):
+    torch.manual_seed(0)
+    encoder = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 8))
+    hidden = (nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+    predictor = nn.Sequential(*hidden) if predict else nn.Identity()
+    average = copy.deepcopy(encoder).requires_grad_(False)
+    parameters = [*encoder.parameters(), *predictor.parameters()]
+    optimizer = torch.optim.SGD(parameters, lr=0.05, momentum=0.9)
+    spreads = []
+    for _ in range(200):
+        x = torch.randn(128, 10)
+        views = x + 0.3 * torch.randn(2, *x.shape)
+        z = encoder(views.flatten(0, 1))
+        goal = {"z": z, "z.detach()": z.detach()}.get(target)
+        if goal is None:
+            goal = average(views.flatten(0, 1))
+        loss = -cosine_similarity(predictor(z), goal.roll(128, 0)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        update(average, encoder, decay=0.95)
+        spreads.append(spread(z))
+    return spreads, loss.item()
+
+
+runs = {
+    "EMA target (BYOL)": train("average(view)"),
+    "z.detach() (SimSiam)": train(),
+    "z.detach(), no predictor": train(predict=False),
+    "z, no detach": train("z"),
+}
+
+# %%
+# The four runs:
+
+# figure: The spread of the outputs over 200 steps. With an average as target and with detach, it stays above 0.4. Without
+#   detach, and with detach but without a predictor, it falls to less than 0.1.
+spreads = {name: values for name, (values, _) in runs.items()}
+title = "Without detach or without a predictor, the outputs collapse"
+draw(spreads, title, "spread of the outputs", ylim=(0, 1.3))
+
+for name, (values, last_loss) in runs.items():
+    print(f"{name:<24} spread {values[-1]:.2f}, loss {last_loss:.2f}")
+
+# sphinx_gallery_start_ignore
+_last = {name: values[-1] for name, (values, _) in runs.items()}
+_losses = {name: loss for name, (_, loss) in runs.items()}
+assert min(runs["EMA target (BYOL)"][0]) > 0.3 < min(runs["z.detach() (SimSiam)"][0])
+assert _last["z, no detach"] < 0.1 and _last["z.detach(), no predictor"] < 0.2
+_good, _collapsed = list(_losses.values())[:2], list(_losses.values())[2:]
+assert max(_collapsed) < -0.99 < -0.98 < min(_good)
+assert spread(torch.ones(9, 4)) == 0 and abs(spread(torch.randn(9999, 8)) - 1) < 0.02
+# sphinx_gallery_end_ignore
+
+# %%
+# The loss does not show the collapse: the two runs that collapse have the best losses (a loss near -1 was asked about in
+# `SimSiam#50 <https://github.com/PatrickHua/SimSiam/issues/50>`__). So log the spread. And ``detach`` alone is not enough here:
+# without the predictor, all outputs become nearly the same vector as well.
+
+# %%
+# Target networks
+# ---------------
+# In Q-learning, the goal ``reward + gamma * q(next_state)`` uses the network that is trained. Here ``q(state) = w * state``,
+# and the goal is larger than ``q(state)``, so ``w`` should grow:
+
+state, next_state, reward, gamma = 1.0, 2.0, 1.0, 0.9
+for stop in (True, False):
+    w = torch.tensor(0.5, requires_grad=True)
+    goal = reward + gamma * w * next_state
+    error = w * state - (goal.detach() if stop else goal)
+    (error**2).backward()
+    print(f"detach={stop!s:<5}  w.grad = {w.grad:+.2f}")
+
+# sphinx_gallery_start_ignore
+_w = torch.tensor(0.5, requires_grad=True)
+_signs = []
+for _goal in ((1 + 1.8 * _w).detach(), 1 + 1.8 * _w):
+    _signs.append(torch.autograd.grad((_w - _goal) ** 2, _w)[0].sign().item())
+assert _signs == [-1, 1]
+_online, _target, _soft = nn.Linear(3, 2), nn.Linear(3, 2), nn.Linear(3, 2)
+_target.load_state_dict(_online.state_dict())
+assert torch.equal(_target.weight, _online.weight)
+assert _target.weight.data_ptr() != _online.weight.data_ptr()
+_before, _tau = _soft.weight.detach().clone(), 0.005
+update(_soft, _online, decay=1 - _tau)
+assert torch.allclose(_soft.weight, _tau * _online.weight + (1 - _tau) * _before)
+# sphinx_gallery_end_ignore
+
+# %%
+# Without ``detach``, gradient descent moves ``w`` the other way: it makes the goal smaller. A *target network* computes the
+# goal with older weights, under ``no_grad``. Copy the weights now and then, with
+# ``target.load_state_dict(online.state_dict())``, or average them in each step: ``tau=0.005`` is ``decay=0.995``. ``target =
+# online`` copies nothing.
+
+# %%
+# Exercise
+# --------
+# ``teacher(x).detach()`` and ``teacher(x)`` under ``no_grad`` lead to the same gradients. What is the difference? Count what
+# each of them saves for backward.
+#
+# .. solution::
+#
+# With ``detach``, the forward pass of the teacher is recorded, and its layers save tensors for a backward pass that never
+# comes. They are freed when the graph goes, at the end of the line here. The peak of memory is higher.
+
+teacher = network()
+
+
+def tensors_saved(recorded):
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(saved.append, lambda packed: packed):
+        with torch.set_grad_enabled(recorded):
+            teacher(test_x).detach()
+    return len(saved)
+
+
+print("detach: ", tensors_saved(recorded=True), "tensors saved")
+print("no_grad:", tensors_saved(recorded=False), "tensors saved")
+assert tensors_saved(recorded=True) > 5 and tensors_saved(recorded=False) == 0
+
+# sphinx_gallery_start_ignore
+import weakref
+
+
+class _Packed:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+_references = []
+
+
+def _pack(tensor):
+    packed = _Packed(tensor.detach())  # with its graph, it would keep itself alive
+    _references.append(weakref.ref(packed))
+    return packed
+
+
+with torch.autograd.graph.saved_tensors_hooks(_pack, lambda packed: packed.tensor):
+    _output = teacher(test_x)
+    assert all(reference() is not None for reference in _references)
+    target = _output.detach()
+    del _output
+assert len(_references) > 5 and not any(reference() for reference in _references)
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_modules_features_of_a_layer.py`, read what a layer inside a model returns.
+# - Next: :ref:`sphx_glr_gallery_modules_parameters_as_arguments.py`, call a module with weights that were computed.
+# - :ref:`sphx_glr_gallery_modes_train_and_eval.py`, the buffers of BatchNorm.
+# - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, what ``detach`` returns.
+# - :ref:`sphx_glr_gallery_modes_freezing.py`, ``requires_grad_(False)`` and the optimizer.
+# - :ref:`sphx_glr_gallery_errors_leaf_in_place.py`, if the in-place update raises an error.
+# - :ref:`sphx_glr_gallery_errors_deepcopy_of_non_leaf.py`, if ``copy.deepcopy`` does.
+# - In PyTorch's reference: `weight averaging, SWA and EMA
+#   <https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema>`__, and `the tutorial on DQN
+#   <https://docs.pytorch.org/tutorials/intermediate/reinforcement_q_learning.html>`__.

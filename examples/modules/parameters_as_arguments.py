@@ -1,0 +1,778 @@
+r"""
+functional_call and MAML: backward through an update step
+=========================================================
+
+.. index::
+   ! single: MAML: the gradient of the outer loss is None
+   ! single: differentiate through optimizer.step()
+   ! single: parameters of a module that are not leaves
+   ! single: run a module with other weights
+   ! single: ensemble of models with vmap, stack_module_state
+   ! single: learn the learning rate, hypergradient
+
+.. in-short::
+
+   ``functional_call`` runs a module with weights that you pass as an argument. They may be computed, so backward can go
+   through a training step:
+
+   .. code-block:: python
+
+      weights = dict(model.named_parameters())
+      grads = torch.autograd.grad(loss, list(weights.values()), create_graph=True)
+      new = {n: w - lr * g for (n, w), g in zip(weights.items(), grads)}
+      outer = loss_fn(functional_call(model, new, (x,)), y)
+
+   By default ``optimizer.step()`` records nothing, nor does a write to ``.data``, nor ``load_state_dict``. Then the old weights
+   get ``None`` from ``outer``, or a gradient that silently leaves out the step.
+"""
+
+# %%
+# A loss that is measured after a training step
+# ---------------------------------------------
+# You look for a *start*: weights from which one step of gradient descent is enough for a new task. This is meta-learning, and
+# the method is called MAML. The inner step uses some points of a task. The outer loss comes after that step, and uses other
+# points. You need the gradient of the outer loss with respect to the weights *before* the step.
+#
+# Here the model has one weight, 1, so that each number can be checked by hand.
+
+import torch
+from torch import nn
+from torch.func import functional_call
+
+mse = nn.functional.mse_loss
+x, y, x_outer, y_outer = torch.tensor([1.0, 3.0, 2.0, 8.0])
+lr = 0.1
+
+
+class OneWeight(nn.Module):
+    def __init__(self, weight=1.0):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor(weight))
+
+    def forward(self, x):
+        return self.weight * x
+
+
+# %%
+
+model = OneWeight()
+weights = dict(model.named_parameters())
+
+inner = mse(model(x), y)
+grads = torch.autograd.grad(inner, list(weights.values()), create_graph=True)
+new = {name: w - lr * g for (name, w), g in zip(weights.items(), grads, strict=True)}
+
+outer = mse(functional_call(model, new, (x_outer,)), y_outer)
+outer.backward()
+
+# graph: outer -- Two paths lead to the weight: the weight itself, and the gradient of the step
+
+print(f"new weight {new['weight'].item():.2f}, the old one {model.weight.item():.2f}")
+print(f"model.weight.grad: {model.weight.grad.item():.2f}")
+
+# sphinx_gallery_start_ignore
+assert abs(new["weight"].item() - 1.4) < 1e-6 and model.weight.item() == 1
+assert abs(model.weight.grad.item() + 16.64) < 1e-4
+assert not new["weight"].is_leaf and model.weight.is_leaf
+
+
+def _paths(node):
+    if node is None:
+        return 0
+    if hasattr(node, "variable"):
+        return node.variable is model.weight
+    return sum(_paths(following) for following, _ in node.next_functions)
+
+
+assert _paths(outer.grad_fn) == 2
+# sphinx_gallery_end_ignore
+
+# %%
+# The short path belongs to the weight itself. The long path is the backward pass of the inner loss: it has become a part of the
+# graph because of ``create_graph=True``.
+#
+# Is -16.64 right? Start an ordinary training step a little to the left and to the right, and compare the two losses after it:
+
+
+def loss_after_a_step(start):
+    model = OneWeight(start)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    mse(model(x), y).backward()
+    optimizer.step()
+    return mse(model(x_outer), y_outer).item()
+
+
+difference = loss_after_a_step(1.01) - loss_after_a_step(0.99)
+print(f"slope: {difference / 0.02:.2f}")
+
+# sphinx_gallery_start_ignore
+assert abs(difference / 0.02 + 16.64) < 5e-3
+# sphinx_gallery_end_ignore
+
+# %%
+# Why not the module itself?
+# --------------------------
+# The weight of a layer is a parameter, and a parameter is a leaf: no graph leads back from it. The new weight has a graph.
+# Assigning it, ``model.weight = new["weight"]``, raises :ref:`cannot assign ... as parameter
+# <sphx_glr_gallery_errors_cannot_assign_parameter.py>`. ``functional_call(model, new, (x,))`` puts the tensors of ``new`` in
+# place of the parameters with those names, runs ``forward``, and puts the parameters back. (This is how a module can have
+# parameters that are not leaves, `asked in the forum
+# <https://discuss.pytorch.org/t/how-does-one-have-the-parameters-of-a-model-not-be-leafs/70076>`__.) What you do not pass stays
+# the module's own. This holds for buffers, too: with parameters alone, ``nn.BatchNorm1d`` updates its own running mean.
+
+# sphinx_gallery_start_ignore
+_refused = []
+try:
+    model.weight = new["weight"]
+except TypeError as error:
+    _refused.append(str(error))
+assert len(_refused) == 1 and "cannot assign" in _refused[0]
+assert "as parameter 'weight'" in _refused[0] and model.weight is weights["weight"]
+
+
+class _Fails(nn.Linear):
+    def forward(self, x):
+        raise ValueError("in forward")
+
+
+_net = _Fails(2, 2)
+_before = _net.weight
+try:
+    functional_call(_net, {"weight": torch.zeros(2, 2)}, (torch.ones(1, 2),))
+except ValueError as error:
+    _refused.append(str(error))
+assert len(_refused) == 2 and _net.weight is _before
+_norm, _rows = nn.BatchNorm1d(2), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+_weights, _buffers = dict(_norm.named_parameters()), dict(_norm.named_buffers())
+_buffers = {name: buffer.clone() for name, buffer in _buffers.items()}
+functional_call(_norm, (_weights, _buffers), (_rows,))
+assert not _norm.running_mean.any() and _buffers["running_mean"].all()
+functional_call(_norm, _weights, (_rows,))
+assert torch.equal(_norm.running_mean, _buffers["running_mean"])
+# sphinx_gallery_end_ignore
+result = functional_call(model, {"weight": torch.tensor(5.0)}, (x,))
+print(f"with the weight 5: {result.item()}")
+print(f"the weight of the module: {model.weight.item()}")
+
+# sphinx_gallery_start_ignore
+assert result == 5 and model.weight == 1 and model(x) == 1
+assert torch.equal(functional_call(model, new, x), functional_call(model, new, (x,)))
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **The step is not recorded.** Here is the same inner step, written in other ways. Each is tried on the model itself, and on
+# ``copy.deepcopy(model)``. The table shows ``.grad`` of the weight that the outer optimizer has.
+#
+# .. how-measured:: Each function makes the inner step. Then the outer loss is computed, and its backward called.
+
+import copy
+
+import pandas as pd
+
+
+def new_weights(model):
+    grads = torch.autograd.grad(mse(model(x), y), model.parameters(), create_graph=True)
+    named = zip(model.named_parameters(), grads, strict=True)
+    return {name: w - lr * g for (name, w), g in named}
+
+
+def optimizer_step(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    mse(model(x), y).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def write_to_data(model):
+    (g,) = torch.autograd.grad(mse(model(x), y), model.parameters(), create_graph=True)
+    model.weight.data -= lr * g
+
+
+def load(model):
+    model.load_state_dict(new_weights(model))
+
+
+def new_parameter(model):
+    model.weight = nn.Parameter(new_weights(model)["weight"])
+
+
+def through_call(model, **option):
+    (g,) = torch.autograd.grad(mse(model(x), y), model.parameters(), **option)
+    return functional_call(model, {"weight": model.weight - lr * g}, (x_outer,))
+
+
+def shown(grad):
+    return "None" if grad is None else f"{grad.item():.2f}"
+
+
+def outcome(step, on_a_copy):
+    model = OneWeight()
+    start, used = model.weight, copy.deepcopy(model) if on_a_copy else model
+    step(used)
+    mse(used(x_outer), y_outer).backward()
+    return shown(start.grad)
+
+
+def outcome_of_call(**option):
+    model = OneWeight()
+    mse(through_call(model, **option), y_outer).backward()
+    return shown(model.weight.grad)
+
+
+rows = {
+    "functional_call, create_graph=True": [outcome_of_call(create_graph=True), ""],
+    "functional_call without it": [outcome_of_call(), ""],
+}
+for name, step in {
+    "optimizer.step()": optimizer_step,
+    "weight.data -= lr * g": write_to_data,
+    "load_state_dict(new)": load,
+    "weight = nn.Parameter(new)": new_parameter,
+}.items():
+    rows[name] = [outcome(step, on_a_copy=False), outcome(step, on_a_copy=True)]
+table = pd.DataFrame(rows, index=["model itself", "copy"]).T
+
+# %%
+# Only the first row is the slope from above:
+
+# sphinx_gallery_start_ignore
+assert table["model itself"].tolist() == ["-16.64"] + ["-20.80"] * 4 + ["None"]
+assert table["copy"].tolist() == ["", ""] + ["None"] * 4
+for _step in (optimizer_step, write_to_data, load):
+    _model = OneWeight()
+    _step(_model)
+    assert abs(_model.weight.item() - 1.4) < 1e-6  # the start is overwritten
+
+
+# a model with several layers: the same, and what a restored start does
+def _net():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+
+
+def _flat(tensors):
+    return torch.cat([tensor.flatten() for tensor in tensors])
+
+
+torch.manual_seed(0)
+_x, _y, _xo, _yo = torch.randn(4, 8, 1)
+
+
+def _step_of(model, **option):
+    _names = dict(model.named_parameters())
+    _grads = torch.autograd.grad(mse(model(_x), _y), [*_names.values()], **option)
+    return {n: w - lr * g for (n, w), g in zip(_names.items(), _grads, strict=True)}
+
+
+def _outer_grad(**option):
+    model = _net()
+    new = _step_of(model, **option)
+    mse(functional_call(model, new, (_xo,)), _yo).backward()
+    return _flat(p.grad for p in model.parameters())
+
+
+_full, _first = _outer_grad(create_graph=True), _outer_grad()
+assert (_full - _first).norm() > 0.1 * _full.norm()
+
+
+def _w_data(model):
+    for p, w in zip(model.parameters(), _step_of(model).values(), strict=True):
+        p.data.copy_(w)
+
+
+def _w_no_grad(model):
+    new = _step_of(model)
+    with torch.no_grad():
+        for p, w in zip(model.parameters(), new.values(), strict=True):
+            p.copy_(w)
+
+
+def _w_load(model):
+    model.load_state_dict(_step_of(model, create_graph=True))
+
+
+def _w_optimizer(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    mse(model(_x), _y).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+for _write in (_w_data, _w_no_grad, _w_load, _w_optimizer):
+    _model = _net()
+    _write(_model)
+    mse(_model(_xo), _yo).backward()
+    assert torch.allclose(
+        _flat(p.grad for p in _model.parameters()), _first, rtol=1e-4, atol=1e-6
+    )
+    _model = _net()
+    _used = copy.deepcopy(_model)
+    _write(_used)
+    mse(_used(_xo), _yo).backward()
+    assert all(p.grad is None for p in _model.parameters())
+_raised = []
+for _write in (_w_data, _w_no_grad, _w_load, _w_optimizer):
+    _model = _net()
+    _start = copy.deepcopy(_model.state_dict())
+    _write(_model)
+    _loss = mse(_model(_xo), _yo)
+    _model.load_state_dict(_start)
+    try:
+        _loss.backward()
+    except RuntimeError as error:
+        _raised.append(str(error))
+assert len(_raised) == 4
+assert all("has been modified by an inplace operation" in text for text in _raised)
+_model = _net()
+_start = copy.deepcopy(_model.state_dict())
+_w_data(_model)
+_loss = mse(_model(_xo), _yo)
+for _name, _p in _model.named_parameters():
+    _p.data.copy_(_start[_name])
+_loss.backward()
+_silent = _flat(p.grad for p in _model.parameters())
+for _right in (_full, _first):
+    assert (_silent - _right).norm() > 0.01 * _right.norm()
+
+
+def _differentiable_sgd(model, x, y, x_outer, y_outer):
+    clones = {name: w.clone() for name, w in model.named_parameters()}
+    optimizer = torch.optim.SGD(clones.values(), lr=lr, differentiable=True)
+    loss = mse(functional_call(model, clones, (x,)), y)
+    grads = torch.autograd.grad(loss, [*clones.values()], create_graph=True)
+    for clone, g in zip(clones.values(), grads, strict=True):
+        clone.grad = g
+    optimizer.step()
+    mse(functional_call(model, clones, (x_outer,)), y_outer).backward()
+
+
+_model = OneWeight()
+_differentiable_sgd(_model, x, y, x_outer, y_outer)
+assert abs(_model.weight.grad + 16.64) < 1e-4
+try:
+    _differentiable_sgd(_net(), _x, _y, _xo, _yo)
+except RuntimeError as error:
+    _raised.append(str(error))
+assert len(_raised) == 5 and "modified by an inplace operation" in _raised[4]
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# - On a copy, no path leads to the model: ``None``. (``nn.Parameter`` makes a new leaf, so the old one gets nothing even on the
+#   model itself.)
+# - On the model itself, you get -20.80, and no error. That is the slope with respect to the *new* weight. ``functional_call``
+#   without ``create_graph=True`` gives the same number, since it treats the gradient in the step as a constant.
+# - ``optimizer.step()``, ``.data`` and ``load_state_dict`` also overwrite the start, with 1.4. If ``load_state_dict`` writes
+#   the start back before ``backward()``, a model of two layers raises :ref:`modified by an inplace operation
+#   <sphx_glr_gallery_errors_modified_in_place.py>`. A write through ``.data`` raises nothing, and the gradient is wrong.
+# - ``SGD(..., differentiable=True)`` does record its step, and accepts clones of the weights. But it writes in place. So it
+#   works for this one weight, and raises the same error for a model of two layers.
+#
+# Users found such steps in published code (`MeLU#9 <https://github.com/hoyeoplee/MeLU/issues/9>`__ with ``load_state_dict``).
+# Compare with finite differences once, as above.
+#
+# **A wrong name is ignored.** By default ``functional_call`` uses the module's own parameter for each name that is missing, and
+# ignores a parameter name that the module does not have. So a misspelled name runs the old weight. Pass ``strict=True``:
+
+wrong = {"weights": new["weight"]}
+print("without strict:", functional_call(model, wrong, (x,)).item())
+raised = []
+try:
+    functional_call(model, wrong, (x,), strict=True)
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+
+# sphinx_gallery_start_ignore
+assert functional_call(model, wrong, (x,)).item() == 1 and len(raised) == 1
+assert "Unexpected key(s): 'weights'" in raised[0] and "Missing key(s)" in raised[0]
+_part = functional_call(_net(), {"0.weight": torch.zeros(8, 1)}, (_x,))
+assert torch.equal(functional_call(_net(), {"0.other": _x}, (_x,)), _net()(_x))
+_zeroed = _net()
+nn.init.zeros_(_zeroed[0].weight)
+assert torch.equal(_part, _zeroed(_x))
+try:
+    functional_call(model, {"layer.weight": new["weight"]}, (x,))
+except AttributeError as error:
+    raised.append(str(error))
+assert len(raised) == 2  # a module that is not there is noticed
+# sphinx_gallery_end_ignore
+
+# %%
+# **state_dict() as weights.** Its tensors are detached. Take ``dict(model.named_parameters())``:
+
+for name, source in {
+    "state_dict()": model.state_dict(),
+    "named_parameters()": dict(model.named_parameters()),
+}.items():
+    print(f"{name:<19}", functional_call(model, source, (x,)).requires_grad)
+
+# sphinx_gallery_start_ignore
+assert not functional_call(model, model.state_dict(), (x,)).requires_grad
+assert functional_call(model, dict(model.named_parameters()), (x,)).requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# The same with torch.func.grad
+# -----------------------------
+# Write the loss as a function of the weights. ``torch.func.grad`` then needs no ``create_graph``: each ``grad`` differentiates
+# what is inside of it, an inner ``grad`` too.
+
+from torch.func import grad
+
+
+def inner_loss(weights, x, y):
+    return mse(functional_call(model, weights, (x,)), y)
+
+
+def outer_loss(weights, first_order=False):
+    g = grad(inner_loss)(weights, x, y)
+    if first_order:
+        g = {name: part.detach() for name, part in g.items()}
+    new = {name: weights[name] - lr * g[name] for name in weights}
+    return inner_loss(new, x_outer, y_outer)
+
+
+start = {name: w.detach() for name, w in model.named_parameters()}
+full, first = (grad(outer_loss)(start, option)["weight"] for option in (False, True))
+print(f"MAML: {full.item():.2f}   first-order MAML: {first.item():.2f}")
+
+# sphinx_gallery_start_ignore
+assert abs(full + 16.64) < 1e-4 and abs(first + 20.8) < 1e-4
+assert not full.requires_grad
+assert grad(outer_loss)(dict(model.named_parameters()))["weight"].requires_grad
+# a larger network: by hand, with torch.func, and first order differ by lr * H @ gradient
+model_ = _net()
+
+
+def _inner(weights, x, y):
+    return mse(functional_call(model_, weights, (x,)), y)
+
+
+def _outer(weights):
+    g = grad(_inner)(weights, _x, _y)
+    return _inner({n: weights[n] - lr * g[n] for n in weights}, _xo, _yo)
+
+
+_start = {n: w.detach() for n, w in model_.named_parameters()}
+_by_func = grad(_outer)(_start)
+assert torch.allclose(_flat(_by_func.values()), _full, rtol=1e-4, atol=1e-6)
+_new = {n: w.detach() for n, w in _step_of(model_).items()}
+_at_new = grad(_inner)(_new, _xo, _yo)
+assert torch.allclose(_flat(_at_new.values()), _first, rtol=1e-4, atol=1e-6)
+_, _times_hessian = torch.func.vjp(lambda w: grad(_inner)(w, _x, _y), _start)
+(_hv,) = _times_hessian(_at_new)
+_difference = _flat(_by_func.values()) - _first
+assert torch.allclose(_difference, -lr * _flat(_hv.values()), rtol=1e-3, atol=1e-5)
+# sphinx_gallery_end_ignore
+
+# %%
+# ``start`` is detached, so the result is a plain tensor. With the parameters themselves, the result requires grad, and keeps
+# its graph in memory.
+#
+# **First-order MAML** treats the gradient in the step as a constant. It needs no second derivative. What it leaves out: the new
+# weight is :math:`w - 0.1 \cdot 2 (w - 3) = 0.8 w + 0.6`, so a change of ``w`` arrives at the new weight times 0.8. And
+# :math:`0.8 \cdot (-20.80) = -16.64`. For a whole network, the factor is :math:`I - \text{lr} \cdot H`, with the Hessian
+# :math:`H` of the inner loss.
+#
+# **The learning rate** is an argument of the step like the weights. As a tensor that requires grad, it can be learned, too:
+
+rate = torch.tensor(0.1, requires_grad=True)
+g = grad(inner_loss)(start, x, y)["weight"]
+inner_loss({"weight": start["weight"] - rate * g}, x_outer, y_outer).backward()
+print(f"rate.grad: {rate.grad.item():.1f}, by hand {-g.item() * first.item():.1f}")
+
+# sphinx_gallery_start_ignore
+assert abs(rate.grad + g * first).item() < 1e-3 and abs(rate.grad + 83.2) < 1e-3
+# sphinx_gallery_end_ignore
+
+# %%
+# The whole loop
+# --------------
+# A task is a sine curve with its own amplitude and phase. The inner step sees 10 points of it, the outer loss 10 others. The
+# outer step uses 25 tasks, and ``vmap`` runs them in one call. Only the inner step is special: the outer step is an ordinary
+# ``backward()`` and ``step()``.
+#
+# .. how-measured:: This code makes the network and the tasks. It also measures a start on 200 new tasks, and draws one of them.
+
+import matplotlib.pyplot as plt
+from torch.func import vmap
+
+torch.set_num_threads(1)  # such small tensors are slower on several
+
+
+def make_net(seed=0):
+    torch.manual_seed(seed)
+    layers = nn.Linear(1, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 1)
+    return nn.Sequential(*layers)
+
+
+def sample_tasks(count, generator):
+    amplitude = 1 + 4 * torch.rand(count, 1, 1, generator=generator)
+    phase = 3 * torch.rand(count, 1, 1, generator=generator)
+    x = 10 * torch.rand(count, 20, 1, generator=generator) - 5
+    y = amplitude * torch.sin(x + phase)
+    return x[:, :10], y[:, :10], x[:, 10:], y[:, 10:]
+
+
+def on_new_tasks(weights):
+    tasks = sample_tasks(200, torch.Generator().manual_seed(9))
+    return vmap(with_step, in_dims=(None, 0, 0, 0, 0))(weights, *tasks).mean().item()
+
+
+def draw(maml, plain):
+    x, y, *_ = (part[0] for part in sample_tasks(200, torch.Generator().manual_seed(9)))
+    line = torch.linspace(-5, 5, 100)[:, None]
+    figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    for weights, style, label in (
+        (maml, "b:", "MAML, before the step"),
+        (one_step(maml, x, y), "b-", "MAML, after it"),
+        (one_step(plain, x, y), "o--", "trained without the step, after it"),
+    ):
+        color = {"b": "#2563eb", "o": "#c2410c"}[style[0]]
+        curve = functional_call(net, weights, (line,)).detach()
+        ax.plot(line, curve, style[1:], color=color, label=label)
+    ax.plot(x, y, "o", color="#64748b", label="ten points of a new task")
+    ax.set(xlabel="x", ylabel="y")
+    ax.set_title("One step on ten points, from two starts")
+    figure.legend(loc="outside lower center", ncols=2)
+
+
+# %%
+# Each function takes the weights as its first argument. ``with_step`` is the loss that MAML minimizes:
+
+net = make_net()
+
+
+def loss_of(weights, x, y):
+    return mse(functional_call(net, weights, (x,)), y)
+
+
+def one_step(weights, x, y):
+    g = grad(loss_of)(weights, x, y)
+    return {name: weights[name] - 0.05 * g[name] for name in weights}
+
+
+def with_step(weights, x, y, x_outer, y_outer):
+    return loss_of(one_step(weights, x, y), x_outer, y_outer)
+
+
+def without_step(weights, x, y, x_outer, y_outer):
+    return loss_of(weights, x_outer, y_outer)
+
+
+# %%
+# ``in_dims`` says that all tasks begin with the same weights, and that each has its own points. The output is the mean loss
+# on 200 new tasks, after one step:
+
+
+def train_start(loss_of_task):
+    weights = dict(make_net().named_parameters())
+    optimizer = torch.optim.Adam(weights.values(), lr=0.01)
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(200):
+        tasks = sample_tasks(25, generator)
+        losses = vmap(loss_of_task, in_dims=(None, 0, 0, 0, 0))(weights, *tasks)
+        optimizer.zero_grad()
+        losses.mean().backward()
+        optimizer.step()
+    return weights
+
+
+maml, plain = train_start(with_step), train_start(without_step)
+
+# figure: Ten points of a sine curve. The dotted blue curve, MAML before the step, is a flat wave that misses them. The solid
+#   blue curve, after one step, passes near all ten. The dashed orange curve, the other start after the same step, misses most.
+draw(maml, plain)
+for name, weights in {"with the step": maml, "without it": plain}.items():
+    print(f"trained {name:<14} {on_new_tasks(weights):.1f}")
+
+# sphinx_gallery_start_ignore
+assert on_new_tasks(maml) < 1.5 and on_new_tasks(plain) > 2.5
+assert on_new_tasks(dict(make_net().named_parameters())) > 2.5
+_x, _y, *_ = (part[0] for part in sample_tasks(200, torch.Generator().manual_seed(9)))
+_losses = [
+    loss_of(w, _x, _y).item()
+    for w in (maml, one_step(maml, _x, _y), one_step(plain, _x, _y))
+]
+assert _losses[1] < 0.25 * min(_losses[0], _losses[2])
+# vmap over the tasks is the same as a loop with one backward for each
+_start = make_net()
+_weights = dict(_start.named_parameters())
+_tasks = sample_tasks(5, torch.Generator().manual_seed(3))
+vmap(with_step, in_dims=(None, 0, 0, 0, 0))(_weights, *_tasks).sum().backward()
+_at_once = [p.grad for p in _start.parameters()]
+_start.zero_grad()
+for _task in zip(*_tasks, strict=True):
+    with_step(_weights, *_task).backward()
+for _p, _g in zip(_start.parameters(), _at_once, strict=True):
+    assert torch.allclose(_p.grad, _g, rtol=1e-3, atol=1e-4)
+# sphinx_gallery_end_ignore
+
+# %%
+# Memory grows with each inner step
+# ---------------------------------
+# With ``create_graph=True``, backward must be able to go through all steps, so each step keeps its tensors.
+#
+# .. how-measured:: It counts the bytes of the tensors that the graph of the outer loss has saved, each storage once.
+
+import weakref
+
+
+class Saved:
+    def __init__(self, tensor):
+        self.tensor = tensor.detach()
+
+
+def outer_loss_after(inner_steps, create_graph):
+    x, y, x_outer, y_outer = sample_tasks(1, torch.Generator().manual_seed(0))
+    weights = dict(net.named_parameters())
+    for _ in range(inner_steps):
+        loss, leaves = loss_of(weights, x, y), list(weights.values())
+        grads = torch.autograd.grad(loss, leaves, create_graph=create_graph)
+        stepped = zip(weights.items(), grads, strict=True)
+        weights = {name: w - 0.05 * g for (name, w), g in stepped}
+    return loss_of(weights, x_outer, y_outer)
+
+
+def watched(alive):
+    def pack(tensor):
+        saved = Saved(tensor)
+        alive.add(saved)  # a weak set: it forgets what a graph has freed
+        return saved
+
+    return torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved.tensor)
+
+
+def saved_bytes(inner_steps, create_graph):
+    alive = weakref.WeakSet()
+    with watched(alive):
+        loss = outer_loss_after(inner_steps, create_graph)
+    assert loss.requires_grad  # the graph is still there
+    storages = [saved.tensor.untyped_storage() for saved in alive]
+    return sum({s.data_ptr(): s.nbytes() for s in storages}.values())
+
+
+memory = pd.DataFrame(
+    [[saved_bytes(n, full) / 1000 for full in (True, False)] for n in (1, 4, 16)],
+    index=pd.Index([1, 4, 16], name="inner steps"),
+    columns=["MAML", "first-order"],
+).round(1)
+
+# %%
+# Kilobytes, for the network above:
+
+# sphinx_gallery_start_ignore
+import itertools
+
+_full = [saved_bytes(n, True) for n in range(5)]
+assert len({after - before for before, after in itertools.pairwise(_full)}) == 1
+assert _full[1] > 2 * _full[0] and memory["MAML"][16] > 8 * memory["MAML"][1]
+assert len({saved_bytes(n, False) for n in range(5)}) == 1
+_alive, _counts = weakref.WeakSet(), []
+with watched(_alive):
+    for _ in range(3):
+        outer_loss_after(2, True).backward()
+        _counts.append(len(_alive))
+    _kept = [outer_loss_after(2, True) for _ in range(3)]
+_alive_of_one = weakref.WeakSet()
+with watched(_alive_of_one):
+    _one = outer_loss_after(2, True)
+assert _counts == [0, 0, 0] and len(_alive) == 3 * len(_alive_of_one) > 0
+# sphinx_gallery_end_ignore
+memory
+
+# %%
+# Call ``backward()`` for each task instead of adding up all losses first: the gradients add up in ``.grad``, and the graphs are
+# not in memory together. When you only *use* the start, after meta-training, you need no ``create_graph``.
+
+# %%
+# Several models in one call
+# --------------------------
+# ``stack_module_state`` stacks the parameters of models of one class and size, and ``vmap`` runs them all:
+
+from torch.func import stack_module_state
+
+models = [make_net(seed) for seed in range(4)]
+stacked, buffers = stack_module_state(models)
+
+
+def call(weights, x):
+    return functional_call(models[0], weights, (x,))
+
+
+inputs = torch.linspace(-5, 5, 30)[:, None]
+outputs = vmap(call, in_dims=(0, None))(stacked, inputs)
+outputs.square().sum().backward()
+
+print("outputs:", tuple(outputs.shape))
+print("a stacked weight:", tuple(stacked["0.weight"].shape))
+print("its .grad:", tuple(stacked["0.weight"].grad.shape))
+print(".grad in the model:", models[0][0].weight.grad)
+
+# sphinx_gallery_start_ignore
+assert (
+    outputs.std(0).min() > 1e-3
+    and outputs.shape == (4, 30, 1)
+    and stacked["0.weight"].grad.shape == (4, 40, 1)
+)
+assert all(w.is_leaf for w in stacked.values()) and models[0][0].weight.grad is None
+for _model, _output in zip(models, outputs, strict=True):
+    assert torch.allclose(_model(inputs), _output, atol=1e-5)
+_refused = []
+for _pair in (
+    [nn.Linear(3, 1), nn.Linear(3, 2)],
+    [nn.Linear(3, 1), nn.Conv1d(3, 1, 1)],
+    [nn.Linear(3, 1), nn.Linear(3, 1).eval()],
+):
+    try:
+        stack_module_state(_pair)
+    except RuntimeError as error:
+        _refused.append(str(error))
+assert len(_refused) == 3
+# sphinx_gallery_end_ignore
+
+# %%
+# The stacked weights are new leaves: give ``stacked.values()`` to the optimizer. The models keep their own numbers.
+
+# %%
+# Exercise
+# --------
+# Compare MAML with first-order MAML for the one weight, with the learning rates 0.1, 0.5 and 0.7. Why is one of them 0 at 0.5,
+# and what happens at 0.7?
+#
+# .. solution::
+#
+# The new weight is :math:`(1 - 2\,\text{lr})\, w + 6\,\text{lr}`. At 0.5 that is 3 from each start, the best weight for the
+# inner loss. The start makes no difference, so MAML's gradient is 0. At 0.7 the step goes too far: a larger start gives a
+# smaller new weight. First-order MAML does not know this, and has the wrong sign.
+
+for lr in (0.1, 0.5, 0.7):  # outer_loss reads lr
+    full, first = (
+        grad(outer_loss)(start, option)["weight"] for option in (False, True)
+    )
+    print(f"lr {lr}: MAML {full.item():6.2f}, first-order {first.item():6.2f}")
+
+# sphinx_gallery_start_ignore
+assert abs(full - 0.64) < 1e-3 and abs(first + 1.6) < 1e-3
+lr = 0.5
+assert abs(grad(outer_loss)(start)["weight"]) < 1e-4
+assert abs(grad(outer_loss)(start, True)["weight"] + 8) < 1e-3
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_modules_ema_and_stop_gradient.py`, a second copy of the weights, which follows.
+# - Next: :ref:`sphx_glr_gallery_modules_per_sample_gradients.py`, one gradient for each sample of a batch.
+# - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: what ``create_graph=True`` does and costs.
+# - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`: the Jacobian with respect to the parameters of a module.
+# - :ref:`sphx_glr_gallery_errors_func_grad_of_vector.py` and :ref:`sphx_glr_gallery_errors_vmap_item.py`: messages of
+#   ``torch.func``.
+# - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: what ``.data`` is.
+# - In PyTorch's reference: `functional_call
+#   <https://docs.pytorch.org/docs/stable/generated/torch.func.functional_call.html>`__, `stack_module_state
+#   <https://docs.pytorch.org/docs/stable/generated/torch.func.stack_module_state.html>`__ and `torch.func
+#   <https://docs.pytorch.org/docs/stable/func.html>`__.

@@ -1,0 +1,562 @@
+r"""
+Per-sample gradients: vmap, grad and functional_call
+====================================================
+
+.. index::
+   ! single: gradient for each sample of a batch
+   ! single: individual gradients without a loop, DP-SGD
+   ! single: norm of the gradient of each sample
+   ! single: autograd.grad inside vmap: element 0 of tensors does not require grad
+   ! single: batch norm in vmap(grad): in-place operation would mutate a captured Tensor
+
+.. in-short::
+
+   Write the loss of *one* sample as a function of the weights, and let ``vmap`` run its gradient for the batch:
+
+   .. code-block:: python
+
+      def loss_of_one(weights, x, y):
+          return loss_fn(functional_call(model, weights, (x[None],)), y[None])
+
+      weights = {n: w.detach() for n, w in model.named_parameters()}
+      grads = vmap(grad(loss_of_one), in_dims=(None, 0, 0))(weights, inputs, targets)
+
+   Each result has the shape of its weight, with the batch in front. In training mode, batch norm raises an error here, and
+   dropout needs ``randomness="different"``.
+"""
+
+# %%
+# Which samples pull hardest?
+# ---------------------------
+# ``backward()`` on a mean loss gives you the mean of all gradients. You want the gradient of each sample: to find unusual
+# samples, or to clip each one, as differentially private training does (DP-SGD). Here a small network has learned to separate
+# two groups of points. Three of the 60 labels are wrong.
+#
+# .. how-measured:: This code makes the points, trains the network and draws the norms.
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.set_num_threads(1)  # such small tensors are slower on several
+torch.manual_seed(0)
+group = torch.arange(60) % 2
+centers = torch.tensor([[-1.3, -0.6], [1.3, 0.6]])
+points = centers[group] + 0.7 * torch.randn(60, 2)
+wrong = [10, 27, 44]
+labels = group.clone()
+labels[wrong] = 1 - labels[wrong]
+
+model = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 2))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+for _ in range(60):
+    optimizer.zero_grad()
+    F.cross_entropy(model(points), labels).backward()
+    optimizer.step()
+optimizer.zero_grad()
+
+
+def draw(norms):
+    _, ax = plt.subplots(figsize=(7, 2.9), layout="constrained")
+    for label, color, marker in ((0, "#2563eb", "o"), (1, "#c2410c", "s")):
+        chosen = labels == label
+        x, y = points[chosen].T
+        area = 12 + 70 * norms[chosen]
+        name = f"labeled {label}"
+        ax.scatter(x, y, s=area, color=color, marker=marker, alpha=0.75, label=name)
+    ax.set_title("The larger the mark, the longer the gradient of that sample")
+    ax.set(xlabel="x[0]", ylabel="x[1]")
+    for handle in ax.legend(loc="upper left").legend_handles:
+        handle.set_sizes([30])
+
+
+# %%
+# One call gives 60 gradients of each weight. The three wrong labels have the longest:
+
+from torch.func import functional_call, grad, vmap
+
+
+def per_sample_gradients(model, inputs, targets, **options):
+    def loss_of_one(weights, x, y):
+        output = functional_call(model, weights, (x[None],))
+        return F.cross_entropy(output, y[None])
+
+    weights = {name: w.detach() for name, w in model.named_parameters()}
+    gradients = vmap(grad(loss_of_one), in_dims=(None, 0, 0), **options)
+    return gradients(weights, inputs, targets)
+
+
+grads = per_sample_gradients(model, points, labels)
+norms = torch.cat([g.flatten(1) for g in grads.values()], dim=1).norm(dim=1)
+
+# figure: Two groups of points, blue circles on the left and orange squares on the right. Three marks are much larger than the
+#   others: two orange squares among the circles, and one blue circle among the squares.
+draw(norms)
+print("model[0].weight:", tuple(model[0].weight.shape))
+print("its gradients:  ", tuple(grads["0.weight"].shape))
+print("three longest:  ", sorted(norms.topk(3).indices.tolist()), "wrong:", wrong)
+
+# sphinx_gallery_start_ignore
+assert sorted(norms.topk(3).indices.tolist()) == wrong
+assert norms.topk(4).values[2] > 1.5 * norms.topk(4).values[3]
+for _name, _w in model.named_parameters():
+    assert grads[_name].shape == (60, *_w.shape) and not grads[_name].requires_grad
+
+
+_calls = []
+
+
+def _one(weights, x, y):
+    _calls.append(tuple(x.shape))
+    return F.cross_entropy(functional_call(model, weights, (x[None],)), y[None])
+
+
+_mapped = vmap(grad(_one), in_dims=(None, 0, 0))
+_attached = _mapped(dict(model.named_parameters()), points, labels)
+assert all(g.requires_grad for g in _attached.values()) and _calls == [(2,)]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``grad(loss_of_one)`` is the gradient for one sample. ``vmap`` runs it for all samples at once. ``in_dims`` says that all
+# samples share the weights (``None``), and that samples and targets are numbered in their dimension 0. The
+# weights are detached: otherwise the results require grad themselves, and keep their graph in memory.
+#
+# In ``loss_of_one``, ``x``
+# is a single sample without a batch dimension. ``x[None]`` makes it a batch of one, for a model that expects a batch.
+
+# %%
+# The same numbers in three ways
+# ------------------------------
+# **A loop** is the definition:
+
+
+def by_loop(model, inputs, targets):
+    rows = []
+    for x, y in zip(inputs, targets, strict=True):
+        loss = F.cross_entropy(model(x[None]), y[None])
+        rows.append(torch.autograd.grad(loss, list(model.parameters())))
+    stacked = [torch.stack(column) for column in zip(*rows, strict=True)]
+    names = (name for name, _ in model.named_parameters())
+    return dict(zip(names, stacked, strict=True))
+
+
+# %%
+# **Hooks** use what a linear layer does. The gradient of one sample is an outer product: the slope of the loss at the output,
+# times the input. A forward hook sees both tensors:
+
+
+def inputs_and_slopes(model, inputs, targets):
+    seen = {}
+
+    def remember(layer, args, output):
+        seen[layer] = args[0].detach(), output
+
+    layers = [part for part in model.modules() if type(part) is nn.Linear]
+    handles = [layer.register_forward_hook(remember) for layer in layers]
+    loss = F.cross_entropy(model(inputs), targets, reduction="sum")
+    for handle in handles:
+        handle.remove()
+    slopes = torch.autograd.grad(loss, [seen[layer][1] for layer in layers])
+    return [
+        (seen[layer][0], slope) for layer, slope in zip(layers, slopes, strict=True)
+    ]
+
+
+def by_hooks(model, inputs, targets):
+    grads = []
+    for x, slope in inputs_and_slopes(model, inputs, targets):
+        grads += [torch.einsum("no,ni->noi", slope, x), slope]  # weight, bias
+    return dict(zip(dict(model.named_parameters()), grads, strict=True))
+
+
+# %%
+# The three agree, and their mean is ``.grad``. If your loss adds up the samples instead, their sum is ``.grad``:
+
+F.cross_entropy(model(points), labels).backward()  # the mean of 60 losses
+
+looped, hooked = by_loop(model, points, labels), by_hooks(model, points, labels)
+for name, w in model.named_parameters():
+    torch.testing.assert_close(grads[name], looped[name])
+    torch.testing.assert_close(hooked[name], looped[name])
+    largest = (grads[name].mean(0) - w.grad).abs().max()
+    print(f"{name:<9} mean and .grad differ by less than 1e-6: {largest < 1e-6}")
+
+# sphinx_gallery_start_ignore
+model.zero_grad()
+F.cross_entropy(model(points), labels, reduction="sum").backward()
+for _name, _w in model.named_parameters():
+    torch.testing.assert_close(grads[_name].sum(0), _w.grad, rtol=1e-4, atol=1e-5)
+    assert (grads[_name].mean(0) - _w.grad / 60).abs().max() < 1e-6
+_seen = []
+_handle = model[2].register_forward_hook(lambda *given: _seen.append(given[1:]))
+_loss = F.cross_entropy(model(points), labels, reduction="sum")
+_handle.remove()
+((_input,), _output) = _seen[0]
+(_slope,) = torch.autograd.grad(_loss, _output)
+torch.testing.assert_close(_slope.T @ _input, model[2].weight.grad)
+# sphinx_gallery_end_ignore
+
+# %%
+# Why does ``.grad`` not have them? For a linear layer, ``backward()`` computes ``slope.T @ input``. This matrix product has the
+# sum over the samples inside, so the single gradients never exist as tensors. ``einsum`` computes them instead of the sum. The
+# hooks here fit ``nn.Linear`` with a bias, an input of two dimensions, and one call. Another kind of layer needs another
+# formula. With ``vmap`` you write none.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Batch norm in training mode.** It normalizes with the mean of the batch, so the output for one sample depends on the others.
+# It also writes to its running statistics, and that raises the error (`functorch#986
+# <https://github.com/pytorch/functorch/issues/986>`__):
+
+images, digits = torch.randn(16, 1, 8, 8), torch.randint(0, 3, (16,))
+
+
+def conv_net(norm):
+    torch.manual_seed(0)
+    head = nn.Flatten(), nn.Linear(4 * 6 * 6, 3)
+    return nn.Sequential(nn.Conv2d(1, 4, 3), norm, nn.ReLU(), *head)
+
+
+raised = []
+try:
+    per_sample_gradients(conv_net(nn.BatchNorm2d(4)), images, digits)
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", raised[0].partition(" This is not")[0])
+
+# sphinx_gallery_start_ignore
+assert len(raised) == 1 and "that would mutate a captured Tensor" in raised[0]
+_net = conv_net(nn.BatchNorm2d(4))
+_other = images.clone()
+_other[1] += 1
+assert (_net(images)[0] - _net(_other)[0]).abs().max() > 1e-3
+# sphinx_gallery_end_ignore
+
+# %%
+# Two cures: a norm that looks at one sample only, as group norm does (also for training), or ``eval()``, where batch norm uses
+# its stored statistics (and dropout is off). Not a cure: ``track_running_stats=False`` or
+# ``torch.func.replace_all_batch_norm_modules_``. The error is gone, but each sample is now normalized alone, and not with its
+# batch.
+#
+# .. how-measured:: The mean of the gradients is compared with the gradient of the mean loss, for the first weight.
+
+import pandas as pd
+
+
+def distance(model):
+    grads = per_sample_gradients(model, images, digits)
+    loss = F.cross_entropy(model(images), digits)
+    (expected,) = torch.autograd.grad(loss, model[0].weight)
+    return ((grads["0.weight"].mean(0) - expected).norm() / expected.norm()).item()
+
+
+cures = {
+    "group norm": conv_net(nn.GroupNorm(2, 4)),
+    "batch norm, eval()": conv_net(nn.BatchNorm2d(4)).eval(),
+    "track_running_stats=False": conv_net(nn.BatchNorm2d(4, track_running_stats=False)),
+}
+distances = {name: f"{distance(net):.0%}" for name, net in cures.items()}
+table = pd.DataFrame({"mean differs from .grad by": distances})
+
+# %%
+# Does the mean of the gradients still agree with ``.grad``?
+
+# sphinx_gallery_start_ignore
+assert (
+    table.iloc[:2, 0].tolist() == ["0%", "0%"]
+    and distance(list(cures.values())[2]) > 0.1
+)
+_net = torch.func.replace_all_batch_norm_modules_(conv_net(nn.BatchNorm2d(4)))
+assert distance(_net) > 0.1
+_alone, _batch = cures["track_running_stats=False"](images[:1]), _net(images)[:1]
+assert not torch.allclose(_alone, _batch, atol=1e-2)
+_mapped = vmap(lambda image: _net(image[None])[0])(images)
+_each = torch.cat([_net(image[None]) for image in images])
+torch.testing.assert_close(_mapped, _each, rtol=1e-3, atol=1e-5)
+_refused = []
+try:
+    per_sample_gradients(
+        nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4, track_running_stats=False)),
+        points,
+        labels,
+    )
+except ValueError as error:
+    _refused.append(str(error))
+assert len(_refused) == 1 and "Expected more than 1 value per channel" in _refused[0]
+for _norm in (nn.LayerNorm([4, 6, 6]), nn.InstanceNorm2d(4), nn.GroupNorm(1, 4)):
+    assert distance(conv_net(_norm)) < 1e-4
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# If batch norm must stay in training mode, there is still a gradient of each *loss*. ``torch.autograd.grad`` computes all of
+# them from one ordinary forward pass. But each of them depends on all samples of the batch:
+
+net = conv_net(nn.BatchNorm2d(4))
+losses = F.cross_entropy(net(images), digits, reduction="none")  # 16 losses
+of_each_loss = torch.autograd.grad(
+    losses, list(net.parameters()), torch.eye(16), is_grads_batched=True
+)
+print([tuple(g.shape) for g in of_each_loss][:2])
+
+# sphinx_gallery_start_ignore
+_net = conv_net(nn.BatchNorm2d(4))
+F.cross_entropy(_net(images), digits).backward()
+for _g, _w in zip(of_each_loss, _net.parameters(), strict=True):
+    assert _g.shape == (16, *_w.shape)
+    torch.testing.assert_close(_g.mean(0), _w.grad, rtol=1e-3, atol=1e-5)
+_net = conv_net(nn.BatchNorm2d(4))
+_losses = F.cross_entropy(_net(_other), digits, reduction="none")
+(_first, *_) = torch.autograd.grad(_losses[0], _net[0].weight)
+assert (_first - of_each_loss[0][0]).abs().max() > 1e-4  # sample 1 moved, not sample 0
+# sphinx_gallery_end_ignore
+
+# %%
+# **torch.autograd.grad inside vmap.** It raises an error (asked in `pytorch#53445
+# <https://github.com/pytorch/pytorch/issues/53445>`__). Inside ``vmap``, neither an argument nor what is computed from it seems
+# to require grad (`pytorch#158610 <https://github.com/pytorch/pytorch/issues/158610>`__). Write ``torch.func.grad`` inside, as
+# above.
+
+
+def gradient_of_one(x, y):
+    loss = F.cross_entropy(model(x[None]), y[None])
+    return torch.autograd.grad(loss, list(model.parameters()))
+
+
+try:
+    vmap(gradient_of_one)(points, labels)
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+
+x = torch.ones(2, requires_grad=True)
+print("in vmap:", vmap(lambda v: torch.tensor(v.requires_grad))(x).tolist())
+
+# sphinx_gallery_start_ignore
+assert len(raised) == 2 and raised[1].startswith(
+    "element 0 of tensors does not require grad"
+)
+for _asked in (
+    lambda v: v.requires_grad,
+    lambda v: (v * 2).requires_grad,
+    lambda v: model(v[None]).requires_grad,
+):
+    assert not vmap(lambda v, asked=_asked: torch.tensor(asked(v)))(points).any()
+    _leaf = points.clone().requires_grad_()
+    assert not vmap(lambda v, asked=_asked: torch.tensor(asked(v)))(_leaf).any()
+# sphinx_gallery_end_ignore
+
+# %%
+# **No batch dimension.** Without ``[None]``, ``nn.Flatten`` takes the channels of the one image for a batch, and the next layer
+# raises :ref:`shapes cannot be multiplied <sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py>`.
+#
+# **Dropout.** By default ``vmap`` raises :ref:`an error <sphx_glr_gallery_errors_vmap_item.py>`, since it does not know whether
+# the samples share one mask. ``"different"`` is what ordinary training does. Here one sample is repeated eight times:
+
+dropped = nn.Sequential(nn.Linear(2, 16), nn.Dropout(0.5), nn.Linear(16, 2))
+repeated = points[:1].expand(8, 2), labels[:1].expand(8)
+for randomness in ("different", "same"):
+    grads_of = per_sample_gradients(dropped, *repeated, randomness=randomness)
+    masks = grads_of["2.weight"][:, 0] != 0
+    print(f"{randomness:<9} masks: {len(masks.unique(dim=0))}")
+
+# sphinx_gallery_start_ignore
+for _randomness, _masks in (("different", 8), ("same", 1)):
+    _found = per_sample_gradients(dropped, *repeated, randomness=_randomness)
+    assert len((_found["2.weight"][:, 0] != 0).unique(dim=0)) == _masks
+_refused.clear()
+try:
+    per_sample_gradients(dropped, *repeated)
+except RuntimeError as error:
+    _refused.append(str(error))
+
+
+def _without_batch(weights, x, y):
+    return F.cross_entropy(functional_call(_unbatched, weights, (x,)), y)
+
+
+_unbatched = conv_net(nn.GroupNorm(2, 4).eval())
+_unbatched[1] = nn.Identity()
+_weights = {n: w.detach() for n, w in _unbatched.named_parameters()}
+try:
+    vmap(grad(_without_batch), in_dims=(None, 0, 0))(_weights, images, digits)
+except RuntimeError as error:
+    _refused.append(str(error))
+assert len(_refused) == 2 and "randomness error mode" in _refused[0]
+assert "shapes cannot be multiplied" in _refused[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# What it costs
+# -------------
+# A network with two hidden layers of 64 units gets 128 samples.
+#
+# .. how-measured:: It measures the fastest of five calls, and the peak of the bytes in tensors that a call makes.
+
+import time
+import weakref
+
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Alive(TorchDispatchMode):
+    """Bytes of all storages made under it; not what a kernel takes for itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes, self.peak = {}, 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                if storage._cdata not in self.sizes:
+                    self.sizes[storage._cdata] = storage.nbytes()
+                    weakref.finalize(storage, self.sizes.pop, storage._cdata)
+        self.peak = max(self.peak, sum(self.sizes.values()))
+        return result
+
+
+def one_mean(model, inputs, targets):
+    loss = F.cross_entropy(model(inputs), targets)
+    return torch.autograd.grad(loss, list(model.parameters()))
+
+
+def is_grads_batched(model, inputs, targets):
+    losses, each = (
+        F.cross_entropy(model(inputs), targets, reduction="none"),
+        torch.eye(128),
+    )
+    weights = list(model.parameters())
+    return torch.autograd.grad(losses, weights, each, is_grads_batched=True)
+
+
+def norms_only(model, inputs, targets):
+    def norm_of_one(weights, x, y):
+        def loss(weights):
+            return F.cross_entropy(functional_call(model, weights, (x[None],)), y[None])
+
+        return sum(g.square().sum() for g in grad(loss)(weights).values()).sqrt()
+
+    weights = {name: w.detach() for name, w in model.named_parameters()}
+    mapped = vmap(norm_of_one, in_dims=(None, 0, 0), chunk_size=16)
+    return mapped(weights, inputs, targets)
+
+
+def measured(way, repeats=5):
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        way(*wide)
+        times.append(time.perf_counter() - start)
+    with Alive() as alive:
+        kept = way(*wide)
+    assert len(kept) > 0
+    return {"ms": round(1000 * min(times), 1), "MB": round(alive.peak / 1e6, 2)}
+
+
+hidden = nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh()
+wide = (
+    nn.Sequential(*hidden, nn.Linear(64, 10)),
+    torch.randn(128, 64),
+    torch.randint(0, 10, (128,)),
+)
+rows = {
+    "one gradient, the mean": one_mean,
+    "loop": by_loop,
+    "vmap(grad)": per_sample_gradients,
+    "hooks": by_hooks,
+    "is_grads_batched": is_grads_batched,
+    "vmap, norms, chunk_size=16": norms_only,
+}
+costs = pd.DataFrame({name: measured(way) for name, way in rows.items()}).T
+
+# %%
+# Milliseconds and megabytes:
+
+# varies: Times depend on the machine and its load.
+
+# sphinx_gallery_start_ignore
+_ms, _mb = costs["ms"], costs["MB"]
+assert _ms["loop"] > 2 * _ms["vmap(grad)"] and _mb["vmap(grad)"] > 10 * _mb.iloc[0]
+assert _mb["vmap, norms, chunk_size=16"] < 0.4 * _mb["vmap(grad)"]
+assert (
+    _mb["is_grads_batched"] > 1.5 * _mb["vmap(grad)"]
+    and _mb["loop"] > _mb["vmap(grad)"]
+)
+_grads = per_sample_gradients(*wide)
+_size = sum(g.nbytes for g in _grads.values()) / 1e6
+assert _size == 128 * sum(w.nbytes for w in wide[0].parameters()) / 1e6
+assert _size < _mb["vmap(grad)"] < 1.5 * _size
+_norms = torch.cat([g.flatten(1) for g in _grads.values()], dim=1).norm(dim=1)
+torch.testing.assert_close(norms_only(*wide), _norms, rtol=1e-3, atol=1e-5)
+assert 128 * 25e6 * 4 == 12.8e9
+# sphinx_gallery_end_ignore
+costs
+
+# %%
+# Here ``vmap`` is far faster than the loop. What it costs is memory: the result is as large as all weights, times the samples.
+# (For 25 million weights and 128 samples: 12.8 gigabytes.) If you need only the norms, let the function for one sample return
+# its norm, and pass ``chunk_size=16``. Then the gradients of 16 samples exist at a time. ``is_grads_batched`` carries the whole
+# batch through each of the 128 backward passes, so here it needs more memory than ``vmap(grad)``.
+
+# %%
+# Clip the gradient of each sample
+# --------------------------------
+# :ref:`clip_grad_norm_ <sphx_glr_gallery_training_gradient_clipping.py>` clips the mean. To limit what a single sample can do,
+# clip each one before the mean. (DP-SGD also adds noise.) The output shows the longest gradient, and how much of all lengths
+# comes from the wrong labels:
+
+factors = (1.0 / norms).clamp(max=1.0)  # the norm of each sample becomes at most 1
+for name, w in model.named_parameters():
+    w.grad = torch.einsum("n,n...->...", factors, grads[name]) / len(points)
+
+for when, weight in {"before": norms, "after": norms * factors}.items():
+    share = weight[wrong].sum() / weight.sum()
+    print(f"{when:<7} longest {weight.max():.2f}, wrong labels: {share:.0%}")
+
+# sphinx_gallery_start_ignore
+for _name, _w in model.named_parameters():
+    _slow = sum(f * g for f, g in zip(factors, grads[_name], strict=True)) / 60
+    torch.testing.assert_close(_w.grad, _slow)
+assert norms.max() > 3 and (norms * factors).max() < 1.0001
+# sphinx_gallery_end_ignore
+
+# %%
+# Exercise
+# --------
+# For a network of linear layers, the norms need no gradients at all. Compute ``norms`` from ``inputs_and_slopes`` alone.
+#
+# .. solution::
+#
+# The gradient of a weight is an outer product, and its norm is the product of the norms of its two vectors. The gradient of the
+# bias is the slope. So a layer adds :math:`\|\text{slope}\|^2 (\|x\|^2 + 1)` to the squared norm of a sample.
+
+squares = torch.zeros(60)
+for x, slope in inputs_and_slopes(model, points, labels):
+    squares += slope.square().sum(1) * (x.square().sum(1) + 1)
+
+print("equal:", torch.allclose(squares.sqrt(), norms, rtol=1e-3))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(squares.sqrt(), norms, rtol=1e-3)
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_modules_parameters_as_arguments.py`, call a module with weights that were computed.
+# - Next: :ref:`sphx_glr_gallery_practice_gradients_of_the_input.py`, what the network looked at.
+# - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`: ``vmap`` and ``jacrev``, where each sample has several
+#   outputs.
+# - :ref:`sphx_glr_gallery_errors_func_grad_of_vector.py` and :ref:`sphx_glr_gallery_errors_vmap_item.py`: what ``grad`` and
+#   ``vmap`` refuse.
+# - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: ``vmap`` through a Function of your own.
+# - :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`: forward hooks.
+# - In PyTorch's reference: `vmap <https://docs.pytorch.org/docs/stable/generated/torch.vmap.html>`__, `patching batch norm
+#   <https://docs.pytorch.org/docs/stable/func.batch_norm.html>`__ and `torch.autograd.grad
+#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__.

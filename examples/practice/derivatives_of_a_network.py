@@ -1,0 +1,542 @@
+r"""
+PINN in PyTorch: u_t, u_xx and the Laplacian with autograd.grad
+===============================================================
+
+.. index::
+   ! single: PINN in PyTorch
+   ! single: physics-informed neural network: the loss falls and the solution is wrong
+   ! single: second derivative of a network with autograd.grad
+   ! single: u_xx is zero
+   ! single: Laplacian of a network
+
+.. in-short::
+
+   ``x`` and ``t`` are two leaves of shape (N, 1) that require grad:
+
+   .. code-block:: python
+
+      u = model(torch.cat([x, t], dim=1))
+      u_x, u_t = torch.autograd.grad(u.sum(), (x, t), create_graph=True)
+      (u_xx,) = torch.autograd.grad(u_x.sum(), x, create_graph=True)
+
+   With ``retain_graph=True`` in the last call instead, there is no error, but the loss takes ``u_xx`` for a constant. The sum
+   is right as long as each row of ``u`` depends on its own row of ``x`` and ``t`` alone: no BatchNorm in training mode. Use
+   tanh: with ReLU, ``u_xx`` is 0.
+"""
+
+# %%
+# The loss falls, and the solution is wrong
+# -----------------------------------------
+# You look for the temperature :math:`u(x, t)` of a rod. It obeys the heat equation :math:`u_t = 0.1\, u_{xx}`, starts as
+# :math:`\sin(\pi x)`, and is 0 at both ends. A physics-informed neural network (PINN) learns :math:`u` from that alone: its
+# derivatives should obey the equation at random points, and its values should obey the start and the ends. Here the exact
+# solution is known, so you can check the result.
+#
+# .. how-measured:: This code trains a network with two hidden layers of 16 units for 300 steps. The loss is the mean square of
+#    the residual, plus 10 times the mean square error at the start and at the ends. Then it draws and prints the result. A last
+#    function prints error messages, for further below.
+
+import math
+import re
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
+from torch import nn
+from torch.autograd import grad
+
+torch.set_num_threads(1)  # small matrices: more threads do not help
+line = torch.linspace(0, 1, 32)[:, None]
+zero, one = torch.zeros(32, 1), torch.ones(32, 1)
+borders = torch.hstack(
+    [torch.vstack([line, zero, one]), torch.vstack([zero, line, line])]
+)
+wanted = torch.cat([torch.sin(math.pi * line), zero, zero])
+exact = math.exp(-0.1 * math.pi**2) * torch.sin(math.pi * line)  # at t = 1
+
+
+def train(activation, residual):
+    torch.manual_seed(2)
+    first, second, last = nn.Linear(2, 16), nn.Linear(16, 16), nn.Linear(16, 1)
+    model, losses = nn.Sequential(first, activation, second, activation, last), []
+    x, t = torch.rand(2, 128, 1).requires_grad_()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(300):
+        loss = residual(model, x, t).square().mean()
+        loss = loss + 10 * (model(borders) - wanted).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, model(torch.cat([line, one], 1)).detach(), model
+
+
+def show(runs):
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.1), layout="constrained")
+    styles = [("-", "#2563eb"), ("--", "#c2410c"), ("-.", "#047857")]
+    for (name, (losses, u, _)), (style, color) in zip(
+        runs.items(), styles, strict=True
+    ):
+        left.plot(losses, style, color=color)
+        right.plot(line, u, style, color=color, label=name)
+        first, last, error = losses[0], losses[-1], (u - exact).abs().max()
+        print(f"{name:<15} loss {first:.1f}, later {last:.1g}, error {error:.1g}")
+    right.plot(line, exact, color="#94a3b8", linewidth=5, label="exact", zorder=0)
+    left.set(xlabel="step", ylabel="loss", yscale="log", title="The loss falls")
+    right.set(xlabel="x", ylabel="u at t = 1", title="One of three is right")
+    figure.legend(loc="outside lower center", ncols=4)
+
+
+def messages(calls):
+    raised = {}
+    for name, call in calls.items():
+        try:
+            call()
+        except RuntimeError as error:
+            raised[name] = str(error)
+            print(f"{name}:\n    {re.split(r' ?[.(]', raised[name])[0]}")
+    return raised
+
+
+# %%
+# The residual is the difference of the two sides of the equation. ``constant_residual`` is the same with a common mistake:
+
+
+def residual(model, x, t):
+    u = model(torch.cat([x, t], dim=1))
+    u_x, u_t = grad(u.sum(), (x, t), create_graph=True)
+    (u_xx,) = grad(u_x.sum(), x, create_graph=True)
+    return u_t - 0.1 * u_xx
+
+
+def constant_residual(model, x, t):
+    u = model(torch.cat([x, t], dim=1))
+    (u_t,) = grad(u.sum(), t, retain_graph=True)
+    (u_x,) = grad(u.sum(), x, create_graph=True)
+    (u_xx,) = grad(u_x.sum(), x)
+    return u_t - 0.1 * u_xx
+
+
+runs = {
+    "right": train(nn.Tanh(), residual),
+    "no create_graph": train(nn.Tanh(), constant_residual),
+    "ReLU": train(nn.ReLU(), residual),
+}
+# figure: Two plots. On the left the losses of three networks over 300 steps, all falling. On the right their solutions at time
+#   1: the right one lies on the exact curve, a bow with its top at 0.37. The one without create_graph is about twice as high,
+#   and the one with ReLU is as high as at the start, 1.
+show(runs)
+
+# sphinx_gallery_start_ignore
+_last = {name: run[0][-1] / run[0][0] for name, run in runs.items()}
+_error = {name: (run[1] - exact).abs().max() for name, run in runs.items()}
+assert max(_last.values()) < 0.5 and _last["right"] < 0.02 and _last["ReLU"] < 0.02
+assert _error["right"] < 0.05 < 0.15 < _error["no create_graph"]
+assert (runs["ReLU"][1] - torch.sin(math.pi * line)).abs().max() < 0.2
+assert _error["ReLU"] > 0.5
+_learned = (runs["no create_graph"][2](borders) - wanted).square().mean()
+assert _learned < 0.02
+# sphinx_gallery_end_ignore
+
+# %%
+# No error is raised. In the second run, ``u_t`` and ``u_xx`` are constants for the loss. The loss falls because the network
+# learns the start and the ends, but nothing makes it learn the equation (`pytorch#31984
+# <https://github.com/pytorch/pytorch/issues/31984>`__ has such a program). In the third run ``u_xx`` is 0, so the network
+# learns :math:`u_t = 0`: its temperature stays as it was at the start.
+
+# %%
+# What the lines do
+# -----------------
+# **The sum.** ``autograd.grad`` needs one number to start from. ``u[5]`` is the one value that depends on ``x[5]``, so the
+# derivative of the sum with respect to ``x[5]`` is the derivative of ``u[5]``. One call returns the derivative at each point.
+# ``grad_outputs=torch.ones_like(u)`` in place of the sum gives the same numbers (asked in `PINN#3
+# <https://github.com/nanditadoloi/PINN/issues/3>`__).
+#
+# **The two leaves.** ``torch.cat`` computes the input of the network from ``x`` and ``t``, so both are in the graph of ``u``,
+# and one call returns the derivatives with respect to both. A slice that you make afterwards is a new tensor, and ``u`` was not
+# computed from it. With one leaf of shape (N, 2), cut the columns out of the *gradient*:
+
+model, points = runs["right"][2], torch.rand(128, 2, requires_grad=True)
+(first,) = grad(model(points).sum(), points, create_graph=True)
+u_x, u_t = first[:, 0:1], first[:, 1:2]
+(second,) = grad(u_x.sum(), points, create_graph=True)
+u_xx = second[:, 0:1]  # second[:, 1:2] is u_xt
+
+x, t = points.detach().split(1, dim=1)
+x, t = x.requires_grad_(), t.requires_grad_()
+same = torch.allclose(u_t - 0.1 * u_xx, residual(model, x, t), atol=1e-5)
+print("the same residual:", same)
+
+# sphinx_gallery_start_ignore
+assert same
+_u = model(torch.cat([x, t], dim=1))
+_by_sum = grad(_u.sum(), x, create_graph=True)[0]
+assert torch.equal(_by_sum, grad(_u, x, torch.ones_like(_u), create_graph=True)[0])
+(_mixed,) = grad(_by_sum.sum(), t)
+_own = torch.autograd.functional.jacobian(lambda x: model(torch.cat([x, t], 1)), x)
+_own = _own[:, 0, :, 0]
+assert torch.allclose(_own.diagonal()[:, None], _by_sum, atol=1e-5)
+assert (_own - _own.diagonal().diag()).abs().max() == 0
+assert torch.allclose(_mixed, second[:, 1:2], atol=1e-5)
+# sphinx_gallery_end_ignore
+
+# %%
+# **create_graph.** In the first call it is needed for the second derivative, in the second call for the weights: the gradient
+# of the residual passes through ``u_xx``.
+
+# %%
+# What people get wrong
+# ---------------------
+# **retain_graph=True in the last call.** With neither option, ``loss.backward()`` raises *Trying to backward through the graph
+# a second time*, and ``retain_graph=True`` makes the error go away. The residual requires grad, through ``u_t``, so the weights
+# get *a* gradient. It is not the gradient of the loss.
+#
+# .. how-measured:: This code computes the gradient of the mean square residual with respect to all weights.
+
+
+def gradient(residual):
+    loss = residual(model, x, t).square().mean()
+    if not loss.requires_grad:
+        return None
+    # the last bias has no part in a derivative: its gradient is filled with zeros
+    parts = grad(loss, list(model.parameters()), materialize_grads=True)
+    return torch.cat([part.flatten() for part in parts])
+
+
+# %%
+# In the trained network:
+
+
+def retained(model, x, t):
+    u = model(torch.cat([x, t], dim=1))
+    u_x, u_t = grad(u.sum(), (x, t), create_graph=True)
+    (u_xx,) = grad(u_x.sum(), x, retain_graph=True)
+    return u_t - 0.1 * u_xx
+
+
+right, part = gradient(residual), gradient(retained)
+angle = torch.cosine_similarity(right, part, dim=0).arccos().rad2deg()
+print(f"retained: the gradient is wrong by {angle:.0f} degrees")
+print("constant_residual: the gradient is", gradient(constant_residual))
+
+# sphinx_gallery_start_ignore
+assert 10 < angle < 80 and gradient(constant_residual) is None
+assert torch.allclose(residual(model, x, t), retained(model, x, t), atol=1e-5)
+assert torch.allclose(residual(model, x, t), constant_residual(model, x, t), atol=1e-5)
+_u, _raised = model(torch.cat([x, t], dim=1)), []
+_u_x, _u_t = grad(_u.sum(), (x, t), create_graph=True)
+(_u_xx,) = grad(_u_x.sum(), x)
+try:
+    (_u_t - 0.1 * _u_xx).square().mean().backward()
+except RuntimeError as _problem:
+    _raised.append(str(_problem))
+assert len(_raised) == 1
+assert _raised[0].startswith("Trying to backward through the graph a second time")
+_step, _at = 1e-3, [p.detach().clone() for p in model.parameters()]
+_sides = []
+for _sign in (1, -1):
+    with torch.no_grad():
+        for _p, _direction in zip(model.parameters(), _at, strict=True):
+            _p.add_(_sign * _step * _direction)
+    _sides.append(residual(model, x, t).square().mean().item())
+    with torch.no_grad():
+        for _p, _old in zip(model.parameters(), _at, strict=True):
+            _p.copy_(_old)
+_slope = (_sides[0] - _sides[1]) / (2 * _step)
+_along = torch.cat([_old.flatten() for _old in _at])
+assert abs(_slope - right @ _along) < 0.05 * abs(_slope)
+assert abs(_slope - part @ _along) > 0.2 * abs(_slope)
+# sphinx_gallery_end_ignore
+
+# %%
+# The three residuals have equal values, so the loss that you log is right, and only its gradient is wrong. Write ``assert
+# u_xx.requires_grad`` below the last call.
+#
+# **ReLU.** A network of linear layers and ReLU consists of flat pieces. Its ``u_xx`` is 0 and requires grad, so the assert does
+# not catch it. ``Tanh``, ``SiLU``, ``GELU`` and ``Softplus`` have a second derivative.
+#
+# **Points that see each other.** If ``u[7]`` depends on ``x[5]`` too, its derivative is added to that of ``u[5]``. With several
+# outputs, a sum over all of them adds their derivatives: take one column, ``out[:, 0:1].sum()``.
+#
+# .. how-measured:: For six networks, this code compares the derivative from the sum with the diagonal of the full Jacobian,
+#    which is the derivative of each point with respect to itself.
+
+from torch.autograd.functional import jacobian
+
+
+class Attention(nn.MultiheadAttention):
+    def forward(self, x):
+        return super().forward(x, x, x, need_weights=False)[0]
+
+
+def errors(*layers, outputs=1, evaluate=False):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(1, 16), *layers, nn.Tanh(), nn.Linear(16, outputs))
+    net = net.eval() if evaluate else net
+    x = torch.rand(32, 1).requires_grad_()
+    (by_sum,) = grad(net(x).sum(), x)
+    own = jacobian(lambda x: net(x)[:, 0], x)[:, :, 0].diagonal()
+    return {"error": (by_sum[:, 0] - own).abs().max().item(), "u_x": own.abs().max()}
+
+
+table = pd.DataFrame(
+    {
+        "Linear, Tanh": errors(),
+        "with LayerNorm": errors(nn.LayerNorm(16)),
+        "with BatchNorm1d, eval()": errors(nn.BatchNorm1d(16), evaluate=True),
+        "with BatchNorm1d, train()": errors(nn.BatchNorm1d(16)),
+        "attention over the points": errors(Attention(16, 1)),
+        "two outputs, out.sum()": errors(outputs=2),
+    }
+).T.astype(float)
+
+# %%
+# The largest error of ``u_x``, beside the largest ``u_x``:
+
+# sphinx_gallery_start_ignore
+assert (table["error"][:3] < 1e-5).all() and (table["error"][3:] > 0.01).all()
+assert (table["error"][3:] > 0.1 * table["u_x"][3:]).all()
+for _activation in (nn.Tanh(), nn.SiLU(), nn.GELU(), nn.Softplus(), nn.ReLU()):
+    torch.manual_seed(0)
+    _net = nn.Sequential(nn.Linear(2, 16), _activation, nn.Linear(16, 1))
+    (_first,) = grad(_net(torch.cat([x, t], 1)).sum(), x, create_graph=True)
+    (_second,) = grad(_first.sum(), x, create_graph=True)
+    assert bool(_second.any()) != isinstance(_activation, nn.ReLU)
+    assert _second.requires_grad
+# sphinx_gallery_end_ignore
+table.round(2)
+
+# %%
+# Errors that this code raises
+# ----------------------------
+# Each line below is a mistake. ``linear`` is a network without an activation.
+
+xt = torch.cat([x, t], dim=1)
+u, v, linear = model(xt), model(xt), nn.Linear(2, 1)
+(u_x,) = grad(linear(xt).sum(), x, create_graph=True)
+(constant,) = grad(u.sum(), x, retain_graph=True)
+calls = {
+    "the sum is missing": lambda: grad(u, x),
+    "x does not require grad": lambda: grad(u.sum(), x.detach()),
+    "two calls for u_t and u_x": lambda: [grad(v.sum(), leaf) for leaf in (t, x)],
+    "a slice, made after the model": lambda: grad(u.sum(), xt[:, 0:1]),
+    "u_x without create_graph": lambda: grad(constant.sum(), x),
+    "u_xx of a linear network": lambda: grad(u_x.sum(), x, retain_graph=True),
+    "u_xx of 2 * x": lambda: grad(grad((2 * x).sum(), x, create_graph=True), x),
+}
+raised = messages(calls)
+
+# sphinx_gallery_start_ignore
+_unused, _no_graph = "not have been used in the graph", "does not require grad"
+_parts = [
+    "scalar outputs",
+    _no_graph,
+    "a second time",
+    _unused,
+    _no_graph,
+    _unused,
+    _no_graph,
+]
+for (_name, _message), _part in zip(raised.items(), _parts, strict=True):
+    assert _part in _message, _name
+assert list(raised) == list(calls)
+_frozen = nn.Linear(2, 1).requires_grad_(False)
+(_constant,) = grad(_frozen(xt).sum(), x, create_graph=True)
+assert not _constant.requires_grad and grad(linear(xt).sum(), x)[0].any()
+(_zeros,) = grad(u_x.sum(), x, materialize_grads=True)
+assert torch.equal(_zeros, torch.zeros_like(x)) and u_x.requires_grad
+for _f in (lambda x: 2 * x, lambda x: _frozen(torch.stack([x, x])).squeeze()):
+    assert torch.func.grad(torch.func.grad(_f))(torch.tensor(1.0)) == 0
+with torch.no_grad():
+    _refused = []
+    try:
+        residual(model, x, t)
+    except RuntimeError as _problem:
+        _refused.append(str(_problem))
+    assert len(_refused) == 1 and _no_graph in _refused[0]
+    with torch.enable_grad():
+        assert residual(model, x, t).shape == (128, 1)
+# sphinx_gallery_end_ignore
+
+# %%
+# The last two derivatives exist and are 0. But ``u_x`` was computed without ``x``, so there is no graph back to it
+# (`pytorch#32304 <https://github.com/pytorch/pytorch/issues/32304>`__, `pytorch#38506
+# <https://github.com/pytorch/pytorch/issues/38506>`__). For the linear network, whose ``u_x`` depends on the weights,
+# ``materialize_grads=True`` returns zeros. For ``2 * x`` or frozen weights, test ``u_x.requires_grad`` first, or use
+# ``torch.func.grad``, which returns 0. When you evaluate the residual under ``no_grad()``, it raises an error too: put
+# ``torch.enable_grad()`` around it.
+
+# %%
+# The Laplacian
+# -------------
+# The Laplacian is the sum of the second derivatives in all d dimensions. Here are three ways to write it, for ``x`` of shape
+# (N, d), where ``f`` returns (N, 1):
+
+from torch.autograd.functional import hvp
+from torch.func import jvp, vmap
+
+
+def by_loop(f, x):
+    x = x.detach().requires_grad_()
+    (first,) = grad(f(x).sum(), x, create_graph=True)
+    columns = range(x.shape[1])
+    return sum(grad(first[:, i].sum(), x, create_graph=True)[0][:, i] for i in columns)
+
+
+def by_hvp(f, x):
+    total = 0
+    for i in range(x.shape[1]):
+        v = torch.zeros_like(x)
+        v[:, i] = 1
+        _, product = hvp(lambda x: f(x).sum(), x, v, create_graph=True)
+        total = total + product[:, i]
+    return total
+
+
+def by_jvp(f, x):
+    gradient = torch.func.grad(lambda x: f(x).sum())
+
+    def second(v):  # v: one direction, the same for all points
+        _, change = jvp(gradient, (x,), (v.expand_as(x),))
+        return change @ v
+
+    return vmap(second)(torch.eye(x.shape[1]).to(x)).sum(dim=0)
+
+
+# %%
+# ``by_jvp`` goes forward over reverse: the gradient is computed by a backward pass, and ``jvp`` carries its change in one
+# direction along. ``vmap`` takes all directions at once.
+#
+# .. how-measured:: This code counts the operations in the matrix products, as multiples of those of the network itself.
+
+from torch.utils.flop_counter import FlopCounterMode
+
+
+def hidden(d):
+    torch.manual_seed(0)
+    a, b, c = torch.randn(64, d), torch.randn(64, 64) / 8, torch.randn(1, 64) / 8
+    a, b, c = (w.requires_grad_() for w in (a, b, c))
+    return lambda x: torch.tanh(torch.tanh(x @ a.mT) @ b.mT) @ c.mT
+
+
+def operations(f, *arguments):
+    with FlopCounterMode(display=False) as counter:
+        f(*arguments)
+    return counter.get_total_flops()
+
+
+costs = {}
+for way in (by_loop, by_hvp, by_jvp):
+    for d in (2, 8, 32):
+        f, points = hidden(d), torch.randn(16, d)
+        ratio = operations(way, f, points) / operations(f, points)
+        costs.setdefault(f"d = {d}", {})[way.__name__] = ratio
+
+# %%
+# What each costs, in passes through the network:
+
+# sphinx_gallery_start_ignore
+_costs = pd.DataFrame(costs)
+assert (_costs.loc["by_jvp"] < 1.5 * _costs.loc["by_loop"]).all()
+assert (_costs.loc["by_hvp"] > 1.4 * _costs.loc["by_jvp"]).all()
+assert (_costs["d = 32"] > 8 * _costs["d = 2"]).all()
+_each = (_costs["d = 32"] - _costs["d = 8"]) / 24  # passes for each dimension
+assert _each.between(1.8, 6.2).all() and _each["by_hvp"] > 5.5 and _each["by_jvp"] < 2.2
+assert 1.8 * 32 < _costs.loc["by_loop", "d = 32"] < 2.2 * 32
+
+
+def _without_vmap(f, x):  # computes the gradient again in each direction
+    gradient = torch.func.grad(lambda x: f(x).sum())
+    for i in torch.eye(x.shape[1]):
+        jvp(gradient, (x,), (i.expand_as(x),))
+
+
+_ratio = operations(_without_vmap, hidden(32), points) / operations(f, points)
+assert _ratio > 2 * _costs.loc["by_jvp", "d = 32"]
+for _n, _d in ((0, 3), (1, 1), (4, 1), (2, 5)):
+    f, points = hidden(_d), torch.randn(_n, _d)
+    for _way in (by_loop, by_hvp, by_jvp):
+        assert torch.allclose(_way(f, points), by_loop(f, points), atol=1e-4)
+        assert _way(f, points).shape == (_n,)
+        _squares = _way(lambda x: x.square().sum(1), points.double())
+        assert _squares.dtype == torch.float64 and _squares.eq(2 * _d).all()
+f, points = hidden(3), torch.randn(5, 3)
+_a, _b, _c = (cell.cell_contents for cell in f.__closure__)
+_H = torch.func.vmap(torch.func.hessian(lambda p: f(p[None]).squeeze()))(points)
+_trace = _H.diagonal(dim1=1, dim2=2).sum(1)
+_trained = grad(_trace.square().sum(), [_a, _b, _c])
+for _way in (by_loop, by_hvp, by_jvp):
+    _laplacian = _way(f, points)
+    assert torch.allclose(_laplacian, _trace, atol=1e-4) and _laplacian.shape == (5,)
+    _gradients = grad(_laplacian.square().sum(), [_a, _b, _c])
+    for _one, _other in zip(_gradients, _trained, strict=True):
+        assert torch.allclose(_one, _other, rtol=1e-3, atol=1e-3)
+with torch.no_grad():
+    assert by_jvp(f, points).grad_fn is None
+    assert torch.allclose(by_jvp(f, points), _trace, atol=1e-4)
+_refused = []
+with torch.no_grad():
+    try:
+        by_loop(f, points)
+    except RuntimeError as _problem:
+        _refused.append(str(_problem))
+assert len(_refused) == 1
+assert not hvp(lambda x: f(x).sum(), points, points)[1].requires_grad
+# sphinx_gallery_end_ignore
+pd.DataFrame(costs).round(0).astype(int)
+
+# %%
+# All three cost more with each dimension, by two to six passes. The loop computes the forward pass and the first gradient once,
+# and so does ``vmap``. ``hvp`` computes them again in each call, and needs ``create_graph=True`` if you train with the result.
+# ``by_jvp`` also runs under ``no_grad()``, where the loop raises an error. :ref:`vmap(hessian(f))
+# <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>` computes the whole matrix for each point, only to sum its
+# diagonal.
+
+# %%
+# Exercise
+# --------
+# The loop needs about 2 d passes, which is a lot for d = 1000. If the entries of a random vector :math:`v` are 1 or -1, the
+# mean of :math:`v^\top H v` is the sum of the diagonal of :math:`H`. Estimate the Laplacian from random directions, with
+# another direction for each point. How good is the estimate from 10 directions, and from 1000?
+#
+# .. solution::
+#
+# With a hundred times as many directions, the error is about ten times smaller. The noise comes from the entries of the Hessian
+# off its diagonal: for a function without them, a sum of functions of one coordinate each, a single direction is exact.
+
+
+def estimate(f, x, directions):
+    gradient = torch.func.grad(lambda x: f(x).sum())
+    total = 0
+    for _ in range(directions):
+        v = torch.randint(0, 2, x.shape) * 2.0 - 1
+        total = total + (jvp(gradient, (x,), (v,))[1] * v).sum(dim=1)
+    return total / directions
+
+
+f, points, errors = hidden(20), torch.randn(64, 20), []
+with torch.no_grad():
+    right = by_jvp(f, points)
+    for directions in (10, 1000):
+        error = (estimate(f, points, directions) - right).norm() / right.norm()
+        errors.append(error)
+        print(f"{directions:>4} directions: error {error:.0%}")
+
+# sphinx_gallery_start_ignore
+assert 5 < errors[0] / errors[1] < 20
+assert torch.allclose(
+    estimate(lambda x: x.sin().sum(1), points, 1), -points.sin().sum(1), atol=1e-4
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_practice_gradients_of_the_input.py`, what the network looked at.
+# - Next: :ref:`sphx_glr_gallery_practice_gather_and_distances.py`, one index for each row, and all pairs of points.
+# - :ref:`sphx_glr_gallery_differentiation_higher_order.py`, more on ``create_graph``.
+# - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py` and :ref:`sphx_glr_gallery_differentiation_forward_mode.py`,
+#   the tools behind the Laplacian.
+# - :ref:`sphx_glr_gallery_errors_unused_in_graph.py` and :ref:`sphx_glr_gallery_errors_no_grad_fn.py`, two of the errors above.
+# - In PyTorch's reference: `torch.autograd.grad <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__
+#   and `torch.func.jvp <https://docs.pytorch.org/docs/stable/generated/torch.func.jvp.html>`__.

@@ -1,0 +1,648 @@
+r"""
+Gradients of the input: saliency maps, integrated gradients, Grad-CAM, FGSM
+===========================================================================
+
+.. index::
+   ! single: saliency map
+   ! single: which pixels or which words decided
+   ! single: gradient with respect to the image
+   ! single: integrated gradients
+   ! single: Grad-CAM
+   ! single: FGSM, PGD, adversarial examples
+   ! single: x.grad is None in an attack
+   ! single: gradient with respect to token ids or an embedding
+
+.. in-short::
+
+   Let the input require grad, and ask for this one gradient:
+
+   .. code-block:: python
+
+      model.eval()
+      x = image.detach().clone().requires_grad_()
+      score = model(x)[0, label]
+      (gradient,) = torch.autograd.grad(score, x)
+
+   It tells how fast the score changes at this image, not how much each pixel contributed. For that, average the gradient on the
+   way from a baseline (integrated gradients). Under ``no_grad`` there is no gradient. Token ids have none either: take the
+   output of the embedding.
+"""
+
+# %%
+# Which pixels made the score?
+# ----------------------------
+# A small network tells horizontal bars from vertical ones. Each image also has a square and noise, which say nothing about the
+# class. You want to see whether the network looks at the bar.
+#
+# .. how-measured:: This code makes the images, trains the network, measures occlusion and draws. It computes in double
+#    precision, so that the numbers come out the same on other machines.
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
+from torch import nn
+
+torch.set_num_threads(1)  # small tensors: more threads do not help
+torch.set_default_dtype(torch.float64)
+torch.manual_seed(6)
+cross_entropy = nn.functional.cross_entropy
+GRAY = 0.15  # the mean of the noise
+
+
+def make_images(count):
+    images = 0.3 * torch.rand(count, 1, 16, 16)
+    bars = torch.zeros_like(images, dtype=torch.bool)
+    labels = torch.arange(count) % 2  # 0: horizontal, 1: vertical
+    for image, bar, vertical in zip(images, bars, labels, strict=True):
+        a, b, c, d = torch.randint(9, (4,)).tolist()
+        image[0, c : c + 4, d : d + 4] += 0.6
+        bar[0, a : a + 2, b : b + 8] = True
+        if vertical:
+            bar.copy_(bar.mT.clone())
+    images[bars] = 1.0
+    return images, labels, bars
+
+
+def trained_network():
+    model = nn.Sequential(
+        *(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2)),
+        *(nn.Conv2d(8, 16, 3, padding=1), nn.ReLU()),
+        *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 2)),
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    images, labels, _ = make_images(800)
+    for _ in range(150):
+        batch = torch.randint(800, (64,))
+        loss = cross_entropy(model(images[batch]), labels[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model
+
+
+# %%
+
+
+def occlusion(image, label):
+    """How far the score falls if a gray square of 3 x 3 pixels covers each pixel."""
+    centers = torch.eye(256).reshape(256, 1, 16, 16)
+    covered = nn.functional.max_pool2d(centers, 3, stride=1, padding=1).bool()
+    with torch.no_grad():
+        left = model(torch.where(covered, GRAY, image))[:, label]
+        return (model(image)[0, label] - left).reshape(1, 1, 16, 16)
+
+
+def draw(maps, title):
+    fig, axes = plt.subplots(1, len(maps), figsize=(7, 2.6), layout="constrained")
+    for ax, (name, values) in zip(axes, maps.items(), strict=True):
+        values = values.detach()[0, 0].numpy()
+        top, colors = (
+            abs(values).max(),
+            "gray" if name.startswith("image") else "RdBu_r",
+        )
+        ax.imshow(values, colors, vmin=0 if colors == "gray" else -top, vmax=top)
+        ax.set_title(name, fontsize=10)
+        ax.set(xticks=[], yticks=[])
+    fig.suptitle(title)
+
+
+model = trained_network()
+images, labels, bars = make_images(200)  # not seen in training
+image, label = images[7:8], 1
+
+# %%
+# ``image`` is a test image with a vertical bar. Next to the map of the gradient is a measurement: how far does the score fall
+# if you cover a pixel and its neighbors with gray?
+
+model.eval()
+x = image.detach().clone().requires_grad_()
+score = model(x)[0, label]
+(gradient,) = torch.autograd.grad(score, x)
+
+# figure: Three pictures. The image has a white vertical bar, a gray square and noise. In the map of the gradient's absolute
+#   value, large values are scattered over the whole image. In the map of occlusion, the bar stands out.
+draw(
+    {"image": image, "|gradient|": gradient.abs(), "occlusion": occlusion(x, label)},
+    "The gradient is large beside the bar, too",
+)
+
+
+# sphinx_gallery_start_ignore
+def _batch_gradient(of=lambda out, y: out.gather(1, y[:, None]).sum()):
+    leaf = images.clone().requires_grad_()
+    return torch.autograd.grad(of(model(leaf), labels), leaf)[0]
+
+
+def _share(maps):
+    share = (maps.abs() * bars[: len(maps)]).sum((1, 2, 3)) / maps.abs().sum((1, 2, 3))
+    return share.median()
+
+
+_all = _batch_gradient()
+assert torch.allclose(_all[7:8], gradient) and labels[7] == label
+assert x.grad is None
+for _row, _column in ((8, 1), (2, 5), (14, 12)):  # what the derivative says
+    _nudge = torch.zeros_like(image)
+    _nudge[0, 0, _row, _column] = 1e-6
+    with torch.no_grad():
+        _faster = (model(image + _nudge) - model(image))[0, label] / 1e-6
+    assert abs(_faster - gradient[0, 0, _row, _column]) < 1e-4
+_places = occlusion(image, label).flatten().topk(12).indices
+assert bars[7:8].flatten()[_places].all()
+assert bars[7:8].flatten()[gradient.abs().flatten().topk(16).indices].sum() < 6
+_place = gradient.abs().argmax()
+assert not bars[7:8].flatten()[_place] and image.flatten()[_place] < 0.3
+_gray = image.clone()
+_gray.view(-1)[_place] = GRAY
+assert abs((model(_gray) - model(image))[0, label]) < 0.15 < gradient.abs().max() / 4
+assert abs(_share(_all) - 0.09) < 0.02 and abs(bars.double().mean() - 0.06) < 0.01
+# sphinx_gallery_end_ignore
+
+# %%
+# Occlusion finds the bar: red pixels hold the score up, and blue ones hold it down. The gradient does not find the bar. In the
+# test images, the bar covers 6 % of the pixels, and has 9 % of the gradient's absolute value (median). Two questions are easily
+# confused here:
+#
+# - Occlusion asks what happens if you *replace* a pixel.
+# - The gradient is a derivative: how fast does the score change if you change the pixel *a little*? A dark pixel beside the bar
+#   contributes next to nothing as it is, and yet a little light there can change the score quickly.
+
+# %%
+# FGSM: one step along the sign
+# -----------------------------
+# For the second question, the gradient is a good answer. The *fast gradient sign method* moves each pixel by the same small
+# amount, in the direction in which the loss grows (and not beyond the range from 0 to 1):
+
+
+def fgsm(images, labels, size):
+    x = images.detach().clone().requires_grad_()
+    loss = cross_entropy(model(x), labels)
+    (gradient,) = torch.autograd.grad(loss, x)
+    return (images + size * gradient.sign()).clamp(0, 1)
+
+
+def accuracy(images):
+    with torch.no_grad():
+        return (model(images).argmax(1) == labels).double().mean()
+
+
+signs = torch.randn_like(images).sign()
+at_random = (images + 0.15 * signs).clamp(0, 1)
+print(f"test images:       {accuracy(images):.0%} right")
+print(f"random signs:      {accuracy(at_random):.0%} right")
+print(f"gradient's signs:  {accuracy(fgsm(images, labels, 0.15)):.0%} right")
+
+# sphinx_gallery_start_ignore
+assert accuracy(images) > 0.97 and accuracy(at_random) > 0.95
+assert accuracy(fgsm(images, labels, 0.15)) < 0.35
+_alone = [fgsm(images[i : i + 1], labels[i : i + 1], 0.15) for i in range(5)]
+_same = fgsm(images[:5], labels[:5], 0.15) == torch.cat(_alone)
+assert _same.double().mean() > 0.99  # a batch leaves each image its own gradient
+assert all(p.grad is not None for p in model.parameters())  # of the training
+# sphinx_gallery_end_ignore
+
+# %%
+# Steps of the same size with random signs change next to nothing. The step for the image above:
+
+attacked = fgsm(image, labels[7:8], 0.15)
+
+# figure: Three pictures. The image with the vertical bar, the step with two colors scattered over the whole image, and their
+#   sum, where the vertical bar is still easy to see.
+draw(
+    {"image": image, "step": attacked - image, "image + step": attacked},
+    "The network calls the last picture horizontal",
+)
+
+# sphinx_gallery_start_ignore
+assert model(attacked).argmax() == 0 and model(image).argmax() == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **no_grad around it.** Evaluation code runs under ``no_grad()``, often by a decorator or in a framework's validation step.
+# There, nothing is recorded, and ``requires_grad_()`` does not change that:
+
+# sphinx_gallery_start_ignore
+_messages = []
+try:
+    # sphinx_gallery_end_ignore
+    with torch.no_grad():
+        x = image.clone().requires_grad_()
+        score = model(x)[0, label]
+        torch.autograd.grad(score, x)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    _messages.append(str(error))
+    print("RuntimeError:", error)
+(_message,) = _messages
+assert _message.startswith("element 0 of tensors does not require grad and does not")
+
+
+def _map_under(*contexts, prepare=torch.clone):
+    """The gradient in these contexts, each entered within the one before, or a message."""
+    import contextlib
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contexts[0])
+        given = image * 1
+        for context in contexts[1:]:
+            stack.enter_context(context)
+        try:
+            x = prepare(given).requires_grad_()
+            return torch.autograd.grad(model(x)[0, label], x)[0]
+        except RuntimeError as error:
+            return str(error)
+
+
+assert torch.equal(_map_under(torch.no_grad(), torch.enable_grad()), gradient)
+assert _map_under(torch.inference_mode()) == _message
+assert _map_under(torch.inference_mode(), torch.enable_grad()) == _message
+_out = torch.inference_mode(False)
+assert torch.equal(_map_under(torch.inference_mode(), _out), gradient)
+assert "inference tensor" in _map_under(
+    torch.inference_mode(), torch.inference_mode(False), prepare=torch.detach
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# (Asked in `advertorch#79 <https://github.com/BorealisAI/advertorch/issues/79>`__.) Put these lines under
+# ``with torch.enable_grad():``. Under ``inference_mode``, that is not enough: write ``with torch.inference_mode(False):``, and
+# ``clone()`` the image inside (as in `lightning#14497 <https://github.com/Lightning-AI/pytorch-lightning/issues/14497>`__).
+#
+# **The second step of an attack.** After the first step, ``x`` is a result and not a leaf. ``backward()`` does not fill its
+# ``.grad``, and PyTorch warns:
+
+# sphinx_gallery_start_ignore
+import warnings
+
+_messages, _seen = [], warnings.catch_warnings(record=True)
+_caught = _seen.__enter__()
+warnings.simplefilter("always")
+try:
+    # sphinx_gallery_end_ignore
+    x = image.clone().requires_grad_()
+    for _ in range(2):
+        loss = cross_entropy(model(x), labels[7:8])
+        loss.backward()
+        x = x + 0.05 * x.grad.sign()
+# sphinx_gallery_start_ignore
+except AttributeError as error:
+    _messages.append(str(error))
+    print("AttributeError:", error)
+_seen.__exit__(None, None, None)
+assert _messages == ["'NoneType' object has no attribute 'sign'"]
+assert ["not a leaf Tensor" in str(w.message) for w in _caught] == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# (As in `advertorch#49 <https://github.com/BorealisAI/advertorch/issues/49>`__.) Give each step a new leaf:
+# ``x = (x + 0.05 * x.grad.sign()).detach().requires_grad_()``.
+#
+# **backward() fills the parameters' .grad, too.** The gradients of a map stay there, and the next step of a training adds its
+# own to them if nothing clears them. ``torch.autograd.grad(score, x)`` leaves them alone.
+#
+# **The probability instead of the score.** Where the network is sure, ``softmax`` is flat. This code makes
+# both mistakes:
+
+model.zero_grad()
+x = image.clone().requires_grad_()
+model(x).softmax(dim=1)[0, label].backward()
+
+weights = [p.grad is not None for p in model.parameters()]
+print(f"gradient of the probability: at most {x.grad.abs().max():.4f}")
+print(f"gradient of the score:       at most {gradient.abs().max():.4f}")
+print(f"parameters with a .grad:     {sum(weights)} of {len(weights)}")
+
+# sphinx_gallery_start_ignore
+assert x.grad.abs().max() < 0.01 * gradient.abs().max() and all(weights)
+assert model(image).softmax(dim=1)[0, label] > 0.99 and len(weights) == 6
+_before = [p.grad.clone() for p in model.parameters()]
+model(x)[0, label].backward()
+_added = torch.autograd.grad(model(x)[0, label], list(model.parameters()))
+for _p, _old, _new in zip(model.parameters(), _before, _added, strict=True):
+    assert torch.allclose(_p.grad, _old + _new) and _new.any()
+model.zero_grad()
+torch.autograd.grad(model(x)[0, label], x)
+assert not any(p.grad is not None for p in model.parameters())
+_sure = torch.tensor([0.0, 40.0], dtype=torch.float32, requires_grad=True)
+assert not torch.autograd.grad(_sure.softmax(0)[1], _sure)[0].abs().max() > 1e-15
+_x = image.clone().requires_grad_()  # an in-place step adds up
+for _ in range(2):
+    model(_x)[0, label].backward()
+    _first = gradient
+assert torch.allclose(_x.grad, 2 * gradient)
+model.zero_grad()
+for _step in range(3):  # the cure of the attack
+    _x = _x.detach().requires_grad_()
+    cross_entropy(model(_x), labels[7:8]).backward()
+    _x = (_x + 0.05 * _x.grad.sign()).detach().requires_grad_()
+assert _x.is_leaf and model(_x)[0, label] < model(image)[0, label] - 1
+model.zero_grad()
+# sphinx_gallery_end_ignore
+
+# %%
+# Integrated gradients: what each pixel contributed
+# -------------------------------------------------
+# Choose a baseline, here a gray image. Go from it to the image in small steps, average the gradient on the way, and multiply by
+# the difference. All steps fit in one batch:
+
+
+def integrated_gradients(image, label, baseline, steps):
+    share = (torch.arange(steps) + 0.5) / steps
+    path = baseline + share[:, None, None, None] * (image - baseline)
+    path.requires_grad_()
+    (gradients,) = torch.autograd.grad(model(path)[:, label].sum(), path)
+    return (image - baseline) * gradients.mean(dim=0, keepdim=True)
+
+
+baseline = torch.full_like(image, GRAY)
+attribution = integrated_gradients(image, label, baseline, steps=256)
+
+with torch.no_grad():
+    rise = (model(image) - model(baseline))[0, label]
+at_image = gradient * (image - baseline)
+print(f"score of image - score of baseline:   {rise:.2f}")
+print(f"sum of integrated gradients:          {attribution.sum():.2f}")
+print(f"sum of gradient * (image - baseline): {at_image.sum():.2f}")
+
+# sphinx_gallery_start_ignore
+assert abs(attribution.sum() - rise) < 5e-3 and rise > 1
+assert abs(at_image.sum() - rise) > 0.2
+_gaps = []
+for _steps in (4, 32, 256):
+    _sums = [
+        integrated_gradients(images[i : i + 1], labels[i], baseline, _steps).sum()
+        - (model(images[i : i + 1]) - model(baseline))[0, labels[i]].detach()
+        for i in range(20)
+    ]
+    _gaps.append(torch.stack(_sums).abs().max())
+assert _gaps[0] > 2 * _gaps[1] > 4 * _gaps[2] and _gaps[2] < 0.02
+_identical = integrated_gradients(image, label, image, 8)
+assert not _identical.any()
+_of_white = integrated_gradients(image, label, torch.ones_like(image), 256)
+assert not _of_white[bars[7:8]].any() and (_of_white - attribution).abs().max() > 0.1
+# sphinx_gallery_end_ignore
+
+# %%
+# The attributions add up to the whole rise of the score. This *completeness* is a check for your own code: if the sum is off,
+# take more steps. The result depends on the baseline, and a pixel that equals its baseline gets 0.
+
+# %%
+# Grad-CAM: one forward hook, one ``autograd.grad``
+# -------------------------------------------------
+# Grad-CAM asks for the gradient at a layer's output, averages it per channel, adds up the channels with these weights, and
+# keeps what is positive. The hook gets the output, and the model stays as it is.
+
+features = []
+handle = model[4].register_forward_hook(
+    lambda module, args, output: features.append(output)
+)
+score = model(image.clone().requires_grad_())[0, label]
+handle.remove()
+
+(at_layer,) = torch.autograd.grad(score, features[0])
+weights = at_layer.mean(dim=(2, 3), keepdim=True)
+cam = (weights * features[0]).sum(dim=1, keepdim=True).relu()
+cam = nn.functional.interpolate(cam, size=(16, 16), mode="bilinear")
+
+# figure: Two pictures. In the map of integrated gradients, the pixels of the bar stand out one by one. In the map of Grad-CAM,
+#   a broad spot lies around the bar.
+draw(
+    {"image": image, "integrated gradients": attribution, "Grad-CAM": cam},
+    "Both find the bar",
+)
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(weights[0, :, 0, 0], model[7].weight[label] / 64)
+_frozen = []
+model.requires_grad_(False)
+for _head in (False, True):
+    model[7].requires_grad_(_head)
+    for _input in (image, image.clone().requires_grad_()):
+        features.clear()
+        _handle = model[4].register_forward_hook(
+            lambda module, args, output: features.append(output)
+        )
+        _score = model(_input)[0, label]
+        _handle.remove()
+        _frozen.append((_score.requires_grad, features[0].requires_grad))
+    assert torch.equal(torch.autograd.grad(_score, features[0])[0], at_layer)
+assert _frozen == [(False, False), (True, True), (True, False), (True, True)]
+_around = nn.functional.max_pool2d(bars[7:8] * 1.0, 5, 1, 2).bool().flatten()
+assert _around[cam.flatten().topk(10).indices].all() and features[0].shape[-1] == 8
+assert bars[7:8].flatten()[attribution.flatten().topk(8).indices].all()
+_ = model.requires_grad_(True)
+# sphinx_gallery_end_ignore
+
+# %%
+# The image requires grad, so that this works with frozen layers, too. Otherwise nothing before the first trainable layer has a
+# graph (asked in `MONAI#3035 <https://github.com/Project-MONAI/MONAI/issues/3035>`__).
+
+# %%
+# Checked against occlusion
+# -------------------------
+# Which map agrees with the measured fall of the score?
+#
+# .. how-measured:: For 40 test images: the share of each map that lies on the bar, and its correlation with the map of
+#    occlusion. For the correlation, pixel maps are summed over 3 x 3 pixels, as occlusion covers that many.
+
+
+def correlation(one, other):
+    pairs = zip(one.flatten(1), other.flatten(1), strict=True)
+    return torch.stack([torch.corrcoef(torch.stack(pair))[0, 1] for pair in pairs])
+
+
+def grad_cam(x, labels):
+    hidden = model[:5](x)
+    scores = model[5:](hidden).gather(1, labels[:, None])
+    (gradient,) = torch.autograd.grad(scores.sum(), hidden)
+    cam = (gradient.mean((2, 3), keepdim=True) * hidden).sum(1, keepdim=True).relu()
+    return nn.functional.interpolate(cam.detach(), size=(16, 16), mode="bilinear")
+
+
+some = range(40)
+few, truth = images[:40].clone().requires_grad_(), labels[:40]
+(plain,) = torch.autograd.grad(model(few).gather(1, truth[:, None]).sum(), few)
+paths = [
+    integrated_gradients(few[i : i + 1].detach(), truth[i], baseline, 64) for i in some
+]
+occluded = torch.cat([occlusion(images[i : i + 1], labels[i]) for i in some])
+rows = {}
+for name, maps in {
+    "|gradient|": plain.abs(),
+    "gradient * (image - baseline)": plain * (few.detach() - GRAY),
+    "integrated gradients": torch.cat(paths),
+    "Grad-CAM": grad_cam(few, truth),
+}.items():
+    if name != "Grad-CAM":
+        summed = 9 * nn.functional.avg_pool2d(maps, 3, stride=1, padding=1)
+    else:
+        summed = maps
+    on_bar = (maps.abs() * bars[:40]).sum((1, 2, 3)) / maps.abs().sum((1, 2, 3))
+    rows[name] = {
+        "on the bar": f"{on_bar.median():.0%}",
+        "correlation": f"{correlation(summed, occluded).median():.1f}",
+    }
+table = pd.DataFrame(rows).T
+
+# %%
+# The medians:
+
+# sphinx_gallery_start_ignore
+_gradient_row, _times_row, _integrated_row, _cam_row = table["correlation"].astype(
+    float
+)
+assert _gradient_row < 0.45 and _times_row > 0.8 < _integrated_row
+assert _gradient_row < _cam_row < _integrated_row
+_bars = table["on the bar"].str.rstrip("%").astype(float)
+assert _bars.iloc[0] < 13 and _bars.iloc[1:3].min() > 38
+assert torch.allclose(grad_cam(image.clone().requires_grad_(), labels[7:8]), cam)
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# The absolute gradient agrees least. Here the factor ``image - baseline`` makes most of the difference: it is small for dark
+# pixels. The average on the way makes the sum exact. Grad-CAM is coarse, because its layer has 8 x 8 places. For each image,
+# occlusion needed 256 forward passes, integrated gradients 64 forward and backward passes, and the gradient one of each.
+
+# %%
+# Words: the gradient at the embedding's output
+# ---------------------------------------------
+# Token ids are integers, and ``ids.requires_grad_()`` raises *only Tensors of floating point dtype can require gradients*
+# (:ref:`about this error <sphx_glr_gallery_errors_integer_leaf.py>`). Ask at the output of the embedding instead, with the
+# same hook as for Grad-CAM.
+#
+# .. how-measured:: A classifier learns which of two kinds of words is more frequent in random sentences.
+
+WORDS = ["the", "film", "was", "plot", "but", "great", "funny", "dull", "slow"]
+
+
+class Review(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.score = nn.Embedding(len(WORDS), 4), nn.Linear(4, 1)
+
+    def forward(self, ids):
+        return self.score(self.embedding(ids).mean(dim=1).tanh())[:, 0]
+
+
+review = Review()
+optimizer = torch.optim.Adam(review.parameters(), lr=0.05)
+for _ in range(200):
+    ids = torch.randint(len(WORDS), (64, 6))
+    good = ((ids == 5) | (ids == 6)).sum(1) > ((ids == 7) | (ids == 8)).sum(1)
+    loss = nn.functional.binary_cross_entropy_with_logits(review(ids), good.double())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+# %%
+# The gradient has a number for each component of each word's embedding. Multiplied by the embedding and summed, it is one
+# number a word:
+
+sentence = "the plot was great but the film was slow"
+words = sentence.split()
+ids = torch.tensor([[WORDS.index(word) for word in words]])
+
+outputs = []
+handle = review.embedding.register_forward_hook(
+    lambda module, args, output: outputs.append(output)
+)
+score = review(ids)[0]
+handle.remove()
+
+(at_words,) = torch.autograd.grad(score, outputs[0])
+contribution = (at_words * outputs[0]).sum(dim=-1)[0]
+for word, value in zip(words, contribution.tolist(), strict=True):
+    print(f"{word:<6} {value:+.1f}")
+
+# sphinx_gallery_start_ignore
+_by_word = dict(zip(words, contribution.tolist(), strict=True))
+assert _by_word.pop("great") > 3 and _by_word.pop("slow") < -3
+assert len(_by_word) == 5 and max(map(abs, _by_word.values())) < 1.5
+
+
+def _score_with(embedded):
+    with review.embedding.register_forward_hook(lambda *_: embedded):
+        return review(ids)
+
+
+_embedded = outputs[0].detach()
+for _word in ("great", "slow"):  # checked by leaving the word out
+    _without = _embedded.clone()
+    _without[0, words.index(_word)] = 0
+    _fall = (_score_with(_embedded) - _score_with(_without)).item()
+    assert abs(_fall) > 2 and (_fall > 0) == (_word == "great")
+_ways = (torch.arange(100) + 0.5)[:, None, None] / 100
+_path = (_ways * _embedded).requires_grad_()
+(_along,) = torch.autograd.grad(_score_with(_path).sum(), _path)
+_sum = (_along.mean(0) * _embedded[0]).sum()
+_rise = (_score_with(_embedded) - _score_with(0 * _embedded)).item()
+assert abs(_sum - _rise) < 1e-3 * abs(_rise) + 1e-3
+_raised = []
+for _wrong in (
+    ids.requires_grad_,
+    lambda: torch.autograd.grad(review((f := ids.double().requires_grad_()).long()), f),
+):
+    try:
+        _wrong()
+    except RuntimeError as error:
+        _raised.append(str(error))
+assert _raised[0] == "only Tensors of floating point dtype can require gradients"
+assert "appears to not have been used in the graph" in _raised[1]
+review.embedding.weight.requires_grad_(False)
+outputs.clear()
+with review.embedding.register_forward_hook(
+    lambda module, args, output: outputs.append(output)
+):
+    review(ids)
+assert not outputs[0].requires_grad
+_ = review.embedding.weight.requires_grad_(True)
+# sphinx_gallery_end_ignore
+
+# %%
+# Converting the ids to ``float`` is no way out: the model needs integers again, and the conversion back cuts the graph. For
+# integrated gradients, the whole path of embeddings has to go in. A forward hook that returns a tensor replaces the output of
+# the layer. Many models of Hugging Face take ``inputs_embeds=`` in place of ids.
+
+# %%
+# Exercise
+# --------
+# One ``torch.autograd.grad`` of the summed scores gives the maps of a whole batch. Put a ``BatchNorm2d`` behind the first
+# layer. Is each map still the map of its image alone? Compare ``eval()`` and ``train()``.
+#
+# .. solution::
+#
+# In ``eval()`` it is: here each score depends on its own image alone. In ``train()`` it is not: the layer normalizes with the
+# statistics of the batch, so each image changes the scores of the others, and the maps are mixed.
+
+normed = nn.Sequential(model[0], nn.BatchNorm2d(8), *model[1:])
+
+
+def saliency(images, labels):
+    x = images.detach().clone().requires_grad_()
+    scores = normed(x).gather(1, labels[:, None])
+    return torch.autograd.grad(scores.sum(), x)[0]
+
+
+for training in (False, True):
+    normed.train(training)
+    together, alone = saliency(images[:8], labels[:8]), saliency(images[:1], labels[:1])
+    difference = (together[0] - alone[0]).norm() / alone[0].norm()
+    print(f"training={training!s:<5}  relative difference {difference:.1f}")
+    assert difference > 0.3 if training else difference < 1e-9
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_modules_per_sample_gradients.py`, one gradient for each sample of a batch.
+# - Next: :ref:`sphx_glr_gallery_practice_derivatives_of_a_network.py`, equations with the derivatives of a network.
+# - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`, three ways to a gradient inside a model.
+# - :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`, for layers that return a tuple or a dict.
+# - :ref:`sphx_glr_gallery_modes_grad_modes.py`, what ``no_grad`` and ``inference_mode`` do.
+# - :ref:`sphx_glr_gallery_errors_no_grad_fn.py`, the message of the first mistake, and its other causes.
+# - In PyTorch's reference: `torch.autograd.grad
+#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__ and `the tutorial on FGSM
+#   <https://docs.pytorch.org/tutorials/beginner/fgsm_tutorial.html>`__. `Captum <https://captum.ai>`__ is a
+#   library of such maps.

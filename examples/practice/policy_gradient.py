@@ -1,0 +1,475 @@
+r"""
+Policy gradient: REINFORCE, log_prob, rsample, detach
+=====================================================
+
+.. index::
+   ! single: the reward has no gradient
+   ! single: actor-critic: what to detach
+   ! single: detach the advantage, the value or the reward
+   ! single: rsample or sample
+   ! single: exp(logp - logp.detach())
+   ! single: the ratio is always 1 in GRPO or PPO
+   ! single: NotImplementedError without a message from rsample
+
+.. in-short::
+
+   An action from ``sample()`` has no gradient, but its log-probability has one:
+
+   .. code-block:: python
+
+      policy = Categorical(logits=actor(state))
+      action = policy.sample()
+      loss = -(policy.log_prob(action) * advantage.detach()).mean()
+
+   On average, a step down its gradient increases the reward. Subtract a baseline from the reward, such as the mean reward, to
+   have less noise. Detach what comes from a network: a value, a reward. If the reward is a differentiable function of a
+   continuous action, use ``rsample()`` and no ``log_prob``.
+"""
+
+# %%
+# The reward has no gradient
+# --------------------------
+# Three slot machines pay 10, 11 and 12 on average. A policy picks one. Its three logits should learn to pick the last.
+
+import torch
+from torch.distributions import Categorical, Normal
+
+torch.manual_seed(0)
+payout = torch.tensor([10.0, 11.0, 12.0])
+logits = torch.tensor([1.0, 0.0, 0.0], requires_grad=True)
+
+
+def play(action):
+    return payout[action] + torch.randn(action.shape)
+
+
+policy = Categorical(logits=logits)
+action = policy.sample()
+reward = play(action)
+loss = -policy.log_prob(action) * reward
+loss.backward()
+
+print("reward.requires_grad:", reward.requires_grad)
+print("-logits.grad:", (-logits.grad).numpy().round(1))
+
+# graph: loss -- Only log_prob leads back to the logits; the action and the reward are constants
+
+# sphinx_gallery_start_ignore
+assert not reward.requires_grad and not action.requires_grad
+_one_hot = torch.eye(3)[action]
+assert torch.allclose(logits.grad, -reward * (_one_hot - policy.probs.detach()))
+# sphinx_gallery_end_ignore
+
+# %%
+# The reward gives no gradient, and ``log_prob`` does. How good is it? With three machines you can compute the average reward,
+# and the gradient that increases it:
+
+average = logits.softmax(0) @ payout
+(exact,) = torch.autograd.grad(average, logits)
+print(f"average reward {average.item():.2f}, gradient {exact.numpy().round(2)}")
+
+# sphinx_gallery_start_ignore
+_probs = logits.detach().softmax(0)
+assert torch.allclose(exact, _probs * (payout - _probs @ payout))
+assert abs(average.item() - 10.64) < 0.005
+# sphinx_gallery_end_ignore
+
+# %%
+# Now 100,000 games. Each game gets a row of logits of its own, and the gradient of this row is the estimate from this game.
+
+rows = logits.detach().expand(100_000, 3).clone().requires_grad_()
+policy = Categorical(logits=rows)
+action = policy.sample()
+reward = play(action)
+
+
+def estimates(weight):
+    gain = policy.log_prob(action) * weight
+    return torch.autograd.grad(gain.sum(), rows, retain_graph=True)[0]
+
+
+plain, less_noisy = estimates(reward), estimates(reward - reward.mean())
+
+# %%
+# .. how-measured:: This code draws the running mean of the estimates for the third logit.
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+
+def draw():
+    games = torch.logspace(1, 5, 400).long()
+    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    for gradients, color, name in (
+        (plain, "#c2410c", "log_prob * reward"),
+        (less_noisy, "#2563eb", "log_prob * (reward - baseline)"),
+    ):
+        sums = gradients[:, 2].cumsum(0)
+        ax.plot(games, sums[games - 1] / games, color=color, label=name)
+    ax.axhline(exact[2], color="#1e293b", lw=1, ls="--", label="exact")
+    ax.set(xscale="log", xlabel="number of games", ylabel="mean of the gradient")
+    ax.set_title("A baseline changes the noise, and not the mean")
+    ax.legend(loc="lower right")
+
+
+# %%
+# The running mean of the estimates for the third logit, whose exact gradient is 0.29:
+
+# figure: Running means of the estimates for the third logit, from 10 to 100,000 games, on a logarithmic axis. Without a
+#   baseline the curve swings widely and nears the exact value only after thousands of games. With the baseline it stays close
+#   to it from the start.
+draw()
+
+# sphinx_gallery_start_ignore
+assert (plain.mean(0) - exact).abs().max() < 0.06
+assert (less_noisy.mean(0) - exact).abs().max() < 0.01
+_spreads = plain.std(0)[2].item(), less_noisy.std(0)[2].item()
+assert 4 < _spreads[0] < 5.5 and 0.5 < _spreads[1] < 0.7
+_running = [
+    (g[:, 2].cumsum(0) / torch.arange(1, len(g) + 1) - exact[2]).abs()
+    for g in (plain, less_noisy)
+]
+assert _running[0][9:1000].max() > 0.5 and _running[0][10_000:].max() < 0.2
+assert _running[1][9:].max() < 0.7
+assert (_running[1][9:].mean() < 0.5 * _running[0][9:].mean()).item()
+_policy = Categorical(logits=logits)
+_each = torch.stack(
+    [
+        torch.autograd.grad(
+            _policy.log_prob(torch.tensor(a)), logits, retain_graph=True
+        )[0]
+        for a in range(3)
+    ]
+)
+assert (_probs @ _each).abs().max() < 1e-6
+assert torch.allclose((_probs * payout) @ _each, exact, atol=1e-5)
+# sphinx_gallery_end_ignore
+
+# %%
+# Both ways, the mean approaches the exact gradient. The spread of a single estimate, its standard deviation, falls from about 5
+# to 0.6.
+#
+# Why log_prob
+# ------------
+# The average reward is a sum over the actions, weighted by their probabilities. Since :math:`\nabla p = p \, \nabla \log p`,
+# its gradient is an average again, and a sample can estimate it:
+#
+# .. math:: \nabla \sum_a p(a) \, r(a) = \sum_a p(a) \, r(a) \, \nabla \log p(a)
+#
+# The reward is a weight in it, a plain number. A baseline is a number that does not depend on the action. It changes nothing on
+# average, because the probabilities sum to 1, so :math:`\sum_a p(a) \, \nabla \log p(a) = 0`.
+
+# %%
+# What people get wrong
+# ---------------------
+# **The advantage is not detached.** A critic learns the average reward, and its value is the baseline. Without ``detach``, the
+# loss of the actor has a gradient for the critic too. Here the policy stands still, so that only the critic learns:
+
+
+def learned_value(detach):
+    value = torch.tensor(0.0, requires_grad=True)
+    optimizer = torch.optim.SGD([value], lr=0.2)
+    path = []
+    for _ in range(60):
+        policy = Categorical(logits=logits.detach().expand(500, 3))
+        action = policy.sample()
+        advantage = play(action) - value
+        weight = advantage.detach() if detach else advantage
+        actor_loss = -(policy.log_prob(action) * weight).mean()
+        loss = actor_loss + advantage.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        path.append(value.item())
+    return sum(path[-30:]) / 30
+
+
+values = {detach: learned_value(detach) for detach in (True, False)}
+print(f"average reward:  {average.item():.1f}")
+print(f"with detach:     {values[True]:.1f}")
+print(f"without detach:  {values[False]:.1f}")
+
+# sphinx_gallery_start_ignore
+_entropy = Categorical(logits=logits.detach()).entropy()
+assert abs(values[True] - average) < 0.05
+assert abs(values[False] - average - _entropy / 2) < 0.05
+_value = torch.tensor(3.0, requires_grad=True)
+_policy, _action = Categorical(logits=logits), torch.tensor([0, 2, 2, 1])
+_advantage = payout[_action] - _value
+_given = [
+    torch.autograd.grad(
+        (_policy.log_prob(_action) * weight).mean(),
+        (logits, _value),
+        retain_graph=True,
+        allow_unused=True,
+    )
+    for weight in (_advantage, _advantage.detach())
+]
+assert torch.equal(_given[0][0], _given[1][0])
+assert _given[0][1] != 0 and _given[1][1] is None
+_judge = torch.nn.Linear(3, 1)  # a reward from a network
+_reward = _judge(torch.eye(3)[_action]).squeeze(1)
+(-_policy.log_prob(_action) * _reward).mean().backward()
+assert _judge.weight.grad.any()
+_trunk = torch.tensor([0.3, -0.2], requires_grad=True)  # shared by actor and critic
+_shared = []
+for _cut in (False, True):
+    _policy = Categorical(logits=torch.outer(_trunk, torch.tensor([1.0, 2.0, 3.0])))
+    _value = _trunk * 5
+    _advantage = payout[:2] - (_value.detach() if _cut else _value)
+    _gain = (_policy.log_prob(torch.tensor([0, 2])) * _advantage).mean()
+    _shared.append(torch.autograd.grad(_gain, _trunk)[0])
+assert (_shared[0] - _shared[1]).abs().min() > 0.1
+logits.grad = None
+# sphinx_gallery_end_ignore
+
+# %%
+# The value is too high by half of the policy's entropy. The gradient of the actor is the same both ways, unless it shares
+# layers with the critic, so nothing looks wrong there (asked in `encode-attend-navigate#2
+# <https://github.com/astariul/encode-attend-navigate-pytorch/issues/2>`__). A reward that comes from a network needs ``detach``
+# as well (`visdial-rl#13 <https://github.com/batra-mlp-lab/visdial-rl/issues/13>`__).
+
+# %%
+# **A column instead of a row.** ``log_prob`` has the shape ``(N,)``. A critic that ends in ``nn.Linear(..., 1)`` returns ``(N,
+# 1)``. Their product has the shape ``(N, N)``, without an error:
+
+policy = Categorical(logits=logits.expand(1000, 3))
+action = policy.sample()
+reward = play(action)
+for advantage in (reward - reward.mean(), (reward - reward.mean())[:, None]):
+    gain = policy.log_prob(action) * advantage
+    (gradient,) = torch.autograd.grad(gain.mean(), logits, retain_graph=True)
+    print(f"{tuple(gain.shape)!s:<13} gradient {gradient.numpy().round(2) + 0.0}")
+
+# sphinx_gallery_start_ignore
+assert gain.shape == (1000, 1000) and gradient.abs().max() < 1e-5
+_right = policy.log_prob(action) * advantage[:, 0]
+(_right,) = torch.autograd.grad(_right.mean(), logits, retain_graph=True)
+assert (_right - exact).abs().max() < 0.1 and _right[2] > 0.2
+_shifted = (policy.log_prob(action) * (advantage + 5)).mean()
+_mean = 5 * policy.log_prob(action).mean()
+for _found, _expected in zip(
+    torch.autograd.grad(_shifted, logits, retain_graph=True),
+    torch.autograd.grad(_mean, logits, retain_graph=True),
+    strict=True,
+):
+    assert torch.allclose(_found, _expected, atol=1e-4)
+# sphinx_gallery_end_ignore
+
+# %%
+# Now each game is weighted by the mean of all advantages, which is 0 here. The policy learns nothing (asked in `rl#1243
+# <https://github.com/pytorch/rl/issues/1243>`__). Call ``squeeze(-1)`` on the value.
+
+# %%
+# **torch.tensor of the log-probabilities.** It copies numbers, and the graph stays behind (`SLM-Lab#133
+# <https://github.com/kengz/SLM-Lab/pull/133>`__). PyTorch warns, once. Use ``torch.stack``:
+
+import warnings
+
+log_probs = [policy.log_prob(action)[i] for i in range(4)]
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    cut = torch.tensor(log_probs)
+kept = torch.stack(log_probs)
+print("UserWarning:", str(caught[0].message).splitlines()[0])
+print("torch.tensor:", cut.requires_grad, " torch.stack:", kept.requires_grad)
+
+# sphinx_gallery_start_ignore
+assert len(caught) == 1 and "Converting a tensor with requires_grad=True" in str(
+    caught[0].message
+)
+assert not cut.requires_grad and kept.requires_grad
+with warnings.catch_warnings(record=True) as _again:
+    warnings.simplefilter("always")
+    torch.tensor(log_probs)
+assert not _again
+# sphinx_gallery_end_ignore
+
+# %%
+# rsample or sample
+# -----------------
+# A normal distribution can be written as ``mean + std * noise``. ``rsample()`` does that, so its action has a gradient. An
+# action from ``sample()`` has none. If the reward is a differentiable function of the action, the gradient can go through the
+# action itself. Here the reward is :math:`-(a - 3)^2`. At the mean 0 the exact gradient of the average is 6.
+#
+# .. how-measured:: This code makes 100,000 estimates in four ways, and tabulates their mean and their standard deviation.
+
+
+def reward_of(action):
+    return -((action - 3) ** 2)
+
+
+def four_ways():
+    means = torch.zeros(100_000, requires_grad=True)
+    policy = Normal(means, 1.0)
+    fixed, moving = policy.sample(), policy.rsample()
+    reward = reward_of(fixed)
+    gains = {
+        "log_prob * reward": policy.log_prob(fixed) * reward,
+        "with a baseline": policy.log_prob(fixed) * (reward - reward.mean()),
+        "reward of rsample()": reward_of(moving),
+        "log_prob of rsample()": policy.log_prob(moving) * reward_of(moving).detach(),
+    }
+    for name, gain in gains.items():
+        (gradients,) = torch.autograd.grad(gain.sum(), means, retain_graph=True)
+        yield name, gradients
+
+
+ways = {name: (g.mean().item(), g.std().item()) for name, g in four_ways()}
+table = pd.DataFrame(ways, index=["mean", "spread"]).T
+
+# %%
+# The estimates of the exact 6:
+
+# sphinx_gallery_start_ignore
+assert (table["mean"] - [6, 6, 6, 0]).abs().max() < 0.3
+assert (table["spread"] - [15, 9.2, 2, 0]).abs().max() < 0.5
+assert table["mean"].iloc[3] == table["spread"].iloc[3] == 0
+_mean = torch.zeros((), requires_grad=True)
+_average = reward_of(_mean) - 1  # of a normal distribution with the variance 1
+assert torch.autograd.grad(_average, _mean)[0] == 6
+assert not Normal(_mean, 1.0).sample().requires_grad
+assert Normal(_mean, 1.0).rsample().requires_grad and not Categorical.has_rsample
+_refused = []
+try:
+    Categorical(logits=logits).rsample()
+except NotImplementedError as error:
+    _refused.append(str(error))
+assert _refused == [""]
+_policy = Normal(_mean, 1.0)
+_drawn = _policy.rsample()
+for _action, _moves in ((_drawn, False), (_drawn.detach(), True)):
+    _logp = _policy.log_prob(_action)
+    _slope = torch.autograd.grad(_logp, _mean, retain_graph=True)[0]
+    assert _slope == (_drawn if _moves else 0)
+from torch.distributions import kl_divergence
+
+
+def _encoder_gradient(draw):
+    torch.manual_seed(0)
+    mean = torch.tensor([0.5, -1.0], requires_grad=True)
+    code = Normal(mean, 1.0)
+    drawn = getattr(code, draw)()
+    kl = kl_divergence(code, Normal(torch.zeros(2), 1.0)).sum()
+    loss = (3 * drawn - 1).square().sum() + kl
+    return torch.autograd.grad(loss, mean)[0], torch.autograd.grad(
+        kl_divergence(Normal(mean, 1.0), Normal(torch.zeros(2), 1.0)).sum(), mean
+    )[0]
+
+
+_whole, _kl = _encoder_gradient("sample")
+assert torch.equal(_whole, _kl)
+_whole, _kl = _encoder_gradient("rsample")
+assert (_whole - _kl).abs().min() > 0.1
+# sphinx_gallery_end_ignore
+(table.round(1) + 0.0).map("{:.1f}".format)
+
+# %%
+# Here ``rsample()`` is the least noisy of the right ways. The last row is the trap: the ``log_prob`` of an action from
+# ``rsample()`` has the gradient 0 for the mean. If the mean moves, the action moves with it, and stays as likely
+# (`pytorch#10943 <https://github.com/pytorch/pytorch/issues/10943>`__). Detach the action, or call ``sample()``.
+#
+# Only to act, without learning, ``sample()`` is enough (asked in `robomimic#204
+# <https://github.com/ARISE-Initiative/robomimic/issues/204>`__). In the encoder of a VAE it is a silent mistake: what is left
+# is the gradient of the KL term. ``Categorical`` has no ``rsample()``: it raises a ``NotImplementedError`` without a message.
+# :ref:`sphx_glr_gallery_practice_argmax_round_and_sampling.py` shows what to do there.
+
+# %%
+# exp(logp - logp.detach())
+# -------------------------
+# Some GRPO code has ``torch.exp(logp - logp.detach()) * advantage``. The exponential is 1, and its gradient is that of ``logp``
+# (asked in `trl#2769 <https://github.com/huggingface/trl/issues/2769>`__). So the gradient is that of ``logp * advantage``, and
+# the value is the mean advantage, which you can read in a log.
+#
+# Both losses need actions of the present policy. After a step of the optimizer, the same actions come from an older one. Then
+# keep the log-probabilities from the time of the draw:
+
+old_policy = Categorical(logits=torch.tensor([1.0, 0.0, 0.0]))
+action = old_policy.sample((100_000,))
+old_logp, advantage = old_policy.log_prob(action), payout[action] - 11
+
+new_logits = torch.tensor([-1.0, 0.0, 1.0], requires_grad=True)
+logp = Categorical(logits=new_logits).log_prob(action)
+gains = {
+    "logp": (logp * advantage).mean(),
+    "exp(logp - logp.detach())": ((logp - logp.detach()).exp() * advantage).mean(),
+    "exp(logp - old_logp)": ((logp - old_logp).exp() * advantage).mean(),
+    "exact": new_logits.softmax(0) @ (payout - 11),
+}
+for name, gain in gains.items():
+    (gradient,) = torch.autograd.grad(gain, new_logits, retain_graph=True)
+    print(f"{name:<26} value {gain.item():5.2f}   gradient {gradient.numpy().round(2)}")
+
+# sphinx_gallery_start_ignore
+_values = {name: gain.item() for name, gain in gains.items()}
+_gradients = {
+    name: torch.autograd.grad(gain, new_logits, retain_graph=True)[0]
+    for name, gain in gains.items()
+}
+_once = "exp(logp - logp.detach())"
+assert torch.allclose(_gradients["logp"], _gradients[_once], atol=1e-5)
+assert torch.equal((logp - logp.detach()).exp(), torch.ones_like(logp))
+assert abs(_values[_once] - advantage.mean()) < 1e-5
+_off = _gradients["exp(logp - old_logp)"] - _gradients["exact"]
+assert _off.abs().max() < 0.02 and abs(_values["exp(logp - old_logp)"] - 0.575) < 0.03
+assert _gradients["exact"][1] < -0.13 and _gradients["logp"][1] > 0.07
+_start = torch.tensor([1.0, 0.0, 0.0], requires_grad=True)  # before the first step
+_logp = Categorical(logits=_start).log_prob(action)
+assert torch.equal(_logp, old_logp)
+_three = [
+    torch.autograd.grad((weight * advantage).mean(), _start, retain_graph=True)[0]
+    for weight in (_logp, (_logp - _logp.detach()).exp(), (_logp - old_logp).exp())
+]
+assert torch.allclose(_three[0], _three[1]) and torch.allclose(_three[0], _three[2])
+# sphinx_gallery_end_ignore
+
+# %%
+# For the second logit, the first two gradients have the wrong sign. In the first step after the draw, ``logp`` equals
+# ``old_logp``, and the three gradients agree.
+
+# %%
+# Exercise
+# --------
+# You play two games, and the baseline is the mean of both rewards. Is the gradient right on average? Compute it without noise,
+# over the nine pairs of actions.
+#
+# .. solution::
+#
+# It is half of the exact one. The baseline contains the game's own reward, so it depends on the action. With *n* games, the
+# factor is :math:`1 - \frac{1}{n}`. A baseline from the other games alone is right.
+
+pairs = torch.cartesian_prod(torch.arange(3), torch.arange(3))
+log_probs = Categorical(logits=logits).log_prob(pairs)
+chance = log_probs.sum(1).exp().detach()
+reward = payout[pairs]
+
+for name, baseline in {
+    "mean of both": reward.mean(1, keepdim=True),
+    "the other game": reward.flip(1),
+}.items():
+    gain = (log_probs * (reward - baseline)).mean(1)
+    (gradient,) = torch.autograd.grad(chance @ gain, logits, retain_graph=True)
+    print(f"{name:<15} gradient / exact: {(gradient / exact).numpy().round(2)}")
+assert torch.allclose(gradient, exact, atol=1e-5)
+
+# sphinx_gallery_start_ignore
+for _n in (2, 3, 5):
+    _games = torch.cartesian_prod(*[torch.arange(3)] * _n)
+    _logs = Categorical(logits=logits).log_prob(_games)
+    _paid = payout[_games]
+    _gain = (_logs * (_paid - _paid.mean(1, keepdim=True))).mean(1)
+    (_found,) = torch.autograd.grad(_logs.sum(1).exp().detach() @ _gain, logits)
+    assert torch.allclose(_found, (1 - 1 / _n) * exact, atol=1e-5)
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_practice_argmax_round_and_sampling.py`, where there is no useful gradient.
+# - Next: :ref:`sphx_glr_gallery_scale_compile_and_autograd.py`, what a compiler does to the graph.
+# - :ref:`sphx_glr_gallery_practice_argmax_round_and_sampling.py`, straight-through and Gumbel-softmax.
+# - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, what ``detach`` cuts and what it shares.
+# - :ref:`sphx_glr_gallery_errors_no_grad_fn.py`, the error of a loss without a graph.
+# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`, more training loops that are wrong without an error.
+# - In PyTorch's reference: `torch.distributions <https://docs.pytorch.org/docs/stable/distributions.html>`__, with the score
+#   function and the pathwise derivative.
