@@ -22,6 +22,7 @@ ERRORS = {
         "training/optimizers",
         "training/optimizer_variants",
         "training/learning_rate_schedules",
+        "modules/parameters_and_buffers",
     ],
     "Backward fails": [
         "backward_twice",

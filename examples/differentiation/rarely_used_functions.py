@@ -3,11 +3,11 @@ Rarely used functions of torch.autograd, each in a few lines
 ============================================================
 
 .. index::
-   ! single: a kernel or NumPy wrote into a tensor and the gradient is silently wrong
-   ! single: increment_version, when to call it
-   ! single: gradient with respect to a tensor that is gone
-   ! single: GradientEdge and get_gradient_edge
-   ! single: checkpoint the layers of an nn.Sequential
+   single: a kernel or NumPy wrote into a tensor and the gradient is silently wrong
+   single: increment_version, when to call it
+   single: gradient with respect to a tensor that is gone
+   single: GradientEdge and get_gradient_edge
+   single: checkpoint the layers of an nn.Sequential
 
 .. in-short::
 

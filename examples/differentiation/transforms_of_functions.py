@@ -3,12 +3,12 @@ torch.func: grad, vmap, vjp, jvp and linearize
 ==============================================
 
 .. index::
-   ! single: vmap, in_dims and out_dims
-   ! single: derivative of a function at many points without a loop
-   ! single: grad_and_value, value and gradient in one call
-   ! single: called random operation while in randomness error mode
-   ! single: your tensor may have escaped from inside a function being vmapped
-   ! single: JAX style gradients in PyTorch
+   single: vmap, in_dims and out_dims
+   single: derivative of a function at many points without a loop
+   single: grad_and_value, value and gradient in one call
+   single: called random operation while in randomness error mode
+   single: your tensor may have escaped from inside a function being vmapped
+   single: JAX style gradients in PyTorch
 
 .. in-short::
 

@@ -3,14 +3,14 @@ EMA of the weights, target networks and stop-gradient
 =====================================================
 
 .. index::
-   ! single: exponential moving average (EMA) of the weights
-   ! single: AveragedModel
-   ! single: BatchNorm statistics of an EMA model
-   ! single: mean teacher, momentum encoder
-   ! single: target network, soft update, tau
-   ! single: stop-gradient in BYOL and SimSiam
-   ! single: why detach the target
-   ! single: SimSiam loss goes to -1, collapse
+   single: exponential moving average (EMA) of the weights
+   single: AveragedModel
+   single: BatchNorm statistics of an EMA model
+   single: mean teacher, momentum encoder
+   single: target network, soft update, tau
+   single: stop-gradient in BYOL and SimSiam
+   single: why detach the target
+   single: SimSiam loss goes to -1, collapse
 
 .. in-short::
 

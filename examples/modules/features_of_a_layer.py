@@ -3,11 +3,11 @@ Get the output of a layer: extract features with a forward hook
 ===============================================================
 
 .. index::
-   ! single: print the output of each layer
-   ! single: intermediate activations, feature maps, embeddings of a trained model
-   ! single: a forward hook is not called
-   ! single: memory grows when a forward hook stores outputs
-   ! single: output of the second last layer
+   single: print the output of each layer
+   single: intermediate activations, feature maps, embeddings of a trained model
+   single: a forward hook is not called
+   single: memory grows when a forward hook stores outputs
+   single: output of the second last layer
 
 .. in-short::
 

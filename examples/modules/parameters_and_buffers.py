@@ -4,10 +4,10 @@ nn.Parameter, register_buffer and state_dict: what a module registers
 
 .. index::
    ! single: layers in a Python list are not trained
-   ! single: difference between nn.Parameter, register_buffer and a plain tensor
-   ! single: number of parameters of a model
-   ! single: model.zero_grad or optimizer.zero_grad
-   ! single: load_state_dict and .grad, assign=True
+   single: difference between nn.Parameter, register_buffer and a plain tensor
+   single: number of parameters of a model
+   single: model.zero_grad or optimizer.zero_grad
+   single: load_state_dict and .grad, assign=True
 
 .. in-short::
 

@@ -3,12 +3,12 @@ functional_call and MAML: backward through an update step
 =========================================================
 
 .. index::
-   ! single: MAML: the gradient of the outer loss is None
-   ! single: differentiate through optimizer.step()
-   ! single: parameters of a module that are not leaves
-   ! single: run a module with other weights
-   ! single: ensemble of models with vmap, stack_module_state
-   ! single: learn the learning rate, hypergradient
+   single: MAML: the gradient of the outer loss is None
+   single: differentiate through optimizer.step()
+   single: parameters of a module that are not leaves
+   single: run a module with other weights
+   single: ensemble of models with vmap, stack_module_state
+   single: learn the learning rate, hypergradient
 
 .. in-short::
 

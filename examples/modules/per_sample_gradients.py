@@ -3,11 +3,11 @@ Per-sample gradients: vmap, grad and functional_call
 ====================================================
 
 .. index::
-   ! single: gradient for each sample of a batch
-   ! single: individual gradients without a loop, DP-SGD
-   ! single: norm of the gradient of each sample
-   ! single: autograd.grad inside vmap: element 0 of tensors does not require grad
-   ! single: batch norm in vmap(grad): in-place operation would mutate a captured Tensor
+   single: gradient for each sample of a batch
+   single: individual gradients without a loop, DP-SGD
+   single: norm of the gradient of each sample
+   single: autograd.grad inside vmap: element 0 of tensors does not require grad
+   single: batch norm in vmap(grad): in-place operation would mutate a captured Tensor
 
 .. in-short::
 

@@ -3,13 +3,13 @@ Gradients through argmax, round and sampling
 ============================================
 
 .. index::
-   ! single: how to backprop through argmax
-   ! single: argmax is not differentiable
-   ! single: the gradient is zero after round or sign
-   ! single: differentiable topk, sort or histogram
-   ! single: straight-through estimator
-   ! single: gumbel_softmax with hard=True
-   ! single: grid_sample nearest has no gradient
+   single: how to backprop through argmax
+   single: argmax is not differentiable
+   single: the gradient is zero after round or sign
+   single: differentiable topk, sort or histogram
+   single: straight-through estimator
+   single: gumbel_softmax with hard=True
+   single: grid_sample nearest has no gradient
 
 .. in-short::
 

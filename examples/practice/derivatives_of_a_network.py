@@ -3,11 +3,11 @@ PINN in PyTorch: u_t, u_xx and the Laplacian with autograd.grad
 ===============================================================
 
 .. index::
-   ! single: PINN in PyTorch
-   ! single: physics-informed neural network: the loss falls and the solution is wrong
-   ! single: second derivative of a network with autograd.grad
-   ! single: u_xx is zero
-   ! single: Laplacian of a network
+   single: PINN in PyTorch
+   single: physics-informed neural network: the loss falls and the solution is wrong
+   single: second derivative of a network with autograd.grad
+   single: u_xx is zero
+   single: Laplacian of a network
 
 .. in-short::
 

@@ -3,12 +3,12 @@ gather: one index per row, and pairwise distances with cdist
 ============================================================
 
 .. index::
-   ! single: batched index_select
-   ! single: pick one element per row
-   ! single: gather or index_select or take_along_dim
-   ! single: pairwise distance matrix
-   ! single: cdist is not zero on the diagonal
-   ! single: NaN in a distance matrix
+   single: batched index_select
+   single: pick one element per row
+   single: gather or index_select or take_along_dim
+   single: pairwise distance matrix
+   single: cdist is not zero on the diagonal
+   single: NaN in a distance matrix
 
 .. in-short::
 

@@ -3,14 +3,14 @@ Gradients of the input: saliency maps, integrated gradients, Grad-CAM, FGSM
 ===========================================================================
 
 .. index::
-   ! single: saliency map
-   ! single: which pixels or which words decided
-   ! single: gradient with respect to the image
-   ! single: integrated gradients
-   ! single: Grad-CAM
-   ! single: FGSM, PGD, adversarial examples
-   ! single: x.grad is None in an attack
-   ! single: gradient with respect to token ids or an embedding
+   single: saliency map
+   single: which pixels or which words decided
+   single: gradient with respect to the image
+   single: integrated gradients
+   single: Grad-CAM
+   single: FGSM, PGD, adversarial examples
+   single: x.grad is None in an attack
+   single: gradient with respect to token ids or an embedding
 
 .. in-short::
 

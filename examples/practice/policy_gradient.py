@@ -3,15 +3,15 @@ Policy gradient: REINFORCE, log_prob, rsample, detach
 =====================================================
 
 .. index::
-   ! single: the reward has no gradient
-   ! single: actor-critic: what to detach
-   ! single: detach the advantage, the value or the reward
-   ! single: rsample or sample
-   ! single: exp(logp - logp.detach())
-   ! single: the ratio is always 1 in GRPO or PPO
-   ! single: the loss is 0 in GRPO
-   ! single: sum log_prob over the action dimension
-   ! single: NotImplementedError without a message from rsample
+   single: the reward has no gradient
+   single: actor-critic: what to detach
+   single: detach the advantage, the value or the reward
+   single: rsample or sample
+   single: exp(logp - logp.detach())
+   single: the ratio is always 1 in GRPO or PPO
+   single: the loss is 0 in GRPO
+   single: sum log_prob over the action dimension
+   single: NotImplementedError without a message from rsample
 
 .. in-short::
 

@@ -3,11 +3,11 @@ torch.compile and autograd: hooks, double backward, graph breaks
 ================================================================
 
 .. index::
-   ! single: torch.compile does not currently support double backward
-   ! single: hook does not run after torch.compile
-   ! single: retain_grad and torch.compile, .grad is None
-   ! single: CompiledFunctionBackward
-   ! single: gradient is zero instead of None after torch.compile
+   single: torch.compile does not currently support double backward
+   single: hook does not run after torch.compile
+   single: retain_grad and torch.compile, .grad is None
+   single: CompiledFunctionBackward
+   single: gradient is zero instead of None after torch.compile
 
 .. in-short::
 

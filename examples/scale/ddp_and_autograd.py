@@ -3,11 +3,11 @@ DistributedDataParallel (DDP): when gradients are averaged
 ==========================================================
 
 .. index::
-   ! single: DDP gradient synchronization
-   ! single: what does no_sync do
-   ! single: DDP with torch.autograd.grad, gradient penalty
-   ! single: processes of DDP have different weights
-   ! single: communication hook, bucket_cap_mb, all-reduce
+   single: DDP gradient synchronization
+   single: what does no_sync do
+   single: DDP with torch.autograd.grad, gradient penalty
+   single: processes of DDP have different weights
+   single: communication hook, bucket_cap_mb, all-reduce
 
 .. in-short::
 
