@@ -11,26 +11,28 @@ DistributedDataParallel (DDP): when gradients are averaged
 
 .. in-short::
 
-   Each process computes the gradients of its own data. During ``backward()``, DDP puts the *mean* over all processes into
-   ``.grad``. So every optimizer takes the same step.
+   Each process computes the gradients of its own data. During ``backward()``, DDP puts their *mean* over all processes into
+   ``.grad``. So the same optimizer takes the same step in each process.
 
    .. code-block:: python
 
       model = DistributedDataParallel(net)
-      loss = loss_function(model(x), y)  # call the wrapper, not net
-      loss.backward()                    # one backward for one forward
+      # Call the wrapper, not net:
+      loss = loss_function(model(x), y)
+      # One backward for one forward:
+      loss.backward()
 
-   Not averaged, without an error: ``torch.autograd.grad``, a second ``backward()`` after the same forward, and a forward inside
-   ``no_sync()``.
+   Not averaged, often without an error: ``torch.autograd.grad``, a second ``backward()`` after the same forward, and a forward
+   inside ``no_sync()``.
 """
 
 # %%
 # Two processes, one model
 # ------------------------
-# Each of two processes has 8 samples of its own. Their gradients differ, so two optimizers would make two different models out
-# of one. DDP has to prevent that.
+# Each of two processes has 8 samples of its own. Their gradients differ, so without DDP, two optimizers would turn one model
+# into two.
 #
-# .. how-measured:: This code starts two processes by a fork, calls a function in both, and returns what each returned.
+# .. how-measured:: This code forks two processes (not on Windows), calls a function in both, and returns what each returned.
 
 import contextlib
 import io
@@ -39,6 +41,7 @@ import tempfile
 import time
 import warnings
 from contextlib import nullcontext
+from copy import deepcopy
 from datetime import timedelta
 
 import matplotlib.pyplot as plt
@@ -68,6 +71,7 @@ def process(rank, function, folder):
         timeout=timedelta(seconds=30),
     )
     torch.save(function(rank), f"{folder}/{rank}")
+    dist.barrier()  # the other process may still be connecting: do not leave it
     dist.destroy_process_group()
 
 
@@ -76,10 +80,12 @@ def run(function):
         arguments = (function, folder)
         both = start_processes(process, arguments, 2, join=False, start_method="fork")
         end = time.monotonic() + 60
-        while not both.join(timeout=1):
-            if time.monotonic() > end:
-                for one in both.processes:
-                    one.kill()
+        try:
+            while not both.join(timeout=1):
+                assert time.monotonic() < end, "the two processes did not end"
+        finally:
+            for one in both.processes:
+                one.kill()  # none is left, whatever happened
         return [torch.load(f"{folder}/{rank}") for rank in range(2)]
 
 
@@ -97,8 +103,9 @@ def draw(alone, averaged):
 
 
 # %%
-# ``run`` calls a function in two processes, with the number of the process: its *rank*. In a script, you start them by
-# ``torchrun --nproc-per-node 2 train.py``, call ``dist.init_process_group()`` first, and get ``rank`` from ``dist.get_rank()``.
+# ``run`` calls a function in two processes, with the number of the process: its *rank*. Your own script is started by
+# ``torchrun --nproc-per-node 2 train.py``. It calls ``dist.init_process_group()`` first, and gets its rank from
+# ``dist.get_rank()``.
 
 torch.manual_seed(0)
 x, y = torch.randn(2, 8, 4), torch.randn(2, 8, 1)  # 8 samples for each process
@@ -138,47 +145,147 @@ def _other_seeds(rank):
 (_before_0, _after_0), (_before_1, _after_1) = run(_other_seeds)
 assert not torch.equal(_before_0, _before_1)
 assert torch.equal(_before_0, _after_0) and torch.equal(_before_0, _after_1)
+
+
+def _all_samples(rank, *first):
+    """The largest difference between DDP's gradient and that of all samples."""
+    torch.manual_seed(0)
+    net = nn.Sequential(*(layer(4) for layer in first), nn.Linear(4, 1))
+    copy = deepcopy(net)
+    model = DistributedDataParallel(net)
+    mse_loss(model(x[rank]), y[rank]).backward()
+    mse_loss(copy(x.flatten(0, 1)), y.flatten(0, 1)).backward()
+    return (net[-1].weight.grad - copy[-1].weight.grad).abs().max()
+
+
+for _plain, _norm in run(
+    lambda rank: [_all_samples(rank), _all_samples(rank, nn.BatchNorm1d)]
+):
+    assert _plain < 1e-5 and _norm > 0.1
+
+
+def _steps(rank):
+    """The weights after two steps: with several optimizers, with the state of one that
+    only process 0 has, and with a weight that only process 1 changed."""
+    optimizers, results = (torch.optim.SGD, torch.optim.Adam, torch.optim.LBFGS), []
+    for kind, odd in [*((kind, "") for kind in optimizers), (optimizers[1], "state")]:
+        net = nn.Linear(4, 1)
+        model = DistributedDataParallel(net)
+        optimizer = kind(net.parameters(), lr=0.1)
+        if odd and rank == 0:
+            net.weight.grad = torch.ones(1, 4)
+            optimizer.step()
+            with torch.no_grad():
+                net.weight += 0.1
+            optimizer.zero_grad()
+
+        def closure(optimizer=optimizer, model=model):
+            optimizer.zero_grad()
+            loss = mse_loss(model(x[rank]), y[rank])
+            loss.backward()
+            return loss
+
+        for _ in range(2):
+            optimizer.step(closure)
+        results.append(net.weight.detach())
+    net = nn.Linear(4, 1)
+    model = DistributedDataParallel(net)
+    with torch.no_grad():
+        net.weight += rank
+    mse_loss(model(x[rank]), y[rank]).backward()
+    return [*results, net.weight.detach()]
+
+
+_same = [torch.allclose(*pair, atol=1e-3) for pair in zip(*run(_steps), strict=True)]
+assert _same == [True, True, True, False, False]
 # sphinx_gallery_end_ignore
 
 # %%
-# The weights were equal before the step: when you wrap a model, DDP copies the weights of process 0 to all others. Equal
-# weights and equal gradients give equal weights after the step.
+# When you wrap a model, DDP copies the weights of process 0 to all others. Equal weights, gradients and optimizers give equal
+# weights after the step. Later changes of weights are not copied: load a checkpoint before you wrap, and the optimizer's state
+# in each process.
+#
+# Since both processes have 8 samples, the mean is the gradient of all 16 samples here. With a ``BatchNorm1d`` layer it is not:
+# each process normalizes its own samples.
 
 # %%
-# How: a hook on each parameter, and buckets
-# ------------------------------------------
+# How DDP averages: hooks and buckets
+# -----------------------------------
 # DDP puts a hook on the ``AccumulateGrad`` node of each parameter that requires a gradient. When all gradients of a *bucket*
-# are there, their mean over the processes is computed (an *all-reduce*), while backward computes the next ones. The list below
-# notes when each gradient is there, and when each bucket is sent.
+# are there, DDP sends it: an *all-reduce* computes the mean over the processes, while backward computes the next gradients.
+# A bucket that lacks a gradient holds back all later ones. This code notes when each gradient is there, and when each bucket
+# is sent.
 
 
 def order(rank):
-    net = nn.Sequential(*[nn.Linear(256, 256) for layer in range(3)])
+    net = nn.Sequential(*[nn.Linear(256, 256, bias=False) for layer in range(3)])
     model = DistributedDataParallel(net, bucket_cap_mb=0.25)  # the default is 25
     log = []
 
     def note_and_send(log, bucket):
-        log.append(f"[bucket {bucket.index()}]")
+        log.append(f"-> bucket {bucket.index()}\n")
         return default_hooks.allreduce_hook(None, bucket)
 
     model.register_comm_hook(log, note_and_send)
     for name, p in net.named_parameters():
-        p.register_post_accumulate_grad_hook(lambda p, name=name: log.append(name))
+        p.register_post_accumulate_grad_hook(
+            lambda p, name=name: log.append(f"{name} ")
+        )
     for step in (1, 2):
-        log.append(f"\nstep {step}:")
+        log.append(f"step {step}:\n")
         model(torch.ones(2, 256)).sum().backward()
     return log
 
 
-print(*run(order)[0])
+print(*run(order)[0], sep="", end="")
 
 # sphinx_gallery_start_ignore
 _orders = run(order)
 assert _orders[0] == _orders[1]
-_first, _second = (text.split() for text in " ".join(_orders[0]).split("\nstep ")[1:])
-assert _first[-2:] == ["[bucket", "0]"] and _first.count("[bucket") == 1
-_layers = [word.split(".")[0] for word in _second[1:]]
-assert " ".join(_layers) == "2 2 [bucket 0] 1 1 [bucket 1] 0 0 [bucket 2]"
+assert "".join(_orders[0]).split("\n")[:-1] == [
+    "step 1:",
+    "2.weight 1.weight 0.weight -> bucket 0",
+    "step 2:",
+    *(f"{i}.weight -> bucket {2 - i}" for i in (2, 1, 0)),
+]
+
+
+def _sizes(rank):
+    net, sizes = nn.Sequential(*[nn.Linear(512, 512) for layer in range(4)]), []
+
+    def note(state, bucket):
+        sizes.append(round(bucket.buffer().numel() / 2**18, 1))
+        return default_hooks.allreduce_hook(state, bucket)
+
+    model = DistributedDataParallel(net)
+    model.register_comm_hook(None, note)
+    for _ in range(2):
+        model(torch.ones(2, 512)).sum().backward()
+    return sizes
+
+
+assert run(_sizes) == [[4.0, 1.0, 3.0]] * 2
+
+
+def _held_back(rank):
+    """How many buckets two whole steps sent, and a third without the last bias."""
+    net, sent, counts = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1)), [], []
+
+    def note(state, bucket):
+        sent.append(bucket.index())
+        return default_hooks.allreduce_hook(state, bucket)
+
+    model = DistributedDataParallel(net, bucket_cap_mb=1e-6)
+    model.register_comm_hook(None, note)
+    for left_out in (None, None, net[1].bias):
+        model(x[rank])
+        sum(p.sum() for p in net.parameters() if p is not left_out).backward()
+        counts.append(len(sent))
+        sent.clear()
+    return counts
+
+
+assert run(_held_back) == [[1, 4, 0]] * 2
 
 
 def _frozen(rank):
@@ -218,14 +325,14 @@ assert run(_keeps_nodes) == [[("AccumulateGrad", seen) for seen in (0, 0, 0, 1)]
 
 # %%
 # Backward begins with the last layer, so its bucket leaves first. Here the first step has one bucket for all; then DDP knows
-# the order, and makes buckets of about ``bucket_cap_mb``. A frozen parameter is in no bucket: :ref:`freeze it before you wrap
-# <sphx_glr_gallery_modes_freezing.py>`.
+# the order, and fills buckets up to about ``bucket_cap_mb``, the first up to about 1 MiB. A frozen parameter is in no bucket:
+# :ref:`freeze it before you wrap <sphx_glr_gallery_modes_freezing.py>`.
 
 # %%
 # What people get wrong
 # ---------------------
 # DDP exchanges gradients in the first ``backward()`` after a forward *of the wrapper*. In the patterns below, all else stays
-# local, without an error.
+# local, and no error is raised (with DDP's default arguments).
 #
 # .. how-measured:: For each pattern, this code wraps a new model, counts the buckets sent, and compares the gradients.
 
@@ -341,6 +448,7 @@ def _one_after_the_other(model, rank):
 def _averaged_by_hand(model, rank):
     autograd_grad(model, rank)
     for p in model.parameters():
+        p.grad = p.grad.contiguous()
         dist.all_reduce(p.grad)
         p.grad /= dist.get_world_size()
 
@@ -361,6 +469,106 @@ _cases = (
     (_first_only, mse_loss),
 )
 assert _right(*_cases) == [(1, True), (2, True), (0, True), (1, True)]
+
+
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+
+
+def _by_hand(rank):
+    weight = torch.ones(3, 4, requires_grad=True)
+    (grad,) = torch.autograd.grad(weight.sum() * (rank + 1), weight)  # expanded
+    strided = (torch.ones(3, 8) * (rank + 1))[:, ::2]
+    results = [grad.is_contiguous(), strided.is_contiguous()]
+    as_it_is = [strided] if TORCH == (2, 13) else []  # another version may refuse it
+    for tensor in (grad.contiguous(), strided.contiguous(), *as_it_is):
+        dist.all_reduce(tensor)
+        results.append(bool((tensor == 3).all()))
+    return results
+
+
+for _found in run(_by_hand):
+    assert _found[:4] == [False, False, True, True] and not any(_found[4:])
+
+
+class _Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk, self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 1), nn.Linear(4, 1)
+
+    def forward(self, inputs):
+        hidden = self.trunk(inputs)
+        return self.a(hidden), self.b(hidden)
+
+
+def _raises(function, *arguments):
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # DDP writes to the terminal
+    try:
+        function(*arguments)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def _two_heads(rank):
+    model = DistributedDataParallel(_Heads())
+    a, b = model(x[rank])
+    a.sum().backward(retain_graph=True)
+    b.sum().backward()
+
+
+def _twice(rank, head):
+    """Two steps in which only one of the heads gets a gradient, or, for None, no parameter."""
+    net = _Heads()
+    model = DistributedDataParallel(net)
+    for _ in range(2):
+        loss = model(x[rank])[0].sum()
+        if head:
+            loss.backward()
+        else:
+            torch.autograd.grad(loss, net.trunk.weight)
+
+
+def _deleted(rank):
+    torch.manual_seed(0)
+    net = nn.Linear(4, 1)
+    mse_loss(DistributedDataParallel(net)(x[rank]), y[rank]).backward()
+    return net.weight.grad
+
+
+for _grad, _local in zip(run(_deleted), _alone, strict=True):
+    assert torch.allclose(_grad, _local, atol=1e-6)
+
+
+def _errors(rank):
+    return [
+        _raises(_two_heads, rank),
+        _raises(_twice, rank, True),
+        _raises(_twice, rank, False),
+    ]
+
+
+for _heads, _some, _none in run(_errors):
+    assert "marked as ready twice" in _heads and _none == ""
+    assert _some.startswith("Expected to have finished reduction")
+
+
+def _logged(rank):
+    """The gradients of exp(loss): all-reduced in place, through detach, and by a clone."""
+    torch.manual_seed(0)
+    net, results = nn.Linear(4, 1), []
+    for log in (None, lambda t: t, torch.detach, lambda t: t.detach().clone()):
+        net.zero_grad()
+        loss = (mse_loss(net(x[rank]), y[rank]) / 10).exp()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if log:
+                dist.all_reduce(log(loss))
+            loss.backward()
+        results.append(net.weight.grad.clone())
+    return [torch.allclose(results[0], other, rtol=0.01) for other in results[1:]]
+
+
+assert run(_logged) == [[False, False, True]] * 2
 
 
 def _hooks(rank):
@@ -417,7 +625,6 @@ def _collectives(rank):
     return [*found, ["deprecated, use" in str(w.message) for w in deprecated]]
 
 
-TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 for _warned, _gathered, _recorded, _deprecated in run(_collectives):
     assert len(_warned) == 1 and "an autograd kernel was not registered" in _warned[0]
     assert _gathered == [False, False] and _recorded == [True, True]
@@ -428,18 +635,23 @@ table
 # %%
 # - **One backward for each forward.** Add the losses up, or call forward, backward, forward, backward. After two backwards,
 #   only the gradients of the first are averaged here (asked in `pytorch#47260
-#   <https://github.com/pytorch/pytorch/issues/47260>`__).
-# - **Call the wrapper.** ``model.module`` is your own module, and DDP does not notice that it runs.
-# - ``torch.autograd.grad`` puts nothing into ``.grad``, so the hooks do not run. Average its result yourself:
-#   ``dist.all_reduce(grad)`` makes it the sum over the processes, then ``grad /= dist.get_world_size()``.
+#   <https://github.com/pytorch/pytorch/issues/47260>`__). Backward from one of two heads, then from the other, raised
+#   *marked as ready twice*.
+# - **Call the wrapper, and keep it.** ``model.module`` is your own module, and DDP does not notice that it runs. If the wrapper
+#   is deleted before ``backward()``, nothing is averaged here.
+# - ``torch.autograd.grad`` puts nothing into ``.grad``, so DDP's hooks do not run. Average its result yourself: take
+#   ``grad = grad.contiguous()``, then ``dist.all_reduce(grad)`` makes it the sum, then ``grad /= dist.get_world_size()``. Of a
+#   strided tensor, the backend Gloo returned a wrong sum here; NCCL refuses one (`pytorch#192920
+#   <https://github.com/pytorch/pytorch/issues/192920>`__).
 # - **A hook of yours sees the gradient of its own process**, with ``register_hook`` and with
-#   ``register_post_accumulate_grad_hook``. An optimizer step in such a hook makes the weights differ. :ref:`Clip
+#   ``register_post_accumulate_grad_hook``. An optimizer step in such a hook made the weights differ here. :ref:`Clip
 #   <sphx_glr_gallery_training_gradient_clipping.py>` after ``backward()``.
-# - ``dist.all_reduce`` **inside the loss** is not differentiated: PyTorch warns that *an autograd kernel was not registered*.
-#   The results of ``dist.all_gather`` do not require a gradient. ``torch.distributed.nn.functional`` has versions that autograd
-#   records. They are deprecated in PyTorch 2.13, and the warning names their successors.
+# - ``dist.all_reduce`` **inside the loss** writes into its argument and is not differentiated: PyTorch warns that *an autograd
+#   kernel was not registered*. For a log, reduce ``loss.detach().clone()``. The results of ``dist.all_gather`` do not require a
+#   gradient. ``torch.distributed.nn.functional`` has versions of both that autograd records. In PyTorch 2.13 they are
+#   deprecated, and the warning names their successors.
 #
-# By default, a parameter that got no gradient raises an error in the next forward: see :ref:`the page on this message
+# By default, the next forward raises an error if only some of the parameters got a gradient: see :ref:`the page on this message
 # <sphx_glr_gallery_errors_ddp_finished_reduction.py>`, also for *marked as ready twice*.
 
 # %%
@@ -460,7 +672,8 @@ def no_sync_around_both(model, rank):
 
 
 # %%
-# Forward looks at the flag that ``no_sync`` sets, and backward does what forward has prepared. These two set it too late:
+# Forward looks at the flag that ``no_sync`` sets, and backward does what the last forward has prepared. These two set it too
+# late:
 
 
 def no_sync_around_backward(model, rank):
@@ -524,6 +737,25 @@ def _epoch_ends(model, rank):
 assert compare(_epoch_ends).to_numpy().tolist() == [[0, "no"]]
 
 
+def _last_forward(model, rank):
+    with model.no_sync():
+        loss = mse_loss(model(x[rank]), y[rank])
+    model(x[rank])
+    loss.backward()
+
+
+assert compare(_last_forward).to_numpy().tolist() == [[1, "yes"]]
+
+
+def _static(rank):
+    net = nn.Linear(4, 1)
+    _epoch_ends(DistributedDataParallel(net, static_graph=True), rank)
+
+
+for _said in run(lambda rank: _raises(_static, rank)):
+    assert "INTERNAL ASSERT FAILED" in _said or TORCH != (2, 13)
+
+
 def _piece_that_is_sent(rank):
     results = measured(flag_after_forward, rank)[1]
     torch.manual_seed(0)
@@ -545,13 +777,15 @@ table
 # first of the four pieces is exchanged, and the weights of the processes drift apart. A well-known training script had this
 # order of lines, and its loss was higher (`build-nanogpt#30 <https://github.com/karpathy/build-nanogpt/pull/30>`__).
 #
-# Count the pieces to the end: if an epoch ends within ``no_sync``, the next ``optimizer.step()`` uses local gradients.
+# Count the pieces to the end: if an epoch ends within ``no_sync``, the next ``optimizer.step()`` uses local gradients. With
+# ``static_graph=True``, a first backward inside ``no_sync`` raised an internal error here (asked in `pytorch#143580
+# <https://github.com/pytorch/pytorch/issues/143580>`__).
 
 # %%
 # Gradient penalties
 # ------------------
 # The penalty of WGAN-GP takes the gradient with respect to the *input* by ``torch.autograd.grad``, and then calls
-# ``backward()``. Together with another loss, that backward is averaged. Alone, it is not:
+# ``backward()``. Together with another loss, that backward is averaged here. Alone, it is not:
 
 
 def penalty(output, inputs):
@@ -597,6 +831,21 @@ def _penalties(rank):
 
 
 assert all(_close(*pair) for pairs in run(_penalties) for pair in pairs)
+
+
+def _again(rank, **options):
+    net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1, **options))
+    model = DistributedDataParallel(net)
+    for _ in range(2):
+        model.zero_grad()
+        penalty_alone(model, rank)
+    return net[0].weight.grad
+
+
+_found = run(lambda rank: [_again(rank, bias=False), _raises(_again, rank)])
+assert torch.allclose(_found[0][0], _found[1][0])
+for _, _said in _found:
+    assert _said.startswith("Expected to have finished reduction")
 
 
 def _unused_flag(rank):
@@ -645,10 +894,11 @@ table
 
 # %%
 # The bias of the last layer does not change the slope, so the penalty alone gives it no gradient. Its bucket is never complete
-# (asked in `pytorch#47562 <https://github.com/pytorch/pytorch/issues/47562>`__). ``find_unused_parameters=True`` does not help
-# here, since the output does use the bias. Zero times the output gives it a gradient of zero.
+# (asked in `pytorch#47562 <https://github.com/pytorch/pytorch/issues/47562>`__), and the next forward raises the error that
+# some parameters got no gradient. ``find_unused_parameters=True`` does not help here, since the output does use the bias. Zero
+# times the output gives it a gradient of zero. With ``bias=False`` in the last layer, the penalty alone is averaged here.
 #
-# A penalty on the gradients of the *weights* is averaged too, but each process computes it from its own gradients.
+# A penalty on the gradients of the *weights* is averaged here too, but each process computes it from its own gradients.
 # ``loss.backward(create_graph=True)`` raised ``a leaf Variable that requires grad is being used in an in-place operation`` here
 # (asked in `pytorch#63812 <https://github.com/pytorch/pytorch/issues/63812>`__).
 
@@ -656,8 +906,8 @@ table
 # Communication hooks
 # -------------------
 # ``register_comm_hook`` replaces the mean by a function of yours. It gets each bucket, and returns a ``Future`` of the new
-# gradients. ``fp16_compress_hook`` sends half precision numbers. In a hook of your own, forget the division and the gradients
-# are sums:
+# gradients. ``fp16_compress_hook`` sends half precision numbers, where a gradient above about 65,500 overflows. In a hook of
+# your own, forget the division and the gradients are sums:
 
 
 def sum_only(state, bucket):
@@ -707,6 +957,20 @@ def _refused(rank):
     return said, sent
 
 
+def _overflows(rank):
+    net = nn.Linear(4, 1)
+    model = DistributedDataParallel(net)
+    model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    found = []
+    for scale in (60_000, 70_000):
+        net.weight.grad = None
+        (model(torch.ones(1, 4)).sum() * scale).backward()
+        found.append(bool(net.weight.grad.isfinite().all()))
+    return found
+
+
+assert run(_overflows) == [[True, False]] * 2
+
 for _said, _sent in run(_refused):
     assert (
         len(_said) == 2 and "bucket" in _said[0] and "only be called once" in _said[1]
@@ -715,7 +979,7 @@ for _said, _sent in run(_refused):
 # sphinx_gallery_end_ignore
 
 # %%
-# The second parameter of the hook must be called ``bucket``, and a model takes one such hook.
+# DDP refuses a hook that has no parameter called ``bucket``, and a second hook for the same model.
 
 # %%
 # Exercise
