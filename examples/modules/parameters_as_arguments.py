@@ -22,16 +22,16 @@ functional_call and MAML: backward through an update step
       new = {n: w - lr * g for (n, w), g in zip(weights.items(), grads)}
       outer = loss_fn(functional_call(model, new, (x,)), y)
 
-   By default ``optimizer.step()`` records nothing, nor does a write to ``.data``, nor ``load_state_dict``. Then the old weights
-   get ``None`` from ``outer``, or a gradient that silently leaves out the step.
+   Autograd does not record ``load_state_dict``, a write to ``.data`` or, by default, ``optimizer.step()``. With one of them as
+   the step, the old weights get ``None`` from ``outer``, or a gradient that silently leaves out the step.
 """
 
 # %%
 # A loss that is measured after a training step
 # ---------------------------------------------
-# You look for a *start*: weights from which one step of gradient descent is enough for a new task. This is meta-learning, and
-# the method is called MAML. The inner step uses some points of a task. The outer loss comes after that step, and uses other
-# points. You need the gradient of the outer loss with respect to the weights *before* the step.
+# You look for a *start*: weights from which one step of gradient descent is enough for a new task. This method of meta-learning
+# is called MAML. The inner step uses some points of a task. The outer loss, after that step, uses other points. You need the
+# gradient of the outer loss with respect to the weights *before* the step.
 #
 # Here the model has one weight, 1, so that each number can be checked by hand.
 
@@ -85,11 +85,44 @@ def _paths(node):
 
 
 assert _paths(outer.grad_fn) == 2
+
+
+class _Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(1, 1), nn.Linear(1, 1)
+
+    def forward(self, x):
+        return self.first(x)
+
+
+_errors = []
+for _frozen in (True, False):
+    _module = _Part()
+    _module.second.requires_grad_(not _frozen)
+    _all = list(_module.parameters())
+    try:
+        torch.autograd.grad(_module(torch.ones(2, 1)).sum(), _all, create_graph=True)
+    except RuntimeError as error:
+        _errors.append(str(error))
+assert len(_errors) == 2 and "does not require grad" in _errors[0]
+assert "not have been used in the graph" in _errors[1]
+_module = _Part()
+_given = torch.autograd.grad(
+    _module(torch.ones(2, 1)).sum(),
+    list(_module.parameters()),
+    create_graph=True,
+    materialize_grads=True,
+)
+assert _given[0].item() == 2 and not _given[2].any() and not _given[3].any()
 # sphinx_gallery_end_ignore
 
 # %%
-# The short path belongs to the weight itself. The long path is the backward pass of the inner loss: it has become a part of the
-# graph because of ``create_graph=True``.
+# The short path belongs to the weight itself. The long path is the backward pass of the inner loss, which ``create_graph=True``
+# has recorded.
+#
+# ``torch.autograd.grad`` raises an error for a frozen weight, and for a weight that the inner loss does not use. Leave frozen
+# weights out of ``weights``. For unused ones, pass ``materialize_grads=True``: their gradient is then zero.
 #
 # Is -16.64 right? Start an ordinary training step a little to the left and to the right, and compare the two losses after it:
 
@@ -112,13 +145,16 @@ assert abs(difference / 0.02 + 16.64) < 5e-3
 # %%
 # Why not the module itself?
 # --------------------------
-# The weight of a layer is a parameter, and a parameter is a leaf: no graph leads back from it. The new weight has a graph.
-# Assigning it, ``model.weight = new["weight"]``, raises :ref:`cannot assign ... as parameter
-# <sphx_glr_gallery_errors_cannot_assign_parameter.py>`. ``functional_call(model, new, (x,))`` puts the tensors of ``new`` in
-# place of the parameters with those names, runs ``forward``, and puts the parameters back. (This is how a module can have
-# parameters that are not leaves, `asked in the forum
-# <https://discuss.pytorch.org/t/how-does-one-have-the-parameters-of-a-model-not-be-leafs/70076>`__.) What you do not pass stays
-# the module's own. This holds for buffers, too: with parameters alone, ``nn.BatchNorm1d`` updates its own running mean.
+# ``nn.Parameter`` makes a leaf: no graph leads back from it. The new weight has a graph. Assigning it, ``model.weight =
+# new["weight"]``, raises :ref:`cannot assign ... as parameter <sphx_glr_gallery_errors_cannot_assign_parameter.py>`.
+#
+# ``functional_call(model, new, (x,))`` puts the tensors of ``new`` in place of the parameters with those names, runs
+# ``forward``, and puts the parameters back. (So a module runs with parameters that are not leaves, `asked in the forum
+# <https://discuss.pytorch.org/t/how-does-one-have-the-parameters-of-a-model-not-be-leafs/70076>`__.) Meanwhile other threads
+# see the new tensors, too, so give each thread its own copy.
+#
+# What you do not pass stays the module's own, unless it is tied to a weight that you pass. This holds for buffers, too: with
+# parameters alone, ``nn.BatchNorm1d`` updates its own running mean.
 
 # sphinx_gallery_start_ignore
 _refused = []
@@ -149,6 +185,35 @@ functional_call(_norm, (_weights, _buffers), (_rows,))
 assert not _norm.running_mean.any() and _buffers["running_mean"].all()
 functional_call(_norm, _weights, (_rows,))
 assert torch.equal(_norm.running_mean, _buffers["running_mean"])
+assert nn.Parameter(new["weight"]).is_leaf
+
+# a tied weight: the name that is not passed is replaced as well
+_tied = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
+_tied[1].weight = _tied[0].weight
+_twice = functional_call(_tied, {"0.weight": 2 * torch.eye(2)}, (torch.ones(1, 2),))
+assert _twice.tolist() == [[4, 4]]
+
+# another thread sees the tensors of the call
+import threading
+
+
+class _Waits(OneWeight):
+    def forward(self, x):
+        if not _entered.is_set():
+            _entered.set()
+            _may_go.wait(60)
+        return self.weight * x
+
+
+_entered, _may_go, _waits = threading.Event(), threading.Event(), _Waits()
+_thread = threading.Thread(
+    target=functional_call, args=(_waits, {"weight": torch.tensor(5.0)}, (x,))
+)
+_thread.start()
+assert _entered.wait(60) and _waits(x) == 5
+_may_go.set()
+_thread.join()
+assert _waits(x) == 1
 # sphinx_gallery_end_ignore
 result = functional_call(model, {"weight": torch.tensor(5.0)}, (x,))
 print(f"with the weight 5: {result.item()}")
@@ -362,19 +427,20 @@ table
 # %%
 # - On a copy, no path leads to the model: ``None``. (``nn.Parameter`` makes a new leaf, so the old one gets nothing even on the
 #   model itself.)
-# - On the model itself, you get -20.80, and no error. That is the slope with respect to the *new* weight. ``functional_call``
+# - On the model itself, you get -20.80, and no error. It is the slope with respect to the *new* weight. ``functional_call``
 #   without ``create_graph=True`` gives the same number, since it treats the gradient in the step as a constant.
 # - ``optimizer.step()``, ``.data`` and ``load_state_dict`` also overwrite the start, with 1.4. If ``load_state_dict`` writes
 #   the start back before ``backward()``, a model of two layers raises :ref:`modified by an inplace operation
 #   <sphx_glr_gallery_errors_modified_in_place.py>`. A write through ``.data`` raises nothing, and the gradient is wrong.
-# - ``SGD(..., differentiable=True)`` does record its step, and accepts clones of the weights. But it writes in place. So it
-#   works for this one weight, and raises the same error for a model of two layers.
+# - ``SGD(..., differentiable=True)``, with clones of the weights, records its step. But it writes in place: it works for this
+#   one weight, and raises the same error for a model of two layers.
 #
-# Users found such steps in published code (`MeLU#9 <https://github.com/hoyeoplee/MeLU/issues/9>`__ with ``load_state_dict``).
-# Compare with finite differences once, as above.
+# Published code has such steps (`MeLU#9 <https://github.com/hoyeoplee/MeLU/issues/9>`__ with ``load_state_dict``). Compare with
+# finite differences once, as above.
 #
-# **A wrong name is ignored.** By default ``functional_call`` uses the module's own parameter for each name that is missing, and
-# ignores a parameter name that the module does not have. So a misspelled name runs the old weight. Pass ``strict=True``:
+# **A wrong name is ignored.** ``weights`` is a misspelled ``weight`` here, and by default the call runs with the old weight.
+# (A name in a submodule that does not exist raises an error.) Pass ``strict=True``. It also wants each buffer, so for a model
+# with buffers pass both: ``(weights, buffers)``.
 
 wrong = {"weights": new["weight"]}
 print("without strict:", functional_call(model, wrong, (x,)).item())
@@ -398,10 +464,19 @@ try:
 except AttributeError as error:
     raised.append(str(error))
 assert len(raised) == 2  # a module that is not there is noticed
+_weights = {name: w.detach() for name, w in _norm.named_parameters()}
+_buffers = {name: buffer.clone() for name, buffer in _norm.named_buffers()}
+try:
+    functional_call(_norm, _weights, (_rows,), strict=True)
+except RuntimeError as error:
+    raised.append(str(error))
+assert len(raised) == 3 and "'running_mean'" in raised[2]
+_out = functional_call(_norm, (_weights, _buffers), (_rows,), strict=True)
+assert torch.equal(_out, _norm(_rows))
 # sphinx_gallery_end_ignore
 
 # %%
-# **state_dict() as weights.** Its tensors are detached. Take ``dict(model.named_parameters())``:
+# **state_dict() as weights.** By default its tensors are detached. Take ``dict(model.named_parameters())``:
 
 for name, source in {
     "state_dict()": model.state_dict(),
@@ -417,8 +492,8 @@ assert functional_call(model, dict(model.named_parameters()), (x,)).requires_gra
 # %%
 # The same with torch.func.grad
 # -----------------------------
-# Write the loss as a function of the weights. ``torch.func.grad`` then needs no ``create_graph``: each ``grad`` differentiates
-# what is inside of it, an inner ``grad`` too.
+# Write the loss as a function of the weights. ``torch.func.grad`` needs no ``create_graph``: it also differentiates an inner
+# ``grad``.
 
 from torch.func import grad
 
@@ -466,18 +541,73 @@ _, _times_hessian = torch.func.vjp(lambda w: grad(_inner)(w, _x, _y), _start)
 (_hv,) = _times_hessian(_at_new)
 _difference = _flat(_by_func.values()) - _first
 assert torch.allclose(_difference, -lr * _flat(_hv.values()), rtol=1e-3, atol=1e-5)
+
+
+# batch norm: an error under grad, and with track_running_stats=False the same as by hand
+def _with_norm(**option):
+    torch.manual_seed(1)
+    return nn.Sequential(
+        nn.Linear(1, 8), nn.BatchNorm1d(8, **option), nn.Tanh(), nn.Linear(8, 1)
+    )
+
+
+def _func_grad(model, first_order=False):
+    def loss(weights, x, y):
+        return mse(functional_call(model, weights, (x,)), y)
+
+    def outer(weights):
+        g = grad(loss)(weights, _x, _y)
+        if first_order:
+            g = {name: part.detach() for name, part in g.items()}
+        return loss({n: weights[n] - lr * g[n] for n in weights}, _xo, _yo)
+
+    return grad(outer)({n: w.detach() for n, w in model.named_parameters()})
+
+
+_errors = []
+try:
+    _func_grad(_with_norm())
+except RuntimeError as error:
+    _errors.append(str(error))
+assert len(_errors) == 1 and "mutate a captured Tensor" in _errors[0]
+_model = _with_norm()
+_new = _step_of(_model, create_graph=True)
+mse(functional_call(_model, _new, (_xo,)), _yo).backward()
+for _name, _found in _func_grad(_with_norm(track_running_stats=False)).items():
+    _expected = _model.get_parameter(_name).grad
+    assert torch.allclose(_found, _expected, rtol=1e-3, atol=1e-4)
+
+
+# fused attention on the CPU: only the first order
+class _Attention(nn.Linear):
+    def forward(self, x):
+        x = super().forward(x).view(1, 1, 8, 4)
+        return nn.functional.scaled_dot_product_attention(x, x, x).mean(-1).view(8, 1)
+
+
+_found = _func_grad(_Attention(1, 4), first_order=True)
+assert _found["weight"].any()
+try:
+    _func_grad(_Attention(1, 4))
+except RuntimeError as error:
+    _errors.append(str(error))
+assert len(_errors) == 2 and "is not implemented" in _errors[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``start`` is detached, so the result is a plain tensor. With the parameters themselves, the result requires grad, and keeps
-# its graph in memory.
+# ``start`` is detached. With the parameters themselves, the result requires grad, and keeps its graph in memory.
 #
-# **First-order MAML** treats the gradient in the step as a constant. It needs no second derivative. What it leaves out: the new
+# **Batch norm** in training mode raises an error under ``torch.func.grad``, since it writes to its running statistics. Here
+# ``track_running_stats=False`` is a cure: each task is normalized with its own points. (For :ref:`per-sample gradients
+# <sphx_glr_gallery_modules_per_sample_gradients.py>` it is none.)
+#
+# **First-order MAML** treats the gradient in the step as a constant. It needs no second derivative, so it also works for
+# :ref:`fused attention, which has none <sphx_glr_gallery_errors_derivative_not_implemented.py>`. What it leaves out: the new
 # weight is :math:`w - 0.1 \cdot 2 (w - 3) = 0.8 w + 0.6`, so a change of ``w`` arrives at the new weight times 0.8. And
-# :math:`0.8 \cdot (-20.80) = -16.64`. For a whole network, the factor is :math:`I - \text{lr} \cdot H`, with the Hessian
-# :math:`H` of the inner loss.
+# :math:`0.8 \cdot (-20.80) = -16.64`. For a whole network and one step, the factor is :math:`I - \text{lr} \cdot H`, with the
+# Hessian :math:`H` of the inner loss.
 #
-# **The learning rate** is an argument of the step like the weights. As a tensor that requires grad, it can be learned, too:
+# **The learning rate** can be learned, too, as a tensor that requires grad:
 
 rate = torch.tensor(0.1, requires_grad=True)
 g = grad(inner_loss)(start, x, y)["weight"]
@@ -492,8 +622,7 @@ assert abs(rate.grad + g * first).item() < 1e-3 and abs(rate.grad + 83.2) < 1e-3
 # The whole loop
 # --------------
 # A task is a sine curve with its own amplitude and phase. The inner step sees 10 points of it, the outer loss 10 others. The
-# outer step uses 25 tasks, and ``vmap`` runs them in one call. Only the inner step is special: the outer step is an ordinary
-# ``backward()`` and ``step()``.
+# outer step uses 25 tasks, which ``vmap`` runs in one call. It is an ordinary ``backward()`` and ``step()``.
 #
 # .. how-measured:: This code makes the network and the tasks. It also measures a start on 200 new tasks, and draws one of them.
 
@@ -541,7 +670,7 @@ def draw(maml, plain):
 
 
 # %%
-# Each function takes the weights as its first argument. ``with_step`` is the loss that MAML minimizes:
+# ``with_step`` is the loss that MAML minimizes:
 
 net = make_net()
 
@@ -583,8 +712,9 @@ def train_start(loss_of_task):
 
 maml, plain = train_start(with_step), train_start(without_step)
 
-# figure: Ten points of a sine curve. The dotted blue curve, MAML before the step, is a flat wave that misses them. The solid
-#   blue curve, after one step, passes near all ten. The dashed orange curve, the other start after the same step, misses most.
+# figure: Ten points of a sine curve. The dotted blue curve, MAML before the step, is a flat wave that misses most of them. The
+#   solid blue curve, after one step, passes near nine of the ten. The dashed orange curve, the other start after the same step,
+#   misses most.
 draw(maml, plain)
 for name, weights in {"with the step": maml, "without it": plain}.items():
     print(f"trained {name:<14} {on_new_tasks(weights):.1f}")
@@ -598,6 +728,12 @@ _losses = [
     for w in (maml, one_step(maml, _x, _y), one_step(plain, _x, _y))
 ]
 assert _losses[1] < 0.25 * min(_losses[0], _losses[2])
+_misses = [
+    (functional_call(net, w, (_x,)) - _y).abs().flatten()
+    for w in (maml, one_step(maml, _x, _y), one_step(plain, _x, _y))
+]
+_near = [int((miss < 0.8).sum()) for miss in _misses]
+assert _near[0] <= 4 and _near[1] == 9 and _near[2] <= 4
 # vmap over the tasks is the same as a loop with one backward for each
 _start = make_net()
 _weights = dict(_start.named_parameters())
@@ -685,13 +821,14 @@ assert _counts == [0, 0, 0] and len(_alive) == 3 * len(_alive_of_one) > 0
 memory
 
 # %%
-# Call ``backward()`` for each task instead of adding up all losses first: the gradients add up in ``.grad``, and the graphs are
-# not in memory together. When you only *use* the start, after meta-training, you need no ``create_graph``.
+# Call ``backward()`` for each task instead of adding up all losses: the gradients add up in ``.grad``, and only one graph is in
+# memory at a time. When you only *use* the start, after meta-training, you need no ``create_graph``.
 
 # %%
 # Several models in one call
 # --------------------------
-# ``stack_module_state`` stacks the parameters of models of one class and size, and ``vmap`` runs them all:
+# ``stack_module_state`` stacks the parameters and buffers of models of one class and size. ``vmap`` runs them all, through the
+# ``forward`` of ``models[0]``. (A ``ReLU`` in one ``Sequential`` and a ``Tanh`` in another raise no error.)
 
 from torch.func import stack_module_state
 
@@ -699,12 +836,12 @@ models = [make_net(seed) for seed in range(4)]
 stacked, buffers = stack_module_state(models)
 
 
-def call(weights, x):
-    return functional_call(models[0], weights, (x,))
+def call(weights, buffers, x):
+    return functional_call(models[0], (weights, buffers), (x,))
 
 
 inputs = torch.linspace(-5, 5, 30)[:, None]
-outputs = vmap(call, in_dims=(0, None))(stacked, inputs)
+outputs = vmap(call, in_dims=(0, 0, None))(stacked, buffers, inputs)
 outputs.square().sum().backward()
 
 print("outputs:", tuple(outputs.shape))
@@ -732,10 +869,28 @@ for _pair in (
     except RuntimeError as error:
         _refused.append(str(error))
 assert len(_refused) == 3
+_pair = [nn.Sequential(nn.Linear(1, 2), act) for act in (nn.ReLU(), nn.Tanh())]
+_weights, _none = stack_module_state(_pair)
+
+
+def _through_first(weights, buffers):
+    return functional_call(_pair[0], (weights, buffers), (inputs,))
+
+
+_second = vmap(_through_first)(_weights, _none)[1]
+assert torch.allclose(_second, _pair[1][0](inputs).relu(), atol=1e-5)
+_pair = [nn.BatchNorm1d(1).eval() for _ in range(2)]
+_pair[1].running_mean.fill_(3)
+_weights, _means = stack_module_state(_pair)
+_both = torch.stack([norm(inputs) for norm in _pair])
+assert torch.allclose(vmap(_through_first)(_weights, _means), _both, atol=1e-5)
+_wrong = vmap(lambda w: functional_call(_pair[0], w, (inputs,)))(_weights)
+assert torch.equal(_wrong[0], _wrong[1]) and not torch.allclose(_wrong, _both)
 # sphinx_gallery_end_ignore
 
 # %%
-# The stacked weights are new leaves: give ``stacked.values()`` to the optimizer. The models keep their own numbers.
+# The stacked weights are new leaves: give ``stacked.values()`` to the optimizer. The models keep their own numbers. Pass the
+# buffers as well: without them, batch norm in ``eval()`` uses the statistics of ``models[0]`` for each model.
 
 # %%
 # Exercise
@@ -769,6 +924,7 @@ assert abs(grad(outer_loss)(start, True)["weight"] + 8) < 1e-3
 # - Next: :ref:`sphx_glr_gallery_modules_per_sample_gradients.py`, one gradient for each sample of a batch.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: what ``create_graph=True`` does and costs.
 # - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`: the Jacobian with respect to the parameters of a module.
+# - :ref:`sphx_glr_gallery_modules_per_sample_gradients.py`: ``vmap`` over the samples, with batch norm and dropout.
 # - :ref:`sphx_glr_gallery_errors_func_grad_of_vector.py` and :ref:`sphx_glr_gallery_errors_vmap_item.py`: messages of
 #   ``torch.func``.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: what ``.data`` is.
