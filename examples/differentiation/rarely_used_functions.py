@@ -1,6 +1,6 @@
 r"""
-Rarely used functions of torch.autograd, each in a few lines
-============================================================
+Rarely used functions of autograd and checkpoint, each in a few lines
+=====================================================================
 
 .. index::
    single: a kernel or NumPy wrote into a tensor and the gradient is silently wrong
@@ -11,21 +11,22 @@ Rarely used functions of torch.autograd, each in a few lines
 
 .. in-short::
 
-   Most programs never call these functions. The first one can save you. If code that autograd cannot see has written into the
-   tensor ``t``, call this:
+   Most programs never call these functions. ``increment_version`` guards against wrong gradients. If code that autograd cannot
+   see writes into the tensor ``t``, call:
 
    .. code-block:: python
 
       torch.autograd.graph.increment_version(t)
 
-   If an operation had saved ``t``, backward then raises an error, and does not return a wrong gradient.
+   If a PyTorch operation had saved ``t`` or a view of it, its backward then raises an error, and does not return a wrong
+   gradient. Inside hooks on saved tensors, this check is off.
 """
 
 # %%
 # ``increment_version``: tell autograd that a tensor was written
 # --------------------------------------------------------------
-# NumPy, a Triton kernel or a C library writes into the memory of a tensor. Autograd does not notice: the tensor's version
-# counter stays as it is. Here ``sin`` has saved ``y``, and NumPy overwrites it before backward:
+# NumPy, a C library, or a Triton kernel that you launch yourself writes into the memory of a tensor. Autograd does not notice:
+# the tensor's version counter stays as it is. Here ``sin`` has saved ``y``, and NumPy overwrites it before backward:
 
 import numpy as np
 import torch
@@ -46,7 +47,7 @@ assert torch.allclose(x.grad, torch.tensor(5.0).cos())
 assert not torch.allclose(x.grad, torch.tensor(1.0).cos())
 
 # %%
-# The gradient is wrong, and nothing said so. One call after the write makes backward check:
+# The gradient is wrong, and there was no error. With one more line, backward sees the write:
 
 x = torch.tensor(1.0, requires_grad=True)
 y = 1 * x
@@ -73,18 +74,85 @@ _sum = (1 * _x).sum()  # a sum saves no values, so nothing is raised
 increment_version(_x)
 _sum.backward()
 assert torch.equal(_x.grad, torch.ones(4))
+
+
+_x = torch.ones(3, requires_grad=True)
+_y = 1 * _x
+_loss = _y.sin().sum()
+np.copyto(_y.detach().clone().numpy(), 5.0)
+_loss.backward()
+assert torch.allclose(_x.grad, torch.ones(3).cos())
+
+
+class _KeepsOnCtx(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, y):
+        ctx.y = y
+        return y.sin()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.y.cos()
+
+
+def _with_hooks(y):
+    with torch.autograd.graph.save_on_cpu():
+        return y.sin()
+
+
+def _after_a_write(operation):
+    x = torch.ones(3, requires_grad=True)
+    y = 1 * x
+    loss = operation(y).sum()
+    np.copyto(y.detach().numpy(), 5.0)
+    increment_version(y)
+    try:
+        loss.backward()
+    except RuntimeError:
+        return "raised"
+    return x.grad
+
+
+for _operation in (torch.sin, torch.square, lambda y: y[:2].sin()):
+    assert isinstance(_after_a_write(_operation), str)
+for _operation in (
+    _KeepsOnCtx.apply,
+    _with_hooks,
+):  # not noticed: cos(5) instead of cos(1)
+    assert torch.allclose(_after_a_write(_operation), torch.full((3,), 5.0).cos())
+_shared = _after_a_write(lambda y: y * torch.from_numpy(y.detach().numpy()))
+assert torch.equal(_shared, torch.full((3,), 5.0))  # should be 1
+assert torch.equal(_after_a_write(lambda y: y * y.data), torch.full((3,), 5.0))
+_whole = torch.ones(4)
+for _part in (_whole.expand(2, 4), _whole.detach(), _whole.view(2, 2).T):
+    _before = _whole._version
+    increment_version(_part)
+    assert _whole._version == _before + 1
+for _part in (_whole.data, torch.from_numpy(_whole.numpy())):
+    _before = _whole._version
+    increment_version(_part)
+    assert _whole._version == _before
 # sphinx_gallery_end_ignore
 
 # %%
-# A tensor and its views share one counter, so a call for a view counts for its base, too. Backward raises only if an operation
-# had saved the tensor: a sum, for example, does not need its input's values. :ref:`In-place operations and version counters
+# The error does not bring the old values back. Write into a clone of the tensor, or write after backward.
+#
+# A tensor and its views share one counter, so a call for a view counts for its base, too. A sum does not need its input's
+# values and does not save them, so its backward raises nothing. :ref:`In-place operations and version counters
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>` explains the counter.
+#
+# In these cases backward still returned a wrong gradient after the call:
+#
+# - The operation ran inside hooks on saved tensors that kept the tensor, such as ``save_on_cpu`` for a CPU tensor.
+# - A custom Function kept the tensor as ``ctx.y = y``. Use ``ctx.save_for_backward(y)``.
+# - The operation saved ``y.data`` or ``torch.from_numpy(...)`` of the same memory. Each of them has a counter of its own.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Calling it before the write.** It does not matter whether you call it before or after the write. It matters that an
-# operation saved the tensor before: what is saved after the call has the new version, so backward compares equal numbers.
+# **Calling it before the operation.** The call must come after the operation that saves the tensor. An operation after the call
+# saves the new version, so backward compares equal numbers. Between the operation and backward, you may call it before or after
+# the write.
 
 x = torch.tensor(1.0, requires_grad=True)
 y = 1 * x
@@ -130,17 +198,31 @@ assert hidden == 0 and t._version == 1
 from torch.autograd.graph import get_gradient_edge
 
 x = torch.tensor(2.0, requires_grad=True)
-y = x.exp()
+y = 3 * x
 edge = get_gradient_edge(y)
-z = y.sin()
+z = 5 * y
+# sphinx_gallery_start_ignore
+from torch.multiprocessing.reductions import StorageWeakRef
+
+_memory = StorageWeakRef(y.untyped_storage())
+assert not _memory.expired()
+# sphinx_gallery_end_ignore
 del y
 
 (gradient,) = torch.autograd.grad(z, edge)
 print(type(edge).__name__, edge.node.name(), edge.output_nr)
 print("dz/dy:", gradient)
-assert torch.allclose(gradient, x.exp().cos())
+assert gradient == 5
 
 # sphinx_gallery_start_ignore
+assert _memory.expired()
+_from = torch.tensor(2.0, requires_grad=True)
+_saved = _from.exp()
+_edge, _memory = get_gradient_edge(_saved), StorageWeakRef(_saved.untyped_storage())
+_end = _saved.sin()
+del _saved
+assert not _memory.expired()  # exp and sin have saved it
+assert torch.allclose(torch.autograd.grad(_end, _edge)[0], _from.exp().cos())
 _said = []
 try:
     get_gradient_edge(torch.ones(2))
@@ -152,25 +234,68 @@ assert get_gradient_edge(_leaf).node.name() == "torch::autograd::AccumulateGrad"
 # sphinx_gallery_end_ignore
 
 # %%
-# For a leaf that requires grad, the node is its ``AccumulateGrad``. A tensor without ``requires_grad`` has no edge:
+# ``del y`` freed the memory of ``y`` here, because neither product saved ``y``. With ``x.exp().sin()`` it would not: both
+# operations save ``y``, and the graph keeps it.
+#
+# For a leaf that requires grad, the node is its ``AccumulateGrad``. A tensor that does not require grad has no edge:
 # ``get_gradient_edge`` raises an error.
 
 # %%
 # ``disable_saved_tensors_hooks``: forbid what would change saved tensors
 # -----------------------------------------------------------------------
-# Your Function hands the memory of its saved tensors to a kernel. A user who wraps the model in ``save_on_cpu`` would move them
-# away. In this block, hooks are refused with your own sentence:
+# Your operation needs its saved tensors where they are. A user who wraps the model in ``save_on_cpu`` would move them away.
+# With this block in your code, the user gets an error with your own message:
 
 from torch.autograd.graph import disable_saved_tensors_hooks, save_on_cpu
 
-with disable_saved_tensors_hooks("fast_attention needs its saved tensors in place"):
-    try:
-        with save_on_cpu():
-            x.exp()
-    except RuntimeError as error:
-        message = str(error)
-        print("RuntimeError:", message)
-assert message == "fast_attention needs its saved tensors in place"
+
+def fast_exp(x):
+    with disable_saved_tensors_hooks("fast_exp needs its saved tensors in place"):
+        return x.exp()
+
+
+try:
+    with save_on_cpu():
+        fast_exp(x)
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+assert message == "fast_exp needs its saved tensors in place"
+
+# sphinx_gallery_start_ignore
+from concurrent.futures import ThreadPoolExecutor
+
+from torch.utils.checkpoint import checkpoint as _checkpoint
+
+_refused, _allowed = [], []
+
+
+def _elsewhere():
+    with save_on_cpu():
+        _allowed.append("another thread")
+
+
+with disable_saved_tensors_hooks("refused"):
+    for _hooked in (
+        save_on_cpu().__enter__,
+        lambda: _checkpoint(torch.sin, x, use_reentrant=False),
+    ):
+        try:
+            _hooked()
+        except RuntimeError as error:
+            _refused.append(str(error))
+    _result = x.exp()
+    _result.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+    with ThreadPoolExecutor(1) as _pool:
+        _pool.submit(_elsewhere).result()
+assert _refused == ["refused"] * 2 and _allowed == ["another thread"]
+with save_on_cpu():
+    x.exp()
+# sphinx_gallery_end_ignore
+
+# %%
+# The error comes for ``save_on_cpu`` inside the block, too, and for non-reentrant checkpoints, which use such hooks. The block
+# counts for the thread that runs it, and it does not refuse ``register_hooks`` on one saved tensor.
 
 # %%
 # ``set_multithreading_enabled``: backward in the thread that called it
@@ -193,8 +318,9 @@ assert set(ran_here) == {threading.get_ident()} and len(ran_here) == 2
 # ``enter_dual_level``: forward mode without a ``with``
 # -----------------------------------------------------
 # :ref:`Forward mode <sphx_glr_gallery_differentiation_forward_mode.py>` usually stands in ``with dual_level():``. Where a block
-# does not fit, as in ``setUp`` and ``tearDown`` of a test, open and close the level yourself. ``unpack_dual`` returns a named
-# tuple, ``UnpackedDualTensor``.
+# does not fit, as in ``setUp`` and ``tearDown`` of a test, open and close the level yourself. Close it after an error, too:
+# while it is open, another ``dual_level()`` and ``torch.func.jvp`` raise an error. ``unpack_dual`` returns a named tuple,
+# ``UnpackedDualTensor``.
 
 from torch.autograd import forward_ad
 
@@ -206,11 +332,29 @@ print(inside)
 print("after the level:", forward_ad.unpack_dual(dual).tangent)
 assert inside.tangent == 12 and forward_ad.unpack_dual(dual).tangent is None
 
+# sphinx_gallery_start_ignore
+assert type(inside).__name__ == "UnpackedDualTensor" and isinstance(inside, tuple)
+_still_open = []
+level = forward_ad.enter_dual_level()
+for _again in (
+    forward_ad.enter_dual_level,
+    forward_ad.dual_level().__enter__,
+    lambda: torch.func.jvp(torch.sin, (torch.ones(1),), (torch.ones(1),)),
+):
+    try:
+        _again()
+    except RuntimeError as error:
+        _still_open.append("Nested forward mode" in str(error))
+forward_ad.exit_dual_level(level=level)
+assert _still_open == [True] * 3
+# sphinx_gallery_end_ignore
+
 # %%
 # ``functional.vjp``, ``hvp`` and ``vhp``: the older interface
 # ------------------------------------------------------------
-# Each returns the function's value, too. For a function with continuous second derivatives, ``hvp`` and ``vhp`` are the same
-# product; ``vhp`` runs backward twice, and ``hvp`` three times. In new code use :ref:`torch.func
+# ``vjp`` multiplies a vector with the Jacobian, ``hvp`` and ``vhp`` multiply it with the Hessian. Each returns the function's
+# value, too. For a function with continuous second derivatives, ``hvp`` and ``vhp`` are the same product. Prefer ``vhp``: it
+# runs backward twice, and ``hvp`` three times. In new code use :ref:`torch.func
 # <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`.
 
 from torch.autograd.functional import hvp, vhp, vjp
@@ -244,8 +388,8 @@ for _product, _times in ((vhp, 2), (hvp, 3)):
 # %%
 # ``checkpoint_sequential``: checkpoint an ``nn.Sequential`` in pieces
 # --------------------------------------------------------------------
-# Six layers in three pieces. Each piece but the last is :ref:`checkpointed <sphx_glr_gallery_memory_checkpointing.py>`: its
-# layers run again in backward.
+# Six layers in three pieces. Each piece but the last is :ref:`checkpointed <sphx_glr_gallery_memory_checkpointing.py>`: here,
+# its layers run again in backward. With one piece, nothing is checkpointed.
 
 from torch import nn
 from torch.utils.checkpoint import checkpoint_sequential
@@ -270,11 +414,18 @@ out.sum().backward()
 print("backward", ran)
 assert ran == [2, 3, 0, 1]
 
+# sphinx_gallery_start_ignore
+ran.clear()
+out = checkpoint_sequential(layers, 1, torch.ones(2, 4), use_reentrant=False)
+out.sum().backward()
+assert ran == [0, 1, 2, 3, 4, 5]  # the forward alone
+# sphinx_gallery_end_ignore
+
 # %%
 # ``GraphExecGroup``: several backwards, one recomputation
 # --------------------------------------------------------
-# Two losses come out of one checkpointed block. Each backward runs the block again. In a ``GraphExecGroup`` the first one's
-# results are kept for the second:
+# Two losses come out of one checkpointed block, and each has its own backward. Each backward runs the block again. In a
+# ``GraphExecGroup``, the first backward keeps what it recomputed for the second:
 
 from contextlib import nullcontext
 
@@ -301,11 +452,51 @@ print("with:   ", runs_of_the_block(GraphExecGroup()))
 assert runs_of_the_block(nullcontext()) == 3
 assert runs_of_the_block(GraphExecGroup()) == 2
 
+# sphinx_gallery_start_ignore
+
+
+def _shared_part(x):
+    both = x.sin()
+    return both.cos(), both.exp()
+
+
+def _overlap(group, retain):
+    leaf = torch.ones(3, requires_grad=True)
+    first, second = checkpoint(_shared_part, leaf, use_reentrant=False)
+    with group:
+        first.sum().backward(retain_graph=retain)
+        try:
+            second.sum().backward()
+            return "fine"
+        except RuntimeError as error:
+            return type(error).__name__
+
+
+assert _overlap(nullcontext(), True) == "fine"
+assert _overlap(GraphExecGroup(), True) == "CheckpointError"
+assert _overlap(GraphExecGroup(), False) == "RuntimeError"
+_grads = []
+for _run in (
+    lambda leaf: checkpoint(_shared_part, leaf, use_reentrant=False),
+    _shared_part,
+):
+    _leaf = torch.ones(3, requires_grad=True)
+    first, second = _run(_leaf)
+    (first.sum() + second.sum()).backward()
+    _grads.append(_leaf.grad)
+assert torch.allclose(*_grads)
+# sphinx_gallery_end_ignore
+
+# %%
+# The two must not need the same saved tensor. If both losses come from ``h = x.sin()`` inside the block, the second backward
+# raises an error in the group, with and without ``retain_graph=True``. Then add the losses, and call ``backward()`` once.
+
 # %%
 # ``CheckpointPolicy``: decide for each operation
 # -----------------------------------------------
-# A list of operations that a checkpoint keeps is enough :ref:`in most cases <sphx_glr_gallery_memory_checkpointing.py>`. A
-# function can look at the arguments, too. This one keeps only the large matrix products:
+# A checkpoint can :ref:`keep the results of the operations in a list <sphx_glr_gallery_memory_checkpointing.py>`. A function
+# can look at the arguments, too. Its first argument is a ``SelectiveCheckpointContext``, which says whether this is the second
+# run. This one keeps a matrix product only if it takes more than 1,000 multiplications:
 
 from functools import partial
 
@@ -318,9 +509,9 @@ kept = []
 
 
 def large_products(ctx, op, *args, **kwargs):
-    if op is torch.ops.aten.mm.default and args[0].numel() > 100:
+    if op is torch.ops.aten.mm.default and len(args[0]) * args[1].numel() > 1000:
         if not ctx.is_recompute:
-            kept.append(tuple(args[0].shape))
+            kept.append((len(args[0]), args[1].shape[1]))
         return CheckpointPolicy.MUST_SAVE
     return CheckpointPolicy.PREFER_RECOMPUTE
 
@@ -332,14 +523,15 @@ def two_products(x):
 context_fn = partial(create_selective_checkpoint_contexts, large_products)
 x = torch.ones(20, 3, requires_grad=True)
 checkpoint(two_products, x, use_reentrant=False, context_fn=context_fn).sum().backward()
-print("kept the product of", kept)
+print("kept the product with the shape", kept)
 assert kept == [(20, 20)]
 
 # sphinx_gallery_start_ignore
 _expected = x.grad.clone()
 x.grad = None
 two_products(x).sum().backward()
-assert torch.equal(x.grad, _expected)
+assert torch.allclose(x.grad, _expected)
+assert 20 * 3 * 20 > 1000 > 20 * 20 * 2
 # sphinx_gallery_end_ignore
 
 # %%
@@ -350,7 +542,7 @@ assert torch.equal(x.grad, _expected)
 #
 # .. solution::
 #
-# The product saves ``w``, because the gradient of ``x`` is ``w``. So its backward raises. The sum saves neither of the two.
+# The product saves ``w``, because the gradient with respect to ``x`` is ``w``. So its backward raises. The sum saves neither.
 
 raised = {}
 for name, combine in {"w * x": torch.mul, "w + x": torch.add}.items():

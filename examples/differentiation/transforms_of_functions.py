@@ -12,15 +12,15 @@ torch.func: grad, vmap, vjp, jvp and linearize
 
 .. in-short::
 
-   ``torch.func`` makes new functions of yours: ``grad(f)`` returns the gradient of ``f``, and ``vmap(f)`` returns ``f`` of each
-   row of a batch. Transforms can be nested:
+   ``torch.func`` makes new functions out of yours: ``grad(f)`` computes the gradient of ``f``, and ``vmap(f)`` applies ``f`` to
+   each row of a batch. ``grad`` and ``vmap`` can be nested:
 
    .. code-block:: python
 
       slopes = vmap(grad(f))(points)  # the gradient at each point
 
-   In ``vmap``, random numbers need ``randomness=``, and an ``if`` on a value and ``.item()`` raise an error. To train a model,
-   ``loss.backward()`` is enough.
+   In ``vmap``, PyTorch's random functions need ``randomness=``, and an ``if`` on a batched value or its ``.item()`` raises an
+   error. For an ordinary training loop, ``loss.backward()`` is enough.
 """
 
 # %%
@@ -75,10 +75,27 @@ _turns = (slopes[:-1] * slopes[1:] < 0).nonzero().flatten()
 assert 3 <= len(_turns) <= 4 and curvatures[_turns[0]] < 0 < curvatures[_turns[1]]
 _loop = torch.stack([grad(f)(p) for p in points])
 assert torch.allclose(slopes, _loop, atol=1e-6)
+_refused = []
+try:
+    grad(f)(points)
+except RuntimeError as error:
+    _refused.append(str(error))
+assert len(_refused) == 1 and "scalar" in _refused[0]
+_seen = []
+
+
+def _shape_inside(x):
+    _seen.append(tuple(x.shape))
+    return f(x)
+
+
+vmap(grad(_shape_inside))(points)
+assert _seen == [()]
 # sphinx_gallery_end_ignore
 
 # %%
-# Neither ``requires_grad`` nor ``.grad`` is used: ``grad(f)`` returns its result. And ``f`` is written for one point.
+# Neither ``requires_grad`` nor ``.grad`` is used: ``grad(f)(x)`` returns the gradient. ``grad`` needs a function whose result
+# is one number, and ``vmap`` shows it one point at a time.
 #
 # What each transform returns
 # ---------------------------
@@ -135,17 +152,46 @@ with warnings.catch_warnings():
 _made = len(_calls)
 assert torch.allclose(_push(v), _jacobian @ v)
 assert torch.allclose(_push(x), _jacobian @ x) and len(_calls) == _made
+assert torch.allclose(vmap(_push)(torch.eye(3)), _jacobian.T) and len(_calls) == _made
 jvp(_counted, (x,), (v,))
 assert len(_calls) == _made + 1
+_pull = vjp(_counted, x)[1]
+assert torch.equal(_pull(u)[0], _pull(u)[0]) and len(_calls) == _made + 2
+_mixed = jacrev(lambda p: jvp(g, (p,), (v,))[1])(x)  # nesting jvp is right
+assert torch.allclose(_mixed, hessian(g)(x) @ v, atol=1e-5)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    _lost = jacrev(lambda p: linearize(g, p)[1](v))(x)
+_of_213 = torch.__version__.startswith("2.13")
+assert not _of_213 or not torch.allclose(_lost, _mixed, rtol=0.1)
+_branch_errors = []
+for _transform in (
+    lambda h, p: grad(h)(p),
+    lambda h, p: vjp(h, p)[1](p),
+    lambda h, p: jvp(h, (p,), (p,)),
+    lambda h, p: jacrev(h)(p),
+    lambda h, p: jacfwd(h)(p),
+    lambda h, p: hessian(h)(p),
+    lambda h, p: linearize(h, p),
+):
+    try:
+        _transform(lambda a: a if a > 0 else -a, torch.tensor(-2.0))
+        _branch_errors.append(False)
+    except RuntimeError:
+        _branch_errors.append(True)
+assert _branch_errors == [False] * 6 + [True]  # only linearize refuses an if
 # sphinx_gallery_end_ignore
 pd.DataFrame({"shape": {name: str(tuple(t.shape)) for name, t in shapes.items()}})
 
 # %%
-# - ``vjp`` runs ``g`` once, and returns a function that does backward for a given ``u``.
-# - ``jvp`` runs ``g`` in forward mode, with one ``v``. ``linearize`` returns a function for any number of directions at this
-#   ``x``, which does not call ``g`` again.
+# - ``vjp`` runs ``g`` once. It returns ``g(x)`` and a function that does backward for a given ``u``.
+# - ``jvp`` runs ``g`` in forward mode, with one ``v``. It returns ``g(x)`` and the derivative along ``v``.
+# - ``linearize`` returns ``g(x)`` and a function of ``v``, for this ``x``. Call that function for as many directions as you
+#   like: it does not run ``g`` again. Do not differentiate through ``linearize`` with respect to ``x``: in PyTorch 2.13,
+#   ``jacrev`` then gave a wrong result without an error here. Use ``jvp`` instead. ``linearize`` can also warn about a
+#   ``get_attr`` node. This page hides the warning.
 # - ``jacrev`` and ``jacfwd`` return the whole Jacobian: :ref:`which one, and when
-#   <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`.
+#   <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`. ``hessian`` returns the second derivatives of each output.
 
 # %%
 # What people get wrong
@@ -172,13 +218,25 @@ print("same     ", vmap(noisy, randomness="same")(rows))
 assert message.startswith(
     "vmap: called random operation while in randomness error mode"
 )
+_random_errors = []
+for _transform in (grad, jacrev, jacfwd, hessian):
+    try:
+        _transform(lambda x: (x * torch.rand(())).sum())(rows)
+        _random_errors.append(False)
+    except RuntimeError as error:
+        _random_errors.append("randomness error mode" in str(error))
+assert _random_errors == [False, False, True, True]
+assert jacfwd(noisy, randomness="same")(rows).shape == (3, 3)
 assert len(vmap(noisy, randomness="different")(rows).unique()) == 3
 assert len(vmap(noisy, randomness="same")(rows).unique()) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# **Keeping a tensor from inside.** What ``f`` stores elsewhere is a wrapper, which is valid only while ``f`` runs. Return the
-# tensor instead: ``has_aux=True`` passes a second result through.
+# ``jacfwd`` and ``hessian`` use ``vmap`` inside, and raise the same error. ``jacfwd`` takes ``randomness=``, too.
+#
+# **Keeping a tensor from inside** ``vmap``. What depends on the batch is a wrapper inside, which is valid only while ``vmap``
+# runs. Return the tensor instead. Under ``vmap``, a function may return several; for ``grad``, ``has_aux=True`` passes a second
+# result through.
 
 kept = []
 
@@ -200,12 +258,17 @@ def with_extra(x):
     return (x**2).sum(), x * 2
 
 
-print(grad(with_extra, has_aux=True)(torch.ones(3)))
+print("grad:", grad(with_extra, has_aux=True)(torch.ones(3)))
 
 # sphinx_gallery_start_ignore
 assert "may have escaped from inside a function being vmapped" in message
 _gradient, _extra = grad(with_extra, has_aux=True)(torch.ones(3))
 assert torch.equal(_gradient, 2 * torch.ones(3)) and torch.equal(_gradient, _extra)
+_results = vmap(with_extra)(torch.ones(2, 3))
+assert [tuple(t.shape) for t in _results] == [(2,), (2, 3)]
+kept.clear()
+grad(storing)(torch.ones(3))  # what grad leaves behind can still be read
+assert kept[0].sum() == 6
 # sphinx_gallery_end_ignore
 
 # %%
@@ -226,8 +289,8 @@ print(shown)
 assert shown == [(2, 3)]  # the whole batch: inside, x.shape is (3,)
 
 # %%
-# **An** ``if`` **on a value.** In ``vmap``, all rows run at once, so there is no single ``True`` or ``False``. Use
-# ``torch.where``:
+# **An** ``if`` **on a batched value.** ``vmap`` calls the function once for all rows (or once for each chunk, with
+# ``chunk_size=``), so there is no single ``True`` or ``False``. Use ``torch.where``:
 
 try:
     vmap(lambda x: x if x > 0 else -x)(torch.tensor([1.0, -2.0]))
@@ -239,6 +302,24 @@ print(vmap(lambda x: torch.where(x > 0, x, -x))(torch.tensor([1.0, -2.0])))
 # sphinx_gallery_start_ignore
 assert "data-dependent control flow" in message
 assert grad(lambda x: x if x > 0 else -x)(torch.tensor(-2.0)) == -1  # grad alone: fine
+assert grad(lambda x: x * x.item())(torch.tensor(2.0)) == 2  # item() is a constant
+_item_errors = []
+for _count in (1, 2):
+    for _h in (lambda x: x * x.item(), lambda x: x if x > 0 else -x):
+        try:
+            vmap(_h)(torch.ones(_count))
+        except RuntimeError as error:
+            _item_errors.append(str(error))
+assert len(_item_errors) == 4
+_whole = vmap(lambda x, c: x if c > 0 else x * c.item(), in_dims=(0, None))
+assert torch.equal(_whole(rows, torch.tensor(-1.0)), rows)  # c is not batched
+_ran = []
+vmap(lambda x: (_ran.append(1), x)[1])(torch.ones(4))
+assert len(_ran) == 1
+vmap(lambda x: (_ran.append(1), x)[1], chunk_size=2)(torch.ones(4))
+assert len(_ran) == 3
+_guarded = vmap(grad(lambda x: torch.where(x > 0, x.sqrt(), 0.0)))
+assert _guarded(torch.tensor([4.0, -1.0])).isnan().tolist() == [False, True]
 with torch.no_grad():
     assert grad(lambda x: x**2)(torch.tensor(3.0)) == 6
 
@@ -249,7 +330,12 @@ def _constant(x):
     return x - c
 
 
-assert grad(_constant)(torch.tensor(3.0)) == 1
+_three, _one = torch.tensor(3.0), torch.tensor(1.0)
+assert grad(_constant)(_three) == vjp(_constant, _three)[1](_one)[0] == 1
+assert jacrev(_constant)(_three) == 1
+assert jvp(_constant, (_three,), (_one,))[1] == jacfwd(_constant)(_three) == -5
+assert jvp(lambda x: x - (x**2).detach(), (_three,), (_one,))[1] == 1
+assert jacfwd(lambda x: x - (x**2).detach())(_three) == 1
 _weight = torch.tensor(2.0, requires_grad=True)
 _outer = grad(lambda x: _weight * x**2)(torch.tensor(3.0))
 assert _outer.requires_grad and _weight.grad is None
@@ -258,18 +344,24 @@ assert _weight.grad == 6
 # sphinx_gallery_end_ignore
 
 # %%
-# ``grad`` without ``vmap`` can follow an ``if``. ``.item()`` fails in the same way: :ref:`its error page
-# <sphx_glr_gallery_errors_vmap_item.py>`.
+# ``torch.where`` computes both sides for each row. If the unused side has an infinite or undefined slope, ``grad`` can return
+# ``nan``: :ref:`choose a safe input first <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`. In ``vmap``,
+# ``.item()`` of a batched value :ref:`raises an error too <sphx_glr_gallery_errors_vmap_item.py>`. ``grad`` without ``vmap``
+# accepts both, but what ``.item()`` returns is a constant for it.
 #
-# **A** ``no_grad`` **around the call.** It does not switch ``grad(f)`` off. A ``no_grad`` *inside* ``f`` does make constants.
+# **Counting on** ``no_grad``. ``no_grad`` around the call does not switch ``grad(f)`` off. Inside ``f``, it makes constants for
+# ``grad``, ``vjp`` and ``jacrev``, but not for the forward mode of ``jvp`` and ``jacfwd``. ``.detach()`` makes constants for
+# all five.
 #
 # Which argument is batched: ``in_dims``
 # --------------------------------------
-# By default ``vmap`` walks along the first dimension of each argument. ``None`` passes an argument whole, and a number names
-# another dimension:
+# By default ``vmap`` walks along the first dimension of each argument. In ``in_dims``, ``None`` passes an argument whole, and a
+# number names another dimension. ``out_dims`` says where the batch goes in the result:
 
 weights, inputs = torch.ones(4), torch.ones(4, 10)  # here samples are columns
 print(vmap(torch.dot, in_dims=(None, 1))(weights, inputs).shape)
+print(vmap(torch.mul, in_dims=(None, 1))(weights, inputs).shape)
+print(vmap(torch.mul, in_dims=(None, 1), out_dims=1)(weights, inputs).shape)
 
 try:
     vmap(torch.dot)(torch.ones(3, 2), torch.ones(4, 2))
@@ -280,11 +372,38 @@ except ValueError as error:
 # sphinx_gallery_start_ignore
 assert vmap(torch.dot, in_dims=(None, 1))(weights, inputs).shape == (10,)
 assert "same size in the mapped dimension, got sizes [3, 4]" in message
+_side_by_side = vmap(torch.mul, in_dims=(None, 1), out_dims=1)(weights, inputs)
+assert _side_by_side.shape == (4, 10)
+assert vmap(torch.mul, in_dims=(None, 1))(weights, inputs).shape == (10, 4)
+_number_errors = []
+try:
+    vmap(lambda x, a: x * a)(rows, 2.0)
+except ValueError as error:
+    _number_errors.append(str(error))
+assert (
+    len(_number_errors) == 1
+    and "use None as the respective in_dim" in _number_errors[0]
+)
+assert vmap(lambda x, a: x * a, in_dims=(0, None))(rows, 2.0).shape == (3,)
+_by_name = []
+
+
+def _shape_by_name(x, *, a):
+    _by_name.append(tuple(a.shape))
+    return x * a.sum()
+
+
+vmap(_shape_by_name)(rows, a=torch.ones(3, 2))
+vmap(_shape_by_name, in_dims=1)(inputs, a=torch.ones(10, 4))
+assert _by_name == [(3, 2), (10, 4)]
+assert torch.equal(vmap(lambda x, a: x + a)(rows, a=2.0), torch.full((3,), 2.0))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``grad(f)`` is the gradient with respect to the first argument of ``f``; ``argnums=(0, 1)`` names others. ``grad_and_value``
-# returns the value as well, from the same run:
+# A Python number needs ``None``. An argument passed by keyword is passed whole, whatever ``in_dims`` says.
+#
+# ``grad(f)`` is the gradient with respect to the first argument of ``f``. ``argnums=(0, 1)`` asks for the first two.
+# ``grad_and_value`` returns the gradient first, then the value, and runs the function once:
 
 from torch.func import grad_and_value
 
@@ -299,11 +418,19 @@ def loss(weight, x):
 print(of_weight, of_x, value)
 assert value == 121 and torch.equal(of_weight, 22 * torch.tensor([3.0, 4.0]))
 
+# sphinx_gallery_start_ignore
+assert torch.equal(of_x, 22 * torch.tensor([1.0, 2.0]))
+_calls.clear()
+grad_and_value(lambda x: _counted(x).sum())(x)
+assert len(_calls) == 1
+# sphinx_gallery_end_ignore
+
 # %%
-# ``functionalize``: the same function without in-place operations
-# ----------------------------------------------------------------
-# It is for those who read or write graphs: what ``make_fx`` records of a function with in-place operations, and of the same
-# function after ``functionalize``.
+# ``functionalize``: in-place operations replaced
+# -----------------------------------------------
+# ``functionalize`` is for tools that read graphs. Below is what ``make_fx`` records of a function with in-place operations, and
+# of the same function after ``functionalize``. If a function writes into its own argument, one ``copy_`` into this argument
+# remains.
 
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -327,6 +454,7 @@ print(operations(functionalize(in_place)))
 assert operations(in_place) == ["clone.default", "add_.Tensor", "mul_.Tensor"]
 assert not any("_." in name for name in operations(functionalize(in_place)))
 assert torch.equal(functionalize(in_place)(x), in_place(x))
+assert operations(functionalize(lambda x: x.mul_(2)))[-1] == "copy_.default"
 # sphinx_gallery_end_ignore
 
 # %%

@@ -1,12 +1,15 @@
 """``.. tagged-pages::`` lists all pages of the gallery, chapter by chapter, each with its tags.
 
-``conf/static/tags.js`` adds a filter by tag, which the address keeps: the tags of a page link to it. The list is whole without.
+``conf/static/tags.js`` brings its filter by tag to life, and the address keeps what was chosen: the tags of a page link to it.
+The filter stands in the page, so that nothing moves when the script comes. Without scripts it is hidden, and the list is whole.
 sphinx-gallery has a filter too. Its tags are no buttons, so a keyboard does not reach them, and it shows one chapter at a time.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
+from html import escape
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -21,7 +24,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from atlas.cards.ticks import ticks
 from atlas.gathering_page import GatheringPage
-from atlas.i18n import _, for_script
+from atlas.i18n import _
 from atlas.page_links import link_to
 from atlas.page_parts.navigation_order import in_order
 
@@ -95,22 +98,29 @@ def gathered(app: Sphinx, env: BuildEnvironment) -> Any:
 def fill(app: Sphinx, document: nodes.document, page: str) -> None:
     """Put the list in. Connected to ``doctree-resolved``."""
     for place in list(document.findall(tagged_list)):
-        said = tags(app)
-        for_filter = {
-            "tags": said.words,
-            "label": str(_("Show the pages about")),
-            "all": str(_("Show all")),
-            "count": str(_("{shown} of {all} pages")),
-        }
+        said, names = tags(app), pages(app.env)
         # the titles are other pages'; the search would find this page for all of them
-        filled = nodes.container(
-            "", nodes.raw("", for_script(for_filter), format="html"), classes=["tagged", "no-search"]
-        )
-        for chapter, names in groupby(pages(app.env), key=lambda name: name.rpartition("/")[0]):
-            listed = nodes.bullet_list("", *(_item(app, page, name, said) for name in names))
+        filled = nodes.container("", _filter(said.words, len(names)), classes=["tagged", "no-search"])
+        for chapter, of_chapter in groupby(names, key=lambda name: name.rpartition("/")[0]):
+            listed = nodes.bullet_list("", *(_item(app, page, name, said) for name in of_chapter))
             heading = nodes.paragraph("", "", nodes.strong("", "", link_to(app, page, f"{chapter}/index")))
             filled += nodes.container("", heading, listed, classes=["chapter"])
         place.replace_self([ticks(), filled])
+
+
+def _filter(words: Sequence[str], count: int) -> nodes.raw:
+    """The form, which does nothing yet. Its ``data-count`` is the sentence of the script."""
+    boxes = "".join(
+        f'<label><input type="checkbox" name="tag" value="{escape(word)}">{escape(word)}</label>' for word in words
+    )
+    sentence = str(_("{shown} of {all} pages"))
+    form = (
+        f'<form class="filter" data-count="{escape(sentence)}">'
+        f"<fieldset><legend>{escape(str(_('Show the pages about')))}</legend>{boxes}</fieldset>"
+        f'<output aria-live="polite">{escape(sentence.format(shown=count, all=count))}</output>'
+        f'<button type="reset" hidden>{escape(str(_("Show all")))}</button></form>'
+    )
+    return nodes.raw("", form, format="html")
 
 
 def _item(app: Sphinx, page: str, name: str, said: words.Tags) -> nodes.list_item:
