@@ -23,20 +23,20 @@ EMA of the weights, target networks and stop-gradient
       optimizer.step()
       ema.update_parameters(model)
 
-   The update is not recorded by autograd, and it copies the statistics of BatchNorm. When a loss takes its target from the
-   average (a teacher, a target network), or from the same network (SimSiam), compute the target under ``no_grad`` or ``detach``
-   it. Otherwise gradients arrive through the target, too, and the training may collapse.
+   The update is not recorded by autograd, and it copies the statistics of BatchNorm. ``ema.eval()`` evaluates with the
+   average, and ``ema.module`` is the copy. When a loss takes its target from the average (a teacher, a target network), or from
+   the same network (SimSiam), compute the target under ``no_grad`` or ``detach`` it. Otherwise gradients arrive through the
+   target, too, and the training may collapse.
 """
 
 # %%
 # A steadier model from noisy steps
 # ---------------------------------
-# With small batches and a large learning rate, the weights jump around a good place. Their *exponential moving average* (EMA)
-# stays closer to it. After each step, the average moves a little toward the new weights:
-# ``average = decay * average + (1 - decay) * weights``. With ``decay=0.95``, the last 20 steps make up about two thirds of it.
+# With small batches and a large learning rate, the weights jump. Their *exponential moving average* (EMA) jumps less. After
+# each step, it moves a little toward the new weights: ``average = decay * average + (1 - decay) * weights``. With
+# ``decay=0.95``, the last 20 steps make up about two thirds of it.
 #
-# .. how-measured:: This code makes data and a network with BatchNorm, and measures the loss on test data in eval(). It
-#    computes in double precision, so that the numbers come out the same on other machines.
+# .. how-measured:: This code makes data and a network with BatchNorm, and measures the test loss, in double precision.
 
 import copy
 
@@ -112,6 +112,39 @@ _model, _average = (torch.tensor(values[-200:]) for values in losses.values())
 assert _average.mean() < 0.6 * _model.mean() and _average.std() < 0.5 * _model.std()
 assert (_average < _model).double().mean() > 0.9
 assert abs(1 - 0.95**20 - 2 / 3) < 0.05
+_model, _average = (torch.tensor(values[60:]) for values in losses.values())
+assert (_average < _model).double().mean() > 0.85
+
+
+def _short_run(decay):
+    torch.manual_seed(0)
+    model, jumps = network(), {"model": 0, "average": 0}
+    ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
+    ema.update_parameters(model)
+    first = ema.module[0].weight.detach().clone()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(300):
+        before = [each.weight.detach().clone() for each in (model[0], ema.module[0])]
+        x, y = samples(16)
+        optimizer.zero_grad()
+        mse_loss(model(x), y).backward()
+        optimizer.step()
+        ema.update_parameters(model)
+        for name, each, old in zip(
+            jumps, (model[0], ema.module[0]), before, strict=True
+        ):
+            jumps[name] += (each.weight - old).norm().item()
+    assert ema.module.training
+    after = ema.eval()(test_x)
+    assert not ema.module.training and torch.equal(after, ema.module(test_x))
+    return test_loss(ema) / test_loss(model), jumps, first, ema.module[0].weight
+
+
+with torch.random.fork_rng():
+    _ratio, _jumps, _, _ = _short_run(0.95)
+    assert _ratio < 1 and _jumps["average"] < 0.3 * _jumps["model"]
+    assert _short_run(0.999)[0] > 5
+assert round(0.999**300, 2) == 0.74
 _options = {"multi_avg_fn": get_ema_multi_avg_fn(0.95)}
 _late = AveragedModel(network(), **_options)
 _late.update_parameters(model)
@@ -129,7 +162,9 @@ assert len(_raised) == 1 and "to() received an invalid combination" in _raised[0
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``multi_avg_fn=``: by position, the second argument is a device. By hand, the update is four lines:
+# A larger decay needs a longer training: with 0.999, the weights of the first update still make up 74 % after 300 steps, and
+# here this average is far worse than the model. Write ``multi_avg_fn=``: by position, the second argument is a device. By hand,
+# the update is four lines:
 
 
 @torch.no_grad()
@@ -163,7 +198,7 @@ assert len(theirs) == 9 and not torch.allclose(mine[0].weight, model[0].weight)
 # ---------------------
 # **Buffers.** BatchNorm keeps its running mean and variance in buffers, and ``spectral_norm`` keeps two vectors of length 1.
 # ``parameters()`` does not return them (asked in `mean-teacher#9 <https://github.com/CuriousAI/mean-teacher/issues/9>`__). But
-# an average of vectors of length 1 is shorter, unless they are equal (`miles-credit#394
+# an average of different vectors of length 1 is shorter (`miles-credit#394
 # <https://github.com/NCAR/miles-credit/pull/394>`__). Four kinds of average:
 #
 # .. how-measured:: The same training of a network whose first layer has spectral_norm, followed by BatchNorm.
@@ -228,8 +263,8 @@ def compare_averages():
 table, averages = compare_averages()
 
 # %%
-# The test loss after 50 and after 300 steps, and the first layer's *norm* after 50 steps: the largest singular value of its
-# weight, which should be 1.
+# The test loss after 50 and 300 steps, and the largest singular value of the first layer's weight after 50 (*norm*, which
+# should be 1):
 
 # sphinx_gallery_start_ignore
 _rows = [table.loc[name].astype(float) for name in table.index]
@@ -251,6 +286,9 @@ assert _own.num_batches_tracked == 300 == _norms["AveragedModel"].num_batches_tr
 assert torch.equal(_own.running_mean, _norms["AveragedModel"].running_mean)
 _unused = _norms["parameters() only"]
 assert not _unused.running_mean.any() and (_unused.running_var == 1).all()
+_trained = copy.deepcopy(averages["the model"])  # a copy keeps what it has
+update_parameters_only(_trained, network(spectral_norm(nn.Linear(10, 32))), 0.95)
+assert torch.equal(_trained[1].running_mean, _own.running_mean)
 _unused.train()(torch.randn(4, 32) + 1)
 assert _unused.running_mean.any()
 assert not torch.allclose(_own.running_mean, _norms["use_buffers=True"].running_mean)
@@ -266,14 +304,13 @@ assert _passed.module[1].num_batches_tracked == 20 and not torch.equal(
 table
 
 # %%
-# - A loop over ``parameters()`` leaves the running mean at 0 and the variance at 1 (unless the copy itself runs in
-#   ``train()``). The loss is useless.
+# - A loop over ``parameters()`` leaves the buffers as they were at the copy, here a running mean of 0 and a variance of 1
+#   (unless the copy itself runs in ``train()``). The loss is useless.
 # - ``AveragedModel`` copies all buffers of the latest model.
 # - ``use_buffers=True`` averages all buffers. While the vectors of ``spectral_norm`` turn, their average is too short, and the
-#   weight becomes too large. Later they hardly turn, and the loss is as good.
-# - The last row averages BatchNorm's statistics, and copies the two vectors.
+#   weight becomes too large. Later they hardly turn. The last row averages BatchNorm's statistics, but copies the vectors.
 #
-# If the copied statistics do not suit the averaged weights, ``torch.optim.swa_utils.update_bn(loader, ema)`` computes new ones.
+# ``torch.optim.swa_utils.update_bn(loader, ema)`` computes BatchNorm's statistics anew, with the averaged weights.
 
 # %%
 # **An update that autograd records.** Without ``no_grad``, the new average is a result that was computed from the weights:
@@ -323,22 +360,49 @@ _from_state = {name: 0.99 * p + 0.01 * p for name, p in layer.state_dict().items
 assert not any(p.requires_grad for p in _from_state.values())
 _with = {name: 0.99 * p + 0.01 * p for name, p in layer.named_parameters()}
 assert all(p.requires_grad for p in _with.values())
+_live = copy.deepcopy(layer)
+_live.state_dict()["weight"].zero_()  # no copy
+assert not _live.weight.any() and layer.weight.any()
+_still = AveragedModel(layer, **_options).requires_grad_(False)
+_still.update_parameters(layer)
+assert not any(p.requires_grad for p in _still.parameters())
+_still = AveragedModel(copy.deepcopy(layer).requires_grad_(False), **_options)
+assert not any(p.requires_grad for p in _still.parameters())
 # sphinx_gallery_end_ignore
 
 # %%
-# The graph grows with each step, and a loss that uses the average sends gradients through all of it. The in-place form on a
-# frozen copy, ``teacher.weight.mul_(0.99).add_(layer.weight, alpha=0.01)``, raises no error either: it makes
-# ``teacher.weight`` require grad. What ``state_dict()`` returns is detached by default, so updates from it are not recorded.
+# The graph grows with each step, and a loss that uses the average sends gradients through all of it. In place on a frozen copy,
+# ``teacher.weight.mul_(0.99).add_(layer.weight, alpha=0.01)`` raises no error either: it makes ``teacher.weight`` require grad.
+# What ``state_dict()`` returns is detached by default, so updates from it are not recorded. But these tensors share memory with
+# the weights: start the average from clones.
 #
-# **A copy that requires grad.** ``copy.deepcopy`` copies ``requires_grad``, and ``AveragedModel`` is such a copy. Call
-# ``requires_grad_(False)`` on it if it is a teacher.
+# **A copy that requires grad.** ``copy.deepcopy`` and ``AveragedModel`` copy ``requires_grad``. Call ``requires_grad_(False)``
+# on a teacher.
+#
+# **An average in bfloat16.** Its steps become smaller than its rounding, and it stops:
+
+average, weight = torch.zeros(1, dtype=torch.bfloat16), torch.ones(1)
+for _ in range(10_000):
+    average.lerp_(weight.to(average), 1 - 0.999)
+print(f"on the way from 0 to 1: {average.item():.2f}")
+
+# sphinx_gallery_start_ignore
+assert average.item() < 0.5
+_wide = torch.zeros(1, dtype=torch.float32)
+for _ in range(10_000):
+    _wide.lerp_(weight.bfloat16().to(_wide), 1 - 0.999)
+assert _wide.item() > 0.99
+# sphinx_gallery_end_ignore
+
+# %%
+# Keep the average in float32: ``a.lerp_(p.to(a), 1 - decay)``.
 
 # %%
 # Stop-gradient: where gradients arrive
 # -------------------------------------
 # A *mean teacher* is the average of the student. It sees another view of the same input, and the student should agree with it:
 #
-# .. how-measured:: For each way to compute the target: who has a gradient after the backward pass.
+# .. how-measured:: Four ways to compute the target from the teacher.
 
 
 def arrives(target_of, frozen=False):
@@ -369,8 +433,7 @@ rows = {
 arrivals = pd.DataFrame(rows).T
 
 # %%
-# With ``target = teacher(x)`` as it is, detached, under ``no_grad``, and of a teacher with ``requires_grad_(False)``: who gets
-# a gradient, and does the target have a graph?
+# Who gets a gradient, and does the target have a graph? (*frozen* is a teacher with ``requires_grad_(False)``.)
 
 # sphinx_gallery_start_ignore
 assert arrivals["student"].tolist() == ["yes"] * 4
@@ -384,12 +447,12 @@ assert _x.grad is not None and _frozen.weight.grad is None
 arrivals
 
 # %%
-# (*Why is detach needed?* was asked in `DAFormer#59 <https://github.com/lhoyer/DAFormer/issues/59>`__.) If the optimizer has
-# the teacher's parameters, a teacher with a ``.grad`` is trained. A frozen teacher passes gradients on to its input. So if the
-# student computed that input, ``requires_grad_(False)`` is not enough.
+# (Asked in `DAFormer#59 <https://github.com/lhoyer/DAFormer/issues/59>`__.) If the optimizer has the teacher's parameters, a
+# teacher with a ``.grad`` is trained. A frozen teacher passes gradients on to its input: if the student computed that input,
+# ``requires_grad_(False)`` is not enough.
 #
-# In *SimSiam* there is no teacher. One encoder sees both views, and a small predictor maps the first result to the second. The
-# target is ``z2.detach()`` (asked in `SimSiam#39 <https://github.com/PatrickHua/SimSiam/issues/39>`__):
+# In *SimSiam*, one encoder sees both views, and a small predictor maps the first result to the second. The target is
+# ``z2.detach()`` (asked in `SimSiam#39 <https://github.com/PatrickHua/SimSiam/issues/39>`__):
 
 encoder, predictor = nn.Linear(3, 2), nn.Linear(2, 2)
 view, other_view = torch.randn(2, 4, 3)
@@ -419,11 +482,10 @@ assert torch.allclose(_stopped[0] + _alone[0], _whole[0]) and _alone[0].any()
 # Collapse, as a number
 # ---------------------
 # The encoder could make the task easy: map everything to one vector. To see it, normalize the outputs, take the standard
-# deviation over the batch, and multiply by the root of their size. 0 means that all outputs are the same vector, and 1 that
-# they point equally in all directions.
+# deviation over the batch, and multiply by the root of their size. If all outputs have the same direction, this spread is 0.
+# If they point equally in all directions, it is about 1 (but two opposite vectors have 1, too).
 #
-# .. how-measured:: A small encoder is trained on random vectors with noise as views, in four ways, and the spread of its
-#    outputs is recorded.
+# .. how-measured:: A small encoder is trained in four ways. The views are random vectors with noise.
 
 
 def spread(z):
@@ -464,10 +526,10 @@ runs = {
 }
 
 # %%
-# The four runs:
+# The spread of the outputs in these runs:
 
-# figure: The spread of the outputs over 200 steps. With an average as target and with detach, it stays above 0.4. Without
-#   detach, and with detach but without a predictor, it falls to less than 0.1.
+# figure: The spread of the outputs over 200 steps. With an average as target and with detach, it stays above 0.3. Without
+#   detach, and with detach but without a predictor, it falls to about 0.1 or less.
 spreads = {name: values for name, (values, _) in runs.items()}
 title = "Without detach or without a predictor, the outputs collapse"
 draw(spreads, title, "spread of the outputs", ylim=(0, 1.3))
@@ -482,34 +544,44 @@ assert min(runs["EMA target (BYOL)"][0]) > 0.3 < min(runs["z.detach() (SimSiam)"
 assert _last["z, no detach"] < 0.1 and _last["z.detach(), no predictor"] < 0.2
 _good, _collapsed = list(_losses.values())[:2], list(_losses.values())[2:]
 assert max(_collapsed) < -0.99 < -0.98 < min(_good)
+assert abs(spread(torch.cat([torch.ones(99, 8), -torch.ones(99, 8)])) - 1) < 0.02
 assert spread(torch.ones(9, 4)) == 0 and abs(spread(torch.randn(9999, 8)) - 1) < 0.02
 # sphinx_gallery_end_ignore
 
 # %%
-# The loss does not show the collapse: the two runs that collapse have the best losses (a loss near -1 was asked about in
-# `SimSiam#50 <https://github.com/PatrickHua/SimSiam/issues/50>`__). So log the spread. And ``detach`` alone is not enough here:
-# without the predictor, all outputs become nearly the same vector as well.
+# The loss does not show the collapse: the two runs that collapse have the best losses (asked in `SimSiam#50
+# <https://github.com/PatrickHua/SimSiam/issues/50>`__). So log the spread. Here, ``detach`` alone is not enough: without the
+# predictor, all outputs get nearly the same direction as well.
 
 # %%
 # Target networks
 # ---------------
-# In Q-learning, the goal ``reward + gamma * q(next_state)`` uses the network that is trained. Here ``q(state) = w * state``,
-# and the goal is larger than ``q(state)``, so ``w`` should grow:
+# In Q-learning, the goal ``reward + gamma * q(next_state)`` uses the network that is trained. Take three states: A is followed
+# by B or C, equally often. Then the episode ends, after B with reward 1, after C with 0. With ``gamma = 1``, the values should
+# be 0.5, 1 and 0.
 
-state, next_state, reward, gamma = 1.0, 2.0, 1.0, 0.9
+state, following = torch.tensor([0, 0, 1, 2]), torch.tensor([1, 2, 0, 0])  # A is 0
+reward, goes_on = torch.tensor([0.0, 0, 1, 0]), torch.tensor([1.0, 1, 0, 0])
 for stop in (True, False):
-    w = torch.tensor(0.5, requires_grad=True)
-    goal = reward + gamma * w * next_state
-    error = w * state - (goal.detach() if stop else goal)
-    (error**2).backward()
-    print(f"detach={stop!s:<5}  w.grad = {w.grad:+.2f}")
+    value = torch.zeros(3, requires_grad=True)
+    optimizer = torch.optim.SGD([value], lr=0.1)
+    for _ in range(300):
+        goal = reward + goes_on * value[following]
+        error = value[state] - (goal.detach() if stop else goal)
+        optimizer.zero_grad()
+        (error**2).sum().backward()
+        optimizer.step()
+    print(f"detach={stop!s:<5} ", *(f"{v:.2f}" for v in value.abs().tolist()))
+    assert value[1].isclose(torch.tensor(1.0 if stop else 0.75))
 
 # sphinx_gallery_start_ignore
-_w = torch.tensor(0.5, requires_grad=True)
-_signs = []
-for _goal in ((1 + 1.8 * _w).detach(), 1 + 1.8 * _w):
-    _signs.append(torch.autograd.grad((_w - _goal) ** 2, _w)[0].sign().item())
-assert _signs == [-1, 1]
+assert torch.allclose(value, torch.tensor([0.5, 0.75, 0.25]))  # the last: no detach
+_w, _far = torch.tensor(0.5, requires_grad=True), []
+for _ in range(100):  # q(s) = w * s, from s = 1 to s = 2: the solution is -1.25
+    (_slope,) = torch.autograd.grad((_w - (1 + 0.9 * 2 * _w).detach()) ** 2, _w)
+    _w = (_w - 0.05 * _slope).detach().requires_grad_()
+    _far.append(abs(_w.item() + 1.25))
+assert _far[-1] > 100 * _far[0]
 _online, _target, _soft = nn.Linear(3, 2), nn.Linear(3, 2), nn.Linear(3, 2)
 _target.load_state_dict(_online.state_dict())
 assert torch.equal(_target.weight, _online.weight)
@@ -520,21 +592,21 @@ assert torch.allclose(_soft.weight, _tau * _online.weight + (1 - _tau) * _before
 # sphinx_gallery_end_ignore
 
 # %%
-# Without ``detach``, gradient descent moves ``w`` the other way: it makes the goal smaller. A *target network* computes the
-# goal with older weights, under ``no_grad``. Copy the weights now and then, with
-# ``target.load_state_dict(online.state_dict())``, or average them in each step: ``tau=0.005`` is ``decay=0.995``. ``target =
-# online`` copies nothing.
+# Without ``detach``, gradient descent also moves the goals, and pulls the values of B and C toward that of A. With ``detach``,
+# the values are right here, but with other models they may diverge. A *target network* is meant to make this rarer: it computes
+# the goal with older weights, under ``no_grad``. Copy the weights now and then, with
+# ``target.load_state_dict(online.state_dict())``, or average them in each step: ``tau=0.005`` is ``decay=0.995``.
 
 # %%
 # Exercise
 # --------
-# ``teacher(x).detach()`` and ``teacher(x)`` under ``no_grad`` lead to the same gradients. What is the difference? Count what
-# each of them saves for backward.
+# ``teacher(x).detach()`` and ``teacher(x)`` under ``no_grad`` lead to the same gradients. Count what each saves for backward
+# (the teacher is not frozen).
 #
 # .. solution::
 #
 # With ``detach``, the forward pass of the teacher is recorded, and its layers save tensors for a backward pass that never
-# comes. They are freed when the graph goes, at the end of the line here. The peak of memory is higher.
+# comes. They live until the graph goes, at the end of the line here.
 
 teacher = network()
 
@@ -574,6 +646,10 @@ with torch.autograd.graph.saved_tensors_hooks(_pack, lambda packed: packed.tenso
     assert all(reference() is not None for reference in _references)
     target = _output.detach()
     del _output
+_frozen, _saved = network().requires_grad_(False), []
+with torch.autograd.graph.saved_tensors_hooks(_saved.append, lambda packed: packed):
+    _frozen(test_x).detach()
+assert not _saved
 assert len(_references) > 5 and not any(reference() for reference in _references)
 # sphinx_gallery_end_ignore
 
@@ -586,7 +662,7 @@ assert len(_references) > 5 and not any(reference() for reference in _references
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, what ``detach`` returns.
 # - :ref:`sphx_glr_gallery_modes_freezing.py`, ``requires_grad_(False)`` and the optimizer.
 # - :ref:`sphx_glr_gallery_errors_leaf_in_place.py`, if the in-place update raises an error.
-# - :ref:`sphx_glr_gallery_errors_deepcopy_of_non_leaf.py`, if ``copy.deepcopy`` does.
+# - :ref:`sphx_glr_gallery_errors_deepcopy_of_non_leaf.py`, if ``copy.deepcopy`` or ``AveragedModel`` raises one.
 # - In PyTorch's reference: `weight averaging, SWA and EMA
 #   <https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema>`__, and `the tutorial on DQN
 #   <https://docs.pytorch.org/tutorials/intermediate/reinforcement_q_learning.html>`__.

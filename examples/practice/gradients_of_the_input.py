@@ -14,7 +14,7 @@ Gradients of the input: saliency maps, integrated gradients, Grad-CAM, FGSM
 
 .. in-short::
 
-   Let the input require grad, and ask for this one gradient:
+   Let the input (of floating point) require grad, and ask for this one gradient:
 
    .. code-block:: python
 
@@ -32,10 +32,9 @@ Gradients of the input: saliency maps, integrated gradients, Grad-CAM, FGSM
 # Which pixels made the score?
 # ----------------------------
 # A small network tells horizontal bars from vertical ones. Each image also has a square and noise, which say nothing about the
-# class. You want to see whether the network looks at the bar.
+# class. Does the network look at the bar?
 #
-# .. how-measured:: This code makes the images, trains the network, measures occlusion and draws. It computes in double
-#    precision, so that the numbers come out the same on other machines.
+# .. how-measured:: This code makes the images, trains the network, measures occlusion and draws, in double precision.
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -93,14 +92,20 @@ def occlusion(image, label):
 
 
 def draw(maps, title):
-    fig, axes = plt.subplots(1, len(maps), figsize=(7, 2.6), layout="constrained")
+    fig, axes = plt.subplots(1, len(maps), figsize=(5.6, 2.4), layout="constrained")
     for ax, (name, values) in zip(axes, maps.items(), strict=True):
         values = values.detach()[0, 0].numpy()
         top, colors = (
             abs(values).max(),
             "gray" if name.startswith("image") else "RdBu_r",
         )
-        ax.imshow(values, colors, vmin=0 if colors == "gray" else -top, vmax=top)
+        ax.imshow(
+            values,
+            colors,
+            interpolation="none",
+            vmin=0 if colors == "gray" else -top,
+            vmax=top,
+        )
         ax.set_title(name, fontsize=10)
         ax.set(xticks=[], yticks=[])
     fig.suptitle(title)
@@ -111,8 +116,8 @@ images, labels, bars = make_images(200)  # not seen in training
 image, label = images[7:8], 1
 
 # %%
-# ``image`` is a test image with a vertical bar. Next to the map of the gradient is a measurement: how far does the score fall
-# if you cover a pixel and its neighbors with gray?
+# ``image`` is a test image with a vertical bar. The map on the right is a measurement: how far does the score fall if you cover
+# a pixel and its neighbors with gray?
 
 model.eval()
 x = image.detach().clone().requires_grad_()
@@ -123,7 +128,7 @@ score = model(x)[0, label]
 #   value, large values are scattered over the whole image. In the map of occlusion, the bar stands out.
 draw(
     {"image": image, "|gradient|": gradient.abs(), "occlusion": occlusion(x, label)},
-    "The gradient is large beside the bar, too",
+    "The gradient is large away from the bar, too",
 )
 
 
@@ -150,7 +155,14 @@ for _row, _column in ((8, 1), (2, 5), (14, 12)):  # what the derivative says
 _places = occlusion(image, label).flatten().topk(12).indices
 assert bars[7:8].flatten()[_places].all()
 assert bars[7:8].flatten()[gradient.abs().flatten().topk(16).indices].sum() < 6
-_place = gradient.abs().argmax()
+_near = nn.functional.max_pool2d(bars[7:8] * 1.0, 5, 1, 2).bool()
+_place = (
+    gradient.abs().masked_fill(_near, 0).argmax()
+)  # two pixels or more from the bar
+assert gradient.abs().flatten()[_place] == gradient.abs().max()
+assert (
+    image.flatten()[bars[7:8].flatten()].min() == 1 and image[~bars[7:8]].max() < 0.95
+)
 assert not bars[7:8].flatten()[_place] and image.flatten()[_place] < 0.3
 _gray = image.clone()
 _gray.view(-1)[_place] = GRAY
@@ -160,18 +172,17 @@ assert abs(_share(_all) - 0.09) < 0.02 and abs(bars.double().mean() - 0.06) < 0.
 
 # %%
 # Occlusion finds the bar: red pixels hold the score up, and blue ones hold it down. The gradient does not find the bar. In the
-# test images, the bar covers 6 % of the pixels, and has 9 % of the gradient's absolute value (median). Two questions are easily
-# confused here:
+# test images, the bar covers 6 % of the pixels, and has 9 % of the gradient's absolute value (median). These are two questions:
 #
-# - Occlusion asks what happens if you *replace* a pixel.
-# - The gradient is a derivative: how fast does the score change if you change the pixel *a little*? A dark pixel beside the bar
-#   contributes next to nothing as it is, and yet a little light there can change the score quickly.
+# - Occlusion: what happens if you *replace* a pixel?
+# - The gradient: how fast does the score change if you change a pixel *a little*? Here it is largest at a dark pixel away from
+#   the bar. Cover that pixel alone with gray, and the score hardly changes.
 
 # %%
 # FGSM: one step along the sign
 # -----------------------------
-# For the second question, the gradient is a good answer. The *fast gradient sign method* moves each pixel by the same small
-# amount, in the direction in which the loss grows (and not beyond the range from 0 to 1):
+# The *fast gradient sign method* moves each pixel by the same small amount, in the direction in which the loss grows. ``clamp``
+# keeps the range of these images, 0 to 1. Normalized images have another range.
 
 
 def fgsm(images, labels, size):
@@ -188,9 +199,9 @@ def accuracy(images):
 
 signs = torch.randn_like(images).sign()
 at_random = (images + 0.15 * signs).clamp(0, 1)
-print(f"test images:       {accuracy(images):.0%} right")
-print(f"random signs:      {accuracy(at_random):.0%} right")
-print(f"gradient's signs:  {accuracy(fgsm(images, labels, 0.15)):.0%} right")
+print(f"test images:       {accuracy(images):.1%} right")
+print(f"random signs:      {accuracy(at_random):.1%} right")
+print(f"gradient's signs:  {accuracy(fgsm(images, labels, 0.15)):.1%} right")
 
 # sphinx_gallery_start_ignore
 assert accuracy(images) > 0.97 and accuracy(at_random) > 0.95
@@ -199,10 +210,14 @@ _alone = [fgsm(images[i : i + 1], labels[i : i + 1], 0.15) for i in range(5)]
 _same = fgsm(images[:5], labels[:5], 0.15) == torch.cat(_alone)
 assert _same.double().mean() > 0.99  # a batch leaves each image its own gradient
 assert all(p.grad is not None for p in model.parameters())  # of the training
+assert images.min() >= 0 and images.max() <= 1 and _all.all()  # no sign is 0
+_moved = fgsm(images, labels, 0.15) - images
+_free = (images > 0.15) & (images < 0.85)
+assert torch.allclose(_moved.abs()[_free], torch.tensor(0.15)) and _free.any()
 # sphinx_gallery_end_ignore
 
 # %%
-# Steps of the same size with random signs change next to nothing. The step for the image above:
+# Random signs of the same size change almost no answer. The step for the image above:
 
 attacked = fgsm(image, labels[7:8], 0.15)
 
@@ -220,8 +235,8 @@ assert model(attacked).argmax() == 0 and model(image).argmax() == 1
 # %%
 # What people get wrong
 # ---------------------
-# **no_grad around it.** Evaluation code runs under ``no_grad()``, often by a decorator or in a framework's validation step.
-# There, nothing is recorded, and ``requires_grad_()`` does not change that:
+# **no_grad around it.** Evaluation code often runs under ``no_grad()``, from a decorator or a framework. There, the model's
+# operations are not recorded, and ``requires_grad_()`` does not change that:
 
 # sphinx_gallery_start_ignore
 _messages = []
@@ -263,12 +278,25 @@ assert torch.equal(_map_under(torch.inference_mode(), _out), gradient)
 assert "inference tensor" in _map_under(
     torch.inference_mode(), torch.inference_mode(False), prepare=torch.detach
 )
+_raised = []
+for _ready in (torch.clone, torch.detach):  # labels are saved for backward
+    with torch.inference_mode():
+        _given, _labels = image * 1, labels[7:8] * 1
+        with torch.inference_mode(False):
+            try:
+                _x = _given.clone().requires_grad_()
+                _loss = cross_entropy(model(_x), _ready(_labels))
+                _raised.append(torch.autograd.grad(_loss, _x)[0].any().item())
+            except RuntimeError as error:
+                _raised.append(str(error))
+assert _raised[0] is True and "Inference tensors cannot be saved" in _raised[1]
 # sphinx_gallery_end_ignore
 
 # %%
 # (Asked in `advertorch#79 <https://github.com/BorealisAI/advertorch/issues/79>`__.) Put these lines under
 # ``with torch.enable_grad():``. Under ``inference_mode``, that is not enough: write ``with torch.inference_mode(False):``, and
-# ``clone()`` the image inside (as in `lightning#14497 <https://github.com/Lightning-AI/pytorch-lightning/issues/14497>`__).
+# ``clone()`` the image and the labels inside (see `lightning#14497
+# <https://github.com/Lightning-AI/pytorch-lightning/issues/14497>`__).
 #
 # **The second step of an attack.** After the first step, ``x`` is a result and not a leaf. ``backward()`` does not fill its
 # ``.grad``, and PyTorch warns:
@@ -297,13 +325,13 @@ assert ["not a leaf Tensor" in str(w.message) for w in _caught] == [True]
 
 # %%
 # (As in `advertorch#49 <https://github.com/BorealisAI/advertorch/issues/49>`__.) Give each step a new leaf:
-# ``x = (x + 0.05 * x.grad.sign()).detach().requires_grad_()``.
+# ``x = (x + 0.05 * x.grad.sign()).detach().requires_grad_()``. (PGD also clips ``x`` to a range around the image.)
 #
-# **backward() fills the parameters' .grad, too.** The gradients of a map stay there, and the next step of a training adds its
-# own to them if nothing clears them. ``torch.autograd.grad(score, x)`` leaves them alone.
+# **backward() fills the parameters' .grad, too.** If nothing clears the gradients of a map, the next training step adds its own
+# to them. ``torch.autograd.grad(score, x)`` leaves ``.grad`` alone. (Before you train on, also call ``model.train()``.)
 #
-# **The probability instead of the score.** Where the network is sure, ``softmax`` is flat. This code makes
-# both mistakes:
+# **The probability instead of the score.** Where the network is sure, ``softmax`` is flat. This code makes the last two
+# mistakes:
 
 model.zero_grad()
 x = image.clone().requires_grad_()
@@ -345,7 +373,7 @@ model.zero_grad()
 # Integrated gradients: what each pixel contributed
 # -------------------------------------------------
 # Choose a baseline, here a gray image. Go from it to the image in small steps, average the gradient on the way, and multiply by
-# the difference. All steps fit in one batch:
+# the difference. Here, all steps fit in one batch:
 
 
 def integrated_gradients(image, label, baseline, steps):
@@ -385,14 +413,15 @@ assert not _of_white[bars[7:8]].any() and (_of_white - attribution).abs().max() 
 # sphinx_gallery_end_ignore
 
 # %%
-# The attributions add up to the whole rise of the score. This *completeness* is a check for your own code: if the sum is off,
-# take more steps. The result depends on the baseline, and a pixel that equals its baseline gets 0.
+# With enough steps, the attributions add up to the whole rise of the score. This *completeness* is a check for your own code:
+# if the sum stays off with more steps, look for a mistake. The result depends on the baseline: a pixel that equals its baseline
+# gets 0.
 
 # %%
 # Grad-CAM: one forward hook, one ``autograd.grad``
 # -------------------------------------------------
 # Grad-CAM asks for the gradient at a layer's output, averages it per channel, adds up the channels with these weights, and
-# keeps what is positive. The hook gets the output, and the model stays as it is.
+# keeps what is positive:
 
 features = []
 handle = model[4].register_forward_hook(
@@ -442,10 +471,9 @@ _ = model.requires_grad_(True)
 # %%
 # Checked against occlusion
 # -------------------------
-# Which map agrees with the measured fall of the score?
-#
 # .. how-measured:: For 40 test images: the share of each map that lies on the bar, and its correlation with the map of
-#    occlusion. For the correlation, pixel maps are summed over 3 x 3 pixels, as occlusion covers that many.
+#    occlusion. For the correlation, pixel maps are summed over 3 x 3 pixels, as occlusion covers that many. One row has no
+#    gradient in it.
 
 
 def correlation(one, other):
@@ -471,8 +499,9 @@ occluded = torch.cat([occlusion(images[i : i + 1], labels[i]) for i in some])
 rows = {}
 for name, maps in {
     "|gradient|": plain.abs(),
-    "gradient * (image - baseline)": plain * (few.detach() - GRAY),
-    "integrated gradients": torch.cat(paths),
+    "image - baseline": few.detach() - GRAY,
+    "product": plain * (few.detach() - GRAY),
+    "integrated": torch.cat(paths),
     "Grad-CAM": grad_cam(few, truth),
 }.items():
     if name != "Grad-CAM":
@@ -487,31 +516,39 @@ for name, maps in {
 table = pd.DataFrame(rows).T
 
 # %%
-# The medians:
+# The medians (*product* is the gradient times ``image - baseline``):
 
 # sphinx_gallery_start_ignore
-_gradient_row, _times_row, _integrated_row, _cam_row = table["correlation"].astype(
-    float
+_row = table["correlation"].astype(float)
+assert _row["|gradient|"] < 0.45 and _row["product"] > 0.8 < _row["integrated"]
+assert (
+    _row["|gradient|"] < _row["Grad-CAM"] < _row["image - baseline"] < _row["product"]
 )
-assert _gradient_row < 0.45 and _times_row > 0.8 < _integrated_row
-assert _gradient_row < _cam_row < _integrated_row
+_signed = 9 * nn.functional.avg_pool2d(plain, 3, stride=1, padding=1)
+assert correlation(_signed, occluded).median() < _row["Grad-CAM"] - 0.1
 _bars = table["on the bar"].str.rstrip("%").astype(float)
-assert _bars.iloc[0] < 13 and _bars.iloc[1:3].min() > 38
+assert _bars["|gradient|"] < 13 and _bars[["product", "integrated"]].min() > 38
+assert abs(few.detach() - GRAY)[few < 0.3].max() < 0.16 < 0.8 < 1 - GRAY
+_sums = [each.sum() for each in paths]
+_rises = (model(few) - model(baseline)).gather(1, truth[:, None])[:, 0]
+assert (torch.stack(_sums) - _rises).abs().max() < 0.1
+assert ((plain * (few - GRAY)).sum((1, 2, 3)) - _rises).abs().median() > 0.3
+assert len(model[7].weight[0]) == 16 and grad_cam(few, truth).shape[-1] == 16
 assert torch.allclose(grad_cam(image.clone().requires_grad_(), labels[7:8]), cam)
 # sphinx_gallery_end_ignore
 table
 
 # %%
-# The absolute gradient agrees least. Here the factor ``image - baseline`` makes most of the difference: it is small for dark
-# pixels. The average on the way makes the sum exact. Grad-CAM is coarse, because its layer has 8 x 8 places. For each image,
-# occlusion needed 256 forward passes, integrated gradients 64 forward and backward passes, and the gradient one of each.
+# The absolute gradient agrees least. Here the factor ``image - baseline``, which is small for dark pixels, makes most of the
+# difference. It agrees well without any gradient, since the bar is bright: a map that looks right proves little. The average
+# on the way brings the sum close to the rise. Grad-CAM is coarser: it has one weight per channel, and 8 x 8 places.
 
 # %%
 # Words: the gradient at the embedding's output
 # ---------------------------------------------
 # Token ids are integers, and ``ids.requires_grad_()`` raises *only Tensors of floating point dtype can require gradients*
 # (:ref:`about this error <sphx_glr_gallery_errors_integer_leaf.py>`). Ask at the output of the embedding instead, with the
-# same hook as for Grad-CAM.
+# hook of Grad-CAM.
 #
 # .. how-measured:: A classifier learns which of two kinds of words is more frequent in random sentences.
 
@@ -538,8 +575,7 @@ for _ in range(200):
     optimizer.step()
 
 # %%
-# The gradient has a number for each component of each word's embedding. Multiplied by the embedding and summed, it is one
-# number a word:
+# The gradient has a number for each component of each word's embedding. Multiply by the embedding and sum: one number a word.
 
 sentence = "the plot was great but the film was slow"
 words = sentence.split()
@@ -553,12 +589,12 @@ score = review(ids)[0]
 handle.remove()
 
 (at_words,) = torch.autograd.grad(score, outputs[0])
-contribution = (at_words * outputs[0]).sum(dim=-1)[0]
-for word, value in zip(words, contribution.tolist(), strict=True):
+by_word = (at_words * outputs[0]).sum(dim=-1)[0]
+for word, value in zip(words, by_word.tolist(), strict=True):
     print(f"{word:<6} {value:+.1f}")
 
 # sphinx_gallery_start_ignore
-_by_word = dict(zip(words, contribution.tolist(), strict=True))
+_by_word = dict(zip(words, by_word.tolist(), strict=True))
 assert _by_word.pop("great") > 3 and _by_word.pop("slow") < -3
 assert len(_by_word) == 5 and max(map(abs, _by_word.values())) < 1.5
 
@@ -598,13 +634,25 @@ with review.embedding.register_forward_hook(
 ):
     review(ids)
 assert not outputs[0].requires_grad
+outputs.clear()
+
+
+def _give_leaf(module, args, output):
+    outputs.append(output.detach().requires_grad_())
+    return outputs[0]
+
+
+with review.embedding.register_forward_hook(_give_leaf):
+    _score = review(ids)[0]
+assert torch.allclose(torch.autograd.grad(_score, outputs[0])[0], at_words)
 _ = review.embedding.weight.requires_grad_(True)
 # sphinx_gallery_end_ignore
 
 # %%
-# Converting the ids to ``float`` is no way out: the model needs integers again, and the conversion back cuts the graph. For
-# integrated gradients, the whole path of embeddings has to go in. A forward hook that returns a tensor replaces the output of
-# the layer. Many models of Hugging Face take ``inputs_embeds=`` in place of ids.
+# If the embedding is frozen, its output does not require grad. Then let the hook append ``output.detach().requires_grad_()``
+# and return it: what a forward hook returns replaces the layer's output. (In the same way, pass the path of integrated
+# gradients. Many models of Hugging Face take ``inputs_embeds=`` instead.) Do not convert the ids to ``float``: the embedding
+# needs integers, and the conversion back cuts the graph.
 
 # %%
 # Exercise
@@ -614,8 +662,8 @@ _ = review.embedding.weight.requires_grad_(True)
 #
 # .. solution::
 #
-# In ``eval()`` it is: here each score depends on its own image alone. In ``train()`` it is not: the layer normalizes with the
-# statistics of the batch, so each image changes the scores of the others, and the maps are mixed.
+# In ``eval()`` it is: each score depends on its own image alone. In ``train()`` it is not: the layer normalizes with the
+# statistics of the batch, so each image changes the scores of the others.
 
 normed = nn.Sequential(model[0], nn.BatchNorm2d(8), *model[1:])
 
