@@ -499,8 +499,8 @@ assert len(_refused) == 1 and "setup_context" in _refused[0]
 # .. torch-changed:: 2.15
 #    :probe: nodes: nn.Linear(2, 2)(torch.ones(1, 1, 2))
 #
-#    Up to 2.14 ``nn.Linear`` returns a view, too, if its input has three dimensions and it has a bias. On 2.15 it does not
-#    (`pytorch#194077 <https://github.com/pytorch/pytorch/pull/194077>`__), so the hook runs.
+#    Up to 2.14 ``nn.Linear`` returns a view, too, if it has a bias and its input is contiguous and has three dimensions. On
+#    2.15 it does not (`pytorch#194077 <https://github.com/pytorch/pytorch/pull/194077>`__), so the hook runs.
 #
 # To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. In each ``backward()``
 # that reaches one of them, it calls your function once, with all gradients (``None`` for a tensor that got no gradient):

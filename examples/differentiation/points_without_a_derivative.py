@@ -257,9 +257,11 @@ for name, at_zero in zip(versions, _slopes, strict=True):
 # .. torch-changed:: 2.14
 #    :probe: kinks: x.clamp(0, 1) at x = [0, 1]
 #
-#    The gradient of ``clamp`` at a bound was made 0 on purpose (`pytorch#191142
+#    The gradient of ``clamp`` at a bound that is a number was made 0 on purpose (`pytorch#191142
 #    <https://github.com/pytorch/pytorch/pull/191142>`__). So on 2.14 the last weight above stays at 0, too. Start it inside the
-#    bounds, or write the old gradient yourself: ``torch.where((x < 0) | (x > 1), x.detach().clamp(0, 1), x)``.
+#    bounds, or write the old gradient of ``x.clamp(0, 1)`` yourself: ``torch.where((x < 0) | (x > 1), x.detach().clamp(0, 1),
+#    x)``. (At NaN the gradient of this is 1, and that of ``clamp`` is 0.) If the bounds are the tensors 0 and 1, an ``x`` at a
+#    bound and that bound each get half of the gradient.
 #
 # .. how-measured:: This code draws functions and their gradients, with a dot for the gradient at each kink.
 
@@ -294,7 +296,7 @@ curves = {
     "x.clamp(0, 1)": (lambda x: x.clamp(0, 1), [0.0, 1.0]),
 }
 # figure: Values above, gradients below, for relu, abs and clamp. The gradient jumps at each kink, and a dot marks
-#   what autograd returns there: 0 for relu, 0 for abs, halfway between -1 and 1, and in PyTorch 2.13 1 at both edges of clamp.
+#   what autograd returns there: 0 for relu, 0 for abs, halfway between -1 and 1, and at both edges of clamp 1 (PyTorch 2.13).
 draw(curves)
 
 # sphinx_gallery_start_ignore

@@ -376,8 +376,8 @@ table
 
 # %%
 # The last two writes raise the same error if ``y`` requires no grad. All elements of ``y[0].expand(3)`` are in one place in
-# memory. And ``y[:-1]`` is partly the same memory as ``y[1:]``, to which the assignment writes. (PyTorch 2.15 records a number
-# written by a mask as ``MaskedFillBackward0``, and by a list as ``IndexFillBackward0``.)
+# memory. And ``y[:-1]`` is partly the same memory as ``y[1:]``, to which the assignment writes. (PyTorch 2.15 records
+# ``y[y > 3] = 0`` as ``MaskedFillBackward0``, and ``y[[0, 1]] = 0`` as ``IndexFillBackward0``.)
 #
 # Pages on the single errors: :ref:`a leaf <sphx_glr_gallery_errors_leaf_in_place.py>`,
 # :ref:`a view of a leaf <sphx_glr_gallery_errors_view_of_leaf.py>`,

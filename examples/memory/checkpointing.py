@@ -214,11 +214,11 @@ with warnings.catch_warnings():
 # sphinx_gallery_end_ignore
 
 # %%
-# The first warning announces an exception for 2.9. PyTorch 2.13 still raises none, and 2.15 says *in a future release*. It
-# takes ``use_reentrant=True``, the older form (`pytorch#160534 <https://github.com/pytorch/pytorch/issues/160534>`__ is open).
-# In that form a block is trained only if one of its tensor arguments requires grad. A batch of data does not, so the first
-# block is not trained, and neither is a checkpointed block right after it: :ref:`more on this warning
-# <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`.
+# The first warning announces an exception for 2.9. PyTorch 2.13 still raises none, and 2.15 says *in a future release*. Without
+# the argument, ``checkpoint`` takes ``use_reentrant=True``, the older form (`pytorch#160534
+# <https://github.com/pytorch/pytorch/issues/160534>`__ is open). In that form a block is trained only if one of its tensor
+# arguments requires grad. A batch of data does not, so the first block is not trained, and neither is a checkpointed block
+# right after it: :ref:`more on this warning <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`.
 #
 # **One checkpoint around the whole model.** When backward begins, it runs the whole model again and keeps everything, as the
 # plain step does:

@@ -199,7 +199,7 @@ table
 #
 # A norm well below ``max_norm`` gives the factor 1: nothing changes. So read the norms of a healthy run in your log before you
 # choose ``max_norm``. A parameter whose ``.grad`` is ``None`` is skipped. Sparse gradients, as of ``nn.Embedding(...,
-# sparse=True)``, cannot be clipped up to PyTorch 2.13: both functions raise a ``NotImplementedError`` on the CPU.
+# sparse=True)``, cannot be clipped in PyTorch 2.13: both functions raise a ``NotImplementedError`` on the CPU.
 #
 # .. torch-changed:: 2.14
 #    :probe: refuses: torch.linalg.vector_norm(torch.eye(2).to_sparse())
