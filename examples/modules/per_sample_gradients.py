@@ -575,11 +575,11 @@ assert 128 * 25e6 * 4 == 12.8e9
 costs
 
 # %%
-# Each call of an operator has a cost of its own. The loop calls them once for each sample, ``vmap`` and the hooks once for all
-# samples. The price is memory: the result is as large as all weights, times the samples. (For 25 million ``float32`` weights and 128 samples: 12.8 gigabytes.) If you need only the norms,
-# let the function for one sample return its norm, and pass ``chunk_size=16``. Then the gradients of 16 samples exist at a time.
-# ``is_grads_batched`` carries the whole batch through each of the 128 backward passes, so here it needs more memory than
-# ``vmap(grad)``.
+# Each call of an operator has a cost of its own. The loop calls them once for each sample, ``vmap`` and the hooks once for
+# all samples. The price is memory: the result is as large as all weights, times the samples. (For 25 million ``float32``
+# weights and 128 samples: 12.8 gigabytes.) If you need only the norms, let the function for one sample return its norm, and
+# pass ``chunk_size=16``. Then the gradients of 16 samples exist at a time. ``is_grads_batched`` carries the whole batch
+# through each of the 128 backward passes, so here it needs more memory than ``vmap(grad)``.
 
 # %%
 # Clip the gradient of each sample
