@@ -248,7 +248,8 @@ assert raised == ([] if TORCH >= (2, 14) else _no_derivative)
 #    The code above runs on 2.14, where ``cdist`` and ``pdist`` have a second derivative (`pytorch#188901
 #    <https://github.com/pytorch/pytorch/pull/188901>`__).
 #
-# On older versions, build such an operation from simple ones:
+# Other operations still raise it on 2.14, such as ``embedding_bag`` with ``mode="max"``. For them, and for ``cdist`` on older
+# versions, build the operation from simple ones:
 
 energy = (points[:, None] - centers).norm(dim=-1).square().sum()
 (force,) = torch.autograd.grad(energy, points, create_graph=True)

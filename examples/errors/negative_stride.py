@@ -237,7 +237,7 @@ assert _process.exitcode == _code
 # .. torch-changed:: 2.14
 #    :probe: refuses: torch.from_dlpack(np.ones(3)[::-1])
 #
-#    On 2.14 you get an error that you can catch, and still no tensor. Copy the array.
+#    On 2.14, ``rgb`` gives an error that you can catch, and still no tensor. Copy the array.
 #
 # See also
 # --------

@@ -59,8 +59,8 @@ assert message == (
 # - ``2304``: how long each is.
 # - ``400x10``: the layer's weight, transposed: ``in_features`` and ``out_features``.
 #
-# Earlier versions said *size mismatch, m1: [2 x 2304], m2: [400 x 10]*. PyTorch 2.15 begins with the name of the operator:
-# *addmm:* for a layer with a bias, *mm:* for one without.
+# Earlier versions said *size mismatch, m1: [2 x 2304], m2: [400 x 10]*. PyTorch 2.15 begins with the name of the operator: here
+# *addmm:*. If the layer has no bias, it is *mm:*.
 #
 # Why
 # ---

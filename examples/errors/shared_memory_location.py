@@ -94,8 +94,8 @@ assert state.untyped_storage().nbytes() == 4 * state.element_size()
 # .. torch-changed:: 2.15
 #    :probe: refuses: torch.ones(1).expand(2).__setitem__(..., 9.0)
 #
-#    A number written by ``state[:] = 9`` passes, as with ``fill_`` (`pytorch#188267
-#    <https://github.com/pytorch/pytorch/pull/188267>`__). It changes the memory that you expanded.
+#    A number written by ``state[:] = 9`` passes, as with ``fill_`` (`pytorch#189303
+#    <https://github.com/pytorch/pytorch/pull/189303>`__). It changes the memory that you expanded.
 #
 # A sibling says *some elements of the input tensor and the written-to tensor refer to a single memory location*. There, the
 # tensor that is read and the tensor that is written overlap:

@@ -299,14 +299,14 @@ assert sum(_event.name == "aten::conv2d" for _event in _seen) == 20
 # **Judging by the first step.** It may do work that no later step repeats, such as making the buffers of Adam. In a training
 # loop, :ref:`a schedule <sphx_glr_gallery_profiling_profiler_schedule.py>` lets it pass.
 #
-# **Asking for the GPU with an old argument.** Up to PyTorch 2.13, the older class warns about ``use_cuda=True`` and recommends
-# ``use_device``, which ``torch.profiler.profile`` does not know. Write ``activities=[ProfilerActivity.CPU,
-# ProfilerActivity.CUDA]``, or nothing: both are the default where CUDA is available.
+# **Asking for the GPU with an old argument.** In PyTorch 2.13, ``torch.autograd.profiler.profile`` warns about
+# ``use_cuda=True`` and recommends ``use_device``, which ``torch.profiler.profile`` does not know. There, write
+# ``activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]``, or nothing: both are the default where CUDA is available.
 #
 # .. torch-changed:: 2.14
 #    :probe: refuses: torch.autograd.profiler.profile(use_cuda=True)
 #
-#    Write ``use_device="cuda"`` there (`pytorch#192543 <https://github.com/pytorch/pytorch/pull/192543>`__).
+#    Give this class ``use_device="cuda"`` (`pytorch#192543 <https://github.com/pytorch/pytorch/pull/192543>`__).
 
 # sphinx_gallery_start_ignore
 _context = warnings.catch_warnings(record=True)
