@@ -235,8 +235,8 @@ table.rename_axis(columns="write")
 # .. torch-changed:: 2.15
 #    :probe: refuses: torch.ones(1).expand(2).__setitem__(..., 9.0)
 #
-#    A number written to a row or a slice is written with ``fill_`` (`pytorch#189105
-#    <https://github.com/pytorch/pytorch/pull/189105>`__). So ``e[:] = 9`` and ``e[0] = 9`` pass on 2.15, and ``x`` changes.
+#    A number written to a row or a slice is written with ``fill_`` (`pytorch#189303
+#    <https://github.com/pytorch/pytorch/pull/189303>`__). So ``e[:] = 9`` and ``e[0] = 9`` pass on 2.15, and ``x`` changes.
 #
 # **Subtracting a column in place.** ``a -= a[:, :1]`` is meant to make the first column zero and to shift the others. No tensor
 # here comes from ``expand``, but broadcasting reads the first column again and again, while it is being overwritten:
