@@ -10,23 +10,23 @@
       left: scrollLeft > 1, right: scrollLeft + clientWidth < scrollWidth - 1, below: scrollTop + clientHeight < scrollHeight - 1,
     }).filter(([, more]) => more).map(([side]) => side).join(" ");
   };
-  const mark = box => {
-    const more = sides(box);
+  const write = ([box, more, scrolls]) => {
     if (more !== (box.dataset.more ?? "")) {
       if (more) box.dataset.more = more;
       else delete box.dataset.more;
     }
-    const scrolls = box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1;
     if (scrolls && !box.hasAttribute("tabindex")) box.tabIndex = 0;
     else if (!scrolls && box.tabIndex === 0) box.removeAttribute("tabindex");
   };
-  const sizes = new ResizeObserver(changes => {
-    for (const box of new Set(changes.map(change => change.target.closest(kinds)))) mark(box);
-  });
+  // All are read before one is written: between the two the browser would lay out the page for each box.
+  const mark = boxes => boxes.map(box => [
+    box, sides(box), box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1,
+  ]).forEach(write);
+  const sizes = new ResizeObserver(changes => mark([...new Set(changes.map(change => change.target.closest(kinds)))]));
   // A box keeps its size when what is in it grows.
   for (const box of boxes) {
     for (const part of [box, ...box.children]) sizes.observe(part);
-    box.addEventListener("scroll", () => mark(box), { passive: true });
+    box.addEventListener("scroll", () => mark([box]), { passive: true });
   }
-  document.fonts.addEventListener("loadingdone", () => boxes.forEach(mark));
+  document.fonts.addEventListener("loadingdone", () => mark(boxes));
 })();
