@@ -122,7 +122,7 @@ _rest = {n: w.detach() for n, w in model.named_parameters() if w.requires_grad}
 _found = _mapped(_rest, points, labels)
 assert list(_found) == ["2.weight", "2.bias"]
 torch.testing.assert_close(_found["2.weight"], grads["2.weight"])
-model.requires_grad_(True)
+_ = model.requires_grad_(True)
 # sphinx_gallery_end_ignore
 
 # %%
