@@ -517,7 +517,7 @@ assert math.isclose(ratio, 1.04**30, rel_tol=1e-9)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_training_loop.py`, the loop that starts from these weights.
+# - Before: :ref:`sphx_glr_gallery_training_custom_losses.py`.
 # - Next: :ref:`sphx_glr_gallery_training_optimizers.py`, what changes the weights from then on.
 # - :ref:`sphx_glr_gallery_differentiation_hooks.py`: watch the gradient of each layer without changing the model.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: why not to write through ``.data``.
