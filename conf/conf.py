@@ -69,6 +69,7 @@ sphinx_gallery_conf = {
         "atlas.cells.graph_scraper.scrape",
         "atlas.cells.plot_scraper.scrape",
         "atlas.cells.varying_note.scrape",
+        "atlas.cells.prediction.scrape",
         "atlas.cells.assert_counter.scrape",
     ),
     "reset_modules": ("atlas.cells.fresh_start.prepare", "atlas.cells.assert_counter.watch"),
@@ -102,6 +103,7 @@ html_js_files = [
         "graph_code.js",
         "graph_live.js",
         "memory_cells.js",
+        "predict.js",
         "link_previews.js",
         "read_pages.js",
     )
