@@ -97,7 +97,7 @@ html_js_files = [
         "drawers.js",
         "scrollable.js",
         "long_table.js",
-        "symptoms.js",
+        "page_filter.js",
         "upright.js",  # before what reads where things stand
         "graph_player.js",
         "graph_code.js",
