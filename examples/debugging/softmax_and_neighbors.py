@@ -15,22 +15,22 @@ NaN gradients: log(softmax(x)), a fully masked row, acos
 
 .. in-short::
 
-   The log of a softmax has a NaN gradient where a probability is tiny, and the softmax of a fully masked row is NaN. Call the
-   function that does the whole step:
+   The log of a softmax has a NaN gradient where a probability is tiny, and the softmax of a fully masked row (all scores are
+   ``-inf``) is NaN. Call the function that does the whole step:
 
    .. code-block:: python
 
       loss = F.cross_entropy(scores, labels)  # not softmax, log, nll_loss
-      out = F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
+      out = F.scaled_dot_product_attention(q, k, v, attn_mask=keep)  # True: look here
 
-   Leaving the NaN row out of the loss does not help: backward multiplies its 0 by NaN, and weights that it shares with good
-   rows get NaN. If a score is NaN or ``inf`` already, these functions do not help.
+   Leaving the NaN row out of the loss does not help: backward multiplies that row's gradient of 0 by NaN, and weights that it
+   shares with good rows get NaN. If a score is NaN or ``inf`` already, these functions do not help.
 """
 
 # %%
 # The loss is right, and the gradient is NaN
 # ------------------------------------------
-# A classifier is sure of a wrong class: the two scores are 95 apart. You take the log of the softmax. The loss is right. The
+# A classifier is sure of a wrong class: the two scores are 95 apart. With the log of the softmax, the loss is right. The
 # gradient is not:
 
 import torch
@@ -90,7 +90,7 @@ def draw(gaps):
 
 
 # %%
-# The same for other distances. On the right is the gradient for the score of the label. It should approach -1:
+# The same for other distances. Right: the gradient for the score of the label, which should approach -1:
 
 # figure: Two panels over the distance of the scores, from 0 to 120. Left, the loss: log_softmax is a straight line. Softmax
 #   and log follow it up to 103, then inf. With 1e-8 added, the loss stops growing at 18. Right, the gradient: log_softmax
@@ -134,6 +134,18 @@ for _many in (3, 64, 1000):  # more classes
         _loss = -(_out.log() if _bad else _out)[0, 1]
         assert _loss.isfinite()
         assert torch.autograd.grad(_loss, _wide)[0].isnan().any() == _bad
+_mean_starts = []
+for _gap in range(85, 104):  # a mean over 1,000 rows
+    _wide = torch.tensor([[float(_gap), 0.0]]).repeat(1000, 1).requires_grad_()
+    _loss = F.nll_loss(_wide.softmax(1).log(), torch.ones(1000, dtype=torch.long))
+    _slope = torch.autograd.grad(_loss, _wide)[0]
+    _mean_starts += [_gap] if _slope.isnan().any() else []
+assert _mean_starts[0] == 96 and _mean_starts[-1] == 103
+_huge = torch.full((1, 2), 1e8)  # the formula on paper, and its rounding
+assert (_huge.log_softmax(1) + 0.693).abs().max() < 1e-3
+assert not (_huge - _huge.logsumexp(1, keepdim=True)).any()
+_half = torch.tensor([20.0], dtype=torch.float16)
+assert over(_half, versions["softmax, + 1e-8, log"][0])[1].isnan().all()
 _exps = torch.tensor([[95.0, 0.0]])
 assert _exps.exp().sum().log().isinf() and abs(_exps.logsumexp(1).item() - 95) < 1e-4
 # sphinx_gallery_end_ignore
@@ -141,16 +153,18 @@ assert _exps.exp().sum().log().isinf() and abs(_exps.logsumexp(1).item() - 95) <
 # %%
 # The probability :math:`p` of the label is about :math:`e^{-95}`. The slope of its log is :math:`1/p`, and from a distance of
 # 89 this is more than the largest ``float32``. The slope becomes infinite, and the backward of softmax makes NaN of it. In
-# ``float16`` this begins at 12. From 104, ``p`` itself is 0 in ``float32``, and the loss is infinite.
+# ``float16`` this begins at 12. A mean over 1,000 rows divides first: there it begins at 96. From 104, ``p`` itself is 0 in
+# ``float32``, and the loss is infinite.
 #
-# ``log_softmax`` is ``x - x.logsumexp(1, keepdim=True)``. It needs no ``p`` and no ``1/p``. With ``1e-8`` added, nothing is
-# NaN, so you do not notice: the samples that are most wrong have a gradient near 0.
+# ``log_softmax`` needs no ``p`` and no ``1/p``: on paper it is ``x - x.logsumexp(1, keepdim=True)``. With ``1e-8`` added,
+# nothing is NaN in ``float32``, so you do not notice: the samples that are most wrong have a gradient near 0. In ``float16``,
+# ``1e-8`` is 0 and does not help.
 
 # %%
 # A fully masked row: which gradients are NaN
 # -------------------------------------------
-# Padding on the left and a causal mask leave nothing to the first two rows of this attention (see `pytorch#41508
-# <https://github.com/pytorch/pytorch/issues/41508>`__). You do not need these rows. The loss uses the last two:
+# Padding on the left and a causal mask leave nothing to the first two rows of this attention (more such masks: `pytorch#41508
+# <https://github.com/pytorch/pytorch/issues/41508>`__). The loss uses the last two rows:
 
 from torch import nn
 
@@ -286,19 +300,47 @@ for _fill, _after, _found in (
     _late = _after(_scores.masked_fill(~keep, _fill).softmax(-1))
     assert torch.allclose(_late[2:], _good[2:], atol=1e-6)
     assert found(_late, shared) == _found
+_raised = []
+for _type in (torch.float16, torch.bfloat16):  # a value for another dtype does not fit
+    try:
+        ways["masked_fill(lowest)"](torch.randn(4, 4, dtype=_type))
+    except RuntimeError as _error:
+        _raised.append("without overflow" in str(_error))
+    _low = torch.randn(4, 4, dtype=_type).masked_fill(~keep, torch.finfo(_type).min)
+    assert (_low.softmax(-1)[:2] == 0.25).all()
+assert _raised == [True, True]
+# a batch: one mask for each sample
+_padding = torch.tensor([[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]).bool()
+_keep = torch.ones(4, 4).tril().bool() & ~_padding[:, None]
+_closed = ~_keep & _keep.any(-1, keepdim=True)
+_three = torch.randn(4, 3, 8)
+_each = _closed.repeat_interleave(2, 0)
+_out = layer(_three, _three, _three, attn_mask=_each)[0]
+for _i in range(3):
+    _one = _three[:, _i]
+    _one = layer(_one, _one, _one, attn_mask=_closed[_i])[0]
+    assert torch.allclose(_out[:, _i], _one, atol=1e-6) and _one.isfinite().all()
+_slope = torch.autograd.grad(_out[2:, :2].sum(), layer.in_proj_weight)[0]
+assert _slope.isfinite().all()
+_options = {"attn_mask": _each, "key_padding_mask": _padding}
+_out = layer(_three, _three, _three, **_options)[0]
+assert _out[:, :2].isfinite().all() and (_out[:, 2].isnan().all() or TORCH > (2, 13))
 # sphinx_gallery_end_ignore
 table
 
 # %%
-# - ``masked_fill(-inf)`` sends a gradient of 0 to the entries that it filled. So the NaN of the softmax ends there. An added
+# - ``masked_fill(-inf)`` sends a gradient of 0 to the entries that it filled. The NaN of the softmax ends there. An added
 #   mask passes it on, to the queries and the keys.
 # - ``nan_to_num`` on the *weights* keeps ``W_v`` clean. On the *output* it comes too late for ``W_v``.
 # - With ``masked_fill`` and ``nan_to_num``, the backward of softmax still makes a NaN on the way, so :ref:`anomaly mode
 #   <sphx_glr_gallery_debugging_anomaly_detection.py>` raises.
 # - With ``lowest``, a dead row takes the mean of all values, padding included. Multiply the weights by ``keep`` if you use it.
+#   For ``float16`` scores, the lowest ``float32`` raises an error.
 # - "Dead rows open" lets these rows look at everything, so that no row is all ``-inf``, and sets their weights to 0 after the
 #   softmax. This is the :ref:`double where <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`. In
-#   ``nn.MultiheadAttention``, open them with ``attn_mask=~keep & ~dead``, and ignore their output.
+#   ``nn.MultiheadAttention``, open them with ``attn_mask=~keep & ~dead``, and ignore their output. If each sample has its own
+#   ``keep``, pass ``(~keep & ~dead).repeat_interleave(num_heads, 0)``. If you pass ``key_padding_mask`` too, a sample that is
+#   all padding is NaN again.
 #
 # ``nn.MultiheadAttention`` returns its weights by default. For that it calls a plain softmax in PyTorch 2.13. In its boolean
 # mask, ``True`` means *do not look here*. For ``scaled_dot_product_attention``, ``True`` means *look here*.
@@ -335,16 +377,19 @@ for _select in (
 ):
     _loss = _select((s + added).softmax(1) @ values).sum()
     assert _loss == 1
-    assert torch.autograd.grad(_loss, values)[0].isnan().all()
+    _slopes = torch.autograd.grad(_loss, (s, values))
+    assert _slopes[0][0].isnan().all() and _slopes[1].isnan().all()
+_early = ((s + added)[1:].softmax(1) @ values).sum()  # left out before the softmax
+_slopes = torch.autograd.grad(_early, (s, values))
+assert not _slopes[0].any() and torch.equal(_slopes[1], torch.full((2, 1), 0.5))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``torch.where``, ``nan_to_num`` and ``nansum`` on ``out`` give the same NaN.
+# ``torch.where``, ``nan_to_num`` and ``nansum`` on ``out`` give the same NaN. A row left out *before* the softmax does no harm.
 
 # %%
 # **Training is fine, and evaluation is NaN.** A ``TransformerEncoderLayer`` does not ask for the weights of its attention. So
-# its training is clean here. In evaluation without gradients it takes another path, the fast path, which in PyTorch 2.13 does
-# return NaN:
+# its training is clean here. In evaluation without gradients it takes the fast path, which returns NaN in PyTorch 2.13:
 
 layer = nn.TransformerEncoderLayer(8, 2, batch_first=True)
 train = layer(x[None], src_mask=~keep)
@@ -366,10 +411,21 @@ train.sum().backward()
 assert all(p.grad.isfinite().all() for p in layer.parameters())
 with torch.no_grad():
     assert layer(x[None], src_mask=~keep & ~dead).isfinite().all()
+_alone = nn.MultiheadAttention(8, 2, batch_first=True)
+_x = x[None]
+_options = {"attn_mask": ~keep, "need_weights": False}
+assert _alone(_x, _x, _x, **_options)[0].isfinite().all()
+_alone.eval()
+with torch.no_grad():
+    _fast = _alone(_x, _x, _x, **_options)[0]
+    _options["attn_mask"] = ~keep & ~dead
+    assert _alone(_x, _x, _x, **_options)[0].isfinite().all()
+assert _fast[0, :2].isnan().all() or TORCH > (2, 13)
 # sphinx_gallery_end_ignore
 
 # %%
-# Switch the fast path off, or open the dead rows.
+# Self-attention by ``nn.MultiheadAttention(…, batch_first=True)`` with ``need_weights=False`` does the same. Switch the fast
+# path off, or open the dead rows.
 
 # %%
 # **The wrong input for nll_loss.** ``nll_loss`` computes no logarithm: it picks the number of the label and changes its sign.
@@ -413,16 +469,16 @@ for _seed in range(20):
 pd.DataFrame(rows, index=["loss", "gradient, score 0", "gradient, score 1"]).T
 
 # %%
-# With probabilities, ``nll_loss`` is between -1 and 0, and a sample that is badly wrong has almost no gradient. With scores,
-# its gradient does not depend on the scores, so the loss can fall without end. The last line is one of the :ref:`silent
-# mistakes <sphx_glr_gallery_debugging_silent_mistakes.py>`.
+# With probabilities, the mean of ``nll_loss`` is between -1 and 0, and a badly wrong sample has almost no gradient.
+# With scores, its gradient does not depend on the scores, so the loss can fall without end. The last line is one of the
+# :ref:`silent mistakes <sphx_glr_gallery_debugging_silent_mistakes.py>`.
 
 # %%
 # acos: the angle between two vectors
 # -----------------------------------
 # The slope of ``acos`` at 1 and -1 is infinite (`asked here
-# <https://discuss.pytorch.org/t/nan-gradient-for-torch-cos-torch-acos/9617>`__). For small angles, rounding makes the cosine 1,
-# or more than 1, where ``acos`` is NaN. Three versions:
+# <https://discuss.pytorch.org/t/nan-gradient-for-torch-cos-torch-acos/9617>`__). For small angles, rounding can make the cosine
+# 1, or more than 1, where ``acos`` is NaN.
 
 
 def with_acos(a, b):
@@ -443,9 +499,8 @@ assert torch.acos(torch.tensor(1.0 + 2**-23)).isnan()
 for _edge in (1.0, -1.0):
     _at = torch.tensor(_edge, requires_grad=True)
     assert torch.autograd.grad(_at.acos(), _at)[0].isinf()
-_same = torch.randn(1000, 3)
-_cosines = F.normalize(_same, dim=-1).square().sum(-1)
-assert max(_cosines.max(), F.cosine_similarity(_same, _same, dim=-1).max()) > 1
+_same = [torch.randn(2000, size) for size in (2, 3, 16, 64)]
+assert max(F.cosine_similarity(_a, _a, dim=-1).max() for _a in _same) > 1
 # sphinx_gallery_end_ignore
 
 # %%
@@ -507,12 +562,18 @@ for _size in (2, 3, 50):
     assert torch.allclose(_one, _other, rtol=1e-4)
     for _b in (_a.detach().clone(), -_a.detach()):  # the same, and opposite
         assert torch.autograd.grad(with_atan2(_a, _b).sum(), _a)[0].isfinite().all()
+for _type in (torch.float16, torch.bfloat16):
+    assert torch.tensor(1 - 1e-6, dtype=_type) == 1
+    _a = torch.tensor([3.0, 4.0], dtype=_type, requires_grad=True)
+    assert torch.autograd.grad(with_clamp(_a, _a.detach()), _a)[0].isnan().all()
+    assert not torch.autograd.grad(with_atan2(_a, _a.detach()), _a)[0].any()
 _zeros = torch.zeros(2, requires_grad=True)
+_slope = torch.autograd.grad(with_atan2(_zeros, torch.tensor([3.0, 4.0])), _zeros)[0]
+assert 1e12 < _slope.norm() < 3e12
 for _function, _bad in (
     (lambda z: torch.atan2(z[0], z[1]), False),
     (lambda z: z.norm(), False),
     (lambda z: torch.hypot(z[0], z[1]), True),
-    (lambda z: z.square().sum().sqrt(), True),
 ):
     _slope = torch.autograd.grad(_function(_zeros), _zeros)[0]
     assert _slope.isnan().all() if _bad else not _slope.any()
@@ -520,15 +581,18 @@ for _function, _bad in (
 pd.DataFrame(cells).rename_axis(columns="angle")
 
 # %%
-# ``clamp`` replaces NaN by a gradient of 0: two vectors that are less than 0.0014 apart, or almost opposite, stay as they are.
-# ``with_atan2`` is right in each row. (At an angle of 0 there is no derivative, and 0 is one choice.) The vectors need not have
-# length 1. ``atan2(0, 0)`` and ``norm`` at 0 have a gradient of 0 here. ``hypot`` at 0, and the root of a sum of squares, have
-# NaN.
+# ``clamp`` replaces NaN by a gradient of 0: two vectors at an angle of less than 0.0014, or almost opposite, get no gradient.
+# In ``float16`` and ``bfloat16``, ``1 - 1e-6`` is 1, and the NaN is back.
+#
+# ``with_atan2`` is right in each row. (At 0 there is no derivative; 0 is one choice.) The vectors need not have length 1, but
+# for a vector of zeros the gradient is about ``1e12``. At 0, ``atan2`` and ``norm`` have a gradient of 0 here, and ``hypot``
+# has NaN.
 
 # %%
 # LayerNorm of a constant row
 # ---------------------------
-# A row of equal numbers has a variance of 0. ``F.layer_norm`` adds ``eps`` *under* the root. By hand, its place matters:
+# A row of equal numbers has a variance of 0, up to rounding. ``F.layer_norm`` adds ``eps`` *under* the root. By hand, its place
+# matters:
 
 normalizations = {
     "F.layer_norm(x, (4,))": lambda x: F.layer_norm(x, (4,)),
@@ -557,12 +621,15 @@ assert F.layer_norm(torch.tensor([torch.inf, 1.0, 2.0]), (3,)).isnan().all()
 _small = torch.tensor([2e-6, -2e-6])
 assert ((F.layer_norm(_small, (2,)) / _small) - 316).abs().max() < 1
 assert abs(_found[2] - 0.75 / 1e-5) < 1
+_equal = [torch.full((size,), 1e4 / 3) for size in (3, 5, 6, 7, 10, 64, 100)]
+_third = normalizations["d / (std + eps)"]
+assert 0.8 < max(_third(_row).abs().max() for _row in _equal) < 1.1
 # sphinx_gallery_end_ignore
 
 # %%
-# ``F.layer_norm`` has no NaN here. But it divides by :math:`\sqrt{10^{-5}}`, so it multiplies small differences by 316. The
-# third line divides by ``eps`` itself. In the last, the root has an infinite slope. With ``eps=0``, or an infinite number in
-# the row, the value of ``F.layer_norm`` is NaN.
+# ``F.layer_norm`` has no NaN here. It divides by :math:`\sqrt{10^{-5}}`, so it multiplies small differences by 316. The
+# third line divides by ``eps`` itself, and a rounding error of the mean can make its value 0.9 instead of 0. In the last, the
+# root has an infinite slope. With ``eps=0``, or an infinite number in the row, the value of ``F.layer_norm`` is NaN.
 
 # %%
 # Exercise
