@@ -144,12 +144,9 @@ CHAPTERS = {
         "exp_function",
         "change_the_gradient",
         "context_methods",
-        "less_memory_in_a_function",
         "gradcheck",
-        "derive_a_backward",
         "double_backward",
         "functions_and_transforms",
-        "tensor_subclasses",
     ],
     "tensors": [
         "strides",
@@ -215,7 +212,7 @@ CHAPTERS = {
         "svd_and_eigh",
         "implicit_differentiation",
     ],
-    "scale": ["compile_and_autograd", "ddp_and_autograd", "threads_and_processes"],
+    "scale": ["compile_and_autograd", "ddp_and_autograd"],
     "cuda": [
         "devices",
         "no_grad_memory",
