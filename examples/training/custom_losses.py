@@ -2,63 +2,756 @@ r"""
 Custom loss functions: what keeps the graph
 ===========================================
 
+.. index::
+   single: write my own loss function
+   single: custom loss as a function or as nn.Module
+   single: the custom loss does not decrease
+   single: accuracy or F1 as a loss
+   single: Dice loss for segmentation
+   single: test a loss function
+   single: reduction mean, sum or none
+   single: loss with NaN targets or a mask
+   single: learn the weights of several losses
+
 .. in-short::
 
-   To write: the answer of ``custom_losses``.
-   Two to four lines, with one line of code, and when it does not hold. A reader who stops here must have been helped.
+   A loss of your own is a function of tensors. Compose it of differentiable operations, and autograd derives the backward:
+
+   .. code-block:: python
+
+      def loss_function(prediction, target):
+          assert prediction.shape == target.shape
+          return (prediction - target).abs().pow(1.5).mean()
+
+   ``item()`` or ``torch.tensor([...])`` cuts a term off: the term still changes the value of the loss, but not the
+   gradient, and beside another term ``backward()`` does not raise. ``gradcheck`` in ``float64`` finds such a term. It does
+   not find ``argmax``, accuracy or F1: they have jumps, and need a smooth replacement.
 """
 
 # %%
-# To write: the problem, as a reader meets it
-# -------------------------------------------
-# To write: what the reader has and wants, in two sentences. The code that follows is what a reader would type, in ten lines at
-# most, with the first figure right below it.
+# A loss is a function of tensors
+# -------------------------------
+# A bakery forecasts its sales. A forecast that is too low costs four times as much as one that is too high. Write
+# that, and call ``backward()``:
 
 import torch
+import torch.nn.functional as F
+from torch import nn
 
-x = torch.tensor(3.0, requires_grad=True)
-y = x * x
-y.backward()
 
-# graph: y -- To write: what a reader should see in this graph
+def bakery_loss(prediction, target, factor=4.0):
+    assert prediction.shape == target.shape
+    error = prediction - target
+    weight = torch.where(error < 0, factor, 1.0)
+    return (weight * error.square()).mean()
 
-print("x.grad:", x.grad)
-assert x.grad == 6
+
+prediction = torch.tensor([7.0, 12.0], requires_grad=True)  # stands for model(x)
+target = torch.tensor([10.0, 10.0])
+loss = bakery_loss(prediction, target)
+loss.backward()
+print("loss:", loss.item(), "  gradient:", prediction.grad)
+
+# graph: loss -- Autograd recorded the formula, so you write no backward
+
+# sphinx_gallery_start_ignore
+import warnings as _warnings
+
+assert loss == 20 and prediction.grad.tolist() == [-12, 2]
+
+
+def _box(prediction, target):
+    assert prediction.shape == target.shape
+    return (prediction - target).abs().pow(1.5).mean()
+
+
+_p = torch.tensor([0.7, 0.3, 1.2]).double().requires_grad_()
+_t = torch.tensor([1.0, 0.0, 2.0]).double()
+assert torch.autograd.gradcheck(lambda p: _box(p, _t), _p)
+_zero = torch.zeros(2, requires_grad=True)
+assert not torch.autograd.grad(_box(_zero, torch.zeros(2)), _zero)[0].any()
+assert torch.autograd.gradcheck(lambda p: bakery_loss(p, _t), _p)
+_weight = torch.where(prediction < target, 4.0, 1.0)
+assert not _weight.requires_grad and _weight.tolist() == [4, 1]
+
+
+def _accepted(term):
+    return torch.autograd.gradcheck(
+        lambda p: _box(p, _t) + term(p), _p, raise_exception=False
+    )
+
+
+_hits = torch.tensor([1.0, 0.0, 1.0]).double()
+_JUMPS = {
+    "argmax": torch.argmax,
+    "accuracy": lambda p: (p.round() == _t).double().mean(),
+    "F1": lambda p: 2 * ((p > 0.5) * _hits).sum() / ((p > 0.5).sum() + _hits.sum()),
+}
+assert all(_accepted(_term) for _term in _JUMPS.values())
+assert not _accepted(lambda p: p.square().sum().item())
+with _warnings.catch_warnings():
+    _warnings.simplefilter("ignore")
+    assert not _accepted(lambda p: torch.tensor([p[0] ** 2, p[1]]).sum())
+# sphinx_gallery_end_ignore
+
+# %%
+# The weight has no graph here, and needs none: it is 4 or 1, and its slope is 0. An ``nn.Module`` does the same. Use one if the
+# loss has settings, :ref:`buffers or parameters <sphx_glr_gallery_modules_parameters_and_buffers.py>`:
+
+
+class BakeryLoss(nn.Module):
+    def __init__(self, factor=4.0):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, prediction, target):
+        return bakery_loss(prediction, target, self.factor)
+
+
+# sphinx_gallery_start_ignore
+_p = prediction.detach().requires_grad_()
+BakeryLoss()(_p, target).backward()
+assert torch.equal(_p.grad, prediction.grad)
+assert BakeryLoss(1.0)(_p, target) == F.mse_loss(_p, target)
+# sphinx_gallery_end_ignore
+
+# %%
+# A part that is cut off still changes the value
+# ----------------------------------------------
+# This loss has two terms, and its minimum is at ``w = 1``. With ``item()``, the penalty is a number, and only the first term
+# has a gradient. Descent then walks toward ``w = 4``:
+
+
+def loss_with_penalty(w, cut):
+    penalty = 3 * w.square()
+    if cut:
+        penalty = penalty.item()
+    return (w - 4).square() + penalty
+
+
+def descend(cut):
+    w, path = torch.tensor(0.0, requires_grad=True), []
+    for _ in range(20):
+        loss = loss_with_penalty(w, cut)
+        path.append((w.item(), loss.item()))
+        (gradient,) = torch.autograd.grad(loss, w)
+        with torch.no_grad():
+            w -= 0.1 * gradient
+    return path
+
+
+kept, cut = descend(cut=False), descend(cut=True)
+
+# %%
+# .. how-measured:: This code draws the loss over w, and the values that descent went through.
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+
+def draw():
+    w = torch.linspace(-0.2, 4.2, 200)
+    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    ax.plot(w, (w - 4) ** 2 + 3 * w**2, color="#64748b", label="loss")
+    ax.plot(*zip(*cut, strict=True), "o", ms=5, color="#c2410c", label="penalty.item()")
+    ax.plot(*zip(*kept, strict=True), "o", ms=5, color="#047857", label="penalty kept")
+    ax.set(xlabel="w", ylabel="loss")
+    ax.set_title("With a cut penalty, descent walks past the minimum and uphill")
+    ax.legend()
+
+
+# %%
+# Both descents start at ``w = 0``, and the loss falls at first:
+
+# figure: The loss over w, a parabola with its minimum at 1. The values with the kept penalty stop at the minimum. Those with
+#   the cut penalty pass it and climb to almost w = 4, where the loss is almost four times as high.
+draw()
+for name, path in {"kept": kept, "cut": cut}.items():
+    losses = [loss for _, loss in path]
+    print(f"{name:<5} w {path[-1][0]:.1f}  loss {losses[0]:.0f} ... {losses[-1]:.0f}")
+
+# sphinx_gallery_start_ignore
+_kept, _cut = [loss for _, loss in kept], [loss for _, loss in cut]
+assert abs(kept[-1][0] - 1) < 1e-6 and abs(_kept[-1] - 12) < 1e-5
+assert 3.9 < cut[-1][0] < 4 and _cut[0] == 16 and _cut[1] < 16
+assert _cut[-1] > 3.5 * 12 and _cut[2:] == sorted(_cut[2:])
+assert min(_cut) >= 12
+for _scale in (1, 100):
+    _w = torch.tensor(0.5, requires_grad=True)
+    _loss = (_w - 4).square() + _scale * (3 * _w.square()).item()
+    _loss.backward()
+    assert _w.grad == -7 and _loss == 12.25 + 0.75 * _scale
+    (_factor,) = torch.autograd.grad(_scale * _w.detach().item() * _w.square(), _w)
+    assert _factor == _scale / 2  # and 1, the slope of the square, without the factor
+# sphinx_gallery_end_ignore
+
+# %%
+# So a loss that falls at first is no proof. A sign of a cut term: its weight makes no difference to the gradient (noticed in
+# `Deep_Hierarchical_Classification#6 <https://github.com/Ugenteraan/Deep_Hierarchical_Classification/issues/6>`__). A cut
+# factor is different: it scales the gradient.
+#
+# Which calls cut
+# ---------------
+# Each call makes a part of a loss from ``x = [0.5, 2.0]``. The first column is the gradient that the part adds
+# beside another term, as in ``(x.square().sum() + part).backward()``. A dash means that the part is cut off.
+#
+# .. how-measured:: This code calls each expression, alone and beside the other term, and notes what happens.
+
+import math
+import warnings
+
+labels = torch.tensor([1.0, 3.0])
+CALLS = {
+    "x.numpy()": lambda x: x.numpy(),
+    "x.mean().item()": lambda x: x.mean().item(),
+    "float(x.mean())": lambda x: float(x.mean()),
+    "math.sqrt(x[1])": lambda x: math.sqrt(x[1]),
+    "torch.tensor([x[0], x[1]])": lambda x: torch.tensor([x[0], x[1]]),
+    "torch.tensor(x)": lambda x: torch.tensor(x),
+    "x.detach(), x.data": lambda x: x.detach(),
+    "under torch.no_grad()": torch.no_grad()(lambda x: x.mean()),
+    "x.argmax(), x.long()": lambda x: x.argmax(),
+    "labels[x.argmax()]": lambda x: labels[x.argmax()],
+    "(x > 1).float()": lambda x: (x > 1).float(),
+    "x.detach().requires_grad_()": lambda x: x.detach().requires_grad_(),
+    "x.round(), x.sign()": lambda x: x.round(),
+    "x[x.argmax()]": lambda x: x[x.argmax()],
+    "max(x[0], x[1])": lambda x: max(x[0], x[1]),
+    "x[0] if x.mean() > 1 else x[1]": lambda x: x[0] if x.mean() > 1 else x[1],
+    "torch.stack([x[0], x[1]])": lambda x: torch.stack([x[0], x[1]]),
+}
+
+
+def one_number(part):
+    return part.sum() if isinstance(part, torch.Tensor) else part
+
+
+def look(call):
+    x, y = (torch.tensor([0.5, 2.0], requires_grad=True) for _ in range(2))
+    row = {"gradient": "-", "part.backward()": "no message", "warns": ""}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            part = one_number(call(x))
+        except RuntimeError:
+            return row | {"part.backward()": "the call raises"}
+        try:
+            part.backward()
+        except (AttributeError, RuntimeError) as error:
+            row["part.backward()"] = type(error).__name__
+        (y.square().sum() + one_number(call(y))).backward()
+    if caught:
+        row["warns"] = "yes"
+    if x.grad is not None:
+        added = (y.grad - 2 * y.detach()).tolist()
+        row["gradient"] = ", ".join(f"{g:.0f}" for g in added)
+    return row
+
+
+torch.set_warn_always(True)  # the default is once in a process
+rows = {name: look(call) for name, call in CALLS.items()}
+torch.set_warn_always(False)
+table = pd.DataFrame(rows).T
+
+# %%
+# Thirteen of these calls give no gradient, or 0:
+
+# sphinx_gallery_start_ignore
+_what, _gradient = table["part.backward()"].tolist(), table["gradient"].tolist()
+assert _what == (
+    ["the call raises"]
+    + ["AttributeError"] * 3
+    + ["RuntimeError"] * 7
+    + ["no message"] * 6
+)
+assert _gradient == ["-"] * 12 + ["0, 0", "0, 1", "0, 1", "1, 0", "1, 1"]
+assert table.index[table["warns"] == "yes"].tolist() == [
+    "float(x.mean())",
+    "math.sqrt(x[1])",
+    "torch.tensor([x[0], x[1]])",
+    "torch.tensor(x)",
+]
+for _name in table.index[table["warns"] == "yes"]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            CALLS[_name](torch.ones(2, requires_grad=True))
+    assert len(caught) <= 1
+_said = {}
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    for _name, _call in list(CALLS.items())[:12]:
+        _x = torch.tensor([0.5, 2.0], requires_grad=True)
+        try:
+            one_number(_call(_x)).backward()
+        except (AttributeError, RuntimeError) as error:
+            _said[_name] = str(error)
+        if _name != "x.numpy()":
+            (_x.square().sum() + one_number(_call(_x))).backward()
+            assert torch.equal(_x.grad, 2 * _x)
+_said = list(_said.values())
+assert "Can't call numpy() on Tensor that requires grad" in _said[0]
+assert _said[1:4] == ["'float' object has no attribute 'backward'"] * 3
+assert len(_said) == 11 and len(set(_said[4:])) == 1
+assert _said[4].startswith("element 0 of tensors does not require grad and does not")
+for _call in (
+    lambda x: x.data,
+    torch.Tensor.long,
+    lambda x: torch.from_numpy(x.detach().numpy()),
+    lambda x: torch.tensor(x.tolist()),
+    lambda x: x == labels,
+    lambda x: (x.argmax() == 1).float(),
+):
+    assert look(_call)["part.backward()"] == "RuntimeError"
+    assert look(_call)["gradient"] == "-"
+for _call in (torch.sign, torch.floor):
+    assert look(_call) == rows["x.round(), x.sign()"]
+_new_leaf = look(lambda x: torch.tensor(x.tolist(), requires_grad=True))
+assert _new_leaf == rows["x.detach().requires_grad_()"]
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# - **AttributeError**: the part is a Python ``float``. **RuntimeError**: it is a tensor without a graph, and the message is
+#   :ref:`element 0 of tensors does not require grad <sphx_glr_gallery_errors_no_grad_fn.py>`.
+# - **Beside another term**, ``x.numpy()`` is the one call here that raises. Four warn, but by default no more than once in a
+#   loop.
+# - **No message, even alone**: ``requires_grad_()`` starts a new graph, as ``torch.tensor(..., requires_grad=True)`` does
+#   (proposed as a fix in `segmentation_models.pytorch#611
+#   <https://github.com/qubvel-org/segmentation_models.pytorch/pull/611>`__).
+#   And :ref:`the slope of round is 0 <sphx_glr_gallery_practice_argmax_round_and_sampling.py>`.
+# - **A choice among values keeps a gradient**: ``x[i]``, ``max`` and ``if`` pass it to what they picked. The condition gets
+#   none. Put tensors together with ``+`` or ``torch.stack``.
 
 # %%
 # What people get wrong
 # ---------------------
-# **To write: the mistake, in a few words.** Say what happens then, with the real message or the number that is wrong:
+# **The shapes differ.** A model returns ``(N, 1)``, and the target is ``(N,)``. The difference is ``(N, N)``: each prediction
+# is compared with each target. Below, the predictions are perfect:
 
-y = x * x
-y.backward()
-print("after a second backward:", x.grad)
-assert x.grad == 12
+target = torch.tensor([1.0, 2.0, 3.0])
+column = target[:, None]  # a perfect prediction, as nn.Linear(..., 1) returns it
+
+print("your own:", (column - target).square().mean())
+print("squeezed:", (column.squeeze(1) - target).square().mean())
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    F.mse_loss(column, target)
+print("mse_loss warns:", str(caught[0].message).split(" that")[0], "...")
+
+# sphinx_gallery_start_ignore
+assert str(caught[0].message).startswith("Using a target size (torch.Size([3]))")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    _wrong = (column - target).square().mean()
+assert not caught and abs(_wrong - 4 / 3) < 1e-6
+assert (column - target).shape == (3, 3)
+assert (column.squeeze(1) - target).square().mean() == 0
+_raised = []
+try:
+    _box(column, target)
+except AssertionError as error:
+    _raised.append(error)
+assert len(_raised) == 1
+# sphinx_gallery_end_ignore
 
 # %%
-# To write: why it works
-# ----------------------
-# To write: the mechanism, now that the reader has seen what it does. Each sentence about PyTorch rests on an assert, on this
-# page or hidden beside the code that is shown. Write ``always`` and ``never`` only of what you have tried to refute.
+# The subtraction does not warn (:ref:`some losses raise <sphx_glr_gallery_errors_target_size_differs.py>`). If your loss
+# compares element by element, begin it with the ``assert`` of the box.
+#
+# **clamp against log(0).** Where it clamps, the gradient is 0, so a very wrong prediction learns nothing. Use a function with
+# the logarithm in it, such as ``F.logsigmoid``, ``F.cross_entropy`` or ``torch.log1p``:
+
+logit = torch.tensor(-20.0, requires_grad=True)  # and the label is 1
+for name, loss in {
+    "clamp": -logit.sigmoid().clamp(min=1e-7).log(),
+    "logsigmoid": -F.logsigmoid(logit),
+}.items():
+    (gradient,) = torch.autograd.grad(loss, logit)
+    print(f"{name:<11} loss {loss.item():.1f}  gradient {gradient.item():.1f}")
+
+    # sphinx_gallery_start_ignore
+    assert gradient == {"clamp": 0, "logsigmoid": -1}[name]
+    assert abs(loss.item() - {"clamp": 16.1, "logsigmoid": 20}[name]) < 0.05
+_scores = torch.tensor([[0.0, 200.0]], requires_grad=True)
+_loss = F.cross_entropy(_scores, torch.tensor([0]))
+assert torch.autograd.grad(_loss, _scores)[0].tolist() == [[-1, 1]]
+_tiny = torch.tensor(1e-10)
+assert torch.log1p(_tiny) == _tiny and (1 + _tiny).log() == 0
+# sphinx_gallery_end_ignore
+
+# %%
+# More of these: :ref:`sphx_glr_gallery_debugging_softmax_and_neighbors.py`.
+#
+# **A mask after the computation.** Some targets are missing: NaN. Selecting from squared losses gives a finite value, and a NaN
+# gradient: 0 times NaN (`pytorch#121416 <https://github.com/pytorch/pytorch/issues/121416>`__). Select first:
+
+prediction = torch.tensor([1.0, 2.0], requires_grad=True)
+target = torch.tensor([0.0, torch.nan])
+known = ~target.isnan()
+
+after = (prediction - target).square()[known].mean()
+before = (prediction[known] - target[known]).square().mean()
+for name, loss in {"mask after": after, "mask before": before}.items():
+    print(f"{name:<12} loss {loss.item()}", *torch.autograd.grad(loss, prediction))
+
+# sphinx_gallery_start_ignore
+assert before == after == 1
+_after = (prediction - target).square()[known].mean()
+assert torch.autograd.grad(_after, prediction)[0].isnan().tolist() == [False, True]
+_before = (prediction[known] - target[known]).square().mean()
+assert torch.autograd.grad(_before, prediction)[0].tolist() == [2, 0]
+_filled = torch.where(known, target, 0.0)
+_loss = ((prediction - _filled).square() * known).sum() / known.sum().clamp(min=1)
+assert _loss == 1
+assert torch.autograd.grad(_loss, prediction)[0].tolist() == [2, 0]
+for _name, _finite in {
+    "mse_loss": False,
+    "smooth_l1_loss": False,
+    "huber_loss": False,
+    "binary_cross_entropy_with_logits": False,
+    "l1_loss": True,
+}.items():
+    _loss = getattr(F, _name)(prediction, target, reduction="none")[known].mean()
+    assert _loss.isfinite()
+    assert torch.autograd.grad(_loss, prediction)[0].isfinite().all() == _finite
+_abs = (prediction - target).abs()[known].mean()
+assert torch.autograd.grad(_abs, prediction)[0].tolist() == [1, 0]
+_none = torch.zeros(2, dtype=torch.bool)
+assert prediction[_none].mean().isnan()
+assert prediction[_none].sum() / _none.sum().clamp(min=1) == 0
+# sphinx_gallery_end_ignore
+
+# %%
+# If a batch can have no known target, use ``sum() / known.sum().clamp(min=1)``: the mean of nothing is NaN.
+#
+# **Parameters of the loss are not in the optimizer.** Here the weights of two losses, ``(-log_var).exp()``, should be learned.
+# But ``model.parameters()`` does not contain ``log_var`` (as in `FairMOT#19 <https://github.com/ifzhang/FairMOT/issues/19>`__):
+
+
+class LearnedWeights(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.log_var = nn.Parameter(torch.zeros(2))
+
+    def forward(self, losses):
+        return (losses * (-self.log_var).exp() + self.log_var).sum()
+
+
+def train(with_loss):
+    model, criterion = nn.Linear(1, 2), LearnedWeights()
+    added = list(criterion.parameters()) if with_loss else []
+    optimizer = torch.optim.SGD([*model.parameters(), *added], lr=0.05)
+    for _ in range(500):
+        difference = model(x) - noisy
+        losses = difference.square().mean(0)  # torch.stack, if they are separate
+        optimizer.zero_grad()
+        criterion(losses).backward()
+        optimizer.step()
+    return criterion.log_var.exp().detach(), losses.detach()
+
+
+torch.manual_seed(0)
+x = torch.randn(200, 1)
+noisy = x + torch.randn(200, 2) * torch.tensor([0.5, 2.0])
+for with_loss in (False, True):
+    variance, losses = train(with_loss)
+    # sphinx_gallery_start_ignore
+    assert with_loss or variance.tolist() == [1, 1]
+    # sphinx_gallery_end_ignore
+    print(f"in the optimizer: {with_loss!s:<6} variance {variance.numpy().round(2)}")
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(variance, losses, rtol=0.02)
+_fit = torch.linalg.lstsq(torch.cat([x, torch.ones_like(x)], 1), noisy)
+_rest = (torch.cat([x, torch.ones_like(x)], 1) @ _fit.solution - noisy).square()
+assert torch.allclose(variance, _rest.mean(0), rtol=0.02)
+assert abs(variance[0] - 0.25) < 0.05 and abs(variance[1] - 4) < 0.5
+for _start in (-3.0, 0.0, 3.0):  # without + log_var
+    _log_var = torch.full((2,), _start, requires_grad=True)
+    _drop = (torch.tensor([3.0, 5.0]) * (-_log_var).exp()).sum()
+    assert (torch.autograd.grad(_drop, _log_var)[0] < 0).all()
+    _criterion = LearnedWeights()
+    with torch.no_grad():
+        _criterion.log_var += _start
+    _criterion(torch.tensor([0.0, -5.0])).backward()
+    assert (_criterion.log_var.grad >= 1).all()  # each step lowers it, without end
+# sphinx_gallery_end_ignore
+
+# %%
+# With ``[*model.parameters(), *criterion.parameters()]``, each variance becomes the squared error of its task here. Keep ``+
+# self.log_var``: without it, each step raises the log-variances, and the weights go to 0. A loss must stay above 0, or
+# its weight grows without end.
+
+# %%
+# Test a loss of your own
+# -----------------------
+# This function has five tests. Its predictions are away from the kinks of these losses and in ``float64``, since
+# :ref:`gradcheck <sphx_glr_gallery_functions_gradcheck.py>` compares the gradient with finite differences:
+
+
+def examine(loss_function):
+    target = torch.tensor([1.0, 0.0, 2.0], dtype=torch.float64)
+    p = torch.tensor([0.7, 0.3, 1.2], dtype=torch.float64, requires_grad=True)
+    loss, gradient = loss_function(p, target), torch.zeros_like(p)
+    if loss.requires_grad:
+        (gradient,) = torch.autograd.grad(loss, p, materialize_grads=True)
+    return {
+        "requires_grad": loss.requires_grad,
+        "gradient not 0": bool(gradient.any()),
+        "a step lowers it": bool(loss_function(p - 0.01 * gradient, target) < loss),
+        "gradcheck": torch.autograd.gradcheck(
+            lambda q: loss_function(q, target), p, raise_exception=False
+        ),
+        "0 if perfect": bool(loss_function(target, target) == 0),
+    }
+
+
+# %%
+# Four of these losses are wrong, and no single test finds all four:
+
+LOSSES = {
+    "bakery_loss": bakery_loss,
+    "1 - accuracy": lambda p, t: 1 - (p.round() == t).double().mean(),
+    "p.round()": lambda p, t: (p.round() - t).square().mean(),
+    "+ worst.item()": lambda p, t: bakery_loss(p, t) + (p - t).abs().max().item(),
+    "(N, 1) - (N,)": lambda p, t: (p[:, None] - t).square().mean(),
+}
+table = pd.DataFrame({name: examine(loss) for name, loss in LOSSES.items()}).T
+
+# sphinx_gallery_start_ignore
+assert table.to_numpy().tolist() == [
+    [True, True, True, True, True],
+    [False, False, False, True, True],
+    [True, False, False, True, True],
+    [True, True, True, False, True],
+    [True, True, True, True, False],
+]
+_column = table.loc["(N, 1) - (N,)"].tolist()
+for _right in (F.binary_cross_entropy_with_logits, F.soft_margin_loss):
+    _found = examine(lambda p, t, f=_right: f(p, t.clamp(max=1)))
+    assert list(_found.values()) == _column
+_cut = examine(lambda p, t: bakery_loss(p.detach().requires_grad_(), t))
+assert _cut["requires_grad"] and not _cut["gradient not 0"]
+
+
+def _jump(p, t):
+    return (p.argmax() != t.argmax()).double()
+
+
+assert all(examine(lambda p, t: bakery_loss(p, t) + _jump(p, t)).values())
+assert not examine(_jump)["requires_grad"]
+# sphinx_gallery_end_ignore
+table.replace({True: "passes", False: "fails"})
+
+# %%
+# ``gradcheck`` finds the cut part. It accepts the two losses with jumps: between the jumps their slope is 0. A known value
+# finds the shapes. For binary cross-entropy it is not 0 here: compute it by hand.
+#
+# **Examine each term alone as well**: an ``argmax`` beside ``bakery_loss`` passes all five tests. Alone, it fails the
+# first. ``requires_grad_()`` passes the first and fails the second.
+#
+# After the first ``backward()`` in training, look for trainable parameters without a gradient, those of the loss too. This
+# finds a layer whose only term is cut:
+
+model, criterion = nn.Linear(1, 2), LearnedWeights()
+criterion((model(x) - noisy).square().mean(0)).backward()
+named = [*model.named_parameters(), *criterion.named_parameters()]
+missing = [name for name, p in named if p.requires_grad and p.grad is None]
+print("without a gradient:", missing)
+
+# sphinx_gallery_start_ignore
+assert missing == [] and len(named) == 3
+_model = nn.ModuleList(nn.Linear(1, 1) for _ in range(3))
+_model[2].requires_grad_(False)
+_first, _second, _frozen = (layer(x) for layer in _model)
+(_first.square().mean() + _second.square().mean().item() + _frozen.mean()).backward()
+assert [
+    name for name, p in _model.named_parameters() if p.requires_grad and p.grad is None
+] == ["1.weight", "1.bias"]
+# sphinx_gallery_end_ignore
+
+# %%
+# mean, sum or none
+# -----------------
+# The reduction sets the size of the gradient. Here the samples are equal:
+
+w = torch.tensor(0.0, requires_grad=True)
+for size in (8, 64):
+    losses = (w * torch.ones(size) - 2).square()
+    (mean,) = torch.autograd.grad(losses.mean(), w, retain_graph=True)
+    (total,) = torch.autograd.grad(losses.sum(), w)
+    print(f"{size:>2} samples: mean {mean.item():.0f}, sum {total.item():.0f}")
+
+# sphinx_gallery_start_ignore
+for _size in (1, 8, 64):
+    for _reduce, _right in ((torch.mean, -4), (torch.sum, -4 * _size)):
+        _losses = (w * torch.ones(_size) - 2).square()
+        assert torch.autograd.grad(_reduce(_losses), w)[0] == _right
+_x = torch.tensor([1.0, 2.0, 5.0])
+_mean, _sum = (
+    torch.autograd.grad(f((w * _x - 2).square()), w)[0] for f in (torch.mean, torch.sum)
+)
+assert torch.allclose(_sum, 3 * _mean)
+_mean, _sum = (
+    torch.autograd.grad(f((w * torch.ones(8, 3) - 2).square()), w)[0]
+    for f in (torch.mean, torch.sum)
+)
+assert _sum == 24 * _mean  # 8 samples with 3 outputs each
+_weights, _losses = torch.tensor([1.0, 3.0]), torch.tensor([2.0, 4.0])
+assert (_weights * _losses).sum() / _weights.sum() == 3.5
+assert (_weights * _losses).mean() == 7
+_scores, _classes = torch.randn(5, 2), torch.tensor([0, 1, 1, 0, 1])
+_each = F.cross_entropy(_scores, _classes, weight=_weights, reduction="none")
+assert torch.allclose(
+    F.cross_entropy(_scores, _classes, weight=_weights),
+    _each.sum() / _weights[_classes].sum(),
+)
+assert _each.shape == (5,)
+assert F.mse_loss(_scores, _scores, reduction="none").shape == (5, 2)
+_shares = _scores.softmax(1)
+_each = F.cross_entropy(_scores, _shares, weight=_weights, reduction="none")
+assert torch.allclose(
+    F.cross_entropy(_scores, _shares, weight=_weights), _each.sum() / 5
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# With the sum, plain SGD needs a learning rate divided by the number of losses for the same step: here the batch size, but N
+# times D for outputs of the shape ``(N, D)``. With ``reduction="none"``, ``F.mse_loss`` returns a number for each element, and
+# ``backward()`` :ref:`asks for a scalar <sphx_glr_gallery_errors_not_a_scalar.py>`. For a weighted mean, divide by the sum of
+# the weights: ``(weights * losses).sum() / weights.sum()``. ``F.cross_entropy`` does so with the ``weight`` of each label, but
+# divides by the batch size if the targets are probabilities.
+
+# %%
+# A metric with jumps: soft F1
+# ----------------------------
+# F1 counts hits, and for masks it is called the Dice score. With ``>`` it has no graph. Put probabilities in place of the hard
+# decisions. The ``+ 1`` is for a batch without positives, whose gradient would be 0. About 7 % of these samples are positive:
+
+
+def f1(logits, target):
+    hard = (logits > 0).float()
+    return 2 * (hard * target).sum() / (hard.sum() + target.sum())
+
+
+def soft_f1_loss(logits, target):
+    assert logits.shape == target.shape
+    p = logits.sigmoid()
+    return 1 - (2 * (p * target).sum() + 1) / (p.sum() + target.sum() + 1)
+
+
+torch.manual_seed(0)
+x = torch.randn(2000, 2)
+rare = (x.sum(1) + 0.8 * torch.randn(2000) > 2.2).float()
+for loss_function in (F.binary_cross_entropy_with_logits, soft_f1_loss):
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    for _ in range(200):
+        loss = loss_function(model(x[:1000]).squeeze(1), rare[:1000])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    score = f1(model(x[1000:]).squeeze(1), rare[1000:])
+    print(f"F1 on new samples: {score.item():.2f}  {loss_function.__name__}")
+
+# sphinx_gallery_start_ignore
+assert 0.07 < rare.mean() < 0.08 and loss_function is soft_f1_loss
+_scores, _lowered = [], []
+for _loss in (F.binary_cross_entropy_with_logits, soft_f1_loss):
+    for _seed in range(2):
+        torch.manual_seed(_seed)
+        _model = nn.Linear(2, 1)
+        _optimizer = torch.optim.Adam(_model.parameters(), lr=0.1)
+        for _ in range(200):
+            _optimizer.zero_grad()
+            _loss(_model(x[:1000]).squeeze(1), rare[:1000]).backward()
+            _optimizer.step()
+        _scores.append(f1(_model(x[1000:]).squeeze(1), rare[1000:]).item())
+        _out = _model(x).squeeze(1).detach()
+        _best = max(
+            torch.linspace(-3, 3, 121).tolist(),
+            key=lambda cut, out=_out[:1000]: f1(out - cut, rare[:1000]).item(),
+        )
+        _lowered.append((_best, f1(_out[1000:] - _best, rare[1000:]).item()))
+assert min(_scores[2:]) > max(_scores[:2]) + 0.03
+assert abs(score - min(_scores[2:])) < 0.03
+for _best, _reached in _lowered[:2]:
+    assert _best < 0 and _reached > max(_scores[:2]) + 0.03
+    assert abs(_reached - score) < 0.03
+_logits = torch.zeros(4, requires_grad=True)
+assert not f1(_logits, torch.ones(4)).requires_grad
+_p, _none = _logits.sigmoid(), torch.zeros(4)
+_plain = 1 - 2 * (_p * _none).sum() / (_p.sum() + _none.sum())
+assert not torch.autograd.grad(_plain, _logits)[0].any()
+assert (torch.autograd.grad(soft_f1_loss(_logits, _none), _logits)[0] > 0).all()
+_hard = torch.tensor([9.0, -9.0, 9.0, -9.0]) * 9
+_truth = torch.tensor([1.0, 0.0, 0.0, 1.0])
+assert f1(_hard, _truth) == 0.5 and abs(soft_f1_loss(_hard, _truth) - 0.4) < 1e-6
+_p64 = torch.randn(6).double().requires_grad_()
+assert torch.autograd.gradcheck(
+    lambda q: soft_f1_loss(q, torch.tensor([1.0, 0, 0, 1, 0, 1])), _p64
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Try another threshold first: with one below 0, chosen on the first 1,000 samples, cross-entropy gets about the same F1 here.
 
 # %%
 # Exercise
 # --------
-# To write: a question that somebody who has read this page can answer, and that shows whether the page was understood.
+# This hinge loss is for labels -1 and 1. Which call cuts it, and what does ``backward()`` say? Write it without the loop.
+#
+# .. code-block:: python
+#
+#    def hinge(prediction, label):
+#        losses = [max(0, 1 - p * y) for p, y in zip(prediction, label)]
+#        return torch.tensor(losses).mean()
 #
 # .. solution::
 #
-# To write: the answer, in a sentence or two, before the code that shows it.
+# ``torch.tensor``. ``max`` keeps the graph of the tensor that it picks. ``backward()`` raises *element 0 of tensors does not
+# require grad*. ``torch.stack(losses)`` would raise as well: for the values below, the first loss is the integer 0.
 
-(gradient,) = torch.autograd.grad(x * x * x, x)
-print("gradient:", gradient)
-assert gradient == 27
+
+def hinge(prediction, label):
+    assert prediction.shape == label.shape
+    return (1 - prediction * label).clamp(min=0).mean()
+
+
+prediction = torch.tensor([-2.0, 0.5, -0.5, 3.0], requires_grad=True)
+label = torch.tensor([-1.0, 1.0, 1.0, -1.0])
+hinge(prediction, label).backward()
+print("gradient:", prediction.grad)
+
+# predict: prediction.grad.tolist() -- The predictions are -2, 0.5, -0.5 and 3, and the
+#   labels -1, 1, 1 and -1. Which gradient should a correct loss give?
+
+# sphinx_gallery_start_ignore
+assert prediction.grad.tolist() == [0, -0.25, -0.25, 0.25]
+_losses = [max(0, 1 - p * y) for p, y in zip(prediction, label, strict=True)]
+assert isinstance(_losses[0], int) and _losses[0] == 0
+assert all(part.requires_grad for part in _losses[1:])
+_raised = []
+for _combine in (torch.tensor, torch.stack):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            _combine(_losses).mean().backward()
+        except (RuntimeError, TypeError) as error:
+            _raised.append((type(error), str(error)))
+assert [kind for kind, _ in _raised] == [RuntimeError, TypeError]
+assert _raised[0][1].startswith("element 0 of tensors does not require grad")
+assert "but got int" in _raised[1][1]
+# sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_training_training_loop.py`.
 # - Next: :ref:`sphx_glr_gallery_training_initialisation.py`.
-# - In PyTorch's reference: `torch.Tensor.backward
-#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html>`__. To write: the pages of the reference that a
-#   reader needs next.
+# - :ref:`sphx_glr_gallery_practice_gradient_of_each_loss.py`: how much each term of a loss contributes.
+# - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: if you want a cut.
+# - :ref:`sphx_glr_gallery_functions_exp_function.py`: a ``backward`` of your own.
+# - In PyTorch's reference: `loss functions <https://docs.pytorch.org/docs/stable/nn.html#loss-functions>`__ and `gradcheck
+#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradcheck.html>`__.
