@@ -591,7 +591,7 @@ assert abs(model.weight.item() - 1.6) < 1e-6
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_debugging_softmax_and_neighbors.py`.
+# - Before: :ref:`sphx_glr_gallery_debugging_softmax_and_neighbors.py`, four usual sources of NaN.
 # - Next: :ref:`sphx_glr_gallery_profiling_profiler_table.py`, where the time goes.
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: another reason why a parameter is not trained.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory.

@@ -481,8 +481,8 @@ assert eps[curves["forward"].argmin()] < 0.1 * eps[curves["central"].argmin()]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_less_memory_in_a_function.py`.
-# - Next: :ref:`sphx_glr_gallery_functions_derive_a_backward.py`.
+# - Before: :ref:`sphx_glr_gallery_functions_context_methods.py`, what ``ctx`` can do.
+# - Next: :ref:`sphx_glr_gallery_functions_double_backward.py`, with ``gradgradcheck`` for second derivatives.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, how to write a Function.
 # - In PyTorch's reference: `gradcheck
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradcheck.html>`__ and `Gradcheck
