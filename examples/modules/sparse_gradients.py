@@ -22,9 +22,10 @@ Sparse gradients: nn.Embedding(sparse=True) and SparseAdam
 
       optimizer = torch.optim.SparseAdam(embedding.parameters(), lr=0.001)
 
-   ``SGD``, ``Adagrad`` and ``LBFGS`` accept this gradient as well, without ``weight_decay``. ``Adam`` and ``AdamW`` raise an
-   error. ``SparseAdam`` is not the algorithm of ``Adam``: it moves only the rows that the batch uses. Its state is as large as
-   that of ``Adam``. If the loss also uses the whole weight, as with tied weights, the gradient is dense.
+   ``SGD`` and ``Adagrad`` accept this gradient as well. Leave out ``weight_decay``, and the ``momentum`` of ``SGD``. ``Adam``
+   and ``AdamW`` raise an error. ``SparseAdam`` is not the algorithm of ``Adam``: it moves only the rows that the batch uses.
+   Its state is as large as that of ``Adam``. If the loss also uses ``embedding.weight`` itself, as with tied weights, the
+   gradient is dense.
 """
 
 # %%
@@ -127,12 +128,16 @@ _same(tokens).sum().backward()
 assert torch.equal(_same.weight.grad, grad.to_dense())
 assert not _same.weight.grad[[0, 2, 3, 5]].any()
 assert embedding.weight.layout is torch.strided  # the weight stays dense
+_differ = nn.Embedding(6, 2, sparse=True)  # no token repeats
+_differ(torch.tensor([1, 4])).sum().backward()
+assert not _differ.weight.grad.is_coalesced()
 # sphinx_gallery_end_ignore
 
 # %%
-# Word 1 occurs twice and has two entries: the gradient is *uncoalesced*. ``coalesce()`` adds them. Before that,
-# ``grad.indices()`` raises *Cannot get indices on an uncoalesced tensor*. ``grad.to_dense()`` is the gradient of
-# ``sparse=False``. The weight itself is dense both ways.
+# Word 1 has two entries, since it occurs twice. PyTorch calls this gradient *uncoalesced*: entries can repeat.
+# ``grad.indices()`` then raises *Cannot get indices on an uncoalesced tensor*, here also for the tokens 1 and 4 alone.
+# ``coalesce()`` adds the entries of a word. ``grad.to_dense()`` is the gradient of ``sparse=False``. The weight itself is
+# dense both ways.
 
 # %%
 # Two optimizers, one loop
@@ -208,6 +213,8 @@ assert abs(_moved[0] - _moved[1]) < 1e-6 and abs(_moved[0] + 0.0135) < 0.0001
 assert (sparse_adam[200:, 0] == sparse_adam[200, 0]).all()
 assert 10 < adam[-1, 0] / sparse_adam[-1, 0] < 10.5
 assert (adam[201:251, 0] < adam[200:250, 0]).all()
+assert adam[205, 0] - adam[200, 0] < 5 * (adam[255, 0] - adam[250, 0]) < 0  # slower
+assert abs(adam[259, 0] + 0.138) < 0.001
 assert torch.allclose(adam[:, 1], sparse_adam[:, 1], atol=1e-5)  # used at each step
 _decay = nn.Embedding(3, 2)
 _before = _decay.weight.detach().clone()
@@ -240,7 +247,7 @@ assert "Sparse invariant checks are implicitly disabled" in _said or TORCH < (2,
 # At step 200 both make the same step. After it the gradient is 0, but the running mean of ``Adam`` is not, and ``Adam`` moves
 # the row on, to ten times the distance here (asked in `pytorch#18404 <https://github.com/pytorch/pytorch/issues/18404>`__).
 # ``SparseAdam`` leaves a row and its running means alone until the word occurs again. The word that occurs at each step has the
-# same path under both.
+# same path under both here.
 #
 # ``Adam`` did not move the row before its first use. ``AdamW`` would, by its weight decay.
 
@@ -346,6 +353,21 @@ for _class, _options in (
             _optimizer.step()
         _ends.append(_table.weight.detach())
     assert torch.allclose(*_ends, atol=1e-5)
+_said = outcome(two_steps, torch.optim.SGD, {"fused": True})
+assert _said.startswith("RuntimeError") and "support sparse gradients" in _said
+for _momentum in (0, 0.9):  # the running mean of SGD, 100 steps
+    torch.manual_seed(0)
+    _table = nn.Embedding(50, 2, sparse=True)
+    _optimizer = torch.optim.SGD(_table.parameters(), lr=0.01, momentum=_momentum)
+    for _ in range(100):
+        _optimizer.zero_grad()
+        _table(torch.randint(0, 50, (6,))).sum().backward()
+        _optimizer.step()
+    _buffer = _optimizer.state[_table.weight].get("momentum_buffer")
+    if _momentum:
+        assert not _buffer.is_coalesced()
+        assert _buffer._nnz() > 300 and _buffer.coalesce()._nnz() == 50
+    assert bool(_momentum) == (_buffer is not None)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -353,8 +375,10 @@ for _class, _options in (
 # rows should decay: all, or those of the batch (`pytorch#30402 <https://github.com/pytorch/pytorch/issues/30402>`__). For those
 # of the batch, add ``0.01 * embedding(tokens.unique()).square().sum()`` to the loss. Then frequent words decay more often.
 #
-# ``SGD``, with or without momentum, and ``Adagrad`` compute the same weights here as with ``sparse=False``. ``Adagrad`` can
-# warn *Sparse invariant checks are implicitly disabled*. ``torch.sparse.check_sparse_tensor_invariants.disable()`` silences it.
+# ``SGD``, with or without ``momentum``, and ``Adagrad`` compute the same weights here as with ``sparse=False``. But ``SGD``
+# with ``momentum`` keeps an uncoalesced sparse buffer, and the buffer grows. For 50 words and 6 random tokens a step, the
+# buffer has more than 300 entries after 100 steps here. ``Adagrad`` can warn *Sparse invariant checks are implicitly disabled*.
+# ``torch.sparse.check_sparse_tensor_invariants.disable()`` silences it.
 
 # %%
 # **Clipping.** In the loop above, ``clip_grad_norm_`` would have stopped:
@@ -365,7 +389,7 @@ print(outcome(nn.utils.clip_grad_norm_, parameters, 0.1))
 
 def clip_by_hand(parameters, max_norm):
     grads = []
-    for p in parameters:
+    for p in (p for p in parameters if p.grad is not None):
         if p.grad.is_sparse:
             p.grad = p.grad.coalesce()
         grads.append(p.grad.values() if p.grad.is_sparse else p.grad)
@@ -395,6 +419,8 @@ for _is_sparse in (False, True):
     _norms.append([_clipper(_both, 0.1), *(p.grad.to_dense() for p in _both)])
 for _one, _two in zip(*_norms, strict=True):
     assert torch.allclose(_one, _two)
+_head.bias.grad = None  # a frozen parameter
+assert clip_by_hand(_both, 1.0) > 0
 _wrong, _right = grad._values().norm().item(), grad.coalesce().values().norm().item()
 assert (round(_wrong, 1), round(_right, 1)) == (2.4, 3.2)
 assert abs(_right - _same.weight.grad.norm()) < 1e-5
@@ -420,7 +446,8 @@ assert torch.allclose(
 #    ``clip_grad_norm_`` accepts a sparse gradient. ``clip_grad_value_`` still raises an error.
 
 # %%
-# **A loss that uses the whole weight.** Then ``backward`` makes a dense gradient, without a warning. Here are five losses:
+# **A loss that uses the weight itself.** Then ``backward`` makes a dense gradient here, without a warning. This is so even if
+# the loss uses only some rows, as in ``weight[tokens]``. Here are six losses:
 
 
 def layout(loss_of):
@@ -434,13 +461,14 @@ losses = {
     "rows": lambda e, rows: rows.sum(),
     "rows, used twice": lambda e, rows: rows.sum() + e(tokens).square().sum(),
     "penalty on the rows": lambda e, rows: rows.sum() + e(tokens.unique()).norm(),
+    "weight[tokens]": lambda e, rows: e.weight[tokens].sum(),
     "penalty on the weight": lambda e, rows: rows.sum() + e.weight.norm(),
     "tied output layer": lambda e, rows: (rows @ e.weight.T).sum(),
 }
 table = pd.Series({name: layout(loss_of) for name, loss_of in losses.items()})
 
 # sphinx_gallery_start_ignore
-assert table.tolist() == ["sparse"] * 3 + ["dense"] * 2
+assert table.tolist() == ["sparse"] * 3 + ["dense"] * 3
 _out = nn.Linear(2, 6, bias=False)
 _tied = nn.Embedding(6, 2, sparse=True)
 _out.weight = _tied.weight  # as a module does it
@@ -509,11 +537,21 @@ _kinds, _counts = _batch.unique(return_counts=True)
 assert torch.equal(_rows.indices()[0], _kinds)
 _rows.values().div_(_counts[:, None])
 assert torch.allclose(_rows.to_dense(), _scaled.weight.grad)
+_scaled = nn.Embedding(6, 2, padding_idx=5, scale_grad_by_freq=True)
+_by_hand = nn.Embedding(6, 2, padding_idx=5, sparse=True)
+for _layer in (_scaled, _by_hand):
+    _layer(_batch).sum().backward()
+_rows = _by_hand.weight.grad.coalesce()
+assert len(_rows.values()) < len(_batch.unique())  # the padding token is missing
+_, _counts = _batch[_batch != 5].unique(return_counts=True)
+_rows.values().div_(_counts[:, None])
+assert torch.allclose(_rows.to_dense(), _scaled.weight.grad)
 # sphinx_gallery_end_ignore
 
 # %%
-# The padding token has no entry. To scale by frequency yourself, coalesce the gradient, and divide ``grad.values()`` by
-# ``counts[:, None]`` from ``tokens.unique(return_counts=True)``. Both are sorted by token.
+# The padding token has no entry. To scale by frequency yourself, coalesce the gradient of one batch, and divide
+# ``grad.values()`` by ``counts[:, None]`` from ``tokens.unique(return_counts=True)``. Both are sorted by token. With
+# ``padding_idx``, count ``tokens[tokens != padding_idx]`` instead.
 
 # %%
 # The gradient of a sparse matrix: torch.sparse.mm
@@ -568,6 +606,8 @@ assert _weights.grad.layout is torch.strided and _weights.grad.shape == (6000,)
 _dense = torch.zeros(nodes, nodes).index_put((edges[0], edges[1]), _weights)
 (_expected,) = torch.autograd.grad((_dense @ X).square().sum(), _weights)
 assert torch.allclose(_weights.grad, _expected, rtol=1e-4, atol=1e-3)
+_again = outcome(torch.sparse.mm(_A, X).sum().backward)
+assert "backward through the graph a second time" in str(_again)
 for _optimizer in (torch.optim.Adam, torch.optim.SGD):
     _before = _weights.detach().clone()
     _optimizer([_weights], lr=0.01).step()
@@ -584,8 +624,9 @@ pd.DataFrame(rows).T
 # ``torch.sparse.mm`` computes the gradient of ``A`` at the entries of ``A``, and ``A @ X`` for each pair of nodes. At the
 # entries of ``A`` both agree. The gradient of ``X`` is dense in both, also if ``A`` needs no gradient.
 #
-# To learn the edges, make their values the parameter: ``A = torch.sparse_coo_tensor(edges, values, size)``. Then
-# ``values.grad`` is an ordinary dense vector, and ``Adam`` accepts it.
+# To learn the edges, make their values the parameter. Build ``A = torch.sparse_coo_tensor(edges, values, size)`` anew in each
+# step: here a second ``backward`` through the same ``A`` raises an error. ``values.grad`` is an ordinary dense vector, and
+# ``Adam`` accepts it.
 
 # %%
 # Exercise
