@@ -20,11 +20,12 @@ Implicit differentiation: backward through a fixed point or a solver
 
       with torch.no_grad():
           z = solver(x)  # F(z) = 0
-      z = z - torch.linalg.solve(J, F(z))  # J: the Jacobian of F at z, detached
+      z = z - torch.linalg.solve(J, F(z))
 
-   Backward then solves one linear system. For a fixed point, ``F(z) = z - f(z)``; for an argmin, ``F`` is the gradient of
-   the objective. If ``J`` is too large, a hook solves the system without it. This is for first derivatives, at a solution
-   that has converged, where ``J`` is not singular.
+   Here ``z`` is a vector, and ``J`` is the Jacobian of ``F`` at ``z``, detached. Backward then solves one linear system. For a
+   fixed point, ``F(z) = z - f(z)``; for an argmin without constraints, ``F`` is the gradient of a smooth objective. If ``J`` is
+   too large and ``f`` is a contraction, use a hook. This is for first derivatives, at a converged solution, where ``J`` is not
+   singular.
 """
 
 # %%
@@ -48,6 +49,10 @@ def unrolled(W, x, steps):
     return z
 
 
+# sphinx_gallery_start_ignore
+_threads = torch.get_num_threads()
+torch.set_num_threads(1)  # on a busy machine, two threads would wait for each other
+# sphinx_gallery_end_ignore
 torch.manual_seed(0)
 torch.set_default_dtype(torch.float64)
 W = (0.1 * torch.randn(50, 50)).requires_grad_()
@@ -64,7 +69,7 @@ def implicit(W, x, steps):
 
     z = f(z, W, x)  # one recorded step
     z0 = z.detach().requires_grad_()
-    f0 = f(z0, W, x)
+    f0 = f(z0, W, x)  # a second graph, for the hook
 
     def solve(v):
         u = v
@@ -72,8 +77,19 @@ def implicit(W, x, steps):
             u = grad(f0, z0, u, retain_graph=True)[0] + v
         return u
 
-    z.register_hook(solve)
+    if z.requires_grad:  # not under no_grad
+        z.register_hook(solve)
     return z
+
+
+# sphinx_gallery_start_ignore
+for _context in (torch.no_grad, torch.inference_mode):
+    with _context():  # without the condition, register_hook raises
+        _z = implicit(W, x, 80)
+    assert not _z.requires_grad and torch.equal(_z, unrolled(W, x, 81))
+assert not implicit(W.detach(), x.detach(), 1).requires_grad
+assert implicit(W, x.detach(), 1).requires_grad
+# sphinx_gallery_end_ignore
 
 
 # %%
@@ -121,8 +137,8 @@ assert W.dtype == torch.float64
 # sphinx_gallery_end_ignore
 
 # %%
-# Each recorded iteration saves one more ``z``, of 12.5 KiB. The implicit version saves three, after 1 iteration and after 40.
-# Both gradients agree to the precision of ``float64``:
+# Each recorded iteration saves one more ``z``, of 12.5 KiB. The implicit version saves three. Both gradients agree to the
+# precision of ``float64``:
 
 
 def gradient(z):
@@ -145,12 +161,13 @@ assert torch.allclose(*_by_x, rtol=1e-12, atol=1e-14)
 # %%
 # Why: one linear system
 # ----------------------
-# At the solution, :math:`z = f(z, \theta)`, where :math:`\theta` stands for ``W`` and ``x``. Let :math:`J` and :math:`f_\theta`
-# be the derivatives of ``f`` with respect to ``z`` and :math:`\theta`. Then :math:`dz = J \, dz + f_\theta \, d\theta`, so
-# :math:`dz = (I - J)^{-1} f_\theta \, d\theta`. This is the implicit function theorem.
+# At the solution, :math:`z = f(z, \theta)`, where :math:`\theta` stands for ``W`` and ``x``. Let :math:`f_z` and
+# :math:`f_\theta` be the derivatives of ``f``. Then :math:`dz = f_z \, dz + f_\theta \, d\theta`. The Jacobian of
+# :math:`F(z) = z - f(z)` is :math:`J = I - f_z`, so :math:`dz = J^{-1} f_\theta \, d\theta`. This is the implicit function
+# theorem.
 #
-# If ``v`` is the gradient that arrives at ``z``, backward has to solve :math:`(I - J)^T u = v`. Then it sends ``u`` through one
-# step of ``f``. The hook solves this by iteration, :math:`u \leftarrow J^T u + v`, with a :ref:`vector-Jacobian product
+# If ``v`` is the gradient that arrives at ``z``, backward has to solve :math:`J^T u = v`. Then it sends ``u`` through one step
+# of ``f``. The hook solves this by iteration, :math:`u \leftarrow f_z^T u + v`, with a :ref:`vector-Jacobian product
 # <sphx_glr_gallery_differentiation_vector_jacobian_products.py>` per round. For a known ``f``, a
 # :ref:`Function <sphx_glr_gallery_functions_exp_function.py>` can solve it directly:
 
@@ -168,8 +185,8 @@ class Equilibrium(torch.autograd.Function):
     def backward(ctx, v):
         W, z = ctx.saved_tensors
         slope = 1 - z**2  # of tanh
-        J = slope[:, :, None] * W
-        u = torch.linalg.solve((torch.eye(len(W)) - J).mT, v)
+        J = torch.eye(len(W)).to(W) - slope[:, :, None] * W
+        u = torch.linalg.solve(J.mT, v)
         return (slope * u).mT @ z, slope * u, None
 
 
@@ -185,6 +202,18 @@ assert error(gradient(Equilibrium.apply(W, x, 80))) < 1e-14
 for _n in (1, 40):
     assert saved_kib(lambda n=_n: Equilibrium.apply(W, x, n)) == 12.5
 assert 32 * 50 * 50 * 8 / 1024 == 625
+for _dtype, _rows in ((torch.float32, 5), (torch.float64, 1), (torch.float64, 0)):
+    _leaves = [
+        torch.randn(_n, 3).mul(0.3).to(_dtype).requires_grad_() for _n in (3, _rows)
+    ]
+    _pair = [
+        grad(m(*_leaves, 60).square().sum(), _leaves)
+        for m in (unrolled, Equilibrium.apply, implicit)
+    ]
+    for _by_loop, *_others in zip(*_pair, strict=True):
+        for _other in _others:
+            assert _other.dtype == _dtype
+            assert torch.allclose(_by_loop, _other, rtol=1e-4, atol=1e-5)
 _raised = []
 try:
     with warnings.catch_warnings(action="ignore"):
@@ -193,11 +222,11 @@ except RuntimeError as _error:
     _raised.append(str(_error))
 assert len(_raised) == 1 and "undefined output grads" in _raised[0]
 _z = implicit(*small)
-_J = torch.func.vmap(torch.func.jacrev(lambda z, x: f(z, small_W, x)))(_z, small[1])
+_J = torch.func.vmap(torch.func.jacrev(lambda z, x: z - f(z, small_W, x)))(_z, small[1])
 _slope = 1 - _z**2
-assert torch.allclose(_J, _slope[:, :, None] * small_W)
+assert torch.allclose(_J, torch.eye(3) - _slope[:, :, None] * small_W)
 _v = torch.randn(2, 3)
-_u = torch.linalg.solve((torch.eye(3) - _J).mT, _v)
+_u = torch.linalg.solve(_J.mT, _v)
 _seen = []
 _z.grad_fn.register_prehook(lambda grads: _seen.append(grads[0]))
 _z.backward(_v, inputs=[small[1]])
@@ -227,8 +256,7 @@ assert not _Closed.apply(x.detach()).requires_grad
 # %%
 # The Function saves one ``z``. But its backward makes a matrix ``J`` for each sample: here 625 KiB, as much as 50 recorded
 # iterations. Pass what needs a gradient to ``apply``: a ``W`` that ``forward`` takes from outside gets none.
-# (:ref:`gradcheck <sphx_glr_gallery_functions_gradcheck.py>` also sends an undefined gradient, for which a :ref:`hook
-# <sphx_glr_gallery_differentiation_hooks.py>` gets ``None``. This hook cannot take it, hence ``check_undefined_grad=False``.)
+# (The hook fails at the undefined gradient that :ref:`gradcheck <sphx_glr_gallery_functions_gradcheck.py>` would also send.)
 
 # %%
 # What people get wrong
@@ -287,7 +315,7 @@ import gc
 import weakref
 
 
-def step(make_z0):
+def step(make_z0, limit=50):
     z = f(solution, W, x)
     z0 = make_z0(z)
     f0 = f(z0, W, x)
@@ -295,7 +323,7 @@ def step(make_z0):
 
     def solve(v):
         calls.append(v)
-        if len(calls) == 50:  # or it would go on
+        if len(calls) == limit:  # or it would go on
             return v
         return grad(f0, z0, v, retain_graph=True)[0] + v
 
@@ -309,6 +337,10 @@ versions = {
     "z.clone()": torch.clone,
     "z": lambda z: z,
 }
+# sphinx_gallery_start_ignore
+gc.collect()
+gc.freeze()  # gc.collect() is quick now
+# sphinx_gallery_end_ignore
 for name, make_z0 in versions.items():
     calls, f0 = step(make_z0)
     gc.collect()
@@ -324,6 +356,8 @@ for _make in versions.values():
     _grads.append(W.grad)
 assert _seen == [({1}, 0), ({1}, 3), ({50}, 3)]
 assert torch.equal(*_grads[:2]) and not torch.allclose(*_grads[1:])
+assert step(lambda z: z, 300)[0] == 300  # it goes on
+gc.unfreeze()
 W.grad = x.grad = None
 # sphinx_gallery_end_ignore
 
@@ -331,11 +365,11 @@ W.grad = x.grad = None
 # With ``z.clone()`` the gradient is the same as with ``detach``, but each step leaks its graph: the hook keeps ``f0``, whose
 # graph leads to the node of ``z``, and that node keeps the hook (:ref:`why it stays
 # <sphx_glr_gallery_graphs_graph_lifetime.py>`). With ``z`` itself, ``autograd.grad`` calls the hook again, inside the hook.
-# Without the limit of 50, it hangs (`deq#24 <https://github.com/locuslab/deq/issues/24>`__) or crashes.
+# Without the limit of 50, it hangs (`deq#24 <https://github.com/locuslab/deq/issues/24>`__).
 
 # %%
-# **A recorded loop that stops early.** Its count of iterations depends on the data, and the graph has as many. If you start
-# from the last solution, one iteration may be enough for ``z``, but not for its gradient:
+# **A recorded loop that stops early.** If you start from the last solution, one iteration may be enough for ``z``, but not for
+# its gradient:
 
 
 def settle(W, x, tol, z):
@@ -364,11 +398,10 @@ assert torch.allclose(z, _cold, atol=1e-7)
 # sphinx_gallery_end_ignore
 
 # %%
-# The second gradient is that of one step.
+# The second gradient is the one-step gradient.
 
 # %%
-# **The solver has not converged.** Then the implicit gradient is wrong too, without a message. Here its error is smaller than
-# the tolerance:
+# **The solver has not converged.** Then the implicit gradient is wrong too, without a message:
 
 # %%
 # .. how-measured:: Both gradients at the result of settle(), for tolerances from 0.1 to 1e-10.
@@ -402,7 +435,7 @@ def draw_errors():
 
 
 # %%
-# The same result of the solver, three ways to its gradient:
+# Three gradients at the same result of the solver:
 
 # figure: Relative error of the gradient over the tolerance of the solver, both logarithmic. The implicit and the unrolled
 #   error fall in proportion to the tolerance, and the implicit one is lower throughout. The error of one step stays near
@@ -427,7 +460,8 @@ assert _errors[0] > 0.1 and _errors[-1] < 1e-8
 # sphinx_gallery_end_ignore
 
 # %%
-# Here the unrolled gradient is further off, at each tolerance. The iteration inside the hook has to converge as well.
+# Here the implicit error is below the tolerance and below the unrolled error. The iteration in the hook has to converge as
+# well.
 
 # %%
 # **No contraction.** With ``W = -3`` this iteration jumps between two values. The formula still returns a number:
@@ -465,6 +499,11 @@ _slope = (_root(0.5 + 1e-5) - _root(0.5 - 1e-5)) / 2e-5
 assert abs(_slope - grad(AtSolution.apply(w, c, z.detach()), c)[0].item()) < 1e-6
 assert abs(_slope - 0.249) < 0.0005
 assert abs(grad(_wrong, c)[0].item() - 0.025) < 0.0005
+_z0 = z.detach().requires_grad_()
+_f0, _u = f(_z0, w, c), torch.ones(1, 1)
+for _ in range(100):
+    _u = grad(_f0, _z0, _u, retain_graph=True)[0] + 1
+assert _u.abs() > 1e40
 for _norm in (0.5, 0.9, 0.99):  # a contraction: it settles, and I - J is not singular
     for _seed in range(4):
         torch.manual_seed(_seed)
@@ -474,19 +513,20 @@ for _norm in (0.5, 0.9, 0.99):  # a contraction: it settles, and I - J is not si
         _x = torch.randn(4, 6) * 10.0 ** (_seed - 2)
         _zs = [unrolled(_W, _x, 300 + i) for i in range(2)]
         assert torch.allclose(*_zs, atol=1e-12)
-        _J = (1 - _zs[0] ** 2)[:, :, None] * _W
-        _least = torch.linalg.svdvals(torch.eye(6) - _J).min()
+        _fz = (1 - _zs[0] ** 2)[:, :, None] * _W
+        _least = torch.linalg.svdvals(torch.eye(6) - _fz).min()
         assert _least > 1 - _norm - 1e-9
+        assert torch.linalg.matrix_norm(_fz, 2).max() <= _norm + 1e-9  # the hook's
 assert torch.linalg.matrix_norm(W, 2) > 1  # sufficient, not necessary
 # sphinx_gallery_end_ignore
 
 # %%
 # The first gradient is ten times too small. So check the residual. Newton's method finds the fixed point, and there the
-# formula is right. If the 2-norm of ``W`` is below 1, this ``f`` is a contraction: the iteration converges, and :math:`I - J`
-# is not singular.
+# direct solve is right. The iteration in the hook still diverges. If the 2-norm of ``W`` (its largest singular value) is below
+# 1, this ``f`` is a contraction: both iterations converge, and ``J`` is not singular.
 
 # %%
-# **A singular system.** At ``W = 1`` and ``x = 0``, :math:`I - J` is 0:
+# **A singular system.** At ``W = 1`` and ``x = 0``, ``J`` is 0:
 
 w, c = torch.ones(1, 1, requires_grad=True), torch.zeros(1, 1, requires_grad=True)
 messages = []
@@ -514,8 +554,8 @@ for _x, _steep in ((1e-3, 1e2), (1e-6, 1e4), (1e-9, 1e6)):
 # The solution has an infinite slope there. The direct solve raises, and the hook returns a number that depends on its rounds.
 
 # %%
-# **Second derivatives.** The Function's backward is made of differentiable operations on its input and output, so it can be
-# differentiated again. The hook detached ``z0``, and its second derivative is wrong:
+# **Second derivatives.** The Function's backward consists of differentiable operations, so it can be differentiated again. The
+# hook detached ``z0``, and its second derivative is wrong:
 
 a, b = torch.tensor([[0.5]]).requires_grad_(), torch.tensor([[0.4]]).requires_grad_()
 second = {}
@@ -542,13 +582,44 @@ assert torch.autograd.gradgradcheck(Equilibrium.apply, small)
 
 
 def attach(F, z):
-    J = torch.func.jacrev(F)(z).detach()
-    return z - torch.linalg.solve(J, F(z))
+    n = z.numel()  # z has any shape
+    J = torch.func.jacrev(F)(z).detach().reshape(n, n)
+    return z - torch.linalg.solve(J, F(z).flatten()).view_as(z)
 
+
+# sphinx_gallery_start_ignore
+for _shape in ((), (1,), (0,), (3, 2), (2, 2), (2, 1, 3)):
+    _t = (1 + torch.rand(_shape)).requires_grad_()
+    for _s in (_t, _t.mT if len(_shape) > 1 else _t, _t.expand(2, *_shape)):
+        _z = attach(lambda z, s=_s: z**2 - s, _s.detach().sqrt())
+        assert _z.shape == _s.shape
+        _pair = [
+            grad(z.pow(3).sum(), _t, retain_graph=True)[0] for z in (_z, _s.sqrt())
+        ]
+        assert torch.allclose(*_pair)
+
+
+def _per_sample(x, z):
+    return torch.func.vmap(lambda x, z: attach(lambda z: z - f(z, W, x), z))(x, z)
+
+
+assert error(gradient(_per_sample(x, solution))) < 1e-14
+_few = x[:3].detach()
+_pair = [
+    gradient(m(_few, solution[:3]))
+    for m in (_per_sample, lambda x, z: attach(lambda z: z - f(z, W, x), z))
+]
+assert torch.allclose(*_pair, atol=1e-12) and _pair[0].norm() > 1
+for _context in (torch.no_grad, torch.inference_mode):
+    with _context():
+        assert attach(lambda z: z**2 - 2, torch.tensor(2.0).sqrt()) ** 2 - 2 < 1e-14
+# sphinx_gallery_end_ignore
 
 # %%
-# At an argmin, ``F`` is the gradient of the objective. Here the strength ``lam`` of a penalty gets its gradient from a
-# validation loss:
+# For a batch, call ``attach`` in ``torch.func.vmap``: it makes one ``J`` per sample, not one for all.
+#
+# At an argmin without constraints, ``F`` is the gradient of the objective. Here the strength ``lam`` of a penalty gets its
+# gradient from a validation loss:
 
 from torch.nn.functional import softplus
 
@@ -586,6 +657,46 @@ _found = grad(
 )[0]
 assert abs(_found.item() - (values[1] - values[0]) / 2e-4) < 1e-8 and abs(_found) > 1e-4
 assert torch.allclose(grad(validation(minimize(lam)), lam)[0], _found, rtol=1e-9)
+# a solver that calls backward()
+
+
+def _train(lam):
+    w = torch.zeros(5, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.05)
+    for _ in range(200):
+        optimizer.zero_grad()
+        objective(w, lam).backward()
+        optimizer.step()
+    return w
+
+
+_raised = []
+try:
+    with torch.no_grad():
+        _train(lam)
+except RuntimeError as _error:
+    _raised.append(str(_error))
+assert len(_raised) == 1 and "does not require grad" in _raised[0]
+_w = _train(lam.detach()).detach()
+assert lam.grad is None
+_w = attach(lambda w: torch.func.grad(objective)(w, lam), _w)
+assert torch.allclose(grad(validation(_w), lam)[0], _found, rtol=1e-9)
+_train(lam)
+assert lam.grad.abs() > 1  # so lam is detached as well
+lam.grad = None
+# at a bound, or at the kink of a 1-norm, this gradient is wrong
+_t = torch.tensor([-1.0, 2.0], requires_grad=True)
+_w = attach(lambda w: 2 * (w - _t), _t.detach().clamp(min=0))
+assert grad(_w.sum(), _t)[0].tolist() == [1, 1]
+assert grad(_t.clamp(min=0).sum(), _t)[0].tolist() == [0, 1]
+_t = torch.tensor([0.3, 2.0], requires_grad=True)
+_w = attach(lambda w: w - _t + 0.5 * w.sign(), torch.tensor([0.0, 1.5]))
+assert grad(_w.sum(), _t)[0].tolist() == [1, 1]  # it is [0, 1]
+# a penalty makes a singular J regular
+_A, _b = torch.randn(2, 5), torch.randn(2, requires_grad=True)
+for _lam in (0.0, 0.1):
+    _J = _A.T @ _A + _lam * torch.eye(5)
+    assert torch.linalg.matrix_rank(_J) == (5 if _lam else 2)
 # a fixed point in this form, a complex linear system, and the second derivative
 _one = unrolled(small_W, small[1][:1], 200)[0].detach()
 _by_step = attach(lambda z: z - f(z[None], small_W, small[1][:1])[0], _one)
@@ -617,8 +728,8 @@ assert torch.autograd.gradgradcheck(torch.linalg.solve, (_A, _b))
 # sphinx_gallery_end_ignore
 
 # %%
-# For a linear system this is built in: the backward of ``torch.linalg.solve(A, b)`` is a solve with the conjugate
-# transpose of ``A``.
+# With a bound on ``w`` or a 1-norm in the objective, this gradient can be wrong. A solver that calls ``backward()`` raises an
+# error under ``no_grad``. Instead, pass it ``lam.detach()``, and detach its result.
 #
 # What to do when
 # ---------------
@@ -631,7 +742,7 @@ assert torch.autograd.gradgradcheck(torch.linalg.solve, (_A, _b))
 #      - do
 #    * - few iterations
 #      - record them, perhaps with :ref:`checkpointing <sphx_glr_gallery_memory_checkpointing.py>`
-#    * - a root, an argmin or a fixed point, and ``J`` fits
+#    * - a root, an argmin or a fixed point, and ``J`` fits in memory
 #      - ``attach``: one recorded Newton step
 #    * - a contraction, and ``J`` is too large
 #      - the hook, with an iteration in backward
@@ -640,15 +751,15 @@ assert torch.autograd.gradgradcheck(torch.linalg.solve, (_A, _b))
 #    * - no time for a solve in backward
 #      - one recorded step, after you measured its error
 #    * - a linear system
-#      - ``torch.linalg.solve``
+#      - ``torch.linalg.solve``: its backward is a solve with the conjugate transpose
 #    * - a large residual, or a singular ``J``
-#      - a better solver, a smaller norm of ``W`` or a penalty on ``z``: there is no gradient to trust
+#      - a better solver, a smaller norm of ``W`` or a penalty in the objective: there is no gradient to trust
 
 # %%
 # Exercise
 # --------
-# Kepler's equation is :math:`E - e \sin E = M`. This bisection solves it for ``E``. What does autograd record of it? Give the
-# result its gradient, and compute :math:`dE/dM`.
+# Kepler's equation is :math:`E - e \sin E = M`. This bisection solves it for ``E``. Does autograd connect ``E`` to ``M``? Give
+# ``E`` its gradient, and compute :math:`dE/dM`.
 #
 # .. code-block:: python
 #
@@ -664,7 +775,7 @@ assert torch.autograd.gradgradcheck(torch.linalg.solve, (_A, _b))
 #
 # .. solution::
 #
-# Nothing: ``E`` is made of 0 and 4. ``M`` and ``e`` only choose the branches, and a comparison has no gradient. One recorded
+# No: ``E`` is made of 0 and 4. ``M`` and ``e`` only choose the branches, and a comparison has no gradient. One recorded
 # Newton step gives :math:`dE/dM = 1 / (1 - e \cos E)`.
 
 
@@ -682,7 +793,7 @@ def bisect(M, e):
 e = torch.tensor(0.5, requires_grad=True)
 M = (torch.pi / 3 - e * 0.75**0.5).detach().requires_grad_()  # so E = pi / 3
 E = bisect(M, e)
-print("recorded:", E.requires_grad)
+print("connected:", E.requires_grad)
 
 E = E - (E - e * E.sin() - M) / (1 - e * E.cos()).detach()
 dE_dM, dE_de = grad(E, (M, e))
@@ -698,6 +809,7 @@ assert torch.allclose(dE_de, _slope, atol=1e-6)
 _slope = (bisect(M + 1e-6, e) - bisect(M - 1e-6, e)) / 2e-6
 assert torch.allclose(dE_dM, _slope, atol=1e-6)
 torch.set_default_dtype(torch.float32)
+torch.set_num_threads(_threads)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -705,9 +817,8 @@ torch.set_default_dtype(torch.float32)
 # --------
 # - Before: :ref:`sphx_glr_gallery_practice_svd_and_eigh.py`.
 # - Next: :ref:`sphx_glr_gallery_scale_compile_and_autograd.py`.
-# - :ref:`sphx_glr_gallery_functions_exp_function.py`: how a Function is written.
 # - :ref:`sphx_glr_gallery_differentiation_hooks.py`: when a hook runs, and what it may return.
-# - Whether PyTorch should have such layers built in: `pytorch#100626
+# - Should PyTorch have such layers? `pytorch#100626
 #   <https://github.com/pytorch/pytorch/issues/100626>`__.
 # - In PyTorch's reference: `torch.linalg.solve
 #   <https://docs.pytorch.org/docs/stable/generated/torch.linalg.solve.html>`__, `torch.func.jacrev
