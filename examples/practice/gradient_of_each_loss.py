@@ -117,8 +117,7 @@ def draw():
 draw()
 
 # %%
-# A negative cosine is a *conflict*: a small enough step against one gradient raises the other
-# loss. Here the sum conflicts with
+# A negative cosine is a *conflict*: a small enough step against one gradient raises the other loss. Here the sum conflicts with
 # ``grad_a``: a small step of plain SGD on the total loss lowers the total and raises loss a.
 
 # %%
@@ -446,6 +445,7 @@ for name, direction in directions.items():
 
 # sphinx_gallery_start_ignore
 _before = [loss.item() for loss in two_losses()]
+assert sum(after["sum"]) < sum(_before) - 0.01
 assert after["sum"][0] > _before[0] + 0.002 and after["sum"][1] < _before[1] - 0.01
 for _name in ("PCGrad", "balanced"):
     assert all(
@@ -505,14 +505,23 @@ torch.autograd.grad(_both, _h, unit, **options)
 assert not _visits
 _both.sum().backward(inputs=shared)
 assert len(_visits) == 1
-_nan = torch.tensor([0.0, 1.0])
-assert (_nan.mean() / _nan * torch.zeros(2)).isnan().tolist() == [True, False]
+for _least, _is_nan in ((0.0, True), (1e-8, False)):
+    for _offset in (0.0, 3.0):  # the loss at its minimum
+        _z = torch.zeros(2, requires_grad=True)
+        _at_minimum = torch.stack(
+            [_z.square().sum() + _offset, (_z - 1).square().sum()]
+        )
+        (_rows,) = torch.autograd.grad(_at_minimum, _z, unit, **options)
+        _norms = _rows.norm(dim=1)
+        _scale = _norms.mean() / _norms.clamp(min=_least)
+        (_scale * _at_minimum).sum().backward()
+        assert _norms[0] == 0 and _z.grad.isnan().any().item() is _is_nan
 optimizer.zero_grad()
 # sphinx_gallery_end_ignore
 
 # %%
-# The last line is one ordinary backward, with weights that balance the norms at ``h``. If a norm is 0, its weight is infinite
-# and the total is NaN: write ``norms.clamp(min=1e-8)``. GradNorm learns such weights during the training.
+# The last line is one ordinary backward, with weights that balance the norms at ``h``. If a norm is 0, its weight is infinite,
+# and the gradients become NaN: write ``norms.clamp(min=1e-8)``. GradNorm learns such weights during the training.
 #
 # How good is the approximation here?
 
@@ -607,8 +616,9 @@ assert torch.allclose(_head_alone(1), _head_alone(0.1), atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%
-# With Adam, 10 and 10 are like 1 and 1. With SGD, a factor of the total loss is a factor of ``lr``. In Adam it does not cancel
-# if the gradients are as small as ``eps``, 1e-8, or if ``weight_decay`` is set. With ``AdamW`` and ``weight_decay`` it does.
+# With Adam, 10 and 10 are like 1 and 1. With plain SGD, a factor of the total loss is a factor of ``lr``. In Adam it does not
+# cancel if the gradients are as small as ``eps``, 1e-8, or if ``weight_decay`` is set. With ``AdamW`` and ``weight_decay`` it
+# does.
 
 # %%
 # Exercise
