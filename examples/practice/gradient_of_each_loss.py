@@ -2,63 +2,654 @@ r"""
 The gradient of each loss: multi-task learning and PCGrad
 =========================================================
 
+.. index::
+   single: norm of the gradient of each loss
+   single: per-task gradients
+   single: multi-task learning: conflicting gradients
+   single: cosine similarity of two gradients
+   single: PCGrad, gradient surgery
+   single: GradNorm: balance two losses
+   single: weights of the losses in a total loss
+   single: set .grad by hand
+   single: separate the gradients of two losses
+
 .. in-short::
 
-   To write: the answer of ``gradient_of_each_loss``.
-   Two to four lines, with one line of code, and when it does not hold. A reader who stops here must have been helped.
+   Ask for each gradient before they are added: one ``torch.autograd.grad`` for each loss.
+
+   .. code-block:: python
+
+      grad_a = torch.autograd.grad(loss_a, shared, retain_graph=True)
+      grad_b = torch.autograd.grad(loss_b, shared)
+
+   ``shared`` is the list of the parameters that both losses use. After ``(loss_a + loss_b).backward()`` it is too late:
+   ``.grad`` holds the sum. For a parameter that one loss does not use, such as those of the other head, this call raises an
+   error. Leave those out, or pass ``materialize_grads=True``.
 """
 
 # %%
-# To write: the problem, as a reader meets it
-# -------------------------------------------
-# To write: what the reader has and wants, in two sentences. The code that follows is what a reader would type, in ten lines at
-# most, with the first figure right below it.
+# Two losses pull on one trunk
+# ----------------------------
+# Two heads share a trunk, and each head has a loss. You want to know how large the gradient of each loss is, and whether the
+# two agree.
 
 import torch
+from torch import nn
+from torch.nn.functional import cosine_similarity, mse_loss
 
-x = torch.tensor(3.0, requires_grad=True)
-y = x * x
-y.backward()
+torch.manual_seed(75)
+trunk = nn.Sequential(nn.Linear(4, 6), nn.Tanh())
+head_a, head_b = nn.Linear(6, 1), nn.Linear(6, 1)
+x = torch.randn(64, 4)
+target_a, target_b = x[:, :1], 3 * (x[:, 1:2] - x[:, :1])
 
-# graph: y -- To write: what a reader should see in this graph
 
-print("x.grad:", x.grad)
-assert x.grad == 6
+def two_losses():
+    h = trunk(x)
+    return mse_loss(head_a(h), target_a), mse_loss(head_b(h), target_b)
+
+
+# %%
+# One call for each loss. The first one keeps the graph for the second:
+
+
+def flat(gradients):
+    return torch.cat([gradient.flatten() for gradient in gradients])
+
+
+loss_a, loss_b = two_losses()
+shared = list(trunk.parameters())
+grad_a = flat(torch.autograd.grad(loss_a, shared, retain_graph=True))
+grad_b = flat(torch.autograd.grad(loss_b, shared))
+total = grad_a + grad_b
+
+print(f"norms: {grad_a.norm():.2f} and {grad_b.norm():.2f}")
+print(f"cosine of the two: {cosine_similarity(grad_a, grad_b, dim=0):.2f}")
+print(f"cosine of grad_a and the sum: {cosine_similarity(grad_a, total, dim=0):.2f}")
+
+# sphinx_gallery_start_ignore
+assert abs(cosine_similarity(grad_a, grad_b, dim=0) + 0.60) < 0.005
+assert grad_a @ total < 0 < grad_b @ total and grad_a @ grad_b < 0
+assert len(total) == 30 == sum(p.numel() for p in shared)
+assert all(p.grad is None for p in shared)
+_raised = []
+_pair = two_losses()
+torch.autograd.grad(_pair[0], shared)
+try:
+    torch.autograd.grad(_pair[1], shared)
+except RuntimeError as _error:
+    _raised.append(str(_error))
+assert len(_raised) == 1 and "second time" in _raised[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# .. how-measured:: This code draws the vectors in the plane that contains them, with true lengths and angles.
+
+import matplotlib.pyplot as plt
+
+
+def draw():
+    along = grad_b / grad_b.norm()
+    rest = grad_a - (grad_a @ along) * along
+    plane = torch.stack([along, rest / rest.norm()])
+    _, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
+    for vector, color, name, place in (
+        (grad_a, "#2563eb", "loss a", (0, 6)),
+        (grad_b, "#c2410c", "loss b", (0, -14)),
+        (total, "#1e293b", "the sum", (0, 6)),
+    ):
+        tip = (plane @ vector).tolist()
+        arrow = {"arrowstyle": "-|>", "color": color, "lw": 2}
+        ax.annotate("", tip, (0, 0), arrowprops={**arrow, "shrinkA": 0, "shrinkB": 0})
+        ax.annotate(
+            name, tip, place, textcoords="offset points", color=color, ha="center"
+        )
+        ax.plot(*tip, alpha=0)
+    ax.set(aspect="equal", xlim=(-0.8, 2.5), ylim=(-0.3, 0.75))
+    ax.set_title("The sum points away from the gradient of loss a")
+
+
+# %%
+# The two gradients have 30 numbers each. Two vectors and their sum lie in one plane, so you can draw them:
+
+# figure: Three arrows from one point. The gradient of loss b is long and points to the right. The gradient of loss a is
+#   short and points to the upper left. The sum points to the right, more than 90 degrees away from the gradient of loss a.
+draw()
+
+# %%
+# A negative cosine is a *conflict*: a small enough step against one gradient raises the other loss. Here the sum conflicts with
+# ``grad_a``: a small step of plain SGD on the total loss lowers the total and raises loss a.
+
+# %%
+# Two calls, or one batched call
+# ------------------------------
+# The second way stacks the losses into a vector. Each row of the unit matrix picks one loss.
+# ``is_grads_batched=True`` sends these rows through the graph in one pass, with ``torch.vmap``:
+
+losses = torch.stack(two_losses())
+unit = torch.eye(len(losses))
+batched = torch.autograd.grad(losses, shared, unit, is_grads_batched=True)
+print([tuple(gradient.shape) for gradient in batched])
+
+rows = torch.cat([gradient.flatten(1) for gradient in batched], dim=1)
+print("equal:", torch.allclose(rows, torch.stack([grad_a, grad_b])))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(rows, torch.stack([grad_a, grad_b]), atol=1e-6)
+assert [g.shape[0] for g in batched] == [2, 2]
+
+
+def _check_family(layer, data, dtype=torch.float32):
+    layer = layer.to(dtype)
+    out = layer(data)
+    out = out[0] if isinstance(out, tuple) else out
+    many = torch.stack([out.square().mean(), out.sin().sum(), out.flatten()[0]])
+    named = list(layer.parameters())
+    eye = torch.eye(3, dtype=dtype)
+    whole = torch.autograd.grad(
+        many, named, eye, is_grads_batched=True, retain_graph=True
+    )
+    for i in range(3):
+        one = torch.autograd.grad(many[i], named, retain_graph=True)
+        for a, b in zip(whole, one, strict=True):
+            assert torch.allclose(a[i], b, rtol=1e-3, atol=1e-4), layer
+
+
+_check_family(nn.Linear(4, 3), torch.randn(5, 4))
+_check_family(nn.Linear(4, 3), torch.randn(5, 4).double(), torch.float64)
+_check_family(nn.Conv2d(2, 3, 3), torch.randn(2, 2, 5, 5))
+_check_family(nn.BatchNorm1d(4), torch.randn(5, 4))
+_check_family(nn.LayerNorm(4), torch.randn(5, 4))
+_check_family(nn.LSTM(4, 3, batch_first=True), torch.randn(2, 6, 4))
+_check_family(nn.Embedding(4, 3), torch.arange(4))
+_check_family(nn.TransformerEncoderLayer(4, 2, 8, 0.0), torch.randn(6, 2, 4))
+# sphinx_gallery_end_ignore
+
+# %%
+# .. how-measured:: This code counts the passes through a trunk, and the operators that backward calls, for eight losses.
+
+import pandas as pd
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Operators(TorchDispatchMode):
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def cost(way, layers, meter):
+    deep = nn.Sequential(*(nn.Linear(4, 4) for _ in range(layers)))
+    weights, h, passes = list(deep.parameters()), deep(x), []
+    h.grad_fn.register_hook(lambda *_: passes.append(1))
+    losses = [mse_loss(nn.Linear(4, 1)(h), target_a) for _ in range(8)]
+    total, stacked, unit = sum(losses), torch.stack(losses), torch.eye(8)
+    with meter:
+        if way == "one backward of the sum":
+            total.backward(inputs=weights)
+        elif way == "one call for each loss":
+            for loss in losses:
+                torch.autograd.grad(loss, weights, retain_graph=True)
+        else:
+            torch.autograd.grad(stacked, weights, unit, is_grads_batched=True)
+    return len(passes)
+
+
+def costs():
+    table = {}
+    for way in (
+        "one backward of the sum",
+        "one call for each loss",
+        "one batched call",
+    ):
+        small, large = Operators(), Operators()
+        passes = cost(way, 2, small), cost(way, 20, large)
+        table[way] = [passes[0], small.count, large.count]
+    names = ["passes", "operators, 2 layers", "operators, 20 layers"]
+    return pd.DataFrame(table, names).T
+
+
+# %%
+# What eight losses cost, with a trunk of 2 and of 20 layers:
+
+table = costs()
+
+# sphinx_gallery_start_ignore
+from torch.utils.flop_counter import FlopCounterMode
+
+_ways = list(table.index)
+assert table["passes"].tolist() == [1, 8, 1]
+_small, _large = table.iloc[:, 1].tolist(), table.iloc[:, 2].tolist()
+assert _small[2] > _small[1] > _small[0]
+assert _large[1] > _large[2] > _large[0] and _large[2] < 0.8 * _large[1]
+_flops = {}
+for _way in _ways:
+    for _layers in (2, 20):
+        _meter = FlopCounterMode(display=False)
+        cost(_way, _layers, _meter)
+        _flops[_way, _layers] = _meter.get_total_flops()
+_extra = {n: _flops[_ways[2], n] - _flops[_ways[1], n] for n in (2, 20)}
+_head = 64 * 4 * 2  # the gradient of a head's input, for one row
+assert _extra[2] == _extra[20] == (8 * 8 - 8) * _head
+_outs = [nn.Linear(4, 1)(torch.ones(3, 4)) for _ in range(8)]
+_many = torch.stack([out.sum() for out in _outs])
+_at_heads = torch.autograd.grad(_many, _outs, torch.eye(8), is_grads_batched=True)
+for _i, _rows in enumerate(_at_heads):
+    assert len(_rows) == 8 and _rows.flatten(1).any(1).nonzero().tolist() == [[_i]]
+_trunk = [_flops[way, 20] - _flops[way, 2] for way in _ways]
+assert _trunk[1] == _trunk[2] == 8 * _trunk[0] > 0
+# sphinx_gallery_end_ignore
+table
+
+# %%
+# Here the batched call has fewer operators if the trunk is deep. It does as much arithmetic in the trunk as the eight calls. It
+# does more in the heads: each head gets all eight rows, and seven of them are zeros. Both ways return one gradient of the size
+# of ``shared`` for each loss.
 
 # %%
 # What people get wrong
 # ---------------------
-# **To write: the mistake, in a few words.** Say what happens then, with the real message or the number that is wrong:
+# **The gradients are separated after backward.** The list of all ``.grad`` has one entry for each *parameter*. Each entry is
+# the sum over the losses. PCGrad on this list compares the weight with the bias, not loss a with loss b (`Truxify#11390
+# <https://github.com/KanishJebaMathewM/Truxify/issues/11390>`__):
 
-y = x * x
-y.backward()
-print("after a second backward:", x.grad)
-assert x.grad == 12
+loss_a, loss_b = two_losses()
+(loss_a + loss_b).backward()
+print([tuple(p.grad.shape) for p in shared])
+print("the sum:", torch.allclose(flat(p.grad for p in shared), grad_a + grad_b))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(flat(p.grad for p in shared), grad_a + grad_b, atol=1e-5)
+assert len([p.grad for p in shared]) == 2 == len(shared)
+# sphinx_gallery_end_ignore
 
 # %%
-# To write: why it works
-# ----------------------
-# To write: the mechanism, now that the reader has seen what it does. Each sentence about PyTorch rests on an assert, on this
-# page or hidden beside the code that is shown. Write ``always`` and ``never`` only of what you have tried to refute.
+# **The parameters of the heads are in the list.** Loss a does not use head b:
+
+every = [*shared, *head_a.parameters(), *head_b.parameters()]
+loss_a, loss_b = two_losses()
+try:
+    torch.autograd.grad(loss_a, every, retain_graph=True)
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+
+# sphinx_gallery_start_ignore
+assert "allow_unused=True" in message
+message = ""
+# sphinx_gallery_end_ignore
+
+# %%
+# With ``allow_unused=True`` the gradients of head b are ``None``, and with ``materialize_grads=True`` they are zeros. Now the
+# vectors have equal lengths, but each norm contains a head:
+
+options = {"retain_graph": True, "materialize_grads": True}
+long_a = flat(torch.autograd.grad(loss_a, every, **options))
+long_b = flat(torch.autograd.grad(loss_b, every, **options))
+print(f"cosine with the heads: {cosine_similarity(long_a, long_b, dim=0):.2f}")
+print(f"cosine of the trunk:   {cosine_similarity(grad_a, grad_b, dim=0):.2f}")
+
+# sphinx_gallery_start_ignore
+_unused = torch.autograd.grad(loss_a, every, retain_graph=True, allow_unused=True)
+assert [g is None for g in _unused] == [False] * 4 + [True] * 2
+assert long_a.shape == long_b.shape and not long_a[-7:].any()
+assert torch.allclose(long_a @ long_b, grad_a @ grad_b, rtol=1e-4)
+assert abs(cosine_similarity(long_a, long_b, dim=0)) < 0.3
+_both = torch.autograd.grad(
+    torch.stack(two_losses()), every, unit, is_grads_batched=True
+)
+assert not _both[2][1].any() and not _both[4][0].any() and _both[2][0].any()
+# sphinx_gallery_end_ignore
+
+# %%
+# The dot product is the same. The norms are larger, so the conflict looks weaker. Compare the shared parameters alone.
+
+# %%
+# **The heads are not trained.** ``torch.autograd.grad`` fills no ``.grad``, and ``SGD`` or ``Adam`` skips a parameter whose
+# ``.grad`` is ``None``. Fill the heads with ``backward(inputs=...)``, as in the loop below.
+#
+# **The first call has no** ``retain_graph=True``. Then the second one raises an error:
+# :ref:`sphx_glr_gallery_errors_backward_twice.py`.
+#
+# **A hook branches on a value.** The batched call refuses an ``if`` on a tensor:
+
+h = trunk(x)
+h.register_hook(lambda g: g / g.norm() if g.norm() > 1 else g)
+losses = torch.stack([head_a(h).mean(), head_b(h).mean()])
+try:
+    torch.autograd.grad(losses, shared, unit, is_grads_batched=True)
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+
+# sphinx_gallery_start_ignore
+assert "is_nonzero" in message
+message = ""
+
+
+def _refused(hook):
+    h = trunk(x)
+    h.register_hook(hook)
+    both = torch.stack([head_a(h).mean(), head_b(h).mean()])
+    for loss in both:
+        torch.autograd.grad(loss, shared, retain_graph=True)
+    try:
+        torch.autograd.grad(both, shared, unit, is_grads_batched=True)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+for _make in (
+    lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.1),
+    lambda p: torch.optim.Adam(p, 0.1, weight_decay=0.1),
+    lambda p: torch.optim.AdamW(p, 0.1),
+    lambda p: torch.optim.RMSprop(p, 0.1),
+    lambda p: torch.optim.Adagrad(p, 0.1),
+    lambda p: torch.optim.NAdam(p, 0.1),
+    lambda p: torch.optim.Adadelta(p, 0.1),
+):
+    _p, _q = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    _optimizer = _make([_p, _q])
+    torch.autograd.grad(_p.sum(), _p)
+    _q.grad = torch.ones(2)
+    _optimizer.step()
+    assert _p.grad is None and torch.equal(_p, torch.ones(2))
+    assert not torch.equal(_q, torch.ones(2))
+assert "aten::item" in _refused(lambda g: g * g.norm().item())
+assert "random" in _refused(lambda g: g + torch.randn_like(g))
+assert _refused(lambda g: torch.from_numpy(g.numpy()))
+assert not _refused(lambda g: g / g.norm().clamp(min=1))
+_table = nn.Embedding(4, 3, sparse=True)
+_out = _table(torch.arange(3))
+_sparse = torch.stack([_out.sum(), _out.square().sum()])
+torch.autograd.grad(_sparse[0], _table.weight, retain_graph=True)
+_sparse_refused = []
+try:
+    torch.autograd.grad(_sparse, _table.weight, unit, is_grads_batched=True)
+except (NotImplementedError, RuntimeError) as _error:
+    _sparse_refused.append(str(_error))
+assert len(_sparse_refused) == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# ``g / g.norm().clamp(min=1)`` does the same without an ``if``, and works. ``.item()``, ``.numpy()`` and random numbers
+# in this hook are refused as well, and so is ``nn.Embedding(sparse=True)``. The calls in a loop accept them all.
+
+# %%
+# PCGrad in ten lines
+# -------------------
+# PCGrad removes from each gradient the part that points against another one, and then adds them:
+
+
+def pcgrad(rows):
+    result = rows.clone()
+    for i in range(len(rows)):
+        for j in torch.randperm(len(rows)).tolist():
+            dot = result[i] @ rows[j]
+            if i != j and dot < 0:
+                square = rows[j].square().sum().clamp(min=1e-30)
+                result[i] -= dot / square * rows[j]
+    return result.sum(0)
+
+
+def set_grad(parameters, vector):
+    pieces = vector.split([p.numel() for p in parameters])
+    for p, piece in zip(parameters, pieces, strict=True):
+        p.grad = piece.view_as(p)
+
+
+# sphinx_gallery_start_ignore
+for _seed in range(50):
+    torch.manual_seed(_seed)
+    _rows = torch.randn(2, 5, dtype=torch.float64)
+    _down = pcgrad(_rows)
+    assert (_rows @ _down > -1e-12).all()
+    if _rows[0] @ _rows[1] >= 0:
+        assert torch.equal(_down, _rows.sum(0))
+_g = torch.randn(5)
+for _rows in ([_g, -_g], [_g, 0 * _g], [_g * 1e-14, -_g], [_g, _g * -1e-14]):
+    _rows = torch.stack(_rows)
+    _down = pcgrad(_rows)
+    assert (_rows @ _down >= -1e-5 * _rows.norm(dim=1) * _rows.norm()).all()
+assert pcgrad(torch.stack([_g, _g * -1e-23])).isfinite().all()
+_worst = 0.0
+for _seed in range(200):  # three losses: a conflict can remain
+    torch.manual_seed(_seed)
+    _rows = torch.randn(3, 3, dtype=torch.float64)
+    _worst = min(_worst, (_rows @ pcgrad(_rows)).min().item())
+assert _worst < -0.01
+# sphinx_gallery_end_ignore
+
+# %%
+# Balancing by norm is another way: scale each gradient to the same norm. Here is one step against each direction, with
+# the same ``lr``. The optimizer needs ``.grad``, nothing else:
+
+start = {name: value.clone() for name, value in trunk.state_dict().items()}
+directions = {
+    "sum": rows.sum(0),
+    "PCGrad": pcgrad(rows),
+    "balanced": (rows.norm(dim=1).mean() / rows.norm(dim=1)) @ rows,
+}
+print("before  ", [round(loss.item(), 3) for loss in two_losses()])
+after = {}
+for name, direction in directions.items():
+    optimizer = torch.optim.SGD(shared, lr=0.02)
+    set_grad(shared, direction)
+    optimizer.step()
+    after[name] = [round(loss.item(), 3) for loss in two_losses()]
+    print(f"{name:<8}", after[name])
+    trunk.load_state_dict(start)
+
+# sphinx_gallery_start_ignore
+_before = [loss.item() for loss in two_losses()]
+assert sum(after["sum"]) < sum(_before) - 0.01
+assert after["sum"][0] > _before[0] + 0.002 and after["sum"][1] < _before[1] - 0.01
+for _name in ("PCGrad", "balanced"):
+    assert all(
+        new < old - 0.002 for new, old in zip(after[_name], _before, strict=True)
+    )
+assert after["sum"][1] < min(after["PCGrad"][1], after["balanced"][1])
+# sphinx_gallery_end_ignore
+
+# %%
+# The sum raises loss a, and the other two lower both losses. Without a conflict, PCGrad is the sum. With two losses, its
+# direction conflicts with neither, up to rounding, unless a norm is below 1e-15. With three, a conflict can remain (asked in
+# `PCGrad#9
+# <https://github.com/tianheyu927/PCGrad/issues/9>`__). In a training loop, the heads get their gradients from ``backward``:
+
+optimizer = torch.optim.Adam(every, lr=0.01)
+heads = every[2:]
+for _ in range(50):
+    losses = torch.stack(two_losses())
+    optimizer.zero_grad()
+    losses.sum().backward(inputs=heads, retain_graph=True)
+    batched = torch.autograd.grad(losses, shared, unit, is_grads_batched=True)
+    rows = torch.cat([gradient.flatten(1) for gradient in batched], dim=1)
+    set_grad(shared, pcgrad(rows))
+    optimizer.step()
+print("after 50 steps:", [round(loss.item(), 3) for loss in two_losses()])
+
+# sphinx_gallery_start_ignore
+assert all(new.item() < old for new, old in zip(two_losses(), _before, strict=True))
+_path = two_losses()
+_left = torch.autograd.grad(_path[0] + _path[1], every)
+assert all(p.grad is not None for p in every) and len(heads) == 4 and len(_left) == 6
+# sphinx_gallery_end_ignore
+
+# %%
+# The gradient of the shared feature
+# ----------------------------------
+# Two gradients of the weights take two passes through the trunk. It is cheaper to look at one tensor: the trunk's output ``h``.
+# This call does not enter the trunk:
+
+h = trunk(x)
+losses = torch.stack([mse_loss(head_a(h), target_a), mse_loss(head_b(h), target_b)])
+options = {"is_grads_batched": True, "retain_graph": True}
+(at_h,) = torch.autograd.grad(losses, h, unit, **options)
+norms = at_h.flatten(1).norm(dim=1)
+
+optimizer.zero_grad()
+(norms.mean() / norms * losses).sum().backward()
+
+# sphinx_gallery_start_ignore
+_balanced = (norms.mean() / norms)[:, None, None] * at_h
+assert torch.allclose(_balanced.flatten(1).norm(dim=1), norms.mean(), rtol=1e-4)
+assert not norms.requires_grad and all(p.grad is not None for p in every)
+_h, _visits = trunk(x), []
+_h.grad_fn.register_hook(lambda *_: _visits.append(1))
+_both = torch.stack([head_a(_h).sum(), head_b(_h).square().sum()])
+torch.autograd.grad(_both, _h, unit, **options)
+assert not _visits
+_both.sum().backward(inputs=shared)
+assert len(_visits) == 1
+for _least, _is_nan in ((0.0, True), (1e-8, False)):
+    for _offset in (0.0, 3.0):  # the loss at its minimum
+        _z = torch.zeros(2, requires_grad=True)
+        _at_minimum = torch.stack(
+            [_z.square().sum() + _offset, (_z - 1).square().sum()]
+        )
+        (_rows,) = torch.autograd.grad(_at_minimum, _z, unit, **options)
+        _norms = _rows.norm(dim=1)
+        _scale = _norms.mean() / _norms.clamp(min=_least)
+        (_scale * _at_minimum).sum().backward()
+        assert _norms[0] == 0 and _z.grad.isnan().any().item() is _is_nan
+optimizer.zero_grad()
+# sphinx_gallery_end_ignore
+
+# %%
+# The last line is one ordinary backward, with weights that balance the norms at ``h``. If a norm is 0, its weight is infinite,
+# and the gradients become NaN: write ``norms.clamp(min=1e-8)``. GradNorm learns such weights during the training.
+#
+# How good is the approximation here?
+
+batched = torch.autograd.grad(torch.stack(two_losses()), shared, unit, **options)
+at_weights = torch.cat([gradient.flatten(1) for gradient in batched], dim=1)
+for name, pair in {"feature": at_h.flatten(1), "weights": at_weights}.items():
+    ratio = (pair[1].norm() / pair[0].norm()).item()
+    print(f"{name}: cosine {cosine_similarity(*pair, dim=0):.2f}, ratio {ratio:.1f}")
+
+# sphinx_gallery_start_ignore
+_ratios = [(p[1].norm() / p[0].norm()).item() for p in (at_h, at_weights)]
+assert abs(_ratios[0] / _ratios[1] - 1) < 0.1
+_cosines = [cosine_similarity(*p, dim=0) for p in (at_h.flatten(1), at_weights)]
+assert _cosines[0] - _cosines[1] > 0.4
+_opposite = 0
+for _seed in range(60):
+    torch.manual_seed(_seed)
+    _net, _out_a, _out_b = nn.Linear(4, 6), nn.Linear(6, 1), nn.Linear(6, 1)
+    _h = _net(x).tanh()
+    _pair = mse_loss(_out_a(_h), target_a), mse_loss(_out_b(_h), target_b)
+    _signs = []
+    for _inputs in ([_h], list(_net.parameters())):
+        _rows = [
+            flat(torch.autograd.grad(v, _inputs, retain_graph=True)) for v in _pair
+        ]
+        _signs.append(cosine_similarity(*_rows, dim=0).item())
+    _opposite += _signs[0] * _signs[1] < 0
+assert _opposite > 0
+# sphinx_gallery_end_ignore
+
+# %%
+# The ratio of the norms is close, and the cosine is not. The two cosines can even differ in sign.
+#
+# Weights: the ratio counts
+# -------------------------
+# Adam divides an average of the gradient by its typical size. If you multiply the *total* loss by 10, the factor cancels. If
+# you multiply one of the losses, it does not. The same training, with other weights of the two losses:
+
+
+def train(make, weight_a, weight_b):
+    torch.manual_seed(1)
+    net = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+    start = flat(p.detach().clone() for p in net.parameters())
+    optimizer = make(net.parameters())
+    for _ in range(20):
+        a, b = net(x).split(1, dim=1)
+        loss = weight_a * mse_loss(a, target_a) + weight_b * mse_loss(b, target_b)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return flat(p.detach() for p in net.parameters()) - start
+
+
+def shift(make, weight_a, weight_b):
+    plain = train(make, 1, 1)
+    return ((train(make, weight_a, weight_b) - plain).norm() / plain.norm()).item()
+
+
+print("distance to the end of the training with weights (1, 1)")
+for name, make in {
+    "Adam": lambda p: torch.optim.Adam(p, lr=0.01),
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.001),
+}.items():
+    for pair in ((10, 10), (10, 1), (1, 10)):
+        print(f"{name:<5} weights {pair!s:<9} {shift(make, *pair):8.1%}")
+
+# sphinx_gallery_start_ignore
+_adam, _sgd = (lambda p: torch.optim.Adam(p, lr=0.01), make)
+assert shift(_adam, 10, 10) < 1e-4 and shift(_adam, 0.1, 0.1) < 1e-4
+assert shift(_adam, 10, 1) > 0.2 and shift(_adam, 1, 10) > 0.2
+assert shift(_adam, 10, 1) != shift(_adam, 1, 10)
+assert shift(_adam, 1e-8, 1e-8) > 0.3  # eps
+assert shift(lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1), 10, 10) > 0.05
+assert shift(lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.1), 10, 10) < 1e-4
+_ten = train(lambda p: torch.optim.SGD(p, lr=0.01), 1, 1)
+assert torch.allclose(_ten, train(_sgd, 10, 10), atol=1e-4)
+
+
+def _head_alone(weight):  # no trunk: the head's own path under Adam
+    torch.manual_seed(1)
+    head = nn.Linear(4, 1)
+    optimizer = torch.optim.Adam(head.parameters(), lr=0.01)
+    for _ in range(20):
+        optimizer.zero_grad()
+        (weight * mse_loss(head(x), target_a)).backward()
+        optimizer.step()
+    return flat(p.detach() for p in head.parameters())
+
+
+assert torch.allclose(_head_alone(1), _head_alone(10), atol=1e-5)
+assert torch.allclose(_head_alone(1), _head_alone(0.1), atol=1e-5)
+# sphinx_gallery_end_ignore
+
+# %%
+# With Adam, 10 and 10 are like 1 and 1. With plain SGD, a factor of the total loss is a factor of ``lr``. In Adam it does not
+# cancel if the gradients are as small as ``eps``, 1e-8, or if ``weight_decay`` is set. With ``AdamW`` and ``weight_decay`` it
+# does.
 
 # %%
 # Exercise
 # --------
-# To write: a question that somebody who has read this page can answer, and that shows whether the page was understood.
+# Loss a uses the first 32 samples, loss b the other 32. What is the cosine of the two gradients with respect
+# to ``h``?
 #
 # .. solution::
 #
-# To write: the answer, in a sentence or two, before the code that shows it.
+# It is 0: each row of ``h`` has a gradient from one loss alone. The gradients of the weights can still conflict.
 
-(gradient,) = torch.autograd.grad(x * x * x, x)
-print("gradient:", gradient)
-assert gradient == 27
+h = trunk(x)
+loss_a = mse_loss(head_a(h[:32]), target_a[:32])
+loss_b = mse_loss(head_b(h[32:]), target_b[32:])
+for name, inputs in {"feature": [h], "weights": shared}.items():
+    a = flat(torch.autograd.grad(loss_a, inputs, retain_graph=True))
+    b = flat(torch.autograd.grad(loss_b, inputs, retain_graph=True))
+    cosine = cosine_similarity(a, b, dim=0) + 0.0
+    print(f"{name}: cosine {cosine:.2f}")
+    # sphinx_gallery_start_ignore
+    assert cosine == 0 if name == "feature" else cosine < -0.3
+    # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_practice_gan.py`.
 # - Next: :ref:`sphx_glr_gallery_practice_svd_and_eigh.py`.
-# - In PyTorch's reference: `torch.Tensor.backward
-#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html>`__. To write: the pages of the reference that a
-#   reader needs next.
+# - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, why ``backward`` adds.
+# - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`, rows of a Jacobian, and ``inputs=``.
+# - :ref:`sphx_glr_gallery_training_gradient_clipping.py`, the norm of the whole gradient.
+# - :ref:`sphx_glr_gallery_errors_backward_twice.py`, the error without ``retain_graph=True``.
+# - In PyTorch's reference: `torch.autograd.grad
+#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__.
