@@ -30,36 +30,14 @@ NaN gradients: log(softmax(x)), a fully masked row, acos
 # %%
 # The loss is right, and the gradient is NaN
 # ------------------------------------------
-# A classifier is sure of a wrong class: the two scores are 95 apart. With the log of the softmax, the loss is right. The
-# gradient is not:
-
-import torch
-import torch.nn.functional as F
-
-scores, label = torch.tensor([[95.0, 0.0]], requires_grad=True), torch.tensor([1])
-by_hand = F.nll_loss(scores.softmax(1).log(), label)
-made_for_it = F.cross_entropy(scores, label)
-
-for loss in (by_hand, made_for_it):
-    (gradient,) = torch.autograd.grad(loss, scores)
-    print(f"loss {loss.item():.2f}, gradient {gradient.tolist()}")
-
-# sphinx_gallery_start_ignore
-assert abs(by_hand.item() - 95) < 0.01 and abs(made_for_it.item() - 95) < 0.01
-assert gradient.tolist() == [[1, -1]]
-(_gradient,) = torch.autograd.grad(F.nll_loss(scores.softmax(1).log(), label), scores)
-assert _gradient[0, 0].isinf() and _gradient[0, 1].isnan()
-for _start in (torch.nan, torch.inf):  # what was NaN or infinite before
-    _bad = torch.tensor([[_start, 0.0]])
-    assert F.cross_entropy(_bad, label).isnan()
-    _row = torch.tensor([[_start, 0.0]]).expand(1, 2, 2)
-    assert F.scaled_dot_product_attention(_row, _row, _row).isnan().any()
-# sphinx_gallery_end_ignore
-
-# %%
+# A classifier is sure of a wrong class. With the log of the softmax, the loss is right over a long way. The gradient ends
+# sooner.
+#
 # .. how-measured:: This code computes the loss and its gradient for scores that are 0 to 120 apart, and draws both.
 
 import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
 
 versions = {
     "softmax, + 1e-8, log": (lambda x: (x.softmax(1) + 1e-8).log(), "#7c3aed", "-"),
@@ -90,7 +68,7 @@ def draw(gaps):
 
 
 # %%
-# The same for other distances. Right: the gradient for the score of the label, which should approach -1:
+# Two classes, with scores that are 0 to 120 apart. Right: the gradient for the score of the label, which should approach -1:
 
 # figure: Two panels over the distance of the scores, from 0 to 120. Left, the loss: log_softmax is a straight line. Softmax
 #   and log follow it up to 103, then inf. With 1e-8 added, the loss stops growing at 18. Right, the gradient: log_softmax
@@ -148,6 +126,29 @@ _half = torch.tensor([20.0], dtype=torch.float16)
 assert over(_half, versions["softmax, + 1e-8, log"][0])[1].isnan().all()
 _exps = torch.tensor([[95.0, 0.0]])
 assert _exps.exp().sum().log().isinf() and abs(_exps.logsumexp(1).item() - 95) < 1e-4
+# sphinx_gallery_end_ignore
+
+# %%
+# With scores that are 95 apart:
+
+scores, label = torch.tensor([[95.0, 0.0]], requires_grad=True), torch.tensor([1])
+by_hand = F.nll_loss(scores.softmax(1).log(), label)
+made_for_it = F.cross_entropy(scores, label)
+
+for loss in (by_hand, made_for_it):
+    (gradient,) = torch.autograd.grad(loss, scores)
+    print(f"loss {loss.item():.2f}, gradient {gradient.tolist()}")
+
+# sphinx_gallery_start_ignore
+assert abs(by_hand.item() - 95) < 0.01 and abs(made_for_it.item() - 95) < 0.01
+assert gradient.tolist() == [[1, -1]]
+(_gradient,) = torch.autograd.grad(F.nll_loss(scores.softmax(1).log(), label), scores)
+assert _gradient[0, 0].isinf() and _gradient[0, 1].isnan()
+for _start in (torch.nan, torch.inf):  # what was NaN or infinite before
+    _bad = torch.tensor([[_start, 0.0]])
+    assert F.cross_entropy(_bad, label).isnan()
+    _row = torch.tensor([[_start, 0.0]]).expand(1, 2, 2)
+    assert F.scaled_dot_product_attention(_row, _row, _row).isnan().any()
 # sphinx_gallery_end_ignore
 
 # %%

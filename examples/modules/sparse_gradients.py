@@ -32,8 +32,11 @@ Sparse gradients: nn.Embedding(sparse=True) and SparseAdam
 # A million words, and a batch of 4,096
 # -------------------------------------
 # ``nn.Embedding`` takes rows out of its weight. The gradient of a row that the batch does not use is zero. By default
-# ``.grad`` stores these zeros, so it is as large as the weight. With ``sparse=True`` it stores one entry for each token:
+# ``.grad`` stores these zeros, so it is as large as the weight. With ``sparse=True`` it stores one entry for each token.
+#
+# .. how-measured:: This code makes the gradient of 4,096 tokens, counts its bytes, and draws both figures of this page.
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from torch import nn
@@ -46,12 +49,6 @@ def gradient(words, sparse):
     tokens = torch.randint(0, words, (4096,))
     embedding(tokens).sum().backward()
     return embedding.weight.grad
-
-
-# %%
-# .. how-measured:: This code counts the bytes of a gradient, and draws the two figures of this page.
-
-import matplotlib.pyplot as plt
 
 
 def nbytes(grad):
@@ -656,8 +653,8 @@ assert coalesced._nnz() == 6
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_modules_per_sample_gradients.py`.
-# - Next: :ref:`sphx_glr_gallery_modules_tied_weights_and_lora.py`.
+# - Before: :ref:`sphx_glr_gallery_modules_per_sample_gradients.py`, one gradient for each sample.
+# - Next: :ref:`sphx_glr_gallery_modules_tied_weights_and_lora.py`, one tensor in two places.
 # - :ref:`sphx_glr_gallery_training_optimizer_variants.py`: ``foreach`` and ``fused``; ``SGD(..., fused=True)`` refuses a sparse
 #   gradient.
 # - :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`: the strides of a ``.grad`` that is dense.

@@ -33,8 +33,9 @@ Truncated backpropagation through time: detach the hidden state
 # Each of 16 rows is one long sequence of the numbers -1 and 1. The target is the input of 6 steps before, so the model has to
 # remember it. The model is an LSTM with a linear layer behind it.
 #
-# .. how-measured:: This code makes the data, the model, and chunks(k), which yields inputs and targets of k steps.
+# .. how-measured:: This code draws the chunks, and makes the data, the model, and chunks(k): inputs and targets of k steps.
 
+import matplotlib.pyplot as plt
 import torch
 from torch import nn
 from torch.nn.functional import mse_loss
@@ -60,6 +61,31 @@ class Memory(nn.Module):
         output, state = self.lstm(x, state)
         return self.head(output), state
 
+
+def draw_chunks():
+    _, ax = plt.subplots(figsize=(7, 1.9), layout="constrained")
+    for i in range(3):
+        ax.barh(0, 2, left=3 * i, height=0.5, color="#e2e8f0", edgecolor="#64748b")
+        ax.text(3 * i + 1, 0, f"chunk {i + 1}", ha="center", va="center")
+        back = {"arrowstyle": "->", "color": "#c2410c", "lw": 1.5}
+        ax.annotate("", (3 * i, -0.55), (3 * i + 2, -0.55), arrowprops=back)
+        ax.text(3 * i + 1, -0.95, "gradient", color="#c2410c", ha="center")
+        if i < 2:
+            on = {"arrowstyle": "->", "color": "#2563eb", "lw": 1.5}
+            ax.annotate("", (3 * i + 3, 0), (3 * i + 2, 0), arrowprops=on)
+            ax.text(3 * i + 2.5, 0.35, "state", color="#2563eb", ha="center")
+            ax.plot([3 * i + 2.5] * 2, [-0.85, -0.2], ":", color="#64748b")
+    ax.set(xlim=(-0.1, 8.1), ylim=(-1.2, 0.7))
+    ax.set_title("The state goes on to the next chunk, the gradient does not come back")
+    ax.axis("off")
+
+
+# %%
+# What you want:
+
+# figure: Three boxes in a row, one for each chunk. An arrow labeled "state" leads from each chunk to the next. Below each one,
+#   an arrow labeled "gradient" leads from its end back to its start, and not into the chunk before.
+draw_chunks()
 
 # %%
 # One backward through all 4,800 steps needs over 200 times as many bytes of saved tensors as one through 20 steps, for a single
@@ -159,7 +185,6 @@ for _options in ({}, {"num_layers": 2}, {"bidirectional": True}):
 
 import weakref
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from torch.autograd.graph import saved_tensors_hooks
 
@@ -721,8 +746,8 @@ for _x in inputs[:, :60].split(20, 1):
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_policy_gradient.py`.
-# - Next: :ref:`sphx_glr_gallery_practice_gan.py`.
+# - Before: :ref:`sphx_glr_gallery_practice_policy_gradient.py`, the reward has no gradient.
+# - Next: :ref:`sphx_glr_gallery_practice_gan.py`, two networks against each other.
 # - :ref:`sphx_glr_gallery_errors_backward_twice.py` and :ref:`sphx_glr_gallery_errors_modified_in_place.py`: the two messages.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what else makes memory grow in a loop.
 # - :ref:`sphx_glr_gallery_training_gradient_clipping.py`: gradients that explode over many steps.

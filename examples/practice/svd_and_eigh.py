@@ -28,12 +28,123 @@ The gradient of svd and eigh: NaN for repeated values
 """
 
 # %%
+# A gap that closes
+# -----------------
+# Three losses of a matrix with the eigenvalues 1, 1 + gap and 2. The first needs the values. The second is the squared length
+# of ``t`` in the plane of the first two vectors: of :math:`P t`, with the projector :math:`P = Q Q^T`. It is the same for any
+# two orthonormal vectors of this plane. The third needs the first vector alone.
+#
+# .. how-measured:: This code computes the norm of each gradient for shrinking gaps, and draws it.
+
+import matplotlib.pyplot as plt
+import torch
+
+GAPS = [10.0**-k for k in range(1, 9)] + [0.0]
+
+
+def norms(loss):
+    for gap in GAPS:
+        A = torch.diag(torch.tensor([1, 1 + gap, 2], dtype=torch.float64))
+        gradient = torch.autograd.grad(loss(*torch.linalg.eigh(A.requires_grad_())), A)
+        yield gradient[0].norm().item()
+
+
+def draw(losses):
+    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    for (name, loss), color, marker, height in zip(
+        losses.items(),
+        ("#2563eb", "#047857", "#c2410c"),
+        "s^o",
+        (None, 5e-2, 1e8),
+        strict=True,
+    ):
+        sizes = curves[name] = list(norms(loss))
+        ax.plot(range(8), sizes[:8], color=color, marker=marker, label=name)
+        ax.plot(9, sizes[8], color=color, marker=marker)
+        if height:
+            ax.text(9, height, "NaN", color=color, ha="center", va="center")
+    ax.set(yscale="log", ylim=(1e-2, 1e9), xlabel="gap", ylabel="norm of the gradient")
+    ax.set_xticks([*range(8), 9], [f"1e-{k}" for k in range(1, 9)] + ["0"])
+    ax.set_title("The gap closes: one gradient grows, two stay")
+    ax.legend(loc="upper left")
+
+
+curves = {}
+
+# %%
+# Each loss gets ``values`` and ``Q`` from ``eigh``:
+
+t = torch.tensor([0.6, 0.64, 0.48], dtype=torch.float64)
+losses = {
+    "values": lambda values, Q: values[:2].sum(),
+    "projector": lambda values, Q: (t @ Q[:, :2]).square().sum(),
+    "one vector": lambda values, Q: (t @ Q[:, 0]).square(),
+}
+
+# figure: The norm of three gradients against a gap that shrinks from 0.1 to 1e-8, and then to 0. Through one vector it grows
+#   from below 10 to below 1e8, tenfold with each step. Through the values and through the projector it stays about 1. At the
+#   gap 0, the values have a gradient as before. The projector and the vector have NaN.
+draw(losses)
+
+# sphinx_gallery_start_ignore
+import math
+
+
+def of_values(A):
+    return losses["values"](*torch.linalg.eigh(A))
+
+
+def of_projector(A):
+    return losses["projector"](*torch.linalg.eigh(A))
+
+
+def of_one_vector(A):
+    return losses["one vector"](*torch.linalg.eigh(A))
+
+
+_vector, _values, _plane = (curves[n] for n in ("one vector", "values", "projector"))
+assert math.isnan(_vector[8]) and math.isnan(_plane[8])
+assert all(abs(size - 2**0.5) < 1e-6 for size in _values)
+assert all(0.5 < size < 2 for size in _plane[:8]) and 1 < _vector[0] < 10
+assert all(abs(_vector[k + 1] / _vector[k] - 10) < 0.2 for k in range(7))
+assert 1e7 < _vector[7] < 1e8
+for _gap in (1e-1, 1e-4):  # the large derivative is the right one
+    _A = torch.diag(torch.tensor([1, 1 + _gap, 2], dtype=torch.float64))
+    for _loss in (of_values, of_projector, of_one_vector):
+        assert torch.autograd.gradcheck(
+            lambda A, f=_loss: f((A + A.T) / 2),
+            _A.clone().requires_grad_(),
+            eps=1e-9 if _gap < 1e-3 else 1e-6,
+            atol=1e-3,
+            rtol=1e-3,
+        )
+_A = torch.diag(torch.tensor([1.0, 1, 2], dtype=torch.float64))  # no derivative here
+_step = torch.zeros(3, 3, dtype=torch.float64)
+_step[0, 0] = 1e-9
+assert abs(of_one_vector(_A + _step) - of_one_vector(_A - _step)) > 0.01
+_near = torch.diag(torch.tensor([1, 1 + 1e-6, 2], dtype=torch.float64))
+_near[0, 1] = _near[1, 0] = 1e-6
+_turned = torch.linalg.eigh(_near).eigenvectors[0, 0].abs().acos().rad2deg()
+assert 30 < _turned < 35
+assert abs(of_projector(_A + _step) - of_projector(_A - _step)) < 1e-8
+_turn = torch.tensor([[0.6, -0.8], [0.8, 0.6]], dtype=torch.float64)
+_Q = torch.eye(3, dtype=torch.float64)[:, :2]
+assert torch.allclose((t @ _Q @ _turn).square().sum(), (t @ _Q).square().sum())
+assert not torch.allclose((t @ _Q @ _turn)[0] ** 2, (t @ _Q)[0] ** 2)
+_P = _Q @ _Q.T
+assert torch.allclose((_P @ t).square().sum(), (t @ _Q).square().sum())
+# sphinx_gallery_end_ignore
+
+# %%
+# The large gradient of the vector is right: at the gap 1e-6, a change of 1e-6 can turn the vector by 30 degrees. At the gap 0,
+# every vector of the plane is an eigenvector, and no derivative exists. The gradient of the projector has a limit, but
+# ``eigh`` computes 0 / 0.
+
+# %%
 # The loss is fine, and the gradient is NaN
 # -----------------------------------------
 # You whiten features (ZCA): you multiply them by the inverse root of their covariance, to make them uncorrelated with the
 # variance 1. Two of six units are dead: ``relu`` returns 0.
-
-import torch
 
 
 def whiten(h, eps=1e-3):
@@ -139,117 +250,6 @@ for _dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128):
 # separate the two, and the gradient is finite.
 # :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` names ``LinalgEighBackward0``. After a step, the weights
 # are NaN, and the next ``eigh`` may raise *failed to converge*.
-#
-# A gap that closes
-# -----------------
-# Three losses of a matrix with the eigenvalues 1, 1 + gap and 2. The first needs the values. The second is the squared length
-# of ``t`` in the plane of the first two vectors: of :math:`P t`, with the projector :math:`P = Q Q^T`. It is the same for any
-# two orthonormal vectors of this plane. The third needs the first vector alone.
-#
-# .. how-measured:: This code computes the norm of each gradient for shrinking gaps, and draws it.
-
-import matplotlib.pyplot as plt
-
-GAPS = [10.0**-k for k in range(1, 9)] + [0.0]
-
-
-def norms(loss):
-    for gap in GAPS:
-        A = torch.diag(torch.tensor([1, 1 + gap, 2], dtype=torch.float64))
-        gradient = torch.autograd.grad(loss(*torch.linalg.eigh(A.requires_grad_())), A)
-        yield gradient[0].norm().item()
-
-
-def draw(losses):
-    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
-    for (name, loss), color, marker, height in zip(
-        losses.items(),
-        ("#2563eb", "#047857", "#c2410c"),
-        "s^o",
-        (None, 5e-2, 1e8),
-        strict=True,
-    ):
-        sizes = curves[name] = list(norms(loss))
-        ax.plot(range(8), sizes[:8], color=color, marker=marker, label=name)
-        ax.plot(9, sizes[8], color=color, marker=marker)
-        if height:
-            ax.text(9, height, "NaN", color=color, ha="center", va="center")
-    ax.set(yscale="log", ylim=(1e-2, 1e9), xlabel="gap", ylabel="norm of the gradient")
-    ax.set_xticks([*range(8), 9], [f"1e-{k}" for k in range(1, 9)] + ["0"])
-    ax.set_title("The gap closes: one gradient grows, two stay")
-    ax.legend(loc="upper left")
-
-
-curves = {}
-
-# %%
-# Each loss gets ``values`` and ``Q`` from ``eigh``:
-
-t = torch.tensor([0.6, 0.64, 0.48], dtype=torch.float64)
-losses = {
-    "values": lambda values, Q: values[:2].sum(),
-    "projector": lambda values, Q: (t @ Q[:, :2]).square().sum(),
-    "one vector": lambda values, Q: (t @ Q[:, 0]).square(),
-}
-
-# figure: The norm of three gradients against a gap that shrinks from 0.1 to 1e-8, and then to 0. Through one vector it grows
-#   from below 10 to below 1e8, tenfold with each step. Through the values and through the projector it stays about 1. At the
-#   gap 0, the values have a gradient as before. The projector and the vector have NaN.
-draw(losses)
-
-# sphinx_gallery_start_ignore
-import math
-
-
-def of_values(A):
-    return losses["values"](*torch.linalg.eigh(A))
-
-
-def of_projector(A):
-    return losses["projector"](*torch.linalg.eigh(A))
-
-
-def of_one_vector(A):
-    return losses["one vector"](*torch.linalg.eigh(A))
-
-
-_vector, _values, _plane = (curves[n] for n in ("one vector", "values", "projector"))
-assert math.isnan(_vector[8]) and math.isnan(_plane[8])
-assert all(abs(size - 2**0.5) < 1e-6 for size in _values)
-assert all(0.5 < size < 2 for size in _plane[:8]) and 1 < _vector[0] < 10
-assert all(abs(_vector[k + 1] / _vector[k] - 10) < 0.2 for k in range(7))
-assert 1e7 < _vector[7] < 1e8
-for _gap in (1e-1, 1e-4):  # the large derivative is the right one
-    _A = torch.diag(torch.tensor([1, 1 + _gap, 2], dtype=torch.float64))
-    for _loss in (of_values, of_projector, of_one_vector):
-        assert torch.autograd.gradcheck(
-            lambda A, f=_loss: f((A + A.T) / 2),
-            _A.clone().requires_grad_(),
-            eps=1e-9 if _gap < 1e-3 else 1e-6,
-            atol=1e-3,
-            rtol=1e-3,
-        )
-_A = torch.diag(torch.tensor([1.0, 1, 2], dtype=torch.float64))  # no derivative here
-_step = torch.zeros(3, 3, dtype=torch.float64)
-_step[0, 0] = 1e-9
-assert abs(of_one_vector(_A + _step) - of_one_vector(_A - _step)) > 0.01
-_near = torch.diag(torch.tensor([1, 1 + 1e-6, 2], dtype=torch.float64))
-_near[0, 1] = _near[1, 0] = 1e-6
-_turned = torch.linalg.eigh(_near).eigenvectors[0, 0].abs().acos().rad2deg()
-assert 30 < _turned < 35
-assert abs(of_projector(_A + _step) - of_projector(_A - _step)) < 1e-8
-_turn = torch.tensor([[0.6, -0.8], [0.8, 0.6]], dtype=torch.float64)
-_Q = torch.eye(3, dtype=torch.float64)[:, :2]
-assert torch.allclose((t @ _Q @ _turn).square().sum(), (t @ _Q).square().sum())
-assert not torch.allclose((t @ _Q @ _turn)[0] ** 2, (t @ _Q)[0] ** 2)
-_P = _Q @ _Q.T
-assert torch.allclose((_P @ t).square().sum(), (t @ _Q).square().sum())
-# sphinx_gallery_end_ignore
-
-# %%
-# The large gradient of the vector is right: at the gap 1e-6, a change of 1e-6 can turn the vector by 30 degrees. At the gap 0,
-# every vector of the plane is an eigenvector, and no derivative exists. The gradient of the projector has a limit, but
-# ``eigh`` computes 0 / 0.
 
 # %%
 # What people get wrong
@@ -861,8 +861,8 @@ assert torch.allclose((_Q * _L) @ _Q.T, (_A + _A.T) / 2)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_gradient_of_each_loss.py`.
-# - Next: :ref:`sphx_glr_gallery_practice_implicit_differentiation.py`.
+# - Before: :ref:`sphx_glr_gallery_practice_gradient_of_each_loss.py`, two losses that pull apart.
+# - Next: :ref:`sphx_glr_gallery_practice_implicit_differentiation.py`, through the answer and not the steps.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: slopes at a kink.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, and :ref:`how to test it <sphx_glr_gallery_functions_gradcheck.py>`.
 # - :ref:`sphx_glr_gallery_differentiation_complex_gradients.py`.

@@ -35,8 +35,6 @@ Custom loss functions: what keeps the graph
 # that, and call ``backward()``:
 
 import torch
-import torch.nn.functional as F
-from torch import nn
 
 
 def bakery_loss(prediction, target, factor=4.0):
@@ -97,6 +95,9 @@ with _warnings.catch_warnings():
 # %%
 # The weight has no graph here, and needs none: it is 4 or 1, and its slope is 0. An ``nn.Module`` does the same. Use one if the
 # loss has settings, :ref:`buffers or parameters <sphx_glr_gallery_modules_parameters_and_buffers.py>`:
+
+import torch.nn.functional as F
+from torch import nn
 
 
 class BakeryLoss(nn.Module):
