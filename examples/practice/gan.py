@@ -57,8 +57,8 @@ assert gradient == 27
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`, a long sequence in pieces.
-# - Next: :ref:`sphx_glr_gallery_practice_gradient_of_each_loss.py`, two losses that pull apart.
+# - Before: :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`.
+# - Next: :ref:`sphx_glr_gallery_practice_gradient_of_each_loss.py`.
 # - In PyTorch's reference: `torch.Tensor.backward
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html>`__. To write: the pages of the reference that a
 #   reader needs next.

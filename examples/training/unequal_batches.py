@@ -57,8 +57,8 @@ assert gradient == 27
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_gradient_clipping.py`, when a gradient is too large.
-# - Next: :ref:`sphx_glr_gallery_training_learning_rate_schedules.py`, the rate over the steps.
+# - Before: :ref:`sphx_glr_gallery_training_gradient_clipping.py`.
+# - Next: :ref:`sphx_glr_gallery_training_learning_rate_schedules.py`.
 # - In PyTorch's reference: `torch.Tensor.backward
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html>`__. To write: the pages of the reference that a
 #   reader needs next.
