@@ -14,101 +14,40 @@ GAN: two optimizers, and where to detach
 
 .. in-short::
 
-   Detach the fake samples in the discriminator's step, and do not detach them in the generator's step. Call each optimizer's
-   ``zero_grad()`` right before its ``backward()``, and compute ``g_loss`` after the step of D:
+   Detach the fake samples in the discriminator's step, and do not detach them in the generator's step. Begin each of the two
+   steps with its optimizer's ``zero_grad()``, and compute ``g_loss`` after ``opt_d.step()``:
 
    .. code-block:: python
 
       d_loss = bce(D(real), ones) + bce(D(fake.detach()), zeros)
       g_loss = bce(D(fake), ones)
 
-   ``g_loss.backward()`` fills the ``.grad`` of D, too. ``D.requires_grad_(False)`` avoids that. With ``torch.no_grad()``, G
-   would not learn. A gradient penalty needs ``create_graph=True``.
+   ``g_loss.backward()`` fills the ``.grad`` of D, too. ``D.requires_grad_(False)`` before it avoids that. If G runs under
+   ``torch.no_grad()`` in the generator's step, G does not learn. For a gradient penalty, ``torch.autograd.grad`` needs
+   ``create_graph=True``.
 """
 
 # %%
-# One step of D, one step of G
-# ----------------------------
-# A generator ``G`` makes numbers from noise. A discriminator ``D`` returns a logit: is this number real? The real numbers have
-# the mean 3 and the standard deviation 0.5. Here ``G`` is one linear layer. So its bias is the mean of its numbers, and the
-# size of its weight is their standard deviation.
+# Which .grad does each backward fill?
+# ------------------------------------
+# A generator ``G`` makes samples from noise. A discriminator ``D`` returns a logit for each sample: above 0 means "real". The
+# loss ``bce`` is ``binary_cross_entropy_with_logits``.
 #
-# .. how-measured:: This code makes the labels, the two networks (D has 16 hidden units), and an Adam optimizer for each.
-
-import torch
-from torch import nn
-
-torch.set_num_threads(1)  # small tensors: more threads do not help
-bce = nn.functional.binary_cross_entropy_with_logits
-ones, zeros = torch.ones(64, 1), torch.zeros(64, 1)
-
-
-def networks():
-    torch.manual_seed(0)
-    G = nn.Linear(1, 1)
-    D = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
-    opt_g = torch.optim.Adam(G.parameters(), lr=0.02, betas=(0.0, 0.9))
-    opt_d = torch.optim.Adam(D.parameters(), lr=0.02, betas=(0.0, 0.9))
-    return G, D, opt_g, opt_d
-
-
-# %%
-# The loop:
-
-G, D, opt_g, opt_d = networks()
-for _ in range(400):
-    real = 3 + 0.5 * torch.randn(64, 1)
-    fake = G(torch.randn(64, 1))
-
-    d_loss = bce(D(real), ones) + bce(D(fake.detach()), zeros)
-    opt_d.zero_grad()
-    d_loss.backward()
-    opt_d.step()
-
-    g_loss = bce(D(fake), ones)
-    opt_g.zero_grad()
-    g_loss.backward()
-    opt_g.step()
-
-print(f"mean {G.bias.item():.2f}, standard deviation {G.weight.abs().item():.2f}")
-
-# sphinx_gallery_start_ignore
-assert abs(G.bias.item() - 3) < 0.2 and abs(G.weight.abs().item() - 0.5) < 0.2
-assert abs(d_loss.item() - 1.386) < 0.1 and abs(g_loss.item() - 0.693) < 0.1
-_many = G(torch.randn(100_000, 1)).detach()
-assert abs(_many.mean() - G.bias.item()) < 0.01
-assert abs(_many.std() - G.weight.abs().item()) < 0.01
-assert all(p.grad is not None for p in [*G.parameters(), *D.parameters()])
-# sphinx_gallery_end_ignore
-
-# %%
-# Do not wait for a loss of 0. If ``D`` gives each number the probability 0.5, ``d_loss`` is :math:`2 \ln 2 = 1.39`, and
-# ``g_loss`` is :math:`\ln 2 = 0.69`.
-#
-# The graph of ``g_loss``, drawn for a ``D`` of one layer:
-
-small_d = nn.Linear(1, 1)
-fake = G(torch.randn(64, 1))
-g_loss = bce(small_d(fake), ones)
-g_loss.backward()
-
-# graph: g_loss -- Backward passes through the discriminator to reach G, and fills the .grad of both
-
-# sphinx_gallery_start_ignore
-assert small_d.weight.grad.any() and small_d.bias.grad.any()
-assert G.weight.grad.any() and G.bias.grad.any()
-# sphinx_gallery_end_ignore
-
-# %%
-# Which ``.grad`` does each backward fill, and what does that cost?
-#
-# .. how-measured:: For two wider networks, it counts the nodes that run in backward, and the bytes that autograd has saved when
-#    the loss is ready (each storage once, without the weights).
+# .. how-measured:: For two networks with 256 hidden units, this code counts the nodes that run in backward, and the bytes that
+#    autograd has saved when the loss is ready (each storage once, without the weights).
 
 from weakref import WeakSet
 
 import pandas as pd
+import torch
+from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
+
+torch.set_num_threads(1)  # small tensors: more threads do not help
+torch.manual_seed(0)
+bce = nn.functional.binary_cross_entropy_with_logits
+ones, zeros = torch.ones(64, 1), torch.zeros(64, 1)
+real = 3 + 0.5 * torch.randn(64, 1)
 
 
 class Saved:
@@ -234,7 +173,78 @@ table
 # again for the generator's step.
 #
 # The last row has no ``detach()``: backward must pass through ``D`` to reach ``G``. On its way it fills the ``.grad`` of ``D``
-# with a gradient that you do not want.
+# with a gradient that you do not want. The graph of this ``g_loss``, with one layer in each network:
+
+G, D = nn.Linear(1, 1), nn.Linear(1, 1)
+fake = G(torch.randn(64, 1))
+g_loss = bce(D(fake), ones)
+g_loss.backward()
+
+# graph: g_loss -- Backward passes through the discriminator to reach G, and fills the .grad of both
+
+# sphinx_gallery_start_ignore
+assert D.weight.grad.any() and D.bias.grad.any()
+assert G.weight.grad.any() and G.bias.grad.any()
+for _early in (True, False):  # frozen before the forward pass, or after it
+    _G, _D = nn.Linear(1, 1), nn.Linear(1, 1)
+    _D.requires_grad_(not _early)
+    _loss = bce(_D(_G(real)), ones)
+    _D.requires_grad_(False)
+    _loss.backward()
+    assert filled(_G) and not filled(_D)
+# sphinx_gallery_end_ignore
+
+# %%
+# One step of D, one step of G
+# ----------------------------
+# The real numbers have the mean 3 and the standard deviation 0.5. ``G`` is one linear layer, and gets noise with the mean 0 and
+# the standard deviation 1. So its bias is the mean of its numbers, and the absolute value of its weight their standard
+# deviation.
+
+
+def networks():
+    torch.manual_seed(0)
+    G = nn.Linear(1, 1)
+    D = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
+    opt_g = torch.optim.Adam(G.parameters(), lr=0.02, betas=(0.0, 0.9))
+    opt_d = torch.optim.Adam(D.parameters(), lr=0.02, betas=(0.0, 0.9))
+    return G, D, opt_g, opt_d
+
+
+# %%
+# The loop:
+
+G, D, opt_g, opt_d = networks()
+for _ in range(400):
+    real = 3 + 0.5 * torch.randn(64, 1)
+    fake = G(torch.randn(64, 1))
+
+    d_loss = bce(D(real), ones) + bce(D(fake.detach()), zeros)
+    opt_d.zero_grad()
+    d_loss.backward()
+    opt_d.step()
+
+    g_loss = bce(D(fake), ones)
+    opt_g.zero_grad()
+    g_loss.backward()
+    opt_g.step()
+
+print(f"mean {G.bias.item():.2f}, standard deviation {G.weight.abs().item():.2f}")
+
+# sphinx_gallery_start_ignore
+assert abs(G.bias.item() - 3) < 0.2 and abs(G.weight.abs().item() - 0.5) < 0.2
+assert abs(d_loss.item() - 1.386) < 0.1 and abs(g_loss.item() - 0.693) < 0.1
+_many = G(torch.randn(100_000, 1)).detach()
+assert abs(_many.mean() - G.bias.item()) < 0.01
+assert abs(_many.std() - G.weight.abs().item()) < 0.01
+assert all(p.grad is not None for p in [*G.parameters(), *D.parameters()])
+assert round(bce(zeros, ones).item() + bce(zeros, zeros).item(), 2) == 1.39
+assert round(bce(zeros, ones).item(), 2) == 0.69  # a logit of 0 is the probability 0.5
+# sphinx_gallery_end_ignore
+
+# %%
+# Do not wait for a loss of 0. If ``D`` gives each number the probability 0.5, ``d_loss`` is :math:`2 \ln 2 = 1.39`, and
+# ``g_loss`` is :math:`\ln 2 = 0.69`.
 
 # %%
 # What people get wrong
@@ -242,8 +252,8 @@ table
 # **zero_grad right after step.** With one network, you can call ``zero_grad()`` before ``backward()`` or after ``step()``. Here
 # ``g_loss.backward()`` comes after it, and leaves a gradient in ``D``. The next ``d_loss.backward()`` adds to that.
 #
-# .. how-measured:: This code trains with variants of the loop, and averages over the last 200 of 400 steps. For the generator's
-#    step, it computes the fake samples again, so that a missing detach raises no error.
+# .. how-measured:: This code trains with variants of the loop, and averages over the last 200 of 400 steps (or of 1,600). For
+#    the generator's step, it computes the fake samples again, so that a missing detach raises no error.
 
 
 def train(zero_grad="before backward", detach=True, graph=True, steps=400):
@@ -286,6 +296,7 @@ runs = pd.DataFrame(
         "the loop above": train(),
         "no detach": train(detach=False),
         "zero_grad after step": train("after step"),
+        "zero_grad after step, 1,600 steps": train("after step", steps=1600),
         "zero_grad after step, no detach": train("after step", detach=False),
         "G under no_grad in its step": train(graph=False),
     }
@@ -297,7 +308,7 @@ runs = pd.DataFrame(
 # sphinx_gallery_start_ignore
 from math import log
 
-_right, _plain, _after, _both, _cut = runs.to_dict("records")
+_right, _plain, _after, _long, _both, _cut = runs.to_dict("records")
 assert abs(_right["mean"] - 3) < 0.1 and abs(_right["std"] - 0.5) < 0.2
 assert _plain == _right
 _short = train(steps=30).to_dict()
@@ -307,6 +318,8 @@ assert abs(_right["d_loss"] - 2 * log(2)) < 0.03 > abs(_right["g_loss"] - log(2)
 assert round(log(1.5) + log(3), 2) == 1.5 and round(log(1.5), 2) == 0.41
 assert abs(_after["d_loss"] - (log(1.5) + log(3))) < 0.03
 assert abs(_after["g_loss"] - log(1.5)) < 0.03 and abs(_after["mean"] - 3) < 0.1
+assert abs(_after["std"] - 0.5) < 0.2 and abs(_long["mean"] - 3) < 0.1
+assert _long["std"] < 0.25 < 0.35 < train(steps=1600)["std"]
 assert abs(_both["mean"]) < 1 and _both["std"] < 0.05
 assert abs(_both["d_loss"] - log(2)) < 0.03 > abs(_both["g_loss"] - log(2))
 assert abs(_cut["mean"] - networks()[0].bias.item()) < 1e-6
@@ -345,10 +358,10 @@ assert abs(_p[(-2 * _p.log() - (1 - _p).log()).argmin()] - 2 / 3) < 1e-3
 runs.map("{:.2f}".format)
 
 # %%
-# - With ``zero_grad()`` right before ``backward()``, a missing ``detach()`` changes no number here. It makes backward
-#   longer.
+# - With ``zero_grad()`` right before ``backward()``, a missing ``detach()`` changes no number here.
 # - With ``zero_grad()`` after ``step()``, ``D`` trains on ``d_loss`` plus the last ``g_loss``, so fakes get the labels 0 and 1.
-#   If fake and real numbers are alike, its best answer is 2/3. That gives losses of 1.50 and 0.41.
+#   If fake and real numbers are alike, its best answer is 2/3. That gives losses of 1.50 and 0.41. After 400 steps, ``G`` looks
+#   right. After 1,600, its numbers are almost equal. With the loop above, they are not.
 # - Without ``detach()`` too, ``G`` also gets both gradients. They cancel where ``D`` says 0.5, and ``G`` does not get to 3. The
 #   two equal losses look like a balance.
 # - The last row is the next mistake.
@@ -406,19 +419,51 @@ for _frozen in (False, True):
     bce(_D(_G(_noise)), ones).backward()
     _gradients.append(_G.weight.grad.clone())
 assert torch.allclose(*_gradients, rtol=1e-5)
+_D.requires_grad_(False)
+_raised = []
+for _make_fake in (detached, without_graph):  # with a frozen D
+    try:
+        bce(_D(_make_fake(_G, _noise)[1]), ones).backward()
+    except RuntimeError as error:
+        _raised.append(str(error))
+assert len(_raised) == 2 and all("0 of tensors does not require" in m for m in _raised)
+_D[0].requires_grad_(False)
+assert all(p.requires_grad for p in _D.requires_grad_(True).parameters())
+_D.zero_grad()
+_G.bias.requires_grad_(False)
+_raised = []
+try:
+    bce(_D(_G(_noise)), ones).backward(inputs=list(_G.parameters()))
+except RuntimeError as error:
+    _raised.append(str(error))
+assert len(_raised) == 1 and not filled(_D)
+_G.zero_grad()
+bce(_D(_G(_noise)), ones).backward(
+    inputs=[p for p in _G.parameters() if p.requires_grad]
+)
+assert filled(_G) and not filled(_D)
+for _layer, _shape in ((nn.Linear(8, 8), (4, 8)), (nn.Conv2d(8, 8, 3), (4, 8, 5, 5))):
+    _kept = []
+    _input = torch.randn(_shape, requires_grad=True) * 1
+    with saved_tensors_hooks(lambda t, to=_kept: to.append(t.data_ptr()), lambda t: t):
+        _layer.requires_grad_(False)(_input)
+    assert (_input.data_ptr() in _kept) == isinstance(_layer, nn.Conv2d)
 # sphinx_gallery_end_ignore
 table
 
 # %%
 # The last two leave ``G`` untrained (such a ``detach()`` was in `image2reverb#37
 # <https://github.com/nikhilsinghmus/image2reverb/issues/37>`__). Backward still finds the weights of ``D``, so it raises
-# nothing.
+# nothing. With a frozen ``D``, both raise the error below.
 #
 # The frozen ``D`` is still part of the graph, and ``G`` gets the same gradient (asked in `DMD2#75
 # <https://github.com/tianweiy/DMD2/issues/75>`__). A frozen ``Linear`` does not save its input, and backward runs fewer nodes.
-# :ref:`Other layers still save it <sphx_glr_gallery_modes_freezing.py>`. If you forget ``requires_grad_(True)``, the next
+# :ref:`A frozen Conv2d still saves it <sphx_glr_gallery_modes_freezing.py>`. If you forget ``requires_grad_(True)``, the next
 # ``d_loss.backward()`` raises ``element 0 of tensors does not require grad``. Without ``detach()``, it raises nothing, and
 # ``D`` stops learning. ``no_grad`` around ``D`` raises that error, too.
+#
+# ``D.requires_grad_(True)`` also unfreezes layers of ``D`` that you froze on purpose. For ``inputs=``, pass only parameters
+# that require grad. Others raise an error.
 
 # %%
 # **g_loss before the step of D.** The optimizer of ``D`` writes to weights that the graph of ``g_loss`` has saved:
@@ -486,14 +531,14 @@ assert not torch.allclose(_G.weight.grad, _wanted, rtol=1e-2)
 
 # %%
 # ``[16, 1]`` is the transposed weight of the last layer of ``D``. :ref:`The error's own page
-# <sphx_glr_gallery_errors_modified_in_place.py>` explains the numbers. Compute ``g_loss`` after the step. ``fake`` may stay:
-# nothing has written to the weights of ``G``. An optimizer with ``fused=True`` :ref:`gives no error
+# <sphx_glr_gallery_errors_modified_in_place.py>` explains the numbers. Compute ``g_loss`` after the step. You can keep
+# ``fake``. An optimizer with ``fused=True`` :ref:`gives no error
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>` here, and a wrong gradient.
 #
 # **One fake for two backwards.** Without ``detach()``, ``d_loss.backward()`` frees what the graph of ``G`` has saved. Then
 # ``g_loss.backward()`` raises :ref:`Trying to backward through the graph a second time
-# <sphx_glr_gallery_errors_backward_twice.py>`. Detach, in place of ``retain_graph=True``. For a second step of ``G``,
-# compute a new ``fake`` (`SinGAN#148 <https://github.com/tamarott/SinGAN/issues/148>`__).
+# <sphx_glr_gallery_errors_backward_twice.py>`. Call ``detach()``: you do not need ``retain_graph=True``. For a second step of
+# ``G``, compute a new ``fake`` (`SinGAN#148 <https://github.com/tamarott/SinGAN/issues/148>`__).
 
 # %%
 # Several forward passes, one backward
@@ -514,6 +559,14 @@ print("equal:", torch.allclose(of_sum, D[0].weight.grad, atol=1e-6))
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(of_sum, D[0].weight.grad, atol=1e-6) and of_sum.any()
+_loss = bce(D(fake.detach()), zeros)
+(_of_fake,) = torch.autograd.grad(_loss, D[0].weight)
+D.zero_grad()
+bce(D(real), ones).backward()
+D.zero_grad()
+bce(D(fake.detach()), zeros).backward()
+assert torch.equal(D[0].weight.grad, _of_fake)
+assert not torch.allclose(_of_fake, of_sum, atol=1e-3)
 _D = nn.Sequential(nn.Linear(1, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1))
 _kept, alive = [], WeakSet()
 with saved_tensors_hooks(Saved, lambda saved: saved.tensor):
@@ -526,19 +579,20 @@ assert _kept == [129, 129] and measured(of_d(without_graph))["KiB saved"] == 258
 
 # %%
 # Two backwards need less memory, if the first one comes before the second forward pass: with the wide ``D`` of the tables, 129
-# KiB at a time instead of 258.
+# KiB at a time instead of 258. Do not call ``zero_grad()`` between them: that clears the gradient of the real numbers.
 
 # %%
 # Gradient penalty
 # ----------------
-# In WGAN-GP, the slope of the critic between real and fake should be 1. The slope is a gradient, and the weights learn from it:
+# WGAN-GP adds a penalty to the loss of ``D``, which it calls the critic. At samples between real and fake, the gradient of
+# ``D`` with respect to its input should have the norm 1. The weights learn from this gradient:
 
 
 def penalty(D, real, fake, create_graph=True):
     t = torch.rand(len(real), 1)  # one for each sample
     between = (t * real + (1 - t) * fake.detach()).requires_grad_()
-    (slope,) = torch.autograd.grad(D(between).sum(), between, create_graph=create_graph)
-    return (slope.flatten(1).norm(dim=1) - 1).square().mean()
+    (grads,) = torch.autograd.grad(D(between).sum(), between, create_graph=create_graph)
+    return (grads.flatten(1).norm(dim=1) - 1).square().mean()
 
 
 for create_graph in (True, False):
@@ -554,6 +608,11 @@ for create_graph in (True, False):
 _wasserstein = (D(fake.detach()) - D(real)).mean()
 _alone = torch.autograd.grad(_wasserstein, D[0].weight)[0].norm().item()
 assert abs(norm - _alone) < 1e-5
+_values = []
+for _create in (True, False):
+    torch.manual_seed(0)
+    _values.append(penalty(D, real, fake, _create).item())
+assert _values[0] == _values[1] > 0
 assert not penalty(D, real, fake, create_graph=False).requires_grad
 D.zero_grad()
 (_wasserstein.detach() + 10 * penalty(D, real, fake)).backward()
@@ -601,7 +660,7 @@ assert not torch.equal(_drop(fake), _drop(fake))
 
 # %%
 # Two of the three are from fakes. Each batch is normalized by itself, so ``D(torch.cat([real, fake]))`` returns other logits
-# than two calls. With BatchNorm, the penalty's slope mixes the samples (`CycleGAN#513
+# than two calls. With BatchNorm, the gradient in the penalty mixes the samples (`CycleGAN#513
 # <https://github.com/junyanz/pytorch-CycleGAN-and-pix2pix/pull/513>`__). Dropout draws a new mask in each call.
 
 # %%
@@ -642,10 +701,10 @@ opt_g.step()
 # --------
 # - Before: :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`.
 # - Next: :ref:`sphx_glr_gallery_practice_gradient_of_each_loss.py`.
-# - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: what ``detach`` cuts and what it shares.
-# - :ref:`sphx_glr_gallery_modes_freezing.py`: what a frozen layer saves.
-# - :ref:`sphx_glr_gallery_modules_ema_and_stop_gradient.py`: other pairs of networks, and an average of the generator.
-# - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: how ``.grad`` adds up.
+# - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`.
+# - :ref:`sphx_glr_gallery_modes_freezing.py`.
+# - :ref:`sphx_glr_gallery_modules_ema_and_stop_gradient.py`: the average of a generator.
+# - :ref:`sphx_glr_gallery_differentiation_accumulation.py`.
 # - In PyTorch's reference: `torch.Tensor.backward
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html>`__ with ``inputs``, and `the tutorial on DCGAN
 #   <https://docs.pytorch.org/tutorials/beginner/dcgan_faces_tutorial.html>`__.
