@@ -69,6 +69,7 @@ sphinx_gallery_conf = {
         "atlas.cells.graph_scraper.scrape",
         "atlas.cells.plot_scraper.scrape",
         "atlas.cells.varying_note.scrape",
+        "atlas.cells.prediction.scrape",
         "atlas.cells.assert_counter.scrape",
     ),
     "reset_modules": ("atlas.cells.fresh_start.prepare", "atlas.cells.assert_counter.watch"),
@@ -96,12 +97,13 @@ html_js_files = [
         "drawers.js",
         "scrollable.js",
         "long_table.js",
-        "symptoms.js",
+        "page_filter.js",
         "upright.js",  # before what reads where things stand
         "graph_player.js",
         "graph_code.js",
         "graph_live.js",
         "memory_cells.js",
+        "predict.js",
         "link_previews.js",
         "read_pages.js",
     )

@@ -574,6 +574,8 @@ held = {id(p) for group in optimizer.param_groups for p in group["params"]}
 with caught("replaced parameter", after, after - 0.1 * model.weight.grad.item()):
     assert held == {id(p) for p in model.parameters()}
 
+# predict: after -- The weight was 2. What is it after the step?
+
 # sphinx_gallery_start_ignore
 assert after == 2 and model.weight.grad == 4
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -615,6 +615,9 @@ for _ in range(10):
 print("engine:", count_calls(engine, x), "  walk_5:", count_calls(walk_5, x))
 assert count_calls(engine, x) == 20 and count_calls(walk_5, x) == 2046
 
+# predict: [count_calls(engine, x), count_calls(walk_5, x)] -- How many calls does the
+#   engine make, and how many does ``walk_5``?
+
 # %%
 # See also
 # --------

@@ -446,6 +446,8 @@ for step in range(1, 6):
 print(f"log 2:      {math.log(2):.8f}")
 assert math.isclose(start, math.log(2), rel_tol=1e-7)
 
+# predict: start -- Where is the minimum?
+
 # %%
 # See also
 # --------

@@ -462,6 +462,8 @@ x.register_hook(double)
 print("runs:", runs, "  x.grad =", x.grad.item())
 assert runs == ["add", "double"] and x.grad == 12
 
+# predict: x.grad -- What is ``x.grad``?
+
 # %%
 # See also
 # --------

@@ -660,6 +660,8 @@ for name in ["exp", "log", "sin", "sigmoid", "tanh", "sqrt", "relu", "abs", "squ
     print(f"{name:<8} saves its {saves:<7} write, then backward: {outcome}")
     assert (saves == "result") == (outcome == "raises")
 
+# predict: len(saving_result) -- How many of the nine results may not be overwritten?
+
 # sphinx_gallery_start_ignore
 assert saving_result == ["exp", "sigmoid", "tanh", "sqrt", "relu"]
 # sphinx_gallery_end_ignore

@@ -397,6 +397,9 @@ for name, near_zero in (("1", torch.ones_like), ("1 + x/2", lambda x: 1 + x / 2)
     print(f"{name:<8} value at 0: {y[0].item()}   gradient at 0: {x.grad[0].item()}")
 assert x.grad[0] == 0.5 and abs(x.grad[1] - 1) < 1e-5
 
+# predict: gradient(lambda x: f(x, torch.ones_like), [0.0]) -- What is the gradient at
+#   0, if the branch for 0 is the constant 1?
+
 # sphinx_gallery_start_ignore
 assert gradient(lambda x: f(x, torch.ones_like), [0.0]).item() == 0
 assert f(torch.zeros(1), torch.ones_like) == f(torch.zeros(1), lambda x: 1 + x / 2) == 1

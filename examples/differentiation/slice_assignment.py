@@ -435,6 +435,8 @@ y.sum().backward()
 print("y:", y.tolist(), "  x.grad:", x.grad)
 assert x.grad.tolist() == [8, 6, 0]
 
+# predict: x.grad -- What is the gradient for each element of ``x``?
+
 # sphinx_gallery_start_ignore
 product = y[:-1] * 3
 assert product.grad_fn._saved_self is None and product.grad_fn._saved_other == 3

@@ -327,6 +327,8 @@ each = product(units, is_grads_batched=True)
 print(f"mean {mean.item()}   last sample {alone.item()}   each {each.tolist()}")
 assert each[3] == alone and each.mean() == mean
 
+# predict: each -- What are the gradients of the four samples?
+
 # sphinx_gallery_start_ignore
 assert each.tolist() == [-2, -4, -12, -40] and mean == -14.5
 assert product(torch.full((4,), 0.25)) == torch.autograd.grad(losses.mean(), w)[0]

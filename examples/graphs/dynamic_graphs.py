@@ -342,6 +342,9 @@ for leaves in ([x0, x1, x2], [y0, y1, y2]):
     gradients = torch.autograd.grad(result, leaves, allow_unused=True)
     print(result.item(), [g and g.item() for g in gradients])
 
+# predict: sum(g is None for g in gradients) -- In the second call, how many of the
+#   three gradients are None?
+
 # sphinx_gallery_start_ignore
 assert gradients == (1, None, None)
 first = torch.autograd.grad(product_until_2([x0, x1, x2]), (x0, x2))

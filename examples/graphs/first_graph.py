@@ -241,6 +241,8 @@ by_hand = 1 / 3 + math.cos(3)
 print(f"dv/dx2   autograd {x2.grad.item():+.5f}   by hand {by_hand:+.5f}")
 assert math.isclose(x2.grad.item(), by_hand, rel_tol=1e-6)
 
+# predict: x2.grad -- What is ∂v/∂x2?
+
 # %%
 # See also
 # --------

@@ -467,6 +467,9 @@ print(paths_to(a, M.grad_fn), "paths")
 gradient = torch.autograd.grad(M, a)[0].item()
 print("gradient", gradient)
 
+# predict: paths_to(a, M.grad_fn) -- How many paths lead from ``M`` to ``a``?
+# predict: gradient -- What is ∂M/∂a?
+
 # sphinx_gallery_start_ignore
 assert all(node is d.grad_fn for node, _ in M.grad_fn.next_functions)
 assert gradient == 22472 and paths_to(a, M.grad_fn) == 4

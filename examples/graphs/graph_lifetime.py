@@ -590,6 +590,8 @@ for text, result in results.items():
 print("run again:", again)
 assert again == ["x - 1", "-x", "x.sum()"]
 
+# predict: len(again) -- How many of the six allow a second backward?
+
 # sphinx_gallery_start_ignore
 doubled = 2 * x
 assert doubled.grad_fn._saved_other.item() == 2 and doubled.grad_fn._saved_self is None

@@ -382,6 +382,8 @@ first.grad = None  # gradients add up otherwise
 print(f"v.is_leaf {v.is_leaf}, v.grad {v.grad}")
 print(f"gradient of the first v: {first.grad.item():.2f}")
 
+# predict: str(v.is_leaf) [True | False] -- What is ``v.is_leaf`` after this step?
+
 # sphinx_gallery_start_ignore
 assert not v.is_leaf and v.grad is None and abs(first.grad.item() - 4.8) < 1e-5
 # sphinx_gallery_end_ignore

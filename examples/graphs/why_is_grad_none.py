@@ -556,6 +556,13 @@ for loss in (w.round() * 2, w.detach() * w, w.item() * v):
     answers.append(w.grad)
 print(answers)
 
+# predict: "None" if answers[0] is None else "zero" if answers[0] == 0 else "a number"
+#   [None | zero | a number] -- ``w.grad`` after ``(w.round() * 2).backward()``:
+# predict: "None" if answers[1] is None else "zero" if answers[1] == 0 else "a number"
+#   [None | zero | a number] -- ``w.grad`` after ``(w.detach() * w).backward()``:
+# predict: "None" if answers[2] is None else "zero" if answers[2] == 0 else "a number"
+#   [None | zero | a number] -- ``w.grad`` after ``(w.item() * v).backward()``:
+
 # sphinx_gallery_start_ignore
 assert answers[0] == 0 and answers[1] == w.detach() and answers[2] is None
 # sphinx_gallery_end_ignore

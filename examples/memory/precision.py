@@ -680,6 +680,8 @@ for kind in (torch.bfloat16, torch.float16, torch.float32):
 
 assert ends[torch.bfloat16] == 1 and abs(ends[torch.float32]) < 1e-4
 
+# predict: ends[torch.bfloat16] -- Where does the weight end in bfloat16?
+
 # sphinx_gallery_start_ignore
 assert [round(torch.finfo(kind).eps / 2, 4) for kind in formats] == [0.0005, 0.0039]
 assert 0 < ends[torch.float16] < 0.1

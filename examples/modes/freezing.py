@@ -664,6 +664,8 @@ added = first_layer_moves()
 print("moves when unfrozen:", unfrozen, "  when added:", added)
 assert not unfrozen and added
 
+# predict: "yes" if unfrozen else "no" [yes | no] -- Does the unfrozen layer learn?
+
 # %%
 # See also
 # --------

@@ -720,6 +720,9 @@ assert sum(p.numel() for p in scaled.parameters()) == 6
 assert scaled(torch.ones(1, 3).double()).dtype == torch.float64
 print(list(scaled.state_dict()))
 
+# predict: len(list(_broken.parameters())) -- How many parameters does the module
+#   report?
+
 # sphinx_gallery_start_ignore
 _broken, _raised = nn.Module(), []
 _broken.scales = [nn.Parameter(torch.ones(3)) for _ in range(2)]

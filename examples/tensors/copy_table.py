@@ -408,6 +408,8 @@ answers = [same_storage(x, y) for y in results]
 print(answers)
 assert answers == [True, False, True, False, False, True]
 
+# predict: sum(answers) -- How many of the six share memory with ``x``?
+
 # %%
 # See also
 # --------

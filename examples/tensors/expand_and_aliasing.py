@@ -482,6 +482,9 @@ print(b.tolist())
 c = start / start[:, :1]
 print(c.tolist())
 
+# predict: a.flatten() -- With the rows 2, 4, 6 and 3, 9, 12: which six numbers are in
+#   ``a`` after ``a /= a[:, :1]``?
+
 # sphinx_gallery_start_ignore
 assert torch.equal(a[:, 1:], start[:, 1:]) and (a[:, 0] == 1).all()
 assert b.tolist() == c.tolist() == [[1, 2, 3], [1, 3, 4]]

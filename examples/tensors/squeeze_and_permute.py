@@ -357,6 +357,9 @@ answers = {
 for name, result in answers.items():
     print(name, torch.equal(result[5, 10, 20], batch[5, :, 10, 20]))
 
+# predict: sum(torch.equal(r, answers["permute"]) for r in answers.values()) -- How
+#   many of the five calls are right?
+
 # sphinx_gallery_start_ignore
 _original = torch.stack(batch.unbind(1), dim=-1)
 _right = [torch.equal(_result, _original) for _result in answers.values()]

@@ -421,6 +421,9 @@ for _ in range(20):
 for rows in (views, clones):
     print(sum(row.untyped_storage().nbytes() for row in rows))
 
+# predict: [sum(row.untyped_storage().nbytes() for row in rows) for rows in (views,
+#   clones)] -- How many bytes does the list keep as written, and with ``.clone()``?
+
 # sphinx_gallery_start_ignore
 assert sum(row.untyped_storage().nbytes() for row in views) == 5_120_000
 assert sum(row.untyped_storage().nbytes() for row in clones) == 80_000

@@ -580,6 +580,8 @@ print(y.stride(), subspaces(y))
 answers = [view_works(y, shape) for shape in [(20, 6), (4, 10, 3), (2, 10, 6), (120,)]]
 print(answers)
 
+# predict: y.stride() -- What are the strides of ``y``?
+
 # sphinx_gallery_start_ignore
 assert answers == [True, False, True, False]
 assert y.stride() == (5, 1, 60, 20) and subspaces(y) == [20, 6]

@@ -514,6 +514,8 @@ ratio = last_variance(math.sqrt(2)) / last_variance(leaky)
 print(f"measured {ratio:.3f}   calculated {1.04**30:.3f}")
 assert math.isclose(ratio, 1.04**30, rel_tol=1e-9)
 
+# predict: ratio -- By what factor is the variance too large?
+
 # %%
 # See also
 # --------

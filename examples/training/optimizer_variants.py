@@ -451,6 +451,10 @@ for count in (10, 1000):
         options = {"momentum": 0.9, "parameters": count} | VARIANTS[name]
         print(f"{count:>4} parameters, {name:<12} {two_steps(SGD, **options)[1].count}")
 
+# predict: [two_steps(SGD, momentum=0.9, parameters=1000, **VARIANTS[name])[1].count
+#   for name in ("for-loop", "foreach=True")] -- How many operators do 1000 parameters
+#   need, as a for-loop and with ``foreach``?
+
 # sphinx_gallery_start_ignore
 for _count in (10, 1000):
     _options = {"momentum": 0.9, "parameters": _count}

@@ -562,6 +562,8 @@ Adam([w], lr=0.1).step()
 print("Adam:", [round(value, 4) for value in w.tolist()])
 assert torch.allclose(w, torch.full((3,), -0.1), atol=1e-5)
 
+# predict: -w -- How far does Adam move each of the three?
+
 # sphinx_gallery_start_ignore
 _w = torch.zeros(3, requires_grad=True)
 _w.grad = w.grad

@@ -425,6 +425,8 @@ for weights in permutations((one, large, -large)):
     right += [weights] if x.grad == 1 else []
 assert len(right) == 2 and all(weights[0] == 1 for weights in right)
 
+# predict: len(right) -- For how many of the six orders is the gradient right?
+
 # %%
 # See also
 # --------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
@@ -42,6 +43,22 @@ def test_by_mouse(figure: Locator) -> None:
     assert any(SUM in words for words in told)
     figure.get_by_role("button", name="One step back").click()
     expect(said).to_contain_text("x1.grad")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_icon_is_seen_under_the_pointer(window: Callable[[str], BrowserContext], origin: str, theme: str) -> None:
+    play = open_page(window(theme), origin, PAGE).locator(f"#{FIGURE}").get_by_role("button", name="Play")
+    play.hover()
+    colors = play.evaluate("button => [getComputedStyle(button).color, getComputedStyle(button).backgroundColor]")
+    (lighter, darker) = sorted((_luminance(color) for color in colors), reverse=True)
+    assert (lighter + 0.05) / (darker + 0.05) > 4.5, colors
+
+
+def _luminance(color: str) -> float:
+    """Of ``rgb(0, 0, 0)``, as WCAG 2.2 defines it."""
+    shares = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def test_by_keyboard(page_: Page, figure: Locator) -> None:

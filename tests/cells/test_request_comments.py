@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from atlas.cells.request_comments import CommentError, FigureRequest, GraphRequest, Varies, requests, varies
+from atlas.cells.request_comments import (
+    CommentError,
+    FigureRequest,
+    GraphRequest,
+    PredictRequest,
+    Varies,
+    requests,
+    varies,
+)
 
 
 def _found(code: str, first_line: int = 1) -> list:
@@ -25,6 +33,25 @@ def test_graph_of_several_roots_with_options() -> None:
     assert request.names == ("a", "b")
     assert request.options == {"AccumulateGrad", "saved"}
     assert request.title == "Two roots (and more) -- at once"
+
+
+@pytest.mark.parametrize(
+    ("comment", "wanted"),
+    [
+        ("x.grad -- What is it?", PredictRequest(1, "x.grad", "What is it?")),
+        ("sum(a[0] for a in b) -- How many -- two?", PredictRequest(1, "sum(a[0] for a in b)", "How many -- two?")),
+        ('"a" if x else "b c" [a | b c] -- Which?', PredictRequest(1, '"a" if x else "b c"', "Which?", ("a", "b c"))),
+        ("[1, 2] -- Which two?", PredictRequest(1, "[1, 2]", "Which two?")),
+    ],
+)
+def test_questions(comment: str, wanted: PredictRequest) -> None:
+    assert _found(f"# predict: {comment}") == [wanted]
+
+
+@pytest.mark.parametrize("comment", ["", "x", "-- What?", "x --", "x = 1 -- What?", "x y -- What?"])
+def test_questions_that_ask_for_nothing(comment: str) -> None:
+    with pytest.raises(CommentError, match=r"page.py:1: "):
+        _found(f"# predict: {comment}")
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ FIGURES = [
     example("figure_without_text", f'{PLOT}axes.set_title("Empty")\n', "a figure of this cell has no text", ""),
     example("text_without_figure", "# figure: A line\n", "a figure that this cell does not draw", "# figure"),
     example("text_is_empty", "# figure:\nprint(1)\n", "say what to see in the figure", "# figure"),
+    example("predict_misspelt", "x = 1\n# predict: y -- What?\n", "NameError: name 'y' is not defined", "# predict"),
+    example("predict_in_sight", "x = 1\n# predict: x -- What?\n", "put its cell below '.. solution::'", ""),
     example("varies_is_empty", "# varies:\nprint(1)\n", "say what varies, and why", "# varies"),
 ]
 

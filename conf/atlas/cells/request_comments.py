@@ -9,6 +9,9 @@ An example is plain PyTorch and imports nothing of the site, so it speaks to the
     The alternative text of the matplotlib figure that the cell draws.
 ``# varies: SENTENCE``
     The output of this cell differs from build to build, and why.
+``# predict: EXPRESSION -- QUESTION``
+    Ask the reader for the value that the expression has at the end of the cell. In brackets before the dashes, the words to
+    choose from: ``# predict: "zero" [None | zero] -- QUESTION``.
 
 Each may go on in lines that begin with ``#   ``.
 """
@@ -22,10 +25,11 @@ from dataclasses import dataclass
 GRAPH_OPTIONS = ("AccumulateGrad", "saved")
 
 #: How a request begins, and how each line does on which it goes on.
-BEGINS = "# ?(graph|figure|varies):"
+BEGINS = "# ?(graph|figure|varies|predict):"
 GOES_ON = "#   "
 
 _COMMENT = re.compile(f"{BEGINS}(.*)")
+_PREDICT = re.compile(r"(?P<code>\S.*?)\s*(?:\[(?P<words>[^\[\]|]+(?:\|[^\[\]|]+)+)\])?\s+--\s+(?P<question>\S.*)")
 _GRAPH = re.compile(r"(?P<names>[\w\s,]+?)\s*(?:\((?P<options>[^)]*)\))?\s+--\s+(?P<title>\S.*)")
 
 
@@ -53,7 +57,15 @@ class Varies:
     why: str
 
 
-Request = GraphRequest | FigureRequest | Varies
+@dataclass(frozen=True, slots=True)
+class PredictRequest:
+    line: int
+    code: str
+    question: str
+    words: tuple[str, ...] = ()
+
+
+Request = GraphRequest | FigureRequest | Varies | PredictRequest
 
 
 def varies(script: str) -> bool:
@@ -93,6 +105,9 @@ def requests(code: str, first_line: int, path: str) -> Iterator[Request]:
         if keyword == "graph":
             yield _graph(where, text, at)
             continue
+        if keyword == "predict":
+            yield _predict(where, text, at)
+            continue
         if not text:
             wanted = "say what to see in the figure" if keyword == "figure" else "say what varies, and why"
             raise CommentError(f"{at}: {wanted}, after '# {keyword}:'")
@@ -111,3 +126,15 @@ def _graph(line: int, text: str, at: str) -> GraphRequest:
     if unknown := sorted(options.difference(GRAPH_OPTIONS)):
         raise CommentError(f"{at}: unknown option {unknown[0]!r}; there are: {', '.join(GRAPH_OPTIONS)}")
     return GraphRequest(line, names, match["title"].strip(), options)
+
+
+def _predict(line: int, text: str, at: str) -> PredictRequest:
+    match = _PREDICT.fullmatch(text)
+    if not match:
+        raise CommentError(f"{at}: ask for the value of an expression: # predict: EXPRESSION -- QUESTION")
+    words = tuple(word.strip() for word in (match["words"] or "").split("|") if word.strip())
+    try:
+        compile(match["code"], at, "eval")
+    except SyntaxError as error:
+        raise CommentError(f"{at}: {match['code']!r} is no expression: {error.msg}") from None
+    return PredictRequest(line, match["code"], match["question"].strip(), words)

@@ -5,6 +5,7 @@
 ``quoted_message`` a message that this build cannot raise, and where it was seen
 ``in_short``       the box below a title that answers first
 ``fold``           ``<details>``: a solution, or code that measures, folded away
+``predict``        a question that a reader answers before the solution is opened
 ``claims``         how many asserts of the page ran
 ``proof``          what the site rests on, in numbers
 ``varies``         this output differs from build to build, and why
@@ -30,6 +31,7 @@ _DIRECTIVES = (
     "figures.graph_live",
     "in_short",
     "mathml",
+    "predict",
     "figures.memory_cells",
     "figures.plot_figure",
     "proof",

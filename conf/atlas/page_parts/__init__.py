@@ -1,6 +1,7 @@
 """What every page gets around its text.
 
 ``hide_requests``     the code of examples without the comments that ask the site for something
+``number_columns``    columns of numbers in tables, to the right
 ``sharing``           what a search engine or a shared link says and shows of the page
 ``chinese_terms``     the language of words that are not English
 ``sidebar``           the pages of the same chapter, and the other chapters
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _PARTS = (
     "hide_requests",
+    "number_columns",
     "sharing.description",
     "chinese_terms",
     "sharing.shared_picture",

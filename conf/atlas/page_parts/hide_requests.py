@@ -1,7 +1,7 @@
 """Leave comments such as ``# graph:`` out of the code that a page shows.
 
-``# graph:``, ``# figure:`` and ``# varies:`` ask this site for something, which stands right below the code with the same
-words as a caption or a note. The script that a reader downloads keeps the comments.
+``# graph:``, ``# figure:``, ``# varies:`` and ``# predict:`` ask this site for something. It stands on the page with the same
+words, as a caption, a note or a question. The script that a reader downloads keeps the comments.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``.. symptoms::`` lists the pages about errors, group by group, each with what people say who have its problem.
 
 The groups are ``reading_order.ERRORS``. What people say of a page stands in the page, as main index entries, and goes from
-there into the search and into this list. ``conf/static/symptoms.js`` adds a filter; without it the groups can be unfolded.
+there into the search and into this list. A ``page_filter`` stands above it; without scripts the groups can be unfolded.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from sphinx.util.docutils import SphinxDirective
 
 from atlas.cards.ticks import ticks
 from atlas.directives.fold import details
-from atlas.i18n import _, for_script
 from atlas.page_links import link_to
 from atlas.reading_order import ERRORS
 
-from . import gather
+from . import gather, page_filter
 
 logger = logging.getLogger(__name__)
 
@@ -85,12 +84,12 @@ def pages_to_write(app: Sphinx, env: BuildEnvironment) -> list[str]:
 def fill(app: Sphinx, document: nodes.document, page: str) -> None:
     """Put the list in. Connected to ``doctree-resolved``."""
     for place in list(document.findall(symptom_list)):
-        said = {"label": str(_("Filter the list")), "count": str(_("{shown} of {all} pages"))}
-        filled = nodes.container("", nodes.raw("", for_script(said), format="html"), classes=["symptoms"])
+        above = nodes.raw("", page_filter.form("symptoms"), format="html")
+        filled = nodes.container("", classes=["symptoms"])
         for title, pages in groups(app.env):
             listed = nodes.bullet_list("", *(_item(app, page, name, found) for name, found in pages))
             filled += details("", listed, summary=f"{title} ({len(pages)})")
-        place.replace_self([ticks(), filled])
+        place.replace_self([ticks(), above, filled])
 
 
 def _item(app: Sphinx, page: str, name: str, found: gather.Found) -> nodes.list_item:

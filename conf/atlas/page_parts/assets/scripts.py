@@ -20,9 +20,10 @@ NEEDED = {
     "_static/graph_player.js": r"\bgraph-bar\b",
     "_static/long_table.js": r"\blong-table\b",
     "_static/memory_cells.js": r"\bmemory-cells\b",
+    "_static/page_filter.js": r"\bpage-filter\b",
+    "_static/predict.js": r'<form class="predict',
     "_static/read_pages.js": r"\b(sphx-glr-footer|read-pages)\b",
     "_static/sg-tags.js": r"\bdata-sgtags=",
-    "_static/symptoms.js": r"\bsymptoms\b",
     "_static/upright.js": r"\bdata-upright=",
 }
 

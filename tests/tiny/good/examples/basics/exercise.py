@@ -21,6 +21,8 @@ answer = 2 + 2
 print("The answer is", answer)
 assert answer == 4
 
+# predict: answer -- What is 2 + 2?
+
 # %%
 # More text of the solution, with :math:`2 + 2`.
 
