@@ -145,6 +145,7 @@ CHAPTERS = {
         "change_the_gradient",
         "context_methods",
         "gradcheck",
+        "derive_a_backward",
         "double_backward",
         "functions_and_transforms",
     ],
