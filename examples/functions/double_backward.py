@@ -545,7 +545,7 @@ assert passed and abs(first - 0.5) < 1e-6 and abs(second - 0.25) < 1e-6
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_derive_a_backward.py`.
+# - Before: :ref:`sphx_glr_gallery_functions_derive_a_backward.py`, by hand and checked.
 # - Next: :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`, a Function under ``vmap`` and ``jvp``.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`, what second derivatives are for, and what they cost.
 # - In PyTorch's reference: `torch.autograd.gradgradcheck
