@@ -22,17 +22,19 @@ The gradient of each loss: multi-task learning and PCGrad
       grad_a = torch.autograd.grad(loss_a, shared, retain_graph=True)
       grad_b = torch.autograd.grad(loss_b, shared)
 
-   ``shared`` is the list of the parameters that both losses use. After ``(loss_a + loss_b).backward()`` it is too late:
-   ``.grad`` holds the sum. For a parameter that one loss does not use, such as those of the other head, this call raises an
-   error. Leave those out, or pass ``materialize_grads=True``.
+   ``shared`` is the list of the parameters that both losses use. After ``(loss_a + loss_b).backward()``, ``.grad`` holds the
+   sum. A parameter that one loss does not use, or that is frozen, raises an error here: leave it out.
 """
 
 # %%
 # Two losses pull on one trunk
 # ----------------------------
-# Two heads share a trunk, and each head has a loss. You want to know how large the gradient of each loss is, and whether the
-# two agree.
+# Two heads share a trunk, and each head has a loss: ``two_losses`` runs the trunk once and returns both losses. How large is
+# the gradient of each loss, and do the two agree?
+#
+# .. how-measured:: This code makes the model and its data, and draws gradients in their plane, with true lengths and angles.
 
+import matplotlib.pyplot as plt
 import torch
 from torch import nn
 from torch.nn.functional import cosine_similarity, mse_loss
@@ -49,50 +51,16 @@ def two_losses():
     return mse_loss(head_a(h), target_a), mse_loss(head_b(h), target_b)
 
 
-# %%
-# One call for each loss. The first one keeps the graph for the second:
-
-
 def flat(gradients):
     return torch.cat([gradient.flatten() for gradient in gradients])
 
 
-loss_a, loss_b = two_losses()
-shared = list(trunk.parameters())
-grad_a = flat(torch.autograd.grad(loss_a, shared, retain_graph=True))
-grad_b = flat(torch.autograd.grad(loss_b, shared))
-total = grad_a + grad_b
-
-print(f"norms: {grad_a.norm():.2f} and {grad_b.norm():.2f}")
-print(f"cosine of the two: {cosine_similarity(grad_a, grad_b, dim=0):.2f}")
-print(f"cosine of grad_a and the sum: {cosine_similarity(grad_a, total, dim=0):.2f}")
-
-# sphinx_gallery_start_ignore
-assert abs(cosine_similarity(grad_a, grad_b, dim=0) + 0.60) < 0.005
-assert grad_a @ total < 0 < grad_b @ total and grad_a @ grad_b < 0
-assert len(total) == 30 == sum(p.numel() for p in shared)
-assert all(p.grad is None for p in shared)
-_raised = []
-_pair = two_losses()
-torch.autograd.grad(_pair[0], shared)
-try:
-    torch.autograd.grad(_pair[1], shared)
-except RuntimeError as _error:
-    _raised.append(str(_error))
-assert len(_raised) == 1 and "second time" in _raised[0]
-# sphinx_gallery_end_ignore
-
-# %%
-# .. how-measured:: This code draws the vectors in the plane that contains them, with true lengths and angles.
-
-import matplotlib.pyplot as plt
-
-
-def draw():
+def draw(grad_a, grad_b):
+    total = grad_a + grad_b
     along = grad_b / grad_b.norm()
     rest = grad_a - (grad_a @ along) * along
     plane = torch.stack([along, rest / rest.norm()])
-    _, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
+    _, ax = plt.subplots(figsize=(7, 1.75), layout="constrained")
     for vector, color, name, place in (
         (grad_a, "#2563eb", "loss a", (0, 6)),
         (grad_b, "#c2410c", "loss b", (0, -14)),
@@ -105,29 +73,98 @@ def draw():
             name, tip, place, textcoords="offset points", color=color, ha="center"
         )
         ax.plot(*tip, alpha=0)
-    ax.set(aspect="equal", xlim=(-0.8, 2.5), ylim=(-0.3, 0.75))
+    ax.set(aspect="equal", adjustable="datalim", ylim=(-0.3, 0.75))
     ax.set_title("The sum points away from the gradient of loss a")
 
 
 # %%
-# The two gradients have 30 numbers each. Two vectors and their sum lie in one plane, so you can draw them:
+# One call for each loss:
 
+loss_a, loss_b = two_losses()
+shared = list(trunk.parameters())
+grad_a = flat(torch.autograd.grad(loss_a, shared, retain_graph=True))
+grad_b = flat(torch.autograd.grad(loss_b, shared))
 # figure: Three arrows from one point. The gradient of loss b is long and points to the right. The gradient of loss a is
 #   short and points to the upper left. The sum points to the right, more than 90 degrees away from the gradient of loss a.
-draw()
+draw(grad_a, grad_b)
 
 # %%
-# A negative cosine is a *conflict*: a small enough step against one gradient raises the other loss. Here the sum conflicts with
-# ``grad_a``: a small step of plain SGD on the total loss lowers the total and raises loss a.
+# The first call keeps the graph for the second. ``flat`` joins the gradients of all the parameters into one vector, here of 30
+# numbers. Two vectors and their sum lie in one plane.
+
+total = grad_a + grad_b
+print(f"norms: {grad_a.norm():.2f} and {grad_b.norm():.2f}")
+print(f"cosine of the two: {cosine_similarity(grad_a, grad_b, dim=0):.2f}")
+print(f"cosine of grad_a and the sum: {cosine_similarity(grad_a, total, dim=0):.2f}")
+
+# sphinx_gallery_start_ignore
+assert cosine_similarity(grad_a, grad_b, dim=0) < -0.5
+assert 0.1 < grad_a.norm() / grad_b.norm() < 0.5
+assert grad_a @ total < 0 < grad_b @ total and grad_a @ grad_b < 0
+assert len(total) == 30 == sum(p.numel() for p in shared)
+assert all(p.grad is None for p in shared)
+_raised = []
+
+
+def _message(call):
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+_pair = two_losses()
+torch.autograd.grad(_pair[0], shared)
+_raised.append(_message(lambda: torch.autograd.grad(_pair[1], shared)))
+assert "second time" in _raised[0]
+_a, _b = two_losses()
+assert "Set allow_unused" in _message(
+    lambda: torch.autograd.grad(_a, list(head_b.parameters()))
+)
+
+
+def _after_a_step(against, moved):  # of plain SGD
+    trunk_alone = [p.detach().clone() for p in shared]
+    every = [*shared, *head_a.parameters(), *head_b.parameters()]
+    kept = [p.detach().clone() for p in every]
+    losses = two_losses()
+    gradients = torch.autograd.grad(against(*losses), every[:moved])
+    with torch.no_grad():
+        for p, gradient in zip(every, gradients, strict=False):
+            p -= 0.001 * gradient
+        moves = [new - old for new, old in zip(two_losses(), losses, strict=True)]
+        for p, old in zip(every, kept, strict=True):
+            p.copy_(old)
+    assert all(map(torch.equal, shared, trunk_alone))
+    return moves
+
+
+def _the_sum(a, b):
+    return a + b
+
+
+_a_up, _b_down = _after_a_step(_the_sum, 2)
+assert _a_up > 1e-5 and _a_up + _b_down < 0  # the trunk alone
+assert all(move < -1e-5 for move in _after_a_step(_the_sum, 6))  # with the heads
+assert _after_a_step(lambda a, b: b, 2)[0] > 1e-5
+assert _after_a_step(lambda a, b: a, 2)[1] > 1e-5
+# sphinx_gallery_end_ignore
+
+# %%
+# A negative cosine is a *conflict*: a small enough step of the shared parameters against one gradient raises the other loss.
+# Here the sum conflicts with ``grad_a``: a small step of the trunk against the sum lowers the total and raises loss a. The
+# heads can hide this: if they step too, loss a falls here.
 
 # %%
 # Two calls, or one batched call
 # ------------------------------
 # The second way stacks the losses into a vector. Each row of the unit matrix picks one loss.
-# ``is_grads_batched=True`` sends these rows through the graph in one pass, with ``torch.vmap``:
+# ``is_grads_batched=True`` sends these rows through the graph in one pass, with ``torch.vmap``. ``.to(losses)`` puts the matrix
+# on the same device:
 
 losses = torch.stack(two_losses())
-unit = torch.eye(len(losses))
+unit = torch.eye(len(losses)).to(losses)
 batched = torch.autograd.grad(losses, shared, unit, is_grads_batched=True)
 print([tuple(gradient.shape) for gradient in batched])
 
@@ -137,6 +174,16 @@ print("equal:", torch.allclose(rows, torch.stack([grad_a, grad_b])))
 # sphinx_gallery_start_ignore
 assert torch.allclose(rows, torch.stack([grad_a, grad_b]), atol=1e-6)
 assert [g.shape[0] for g in batched] == [2, 2]
+_meta = nn.Linear(4, 2, device="meta")
+_sums = _meta(torch.empty(3, 4, device="meta")).sum(0)
+assert "device" in _message(
+    lambda: torch.autograd.grad(
+        _sums, _meta.weight, torch.eye(2), is_grads_batched=True
+    )
+)
+_eye = torch.eye(2).to(_sums)
+(_far,) = torch.autograd.grad(_sums, _meta.weight, _eye, is_grads_batched=True)
+assert _far.shape == (2, 2, 4) and _far.device.type == "meta"
 
 
 def _check_family(layer, data, dtype=torch.float32):
@@ -173,11 +220,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Operators(TorchDispatchMode):
-    count = 0
+    count = largest = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.count += 1
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            self.largest = max(self.largest, result.numel())
+        return result
 
 
 def cost(way, layers, meter):
@@ -224,6 +274,11 @@ assert table["passes"].tolist() == [1, 8, 1]
 _small, _large = table.iloc[:, 1].tolist(), table.iloc[:, 2].tolist()
 assert _small[2] > _small[1] > _small[0]
 assert _large[1] > _large[2] > _large[0] and _large[2] < 0.8 * _large[1]
+_meters = [Operators() for _ in _ways]
+for _way, _meter in zip(_ways, _meters, strict=True):
+    cost(_way, 2, _meter)
+assert _meters[0].largest == _meters[1].largest == 64 * 4  # a gradient of h
+assert _meters[2].largest == 8 * 64 * 4
 _flops = {}
 for _way in _ways:
     for _layers in (2, 20):
@@ -245,8 +300,8 @@ table
 
 # %%
 # Here the batched call has fewer operators if the trunk is deep. It does as much arithmetic in the trunk as the eight calls. It
-# does more in the heads: each head gets all eight rows, and seven of them are zeros. Both ways return one gradient of the size
-# of ``shared`` for each loss.
+# does more in the heads: each head gets all eight rows, and seven of them are zeros. Its largest tensor on the way is eight
+# times as large. Both ways return one gradient of the size of ``shared`` for each loss.
 
 # %%
 # What people get wrong
@@ -292,6 +347,23 @@ print(f"cosine with the heads: {cosine_similarity(long_a, long_b, dim=0):.2f}")
 print(f"cosine of the trunk:   {cosine_similarity(grad_a, grad_b, dim=0):.2f}")
 
 # sphinx_gallery_start_ignore
+assert all(
+    long.norm() > 1.1 * g.norm() for long, g in ((long_a, grad_a), (long_b, grad_b))
+)
+_frozen = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 1))
+_frozen[0].requires_grad_(False)
+_alone = _frozen(x).mean()
+for _option in ("allow_unused", "materialize_grads"):
+    assert "does not require grad" in _message(
+        lambda: torch.autograd.grad(
+            _alone,
+            list(_frozen.parameters()),
+            retain_graph=True,
+            **{_option: True},  # noqa: B023
+        )
+    )
+_kept = [p for p in _frozen.parameters() if p.requires_grad]
+assert len(torch.autograd.grad(_alone, _kept)) == 2
 _unused = torch.autograd.grad(loss_a, every, retain_graph=True, allow_unused=True)
 assert [g is None for g in _unused] == [False] * 4 + [True] * 2
 assert long_a.shape == long_b.shape and not long_a[-7:].any()
@@ -304,7 +376,8 @@ assert not _both[2][1].any() and not _both[4][0].any() and _both[2][0].any()
 # sphinx_gallery_end_ignore
 
 # %%
-# The dot product is the same. The norms are larger, so the conflict looks weaker. Compare the shared parameters alone.
+# The dot product is the same. The norms are larger, so the conflict looks weaker. Compare the shared parameters alone. A
+# frozen parameter raises an error with both options: keep only those with ``requires_grad``.
 
 # %%
 # **The heads are not trained.** ``torch.autograd.grad`` fills no ``.grad``, and ``SGD`` or ``Adam`` skips a parameter whose
@@ -376,7 +449,9 @@ assert len(_sparse_refused) == 1
 
 # %%
 # ``g / g.norm().clamp(min=1)`` does the same without an ``if``, and works. ``.item()``, ``.numpy()`` and random numbers
-# in this hook are refused as well, and so is ``nn.Embedding(sparse=True)``. The calls in a loop accept them all.
+# in this hook are refused as well, and so is ``nn.Embedding(sparse=True)``. The calls in a loop accept them all. The batched
+# call also fails after ``torch.compile`` with its default backend (`pytorch#138422
+# <https://github.com/pytorch/pytorch/issues/138422>`__).
 
 # %%
 # PCGrad in ten lines
@@ -456,8 +531,8 @@ assert after["sum"][1] < min(after["PCGrad"][1], after["balanced"][1])
 
 # %%
 # The sum raises loss a, and the other two lower both losses. Without a conflict, PCGrad is the sum. With two losses, its
-# direction conflicts with neither, up to rounding, unless a norm is below 1e-15. With three, a conflict can remain (asked in
-# `PCGrad#9
+# direction conflicts with neither, up to rounding, unless a norm is below 1e-15 (in float32). With three, a conflict can
+# remain (asked in `PCGrad#9
 # <https://github.com/tianheyu927/PCGrad/issues/9>`__). In a training loop, the heads get their gradients from ``backward``:
 
 optimizer = torch.optim.Adam(every, lr=0.01)
@@ -482,8 +557,8 @@ assert all(p.grad is not None for p in every) and len(heads) == 4 and len(_left)
 # %%
 # The gradient of the shared feature
 # ----------------------------------
-# Two gradients of the weights take two passes through the trunk. It is cheaper to look at one tensor: the trunk's output ``h``.
-# This call does not enter the trunk:
+# Two gradients of the weights cost the arithmetic of two passes through the trunk. It is cheaper to look at one tensor: the
+# trunk's output ``h``. The call of ``grad`` below does not enter the trunk:
 
 h = trunk(x)
 losses = torch.stack([mse_loss(head_a(h), target_a), mse_loss(head_b(h), target_b)])
@@ -492,36 +567,57 @@ options = {"is_grads_batched": True, "retain_graph": True}
 norms = at_h.flatten(1).norm(dim=1)
 
 optimizer.zero_grad()
-(norms.mean() / norms * losses).sum().backward()
+losses.sum().backward(inputs=heads)
+h.backward(torch.tensordot(norms.mean() / norms.clamp(min=1e-8), at_h, dims=1))
 
 # sphinx_gallery_start_ignore
 _balanced = (norms.mean() / norms)[:, None, None] * at_h
 assert torch.allclose(_balanced.flatten(1).norm(dim=1), norms.mean(), rtol=1e-4)
 assert not norms.requires_grad and all(p.grad is not None for p in every)
+_h = trunk(x)
+_want = torch.autograd.grad(_h, shared, _balanced.sum(0))
+assert all(torch.allclose(p.grad, g) for p, g in zip(shared, _want, strict=True))
+_own = torch.autograd.grad(sum(two_losses()), heads)
+assert all(torch.allclose(p.grad, g) for p, g in zip(heads, _own, strict=True))
 _h, _visits = trunk(x), []
 _h.grad_fn.register_hook(lambda *_: _visits.append(1))
 _both = torch.stack([head_a(_h).sum(), head_b(_h).square().sum()])
-torch.autograd.grad(_both, _h, unit, **options)
+(_rows,) = torch.autograd.grad(_both, _h, unit, **options)
+_both.sum().backward(inputs=heads)
 assert not _visits
-_both.sum().backward(inputs=shared)
+_h.backward(_rows.sum(0))
 assert len(_visits) == 1
-for _least, _is_nan in ((0.0, True), (1e-8, False)):
-    for _offset in (0.0, 3.0):  # the loss at its minimum
-        _z = torch.zeros(2, requires_grad=True)
-        _at_minimum = torch.stack(
-            [_z.square().sum() + _offset, (_z - 1).square().sum()]
-        )
-        (_rows,) = torch.autograd.grad(_at_minimum, _z, unit, **options)
-        _norms = _rows.norm(dim=1)
-        _scale = _norms.mean() / _norms.clamp(min=_least)
-        (_scale * _at_minimum).sum().backward()
-        assert _norms[0] == 0 and _z.grad.isnan().any().item() is _is_nan
+
+
+def _zero_head(least, on_the_losses):
+    _trunk, _a, _b = nn.Linear(4, 6), nn.Linear(6, 1), nn.Linear(6, 1)
+    nn.init.zeros_(_a.weight)
+    _mine = [*_a.parameters(), *_b.parameters()]
+    _h = _trunk(x)
+    _both = torch.stack([mse_loss(_a(_h), target_a), mse_loss(_b(_h), target_b)])
+    (_rows,) = torch.autograd.grad(_both, _h, unit, **options)
+    _norms = _rows.flatten(1).norm(dim=1)
+    assert _norms[0] == 0 and _norms[1] > 0
+    _scale = _norms.mean() / _norms.clamp(min=least)
+    if on_the_losses:
+        (_scale * _both).sum().backward()
+    else:
+        _both.sum().backward(inputs=_mine)
+        _h.backward(torch.tensordot(_scale, _rows, dims=1))
+    return _trunk.weight.grad, _a.weight.grad
+
+
+assert _zero_head(0.0, False)[0].isnan().any()  # without the clamp
+assert all(g.isfinite().all() and g.norm() < 100 for g in _zero_head(1e-8, False))
+assert _zero_head(1e-8, True)[1].norm() > 1e6
 optimizer.zero_grad()
 # sphinx_gallery_end_ignore
 
 # %%
-# The last line is one ordinary backward, with weights that balance the norms at ``h``. If a norm is 0, its weight is infinite,
-# and the gradients become NaN: write ``norms.clamp(min=1e-8)``. GradNorm learns such weights during the training.
+# The heads get their own gradients. The last line sends one gradient through the trunk, in which both norms at ``h`` count the
+# same. A norm can be 0, as with a head whose weight starts at zero. Without the ``clamp``, the gradients then become NaN. With
+# these factors as weights of the *losses*, the gradient of such a head would be more than a million here. GradNorm
+# learns weights of the losses during the training.
 #
 # How good is the approximation here?
 
@@ -553,7 +649,7 @@ assert _opposite > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# The ratio of the norms is close, and the cosine is not. The two cosines can even differ in sign.
+# Here the ratio of the norms is close, and the cosine is not. The two cosines can even differ in sign.
 #
 # Weights: the ratio counts
 # -------------------------
