@@ -160,7 +160,7 @@ for loop in (count_first, count_on_the_way, means_divided_by_3):
 # sphinx_gallery_start_ignore
 for _loop in (count_first, count_on_the_way):
     assert torch.allclose(_loop(), right, rtol=1e-9, atol=1e-12)
-assert 0.5 < (means_divided_by_3() - right).norm() / right.norm()
+assert (means_divided_by_3() - right).norm() / right.norm() > 0.5
 _same = [batch(40), batch(40), batch(40)]  # with equal sizes there is no difference
 _kept, batches = batches, _same
 assert torch.allclose(means_divided_by_3(), large_batch(), rtol=1e-9, atol=1e-12)
@@ -302,8 +302,8 @@ assert (
 # ``all_reduce``, divide by them, and multiply by the number of processes: :ref:`sphx_glr_gallery_scale_ddp_and_autograd.py`
 # runs it.
 #
-# With ``weight=`` and class indices, the mean of ``cross_entropy`` divides by the sum of the weights of the labels, not by their
-# number. Divide by the same sum:
+# With ``weight=`` and class indices, the mean of ``cross_entropy`` divides by the sum of the labels' weights, not by the number of
+# labels. Divide by the same sum:
 
 classes = torch.linspace(0.5, 2, 50, dtype=torch.float64)
 total = sum(classes[labels[labels != -100]].sum() for _, labels in batches)
