@@ -302,8 +302,8 @@ assert (
 # ``all_reduce``, divide by them, and multiply by the number of processes: :ref:`sphx_glr_gallery_scale_ddp_and_autograd.py`
 # runs it.
 #
-# With ``weight=`` and class indices, the mean of ``cross_entropy`` divides by the sum of the labels' weights, not by their number.
-# Divide by the same sum:
+# With ``weight=`` and class indices, the mean of ``cross_entropy`` divides by the sum of the labels' weights. Divide by that
+# sum as well:
 
 classes = torch.linspace(0.5, 2, 50, dtype=torch.float64)
 total = sum(classes[labels[labels != -100]].sum() for _, labels in batches)
