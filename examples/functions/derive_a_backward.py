@@ -21,7 +21,7 @@ Derive a backward: linear, cross entropy, layer norm, attention
       grad_x, grad_W, grad_b = v @ W, v.T @ x, v.sum(0)
 
    Compare with autograd in ``float64``, with sizes that are all different. If your function is made of PyTorch's operations,
-   autograd derives it for you.
+   autograd derives it for you. The formulas of this page are for real numbers: complex ones need conjugates.
 """
 
 # %%
@@ -86,6 +86,12 @@ print([torch.allclose(*pair) for pair in zip(by_hand, by_autograd, strict=True)]
 # sphinx_gallery_start_ignore
 assert all(torch.allclose(*_p) for _p in zip(by_hand, by_autograd, strict=True))
 assert [tuple(g.shape) for g in by_hand] == [tuple(t.shape) for t in (x, W, b)]
+_x, _W = (torch.randn(n, 3, dtype=torch.complex128).requires_grad_() for n in (5, 2))
+_v = torch.randn(5, 2, dtype=torch.complex128)
+_found = torch.autograd.grad(_x @ _W.T, (_x, _W), _v)
+assert torch.allclose(_found[0], _v @ _W.conj())
+assert torch.allclose(_found[1], _v.T @ _x.conj())
+assert not torch.allclose(_found[0], _v @ _W)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -235,8 +241,8 @@ assert all(torch.allclose(*_pair) for _pair in zip(_grads, _by_hand, strict=True
 # Softmax and cross entropy
 # -------------------------
 # For one row of scores :math:`z` and the label :math:`c`, the loss is :math:`\log \sum_k e^{z_k} - z_c`. The derivative of the
-# first part is the softmax :math:`p`. So the gradient is :math:`p_j`, less 1 at the label. The mean divides by the number of
-# rows:
+# first part is the softmax :math:`p`. So the gradient is :math:`p_j`, less 1 at the label. Here the mean divides by the number
+# of rows:
 
 scores = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
 labels = torch.tensor([0, 5, 2, 2])

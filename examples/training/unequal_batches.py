@@ -23,8 +23,8 @@ Gradient accumulation with batches of different sizes
           loss = cross_entropy(model(words), labels, reduction="sum")
           (loss / tokens).backward()
 
-   Then each token counts the same, as in one large batch. A loss with class weights needs another divisor: the sum of the
-   weights.
+   Then each token counts the same, as in one large batch. ``batches`` is a list: it is read twice. A loss with class weights
+   needs another divisor: the sum of the labels' weights.
 """
 
 # %%
@@ -170,15 +170,23 @@ batches = _kept
 # %%
 # With batches of equal sizes, dividing by their number is right: see :ref:`sphx_glr_gallery_differentiation_accumulation.py`.
 #
-# In float16, a gradient of a sum may overflow where that of a mean does not. Count first there.
+# In float16, a sum over many tokens may overflow where a mean does not, and so may its gradient. Count first there, and
+# compute the loss in float32: ``model(words).float()``.
 
 # sphinx_gallery_start_ignore
 _h = torch.full((70_000,), 1.0, dtype=torch.float16)
 _w = torch.ones((), dtype=torch.float16, requires_grad=True)
 (_w * _h).sum().backward()
 assert _w.grad.isinf()
+assert (_w * _h).sum().isinf() and abs((_w * _h).mean() - 1) < 0.01
 _w.grad = None
 (_w * _h).mean().backward()
+assert abs(_w.grad - 1) < 0.01
+_w.grad = None
+(_w * _h).float().sum().backward()
+assert (_w * _h).float().sum() == 70_000 and _w.grad.isinf()  # then count first
+_w.grad = None
+((_w * _h).float().sum() / 70_000).backward()
 assert abs(_w.grad - 1) < 0.01
 # sphinx_gallery_end_ignore
 
