@@ -63,7 +63,7 @@ def draw(grad_a, grad_b):
     _, ax = plt.subplots(figsize=(7, 1.75), layout="constrained")
     for vector, color, name, place in (
         (grad_a, "#2563eb", "loss a", (0, 6)),
-        (grad_b, "#c2410c", "loss b", (0, -14)),
+        (grad_b, "#c2410c", "loss b", (26, -4)),
         (total, "#1e293b", "the sum", (0, 6)),
     ):
         tip = (plane @ vector).tolist()
@@ -73,7 +73,8 @@ def draw(grad_a, grad_b):
             name, tip, place, textcoords="offset points", color=color, ha="center"
         )
         ax.plot(*tip, alpha=0)
-    ax.set(aspect="equal", adjustable="datalim", ylim=(-0.3, 0.75))
+    ax.set(aspect="equal", xlim=(-0.8, 2.8), ylim=(-0.1, 0.7))
+    ax.axis("off")
     ax.set_title("The sum points away from the gradient of loss a")
 
 
