@@ -14,7 +14,7 @@ Gradient accumulation with batches of different sizes
 .. in-short::
 
    If your batches have different numbers of tokens, do not divide each mean loss by the number of batches. Sum the losses, and
-   divide by the tokens of the whole step:
+   divide by the tokens of the whole step. Here ``batches`` is a list of the batches of one step:
 
    .. code-block:: python
 
@@ -23,8 +23,8 @@ Gradient accumulation with batches of different sizes
           loss = cross_entropy(model(words), labels, reduction="sum")
           (loss / tokens).backward()
 
-   Then each token counts the same, as in one large batch. ``batches`` is a list: it is read twice. A loss with class weights
-   needs another divisor: the sum of the labels' weights.
+   Then each token counts the same, as in one large batch. A loss with class weights needs another divisor: the sum of the
+   labels' weights.
 """
 
 # %%
@@ -36,6 +36,10 @@ Gradient accumulation with batches of different sizes
 # .. how-measured:: The model and the batches; then the weight of one token of each batch. It is the gradient of the whole loss
 #    with respect to the loss of this token.
 
+# sphinx_gallery_start_ignore
+import itertools
+
+# sphinx_gallery_end_ignore
 import matplotlib.pyplot as plt
 import torch
 from torch import nn
@@ -67,7 +71,7 @@ def draw(found):
     ax.axvline(1, color="#1e293b", lw=1, ls="--", label="in one large batch")
     ax.set(xlabel="weight of one token, relative to one large batch")
     ax.invert_yaxis()
-    ax.set_title("With loss / 3, a token of the short batch counts 7.5 times")
+    ax.set_title("With loss / 3, a token of the short batch counts 7.5 times as much")
     ax.legend(loc="lower right")
 
 
@@ -99,18 +103,25 @@ for _w in weights(lambda losses: torch.cat(losses).mean()):
 # %%
 # In one large batch, each token has the weight :math:`\frac{1}{158}`. The mean of the means weighs by batch: with two batches,
 # :math:`\frac{1}{2}\left(\frac{a}{n_1} + \frac{b}{n_2}\right)` is :math:`\frac{a + b}{n_1 + n_2}` for all :math:`a` and
-# :math:`b` only if :math:`n_1 = n_2`. In 2024 this mistake was mended in `transformers
-# <https://github.com/huggingface/transformers/pull/34191>`__ and in `torchtune
-# <https://github.com/meta-pytorch/torchtune/pull/1875>`__.
+# :math:`b` only if :math:`n_1 = n_2`. In 2024, `torchtune <https://github.com/meta-pytorch/torchtune/pull/1875>`__ and
+# `transformers <https://github.com/huggingface/transformers/pull/34191>`__ changed their loops for this reason. The Trainer of
+# transformers passes the count to the model as ``num_items_in_batch``. In 2025, a model that did not accept this number
+# still divided by the tokens of each batch, without a warning (`transformers#37766
+# <https://github.com/huggingface/transformers/issues/37766>`__).
 #
 # Two loops that are right
 # ------------------------
-# **Count first.** Take all batches of the step from the loader, count their tokens, then sum the losses. **Or count on the
-# way**, and divide the gradients before you clip them and take the step. The second loop needs one batch at a time:
+# **Count first.** Take the batches of the step from the loader, count their tokens, then sum the losses. Make them a list:
+# ``batches = list(islice(stream, 3))``, where ``stream = iter(loader)`` is made once in each epoch. A generator is empty after
+# the count, so the loop after it does nothing, and there is no error.
+#
+# **Or count on the way**, and divide the gradients before you clip them and take the step. This loop keeps one batch in memory
+# at a time:
 
 
 def gradient():
-    return torch.cat([p.grad.flatten() for p in model.parameters()])
+    grads = [p.grad for p in model.parameters() if p.grad is not None]
+    return torch.cat([grad.flatten() for grad in grads])
 
 
 def count_first():
@@ -129,7 +140,8 @@ def count_on_the_way():
         cross_entropy(model(words), labels, reduction="sum").backward()
         tokens += (labels != -100).sum()
     for p in model.parameters():
-        p.grad /= tokens
+        if p.grad is not None:  # a frozen parameter has no gradient
+            p.grad /= tokens
     return gradient()
 
 
@@ -164,41 +176,101 @@ assert (means_divided_by_3() - right).norm() / right.norm() > 0.5
 _same = [batch(40), batch(40), batch(40)]  # with equal sizes there is no difference
 _kept, batches = batches, _same
 assert torch.allclose(means_divided_by_3(), large_batch(), rtol=1e-9, atol=1e-12)
+
+
+def _weighted_means(weight):
+    model.zero_grad()
+    for words, labels in _same:
+        (cross_entropy(model(words), labels, weight=weight) / 3).backward()
+    found = gradient()
+    model.zero_grad()
+    words, labels = (torch.cat(both) for both in zip(*_same, strict=True))
+    cross_entropy(model(words), labels, weight=weight).backward()
+    return torch.allclose(found, gradient(), rtol=1e-3, atol=1e-6)
+
+
+assert _weighted_means(None)
+assert not _weighted_means(torch.linspace(0.5, 2, 50, dtype=torch.float64))
+batches = (_one for _one in _kept)  # a generator: nothing is left for the second loop
+assert sum((_y != -100).sum() for _, _y in batches) == 158
+assert next(batches, None) is None
+_stream = iter(torch.utils.data.DataLoader(_kept, batch_size=None))
+batches = list(itertools.islice(_stream, 3))
+assert torch.allclose(count_first(), right, rtol=1e-9, atol=1e-12)
+assert torch.allclose(count_on_the_way(), right, rtol=1e-9, atol=1e-12)
+assert list(_stream) == []
 batches = _kept
+model[0].weight.requires_grad_(False)  # frozen
+_frozen = large_batch()
+assert model[0].weight.grad is None and _frozen.numel() == right.numel() - 50 * 16
+for _loop in (count_first, count_on_the_way):
+    assert torch.allclose(_loop(), _frozen, rtol=1e-9, atol=1e-12)
+model[0].weight.requires_grad_(True)
+_bound = right.norm().item() / 2  # clipping before the division: 158 times too small
+model.zero_grad()
+for _w, _y in batches:
+    cross_entropy(model(_w), _y, reduction="sum").backward()
+nn.utils.clip_grad_norm_(model.parameters(), _bound)
+for _p in model.parameters():
+    _p.grad /= 158
+assert abs(gradient().norm() / _bound - 1 / 158) < 1e-5
+_ = count_on_the_way()
+nn.utils.clip_grad_norm_(model.parameters(), _bound)
+assert abs(gradient().norm() / _bound - 1) < 1e-3
+_x, _y = torch.full((20_000, 4), 10.0).half(), torch.zeros(20_000, dtype=torch.long)
+_half = {}
+for _divide, _how in ((False, "sum"), (True, "sum"), (False, "mean")):
+    torch.manual_seed(0)
+    _head = nn.Linear(4, 4).half()
+    _loss = cross_entropy(_head(_x).float(), _y, reduction=_how)
+    (_loss / 20_000 if _divide else _loss).backward()
+    assert _loss.isfinite()
+    _half[_divide, _how] = _head.weight.grad
+assert not _half[False, "sum"].isfinite().all()
+assert _half[True, "sum"].isfinite().all() and _half[True, "sum"].any()
+assert torch.allclose(_half[True, "sum"], _half[False, "mean"], rtol=0.02, atol=0.01)
+_zeros = torch.zeros(60_000, 4, dtype=torch.float16)
+_y = torch.zeros(60_000, dtype=torch.long)
+assert cross_entropy(_zeros, _y, reduction="sum").isinf()
+assert abs(cross_entropy(_zeros.float(), _y, reduction="sum") - 83_178) < 10
 # sphinx_gallery_end_ignore
 
 # %%
-# With batches of equal sizes, dividing by their number is right: see :ref:`sphx_glr_gallery_differentiation_accumulation.py`.
+# If the numbers of tokens are equal and there are no class weights, dividing by the number of batches is right: see
+# :ref:`sphx_glr_gallery_differentiation_accumulation.py`.
 #
-# In float16, a sum over many tokens may overflow where a mean does not, and so may its gradient. Count first there, and
-# compute the loss in float32: ``model(words).float()``.
-
-# sphinx_gallery_start_ignore
-_h = torch.full((70_000,), 1.0, dtype=torch.float16)
-_w = torch.ones((), dtype=torch.float16, requires_grad=True)
-(_w * _h).sum().backward()
-assert _w.grad.isinf()
-assert (_w * _h).sum().isinf() and abs((_w * _h).mean() - 1) < 0.01
-_w.grad = None
-(_w * _h).mean().backward()
-assert abs(_w.grad - 1) < 0.01
-_w.grad = None
-(_w * _h).float().sum().backward()
-assert (_w * _h).float().sum() == 70_000 and _w.grad.isinf()  # then count first
-_w.grad = None
-((_w * _h).float().sum() / 70_000).backward()
-assert abs(_w.grad - 1) < 0.01
-# sphinx_gallery_end_ignore
+# In float16, the gradient of a sum may overflow where that of a mean does not. Count first there, and compute the loss in
+# float32: ``cross_entropy(logits.float(), …)``. A sum of losses above 65504 is ``inf`` in float16.
 
 # %%
 # What people get wrong
 # ---------------------
+# **The count and the loss use different labels.** Many language models shift the labels: they leave out the first label of each
+# row. Then count ``labels[:, 1:]``. If you pass ``ignore_index``, compare with that number instead of -100. If the logits have
+# the shape (rows, tokens, classes), pass ``logits.flatten(0, 1)`` and ``labels.flatten()``.
+#
 # **One backward at the end.** You can also add up the summed losses, divide once and call ``backward()`` once. The gradient is
 # right, but all graphs are kept until then, and the memory that accumulation should save is gone (`torchtune#1917
 # <https://github.com/meta-pytorch/torchtune/pull/1917>`__ took this back).
 #
 # .. how-measured:: A hook wraps each saved tensor, except parameters; weak references tell how many numbers are kept.
 
+# sphinx_gallery_start_ignore
+_rows = torch.randint(50, (4, 10), generator=torch.Generator().manual_seed(2))
+_logits = torch.randn(4, 10, 50, generator=torch.Generator().manual_seed(3))
+for _ignored in (-100, 7):
+    _rows[:, 7:] = _ignored
+    _shifted = _logits[:, :-1].flatten(0, 1), _rows[:, 1:].flatten()
+    _sum = cross_entropy(*_shifted, ignore_index=_ignored, reduction="sum")
+    _mean = cross_entropy(*_shifted, ignore_index=_ignored)
+    assert torch.allclose(_sum / (_rows[:, 1:] != _ignored).sum(), _mean)
+    assert not torch.allclose(_sum / (_rows != _ignored).sum(), _mean, rtol=0.05)
+try:
+    _refused = cross_entropy(_logits, _rows)  # the classes must be the second dimension
+except RuntimeError as error:
+    _refused = str(error)
+assert "Expected target size" in _refused
+# sphinx_gallery_end_ignore
 import weakref
 
 
@@ -245,8 +317,9 @@ assert torch.allclose(*_by_one) and torch.allclose(_by_one[0], right)
 # sphinx_gallery_end_ignore
 
 # %%
-# **A batch without a token.** If truncation leaves nothing but padding, the mean is 0 divided by 0. The loss is NaN, and so is
-# every average that you log with it. The gradient is 0 here. The sum is 0 as well, and such a batch adds nothing:
+# **A batch without a token.** If all labels of a batch are -100, for example because truncation removed the answer, the mean is
+# 0 divided by 0. The loss is NaN, and so is the average that you log. The gradient is 0 here. With ``reduction="sum"``, the
+# loss is 0, and the batch adds nothing:
 
 words, labels = batch(0)
 for reduction in ("mean", "sum"):
@@ -261,57 +334,84 @@ model.zero_grad()
 _nan = cross_entropy(model(words), labels)
 _nan.backward()
 assert _nan.isnan() and not gradient().any() and (_nan + 1).isnan()
+_kept, batches = batches, [*batches, batch(0)]
+for _loop in (count_first, count_on_the_way):
+    assert torch.allclose(_loop(), right, rtol=1e-9, atol=1e-12)
+batches = [batch(0), batch(0)]
+assert not count_first().any() and count_on_the_way().isnan().all()
+batches = _kept
 # sphinx_gallery_end_ignore
 
 # %%
-# **The logged loss.** The mean of the three logged means is as wrong as the gradient. Log the sum of the losses, divided by the
-# tokens.
+# If all batches of the step are like this, skip the step. ``count_on_the_way`` would divide 0 by 0, and all gradients become
+# NaN.
 #
-# **The scheduler steps with each batch.** ``scheduler.step()`` belongs after ``optimizer.step()``, once for each step of the
-# optimizer. In the inner loop, this learning rate falls three times as fast:
+# **The logged loss.** The mean of the three mean losses is not the loss of the large batch either. Log the sum of the losses,
+# divided by the tokens.
+#
+# **The scheduler steps with each batch.** If the schedule counts steps of the optimizer, put ``scheduler.step()`` after
+# ``optimizer.step()``, outside the inner loop. Inside, this learning rate falls three times as fast. PyTorch gives a warning
+# only because the first call comes before ``optimizer.step()``:
+
+import warnings
 
 
 def learning_rate(after_each_batch):
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    optimizer = torch.optim.SGD(nn.Linear(4, 4).parameters(), lr=1.0)
     scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, total_iters=30)
     for _ in range(6):
-        optimizer.zero_grad()
-        for words, labels in batches:
-            cross_entropy(model(words), labels, reduction="sum").backward()
+        for _ in batches:
+            # here: forward and backward
             if after_each_batch:
-                optimizer.step()
                 scheduler.step()
+        optimizer.step()
         if not after_each_batch:
-            optimizer.step()
             scheduler.step()
     return scheduler.get_last_lr()[0]
 
 
-state = {name: value.clone() for name, value in model.state_dict().items()}
-for after_each_batch in (False, True):
-    model.load_state_dict(state)
-    print(f"{after_each_batch!s:<5} {learning_rate(after_each_batch):.2f}")
-model.load_state_dict(state)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(f"after each step:  {learning_rate(after_each_batch=False):.2f}")
+    print(f"after each batch: {learning_rate(after_each_batch=True):.2f}")
+print("\nUserWarning:", str(caught[0].message).split(". ")[0])
 
 # sphinx_gallery_start_ignore
-_rates = []
-for _wrong in (False, True):
-    _rates.append(learning_rate(_wrong))
-    model.load_state_dict(state)
-assert (
-    abs((1 - _rates[1]) - 3 * (1 - _rates[0])) < 1e-9 and abs(_rates[0] - 0.82) < 1e-9
-)
+with warnings.catch_warnings(record=True) as _none:
+    warnings.simplefilter("always")
+    _right = learning_rate(after_each_batch=False)
+with warnings.catch_warnings(record=True) as _one:
+    warnings.simplefilter("always")
+    _wrong = learning_rate(after_each_batch=True)
+assert abs((1 - _wrong) - 3 * (1 - _right)) < 1e-9 and abs(_right - 0.82) < 1e-9
+assert len(_none) == 0 and len(_one) == len(caught) == 1
+_parameters = nn.Linear(4, 4).parameters()
+_optimizer = torch.optim.SGD(_parameters, lr=1.0)
+_scheduler = torch.optim.lr_scheduler.LinearLR(_optimizer, 1.0, 0.1, total_iters=30)
+with warnings.catch_warnings(record=True) as _none:
+    warnings.simplefilter("always")
+    _optimizer.step()  # after a first step of the optimizer, there is no warning
+    for _ in range(18):
+        _scheduler.step()
+assert len(_none) == 0 and abs(_scheduler.get_last_lr()[0] - _wrong) < 1e-9
+with torch.no_grad():
+    _losses = [cross_entropy(model(w), y, reduction="sum") for w, y in batches]
+    _means = [cross_entropy(model(w), y) for w, y in batches]
+    _words, _labels = (torch.cat(_both) for _both in zip(*batches, strict=True))
+    _large = cross_entropy(model(_words), _labels)
+assert torch.allclose(sum(_losses) / 158, _large, rtol=1e-9)
+assert not torch.allclose(sum(_means) / 3, _large, rtol=1e-3)
 # sphinx_gallery_end_ignore
 
 # %%
-# Several processes, class weights, batch normalization
-# -----------------------------------------------------
+# Several processes, other losses, batch normalization
+# ----------------------------------------------------
 # ``DistributedDataParallel`` takes the mean of the gradients over the processes. So count the tokens of all processes with
 # ``all_reduce``, divide by them, and multiply by the number of processes: :ref:`sphx_glr_gallery_scale_ddp_and_autograd.py`
-# runs it.
+# does this with samples.
 #
-# With ``weight=`` and class indices, the mean of ``cross_entropy`` divides by the sum of the labels' weights. Divide by that
-# sum as well:
+# With ``weight=`` and class indices, the mean of ``cross_entropy`` divides by the sum of the weights of the labels, not by
+# their number. Divide by the same sum:
 
 classes = torch.linspace(0.5, 2, 50, dtype=torch.float64)
 total = sum(classes[labels[labels != -100]].sum() for _, labels in batches)
@@ -332,10 +432,31 @@ model.zero_grad()
 for _w, _y in batches:
     (cross_entropy(model(_w), _y, weight=classes, reduction="sum") / 158).backward()
 assert not torch.allclose(_found, gradient(), rtol=1e-2)
+
+
+def _penalty():
+    return 0.01 * sum(p.square().sum() for p in model.parameters())
+
+
+model.zero_grad()
+(cross_entropy(model(_words), _labels) + _penalty()).backward()
+_with_penalty = gradient()
+for _loop in (count_first, count_on_the_way):
+    _ = _loop()
+    _penalty().backward()
+    assert torch.allclose(gradient(), _with_penalty, rtol=1e-9, atol=1e-12)
+model.zero_grad()
+for _w, _y in batches:
+    _loss = cross_entropy(model(_w), _y, reduction="sum") + _penalty()
+    (_loss / 158).backward()
+assert not torch.allclose(gradient(), _with_penalty, rtol=1e-2)
 # sphinx_gallery_end_ignore
 
 # %%
-# No divisor helps a layer that looks at the whole batch. ``BatchNorm1d`` normalizes with the statistics of each batch, and its
+# A penalty on the weights is not a sum over tokens. Do not add it to each loss: call ``backward()`` on it once in each step,
+# after the division.
+#
+# For batch normalization, no divisor helps. In training, ``BatchNorm1d`` normalizes with the statistics of each batch, and its
 # running mean moves three times in a step instead of once:
 
 data = torch.randn(158, 4, generator=torch.Generator().manual_seed(1)) + 1
@@ -353,6 +474,21 @@ for _piece in data.split([7, 120, 31]):
 assert torch.allclose(_once.running_mean, 0.1 * data.mean(0), atol=1e-6)
 assert (_thrice.running_mean > 1.8 * _once.running_mean).all()
 assert _thrice.num_batches_tracked == 3
+
+
+def _direction(pieces, training=True):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 1)).train(training)
+    for piece in data.split(pieces):
+        (net(piece) - piece[:, :1]).pow(2).sum().div(158).backward()
+    grad = torch.cat([p.grad.flatten() for p in net.parameters()])
+    return grad / grad.norm()
+
+
+# Another divisor scales the gradient; here its direction is another.
+assert (_direction([158]) - _direction([7, 120, 31])).norm() > 1e-3
+_evaluated = _direction([158], False) - _direction([7, 120, 31], False)
+assert _evaluated.norm() < 1e-5
 # sphinx_gallery_end_ignore
 
 # %%
