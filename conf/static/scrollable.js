@@ -4,10 +4,12 @@
 (() => {
   const kinds = "pre, .graph-scroll, .plot-scroll, .output_html, .cell_output, .table-wrapper, div.math";
   const boxes = [...document.querySelectorAll(kinds)];
+  // A formula scrolls sideways alone. What its tall signs paint below its box is no more to read.
+  const goesDown = box => !box.matches("div.math");
   const sides = box => {
     const { scrollLeft, scrollTop, scrollWidth, scrollHeight, clientWidth, clientHeight } = box;
     return Object.entries({
-      left: scrollLeft > 1, right: scrollLeft + clientWidth < scrollWidth - 1, below: scrollTop + clientHeight < scrollHeight - 1,
+      left: scrollLeft > 1, right: scrollLeft + clientWidth < scrollWidth - 1, below: goesDown(box) && scrollTop + clientHeight < scrollHeight - 1,
     }).filter(([, more]) => more).map(([side]) => side).join(" ");
   };
   const write = ([box, more, scrolls]) => {
@@ -20,7 +22,7 @@
   };
   // All are read before one is written: between the two the browser would lay out the page for each box.
   const mark = boxes => boxes.map(box => [
-    box, sides(box), box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1,
+    box, sides(box), box.scrollWidth > box.clientWidth + 1 || (goesDown(box) && box.scrollHeight > box.clientHeight + 1),
   ]).forEach(write);
   const sizes = new ResizeObserver(changes => mark([...new Set(changes.map(change => change.target.closest(kinds)))]));
   // A box keeps its size when what is in it grows.

@@ -62,3 +62,15 @@ def test_a_table_filtered_to_a_row_is_no_stop_until_all_are_back(fresh: BrowserC
     expect(box).not_to_have_attribute("tabindex", "0")
     name.fill("")
     expect(box).to_have_attribute("tabindex", "0")
+
+
+def test_a_formula_does_not_fade_out_below(fresh: BrowserContext, origin: str) -> None:
+    """Tall brackets paint below the formula's box, where there is nothing to scroll to."""
+    tab = open_page(fresh, origin, PAGE)
+    box = tab.locator("div.math").first
+    tall = "<math display='block'><mo style='font-size: 9em; line-height: 0.2'>(</mo></math>"
+    box.evaluate("(box, tall) => { box.style.height = '20px'; box.innerHTML = tall }", tall)
+    tab.evaluate("() => document.fonts.dispatchEvent(new Event('loadingdone'))")
+    assert box.evaluate("box => box.scrollHeight > box.clientHeight + 1")
+    expect(box).not_to_have_attribute("data-more", "below")
+    expect(box).not_to_have_attribute("tabindex", "0")

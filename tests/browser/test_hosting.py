@@ -179,8 +179,8 @@ def test_a_search_and_a_graph_that_plays_keep_to_the_policy(origin: str, fresh: 
 
 def search(tab: Page, words: str) -> None:
     tab.get_by_placeholder("Search").first.click()
-    tab.get_by_role("combobox").fill(words)
-    expect(tab.get_by_role("option").first).to_be_visible()
+    tab.get_by_role("dialog").get_by_role("combobox").fill(words)
+    expect(tab.get_by_role("dialog").get_by_role("option").first).to_be_visible()
 
 
 # -- Not found ------------------------------------------------------------------------------------
