@@ -83,12 +83,22 @@ TOO_WIDE = """() => {
       .slice(0, 5).map(box => box.outerHTML.slice(0, 100))];
 }"""
 
-# axe does not know what is behind a text of a drawing. A card's text stands on the card, the rest on the page.
-PALE_GRAPHS = """least => {
+#: For the beginning of a script: ``contrast`` of two colors that ``getComputedStyle`` gave, as WCAG 2.2 defines it.
+CONTRAST = """
   const channels = color => (color.match(/[\\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
   const luminance = color => channels(color).slice(0, 3).map(part => part / 255)
     .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
     .reduce((sum, part, index) => sum + part * [0.2126, 0.7152, 0.0722][index], 0);
+  const contrast = (...colors) => {
+    const [dark, light] = colors.map(luminance).sort((a, b) => a - b);
+    return (light + 0.05) / (dark + 0.05);
+  };
+"""
+
+# axe does not know what is behind a text of a drawing. A card's text stands on the card, the rest on the page.
+PALE_GRAPHS = (
+    f"""least => {{{CONTRAST}"""
+    + """
   const isClear = color => color === "none" || channels(color)[3] === 0;
   const behind = text => {
     const card = text.closest(".g-card")?.querySelector("rect");
@@ -98,11 +108,11 @@ PALE_GRAPHS = """least => {
     return "rgb(255, 255, 255)";
   };
   return [...document.querySelectorAll(".graph text")].flatMap(text => {
-    const [dark, light] = [getComputedStyle(text).fill, behind(text)].map(luminance).sort((a, b) => a - b);
-    const contrast = (light + 0.05) / (dark + 0.05);
-    return contrast < least ? [contrast.toFixed(2) + ": " + text.getAttribute("class") + " " + text.textContent] : [];
+    const found = contrast(getComputedStyle(text).fill, behind(text));
+    return found < least ? [found.toFixed(2) + ": " + text.getAttribute("class") + " " + text.textContent] : [];
   });
 }"""
+)
 
 #: Of an example's page: each cell of code can be copied, and no output.
 COPY_BUTTONS = """() => {

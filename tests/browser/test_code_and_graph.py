@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from looking import LEAST_CONTRAST
+from page_scripts import CONTRAST
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from visiting import open_page
 
 PAGE = "gallery/graphs/first_graph.html"
 FIGURE = "graph-first-graph-1"  # right below the code
-LEAST_CONTRAST = 4.5
 
 #: The lines of the first block of code behind which a band lies, by their text, from where the bands are.
 LIT = """block => {
@@ -100,24 +101,19 @@ def test_code_can_be_read_on_a_band(browser: Browser, origin: str, theme: str) -
     with browser.new_context(color_scheme=theme) as window:
         code = open_page(window, origin, PAGE).locator("#cell-1 pre")
         pale = code.evaluate(
-            """(code, least) => {
+            f"(code, least) => {{{CONTRAST}"
+            + """
                 const probe = code.ownerDocument.body.appendChild(document.createElement("i"));
-                const rgb = color => color.match(/[\\d.]+/g).slice(0, 3).map(Number);
-                const light = color => {
-                    const [r, g, b] = rgb(color).map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-                    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-                };
                 probe.style.color = "var(--color-highlight-on-target)";
-                const band = light(getComputedStyle(probe).color);
+                const band = getComputedStyle(probe).color;
                 // every class that the style of code knows, not only those of this page
                 const classes = [..."bcgklmnopsvw"].flatMap(a => ["", ..."123abcdefhilmnoprstuvwxd"].map(b => a + b));
                 return classes.flatMap(name => {
                     const token = code.appendChild(document.createElement("span"));
                     token.className = name;
-                    const color = getComputedStyle(token).color, own = light(color);
+                    const color = getComputedStyle(token).color, found = contrast(color, band);
                     token.remove();
-                    const contrast = (Math.max(own, band) + 0.05) / (Math.min(own, band) + 0.05);
-                    return contrast < least ? [`${name}: ${color}, ${contrast.toFixed(2)}`] : [];
+                    return found < least ? [`${name}: ${color}, ${found.toFixed(2)}`] : [];
                 });
             }""",
             LEAST_CONTRAST,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from looking import LEAST_CONTRAST
+from page_scripts import CONTRAST
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from visiting import new_tab, open_page, too_wide
 
@@ -49,16 +50,8 @@ def test_by_mouse(figure: Locator) -> None:
 def test_the_icon_is_seen_under_the_pointer(window: Callable[[str], BrowserContext], origin: str, theme: str) -> None:
     play = open_page(window(theme), origin, PAGE).locator(f"#{FIGURE}").get_by_role("button", name="Play")
     play.hover()
-    colors = play.evaluate("button => [getComputedStyle(button).color, getComputedStyle(button).backgroundColor]")
-    (lighter, darker) = sorted((_luminance(color) for color in colors), reverse=True)
-    assert (lighter + 0.05) / (darker + 0.05) > 4.5, colors
-
-
-def _luminance(color: str) -> float:
-    """Of ``rgb(0, 0, 0)``, as WCAG 2.2 defines it."""
-    shares = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
-    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    read = "const style = getComputedStyle(button); return contrast(style.color, style.backgroundColor);"
+    assert play.evaluate(f"button => {{{CONTRAST} {read}}}") > LEAST_CONTRAST
 
 
 def test_by_keyboard(page_: Page, figure: Locator) -> None:
