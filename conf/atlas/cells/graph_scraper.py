@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import line_watcher, node_lines
 from .assigned_lines import Statement, loop_variables, statement_at, statements_of_names
-from .request_comments import CommentError, GraphRequest, requests
+from .request_comments import CommentError, GraphRequest, requests_for
 
 if TYPE_CHECKING:
     from atlas.graphs import Card, Graph
@@ -26,7 +26,7 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
     """
     node_lines.note(None)
     path = block_vars["src_file"]
-    wanted = [found for found in requests(block.content, block.lineno, path) if isinstance(found, GraphRequest)]
+    wanted = requests_for(GraphRequest, block, path)
     rst = []
     if wanted:
         from atlas import graphs

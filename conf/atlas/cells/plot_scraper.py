@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from . import line_watcher
-from .request_comments import CommentError, FigureRequest, requests
+from .request_comments import CommentError, FigureRequest, requests_for
 
 
 def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
@@ -25,7 +25,7 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
     :raises CommentError: for a figure without a title or text, or a text without a figure; it names file and line.
     """
     path = block_vars["src_file"]
-    wanted = [found for found in requests(block.content, block.lineno, path) if isinstance(found, FigureRequest)]
+    wanted = requests_for(FigureRequest, block, path)
     numbers = plt.get_fignums()
     try:
         for number, request in zip_longest(numbers, wanted):

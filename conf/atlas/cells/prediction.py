@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import line_watcher
-from .request_comments import CommentError, PredictRequest, requests
+from .request_comments import CommentError, PredictRequest, requests_for
 
 #: As many numbers as a reader may be asked for at once.
 MOST_NUMBERS = 6
@@ -25,7 +25,7 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
     :raises CommentError: for an expression that fails, or whose value is no answer; it names file and line.
     """
     path = block_vars["src_file"]
-    wanted = [found for found in requests(block.content, block.lineno, path) if isinstance(found, PredictRequest)]
+    wanted = requests_for(PredictRequest, block, path)
     return "".join(_directive(request, block_vars["example_globals"], f"{path}:{request.line}") for request in wanted)
 
 
@@ -36,7 +36,7 @@ def _directive(request: PredictRequest, namespace: Mapping[str, Any], at: str) -
             answer = _answer(value, request.words)
     except Exception as error:
         raise CommentError(f"{at}: # predict: {request.code}: {type(error).__name__}: {error}") from None
-    words = "".join(f"   :words: {json.dumps(request.words)}\n" for _ in request.words[:1])
+    words = f"   :words: {json.dumps(request.words)}\n" if request.words else ""
     return f"\n.. predict:: {request.question}\n   :answer: {json.dumps(answer)}\n{words}\n"
 
 

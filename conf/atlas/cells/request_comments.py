@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 GRAPH_OPTIONS = ("AccumulateGrad", "saved")
 
@@ -66,6 +67,7 @@ class PredictRequest:
 
 
 Request = GraphRequest | FigureRequest | Varies | PredictRequest
+Wanted = TypeVar("Wanted", GraphRequest, FigureRequest, Varies, PredictRequest)
 
 
 def varies(script: str) -> bool:
@@ -104,14 +106,21 @@ def requests(code: str, first_line: int, path: str) -> Iterator[Request]:
         text = " ".join(word for word in words if word)
         if keyword == "graph":
             yield _graph(where, text, at)
-            continue
-        if keyword == "predict":
+        elif keyword == "predict":
             yield _predict(where, text, at)
-            continue
-        if not text:
+        elif not text:
             wanted = "say what to see in the figure" if keyword == "figure" else "say what varies, and why"
             raise CommentError(f"{at}: {wanted}, after '# {keyword}:'")
-        yield FigureRequest(where, text) if keyword == "figure" else Varies(where, text)
+        else:
+            yield FigureRequest(where, text) if keyword == "figure" else Varies(where, text)
+
+
+def requests_for(kind: type[Wanted], block: Any, path: str) -> list[Wanted]:
+    """What sphinx-gallery's ``block`` of the file ``path`` asks of one scraper.
+
+    :raises CommentError: for a comment that begins like a request and is none, of whatever kind.
+    """
+    return [found for found in requests(block.content, block.lineno, path) if isinstance(found, kind)]
 
 
 def _graph(line: int, text: str, at: str) -> GraphRequest:

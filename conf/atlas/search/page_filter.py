@@ -21,6 +21,9 @@ from atlas.i18n import _
 class Entries:
     """What a filter leaves or hides."""
 
+    label: str
+    count: str
+    """With ``{shown}`` and ``{all}``."""
     items: str
     """A CSS selector of entries. To a ``dt`` belongs each ``dd`` after it."""
     groups: str
@@ -30,10 +33,21 @@ class Entries:
 
 
 KINDS = {
-    "symptoms": Entries(".symptoms li", ".symptoms > details"),
-    "terms": Entries("dl.glossary > dt", ""),
-    "names": Entries("dl.names-used > dt", "article section section", head_only=True),
-    "rows": Entries("article section section section", "article section section:has(section)"),
+    "symptoms": Entries(_("Filter the list"), _("{shown} of {all} pages"), ".symptoms li", ".symptoms > details"),
+    "terms": Entries(_("Filter the terms"), _("{shown} of {all} terms"), "dl.glossary > dt", ""),
+    "names": Entries(
+        _("Filter the names"),
+        _("{shown} of {all} names"),
+        "dl.names-used > dt",
+        "article section section",
+        head_only=True,
+    ),
+    "rows": Entries(
+        _("Filter the rows"),
+        _("{shown} of {all} rows"),
+        "article section section section",
+        "article section section:has(section)",
+    ),
 }
 
 
@@ -49,19 +63,13 @@ class PageFilter(SphinxDirective):
 
 def form(kind: str) -> str:
     """The form of a filter, in the page's language."""
-    label, count = {
-        "symptoms": (_("Filter the list"), _("{shown} of {all} pages")),
-        "terms": (_("Filter the terms"), _("{shown} of {all} terms")),
-        "names": (_("Filter the names"), _("{shown} of {all} names")),
-        "rows": (_("Filter the rows"), _("{shown} of {all} rows")),
-    }[kind]
     entries = KINDS[kind]
-    data = {"items": entries.items, "groups": entries.groups, "count": str(count)}
+    data = {"items": entries.items, "groups": entries.groups, "count": str(entries.count)}
     said = "".join(f' data-{name}="{escape(text)}"' for name, text in data.items())
     only = ' data-head-only=""' if entries.head_only else ""
     return (
-        f'<form class="filter page-filter no-search"{said}{only}><label>{label} <input type="search" autocomplete="off">'
-        '</label><output aria-live="polite"></output></form>'
+        f'<form class="filter page-filter no-search"{said}{only}><label>{entries.label} '
+        '<input type="search" autocomplete="off"></label><output aria-live="polite"></output></form>'
     )
 
 
