@@ -19,6 +19,10 @@ CHAPTERS_OF_LESSONS = (
     "memory",
     "debugging",
     "profiling",
+    "training",
+    "modules",
+    "practice",
+    "scale",
     "cuda",
 )
 

@@ -1,6 +1,6 @@
 r"""
-EMA of the weights, target networks and stop-gradient
-=====================================================
+EMA, target networks, stop-gradient
+===================================
 
 .. index::
    single: exponential moving average (EMA) of the weights
@@ -19,24 +19,21 @@ EMA of the weights, target networks and stop-gradient
    .. code-block:: python
 
       ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.999))
-      ...
       optimizer.step()
       ema.update_parameters(model)
 
    The update is not recorded by autograd, and it copies the statistics of BatchNorm. ``ema.eval()`` evaluates with the
    average, and ``ema.module`` is the copy. When a loss takes its target from the average (a teacher, a target network), or from
-   the same network (SimSiam), compute the target under ``no_grad`` or ``detach`` it. Otherwise gradients arrive through the
-   target, too, and the training may collapse.
+   the same network (SimSiam), compute it under ``no_grad`` or ``detach`` it. Otherwise the training may collapse.
 """
 
 # %%
 # A steadier model from noisy steps
 # ---------------------------------
 # With small batches and a large learning rate, the weights jump. Their *exponential moving average* (EMA) jumps less. After
-# each step, it moves a little toward the new weights: ``average = decay * average + (1 - decay) * weights``. With
-# ``decay=0.95``, the last 20 steps make up about two thirds of it.
+# each step, it moves a little toward the new weights: ``average = decay * average + (1 - decay) * weights``.
 #
-# .. how-measured:: This code makes data and a network with BatchNorm, and measures the test loss, in double precision.
+# .. how-measured:: This code makes data, a network with BatchNorm and its training step.
 
 import copy
 
@@ -84,20 +81,24 @@ def draw(curves, title, label, **options):
     ax.legend(ncols=2, fontsize=9)
 
 
-# %%
-# ``AveragedModel`` makes the copy. The first call of ``update_parameters`` copies the weights, each later one averages:
-
-model = network()
-ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.95))
-ema.update_parameters(model)
-
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-losses = {"model": [], "its average": []}
-for _ in range(300):
+def train_step(model, optimizer):
     x, y = samples(16)
     optimizer.zero_grad()
     mse_loss(model(x), y).backward()
     optimizer.step()
+
+
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+losses = {"model": [], "its average": []}
+
+# %%
+# ``AveragedModel`` makes the copy. The first call of ``update_parameters`` copies the weights, each later one averages:
+
+ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.95))
+ema.update_parameters(model)
+for _ in range(300):
+    train_step(model, optimizer)
     ema.update_parameters(model)
     losses["model"].append(test_loss(model))
     losses["its average"].append(test_loss(ema))
@@ -162,8 +163,10 @@ assert len(_raised) == 1 and "to() received an invalid combination" in _raised[0
 # sphinx_gallery_end_ignore
 
 # %%
-# A larger decay needs a longer training: with 0.999, the weights of the first update still make up 74 % after 300 steps, and
-# here this average is far worse than the model. Write ``multi_avg_fn=``: by position, the second argument is a device. By hand,
+# With ``decay=0.95``, the last 20 steps make up about two thirds of the average. A larger decay needs a longer training: with
+# 0.999, the weights of the first update still make up 74 % after 300 steps, and here this average is far worse than the model.
+#
+# Write ``multi_avg_fn=``: by position, the second argument is a device. By hand,
 # the update is four lines:
 
 

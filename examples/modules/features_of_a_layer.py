@@ -29,10 +29,9 @@ Get the output of a layer: extract features with a forward hook
 # %%
 # What does the last layer see?
 # -----------------------------
-# A network tells the points of two rings apart. Its last layer is linear, and no line separates the rings. So what does that
-# layer get?
+# A network tells the points of two rings apart. No line separates the rings. So what does its last layer, a linear one, get?
 #
-# .. how-measured:: This code makes the points, trains the network for 80 steps, and draws points in two colors.
+# .. how-measured:: This code makes the points and the network, trains it for 80 steps, and draws points in two colors.
 
 import copy
 import weakref
@@ -73,10 +72,6 @@ def draw(points, features, head):
     axes[0].set_title("The input")
 
 
-# %%
-# The last layer gets the output of ``body``. A forward hook on ``body`` stores it, without a change to the model's code:
-
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -91,6 +86,10 @@ class Net(nn.Module):
 
 model = Net()
 train(model)
+
+# %%
+# The model returns ``head(body(x))``. A forward hook on ``model.body`` stores what ``head`` gets:
+
 features = []
 
 
@@ -98,9 +97,8 @@ def keep(module, args, output):
     features.append(output.detach())
 
 
-handle = model.body.register_forward_hook(keep)
-model(x)
-handle.remove()
+with model.body.register_forward_hook(keep):
+    model(x)
 
 # figure: Two scatter plots of the same 300 points in two colors. In the first, one color is a ring around the other. In the
 #   second, a straight line separates nearly all points of one color from those of the other.

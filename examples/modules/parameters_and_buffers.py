@@ -13,11 +13,9 @@ nn.Parameter, register_buffer and state_dict: what a module registers
 
    .. code-block:: python
 
-      # trained, moved and saved:
-      self.weight = nn.Parameter(t)
-      self.layers = nn.ModuleList([a, b])
-      # moved and saved:
-      self.register_buffer("mean", t)
+      self.weight = nn.Parameter(t)  # trained, moved, saved
+      self.layers = nn.ModuleList([a, b])  # the same
+      self.register_buffer("mean", t)  # moved, saved
 
    An optimizer gets what is in ``model.parameters()``. A plain tensor under a new name, ``self.scale = t``, is not in it, is
    not moved by ``model.to()``, and is not in ``state_dict()``. The same goes for layers that are only in a Python list. Often
@@ -25,11 +23,11 @@ nn.Parameter, register_buffer and state_dict: what a module registers
 """
 
 # %%
-# The loss falls, and most of the model does not learn
-# ----------------------------------------------------
+# Most of the model does not learn
+# --------------------------------
 # A network has several layers of one kind, so you put them into a list.
 #
-# .. how-measured:: This code trains a network for 150 steps on points of a surface, and draws the losses.
+# .. how-measured:: This code has ``forward``, trains the network for 150 steps, and draws the losses.
 
 import copy
 
@@ -37,6 +35,13 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from torch import nn
+
+
+class Forward(nn.Module):
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return self.head(x)
 
 
 def train(model):
@@ -65,23 +70,20 @@ def draw(losses):
     ax.set_title("Layers in a Python list do not learn")
 
 
+_ = torch.manual_seed(0)
+
+
 # %%
-# The same network twice: once with the list, and once with ``nn.ModuleList`` in its place.
+# The same network twice: with the list, and with ``nn.ModuleList`` in its place. The loss falls in both.
 
 
-class Net(nn.Module):
+class Net(Forward):
     def __init__(self):
         super().__init__()
         self.layers = [nn.Linear(2, 16), nn.Linear(16, 16)]  # a Python list
         self.head = nn.Linear(16, 1)
 
-    def forward(self, x):
-        for layer in self.layers:
-            x = torch.tanh(layer(x))
-        return self.head(x)
 
-
-torch.manual_seed(0)
 listed = Net()
 registered = copy.deepcopy(listed)
 registered.layers = nn.ModuleList(registered.layers)
@@ -90,6 +92,9 @@ registered.layers = nn.ModuleList(registered.layers)
 #   falls close to 0.
 losses = {"a list": train(listed), "ModuleList": train(registered)}
 draw(losses)
+
+# %%
+# How many numbers an optimizer gets:
 
 for model in (listed, registered):
     print("parameters:", sum(p.numel() for p in model.parameters()))

@@ -29,11 +29,10 @@ functional_call and MAML: backward through an update step
 # %%
 # A loss that is measured after a training step
 # ---------------------------------------------
-# You look for a *start*: weights from which one step of gradient descent is enough for a new task. This method of meta-learning
-# is called MAML. The inner step uses some points of a task. The outer loss, after that step, uses other points. You need the
-# gradient of the outer loss with respect to the weights *before* the step.
+# You look for a *start*: weights from which one gradient step is enough for a new task (meta-learning, MAML). The inner step
+# uses some points of a task, the outer loss other points. You need the gradient of the outer loss for the weights *before* it.
 #
-# Here the model has one weight, 1, so that each number can be checked by hand.
+# .. how-measured:: This model has one weight, 1, so that you can check each number by hand.
 
 import torch
 from torch import nn
@@ -53,9 +52,11 @@ class OneWeight(nn.Module):
         return self.weight * x
 
 
-# %%
-
 model = OneWeight()
+
+# %%
+# The inner step, with its graph, and the outer loss:
+
 weights = dict(model.named_parameters())
 
 inner = mse(model(x), y)

@@ -1,6 +1,6 @@
 r"""
-Per-sample gradients: vmap, grad and functional_call
-====================================================
+Per-sample gradients: vmap and grad
+===================================
 
 .. index::
    single: gradient for each sample of a batch
@@ -11,26 +11,24 @@ Per-sample gradients: vmap, grad and functional_call
 
 .. in-short::
 
-   Write the loss of *one* sample as a function of the weights, and let ``vmap`` run its gradient for the batch:
+   Write the loss of *one* sample, and let ``vmap`` run its gradient for the batch:
 
    .. code-block:: python
 
       def loss_of_one(weights, x, y):
           return loss_fn(functional_call(model, weights, (x[None],)), y[None])
-
       weights = {n: w.detach() for n, w in model.named_parameters()}
       grads = vmap(grad(loss_of_one), in_dims=(None, 0, 0))(weights, inputs, targets)
 
-   Each result has the shape of its weight, with the batch in front. In training mode, batch norm that tracks its statistics
-   raises an error here, and dropout needs ``randomness="different"``.
+   Each result has the shape of its weight, with the batch in front. In training mode, dropout needs
+   ``randomness="different"``, and batch norm that tracks its statistics raises an error.
 """
 
 # %%
 # Which samples pull hardest?
 # ---------------------------
-# ``backward()`` on a mean loss gives you the mean of all gradients. You want the gradient of each sample: to find unusual
-# samples, or to clip each one, as differentially private training does (DP-SGD). Here a small network has learned to separate
-# two groups of points. Three of the 60 labels are wrong.
+# ``backward()`` on a mean loss gives you the mean of all gradients. You want one for each sample: to find unusual samples, or
+# to clip each one (DP-SGD). In these two groups, three of the 60 labels are wrong.
 #
 # .. how-measured:: This code makes the points, trains the network and draws the norms.
 
@@ -38,6 +36,7 @@ import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.func import functional_call, grad, vmap
 
 torch.set_num_threads(1)  # such small tensors are slower on several
 torch.manual_seed(0)
@@ -72,19 +71,16 @@ def draw(norms):
 
 
 # %%
-# One call gives 60 gradients of each weight. The three wrong labels have the longest:
-
-from torch.func import functional_call, grad, vmap
+# One call gives 60 gradients of each weight. The wrong labels have the longest:
 
 
 def per_sample_gradients(model, inputs, targets, **options):
     def loss_of_one(weights, x, y):
-        output = functional_call(model, weights, (x[None],))
-        return F.cross_entropy(output, y[None])
+        return F.cross_entropy(functional_call(model, weights, (x[None],)), y[None])
 
     weights = {name: w.detach() for name, w in model.named_parameters()}
-    gradients = vmap(grad(loss_of_one), in_dims=(None, 0, 0), **options)
-    return gradients(weights, inputs, targets)
+    gradient = vmap(grad(loss_of_one), in_dims=(None, 0, 0), **options)
+    return gradient(weights, inputs, targets)
 
 
 grads = per_sample_gradients(model, points, labels)
@@ -93,6 +89,10 @@ norms = torch.cat([g.flatten(1) for g in grads.values()], dim=1).norm(dim=1)
 # figure: Two groups of points, blue circles on the left and orange squares on the right. Three marks are much larger than the
 #   others: two orange squares among the circles, and one blue circle among the squares.
 draw(norms)
+
+# %%
+# The shapes, and the numbers of the samples:
+
 print("model[0].weight:", tuple(model[0].weight.shape))
 print("its gradients:  ", tuple(grads["0.weight"].shape))
 print("three longest:  ", sorted(norms.topk(3).indices.tolist()), "wrong:", wrong)

@@ -22,9 +22,9 @@ Sparse gradients: nn.Embedding(sparse=True) and SparseAdam
 
       optimizer = torch.optim.SparseAdam(embedding.parameters(), lr=0.001)
 
-   ``SGD`` and ``Adagrad`` accept this gradient as well. Leave out ``weight_decay``, and the ``momentum`` of ``SGD``. ``Adam``
+   ``SGD`` and ``Adagrad`` accept this gradient too. Leave out ``weight_decay``, and the ``momentum`` of ``SGD``. ``Adam``
    and ``AdamW`` raise an error. ``SparseAdam`` is not the algorithm of ``Adam``: it moves only the rows that the batch uses.
-   Its state is as large as that of ``Adam``. If the loss also uses ``embedding.weight`` itself, as with tied weights, the
+   Its state is as large as ``Adam``'s. If the loss also uses ``embedding.weight`` itself, as with tied weights, the
    gradient is dense.
 """
 

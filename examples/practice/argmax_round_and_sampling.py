@@ -31,35 +31,15 @@ Gradients through argmax, round and sampling
 # The loss does not train the choice
 # ----------------------------------
 # You give each of three options a score. The option with the highest score is used (asked in `pytorch#1339
-# <https://github.com/pytorch/pytorch/issues/1339>`__), and the loss says how good it was. Another parameter is rounded to a
-# whole number. Neither learns:
-
-import torch
-import torch.nn.functional as F
-
-scores = torch.tensor([0.0, 0.5, 1.0], requires_grad=True)
-options = torch.tensor([1.0, 2.0, 4.0])  # the first one would be right
-width = torch.tensor(2.6, requires_grad=True)
-
-(width.round() - 1).square().backward()
-print("width.grad:", width.grad)
-
-try:
-    (options[scores.argmax()] - 1).square().backward()
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert width.grad == 0 and scores.grad is None
-assert message.startswith("element 0 of tensors does not require grad and does not")
-# sphinx_gallery_end_ignore
-
-# %%
+# <https://github.com/pytorch/pytorch/issues/1339>`__), and the loss says how good it was. Change the score of the first option:
+# with argmax, the loss stays the same until that score is the highest.
+#
 # .. how-measured:: This code draws the loss over the first score, for the hard choice and for two soft ones.
 
 import matplotlib.pyplot as plt
 import pandas as pd
+import torch
+import torch.nn.functional as F
 
 
 def soft_option(scores, tau):
@@ -82,8 +62,10 @@ def draw_losses():
 
 
 # %%
-# Change the score of the first option: with argmax, the loss stays the same until that score is the highest. The slope is 0 on
-# both sides of the jump, and says nothing about the direction.
+# The loss is the square of ``option - 1``, and the hard choice is ``options[scores.argmax()]``:
+
+scores = torch.tensor([0.0, 0.5, 1.0], requires_grad=True)
+options = torch.tensor([1.0, 2.0, 4.0])  # the first one would be right
 
 # figure: The loss over the first score. With argmax it is 9 up to a score of 1, where it jumps to 0. With softmax it falls
 #   smoothly, with the lower temperature tau more steeply.
@@ -97,6 +79,26 @@ _rows = torch.tensor([[_first, 0.5, 1.0] for _first in torch.linspace(-1, 4, 51)
 _falls = [(soft_option(_rows, _tau) - 1).square().diff() for _tau in (0.3, 1.0)]
 assert all((_fall < 0).all() for _fall in _falls)
 assert _falls[0].min() < 2 * _falls[1].min()
+# sphinx_gallery_end_ignore
+
+# %%
+# The slope is 0 on both sides of the jump, and says nothing about the direction. Autograd does not even record it. Another
+# parameter, ``width``, is rounded to a whole number. Neither learns:
+
+width = torch.tensor(2.6, requires_grad=True)
+
+(width.round() - 1).square().backward()
+print("width.grad:", width.grad)
+
+try:
+    (options[scores.argmax()] - 1).square().backward()
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert width.grad == 0 and scores.grad is None
+assert message.startswith("element 0 of tensors does not require grad and does not")
 # sphinx_gallery_end_ignore
 
 # %%

@@ -81,13 +81,16 @@ def with_gather(values, action):
     return values.gather(1, action[:, None]).squeeze(1)
 
 
-values = torch.zeros(64, 2)
-print("values[:, action]:", tuple(with_slice(values, action).shape))
-print("gather:           ", tuple(with_gather(values, action).shape))
-
 # figure: Learned values over the state, with the rewards as dots, which form a cross. With values[:, action] the lines of both
 #   actions are flat and near 0. With gather they lie on the dots: one rises from -1 to 1, the other falls.
 draw({"values[:, action]": train(with_slice), "gather": train(with_gather)})
+
+# %%
+# The shapes of what they pick, from the values of 64 states:
+
+values = torch.zeros(64, 2)
+print("values[:, action]:", tuple(with_slice(values, action).shape))
+print("gather:           ", tuple(with_gather(values, action).shape))
 
 # sphinx_gallery_start_ignore
 _exact = torch.cat([-state, state], dim=1)

@@ -32,31 +32,35 @@ Policy gradient: REINFORCE, log_prob, rsample, detach
 # %%
 # The reward has no gradient
 # --------------------------
-# Three slot machines pay 10, 11 and 12 on average. A policy picks one. Its three logits should learn to pick the last. The loss
-# has a minus sign, because an optimizer minimizes. So ``-logits.grad`` estimates the gradient of the average reward.
+# Three slot machines pay 10, 11 and 12 on average. A policy picks one. Its three logits should learn to pick the last.
+#
+# .. how-measured:: This code is the three machines: a game pays the average and noise.
 
 import torch
 from torch.distributions import Categorical, Normal
 
 torch.manual_seed(0)
 payout = torch.tensor([10.0, 11.0, 12.0])
-logits = torch.tensor([1.0, 0.0, 0.0], requires_grad=True)
 
 
 def play(action):
     return payout[action] + torch.randn(action.shape)
 
 
+# %%
+# The loss has a minus sign, because an optimizer minimizes. So ``-logits.grad`` estimates the gradient of the average reward.
+
+logits = torch.tensor([1.0, 0.0, 0.0], requires_grad=True)
 policy = Categorical(logits=logits)
 action = policy.sample()
 reward = play(action)
 loss = -policy.log_prob(action) * reward
 loss.backward()
 
+# graph: loss -- Only log_prob leads back to the logits; the action and the reward are constants
+
 print("reward.requires_grad:", reward.requires_grad)
 print("-logits.grad:", (-logits.grad).numpy().round(1))
-
-# graph: loss -- Only log_prob leads back to the logits; the action and the reward are constants
 
 # sphinx_gallery_start_ignore
 assert not reward.requires_grad and not action.requires_grad

@@ -22,9 +22,9 @@ The gradient of svd and eigh: NaN for repeated values
 
       loss = torch.linalg.svdvals(A).sum()  # or eigvalsh(A): no such division
 
-   The inverse or the root of a positive definite ``A`` has a gradient at equal values too, which the backward of ``eigh``
-   misses. Use ``inv``, write the derivative of the root, or whiten with ``cholesky``. If the loss needs one vector of several
-   with the same value, no gradient exists.
+   The inverse or the root of a positive definite ``A`` has a gradient at equal values, which the backward of ``eigh``
+   misses. Use ``inv``, write the derivative of the root, or whiten with ``cholesky``. If the loss needs one of several vectors
+   with one value, no gradient exists.
 """
 
 # %%

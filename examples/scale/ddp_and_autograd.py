@@ -1,6 +1,6 @@
 r"""
-DistributedDataParallel (DDP): when gradients are averaged
-==========================================================
+DistributedDataParallel and autograd
+====================================
 
 .. index::
    single: DDP gradient synchronization
@@ -11,16 +11,14 @@ DistributedDataParallel (DDP): when gradients are averaged
 
 .. in-short::
 
-   Each process computes the gradients of its own data. During ``backward()``, DDP puts their *mean* over all processes into
-   ``.grad``. So the same optimizer takes the same step in each process.
+   During ``backward()``, DDP puts the *mean* of the gradients of all processes into ``.grad``. So the same optimizer takes the
+   same step in each process.
 
    .. code-block:: python
 
       model = DistributedDataParallel(net)
-      # Call the wrapper, not net:
-      loss = loss_function(model(x), y)
-      # One backward for one forward:
-      loss.backward()
+      loss = loss_function(model(x), y)  # not net(x)
+      loss.backward()  # once for each forward
 
    Not averaged, often without an error: ``torch.autograd.grad``, a second ``backward()`` after the same forward, and a forward
    inside ``no_sync()``.
@@ -102,13 +100,11 @@ def draw(alone, averaged):
     ax.legend(fontsize=8)
 
 
-# %%
-# ``run`` calls a function in two processes, with the number of the process: its *rank*. Your own script is started by
-# ``torchrun --nproc-per-node 2 train.py``. It calls ``dist.init_process_group()`` first, and gets its rank from
-# ``dist.get_rank()``.
-
 torch.manual_seed(0)
 x, y = torch.randn(2, 8, 4), torch.randn(2, 8, 1)  # 8 samples for each process
+
+# %%
+# ``run`` calls a function in two processes, with the number of the process: its *rank*.
 
 
 def alone(rank):
@@ -204,6 +200,9 @@ assert _same == [True, True, True, False, False]
 # When you wrap a model, DDP copies the weights of process 0 to all others. Equal weights, gradients and optimizers give equal
 # weights after the step. Later changes of weights are not copied: load a checkpoint before you wrap, and the optimizer's state
 # in each process.
+#
+# Your own script is started by ``torchrun --nproc-per-node 2 train.py``. It calls ``dist.init_process_group()`` first, and gets
+# its rank from ``dist.get_rank()``.
 #
 # Since both processes have 8 samples, the mean is the gradient of all 16 samples here. With a ``BatchNorm1d`` layer it is not:
 # each process normalizes its own samples.
