@@ -58,11 +58,9 @@ model = OneWeight()
 # The inner step, with its graph, and the outer loss:
 
 weights = dict(model.named_parameters())
-
 inner = mse(model(x), y)
 grads = torch.autograd.grad(inner, list(weights.values()), create_graph=True)
 new = {name: w - lr * g for (name, w), g in zip(weights.items(), grads, strict=True)}
-
 outer = mse(functional_call(model, new, (x_outer,)), y_outer)
 outer.backward()
 
