@@ -148,6 +148,7 @@ CHAPTERS = {
         "derive_a_backward",
         "double_backward",
         "functions_and_transforms",
+        "subclasses_and_modes",
     ],
     "tensors": [
         "strides",
@@ -165,6 +166,7 @@ CHAPTERS = {
         "checkpointing",
         "memory_under_compile",
         "saved_tensor_hooks",
+        "less_memory_in_a_function",
         "precision",
         "grad_scaler",
         "forecast_a_training_step",
@@ -213,7 +215,7 @@ CHAPTERS = {
         "svd_and_eigh",
         "implicit_differentiation",
     ],
-    "scale": ["compile_and_autograd", "ddp_and_autograd"],
+    "scale": ["compile_and_autograd", "ddp_and_autograd", "threads_and_processes"],
     "cuda": [
         "devices",
         "no_grad_memory",

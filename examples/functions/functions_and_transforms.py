@@ -781,7 +781,7 @@ assert _jvp_of_jvp(lambda v: Product.apply(v, v)) == 0  # wrong, right is 2
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_functions_double_backward.py`, derivatives of a backward.
-# - Next: :ref:`sphx_glr_gallery_tensors_strides.py`, where the chapter on tensors begins.
+# - Next: :ref:`sphx_glr_gallery_functions_subclasses_and_modes.py`, to watch operations and leave their derivatives alone.
 # - :ref:`sphx_glr_gallery_functions_gradcheck.py`, the test for every derivative on this page.
 # - :ref:`sphx_glr_gallery_differentiation_forward_mode.py`, what tangents are, and
 #   :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`, where ``vmap`` saves the loop.

@@ -6,29 +6,103 @@ Dataset and DataLoader: batches, shuffling, workers
    ! single: worker_init_fn
    ! single: every worker draws the same random numbers
    ! single: the dataset does not change between epochs
+   single: make batches, shuffle the data, drop the last batch
+   single: class imbalance, WeightedRandomSampler
+   single: collate_fn, pad sequences of different lengths
+   single: persistent_workers, prefetch_factor
+   single: IterableDataset, every worker reads the whole stream
 
 .. in-short::
 
-   A ``Dataset`` has ``__len__`` and ``__getitem__``. ``DataLoader(dataset, batch_size=4, shuffle=True)`` makes batches of it,
-   in a new order in each epoch. With ``num_workers=2``, two other processes fetch the samples. Each has a copy of the
-   dataset: random generators in the dataset then repeat themselves, and changes to the dataset are lost.
+   A ``Dataset`` has ``__len__`` and ``__getitem__``. A ``DataLoader`` makes batches of its samples:
+
+   .. code-block:: python
+
+      loader = DataLoader(dataset, batch_size=4, shuffle=True, num_workers=2)
+
+   ``shuffle=True`` draws a new order in each epoch. With ``num_workers=2``, two other processes fetch the samples. Each has a
+   copy of the dataset: a random generator in the dataset draws the same numbers in each worker, and what a worker changes in
+   its copy is lost.
 """
 
 # %%
-# A dataset has two methods
-# -------------------------
-# ``__len__`` and ``__getitem__``. The loader calls them, and joins what it gets into batches.
-
-import random
-import textwrap
+# Batches in a new order
+# ----------------------
+# A model trains on a few samples at a time. Here are twelve samples, four in a batch:
+#
+# .. how-measured:: This code draws each sample as a square, first in the order without shuffling, then one row for each epoch.
 
 import matplotlib.pyplot as plt
-import numpy as np
-import pandas as pd
+
+
+def draw(orders):
+    _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
+    for row, order in enumerate([list(range(12)), *orders]):
+        for column, sample in enumerate(order):
+            left = column + 0.6 * (column // 4)
+            fill, ink = ("#c2410c", "white") if sample < 4 else ("#e2e8f0", "#1e293b")
+            square = {"facecolor": fill, "edgecolor": "#64748b"}
+            ax.add_patch(plt.Rectangle((left, row), 0.9, 0.8, **square))
+            center = {"color": ink, "ha": "center", "va": "center"}
+            ax.text(left + 0.45, row + 0.42, sample, **center)
+    names = ["no shuffle", *(f"epoch {epoch}" for epoch in (1, 2, 3))]
+    ax.set_yticks([row + 0.4 for row in range(4)], names)
+    ax.set_xticks([2, 6.6, 11.2], ["batch 1", "batch 2", "batch 3"])
+    ax.set(xlim=(-0.2, 13.4), ylim=(4, -0.2))
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_title("Which sample lands in which batch (samples 0 to 3 are marked)")
+
+
+# %%
+# The dataset is a ``range`` here, which has both methods:
+
 import torch
-from torch import nn
-from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader
+
+generator = torch.Generator().manual_seed(0)
+loader = DataLoader(range(12), batch_size=4, shuffle=True, generator=generator)
+orders = [torch.cat(list(loader)).tolist() for epoch in (1, 2, 3)]
+
+# figure: Four rows of twelve numbered squares in three batches. Without shuffling the samples 0 to 3, which are
+#   marked, are the first batch. In each of three shuffled epochs the order is another, and the marked samples are
+#   spread over several batches.
+draw(orders)
+
+# sphinx_gallery_start_ignore
+assert torch.cat(list(DataLoader(range(12), batch_size=4))).tolist() == [*range(12)]
+for _order in orders:
+    assert len({_order.index(_sample) // 4 for _sample in range(4)}) > 1
+    assert sorted(_order) == list(range(12))
+assert orders[0] != orders[1] != orders[2] != orders[0]
+
+
+def _shuffled(seed, data=range(12), **options):
+    options["generator"] = torch.Generator().manual_seed(seed)
+    loader = DataLoader(data, batch_size=4, shuffle=True, **options)
+    return [torch.cat(list(loader)).tolist() for _ in range(3)]
+
+
+assert _shuffled(0) == orders != _shuffled(1)
+assert _shuffled(0, list(range(12))) == _shuffled(0, torch.arange(12)) == orders
+for _workers in (1, 2):
+    _fork = {"num_workers": _workers, "multiprocessing_context": "fork"}
+    _epochs = _shuffled(0, **_fork)
+    assert _epochs == _shuffled(0, **_fork) and _epochs[0] == orders[0]
+    assert all(sorted(_order) == list(range(12)) for _order in _epochs)
+for _call in ("__len__", "__getitem__"):
+    assert hasattr(range, _call) and hasattr(list, _call)
+# sphinx_gallery_end_ignore
+
+# %%
+# Without shuffling, the samples 0 to 3 are one batch. With ``shuffle=True``, each loop over the loader draws a new order, and
+# each sample comes once. The orders are drawn from ``generator``: its seed fixes the order of every epoch here.
+#
+# A dataset has two methods
+# -------------------------
+# The loader asks ``__len__`` for the number of samples and ``__getitem__`` for one sample:
+
+from torch.utils.data import Dataset
 
 
 class Squares(Dataset):
@@ -43,98 +117,33 @@ class Squares(Dataset):
 
 
 dataset = Squares(10)
-print(f"len(dataset) = {len(dataset)}, dataset[3] = {dataset[3]}")
+print("dataset[3]:", dataset[3])
 for x, y in DataLoader(dataset, batch_size=4):
     print(x.tolist(), y.tolist())
 
 # sphinx_gallery_start_ignore
 assert x.tolist() == [8, 9] and y.tolist() == [64, 81]
-assert torch.equal(dataset[3][1], torch.tensor(9.0))
+assert torch.equal(dataset[3][1], torch.tensor(9.0)) and len(dataset) == 10
+for _drop, _expected in ((False, [4, 4, 2]), (True, [4, 4])):
+    _loader = DataLoader(dataset, batch_size=4, drop_last=_drop)
+    assert [len(x) for x, _ in _loader] == _expected and len(_loader) == len(_expected)
+for _n in (0, 1, 3, 4, 8):
+    for _drop in (False, True):
+        _loader = DataLoader(Squares(_n), batch_size=4, drop_last=_drop)
+        _sizes = [len(x) for x, _ in _loader]
+        assert sum(_sizes) == (_n // 4 * 4 if _drop else _n)
+        assert set(_sizes) <= {4} or not _drop
 # sphinx_gallery_end_ignore
 
 # %%
-# The last batch is what is left over. ``drop_last=True`` leaves an incomplete batch out, for example for :ref:`batch
-# normalization in training <sphx_glr_gallery_modes_train_and_eval.py>`.
-
-for drop in (False, True):
-    loader = DataLoader(dataset, batch_size=4, drop_last=drop)
-    sizes = [len(x) for x, _ in loader]
-    print(f"drop_last={drop!s:<5}  {len(loader)} batches of {sizes}")
-    assert len(sizes) == len(loader)
-
-# sphinx_gallery_start_ignore
-assert sizes == [4, 4]
-# sphinx_gallery_end_ignore
+# The last batch has only the two samples that are left. ``drop_last=True`` leaves out an incomplete batch: one
+# sample alone can be an error for :ref:`batch normalization in training <sphx_glr_gallery_modes_train_and_eval.py>`.
 
 # %%
-# Shuffling: a new order in every epoch
-# -------------------------------------
-# With ``shuffle=True`` each loop over the loader is a new permutation. Each sample comes once.
-# The orders are drawn from ``generator``, so a seed fixes all of them. The dataset may be a ``range`` or a list, too.
-
-
-def epochs(loader, count=3):
-    return [torch.cat(list(loader)).tolist() for _ in range(count)]
-
-
-def shuffled(seed):
-    generator = torch.Generator().manual_seed(seed)
-    return DataLoader(range(12), batch_size=4, shuffle=True, generator=generator)
-
-
-orders = epochs(shuffled(seed=0))
-assert orders == epochs(shuffled(seed=0)) != epochs(shuffled(seed=1))
-assert all(sorted(order) == list(range(12)) for order in orders)
-assert orders[0] != orders[1] != orders[2] != orders[0]
-orders = epochs(DataLoader(range(12), batch_size=4), count=1) + orders
-names = ["no shuffle", *(f"epoch {epoch}" for epoch in (1, 2, 3))]
-for name, order in zip(names, orders, strict=True):
-    print(f"{name:<10}", [order[start : start + 4] for start in (0, 4, 8)])
-
-# sphinx_gallery_start_ignore
-assert orders[0] == list(range(12)) and len(orders) == 4
-# sphinx_gallery_end_ignore
-
-# %%
-# The samples 0 to 3 are one batch without shuffling. In a shuffled epoch they are scattered over the batches:
-#
-# .. how-measured:: This code draws each sample as a square, one row for each epoch.
-
-
-def draw(orders):
-    _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
-    for row, order in enumerate(orders):
-        for column, sample in enumerate(order):
-            left = column + 0.6 * (column // 4)
-            fill, ink = ("#c2410c", "white") if sample < 4 else ("#e2e8f0", "#1e293b")
-            square = {"facecolor": fill, "edgecolor": "#64748b"}
-            ax.add_patch(plt.Rectangle((left, row), 0.9, 0.8, **square))
-            center = {"color": ink, "ha": "center", "va": "center"}
-            ax.text(left + 0.45, row + 0.42, sample, **center)
-    ax.set_yticks([row + 0.4 for row in range(4)], names)
-    ax.set_xticks([2, 6.6, 11.2], ["batch 1", "batch 2", "batch 3"])
-    ax.set(xlim=(-0.2, 13.4), ylim=(4, -0.2))
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    ax.set_title("Which sample lands in which batch (samples 0 to 3 are marked)")
-
-
-# %%
-# Four epochs:
-
-# figure: Four rows of twelve numbered squares in three batches. Without shuffling the samples 0 to 3, which are
-#   marked, are the first batch. In each of three shuffled epochs the order is another, and the marked samples are
-#   spread over several batches.
-draw(orders)
-
-# sphinx_gallery_start_ignore
-for _order in orders[1:]:
-    assert len({_order.index(_sample) // 4 for _sample in range(4)}) > 1
-# sphinx_gallery_end_ignore
-
-# %%
-# The order comes from a *sampler*, an iterable of indices. ``WeightedRandomSampler`` draws with replacement by default: a
-# class of 5 in 100 samples becomes about half of what the loader gives.
+# Rare classes: WeightedRandomSampler
+# -----------------------------------
+# The order comes from a *sampler*, an iterable of indices. ``WeightedRandomSampler`` draws with replacement by default. Here
+# 5 of 100 samples are ones. With these weights, about half of the drawn samples are ones:
 
 from torch.utils.data import WeightedRandomSampler
 
@@ -153,9 +162,10 @@ for _shuffle, _name in ((False, "SequentialSampler"), (True, "RandomSampler")):
 # %%
 # collate_fn: how samples become a batch
 # --------------------------------------
-# The default stacks tensors, makes tensors of numbers, leaves strings as they are, and goes into tuples and dictionaries. For
-# ``None`` it :ref:`raises an error <sphx_glr_gallery_errors_collate_found_none.py>`. Two samples each:
+# The default stacks tensors and makes tensors of ints and floats. It keeps strings, and does the same inside tuples and
+# dictionaries. For ``None`` it :ref:`raises an error <sphx_glr_gallery_errors_collate_found_none.py>`. Two samples each:
 
+import numpy as np
 from torch.utils.data import default_collate
 
 for sample in (2, 1.5, np.float32(1.5), "cat", (2, "cat"), {"label": 2}):
@@ -167,24 +177,28 @@ assert default_collate([2, 2]).dtype == torch.int64
 assert default_collate([np.float32(1.5)]).dtype == torch.float32
 assert default_collate([torch.ones(3)] * 2).shape == (2, 3)
 assert default_collate(["cat", "cat"]) == ["cat", "cat"]
-_refused = ""
-try:
-    default_collate([None, None])
-except TypeError as error:
-    _refused = str(error)
-assert "found <class 'NoneType'>" in _refused
+_refused = []
+for _sample in (None, 1j):
+    try:
+        default_collate([_sample, _sample])
+    except TypeError as error:
+        _refused.append(str(error))
+assert len(_refused) == 2 and "found <class 'NoneType'>" in _refused[0]
+assert default_collate([True, False]).dtype == torch.bool
 # sphinx_gallery_end_ignore
 
 # %%
-# Tensors of different lengths :ref:`cannot be stacked <sphx_glr_gallery_errors_stack_unequal_sizes.py>`. So you write a
-# function that gets a list of samples and returns the batch. Here it pads, and returns the lengths too, so that the loss can
-# leave the padding out.
+# Tensors of different lengths :ref:`cannot be stacked <sphx_glr_gallery_errors_stack_unequal_sizes.py>`. Write a function
+# that takes a list of samples and returns the batch, and pass it as ``collate_fn``. This function pads, and returns the
+# lengths, so that the loss can leave the padding out.
+
+from torch.nn.utils.rnn import pad_sequence
 
 sentences = [torch.tensor([5, 8, 2]), torch.tensor([7])]
 try:
     next(iter(DataLoader(sentences, batch_size=2)))
 except RuntimeError as error:
-    print(textwrap.fill(f"RuntimeError: {error}", 88))
+    print("RuntimeError:", str(error).split(", but")[0])
     assert "stack expects each tensor to be equal size" in str(error)
 
 
@@ -200,8 +214,10 @@ assert padded.tolist() == [[5, 8, 2], [7, 0, 0]] and lengths.tolist() == [3, 1]
 # %%
 # What people get wrong
 # ---------------------
-# **Python numbers as features.** A ``float`` becomes ``float64``, an ``int`` becomes ``int64``, and the model is ``float32``.
-# Return ``float32`` tensors, or ``np.float32``.
+# **Python numbers as features.** A ``float`` becomes ``float64``, an ``int`` becomes ``int64``, and a model is ``float32`` by
+# default. Return ``float32`` tensors, or ``np.float32``.
+
+from torch import nn
 
 x, y = next(iter(DataLoader([(0.5, 1), (1.5, 0)], batch_size=2)))
 try:
@@ -211,9 +227,10 @@ except RuntimeError as error:
     assert "must have the same dtype" in str(error)
 
 # %%
-# **A loop over one loader changes the order of another.** Each loop takes a seed from the global generator, even without
-# workers and without shuffling (`pytorch#11062 <https://github.com/pytorch/pytorch/issues/11062>`__). So validating in
-# between changes the training. A loader with ``generator=`` does not use the global one, but a sampler that you pass may.
+# **A loop over one loader changes the order of another.** A new loop takes a seed from the global generator, even without
+# workers and without shuffling (`pytorch#11062 <https://github.com/pytorch/pytorch/issues/11062>`__). So a validation loop
+# between two epochs changes the training. A loader with ``generator=`` does not use the global generator, but a sampler that
+# you pass may.
 
 
 def training_orders(validation=None):
@@ -245,6 +262,21 @@ for _options, _disturbs in (
 ):
     _own = DataLoader(range(3), generator=torch.Generator(), **_options)
     assert (training_orders(_own) != plain) == _disturbs
+
+
+def _draws(loader):
+    before = torch.get_rng_state()
+    list(loader)
+    return not torch.equal(before, torch.get_rng_state())
+
+
+for _options in ({}, {"batch_size": None}, {"sampler": [2, 0]}, {"drop_last": True}):
+    assert _draws(DataLoader(range(3), **_options))
+_kept = {"num_workers": 1, "multiprocessing_context": "fork"}
+_loader = DataLoader(range(3), persistent_workers=True, **_kept)
+assert _draws(_loader)
+assert not _draws(_loader)  # its workers have their seed
+del _loader
 _whole = next(iter(DataLoader([(1, 1), (2, 0)], batch_size=2)))[0]
 assert _whole.dtype == torch.int64
 # sphinx_gallery_end_ignore
@@ -252,9 +284,10 @@ assert _whole.dtype == torch.int64
 # %%
 # Workers: other processes, other random numbers
 # ----------------------------------------------
-# With ``num_workers=2`` two processes fetch the batches, in turn, while the program computes. Each worker
-# has a *copy* of the dataset, here made by ``fork``. Here are five sources of random
-# numbers, as an augmentation may use them. Two belong to the dataset.
+# With ``num_workers=2``, two processes fetch the batches in turn, while your program computes. Each worker has a *copy* of the
+# dataset, here made by ``fork``. Here are five sources of random numbers for an augmentation. Two belong to the dataset:
+
+import random
 
 from torch.utils.data import get_worker_info
 
@@ -278,10 +311,12 @@ class Noise(Dataset):
         }
 
 
-# %%
-# Two epochs, after one seed in the program. ``batch_size=None`` returns the samples one by one.
-
 WORKERS = {"num_workers": 2, "multiprocessing_context": "fork"}
+
+# %%
+# .. how-measured:: Two epochs, after one seed in the program; the samples come one by one, since batch_size is None.
+
+import pandas as pd
 
 torch.manual_seed(0)
 noise = Noise()
@@ -293,6 +328,7 @@ table = pd.DataFrame(columns).map("{:.4f}".format)
 
 # sphinx_gallery_start_ignore
 import multiprocessing
+from os.path import exists as _exists
 
 _rows = pd.DataFrame(columns).to_numpy().tolist()
 assert [len(set(_row)) for _row in _rows] == [4, 4, 4, 1, 1]
@@ -307,15 +343,47 @@ del _loader
 _sent = torch.zeros(3)
 multiprocessing.reduction.ForkingPickler.dumps(_sent)  # as spawn sends it
 assert _sent.is_shared()
+
+
+class _Spawning:  # what spawn and forkserver do with the files of shared memory
+    def __init__(self):
+        self.files = []
+
+    def duplicate_for_child(self, file):
+        self.files.append(file)
+        return file
+
+    def DupFd(self, file):
+        return file
+
+
+def _open_files(sent):
+    spawning = _Spawning()
+    multiprocessing.context.set_spawning_popen(spawning)
+    try:
+        multiprocessing.reduction.ForkingPickler.dumps(sent)
+    finally:
+        multiprocessing.context.set_spawning_popen(None)
+    return [_exists(f"/proc/self/fd/{file}") for file in spawning.files]
+
+
+if torch.multiprocessing.get_sharing_strategy() == "file_descriptor":
+    assert _open_files(_sent) == [True]
+    assert _open_files(torch.Generator()) == [False]  # closed before the worker starts
+assert _open_files(np.random.default_rng(0)) == []
 # sphinx_gallery_end_ignore
+
+# %%
+# What each worker draws:
+
 table.rename_axis(index=None, columns="source")
 
 # %%
-# The loader seeds the three *global* generators in each worker when the worker starts, here in every epoch.
+# The three *global* generators get a new seed in each worker when the worker starts, here in every epoch.
 #
-# It does not know the generators of your dataset. They are copied as they are, so both workers draw the same numbers, and the
-# new workers of the next epoch draw them again. ``worker_init_fn`` runs in each worker at its start, and there
-# ``get_worker_info()`` gives the worker's seed and its copy of the dataset:
+# The generators of your dataset do not. Each worker gets a copy, so both workers draw the same numbers, and the new workers of
+# the next epoch draw them again. ``worker_init_fn`` runs in each worker at its start. There, ``get_worker_info()`` returns the
+# worker's seed and its copy of the dataset:
 
 
 def reseed(worker_id):
@@ -357,10 +425,13 @@ assert torch.accelerator.is_available() or _warns()
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``info.seed`` as its seed, the generator would repeat the worker's global generator.
+# With ``info.seed`` as its seed, the ``torch.Generator`` would repeat the numbers of the worker's global generator.
 #
-# What a worker changes in its copy, a cache or a counter, is lost for the program and for the other workers. Tensors are an
-# exception with ``"spawn"`` or ``"forkserver"``: the worker gets them as shared memory.
+# A worker may fill a cache or a counter in its copy. Neither your program nor the other workers see the change.
+#
+# ``"spawn"`` and ``"forkserver"`` differ. The worker gets tensors as shared memory. And on Linux, a ``torch.Generator`` in the
+# dataset can end the worker: *unable to resize file* (`pytorch#146828
+# <https://github.com/pytorch/pytorch/issues/146828>`__). Then make the generator in ``worker_init_fn``.
 
 # %%
 # ``persistent_workers``: what is kept between epochs
@@ -381,6 +452,9 @@ class Counting(Dataset):
         self.calls += 1
         return {"process": os.getpid(), "calls": self.calls, "epoch": self.epoch}
 
+
+# %%
+# .. how-measured:: Three epochs of each kind; a process that no epoch had before counts as new.
 
 rows, known = {}, set()
 for persistent in (False, True):
@@ -453,17 +527,21 @@ assert multiprocessing.active_children()  # the iterator is still there
 del _iterator
 assert not multiprocessing.active_children()
 # sphinx_gallery_end_ignore
+
+# %%
+# What the samples of each epoch say:
+
 table
 
 # %%
-# The processes keep their copies of the dataset: its cache, its open files, its generators. ``worker_init_fn`` runs once in
+# The processes keep their copies of the dataset. ``worker_init_fn`` runs once in
 # each worker. A change that the program makes to the dataset after the first epoch does not reach the workers, except in
 # shared memory: here they see epoch 1 three times. The processes end when the loader and its iterators are deleted.
 
 # %%
 # ``prefetch_factor``: how far the workers run ahead
 # --------------------------------------------------
-# The program asks the workers for batches before it needs them. A sampler counts here how many:
+# The loader asks the workers for batches before you need them. This sampler counts the batches asked for:
 
 
 class Watched:
@@ -499,14 +577,15 @@ assert len(_raised) == 2 and "num_workers > 0" in _raised[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# So ``num_workers`` times ``prefetch_factor`` batches are under way or waiting, and each batch that you take asks for one more.
-# The default factor is 2. Without workers, this option and ``persistent_workers=True`` raise a ``ValueError``.
+# So ``num_workers`` times ``prefetch_factor`` batches are in preparation or ready. For each batch that you take, the loader
+# asks for one more. The default factor is 2. Without workers, this option and ``persistent_workers=True`` raise a
+# ``ValueError``.
 
 # %%
 # Start workers from a script, and send batches to a GPU
 # ------------------------------------------------------
 # Put everything that starts workers below ``if __name__ == "__main__":``. On Windows and macOS, and on Linux from Python 3.14
-# on, a worker imports your script, and without that line it comes to the loader again: *An attempt has been made to start a
+# on, a worker imports your script, and without that line it starts the loader again: *An attempt has been made to start a
 # new process before the current process has finished its bootstrapping phase*. This page asks for ``"fork"`` instead. If a
 # worker ends, the program raises :ref:`DataLoader worker exited unexpectedly <sphx_glr_gallery_errors_dataloader_worker.py>`.
 #
@@ -514,18 +593,20 @@ assert len(_raised) == 2 and "num_workers > 0" in _raised[1]
 # run beside other work. Without a GPU it only warns.
 
 # %%
-# Where data touch the graph
-# --------------------------
-# A batch is a leaf that requires no gradient. For the gradient of the input, call ``x.requires_grad_()`` in the loop.
+# Data that require gradients
+# ---------------------------
+# For the gradient of a floating-point input, call ``x.requires_grad_()`` in the loop.
 #
-# The dataset should hold no graph. You get one by accident if you encode all data once, before training:
+# Here all data are encoded once, before training, and each sample has a graph by accident:
+
+from torch.utils.data import TensorDataset
 
 encoder = torch.tensor(0.5, requires_grad=True)
 encoded = TensorDataset((encoder * torch.tensor([1.0, 2.0])).tanh())
 (first,), (second,) = DataLoader(encoded, batch_size=1)
 loss_1, loss_2 = first.sum(), second.sum()
 
-# graph: loss_1, loss_2 -- Both batches hang on one part of the graph, whose saved tensors are freed by now
+# graph: loss_1, loss_2 -- Both batches share the nodes of the encoder, whose saved tensors are freed by now
 
 loss_1.backward()
 try:
@@ -578,18 +659,18 @@ assert torch.allclose(_x.grad, 2 * (w * _x - _y) * w)
 # sphinx_gallery_end_ignore
 
 # %%
-# The first ``backward`` freed what the encoder had saved, for all batches. To keep the encoder as it is, encode under
+# The first ``backward`` freed what the encoder had saved, for both batches. If you do not train the encoder, encode under
 # ``torch.no_grad()``. To train it, encode in the loop, batch by batch.
 #
-# From a worker such samples do not arrive: *out=... arguments don't support automatic differentiation*. With a ``collate_fn``
-# of your own, the worker prints *Cowardly refusing to serialize non-leaf tensor which requires_grad*, and the loop waits
-# forever. With ``timeout=60`` it raises an error after a minute.
+# A worker cannot send such samples: *out=... arguments don't support automatic differentiation*. If your ``collate_fn`` returns
+# them, the worker prints *Cowardly refusing to serialize non-leaf tensor which requires_grad*, and the loop waits forever. With
+# ``timeout=60``, the loop raises an error after a minute.
 
 # %%
 # IterableDataset: a stream
 # -------------------------
-# For data without an index, such as lines from a socket, there is ``IterableDataset``. It needs ``__iter__`` only. There are
-# no indices to shuffle, so ``shuffle=True`` raises an error.
+# For data without an index, such as lines from a socket, write an ``IterableDataset``. It needs only ``__iter__``.
+# ``shuffle=True`` raises an error.
 
 from torch.utils.data import IterableDataset
 
@@ -618,7 +699,7 @@ assert "got shuffle=True" in _raises(lambda: DataLoader(Stream(), shuffle=True))
 # sphinx_gallery_end_ignore
 
 # %%
-# With two workers everything comes twice, because each worker reads its own copy of the stream.
+# With two workers, each number comes twice here, because each worker reads its own copy of the stream.
 
 # %%
 # Exercise

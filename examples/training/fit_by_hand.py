@@ -1,23 +1,39 @@
 r"""
-Gradient descent by hand: fit a curve with backward() and no optimizer
-======================================================================
+Gradient descent from scratch: fit a curve without an optimizer
+===============================================================
 
-Two numbers are to be found, ``w`` and ``b``, so that :math:`w x^2 + b` runs through a hundred noisy points. Four
-steps do it: compute the loss, call ``backward()``, move ``w`` and ``b`` against their gradients, clear the
-gradients. The last two are what an optimizer does for you. Without one you see what it has to respect: which
-tensors are leaves, what is recorded, and what stays in ``.grad``.
+.. index::
+   single: gradient descent by hand
+   single: update the weights without an optimizer
+   single: fit a curve, linear regression in PyTorch
+   single: w.grad is None in the second step
+   single: learning rate too large, the loss diverges or is NaN
+   single: forget to clear the gradients, zero_grad
+
+.. in-short::
+
+   Call ``backward()``, change the parameters in place under ``no_grad``, then clear their gradients:
+
+   .. code-block:: python
+
+      loss.backward()
+      with torch.no_grad():
+          w -= lr * w.grad
+          b -= lr * b.grad
+      w.grad = b.grad = None
+
+   Make ``w`` and ``b`` leaves that require grad. With ``w = w - lr * w.grad``, ``w`` is a new tensor, and the second step
+   fails. If ``lr`` is too large, the loss grows: here above 0.0089. For momentum or Adam, use ``torch.optim``.
 """
 
 # %%
-# The points
-# ----------
-# A parabola with noise. ``torch.rand`` draws between 0 and 1, so the noise lies between 0 and 0.2. ``x`` and ``y``
-# require no gradient: they are data, and will not be moved.
+# Fit two numbers to 100 points
+# -----------------------------
+# You want ``w`` and ``b`` so that the curve :math:`w x^2 + b` is close to 100 noisy points.
 
-import warnings
+# %%
+# .. how-measured:: The points are made with w = 3, b = 2 and noise between 0 and 0.2.
 
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 
 torch.manual_seed(100)
@@ -25,42 +41,41 @@ x = torch.linspace(-1, 1, 100).unsqueeze(1)
 noise = 0.2 * torch.rand(x.shape)
 y = 3 * x**2 + 2 + noise
 
+# %%
+# Start with any two numbers, compute the loss, and call ``backward()``:
+
 w = torch.randn(1, 1, requires_grad=True)
 b = torch.zeros(1, 1, requires_grad=True)
-start = w.item()
-
-print("shapes:", tuple(x.shape), tuple(y.shape), tuple(w.shape), tuple(b.shape))
-print(f"start:  w = {w.item():.4f}, b = {b.item():.4f}")
-
-# sphinx_gallery_start_ignore
-assert abs(start - 0.2437) < 1e-4 and x.shape == y.shape == (100, 1)
-assert w.is_leaf and b.is_leaf and not x.requires_grad and not y.requires_grad
-assert noise.min() >= 0 and noise.max() < 0.2
-# sphinx_gallery_end_ignore
-
-# %%
-# One step
-# --------
-# **Forward and backward.** Each operation that involves ``w`` or ``b`` leaves a node. ``backward()`` walks the nodes
-# from ``loss`` to the leaves, and stores two gradients.
-
 r = w * x**2 + b - y
 loss = (r**2).sum()
 loss.backward()
 
 # graph: loss -- One step: a hundred rows on the way, and one number in each leaf
 
-print(f"loss = {loss.item():.2f}")
-print(f"w.grad = {w.grad.item():.2f}   b.grad = {b.grad.item():.2f}")
-
 # sphinx_gallery_start_ignore
+assert abs(w.item() - 0.2437) < 1e-4 and x.shape == y.shape == (100, 1)
+assert w.is_leaf and b.is_leaf and not x.requires_grad and not y.requires_grad
+assert noise.min() >= 0 and noise.max() < 0.2
 assert abs(loss.item() - 992.99) < 0.02
-assert w.grad.shape == b.grad.shape == (1, 1)
+assert w.grad.shape == b.grad.shape == (1, 1) and x.grad is None and y.grad is None
+_nodes, _names = [loss.grad_fn], []
+while _nodes:
+    _node = _nodes.pop()
+    _names.append(_node.name())
+    _nodes += [parent for parent, _ in _node.next_functions if parent]
+assert sorted(_names) == sorted(
+    ["SumBackward0", "PowBackward0", "SubBackward0", "AddBackward0", "MulBackward0"]
+    + 2 * ["torch::autograd::AccumulateGrad"]
+)
+assert not (x**2).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# ``w`` has one row and ``x**2`` has a hundred. The product uses the same ``w`` in every row, so a hundred paths lead
-# from the loss back to it, and their contributions add up. By hand, with :math:`r_i` for the residuals:
+# ``x`` and ``y`` are data. They require no gradient, and get none. Both gradients here are negative, so the loss falls if you
+# raise ``w`` or ``b`` a little.
+#
+# Broadcasting uses the same ``w`` in all 100 rows. Backward adds up the 100 contributions. By hand, with :math:`r_i` for the
+# residuals:
 #
 # .. math::
 #
@@ -69,20 +84,25 @@ assert w.grad.shape == b.grad.shape == (1, 1)
 with torch.no_grad():
     by_hand = (2 * r * x**2).sum(), (2 * r).sum()
 
-print(f"by hand: {by_hand[0].item():.2f} and {by_hand[1].item():.2f}")
-torch.testing.assert_close(w.grad[0, 0], by_hand[0])
-torch.testing.assert_close(b.grad[0, 0], by_hand[1])
+print(f"backward(): {w.grad.item():.2f} and {b.grad.item():.2f}")
+print(f"by hand:    {by_hand[0].item():.2f} and {by_hand[1].item():.2f}")
 
 # sphinx_gallery_start_ignore
+torch.testing.assert_close(w.grad[0, 0], by_hand[0])
+torch.testing.assert_close(b.grad[0, 0], by_hand[1])
 assert abs(w.grad.item() + 257.12) < 0.01 and abs(b.grad.item() + 607.97) < 0.01
+with torch.no_grad():
+    for _dw, _db in ((0.01, 0), (0, 0.01)):
+        assert (((w + _dw) * x**2 + b + _db - y) ** 2).sum() < loss
 # sphinx_gallery_end_ignore
 
 # %%
-# **Update and clear.** Both gradients are negative: the loss falls when ``w`` and ``b`` rise. The update changes the
-# leaves *in place*, so that they are the same tensors in the next step. It stands under ``no_grad``, since it is no
-# part of the loss. Then the gradients go, because the next ``backward()`` would add to them.
+# Update under no_grad, then clear
+# --------------------------------
+# Gradient descent subtracts the gradient, times a learning rate:
 
 lr = 0.001
+start = w.item()  # for the plot
 
 with torch.no_grad():
     w -= lr * w.grad
@@ -91,17 +111,32 @@ w.grad = b.grad = None
 
 print(f"after one step: w = {w.item():.4f}, b = {b.item():.4f}")
 print("w.is_leaf:", w.is_leaf, "  w.requires_grad:", w.requires_grad)
-print("times that w was written to:", w._version)
 
 # sphinx_gallery_start_ignore
 assert w.is_leaf and w.requires_grad and w._version == 1 and w.grad is None
 assert abs(w.item() - (start + 0.001 * 257.1234)) < 1e-4
+for _dtype in (torch.float64, torch.bfloat16, torch.complex64):
+    for _shape in ((), (0,), (1,), (2, 3)):
+        _w = torch.ones(_shape, dtype=_dtype, requires_grad=True)
+        _same = _w
+        (_w * _w.conj()).real.sum().backward()
+        with torch.no_grad():
+            _w -= lr * _w.grad
+        assert _w is _same and _w.is_leaf and _w.requires_grad and _w._version == 1
+        _grad = _w.grad.clone()
+        (_w * _w.conj()).real.sum().backward()
+        assert torch.allclose(_w.grad, _grad + 2 * _w.detach(), rtol=0.02)  # it adds
 # sphinx_gallery_end_ignore
 
 # %%
-# The other 799 steps
-# -------------------
-# Each round computes a new loss with a new graph. The old graph goes when the name ``loss`` gets the next one.
+# - ``-=`` changes the leaf **in place**. ``w`` is still the same tensor, and the next ``backward()`` finds it.
+# - ``no_grad`` keeps the update out of the graph: the update is not part of the loss.
+# - The gradients are **cleared**, because the next ``backward()`` would add to them.
+
+# %%
+# 800 steps
+# ---------
+# Repeat this 799 times. Each step computes a new loss, with a new graph:
 
 losses = [loss.item()]
 
@@ -114,113 +149,145 @@ for _ in range(799):
     w.grad = b.grad = None
     losses.append(loss.item())
 
-for step in (0, 1, 10, 100, 799):
-    print(f"step {step:>3}   loss {losses[step]:8.3f}")
-print(f"w = {w.item():.4f}, b = {b.item():.4f}")
+print(f"w = {w.item():.4f}, b = {b.item():.4f}, loss = {losses[-1]:.3f}")
 
 # sphinx_gallery_start_ignore
 assert abs(w.item() - 2.9668) < 1e-4 and abs(b.item() - 2.1138) < 1e-4
 assert len(losses) == 800 and abs(losses[-1] - 0.3335) < 1e-3
 assert all(losses[i + 1] < losses[i] + 1e-3 for i in range(799))
+assert losses[10] < 30 and losses[240] < 0.36 and losses[150] > 0.5
+assert abs(losses[300] - losses[-1]) < 0.01
+_points = torch.cat([x**2, torch.ones_like(x)], dim=1)
+_best = torch.linalg.lstsq(_points.double(), y.double())
+assert 0.33 < (_points.double() @ _best.solution - y).square().sum() < 0.34
+_kept = []
+for _ in range(3):
+    _kept.append(((w * x**2 + b - y) ** 2).sum())
+    _kept[-1].backward()
+w.grad = b.grad = None
+_starts = [_loss.grad_fn.next_functions[0][0] for _loss in _kept]
+assert all(_starts) and len({id(_node) for _node in _starts}) == 3  # nodes still there
 # sphinx_gallery_end_ignore
 
 # %%
-# The loss stops falling at 0.334. What is left is the noise: no curve :math:`w x^2 + b` runs through all of the
-# points.
+# .. how-measured:: The plot of the points, the fit and the losses.
 
-# figure: Two panels. On the left, a hundred points around a parabola, with the first guess, a nearly flat line far
-#   below them, and the fit, which runs through them. On the right, the loss over 800 steps on a logarithmic axis. It
-#   falls from 993 steeply for ten steps, then slowly, and is flat at 0.334 from about step 250.
-fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained")
-left.plot(x, y, "o", color="#94a3b8", markersize=3, label="points")
-left.plot(x, start * x**2, "--", color="#c2410c", label="first guess")
-left.plot(x, w.item() * x**2 + b.item(), color="#2563eb", label="fit")
-left.set(xlabel="x", ylabel="y")
-left.legend()
-left.set_title("The points and the fit")
-right.semilogy(range(0, 800, 3), losses[::3], color="#2563eb")
-right.set(xlabel="step", ylabel="loss")
-right.set_title("The loss")
+import matplotlib.pyplot as plt
+
+
+def draw_fit():
+    _, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained")
+    left.plot(x, y, "o", color="#94a3b8", markersize=3, label="points")
+    left.plot(x, start * x**2, "--", color="#c2410c", label="start")
+    left.plot(x, w.item() * x**2 + b.item(), color="#2563eb", label="fit")
+    left.set(xlabel="x", ylabel="y", title="The points and the fit")
+    left.legend()
+    right.semilogy(range(0, 800, 3), losses[::3], color="#2563eb")
+    right.set(xlabel="step", ylabel="loss", title="The loss")
+
+
+# %%
+# The fit, and the loss on the way:
+
+# figure: Two panels. On the left, a hundred points around a parabola, with the start, a nearly flat line far below
+#   them, and the fit, which runs through them. On the right, the loss over 800 steps on a logarithmic axis. It falls
+#   from 993 steeply for ten steps, then slowly, and is flat at 0.334 from about step 250.
+draw_fit()
 
 # sphinx_gallery_start_ignore
-assert losses[10] < 30 and losses[240] < 0.36 and losses[150] > 0.5
 assert (start * x**2).max() < y.min() - 1
 # sphinx_gallery_end_ignore
 
 # %%
-# Is it the right answer?
-# -----------------------
-# The points were made with 3 and 2, and the fit says 2.9668 and 2.1138. Nothing is wrong with the descent. The loss
-# is quadratic in ``w`` and ``b``, so its minimum can be computed directly, as a least-squares problem with the
-# columns :math:`x^2` and 1. Solve it for ``y``, and once more for the noise alone.
+# The loss stops falling near 0.334. The rest comes from the noise: no curve :math:`w x^2 + b` has a smaller loss on these
+# points.
+#
+# The list keeps ``loss.item()``, a plain number. If it kept ``loss``, it would also keep the nodes of all 800 graphs.
 
-columns = torch.cat([x**2, torch.ones_like(x)], dim=1)
-solution = torch.linalg.lstsq(columns, y).solution
-of_noise = torch.linalg.lstsq(columns, noise).solution
-true = torch.tensor([[3.0], [2.0]])
-fitted = torch.cat([w, b]).detach()
+# %%
+# What people get wrong
+# ---------------------
+# **The update is recorded, or w is a new tensor.** Two steps with each of these lines:
 
-answers = {
-    "800 steps": fitted,
-    "least squares for y": solution,
-    "made with": true,
-    "least squares for the noise": of_noise,
-    "the last two added": true + of_noise,
-}
-table = pd.DataFrame({k: v.flatten().tolist() for k, v in answers.items()}).T
-table.columns = ["w", "b"]
+# %%
+# .. how-measured:: Each line is run as the update of a small fit; the warning and the error are caught and printed.
 
-print(f"mean of the noise: {noise.mean().item():.4f}")
+import warnings
+
+
+def two_steps(update, make_w="w = torch.zeros(1, 1, requires_grad=True)"):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        names = {"torch": torch, "lr": lr}
+        exec(make_w, names)
+        try:
+            for step in (1, 2):
+                message = f"in step {step}"
+                loss = ((names["w"] * x**2 + 2 - y) ** 2).sum()
+                loss.backward()
+                exec(update, names)
+            message = "no error"
+        except (TypeError, RuntimeError) as error:
+            message = f"{type(error).__name__} {message}:\n  {error}"
+    for warning in caught:
+        message = f"UserWarning: {str(warning.message).split('. ')[0]}\n{message}"
+    return message
+
+
+# %%
+# What they raise:
+
+wrong = [
+    "w = w - lr * w.grad",
+    "with torch.no_grad(): w = w - lr * w.grad",
+    "w -= lr * w.grad",
+]
+for update in wrong:
+    print(f">>> {update}\n{two_steps(update)}\n")
 
 # sphinx_gallery_start_ignore
-torch.testing.assert_close(fitted, solution, rtol=0, atol=5e-5)
-assert abs(((columns @ solution - y) ** 2).sum().item() - losses[-1]) < 1e-4
-torch.testing.assert_close(true + of_noise, solution, rtol=0, atol=5e-5)
-assert abs(noise.mean() - 0.1025) < 1e-4
-assert abs((columns @ of_noise).mean() - noise.mean()) < 1e-6
-
-torch.manual_seed(0)
-_x = torch.linspace(-1, 1, 200_000, dtype=torch.float64).unsqueeze(1)
-_y = 3 * _x**2 + 2 + 0.2 * torch.rand_like(_x)
-_w, _b = torch.linalg.lstsq(torch.cat([_x**2, torch.ones_like(_x)], 1), _y).solution
-assert abs(_w - 3) < 1e-3 and abs(_b - 2.1) < 1e-3
-# sphinx_gallery_end_ignore
-table.rename_axis(index=None, columns="answer").map("{:.4f}".format)
-
-# %%
-# The descent has found the minimum. ``b`` is above 2 because the noise is not centred: ``rand`` has the mean 0.5,
-# so ``0.2 * rand`` has the mean 0.1. The rest is the luck of this sample. With many more points ``w`` goes to 3 and
-# ``b`` to 2.1, and still not to 2.
-
-# %%
-# How large may the learning rate be?
-# -----------------------------------
-# Along each principal direction of a quadratic loss, one step multiplies the distance to the minimum by :math:`1 -
-# \eta \lambda`. Here :math:`\eta` is the learning rate, and :math:`\lambda` the second derivative in that
-# direction, an eigenvalue of the :ref:`Hessian <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`. The
-# factor must lie between -1 and 1, so the learning rate must stay below :math:`2 / \lambda_{\max}`.
-
-hessian = 2 * columns.T @ columns
-slow, fast = torch.linalg.eigvalsh(hessian).tolist()
-
-print(f"eigenvalues {slow:.2f} and {fast:.2f}, limit {2 / fast:.5f}")
-for rate in (0.001, 0.008, 0.009):
-    print(f"lr {rate}: factors {1 - rate * slow:+.3f} and {1 - rate * fast:+.3f}")
-
-# sphinx_gallery_start_ignore
-_hessian = torch.autograd.functional.hessian(
-    lambda v: ((columns @ v - y) ** 2).sum(), fitted
-)
-torch.testing.assert_close(_hessian.reshape(2, 2), hessian)
-assert 0.008 < 2 / fast < 0.009 and abs(2 / fast - 0.00888) < 1e-5
-assert 1 - 0.008 * fast > -1 > 1 - 0.009 * fast
+_messages = [two_steps(_update) for _update in wrong]
+assert "TypeError in step 2" in _messages[0] and "UserWarning" in _messages[0]
+assert "'float' and 'NoneType'" in _messages[0]
+assert "RuntimeError in step 2" in _messages[1] and "Warning" not in _messages[1]
+assert "does not require grad and does not have a grad_fn" in _messages[1]
+assert "RuntimeError in step 1" in _messages[2]
+assert "a leaf Variable that requires grad is being used" in _messages[2]
+assert two_steps("with torch.no_grad(): w -= lr * w.grad") == "no error"
+assert two_steps("w.data -= lr * w.grad") == "no error"
+for _start in (
+    "w = 0.1 * torch.randn(1, 1, requires_grad=True)",
+    "w = torch.zeros(1, requires_grad=True).view(1, 1)",
+    "w = torch.zeros(1, 1, requires_grad=True).double()",
+):
+    _message = two_steps("with torch.no_grad(): w -= lr * w.grad", _start)
+    assert "TypeError in step 1" in _message and "UserWarning" in _message
+_w = torch.zeros(1, 1).requires_grad_()
+(_w - 1).square().sum().backward()
+_old = _w._version
+_w.data -= lr * _w.grad
+assert _w._version == _old and _w.item() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# The same descent as a function, with four things to choose:
+# - The first line makes a new ``w``, and the operation is recorded. The new ``w`` is not a leaf, so in the second step its
+#   ``.grad`` is ``None``.
+# - The second line makes a new ``w`` without recording. The new ``w`` does not require grad, so the second loss has no graph.
+# - The third line changes ``w`` in place, but the operation is recorded. Autograd :ref:`refuses this for a leaf
+#   <sphx_glr_gallery_errors_leaf_in_place.py>` that requires grad.
+#
+# The update in the box above is right: in place *and* under ``no_grad``. But it fails in the first step if you start with
+# ``w = 0.1 * torch.randn(1, 1, requires_grad=True)``. This ``w`` is not a leaf either. Write
+# ``w = (0.1 * torch.randn(1, 1)).requires_grad_()``.
+
+# %%
+# **Forgetting to clear.** Each step then uses the sum of all gradients so far. There is no error, and no fit:
+
+# %%
+# .. how-measured:: descend() is the loop from above, with more to choose.
 
 
-def descend(lr, steps=100, clear=True, reduce=torch.sum):
+def descend(lr, steps=100, clear=True, reduce=torch.sum, y=y):
     w = torch.full((1, 1), start, requires_grad=True)
     b = torch.zeros(1, 1, requires_grad=True)
     losses = []
@@ -237,110 +304,173 @@ def descend(lr, steps=100, clear=True, reduce=torch.sum):
 
 
 # %%
+# The same 800 steps, with and without clearing:
+
+for clear in (True, False):
+    course, last_w, last_b = descend(0.001, 800, clear=clear)
+    print(f"cleared: {clear!s:<6} w = {last_w:.3f}, b = {last_b:.3f}", end="  ")
+    print(f"last loss {course[-1]:.3g}, smallest {min(course):.3g}")
+
+# sphinx_gallery_start_ignore
+assert abs(last_b + 0.958) < 0.02 and abs(course[-1] - 981) < 5
+assert max(course[700:]) > 900 and min(course) > 2 * losses[-1]
+_turns = sum(
+    (course[i] - course[i - 1]) * (course[i + 1] - course[i]) < 0 for i in range(1, 799)
+)
+assert _turns > 20 and max(course[-50:]) > course[-1] + 1 > min(course[-50:]) + 100
+_w = (0.1 * torch.randn(1, 1)).requires_grad_()
+assert _w.is_leaf and _w.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# The loss goes up and down until the end. :ref:`Gradient accumulation
+# <sphx_glr_gallery_differentiation_accumulation.py>` shows why.
+
+# %%
+# **y has the shape (100,).** Then ``w * x**2 + b - y`` has the shape ``(100, 100)``: each prediction is compared with every
+# ``y``. There is no error, and with the mean as the loss:
+
+_, flat_w, flat_b = descend(0.1, 800, reduce=torch.mean, y=y.flatten())
+print(f"w = {flat_w:.4f}, b = {flat_b:.4f}, mean of y: {y.mean().item():.4f}")
+
+# sphinx_gallery_start_ignore
+assert abs(flat_w) < 1e-3 and abs(flat_b - y.mean()) < 1e-3
+assert (w * x**2 + b - y.flatten()).shape == (100, 100)
+assert not torch.tensor(descend(0.001, 800, y=y.flatten())[1]).isfinite()
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    torch.nn.functional.mse_loss((w * x**2 + b).detach(), y.flatten())
+assert len(_caught) == 1 and "target size" in str(_caught[0].message)
+# sphinx_gallery_end_ignore
+
+# %%
+# The fit is a flat line at the mean of ``y``. Here ``F.mse_loss`` would have warned you. In a loss of your own, write ``assert
+# prediction.shape == y.shape``.
+
+# %%
+# How large may the learning rate be?
+# -----------------------------------
+# This loss is quadratic in ``w`` and ``b``. Along each eigenvector of its
+# :ref:`Hessian <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`, one step multiplies the distance to the minimum by
+# :math:`1 - \eta \lambda`. Here :math:`\eta` is the learning rate, and :math:`\lambda` the eigenvalue. The distance shrinks if
+# this factor is between -1 and 1. Both eigenvalues are positive here, so the learning rate must be above 0
+# and below :math:`2 / \lambda_{\max}`:
+
+columns = torch.cat([x**2, torch.ones_like(x)], dim=1)
+slow, fast = torch.linalg.eigvalsh(2 * columns.T @ columns).tolist()
+
+print(f"eigenvalues {slow:.2f} and {fast:.2f}, limit {2 / fast:.5f}")
+for rate in (0.001, 0.008, 0.009):
+    print(f"lr {rate}: factors {1 - rate * slow:+.3f} and {1 - rate * fast:+.3f}")
+
+# sphinx_gallery_start_ignore
+_fitted = torch.cat([w, b]).detach()
+_hessian = torch.autograd.functional.hessian(
+    lambda v: ((columns @ v - y) ** 2).sum(), _fitted
+)
+torch.testing.assert_close(_hessian.reshape(2, 2), 2 * columns.T @ columns)
+assert slow > 0 and abs(2 / fast - 0.00888) < 1e-5
+assert 1 - 0.008 * fast > -1 > 1 - 0.009 * fast
+
+
+def _distances(columns, y, share):
+    """How far from the minimum, along the eigenvectors, before and after 1 and 199 steps."""
+    values, vectors = torch.linalg.eigh(2 * columns.T @ columns)
+    best = torch.linalg.lstsq(columns, y).solution
+    v = torch.ones_like(best).requires_grad_()
+    rate, seen = share * 2 / values[-1], []
+    for _ in range(200):
+        seen.append(vectors.T @ (v.detach() - best))
+        ((columns @ v - y) ** 2).sum().backward()
+        with torch.no_grad():
+            v -= rate * v.grad
+        v.grad = None
+    factors = (1 - rate * values)[:, None]
+    torch.testing.assert_close(seen[1], factors * seen[0])
+    return abs(seen[-1][-1].item() / seen[0][-1].item())
+
+
+for _count, _width in ((2, 2), (10, 2), (1000, 2), (50, 5)):
+    torch.manual_seed(_count)
+    _rows = torch.randn(_count, _width, dtype=torch.float64)
+    _y = torch.randn(_count, 1, dtype=torch.float64)
+    assert _distances(_rows, _y, 0.98) < 1e-3 and _distances(_rows, _y, 1.02) > 1e3
+# sphinx_gallery_end_ignore
+
+# %%
+# .. how-measured:: The plot of 100 steps with each learning rate.
+
+
+def draw_rates(rates):
+    _, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
+    looks = zip(rates, ("--", ":", "-"), ("#c2410c", "#64748b", "#2563eb"), strict=True)
+    for rate, style, color in looks:
+        course, *_ = descend(rate)
+        ax.semilogy(course, style, color=color, label=f"lr {rate}")
+        print(f"lr {rate}: loss in step 99 {course[-1]:.3g}")
+    ax.set(xlabel="step", ylabel="loss")
+    ax.legend(loc="center right", bbox_to_anchor=(1, 0.6))
+    ax.set_title("Just below the limit it converges fast, just above it diverges")
+
+
+# %%
 # Three learning rates, one of them above the limit:
 
 # figure: The loss over 100 steps on a logarithmic axis, for three learning rates. With 0.001 it falls slowly to about
 #   1. With 0.008 it falls to 0.334 within fifty steps. With 0.009 it rises in a straight line from 993 to about
 #   200000.
-fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-for rate, style, color in [
-    (0.009, "--", "#c2410c"),
-    (0.001, ":", "#64748b"),
-    (0.008, "-", "#2563eb"),
-]:
-    course, *_ = descend(rate)
-    ax.semilogy(course, style, color=color, label=f"lr {rate}")
-    print(f"lr {rate}: loss in step 99 {course[-1]:.3g}")
-ax.set(xlabel="step", ylabel="loss")
-ax.legend(loc="center right", bbox_to_anchor=(1, 0.6))
-ax.set_title("Just below the limit it is fast, just above it diverges")
+draw_rates([0.009, 0.001, 0.008])
 
 # sphinx_gallery_start_ignore
 _far, _near, _small = (descend(rate)[0] for rate in (0.009, 0.008, 0.001))
 assert _far[-1] > 1.5e5 and _far == sorted(_far)
 assert abs(_near[50] - 0.3335) < 1e-3 and 1 < _small[-1] < 2
-assert all(torch.tensor(descend(0.01, 420)[1:]).isnan())
+assert descend(0.0088, 800)[0][-1] < 0.3345 and descend(0.0089)[0][-1] > 993
+assert -1 < 1 - 0.009 * slow < 1 and fast * 0.01 > 2
+_burst, *_ends = descend(0.01, 400)
+assert all(torch.tensor(_ends).isnan())
+_infinite = _burst.index(float("inf"))
+assert all(torch.tensor(_burst[:_infinite]).isfinite()) and 100 < _infinite < 200
+_nans = [i for i, value in enumerate(_burst) if value != value]
+assert _nans[0] > _infinite
 # sphinx_gallery_end_ignore
 
 # %%
-# Above the limit each step jumps over the minimum to a point that is higher on the other side. The gradient there
-# is larger, and so is the next jump. With 0.01 the numbers leave the range of 32 bits within a few hundred steps,
-# and ``w`` becomes ``nan``.
+# With 0.009, each step along one of the eigenvectors jumps over the minimum and ends farther away than before. The gradient
+# there is larger, and so is the next jump. With 0.01, the loss overflows ``float32`` to ``inf`` within 200 steps here. Before
+# step 400, ``w`` becomes ``nan``.
 
 # %%
-# What people get wrong
-# ---------------------
-# **An update that is not in place, or not under** ``no_grad``. Three ways to write it, for two steps each:
+# Why the fit is not exactly 3 and 2
+# ----------------------------------
+# The fit is 2.9668 and 2.1138. That is the right answer for these points: a least-squares solver finds the same minimum.
 
+solution = torch.linalg.lstsq(columns, y).solution
+of_noise = torch.linalg.lstsq(columns, noise).solution
 
-def rebind(w):
-    return w - lr * w.grad
-
-
-@torch.no_grad()
-def rebind_unrecorded(w):
-    return w - lr * w.grad
-
-
-def in_place_but_recorded(w):
-    w -= lr * w.grad
-    return w
-
-
-def two_steps(update):
-    w = torch.tensor(0.5, requires_grad=True)
-    for _ in range(2):
-        loss = ((w * x**2 + 2 - y) ** 2).sum()
-        loss.backward()
-        w = update(w)
-
-
-# %%
-# Each of them fails, and each in its own way:
-
-messages = []
-for update in (rebind, rebind_unrecorded, in_place_but_recorded):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            two_steps(update)
-        except (TypeError, RuntimeError) as error:
-            messages.append(f"{type(error).__name__}: {error}")
-    print(f"--- {update.__name__}")
-    for warning in caught:
-        print("UserWarning:", str(warning.message).split(". ")[0])
-    print(messages[-1])
+print("fit of y:        ", solution.flatten())
+print("fit of the noise:", of_noise.flatten())
 
 # sphinx_gallery_start_ignore
-assert "'float' and 'NoneType'" in messages[0]
-assert "does not require grad and does not have a grad_fn" in messages[1]
-assert "a leaf Variable that requires grad is being used" in messages[2]
+torch.testing.assert_close(_fitted, solution, rtol=0, atol=5e-5)
+_true = torch.tensor([[3.0], [2.0]])
+torch.testing.assert_close(_true + of_noise, solution, rtol=0, atol=5e-5)
+assert abs(((columns @ solution - y) ** 2).sum().item() - losses[-1]) < 1e-4
+assert of_noise[0] < 0 < of_noise[1] and abs(noise.mean() - 0.1) < 0.005
+for _seed in range(5):
+    torch.manual_seed(_seed)
+    _x = torch.linspace(-1, 1, 200_000, dtype=torch.float64).unsqueeze(1)
+    _y = 3 * _x**2 + 2 + 0.2 * torch.rand_like(_x)
+    _columns = torch.cat([_x**2, torch.ones_like(_x)], 1)
+    _w, _b = torch.linalg.lstsq(_columns, _y).solution
+    assert abs(_w - 3) < 2e-3 and abs(_b - 2.1) < 1e-3
 # sphinx_gallery_end_ignore
 
 # %%
-# ``w - lr * w.grad`` is a *new* tensor. Recorded, it is a result: in the second step its ``.grad`` is ``None``. Not
-# recorded, it requires no gradient: the second loss has no graph. The third changes the leaf itself, but as part of
-# the computation, and that is
-# :ref:`refused <sphx_glr_gallery_errors_leaf_in_place.py>`. In place *and* under ``no_grad`` is the way.
-#
-# **Forgetting to clear.** Each step then moves by the sum of all gradients so far. No error, and no fit:
-
-forgotten, last_w, last_b = descend(0.001, 800, clear=False)
-
-print(f"cleared:   w = {w.item():.3f}, b = {b.item():.3f}, last loss {losses[-1]:.3f}")
-print(f"forgotten: w = {last_w:.3f}, b = {last_b:.3f}, last loss {forgotten[-1]:.0f}")
-print(f"forgotten, smallest loss of all steps: {min(forgotten):.2f}")
-assert forgotten[-1] > 1000 * losses[-1]
-
-# sphinx_gallery_start_ignore
-assert abs(last_b + 0.958) < 0.02 and abs(forgotten[-1] - 981) < 5
-assert max(forgotten[700:]) > 900
-# sphinx_gallery_end_ignore
+# 3 and 2, plus the fit of the noise, is the solution. The noise has a mean of about 0.1, because ``0.2 * torch.rand`` draws
+# between 0 and 0.2. With 200,000 points, ``w`` is close to 3 and ``b`` is close to 2.1, not to 2.
 
 # %%
-# Why it swings instead of settling is shown on the page on
-# :ref:`accumulation <sphx_glr_gallery_differentiation_accumulation.py>`.
-#
 # Exercise
 # --------
 # Replace ``.sum()`` in the loss by ``.mean()``. Which learning rate gives the same path of ``w`` and ``b``? How large
@@ -348,25 +478,32 @@ assert max(forgotten[700:]) > 900
 #
 # .. solution::
 #
-# The mean is the sum divided by 100, and so are its gradients and its Hessian. A learning rate of 0.1 makes up for
-# it, and the limit rises from 0.0089 to 0.89. A good learning rate for a sum depends on the number of points, one
-# for a mean does not. That is one reason why the loss functions of ``torch.nn`` take the mean unless you ask
-# otherwise.
+# The mean is the sum divided by 100, and so are its gradients and its Hessian. A learning rate of 0.1 gives the same path, and
+# the limit rises from 0.0089 to 0.89. With 1,000 points instead of 100, the limit for the sum falls to about a tenth, and the
+# limit for the mean is nearly the same. The loss functions of ``torch.nn`` with a ``reduction`` take the mean by default.
 
 _, mean_w, mean_b = descend(0.1, 800, reduce=torch.mean)
 
 print(f"mean, lr 0.1:  w = {mean_w:.4f}, b = {mean_b:.4f}")
 print(f"sum, lr 0.001: w = {w.item():.4f}, b = {b.item():.4f}")
 print(f"limit for the mean: {2 / (fast / 100):.3f}")
-assert abs(mean_w - w.item()) < 1e-4 and abs(mean_b - b.item()) < 1e-4
 
 # sphinx_gallery_start_ignore
+assert abs(mean_w - w.item()) < 1e-4 and abs(mean_b - b.item()) < 1e-4
 _paths = [descend(0.001)[0], descend(0.1, reduce=torch.mean)[0]]
 torch.testing.assert_close(
     torch.tensor(_paths[0]) / 100, torch.tensor(_paths[1]), rtol=1e-3, atol=1e-6
 )
-_names = ("MSELoss", "L1Loss", "CrossEntropyLoss", "BCEWithLogitsLoss", "NLLLoss")
-assert {getattr(torch.nn, name)().reduction for name in _names} == {"mean"}
+_x = torch.linspace(-1, 1, 1000).unsqueeze(1)
+_columns = torch.cat([_x**2, torch.ones_like(_x)], 1)
+_ratio = torch.linalg.eigvalsh(2 * _columns.T @ _columns)[-1].item() / fast
+assert abs(_ratio / 10 - 1) < 0.02
+from inspect import signature as _signature
+
+_kinds = [getattr(torch.nn, _name) for _name in torch.nn.modules.loss.__all__]
+_defaults = [_signature(_kind).parameters.get("reduction") for _kind in _kinds]
+_defaults = [_default.default for _default in _defaults if _default]
+assert len(_defaults) > 15 and set(_defaults) == {"mean"}
 assert abs(100 * 2 / fast - 0.888) < 1e-3
 # sphinx_gallery_end_ignore
 
@@ -377,6 +514,7 @@ assert abs(100 * 2 / fast - 0.888) < 1e-3
 # - Next: :ref:`sphx_glr_gallery_training_training_loop.py`, the same loop with a model, batches and an optimizer.
 # - :ref:`sphx_glr_gallery_training_optimizers.py`, updates that remember earlier gradients.
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`, which tensors get a ``.grad``.
+# - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, why ``w.data -= lr * w.grad`` works and what it hides.
 # - In PyTorch's reference: `torch.no_grad
 #   <https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html>`__ and `torch.linalg.lstsq
 #   <https://docs.pytorch.org/docs/stable/generated/torch.linalg.lstsq.html>`__.

@@ -1,18 +1,39 @@
 r"""
-Reproducibility: seeds, generators and deterministic algorithms
-===============================================================
+Reproducibility: same seed, different results
+=============================================
 
-Two runs of a program come out equal if they draw the same random numbers and add in the same order. A seed settles
-the first and not the second. This page shows what ``manual_seed`` reaches, where an order of additions hides in a
-gradient, what the deterministic mode does, and what to save so that an interrupted run goes on as if nothing had
-happened.
+.. index::
+   single: same seed, different results
+   single: seed everything
+   single: reproducible training in PyTorch
+   single: torch.manual_seed
+   single: random state in a checkpoint
+   single: use_deterministic_algorithms
+   single: results differ after resuming training
+
+.. in-short::
+
+   Seed each library that draws random numbers, and turn on deterministic algorithms:
+
+   .. code-block:: python
+
+      random.seed(0)
+      np.random.seed(0)
+      torch.manual_seed(0)  # the CPU and the GPUs
+      torch.use_deterministic_algorithms(True)
+
+   A seed does not fix the order in which numbers are added. Another number of threads, batch size, processor or version of
+   PyTorch may change the last bits, and unstable training can turn this into different weights. To resume a run, save the
+   states of the generators too.
 """
 
 # %%
-# A seed fixes a sequence
-# -----------------------
-# Every draw takes the next numbers of it. So one draw more, of an additional layer for instance, shifts all that
-# come after.
+# The problem: one seed, two models
+# ---------------------------------
+# You train twice with ``torch.manual_seed(0)``. The second run sees the same batch with its rows in reverse. The loss is a
+# mean over the rows, so in exact arithmetic the two runs are equal.
+#
+# .. how-measured:: This code trains pairs of runs, and draws the largest difference between their weights.
 
 import io
 import random
@@ -24,139 +45,6 @@ import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
-
-
-def draw(seed, before=0):
-    torch.manual_seed(seed)
-    torch.rand(before)
-    return [round(number, 4) for number in torch.rand(4).tolist()]
-
-
-print("seed 0:                    ", draw(0))
-print("seed 0 again:              ", draw(0))
-print("seed 0, after another draw:", draw(0, before=1))
-assert draw(0) == draw(0) != draw(1) and draw(0, before=1)[:3] == draw(0)[1:]
-
-# %%
-# ``torch.manual_seed`` seeds the generators of all devices: the one of the CPU, and one on each GPU. From the same
-# seed a GPU's gives other numbers than the CPU's. ``torch.cuda.manual_seed`` seeds the current GPU only and
-# ``torch.cuda.manual_seed_all`` all GPUs. Neither of the two touches the CPU, and without a GPU they do nothing.
-
-before = torch.get_rng_state()
-torch.cuda.manual_seed(0)
-torch.cuda.manual_seed_all(0)
-print("the CPU's generator is as before:", torch.equal(before, torch.get_rng_state()))
-assert torch.equal(before, torch.get_rng_state())
-
-# %%
-# Generators
-# ----------
-# Where one sequence serves everything, each part disturbs the others. A ``torch.Generator`` of its own, for the
-# :ref:`order of the data <sphx_glr_gallery_training_data_loading.py>` for instance, makes a part independent. Its
-# state can be saved and set back.
-
-generator = torch.Generator().manual_seed(0)
-state = generator.get_state()
-once = torch.rand(3, generator=generator)
-torch.rand(100)  # the global generator, which is another one
-generator.set_state(state)
-print("the same numbers:", torch.equal(once, torch.rand(3, generator=generator)))
-
-# sphinx_gallery_start_ignore
-generator.set_state(state)
-torch.rand(100)
-assert torch.equal(once, torch.rand(3, generator=generator))
-# sphinx_gallery_end_ignore
-
-# %%
-# Layers draw from the global generator: ``nn.Dropout`` has no argument for another. ``fork_rng`` protects it. What is
-# drawn inside is not taken from the sequence outside.
-
-torch.manual_seed(0)
-with torch.random.fork_rng(devices=[]):  # no GPU, the CPU is always included
-    torch.rand(1000)
-after = [round(number, 4) for number in torch.rand(4).tolist()]
-print("after fork_rng:", after)
-assert after == draw(0)
-
-# %%
-# With autograd this goes well because random numbers are drawn in the forward pass. Dropout saves its mask in the
-# graph, and ``backward`` draws nothing. :ref:`Checkpointing <sphx_glr_gallery_memory_checkpointing.py>` runs the
-# forward pass twice, and therefore saves the state of the generator and sets it back.
-
-x = torch.ones(8, requires_grad=True)
-y = nn.functional.dropout(x)
-before = torch.get_rng_state()
-y.sum().backward()
-print("output:  ", y.tolist())
-print("gradient:", x.grad.tolist())
-print("drawn in backward:", not torch.equal(before, torch.get_rng_state()))
-assert torch.equal(x.grad, y.detach()) and torch.equal(before, torch.get_rng_state())
-
-# %%
-# What a seed does not fix: the order of a sum
-# --------------------------------------------
-# Addition of floating-point numbers is not associative. Each intermediate sum is rounded.
-
-left, right = (0.1 + 0.2) + 0.3, 0.1 + (0.2 + 0.3)
-print(f"{left!r} and {right!r}")
-assert left != right
-
-values = torch.rand(1000, generator=torch.Generator().manual_seed(0))
-for parts in (1, 2, 4, 8):
-    total = sum(sum(part) for part in values.chunk(parts))
-    print(f"1000 numbers, parts: {parts}   sum: {total.item():.6f}")
-exact = values.double().sum().item()
-print(f"the same in float64      sum: {exact:.6f}")
-
-# sphinx_gallery_start_ignore
-_totals = [
-    sum(sum(_part) for _part in values.chunk(_parts)).item() for _parts in (1, 2, 4, 8)
-]
-assert len(set(_totals)) == 4 and all(abs(_total - exact) < 1e-3 for _total in _totals)
-# sphinx_gallery_end_ignore
-
-# %%
-# No seed is involved. Into how many parts a large sum is divided can depend on the number of threads
-# (``torch.set_num_threads``), on the shapes, on the processor, and on the library that is called.
-#
-# A gradient is a sum too: over all paths, and over all samples. Here ``x`` is used three times.
-
-
-def three_paths(a, b, c):
-    x = torch.tensor(1.0, requires_grad=True)
-    return x, a * x + b * x + c * x
-
-
-large, one = torch.tensor(1e8), torch.tensor(1.0)
-x, loss = three_paths(large, one, -large)
-other, other_loss = three_paths(one, large, -large)
-
-# graph: loss -- The gradient of x is a sum over three paths. The loss is 1, and has been rounded to 0
-
-print("loss:", loss.item(), "  in another order:", other_loss.item())
-assert loss == other_loss == 0
-
-# %%
-# Both sums should be 1. Already in the forward pass the 1 was lost, beside :math:`10^8`. What does backward do?
-
-loss.backward()
-other_loss.backward()
-print("1e8 x + x - 1e8 x   gradient", x.grad.item())
-print("x + 1e8 x - 1e8 x   gradient", other.grad.item())
-assert x.grad == 0 and other.grad == 1
-
-# %%
-# The derivative is 1. The engine starts at the node that was recorded last, and adds as it goes: in the first case
-# :math:`(-10^8 + 1) + 10^8`, where the 1 is lost, in the second :math:`(-10^8 + 10^8) + 1`. Here this order is the
-# same in every run. Within one node it need not be: where the threads of a GPU add to one place, as in the backward
-# pass of ``gather`` or ``index_select`` with repeated indices, nothing fixes who comes first.
-
-# %%
-# How far the last bit gets
-# -------------------------
-# The loss of a batch is a mean, so the order of its rows should not matter. Two runs are trained with one seed. The
-# second sees the same batch with its rows in reverse. The gap between the two is the largest difference of a weight.
 
 
 def train(lr, dtype, reverse=False):
@@ -175,78 +63,376 @@ def train(lr, dtype, reverse=False):
     return torch.stack(path)
 
 
+def draw_gaps():
+    gaps = {}
+    _, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+    for lr, dtype, color, style in [
+        (5, torch.float32, "#c2410c", "-"),
+        (2, torch.float32, "#2563eb", "--"),
+        (5, torch.float64, "#047857", "-."),
+    ]:
+        gap = (train(lr, dtype) - train(lr, dtype, reverse=True)).abs().amax(dim=1)
+        name = f"lr {lr}, {str(dtype).removeprefix('torch.')}"
+        gaps[name] = gap[-1].item()
+        ax.semilogy(range(1, 101), gap, style, color=color, label=name)
+    ax.set(xlabel="step", ylabel="gap", ylim=(1e-17, 100))
+    ax.set_title("One seed, the rows of the batch in another order")
+    ax.legend(loc="lower right", ncols=3)
+    return gaps
+
+
 # %%
-# Three pairs of runs, and at the end one run again with nothing changed:
+# The gap is the largest difference between two weights:
 
 # varies: The last bits, and what grows out of them, depend on the processor and on the version of PyTorch.
 
 # figure: Gap between two runs over 100 steps on a logarithmic scale, which begins near the rounding error. With
 #   learning rate 2 in float32 it grows little, to a few millionths. With learning rate 5 it grows until weights differ
 #   in their first digits. With learning rate 5 in float64 it grows in the same way, and stays small because it began far lower.
-fig, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-gaps = {}
-for lr, dtype, colour, style in [
-    (5, torch.float32, "#c2410c", "-"),
-    (2, torch.float32, "#2563eb", "--"),
-    (5, torch.float64, "#047857", "-."),
-]:
-    run = train(lr, dtype)
-    gap = (run - train(lr, dtype, reverse=True)).abs().amax(dim=1)
-    name = f"lr {lr}, {str(dtype).removeprefix('torch.')}"
-    gaps[name] = gap[-1].item()
-    ax.semilogy(range(1, 101), gap, style, color=colour, label=name)
-    print(f"{name}: {gaps[name]:.0e} after 100 steps")
-again = (run - train(lr, dtype)).abs().max().item()
-print("nothing changed:", again)
-ax.set(xlabel="step", ylabel="gap", ylim=(1e-17, 100))
-ax.set_title("One seed, the rows of the batch in another order")
-ax.legend(loc="lower right", bbox_to_anchor=(1, 0.12))
+for name, gap in (gaps := draw_gaps()).items():
+    print(f"{name}: {gap:.0e} after 100 steps")
+again = (train(5, torch.float32) - train(5, torch.float32)).abs().max().item()
+print("rows not reversed:", again)
 
 # sphinx_gallery_start_ignore
 _chaotic, _tame, _double = gaps.values()
 assert _tame < 1e-4 and _chaotic > 1e-3 and _double < 1e-5
 assert again == 0
+_run, _reversed = train(5, torch.float32), train(5, torch.float32, True)
+assert (_run - _reversed)[0].abs().max() < 1e-5
+_relative = (_run - _reversed)[-1].abs() / _run[-1].abs()
+assert _relative.max() > 0.1
+
+
+def _boxed():
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+    torch.use_deterministic_algorithms(True)
+    numbers = random.random(), np.random.rand(), torch.rand(()).item()
+    torch.use_deterministic_algorithms(False)
+    return numbers
+
+
+assert _boxed() == _boxed()
 # sphinx_gallery_end_ignore
 
 # %%
-# By mathematics the two runs of a pair are the same. Where the training is unstable, here with the larger learning
-# rate, a difference in the last bit grows until it is one in the first digit. So two trainings that are not equal to
-# the last bit need not have similar weights at the end. Compare what they achieve, over several seeds.
+# With learning rate 5 this training is unstable: a difference in the last bit grows until the first digits of weights differ.
+# If two of your runs differ like this, compare what they achieve, over several seeds.
+#
+# Why: the order of a sum
+# -----------------------
+# Addition of floating-point numbers is not associative, because each intermediate sum is rounded. The same 1,000 numbers
+# have four different sums here:
+
+print((0.1 + 0.2) + 0.3, "and", 0.1 + (0.2 + 0.3))
+
+values = torch.rand(1000, generator=torch.Generator().manual_seed(0))
+for parts in (1, 2, 4, 8):
+    total = sum(sum(part) for part in values.chunk(parts))
+    print(f"1000 numbers in {parts} parts: {total.item():.6f}")
+print(f"in float64:              {values.double().sum().item():.6f}")
+
+# sphinx_gallery_start_ignore
+assert (0.1 + 0.2) + 0.3 != 0.1 + (0.2 + 0.3)
+_totals = [
+    sum(sum(_part) for _part in values.chunk(_parts)).item() for _parts in (1, 2, 4, 8)
+]
+_exact = values.double().sum().item()
+assert len(set(_totals)) == 4 and all(abs(_total - _exact) < 1e-3 for _total in _totals)
+_threads = torch.get_num_threads()
+_large = torch.rand(4_000_000, generator=torch.Generator().manual_seed(0))
+
+
+def _sums_by_threads():
+    sums = set()
+    for threads in (1, 2, 3, 4, 5, 7, 8):
+        torch.set_num_threads(threads)
+        sums.add((_large.sum().item(), (_large @ _large).item()))
+    torch.set_num_threads(_threads)
+    return sums
+
+
+assert len(_sums_by_threads()) > 1
+_rows, _differ = torch.randn(64, 50), []
+for _width in (1, 3, 10, 30, 64, 100):
+    _linear = nn.Linear(50, _width)
+    _differ.append(not torch.equal(_linear(_rows)[:1], _linear(_rows[:1])))
+assert any(_differ)
+# sphinx_gallery_end_ignore
+
+# %%
+# No seed is involved. The number of threads (``torch.set_num_threads``), the shapes, the processor and the library can each
+# change how a sum is divided. So one row alone may give a slightly different output than the same row in a batch.
+#
+# A gradient is also a sum, over the paths through the graph. Here ``x`` has three paths, and the derivative of both losses
+# is 1:
+
+
+def three_paths(a, b, c):
+    x = torch.tensor(1.0, requires_grad=True)
+    return x, a * x + b * x + c * x
+
+
+large, one = torch.tensor(1e8), torch.tensor(1.0)
+x, loss = three_paths(large, one, -large)
+other, other_loss = three_paths(one, large, -large)
+
+# graph: loss -- The gradient of x is a sum over three paths. The loss is 1, and has been rounded to 0
+
+loss.backward()
+other_loss.backward()
+print("1e8 x + x - 1e8 x   gradient", x.grad.item())
+print("x + 1e8 x - 1e8 x   gradient", other.grad.item())
+
+# sphinx_gallery_start_ignore
+assert loss == other_loss == 0
+assert x.grad == 0 and other.grad == 1
+for _ in range(50):
+    _x, _loss = three_paths(large, one, -large)
+    _loss.backward()
+    assert _x.grad == 0
+# sphinx_gallery_end_ignore
+
+# %%
+# Here backward begins with the operation that was recorded last. In the first loss it computes :math:`(-10^8 + 1) + 10^8`, and
+# the 1 is rounded away. In the second it computes :math:`(-10^8 + 10^8) + 1`. This order was the same in 50 runs.
+# :ref:`On a GPU it may change from run to run <sphx_glr_gallery_cuda_determinism_on_gpu.py>`.
+
+# %%
+# A seed fixes a sequence of numbers
+# ----------------------------------
+# Each draw takes the next numbers. One draw more, for instance for an additional layer, shifts the numbers that follow:
+
+
+def draw(seed, before=0):
+    torch.manual_seed(seed)
+    torch.rand(before)
+    return [round(number, 4) for number in torch.rand(4).tolist()]
+
+
+print("seed 0:                    ", draw(0))
+print("seed 0 again:              ", draw(0))
+print("seed 0, after another draw:", draw(0, before=1))
+
+# sphinx_gallery_start_ignore
+assert draw(0) == draw(0) != draw(1) and draw(0, before=1)[:3] == draw(0)[1:]
+_before = torch.get_rng_state()
+torch.cuda.manual_seed(0)
+torch.cuda.manual_seed_all(0)
+assert torch.equal(_before, torch.get_rng_state())
+_weights = []
+for _extra in (False, True):
+    torch.manual_seed(0)
+    if _extra:
+        nn.Linear(2, 2)
+    _weights.append(nn.Linear(2, 2).weight)
+assert not torch.equal(*_weights)
+# sphinx_gallery_end_ignore
+
+# %%
+# A part with its own ``torch.Generator`` neither disturbs the others nor is disturbed. Use one for the :ref:`order of the
+# data <sphx_glr_gallery_training_data_loading.py>`. ``nn.Dropout`` has no argument for a generator. Put code that should not
+# shift its numbers, such as an evaluation that samples, into ``fork_rng``. It restores PyTorch's generators, not Python's or
+# NumPy's:
+
+generator = torch.Generator().manual_seed(0)
+torch.manual_seed(0)
+torch.rand(3, generator=generator)
+with torch.random.fork_rng(devices=[]):  # no GPU; the CPU is included
+    torch.rand(1000)
+after = [round(number, 4) for number in torch.rand(4).tolist()]
+print("after both:", after)
+
+# sphinx_gallery_start_ignore
+import inspect
+
+from torch.utils.checkpoint import checkpoint as _checkpoint
+
+assert after == draw(0)
+assert "generator" not in inspect.signature(nn.Dropout).parameters
+_random, _numpy = random.getstate(), np.random.get_state()[2]
+with torch.random.fork_rng(devices=[]):
+    random.random()
+    np.random.rand()
+assert random.getstate() != _random and np.random.get_state()[2] != _numpy
+_own = []
+for _other in (0, 100):
+    generator.manual_seed(0)
+    torch.rand(_other)
+    _own.append(torch.rand(3, generator=generator))
+assert torch.equal(*_own)
+_DRAWS = {
+    "dropout": nn.functional.dropout,
+    "alpha": lambda x: nn.functional.alpha_dropout(x, training=True),
+    "rrelu": lambda x: nn.functional.rrelu(-x, training=True),
+    "gumbel": lambda x: nn.functional.gumbel_softmax(x, -1),
+    "rsample": lambda x: torch.distributions.Normal(x, 1).rsample(),
+    "attention": lambda x: nn.functional.scaled_dot_product_attention(
+        *[x.view(1, 2, 4)] * 3, dropout_p=0.5
+    ),
+    "checkpoint": lambda x: _checkpoint(nn.functional.dropout, x, use_reentrant=False),
+}
+for _name, _call in _DRAWS.items():
+    _x = torch.ones(8, requires_grad=True)
+    _start = torch.get_rng_state()
+    _y = _call(_x)
+    _before = torch.get_rng_state()
+    assert not torch.equal(_start, _before), _name
+    _y.sum().backward()
+    assert torch.equal(_before, torch.get_rng_state()), _name
+    if _name in ("dropout", "checkpoint"):
+        assert torch.equal(_x.grad, _y.detach())
+# sphinx_gallery_end_ignore
+
+# %%
+# Backward of dropout draws nothing: the graph keeps the mask of the forward pass. :ref:`Checkpointing
+# <sphx_glr_gallery_memory_checkpointing.py>` runs the forward pass twice. By default it sets the generator back, so that the
+# mask is the same.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Seeding in each step.** The same numbers come again, so dropout drops the same units in each step:
+
+for seed_again in (False, True):
+    torch.manual_seed(0)
+    masks = set()
+    for _ in range(100):
+        if seed_again:
+            torch.manual_seed(0)
+        masks.add(tuple(nn.functional.dropout(torch.ones(20)).tolist()))
+    print(f"seeded {'in each step' if seed_again else 'once':<12} {len(masks)} masks")
+    assert len(masks) == (1 if seed_again else 100)
+
+# %%
+# **One seed for all libraries.** ``torch.manual_seed`` does not seed Python and NumPy:
+
+sources = {
+    "torch.rand": lambda: torch.rand(()).item(),
+    "random.random": random.random,
+    "np.random.rand": np.random.rand,
+}
+for name, number in sources.items():
+    torch.manual_seed(0)
+    first = number()
+    torch.manual_seed(0)
+    same = number() == first
+    print(f"{name:<15} same number after the same seed: {same}")
+    assert same == (name == "torch.rand")
+
+# sphinx_gallery_start_ignore
+import os
+import subprocess
+import sys
+
+_code = "import random; random.seed(0); print([*{'cat', 'dog', 'owl', 'fox'}])"
+_listed = {
+    subprocess.run(
+        [sys.executable, "-S", "-c", _code],
+        env=os.environ | {"PYTHONHASHSEED": _seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    for _seed in ("1", "2", "3", "4")
+}
+assert len(_listed) > 1
+_numbers = []
+for _ in range(2):
+    np.random.seed(0)
+    _numbers.append(
+        (np.random.default_rng().random(), np.random.default_rng(0).random())
+    )
+assert _numbers[0][0] != _numbers[1][0] and _numbers[0][1] == _numbers[1][1]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``np.random.seed`` does not seed a ``np.random.default_rng()``: pass the seed to it. ``random.seed`` does not fix the order of
+# a ``set`` of strings, which by default changes from one start of Python to the next. Sort class names and file names before
+# you use their order, or set ``PYTHONHASHSEED``.
+#
+# **A loop that seems to draw nothing.** Without workers and without its own generator, each loop over a ``DataLoader`` takes
+# a seed from the global generator, even if it does not shuffle. A new validation loop can change the dropout masks of training:
+
+loader = DataLoader(TensorDataset(torch.arange(4.0)))
+before = torch.get_rng_state()
+batches = list(loader)
+print("global generator unchanged:", torch.equal(before, torch.get_rng_state()))
+
+# sphinx_gallery_start_ignore
+assert not torch.equal(before, torch.get_rng_state())
+_masks = []
+for _loops in (0, 1):
+    torch.manual_seed(0)
+    for _ in range(_loops):
+        list(loader)
+    _masks.append(nn.functional.dropout(torch.ones(20)))
+assert not torch.equal(*_masks)
+for _kind in (
+    {"batch_size": None},
+    {"batch_size": 4},
+    {"sampler": [0, 1]},
+    {"dataset": TensorDataset(torch.ones(0))},
+):
+    _before = torch.get_rng_state()
+    list(DataLoader(**{"dataset": loader.dataset} | _kind))
+    assert not torch.equal(_before, torch.get_rng_state())
+for _shuffle in (False, True):
+    _before = torch.get_rng_state()
+    list(DataLoader(loader.dataset, shuffle=_shuffle, generator=torch.Generator()))
+    assert torch.equal(_before, torch.get_rng_state())
+# sphinx_gallery_end_ignore
+
+# %%
+# **The same seed, another size.** On the CPU, ``randn`` makes real numbers in another way if there are 16 or more:
+
+for size in (15, 16):
+    torch.manual_seed(0)
+    start_of = [round(number, 4) for number in torch.randn(size)[:4].tolist()]
+    print(f"randn({size}) begins {start_of}")
+
+# sphinx_gallery_start_ignore
+for _dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+    _starts = []
+    for _size in (5, 15, 16, 20):
+        torch.manual_seed(0)
+        _starts.append(torch.randn(_size, dtype=_dtype)[:4])
+    assert torch.equal(*_starts[:2]) and not torch.equal(*_starts[1:3])
+# sphinx_gallery_end_ignore
 
 # %%
 # Deterministic algorithms
 # ------------------------
-# ``torch.use_deterministic_algorithms(True)`` makes operations take an algorithm that always gives the same result,
-# which may be slower. Where there is none, they raise. Many of those are backward passes on the GPU. This one is
-# neither: ``put_`` writes values to places, here two to one. It raises whatever the places are.
+# After ``torch.use_deterministic_algorithms(True)``, operations that PyTorch lists as nondeterministic use another algorithm,
+# which may be slower, or raise. Most of them run on a GPU. On the CPU, ``put_`` raises, even if no place occurs twice:
 
 torch.use_deterministic_algorithms(True)
-place, pair = torch.tensor([0, 0]), torch.tensor([1.0, 2.0])
+place, pair = torch.tensor([0, 1]), torch.tensor([1.0, 2.0])
 try:
     torch.zeros(3).put_(place, pair)
 except RuntimeError as error:
     message = str(error).split(" You can also")[0]
     print(textwrap.fill(f"RuntimeError: {message}", 88))
-    assert "put_ does not have a deterministic implementation" in message
-
-print("a sum is allowed:", torch.zeros(3).put_(place, pair, accumulate=True).tolist())
-print("torch.empty(3):  ", torch.empty(3).tolist())
-print("torch.backends.cudnn.deterministic:", torch.backends.cudnn.deterministic)
+print("torch.empty(3):", torch.empty(3).tolist())
 torch.use_deterministic_algorithms(False)
 
 # sphinx_gallery_start_ignore
 import warnings
 
+assert "put_ does not have a deterministic implementation" in message
 torch.use_deterministic_algorithms(True, warn_only=True)
-assert torch.empty(3).isnan().all()
-assert torch.zeros(3).put_(place, pair, accumulate=True).tolist() == [3, 0, 0]
-with warnings.catch_warnings(record=True) as _caught:
-    warnings.simplefilter("always")
-    torch.zeros(3).put_(torch.tensor([0, 1]), pair)  # two places
-assert "does not have a deterministic" in str(_caught[0].message)
-torch.utils.deterministic.fill_uninitialized_memory = False
-torch.empty(3)
-torch.utils.deterministic.fill_uninitialized_memory = True
+for _dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+    assert torch.empty(3, dtype=_dtype).isnan().all()
+assert torch.empty(2, dtype=torch.complex64).isnan().all()
+for _place in ([0, 1], [0, 0]):
+    with warnings.catch_warnings(record=True) as _caught:
+        warnings.simplefilter("always")
+        torch.zeros(3).put_(torch.tensor(_place), pair)
+    assert "does not have a deterministic" in str(_caught[0].message)
+assert len(_sums_by_threads()) > 1  # with the mode on
+assert not torch.backends.cudnn.deterministic
 torch.use_deterministic_algorithms(False)
 assert not torch.are_deterministic_algorithms_enabled()
 assert not torch.backends.cudnn.deterministic and not torch.backends.cudnn.benchmark
@@ -254,20 +440,20 @@ assert not torch.backends.cudnn.deterministic and not torch.backends.cudnn.bench
 
 # %%
 # - ``warn_only=True`` warns instead.
-# - What ``torch.empty`` returns is otherwise what happened to be in memory. In this mode it is filled with ``nan``,
-#   so that a use of it shows. ``torch.utils.deterministic.fill_uninitialized_memory = False`` saves the time.
-# - ``torch.backends.cudnn.deterministic`` is another switch, and a narrower one: it decides about the convolutions of
-#   cuDNN only, which the deterministic mode covers too. ``torch.backends.cudnn.benchmark = True`` tries several
-#   algorithms and keeps the fastest, which may be another one in the next run.
+# - A ``torch.empty`` of floating-point numbers is filled with ``nan``, so that a use of uninitialized memory shows.
+# - **Another number of threads** still changes a large sum. Fix it with ``torch.set_num_threads``.
+# - ``torch.backends.cudnn.deterministic`` is a narrower switch, for cuDNN only.
 #
-# All of this is about one machine and one version. PyTorch does not promise equal results between its versions,
-# between processors, or between CPU and GPU, whatever the seed. Write down what you ran on.
+# PyTorch does not promise equal results between versions, between processors, or between CPU and GPU. Write down what you
+# ran on.
 
 # %%
-# Stop and go on
-# --------------
-# A run that is saved and resumed should end where an uninterrupted one does. Four things have a state here: the
-# model, the optimizer, the global generator, which dropout uses, and the generator of the loader.
+# Resume a run without a difference
+# ---------------------------------
+# A resumed run should end where an uninterrupted one does. This run has four states: the model, the optimizer, the global
+# generator (for dropout) and the generator of the loader.
+#
+# .. how-measured:: This code builds a small model with dropout, and trains it for three epochs at a time.
 
 inputs = torch.linspace(-1, 1, 32)[:, None]
 data = TensorDataset(inputs, inputs**2)
@@ -291,7 +477,7 @@ def go_on(model, optimizer, order, epochs=3):
 
 
 # %%
-# Three epochs, a checkpoint, three more:
+# Train three epochs, save, and train three more:
 
 model, optimizer, order = start(seed=0)
 go_on(model, optimizer, order)
@@ -305,9 +491,25 @@ state = {
 torch.save(state, checkpoint)
 uninterrupted = go_on(model, optimizer, order)
 
+# %%
+# A new program builds everything, then loads it. Set the global generator last, because a new ``Linear`` draws numbers:
+
+model, optimizer, order = start(seed=1)
+checkpoint.seek(0)
+saved = torch.load(checkpoint)
+model.load_state_dict(saved["model"])
+optimizer.load_state_dict(saved["optimizer"])
+order.set_state(saved["loader's generator"])
+torch.set_rng_state(saved["global generator"])
+resumed = go_on(model, optimizer, order)
+print("equal to the last bit:", torch.equal(resumed, uninterrupted))
+
+# %%
+# .. how-measured:: This code resumes again, with one of the four states left out.
+
 
 def resume(left_out):
-    model, optimizer, order = start(seed=1)  # as a new program would
+    model, optimizer, order = start(seed=1)
     restore = {
         "model": model.load_state_dict,
         "optimizer": optimizer.load_state_dict,
@@ -322,17 +524,21 @@ def resume(left_out):
 
 
 # %%
-# With all four the weights are equal to the last bit. With one left out:
+# With one of the four left out, the weights differ:
 
 gaps = {}
 for left_out in ("nothing", *state):
     gaps[left_out] = (resume(left_out) - uninterrupted).abs().max().item()
     print(f"left out: {left_out:<18}  largest difference {gaps[left_out]:.3f}")
 
-assert gaps.pop("nothing") == 0 and min(gaps.values()) > 1e-3
-
 # sphinx_gallery_start_ignore
 import pickle
+
+assert torch.equal(resumed, uninterrupted)
+assert gaps.pop("nothing") == 0 and len(gaps) == 4 and min(gaps.values()) > 1e-3
+torch.set_rng_state(saved["global generator"])
+nn.Linear(1, 16)
+assert not torch.equal(torch.get_rng_state(), saved["global generator"])
 
 
 def _loads(state):
@@ -349,62 +555,22 @@ def _loads(state):
 assert not _loads(np.random.get_state())
 assert _loads(random.getstate())
 assert _loads(np.random.default_rng(0).bit_generator.state)
+checkpoint.seek(0)
+_elsewhere = torch.load(checkpoint, map_location="meta")["global generator"]
+_raised = []
+try:
+    torch.set_rng_state(_elsewhere)
+except TypeError as error:
+    _raised.append(str(error))
+assert _raised == ["RNG state must be a torch.ByteTensor"]
 # sphinx_gallery_end_ignore
 
 # %%
-# In your own program there may be more: a scheduler, ``torch.cuda.get_rng_state_all()``, ``random.getstate()``, and NumPy's.
-# ``np.random.get_state()`` holds an array, and ``torch.load`` refuses arrays by default. Use a ``np.random.default_rng()``
-# instead: its ``bit_generator.state`` is made of numbers, and loads.
-#
-# This checkpoint is taken between two epochs. Within one, the position of the loader would belong to it.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Seeding in every step.** The same numbers come again each time. Dropout then always drops the same units.
-
-for seed_again in (False, True):
-    torch.manual_seed(0)
-    masks = set()
-    for _ in range(100):
-        if seed_again:
-            torch.manual_seed(0)
-        masks.add(tuple(nn.functional.dropout(torch.ones(20)).tolist()))
-    print(f"seeded {'in every step' if seed_again else 'once':<13} {len(masks)} masks")
-    assert len(masks) == (1 if seed_again else 100)
-
-# %%
-# **One seed for all libraries.** PyTorch does not know of the generators of Python and NumPy.
-
-sources = {
-    "torch.rand": lambda: torch.rand(()).item(),
-    "random.random": random.random,
-    "np.random.rand": np.random.rand,
-}
-for name, number in sources.items():
-    torch.manual_seed(0)
-    first = number()
-    torch.manual_seed(0)
-    same = number() == first
-    print(f"{name:<15} same number after the same seed: {same}")
-    assert same == (name == "torch.rand")
-
-# %%
-# **The same seed, another size.** A long draw need not begin like a short one. On the CPU, normal numbers are made in
-# another way if there are 16 or more.
-
-for size in (5, 15, 16, 20):
-    torch.manual_seed(0)
-    start_of = [round(number, 4) for number in torch.randn(size)[:4].tolist()]
-    print(f"randn({size:>2}) begins {start_of}")
-
-# sphinx_gallery_start_ignore
-_starts = []
-for _size in (5, 15, 16, 20):
-    torch.manual_seed(0)
-    _starts.append(torch.randn(_size)[:4])
-assert torch.equal(_starts[0], _starts[1]) and not torch.equal(_starts[1], _starts[2])
-# sphinx_gallery_end_ignore
+# - Your program may have more states: a scheduler, ``torch.cuda.get_rng_state_all()``, ``random.getstate()``, NumPy's.
+# - By default ``torch.load`` rejects ``np.random.get_state()``, which has an array. Use ``np.random.default_rng()``: its
+#   ``bit_generator.state`` loads.
+# - *RNG state must be a torch.ByteTensor*: ``map_location`` moved the state to another device. Call ``.cpu()`` on it.
+# - This checkpoint is made between two epochs. In the middle of one, save the position of the loader too.
 
 # %%
 # Exercise

@@ -1,0 +1,1081 @@
+r"""
+TorchDispatchMode, TorchFunctionMode and tensor subclasses
+==========================================================
+
+.. index::
+   single: TorchDispatchMode, TorchFunctionMode
+   single: log every operation of a model, also in backward
+   single: intercept, replace or forbid a torch call; monkey patch torch
+   single: subclass torch.Tensor, carry metadata or a unit along
+   single: RecursionError in __torch_function__, DisableTorchFunctionSubclass
+   single: default implementation of __deepcopy__() for non-wrapper subclasses
+   single: _make_wrapper_subclass, wrapper tensor
+   single: FlopCounterMode returns 0 for an LSTM
+   single: TorchDispatchMode with threads, DataParallel or torch.compile
+
+.. in-short::
+
+   Run the model inside a mode. The mode sees what runs, and the model stays as it is:
+
+   .. code-block:: python
+
+      with Operations():  # your TorchDispatchMode
+          model(x).sum().backward()
+
+   A ``TorchDispatchMode`` sees operations below autograd, in forward and in backward. A ``TorchFunctionMode`` sees Python calls
+   above autograd, and ``backward()`` is one call. A tensor subclass sees calls on its own tensors. A mode does not see the
+   threads that you start. If a dispatch mode changes a result, autograd does not record the change.
+"""
+
+# %%
+# The problem: an operation between two modules
+# ---------------------------------------------
+# You want to log, count or forbid operations. A module hook does not see ``x * mask`` between two modules. A mode does. There
+# are two kinds, one on each side of autograd.
+#
+# .. how-measured:: Two modes that note names; draw() writes them into three columns.
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+MODES = ["TorchFunctionMode", "autograd", "TorchDispatchMode"]
+
+
+class CallNames(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.seen, self.nodes = [], []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        self.seen.append(func.__name__)
+        self.nodes.append(getattr(result, "grad_fn", None))
+        return result
+
+
+class OperationNames(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.seen, self.nodes = [], []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is not torch.ops.aten.detach.default:
+            self.seen.append(func.overloadpacket.__name__)
+            self.nodes.append(torch._C._current_autograd_node())
+        return func(*args, **(kwargs or {}))
+
+
+def recorded(calls):
+    rows, known = [], {None}
+    for call, node in zip(calls.seen, calls.nodes, strict=True):
+        new = [node]
+        for node in new:
+            new += [n for n, _ in node.next_functions if n and n not in known]
+        known.update(new)
+        new = [node for node in new if not hasattr(node, "variable")]
+        rows += [(call, node.name()) for node in reversed(new)]
+    return rows
+
+
+def ran(operations):
+    rows = []
+    for name, node in zip(operations.seen, operations.nodes, strict=True):
+        row = ["backward", node.name() if node else ""]
+        if rows and rows[-1][:2] == row:
+            rows[-1][2] += f", {name}"
+        else:
+            rows.append([*row, name])
+    return rows
+
+
+def draw(parts):
+    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    places, y = (0, 3, 6.3), 0
+    for place, name in zip(places, MODES, strict=True):
+        ax.text(place, -1.2, name, weight="bold", va="center")
+    for rows in parts:
+        ax.axhline(y - 0.6, color="#cbd5e1", linewidth=1)
+        above = ["", "", ""]
+        for row in rows:
+            colors = ("#2563eb", "#64748b", "#c2410c")
+            for column, (place, color) in enumerate(zip(places, colors, strict=True)):
+                style = {"color": color, "va": "center", "family": "monospace"}
+                if column == 2 or row[column] != above[column]:
+                    ax.text(place, y, row[column], **style)
+            above, y = row, y + 1
+        y += 0.4
+    ax.set(xlim=(-0.1, 9.7), ylim=(y - 0.8, -1.7))
+    ax.set_title("Forward and backward, as each of them sees it")
+    ax.axis("off")
+
+
+# %%
+# Forward and backward of a linear layer, a ReLU and a loss, under both modes:
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+inputs, target = torch.randn(8, 4), torch.randn(8, 3)
+
+with CallNames() as calls, OperationNames() as operations:
+    loss = F.mse_loss(model(inputs), target)
+with CallNames() as calls_later, OperationNames() as operations_later:
+    loss.backward()
+
+# figure: Three columns. Forward: the call linear has the nodes TBackward0 and AddmmBackward0 and the operations t and addmm;
+#   relu has ReluBackward0 and relu; mse_loss has MseLossBackward0 and mse_loss. Backward: one call, backward. The operations
+#   are ones_like, then mse_loss_backward in MseLossBackward0, threshold_backward in ReluBackward0, t, mm, t, sum and view in
+#   AddmmBackward0, and t in TBackward0.
+forward = [(*row, o) for row, o in zip(recorded(calls), operations.seen, strict=True)]
+draw([forward, ran(operations_later)])
+
+# sphinx_gallery_start_ignore
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+assert calls.seen == ["linear", "relu", "mse_loss"] and calls_later.seen == ["backward"]
+assert forward == [
+    ("linear", "TBackward0", "t"),
+    ("linear", "AddmmBackward0", "addmm"),
+    ("relu", "ReluBackward0", "relu"),
+    ("mse_loss", "MseLossBackward0", "mse_loss"),
+]
+assert ran(operations_later) == [
+    ["backward", "", "ones_like"],
+    ["backward", "MseLossBackward0", "mse_loss_backward"],
+    ["backward", "ReluBackward0", "threshold_backward"],
+    ["backward", "AddmmBackward0", "t, mm, t, sum, view"],
+    ["backward", "TBackward0", "t"],
+]
+
+
+class _Detached(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.detach.default:
+            _detached.append(torch._C._current_autograd_node())
+        return func(*args, **(kwargs or {}))
+
+
+_detached = []
+with _Detached():
+    _loss = F.mse_loss(model(inputs), target)
+assert _detached == [None]  # relu saves its result
+_detached.clear()
+model.zero_grad()
+with _Detached():
+    _loss.backward()
+assert [_n.name() for _n in _detached] == [
+    "ReluBackward0",  # fetches it
+    "torch::autograd::AccumulateGrad",
+    "torch::autograd::AccumulateGrad",
+]
+_seen = []
+_masked = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+for _module in _masked.modules():
+    _module.register_forward_hook(
+        lambda module, *_: _seen.append(type(module).__name__)
+    )
+with CallNames() as _calls, OperationNames() as _operations:
+    _masked[1](_masked[0](inputs) * (target > 0))
+assert _seen == ["Linear", "ReLU"]
+assert "mul" in _calls.seen and "mul" in _operations.seen
+# sphinx_gallery_end_ignore
+
+# %%
+# Here, ``linear`` is one Python call and two operations. In backward, the function mode sees one call. The dispatch mode sees
+# what the nodes run. (The figure leaves out ``detach``.)
+#
+# Why: one mode above autograd, one below
+# ---------------------------------------
+# Both modes are a class with one method. It gets the call, and returns the result:
+
+
+def node_of(result):  # may be a tuple, a size, or None
+    node = getattr(result, "grad_fn", None)
+    return node and node.name()
+
+
+class Calls(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        print("call:     ", func.__name__, node_of(result))
+        return result
+
+
+class Operations(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        print("operation:", func, node_of(result))
+        return result
+
+
+with Calls(), Operations():
+    y = F.linear(inputs, model[0].weight)
+
+# sphinx_gallery_start_ignore
+import contextlib
+import io
+
+with contextlib.redirect_stdout(io.StringIO()) as _printed, Calls(), Operations():
+    nn.TransformerEncoderLayer(4, 2)(torch.ones(1, 2, 4)).sum().backward()
+    len(model(inputs).max(0)), y.shape, y.T.tolist()
+assert {"call:", "operation:"} == {
+    _l.split()[0] for _l in _printed.getvalue().split("\n") if _l
+}
+_inside, _order = [], []
+
+
+def _note(kind, func, result):
+    for _t in torch.utils._pytree.tree_leaves(result):
+        if isinstance(_t, torch.Tensor):
+            _inside.append(
+                (kind, _t.requires_grad, _t.grad_fn, torch.is_grad_enabled())
+            )
+    _order.append(kind)
+
+
+class _Above(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        _order.append("function mode")
+        result = func(*args, **(kwargs or {}))
+        _note("above", func, result)
+        return result
+
+
+class _Below(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        _order.append("dispatch mode")
+        result = func(*args, **(kwargs or {}))
+        _note("below", func, result)
+        return result
+
+
+for _dtype in (torch.float32, torch.float64, torch.complex64):
+    for _size in ((), (1,), (0,), (2, 3)):
+        _leaf = torch.ones(_size, dtype=_dtype, requires_grad=True)
+        for _f in (
+            torch.exp,
+            torch.sin,
+            lambda t: t * 2,
+            lambda t: t.sum(),
+            torch.clone,
+        ):
+            _inside.clear()
+            with _Below(), _Above():
+                _f(_leaf)
+            _kinds = {kind for kind, *_ in _inside}
+            assert _kinds == {"above", "below"}
+            for _kind, _requires, _node, _enabled in _inside:
+                assert _requires == (_node is not None) == (_kind == "above")
+                assert _enabled  # below as well
+_inside.clear()
+_loss = F.mse_loss(model(inputs), target)
+with _Below():
+    _loss.backward()
+assert len(_inside) > 5 and not any(node for _, _, node, _ in _inside)
+assert not _inside[-1][-1]  # in backward, grad mode is off
+# not a new tensor: in place, the argument comes back
+_y, _returned = _leaf * 1, []
+
+
+class _InPlace(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        _returned.append((result is args[0], result.requires_grad))
+        return result
+
+
+with _InPlace():
+    _y.mul_(2)
+assert _returned == [(True, True)]
+# sphinx_gallery_end_ignore
+
+# %%
+# The operations come first, because they run inside the call. In the function mode, the result of ``linear`` has its
+# ``grad_fn``. In the dispatch mode, a new tensor has none: autograd puts the node on it later. Grad mode is not off there
+# in forward.
+#
+# A subclass takes a label along
+# ------------------------------
+# A mode sees calls on plain tensors, too. A subclass sees only calls with one of its own tensors among the arguments. Here, a
+# result gets the label of the first ``Labeled`` argument:
+
+from torch.utils._pytree import tree_leaves
+
+
+class Labeled(torch.Tensor):
+    label = None
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        result = super().__torch_function__(func, types, args, kwargs)
+        given = [t.label for t in tree_leaves((args, kwargs)) if isinstance(t, cls)]
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, cls):
+                tensor.label = given[0] if given else None
+        return result
+
+
+x = torch.ones(2, 4).as_subclass(Labeled).requires_grad_()
+x.label = "camera 3"
+(x * 2).sum().backward()
+
+# %%
+# .. how-measured:: Each expression, and the type and the label of what it returns. An error is named.
+
+import copy
+import io
+import pickle
+import warnings
+
+import pandas as pd
+
+
+def reloaded(tensor):
+    torch.save(tensor, file := io.BytesIO())
+    file.seek(0)
+    return torch.load(file)
+
+
+EXPRESSIONS = {
+    "x * 2": lambda: x * 2,
+    "x[0]": lambda: x[0],
+    "torch.cat([plain, x])": lambda: torch.cat([torch.ones(2, 4), x]),
+    "nn.Linear(4, 1)(x)": lambda: nn.Linear(4, 1)(x),
+    "x.detach()": lambda: x.detach(),
+    "x.data": lambda: x.data,
+    "nn.Parameter(x)": lambda: nn.Parameter(x),
+    "x.grad": lambda: x.grad,
+    "torch.tensor(x)": lambda: torch.tensor(x),
+    "torch.func.vmap(f)(x)": lambda: torch.func.vmap(torch.sin)(x),
+    "copy.deepcopy(x)": lambda: copy.deepcopy(x),
+    "torch.load of a saved x": lambda: reloaded(x),
+}
+
+
+def described(expression):
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of torch.tensor(x)
+            result = expression()
+    except (RuntimeError, pickle.UnpicklingError) as error:
+        return type(error).__name__, ""
+    return type(result).__name__, getattr(result, "label", "")
+
+
+table = {text: described(expression) for text, expression in EXPRESSIONS.items()}
+
+# %%
+# What keeps the subclass and the label:
+
+# sphinx_gallery_start_ignore
+_kept = ("Labeled", "camera 3")
+assert all(table[_name] == _kept for _name in list(EXPRESSIONS)[:7])
+assert [table[_name] for _name in list(EXPRESSIONS)[7:]] == [
+    ("Tensor", ""),
+    ("Tensor", ""),
+    ("Tensor", ""),
+    ("RuntimeError", ""),
+    ("UnpicklingError", ""),
+]
+_node = (x * 2).grad_fn
+assert _node.name() == "AliasBackward0"
+assert _node.next_functions[0][0].name() == "MulBackward0"
+_layer = nn.Linear(4, 2)
+_layer.weight = nn.Parameter(x)
+assert [name for name, _ in _layer.named_parameters()] == ["weight", "bias"]
+assert isinstance(_layer.weight, nn.Parameter) and type(_layer.weight) is Labeled
+_layer(torch.ones(3, 4)).sum().backward()
+assert type(_layer.weight.grad) is torch.Tensor
+assert type(x.grad) is torch.Tensor
+for _create in (False, True):
+    (_fetched,) = torch.autograd.grad((x * x).sum(), x, create_graph=_create)
+    assert type(_fetched) is Labeled
+_seen = []
+
+
+class _Seen(Labeled):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        _seen.append(func)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class _Nothing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+_own = torch.ones(2).as_subclass(_Seen)
+with warnings.catch_warnings(action="ignore"):
+    torch.tensor(_own)
+assert _seen == []
+_Nothing.apply(_own)
+assert [_f.__name__ for _f in _seen] == ["view_as"]
+_seen.clear()
+for _f in (torch.ones, torch.zeros, torch.rand):
+    (_f(2) + 1).sum()
+assert _seen == []
+with CallNames() as _calls:
+    _Nothing.apply(inputs)
+assert _calls.seen == ["view_as"]
+_start = torch.tensor(1).as_subclass(Labeled)
+assert (_start + x).label is None and (x + _start).label == "camera 3"
+assert torch.arange(4)[_start:].tolist() == [1, 2, 3]  # a Labeled inside a slice
+for _optimizer in (torch.optim.SGD, torch.optim.Adam):
+    _optimizer(_layer.parameters(), lr=0.1).step()
+    assert type(_layer.weight) is Labeled and _layer.weight.label == "camera 3"
+# a call without a Labeled is not seen; the other layouts of arguments are
+assert type(torch.ones(2) * 2) is torch.Tensor
+assert torch.stack([torch.ones(4), x[0]]).label == torch.add(1, other=x).label
+assert x.max(0).values.label == x.split(1)[1].label == x.label == "camera 3"
+for _dtype in (torch.float64, torch.complex64, torch.int64):
+    for _size in ((), (0,), (1,)):
+        _t = torch.ones(_size, dtype=_dtype).as_subclass(Labeled)
+        _t.label = "a"
+        assert (_t + 1).label == _t.clone().label == _t[None].label == "a"
+# sphinx_gallery_end_ignore
+pd.DataFrame(table, ["type", "label"]).T.rename_axis(columns="expression")
+
+# %%
+# The subclass does not see ``torch.tensor(x)``. Neither it nor a function mode sees the ``apply`` of a :ref:`Function
+# <sphx_glr_gallery_functions_exp_function.py>`. Autograd stored a plain gradient in ``x.grad``. But ``torch.autograd.grad(y,
+# x)`` is a call, and returns a ``Labeled``. ``nn.Parameter(x)`` keeps the type, and a module registers it. ``super()`` computes
+# with plain tensors and then makes the result a ``Labeled``: the node of ``x * 2`` is ``AliasBackward0``, with ``MulBackward0``
+# behind it.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Changing a result below autograd.** Both modes multiply the result of ``relu`` or ``sigmoid`` by 10. The gradient at 2
+# should be 10 for ``relu``, and 1.05 for ``sigmoid``:
+
+aten = torch.ops.aten
+
+
+class TenAbove(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        return result * 10 if func in (torch.relu, torch.sigmoid) else result
+
+
+class TenBelow(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        found = func in (aten.relu.default, aten.sigmoid.default)
+        return result * 10 if found else result
+
+
+for mode in (TenAbove, TenBelow):
+    for function in (torch.relu, torch.sigmoid):
+        point = torch.tensor(2.0, requires_grad=True)
+        with mode():
+            y = function(point)
+        y.backward()
+        text = f"value {y.item():5.2f}, gradient {point.grad.item():6.2f}"
+        print(f"{mode.__name__} {function.__name__:<8}{text}")
+
+# sphinx_gallery_start_ignore
+_found = {}
+for _mode in (TenAbove, TenBelow):
+    for _function in (torch.relu, torch.sigmoid):
+        _point = torch.tensor(2.0, requires_grad=True)
+        with _mode():
+            _y = _function(_point)
+        _found[_mode, _function] = _y, torch.autograd.grad(_y, _point)[0]
+_sigmoid = torch.tensor(2.0).sigmoid()
+assert _found[TenAbove, torch.relu] == (20, 10) and _found[TenBelow, torch.relu] == (
+    20,
+    1,
+)
+assert torch.allclose(
+    _found[TenAbove, torch.sigmoid][1], 10 * _sigmoid * (1 - _sigmoid)
+)
+assert abs(_found[TenAbove, torch.sigmoid][1] - 1.05) < 0.005
+_y, _gradient = _found[TenBelow, torch.sigmoid]
+assert torch.allclose(_y, 10 * _sigmoid) and torch.allclose(_gradient, _y * (1 - _y))
+assert abs(_gradient + 68.77) < 0.005 and abs(_y - 8.81) < 0.005
+assert _found[TenAbove, torch.relu][0].grad_fn.name() == "MulBackward0"
+assert _found[TenBelow, torch.relu][0].grad_fn.name() == "ReluBackward0"
+# sphinx_gallery_end_ignore
+
+# %%
+# Below autograd the factor is not recorded. Autograd still applies its own formula, with what came back: for ``relu`` that is
+# 1, for ``sigmoid`` it is :math:`y (1 - y)` with ``y = 8.81``. Change values above autograd, or write a :ref:`Function
+# <sphx_glr_gallery_functions_exp_function.py>`.
+#
+# **Looking for one name.** In a function mode, ``torch.relu``, ``F.relu`` and ``x.relu()`` are three functions: ``TenAbove``
+# does not change ``nn.ReLU``. In a dispatch mode, ``@`` is ``mm``, ``bmm`` or another operation, and may have views around it:
+
+for sizes in ([(2, 3), (3, 4)], [(5, 2, 3), (5, 3, 4)], [(3,), (3,)]):
+    a, b = map(torch.ones, sizes)
+    with OperationNames() as operations:
+        a @ b
+    print(*operations.seen)
+
+with torch.inference_mode(), OperationNames() as operations:
+    a @ b
+print("inference_mode:", *operations.seen)
+
+# sphinx_gallery_start_ignore
+_functions = []
+
+
+class _Functions(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        _functions.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+with _Functions(), OperationNames() as _operations:
+    torch.relu(inputs), F.relu(inputs), inputs.relu(), nn.ReLU()(inputs)
+assert _functions == [torch.relu, F.relu, torch.Tensor.relu, F.relu]
+assert len(set(_functions)) == 3 and _operations.seen == ["relu"] * 4
+with TenAbove():
+    assert torch.equal(nn.ReLU()(inputs), inputs.clamp(0))
+_names = []
+for _sizes in ([(2, 3), (3, 4)], [(5, 2, 3), (5, 3, 4)], [(3,), (3,)]):
+    with OperationNames() as _operations, CallNames() as _calls:
+        torch.matmul(*(torch.randn(_size) for _size in _sizes))
+    assert _calls.seen == ["randn", "randn", "matmul"]
+    _names.append(_operations.seen[2:])
+assert _names[0] == ["mm"] and _names[2] == ["dot"]
+assert "bmm" in _names[1] and {"expand", "view"} <= set(_names[1])
+assert operations.seen == ["matmul"]
+for _sizes in ([(2, 3), (3, 4)], [(5, 2, 3), (5, 3, 4)]):
+    _a, _b = map(torch.ones, _sizes)
+    with torch.inference_mode(), OperationNames() as _operations:
+        _a @ _b
+    assert _operations.seen == ["matmul"]
+with torch.no_grad(), OperationNames() as _operations:
+    torch.ones(2, 3) @ torch.ones(3, 4)
+assert _operations.seen[2:] == ["mm"]
+# sphinx_gallery_end_ignore
+
+# %%
+# Under ``inference_mode``, the mode sees ``matmul`` itself (`pytorch#126268
+# <https://github.com/pytorch/pytorch/issues/126268>`__). And one operation may be a whole layer:
+
+from torch.utils.flop_counter import FlopCounterMode
+
+for device in ("cpu", "meta"):
+    layer, sequence = nn.LSTM(4, 3, device=device), torch.ones(5, 2, 4, device=device)
+    with FlopCounterMode(display=False) as counter, OperationNames() as operations:
+        layer(sequence)
+    whole = "mkldnn_rnn_layer" in operations.seen
+    print(device, "FLOPs:", counter.get_total_flops(), "mkldnn_rnn_layer:", whole)
+
+# sphinx_gallery_start_ignore
+with FlopCounterMode(display=False) as _counter, OperationNames() as _operations:
+    nn.LSTM(4, 3)(torch.ones(5, 2, 4))
+_fused = "mkldnn_rnn_layer" in _operations.seen
+assert (_counter.get_total_flops() == 0) == _fused
+assert _fused or not torch.backends.mkldnn.is_available()
+assert counter.get_total_flops() == 2 * 4 * 3 * 2 * 5 * (4 + 3) == 1680 and not whole
+assert operations.seen.count("addmm") + operations.seen.count("mm") > 5
+with FlopCounterMode(display=False) as _counter:
+    nn.LSTM(4, 3).double()(torch.ones(5, 2, 4).double())
+assert _counter.get_total_flops() == 1680
+assert issubclass(torch.utils.flop_counter._FlopCounterMode, TorchDispatchMode)
+with FlopCounterMode(display=False) as _counter:
+    _loss = model(inputs).sum()
+assert _counter.get_total_flops() == 2 * 8 * 4 * 3
+with FlopCounterMode(display=False) as _counter:
+    _loss.backward()  # the dispatch mode sees backward, too
+assert _counter.get_total_flops() == 2 * 8 * 4 * 3
+# sphinx_gallery_end_ignore
+
+# %%
+# ``FlopCounterMode`` is a dispatch mode inside. On this CPU, one operation computes this ``float32`` LSTM, and the counter has
+# no formula for it (`tnt#624 <https://github.com/meta-pytorch/tnt/issues/624>`__). On ``meta`` or in ``float64``, it is
+# many, and counted.
+#
+# **Starting a thread.** A mode belongs to the thread that entered it. It does not see what a pool of threads runs.
+# ``nn.DataParallel`` may start threads (`pytorch#103719 <https://github.com/pytorch/pytorch/issues/103719>`__).
+
+from concurrent.futures import ThreadPoolExecutor
+
+with CallNames() as calls, OperationNames() as operations, ThreadPoolExecutor() as pool:
+    pool.submit(torch.exp, inputs).result()
+print(calls.seen, operations.seen)
+
+# sphinx_gallery_start_ignore
+import inspect
+import sys
+import threading
+
+assert calls.seen == operations.seen == []
+_module = sys.modules["torch.nn.parallel.parallel_apply"]
+assert "threading.Thread(" in inspect.getsource(_module)
+with CallNames() as _calls, OperationNames() as _operations:
+    _loss = model(inputs).exp().sum()
+    _thread = threading.Thread(target=_loss.backward)
+    _count = len(_operations.seen)
+    _thread.start()
+    _thread.join()
+assert len(_operations.seen) == _count and "backward" not in _calls.seen
+
+
+def _inside():
+    with OperationNames() as operations:
+        inputs.exp()
+    return operations.seen
+
+
+with OperationNames() as _operations, ThreadPoolExecutor() as _pool:
+    assert _pool.submit(_inside).result() == ["exp"]
+assert _operations.seen == []
+# sphinx_gallery_end_ignore
+
+# %%
+# Enter a mode in the function that the thread runs.
+#
+# **Expecting backward in a function mode.** A function mode is off while its own method runs ``backward``. So it does not see
+# what a hook or the backward of a Function calls there.
+#
+# **Calling func in the subclass.** There, ``func`` finds the subclass again:
+
+
+class Endless(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+# sphinx_gallery_start_ignore
+_trace = sys.gettrace()
+sys.settrace(None)  # Python drops a trace function that meets a RecursionError
+# sphinx_gallery_end_ignore
+try:
+    torch.ones(2).as_subclass(Endless) + 1
+except RecursionError as error:
+    message = str(error)
+    print(f"RecursionError: {message[:32]}")
+
+
+# sphinx_gallery_start_ignore
+class _Printing(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        str(args)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+_raised = []
+try:
+    torch.ones(2).as_subclass(_Printing) + 1
+except RecursionError as _error:
+    _raised.append("printing")
+sys.settrace(_trace)
+assert message.startswith("maximum recursion depth exceeded")
+
+
+class _Sine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.cosh()
+
+
+_leaf = torch.ones(2, requires_grad=True)
+for _start in (lambda y: y.backward(), lambda y: torch.autograd.grad(y, _leaf)):
+    _y = _Sine.apply(_leaf * 1).sum()
+    _y.register_hook(lambda gradient: gradient.sinh())
+    with CallNames() as _calls, OperationNames() as _operations:
+        _start(_y)
+    assert len(_calls.seen) == 1 and {"sinh", "cosh"} <= set(_operations.seen)
+
+
+class _Disabled(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+
+class _SuperAbove(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class _SuperBelow(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+for _f in (torch.relu, torch.clone, lambda t: t + 1, lambda t: t.detach()):
+    assert type(_f(torch.ones(2).as_subclass(_Disabled))) is torch.Tensor
+assert type(torch.ones(2).as_subclass(_Disabled).add_(1)) is _Disabled  # not new
+for _mode in (_SuperAbove, _SuperBelow):
+    try:
+        with _mode():
+            torch.ones(2) + 1
+    except NotImplementedError as _error:
+        _raised.append(_mode)
+assert _raised == ["printing", _SuperAbove, _SuperBelow]
+# sphinx_gallery_end_ignore
+
+# %%
+# Call ``super().__torch_function__`` in a subclass. Under ``torch._C.DisableTorchFunctionSubclass()``, ``func`` works as well,
+# but a new result is a plain tensor: the subclass is lost. Printing ``args`` raises this error, too (`pytorch#55284
+# <https://github.com/pytorch/pytorch/issues/55284>`__). In a mode it is the reverse: call ``func``. There, ``super()`` raises
+# ``NotImplementedError``.
+#
+# **Copying a model with a Labeled parameter.** In the table, ``deepcopy`` raises *The default implementation of __deepcopy__()
+# for non-wrapper subclasses …* (`vision#7698 <https://github.com/pytorch/vision/issues/7698>`__). Define ``new_empty``, and for
+# empty tensors ``clone`` (`MONAI#4699 <https://github.com/Project-MONAI/MONAI/issues/4699>`__):
+
+
+class Copyable(Labeled):
+    def labeled(self, tensor):
+        result = tensor.as_subclass(type(self))
+        result.label = self.label
+        return result
+
+    def new_empty(self, *args, **kwargs):
+        return self.labeled(super().new_empty(*args, **kwargs))
+
+    def clone(self, *args, **kwargs):  # for size 0
+        return self.labeled(super().clone(*args, **kwargs))
+
+
+weight = nn.Parameter(x.detach().as_subclass(Copyable))
+weight.label = x.label
+layer = nn.Linear(4, 2)
+layer.weight = weight
+twin = copy.deepcopy(layer)
+print(type(twin.weight).__name__, twin.weight.label, twin.weight is not weight)
+
+# sphinx_gallery_start_ignore
+_raised = []
+for _thing in (x, _layer):
+    try:
+        copy.deepcopy(_thing)
+    except RuntimeError as _error:
+        _raised.append(str(_error))
+_said = "The default implementation of __deepcopy__() for non-wrapper subclasses"
+assert len(_raised) == 2 and all(message.startswith(_said) for message in _raised)
+
+
+assert isinstance(twin.weight, nn.Parameter) and twin.weight.requires_grad
+assert type(twin.weight) is Copyable and twin.weight.label == "camera 3"
+assert torch.equal(twin.weight, weight)
+assert twin.weight.data_ptr() != weight.data_ptr()
+assert [_name for _name, _ in twin.named_parameters()] == ["weight", "bias"]
+for _t in (torch.tensor(2.0), torch.ones(0), torch.ones(2, 3).T, torch.arange(2)):
+    _copied = copy.deepcopy(_t.as_subclass(Copyable))
+    assert type(_copied) is Copyable and torch.equal(_copied, _t)
+    assert _copied.shape == _t.shape and _copied.dtype == _t.dtype
+assert torch.autograd.grad((weight.clone() * 3).sum(), weight)[0].unique() == 3
+assert weight.clone().label == weight.new_empty(2).label == "camera 3"
+for _optimizer in (torch.optim.SGD, torch.optim.Adam):
+    _trained = copy.deepcopy(twin)
+    _trained(torch.ones(3, 4)).sum().backward()
+    _optimizer(_trained.parameters(), lr=0.1).step()
+    _trained.load_state_dict(copy.deepcopy(_trained.state_dict()))
+    _trained = copy.deepcopy(_trained).double()
+    assert type(_trained.weight) is Copyable and _trained.weight.label == "camera 3"
+_raised = []
+try:
+    # a complex view of conj() cannot be copied so; no parameter is one by default
+    copy.deepcopy(torch.ones(2).cfloat().conj().as_subclass(Copyable))
+except RuntimeError as _error:
+    _raised.append(str(_error))
+assert len(_raised) == 1
+
+
+class _OnlyNewEmpty(Labeled):
+    def new_empty(self, *args, **kwargs):
+        return super().new_empty(*args, **kwargs).as_subclass(type(self))
+
+
+assert type(copy.deepcopy(torch.ones(1).as_subclass(_OnlyNewEmpty))) is _OnlyNewEmpty
+_raised = []
+try:
+    copy.deepcopy(torch.ones(0).as_subclass(_OnlyNewEmpty))
+except RuntimeError as _error:
+    _raised.append(str(_error))
+assert len(_raised) == 1 and "implement clone()" in _raised[0]
+with torch.serialization.safe_globals([Labeled]):
+    _loaded = reloaded(x)
+    _state = reloaded(_layer.state_dict())
+assert type(_loaded) is Labeled and _loaded.label == "camera 3"
+assert type(_state["weight"]) is Labeled
+# sphinx_gallery_end_ignore
+
+# %%
+# To load ``x`` from a file, call ``torch.serialization.add_safe_globals([Labeled])`` before.
+#
+# **Running a compiled function under a dispatch mode.** By default, the function then runs uncompiled; with
+# ``fullgraph=True``, PyTorch 2.13 raises. In 2.13 it also stays uncompiled when the mode has ended (`pytorch#190286
+# <https://github.com/pytorch/pytorch/issues/190286>`__), until ``torch.compiler.reset()``.
+
+# %%
+# A wrapper: a subclass below autograd
+# ------------------------------------
+# A wrapper has the shape of its ``inner`` tensor, and no memory of its own. It gets the operations of both passes. This one
+# notes them:
+
+from torch.utils._pytree import tree_map_only
+
+
+class Noted(torch.Tensor):
+    seen = []
+
+    @staticmethod
+    def __new__(cls, inner):
+        size, kind = inner.shape, {"dtype": inner.dtype, "device": inner.device}
+        return cls._make_wrapper_subclass(cls, size, strides=inner.stride(), **kind)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(func.overloadpacket.__name__)
+        args, kwargs = tree_map_only(cls, lambda t: t.inner, (args, kwargs or {}))
+        return tree_map_only(torch.Tensor, cls, func(*args, **kwargs))
+
+    def __repr__(self):  # without it, printing raises
+        return f"Noted({self.inner})"
+
+
+w = Noted(torch.tensor([1.0, 2.0])).requires_grad_()
+loss = (w * w).sum()
+loss.backward()
+
+# graph: loss -- Autograd records the operations of the wrapper
+
+print(*Noted.seen)
+print("w.grad:", w.grad)
+print("inner requires grad:", w.inner.requires_grad)
+
+# sphinx_gallery_start_ignore
+_ran = []
+
+
+def _backend(graph, example_inputs):
+    def run(*args):
+        _ran.append("compiled")
+        return graph(*args)
+
+    return run
+
+
+_compiled = torch.compile(lambda t: t.sin() + 1, backend=_backend)
+_compiled(torch.ones(3))
+assert _ran == ["compiled"]
+with OperationNames() as _operations:
+    _compiled(torch.ones(3))
+assert _ran == ["compiled"] and _operations.seen[-2:] == ["sin", "add"]
+_compiled(torch.ones(3))
+assert _ran == ["compiled"] or TORCH != (2, 13)
+torch.compiler.reset()
+_ran.clear()
+_compiled(torch.ones(3))
+assert _ran == ["compiled"]
+torch.compiler.reset()
+_whole = torch.compile(lambda t: t.sin() + 1, backend=_backend, fullgraph=True)
+_raised = []
+try:
+    with OperationNames():
+        _whole(torch.ones(3))
+except RuntimeError as _error:
+    _raised.append(str(_error))
+assert TORCH != (2, 13) or (len(_raised) == 1 and "fullgraph=True" in _raised[0])
+torch.compiler.reset()
+
+
+class _Kept(OperationNames):
+    @classmethod
+    def ignore_compile_internals(cls):  # not the default
+        return True
+
+
+_ran.clear()
+with _Kept():
+    _compiled(torch.ones(3))
+assert _ran == ["compiled"]
+torch.compiler.reset()
+assert type(w.grad) is Noted and w.grad.inner.tolist() == [2, 4]
+assert not w.inner.requires_grad and w.inner.grad is None and w.is_leaf
+assert w.data_ptr() == 0 and repr(w) == "Noted(tensor([1., 2.]))"
+
+
+class _NoRepr(Noted):
+    __repr__ = torch.Tensor.__repr__
+
+
+_raised = []
+try:
+    repr(_NoRepr(torch.ones(2)))
+except TypeError as _error:
+    _raised.append(str(_error))
+assert len(_raised) == 1
+assert {"mul", "sum", "ones_like"} <= set(Noted.seen)
+Noted.seen.clear()
+with ThreadPoolExecutor() as _pool:
+    assert type(_pool.submit(torch.exp, w.detach()).result()) is Noted
+assert "exp" in Noted.seen
+_layer = nn.Linear(2, 2)
+_layer.weight = nn.Parameter(Noted(_layer.weight.detach()))
+assert isinstance(_layer.weight, nn.Parameter) and type(_layer.weight) is Noted
+_layer(torch.ones(3, 2)).sum().backward()
+assert type(_layer.weight.grad) is Noted
+assert _layer.weight.grad.inner.tolist() == [[3, 3], [3, 3]]
+_before = _layer.weight.inner.clone()
+torch.optim.SGD(_layer.parameters(), lr=1.0).step()
+assert torch.allclose(_layer.weight.inner, _before - 3)
+_lost = _before.requires_grad_() * 1  # what is recorded before the wrapper
+assert not Noted(_lost).requires_grad
+for _size in ((), (0,), (1,), (2, 3)):
+    for _dtype in (torch.float16, torch.float64, torch.complex64):
+        _t = torch.full(_size, 1.5, dtype=_dtype) * (1j if _dtype.is_complex else 1)
+        _t += 2
+        _v = Noted(_t.clone()).requires_grad_()
+        (_v * _v).abs().sum().backward()
+        _t.requires_grad_()
+        (_t * _t).abs().sum().backward()
+        _same = torch.allclose(_v.grad.inner, _t.grad)
+        assert type(_v.grad) is Noted
+        assert _same == (not _dtype.is_complex or _size == (0,))
+assert (Noted(torch.tensor([1 + 2j])).conj() * 1).inner.tolist() == [1 + 2j]  # not -
+for _optimizer in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+    for _dtype in (torch.float16, torch.float32, torch.float64):
+        _pair = [nn.Linear(2, 2, dtype=_dtype)]
+        _pair.append(copy.deepcopy(_pair[0]))
+        _pair[0].weight = nn.Parameter(Noted(_pair[0].weight.detach()))
+        _pair[0] = copy.deepcopy(_pair[0])
+        for _layer in _pair:
+            _steps = _optimizer(_layer.parameters(), lr=0.1)
+            for _ in range(2):
+                _steps.zero_grad()
+                _layer(torch.ones(3, 2, dtype=_dtype)).sum().backward()
+                _steps.step()
+            _layer.load_state_dict(_layer.state_dict())
+        assert torch.allclose(_pair[0].weight.inner, _pair[1].weight, atol=1e-2)
+for _swapped in (False, True):
+    for _convert in (nn.Module.half, nn.Module.double):
+        _layer = nn.Linear(2, 2)
+        _layer.weight = nn.Parameter(Noted(_layer.weight.detach()))
+        torch.__future__.set_swap_module_params_on_conversion(_swapped)
+        _convert(_layer)
+        torch.__future__.set_swap_module_params_on_conversion(False)
+        assert (_layer.weight.inner.dtype == _layer.weight.dtype) == _swapped
+        assert _layer.weight.dtype == _layer.bias.dtype != torch.float32
+        _raised = []
+        try:
+            _layer(torch.ones(3, 2, dtype=_layer.bias.dtype)).sum().backward()
+        except RuntimeError as _error:
+            _raised.append(str(_error))
+        assert len(_raised) == (not _swapped)
+# sphinx_gallery_end_ignore
+
+# %%
+# ``w`` is the leaf, and autograd computes with wrappers in backward. So ``w.grad`` is a wrapper, too. A wrapper works in other
+# threads as well. But ``Noted(t)`` is a new leaf: gradients do not reach what ``t`` was computed from. This ``Noted`` is
+# for real numbers: with complex ones, ``conj()`` does nothing here, and gradients may be wrong, without an error. After
+# ``layer.half()``, ``inner`` is still ``float32``, and the next call raises. Cure:
+# ``torch.__future__.set_swap_module_params_on_conversion(True)`` before.
+#
+# Which one to use
+# ----------------
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 52 48
+#
+#    * - you want to
+#      - use
+#    * - count FLOPs
+#      - ``FlopCounterMode``
+#    * - find the operation that made a NaN
+#      - a dispatch mode: :ref:`NanTrap <sphx_glr_gallery_debugging_finding_nans.py>`
+#    * - run without memory, or without a GPU
+#      - ``FakeTensorMode``, a dispatch mode
+#    * - replace a Python call, with its derivative
+#      - a function mode
+#    * - take a unit or a name along
+#      - a subclass with ``__torch_function__``
+#    * - store the numbers in another form, for example quantized
+#      - a wrapper
+#    * - read or change the gradient of one tensor
+#      - a :ref:`hook <sphx_glr_gallery_differentiation_hooks.py>`
+#    * - see or change what is saved for backward
+#      - :ref:`saved_tensors_hooks <sphx_glr_gallery_memory_saved_tensor_hooks.py>`
+#    * - write another derivative
+#      - a :ref:`Function <sphx_glr_gallery_functions_exp_function.py>`
+
+# %%
+# Exercise
+# --------
+# ``item()``, ``float(t)`` and ``if t > 0:`` read a number, and on a GPU :ref:`item() waits
+# <sphx_glr_gallery_cuda_cuda_profiler.py>`. Below autograd, all three use ``aten._local_scalar_dense``. Write a mode
+# that raises there. Does your mode stop ``t.tolist()`` on a CPU?
+#
+# .. solution::
+#
+# No: on a CPU, ``tolist`` reads the memory without an operation. A function mode sees the call.
+
+
+class NoScalars(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten._local_scalar_dense.default:
+            raise RuntimeError("a number leaves its tensor")
+        return func(*args, **(kwargs or {}))
+
+
+t = torch.tensor(2.0)
+for use in (lambda: t.item(), lambda: float(t), lambda: t > 0 or 1, lambda: t.tolist()):
+    try:
+        with NoScalars(), CallNames() as calls:
+            use()
+        print("nothing raised, call:", *calls.seen)
+    except RuntimeError as error:
+        print("RuntimeError:", error)
+
+# sphinx_gallery_start_ignore
+_outcomes = []
+for _use in (
+    lambda: t.item(),
+    lambda: float(t),
+    lambda: bool(t > 0),
+    lambda: [1][t > 3],
+    lambda: t.tolist(),
+    lambda: t[None].tolist(),
+    lambda: t.numpy(),
+):
+    _names = CallNames()
+    try:
+        with NoScalars(), _names:
+            _use()
+        _outcomes.append(_names.seen[-1])
+    except RuntimeError as _error:
+        _outcomes.append(str(_error))
+assert _outcomes[:4] == ["a number leaves its tensor"] * 4
+assert _outcomes[4:] == ["tolist", "tolist", "numpy"]
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+assert issubclass(FakeTensorMode, TorchDispatchMode)
+with FakeTensorMode():
+    assert torch.ones(10**9, 10**6, device="cuda").sum().shape == ()
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`, a Function under ``torch.func``.
+# - Next: :ref:`sphx_glr_gallery_tensors_strides.py`, where the chapter on tensors begins.
+# - :ref:`sphx_glr_gallery_graphs_from_module_to_kernel.py`: what happens below the dispatch mode.
+# - :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`: a dispatch mode that adds up memory.
+# - :ref:`sphx_glr_gallery_errors_two_devices.py`: ``FakeTensorMode`` finds an error without a GPU.
+# - In PyTorch's reference: `Extending PyTorch <https://docs.pytorch.org/docs/stable/notes/extending.html>`__ and
+#   `torch.overrides <https://docs.pytorch.org/docs/stable/torch.overrides.html>`__.
