@@ -1,6 +1,6 @@
 r"""
-TorchDispatchMode, TorchFunctionMode and tensor subclasses
-==========================================================
+Tensor subclasses and TorchDispatchMode
+=======================================
 
 .. index::
    single: TorchDispatchMode, TorchFunctionMode

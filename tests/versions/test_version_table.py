@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from bs4 import BeautifulSoup
 
 from atlas.versions import history, table_directive
 from atlas.versions.explained import Explanation
+from atlas.versions.measuring import examples, then_and_now
+from atlas.versions.sources import whole_history_of
 from versions.some_data import OWN, data, keep, sources
 
 KINK, SIGN = "x.abs() at x = [0]", "x.sign() at x = [0]"
@@ -74,3 +77,16 @@ def test_an_explanation_is_marked_where_it_repeats(root: Path, monkeypatch: pyte
     page = built(root, data(root, "99.1.0", probes={"kinks": {KINK: "[1]", SIGN: "[1]"}}))
     assert [row.get("class") for row in page.select("tbody tr")] == [None, ["repeats"]]
     assert page.select_one(".why a")["href"] == why.link and page.select_one(".why code").get_text() == "abs"
+
+
+def test_the_page_is_read_again_when_what_was_measured_changes(root: Path) -> None:
+    keep(root, data(root, "99.1.0"))
+    noted = set()
+    env = SimpleNamespace(
+        srcdir=root / "docs",
+        docname="reference/versions",
+        note_dependency=lambda path, docname="": noted.add(path),
+    )
+    assert whole_history_of(SimpleNamespace(env=env)).versions
+    scripts = examples.scripts(root / "examples").values()
+    assert scripts and {*scripts, root / then_and_now.PAGE} <= noted

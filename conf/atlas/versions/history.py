@@ -91,8 +91,12 @@ def load(docs: Path) -> History:
     """
     root = docs.parent
     data = [*sorted((root / measured.FOLDER).glob("*.json")), docs / own_answers.DATA]
-    sources = [root / then_and_now.PAGE, *examples.scripts(root / "examples").values()]
-    return _load(docs, tuple((file, file.stat().st_mtime_ns) for file in [*data, *sources] if file.exists()))
+    return _load(docs, tuple((file, file.stat().st_mtime_ns) for file in [*data, *sources(root)] if file.exists()))
+
+
+def sources(root: Path) -> list[Path]:
+    """What was measured: data of other code than theirs are left out."""
+    return [root / then_and_now.PAGE, *examples.scripts(root / "examples").values()]
 
 
 @lru_cache(maxsize=2)

@@ -14,7 +14,7 @@ from atlas.directives.long_table import may_break, region
 from atlas.i18n import _
 
 from .history import History
-from .sources import history_of
+from .sources import whole_history_of
 
 LONGEST = 200  # characters of what failed
 
@@ -23,7 +23,7 @@ class VersionPages(SphinxDirective):
     """``{version-pages}``: a sentence for each version, and a row for each example that does not hold on all of them."""
 
     def run(self) -> list[nodes.Node]:
-        history = history_of(self)
+        history = whole_history_of(self)
         items = (nodes.list_item("", nodes.paragraph("", text)) for text in _sentences(history))
         return [nodes.bullet_list("", *items), nodes.raw("", table(history), format="html")]
 

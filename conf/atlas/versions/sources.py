@@ -58,6 +58,17 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", _tell)
 
 
+def whole_history_of(directive: SphinxDirective) -> History:
+    """The history for a page that shows all of it: such a page is read again when any example changes, too.
+
+    :raises docutils.parsers.rst.DirectiveError: if there are no data, or they cannot be used.
+    """
+    found = history_of(directive)
+    for source in history.sources(Path(directive.env.srcdir).parent):
+        directive.env.note_dependency(source)
+    return found
+
+
 def history_of(directive: SphinxDirective) -> History:
     """The history for the page with a directive.
 

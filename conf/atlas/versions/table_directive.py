@@ -16,7 +16,7 @@ from atlas.operators import table_directive as operators
 
 from .explained import Explanation, explanations
 from .history import KINDS, Change, History
-from .sources import history_of
+from .sources import whole_history_of
 
 #: What the filter calls each kind of change.
 WORDS = {
@@ -45,7 +45,7 @@ class VersionTable(SphinxDirective):
     """``{version-table}``: all changes, the newest first."""
 
     def run(self) -> list[nodes.Node]:
-        return [nodes.raw("", table(history_of(self)), format="html")]
+        return [nodes.raw("", table(whole_history_of(self)), format="html")]
 
 
 def table(history: History) -> str:
