@@ -13,8 +13,8 @@ Memory layout of .grad: strides, channels_last, fused
 # %%
 # The problem: the step is wrong with ``fused=True``
 # --------------------------------------------------
-# You set ``.grad`` by hand, from another process or from your own formula. Your gradient has the right values in another
-# order of memory: it is a transposed matrix. The gradient that two optimizers use, element by element:
+# You set ``.grad`` by hand, from another process or your own formula. Your gradient is a transposed matrix: the right
+# values, in another order of memory. The gradient that two optimizers use, element by element:
 
 import pandas as pd
 import torch
@@ -31,33 +31,54 @@ used = {"foreach=True": step(foreach=True), "fused=True": step(fused=True)}
 table = pd.DataFrame(used).T.rename_axis(index=None, columns="element")
 
 # sphinx_gallery_start_ignore
-assert step() == step(foreach=True) == step(foreach=False) == [0, 1, 2, 3, 4, 5]
-assert step(fused=True) == [0, 3, 1, 4, 2, 5]
-w = torch.zeros(2, 3, requires_grad=True)
-w.grad = torch.empty_like(w).copy_(torch.arange(6.0).reshape(3, 2).t())
-torch.optim.SGD([w], lr=1.0, fused=True).step()
-assert (0 - w.detach()).tolist() == [[0, 2, 4], [1, 3, 5]]
-for optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad):
-    results = []
-    for fused in (False, True):
-        w = torch.zeros(2, 3, requires_grad=True)
-        w.grad = torch.tensor([[0.0, 3.0], [-1.0, 4.0], [2.0, -5.0]]).t()
-        optimizer([w], lr=1.0, fused=fused).step()
-        results.append(w.detach())
-    assert not torch.allclose(*results), optimizer
 import warnings
 
-with warnings.catch_warnings():
-    warnings.simplefilter("error")
-    step(fused=True)
+assert step() == step(foreach=True) == step(foreach=False) == [0, 1, 2, 3, 4, 5]
+assert step(fused=True) == [0, 3, 1, 4, 2, 5]
+
+
+def _stepped(optimizer, gradient, fused):
+    w = torch.zeros(gradient.shape, dtype=gradient.dtype, requires_grad=True)
+    w.grad = gradient
+    optimizer([w], lr=1.0, fused=fused).step()
+    return w.detach()
+
+
+for _name in ("SGD", "Adam", "AdamW", "Adagrad"):
+    _class = getattr(torch.optim, _name)
+    _turned = torch.tensor([[0.0, 3.0], [-1.0, 4.0], [2.0, -5.0]]).t()
+    _by_memory = _turned.t().reshape(2, 3)
+    _cells = torch.tensor([0.0, 1.0, -2.0, 3.0, -4.0, 5.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing warns
+        _wrong = _stepped(_class, _turned, True)
+        _of_one = _stepped(_class, _cells[:1].expand(6), True)  # expanded: all are 0
+        _of_gaps = _stepped(_class, _cells[::2], True)  # with gaps: 0, -2, -4
+    assert torch.allclose(_wrong, _stepped(_class, _by_memory, False))
+    assert not torch.allclose(_wrong, _stepped(_class, _turned, False))
+    assert torch.allclose(_of_one, _stepped(_class, _cells, False)) and _of_one.any()
+    assert torch.allclose(_of_gaps, _stepped(_class, _cells[:3], False))
+    for _dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        _turned = torch.arange(-512.0, 512.0, dtype=_dtype).reshape(32, 32).t()
+        _w = torch.zeros(32, 32, dtype=_dtype, requires_grad=True)
+        _fused = _stepped(_class, torch.empty_like(_w).copy_(_turned), True)
+        if _dtype.itemsize > 2:
+            assert torch.allclose(_fused, _stepped(_class, _turned, False))
+        elif _class is torch.optim.SGD and torch.__version__.startswith("2.13."):
+            assert not torch.equal(_fused, -_turned)
+_broadcast = torch.empty_like(torch.zeros(2, 3)).copy_(torch.arange(3))
+assert _broadcast.tolist() == [[0, 1, 2]] * 2
 # sphinx_gallery_end_ignore
 table
 
 # %%
 # On the CPU, the fused optimizer walks over the memory of parameter and gradient side by side, and pairs the wrong elements.
-# Nothing warns. ``Adam``, ``AdamW`` and ``Adagrad`` do the same. (On CUDA, which was not measured here, users report an error:
-# *must have same dtype, device, and layout*, `issue 106951 <https://github.com/pytorch/pytorch/issues/106951>`__.) Copy your
-# gradient into the layout of the parameter: ``w.grad = torch.empty_like(w).copy_(gradient)``.
+# Nothing warns. If the gradient is expanded or has gaps, the step even reads memory that does not belong to it, and can end
+# the process. ``Adam``, ``AdamW`` and ``Adagrad`` do the same here. (CUDA was not measured.)
+#
+# Copy your gradient into the layout of the parameter: ``w.grad = torch.empty_like(w).copy_(gradient)``. ``copy_`` also
+# broadcasts and converts, so check the shape first. (In ``bfloat16`` and ``float16``, fused ``SGD`` up to PyTorch 2.13 can
+# :ref:`skip elements <sphx_glr_gallery_training_optimizer_variants.py>` even then.)
 #
 # *Strides* are the steps in memory between neighbors along each dimension. Below, one matrix is stored by columns, and its
 # elements are numbered row by row.
@@ -120,9 +141,9 @@ assert arrived.as_strided((12,), (1,)).tolist() == list(range(12))
 # %%
 # What people get wrong
 # ---------------------
-# **Two gradients, one memory.** Both branches of a sum receive the same gradient. When each leaf sees it through its
-# own view, the check that nobody else holds it does not notice the other one, and both take the memory over (`issue
-# 34082 <https://github.com/pytorch/pytorch/issues/34082>`__). The second backward adds to that memory once for each
+# **Two gradients, one memory.** Both branches of a sum receive the same gradient. Here each leaf sees it through its
+# own view. The check that nobody else holds it does not notice the other view, and both leaves take the memory over
+# (`issue 34082 <https://github.com/pytorch/pytorch/issues/34082>`__). The second backward adds to that memory once for each
 # leaf, and the result is three times the gradient, not twice:
 
 weights = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -204,9 +225,9 @@ for _class in (
 # ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in a cell of its
 # own. A slice with gaps is not dense, and an expanded tensor has several elements in one cell. For those two, ``.grad``
 # is stored row by row. The stride of a dimension of size 1 may differ: nothing steps along it. (``nn.Embedding`` with
-# ``sparse=True`` gives a sparse ``.grad``, which has no strides. With ``torch.autograd.enforce_grad_layout_policy(False)``,
-# ``.grad`` may keep the strides of the gradient that arrives.) A convolution converted to ``channels_last`` is dense. Its
-# gradient follows the weight, not the images, which are in the default layout here:
+# ``sparse=True`` gives a sparse ``.grad``. With ``torch.autograd.enforce_grad_layout_policy(False)``, ``.grad`` may keep the
+# strides of the gradient that arrives.) A convolution converted to ``channels_last`` is dense. Its gradient follows the
+# weight, not the images, which are in the default layout here:
 
 gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
 (gaps * factors).sum().backward()
@@ -280,8 +301,8 @@ assert ratio > 1
 # Who owns the memory
 # -------------------
 # If nothing else refers to the arriving gradient, its strides are right, and ``create_graph`` is off, ``.grad`` uses its memory
-# without a copy. A hook can look at the address. If the hook *keeps* the gradient, ``.grad`` is a copy, and so it is if you
-# pass your own gradient to the leaf:
+# without a copy. A hook from ``w.register_hook`` can look at the address. If this hook *keeps* the gradient, ``.grad`` is a
+# copy, and so it is if you pass your own gradient to the leaf:
 
 kept = []
 
@@ -359,10 +380,9 @@ assert _a.grad.tolist() == [2] * 4 and _b.grad.tolist() == [3] * 4
 
 # %%
 # In a hook, keep ``gradient.clone()``. ``gradient`` itself is safe only if no other tensor uses its memory: in a hook on
-# ``w.view(4, 3)``, ``w.grad`` takes it over. A ``gradient.detach()`` is another tensor on the same memory, and
-# ``gradient.numpy()`` an array on it. Autograd does not see that you hold it, and takes the memory over. What is then added to
-# ``.grad`` changes what you kept, and so does clipping. It is the same with your own gradient behind a view, the last line
-# above.
+# ``w.view(4, 3)``, ``w.grad`` takes it over. ``gradient.detach()`` and ``gradient.numpy()`` share the memory, but autograd
+# does not see that you hold it, and takes it over. What is then added to ``.grad`` changes what you kept, and so does
+# clipping. It is the same with your own gradient behind a view, the last line above.
 #
 # Once a ``.grad`` that is not sparse exists, the next gradients are added *in place*, so its strides stay as they are.
 # ``zero_grad(set_to_none=False)`` keeps the tensor too. With ``create_graph=True`` the sum is a new tensor, because
@@ -398,9 +418,8 @@ assert w.grad is first and first.tolist() == [0.0] * 3
 # Setting .grad yourself
 # ----------------------
 # A tensor that you assign must match in shape and device, and by default in data type. Its strides are not checked.
-# Here they stay, because backward adds in place, and the first time in a process there is a warning. (If several elements of
-# the tensor share a memory cell, as in the one that ``torch.autograd.grad(w.sum(), w)`` returns, adding in place raises an
-# error.)
+# Here they stay, because backward adds in place, and the first time in a process there is a warning. (Adding in place
+# to the expanded tensor that ``torch.autograd.grad(w.sum(), w)`` returns raises an error.)
 
 w = torch.zeros(2, 3, requires_grad=True)
 try:
@@ -459,7 +478,8 @@ assert "device type 'meta'" in _texts[0] and "dtype 'double'" in _texts[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# The type may differ if the leaf says so: ``grad_dtype`` is the type of its gradient, and ``None`` allows any.
+# The type may differ if the leaf says so: ``grad_dtype`` is the type of its gradient, and ``None`` allows any. The
+# default ``SGD`` accepts such a ``.grad``, and ``Adam`` raises an error.
 
 half = torch.zeros(3, dtype=torch.bfloat16, requires_grad=True)
 half.grad_dtype = torch.float32
@@ -468,6 +488,13 @@ print("leaf:", half.dtype, "  .grad:", half.grad.dtype)
 assert half.grad.dtype == torch.float32
 
 # sphinx_gallery_start_ignore
+_failed = []
+for _class in (torch.optim.SGD, torch.optim.Adam):
+    try:
+        _class([half], lr=1.0).step()
+    except RuntimeError:
+        _failed.append(_class)
+assert _failed == [torch.optim.Adam] and half.tolist() == [-1] * 3
 half.grad_dtype = None
 half.grad = torch.zeros(3, dtype=torch.float64)
 assert half.grad.dtype == torch.float64

@@ -20,8 +20,8 @@ Derive a backward: linear, cross entropy, layer norm, attention
       y = x @ W.T + b
       grad_x, grad_W, grad_b = v @ W, v.T @ x, v.sum(0)
 
-   This is for real ``x`` with two dimensions. Compare with autograd in ``float64``, with sizes that are all different. If your
-   function is made of PyTorch's differentiable operations, autograd derives it for you.
+   This is for real ``x`` with two dimensions, without autocast. Compare with autograd in ``float64``, with sizes that are all
+   different. If your function is made of PyTorch's differentiable operations, autograd derives it for you.
 """
 
 # %%
@@ -103,6 +103,11 @@ def _products(wanted, first, second):
 for _tensor, _other, _hand in ((x, W, by_hand[0]), (W, x, by_hand[1])):
     (_only,) = _products(_tensor.shape, v, _other)
     assert torch.equal(_only, _hand)
+_named = {"v": v, "v.T": v.T, "W": W, "x": x}
+for (_left, _, _right, (_, *_shape)), _hand in zip(PRODUCTS, by_hand[:2], strict=True):
+    assert all(tuple(_size) == _named[_n].shape for _n, *_size in (_left, _right))
+    assert torch.equal(_named[_left[0]] @ _named[_right[0]], _hand)
+    assert tuple(_shape) == _hand.shape
 # sphinx_gallery_end_ignore
 
 # %%
@@ -147,11 +152,51 @@ assert torch.allclose(_v @ _W.conj(), _right[0])
 assert torch.allclose(_v.T @ _x.conj(), _right[1])
 assert not torch.allclose(_v @ _W, _right[0])
 assert not torch.allclose(_v.T @ _x, _right[1])
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, W, b):
+        ctx.save_for_backward(x, W)
+        return torch.nn.functional.linear(x, W, b)
+
+    @staticmethod
+    def backward(ctx, v):
+        x, W = ctx.saved_tensors
+        return v @ W, v.T @ x, v.sum(0)
+
+
+class _AmpLinear(_Linear):
+    forward = staticmethod(torch.amp.custom_fwd(_Linear.forward, device_type="cpu"))
+    backward = staticmethod(torch.amp.custom_bwd(_Linear.backward, device_type="cpu"))
+
+
+def _autocast_grads(function):
+    _leaves = [t.detach().float().requires_grad_() for t in (x, W, b)]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        _y = function(*_leaves)
+    return torch.autograd.grad(_y, _leaves, v.to(_y.dtype))
+
+
+for _got, _right in zip(
+    _autocast_grads(_AmpLinear.apply),
+    _autocast_grads(torch.nn.functional.linear),
+    strict=True,
+):
+    assert _got.dtype == torch.float32
+    assert torch.allclose(_got, _right, rtol=0.02, atol=0.02)
+_said = []
+try:
+    _autocast_grads(_Linear.apply)
+except RuntimeError as _error:
+    _said.append(str(_error))
+assert len(_said) == 1 and "same dtype" in _said[0]
 # sphinx_gallery_end_ignore
 
 # %%
 # For an ``x`` with more dimensions, such as batch, time and 3 inputs, make rows first: use ``v.reshape(-1, 2)`` and
-# ``x.reshape(-1, 3)`` for ``W`` and ``b``. For complex numbers, use ``W.conj()`` and ``x.conj()``.
+# ``x.reshape(-1, 3)`` for ``W`` and ``b``. For complex numbers, use ``W.conj()`` and ``x.conj()``. Under autocast, decorate
+# your Function's methods with ``torch.amp.custom_fwd`` and ``custom_bwd``.
 #
 # What people get wrong
 # ---------------------
@@ -333,12 +378,37 @@ for _options, _hand in (
 ):
     assert torch.allclose(_cross_entropy_grad(labels, **_options), _hand)
     assert not torch.allclose(_cross_entropy_grad(labels, **_options), grad)
+_loss = torch.nn.functional.cross_entropy(scores, labels)
+assert torch.autograd.grad(_loss, _loss)[0] == 1
+_v, _quarter = torch.autograd.grad(_loss / 4, (_loss, scores))
+assert _v == 0.25 and torch.allclose(_quarter, _v * grad)
+assert not torch.allclose(_quarter, grad)
+_losses = torch.nn.functional.cross_entropy(scores, labels, reduction="none")
+_v = torch.randn_like(_losses)
+(_right,) = torch.autograd.grad(_losses, scores, _v)
+assert torch.allclose((p - _one_hot) * _v[:, None], _right)
+for _list in ([0, 5, -100, 2], [0, 5, -100, -100], [-100] * 4):
+    _padded = torch.tensor(_list)
+    _kept = _padded != -100
+    _hand = p - torch.nn.functional.one_hot(_padded.clamp(min=0), 6)
+    _hand[~_kept] = 0
+    _hand[_kept] /= _kept.sum()
+    assert torch.allclose(_cross_entropy_grad(_padded), _hand)
+    _said = []
+    try:
+        torch.nn.functional.one_hot(_padded, 6)
+    except RuntimeError as _error:
+        _said.append(str(_error))
+    assert len(_said) == 1 and "non-negative" in _said[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# Options of ``cross_entropy`` change this. One at a time:
+# This is for a ``v`` of 1, as in ``loss.backward()``. In a Function's ``backward``, multiply by ``v``: for ``loss / 4`` it is
+# 1/4. Options of ``cross_entropy`` change the formula. One at a time:
 #
-# - ``ignore_index``: the ignored rows get 0, and the mean divides by the number of the other rows.
+# - ``reduction="none"``: do not divide, and multiply each row by its own ``v``.
+# - ``ignore_index``, by default -100: the ignored rows get 0, and the other rows are divided by their number. ``one_hot``
+#   refuses -100, so give it ``labels.clamp(min=0)``.
 # - ``weight``: each row is multiplied by the weight of its label, and the mean divides by the sum of these weights.
 # - ``label_smoothing=s``: replace ``one_hot`` by ``(1 - s) * one_hot + s / 6``, for 6 classes.
 #
@@ -389,9 +459,11 @@ _rows = (grad_p * p).sum(-1)
 assert torch.allclose(_rows, (v * out).sum(-1))
 
 
-def _attention_agrees(mask, *batch):
+def _attention_agrees(mask, *batch, shared=False):
+    _batches = [batch] + 2 * [(*batch[:-1], 1) if shared else batch]
     _q, _k, _w = (
-        torch.randn(*batch, *s, dtype=torch.float64, requires_grad=True) for s in sizes
+        torch.randn(*_b, *_s, dtype=torch.float64, requires_grad=True)
+        for _b, _s in zip(_batches, sizes, strict=True)
     )
     _s = (_q @ _k.mT / 8**0.5).masked_fill(~mask, -torch.inf)
     _p = _s.softmax(-1)
@@ -401,6 +473,9 @@ def _attention_agrees(mask, *batch):
     _grad_p = _v @ _w.mT
     _grad_s = softmax_backward(_p, _grad_p) / 8**0.5
     _hand = _grad_s @ _k, _grad_s.mT @ _q, _p.mT @ _v
+    if shared:
+        assert _hand[1].shape != _k.shape and _hand[2].shape != _w.shape
+        _hand = _hand[0], *(_h.sum(-3, keepdim=True) for _h in _hand[1:])
     return all(torch.allclose(*_pair) for _pair in zip(_hand, _right, strict=True))
 
 
@@ -410,12 +485,18 @@ _empty[1] = False
 for _batch in ((), (2,), (2, 3)):
     assert _attention_agrees(_mask, *_batch)
     assert _attention_agrees(_mask.tril(), *_batch)
-    assert not _attention_agrees(_empty, *_batch)
+    assert not _batch or _attention_agrees(_mask, *_batch, shared=True)
+_p = (q @ k.T / 8**0.5).masked_fill(~_empty, -torch.inf).softmax(-1)
+_grad_s = softmax_backward(_p, grad_p) / 8**0.5
+_right = torch.autograd.grad(_p @ w, (q, k), v)
+assert (_grad_s @ k)[1].isnan().all() and not _right[0][1].any()
+assert (_grad_s.T @ q).isnan().all() and _right[1].isfinite().all()
 # sphinx_gallery_end_ignore
 
 # %%
-# With more dimensions, such as batch and heads, write ``.mT`` for each ``.T``. A mask that sets scores to ``-inf`` leaves these
-# formulas as they are, if each query keeps at least one key.
+# With more dimensions, the same for ``q``, ``k`` and ``w``, such as batch and heads, write ``.mT`` for each ``.T``. If heads
+# share ``k`` and ``w``, sum each of their gradients over these heads. A mask that sets scores to ``-inf`` leaves these formulas
+# as they are, if each query keeps at least one key.
 #
 # The sum in ``softmax_backward`` is ``(grad_p * p).sum(-1)``, which is ``(v * out).sum(-1)`` here. So a kernel can compute
 # this sum from the result, without storing the whole matrix ``p``. `FlashAttention <https://arxiv.org/abs/2205.14135>`__ does
@@ -441,14 +522,14 @@ print(torch.allclose(grad, right))
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(grad, right)
-_x = (1e-3 * x).detach().requires_grad_()
+_x = (1e-8 * x).detach().requires_grad_()
 (_right,) = torch.autograd.grad(torch.nn.functional.rms_norm(_x, (6,)), _x, v)
 _same = []
-for _eps in (torch.finfo(torch.float64).eps, 1e-5):
+for _eps in (torch.finfo(torch.float64).eps, 0.0, 1e-5):
     _r = (_x.square().mean(1, keepdim=True) + _eps).sqrt()
     _hand = (v - _x / _r * (v * _x / _r).mean(1, keepdim=True)) / _r
     _same.append(torch.allclose(_hand, _right))
-assert _same == [True, False]
+assert _same == [True, False, False]
 # sphinx_gallery_end_ignore
 
 # %%

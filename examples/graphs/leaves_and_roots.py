@@ -4,8 +4,8 @@ Leaf tensors: is_leaf, retain_grad() and .grad
 
 .. in-short::
 
-   A *leaf* is a tensor with no recorded history: its ``grad_fn`` is None. ``backward()`` stores gradients in ``.grad`` of
-   leaves that require grad. A tensor with a ``grad_fn`` keeps none by default: call ``y.retain_grad()`` before ``backward()``.
+   A *leaf* is a tensor with no recorded history: its ``grad_fn`` is None. By default, ``backward()`` stores gradients only in
+   ``.grad`` of leaves that require grad. For a tensor with a ``grad_fn``, call ``y.retain_grad()`` before ``backward()``.
    To make a leaf, set value, dtype and device first: ``w = (torch.ones(2) * 0.01).to(device).requires_grad_()``.
 """
 
@@ -181,7 +181,8 @@ with warnings.catch_warnings(record=True) as caught:
 # sphinx_gallery_end_ignore
 
 # %%
-# **Switching requires_grad off on a result.** You can switch it off on the leaf ``w``. ``y`` requires grad because ``w`` does:
+# **Switching requires_grad off on a result.** You can switch it off on the leaf ``w``. ``y`` requires grad because ``w``
+# did when ``y`` was computed:
 
 try:
     y.requires_grad_(False)
@@ -192,7 +193,9 @@ except RuntimeError as error:
 # sphinx_gallery_start_ignore
 assert "you can only change requires_grad flags of leaf variables" in message
 assert "use var_no_grad = var.detach()" in message
-assert not w.requires_grad_(False).requires_grad and w.requires_grad_().requires_grad
+w.requires_grad_(False)
+assert not w.requires_grad and y.requires_grad and not (w * 2).requires_grad
+w.requires_grad_()
 assert not y.detach().requires_grad and torch.equal(y.detach(), y)
 del message
 # sphinx_gallery_end_ignore
@@ -223,13 +226,11 @@ assert (y.item(), z.item()) == (6.0, 7.0)
 # ``z`` is the *root*: the tensor on which you call ``backward()``. The table shows three attributes of each tensor, and its
 # ``.grad`` at three moments: before ``backward()``, after it, and after ``zero_grad()``.
 #
-# .. how-measured:: This code reads the attributes of each tensor into a table.
+# .. how-measured:: This code reads the attributes of each tensor into a table. ``quiet_grad`` reads ``.grad`` without warning.
 
 import warnings
 
 import pandas as pd
-
-warnings.filterwarnings("ignore", "The .grad attribute of a Tensor")
 
 
 def attributes(tensors):
@@ -244,8 +245,14 @@ def attributes(tensors):
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns="tensor")
 
 
+def quiet_grad(t):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return t.grad
+
+
 def grads(tensors):
-    return [str(t.grad) for t in tensors.values()]
+    return [str(quiet_grad(t)) for t in tensors.values()]
 
 
 # %%
@@ -272,11 +279,20 @@ assert table["after backward"].tolist() == [
     *["None"] * 3,
 ]
 assert set(table["grad before"]) == set(table["after zero_grad"]) == {"None"}
+stored = table["after backward"] != "None"
+assert (table["is_leaf"] & table["requires_grad"])[stored].all()
+assert not any(
+    f[1] and f[1].match("The .grad attribute of a Tensor") for f in warnings.filters
+)  # so a reader does see the warning
 for t, warns in ((x, 0), (c, 0), (w, 0), (y, 1), (z, 1)):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert t.grad is None and len(caught) == warns
     assert all("retain_grad()" in str(one.message) for one in caught)
+zeroed = torch.tensor(3.0, requires_grad=True)
+(zeroed * 2).backward()
+torch.optim.SGD([zeroed], lr=0.1).zero_grad(set_to_none=False)  # not the default
+assert zeroed.grad == 0
 # sphinx_gallery_end_ignore
 table
 
@@ -285,7 +301,7 @@ table
 #
 # - ``x`` is a leaf too, but it does not require grad.
 # - ``w`` and ``b`` got their gradients, :math:`\partial z / \partial w = x = 2` and :math:`\partial z / \partial b = 1`.
-#   ``zero_grad()`` sets ``.grad`` back to None.
+#   By default, ``zero_grad()`` sets ``.grad`` back to None.
 # - ``c`` is a leaf and requires grad, but ``z`` was not computed from it.
 # - ``y`` and ``z`` are results. You did not set their ``requires_grad``: it spread from ``w`` and ``b``. Their gradients were
 #   computed, passed on and dropped, to save memory.
@@ -313,9 +329,9 @@ assert asked.grad == 5
 # %%
 # What makes a leaf
 # -----------------
-# ``w * x`` has a ``grad_fn``, the node that sends a gradient back to its inputs. Four things come together: an input requires
-# grad, recording is on, the operation has a derivative, and the result is of a floating dtype. Each of the next six rows
-# lacks at least one of them, so the result is a leaf although it was computed.
+# ``w * x`` has a ``grad_fn``, the node that sends a gradient back to its inputs. The next six rows were computed too, but
+# they are leaves. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. PyTorch does not record
+# ``zeros_like`` or ``detach``. ``w > 0`` is boolean, and ``w.long()`` is an integer.
 
 with torch.no_grad():
     unrecorded = w * 2
@@ -336,18 +352,21 @@ found = [(t.is_leaf, t.requires_grad) for t in made.values()]
 assert found == [(False, True)] + [(True, False)] * 6 + [(True, True)]
 assert all(t.is_leaf == (t.grad_fn is None) for t in made.values())
 assert made["w > 0"].dtype == torch.bool and made["w.long()"].dtype == torch.int64
+# without the cause that the text names, each of these is recorded
+recorded = (x.clone().requires_grad_() * 5, w * 2, w.clone(), w.double())
+assert not any(t.is_leaf for t in recorded)
+assert not x.requires_grad and torch.is_grad_enabled()
 source = torch.tensor(3.0, requires_grad=True)
 (nn.Parameter(source * 2) * 5).backward()
 assert source.grad is None
-assert w.requires_grad and w.is_floating_point() and not x.requires_grad
 # sphinx_gallery_end_ignore
 attributes(made)
 
 # %%
 # ``nn.Parameter`` copies no history: it is a new leaf with these values, and no gradient flows from it back to ``w``.
 #
-# ``w > 0`` is boolean and ``w.long()`` is an integer. A derivative says what a small change does, and these types have no
-# small changes. If you ask for a gradient here, PyTorch refuses. Write ``[1.0, 2.0]`` instead:
+# A derivative says what a small change does, and boolean and integer types have no small changes. If you ask for a gradient
+# here, PyTorch refuses. Write ``[1.0, 2.0]`` instead:
 
 try:
     torch.tensor([1, 2], requires_grad=True)
@@ -358,6 +377,13 @@ except RuntimeError as error:
 # sphinx_gallery_start_ignore
 assert "floating point" in message
 assert torch.tensor([1.0, 2.0], requires_grad=True).is_leaf
+refused = []
+for made_of in (w > 0, w.long(), torch.tensor(True), torch.tensor([1, 2])):
+    try:
+        made_of.requires_grad_()
+    except RuntimeError as error:
+        refused.append("floating point" in str(error))
+assert refused == [True] * 4
 del message
 # sphinx_gallery_end_ignore
 
@@ -365,8 +391,8 @@ del message
 # Exercise
 # --------
 # You minimize :math:`v^2` by hand, from a leaf :math:`v = 3`. One step is ``(v**2).backward()`` and then
-# ``v = v - 0.1 * v.grad``. What are ``v.is_leaf`` and ``v.grad`` after a second backward? Change the second line so
-# that you can repeat the step.
+# ``v = v - 0.1 * v.grad``. What are ``v.is_leaf`` and ``v.grad`` after a second backward? Change the step so that
+# you can repeat it.
 #
 # .. solution::
 #
@@ -379,19 +405,24 @@ v = v - 0.1 * v.grad
 first.grad = None  # gradients add up otherwise
 (v**2).backward()
 
-print(f"v.is_leaf {v.is_leaf}, v.grad {v.grad}")
+print(f"v.is_leaf {v.is_leaf}, v.grad {quiet_grad(v)}")
 print(f"gradient of the first v: {first.grad.item():.2f}")
 
 # predict: str(v.is_leaf) [True | False] -- What is ``v.is_leaf`` after this step?
 
 # sphinx_gallery_start_ignore
-assert not v.is_leaf and v.grad is None and abs(first.grad.item() - 4.8) < 1e-5
+assert not v.is_leaf and quiet_grad(v) is None
+assert abs(first.grad.item() - 4.8) < 1e-5
 # sphinx_gallery_end_ignore
 
 # %%
-# Change the leaf in place, without recording. ``v`` stays the same leaf, and both gradients are stored in it:
+# Change the leaf in place, without recording, and clear its gradient after each step. ``v`` stays the same leaf, and both
+# gradients are stored in it:
 
 v = torch.tensor(3.0, requires_grad=True)
+# sphinx_gallery_start_ignore
+start = v
+# sphinx_gallery_end_ignore
 for step in (1, 2):
     (v**2).backward()
     with torch.no_grad():
@@ -400,7 +431,7 @@ for step in (1, 2):
     print(f"step {step}: v = {v.item():.2f}, is_leaf {v.is_leaf}")
 
 # sphinx_gallery_start_ignore
-assert v.is_leaf and abs(v.item() - 1.92) < 1e-5  # 3 * 0.8 * 0.8
+assert v is start and v.is_leaf and abs(v.item() - 1.92) < 1e-5  # 3 * 0.8 * 0.8
 # sphinx_gallery_end_ignore
 
 # %%
