@@ -6,8 +6,8 @@ Jacobian and Hessian in PyTorch: torch.func
 
    ``jacrev(f)(x)`` is the Jacobian: its shape is the shape of the output, then the shape of the input. ``hessian(f)(x)`` holds
    the second derivatives of a scalar function. For a batch, let ``f`` take one sample and write ``vmap(jacrev(f))(batch)``.
-   ``jacrev`` and ``hessian`` take real tensors and build the whole matrix: where you need only a product with it, use ``jvp``
-   or ``vjp``.
+   ``jacrev`` and ``hessian`` take real floating-point tensors and build the whole matrix: where you need only a product with
+   it, use ``jvp`` or ``vjp``.
 """
 
 # %%
@@ -70,7 +70,10 @@ for _shape in [(), (1,), (3,), (2, 0), (2, 3)]:
         lambda x: x.flatten(),
     ):
         _x = torch.randn(_shape)
-        assert jacrev(_function)(_x).shape == (*_function(_x).shape, *_shape)
+        _J = jacrev(_function)(_x)
+        assert _J.shape == (*_function(_x).shape, *_shape)
+        if _J.numel():
+            assert torch.allclose(_J, torch.autograd.functional.jacobian(_function, _x))
 _failed = 0
 for _x, _function in (
     (torch.ones(2) * 1j, torch.abs),
@@ -82,6 +85,12 @@ for _x, _function in (
         except RuntimeError as error:
             _failed += "to be real but received complex" in str(error)
 assert _failed == 4
+for _way in (jacrev(torch.sin), torch.func.hessian(lambda x: x.sin().sum())):
+    try:
+        _way(torch.tensor([1, 2]))
+    except (RuntimeError, ValueError) as error:
+        _failed += "floating point" in str(error)
+assert _failed == 6
 # sphinx_gallery_end_ignore
 
 # %%
@@ -122,12 +131,19 @@ for _i in range(3):
 
 # %%
 # **if and .item() under vmap.** ``vmap`` runs your function once for the whole batch (with ``chunk_size``, once for each
-# chunk), so a condition on the numbers of a sample would need several answers. Use ``torch.where``, and keep numbers as
-# tensors.
+# chunk), so a condition on the numbers of a sample would need several answers. Keep numbers as tensors, and use
+# ``torch.where``. It differentiates both branches: give each a :ref:`safe input
+# <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`, or the Jacobian can be NaN.
 #
-# **Dropout under vmap.** Say whether each sample draws its own mask: ``vmap(jacrev(f), randomness="different")``. ``jacfwd``
+# **Filling a tensor under vmap.** ``out = torch.zeros(2)`` has no batch dimension, so ``out[0] = x.sum()`` raises an error on
+# "inplace arithmetic". Write ``out = x.new_zeros(2)``.
+#
+# **nn.Dropout under vmap.** Say whether each sample draws its own mask: ``vmap(jacrev(f), randomness="different")``. ``jacfwd``
 # runs your function under a ``vmap`` of its own, so write ``jacfwd(f, randomness="same")``, for a single sample too.
 # ``hessian`` has ``jacfwd`` inside: write it out as ``jacfwd(jacrev(f), randomness="same")``.
+#
+# **torch.cdist.** On PyTorch 2.13, ``jacrev`` of ``torch.cdist(x, c)`` can be wrong, without a message. Write
+# ``(x[:, None] - c).norm(dim=-1)``.
 
 
 def positive_part(x):
@@ -190,6 +206,36 @@ assert _failed
 _masked = vmap(jacrev(lambda x: torch.where(x.sum() > 0, x * x, x)))(batch)
 for _one, _sample in zip(_masked, batch, strict=True):
     assert torch.allclose(_one, jacrev(positive_part)(_sample))
+
+
+def _unit(x, divisor):
+    return torch.where(x.norm() > 0, x / divisor(x.norm()), x)
+
+
+def _fill(out, x):
+    out[0] = x.sum()
+    return out
+
+
+_J = vmap(jacrev(lambda x: _unit(x, lambda norm: norm)))(torch.zeros(1, 3))
+assert _J.isnan().all()  # the derivative of the branch taken is the identity
+_J = vmap(jacrev(lambda x: _unit(x, lambda norm: torch.where(norm > 0, norm, 1.0))))(
+    torch.zeros(1, 3)
+)
+assert torch.equal(_J[0], torch.eye(3))
+_J = vmap(jacrev(lambda x: _fill(x.new_zeros(2), x)))(batch)
+assert torch.equal(_J[:, 0], torch.ones(3, 4)) and not _J[:, 1].any()
+_failed = False
+try:
+    vmap(jacrev(lambda x: _fill(torch.zeros(2), x)))(batch)
+except RuntimeError as error:
+    _failed = "vmap: inplace arithmetic" in str(error)
+assert _failed
+_points, _c = batch[:, :2], batch[:, 2:]
+_J = torch.autograd.functional.jacobian(lambda x: torch.cdist(x, _c), _points)
+assert torch.allclose(jacrev(lambda x: (x[:, None] - _c).norm(dim=-1))(_points), _J)
+if torch.__version__.startswith("2.13."):
+    assert not torch.allclose(jacrev(lambda x: torch.cdist(x, _c))(_points), _J)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -271,8 +317,9 @@ assert torch.allclose(J["weight"], torch.einsum("ij,k->ijk", torch.eye(2), input
 # sphinx_gallery_end_ignore
 
 # %%
-# In the same way you get one gradient for each sample, to clip each one, or to find the samples that pull hardest.
-# ``backward()`` on a mean loss gives you only their mean. ``in_dims`` says that the parameters are shared.
+# In the same way you get :ref:`one gradient for each sample <sphx_glr_gallery_modules_per_sample_gradients.py>`, to clip each
+# one, or to find the samples that pull hardest. Here ``backward()`` gives you only their mean. ``in_dims`` says that the
+# parameters are shared.
 
 
 def loss_of_one(params, x, target):
@@ -379,9 +426,12 @@ assert grad(rosenbrock)(_p).norm() > 10
 #
 # For a network with a million parameters, the Hessian would have :math:`10^{12}` entries. Its product with a vector has a
 # million. It is the derivative of the gradient along that vector, so one forward-mode pass over one backward pass computes it.
-# (This and ``hessian`` need a forward-mode rule for each operation. The fused attention kernel of the CPU has none.)
+# (This and ``hessian`` need forward mode, for which the fused attention kernel of the CPU has no rule.)
+#
+# On PyTorch 2.13, ``hvp`` below also fails on ``F.mse_loss(y, t)`` and ``F.huber_loss(y, t)``. There, use
+# ``vjp(grad(f), x)[1](v)[0]``. It is the same product, as the Hessian is symmetric.
 
-from torch.func import jvp
+from torch.func import jvp, vjp
 
 
 def chain(x):
@@ -402,16 +452,27 @@ _failed, _q = 0, torch.randn(1, 1, 2, 2)
 for _way in (lambda f, q: hessian(f)(q), lambda f, q: hvp(f, q, q)):
     try:
         _way(lambda q: F.scaled_dot_product_attention(q, q, q).sum(), _q)
-    except NotImplementedError:
-        _failed += 1
+    except NotImplementedError as error:
+        _failed += "forward AD" in str(error) and "flash_attention" in str(error)
 assert _failed == 2
+_y, _v, _t = torch.randn(3, 5)
+for _loss in (F.mse_loss, F.huber_loss):
+
+    def _f(y, loss=_loss):
+        return loss(y, _t)
+
+    assert torch.allclose(vjp(grad(_f), _y)[1](_v)[0], hessian(_f)(_y) @ _v)
+    _failed = False
+    try:
+        hvp(_f, _y, _v)
+    except RuntimeError as error:
+        _failed = "ZeroTensors" in str(error) or "huber_loss" in str(error)
+    assert _failed or not torch.__version__.startswith("2.13.")
 # sphinx_gallery_end_ignore
 
 # %%
 # ``jvp(f, (x,), (t,))`` returns ``f(x)`` and :math:`J t`. ``vjp(f, x)`` returns ``f(x)`` and a function, which computes
 # :math:`v^\top J` for real numbers. Neither builds the Jacobian.
-
-from torch.func import vjp
 
 x, v, t = torch.randn(4), torch.randn(2), torch.randn(4)
 _, pull_back = vjp(linear, x)
