@@ -5,9 +5,10 @@ Gradient accumulation and zero_grad
 .. in-short::
 
    ``backward()`` *adds* to ``.grad``, so call ``optimizer.zero_grad()`` once in each step. If a batch is too large for memory,
-   call ``(loss / pieces).backward()`` for each of several pieces, then step. The gradient is that of the large batch, if
-   ``loss`` is a mean with the same weight for each sample, the pieces have equal sizes, and each sample has the same loss and
-   gradient as in the large batch: not so with batch normalization, contrastive losses, dropout or spectral normalization.
+   call ``(loss / pieces).backward()`` for each of several pieces, then step. Up to rounding, the gradient is that of the large
+   batch, if ``loss`` is a mean with the same weight for each sample, the pieces have equal sizes, and each sample has the same
+   loss and gradient as in the large batch: not so with batch normalization, dropout or spectral normalization in training mode,
+   nor with many contrastive losses.
 """
 
 # %%
@@ -91,8 +92,8 @@ print(totals)
 assert totals == [6, 12, 18]
 
 # %%
-# No option turns this on. In particular ``retain_graph=True`` has nothing to do with it: that keeps what one graph saved, so
-# that you can run backward over the same graph twice.
+# No option turns this on. ``retain_graph=True`` has nothing to do with it: that keeps what one graph saved, so that you can run
+# backward over the same graph twice.
 #
 # Inside one graph it is the same: where two paths meet, their gradients add up. So two losses may share one backward, or have
 # one each. (If they share a part of the graph, the first may need ``retain_graph=True``.)
@@ -122,7 +123,7 @@ assert _raised == [True]
 # What people get wrong
 # ---------------------
 # **Clearing between** ``backward`` **and** ``step``. Then the optimizer finds no gradient. Nothing is trained, and there is no
-# error. (``GradScaler.step`` would raise one for this optimizer.)
+# error. (``GradScaler.step`` would raise one for this optimizer, if the scaler is enabled.)
 
 w = torch.tensor(1.0, requires_grad=True)
 optimizer = torch.optim.SGD([w], lr=0.1)
@@ -146,10 +147,12 @@ except AssertionError as error:
 assert _raised == [True]
 _fused = torch.optim.SGD([w], lr=0.1, fused=True)
 _scaler.step(_fused)  # a fused optimizer raises nothing
+torch.amp.GradScaler("cpu", enabled=False).step(optimizer)  # nor a disabled scaler
 # sphinx_gallery_end_ignore
 
 # %%
-# The order is ``zero_grad``, ``backward``, ``step``. (``zero_grad`` right after ``step`` works too.)
+# The order is ``zero_grad``, ``backward``, ``step``. (``zero_grad`` right after ``step`` works too, unless another backward
+# reaches the same parameters in between, as in a :ref:`GAN <sphx_glr_gallery_practice_gan.py>`.)
 #
 # **Keeping a gradient without a copy.** By default backward adds in place, to the tensor that the ``.grad`` of a leaf already
 # is (if that is not sparse). A list of ``w.grad`` then holds the same tensor three times. Use ``w.grad.clone()``:
@@ -198,13 +201,34 @@ assert (
     == _steps(["backward", "step", "zero_grad"])
     < 0.6
 )
+
+
+def _two_networks(late, reaches):
+    g, d = (torch.tensor(1.0, requires_grad=True) for _ in range(2))
+    opt_g, opt_d = torch.optim.SGD([g], lr=0.1), torch.optim.SGD([d], lr=0.1)
+    for _ in range(3):
+        for optimizer in (opt_d, opt_g):
+            if not late:
+                optimizer.zero_grad()
+            judge = d if reaches else d.detach()
+            (d**2 / 2 if optimizer is opt_d else g * judge).backward()
+            optimizer.step()
+            if late:
+                optimizer.zero_grad()
+    return d.item()
+
+
+assert abs(_two_networks(late=False, reaches=True) - 0.9**3) < 1e-6
+assert abs(_two_networks(late=True, reaches=False) - 0.9**3) < 1e-6
+assert abs(_two_networks(late=True, reaches=True) - 0.9**3) > 0.1
 # sphinx_gallery_end_ignore
 
 # %%
 # A large batch in small pieces
 # -----------------------------
 # Because gradients add up, you can compute a batch in pieces and take one step at the end. A mean over twelve samples is not
-# the sum of three means over four: it is a third of that sum. So divide each loss by the number of pieces.
+# the sum of three means over four: it is a third of that sum. So divide each loss by the number of pieces. (``chunk`` may give
+# fewer than you ask for: ``torch.arange(9).chunk(4)`` has three.)
 
 from torch import nn
 
@@ -232,6 +256,9 @@ print(f"not divided:  {undivided.norm() / large.norm():.4f} times the large batc
 # sphinx_gallery_start_ignore
 assert torch.allclose(divided, large, rtol=1e-10, atol=1e-12)
 assert torch.allclose(undivided, 3 * large, rtol=1e-10, atol=1e-12)
+assert [len(rows) for rows in torch.arange(9).chunk(4)] == [3, 3, 3]
+assert torch.allclose(gradient(model, pieces=5, divisor=5), 0.8 * large)  # four pieces
+assert torch.allclose(gradient(model, pieces=5, divisor=4), large)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -297,8 +324,7 @@ assert in_pieces == [0, *[in_one[1] // 3, 0] * 3] and in_one[1] % 3 == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# In the training loop, three things belong after the last piece and not into the inner loop: clipping, the step and the
-# clearing.
+# In the training loop, keep three things out of the inner loop: clipping, the step and the clearing.
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model.zero_grad()
@@ -327,29 +353,47 @@ _full = gradient(model, pieces=1, divisor=1)
 _direction = torch.nn.functional.cosine_similarity
 assert _direction(_clipped(False), _full, dim=0) > 1 - 1e-9
 assert _direction(_clipped(True), _full, dim=0) < 0.999
-_groups, _steps_taken = [], 0
-for _i in range(8):
-    _groups.append(_i)
-    if (_i + 1) % 3 == 0:
-        _groups.clear()
-        _steps_taken += 1
-assert _steps_taken == 2 and _groups == [6, 7]
+for _rows in torch.arange(12).chunk(3):
+    model.zero_grad()
+    nn.functional.mse_loss(model(data[_rows]), targets[_rows]).backward()
+_last = torch.cat([p.grad.flatten() for p in model.parameters()])
+assert _direction(_last, _full, dim=0) < 0.999
+
+
+def _sums_in_steps(late):
+    w, sums = torch.tensor(1.0, requires_grad=True), []
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    for _ in range(2):
+        for i in range(8):
+            if not late and i % 3 == 0:
+                optimizer.zero_grad()
+            (w * (i + 1)).backward()
+            if i % 3 == 2:
+                sums.append(w.grad.item())
+                optimizer.step()
+                if late:
+                    optimizer.zero_grad()
+    return sums
+
+
+assert _sums_in_steps(late=True) == [6, 15, 6 + 7 + 8, 15]
+assert _sums_in_steps(late=False) == [6, 15, 6, 15]
 # sphinx_gallery_end_ignore
 
 # %%
-# Clipping after each piece can change the direction of the step. And look at the end of an epoch: with 8 batches and a step
-# after every third, two batches are left over. Their gradients would be added to the first step of the next epoch. Take one
-# more step for these two, with ``loss / 2``, or drop their gradients with ``zero_grad()``.
+# Clipping after each piece can change the direction of the step. And if an epoch has 8 batches, with a step after every third,
+# two batches are left over. If you clear right after the step, their gradients are added to the first step of the next epoch.
+# Take one more step for these two, with ``loss / 2``, or drop their gradients with ``zero_grad()``.
 
 # %%
 # When pieces do not add up to the large batch
 # --------------------------------------------
 # Each sample must be treated independently of the others in its batch. Batch normalization does not do that: in training it
 # uses the mean and the variance of the samples that it gets at one time. Layer and group normalization look at one sample at a
-# time. A contrastive loss compares the samples that it gets with each other. ``nn.Embedding(..., scale_grad_by_freq=True)``
-# divides the gradient of a row by how often the row was used in the piece. Dropout may draw other masks for the pieces. In
-# training, spectral normalization changes its estimate of the norm in each forward pass, so the second piece meets another
-# weight than the first.
+# time. Many contrastive losses compare the samples that they get with each other.
+# ``nn.Embedding(..., scale_grad_by_freq=True)`` divides the gradient of a row by how often the row was used in the piece.
+# Dropout may draw other masks for the pieces. In training, spectral normalization usually changes its estimate of the norm in
+# each forward pass, so the second piece meets another weight than the first.
 
 for layer in (nn.BatchNorm1d(16), nn.LayerNorm(16), nn.GroupNorm(4, 16)):
     torch.manual_seed(0)
@@ -370,6 +414,27 @@ for _scaled in (False, True):
         _found.append(_table.weight.grad)
 assert torch.allclose(_found[0], _found[1])
 assert not torch.allclose(_found[2], _found[3], rtol=0.1)
+_plain = nn.Embedding.from_pretrained(_table.weight.detach(), freeze=False)
+for _layer in (_plain, _table):
+    _layer.zero_grad()
+    _layer(_words).square().mean().backward()
+_times = torch.bincount(_words)[:, None]
+assert torch.allclose(_table.weight.grad, _plain.weight.grad / _times)
+
+
+def _both(net):
+    found = []
+    for pieces in (1, 3):
+        torch.manual_seed(0)
+        found.append(gradient(net, pieces=pieces, divisor=pieces))
+    return found
+
+
+_net = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 1)).double()
+_net.append(nn.Dropout()).insert(0, nn.Dropout())
+assert torch.allclose(*_both(_net.eval()))  # in eval mode both add up
+_net[2] = nn.Identity()
+assert not torch.allclose(*_both(_net.train()), rtol=0.1)  # dropout alone
 _found = []
 for _pieces in (1, 3):
     torch.manual_seed(0)
@@ -377,6 +442,7 @@ for _pieces in (1, 3):
     _net = nn.Sequential(_first, nn.Tanh(), nn.Linear(16, 1)).double()
     _found.append(gradient(_net, pieces=_pieces, divisor=_pieces))
 assert (_found[1] - _found[0]).norm() / _found[0].norm() > 1e-4
+assert not torch.equal(_first.weight, _first.weight)  # in training
 _first.eval()
 _weight = _first.weight.clone()
 _first(torch.ones(1, 8, dtype=torch.float64))
@@ -390,6 +456,15 @@ for _pieces in (1, 3):
         (_loss / _pieces).backward()
     _found.append(_net.weight.grad)
 assert (_found[1] - _found[0]).norm() / _found[0].norm() > 0.1
+_same, _found = torch.tensor([1.0, -1.0]).repeat(6), []
+for _pieces in (1, 3):  # a contrastive loss of given pairs adds up
+    _net.zero_grad()
+    for _rows in torch.arange(12).chunk(_pieces):
+        _first, _second = _net(data[_rows]), _net(data[_rows].flip(1))
+        _loss = nn.functional.cosine_embedding_loss(_first, _second, _same[_rows])
+        (_loss / _pieces).backward()
+    _found.append(_net.weight.grad)
+assert torch.allclose(*_found)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -445,6 +520,19 @@ _optimizer.zero_grad(set_to_none=False)
 assert _w.grad is _kept and _kept == 0
 _optimizer.zero_grad()
 assert _w.grad is None
+for _to_none in (True, False):  # b is a head that the second step does not use
+    _a, _b = (torch.tensor(1.0, requires_grad=True) for _ in range(2))
+    _optimizer = torch.optim.SGD([_a, _b], lr=0.1, momentum=0.9)
+    (_a * _b).backward()
+    _optimizer.step()
+    _before = _b.item()
+    for _frozen in (False, True):  # in the third step it is frozen too
+        _b.requires_grad_(not _frozen)
+        _optimizer.zero_grad(set_to_none=_to_none)
+        _a.square().backward()
+        _optimizer.step()
+        assert (_b.item() == _before) == _to_none
+        _before = _b.item()
 # sphinx_gallery_end_ignore
 table.round(4)
 

@@ -11,24 +11,25 @@ Hooks on modules: full_backward_hook
 
    .. code-block:: python
 
-      def forward_hook(layer, args, output):
+      def forward_hook(layer, args, output):  # for a dict: output["name"] in both lines
           if output.requires_grad:  # not under no_grad
-              output.register_hook(f)  # f(gradient); for a dict: output["name"]
+              output.register_hook(f)  # f(gradient)
 """
 
 # %%
 # See the gradient at one layer
 # -----------------------------
 # You want the gradient at one layer of a model, without changing the model. A full backward hook gets two tuples: the
-# gradients with respect to the inputs of the layer, and those with respect to its outputs.
+# gradients with respect to the inputs of the layer, and those with respect to its outputs. An entry can be ``None``, for
+# example at a first layer whose data does not require grad.
 
 import torch
 from torch import nn
 
 
 def report(module, grad_input, grad_output):
-    print("grad_input: ", [tuple(gradient.shape) for gradient in grad_input])
-    print("grad_output:", [tuple(gradient.shape) for gradient in grad_output])
+    print("grad_input: ", [g if g is None else tuple(g.shape) for g in grad_input])
+    print("grad_output:", [g if g is None else tuple(g.shape) for g in grad_output])
 
 
 layer = nn.Linear(4, 3)
@@ -54,6 +55,21 @@ assert y.grad_fn.next_functions[0][0].next_functions[1][0].name() == y.grad_fn.n
 _behind = _layer(torch.ones(8, 4)).grad_fn  # an input that does not require grad
 assert _behind.name() == y.grad_fn.name()
 assert _behind.next_functions[0][0].next_functions[1][0] is None
+import contextlib
+import io
+import warnings
+
+_first, _attends = nn.Linear(4, 3), nn.MultiheadAttention(4, 1)
+_first.register_full_backward_hook(report)
+_attends.register_full_backward_hook(report)
+_data, _queries = torch.ones(8, 4), torch.ones(8, 4, requires_grad=True)
+with contextlib.redirect_stdout(io.StringIO()) as _printed, warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    _first(_data).sum().backward()
+    _attends(_queries, _queries, _queries)[0].sum().backward()
+_lines = _printed.getvalue().splitlines()
+assert _lines[:2] == ["grad_input:  [None]", "grad_output: [(8, 3)]"]
+assert _lines[3] == "grad_output: [(8, 4), None]"  # the loss uses no weights
 # sphinx_gallery_end_ignore
 
 # %%
@@ -182,6 +198,16 @@ table = pd.DataFrame({name: outcome(*row) for name, row in ROWS.items()}).T
 assert table.calls.tolist() == [1, 1, 1, 0, 0, 0, 0, 1, 1]
 assert table.warnings.tolist() == [0, 0, 0, 1, 1, 1, 0, 1, 1]
 assert table.grad_input.tolist() == ["(tensor,)"] * 3 + ["-"] * 4 + ["()", "(None,)"]
+_texts = []
+for _pack, _given in ((lambda y: [y], x), (same, x.detach())):
+    _module = Packed(_pack)
+    _module.register_full_backward_hook(lambda *_: None)
+    with warnings.catch_warnings(record=True) as _caught:
+        warnings.simplefilter("always")
+        _module(_given)[0].sum().backward()
+    _texts.append(str(_caught[0].message))
+assert "module output should be a Tensor or a tuple of Tensors" in _texts[0]
+assert "no inputs require gradients" in _texts[1]
 
 
 class _Detaching(nn.Linear):
@@ -232,8 +258,9 @@ table.rename_axis(columns="the layer")
 
 # %%
 # **A hook that uses its own output.** In a forward hook ``output`` is at hand, so it is easy to write. But ``output`` keeps the
-# graph, the graph keeps the tensor hook, and the hook keeps ``output``. Three ways to write the forward hook (the second
-# removes itself in the first backward, so in a second backward through the same graph it does not run):
+# graph, the graph keeps the tensor hook, and the hook keeps ``output``. Three ways to write the forward hook (for ``no_grad``,
+# each needs the test from the box). The second removes itself in the first backward, so in a second backward through the same
+# graph it does not run:
 
 log = []
 
@@ -301,6 +328,13 @@ for _hook, _times in ((leaks, 2), (removes_itself, 1), (needs_no_output, 2)):
     _left = weakref.ref(_layer(torch.ones(8, 4)))  # no backward
     gc.collect()
     assert (_left() is None) == (_hook is needs_no_output)
+    with torch.no_grad():
+        try:
+            _layer(torch.ones(8, 4))
+            _failed = False
+        except RuntimeError as error:
+            _failed = "doesn't require gradient" in str(error)
+    assert _failed  # each needs the test
 
 
 def _detached(module, args, output):
@@ -428,8 +462,8 @@ for _pack, _pick in list(ROWS.values())[:7]:
 # uses, as behind a layer that returns its input itself (``nn.Identity`` and, in evaluation, ``nn.Dropout``): a tensor hook gets
 # the gradient of *all* uses of that tensor, for example of a skip connection too. There is no ``grad_input`` here; a forward
 # *pre*-hook can register a tensor hook on an input in the same way, and it too gets the gradient of all uses. ``watch`` returns
-# a handle for the forward hook: call its ``remove()`` when you are done. Under ``torch.func.grad``, a full backward hook raises
-# an error, and ``watch`` works.
+# a handle for the forward hook: call its ``remove()`` when you are done. Under ``torch.func.grad`` (without ``vmap``), a full
+# backward hook raises an error, and ``watch`` works.
 #
 # **If the output is a view that is then changed in place**, it gets a new ``grad_fn``. What arrives there bypasses the tensor
 # hook, and there is no error. ``nn.Flatten`` returns a view of contiguous images. A hook on a clone runs:
@@ -440,7 +474,8 @@ pixels, by_watch, by_clone = torch.ones(2, 1, 8, 8), [], []
 
 def hook_a_clone(module, args, output):
     output = output.clone()
-    output.register_hook(by_clone.append)
+    if output.requires_grad:
+        output.register_hook(by_clone.append)
     return output
 
 
@@ -454,6 +489,8 @@ print("calls of the hook:", len(by_watch), "and on a clone:", len(by_clone))
 
 # sphinx_gallery_start_ignore
 assert (len(by_watch), len(by_clone)) == (0, 1)
+with torch.no_grad():
+    block(pixels)  # without its test, hook_a_clone fails here
 _wanted, _layer = [], nn.Flatten()
 watch(_layer, _wanted.append)
 _layer(block[0](pixels)).relu().sum().backward()  # not in place
@@ -484,9 +521,9 @@ _used_before = 3 * _view
 (_used_before.sum() + _view.mul_(2).sum()).backward()
 assert _calls[0].eq(3).all()  # 3 of the 5: the rest bypasses the hook
 _layer, _calls, _refused = nn.Linear(4, 3), [], []
-watch(_layer, _calls.append)
+watch(_layer, lambda gradient: _calls.append(gradient.sum().item()))
 torch.func.grad(lambda x: _layer(x).sum())(torch.ones(8, 4))
-assert len(_calls) == 1
+assert _calls == [24.0]
 _layer.register_full_backward_hook(lambda *_: None)
 try:
     torch.func.grad(lambda x: _layer(x).sum())(torch.ones(8, 4))
@@ -499,8 +536,8 @@ assert len(_refused) == 1 and "setup_context" in _refused[0]
 # .. torch-changed:: 2.15
 #    :probe: nodes: nn.Linear(2, 2)(torch.ones(1, 1, 2))
 #
-#    Up to 2.14 ``nn.Linear`` returns a view, too, if it has a bias and its input is contiguous and has three dimensions. On
-#    2.15 it does not (`pytorch#194077 <https://github.com/pytorch/pytorch/pull/194077>`__), so the hook runs.
+#    Up to 2.14 ``nn.Linear`` returns a view, too, if it has a bias and its input is contiguous and has three or more
+#    dimensions. On 2.15 it does not (`pytorch#194077 <https://github.com/pytorch/pytorch/pull/194077>`__), so the hook runs.
 #
 # To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. In each ``backward()``
 # that reaches one of them, it calls your function once, with all gradients (``None`` for a tensor that got no gradient):
@@ -547,8 +584,9 @@ for _module in (nn.Identity(), nn.Dropout().eval(), nn.ReLU()):
 # %%
 # Which hooks run under ``torch.autograd.grad``?
 # ----------------------------------------------
-# ``backward()`` walks to each leaf. ``torch.autograd.grad`` walks only to the tensors that you name, and a hook that is not on
-# the way does not run. It fills no leaf's ``.grad``, so a hook that waits for accumulation does not run either.
+# Without ``inputs=``, ``backward()`` walks to each leaf. ``torch.autograd.grad`` walks only to the tensors that you name, and a
+# hook that is not on the way does not run. It fills no leaf's ``.grad``, so a hook that waits for accumulation does not run
+# either.
 #
 # .. how-measured:: One Linear layer with four hooks; each call below notes which of them ran.
 
@@ -583,6 +621,8 @@ assert (ran == "runs").to_numpy().tolist() == [
     [True, False, True, False],
     [True, False, False, False],
 ]
+_inputs = hooks_that_run(lambda layer, loss: loss.backward(inputs=[layer.bias]))
+assert [_inputs[hook] for hook in HOOKS] == ["runs", "", "", ""]
 _leaf, _refused = torch.ones(2, requires_grad=True), []
 torch.autograd.graph.register_multi_grad_hook((_leaf,), lambda gradients: None)
 try:
@@ -626,7 +666,7 @@ assert runs.count("module") == 2 and runs.count("weight") == 1
 # --------
 # - Before: :ref:`sphx_glr_gallery_differentiation_hooks.py`, hooks on tensors, and when each of them runs.
 # - Next: :ref:`sphx_glr_gallery_differentiation_autograd_from_scratch.py`, which builds the record and the walk.
-# - :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`, the walk on which hooks are called.
+# - :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`, the walk by hand, without hooks.
 # - In PyTorch's reference: `register_full_backward_hook
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook>`__ and
 #   `register_multi_grad_hook

@@ -13,10 +13,10 @@ grad_fn and next_functions explained
 # %%
 # The problem: which tensors get a gradient from this loss?
 # ---------------------------------------------------------
-# A gradient is missing, or you want to know which parameters a loss reaches. The answer is in the graph that PyTorch
+# A gradient is missing, or you want to know which parameters a loss reaches. The answer is usually in the graph that PyTorch
 # recorded, and you can read it. (A part through which no gradient has to pass, such as a frozen first layer, is not in the
-# graph. Nor are the parameters inside ``checkpoint(..., use_reentrant=True)``, although they get gradients.) Here is a small
-# one:
+# graph. Nor are the parameters of ``layer`` in ``checkpoint(layer, x, use_reentrant=True)``, although they get gradients if
+# ``x`` requires grad.) Here is a small one:
 
 import torch
 
@@ -50,6 +50,11 @@ for _reentrant, _found in ((True, 1), (False, 3)):
     assert sum(hasattr(_node, "variable") for _node in _reached) == _found
     _loss.backward()
     assert _layer.weight.grad is not None
+import warnings
+
+with warnings.catch_warnings(action="ignore"):  # it says that gradients will be None
+    _loss = checkpoint(_layer, torch.ones(2, 3), use_reentrant=True).sum()
+assert _layer.weight.requires_grad and not _loss.requires_grad
 _made = torch.ones(2, 3, requires_grad=True) * 3
 _row, _before = _made[0], _made.grad_fn
 assert _row.grad_fn.name() == "SelectBackward0"
@@ -114,15 +119,19 @@ assert [edge[0] for edge in edges].count(nodes[9]) == 2 and nodes[9].variable is
 
 import pandas as pd
 
+
+def next_rows(node, nodes):
+    return [nodes.index(n) for n, _ in node.next_functions if n is not None]
+
+
 result_of = {b.grad_fn: "b", c.grad_fn: "c", d.grad_fn: "d", L.grad_fn: "L"}
 rows = []
 for node in nodes:
-    numbers = [nodes.index(next_node) for next_node, _ in node.next_functions]
     rows.append(
         {
             "node": node.name().removeprefix("torch::autograd::"),
             "result": result_of.get(node, ""),
-            "next rows": ", ".join(map(str, numbers)),
+            "next rows": ", ".join(map(str, next_rows(node, nodes))),
         }
     )
 table = pd.DataFrame(rows).rename_axis(columns="row")
@@ -132,6 +141,9 @@ table = pd.DataFrame(rows).rename_axis(columns="row")
 
 # sphinx_gallery_start_ignore
 assert table["next rows"][[5, 7]].tolist() == ["8, 9", "10, 9"]
+_nodes = walk((d * 2).grad_fn)  # with a constant, whose entry has no row
+assert [next_rows(_node, _nodes) for _node in _nodes[:2]] == [[1], [2, 3]]
+del _nodes
 # sphinx_gallery_end_ignore
 table
 
@@ -250,6 +262,10 @@ assert [t.requires_grad for t in torch.meshgrid(x, _fixed, indexing="ij")] == [1
 _values = torch.linalg.svdvals(torch.eye(3, requires_grad=True))
 assert _values.sum().grad_fn.next_functions == ((_values.grad_fn, 1),)
 assert _values.grad_fn.name() == "LinalgSvdBackward0"
+_parts = [x.exp(), x.sum(), x[0], x @ x, x.view(3, 1), x.clone().mul_(x), x.cumsum(0)]
+_parts += [torch.cat([x, x]), torch.where(x > 2, x, 1.0), x.std(), x.softmax(0)]
+assert all(len(_part.grad_fn._input_metadata) == 1 for _part in _parts)
+assert [_part.sum().grad_fn.next_functions[0][1] for _part in _parts] == [0] * 11
 del _parts, _values
 # sphinx_gallery_end_ignore
 
@@ -260,13 +276,13 @@ del _parts, _values
 #
 # ``get_gradient_edge(t)`` gives the node and the number for a tensor that requires grad, as ``edge.node`` and
 # ``edge.output_nr``. (There is a third field, so ``node, number = edge`` raises.) In ``torch.autograd.grad``, you can pass
-# the edge in place of the tensor, even when the tensor itself is gone or was overwritten:
+# the edge in place of the tensor, even when the tensor itself is gone or, as here, was overwritten:
 
 from torch.autograd.graph import get_gradient_edge
 
 h = w1 * a
 edge = get_gradient_edge(h)
-out = h + 1
+out = h + 1  # its backward does not need the value of h
 h.mul_(100)  # h now holds another value, with another node
 
 print("by the edge:  ", torch.autograd.grad(out, edge, retain_graph=True)[0])
@@ -296,7 +312,16 @@ except RuntimeError as error:
     assert "does not require gradients" in str(error)
 else:
     raise AssertionError
-del _h
+_h = w1 * a
+_edge, _square = get_gradient_edge(_h), _h**2  # its backward needs the value
+_h.mul_(100)
+try:
+    torch.autograd.grad(_square, _edge)
+except RuntimeError as error:
+    assert "modified by an inplace operation" in str(error)
+else:
+    raise AssertionError
+del _h, _edge, _square
 # sphinx_gallery_end_ignore
 
 # %%
@@ -324,6 +349,9 @@ _alone = torch.tensor(3.0, requires_grad=True)
 torch.autograd.grad(_alone * 2, _alone)  # grad() adds nothing to .grad
 _constant = torch.tensor(10.0)
 assert _alone.grad is None and _constant.is_leaf
+for _sum in (2, 4):  # and backward() does add
+    (_alone * 2).backward()
+    assert _alone.grad == _sum
 assert (_alone * _constant).grad_fn.next_functions[1] == (None, 0)
 del leaf, ends, from_b, from_c
 # sphinx_gallery_end_ignore
@@ -382,6 +410,10 @@ class Scale(torch.autograd.Function):
 
 (slot, empty) = Scale.apply(a, torch.tensor([1]), 3.0).grad_fn.next_functions
 assert slot[0].variable is a and empty == (None, 0)
+_made = Scale.apply(a, w1, 3.0)  # "usually": the graph reaches w1, and no gradient does
+assert _made.grad_fn.next_functions[1][0].variable is w1
+assert torch.autograd.grad(_made, w1, allow_unused=True) == (None,)
+del _made
 assert torch.cat([a.view(1), ten.view(1)]).grad_fn.next_functions[1] == (None, 0)
 
 
@@ -459,7 +491,7 @@ M = d * d
 def paths_to(leaf, node):
     if hasattr(node, "variable"):
         return int(node.variable is leaf)
-    return sum(paths_to(leaf, next_node) for next_node, _ in node.next_functions)
+    return sum(paths_to(leaf, n) for n, _ in node.next_functions if n is not None)
 
 
 print([node.name() for node, _ in M.grad_fn.next_functions])
@@ -473,6 +505,8 @@ print("gradient", gradient)
 # sphinx_gallery_start_ignore
 assert all(node is d.grad_fn for node, _ in M.grad_fn.next_functions)
 assert gradient == 22472 and paths_to(a, M.grad_fn) == 4
+assert paths_to(a, (M * 2).grad_fn) == 4  # with a constant
+assert paths_to(linear.weight, linear(torch.ones(1, 3)).grad_fn) == 1
 assert paths_to(a, z.grad_fn) == 32768 and len(walk(z.grad_fn)) == 16
 # sphinx_gallery_end_ignore
 
