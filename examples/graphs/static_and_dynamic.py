@@ -6,8 +6,8 @@ Static and dynamic graphs: compile, export, fx
 
    Eager PyTorch records a new autograd graph in each call: a *dynamic* graph. ``torch.fx``, ``torch.export`` and
    ``torch.compile`` capture a *static* graph and run it in place of your Python code. In the table below, the first derivative
-   is the same. A changed number or an ``if`` on data may have another effect. With the backend used here, the second
-   derivative raises an error under ``torch.compile``.
+   is the same, but ``torch.fx`` and ``torch.export`` lose a ``backward`` of your own. A changed number or an ``if`` on data may
+   have another effect. With the backend used here, the second derivative raises an error under ``torch.compile``.
 """
 
 # %%
@@ -213,6 +213,22 @@ for number, size, graphs in ((2.0, 3, 1), (2.0, 3, 1), (3.0, 3, 2), (3.0, 4, 3))
     late(ones(size))
     assert len(captured_graphs) == graphs
 torch.compiler.reset()
+captured_graphs.clear()
+calls.clear()
+late = torch.compile(Appends(), backend=counting)
+for number in (1, 2, 3, 4):  # each append is a capture
+    late(ones())
+    assert len(calls) == len(captured_graphs) == number
+calls.clear()
+with torch._dynamo.config.patch(recompile_limit=4):
+    logging.disable(logging.WARNING)
+    torch.compiler.reset()
+    captured_graphs.clear()
+    for _ in range(6):
+        late(ones())
+    logging.disable(logging.NOTSET)
+assert len(calls) == 6 and len(captured_graphs) == 4
+torch.compiler.reset()
 inner = nn.Sequential(nn.Sequential(nn.Linear(3, 3)))
 late, again = torch.compile(inner, backend=counting), []
 late(torch.ones(2, 3))
@@ -238,16 +254,20 @@ table
 # (In the first row, ``Scale`` has the line ``calls.append(...)``, too. The ``if`` is that of ``Branch``.)
 #
 # ``torch.compile`` is closest to eager PyTorch here. Before each call it checks conditions, the *guards*. The new number and
-# the new size each broke one, and it captured again. Not every change is guarded: a forward hook that was registered on an
-# inner ``nn.Linear`` after the first call ran only after the next capture. ``torch.fx`` and ``torch.export`` captured once.
+# the new size each broke one, and it captured again. So does each append to ``calls``, until the :ref:`limit of captures
+# <sphx_glr_gallery_errors_recompile_limit.py>` is reached. Not every change is guarded: a forward hook that was registered on
+# an inner ``nn.Linear`` after the first call ran only after the next capture. ``torch.fx`` and ``torch.export`` captured once.
 
 # %%
 # What people get wrong
 # ---------------------
 # **Changing a Python number after fx or export.** The number of ``Scale`` was copied into the graph. There is no error, and
 # the captured module goes on with the old value. Put a value that will change into a buffer or a parameter, and change it
-# *in place*. Here ``fill_``, ``copy_`` and ``load_state_dict`` arrive in the captured module. A new tensor in its place does
-# not, and ``load_state_dict(..., assign=True)`` sets new tensors:
+# *in place*. With ``torch.fx``, take a parameter, with ``requires_grad=False`` if it is not trained: ``torch.fx`` computes an
+# expression of buffers alone, such as ``self.number * self.tensor``, once, at the capture.
+#
+# Here ``fill_``, ``copy_`` and ``load_state_dict`` arrive in the captured module. A new tensor in its place does not, and
+# ``load_state_dict(..., assign=True)`` sets new tensors:
 
 module = Scale()
 captured = torch.fx.symbolic_trace(module)
@@ -272,10 +292,34 @@ for capture in ("torch.fx", "torch.export"):
     captured = CAPTURES[capture](module, ones())
     module.tensor.copy_(torch.tensor(4.0))
     assert torch.equal(captured(ones()), module(ones()))
+
+
+class Product(Scale):
+    def forward(self, x):
+        return torch.sin(x) * (self.number * self.tensor)
+
+
+class ProductOfParameter(Product):
+    def __init__(self):
+        super().__init__()
+        del self.tensor
+        self.tensor = nn.Parameter(torch.tensor(2.0), requires_grad=False)
+
+
+follows = {}
+for kind in (Product, ProductOfParameter):
+    for capture in ("torch.fx", "torch.export"):
+        module = kind()
+        captured = CAPTURES[capture](module, ones())
+        assert torch.equal(captured(ones()), module(ones()))
+        module.tensor.fill_(3.0)
+        follows[kind, capture] = torch.equal(captured(ones()), module(ones()))
+assert [key for key, does in follows.items() if not does] == [(Product, "torch.fx")]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Another size after export.** Here ``torch.export`` fixed the size 3 of the input. Name a size that will change as dynamic:
+# **Another size after export.** Here ``torch.export`` fixed the size 3 of the input. Name a size that will change as dynamic.
+# In the example input it should be at least 2: with an example of size 1, this export raises an error.
 
 exported = torch.export.export(Scale(), (ones(3),)).module()
 try:
@@ -291,6 +335,17 @@ print("with a dynamic size:", flexible(ones(4)).shape)
 # sphinx_gallery_start_ignore
 assert "x.size()[0] == 3" in message
 assert torch.equal(flexible(ones(4)), Scale()(ones(4)))
+exports = {}
+logging.disable(logging.ERROR)
+for size in (1, 2):
+    try:
+        exports[size] = torch.export.export(
+            Scale(), (ones(size),), dynamic_shapes=sizes
+        ).module()
+    except (RuntimeError, ValueError) as error:
+        exports[size] = str(error)
+logging.disable(logging.NOTSET)
+assert isinstance(exports[1], str) and exports[2](ones(4)).shape == (4,)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -314,6 +369,74 @@ print("second derivative:", x.grad)
 # sphinx_gallery_start_ignore
 assert "aot_autograd does not currently support double backward" in message
 assert torch.allclose(x.grad, -4 * torch.ones(3).sin())
+# sphinx_gallery_end_ignore
+
+# %%
+# **A backward of your own.** ``torch.fx`` and ``torch.export`` write down what the ``forward`` of an ``autograd.Function``
+# computes, and lose its ``backward``: here the gradient changed without an error. ``torch.compile`` kept this ``backward``,
+# but in PyTorch 2.13 lost it inside ``torch.func.grad``. A :ref:`custom operator
+# <sphx_glr_gallery_functions_functions_and_transforms.py>` kept its ``backward`` in all three captures.
+
+# sphinx_gallery_start_ignore
+
+
+class Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return torch.sin(x)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return -gradient
+
+
+@torch.library.custom_op("atlas_captures::reversed_sine", mutates_args=())
+def reversed_sine(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x)
+
+
+@reversed_sine.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+reversed_sine.register_autograd(
+    lambda ctx, gradient: -gradient, setup_context=lambda ctx, inputs, output: None
+)
+
+
+class Applies(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x) * 2
+
+
+def slope_after(capture, function):
+    x = ones()
+    result = CAPTURES[capture](Applies(function), ones())(x)
+    return torch.autograd.grad(result.sum(), x)[0]
+
+
+own, plain_sine = torch.full((3,), -2.0), 2 * torch.ones(3).cos()
+for capture in CAPTURES:
+    lost = capture in ("torch.fx", "torch.export")
+    slope = slope_after(capture, Reversed.apply)
+    assert torch.allclose(slope, plain_sine if lost else own), capture
+    assert torch.equal(slope_after(capture, reversed_sine), own), capture
+inside = torch.func.grad(lambda x: Reversed.apply(x).sum())
+assert torch.equal(inside(torch.ones(3)), own / 2)
+if torch.__version__.startswith("2.13."):
+    torch.compiler.reset()
+    slope = torch.compile(inside, backend="aot_eager")(torch.ones(3))
+    assert torch.allclose(slope, plain_sine / 2)
+torch.compiler.reset()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -398,7 +521,7 @@ torch.compiler.reset()
 # The captured graph and the autograd graph
 # -----------------------------------------
 # They are two graphs. The exported graph describes the forward pass. When it runs on a tensor that requires grad, autograd
-# records a graph of its own, as for eager code:
+# records a graph of its own. For ``Scale`` it has the nodes of eager PyTorch:
 
 x = ones()
 captured_result = torch.export.export(Scale(), (x,)).module()(x)
