@@ -17,6 +17,10 @@ from pathlib import Path
 import nox
 
 ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT / "conf"))
+
+from atlas.runner.processes.cores import cores
+
 HOME = ROOT / ".nox" / "site"
 PROGRAMS = HOME / "bin"
 HTML = Path("build/html")
@@ -38,7 +42,8 @@ def environment(session: nox.Session) -> None:
         return
     shutil.rmtree(HOME, ignore_errors=True)
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(HOME), external=True)
-    run(session, "python", "-m", "pip", "install", "--quiet", "--requirement", "requirements.txt")
+    # what is imported is compiled then; most of PyTorch never is
+    run(session, "python", "-m", "pip", "install", "--quiet", "--no-compile", "--requirement", "requirements.txt")
     stamp.write_text(wanted)
 
 
@@ -50,7 +55,9 @@ def run(session: nox.Session, program: str, *arguments: str | Path) -> None:
 
 def sphinx(session: nox.Session, builder: str, out: Path, *arguments: str) -> None:
     """Run Sphinx with warnings as errors. ``--why`` and ``--release`` are options of the site's own."""
-    options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", builder]
+    # one process more than there are cores: while pages are written, one of them hands them out
+    jobs = ["--jobs", str(cores() + 1)]
+    options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", builder, *jobs]
     settings = {"--why": ["-D", "atlas_why=1"], "--release": ["-D", "atlas_release=1"]}
     own = [word for argument in arguments for word in settings.get(argument, [argument])]
     run(session, "sphinx-build", *options, "--doctree-dir", DOCTREES, "docs", out, *own)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "browser"))
 
-from chromium import chromium
+from chromium import WHOLE, chromium
 from serving import serve
 
 from sources import ROOT
@@ -51,7 +51,7 @@ def scores(address: str) -> tuple[dict[str, float], list[str]]:
         report = Path(folder) / "report.json"
         command = ["npx", "--yes", LIGHTHOUSE, address, "--quiet", "--output=json", f"--output-path={report}"]
         flags = "--headless=new --no-sandbox --disable-gpu"
-        environment = os.environ | {"CHROME_PATH": chromium()}
+        environment = os.environ | {"CHROME_PATH": chromium(WHOLE)}
         subprocess.run([*command, f"--chrome-flags={flags}"], env=environment, check=True, cwd=folder)
         found = json.loads(report.read_text(encoding="utf-8"))
     categories = found["categories"]

@@ -87,11 +87,16 @@ async ({rules, passed, enough}) => {
     "over or under:", ...strangers(box)];
 
   const isDisabled = box => box.closest(":disabled, [aria-disabled=true]") !== null || box.closest("label")?.control?.disabled;
+  // The contrast that WCAG asks for depends on whether text is large, and else not on its size.
+  const size = ({fontSize, fontWeight}) => {
+    const points = parseFloat(fontSize) * 0.75;
+    return points === 0 ? "none" : points >= (parseFloat(fontWeight) >= 700 ? 14 : 18) ? "large" : "small";
+  };
   const text = box => {
-    const {color, fill, fontSize, fontWeight, textShadow, webkitTextFillColor, webkitTextStroke, textIndent} = style(box);
+    const {color, fill, textShadow, webkitTextFillColor, webkitTextStroke, textIndent, position, zIndex} = style(box);
     const part = box.closest("article, aside, header, footer, nav")?.className;
-    return [part, color, fill, fontSize, fontWeight, textShadow, webkitTextFillColor, webkitTextStroke, textIndent,
-      isDisabled(box) ? "disabled" : "", style(box).position, style(box).zIndex, ...behind(box)];
+    return [part, color, fill, size(style(box)), textShadow, webkitTextFillColor, webkitTextStroke, textIndent,
+      isDisabled(box) ? "disabled" : "", position, zIndex, ...behind(box)];
   };
   // axe decides on no text of one character or of ASCII's signs alone, nor on what no scrolling brings into the window. Of a
   // graph it knows neither fill nor card: page_scripts.PALE_GRAPHS measures those. What a box around it cuts off axe seldom can
@@ -131,15 +136,15 @@ async ({rules, passed, enough}) => {
     while (box.parentElement && /^(inline|contents|ruby)/.test(style(box).display)) box = box.parentElement;
     return box;
   };
-  const size = words => words.replace(/\s+/g, " ").trim().length;
+  const length = words => words.replace(/\s+/g, " ").trim().length;
   const inLinks = new Map();
   // As axe's isInTextBlock: more of the block's text is outside of links than in them. Where a line break divides a block, axe
-  // looks at a part of it, and decides itself.
+  // looks at a part of it, and decides itself. Of a link that is an icon it says nothing.
   const isInText = link => {
     const box = block(link);
     if (!inLinks.has(box)) {
-      const inside = [...box.querySelectorAll("a[href]")].reduce((sum, other) => sum + size(other.textContent), 0);
-      inLinks.set(box, box.querySelector("br, hr") !== null || size(box.textContent) > 2 * inside);
+      const inside = [...box.querySelectorAll("a[href]")].reduce((sum, other) => sum + length(other.textContent), 0);
+      inLinks.set(box, box.querySelector("br, hr") !== null || length(box.textContent) > 2 * inside);
     }
     return inLinks.get(box);
   };
@@ -152,7 +157,7 @@ async ({rules, passed, enough}) => {
 
   const candidates = {
     "color-contrast": [wholeFirst(all.filter(box => isOnPage(box) && isText(box) && !isToldAlready(box))), text],
-    "link-in-text-block": [wholeFirst(all.filter(box => isOnPage(box) && box.matches("a[href]") && isInText(box))), link],
+    "link-in-text-block": [wholeFirst(all.filter(box => isOnPage(box) && box.matches("a[href]") && length(box.textContent) && isInText(box))), link],
   };
   const marked = {}, good = {};
   for (const [rule, [boxes, describe]] of Object.entries(candidates)) {

@@ -19,11 +19,18 @@ GOOD = Path(__file__).with_name("good")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> list[Build]:
     """The good site, built in two folders, each for the first time: in a forked process, and in a new one.
 
-    The new one has another hash seed, and nothing is imported in it before its time.
+    The new one has another hash seed, nothing is imported in it before its time, and several processes read and write it.
     """
     sites = [copy_of(GOOD, tmp_path_factory.mktemp(name)) for name in ("good", "a-longer-name")]
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda site, real: build(site, real=real), sites, (False, True)))
+        return list(
+            pool.map(
+                lambda site, jobs, real: build(site, options=jobs, real=real),
+                sites,
+                ([], ["--jobs=3"]),
+                (False, True),
+            )
+        )
 
 
 @pytest.fixture(scope="session")
