@@ -38,11 +38,12 @@ print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 sys.exit(code)
 """
 
-# conf.py for sphinx-gallery as it is without the site's runner.
+# conf.py for sphinx-gallery as it is without the site's runner, which fills its cache.
 STOCK = """
 import runpy
 globals().update(runpy.run_path({conf!r}))
-extensions.remove("atlas.runner.extension")
+from atlas.runner import build_step
+build_step.fill_cache = lambda app: None
 sphinx_gallery_conf["parallel"] = {parallel!r}
 sphinx_gallery_conf["examples_dirs"] = "../examples"
 sphinx_gallery_conf["filename_pattern"] = r"^((?!/cuda/).)*\\.py$"
@@ -114,7 +115,8 @@ def sphinx(site: Path, *options: str, conf: str = "conf") -> Measured:
 
     :raises SystemExit: if the build fails; what it said is printed.
     """
-    own = ["--quiet", "--fail-on-warning", "--conf-dir", conf, "--doctree-dir", "doctrees"]
+    jobs = ["--jobs", str(cores() + 1)]  # as noxfile.py says
+    own = ["--quiet", "--fail-on-warning", "--conf-dir", conf, "--doctree-dir", "doctrees", *jobs]
     command = [sys.executable, "-c", BUILD, *own, *options, "docs", "html"]
     started = time.perf_counter()
     done = subprocess.run(command, cwd=site, capture_output=True, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,9 @@ OUTPUTS = ".sphx-glr-script-out pre, .output_html, .output_area pre"
 @cache
 def read(path: Path) -> BeautifulSoup:
     """The page as a tree."""
-    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    tree = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    gc.freeze()  # it stays to the end: the collector would walk all trees again for every few new ones
+    return tree
 
 
 def text_of(element: Tag) -> str:

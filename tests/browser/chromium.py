@@ -30,5 +30,5 @@ def chromium(programs: tuple[str, ...] = PROGRAMS) -> str:
     """
     found = next(filter(None, map(shutil.which, programs)), None)
     if found is None:
-        raise FileNotFoundError(f"none of {', '.join(programs)} is installed: apt-get install chromium")
+        raise FileNotFoundError(f"none of {', '.join(programs)} is installed: apt-get install {programs[0]}")
     return found
