@@ -413,7 +413,8 @@ assert all(map(torch.allclose, [p.grad for p in _with_gradient], _grads))
 # ``net``, which is not compiled, does the same here. Or take the first gradient inside the compiled function with
 # ``torch.func.grad``, as on :ref:`static and dynamic graphs <sphx_glr_gallery_graphs_static_and_dynamic.py>`.
 #
-# A Hessian can be wrong without an error. These are the sums of its absolute entries:
+# In PyTorch 2.13, a Hessian can be wrong without an error. (PyTorch 2.14 raises one here.) These are the sums of its absolute
+# entries:
 
 
 def hessian_of(model, **options):
@@ -423,17 +424,22 @@ def hessian_of(model, **options):
 
 
 print(f"eager:    {hessian_of(net).abs().sum():.3f}")
-print(f"compiled: {hessian_of(compiled_net).abs().sum():.3f}")
+try:
+    print(f"compiled: {hessian_of(compiled_net).abs().sum():.3f}")
+except RuntimeError as error:  # from PyTorch 2.14 on
+    print(f"compiled: {error}")
 
 # sphinx_gallery_start_ignore
-assert not hessian_of(compiled_net).any()
+_silent = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 14)
+assert not _silent or not hessian_of(compiled_net).any()
 assert hessian_of(net).abs().sum() > 0.01
 _raised = []
 try:
     hessian_of(compiled_net, strict=True)
 except RuntimeError as error:
     _raised.append(str(error))
-assert len(_raised) == 1 and "independent of input" in _raised[0]
+assert len(_raised) == 1
+assert ("independent of input" if _silent else "double backward") in _raised[0]
 _raised, _batch = [], torch.ones(1, 3, requires_grad=True)
 for _given in (_batch.view(1, 3), _batch * 1):
     (_slope,) = torch.autograd.grad(
@@ -443,7 +449,8 @@ for _given in (_batch.view(1, 3), _batch * 1):
         torch.autograd.grad(_slope.sum(), _given)
     except RuntimeError as error:
         _raised.append(str(error))
-assert "appears to not have been used" in _raised[0] and _raised[1:] == [message]
+assert not _silent or "appears to not have been used" in _raised[0]
+assert _raised[1:] == [message]
 with torch.compiler.set_stance("force_eager"):
     _forced = hessian_of(compiled_net)
 assert torch.allclose(_forced, hessian_of(net))
