@@ -42,8 +42,7 @@ def environment(session: nox.Session) -> None:
         return
     shutil.rmtree(HOME, ignore_errors=True)
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(HOME), external=True)
-    # what is imported is compiled then; most of PyTorch never is
-    run(session, "python", "-m", "pip", "install", "--quiet", "--no-compile", "--requirement", "requirements.txt")
+    run(session, "python", "-m", "pip", "install", "--quiet", "--requirement", "requirements.txt")
     stamp.write_text(wanted)
 
 
