@@ -5,7 +5,7 @@ Gradient accumulation and zero_grad
 .. in-short::
 
    ``backward()`` *adds* to ``.grad``, so call ``optimizer.zero_grad()`` once in each step. If a batch is too large for memory,
-   call ``(loss / pieces).backward()`` for each of several pieces, then step. Up to rounding, the gradient is that of the large
+   call ``(loss / pieces).backward()`` for each piece, then step. Up to rounding, the gradient is that of the large
    batch, if ``loss`` is a mean with the same weight for each sample, the pieces have equal sizes, and each sample has the same
    loss and gradient as in the large batch: not so with batch normalization, dropout or spectral normalization in training mode,
    nor with many contrastive losses.
