@@ -20,8 +20,7 @@ Hooks on modules: full_backward_hook
 # See the gradient at one layer
 # -----------------------------
 # You want the gradient at one layer of a model, without changing the model. A full backward hook gets two tuples: the
-# gradients with respect to the inputs of the layer, and those with respect to its outputs. An entry can be ``None``, for
-# example at a first layer whose data does not require grad.
+# gradients with respect to the inputs of the layer, and those with respect to its outputs.
 
 import torch
 from torch import nn
@@ -73,6 +72,8 @@ assert _lines[3] == "grad_output: [(8, 4), None]"  # the loss uses no weights
 # sphinx_gallery_end_ignore
 
 # %%
+# An entry can be ``None``, for example at a first layer whose data does not require grad.
+#
 # The figure shows how it works. While a module has such a hook, PyTorch passes its input and its output through two extra
 # nodes, ``BackwardHookFunctionBackward`` (the input only if it requires grad). Backward comes through the one behind the layer
 # first: that is ``grad_output``. When it leaves the one before the layer, ``grad_input`` is complete, and your function is

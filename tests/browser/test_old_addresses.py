@@ -92,4 +92,6 @@ def test_the_policy_lets_the_static_page_lead_on(
         visit = Visit()
         tab = open_page(fresh, origin, "old.html#a-part", visit)
         tab.wait_for_url(f"{origin}/guide/new.html#a-part")
-        assert not visit.errors + visit.other_sites
+        # a page that leads on before it has ended its own loading aborts that
+        errors = [said for said in visit.errors if said != f"net::ERR_ABORTED for {origin}/old.html"]
+        assert not errors + visit.other_sites
