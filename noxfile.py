@@ -19,7 +19,7 @@ import nox
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "conf"))
 
-from atlas.runner.processes.cores import cores
+from atlas.runner.processes.cores import sphinx_jobs
 
 HOME = ROOT / ".nox" / "site"
 PROGRAMS = HOME / "bin"
@@ -54,8 +54,7 @@ def run(session: nox.Session, program: str, *arguments: str | Path) -> None:
 
 def sphinx(session: nox.Session, builder: str, out: Path, *arguments: str) -> None:
     """Run Sphinx with warnings as errors. ``--why`` and ``--release`` are options of the site's own."""
-    # one process more than there are cores: while pages are written, one of them hands them out
-    jobs = ["--jobs", str(cores() + 1)]
+    jobs = ["--jobs", str(sphinx_jobs())]
     options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", builder, *jobs]
     settings = {"--why": ["-D", "atlas_why=1"], "--release": ["-D", "atlas_release=1"]}
     own = [word for argument in arguments for word in settings.get(argument, [argument])]

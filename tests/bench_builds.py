@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "conf"))
 
-from atlas.runner.processes.cores import cores
+from atlas.runner.processes.cores import cores, sphinx_jobs
 from sources import ROOT
 
 KEPT = ROOT / "docs" / "about" / "bench.txt"
@@ -115,7 +115,7 @@ def sphinx(site: Path, *options: str, conf: str = "conf") -> Measured:
 
     :raises SystemExit: if the build fails; what it said is printed.
     """
-    jobs = ["--jobs", str(cores() + 1)]  # as noxfile.py says
+    jobs = ["--jobs", str(sphinx_jobs())]
     own = ["--quiet", "--fail-on-warning", "--conf-dir", conf, "--doctree-dir", "doctrees", *jobs]
     command = [sys.executable, "-c", BUILD, *own, *options, "docs", "html"]
     started = time.perf_counter()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from xdist.remote import Producer
 
-from atlas.runner.processes.cores import cores
+from atlas.runner.processes.cores import sphinx_jobs
 from sharing_out import OF_THE_SITE, Together, place
 from sources import ROOT, names_of_pages, sources_of_examples
 
@@ -93,7 +93,7 @@ def site(published: dict[str, str], request: pytest.FixtureRequest) -> Path:
     """The folder of the built site. It is built first; that is quick when nothing has changed."""
     if built := request.config.getoption("--built"):
         return built.resolve()
-    jobs = ["--jobs", str(cores() + 1)]  # as noxfile.py says
+    jobs = ["--jobs", str(sphinx_jobs())]
     options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", "html", *jobs]
     command = [sys.executable, "-m", "sphinx", *options, "--doctree-dir", "build/doctrees", "docs", str(HTML)]
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

@@ -17,7 +17,7 @@ SWITCHES = [
     # No other computer is reached. Playwright's own way, a route, would switch the HTTP cache off
     # (https://github.com/microsoft/playwright/issues/7220) and send each request through Python.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-    # One process for all tabs. What it has compiled, axe above all, serves the next page too: a seventh less CPU time.
+    # One process for all tabs: a page costs a seventh less CPU time.
     "--renderer-process-limit=1",
     "--disable-site-isolation-trials",
 ]

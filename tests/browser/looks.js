@@ -155,9 +155,11 @@ async ({rules, passed, enough}) => {
   const pseudo = link => ["::before", "::after"].map(part => getComputedStyle(link, part).content);
   const link = box => [...shape(box), ...pseudo(box), ...behind(box), "in", ...shape(block(box)), ...behind(block(box))];
 
+  const isLink = box => box.matches("a[href]") && length(box.textContent) > 0;
+
   const candidates = {
     "color-contrast": [wholeFirst(all.filter(box => isOnPage(box) && isText(box) && !isToldAlready(box))), text],
-    "link-in-text-block": [wholeFirst(all.filter(box => isOnPage(box) && box.matches("a[href]") && length(box.textContent) && isInText(box))), link],
+    "link-in-text-block": [wholeFirst(all.filter(box => isOnPage(box) && isLink(box) && isInText(box))), link],
   };
   const marked = {}, good = {};
   for (const [rule, [boxes, describe]] of Object.entries(candidates)) {

@@ -1,4 +1,4 @@
-"""How many cores there are for this process, and how long another process has waited for one."""
+"""How many cores there are for this process, how many processes use them, and how long one has waited for a core."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ def cores() -> int:
     """How many cores this process may use: those that it may run on, or fewer if a container has a quota; at least 1."""
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, int(min([here, *_quotas()])))
+
+
+def sphinx_jobs() -> int:
+    """How many processes read and write pages: one more than cores, as one hands pages out while they are written.
+
+    >>> sphinx_jobs() - cores()
+    1
+    """
+    return cores() + 1
 
 
 def waited_for_core(pid: int) -> float:
