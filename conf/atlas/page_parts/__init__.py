@@ -6,7 +6,7 @@
 ``chinese_terms``     the language of words that are not English
 ``sidebar``           the pages of the same chapter, and the other chapters
 ``navigation_order``  the order in which the navigation has the pages, for lists of them
-``foot``              what stands below the text: downloads; links to the source, to Colab, to an issue; what it was built from
+``foot``              what stands below the text: downloads; links to the source, to Colab, to an issue; what it is about, and built from
 ``assets``            the style sheet and the scripts
 """
 
@@ -30,6 +30,7 @@ _PARTS = (
     "foot.colab_link",
     "foot.install_line",
     "foot.report_link",
+    "foot.scope_line",
     "foot.built_line",
     "assets.style_sheet",
     "assets.scripts",

@@ -5,5 +5,6 @@
 ``install_line``    what to install to run an example on one's own machine
 ``example_footer``  where sphinx-gallery's downloads are, for parts that stand before them
 ``report_link``     opens an issue about the page, or about what the reader points at
+``scope_line``      which code and tensors its sentences are about
 ``built_line``      what the page was built from
 """
