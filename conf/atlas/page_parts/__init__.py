@@ -6,7 +6,7 @@
 ``chinese_terms``     the language of words that are not English
 ``sidebar``           the pages of the same chapter, and the other chapters
 ``navigation_order``  the order in which the navigation has the pages, for lists of them
-``foot``              what stands below the text: downloads; links to the source, to Colab, to an issue; what it is about, and built from
+``foot``              what stands below the text: downloads; links to source, Colab, an issue; what it is about and built from
 ``assets``            the style sheet and the scripts
 """
 

@@ -16,7 +16,12 @@ _CHAPTERS = ("gallery/", "guide/")
 
 def tell(app: Sphinx, name: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:
     """Give the line to the template of the page. Connected to ``html-page-context``."""
-    if document is None or not name.startswith(_CHAPTERS) or name.endswith("/index") or PAGE not in app.env.found_docs:
+    if (
+        document is None
+        or not name.startswith(_CHAPTERS)
+        or name.endswith("/index")
+        or PAGE not in app.env.found_docs
+    ):
         return
     link = f'<a href="{context["pathto"](PAGE)}#{SECTION}">{_("eager code on a CPU, with dense, real tensors")}</a>'
     context["scope"] = _("Unless it says otherwise, a sentence here is about {link}.").format(link=link)
