@@ -24,7 +24,7 @@ pytest_plugins = ["tiny.fixtures"]
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffle", metavar="SEED", help="run the tests in another order: files, and tests of a file")
     parser.addoption(
-        "--new-python", action="store_true", help="run each example by python itself, not only one of each chapter"
+        "--new-python", action="store_true", help="run each example as a program of its own, not only some"
     )
 
     parser.addoption("--built", type=Path, metavar="DIR", help="test the site in this folder, and build nothing")

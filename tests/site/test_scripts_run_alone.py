@@ -1,27 +1,63 @@
-"""Each example runs with Python in an empty folder, as it does for a reader who downloads it, and leaves no file.
+"""An example runs with ``python`` in an empty folder, as it does for a reader who downloads it, and leaves no file.
+
+The build shows most of this for every example: it runs each in a process and a folder of its own, and refuses what leaves a
+file there. What it cannot show is that a script needs nothing of the site, which its imports tell, and that it runs as one
+program: so the first of each chapter is run by ``python`` itself, and each that starts processes; with ``--new-python`` all.
 
 One that needs a GPU ends by itself where it does, on a machine without one.
-
-To import PyTorch takes longer than most examples. So of each chapter the first is run by ``python`` itself, and the others in
-processes forked from one that has imported it. With ``--new-python`` each is run by ``python`` itself.
 """
 
 from __future__ import annotations
 
+import ast
 import os
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
 import warm_python
-from sources import sources_of_examples
+from sources import ROOT, sources_of_examples
 
 CPU = 60  # seconds; on the clock it may be ten times that, for the machine may have other work
 
 
-def first_of_their_chapters() -> set[str]:
-    """One script of each chapter."""
-    return set({script.partition("/")[0]: script for script in reversed(sources_of_examples())}.values())
+#: Code that starts processes: they import the script again, or inherit what a build has imported.
+STARTS_PROCESSES = re.compile(r"\bmultiprocessing\b|\bsubprocess\b|__main__|\bnum_workers=[1-9]")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "example" in metafunc.fixturenames:
+        all_of_them = metafunc.config.getoption("--new-python")
+        metafunc.parametrize("example", sources_of_examples() if all_of_them else run_as_programs())
+
+
+def run_as_programs() -> list[str]:
+    """The first script of each chapter, and those that start processes."""
+    first = {script.partition("/")[0]: script for script in reversed(sources_of_examples())}.values()
+    return [script for script in sources_of_examples() if script in first or starts_processes(script)]
+
+
+def starts_processes(script: str) -> bool:
+    return STARTS_PROCESSES.search((ROOT / "examples" / script).read_text(encoding="utf-8")) is not None
+
+
+def imported(code: str) -> set[str]:
+    """The first words of the modules that the code imports anywhere; ``.`` for what is imported from beside it."""
+    found = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add("." if node.level else node.module.partition(".")[0])
+    return found
+
+
+def of_this_site(names: set[str]) -> set[str]:
+    """Those of the modules that only a checkout of the site has."""
+    own = {path.stem for folder in ("conf", "examples", "examples/*", "tests") for path in ROOT.glob(f"{folder}/*")}
+    return names & (own - sys.stdlib_module_names | {"."})
 
 
 def fault(script: Path, folder: Path, *, real: bool, cpu: int = CPU, wall: float = 10 * CPU) -> str | None:
@@ -38,9 +74,37 @@ def fault(script: Path, folder: Path, *, real: bool, cpu: int = CPU, wall: float
     return f"left files behind: {left}" if left else None
 
 
-def test_the_script_runs_alone(root: Path, script: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    real = request.config.getoption("--new-python") or script in first_of_their_chapters()
-    assert fault(root / "examples" / script, tmp_path, real=real) is None
+def test_the_script_runs_alone(example: str, tmp_path: Path) -> None:
+    assert fault(ROOT / "examples" / example, tmp_path, real=True) is None
+
+
+def test_the_script_imports_nothing_of_this_site(script: str) -> None:
+    assert of_this_site(imported((ROOT / "examples" / script).read_text(encoding="utf-8"))) == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import torch, math", set()),
+        ("from atlas.graphs import model", {"atlas"}),
+        ("def f():\n    import graphs.first_graph", {"graphs"}),
+        ("import first_graph", {"first_graph"}),
+        ("from . import first_graph", {"."}),
+    ],
+)
+def test_such_an_import_is_found(code: str, found: set[str]) -> None:
+    assert of_this_site(imported(code)) == found
+
+
+def test_every_chapter_has_one_that_is_run() -> None:
+    assert {script.partition("/")[0] for script in run_as_programs()} == {
+        script.partition("/")[0] for script in sources_of_examples()
+    }
+
+
+def test_what_starts_processes_is_run() -> None:
+    assert starts_processes("scale/ddp_and_autograd.py") and starts_processes("training/data_loading.py")
+    assert "errors/cuda_in_forked_subprocess.py" in run_as_programs()
 
 
 @pytest.mark.parametrize("real", [False, True], ids=["forked", "new"])
