@@ -5,9 +5,9 @@ What is a computation graph in PyTorch?
 .. in-short::
 
    While you compute with tensors that require grad, PyTorch records a graph: usually one node for each operation, sometimes
-   several or none. ``torch.no_grad()`` turns the recording off. ``loss.backward()`` walks the graph from the loss back to the
-   inputs. Along a path it multiplies local derivatives, and where paths meet it adds. ``x > 0``, ``x.argmax()`` and
-   ``x.detach()`` are not recorded: no gradient passes through them.
+   several or none. ``torch.no_grad()`` turns the recording off. ``loss.backward()`` walks the graph back from the loss. Along a
+   path it multiplies local derivatives, and where paths meet it adds. ``x > 0``, ``x.argmax()`` and ``x.detach()`` are not
+   recorded: no gradient passes through them.
 """
 
 # %%
@@ -40,7 +40,7 @@ assert not any(t.retains_grad for t in (a, y1, y2, w))  # by default
 # where ``backward()`` will start. The number on an edge is a local derivative: if only the value where the edge
 # begins moves a little, the value where it ends moves by about that number times as much. ``x2`` is used twice, so two edges
 # leave it.
-# :doc:`/guide/how-to-read-a-graph` explains every part of such a figure.
+# :doc:`/guide/how-to-read-a-graph` explains such figures.
 
 # %%
 # ``backward()`` fills in the gradients
@@ -68,7 +68,7 @@ assert abs(x1.grad.item() - 0.0705600) < 1e-6
 # What people get wrong
 # ---------------------
 # **Following one path only.** ``x2`` reaches ``w`` through ``y2`` and also through ``a``. If you take only the path
-# through ``y2``, you get a number that looks plausible and is wrong. Every path counts.
+# through ``y2``, you get a number that looks plausible and is wrong.
 
 import math
 
@@ -113,9 +113,9 @@ _second_step(torch.Tensor.detach)
 # sphinx_gallery_end_ignore
 
 # %%
-# The usual cure is to run the forward pass again, which records a new graph. That is not enough if you carry a tensor from
-# one training step into the next: the new graph then leads back into the old one. Carry ``state.detach()`` instead. See
-# :ref:`the page on this error <sphx_glr_gallery_errors_backward_twice.py>`.
+# The usual cure is to run the forward pass again, which records a new graph. That is not enough if you carry a result such as
+# ``state = torch.tanh(weight)`` from one training step into the next: the new graph then leads back into the old one. Carry
+# ``state.detach()`` instead. See :ref:`the page on this error <sphx_glr_gallery_errors_backward_twice.py>`.
 
 # %%
 # What the number tells you
@@ -147,8 +147,8 @@ assert 80 < gaps[0] / gaps[1] < 120 and 80 < gaps[1] / gaps[2] < 120
 # %%
 # Why it works: the chain rule, one node at a time
 # ------------------------------------------------
-# Do by hand what ``backward()`` does. Start at ``w`` with the gradient 1. Go through the graph against the arrows. At each
-# node, multiply the gradient that arrived by the node's local derivative, and pass the product on.
+# Do by hand what ``backward()`` does. Start at ``w`` with the gradient 1. Go through the graph against the arrows. For each
+# edge, multiply the gradient at its tip by the number on the edge. At ``x2``, two products arrive: add them.
 
 dw = 1.0
 dy1 = dw * y2.item()  # w = y1 * y2
@@ -164,6 +164,22 @@ for name, gradient in by_hand.items():
     print(f"dw/d{name:<2}  by hand {gradient:+.6f}   autograd {autograd:+.6f}")
     assert math.isclose(gradient, autograd, rel_tol=1e-6)
 
+# sphinx_gallery_start_ignore
+_edges = [("w", "y1", y2), ("w", "y2", y1), ("y1", "a", 1 / a)]  # from the root on
+_edges += [("y2", "x2", torch.cos(x2)), ("a", "x1", x2), ("a", "x2", x1)]
+_arrived = {"w": [1.0]}
+for _tip, _start, _number in _edges:
+    _product = sum(_arrived[_tip]) * _number.item()
+    _arrived.setdefault(_start, []).append(_product)
+assert {_name for _name, _products in _arrived.items() if len(_products) == 2} == {"x2"}
+for _name, _tensor in tensors.items():
+    assert math.isclose(sum(_arrived[_name]), _tensor.grad.item(), rel_tol=1e-6)
+_weights = [torch.tensor(float(n), requires_grad=True) for n in range(1000)]
+_loss = sum(_weight**2 for _weight in _weights)
+_loss.backward()
+assert all(_weight.grad == 2 * _weight for _weight in _weights)
+# sphinx_gallery_end_ignore
+
 # %%
 # The five numbers agree up to rounding. As a formula, the gradient of ``x2`` is a sum over its two paths, and each term is
 # a product of local derivatives:
@@ -175,8 +191,8 @@ for name, gradient in by_hand.items():
 #      + \underbrace{y_1 \cdot \cos x_2}_{\text{through } y_2}
 #
 # This way of computing is called *reverse-mode automatic differentiation* (*autodiff*), or *backpropagation*. Its graph
-# has directed edges and no cycles: a *directed acyclic graph*. One walk gives the gradients of all leaves of the graph,
-# however many there are.
+# has directed edges and no cycles: a *directed acyclic graph*. One walk gave the gradients of both leaves. For a sum of the
+# squares of 1,000 weights, one walk is enough too.
 
 # %%
 # What is recorded, and what is not
@@ -237,6 +253,9 @@ x2 = torch.tensor(3.0, requires_grad=True)
 v = torch.log(x1 * x2) + torch.sin(x2)
 v.backward()
 
+# sphinx_gallery_start_ignore
+assert v.grad_fn(torch.tensor(1.0)) == (1, 1)
+# sphinx_gallery_end_ignore
 by_hand = 1 / 3 + math.cos(3)
 print(f"dv/dx2   autograd {x2.grad.item():+.5f}   by hand {by_hand:+.5f}")
 assert math.isclose(x2.grad.item(), by_hand, rel_tol=1e-6)
@@ -246,6 +265,6 @@ assert math.isclose(x2.grad.item(), by_hand, rel_tol=1e-6)
 # %%
 # See also
 # --------
-# - Next: :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`, or why a ``.grad`` is None.
+# - Next: :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: which tensors get a ``.grad``.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`: walk the graph yourself.
 # - In PyTorch's notes: `Autograd mechanics <https://docs.pytorch.org/docs/stable/notes/autograd.html>`__.
