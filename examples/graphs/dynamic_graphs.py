@@ -4,9 +4,9 @@ Dynamic graphs: if, for and while in a model
 
 .. in-short::
 
-   Write Python's ``if``, ``for`` and ``while`` in ``forward()``: autograd records the operations that ran in this call, so each
-   call can leave another graph. The gradient is that of the branch that was taken. The condition itself gets none: you cannot
-   learn ``threshold`` through ``if x > threshold``. Use ``torch.sigmoid((x - threshold) / 0.1)`` as a weight instead.
+   Write Python's ``if``, ``for`` and ``while`` in ``forward()``: autograd sees only the operations that run in this call, so
+   each call can leave another graph. The gradient is that of the branch that was taken. The condition itself gets none: you
+   cannot learn ``threshold`` through ``if x > threshold``. Use ``torch.sigmoid((x - threshold) / width)`` as a weight instead.
 """
 
 # %%
@@ -103,6 +103,12 @@ with torch.no_grad():
         (torch.sigmoid((x - threshold - d) / 0.1) * x).sum() for d in (delta, -delta)
     )
 assert abs((up - down) / (2 * delta) - slopes[0]) < 0.01
+for _weight in ((x[2] - threshold) / 0.1).sigmoid(), soft[2], hard[2]:
+    assert (
+        x[2] == 4 and torch.autograd.grad(_weight, threshold, retain_graph=True)[0] == 0
+    )
+_wide = torch.sigmoid((x[2] - threshold) / 1.0)
+assert torch.autograd.grad(_wide, threshold)[0] != 0
 for _moved in (threshold - 0.01, threshold + 0.01):
     assert sum(number for number in x if number > _moved) == 4.5
 # sphinx_gallery_end_ignore
@@ -110,12 +116,13 @@ for _moved in (threshold - 0.01, threshold + 0.01):
 # %%
 # The soft result is another number than that of the ``if``. The hard result is the same number up to rounding, but its
 # gradient is not the derivative of its value: moving the threshold by 0.01 leaves 4.5 as it is.
-# :ref:`sphx_glr_gallery_functions_change_the_gradient.py` shows when such a gradient is useful. For a choice among several
-# options there is ``torch.nn.functional.gumbel_softmax``.
+# :ref:`sphx_glr_gallery_functions_change_the_gradient.py` trains with such a gradient. The 0.1 is the width of the smooth step.
+# For the number 4, far outside of it, the gradient is 0. For a choice among several options there is
+# ``torch.nn.functional.gumbel_softmax``.
 
 # %%
-# **Forgetting the call in which no branch is taken.** Both weights below are smaller than 1. So ``penalty`` records nothing,
-# and ``backward()`` raises an error:
+# **Forgetting the call in which no branch is taken.** Both weights below are smaller than 1. So ``penalty`` returns the
+# constant that it started with, and ``backward()`` raises an error:
 
 
 def penalty(weights):
@@ -136,6 +143,8 @@ except RuntimeError as error:
 # sphinx_gallery_start_ignore
 assert "does not require grad and does not have a grad_fn" in message
 del message
+assert penalty(small).is_leaf and penalty(small) == 0
+assert next(iter(small)).grad_fn is not None  # the loop itself is recorded
 # sphinx_gallery_end_ignore
 
 # %%
@@ -177,8 +186,8 @@ assert torch.autograd.grad(wrong, pair)[0].tolist() == [3, 0]
 # %%
 # In a module: layers that are skipped
 # ------------------------------------
-# This network stops as soon as the norm of its features is less than 1. After its first backward, the ``.grad`` of the layers
-# that were not called is None, and ``torch.optim.Adam`` leaves them as they are.
+# This network stops as soon as the norm of its features is less than 1. After its first backward, the parameters of the layers
+# that were not called have no ``.grad``, and ``torch.optim.Adam`` leaves them as they are.
 
 
 class EarlyExit(torch.nn.Module):
@@ -202,16 +211,19 @@ print([layer.weight.grad is not None for layer in model.layers])
 # sphinx_gallery_start_ignore
 used = [layer.weight.grad is not None for layer in model.layers]
 assert used[0] and not used[-1]
-before = [layer.weight.detach().clone() for layer in model.layers]
+before = [[p.detach().clone() for p in layer.parameters()] for layer in model.layers]
+for layer, called in zip(model.layers, used, strict=True):
+    assert [p.grad is not None for p in layer.parameters()] == [called] * 2
 torch.optim.Adam(model.parameters(), weight_decay=0.1).step()
-for layer, old, called in zip(model.layers, before, used, strict=True):
-    assert torch.equal(layer.weight, old) != called
-del layer
+for layer, olds, called in zip(model.layers, before, used, strict=True):
+    for parameter, old in zip(layer.parameters(), olds, strict=True):
+        assert torch.equal(parameter, old) != called
+del layer, olds, parameter, old, called
 # sphinx_gallery_end_ignore
 
 # %%
-# A new graph for every call
-# --------------------------
+# A loop whose length depends on the value
+# ----------------------------------------
 # The graph belongs to the call, not to the function. ``grow`` doubles a positive number until it is at least 10, so the value
 # decides how many multiplications are recorded:
 
@@ -241,8 +253,8 @@ del node, start, value
 # sphinx_gallery_end_ignore
 
 # %%
-# With :math:`k` doublings the gradient is :math:`2^k`. That is right where a small change of the input leaves :math:`k` as it
-# is. The figure shows where it does not.
+# With :math:`k` doublings the gradient here is :math:`2^k`. That is right where a small change of the input leaves :math:`k`
+# as it is. The figure shows where it does not.
 #
 # .. how-measured:: The function plot() draws grow(x) above its gradient.
 
