@@ -26,7 +26,7 @@ Why is .grad None, zero or NaN?
 #      - do this
 #    * - None
 #      - `It was cleared, or never stored`_
-#      - read ``.grad`` before ``zero_grad()``
+#      - read ``.grad`` before ``zero_grad()``; call ``backward()`` without ``inputs=``
 #    * - None
 #      - `It is not a leaf`_
 #      - ``t.retain_grad()`` before backward
@@ -49,14 +49,14 @@ Why is .grad None, zero or NaN?
 #      - `The derivative is infinite`_: ``sqrt``, ``log``, ``acos``
 #      - stay away from the edge, as with ``clamp``
 #    * - NaN
-#      - `Zero times infinity`_: ``where``, ``p * log(p)``, a distance of 0
+#      - `Zero times infinity`_: ``where``, ``p * log(p)``, ``(d ** 2).sum().sqrt()``
 #      - make the input safe, not the output
 #    * - NaN
 #      - `The value is NaN already`_: a fully masked softmax
 #      - look in the forward pass
 #    * - NaN
 #      - `Eigenvalues are equal`_: ``eigh``, ``svd``
-#      - use the eigenvalues only, or break the tie
+#      - use ``eigvalsh`` or ``svdvals``, or break the tie
 
 # %%
 # Which of my parameters are affected?
@@ -303,7 +303,7 @@ assert w.grad == 6
 # The loss does not use it
 # ~~~~~~~~~~~~~~~~~~~~~~~~
 # Perhaps a layer was not called. Or the tensor only decides something, as ``scores`` does here: ``argmax`` is not recorded, nor
-# is ``x > 0``. To find out, ask ``torch.autograd.grad``. You get an error instead of None:
+# is ``x > 0``. Ask ``torch.autograd.grad``: here you get an error instead of None.
 
 scores = torch.tensor([0.1, 0.7, 0.2], requires_grad=True)
 values = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -467,11 +467,15 @@ zero_table = table_of(zero_times)
 # sphinx_gallery_start_ignore
 assert ["nan" in g for g in zero_table["gradient"]] == [True] * 3 + [False] * 2
 assert ["nan" in v for v in zero_table["value"]] == [False, True] + [False] * 3
+x = torch.tensor(0.0, dtype=torch.float16, requires_grad=True)
+assert torch.tensor(1e-9).half() == 0
+assert torch.autograd.grad(x * x.clamp(min=1e-9).log(), x)[0].isnan()
 # sphinx_gallery_end_ignore
 zero_table
 
 # %%
-# The last two rows are safe versions of the first and the second: ``norm`` has a rule of its own for 0.
+# The last two rows are safe versions of the first and the second, in float32. In float16, 1e-9 rounds to 0, and the last row
+# is NaN too. ``norm`` has a rule of its own for 0.
 
 # %%
 # The value is NaN already
@@ -532,8 +536,11 @@ u, s, vh = torch.linalg.svd(matrix)
 assert torch.autograd.grad(u[0, 0], matrix, retain_graph=True)[0].isnan().any()
 assert torch.autograd.grad(s.sum(), matrix, retain_graph=True)[0].isfinite().all()
 assert torch.autograd.grad(s[0], matrix)[0].isfinite().all()
+for _only in (torch.linalg.eigvalsh, torch.linalg.svdvals):
+    assert torch.autograd.grad(_only(matrix)[0], matrix)[0].isfinite().all()
 apart = torch.diag(torch.tensor([1.0, 2.0])).requires_grad_()
 assert torch.autograd.grad(torch.linalg.eigh(apart)[1][0, 0], apart)[0].isfinite().all()
+assert torch.autograd.grad(torch.linalg.svd(apart)[0][0, 0], apart)[0].isfinite().all()
 # sphinx_gallery_end_ignore
 
 # %%
