@@ -104,7 +104,7 @@ if pygraphviz is not None:
     _heights = {n: float(n.attr["pos"].split(",")[1]) for n in _plain.nodes()}
     assert max(_heights, key=_heights.get) == "0"
 # sphinx_gallery_end_ignore
-Picture(to_dot(loss, names), "From MeanBackward0 two paths lead up to head and body")
+Picture(to_dot(loss, names), "Arrows lead from MeanBackward0 up to head and body")
 
 # %%
 # The computation runs from top to bottom. The arrows show the way of the gradient, from the loss up to the parameters. No
@@ -126,7 +126,7 @@ Picture(to_dot(loss, names), "From MeanBackward0 two paths lead up to head and b
 #
 # Tried by hand with torchviz 0.0.3, PyTorch 2.13 and Python 3.11, ``make_dot`` gives the nodes of the picture above, one
 # more box for the result, and a box ``AccumulateGrad`` below each parameter. Its arrows point the other way, from the
-# parameters to the result. In Python 3.12 the import can fail with *No module named 'distutils'*: see `pytorchviz#83 <https://github.com/szagoruyko/pytorchviz/issues/83>`__.
+# parameters to the result. Since Python 3.12 the import can fail with *No module named 'distutils'*: see `pytorchviz#83 <https://github.com/szagoruyko/pytorchviz/issues/83>`__.
 
 # %%
 # What people get wrong
@@ -190,8 +190,8 @@ assert "head.bias" in to_dot(_written, names) and "head.bias" in to_dot(
 # sphinx_gallery_end_ignore
 
 # %%
-# The graph is made anew in each forward pass, in memory only. A saved model does not contain it, so a viewer of model files,
-# such as Netron, does not show it.
+# The graph is in memory only. A model that you save with ``torch.save`` does not contain it, so a viewer of model files, such
+# as Netron, does not show it.
 #
 # **Taking an arrow for a gradient that is not zero.** An arrow says that a parameter is connected. Multiply by zero, and
 # everything is still connected:
@@ -207,20 +207,26 @@ print("largest gradient:", model.gate.weight.grad.abs().max().item())
 assert "gate.weight" in to_dot(loss, names)
 assert model.gate.weight.grad.abs().max() == 0
 assert model.body.weight.grad.abs().max() > 0
+import warnings
+
 from torch.utils.checkpoint import checkpoint
 
 _inputs = torch.ones(8, 4, requires_grad=True)
 for _reentrant in (True, False):
     model.zero_grad()
     _inner = checkpoint(model.gate, _inputs, use_reentrant=_reentrant).sum()
-    assert ("gate.weight" in to_dot(_inner, names)) is not _reentrant
+    for _name in ("gate.weight", "gate.bias"):
+        assert (_name in to_dot(_inner, names)) is not _reentrant
     _inner.backward()
-    assert model.gate.weight.grad.abs().max() > 0
+    assert all(_p.grad.abs().max() > 0 for _p in model.gate.parameters())
+with warnings.catch_warnings():  # x requires no grad: nothing is recorded at all
+    warnings.filterwarnings("ignore", message="None of the inputs have requires_grad")
+    assert not checkpoint(model.gate, x, use_reentrant=True).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# The opposite also happens. ``checkpoint(..., use_reentrant=True)`` records the graph of its part only during ``backward()``.
-# The parameters in that part get gradients, and the picture of the loss does not show them.
+# The opposite also happens. If its input requires grad, ``checkpoint(..., use_reentrant=True)`` records the graph of its part
+# only during ``backward()``. The parameters in that part get gradients, and the picture of the loss does not show them.
 #
 # **Using the names of nodes as keys.** In Graphviz, the same name means the same box. Here two ``tanh`` become one box, and
 # the picture shows a loop that is not in the graph. That is why ``to_dot`` numbers the nodes.
@@ -255,17 +261,17 @@ assert '[label="torch::autograd::AccumulateGrad"]' in to_dot(y.sum(), {})
 
 # %%
 # - ``1 -> 2`` is there twice: the product ``y * y`` uses ``y`` twice.
-# - ``y`` itself is missing. A node is the backward step of an operation; it does not know the name of your variable.
+# - ``y`` itself is missing. ``ReluBackward0`` is the backward step of ``relu``; it does not know the name of your variable.
 # - ``inputs`` is missing, because it does not require grad. The node ``MvBackward0`` still has a slot for it, with ``None`` in
 #   it, and ``to_dot`` skips ``None``.
-# - A leaf has the name that you give it in ``names``; without a name it is ``torch::autograd::AccumulateGrad``.
+# - ``weight`` has the name that ``names`` gives it. A leaf without a name is ``torch::autograd::AccumulateGrad``.
 
 # %%
 # A large graph
 # -------------
 # The graph of a large model can have hundreds of nodes or more, and on a chain of 1,200 nodes ``make_dot`` raised a
-# ``RecursionError``. Draw a part: begin at an intermediate result instead of the loss. Or fold what repeats, as the figures on
-# this site do: if a figure would have more than 40 cards, results in a row that no variable holds are one card.
+# ``RecursionError``. Draw a part: begin at an intermediate result instead of the loss. Or draw a row of nodes as one box, as
+# the figures on this site do: if a figure would have more than 40 cards, results in a row that no variable holds are one card.
 
 start = torch.tensor(0.5, requires_grad=True)
 end = start
