@@ -89,7 +89,8 @@ for _relu in (nn.ReLU(), F.relu, torch.relu, torch.ops.aten.relu.default):
 # %%
 # Watch a model call its operators
 # --------------------------------
-# A ``TorchDispatchMode`` sees the operators that autograd passes on, in forward and in backward. This one notes their names:
+# A ``TorchDispatchMode`` sees the operators that autograd passes on in its thread, here in forward and in backward. This one
+# notes their names:
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -174,6 +175,19 @@ assert ("ReluBackward0", "threshold_backward") in _order
 assert ("MseLossBackward0", "mse_loss_backward") in _order
 assert ("AddmmBackward0", "mm") in _order
 assert ("TBackward0", "t") in _order  # the operator of forward, once more
+from threading import Thread
+
+with Operators() as _elsewhere:  # another thread is not seen, not even a backward
+    _sum = torch.relu(x).sum()
+    _seen = len(_elsewhere.names)
+    for _call in (_sum.backward, lambda: torch.relu(x)):
+        _thread = Thread(target=_call)
+        _thread.start()
+        _thread.join()
+    assert len(_elsewhere.names) == _seen and x.grad is not None
+    torch.relu(x)
+assert len(_elsewhere.names) > _seen
+x.grad = None
 # sphinx_gallery_end_ignore
 
 # %%
@@ -349,7 +363,7 @@ assert "CompositeImplicitAutograd: linear" in _linear
 # -------------------
 # An operator is one name. It can have several C++ functions, for example one for autograd and one for the CPU. The
 # *dispatcher* chooses which of them run, and in which order. For ``x``, the function of autograd comes first. It calls the
-# function for the CPU, which is called the *kernel*, and connects the result to a node. The mode works between these two, so
+# function for the CPU, here called the *kernel*, and connects the result to a node. The mode works between these two, so
 # inside the mode the result of ``relu`` has no ``grad_fn`` yet:
 
 
