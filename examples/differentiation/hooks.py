@@ -6,8 +6,8 @@ Hooks: see and change gradients
 
    ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` once all parts of the gradient of that tensor
    are added up. Backward goes on with the tensor that ``f`` returns, or with ``gradient`` if ``f`` returns ``None``.
-   ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``. If a
-   view is changed in place later, hook a clone of it.
+   ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``. Instead of a
+   view, hook a clone and use that, if the view or its base is changed in place later.
 """
 
 # %%
@@ -207,10 +207,26 @@ for _prepare, _expected in ((lambda h: h, 0), (torch.clone, 1)):
         assert len(_got) == _expected
         if _got:  # with respect to the value before
             assert torch.equal(_got[0], (_before > 0).float()) and (_before < 0).any()
+for _prepare, _expected in ((lambda h: h, 0), (torch.clone, 1)):
+    for _write in (
+        lambda a: a.mul_(3),
+        lambda a: a[2:].mul_(3),
+        lambda a: a[:2].mul_(3),
+    ):
+        _a, _got = torch.ones(4, requires_grad=True) * 2, []
+        _view = _prepare(_a[:2])
+        _view.register_hook(_got.append)
+        _early = _view.sum()
+        _write(_a)
+        _view.sum().backward(retain_graph=True)
+        assert len(_got) == _expected
+        _early.backward()
+        assert len(_got) == _expected + 1  # a use before the write
 # sphinx_gallery_end_ignore
 
 # %%
-# The hook on the clone gets the gradient with respect to the value before ``relu_()``.
+# The hook on the clone gets the gradient with respect to the value before ``relu_()``. A write to the base can lose the hook
+# too: after ``a[2:].mul_(3)``, a hook on ``v = a[:2]`` does not run for what you then compute from ``v``.
 
 # %%
 # **Pieces of one tensor.** This loss uses only ``query``, one of two pieces. The hook on the other piece runs too, and gets
