@@ -5,7 +5,7 @@ Slice assignment y[0] = 0: what autograd records
 .. in-short::
 
    ``y[0] = 0`` on a result that requires grad is recorded: the gradient of the old ``y[0]`` is 0, the other elements pass on
-   theirs. You get an error if ``y`` is a leaf that requires grad, or a slice of one (write under ``torch.no_grad()``), if ``y``
+   theirs. You get an error if ``y`` is a leaf that requires grad, or a view of one (write under ``torch.no_grad()``), if ``y``
    is one of the views that ``unbind`` or ``split`` returned, or if backward needs what you overwrote. Then build a new tensor:
    ``masked_fill``, ``torch.where``, ``torch.stack``.
 """
@@ -35,13 +35,17 @@ logs = at_zero.log()
 logs[0] = 0.0
 logs.sum().backward()
 assert at_zero.grad[0].isnan() and at_zero.grad[1] == 0.25
-for view_of_leaf in (x[:], x[1:], x[::2], x[:0]):
+for view_of_leaf in (x[:], x[1:], x[::2], x[:0], x.view(3), x[None]):
     raised = []
     try:
         view_of_leaf[...] = 0.0
     except RuntimeError as error:
         raised.append(str(error))
     assert len(raised) == 1 and "a view of a leaf Variable" in raised[0]
+for whole in (torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)[:]):
+    with torch.no_grad():
+        whole[0] = 0.0
+    assert whole.tolist() == [0, 1, 1]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -367,6 +371,19 @@ for refused in list(CASES.values())[-2:]:  # without any gradient, too
             raised.append(str(error))
     assert len(raised) == 2 and raised[0] == raised[1]
     assert "to a single memory location" in raised[0]
+for doubled in (torch.ones(3), torch.ones(3, requires_grad=True) * 2):
+    z = doubled[0].expand(3)
+    z[0] = 0
+    assert z.tolist() == [0, 0, 0] and doubled[0] == 0 and doubled[1] != 0
+for factor in (torch.tensor(1.0), torch.tensor(1.0, requires_grad=True)):
+    wrong = 0
+    for columns in range(3, 17):
+        m, copied = (torch.arange(2.0 * columns).view(2, -1) * factor for _ in range(2))
+        m[:, 1:] = m[:, :-1]  # nothing is raised
+        copied[:, 1:] = copied[:, :-1].clone()
+        assert copied[1].tolist() == [columns, *range(columns, 2 * columns - 1)]
+        wrong += not torch.equal(m, copied)
+    assert wrong
 # sphinx_gallery_end_ignore
 
 # %%
@@ -375,9 +392,11 @@ for refused in list(CASES.values())[-2:]:  # without any gradient, too
 table
 
 # %%
-# The last two writes raise the same error if ``y`` requires no grad. All elements of ``y[0].expand(3)`` are in one place in
-# memory. And ``y[:-1]`` is partly the same memory as ``y[1:]``, to which the assignment writes. (PyTorch 2.15 records
-# ``y[y > 3] = 0`` as ``MaskedFillBackward0``, and ``y[[0, 1]] = 0`` as ``IndexFillBackward0``.)
+# The last two writes raise the same error if ``y`` requires no grad. All elements of ``z = y[0].expand(3)`` are in one place in
+# memory. (But ``z[0] = 0`` is not refused, and sets all three.) And ``y[:-1]`` is partly the same memory as ``y[1:]``, to which
+# the assignment writes. In a contiguous matrix of two rows, ``m[:, 1:] = m[:, :-1]`` raises nothing, and can be wrong: put
+# ``.clone()`` after the right-hand side. (PyTorch 2.15 records ``y[y > 3] = 0`` as ``MaskedFillBackward0``, and
+# ``y[[0, 1]] = 0`` as ``IndexFillBackward0``.)
 #
 # Pages on the single errors: :ref:`a leaf <sphx_glr_gallery_errors_leaf_in_place.py>`,
 # :ref:`a view of a leaf <sphx_glr_gallery_errors_view_of_leaf.py>`,
