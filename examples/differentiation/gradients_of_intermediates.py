@@ -14,7 +14,7 @@ How to get the gradient of an intermediate tensor
 # -----------------------------------------
 # To see what a network for pictures looked at, *Grad-CAM* needs the feature maps of a layer and the gradient of a score with
 # respect to them. But their ``.grad`` is ``None``: by default ``backward()`` keeps gradients for leaves only. A forward hook
-# can call ``retain_grad()`` on them:
+# can call ``retain_grad()`` on them. (If all weights are frozen, that raises: call ``picture.requires_grad_()`` first.)
 #
 # .. how-measured:: The code builds a network with a filter for horizontal and one for vertical lines, a picture, a plot.
 
@@ -81,6 +81,15 @@ _handle = model[1].register_forward_hook(
 model(picture)[0, 0].backward()
 _handle.remove()
 assert not _unkept[0].is_leaf and not _unkept[0].retains_grad
+_handle, _refused = model.requires_grad_(False)[1].register_forward_hook(keep), []
+try:
+    model(picture)
+except RuntimeError as error:
+    _refused.append(str(error))
+assert len(_refused) == 1 and "can't retain_grad" in _refused[0]
+model(picture.clone().requires_grad_())[0, 1].backward()
+_handle.remove()
+assert torch.equal(features.pop().grad, h.grad) and features.pop() is h
 # sphinx_gallery_end_ignore
 
 # %%
@@ -131,12 +140,13 @@ torch.autograd.grad(_D, _C, retain_graph=True)
 assert _visits == [] and _A.grad is None and _B.grad is None
 torch.autograd.grad(_D, _A, retain_graph=True)
 assert _visits == [1] and _A.grad is None
-_A, _B, _C, _D = compute()
-_C.retain_grad()
-_seen = []
-_C.register_hook(_seen.append)
-torch.autograd.grad(_D, _A)
-assert _C.grad == 12 and _seen == [12] and _A.grad is None
+for _asked in (0, 2):  # for A, and for C itself
+    _A, _B, _C, _D = compute()
+    _C.retain_grad()
+    _seen = []
+    _C.register_hook(_seen.append)
+    torch.autograd.grad(_D, (_A, _B, _C)[_asked])
+    assert _C.grad == 12 and _seen == [12] and _A.grad is None
 # sphinx_gallery_end_ignore
 
 # %%
@@ -190,7 +200,7 @@ assert _double.double() is _double
 
 # %%
 # Ask for ``x`` and take the entry from the result: ``torch.autograd.grad(y, x)[0][0]``. With ``allow_unused=True``, as the
-# message suggests, you get ``None`` instead of an error, and still no gradient.
+# message suggests, you get ``None`` instead of an error.
 #
 # **Changing the tensor in place afterwards.** A hook belongs to the value that ``C`` had when you registered it. A gradient
 # that is retained belongs to the value that ``C`` has in the end. This happens when ``nn.ReLU(inplace=True)`` comes after
@@ -316,8 +326,8 @@ table.rename_axis(columns="way")
 
 # %%
 # - ``torch.autograd.grad`` when the gradient is a result: for a map like the one above, a penalty, a test. It leaves the
-#   ``.grad`` of ``A`` alone, and does not compute the step from ``C`` back to ``A``. (If you ask for ``A``, it runs the hooks
-#   on ``C``, and it fills ``C.grad`` if that is retained.)
+#   ``.grad`` of ``A`` alone, and does not compute the step from ``C`` back to ``A``. (It does run the hooks on ``C``, and it
+#   fills ``C.grad`` if that is retained.)
 # - ``retain_grad()`` to look at a few tensors of a training step. ``C.grad`` adds up, like the ``.grad`` of a leaf.
 # - ``register_hook`` to change a gradient, or to look at many tensors without keeping them. It gets each pass for itself.
 #
