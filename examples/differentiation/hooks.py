@@ -54,8 +54,7 @@ assert _order == ["a newer node", "hook"]  # complete, but not called at once
 # sphinx_gallery_end_ignore
 
 # %%
-# Here, with ``sigmoid`` behind each layer, the norm at the first layer is less than a millionth of the norm at the last. It
-# took one more line in the loop to see that: ``register_hook``.
+# Here, with ``sigmoid`` behind each layer, the norm at the first layer is less than a millionth of the norm at the last.
 
 # %%
 # Change the gradient
@@ -280,8 +279,8 @@ assert "doesn't require gradient" in raised[1] and "non-leaf" in raised[2]
 # %%
 # On a parameter: before or after accumulation
 # --------------------------------------------
-# A parameter has two methods for hooks. Below, the hook of ``register_hook`` gets the gradient of *this* ``backward()``. The
-# hook of ``register_post_accumulate_grad_hook`` runs after that gradient was added to ``.grad``, and gets the parameter itself:
+# Below, the hook of ``register_hook`` gets the gradient of *this* ``backward()``. The hook of
+# ``register_post_accumulate_grad_hook`` runs after that gradient was added to ``.grad``, and gets the parameter itself:
 
 x = torch.tensor(1.0, requires_grad=True)
 x.register_hook(lambda gradient: print("  register_hook:", gradient.item()))
@@ -427,7 +426,7 @@ def timeline(calls):
 
 
 # %%
-# The figure shows the calls in time. A bar begins before the first call that saw this ``.grad``:
+# A bar begins before the first call that saw this ``.grad``:
 
 # figure: Six hooks, one row each, and the time from left to right. They run in this order: the tensor hook of w, the
 #   tensor hook of v, the prehook and the hook of the node of v, the tensor hook of u, the hook of u after accumulation.
