@@ -435,8 +435,8 @@ def assign_data(x):  # a parameter replaced between forward and backward
 
 # %%
 # So compare *values*. The hook ``keep_copy`` copies each saved tensor that it gets, and ``unchanged`` compares with the copy
-# when backward reads the tensor. Use them in a test, since copies need memory. Some alarms are false: those of a saved ``nan``,
-# and of ``nn.BatchNorm1d`` in training mode, which updates the running statistics that it saves.
+# when backward reads the tensor. Use them in a test, since copies need memory. Some alarms are false, as for a saved ``nan``,
+# or for ``nn.BatchNorm1d`` in training mode, which updates the running statistics that it saves.
 #
 # .. how-measured:: Each case runs without the hooks and with them. The right gradients are written by hand.
 
