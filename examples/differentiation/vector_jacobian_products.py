@@ -5,9 +5,9 @@ backward(v): vector-Jacobian products
 .. in-short::
 
    ``loss.backward()`` needs a loss with one entry. If ``y`` has several, pass a weight for each of them:
-   ``y.backward(gradient=v)``. For real numbers, ``x.grad`` then gets ``v @ J``, the vector-Jacobian product; that is the
-   gradient of ``(v * y).sum()``. The weights ``v`` must have the shape of ``y``. For all of ``J``, use
-   ``torch.func.jacrev(f)(x)``.
+   ``y.backward(gradient=v)``. For vectors of real numbers, ``x.grad`` then gets ``v @ J``, the vector-Jacobian product. That
+   is the gradient of ``(v * y).sum()``, with ``v`` as a constant. The weights ``v`` must have the shape of ``y``. For all of
+   ``J``, use ``torch.func.jacrev(f)(x)``.
 """
 
 # %%
@@ -29,6 +29,11 @@ f(x).backward(gradient=v)
 
 # sphinx_gallery_start_ignore
 assert x.grad.tolist() == [43, 602] and f(x).tolist() == [6, 4, 9]
+_y = f(x)
+(_pulled,) = torch.autograd.grad(_y, x, _y, retain_graph=True)  # a v made from x
+(_square,) = torch.autograd.grad((_y * _y).sum(), x)  # here v is not a constant
+(_constant,) = torch.autograd.grad((_y.detach() * f(x)).sum(), x)
+assert torch.equal(_pulled, _constant) and torch.equal(_square, 2 * _pulled)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -178,6 +183,12 @@ print("dL/dy =", y.grad.tolist(), "  dL/dx =", whole.tolist())
 assert L.item() == 6 * 4 * 9 == 2**3 * 3**3 and y.grad.tolist() == [36, 54, 24]
 assert whole.tolist() == [3 * 2**2 * 3**3, 3 * 2**3 * 3**2] == [324, 216]
 assert torch.equal(y.grad @ J, whole)
+_y = f(x)
+assert _y.prod().grad_fn(torch.tensor(2.0)).tolist() == [72, 108, 48]
+assert _y.grad_fn(v) == tuple(v)
+_mul, _square, _ = (node for node, _ in _y.grad_fn.next_functions)
+assert _mul(v[1]) == (30, 20) and _square(v[1]) == 40
+assert _mul.next_functions[0][0](v[1]).tolist() == [10, 0]  # select
 # sphinx_gallery_end_ignore
 
 # %%
@@ -199,11 +210,6 @@ _big.exp().backward(gradient=torch.ones(100_000))
 assert _big.numel() ** 2 == 10_000_000_000 and torch.allclose(
     _big.grad, torch.tensor(1.0).exp()
 )
-_rows = torch.ones(3, 2, requires_grad=True)
-_picked = torch.nn.functional.embedding(torch.tensor([0, 1]), _rows, padding_idx=0)
-_picked.backward(torch.ones(2, 2))
-assert torch.equal(_picked, _rows[:2])  # so the Jacobian has ones for row 0 too
-assert _rows.grad.tolist() == [[0, 0], [1, 1], [0, 0]]
 _z = torch.tensor([1 + 1j], requires_grad=True)
 assert (_z * (2 + 3j)).grad_fn(torch.tensor([1 + 0j]))[0].item() == 2 - 3j  # not 2 + 3j
 _seeds = []
@@ -218,8 +224,8 @@ x.grad = None
 # %%
 # So ``v`` is not the derivative *of* ``y``. It is the derivative of a later number *with respect to* ``y``, and it has the
 # shape of ``y``. Each operation in this graph does one such step: its node receives ``v`` for its output, and returns ``v``
-# times its own Jacobian. (A few return something else on purpose: ``F.embedding`` returns zeros for the row ``padding_idx``.)
-# The node of ``exp`` does not even build that matrix: for 100,000 numbers it would have 10,000,000,000 entries.
+# times its own Jacobian. The node of ``exp`` does not even build that matrix: for 100,000 numbers it would have 10,000,000,000
+# entries.
 #
 # For a loss, :math:`\partial L / \partial L = 1`. That is the ``v`` that ``loss.backward()`` fills in for you.
 
@@ -256,7 +262,8 @@ assert torch.equal(torch.func.jacrev(f)(x.detach()), J)
 #
 # Fill only some gradients: ``inputs=``
 # -------------------------------------
-# By default ``backward`` fills the ``.grad`` of each leaf that a gradient reaches. ``inputs=`` names the tensors that get one:
+# By default ``backward`` fills the ``.grad`` of each leaf that a gradient reaches. ``inputs=`` names the tensors to fill
+# instead:
 
 W = torch.tensor([[1.0, 2.0], [0.0, 1.0]], requires_grad=True)
 h = W @ (2 * x)
@@ -284,6 +291,9 @@ for _names, _steps in (("W", 0), ("x", 1), ("h", 0)):
     (_h**2).backward(gradient=v, inputs=[_inputs])
     assert len(_visits) == _steps
 assert torch.equal(_h.grad, 2 * _h * v)
+x.grad, _entry = None, x[0]
+f(x).backward(gradient=torch.ones(3), inputs=[_entry])
+assert _entry.grad is None and x.grad is None
 _middle = 2 * x
 _middle.retain_grad()
 (3 * _middle).sum().backward(inputs=[x])
@@ -295,8 +305,9 @@ assert _z.grad.item() == 3 + 2j and 1j * (2 + 3j) == -3 + 2j  # complex: not v @
 # sphinx_gallery_end_ignore
 
 # %%
-# A tensor in the middle may be named too. In the first call, the step from ``2 * x`` back to ``x`` does not run, because nobody
-# asked for it. (A tensor on the way with ``retain_grad()`` gets its ``.grad`` even if ``inputs=`` does not name it.)
+# A tensor in the middle may be named too. A tensor that no gradient reaches, such as a new ``x[0]``, gets none, without an
+# error. In the first call, the step from ``2 * x`` back to ``x`` does not run. (A tensor on the way with ``retain_grad()`` gets
+# its ``.grad`` even if ``inputs=`` does not name it.)
 
 # %%
 # Exercise
