@@ -6,8 +6,8 @@ Forward-mode AD in PyTorch: jvp and dual numbers
 
    ``value, tangent = torch.func.jvp(f, (x,), (direction,))`` computes ``f(x)`` and how fast it changes when ``x`` moves in
    one direction, in one pass and without ``backward()``. It is the cheap way for few inputs and many outputs. It is not for
-   a training loss: that would need one pass for each number in the parameters. Put ``torch.no_grad()`` around ``jvp`` of a
-   model. Otherwise the parameters make it record a graph as well.
+   a training loss: that would need one pass for each number in the parameters. Trainable parameters make ``jvp`` record a
+   graph as well. Unless you differentiate the tangent, call ``jvp`` under ``torch.no_grad()``.
 """
 
 # %%
@@ -79,7 +79,8 @@ assert torch.allclose(velocity, torch.tensor([-math.sin(1), 2 * math.cos(2)]))
 # What people get wrong
 # ---------------------
 # **Running a model under** ``jvp`` **without** ``no_grad()``. The parameters require grad, so the pass records a graph for
-# ``backward()`` too, and saves tensors for it. ``no_grad()`` switches off this record. The tangents are the same here:
+# ``backward()`` too, and saves tensors for it. ``no_grad()`` switches off this record. The tangents are the same here. (Under
+# ``no_grad()``, the tangent is a constant for ``torch.func.grad``.)
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(
@@ -114,6 +115,19 @@ with saved_tensors_hooks(note, lambda tensor: tensor):
     jvp(lambda x: x.sin().sin(), (batch,), (direction,))  # nothing requires grad
     assert sizes == []
 assert plain.grad_fn is None
+
+
+def _slope_of_cube(x, recorded):
+    with torch.set_grad_enabled(recorded):
+        return jvp(lambda x: x**3, (x,), (torch.tensor(1.0),))[1]
+
+
+_two = torch.tensor(2.0)
+assert torch.func.grad(_slope_of_cube)(_two, True) == 12
+assert torch.func.grad(_slope_of_cube)(_two, False) == 0
+model.requires_grad_(False)
+assert jvp(model, (batch,), (direction,))[1].grad_fn is None  # nothing is trainable
+model.requires_grad_(True)
 
 
 def double_within(mode):
@@ -175,6 +189,7 @@ with sdpa_kernel(SDPBackend.MATH):
 
 # sphinx_gallery_start_ignore
 assert "does not support it because it has not been implemented yet" in message
+assert "scaled_dot_product" in message
 with sdpa_kernel(SDPBackend.MATH):
     small = 1e-3
     wide = q.double()
@@ -195,14 +210,21 @@ with torch.no_grad():
         _tangent()
     except NotImplementedError as error:
         _raised.append("_native_multi_head_attention" in str(error))
-    torch.backends.mha.set_fastpath_enabled(False)
-    assert _raised == [True] and torch.allclose(_tangent(), _recorded)
+_layer.requires_grad_(False)
+try:
+    _tangent()
+except NotImplementedError as error:
+    _raised.append("_native_multi_head_attention" in str(error))
+torch.backends.mha.set_fastpath_enabled(False)
+assert _raised == [True, True] and torch.allclose(_tangent(), _recorded)
+with torch.no_grad():
+    assert torch.allclose(_tangent(), _recorded)
 torch.backends.mha.set_fastpath_enabled(True)
 # sphinx_gallery_end_ignore
 
 # %%
-# In evaluation under ``no_grad()``, ``nn.MultiheadAttention`` can take a fast path, which has no formula either. Switch it off
-# with ``torch.backends.mha.set_fastpath_enabled(False)``.
+# In evaluation, under ``no_grad()`` or with frozen parameters, ``nn.MultiheadAttention`` can take a fast path, which has no
+# formula either. Switch it off with ``torch.backends.mha.set_fastpath_enabled(False)``.
 
 # %%
 # **A custom Function that has only a backward.** Forward mode needs a formula of its own.
@@ -289,7 +311,7 @@ assert torch.isclose(jvp(_times_x, (one,), (one,))[1], 2 * torch.exp(one))
 # Why it works: dual numbers
 # --------------------------
 # A *dual number* is a pair: a value, and a *tangent* that says how fast the value moves. Each operation computes both. For a
-# product the tangent follows the product rule, for a function the chain rule. Three operations are enough here:
+# product the tangent follows the product rule, for a function the chain rule:
 
 import math
 
@@ -326,8 +348,8 @@ for name, dual in {**steps, "w = y1 * y2": w}.items():
 assert math.isclose(w.tangent, -1.7267885, rel_tol=1e-7)
 
 # %%
-# Each line needs only the lines above it. The last tangent is the number that ``backward()`` finds for ``x2``. In backward,
-# two paths meet in ``x2`` and their products add. Here the product rule adds them, in the last step.
+# The last tangent is the number that ``backward()`` finds for ``x2``. In backward, two paths meet in ``x2`` and their products
+# add. Here the product rule adds them, in the last step.
 #
 # PyTorch does the same with tensors. ``make_dual`` returns a tensor with a tangent, and the operations carry it along until
 # the ``dual_level`` ends. ``jvp`` does this for you.
@@ -357,7 +379,7 @@ assert fwAD.unpack_dual(w).tangent is None
 
 # %%
 # There is no ``grad_fn``, because neither ``x1`` nor ``x2`` requires grad. When the level ends, the tangents are gone
-# without an error, so unpack them inside.
+# without an error. Unpack them inside.
 
 # %%
 # When forward mode is cheaper than backward
@@ -420,7 +442,7 @@ assert cost[jacfwd][inputs.index(32)] == cost[jacrev][inputs.index(32)]
 
 # %%
 # A training loss is at the right end of this figure: each number in the parameters is an input, and there is one output.
-# That is why training uses backward. Forward mode is also a part of :ref:`Hessian-vector products
+# That is why training uses backward. Forward mode can also be a part of :ref:`Hessian-vector products
 # <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`.
 
 # %%
