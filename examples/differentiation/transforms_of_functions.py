@@ -27,7 +27,7 @@ torch.func: grad, vmap, vjp, jvp and linearize
 # The derivative at two hundred points
 # ------------------------------------
 # You have a function of one number, and want its slope and its curvature at many points. With ``autograd.grad`` that takes a
-# loop, or a trick with a sum. Here you say what you mean: the gradient of ``f``, for each point.
+# loop, or a trick with a sum. Here you ask for the gradient of ``f`` at each point.
 #
 # .. how-measured:: This code draws the three curves.
 
@@ -76,11 +76,13 @@ assert 3 <= len(_turns) <= 4 and curvatures[_turns[0]] < 0 < curvatures[_turns[1
 _loop = torch.stack([grad(f)(p) for p in points])
 assert torch.allclose(slopes, _loop, atol=1e-6)
 _refused = []
-try:
-    grad(f)(points)
-except RuntimeError as error:
-    _refused.append(str(error))
-assert len(_refused) == 1 and "scalar" in _refused[0]
+_one_output = torch.nn.Linear(1, 1)  # its result has the shape (1,)
+for _h, _x in ((f, points), (_one_output, points[:1]), (f, points[3])):
+    try:
+        grad(_h)(_x)
+    except RuntimeError as error:
+        _refused.append("scalar" in str(error))
+assert _refused == [True, True]  # f(points[3]) has the shape ()
 _seen = []
 
 
@@ -95,7 +97,7 @@ assert _seen == [()]
 
 # %%
 # Neither ``requires_grad`` nor ``.grad`` is used: ``grad(f)(x)`` returns the gradient. ``grad`` needs a function whose result
-# is one number, and ``vmap`` shows it one point at a time.
+# has the shape ``()``: one number, not ``(1,)``. ``vmap`` shows it one point at a time.
 #
 # What each transform returns
 # ---------------------------
@@ -236,7 +238,7 @@ assert len(vmap(noisy, randomness="same")(rows).unique()) == 1
 #
 # **Keeping a tensor from inside** ``vmap``. What depends on the batch is a wrapper inside, which is valid only while ``vmap``
 # runs. Return the tensor instead. Under ``vmap``, a function may return several; for ``grad``, ``has_aux=True`` passes a second
-# result through.
+# tensor through.
 
 kept = []
 
@@ -424,8 +426,7 @@ assert len(_calls) == 1
 # ``functionalize``: in-place operations replaced
 # -----------------------------------------------
 # ``functionalize`` is for tools that read graphs. Below is what ``make_fx`` records of a function with in-place operations, and
-# of the same function after ``functionalize``. If a function writes into its own argument, one ``copy_`` into this argument
-# remains.
+# of the same function after ``functionalize``. If a function writes into its own argument, one ``copy_`` into it remains.
 
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -449,7 +450,13 @@ print(operations(functionalize(in_place)))
 assert operations(in_place) == ["clone.default", "add_.Tensor", "mul_.Tensor"]
 assert not any("_." in name for name in operations(functionalize(in_place)))
 assert torch.equal(functionalize(in_place)(x), in_place(x))
-assert operations(functionalize(lambda x: x.mul_(2)))[-1] == "copy_.default"
+for _writes in (
+    lambda x: x.mul_(2),
+    lambda x: x.mul_(2).add_(1),
+    lambda x: x[0].mul_(2) + x[1:].add_(1),
+):
+    _names = operations(functionalize(_writes))
+    assert [n for n in _names if "_." in n] == ["copy_.default"] == _names[-1:], _names
 # sphinx_gallery_end_ignore
 
 # %%
