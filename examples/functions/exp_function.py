@@ -29,7 +29,7 @@ import torch
 
 def draw_parts():
     _, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
-    ax.set(xlim=(0, 10), ylim=(0, 4), title="What goes where in a Function")
+    ax.set(xlim=(0, 10), ylim=(0, 4), title="What goes where in Exp, below")
     ax.axis("off")
     edge = {"boxstyle": "round,pad=0.5", "fc": "none", "ec": "#2563eb"}
     texts = {"forward": (5, 3.2), "backward": (5, 0.7)}
@@ -125,7 +125,7 @@ with warnings.catch_warnings():
 # %%
 # What people get wrong
 # ---------------------
-# **Calling the class or** ``forward``. ``Exp()(x)`` raises an error. ``Exp.forward(x)`` does not, and that is worse: autograd
+# **Calling an instance or** ``forward``. ``Exp()(x)`` raises an error. ``Exp.forward(x)`` does not, and that is worse: autograd
 # records the ``torch.exp`` inside, and does not use your ``backward``. The node's name shows it: ``ExpBackward`` is the class
 # on this page, ``ExpBackward0`` is PyTorch's node for ``torch.exp``. The fix for both is ``Exp.apply(x)``.
 
@@ -236,8 +236,8 @@ assert _outcome.endswith(
 # %%
 # Why: one node, and nothing inside it
 # ------------------------------------
-# ``Exp.apply(x)`` runs ``forward`` with recording switched off. Then it attaches one node to the output, named after the
-# class. Here one expression uses ``Exp`` and the built-in ``torch.exp``:
+# ``Exp.apply(x)`` runs ``forward`` with recording switched off. Then, if ``x`` requires grad, it attaches one node to the
+# output, named after the class. Here one expression uses ``Exp`` and the built-in ``torch.exp``:
 
 x = torch.tensor(1.0, requires_grad=True)
 custom = Exp.apply(x)
@@ -258,28 +258,25 @@ assert _pair[0].grad_fn.saved_tensors[0].data_ptr() == _pair[0].data_ptr()
 assert _pair[1].grad_fn._saved_result.data_ptr() == _pair[1].data_ptr()
 
 
-class _Probe(torch.autograd.Function):
+class _Probe(Exp):
     seen = []
 
     @staticmethod
     def forward(x):
-        inner = torch.exp(x)
+        inner = Exp.forward(x)
         _Probe.seen.append((torch.is_grad_enabled(), inner.grad_fn))
         return inner
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
-
-    @staticmethod
     def backward(ctx, grad_output):
         _Probe.seen.append(ctx)
-        return grad_output
+        return Exp.backward(ctx, grad_output)
 
 
 _probed = _Probe.apply(x)
 torch.autograd.grad(_probed, x)
 assert _Probe.seen == [(False, None), _probed.grad_fn]
+assert _Probe.seen[1] is _probed.grad_fn and _probed.grad_fn.name() == "_ProbeBackward"
 assert Exp.apply(x.detach()).grad_fn is None
 # sphinx_gallery_end_ignore
 
@@ -388,6 +385,7 @@ assert checked and x.grad.item() == 0.5
 
 # sphinx_gallery_start_ignore
 assert not isinstance(np.log1p(x.detach().numpy()), np.ndarray)
+assert y.grad_fn.next_functions[0][0].variable is x  # one node for the step in NumPy
 # sphinx_gallery_end_ignore
 
 # %%
