@@ -1,6 +1,6 @@
 r"""
-ctx: save_for_backward, mark_dirty and the rest
-===============================================
+ctx: save_for_backward, mark_dirty, needs_input_grad
+====================================================
 
 .. in-short::
 
@@ -429,7 +429,7 @@ assert _Outputs.got == [(True, False)] and "NoneType" in _message
 class MatMul(torch.autograd.Function):
     @staticmethod
     def forward(x, w):
-        return x @ w
+        return x @ w  # two matrices
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -456,6 +456,7 @@ print("only the gradient of x is asked for")
 (gradient,) = torch.autograd.grad(MatMul.apply(x, w).sum(), x)
 
 # sphinx_gallery_start_ignore
+import contextlib
 
 
 class _Probe(MatMul):
@@ -470,6 +471,11 @@ class _Probe(MatMul):
 _Probe.apply(x, w.detach()).sum().backward()
 torch.autograd.grad(_Probe.apply(x, w).sum(), x)
 assert _Probe.got == [(True, False), (True, True)]
+_factors = [torch.randn(shape, dtype=torch.float64) for shape in ((2, 3), (3, 4))]
+with contextlib.redirect_stdout(None):
+    assert torch.autograd.gradcheck(
+        MatMul.apply, [f.requires_grad_() for f in _factors]
+    )
 # sphinx_gallery_end_ignore
 
 # %%
