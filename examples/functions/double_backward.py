@@ -174,8 +174,8 @@ for _create in (False, True):
 # %%
 # What people get wrong
 # ---------------------
-# **Trusting** ``once_differentiable``. This decorator should turn a second backward into an error. It does so only if the
-# gradient that *arrives* at the Function requires grad. In this penalty on the Function's own gradient, the constant 1
+# **Trusting** ``once_differentiable``. This decorator should turn a second backward into an error. It raises none if the
+# gradient that *arrives* at the Function is a constant. In this penalty on the Function's own gradient, the constant 1
 # arrives:
 
 
@@ -217,11 +217,24 @@ _said = _refused(_g.backward)
 assert "marked with @once_differentiable" in _said
 
 
+def _penalty_of_square(function):
+    g = torch.autograd.grad(function(_w * _x) ** 2, _x, create_graph=True)[0]
+    return (g - 1) ** 2
+
+
+_w = torch.tensor(2.0, requires_grad=True)
+_said = _refused(_penalty_of_square(SwishOnce.apply).backward)
+assert "marked with @once_differentiable" in _said
+_asked = [
+    torch.autograd.grad(_penalty_of_square(f), _w)[0] for f in (silu, SwishOnce.apply)
+]
+assert abs(_asked[0] - _asked[1]) > 0.1  # no error, and wrong
 # sphinx_gallery_end_ignore
 
 # %%
-# ``silu`` is right. ``Swish`` is wrong, ``SwishOnce`` is wrong in another way, and neither raises. The section `Forbid it`_
-# shows an error that comes in this case, too.
+# ``silu`` is right. ``Swish`` is wrong, ``SwishOnce`` is wrong in another way, and neither raises. For the square of
+# ``SwishOnce``, this ``backward()`` raises, but ``torch.autograd.grad(..., w)`` in its place returns a wrong number. `Forbid
+# it`_ shows an error that comes in these cases, too.
 #
 # **Raising in** ``backward`` **if** ``torch.is_grad_enabled()``. That is true with ``create_graph=True``, but also in a *first*
 # derivative by ``torch.func.grad``, which records in its backward.
@@ -494,6 +507,8 @@ assert torch.func.grad(_apply)(_zero).item() == 0.5
 assert torch.func.vjp(_apply, _zero)[1](_zero + 1)[0].item() == 0.5
 for _twice in (
     lambda: penalty_gradient(_apply),
+    lambda: penalty_gradient(lambda x: _apply(x) ** 2),
+    lambda: torch.autograd.grad(_penalty_of_square(_apply), _w),
     lambda: derivatives(_apply),
     lambda: derivatives(lambda x: _apply(x) ** 2),
     lambda: torch.func.grad(torch.func.grad(_apply))(_zero),
@@ -525,7 +540,7 @@ assert torch.equal(_jacobian(torch.zeros(2)).diag(), torch.full((2,), 0.5))
 class SoftplusFromOutput(torch.autograd.Function):
     @staticmethod
     def forward(x):
-        return torch.log1p(torch.exp(x))
+        return torch.logaddexp(x, torch.zeros_like(x))  # log(e^x + e^0)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -534,13 +549,22 @@ class SoftplusFromOutput(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_output):
         (y,) = ctx.saved_tensors
-        return grad_output * (1 - torch.exp(-y))
+        return grad_output * -torch.expm1(-y)  # 1 - e^-y, and exact near 0
 
 
 passed = gradgradcheck(SoftplusFromOutput.apply, inputs, ones)
 first, second = derivatives(SoftplusFromOutput.apply)
 print(f"first {first:.4f}   second {second:.4f}   gradgradcheck: {passed}")
 assert passed and abs(first - 0.5) < 1e-6 and abs(second - 0.25) < 1e-6
+
+# sphinx_gallery_start_ignore
+_far = torch.tensor([-80.0, -20.0, -1.0, 20.0, 100.0], requires_grad=True)
+_found, _known = (
+    (f(_far), *torch.autograd.grad(f(_far).sum(), _far))
+    for f in (SoftplusFromOutput.apply, torch.nn.functional.softplus)
+)
+assert all(map(torch.allclose, _found, _known, [1e-5] * 2, [0.0] * 2))
+# sphinx_gallery_end_ignore
 
 # %%
 # See also
