@@ -145,7 +145,7 @@ assert "message" not in globals()
 
 # %%
 # Another message you may meet is ``backward not multiplied by grad_output``. ``gradcheck`` passed in a gradient of zeros, and
-# your ``backward`` returned something else: most often, it forgot to multiply by ``grad_output``.
+# your ``backward`` returned something else, for example because it forgot to multiply by ``grad_output``.
 
 # %%
 # What people get wrong
@@ -217,8 +217,8 @@ assert not passed and gradcheck(LeakyRelu.apply, inputs.detach().abs().requires_
 # sphinx_gallery_end_ignore
 
 # %%
-# Take numbers from each branch, but none at the kink or closer to it than ``eps``:
-# :ref:`there is no derivative to compare with <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`.
+# Take numbers from each branch, but none at the kink, where :ref:`there is no derivative
+# <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`, or closer to it than ``eps``, where the step crosses it.
 #
 # **Parameters of a module are not checked.** ``gradcheck`` compares the gradients of the inputs that you pass, if they require
 # grad. Here the weight gets a wrong gradient: pass the weight as an input, with ``torch.func.functional_call``.
@@ -250,14 +250,20 @@ except RuntimeError as error:
 # sphinx_gallery_start_ignore
 assert gradcheck(module, x) and "with respect to input 0" in message
 assert gradcheck(call, (module.weight.detach(), x))  # the weight is not looked at
-_near = torch.tensor([1e-7], dtype=torch.float64, requires_grad=True)
-assert not gradcheck(torch.relu, _near, raise_exception=False)
-assert gradcheck(torch.relu, (_near + 1e-5).detach().requires_grad_())
+for _at, _passes in (
+    (0, False),
+    (9e-7, False),
+    (-9e-7, False),
+    (2e-6, True),
+    (-2e-6, True),
+):
+    _near = torch.tensor([_at], dtype=torch.float64, requires_grad=True)
+    assert gradcheck(torch.relu, _near, raise_exception=False) is _passes
 # sphinx_gallery_end_ignore
 
 # %%
 # **A forward that draws random numbers.** Two evaluations use different draws, and their difference is divided by a tiny
-# step. Numbers of the size of ``1 / eps`` are the sign of this (or of a jump, as in ``floor``):
+# step. Numbers of the size of ``1 / eps`` point to this (or to a jump, as in ``floor``):
 
 torch.manual_seed(1)
 try:
@@ -345,6 +351,8 @@ assert mean_error(torch.float32, 1e-6) > 50 * tolerance
 assert mean_error(torch.float64, 1e-6) < 1e-4 * tolerance
 _below = steps[torch.float32][errors[torch.float32] < tolerance]
 assert 0.5e-4 < _below.min() < 3e-4 and 0.05 < _below.max() < 0.3
+_between = (steps[torch.float32] > 2e-4) & (steps[torch.float32] < 0.1)
+assert (errors[torch.float32][_between] < tolerance).all()
 
 
 def _fitted(dtype, low, high):
