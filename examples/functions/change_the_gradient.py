@@ -82,7 +82,7 @@ def outcome(returned):
 
 
 # %%
-# Seven return values, from too few to too many; ``g`` is the gradient that ``backward`` received:
+# Seven return values; ``g`` is the gradient that ``backward`` received:
 
 returns = {
     "g": lambda g: g,
@@ -153,8 +153,8 @@ assert x.grad.item() == 4
 # Call the Function inside: ``return GradCoeff.apply(x, -1.0)``.
 
 # %%
-# **An in-place operation on the result.** The output is a view of the input. A recorded in-place operation on it, such as
-# ``nn.ReLU(inplace=True)``, would override your backward, and autograd refuses.
+# **An in-place operation on the result.** The output is a view of the input. ``nn.ReLU(inplace=True)`` on it would
+# override your backward. Here autograd refuses:
 
 w = torch.tensor([2.0, -1.0], requires_grad=True)
 try:
@@ -221,7 +221,7 @@ assert torch.autograd.grad(_other, scale)[0] == w.detach().sum()
 
 # %%
 # **gradcheck in the tests.** It compares ``backward`` with the derivative of ``forward``, and here they differ on
-# purpose. Test the changed gradient against the number you want, as the asserts on this page do.
+# purpose. Test the changed gradient against the number you want.
 
 inputs = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
 try:
@@ -246,20 +246,24 @@ def _way(optimizer_class, coefficient):
 
 assert _way(torch.optim.SGD, 0.1) < 0.15 * _way(torch.optim.SGD, 1.0)
 for _adaptive in (torch.optim.Adam, torch.optim.AdamW):
-    assert abs(_way(_adaptive, 0.1) / _way(_adaptive, 1.0) - 1) < 1e-3
-    assert _way(_adaptive, 1e-9) < 0.5 * _way(_adaptive, 1.0)  # near eps, 1e-8
+    for _factor in (100, 0.1, 0.001):
+        assert abs(_way(_adaptive, _factor) / _way(_adaptive, 1.0) - 1) < 1e-3
+    assert _way(_adaptive, -0.1) < 0  # a negative factor turns it around
+    assert _way(_adaptive, 1e-7) < 0.98 * _way(_adaptive, 1.0)  # near eps, 1e-8
+    assert _way(_adaptive, 1e-9) < 0.5 * _way(_adaptive, 1.0)
 # sphinx_gallery_end_ignore
 
 # %%
-# **A small coefficient with Adam.** Adam divides each step by the size of the gradients. So a constant factor hardly changes
-# its step, unless the gradients are near its ``eps``. To slow down a backbone, give it a smaller ``lr`` in the optimizer.
+# **A small coefficient with Adam.** Adam divides each step by the size of the gradients. So a constant positive factor hardly
+# changes its step, unless the gradients are near its ``eps`` or smaller. To slow down a backbone, give it a smaller ``lr`` in
+# the optimizer.
 
 # %%
 # Gradient reversal
 # -----------------
 # With a negative coefficient, the layers before ``GradCoeff`` *climb* the loss that the layers after it descend. In
 # domain adaptation, one head learns a label from a feature, and a second head learns which domain a sample comes
-# from. The reversal in front of the second head changes the feature so that it is less useful to that head.
+# from. The reversal in front of the second head is meant to make the feature less useful to that head.
 #
 # A small case: the feature is one number, :math:`w_1 x_1 + w_2 x_2`. The label depends on both coordinates, the
 # domain on :math:`x_2` alone.
@@ -286,7 +290,7 @@ def train(coefficient, steps=100):
             for parameter in (w, heads):
                 parameter -= 0.1 * parameter.grad
                 parameter.grad = None
-    found = (heads[:, None] * feature > 0) == torch.stack([label, domain])
+    found = (heads[:, None] * (points @ w) > 0) == torch.stack([label, domain])
     return share, found.float().mean(dim=1).tolist()
 
 
@@ -346,7 +350,7 @@ table.rename_axis(index=None, columns="coefficient")
 # %%
 # With the reversal, the domain is found in 63 % of the samples instead of 76 %, where guessing finds half. The label,
 # which needs the same coordinate, falls from 100 % to 87 %. The share of :math:`x_2` falls to about 0.1 at first, and then
-# rises again: the heads change too. After 1,000 steps it is above 0.5, so the number of steps matters. The coefficient sets how
+# rises again. After 1,000 steps it is above 0.5, so the number of steps matters. The coefficient sets how
 # much the domain counts against the label. The head for the domain got its true gradient in all three runs: it comes after
 # the layer.
 
@@ -441,18 +445,21 @@ _infinite = torch.tensor(torch.inf)
 assert (_infinite + (torch.round(_infinite) - _infinite)).isnan()
 assert (c * _infinite + (1 - c) * _infinite).isnan()
 assert 0.5 * _infinite + (1 - 0.5) * _infinite == torch.inf
+for _value in (_many, _infinite):
+    assert torch.equal(GradCoeff.apply(_value, c), _value)
+    assert torch.equal(Round.apply(_value), torch.round(_value))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``scaled`` is a sum, so its value can have a rounding error. For an infinite ``x``, both values are NaN with this ``c``. A
-# Function returns the exact value and says what it does by its name.
+# ``scaled`` is a sum, so its value can have a rounding error. For an infinite ``x``, both values are NaN with this ``c``.
+# ``GradCoeff`` and ``Round`` return the exact value, and their names say what they do.
 
 # %%
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_functions_exp_function.py`, both styles of a Function, from the beginning.
 # - Next: :ref:`sphx_glr_gallery_functions_context_methods.py`, what ``ctx`` can do beside holding a number.
-# - :ref:`sphx_glr_gallery_differentiation_hooks.py`: a hook changes a gradient too, for one tensor at a time.
+# - :ref:`sphx_glr_gallery_differentiation_hooks.py`: a hook on a tensor can change its gradient, too.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, where the true derivative is zero or
 #   undefined.
 # - In PyTorch's reference: `torch.autograd.Function.backward
