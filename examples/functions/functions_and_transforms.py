@@ -4,11 +4,11 @@ Custom Function under torch.func: vmap and jvp
 
 .. in-short::
 
-   With ``setup_context`` and a ``backward`` of differentiable PyTorch operations, a Function works under ``torch.func.grad``.
-   For ``vmap`` add ``generate_vmap_rule = True``, or a static ``vmap`` if ``forward`` leaves PyTorch; for ``jvp`` add a static
-   ``jvp``. ``jacfwd`` and ``hessian`` need both. An operator from ``torch.library.custom_op`` with a ``register_fake`` stays
-   one step in ``torch.compile``. Two things are 0 here, without an error: ``jvp`` of such an operator, and ``jvp`` of a
-   ``jvp`` that reads saved tensors.
+   With ``setup_context`` and a ``backward`` of differentiable PyTorch operations, the Function ``Exp`` here works under
+   ``torch.func.grad``. For ``vmap`` add ``generate_vmap_rule = True``, or a static ``vmap`` if ``vmap`` cannot run
+   ``forward``; for ``jvp`` add a static ``jvp``. ``jacfwd`` and ``hessian`` need both. An operator from
+   ``torch.library.custom_op`` with a ``register_fake`` stays one step in ``torch.compile``. Two things are 0 here, without
+   an error: ``jvp`` of such an operator, and ``jvp`` of ``jvp`` of ``Exp``.
 """
 
 # %%
@@ -291,8 +291,8 @@ assert "both generate_vmap_rule=True and an overridden vmap" in _raised[0]
 # %%
 # In ``forward`` of one example, ``dim=0`` is the first dimension. In the batch it is the second, so the rule adds 1.
 #
-# **A rule that mixes the examples.** PyTorch does not check your rule. The rule above is wrong for a ``dim`` that counts
-# from the end: -1 plus 1 is 0, the dimension of the batch.
+# **A rule that mixes the examples.** PyTorch does not test whether your rule is right. The rule above is wrong for a ``dim``
+# that counts from the end: -1 plus 1 is 0, the dimension of the batch.
 
 by_vmap = vmap(lambda v: BatchedSum.apply(v, -1))(batch)
 by_loop = torch.stack([BatchedSum.apply(example, -1) for example in batch])
@@ -321,8 +321,8 @@ for _dim in (0, 1, -1, -2):
 # sphinx_gallery_end_ignore
 
 # %%
-# The sum ran over the examples. Pass a negative ``dim`` on unchanged: ``dim if dim < 0 else dim + 1``. Compare your rule
-# with a loop over the examples, for each kind of argument.
+# The sum ran over the examples. Each example here has a dimension, so a negative ``dim`` can be passed on unchanged:
+# ``dim if dim < 0 else dim + 1``. Compare your rule with a loop over the examples, for each kind of argument.
 #
 # **Forgetting save_for_forward.** In ``jvp``, tensors from ``save_for_backward`` are not there: ``ctx.saved_tensors`` is
 # empty, and ``(result,) = ctx.saved_tensors`` raises *not enough values to unpack (expected 1, got 0)*.
@@ -399,11 +399,47 @@ for _second in (
     jacrev(jacrev(Exp.apply)),
 ):
     assert torch.allclose(_second(one), one.exp())
+
+
+class _Twice(Exp):  # neither jvp nor backward reads a saved tensor
+    @staticmethod
+    def forward(x):
+        return 2 * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return 2 * grad_output
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return 2 * tangent
+
+
+class _Mixed(BatchedSum):  # an operation of PyTorch after the call of the Function
+    @staticmethod
+    def jvp(ctx, tangent, _):
+        return BatchedSum.apply(tangent, ctx.dim) * 1
+
+
+for _function, _right in (
+    (lambda v: _Twice.apply(v**3), 12),
+    (lambda v: _Mixed.apply(v.pow(3)[None], 0).sum(), 6),
+):
+    assert _jvp_of_jvp(_function) == jacfwd(jacfwd(_function))(one) == 0
+    assert jvp(_function, (one,), (one,))[1] == _right / 2
+    assert hessian(_function)(one) == jacrev(jacrev(_function))(one) == _right
+_sum_of_cube = lambda v: BatchedSum.apply(v.pow(3)[None], 0).sum()  # noqa: E731
+assert _jvp_of_jvp(_sum_of_cube) == jacfwd(jacfwd(_sum_of_cube))(one) == 6
 # sphinx_gallery_end_ignore
 
 # %%
-# The ``jvp`` of ``Exp`` reads a saved tensor. Use forward mode once, as ``hessian`` does, or not at all: ``jacrev(jacrev)``.
-# ``BatchedSum`` is right both ways, since its ``jvp`` reads no saved tensor.
+# It happens without saved tensors, too: a Function whose ``jvp`` returns ``2 * tangent`` gives 0 for ``v**3``. Use forward
+# mode once, as ``hessian`` does, or not at all: ``jacrev(jacrev)``. ``BatchedSum`` is right both ways: its ``jvp`` only calls
+# a Function.
 
 # %%
 # Why each rule is needed
@@ -449,7 +485,7 @@ def _(info, in_dims, x, dim):
 # %%
 # ``opcheck`` tests the schema, the fake function and how ``backward`` is registered, for the arguments that you pass. (Here it
 # fails for ``int32``: ``np.cumsum`` returns ``int64``.) It finds an argument whose values changed and that ``mutates_args``
-# does not name. It tests neither the ``vmap`` rule nor the values of the gradient: that needs ``gradcheck``.
+# does not name. It tests neither the ``vmap`` rule nor the values of the gradient. For the gradient, use ``gradcheck``.
 
 # sphinx_gallery_start_ignore
 # since 2.14 opcheck itself reads .grad of a tensor that is no leaf, and hides the warning
@@ -638,6 +674,7 @@ for _function in (Wrapped, BatchedSum):
     ):
         assert _twice(_cubes(_function.apply)) == _twice(_cubes(torch.cumsum)) == 6
 assert _jvp_of_jvp(_cubes(_Direct.apply)) == 0
+assert jacfwd(jacfwd(_cubes(_Direct.apply)))(one) == 0
 _raised = []
 try:
     jacrev(jacfwd(_cubes(_Direct.apply)))(one)
@@ -782,7 +819,7 @@ assert _jvp_of_jvp(lambda v: Product.apply(v, v)) == 0  # wrong, right is 2
 # --------
 # - Before: :ref:`sphx_glr_gallery_functions_double_backward.py`, derivatives of a backward.
 # - Next: :ref:`sphx_glr_gallery_functions_subclasses_and_modes.py`, to watch operations and leave their derivatives alone.
-# - :ref:`sphx_glr_gallery_functions_gradcheck.py`, the test for every derivative on this page.
+# - :ref:`sphx_glr_gallery_functions_gradcheck.py`, which tests a ``backward`` and a ``jvp``.
 # - :ref:`sphx_glr_gallery_differentiation_forward_mode.py`, what tangents are, and
 #   :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`, where ``vmap`` saves the loop.
 # - In PyTorch's reference: `Extending torch.func with autograd.Function
