@@ -22,9 +22,10 @@ Tensor subclasses and TorchDispatchMode
       with Operations():  # your TorchDispatchMode
           model(x).sum().backward()
 
-   A ``TorchDispatchMode`` sees operations below autograd, in forward and in backward. A ``TorchFunctionMode`` sees Python calls
-   above autograd, and ``backward()`` is one call. A tensor subclass sees calls on its own tensors. A mode does not see the
-   threads that you start. If a dispatch mode changes a result, autograd does not record the change.
+   A ``TorchDispatchMode`` sees operations below autograd, in forward and in backward. A ``TorchFunctionMode`` sees Python
+   calls, such as ``F.linear``, above autograd, and ``backward()`` is one call. A tensor subclass sees such calls on its own
+   tensors. A mode does not see the threads that you start. If a dispatch mode changes a result, autograd does not record the
+   change.
 """
 
 # %%
@@ -293,8 +294,8 @@ assert _returned == [(True, True)]
 
 # %%
 # The operations come first, because they run inside the call. In the function mode, the result of ``linear`` has its
-# ``grad_fn``. In the dispatch mode, a new tensor has none: autograd puts the node on it later. Grad mode is not off there
-# in forward.
+# ``grad_fn``. In the dispatch mode, a new tensor has none: autograd puts the node on it later. In this forward, grad mode
+# is on in both.
 #
 # A subclass takes a label along
 # ------------------------------
@@ -378,6 +379,19 @@ assert [table[_name] for _name in list(EXPRESSIONS)[7:]] == [
     ("RuntimeError", ""),
     ("UnpicklingError", ""),
 ]
+_types = []
+
+
+class _Types(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        _types.append((func.overloadpacket.__name__, type(result)))
+        return result
+
+
+with _Types():
+    assert type(x * 2) is Labeled
+assert _types[0] == ("mul", torch.Tensor)
 _node = (x * 2).grad_fn
 assert _node.name() == "AliasBackward0"
 assert _node.next_functions[0][0].name() == "MulBackward0"
@@ -445,9 +459,9 @@ pd.DataFrame(table, ["type", "label"]).T.rename_axis(columns="expression")
 # %%
 # The subclass does not see ``torch.tensor(x)``. Neither it nor a function mode sees the ``apply`` of a :ref:`Function
 # <sphx_glr_gallery_functions_exp_function.py>`. Autograd stored a plain gradient in ``x.grad``. But ``torch.autograd.grad(y,
-# x)`` is a call, and returns a ``Labeled``. ``nn.Parameter(x)`` keeps the type, and a module registers it. ``super()`` computes
-# with plain tensors and then makes the result a ``Labeled``: the node of ``x * 2`` is ``AliasBackward0``, with ``MulBackward0``
-# behind it.
+# x)`` is a call, and returns a ``Labeled``. ``nn.Parameter(x)`` keeps the type, and a module registers it. For
+# ``x * 2``, ``super()`` computes a plain tensor and then makes it a ``Labeled``. So its node is ``AliasBackward0``, with
+# ``MulBackward0`` behind it.
 
 # %%
 # What people get wrong
@@ -1018,12 +1032,13 @@ for _swapped in (False, True):
 # Exercise
 # --------
 # ``item()``, ``float(t)`` and ``if t > 0:`` read a number, and on a GPU :ref:`item() waits
-# <sphx_glr_gallery_cuda_cuda_profiler.py>`. Below autograd, all three use ``aten._local_scalar_dense``. Write a mode
-# that raises there. Does your mode stop ``t.tolist()`` on a CPU?
+# <sphx_glr_gallery_cuda_cuda_profiler.py>`. In the solution, all three use ``aten._local_scalar_dense``. Write a mode that
+# raises there. Does your mode stop ``t.tolist()`` on a CPU? What about ``t.item()`` under ``inference_mode``?
 #
 # .. solution::
 #
-# No: on a CPU, ``tolist`` reads the memory without an operation. A function mode sees the call.
+# Neither: on a CPU, ``tolist`` reads the memory without an operation. A function mode sees the call. Under
+# ``inference_mode``, the mode sees ``item`` instead, as it saw ``matmul`` above.
 
 
 class NoScalars(TorchDispatchMode):
@@ -1062,6 +1077,13 @@ for _use in (
         _outcomes.append(str(_error))
 assert _outcomes[:4] == ["a number leaves its tensor"] * 4
 assert _outcomes[4:] == ["tolist", "tolist", "numpy"]
+_wide = torch.ones(2, 3, requires_grad=True).T
+with OperationNames() as _operations:
+    t.tolist(), _wide.tolist()
+assert _operations.seen == []
+with torch.inference_mode(), NoScalars(), OperationNames() as _operations:
+    assert t.item() == float(t) == 2
+assert _operations.seen == ["item", "item"]
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 assert issubclass(FakeTensorMode, TorchDispatchMode)
