@@ -35,14 +35,14 @@ class _Noters:
 
     def __init__(self, choose: Choose) -> None:
         self._choose = choose
-        self._known: dict[int, tuple[CodeType, Any]] = {}
+        self.known: dict[int, tuple[CodeType, Any]] = {}
 
     def __call__(self, code: CodeType) -> Any:
         try:
-            return self._known[id(code)][1]
+            return self.known[id(code)][1]
         except KeyError:
             note = self._choose(code)
-            self._known[id(code)] = code, note  # the code is kept, so that no other code gets its id
+            self.known[id(code)] = code, note  # the code is kept, so that no other code gets its id
             return note
 
 
@@ -125,11 +125,14 @@ else:
             return _Entered(told[code.co_name]) if code.co_name in told else choose(code)
 
         noters = _Noters(kind)
+        known = noters.known
 
         def code_starts(frame: FrameType, event: str, argument: Any) -> Any:
-            note = noters(
-                frame.f_code
-            )  # for each call of each function of whatever the script uses: nothing before this
+            # For each call of each function of whatever the script uses: nothing stands before this, and no call in it
+            try:
+                note = known[id(frame.f_code)][1]
+            except KeyError:
+                note = noters(frame.f_code)
             if note is None:
                 return None
             if isinstance(note, _Entered):
