@@ -262,6 +262,24 @@ print(f"h + h*h: w.grad = {w.grad:g}")
 
 # sphinx_gallery_start_ignore
 assert abs(x.grad - 1.001**1000) < 1e-9 and w.grad == 26
+
+
+def _visits(root):
+    visited, found = [], {root: None}
+    queue = [root]
+    for value in queue:
+        queue += [before for before in value.inputs if before not in found]
+        found.update(dict.fromkeys(value.inputs))
+    for value in found:
+        value.local = lambda g, v=value, plain=value.local: (
+            visited.append(v) or plain(g)
+        )
+    root.backward()
+    assert set(visited) == set(found)
+    return len(visited)
+
+
+assert _visits(y) == 3 * 1000 + 1 and _visits(h + h * h) == 5
 # sphinx_gallery_end_ignore
 
 # %%
@@ -610,8 +628,8 @@ assert np.allclose(losses, by_torch, rtol=1e-6) and losses[-1] < losses[0] / 100
 # What PyTorch does in addition
 # -----------------------------
 # A ``grad_fn`` does the work of ``local``, and backward adds up in the same way. PyTorch also skips tensors that require no
-# gradient, frees what it has used, and checks. A closure above keeps the arrays that it needs, and no copies. If you write into
-# such an array before backward, the 60 lines return a wrong gradient and no error:
+# gradient, frees what it has used, and checks. The ``local`` of a product keeps the arrays of its factors, and no copies. If
+# you write into such an array before backward, the 60 lines return a wrong gradient and no error:
 
 ours = Tensor([1.0, 2.0])
 result = (ours * ours).sum()
@@ -632,6 +650,16 @@ except RuntimeError as error:
 
 # sphinx_gallery_start_ignore
 assert ours.grad.tolist() == [0, 0] and len(raised) == 1
+for _first, _second in [((), ()), ((2,), (2,)), ((2, 1), (3,)), ((2, 2), ())]:
+    _p, _q = Tensor(np.ones(_first)), Tensor(np.ones(_second))
+    _kept = [cell.cell_contents for cell in (_p * _q).local.__closure__]
+    assert {id(array) for array in _kept} == {id(_p.data), id(_q.data)}
+    for _written, _asked in ((_p, _q), (_q, _p)):
+        _product = _p * _q
+        _written.data[...], _asked.grad = 5, None
+        _product.backward()
+        assert (_asked.grad == 5 * _product.data.size / _asked.data.size).all()
+        _written.data[...] = 1
 _ours = Tensor([1.0, 2.0])
 _result = (_ours + _ours.exp()).sum()
 _ours.data[:] = 0  # a sum and exp keep no input: still right
