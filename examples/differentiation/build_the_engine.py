@@ -30,7 +30,8 @@ F = D + E
 
 # %%
 # Here a node is the backward step of one operation, and Python can call it. Give it the gradient of the result. It returns one
-# gradient for each edge, or a bare tensor if it has one edge. (For an edge that needs no gradient, it returns ``None``.)
+# gradient for each edge, or a bare tensor if it has one edge. (For a factor that needs no gradient, the node of a product
+# returns ``None``.)
 
 
 def call(node, *gradients):
@@ -46,7 +47,22 @@ for name, tensor in [("F = D + E", F), ("E = C * D", E), ("C = A**2", C)]:
 assert [part.item() for part in call(E.grad_fn, one)] == [D.item(), C.item()] == [4, 9]
 assert [part.item() for part in call(F.grad_fn, one)] == [1, 1]
 assert C.grad_fn(one).item() == 6
-assert (A * one).grad_fn(one) == (1, None) and torch.stack([A]).grad_fn(one[None]) == 1
+assert torch.stack([A]).grad_fn(one[None]) == 1
+for _shapes in [((), ()), ((3,), ()), ((2, 1), (3,)), ((0,), (1,))]:
+    _leaf, _constant = (
+        torch.ones(_shapes[0], requires_grad=True),
+        torch.ones(_shapes[1]),
+    )
+    for _product, _place in ((_leaf * _constant, 1), (_constant * _leaf, 0)):
+        _parts = _product.grad_fn(torch.ones_like(_product))
+        assert _parts[_place] is None and _parts[1 - _place] is not None
+assert torch.stack([A, one]).grad_fn(torch.ones(2))[1] is not None  # not each node
+_arrived = []
+with D.grad_fn.register_prehook(lambda gradients: _arrived.append(gradients)):
+    with F.grad_fn.register_prehook(lambda gradients: _arrived.append(gradients)):
+        _other = D + 1  # a use of D that F does not depend on
+        torch.autograd.grad(F, (A, B), retain_graph=True)
+assert _arrived == [(1,), (1 + C.item(),)]  # D's node: once, with the sum of both
 del tensor
 # sphinx_gallery_end_ignore
 
@@ -58,9 +74,8 @@ del tensor
 # %%
 # What people get wrong
 # ---------------------
-# **Walking after backward.** By then the nodes have freed what they had saved, unless you passed ``retain_graph=True`` or
-# ``create_graph=True``. **Calling the node of a Function written in Python.** That node is not callable. (Its method ``apply``
-# runs your backward.)
+# **Walking after backward.** By then the nodes that ran have freed what they had saved. Pass ``retain_graph=True`` to keep it.
+# **Calling the node of a Function written in Python.** That node is not callable. (Its method ``apply`` runs your backward.)
 
 
 class Double(torch.autograd.Function):
@@ -87,9 +102,6 @@ for result in (used, own):
 _kept = A.exp()
 _kept.backward(retain_graph=True)
 assert call(_kept.grad_fn, one)[0] == _kept
-_kept, _saved = A.exp(), A.grad
-torch.autograd.grad(_kept, A, create_graph=True)
-assert call(_kept.grad_fn, one)[0] == _kept and A.grad is _saved
 assert own.grad_fn.apply(one) == 2
 _inside = torch.utils.checkpoint.checkpoint(torch.exp, A, use_reentrant=True)
 assert not callable(_inside.grad_fn)  # a Function in Python, inside PyTorch
@@ -165,8 +177,8 @@ print("PyTorch:", [gradient.item() for gradient in expected])
 assert (found[A], found[B]) == expected == (24, 40)
 
 # %%
-# Both gradients are right. But five things are missing. Versions 2 to 5 add one each, and the engine adds the last. A single
-# linear layer shows the first:
+# Both gradients are right. But this walk fails for some graphs, and the next versions mend it. A linear layer shows the first
+# problem:
 
 from torch import nn
 
@@ -307,7 +319,7 @@ assert not found[layer.weight].requires_grad and torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# The last problem is the time that a deep model takes. Each step of this one splits the path in two and joins it again, as a
+# The next problem is the time that a deep model takes. Each step of this model splits the path in two and joins it again, as a
 # residual block does.
 
 
@@ -366,8 +378,8 @@ def count_edges(start):
 
 
 # %%
-# Then walk. For each node, ``arrived`` has one sum for each result of its operation, and ``missing`` is the number of edges
-# over which nothing has come yet. At 0, the node is ready.
+# Then walk. For each node, ``arrived`` has one sum for each gradient that the node takes, and ``missing`` is the number of
+# edges over which nothing has come yet. At 0, the node is ready.
 
 
 @torch.no_grad()
@@ -560,9 +572,15 @@ assert nodes == called > 400
 _watched, _seen = torch.tensor(1.0, requires_grad=True), []
 _result = _watched.exp()
 _result.register_hook(_seen.append)
+_result.grad_fn.register_prehook(_seen.append)
+_result.grad_fn.register_hook(lambda *gradients: _seen.append(gradients))
+_watched.register_post_accumulate_grad_hook(_seen.append)
 assert torch.equal(engine(_result)[_watched], _result) and _seen == []
 _result.backward()
-assert len(_seen) == 1
+assert len(_seen) == 4
+_two = torch.ones(2, 3, requires_grad=True).max(0)  # two results, and one takes part
+assert len(_two.values.grad_fn._input_metadata) == 1 and len(_two) == 2
+assert torch.equal(*engine(_two.values).values(), torch.tensor([[1.0] * 3, [0.0] * 3]))
 _failed = []
 for _root in (_result, Double.apply(_watched)):
     try:
