@@ -4,7 +4,7 @@ NaN gradients: torch.where, sqrt at 0, relu at 0
 
 .. in-short::
 
-   A gradient can be NaN although every value of the forward pass is fine. The usual cause is 0 times infinity: the slope
+   A gradient can be NaN although every value of the forward pass is fine. A common cause is 0 times infinity: the slope
    of ``sqrt`` at 0 is infinite. ``torch.where`` after the root does not help. Choose a safe input *before* it:
    ``torch.where(ok, x, 1.0).sqrt()``. At a kink, as in ``relu`` at 0, no derivative exists and PyTorch picks a slope.
    If the *value* is NaN already, look in the forward pass instead.
@@ -57,8 +57,8 @@ assert len(named) == 1 and "Function 'SqrtBackward0' returned nan values" in nam
 # infinite, and :math:`0 \cdot \infty` is NaN. The two paths meet in ``x``, and a number plus NaN is NaN.
 #
 # :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` names the node that made this NaN:
-# ``SqrtBackward0``. The cure is a second ``where`` before the root. The root then sees 1 instead of 0, its slope is finite,
-# and 0 times a finite number is 0:
+# ``SqrtBackward0``. The cure is a second ``where`` before the root. Where ``x`` is not positive, the root then sees 1,
+# and 0 times its finite slope is 0:
 
 
 def one_where(x):
@@ -83,6 +83,8 @@ points = torch.tensor([-1.0, 0.0, 4.0])
 assert torch.equal(one_where(points), two_where(points))
 assert gradient(one_where, points.tolist())[:2].isnan().all()
 assert gradient(two_where, points.tolist()).tolist() == [1, 1, 0.25]
+_safe = gradient(lambda x: torch.where(x > 0, x, 1.0).sqrt(), [-1.0, -0.0, 0.0, 4.0])
+assert _safe.tolist() == [0, 0, 0, 0.25]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -260,8 +262,8 @@ for name, at_zero in zip(versions, _slopes, strict=True):
 #    The gradient of ``clamp`` at a bound that is a number was made 0 on purpose (`pytorch#191142
 #    <https://github.com/pytorch/pytorch/pull/191142>`__). So on 2.14 the last weight above stays at 0, too. Start it inside the
 #    bounds, or write the old gradient of ``x.clamp(0, 1)`` yourself: ``torch.where((x < 0) | (x > 1), x.detach().clamp(0, 1),
-#    x)``. (At NaN the gradient of this is 1, and that of ``clamp`` is 0.) If the bounds are the tensors 0 and 1, an ``x`` at a
-#    bound and that bound each get half of the gradient.
+#    x)``. (At NaN the gradient of this is 1, and that of ``clamp`` is 0.) If the bounds are the tensors 0 and 1, on 2.14 an
+#    ``x`` at a bound and that bound each get half of the gradient.
 #
 # .. how-measured:: This code draws functions and their gradients, with a dot for the gradient at each kink.
 
@@ -314,6 +316,13 @@ _around = torch.tensor([-1.0, 0.0, 0.5, 1.0, 2.0, torch.nan])
 assert gradient(_old_clamp, _around.tolist()).tolist()[:5] == [0, 1, 1, 1, 0]
 assert torch.equal(_old_clamp(_around)[:5], _around.clamp(0, 1)[:5])
 assert _old_clamp(_around)[5].isnan() and _around.clamp(0, 1)[5].isnan()
+assert gradient(_old_clamp, [torch.nan]) == 1
+assert gradient(lambda x: x.clamp(0, 1), [torch.nan]) == 0
+for _at, _bound in ((0.0, 0), (1.0, 1)):
+    _three = [torch.tensor(t, requires_grad=True) for t in (0.0, 1.0, _at)]
+    _shares = torch.autograd.grad(_three[2].clamp(*_three[:2]), _three)
+    _half = 0.5 if TORCH >= (2, 14) else 0
+    assert (_shares[2], _shares[_bound], _shares[1 - _bound]) == (1 - _half, _half, 0)
 assert gradient(torch.abs, [-0.1, 0.1]).tolist() == [-1, 1]
 _pair = torch.zeros(2, requires_grad=True)  # the subgradients are (s, 1 - s)
 _halves = torch.autograd.grad(torch.maximum(_pair[0], _pair[1]), _pair)[0]
