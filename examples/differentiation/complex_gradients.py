@@ -64,6 +64,7 @@ assert torch.allclose(good, (1 + 2j) * 0.8 ** torch.arange(9))
 assert torch.allclose(bad.real, 0.8 ** torch.arange(9))
 assert torch.allclose(bad.imag, 2 * 1.2 ** torch.arange(9))
 assert (good.abs().diff() < 0).all() and bad.abs()[-1] > 8
+assert (bad.abs().diff() > 0).all()
 
 
 def _optimized(optimizer_class, start):
@@ -98,8 +99,8 @@ for _class, _options in (
         _optimizer = _class([_leaf], **_options)
         _leaf.abs().sum().backward()
         _optimizer.step()
-    except (RuntimeError, ValueError):
-        _refused += 1
+    except (RuntimeError, ValueError) as error:
+        _refused += "complex param" in str(error).lower() or "`fused=" in str(error)
 assert _refused == 7
 # sphinx_gallery_end_ignore
 
@@ -127,7 +128,7 @@ assert torch.allclose(z.detach(), good[-1])
 # What people get wrong
 # ---------------------
 # **Calling backward on a complex result.** There is no direction "downhill" for a complex number. Make the loss real,
-# or pass the ``gradient`` yourself. It happens by accident: ``z * z.conj()`` has no imaginary part but is still
+# or pass a complex ``gradient`` yourself. It happens by accident: ``z * z.conj()`` has the imaginary part 0 but is still
 # complex.
 
 z = torch.tensor(1 + 2j, requires_grad=True)
@@ -143,6 +144,16 @@ print("with .real:", z.grad.item())
 # sphinx_gallery_start_ignore
 assert z.grad == 2 + 4j
 assert "only for real scalar outputs but got torch.complex64" in message
+_product = z * z.conj()
+assert _product.imag == 0 and _product.is_complex()
+_given = []
+for _gradient in (torch.tensor(1.0), torch.tensor(1 + 0j)):
+    try:
+        torch.autograd.grad(_product, z, _gradient, retain_graph=True)
+        _given.append("accepted")
+    except RuntimeError as error:
+        _given.append("have the same dtype" in str(error))
+assert _given == [True, "accepted"]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -179,6 +190,24 @@ print(f"{caught[0].category.__name__}: {message}")
 print("z.grad:", z.grad.item())
 assert message == "Casting complex values to real discards the imaginary part"
 assert z.grad == 1
+
+# sphinx_gallery_start_ignore
+assert len(caught) == 1
+for _cast in (
+    torch.Tensor.double,
+    torch.Tensor.half,
+    torch.zeros(()).copy_,
+    lambda z: torch.zeros(2).index_fill(0, torch.tensor([0]), z.float()),
+):
+    _leaf = torch.tensor(1 + 2j, requires_grad=True)
+    torch.set_warn_always(True)
+    with warnings.catch_warnings(record=True) as _caught:
+        warnings.simplefilter("always")
+        _cast(_leaf).sum().backward()
+    torch.set_warn_always(False)
+    assert _leaf.grad == 1
+    assert any("discards the imaginary part" in str(w.message) for w in _caught)
+# sphinx_gallery_end_ignore
 
 # %%
 # Why: two real numbers in one
