@@ -19,14 +19,14 @@ Rarely used functions of autograd and checkpoint, each in a few lines
       torch.autograd.graph.increment_version(t)
 
    If a PyTorch operation had saved ``t`` or a view of it, its backward then raises an error, and does not return a wrong
-   gradient. Inside hooks on saved tensors, this check is off.
+   gradient. For a saved tensor that has hooks, this check is off.
 """
 
 # %%
 # ``increment_version``: tell autograd that a tensor was written
 # --------------------------------------------------------------
-# NumPy, a C library, or a Triton kernel that you launch yourself writes into the memory of a tensor. Autograd does not notice:
-# the tensor's version counter stays as it is. Here ``sin`` has saved ``y``, and NumPy overwrites it before backward:
+# NumPy, a C library, or a kernel of your own that gets ``data_ptr()``, writes into the memory of a tensor. Autograd does not
+# notice: the tensor's version counter stays as it is. Here ``sin`` has saved ``y``, and NumPy overwrites it before backward:
 
 import numpy as np
 import torch
@@ -45,6 +45,16 @@ print("gradient ", x.grad)
 print("should be", torch.tensor(1.0).cos())
 assert torch.allclose(x.grad, torch.tensor(5.0).cos())
 assert not torch.allclose(x.grad, torch.tensor(1.0).cos())
+
+# sphinx_gallery_start_ignore
+import ctypes
+
+_written = torch.ones(4)
+ctypes.memset(_written.data_ptr(), 0, 4 * _written.element_size())  # a C library
+assert not _written.any() and _written._version == 0
+np.copyto(_written.numpy(), 5.0)
+assert _written.eq(5).all() and _written._version == 0
+# sphinx_gallery_end_ignore
 
 # %%
 # The gradient is wrong, and there was no error. With one more line, backward sees the write:
@@ -95,6 +105,23 @@ class _KeepsOnCtx(torch.autograd.Function):
         return gradient * ctx.y.cos()
 
 
+class _Saves(_KeepsOnCtx):
+    @staticmethod
+    def forward(ctx, y):
+        ctx.save_for_backward(y)
+        return y.sin()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.saved_tensors[0].cos()
+
+
+def _hooks_on_one(y):
+    result = y.sin()
+    result.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+    return result
+
+
 def _with_hooks(y):
     with torch.autograd.graph.save_on_cpu():
         return y.sin()
@@ -113,11 +140,12 @@ def _after_a_write(operation):
     return x.grad
 
 
-for _operation in (torch.sin, torch.square, lambda y: y[:2].sin()):
+for _operation in (torch.sin, torch.square, lambda y: y[:2].sin(), _Saves.apply):
     assert isinstance(_after_a_write(_operation), str)
 for _operation in (
     _KeepsOnCtx.apply,
     _with_hooks,
+    _hooks_on_one,
 ):  # not noticed: cos(5) instead of cos(1)
     assert torch.allclose(_after_a_write(_operation), torch.full((3,), 5.0).cos())
 _shared = _after_a_write(lambda y: y * torch.from_numpy(y.detach().numpy()))
@@ -317,7 +345,7 @@ assert set(ran_here) == {threading.get_ident()} and len(ran_here) == 2
 # %%
 # ``enter_dual_level``: forward mode without a ``with``
 # -----------------------------------------------------
-# :ref:`Forward mode <sphx_glr_gallery_differentiation_forward_mode.py>` usually stands in ``with dual_level():``. Where a block
+# :ref:`Forward mode <sphx_glr_gallery_differentiation_forward_mode.py>` usually runs in ``with dual_level():``. Where a block
 # does not fit, as in ``setUp`` and ``tearDown`` of a test, open and close the level yourself. Close it after an error, too:
 # while it is open, another ``dual_level()`` and ``torch.func.jvp`` raise an error. ``unpack_dual`` returns a named tuple,
 # ``UnpackedDualTensor``.
@@ -460,9 +488,9 @@ def _shared_part(x):
     return both.cos(), both.exp()
 
 
-def _overlap(group, retain):
+def _overlap(group, retain, block=_shared_part):
     leaf = torch.ones(3, requires_grad=True)
-    first, second = checkpoint(_shared_part, leaf, use_reentrant=False)
+    first, second = checkpoint(block, leaf, use_reentrant=False)
     with group:
         first.sum().backward(retain_graph=retain)
         try:
@@ -475,6 +503,8 @@ def _overlap(group, retain):
 assert _overlap(nullcontext(), True) == "fine"
 assert _overlap(GraphExecGroup(), True) == "CheckpointError"
 assert _overlap(GraphExecGroup(), False) == "RuntimeError"
+for _retain in (True, False):  # both save x, and they share no operation
+    assert _overlap(GraphExecGroup(), _retain, lambda x: (x.sin(), x.cos())) == "fine"
 _grads = []
 for _run in (
     lambda leaf: checkpoint(_shared_part, leaf, use_reentrant=False),
@@ -488,15 +518,16 @@ assert torch.allclose(*_grads)
 # sphinx_gallery_end_ignore
 
 # %%
-# The two must not need the same saved tensor. If both losses come from ``h = x.sin()`` inside the block, the second backward
-# raises an error in the group, with and without ``retain_graph=True``. Then add the losses, and call ``backward()`` once.
+# The two losses must not share an operation that saves a tensor. If both losses come from ``h = x.sin()`` inside the block, the
+# second backward raises an error in the group, with and without ``retain_graph=True``. Then add the losses, and call
+# ``backward()`` once.
 
 # %%
 # ``CheckpointPolicy``: decide for each operation
 # -----------------------------------------------
 # A checkpoint can :ref:`keep the results of the operations in a list <sphx_glr_gallery_memory_checkpointing.py>`. A function
-# can look at the arguments, too. Its first argument is a ``SelectiveCheckpointContext``, which says whether this is the second
-# run. This one keeps a matrix product only if it takes more than 1,000 multiplications:
+# can look at the arguments, too. Its first argument is a ``SelectiveCheckpointContext``, which has the result: ``op_output``.
+# This function keeps a matrix product only if it takes more than 1,000 multiplications:
 
 from functools import partial
 
@@ -510,8 +541,7 @@ kept = []
 
 def large_products(ctx, op, *args, **kwargs):
     if op is torch.ops.aten.mm.default and len(args[0]) * args[1].numel() > 1000:
-        if not ctx.is_recompute:
-            kept.append((len(args[0]), args[1].shape[1]))
+        kept.append(tuple(ctx.op_output.shape))
         return CheckpointPolicy.MUST_SAVE
     return CheckpointPolicy.PREFER_RECOMPUTE
 
@@ -532,6 +562,41 @@ x.grad = None
 two_products(x).sum().backward()
 assert torch.allclose(x.grad, _expected)
 assert 20 * 3 * 20 > 1000 > 20 * 20 * 2
+_asked, _contexts = [], set()
+
+
+def _looks(ctx, op, *args, **kwargs):
+    _asked.append((op, tuple(ctx.op_output.shape)))
+    _contexts.add(type(ctx).__name__)
+    return large_products(ctx, op, *args, **kwargs)
+
+
+def _products_in_backward(policy):
+    products = []
+
+    class Counts(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            products.append(func is torch.ops.aten.mm.default)
+            return func(*args, **(kwargs or {}))
+
+    leaf = torch.ones(20, 3, requires_grad=True)
+    keep = partial(create_selective_checkpoint_contexts, policy)
+    out = checkpoint(
+        lambda x: two_products(x).exp(), leaf, use_reentrant=False, context_fn=keep
+    )
+    _before.append(len(_asked))
+    with Counts():
+        out.sum().backward()
+    return sum(products)
+
+
+_before = []
+_neither = _products_in_backward(lambda *_, **__: CheckpointPolicy.PREFER_RECOMPUTE)
+_large = _products_in_backward(_looks)
+_both = _products_in_backward(lambda *_, **__: CheckpointPolicy.MUST_SAVE)
+assert (_large - _both, _neither - _large) == (1, 1)
+assert _before[1] == len(_asked) > 0 and _contexts == {"SelectiveCheckpointContext"}
+assert [s for op, s in _asked if op is torch.ops.aten.mm.default] == [(20, 20), (20, 2)]
 # sphinx_gallery_end_ignore
 
 # %%
