@@ -42,7 +42,11 @@ def environment(session: nox.Session) -> None:
         return
     shutil.rmtree(HOME, ignore_errors=True)
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(HOME), external=True)
-    run(session, "python", "-m", "pip", "install", "--quiet", "--requirement", "requirements.txt")
+    run(session, "python", "-m", "pip", "install", "--quiet", "--no-compile", "--requirement", "requirements.txt")
+    # on all cores, which pip does not; 1: some packages carry files of another Python
+    session.run(
+        str(PROGRAMS / "python"), "-m", "compileall", "-qq", "-j", "0", str(HOME), external=True, success_codes=[0, 1]
+    )
     stamp.write_text(wanted)
 
 
