@@ -35,7 +35,10 @@ print(f"w.grad = {w.grad:g}, b.grad = {b.grad:g}")
 assert w.grad == 8 and b.grad == 4
 
 # sphinx_gallery_start_ignore
-assert h.grad_fn(torch.tensor(1.0))[0] == 1 and len(loss.grad_fn.next_functions) == 2
+assert (
+    h.grad_fn(torch.tensor(1.0))[0] == 1
+    and loss.grad_fn.next_functions == ((h.grad_fn, 0),) * 2
+)
 _h = torch.tensor(2.0, requires_grad=True)
 assert [part.item() for part in (_h * _h).grad_fn(torch.tensor(1.0))] == [2, 2]
 assert torch.autograd.grad(_h * _h, _h)[0] == 4  # both uses together
@@ -163,8 +166,8 @@ for _uses, _factor in ((1, 2), (2, 3)):  # how often f uses its argument
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient is right. But it is a sum of 65,536 ones, and ``x.backward`` was called for each. One more ``y + y`` about
-# doubles the calls. One more block ``x + f(x)`` of a residual network at least doubles them.
+# The gradient is right. But it is a sum of 65,536 ones, and ``x.backward`` was called for each. One more ``y + y``
+# doubles these calls. One more block ``x + f(x)`` of a residual network at least doubles them.
 
 # %%
 # What people get wrong
@@ -194,8 +197,6 @@ for text, expression in [
 # sphinx_gallery_start_ignore
 assert w.grad == 2
 _w, _x = Value(3.0), Value(2.0)
-hasty((_w * _x) * (_w * _x) + _w * _x)
-_w, _x = Value(3.0), Value(2.0)
 _h = _w * _x
 hasty(_h * _h + _h)
 assert _w.grad == (2 * 6 + 1) * 2 == 26
@@ -205,7 +206,7 @@ assert _w.grad == (2 * 6 + 1) * 2 == 26
 # The order of a sum cannot change its derivative, which is :math:`(2h + 1) \cdot x = 26`. In ``h + h*h`` the walk finds ``h``
 # first, passes on the 1 that has arrived there, and never comes back to ``h``. The 12 from ``h*h`` arrives too late.
 #
-# **Setting where you should add.** With ``before.grad = part`` in place of ``+=``, the last use wins. ``x * x`` at 3 then has
+# **Setting where you should add.** With ``before.grad = part`` in place of ``+=``, the last part wins. ``x * x`` at 3 then has
 # the derivative 3:
 
 
@@ -301,7 +302,7 @@ assert (
 # %%
 # Step 4: only leaves keep a gradient
 # -----------------------------------
-# The 4 of the first walk was still in ``h.grad`` when the second began, and was sent back again. What is on its way belongs
+# The 4 of the first walk was still in ``h`` and in the product, and the second sent it back again. What is on its way belongs
 # to one walk, so keep it in a dictionary. Only leaves add it to their ``grad``. That is PyTorch's default too.
 
 
@@ -526,7 +527,7 @@ for seed in range(200):
 # billionth of its largest entry:
 
 print(f"{compared} gradients compared, {missing} are None in both")
-assert compared + missing == 5 * 200 and worst < 1e-9
+assert worst < 1e-9
 
 # sphinx_gallery_start_ignore
 assert compared > 700
@@ -622,14 +623,14 @@ def draw():
 draw()
 print(f"loss of the first step: {losses[0]:.6f}   PyTorch {by_torch[0]:.6f}")
 print(f"loss of the last step:  {losses[-1]:.6f}   PyTorch {by_torch[-1]:.6f}")
-assert np.allclose(losses, by_torch, rtol=1e-6) and losses[-1] < losses[0] / 100
+assert np.allclose(losses, by_torch, rtol=1e-6, atol=0) and losses[-1] < losses[0] / 100
 
 # %%
 # What PyTorch does in addition
 # -----------------------------
 # A ``grad_fn`` does the work of ``local``, and backward adds up in the same way. PyTorch also skips tensors that require no
 # gradient, frees what it has used, and checks. The ``local`` of a product keeps the arrays of its factors, and no copies. If
-# you write into such an array before backward, the 60 lines return a wrong gradient and no error:
+# you write into such an array before backward, the other factor gets a wrong gradient, and you get no error:
 
 ours = Tensor([1.0, 2.0])
 result = (ours * ours).sum()
@@ -685,7 +686,7 @@ assert raised[0].startswith(
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch counts the in-place operations on a tensor that it saved. It does not count writes through ``.data``:
+# PyTorch counts most in-place operations on a tensor that it saved, but no write through ``.data``:
 # :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`.
 
 # %%

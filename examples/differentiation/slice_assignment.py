@@ -5,9 +5,9 @@ Slice assignment y[0] = 0: what autograd records
 .. in-short::
 
    ``y[0] = 0`` on a result that requires grad is recorded: the gradient of the old ``y[0]`` is 0, the other elements pass on
-   theirs. You get an error if ``y`` is a leaf that requires grad, or a view of one (write under ``torch.no_grad()``), if ``y``
-   is one of the views that ``unbind`` or ``split`` returned, or if backward needs what you overwrote. Then build a new tensor:
-   ``masked_fill``, ``torch.where``, ``torch.stack``.
+   theirs. You get an error, for example, if ``y`` is a leaf that requires grad, or a view of one (to set its value, write under
+   ``torch.no_grad()``), if ``unbind`` or ``split`` returned it, or if backward needs what you overwrote. Then build a new
+   tensor: ``masked_fill``, ``torch.where``, ``torch.stack``.
 """
 
 # %%
@@ -114,6 +114,11 @@ probs.sum().backward()
 # sphinx_gallery_start_ignore
 assert "modified by an inplace operation" in message and "expected version 0" in message
 assert probs[0] == 0 and (probs[1:] > 0).all()
+whole = torch.autograd.grad(torch.softmax(x, 0)[1:].sum(), x)[0]
+probs = torch.softmax(x, dim=0)
+assert torch.equal(
+    torch.autograd.grad(probs.masked_fill(probs < 0.1, 0).sum(), x)[0], whole
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -258,7 +263,6 @@ with WholeCopies() as copies:
     loss.backward()
 assert copies.seen == 7  # one for each CopySlices
 rows = [x * k for k in range(5)]
-assert not torch.zeros(5, 3).requires_grad
 out = torch.zeros(5, 3)
 out[0] = rows[0]
 assert out.requires_grad and not out.is_leaf
@@ -273,8 +277,8 @@ table
 # With twice as many rows, the number for ``by_stack`` about doubles. The number for ``by_assignment`` grows 3.5 to 3.8 times.
 
 # %%
-# **A write that is not recorded.** Under ``no_grad``, or through ``.detach()`` or ``.data``, the value changes and the graph
-# does not. No error is raised here, and the gradient is that of the old value:
+# **A write that is not recorded.** Under ``no_grad``, or through ``.detach()`` or ``.data``, the value changes, and no
+# node records it. No error is raised here, and the gradient is that of the old value:
 
 x.grad = None
 scores = x * 2
@@ -290,6 +294,11 @@ for write in (lambda y: y.detach()[:1].zero_(), lambda y: y.data[:1].zero_()):
     write(scores)
     assert scores.tolist() == [0, 4, 6] and scores.grad_fn.name() == "MulBackward0"
     assert torch.autograd.grad(scores.sum(), x)[0].tolist() == [2, 2, 2]
+    turned = (
+        x[None] * 2
+    ).T  # a view gets another node, and the gradient is that of the old value too
+    write(turned)
+    assert torch.autograd.grad(turned.sum(), x)[0].tolist() == [2, 2, 2]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -313,7 +322,7 @@ def plain(x):
 
 CASES = {
     "y[0] = 0": lambda x, y: y.__setitem__(0, 0.0),
-    "y[:2] *= 10": lambda x, y: y[:2].mul_(10),
+    "y[:2].mul_(10)": lambda x, y: y[:2].mul_(10),
     "y[y > 3] = 0": lambda x, y: y.__setitem__(y > 3, 0.0),
     "y[[0, 1]] = 0": lambda x, y: y.__setitem__([0, 1], 0.0),
     "y[:] = x * 3": lambda x, y: y.__setitem__(slice(None), x * 3),
@@ -445,7 +454,7 @@ assert a.grad_fn.next_functions[0][0].name() == "MulBackward0"
 # .. solution::
 #
 # It works. The product is computed before the write, into memory of its own, and its node saves the number 3 and nothing of
-# ``y``. After the assignment, ``y`` is :math:`[2x_1, 6x_1, 6x_2]`. The sum is :math:`8x_1 + 6x_2`, and ``x[2]`` is not used.
+# ``y``. After the assignment, ``y`` is :math:`[2x_1, 6x_1, 6x_2]`. The sum is :math:`8x_1 + 6x_2`, without :math:`x_3`.
 
 x.grad = None
 y = x * 2

@@ -120,7 +120,7 @@ with warnings.catch_warnings():
 
 # %%
 # ``gradcheck`` moves each number of ``inputs`` by a small step and compares the change of the output with your
-# ``backward``. Give it ``float64`` inputs: in ``float32``, rounding makes this correct gradient fail.
+# ``backward``. Give it ``float64`` inputs: in ``float32``, rounding makes it fail here.
 
 # %%
 # What people get wrong
@@ -149,7 +149,7 @@ assert "should not be instantiated" in str(caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# **The wrong number of gradients.** ``forward`` has two arguments here, so autograd expects two values from ``backward``.
+# **The wrong number of gradients.** ``forward`` has two arguments here, so autograd needs two values from ``backward``.
 # ``factor`` is a number and has no gradient: its value is ``None``. The fix is ``return grad_output * ctx.factor, None``.
 
 
@@ -218,7 +218,7 @@ assert math.isclose(
 )
 _release = tuple(int(part) for part in torch.__version__.split(".")[:2])
 try:
-    _outcome = f"{Exp.apply(x=x).item():.4f}"
+    _outcome = f"{torch.autograd.grad(Exp.apply(x=x), x)[0].item():.4f}"
 except TypeError as error:
     _outcome = str(error)
 assert _outcome.endswith(
@@ -236,8 +236,8 @@ assert _outcome.endswith(
 # %%
 # Why: one node, and nothing inside it
 # ------------------------------------
-# ``Exp.apply(x)`` runs ``forward`` with recording switched off. Then, if ``x`` requires grad, it attaches one node to the
-# output, named after the class. Here one expression uses ``Exp`` and the built-in ``torch.exp``:
+# ``Exp.apply(x)`` runs ``forward`` with recording switched off. Then, if ``x`` requires grad and recording is on, it
+# attaches one node to the output, named after the class. Here one expression uses ``Exp`` and the built-in ``torch.exp``:
 
 x = torch.tensor(1.0, requires_grad=True)
 custom = Exp.apply(x)
@@ -337,8 +337,8 @@ assert "does not have vmap support" in _raised[8]
 # %%
 # When to write one
 # -----------------
-# - The value comes from outside PyTorch: NumPy, C++, a solver. If the step also has to survive ``torch.compile`` or
-#   ``torch.export``, :ref:`define an operator <sphx_glr_gallery_functions_functions_and_transforms.py>` instead.
+# - The value comes from outside PyTorch: NumPy, C++, a solver. If ``torch.compile`` or ``torch.export`` has to keep it
+#   as one step, :ref:`define an operator <sphx_glr_gallery_functions_functions_and_transforms.py>` instead.
 # - The gradient should differ from the true derivative, as in
 #   :ref:`gradient reversal <sphx_glr_gallery_functions_change_the_gradient.py>`.
 # - You know a derivative that is more stable or needs less memory than the recorded steps.
