@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,11 @@ def code_hash(script: Path) -> str:
 
     It is a hash of text and not of a syntax tree, which each version of Python writes in another way.
     """
+    return _code_hash(script, script.stat().st_mtime_ns)
+
+
+@cache  # each version's data ask for the hash of each script
+def _code_hash(script: Path, saved: int) -> str:
     text = _DOCSTRING.sub("", script.read_text(encoding="utf-8"), count=1)
     code = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return hashlib.sha256("\n".join(code).encode()).hexdigest()[:16]
