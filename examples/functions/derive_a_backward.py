@@ -409,8 +409,8 @@ for _list in ([0, 5, -100, 2], [0, 5, -100, -100], [-100] * 4):
 # 1/4. Options of ``cross_entropy`` change the formula. One at a time:
 #
 # - ``reduction="none"``: do not divide, and multiply each row by its own ``v``.
-# - ``ignore_index``, by default -100: ignored rows of finite scores get 0, the others are divided by their number. ``one_hot`` refuses
-#   -100, so give it ``labels.clamp(min=0)``.
+# - ``ignore_index``, by default -100: ignored rows of finite scores get 0, the others are divided by their number. ``one_hot``
+#   refuses -100, so give it ``labels.clamp(min=0)``.
 # - ``weight``: each row is multiplied by the weight of its label, and the mean divides by the sum of these weights.
 # - ``label_smoothing=s``: replace ``one_hot`` by ``(1 - s) * one_hot + s / 6``, for 6 classes.
 #
