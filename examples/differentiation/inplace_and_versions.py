@@ -241,13 +241,13 @@ assert torch.autograd.gradcheck(mended, double)
 # - ``AsStrided``: a *view* was saved, such as a slice. Look for a write to a tensor that shares its memory.
 # - ``CopySlices``: the tensor was written to through a view, as ``gate[0] = 5`` does.
 # - ``Exp``, as above: the node of ``exp`` saved its own result, and the message names this node.
-# - An older operation: the write was counted but not recorded, as under ``no_grad``.
+# - An older operation: the write was counted, but not recorded for this tensor, as under ``no_grad``.
 # - No operation: the tensor is a leaf, such as a parameter or a constant.
 
 # %%
-# :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` adds the forward stack of the node that failed. Its
-# last frame is the line that *saved* the value, here ``out = gate * x``. To find the write, print ``gate._version`` after each
-# call: it grows with each counted write.
+# :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` adds the forward stack of the node that failed. Your
+# last line in it is the one that *saved* the value, here ``out = gate * x``. To find the write, print ``gate._version`` after
+# each call (not inside ``vmap``, where it stays 0): it grows with each counted write.
 
 # %%
 # What people get wrong
@@ -294,8 +294,8 @@ assert generator.weight.grad.abs().sum() > 0
 
 # %%
 # **The same step, fused.** ``SGD``, ``Adam``, ``AdamW`` and ``Adagrad`` take ``fused=True``. In the release that built this
-# page they then write without counting. Here nothing is raised, and the gradient is that of the weights *after* the step. The
-# cure is the same: compute the loss after the step.
+# page they then write without counting. Here, with one layer, nothing is raised, and the gradient is that of the weights
+# *after* the step. The cure is the same: compute the loss after the step.
 
 optimizer = torch.optim.SGD(critic.parameters(), lr=0.1, fused=True)
 critic.zero_grad()
@@ -327,11 +327,11 @@ for _name in ("SGD", "Adam", "AdamW", "Adagrad"):
 # %%
 # Why: each tensor counts its writes
 # ----------------------------------
-# The counter is ``t._version``. ``t.add_(1)``, ``t += 1``, ``t[0] = 5`` and ``torch.exp(u, out=t)`` each add one to it.
-# (Tensors made in inference mode have none.) A node keeps the version of what it saves, and compares when backward reads it.
-# For tensors that are saved inside ``saved_tensors_hooks`` or ``save_on_cpu`` it does not compare.
+# The counter is ``t._version``. ``t.add_(1)``, ``t += 1``, ``t[0] = 5`` and ``torch.exp(u, out=t)`` each add one to it,
+# outside of ``vmap``. (Inference tensors have none.) A node keeps the version of what it saves, and compares when backward
+# reads it. For tensors that are saved inside ``saved_tensors_hooks`` or ``save_on_cpu`` it does not compare.
 #
-# Tensors that share memory do not always share the counter. Here ``t`` is written to in eight ways.
+# Tensors that share memory do not always share the counter. Here are eight names for the memory of ``t``, or for a copy.
 #
 # .. how-measured:: For each name, this code makes a new tensor, writes through the name, and reads the counter.
 
@@ -370,7 +370,20 @@ torch.exp(torch.zeros(3), out=t)
 counts.append(t._version)
 assert counts == [0, 1, 2, 3, 4]
 with torch.inference_mode():
-    t = torch.zeros(3)
+    view, t = t[:2], torch.zeros(3)
+assert view._version == 4  # of an ordinary tensor
+seen = []
+
+
+def _written_in_vmap(row):
+    row = row.exp()
+    row.add_(1)
+    seen.append(row._version)
+    return row
+
+
+torch.vmap(_written_in_vmap)(torch.zeros(2, 3))
+assert seen == [0]
 try:
     t._version
 except RuntimeError as error:

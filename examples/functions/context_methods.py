@@ -112,7 +112,7 @@ def draw_alive():
         ax.plot(range(1, 22), megabytes[name], style, color=color, label=name)
     ax.set(xlabel="step, with a garbage collection after step 20", ylabel="MB alive")
     ax.set_xticks([1, 5, 10, 15, 20])
-    ax.set_title("An output kept as an attribute stays until it is collected")
+    ax.set_title("Here, an output kept as an attribute stays until it is collected")
     ax.legend()
 
 
@@ -131,13 +131,44 @@ for function in (Power, PowerOnCtx):
     assert torch.autograd.gradcheck(function.apply, _inputs)
 gc.collect()
 assert gc.isenabled() and alive(PowerOnCtx)[19] == 20  # the same with the collector on
+
+
+class _SinCos(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x.sin(), x.cos()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        if ctx.needs_input_grad[0] and _SinCos.as_attributes:
+            ctx.sin, ctx.cos = output
+        else:
+            ctx.save_for_backward(*output)
+
+    @staticmethod
+    def backward(ctx, grad_sin, grad_cos):
+        return grad_sin
+
+
+def _nodes_left():
+    _sin, _cos = _SinCos.apply(torch.ones(3, requires_grad=True))
+    _node = weakref.ref(_sin.grad_fn)
+    del _sin, _cos
+    gc.collect()
+    return _node() is not None
+
+
+_SinCos.as_attributes = False
+assert not _nodes_left()
+_SinCos.as_attributes = True
+assert _nodes_left()
 # sphinx_gallery_end_ignore
 
 # %%
 # The output refers to its node as ``grad_fn``. The node is ``ctx``, and refers to its attributes. If one of them is the
-# output, the output and the node refer to each other. When your own variables are gone, both stay until Python's garbage
-# collector runs. ``save_for_backward`` keeps an output in a way that does not close this cycle. With the collector on, the same
-# 20 steps also ended with 20 MB here: the collector counts new objects, and not their size.
+# output, the output and the node refer to each other. When your own variables are gone, both stay: here until Python's garbage
+# collector finds them, and with two such outputs for good. ``save_for_backward`` keeps outputs without this cycle. With the
+# collector on, the same 20 steps also ended with 20 MB here: the collector counts new objects, and not their size.
 
 # %%
 # What people get wrong
@@ -273,20 +304,19 @@ gradients = []
 
 for function in (Double, SilentDouble):
     a = x * 1
-    same = function.apply(a) is a
+    old, same = a.grad_fn, function.apply(a) is a
     z = a + 1
     (gradient,) = torch.autograd.grad(z, x, retain_graph=True)
     gradients.append(gradient.item())
     print(f"{function.__name__:<12}  a = {a.item()}, returned a itself: {same}")
     print(f"{'':<12}  a.grad_fn: {a.grad_fn.name()}, gradient {gradient.item()}")
+    assert same == (a.grad_fn is not old) == (function is Double)
 assert gradients == [2, 1]
 
 # graph: z -- Without mark_dirty: the value of a was doubled, but its node still says x * 1
 
 # sphinx_gallery_start_ignore
-assert (
-    not same and a.grad_fn.name() == "MulBackward0" and a.item() == 6 and z.item() == 7
-)
+assert a.grad_fn.name() == "MulBackward0" and a.item() == 6 and z.item() == 7
 _leaf = torch.tensor(3.0, requires_grad=True)
 SilentDouble.apply(_leaf)
 assert _leaf.item() == 6
@@ -374,7 +404,7 @@ assert [output.requires_grad for output in _Sort.apply(x)] == [True, False, Fals
 # set_materialize_grads: None instead of zeros
 # --------------------------------------------
 # In the output above, ``backward`` got zeros for the values, which the loss did not use. By default autograd makes such
-# zeros so that ``backward`` need not handle ``None``. For large outputs you can save that work: after
+# zeros for tensors, so that ``backward`` need not handle ``None``. For large outputs you can save that work: after
 # ``set_materialize_grads(False)``, ``backward`` gets ``None`` instead.
 
 
@@ -405,7 +435,7 @@ class _Outputs(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_sin, grad_cos):
         _Outputs.got.append((grad_sin is None, grad_cos is None))
-        return grad_sin * 1
+        return grad_sin * torch.ones(2)
 
 
 try:
@@ -422,7 +452,7 @@ assert _Outputs.got == [(True, False)] and "NoneType" in _message
 # %%
 # needs_input_grad: skip the gradient of a frozen weight
 # -------------------------------------------------------
-# A frozen weight needs no gradient. ``needs_input_grad`` has a boolean for each argument of ``forward``. With it, this
+# A frozen weight needs no gradient. ``needs_input_grad`` has a boolean for each argument of ``apply``. With it, this
 # ``backward`` leaves out a product and returns ``None``.
 
 

@@ -514,6 +514,13 @@ for _twice in (
     lambda: torch.func.grad(torch.func.grad(_apply))(_zero),
 ):
     assert _refused(_twice) == "this Function has no second derivative"
+_at, _factor = (torch.tensor([n], requires_grad=True) for n in (0.5, 2.0))
+_options = {"create_graph": True, "is_grads_batched": True}
+for _function, _size in ((silu, 2.1042), (_apply, 1.5869)):  # no error, and wrong
+    _y = _function(_factor * _at)
+    (_g,) = torch.autograd.grad(_y, _at, torch.ones(1, 1), **_options)
+    (_found,) = torch.autograd.grad(((_g - 1) ** 2).sum(), _factor)
+    assert round(_found.item(), 4) == _size
 _jacobian = torch.func.jacrev(_apply)
 assert "does not have vmap support" in _refused(lambda: _jacobian(torch.zeros(2)))
 NoSecondDerivative.generate_vmap_rule = True
@@ -523,7 +530,8 @@ assert torch.equal(_jacobian(torch.zeros(2)).diag(), torch.full((2,), 0.5))
 # %%
 # The first derivative works here with ``backward()``, with ``create_graph=True`` and under ``torch.func.grad``. The penalty
 # raises, and so do the second derivative of :math:`y` and of :math:`y^2`, and ``torch.func.grad`` of ``torch.func.grad``. For
-# ``jacrev``, which runs backward under ``vmap``, add the line ``generate_vmap_rule = True`` to ``NoSecondDerivative``.
+# ``jacrev``, add the line ``generate_vmap_rule = True`` to ``NoSecondDerivative``. Under ``is_grads_batched=True``, no error
+# comes.
 
 # %%
 # Exercise
@@ -549,7 +557,7 @@ class SoftplusFromOutput(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_output):
         (y,) = ctx.saved_tensors
-        return grad_output * -torch.expm1(-y)  # 1 - e^-y, and exact near 0
+        return grad_output * -torch.expm1(-y)  # 1 - e^-y, accurate near 0
 
 
 passed = gradgradcheck(SoftplusFromOutput.apply, inputs, ones)

@@ -499,8 +499,8 @@ gc.unfreeze()
 
 # %%
 # If the attribute is the *output*, the output and its node refer to :ref:`each other
-# <sphx_glr_gallery_functions_context_methods.py>`. Both stay until Python's garbage collector runs. In 2019, even that did not
-# free them (`pytorch#25340 <https://github.com/pytorch/pytorch/issues/25340>`__).
+# <sphx_glr_gallery_functions_context_methods.py>`. One such output stays until Python's garbage collector finds it. In 2019,
+# even that did not free it (`pytorch#25340 <https://github.com/pytorch/pytorch/issues/25340>`__).
 
 # %%
 # **A view of a large tensor.** A saved view keeps its whole storage. Here, a Function gets 1 of 40 columns. Clone it, if
