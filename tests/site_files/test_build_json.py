@@ -26,7 +26,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def published_site(folder: Path) -> Build:
+def published_site(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """In a folder of its own: another test's build must not write over it."""
+    folder = written(tmp_path_factory.mktemp("published"), FILES)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATLAS_COMMIT", COMMIT)
         patch.setenv("ATLAS_REPOSITORY", REPOSITORY)
