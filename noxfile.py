@@ -160,7 +160,7 @@ def page(session: nox.Session) -> None:
         run(session, "ruff", *check, script)
     run(session, "sphinx-lint", "--enable=default-role", "--max-line-length=128", script)
     run(session, "codespell", script)
-    run(session, "pytest", "tests/site", "--quiet", "--built", ONLY / "html", "-k", f"{name}.")
+    run(session, "pytest", "tests/site", "--quiet", "--new-python", "--built", ONLY / "html", "-k", f"{name}.")
     run(session, "python", "conf/new_page.py", "--check", "--root", ONLY)
 
 
