@@ -59,17 +59,19 @@ def test_the_code_of_each_page_has_the_name(site: Path) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize(
-    ("name", "taught_on"),
-    [
-        ("name-torch.Tensor.retain_grad", "gallery/differentiation/gradients_of_intermediates.html"),
-        ("name-torch.autograd.grad", "gallery/differentiation/gradients_of_intermediates.html"),
-        ("name-torch.inference_mode", "gallery/modes/grad_modes.html"),
-        ("name-torch.autograd.function.FunctionCtx.save_for_backward", "gallery/functions/context_methods.html"),
-        ("name-torch.cuda.synchronize", "gallery/cuda/devices.html"),
-        ("name-torch.no_grad", "guide/which-switch.html"),
-    ],
-)
+#: A name, and a page on which it has to be found. The page is no part of the tests' names: ``nox -s page`` asks for all
+#: tests with the name of its page, and builds no index of names.
+TAUGHT = [
+    ("name-torch.Tensor.retain_grad", "gallery/differentiation/gradients_of_intermediates.html"),
+    ("name-torch.autograd.grad", "gallery/differentiation/gradients_of_intermediates.html"),
+    ("name-torch.inference_mode", "gallery/modes/grad_modes.html"),
+    ("name-torch.autograd.function.FunctionCtx.save_for_backward", "gallery/functions/context_methods.html"),
+    ("name-torch.cuda.synchronize", "gallery/cuda/devices.html"),
+    ("name-torch.no_grad", "guide/which-switch.html"),
+]
+
+
+@pytest.mark.parametrize(("name", "taught_on"), TAUGHT, ids=[name for name, _ in TAUGHT])
 def test_what_a_page_teaches_is_found(site: Path, name: str, taught_on: str) -> None:
     assert taught_on in entries(site)[name]
     assert any(link["href"].endswith(f"#{name}") for link in line(read(site / taught_on)))
