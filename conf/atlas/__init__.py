@@ -8,6 +8,7 @@
 ``kept_files``     files that a build keeps for the next one
 ``gathering_page`` the page that shows what is gathered from all others
 ``page_links``     links that our code puts on a page
+``imports``        what code imports
 ``sentences``      text of a page as words to show elsewhere
 ``cells``          it runs while an example's script runs
 ``runner``         it decides which scripts run, starts them, and keeps what they made

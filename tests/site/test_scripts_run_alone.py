@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 import warm_python
+from atlas.imports import imported
 from sources import ROOT, sources_of_examples
 
 CPU = 60  # seconds; on the clock it may be ten times that, for the machine may have other work
-
 
 #: Code that starts processes: they import the script again, or inherit what a build has imported.
 STARTS_PROCESSES = re.compile(r"\bmultiprocessing\b|\bsubprocess\b|__main__|\bnum_workers=[1-9]")
@@ -43,21 +43,10 @@ def starts_processes(script: str) -> bool:
     return STARTS_PROCESSES.search((ROOT / "examples" / script).read_text(encoding="utf-8")) is not None
 
 
-def imported(code: str) -> set[str]:
-    """The first words of the modules that the code imports anywhere; ``.`` for what is imported from beside it."""
-    found = set()
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found.add("." if node.level else node.module.partition(".")[0])
-    return found
-
-
-def of_this_site(names: set[str]) -> set[str]:
-    """Those of the modules that only a checkout of the site has."""
+def of_this_site(code: str) -> set[str]:
+    """The modules that the code imports and only a checkout of the site has; ``.`` for those beside it."""
     own = {path.stem for folder in ("conf", "examples", "examples/*", "tests") for path in ROOT.glob(f"{folder}/*")}
-    return names & (own - sys.stdlib_module_names | {"."})
+    return imported(ast.parse(code)) & (own - sys.stdlib_module_names | {"."})
 
 
 def fault(script: Path, folder: Path, *, real: bool, cpu: int = CPU, wall: float = 10 * CPU) -> str | None:
@@ -79,7 +68,7 @@ def test_the_script_runs_alone(example: str, tmp_path: Path) -> None:
 
 
 def test_the_script_imports_nothing_of_this_site(script: str) -> None:
-    assert of_this_site(imported((ROOT / "examples" / script).read_text(encoding="utf-8"))) == set()
+    assert of_this_site((ROOT / "examples" / script).read_text(encoding="utf-8")) == set()
 
 
 @pytest.mark.parametrize(
@@ -93,7 +82,7 @@ def test_the_script_imports_nothing_of_this_site(script: str) -> None:
     ],
 )
 def test_such_an_import_is_found(code: str, found: set[str]) -> None:
-    assert of_this_site(imported(code)) == found
+    assert of_this_site(code) == found
 
 
 def test_every_chapter_has_one_that_is_run() -> None:

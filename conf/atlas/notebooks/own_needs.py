@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from ..imports import imported
+
 PACKAGE = __package__.partition(".")[0]
 
 
@@ -17,15 +19,9 @@ def own_needs(code: str, folder: Path) -> list[str]:
     >>> own_needs("from atlas import graphs", Path("."))
     ['atlas']
     """
-    found = set()
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Import):
-            found |= {PACKAGE for alias in node.names if alias.name.partition(".")[0] == PACKAGE}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            found |= {PACKAGE} & {str(node.module).partition(".")[0]}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _is_file(folder, node.value):
-            found.add(node.value)
-    return sorted(found)
+    tree = ast.parse(code)
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return sorted({PACKAGE} & imported(tree) | {text for text in texts if _is_file(folder, text)})
 
 
 def _is_file(folder: Path, words: str) -> bool:

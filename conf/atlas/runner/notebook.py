@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
+from ..imports import imported
 from . import halves
 
 _GPU = (
@@ -55,12 +56,7 @@ def packages(code: str) -> list[str]:
     >>> packages("import math, torch\\nfrom sklearn import datasets")
     ['scikit-learn', 'torch']
     """
-    modules = set()
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Import):
-            modules |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            modules.add(node.module.partition(".")[0])
+    modules = imported(ast.parse(code)) - {"."}
     known = distributions()
     found = {known.get(module, [module])[0] for module in modules - sys.stdlib_module_names}
     return sorted(re.sub(r"[-_.]+", "-", package).lower() for package in found)
