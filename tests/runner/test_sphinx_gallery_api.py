@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from atlas.cells import line_watcher
 from atlas.runner import sphinx_gallery_api
 from runner.faulty import HEALTHY
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Path:
+def script(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "examples" / "graphs" / "page.py"
     path.parent.mkdir(parents=True)
     path.write_text(HEALTHY)
-    return path
+    yield path
+    line_watcher.stop()  # a build ends the process; here it would slow all tests that follow
 
 
 def test_a_page_is_made_where_it_is_asked_for(script: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
