@@ -12,7 +12,7 @@ ctx: save_for_backward, mark_dirty, needs_input_grad
 # %%
 # Which call do you need?
 # -----------------------
-# These are methods of ``ctx``, except ``needs_input_grad``, which is an attribute.
+# Each is a method or an attribute of ``ctx``:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -30,7 +30,7 @@ ctx: save_for_backward, mark_dirty, needs_input_grad
 #    * - a float output should get no gradient
 #      - ``mark_non_differentiable(mask)``
 #      - a loss of it can give gradients of zero, and no error
-#    * - the loss may not use an output
+#    * - a loss can leave out an output
 #      - ``set_materialize_grads(False)``
 #      - ``backward`` gets zeros in place of ``None``
 #    * - an argument may be frozen
@@ -61,7 +61,7 @@ class PowerOnCtx(torch.autograd.Function):
 
 
 # %%
-# ``Power`` gives both to ``save_for_backward``, and is otherwise the same:
+# ``Power`` gives both to ``save_for_backward``, and its ``backward`` reads them from ``ctx.saved_tensors``:
 
 
 class Power(PowerOnCtx):
@@ -140,7 +140,7 @@ class _SinCos(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        if ctx.needs_input_grad[0] and _SinCos.as_attributes:
+        if _SinCos.as_attributes:
             ctx.sin, ctx.cos = output
         else:
             ctx.save_for_backward(*output)
@@ -173,8 +173,8 @@ assert _nodes_left()
 # %%
 # What people get wrong
 # ---------------------
-# **An attribute is not checked.** Below, the input is overwritten before backward, as code does that uses one buffer for all
-# batches. The attribute gives a wrong gradient. ``save_for_backward`` notices this write, by the :ref:`version
+# **An attribute is not checked.** Below, the input is overwritten before backward. The attribute gives a wrong gradient.
+# ``save_for_backward`` notices this write, by the :ref:`version
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of the tensor. (It does not notice a write through ``.data`` or
 # NumPy.)
 
@@ -183,7 +183,7 @@ for function in (PowerOnCtx, Power):
     x = leaf * 1
     y = function.apply(x)
     with torch.no_grad():
-        x.fill_(100)  # the next batch
+        x.fill_(100)
     try:
         y.backward()
         print(f"{function.__name__}: gradient {leaf.grad.item():.2f}, right is 3")
@@ -226,7 +226,7 @@ assert _seen_and_freed(PowerOnCtx) == ([], False)
 # sphinx_gallery_end_ignore
 
 # %%
-# Hooks for saved tensors do not see these attributes either, and backward does not free them.
+# Backward did not free these attributes here, and hooks for saved tensors do not see them.
 #
 # **A number in** ``save_for_backward``. It takes tensors and ``None``, so keep 1.5 as an attribute.
 #
@@ -331,14 +331,13 @@ assert _leaf.item() == 12  # forward had already doubled it again
 # %%
 # With ``mark_dirty``, autograd gives ``a`` the new node and returns ``a`` itself. Without it, ``a`` keeps its old
 # node, and the doubling is missing from its graph. If you call them with ``x``, a leaf that requires grad, ``Double`` raises
-# an error, and ``SilentDouble`` does not. (The error comes after ``forward``: the leaf has its new value in both cases.)
+# an error, and ``SilentDouble`` does not.
 
 # %%
 # mark_non_differentiable: an output without a gradient
 # -----------------------------------------------------
 # ``Positive`` returns ``x * mask`` and the mask, which is 1 where ``x > 0`` and 0 elsewhere. No gradient should come through
-# the mask, but it is a float tensor, so autograd would treat it like the other output. A boolean or integer output needs no
-# mark.
+# the mask, but it is a float tensor: without the mark, it requires grad too. A boolean or integer output needs no mark.
 
 
 class Positive(torch.autograd.Function):
@@ -405,7 +404,7 @@ assert [output.requires_grad for output in _Sort.apply(x)] == [True, False, Fals
 # --------------------------------------------
 # In the output above, ``backward`` got zeros for the values, which the loss did not use. By default autograd makes such
 # zeros for tensors, so that ``backward`` need not handle ``None``. For large outputs you can save that work: after
-# ``set_materialize_grads(False)``, ``backward`` gets ``None`` instead.
+# ``set_materialize_grads(False)``, ``backward`` gets ``None``. The loss below uses the values, and leaves out the mask.
 
 
 class LeanPositive(Positive):
@@ -446,14 +445,14 @@ assert _Outputs.got == [(True, False)] and "NoneType" in _message
 # sphinx_gallery_end_ignore
 
 # %%
-# Here the zeros were for the mask, and ``backward`` does not use them. If yours uses a gradient that may be ``None``, check
-# first: ``None * mask`` raises a ``TypeError``.
+# This ``backward`` does not use the gradient for the mask. If yours uses a gradient that can be ``None``, check first:
+# ``None * mask`` raises a ``TypeError``.
 
 # %%
 # needs_input_grad: skip the gradient of a frozen weight
 # -------------------------------------------------------
-# A frozen weight needs no gradient. ``needs_input_grad`` has a boolean for each argument of ``apply``. With it, this
-# ``backward`` leaves out a product and returns ``None``.
+# A frozen weight needs no gradient. Here ``needs_input_grad`` has two booleans, one for ``x`` and one for ``w``. Where it is
+# ``False``, this ``backward`` leaves out the product and returns ``None``.
 
 
 class MatMul(torch.autograd.Function):
@@ -501,6 +500,11 @@ class _Probe(MatMul):
 _Probe.apply(x, w.detach()).sum().backward()
 torch.autograd.grad(_Probe.apply(x, w).sum(), x)
 assert _Probe.got == [(True, False), (True, True)]
+_frozen_later = w.detach().clone().requires_grad_()
+_probed = _Probe.apply(x, _frozen_later)
+_frozen_later.requires_grad_(False)
+_probed.sum().backward()
+assert _Probe.got[2] == (True, True)  # as it was when apply ran
 _factors = [torch.randn(shape, dtype=torch.float64) for shape in ((2, 3), (3, 4))]
 with contextlib.redirect_stdout(None):
     assert torch.autograd.gradcheck(
@@ -510,7 +514,7 @@ with contextlib.redirect_stdout(None):
 
 # %%
 # The booleans say which arguments required grad when ``apply`` ran. They do not say which gradients the call of
-# ``torch.autograd.grad`` asks for (`pytorch#174017 <https://github.com/pytorch/pytorch/issues/174017>`__). So in the second
+# ``torch.autograd.grad`` asks for (`pytorch#174017 <https://github.com/pytorch/pytorch/issues/174017>`__). In the second
 # case the product for ``w`` was computed and thrown away.
 
 # %%
@@ -521,8 +525,8 @@ with contextlib.redirect_stdout(None):
 # .. solution::
 #
 # The gradient of each factor is computed from the *other* one. If ``w`` is frozen, ``x`` is not needed.
-# ``needs_input_grad`` is there already when ``setup_context`` runs, and ``save_for_backward`` takes ``None``. The
-# ``backward`` of ``MatMul`` does not touch the factor that is missing.
+# ``needs_input_grad`` is there already when ``setup_context`` runs, and ``save_for_backward`` takes ``None``. Where a
+# factor is missing, the ``backward`` of ``MatMul`` does not use it.
 
 
 class LeanMatMul(MatMul):
