@@ -15,7 +15,7 @@ How to write a custom autograd Function
 # ---------------------------------------------------
 # One step of your model runs in NumPy or in a solver. For ``x = torch.tensor([1.0], requires_grad=True)``, ``x.numpy()``
 # raises ``Can't call numpy() on Tensor that requires grad``. With ``x.detach().numpy()`` there is no error, and no gradient
-# reaches ``x`` through this step. A Function makes one node of such a step.
+# reaches ``x`` through this step. With a Function, the step becomes one node of the graph.
 #
 # .. how-measured:: The function draw_parts() draws the three methods, and what goes from one to another.
 
@@ -80,8 +80,8 @@ assert torch.from_numpy(np.exp(_x.detach().numpy())).grad_fn is None
 # %%
 # A Function for the exponential
 # ------------------------------
-# :math:`y = e^x` is its own derivative. So save the *output*, and ``backward`` needs one product. At 1, value and gradient
-# are :math:`e`.
+# :math:`e^x` is its own derivative, so save the *output*: ``backward`` needs one product. At 1, value and gradient are
+# :math:`e`.
 
 
 class Exp(torch.autograd.Function):
@@ -149,7 +149,7 @@ assert "should not be instantiated" in str(caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# **The wrong number of gradients.** ``forward`` has two arguments here, so autograd needs two values from ``backward``.
+# **The wrong number of gradients.** ``forward`` has two arguments here, so ``backward`` has to return two values.
 # ``factor`` is a number and has no gradient: its value is ``None``. The fix is ``return grad_output * ctx.factor, None``.
 
 
@@ -180,9 +180,8 @@ assert torch.autograd.grad(Scale.apply(x, 3.0), x)[0].item() == 3.0
 # sphinx_gallery_end_ignore
 
 # %%
-# **A tensor as an attribute of ctx.** ``ctx.result = output`` also carries the tensor to ``backward``, and ``gradcheck``
-# passes here. But autograd does not check whether the attribute was changed. Multiply the result by 2 in place, and the
-# right gradient is :math:`2e`:
+# **A tensor as an attribute of ctx.** With ``ctx.result = output``, ``gradcheck`` passes here. But autograd does not check
+# whether the attribute was changed. Multiply the result by 2 in place, and the right gradient is :math:`2e`:
 
 
 class ExpOnAttribute(Exp):
@@ -227,7 +226,7 @@ assert _outcome.endswith(
 # sphinx_gallery_end_ignore
 
 # %%
-# The attribute gives twice the right gradient. ``save_for_backward`` turns the mistake into an error; the caller's fix is
+# The attribute gives twice the right gradient. With ``save_for_backward`` there is an error instead. The caller's fix is
 # ``y = y * 2``.
 #
 # **Keyword arguments.** PyTorch 2.11 refuses ``Exp.apply(x=x)``, PyTorch 2.13 accepts it. Arguments by position work in
@@ -236,15 +235,16 @@ assert _outcome.endswith(
 # %%
 # Why: one node, and nothing inside it
 # ------------------------------------
-# ``Exp.apply(x)`` runs ``forward`` with recording switched off. Then, if ``x`` requires grad and recording is on, it
-# attaches one node to the output, named after the class. Here one expression uses ``Exp`` and the built-in ``torch.exp``:
+# ``Exp.apply(x)`` runs ``forward`` with recording switched off. Then it attaches one node to the output, named after the
+# class, if ``x`` requires grad and your code does not run under ``no_grad``. Here one expression uses ``Exp`` and the built-in
+# ``torch.exp``:
 
 x = torch.tensor(1.0, requires_grad=True)
 custom = Exp.apply(x)
 builtin = torch.exp(x)
 z = custom * builtin
 
-# graph: z -- One graph, two kinds of node: ExpBackward is the class on this page, ExpBackward0 is built in
+# graph: z -- ExpBackward is the class on this page, ExpBackward0 and MulBackward0 are built in
 
 z.backward()
 print(f"dz/dx = {x.grad.item():.4f}, by hand 2 e^2 = {2 * math.e**2:.4f}")
@@ -278,17 +278,18 @@ torch.autograd.grad(_probed, x)
 assert _Probe.seen == [(False, None), _probed.grad_fn]
 assert _Probe.seen[1] is _probed.grad_fn and _probed.grad_fn.name() == "_ProbeBackward"
 assert Exp.apply(x.detach()).grad_fn is None
+assert torch.no_grad()(Exp.apply)(x).grad_fn is None
 # sphinx_gallery_end_ignore
 
 # %%
 # The ``torch.exp`` inside our ``forward`` left no node. The node of ``Exp`` is the same object as ``ctx``. Both nodes saved
-# their result, and share its memory: while the result is in use anyway, saving it costs no second copy.
+# their result and share its memory, so saving made no copy here.
 
 # %%
 # The older style: ctx in forward
 # -------------------------------
-# In the older style ``forward`` takes ``ctx`` and saves for itself. ``backward`` is the same. ``torch.func.grad`` refuses
-# this style, so prefer ``setup_context`` for new code. (``torch.func.vmap`` asks for more:
+# In the older style ``forward`` takes ``ctx`` and calls ``save_for_backward`` itself. ``backward`` is the same.
+# ``torch.func.grad`` refuses this style, so prefer ``setup_context`` for new code. (``torch.func.vmap`` needs more:
 # :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`.)
 
 
@@ -337,8 +338,8 @@ assert "does not have vmap support" in _raised[8]
 # %%
 # When to write one
 # -----------------
-# - The value comes from outside PyTorch: NumPy, C++, a solver. If ``torch.compile`` or ``torch.export`` has to keep it
-#   as one step, :ref:`define an operator <sphx_glr_gallery_functions_functions_and_transforms.py>` instead.
+# - The value comes from outside PyTorch: NumPy, C++, a solver. If ``torch.compile`` has to keep it as one step, :ref:`define an
+#   operator <sphx_glr_gallery_functions_functions_and_transforms.py>` instead.
 # - The gradient should differ from the true derivative, as in
 #   :ref:`gradient reversal <sphx_glr_gallery_functions_change_the_gradient.py>`.
 # - You know a derivative that is more stable or needs less memory than the recorded steps.
