@@ -4,7 +4,7 @@ Gradient reversal, scaling and straight-through
 
 .. in-short::
 
-   Write a Function whose ``forward`` returns the value and whose ``backward`` the gradient that you want:
+   Write a Function whose ``forward`` returns the value and whose ``backward`` returns the gradient that you want:
    ``return grad_output * ctx.coefficient, None``. A negative coefficient reverses it. ``torch.round`` in ``forward`` and
    ``return grad_output`` in ``backward`` are the straight-through estimator. ``gradcheck`` fails for both, as it should.
 """
@@ -13,7 +13,7 @@ Gradient reversal, scaling and straight-through
 # The problem: the value is right, the gradient is not
 # ----------------------------------------------------
 # You want to slow down a backbone, train a feature *against* a second head, or get a gradient past a rounding step.
-# ``GradCoeff`` returns its input, and multiplies the gradient:
+# ``GradCoeff`` returns a view of its input, and multiplies the gradient:
 
 import torch
 
@@ -41,8 +41,8 @@ z.backward()
 # graph: z -- Up to y the gradient is the true one; GradCoeff multiplies it by -0.1, and x gets the changed one
 
 # %%
-# The true derivative of :math:`x^2` at 2 is 4. The change acts on ``x`` and on what ``x`` was computed from. ``y`` and
-# what comes after it get their true gradients:
+# The true derivative of :math:`x^2` at 2 is 4. The output ``y`` of ``GradCoeff`` gets this gradient. Its input ``x`` gets the
+# changed one:
 
 print(f"z = {z.item():.1f}  y.grad = {y.grad.item():.1f}  x.grad = {x.grad.item():.1f}")
 
@@ -122,18 +122,17 @@ for _arguments in ((_x,), (_x, 2.0), (_x, 2.0, 1.0)):
 pd.Series(outcomes, name="outcome").rename_axis("returned").reset_index()
 
 # %%
-# You may *not* leave out a trailing ``None``, even if the argument is a number. The opposite works here: surplus values
-# at the end are ignored if they are all ``None``. That helps a ``forward`` with optional arguments: ``backward`` may return a
-# value for every argument, with ``None`` for those that were not passed.
+# You may *not* leave out the ``None`` here, although the argument is a number. The opposite works: surplus values at the
+# end are ignored if they are all ``None``. So ``backward`` may return ``None`` for an optional argument that was not passed.
 #
-# ``None`` for a tensor is accepted too (last row), and means that no gradient goes there. No other path leads to ``x``, so
-# ``x.grad`` stays ``None``.
+# ``None`` for a tensor is accepted too (last row): no gradient goes there. No other path leads to ``x``, so ``x.grad`` stays
+# ``None``.
 
 # %%
 # What people get wrong
 # ---------------------
-# **A backward method on a module.** Autograd does not call a method named ``backward`` of an ``nn.Module``. There is no
-# error, and the gradient is not reversed.
+# **A backward method on a module.** Autograd does not call a method ``backward`` of an ``nn.Module``. There is no error, and
+# the gradient is not reversed.
 
 
 class ReversalModule(nn.Module):
@@ -153,8 +152,8 @@ assert x.grad.item() == 4
 # Call the Function inside: ``return GradCoeff.apply(x, -1.0)``.
 
 # %%
-# **An in-place operation on the result.** The output is a view of the input. ``nn.ReLU(inplace=True)`` on it would
-# override your backward. Here autograd refuses:
+# **An in-place operation on the result.** The output is a view of the input. Here autograd refuses ``nn.ReLU(inplace=True)``
+# on it:
 
 w = torch.tensor([2.0, -1.0], requires_grad=True)
 try:
@@ -206,8 +205,8 @@ assert torch.allclose(
 # Use ``nn.ReLU()``, or return ``x.clone()`` in ``forward``. Returning ``x`` itself does not help: ``apply`` makes a view
 # of it.
 #
-# **None for an argument that should learn.** If the coefficient is a parameter, ``None`` in its place is accepted as
-# above, and the parameter gets no gradient from this Function.
+# **None for an argument that should learn.** If the coefficient is a parameter, ``None`` in its place is accepted, and the
+# parameter gets no gradient from this Function.
 
 scale = nn.Parameter(torch.tensor(3.0))
 GradCoeff.apply(w, scale).sum().backward()
@@ -254,21 +253,22 @@ for _adaptive in (torch.optim.Adam, torch.optim.AdamW):
 # sphinx_gallery_end_ignore
 
 # %%
-# **A small coefficient with Adam.** Adam divides each step by the size of the gradients. So a constant positive factor hardly
-# changes its step, unless the gradients are near its ``eps`` or smaller. To slow down a backbone, give it a smaller ``lr`` in
-# the optimizer.
+# **A small coefficient with Adam.** Adam divides its step by the size of the recent gradients. So a constant positive factor
+# on all of them hardly changes the step, unless the gradients are near its ``eps`` or smaller. To slow down a backbone, give it
+# a smaller ``lr`` in the optimizer.
 
 # %%
 # Gradient reversal
 # -----------------
-# With a negative coefficient, the layers before ``GradCoeff`` *climb* the loss that the layers after it descend. In
-# domain adaptation, one head learns a label from a feature, and a second head learns which domain a sample comes
-# from. The reversal in front of the second head is meant to make the feature less useful to that head.
+# With a negative coefficient, gradient descent moves the layers before ``GradCoeff`` *up* the loss that the layers after it
+# go down. In domain adaptation, one head learns a label from a feature, and a second head learns which domain a sample
+# comes from. The reversal in front of the second head is meant to make the feature less useful to that head.
 #
 # A small case: the feature is one number, :math:`w_1 x_1 + w_2 x_2`. The label depends on both coordinates, the
 # domain on :math:`x_2` alone.
 #
-# .. how-measured:: train() fits the feature and the two heads for 100 steps, and notes the share of x₂ in the feature.
+# .. how-measured:: train() fits the feature and the two heads for 100 steps. Before each step it notes the share of x₂ in the
+#    feature.
 
 torch.manual_seed(0)
 points = torch.randn(500, 2)
@@ -315,7 +315,7 @@ def draw_runs():
 
 
 # %%
-# Train it with the true gradient (1), with none from the domain (0), and with a reversed and doubled one (-2).
+# The gradient from the domain's head reaches the feature as it is (1), not at all (0), or reversed and doubled (-2):
 
 curves, rows = {}, {}
 for coefficient in (1, 0, -2):
@@ -350,15 +350,13 @@ table.rename_axis(index=None, columns="coefficient")
 # %%
 # With the reversal, the domain is found in 63 % of the samples instead of 76 %, where guessing finds half. The label,
 # which needs the same coordinate, falls from 100 % to 87 %. The share of :math:`x_2` falls to about 0.1 at first, and then
-# rises again. After 1,000 steps it is above 0.5, so the number of steps matters. The coefficient sets how
-# much the domain counts against the label. The head for the domain got its true gradient in all three runs: it comes after
-# the layer.
+# rises again. After 1,000 steps it is above 0.5, so the number of steps matters.
 
 # %%
 # The straight-through estimator
 # ------------------------------
 # ``torch.round`` is flat between its steps, so its derivative is zero, and nothing learns through it. The straight-through
-# estimator rounds in ``forward``. Its ``backward`` returns the gradient as if there were no rounding.
+# estimator rounds in ``forward``, and its ``backward`` returns the gradient that it received.
 
 
 class Round(torch.autograd.Function):
@@ -452,7 +450,7 @@ for _value in (_many, _infinite):
 
 # %%
 # ``scaled`` is a sum, so its value can have a rounding error. For an infinite ``x``, both values are NaN with this ``c``.
-# ``GradCoeff`` and ``Round`` return the exact value, and their names say what they do.
+# ``GradCoeff`` and ``Round`` return the exact value.
 
 # %%
 # See also
