@@ -14,7 +14,7 @@ Memory layout of .grad: strides, channels_last, fused
 # The problem: the step is wrong with ``fused=True``
 # --------------------------------------------------
 # You set ``.grad`` by hand, from another process or your own formula. Your gradient is a transposed matrix: the right
-# values, in another order of memory. The gradient that two optimizers use, element by element:
+# values, in another order of memory. The gradient that ``SGD`` uses with two options, element by element:
 
 import pandas as pd
 import torch
@@ -73,8 +73,8 @@ table
 
 # %%
 # On the CPU, the fused optimizer walks over the memory of parameter and gradient side by side, and pairs the wrong elements.
-# Nothing warns. If the gradient is expanded or has gaps, the step even reads memory that does not belong to it, and can end
-# the process. ``Adam``, ``AdamW`` and ``Adagrad`` do the same here. (CUDA was not measured.)
+# Nothing warns. If the gradient is expanded, the step reads memory behind it, and can end the process. ``Adam``, ``AdamW`` and
+# ``Adagrad`` do the same here. (CUDA was not measured.)
 #
 # Copy your gradient into the layout of the parameter: ``w.grad = torch.empty_like(w).copy_(gradient)``. ``copy_`` also
 # broadcasts and converts, so check the shape first. (In ``bfloat16`` and ``float16``, fused ``SGD`` up to PyTorch 2.13 can
@@ -98,7 +98,7 @@ assert by_column.grad.stride() == by_column.stride() == (1, 3)
 # sphinx_gallery_end_ignore
 
 # %%
-# .. how-measured:: This code reads each tensor from the first cell of its memory to the last, and draws the cells.
+# .. how-measured:: This code reads the twelve cells of each tensor's memory, from the first to the last, and draws them.
 
 import matplotlib.pyplot as plt
 
@@ -141,8 +141,8 @@ assert arrived.as_strided((12,), (1,)).tolist() == list(range(12))
 # %%
 # What people get wrong
 # ---------------------
-# **Two gradients, one memory.** Here both branches of the sum receive the same gradient, and each leaf sees it through
-# its own view. The check that nobody else holds it does not notice the other view, and both leaves take the memory over
+# **Two gradients, one memory.** Here both branches of the sum receive the same gradient, each through a view of its own.
+# Autograd does not notice that the views share memory, and both leaves take it over
 # (`issue 34082 <https://github.com/pytorch/pytorch/issues/34082>`__). The second backward adds to that memory once for each
 # leaf, and the result is three times the gradient, not twice:
 
@@ -183,7 +183,7 @@ assert torch.cat([a.grad, b.grad]).norm() < 0.5  # clipped twice, should be 1
 # does here. A view after the sum, ``(a + b).view(2, 2)``, avoids it. So does a copy on the way in:
 # ``b.register_hook(torch.clone)``.
 #
-# **An expanded parameter.** Its gradient is an ordinary matrix, but the optimizer cannot write the result back:
+# **An expanded parameter.** Its gradient is stored row by row, but the optimizer cannot write the result back:
 
 expanded = torch.zeros(3, 1).expand(3, 4).requires_grad_()
 (expanded * 2).sum().backward()
@@ -216,18 +216,17 @@ for _class in (
 # %%
 # Make the small tensor the parameter, and expand it in the forward pass. Its gradient is the sum over the copies.
 #
-# With ``fused=True`` on the CPU there is no error: the step writes twelve numbers into a memory of three, and can change other
-# tensors or end the process. For a parameter that is a slice with gaps, it writes into the gaps.
+# With ``fused=True`` on the CPU there is no error: the step writes twelve numbers into a memory of three. It can change other
+# tensors or end the process. For a parameter that is a slice with gaps, the step writes into the gaps.
 
 # %%
 # Which parameters are dense
 # --------------------------
 # ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in a cell of its
 # own. A slice with gaps is not dense, and an expanded tensor has several elements in one cell. For those two, ``.grad``
-# is stored row by row. The stride of a dimension of size 1 may differ: nothing steps along it. (``nn.Embedding`` with
-# ``sparse=True`` can give a sparse ``.grad``. With ``torch.autograd.enforce_grad_layout_policy(False)``, ``.grad`` may keep the
-# strides of the gradient that arrives.) A convolution converted to ``channels_last`` is dense. Its gradient follows the
-# weight, not the images, which are in the default layout here:
+# is stored row by row. The stride of a dimension of size 1 may differ: nothing steps along it. The weight of a convolution
+# converted to ``channels_last`` is dense. Its gradient follows the weight, not the images, which are in the default layout
+# here:
 
 gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
 (gaps * factors).sum().backward()
@@ -375,11 +374,11 @@ assert _held[0].lt(1).all()
 
 # %%
 # In a hook, keep ``gradient.clone()``. ``gradient`` itself is safe only if no other tensor uses its memory: in a hook on
-# ``w.view(4, 3)``, ``w.grad`` takes it over. ``gradient.detach()`` and ``gradient.numpy()`` share the memory, but autograd
-# does not see that you hold it, and can take it over. What is then added to ``.grad`` changes what you kept, and so does
-# clipping. It is the same with your own gradient behind a view, the last line above.
+# ``w.view(4, 3)``, ``w.grad`` takes it over. ``gradient.detach()`` and ``gradient.numpy()`` share the memory, and autograd
+# does not see that you hold it. What is then added to ``.grad`` changes what you kept, and so does clipping. It is the same
+# with your own gradient behind a view, the last line above.
 #
-# Once a ``.grad`` that is not sparse exists, the next gradients are added *in place*, so its strides stay as they are.
+# Once a ``.grad`` exists, the next gradients are added *in place*, so its strides stay as they are.
 # ``zero_grad(set_to_none=False)`` keeps the tensor too. With ``create_graph=True`` the sum is a new tensor, because
 # the old one may be part of a graph.
 
@@ -413,8 +412,7 @@ assert w.grad is first and first.tolist() == [0.0] * 3
 # Setting .grad yourself
 # ----------------------
 # A tensor that you assign must match in shape and device, and by default in data type. Its strides are not checked.
-# Here they stay, because backward adds in place, and the first time in a process there is a warning. (Adding in place
-# to the expanded tensor that ``torch.autograd.grad(w.sum(), w)`` returns raises an error.)
+# Here they stay, because backward adds in place, and the first time in a process there is a warning.
 
 w = torch.zeros(2, 3, requires_grad=True)
 try:
@@ -509,8 +507,8 @@ assert half.grad.dtype == torch.float64
 #
 # .. solution::
 #
-# The permuted tensor is dense: every cell of its memory is used once. So ``.grad`` has its strides. The slice skips
-# rows, is not dense, and its gradient is stored row by row.
+# The permuted tensor is dense: each cell of its memory is used once. So ``.grad`` has its strides. The slice skips rows and
+# is not dense: its gradient is stored row by row.
 
 for w in (torch.zeros(2, 3, 4).permute(2, 0, 1), torch.zeros(6, 4)[::2]):
     (w.requires_grad_() * 2).sum().backward()
