@@ -165,8 +165,8 @@ for _part in (_whole.data, torch.from_numpy(_whole.numpy())):
 # %%
 # The error does not bring the old values back. Write into a clone of the tensor, or write after backward.
 #
-# A tensor and its views share one counter, so a call for a view counts for its base, too. A sum does not need its input's
-# values and does not save them, so its backward raises nothing. :ref:`In-place operations and version counters
+# A tensor and its views share one counter, so a call for a view counts for its base, too. A sum does not save its input's
+# values, so its backward raises nothing. :ref:`In-place operations and version counters
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>` explains the counter.
 #
 # In these cases backward still returned a wrong gradient after the call:
@@ -178,9 +178,8 @@ for _part in (_whole.data, torch.from_numpy(_whole.numpy())):
 # %%
 # What people get wrong
 # ---------------------
-# **Calling it before the operation.** The call must come after the operation that saves the tensor. An operation after the call
-# saves the new version, so backward compares equal numbers. Between the operation and backward, you may call it before or after
-# the write.
+# **Calling it before the operation.** The call must come after the operation that saves the tensor, and before backward. An
+# operation after the call saves the new version, so backward compares equal numbers.
 
 x = torch.tensor(1.0, requires_grad=True)
 y = 1 * x
@@ -221,7 +220,7 @@ assert hidden == 0 and t._version == 1
 # ``GradientEdge``: a gradient at a place, without its tensor
 # -----------------------------------------------------------
 # ``autograd.grad`` asks for a gradient with respect to a tensor, and keeping that tensor keeps its memory. A ``GradientEdge``
-# names the same place in the graph by its node and the number of the node's output:
+# names the same place in the graph, by a node and the number of one of its outputs:
 
 from torch.autograd.graph import get_gradient_edge
 
@@ -271,8 +270,8 @@ assert get_gradient_edge(_leaf).node.name() == "torch::autograd::AccumulateGrad"
 # %%
 # ``disable_saved_tensors_hooks``: forbid what would change saved tensors
 # -----------------------------------------------------------------------
-# Your operation needs its saved tensors where they are. A user who wraps the model in ``save_on_cpu`` would move them away.
-# With this block in your code, the user gets an error with your own message:
+# Your operation needs its saved tensors where they are. A user who wraps the model in ``save_on_cpu`` can move them away. With
+# this block in your code, the user gets an error with your own message:
 
 from torch.autograd.graph import disable_saved_tensors_hooks, save_on_cpu
 
@@ -323,13 +322,13 @@ with save_on_cpu():
 
 # %%
 # The error comes for ``save_on_cpu`` inside the block, too, and for non-reentrant checkpoints, which use such hooks. The block
-# counts for the thread that runs it, and it does not refuse ``register_hooks`` on one saved tensor.
+# does not refuse ``register_hooks`` on one saved tensor, or hooks in another thread.
 
 # %%
 # ``set_multithreading_enabled``: backward in the thread that called it
 # ---------------------------------------------------------------------
-# By default, backward runs the nodes of each GPU in a thread of its own. With ``False`` all nodes run in the thread that called
-# ``backward()``. On a CPU nothing changes here: that thread runs the nodes anyway.
+# By default, backward runs the nodes of each GPU in a thread of its own. With ``False`` it runs them in the thread that called
+# ``backward()``. On a CPU nothing changes here: that thread runs the node anyway.
 
 import threading
 
@@ -381,8 +380,8 @@ assert _still_open == [True] * 3
 # ``functional.vjp``, ``hvp`` and ``vhp``: the older interface
 # ------------------------------------------------------------
 # ``vjp`` multiplies a vector with the Jacobian, ``hvp`` and ``vhp`` multiply it with the Hessian. Each returns the function's
-# value, too. For a function with continuous second derivatives, ``hvp`` and ``vhp`` are the same product. Prefer ``vhp``: it
-# runs backward twice, and ``hvp`` three times. In new code use :ref:`torch.func
+# value, too. For a function with continuous second derivatives, ``hvp`` and ``vhp`` are the same product. ``vhp`` runs backward
+# twice, and ``hvp`` three times. In new code use :ref:`torch.func
 # <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`.
 
 from torch.autograd.functional import hvp, vhp, vjp
@@ -515,19 +514,26 @@ for _run in (
     (first.sum() + second.sum()).backward()
     _grads.append(_leaf.grad)
 assert torch.allclose(*_grads)
+_leaf = torch.ones(3, requires_grad=True)  # an operation before the block may be shared
+first, second = checkpoint(
+    lambda x: (x.sin(), x.cos()), _leaf.exp(), use_reentrant=False
+)
+with GraphExecGroup():
+    first.sum().backward(retain_graph=True)
+    second.sum().backward()
 # sphinx_gallery_end_ignore
 
 # %%
-# The two losses must not share an operation that saves a tensor. If both losses come from ``h = x.sin()`` inside the block, the
+# Inside the block, the two losses must not share an operation that saves a tensor. If both come from ``h = x.sin()`` there, the
 # second backward raises an error in the group, with and without ``retain_graph=True``. Then add the losses, and call
-# ``backward()`` once.
+# ``backward()`` once, without a group.
 
 # %%
 # ``CheckpointPolicy``: decide for each operation
 # -----------------------------------------------
 # A checkpoint can :ref:`keep the results of the operations in a list <sphx_glr_gallery_memory_checkpointing.py>`. A function
 # can look at the arguments, too. Its first argument is a ``SelectiveCheckpointContext``, which has the result: ``op_output``.
-# This function keeps a matrix product only if it takes more than 1,000 multiplications:
+# This function keeps the result of ``mm``, a product of two matrices, only if it takes more than 1,000 multiplications:
 
 from functools import partial
 
@@ -607,7 +613,8 @@ assert [s for op, s in _asked if op is torch.ops.aten.mm.default] == [(20, 20), 
 #
 # .. solution::
 #
-# The product saves ``w``, because the gradient with respect to ``x`` is ``w``. So its backward raises. The sum saves neither.
+# The product saves ``w``, because the gradient with respect to ``x`` is ``w``. So its backward raises. The sum saves neither
+# ``w`` nor ``x``.
 
 raised = {}
 for name, combine in {"w * x": torch.mul, "w + x": torch.add}.items():
