@@ -235,8 +235,8 @@ assert _outcome.endswith(
 # %%
 # Why: one node, and nothing inside it
 # ------------------------------------
-# ``Exp.apply(x)`` runs ``forward`` with recording switched off. Then it attaches one node to the output, named after the
-# class, if ``x`` requires grad and your code does not run under ``no_grad``. Here one expression uses ``Exp`` and the built-in
+# ``Exp.apply(x)`` runs ``forward`` with recording switched off. Then, if ``x`` requires grad and recording was on before the
+# call, it attaches one node to the output, named after the class. Here one expression uses ``Exp`` and the built-in
 # ``torch.exp``:
 
 x = torch.tensor(1.0, requires_grad=True)
