@@ -260,9 +260,9 @@ for _adaptive in (torch.optim.Adam, torch.optim.AdamW):
 # %%
 # Gradient reversal
 # -----------------
-# With a negative coefficient, gradient descent moves the layers before ``GradCoeff`` *up* the loss that the layers after it
-# go down. In domain adaptation, one head learns a label from a feature, and a second head learns which domain a sample
-# comes from. The reversal in front of the second head is meant to make the feature less useful to that head.
+# With a negative coefficient, gradient descent pushes the layers before ``GradCoeff`` *up* the loss, and the layers after it
+# down. In domain adaptation, one head learns a label from a feature, and a second head learns which domain a sample comes
+# from. The reversal in front of the second head is meant to make the feature less useful to that head.
 #
 # A small case: the feature is one number, :math:`w_1 x_1 + w_2 x_2`. The label depends on both coordinates, the
 # domain on :math:`x_2` alone.
