@@ -12,7 +12,6 @@ ctx: save_for_backward, mark_dirty, needs_input_grad
 # %%
 # Which call do you need?
 # -----------------------
-# Each is a method or an attribute of ``ctx``:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -168,7 +167,7 @@ assert _nodes_left()
 # The output refers to its node as ``grad_fn``. The node is ``ctx``, and refers to its attributes. If one of them is the
 # output, the output and the node refer to each other. When your own variables are gone, both stay: here until Python's garbage
 # collector finds them, and with two such outputs for good. ``save_for_backward`` keeps outputs without this cycle. With the
-# collector on, the same 20 steps also ended with 20 MB here: the collector counts new objects, and not their size.
+# collector on, the same 20 steps also ended with 20 MB here.
 
 # %%
 # What people get wrong
@@ -451,8 +450,8 @@ assert _Outputs.got == [(True, False)] and "NoneType" in _message
 # %%
 # needs_input_grad: skip the gradient of a frozen weight
 # -------------------------------------------------------
-# A frozen weight needs no gradient. Here ``needs_input_grad`` has two booleans, one for ``x`` and one for ``w``. Where it is
-# ``False``, this ``backward`` leaves out the product and returns ``None``.
+# Here ``needs_input_grad`` has two booleans, one for ``x`` and one for ``w``. Where it is ``False``, this ``backward`` leaves
+# out the product and returns ``None``.
 
 
 class MatMul(torch.autograd.Function):
