@@ -228,9 +228,6 @@ assert _outcome.endswith(
 # %%
 # The attribute gives twice the right gradient. With ``save_for_backward`` there is an error instead. The caller's fix is
 # ``y = y * 2``.
-#
-# **Keyword arguments.** PyTorch 2.11 refuses ``Exp.apply(x=x)``, PyTorch 2.13 accepts it. Arguments by position work in
-# both.
 
 # %%
 # Why: one node, and nothing inside it
