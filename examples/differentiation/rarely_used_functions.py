@@ -166,8 +166,7 @@ for _part in (_whole.data, torch.from_numpy(_whole.numpy())):
 # The error does not bring the old values back. Write into a clone of the tensor, or write after backward.
 #
 # A tensor and its views share one counter, so a call for a view counts for its base, too. A sum does not save its input's
-# values, so its backward raises nothing. :ref:`In-place operations and version counters
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>` explains the counter.
+# values, so its backward raises nothing.
 #
 # In these cases backward still returned a wrong gradient after the call:
 #
@@ -264,8 +263,7 @@ assert get_gradient_edge(_leaf).node.name() == "torch::autograd::AccumulateGrad"
 # ``del y`` freed the memory of ``y`` here, because neither product saved ``y``. With ``x.exp().sin()`` it would not: both
 # operations save ``y``, and the graph keeps it.
 #
-# For a leaf that requires grad, the node is its ``AccumulateGrad``. A tensor that does not require grad has no edge:
-# ``get_gradient_edge`` raises an error.
+# A tensor that does not require grad has no edge: ``get_gradient_edge`` raises an error.
 
 # %%
 # ``disable_saved_tensors_hooks``: forbid what would change saved tensors
@@ -321,8 +319,7 @@ with save_on_cpu():
 # sphinx_gallery_end_ignore
 
 # %%
-# The error comes for ``save_on_cpu`` inside the block, too, and for non-reentrant checkpoints, which use such hooks. The block
-# does not refuse ``register_hooks`` on one saved tensor, or hooks in another thread.
+# The error comes for ``save_on_cpu`` inside the block, too, and for non-reentrant checkpoints, which use such hooks.
 
 # %%
 # ``set_multithreading_enabled``: backward in the thread that called it
