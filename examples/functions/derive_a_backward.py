@@ -20,16 +20,16 @@ Derive a backward: linear, cross entropy, layer norm, attention
       y = x @ W.T + b
       grad_x, grad_W, grad_b = v @ W, v.T @ x, v.sum(0)
 
-   This is for real ``x`` with two dimensions, without autocast. Compare with autograd in ``float64``, with sizes that are all
-   different. If your function is made of PyTorch's differentiable operations, autograd derives it for you.
+   This is for ``x`` with two dimensions. Compare with autograd in ``float64``, with sizes above 1 that are all different. A
+   plain function of PyTorch's differentiable operations needs no backward of yours: autograd derives it.
 """
 
 # %%
 # The backward of a linear layer
 # ------------------------------
 # You write a kernel or a custom Function, and need its backward. Backward gets ``v``, the gradient of the loss with respect to
-# the result, and returns the gradient for each input. A gradient has the shape of its tensor, which helps: with 5 rows, 3
-# inputs and 2 outputs, only one product of ``v`` and ``W`` has the shape of ``x``.
+# the result. A gradient has the shape of its tensor, which helps: with 5 rows, 3 inputs and 2 outputs, only one product of
+# ``v`` and ``W`` has the shape of ``x``.
 #
 # .. how-measured:: This code draws two products, each matrix as large as its shape.
 
@@ -194,13 +194,13 @@ assert len(_said) == 1 and "same dtype" in _said[0]
 
 # %%
 # For an ``x`` with more dimensions, such as batch, time and 3 inputs, make rows first: use ``v.reshape(-1, 2)`` and
-# ``x.reshape(-1, 3)`` for ``W`` and ``b``. For complex numbers, use ``W.conj()`` and ``x.conj()``. Under autocast, decorate
-# ``forward(ctx, ...)`` and ``backward`` with ``torch.amp.custom_fwd`` and ``custom_bwd``.
+# ``x.reshape(-1, 3)`` for ``W`` and ``b``. For a Function under autocast, see :ref:`mixed precision
+# <sphx_glr_gallery_memory_precision.py>`.
 #
 # What people get wrong
 # ---------------------
-# **The shape fits, and the gradient is wrong.** With a square ``W``, ``v @ W.T`` has the right shape as well. Test with sizes
-# that are all different:
+# **The shape fits, and the gradient is wrong.** With a square ``W``, ``v @ W.T`` has the right shape as well, so test with
+# sizes that are all different:
 
 square = torch.randn(3, 3, dtype=torch.float64)
 result = x @ square.T
@@ -212,12 +212,16 @@ for name, grad in {"v @ W": u @ square, "v @ W.T": u @ square.T}.items():
 # sphinx_gallery_start_ignore
 assert torch.allclose(u @ square, right) and not torch.allclose(u @ square.T, right)
 assert (u @ square.T).shape == right.shape
+_row = torch.randn(1, 2, dtype=torch.float64)  # size 1: the sum over rows is not tested
+assert torch.allclose(_row, _row.sum(0)) and _row.shape != b.shape
+assert not torch.allclose(v, v.sum(0))
 # sphinx_gallery_end_ignore
 
 # %%
 # **A broadcast is not summed.** ``b`` has 2 entries, and each was used in 5 rows, so its gradient is a sum over the rows. An
-# in-place step with ``v`` instead raises here, but ``b = b - 0.1 * v`` silently makes a ``b`` of shape (5, 2). In a custom
-# Function you may return ``v`` itself: here autograd adds up the rows.
+# in-place step with ``v`` instead raises here, but ``b = b - 0.1 * v`` silently makes a ``b`` of shape (5, 2). With a single
+# row, ``torch.allclose`` does not notice that the sum is missing: test with several. The Function below may return ``v``
+# itself: autograd adds up the rows.
 
 
 class Shift(torch.autograd.Function):
@@ -251,7 +255,7 @@ assert torch.autograd.gradcheck(Shift.apply, (y.detach().requires_grad_(), b))
 
 # %%
 # **A way is forgotten.** In a layer norm, each ``x`` enters three times: itself, in the mean and in the variance. If you
-# treat mean and variance as constants, you only divide by the deviation. The result has the right shape, and is far off here:
+# treat mean and variance as constants, you only divide by the deviation. Here the result is far off:
 
 x = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
 v = torch.randn(4, 6, dtype=torch.float64)
@@ -278,8 +282,8 @@ assert 0.005 < (_v / _sigma - _right).norm() / _right.norm() < 0.05
 # sphinx_gallery_end_ignore
 
 # %%
-# Test with short rows: with 4,096 numbers of ``randn`` in each row of ``x`` and ``v``, the mistake gives an error below 5 %. In
-# a test of a 16-bit kernel you may take that for rounding.
+# Test with short rows. For 4 rows of 4,096 numbers of ``randn``, the mistake gave an error below 5 %: in a test of a 16-bit
+# kernel you may take that for rounding.
 #
 # Layer norm
 # ----------
@@ -287,8 +291,8 @@ assert 0.005 < (_v / _sigma - _right).norm() / _right.norm() < 0.05
 #
 # .. math:: \bigl( v - \text{mean}(v) - \hat{x} \, \text{mean}(v \hat{x}) \bigr) \, / \, \sigma
 #
-# The first term is ``x`` itself. The second is the way through the mean, the third the way through the variance. The hat marks
-# the normalized row, and :math:`\sigma = \sqrt{\text{var} + \varepsilon}`, with ``correction=0`` in the variance.
+# The first term comes from ``x`` itself, the second from the mean, the third from the variance. The hat marks the normalized
+# row, and :math:`\sigma = \sqrt{\text{var} + \varepsilon}`, with ``correction=0`` in the variance.
 
 all_ways = v - v.mean(1, keepdim=True) - normal * (v * normal).mean(1, keepdim=True)
 print(torch.allclose(all_ways / deviation, right))
@@ -338,8 +342,8 @@ assert all(torch.allclose(*_pair) for _pair in zip(_grads, _by_hand, strict=True
 # sphinx_gallery_end_ignore
 
 # %%
-# With a weight and a bias, put ``v * weight`` in place of ``v`` in this formula. The weight's gradient takes the ``v`` that
-# arrived: it is ``(v * normal).sum(0)`` for two dimensions, and the bias's is ``v.sum(0)``.
+# With a weight and a bias of 6 numbers, put ``v * weight`` in place of ``v`` in this formula. The weight's own gradient is
+# ``(v * normal).sum(0)`` here, and the bias's is ``v.sum(0)``.
 #
 # Softmax and cross entropy
 # -------------------------
@@ -405,8 +409,8 @@ for _list in ([0, 5, -100, 2], [0, 5, -100, -100], [-100] * 4):
 # sphinx_gallery_end_ignore
 
 # %%
-# This is for a ``v`` of 1, as in ``loss.backward()``. In a Function's ``backward``, multiply by ``v``: for ``loss / 4`` it is
-# 1/4. Options of ``cross_entropy`` change the formula. One at a time:
+# This is for a ``v`` of 1, as in ``loss.backward()``. In a Function's ``backward``, multiply by ``v``. Options of
+# ``cross_entropy`` change the formula. One at a time:
 #
 # - ``reduction="none"``: do not divide, and multiply each row by its own ``v``.
 # - ``ignore_index``, by default -100: ignored rows of finite scores get 0, the others are divided by their number. ``one_hot``
@@ -461,11 +465,10 @@ _rows = (grad_p * p).sum(-1)
 assert torch.allclose(_rows, (v * out).sum(-1))
 
 
-def _attention_agrees(mask, *batch, shared=False):
-    _batches = [batch] + 2 * [(*batch[:-1], 1) if shared else batch]
+def _attention_agrees(mask, *batch):
     _q, _k, _w = (
-        torch.randn(*_b, *_s, dtype=torch.float64, requires_grad=True)
-        for _b, _s in zip(_batches, sizes, strict=True)
+        torch.randn(*batch, *_s, dtype=torch.float64, requires_grad=True)
+        for _s in sizes
     )
     _s = (_q @ _k.mT / 8**0.5).masked_fill(~mask, -torch.inf)
     _p = _s.softmax(-1)
@@ -475,9 +478,6 @@ def _attention_agrees(mask, *batch, shared=False):
     _grad_p = _v @ _w.mT
     _grad_s = softmax_backward(_p, _grad_p) / 8**0.5
     _hand = _grad_s @ _k, _grad_s.mT @ _q, _p.mT @ _v
-    if shared:
-        assert _hand[1].shape != _k.shape and _hand[2].shape != _w.shape
-        _hand = _hand[0], *(_h.sum(-3, keepdim=True) for _h in _hand[1:])
     return all(torch.allclose(*_pair) for _pair in zip(_hand, _right, strict=True))
 
 
@@ -487,7 +487,6 @@ _empty[1] = False
 for _batch in ((), (2,), (2, 3)):
     assert _attention_agrees(_mask, *_batch)
     assert _attention_agrees(_mask.tril(), *_batch)
-    assert not _batch or _attention_agrees(_mask, *_batch, shared=True)
 _p = (q @ k.T / 8**0.5).masked_fill(~_empty, -torch.inf).softmax(-1)
 _grad_s = softmax_backward(_p, grad_p) / 8**0.5
 _right = torch.autograd.grad(_p @ w, (q, k), v)
@@ -496,13 +495,13 @@ assert (_grad_s.T @ q).isnan().all() and _right[1].isfinite().all()
 # sphinx_gallery_end_ignore
 
 # %%
-# With more dimensions, the same for ``q``, ``k`` and ``w``, such as batch and heads, write ``.mT`` for each ``.T``. If heads
-# share ``k`` and ``w``, sum each of their gradients over these heads. A mask that sets scores to ``-inf`` leaves these formulas
-# as they are, if each query keeps at least one key.
+# With more dimensions, the same for ``q``, ``k`` and ``w``, such as batch and heads, write ``.mT`` for each ``.T``. A mask that
+# sets scores to ``-inf`` leaves these formulas as they are, if each query keeps at least one key and all other numbers are
+# finite.
 #
-# The sum in ``softmax_backward`` is ``(grad_p * p).sum(-1)``, which is ``(v * out).sum(-1)`` here. So a kernel can compute
-# this sum from the result, without storing the whole matrix ``p``. `FlashAttention <https://arxiv.org/abs/2205.14135>`__ does
-# that, and computes ``p`` again block by block.
+# The sum in ``softmax_backward`` is ``(grad_p * p).sum(-1)``, which is ``(v * out).sum(-1)`` here. So a kernel can compute it
+# from the result. `FlashAttention <https://arxiv.org/abs/2205.14135>`__ does that, and computes ``p`` again, block by block,
+# instead of storing the whole matrix.
 
 # %%
 # Exercise
@@ -535,7 +534,7 @@ assert _same == [True, False, False]
 # sphinx_gallery_end_ignore
 
 # %%
-# Compare with the same ``eps``. Without it, ``rms_norm`` takes ``torch.finfo(torch.float64).eps`` here.
+# Compare with the same ``eps``.
 
 # %%
 # See also
@@ -544,6 +543,6 @@ assert _same == [True, False, False]
 # - Next: :ref:`sphx_glr_gallery_functions_double_backward.py`, the derivative of a backward.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, how to write the Function.
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`, what ``v`` is.
-# - :ref:`sphx_glr_gallery_debugging_softmax_and_neighbors.py`, where these formulas give NaN.
+# - :ref:`sphx_glr_gallery_debugging_softmax_and_neighbors.py`, where a softmax gives NaN.
 # - In PyTorch's reference: `torch.autograd.gradcheck.gradcheck
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradcheck.html>`__.
