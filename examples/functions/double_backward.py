@@ -87,9 +87,9 @@ assert (_right[_points.abs() < 2.35] > 0).all() and (_wrong > 0).all()
 # %%
 # gradgradcheck finds it
 # ----------------------
-# ``gradcheck`` tests the first derivative and passes. ``gradgradcheck`` moves the input by a small step and compares the
-# change of the gradient with the second derivative. Run it for a Function whose gradient may be differentiated, at several
-# inputs: at 30 and 40, where the missing part is almost zero, it passes for this wrong Function.
+# ``gradcheck`` tests the first derivative and passes. ``gradgradcheck`` moves the input by a small step, and compares the
+# change of the gradient with the second derivative from autograd. Run it at several inputs: at 30 and 40, where the missing
+# part is almost zero, it passes for this wrong Function.
 
 inputs = torch.tensor([0.0, 2.0], dtype=torch.float64, requires_grad=True)
 ones = torch.ones(2, dtype=torch.float64, requires_grad=True)
@@ -133,8 +133,8 @@ assert _gap.abs().max() < 1e-10
 # %%
 # The fix: save the input, compute again
 # --------------------------------------
-# With ``create_graph=True``, PyTorch records what ``backward`` computes from a saved input, so it can be differentiated. Here
-# this costs one more sigmoid, and keeps one tensor instead of two.
+# With ``create_graph=True``, PyTorch records what this ``backward`` computes from ``x``, so it can be differentiated. This
+# costs one more sigmoid here, and saves one tensor instead of two.
 
 
 class SwishFromInput(torch.autograd.Function):
@@ -174,9 +174,8 @@ for _create in (False, True):
 # %%
 # What people get wrong
 # ---------------------
-# **Trusting** ``once_differentiable``. This decorator should turn a second backward into an error. It raises none if the
-# gradient that *arrives* at the Function is a constant. In this penalty on the Function's own gradient, the constant 1
-# arrives:
+# **Trusting** ``once_differentiable``. This decorator should turn a second backward into an error. It does not if the gradient
+# that *arrives* at the Function is a constant. In this penalty on the Function's own gradient, the constant 1 arrives:
 
 
 class SwishOnce(Swish):
@@ -236,11 +235,12 @@ assert abs(_asked[0] - _asked[1]) > 0.1  # no error, and wrong
 # ``SwishOnce``, this ``backward()`` raises, but ``torch.autograd.grad(..., w)`` in its place returns a wrong number. `Forbid
 # it`_ shows an error that comes in these cases, too.
 #
-# **Raising in** ``backward`` **if** ``torch.is_grad_enabled()``. That is true with ``create_graph=True``, but also in a *first*
-# derivative by ``torch.func.grad``, which records in its backward.
+# **Raising in** ``backward`` **if** ``torch.is_grad_enabled()``. With ``create_graph=True`` or ``torch.func.grad``, that is
+# true in the *first* derivative already.
 #
-# **Reading the wrong message.** Softplus, :math:`\log(1 + e^x)`, has the derivative :math:`\sigma(x)`. Here ``forward`` saves
-# it, and ``backward`` returns a constant. The second backward raises the same error as after a forgotten ``create_graph=True``:
+# **Looking for a forgotten** ``create_graph=True``. Softplus, :math:`\log(1 + e^x)`, has the derivative :math:`\sigma(x)`.
+# Here ``forward`` saves it, and ``backward`` returns a constant. The second backward raises the error that comes after a
+# forgotten ``create_graph=True``, too:
 
 
 class Softplus(torch.autograd.Function):
@@ -399,8 +399,8 @@ for _given, _says in ((_leaf, True), (_leaf * 1, True), (_viewed, False)):
 # The figure is the record that ``create_graph=True`` made of ``backward``. The gradient depends on ``x`` through ``sigma``
 # too, and that path is missing. What is left of the second derivative is :math:`\sigma (1 - \sigma)`.
 #
-# A *view* of the input or output that you make in ``forward`` or ``setup_context``, such as ``x.t()``, is cut off in the same
-# way, although its ``requires_grad`` can say ``True``. Save the tensor itself, and make the view in ``backward``.
+# A *view* of the input or output that you make in ``forward`` or ``setup_context``, such as ``x.t()``, can be cut off in the
+# same way, even if its ``requires_grad`` says ``True``. Save the tensor itself, and make the view in ``backward``.
 
 # %%
 # If it is expensive: return it, and save the output
@@ -460,9 +460,8 @@ for _wrong in (_Marked, _Unused):
 # %%
 # Forbid it
 # ---------
-# Some backward passes cannot be differentiated, for example if they leave PyTorch. Put an error where the second
-# derivative would pass: a second Function connects the gradient to what it depends on, and raises when it is
-# differentiated.
+# Autograd cannot differentiate a ``backward`` in NumPy, for example. Put an error where the second derivative would pass: a
+# second Function connects the gradient to what it depends on, and raises when it is differentiated.
 
 
 class NoSecondDerivative(torch.autograd.Function):
@@ -521,17 +520,12 @@ for _function, _size in ((silu, 2.1042), (_apply, 1.5869)):  # no error, and wro
     (_g,) = torch.autograd.grad(_y, _at, torch.ones(1, 1), **_options)
     (_found,) = torch.autograd.grad(((_g - 1) ** 2).sum(), _factor)
     assert round(_found.item(), 4) == _size
-_jacobian = torch.func.jacrev(_apply)
-assert "does not have vmap support" in _refused(lambda: _jacobian(torch.zeros(2)))
-NoSecondDerivative.generate_vmap_rule = True
-assert torch.equal(_jacobian(torch.zeros(2)).diag(), torch.full((2,), 0.5))
 # sphinx_gallery_end_ignore
 
 # %%
 # The first derivative works here with ``backward()``, with ``create_graph=True`` and under ``torch.func.grad``. The penalty
-# raises, and so do the second derivative of :math:`y` and of :math:`y^2`, and ``torch.func.grad`` of ``torch.func.grad``. For
-# ``jacrev``, add the line ``generate_vmap_rule = True`` to ``NoSecondDerivative``. Under ``is_grads_batched=True``, no error
-# comes.
+# raises, and so do the second derivative of :math:`y` and of :math:`y^2`, and ``torch.func.grad`` of ``torch.func.grad``. If
+# ``is_grads_batched=True`` computed the first derivative, the penalty is wrong without an error.
 
 # %%
 # Exercise
