@@ -5,9 +5,9 @@ backward(v): vector-Jacobian products
 .. in-short::
 
    ``loss.backward()`` needs a loss with one entry. If ``y`` has several, pass a weight for each of them:
-   ``y.backward(gradient=v)``. For vectors of real numbers, ``x.grad`` then gets ``v @ J``, the vector-Jacobian product. That
-   is the gradient of ``(v * y).sum()``, with ``v`` as a constant. The weights ``v`` must have the shape of ``y``. For all of
-   ``J``, use ``torch.func.jacrev(f)(x)``.
+   ``y.backward(gradient=v)``, with a ``v`` of the shape of ``y``. For vectors of real numbers, this adds ``v @ J`` to
+   ``x.grad``, the vector-Jacobian product. It is the gradient of ``(v * y).sum()``, with ``v`` as a constant. For all of
+   ``J`` of ``y = f(x)``, use ``torch.func.jacrev(f)(x)``.
 """
 
 # %%
@@ -88,8 +88,8 @@ assert torch.equal(x.grad, v @ J)
 #    J = \begin{pmatrix} x_2 & x_1 \\ 2 x_1 & 0 \\ 0 & 2 x_2 \end{pmatrix}
 #      = \begin{pmatrix} 3 & 2 \\ 4 & 0 \\ 0 & 6 \end{pmatrix}
 #
-# These are six numbers, and ``x.grad`` has room for two. Somebody has to say how to combine the rows. Your weights do. They
-# turn ``y`` into one number, and backward computes the gradient of that number:
+# These are six numbers, and ``x.grad`` has room for two. Your weights turn ``y`` into one number, and backward computes the
+# gradient of that number:
 
 x.grad = None
 (v * f(x)).sum().backward()
@@ -101,8 +101,8 @@ assert torch.equal(x.grad, v @ J)
 # ---------------------
 # **Passing ones to silence the error.** With ``gradient=torch.ones_like(y)`` the error is gone. But ones mean: the gradient
 # of the *sum* of all entries. For ``exp`` that happens to be the derivative of each entry, because each entry of ``x``
-# affects only the entry of ``y`` in its own place. For softmax it is useless: its entries add up to 1 whatever you do, so the
-# gradient of their sum is zero.
+# affects only the entry of ``y`` in its own place. For the softmax of three numbers it is useless: the three results add up to
+# 1, so the gradient of their sum is zero, up to rounding.
 
 logits = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 ones = torch.ones(3)
@@ -131,11 +131,11 @@ assert (
 
 # %%
 # Decide which number you want the gradient of. For one entry, call ``y[2].backward()``. For one loss per sample, take
-# ``.mean()`` or ``.sum()`` first. If you want every derivative, you want the Jacobian, as in `tutorials#2569
-# <https://github.com/pytorch/tutorials/issues/2569>`__: see below.
+# ``.mean()`` or ``.sum()`` first. For every derivative, as in `tutorials#2569
+# <https://github.com/pytorch/tutorials/issues/2569>`__, see below.
 #
 # **A** ``v`` **of the wrong shape.** ``v`` needs the shape of ``y``, not that of ``x``, and it is not broadcast. Three calls
-# that fail: without ``v``, with a ``v`` that is too short (it has the shape of ``x``), and with three vectors at once:
+# fail: without ``v``, with the shape of ``x``, and with three vectors at once:
 
 raised = []
 for wrong in (None, torch.ones(2), torch.eye(3)):
@@ -161,8 +161,8 @@ assert _refused == 4
 # In practice, v comes from the loss
 # ----------------------------------
 # You rarely choose the weights. ``y`` is usually in the middle: something is computed from it, and at the end is a loss
-# :math:`L`. Then :math:`v = \partial L / \partial y` is the gradient that arrives at ``y``, and the chain rule is a
-# vector-Jacobian product:
+# :math:`L`. Then :math:`v = \partial L / \partial y`. If ``x`` reaches the loss only through ``y``, as here, the chain rule
+# is a vector-Jacobian product:
 #
 # .. math::
 #
@@ -184,6 +184,8 @@ assert L.item() == 6 * 4 * 9 == 2**3 * 3**3 and y.grad.tolist() == [36, 54, 24]
 assert whole.tolist() == [3 * 2**2 * 3**3, 3 * 2**3 * 3**2] == [324, 216]
 assert torch.equal(y.grad @ J, whole)
 _y = f(x)
+(_skip,) = torch.autograd.grad(f(x).prod() + x.sum(), x)  # a way around y
+assert torch.equal(_skip, whole + 1)
 assert _y.prod().grad_fn(torch.tensor(2.0)).tolist() == [72, 108, 48]
 assert _y.grad_fn(v) == tuple(v)
 _mul, _square, _ = (node for node, _ in _y.grad_fn.next_functions)
@@ -222,18 +224,17 @@ x.grad = None
 # sphinx_gallery_end_ignore
 
 # %%
-# So ``v`` is not the derivative *of* ``y``. It is the derivative of a later number *with respect to* ``y``, and it has the
-# shape of ``y``. Each operation in this graph does one such step: its node receives ``v`` for its output, and returns ``v``
-# times its own Jacobian. The node of ``exp`` does not even build that matrix: for 100,000 numbers it would have 10,000,000,000
-# entries.
+# So ``v`` is not the derivative *of* ``y``. It is the derivative of a later number *with respect to* ``y``. Each operation in
+# this graph does one such step: its node receives ``v`` for its output, and returns ``v`` times its own Jacobian. The node of
+# ``exp`` does not build that matrix: for 100,000 numbers it would have 10,000,000,000 entries.
 #
 # For a loss, :math:`\partial L / \partial L = 1`. That is the ``v`` that ``loss.backward()`` fills in for you.
 
 # %%
 # The whole Jacobian
 # ------------------
-# A ``v`` with a single 1 picks one row of :math:`J`, so three rows take three passes. With ``is_grads_batched=True``, one
-# pass carries three vectors:
+# A ``v`` that is zero but for a single 1 picks one row of :math:`J`. The loop below takes one pass for each of the three rows.
+# With ``is_grads_batched=True``, one pass carries three vectors:
 
 y = f(x)
 units = torch.eye(3)
@@ -257,13 +258,11 @@ assert torch.equal(torch.func.jacrev(f)(x.detach()), J)
 # sphinx_gallery_end_ignore
 
 # %%
-# The number of rows is the number of *outputs*. A loss has one, so one pass gives its derivatives with respect to all
-# parameters, however many there are.
+# :math:`J` has one row for each entry of ``y``. A loss has one entry, so one pass is enough.
 #
 # Fill only some gradients: ``inputs=``
 # -------------------------------------
-# By default ``backward`` fills the ``.grad`` of each leaf that a gradient reaches. ``inputs=`` names the tensors to fill
-# instead:
+# By default the ``backward`` below would fill the ``.grad`` of both leaves, ``W`` and ``x``. With ``inputs=`` you choose:
 
 W = torch.tensor([[1.0, 2.0], [0.0, 1.0]], requires_grad=True)
 h = W @ (2 * x)
@@ -280,6 +279,9 @@ assert torch.equal(x.grad, 2 * v @ W.detach())
 assert torch.equal(
     W.grad, torch.outer(v, 2 * x.detach())
 )  # once: the second call did not add to it
+W.grad = x.grad = None
+(W @ (2 * x)).backward(gradient=v)  # without inputs=
+assert W.grad is not None and x.grad is not None
 W.grad = x.grad = None
 for _names, _steps in (("W", 0), ("x", 1), ("h", 0)):
     _features = 2 * x
@@ -305,9 +307,8 @@ assert _z.grad.item() == 3 + 2j and 1j * (2 + 3j) == -3 + 2j  # complex: not v @
 # sphinx_gallery_end_ignore
 
 # %%
-# A tensor in the middle may be named too. A tensor that no gradient reaches, such as a new ``x[0]``, gets none, without an
-# error. In the first call, the step from ``2 * x`` back to ``x`` does not run. (A tensor on the way with ``retain_grad()`` gets
-# its ``.grad`` even if ``inputs=`` does not name it.)
+# In the first call, the step from ``2 * x`` back to ``x`` does not run. A tensor in the middle may be named too, if ``h`` was
+# computed from it. A new ``x[0]`` gets no gradient, and there is no error.
 
 # %%
 # Exercise
@@ -348,8 +349,8 @@ assert product(torch.full((4,), 0.25)) == torch.autograd.grad(losses.mean(), w)[
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_draw_a_graph.py`, the last page about the graph itself.
-# - Next: :ref:`sphx_glr_gallery_differentiation_accumulation.py`, why backward *adds* to ``.grad``.
+# - Before: :ref:`sphx_glr_gallery_graphs_draw_a_graph.py`, to see what backward walks along.
+# - Next: :ref:`sphx_glr_gallery_differentiation_accumulation.py`, where backward *adds* to ``.grad``.
 # - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`, the whole Jacobian of larger functions, and what it costs.
 # - In PyTorch's reference: `torch.Tensor.backward
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html>`__ and `torch.autograd.grad
