@@ -5,8 +5,8 @@ How to get the gradient of an intermediate tensor
 .. in-short::
 
    Call ``h.retain_grad()`` before ``loss.backward()``, then read ``h.grad``. Or ask for that gradient alone:
-   ``torch.autograd.grad(loss, h)[0]``. Inside a model, a forward hook on the layer that returns ``h`` gives it to you. It does
-   not work for a tensor that you made after the loss, such as ``h[0]``: the loss was not computed from it.
+   ``torch.autograd.grad(loss, h)[0]``. Inside a model, a forward hook on the layer that returns ``h`` gives it to you.
+   Neither way works for a tensor that you made after the loss, such as ``h[0]``: the loss was not computed from it.
 """
 
 # %%
@@ -14,7 +14,7 @@ How to get the gradient of an intermediate tensor
 # -----------------------------------------
 # To see what a network for pictures looked at, *Grad-CAM* needs the feature maps of a layer and the gradient of a score with
 # respect to them. But their ``.grad`` is ``None``: by default ``backward()`` keeps gradients for leaves only. A forward hook
-# can call ``retain_grad()`` on them. (If all weights are frozen, that raises: call ``picture.requires_grad_()`` first.)
+# can call ``retain_grad()`` on them. (With frozen weights that can raise: call ``picture.requires_grad_()`` first.)
 #
 # .. how-measured:: The code builds a network with a filter for horizontal and one for vertical lines, a picture, a plot.
 
@@ -164,8 +164,7 @@ assert C.grad is None
 
 # %%
 # **Asking for a tensor that was made afterwards.** ``x[0]`` is an operation: it returns a new tensor each time. The loss was
-# not computed from that one. The same happens with ``x.view(-1)``, ``x[None]`` and, unless ``x`` is double already,
-# ``x.double()``.
+# not computed from that one. The same happens with ``x.view(-1)`` and ``x[None]``.
 
 x = torch.tensor([1.0, 2.0], requires_grad=True)
 y = (x**2).sum()
@@ -182,7 +181,7 @@ except RuntimeError as error:
 
 # sphinx_gallery_start_ignore
 assert len(raised) == 1 and "appears to not have been used in the graph" in raised[0]
-for _other in (x[0], x.view(-1), x[None], x.double()):
+for _other in (x[0], x.view(-1), x[None]):
     _y = (x**2).sum()
     assert torch.autograd.grad(_y, _other, allow_unused=True, retain_graph=True) == (
         None,
@@ -194,16 +193,14 @@ for _other in (x[0], x.view(-1), x[None], x.double()):
         _refused = True
     assert _refused
 assert torch.autograd.grad((x**2).sum(), x)[0][0] == 2
-_double = torch.ones(2, dtype=torch.double, requires_grad=True)
-assert _double.double() is _double
 # sphinx_gallery_end_ignore
 
 # %%
 # Ask for ``x`` and take the entry from the result: ``torch.autograd.grad(y, x)[0][0]``. With ``allow_unused=True``, as the
 # message suggests, you get ``None`` instead of an error.
 #
-# **Changing the tensor in place afterwards.** A hook belongs to the value that ``C`` had when you registered it. A gradient
-# that is retained belongs to the value that ``C`` has in the end. This happens when ``nn.ReLU(inplace=True)`` comes after
+# **Changing the tensor in place afterwards.** Below, the hook gets the gradient for the value that ``C`` had when it was
+# registered. ``C.grad`` is for the value that ``C`` has in the end. The same happens if ``nn.ReLU(inplace=True)`` comes after
 # your layer. (If ``C`` is a view, as from ``view`` and often from ``nn.Flatten``, the hook gets nothing from what is computed
 # after the change.)
 
@@ -286,53 +283,21 @@ assert table.loc["autograd.grad"].tolist() == [12, 12, None]
 assert table.loc["retain_grad"].tolist() == [12, 24, 72]
 assert table.loc["register_hook"].tolist() == [12, 12, 72]
 
-
-import warnings
-
-
-def _compiled(in_hook):
-    torch._dynamo.reset()
-    net, kept = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)), []
-
-    def hook(module, args, output):
-        in_hook(output)
-        kept.append(output)
-
-    net[1].register_forward_hook(hook)
-    with warnings.catch_warnings():  # the compiler itself reads .grad
-        warnings.simplefilter("ignore")
-        loss = torch.compile(net, backend="aot_eager")(torch.ones(2, 3)).sum()
-    return loss, kept[0], net[2].weight.expand(2, 4)
-
-
-_loss, _h, _right = _compiled(lambda output: output.retain_grad())
-_loss.backward()
-assert torch.equal(_h.grad, _right)
-_seen = []
-_loss, _h, _right = _compiled(lambda output: output.register_hook(_seen.append))
-_loss.backward()
-assert torch.equal(_seen[0], _right)
-_loss, _h, _right = _compiled(lambda output: None)
-_refused = False
-try:
-    torch.autograd.grad(_loss, _h, retain_graph=True)
-except RuntimeError as error:
-    _refused = "appears to not have been used in the graph" in str(error)
-_h.retain_grad()
-_loss.backward()
-assert _refused and _h.grad is None
+_w = torch.tensor(2.0, requires_grad=True)
+for _create, _right in ((True, 24 + 576), (False, 24)):  # a penalty on a gradient
+    _h = _w * torch.ones(2)
+    (_g,) = torch.autograd.grad((_h**3).sum(), _h, create_graph=_create)
+    (_slope,) = torch.autograd.grad((_w**3) * 2 + _g.square().sum(), _w)
+    assert _slope == _right
 # sphinx_gallery_end_ignore
 table.rename_axis(columns="way")
 
 # %%
-# - ``torch.autograd.grad`` when the gradient is a result: for a map like the one above, a penalty, a test. It leaves the
-#   ``.grad`` of ``A`` alone, and does not compute the step from ``C`` back to ``A``. (It does run the hooks on ``C``, and it
-#   fills ``C.grad`` if that is retained.)
+# - ``torch.autograd.grad`` when the gradient is a result: for a map like the one above, a test, or a penalty. (For a penalty,
+#   pass ``create_graph=True``. Without it, the penalty counts as a constant.) Here it leaves the ``.grad`` of ``A`` alone, and
+#   does not compute the step from ``C`` back to ``A``.
 # - ``retain_grad()`` to look at a few tensors of a training step. ``C.grad`` adds up, like the ``.grad`` of a leaf.
-# - ``register_hook`` to change a gradient, or to look at many tensors without keeping them. It gets each pass for itself.
-#
-# In a model under ``torch.compile``, call ``retain_grad()`` or ``register_hook()`` inside the forward hook. The loss was not
-# computed from the ``h`` that the hook hands out: ``autograd.grad`` raises, and a later ``retain_grad()`` gives ``None``.
+# - ``register_hook`` to change a gradient, or to look at many gradients without keeping them. It gets each pass for itself.
 
 # %%
 # Exercise
