@@ -4,8 +4,8 @@ Hooks: see and change gradients
 
 .. in-short::
 
-   ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` once all parts of the gradient of that tensor
-   are added up. Backward goes on with the tensor that ``f`` returns, or with ``gradient`` if ``f`` returns ``None``.
+   ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` with the whole gradient of that tensor, all its
+   parts added up. Backward goes on with the tensor that ``f`` returns, or with ``gradient`` if ``f`` returns ``None``.
    ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``. Instead of a
    view, hook a clone and use that, if the view or its base is changed in place later.
 """
@@ -96,8 +96,7 @@ assert _both(False) == (5 * 27 + 2, 7, 1) and _both(True) == (27 + 2, 7, 1)
 # sphinx_gallery_end_ignore
 
 # %%
-# The hook does not change the forward pass, nor the gradient of a tensor that leads to the loss only along other paths, not
-# through ``q``.
+# This hook does not change the forward pass, nor what comes along other paths than through ``q``.
 
 # %%
 # What people get wrong
@@ -121,7 +120,7 @@ assert halved == [4, 2, 1]
 # Register once, before the loop. Or keep the handle and call ``handle.remove()`` at the end of each step.
 #
 # **A hook that uses its own tensor.** The hook below reads ``h``. Then ``h`` keeps its ``grad_fn``, which keeps the hook,
-# which keeps ``h``. Python's garbage collector cannot free that circle, because a part of it lies in C++:
+# which keeps ``h``. Python's garbage collector does not free this circle, a part of which lies in C++:
 
 import gc
 import weakref
@@ -327,8 +326,8 @@ assert len(present) == 8  # two micro-batches: two steps for each parameter
 
 # %%
 # Without the hook, four gradients are there at the end. The price: with
-# :ref:`gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>` over two micro-batches this takes two steps
-# instead of one. And clipping by the norm of all gradients does not work here: each call sees one gradient.
+# :ref:`gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>` over two micro-batches, each parameter takes
+# two steps instead of one. And clipping by the norm of all gradients does not work here: each call sees one gradient.
 
 # %%
 # When does each hook run?
@@ -404,7 +403,7 @@ assert not _runs  # nothing kept that node: its hook went with it
 # sphinx_gallery_end_ignore
 
 # %%
-# .. how-measured:: The code draws one row for each recorded call, and a bar from where a call first saw a gradient stored.
+# .. how-measured:: The code draws one row for each recorded call, and a bar for each ``.grad``.
 
 import matplotlib.pyplot as plt
 
@@ -434,15 +433,15 @@ def timeline(calls):
 timeline(calls)
 
 # %%
-# At ``v``, the tensor hook comes first. Then ``v.grad`` is stored: what the tensor hook returns is in it, although
-# ``v.retain_grad()`` was called before. Then the node runs, between its two hooks. The kinds of hooks differ in what they get:
+# At ``v``, the tensor hook comes first. Then ``v.grad`` is stored, as the tensor hook left it. Then the node runs, between its
+# two hooks. The kinds of hooks differ in what they get:
 #
 # - ``tensor.register_hook``: the gradient with respect to the tensor. It may return another.
 # - ``leaf.register_post_accumulate_grad_hook``: the leaf. Read ``leaf.grad``.
 # - ``node.register_prehook``: a tuple, the gradients that arrive at the node.
 # - ``node.register_hook``: two tuples, the gradients that the node returns and those that it was called with.
-# - A parameter has a node too, ``AccumulateGrad``, which adds to ``.grad``. Hooks on this node run before and after that. Keep
-#   the node, ``torch.autograd.graph.get_gradient_edge(leaf).node``: its hooks are lost when nothing refers to it.
+# - A leaf that requires grad has a node too, ``AccumulateGrad``: ``torch.autograd.graph.get_gradient_edge(leaf).node``. Keep
+#   it, or its hooks are lost when nothing refers to the node.
 # - ``module.register_full_backward_hook`` has traps of its own, and
 #   :ref:`a page of its own <sphx_glr_gallery_differentiation_hooks_on_modules.py>`.
 
