@@ -77,13 +77,13 @@ assert _lines[3] == "grad_output: [(8, 4), None]"  # the loss uses no weights
 # The figure shows how it works. While a module has such a hook, PyTorch passes its input and its output through two extra
 # nodes, ``BackwardHookFunctionBackward`` (the input only if it requires grad). Backward comes through the one behind the layer
 # first: that is ``grad_output``. When it leaves the one before the layer, ``grad_input`` is complete, and your function is
-# called. The first two traps below come from these two nodes.
+# called.
 
 # %%
 # What people get wrong
 # ---------------------
 # **An in-place layer behind the hooked one.** Many vision models use ``nn.ReLU(inplace=True)``. With a hook on the layer before
-# it, the *forward* pass fails:
+# it, this *forward* pass fails:
 
 torch.manual_seed(0)
 model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 1, 3))
@@ -127,9 +127,9 @@ model[1].inplace = True
 # sphinx_gallery_end_ignore
 
 # %%
-# The extra node returns its tensor as a view, and PyTorch forbids in-place changes of such a view. The same happens with a
-# hook on the ReLU itself. `pytorch#61519 <https://github.com/pytorch/pytorch/issues/61519>`__ has reports from many projects.
-# Either set ``module.inplace = False`` on each such module, or use ``watch``, further below.
+# The extra node returns its tensor as a view, and PyTorch forbids in-place changes of such a view (`pytorch#61519
+# <https://github.com/pytorch/pytorch/issues/61519>`__). Here the same happens with a hook on the ReLU itself. Either set
+# ``module.inplace = False`` on each such module, or use ``watch``, further below.
 
 # %%
 # **A list or a dict as output, and keyword arguments.** PyTorch looks for tensors in the positional arguments, and in an output
@@ -248,20 +248,20 @@ for _pack in (lambda y: y.max(dim=1), lambda y: y.sort(dim=1)):
 table.rename_axis(columns="the layer")
 
 # %%
-# With a list, a dict or a dataclass, the hook is never called (`pytorch#87540
+# With a list, a dict or a dataclass, the hook is not called (`pytorch#87540
 # <https://github.com/pytorch/pytorch/issues/87540>`__). The warning says *module output should be a Tensor or a tuple of
-# Tensors*. For a tuple in a tuple, there is no warning at all. ``nn.LSTM`` returns ``(y, (h, c))``: if your loss uses ``h``
-# alone, a hook on the LSTM is not called. Nor is a hook on ``out_proj`` in ``nn.MultiheadAttention``, which uses the weight and
-# does not call that layer. Models of Hugging Face return a dataclass, and their users meet the warning (`transformers#36508
-# <https://github.com/huggingface/transformers/issues/36508>`__). The last two rows warn that *no inputs require gradients*: the
-# hook runs without waiting for a gradient of an input. If a layer returns what ``torch.max(x, dim=1)`` or ``sort`` gave it, its
-# call fails with a ``TypeError``: return a plain ``tuple`` instead.
+# Tensors*. Users of Hugging Face's models meet it (`transformers#36508
+# <https://github.com/huggingface/transformers/issues/36508>`__). For a tuple in a tuple, there is no warning at all.
+# ``nn.LSTM`` returns ``(y, (h, c))``: if your loss uses ``h`` alone, a hook on the LSTM is not called. Nor is a hook on
+# ``out_proj`` in ``nn.MultiheadAttention``, which uses the weight and does not call that layer. The last two rows warn that *no
+# inputs require gradients*: the hook runs without waiting for a gradient of an input. If a layer returns what
+# ``torch.max(x, dim=1)`` or ``sort`` gave it, its call fails with a ``TypeError``: return a plain ``tuple`` instead.
 
 # %%
 # **A hook that uses its own output.** In a forward hook ``output`` is at hand, so it is easy to write. But ``output`` keeps the
-# graph, the graph keeps the tensor hook, and the hook keeps ``output``. Three ways to write the forward hook (for ``no_grad``,
-# each needs the test from the box). The second removes itself in the first backward, so in a second backward through the same
-# graph it does not run:
+# graph, the graph keeps the tensor hook, and the hook keeps ``output``. Below are three ways to write the forward hook. (For
+# ``no_grad``, each needs the test from the box.) The second removes itself in the first backward, so in a second backward
+# through the same graph it does not run:
 
 log = []
 
@@ -362,12 +362,12 @@ assert [
 # sphinx_gallery_end_ignore
 
 # %%
-# Python's garbage collector cannot free the circle of ``leaks``, because a part of it lies in C++. In a training loop, you see
+# Python's garbage collector does not free the circle of ``leaks``, a part of which lies in C++. In a training loop, you see
 # memory that grows with each step. With ``removes_itself``, an output stays in memory if no backward goes through it.
 
 # %%
-# **The old** ``register_backward_hook``. It is deprecated, but older code still uses it. For a module with several
-# operations, ``grad_input`` belongs to the last operation and not to the module:
+# **The old** ``register_backward_hook``. It is deprecated, but older code still uses it. For the module below, its
+# ``grad_input`` belongs to the last operation, the sigmoid, and not to the module:
 
 
 class Block(nn.Linear):
@@ -401,7 +401,7 @@ assert _shapes == [(8, 3), (8, 4)]  # x has the shape (8, 4)
 # %%
 # A hook without the two nodes
 # ----------------------------
-# A forward hook may register a tensor hook on whatever the module returns. No extra node is needed, so containers are no
+# A forward hook can register a tensor hook on a tensor that the module returns. No extra node is needed. So a dict is no
 # problem, and an in-place layer behind the hooked one is none unless the output is a view. ``pick`` says which tensor of the
 # output you mean:
 
@@ -459,12 +459,11 @@ for _pack, _pick in list(ROWS.values())[:7]:
 # sphinx_gallery_end_ignore
 
 # %%
-# Here the gradient is the one that a full backward hook would give as ``grad_output``. It can differ for a tensor with several
-# uses, as behind a layer that returns its input itself (``nn.Identity`` and, in evaluation, ``nn.Dropout``): a tensor hook gets
-# the gradient of *all* uses of that tensor, for example of a skip connection too. There is no ``grad_input`` here; a forward
-# *pre*-hook can register a tensor hook on an input in the same way, and it too gets the gradient of all uses. ``watch`` returns
-# a handle for the forward hook: call its ``remove()`` when you are done. Under ``torch.func.grad`` (without ``vmap``), a full
-# backward hook raises an error, and ``watch`` works.
+# Here the gradient is the one that a full backward hook would give as ``grad_output``. It can differ behind a layer that
+# returns its input itself (``nn.Identity`` and, in evaluation, ``nn.Dropout``): a tensor hook gets the gradient of *all* uses
+# of that tensor, for example of a skip connection around the layer too. There is no ``grad_input`` here. A forward *pre*-hook
+# can register a tensor hook on an input in the same way, and it too gets the gradient of all uses. ``watch`` returns a handle
+# for the forward hook: call its ``remove()`` when you are done.
 #
 # **If the output is a view that is then changed in place**, it gets a new ``grad_fn``. What arrives there bypasses the tensor
 # hook, and there is no error. ``nn.Flatten`` returns a view of contiguous images. A hook on a clone runs:
@@ -521,16 +520,6 @@ _view.register_hook(_calls.append)
 _used_before = 3 * _view
 (_used_before.sum() + _view.mul_(2).sum()).backward()
 assert _calls[0].eq(3).all()  # 3 of the 5: the rest bypasses the hook
-_layer, _calls, _refused = nn.Linear(4, 3), [], []
-watch(_layer, lambda gradient: _calls.append(gradient.sum().item()))
-torch.func.grad(lambda x: _layer(x).sum())(torch.ones(8, 4))
-assert _calls == [24.0]
-_layer.register_full_backward_hook(lambda *_: None)
-try:
-    torch.func.grad(lambda x: _layer(x).sum())(torch.ones(8, 4))
-except RuntimeError as error:
-    _refused.append(str(error))
-assert len(_refused) == 1 and "setup_context" in _refused[0]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -540,8 +529,8 @@ assert len(_refused) == 1 and "setup_context" in _refused[0]
 #    Up to 2.14 ``nn.Linear`` returns a view, too, if it has a bias and its input is contiguous and has three or more
 #    dimensions. On 2.15 it does not (`pytorch#194077 <https://github.com/pytorch/pytorch/pull/194077>`__), so the hook runs.
 #
-# To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. In each ``backward()``
-# that reaches one of them, it calls your function once, with all gradients (``None`` for a tensor that got no gradient):
+# To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. The ``backward()`` below
+# calls your function once, with all gradients. (A tensor that got no gradient gives ``None``.)
 
 hidden = model[0](images)
 output = model[2](torch.relu(hidden))
@@ -585,9 +574,9 @@ for _module in (nn.Identity(), nn.Dropout().eval(), nn.ReLU()):
 # %%
 # Which hooks run under ``torch.autograd.grad``?
 # ----------------------------------------------
-# Without ``inputs=``, ``backward()`` walks to each leaf. ``torch.autograd.grad`` walks only to the tensors that you name, and a
-# hook that is not on the way does not run. It fills no leaf's ``.grad``, so a hook that waits for accumulation does not run
-# either.
+# Without ``inputs=``, ``backward()`` walks to all leaves that require grad. ``torch.autograd.grad`` walks only to the tensors
+# that you name, and a hook that is not on the way does not run. It fills no leaf's ``.grad``, so a hook that waits for
+# accumulation does not run either.
 #
 # .. how-measured:: One Linear layer with four hooks; each call below notes which of them ran.
 
@@ -624,24 +613,12 @@ assert (ran == "runs").to_numpy().tolist() == [
 ]
 _inputs = hooks_that_run(lambda layer, loss: loss.backward(inputs=[layer.bias]))
 assert [_inputs[hook] for hook in HOOKS] == ["runs", "", "", ""]
-_leaf, _refused = torch.ones(2, requires_grad=True), []
-torch.autograd.graph.register_multi_grad_hook((_leaf,), lambda gradients: None)
-try:
-    torch.autograd.grad((2 * _leaf).sum(), _leaf)
-except RuntimeError as error:
-    _refused.append(str(error))
-assert len(_refused) == 1 and "A leaf node was passed" in _refused[0]
-_leaf, _calls = torch.ones(2, requires_grad=True), []
-torch.autograd.graph.register_multi_grad_hook((_leaf,), _calls.append, mode="any")
-torch.autograd.grad((2 * _leaf).sum(), _leaf)
-assert len(_calls) == 1
 # sphinx_gallery_end_ignore
 ran.rename_axis(columns="hook on")
 
 # %%
 # The full backward hook waits for the gradient of ``x``. If you ask for the weight alone, that gradient is not computed, and
-# the hook does not run. If you name a leaf with a ``register_multi_grad_hook`` of the default mode (``"all"``),
-# ``torch.autograd.grad`` fails with an error.
+# the hook does not run.
 
 # %%
 # Exercise
