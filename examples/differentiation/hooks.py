@@ -4,8 +4,8 @@ Hooks: see and change gradients
 
 .. in-short::
 
-   ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` with the whole gradient of that tensor, all its
-   parts added up. Backward goes on with the tensor that ``f`` returns, or with ``gradient`` if ``f`` returns ``None``.
+   ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` with the gradient of that tensor. Backward goes
+   on with the tensor that ``f`` returns, or with ``gradient`` if ``f`` returns ``None``.
    ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``. Instead of a
    view, hook a clone and use that, if the view or its base is changed in place later.
 """
@@ -94,9 +94,6 @@ def _both(clip):
 
 assert _both(False) == (5 * 27 + 2, 7, 1) and _both(True) == (27 + 2, 7, 1)
 # sphinx_gallery_end_ignore
-
-# %%
-# This hook does not change the forward pass, nor what comes along other paths than through ``q``.
 
 # %%
 # What people get wrong
