@@ -92,8 +92,8 @@ print(totals)
 assert totals == [6, 12, 18]
 
 # %%
-# No option turns this on. ``retain_graph=True`` has nothing to do with it: that keeps what one graph saved, so that you can run
-# backward over the same graph twice.
+# ``retain_graph=True`` has nothing to do with it: that keeps what one graph saved, so that you can run backward over the same
+# graph twice.
 #
 # Inside one graph it is the same: where two paths meet, their gradients add up. So these two losses may share one backward, or
 # have one each. (If two losses share a part of the graph, the first may need ``retain_graph=True``.)
