@@ -4,18 +4,18 @@ What is a computation graph in PyTorch?
 
 .. in-short::
 
-   While you compute with tensors that require grad, PyTorch records a graph: usually one node for each operation, sometimes
-   several or none. ``torch.no_grad()`` turns the recording off. ``loss.backward()`` walks the graph back from the loss. Along a
-   path it multiplies local derivatives, and where paths meet it adds. ``x > 0``, ``x.argmax()`` and ``x.detach()`` are not
-   recorded: no gradient passes through them.
+   While you compute with tensors that require grad, PyTorch records a graph, usually one node for each operation.
+   ``torch.no_grad()`` turns the recording off. ``loss.backward()`` walks the graph back from the loss. Along a path it
+   multiplies local derivatives, and where paths meet it adds. ``x > 0``, ``x.argmax()`` and ``x.detach()`` are not recorded:
+   no gradient passes through them.
 """
 
 # %%
 # The question: how does the loss react?
 # --------------------------------------
-# To train a model by gradient descent, you need one number for each weight: how strongly the loss reacts when that weight
-# moves. That number is the gradient. Here the "loss" is :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`, and the "weights" are
-# ``x1`` and ``x2``.
+# To train a model by gradient descent, you need one number for each weight: how much the loss grows or shrinks when that
+# weight moves a little. That number is the gradient. Here the "loss" is :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`, and the
+# "weights" are ``x1`` and ``x2``.
 
 import torch
 
@@ -35,18 +35,17 @@ assert not any(t.retains_grad for t in (a, y1, y2, w))  # by default
 # sphinx_gallery_end_ignore
 
 # %%
-# Read the figure along its arrows. Each card is a tensor, and names the node that PyTorch recorded for its operation, such
-# as ``LogBackward0`` for ``torch.log``. For the *leaves* ``x1`` and ``x2``, no operation was recorded. The *root* ``w`` is
-# where ``backward()`` will start. The number on an edge is a local derivative: if only the value where the edge
-# begins moves a little, the value where it ends moves by about that number times as much. ``x2`` is used twice, so two edges
-# leave it.
-# :doc:`/guide/how-to-read-a-graph` explains such figures.
+# Read the figure along its arrows. Each card is a tensor. The card of a result names the node that PyTorch recorded for its
+# operation, such as ``LogBackward0`` for ``torch.log``. For the *leaves* ``x1`` and ``x2``, no operation was recorded. The
+# *root* ``w`` is where ``backward()`` will start. The number on an edge is a local derivative: if only the value where the
+# edge begins moves a little, the value where it ends moves by about that number times as much. ``x2`` is used twice, so two
+# edges leave it. :doc:`/guide/how-to-read-a-graph` explains such figures.
 
 # %%
 # ``backward()`` fills in the gradients
 # -------------------------------------
-# One call computes the gradient of ``w`` for both leaves. By default PyTorch keeps gradients for leaves only;
-# ``retain_grad()`` makes the four other tensors keep theirs too, so that you can see every step.
+# One call computes the gradients of both leaves. By default PyTorch keeps gradients for leaves only. ``retain_grad()`` makes
+# the four other tensors keep theirs too, so that you can see every step.
 
 for tensor in (a, y1, y2, w):
     tensor.retain_grad()
@@ -62,6 +61,7 @@ print(f"dw/dx2 = {x2.grad.item():.7f}")
 # sphinx_gallery_start_ignore
 assert abs(x2.grad.item() - -1.7267885) < 1e-6
 assert abs(x1.grad.item() - 0.0705600) < 1e-6
+assert w.grad == 1  # where the walk starts
 # sphinx_gallery_end_ignore
 
 # %%
@@ -84,7 +84,7 @@ assert not math.isclose(through_y2, x2.grad.item(), rel_tol=1e-2)
 
 # %%
 # **Calling** ``backward()`` **twice on one graph.** The nodes of this graph saved tensors that backward needs, and the first
-# call frees them. The second call has nothing to compute with:
+# call drops them. The second call raises an error:
 
 try:
     w.backward()
@@ -113,9 +113,9 @@ _second_step(torch.Tensor.detach)
 # sphinx_gallery_end_ignore
 
 # %%
-# The usual cure is to run the forward pass again, which records a new graph. That is not enough if you carry a result such as
-# ``state = torch.tanh(weight)`` from one training step into the next: the new graph then leads back into the old one. Carry
-# ``state.detach()`` instead. See :ref:`the page on this error <sphx_glr_gallery_errors_backward_twice.py>`.
+# Run the forward pass again: it records a new graph. If you carry a result such as ``state = torch.tanh(weight)`` from one
+# training step into the next, carry ``state.detach()``. Otherwise the new graph leads back into the old one. See :ref:`the
+# page on this error <sphx_glr_gallery_errors_backward_twice.py>`.
 
 # %%
 # What the number tells you
@@ -141,14 +141,14 @@ assert 80 < gaps[0] / gaps[1] < 120 and 80 < gaps[1] / gaps[2] < 120
 # sphinx_gallery_end_ignore
 
 # %%
-# The prediction is a straight line and ``w`` is a curve, so the two differ a little. With a step ten times smaller, the
-# difference is here about a hundred times smaller.
+# The prediction follows a straight line and ``w`` is a curve, so the two differ. The smaller the step here, the better the
+# prediction.
 
 # %%
 # Why it works: the chain rule, one node at a time
 # ------------------------------------------------
-# Do by hand what ``backward()`` does. Start at ``w`` with the gradient 1. Go through the graph against the arrows. For each
-# edge, multiply the gradient at its tip by the number on the edge. At ``x2``, two products arrive: add them.
+# Do by hand what ``backward()`` does. Start at ``w`` with the gradient 1, and go against the arrows. For each edge, multiply
+# the gradient at its tip by the number on the edge. At ``x2``, two products arrive: add them.
 
 dw = 1.0
 dy1 = dw * y2.item()  # w = y1 * y2
@@ -190,9 +190,9 @@ assert all(_weight.grad == 2 * _weight for _weight in _weights)
 #      = \underbrace{y_2 \cdot \frac{1}{a} \cdot x_1}_{\text{through } a}
 #      + \underbrace{y_1 \cdot \cos x_2}_{\text{through } y_2}
 #
-# This way of computing is called *reverse-mode automatic differentiation* (*autodiff*), or *backpropagation*. Its graph
-# has directed edges and no cycles: a *directed acyclic graph*. One walk gave the gradients of both leaves. For a sum of the
-# squares of 1,000 weights, one walk is enough too.
+# This way of computing is called *reverse-mode automatic differentiation*, or *backpropagation*. The graph has directed edges
+# and no cycles: a *directed acyclic graph*. One walk gave the gradients of both leaves. For a sum of the squares of 1,000
+# weights, one walk is enough too.
 
 # %%
 # What is recorded, and what is not
