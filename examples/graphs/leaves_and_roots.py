@@ -6,7 +6,8 @@ Leaf tensors: is_leaf, retain_grad() and .grad
 
    A *leaf* is a tensor with no recorded history: its ``grad_fn`` is None. By default, ``backward()`` stores gradients only in
    ``.grad`` of leaves that require grad. For a tensor with a ``grad_fn``, call ``y.retain_grad()`` before ``backward()``.
-   To make a leaf, set value, dtype and device first: ``w = (torch.ones(2) * 0.01).to(device).requires_grad_()``.
+   To make a leaf that you train, set value, dtype and device first:
+   ``w = (torch.ones(2) * 0.01).to(device).requires_grad_()``.
 """
 
 # %%
@@ -45,7 +46,7 @@ del hidden
 # it is not a leaf. The gradient passed through it and was stored in the leaf
 # (`pytorch#91851 <https://github.com/pytorch/pytorch/issues/91851>`__).
 #
-# Finish the value first, and ask for the gradient last:
+# Compute the value first, and ask for the gradient last:
 
 weight = (torch.tensor(100.0) * 0.01).requires_grad_()
 print(weight, weight.is_leaf)
@@ -109,11 +110,10 @@ assert torch.allclose(shared, torch.full((2,), 0.8))
 # sphinx_gallery_end_ignore
 
 # %%
-# **Moving a leaf to the GPU.** Below, ``p.to("cpu")`` returns ``p`` itself, which is on the CPU already. The other two lines of
-# output are of copies: to another device, and to another dtype. Both copies were recorded, so they are not leaves. That is
-# why ``x = x.to(device)`` works on your laptop, and leaves ``x.grad`` empty on a GPU (`pytorch#22860
-# <https://github.com/pytorch/pytorch/issues/22860>`__). Here ``"meta"``, a device for shapes without data, plays the part of
-# the GPU:
+# **Moving a leaf to the GPU.** ``x = x.to(device)`` works on a laptop without a GPU, and leaves ``x.grad`` empty on a GPU
+# (`pytorch#22860 <https://github.com/pytorch/pytorch/issues/22860>`__). Below, ``p.to("cpu")`` returns ``p`` itself, which is
+# on the CPU already. The other two lines are of copies: to another device, and to another dtype. Both copies were recorded, so
+# they are not leaves. Here ``"meta"``, a device for shapes without data, stands in for the GPU:
 
 for moved in (p.to("cpu"), p.to("meta"), p.to(torch.float64)):
     print(f"same tensor: {moved is p}, is_leaf: {moved.is_leaf}")
@@ -127,8 +127,8 @@ assert {t.grad_fn.name() for t in made[2:]} == {"ToCopyBackward0"}
 
 # %%
 # **Computing on a parameter inside a module.** ``nn.Parameter(...) * 0.01`` is a plain tensor. The module below takes it
-# without an error, but does not register it as a parameter. So it is not in ``scale.parameters()``, which you give to the
-# optimizer. (In `pytorch#17484 <https://github.com/pytorch/pytorch/issues/17484>`__ it was ``nn.Parameter(...).to("cuda")``.)
+# without an error, but does not register it. So it is not in ``scale.parameters()``, which you give to the optimizer. (In
+# `pytorch#17484 <https://github.com/pytorch/pytorch/issues/17484>`__ it was ``nn.Parameter(...).to("cuda")``.)
 
 from torch import nn
 
@@ -154,14 +154,15 @@ assert good.dtype == torch.float64 and scale.lost.dtype == torch.float32
 assert not scale.lost.is_leaf and type(scale.lost) is torch.Tensor
 assert "lost" in vars(scale) and len(list(scale.parameters())) == 1
 assert len(torch.optim.SGD(scale.parameters(), lr=0.1).param_groups[0]["params"]) == 1
+assert type(nn.Parameter(torch.ones(2)).to("meta")) is torch.Tensor
 # sphinx_gallery_end_ignore
 
 # %%
-# Converting the whole *module* is safe here: ``scale.good`` is still the same leaf. ``lost`` was left behind.
+# Convert the whole *module*: here ``scale.good`` is still the same leaf. ``lost`` was left behind.
 
 # %%
-# **Calling retain_grad() too late.** By then the gradient has been dropped. The late call also silences the warning that
-# would have told you, because the tensor now counts as one that keeps its gradient:
+# **Calling retain_grad() too late.** By then the gradient has been dropped. After the late call, reading ``y.grad`` no longer
+# warns you, because ``y`` now counts as a tensor that keeps its gradient:
 
 w = torch.tensor(3.0, requires_grad=True)
 y = w * 2
@@ -181,8 +182,8 @@ with warnings.catch_warnings(record=True) as caught:
 # sphinx_gallery_end_ignore
 
 # %%
-# **Switching requires_grad off on a result.** You can switch it off on the leaf ``w``. ``y`` requires grad because ``w``
-# did when ``y`` was computed:
+# **Switching requires_grad off on a result.** ``y`` requires grad because the leaf ``w`` did when ``y`` was computed. You can
+# switch it off on ``w``, but not on ``y``:
 
 try:
     y.requires_grad_(False)
@@ -224,7 +225,7 @@ assert (y.item(), z.item()) == (6.0, 7.0)
 
 # %%
 # ``z`` is the *root*: the tensor on which you call ``backward()``. The table shows three attributes of each tensor, and its
-# ``.grad`` at three moments: before ``backward()``, after it, and after ``zero_grad()``.
+# ``.grad`` at three moments.
 #
 # .. how-measured:: This code reads the attributes of each tensor into a table. ``quiet_grad`` reads ``.grad`` without warning.
 
@@ -299,14 +300,14 @@ table
 # %%
 # Read it row by row:
 #
-# - ``x`` is a leaf too, but it does not require grad.
+# - ``x`` is a leaf, but it does not require grad.
 # - ``w`` and ``b`` got their gradients, :math:`\partial z / \partial w = x = 2` and :math:`\partial z / \partial b = 1`.
 #   By default, ``zero_grad()`` sets ``.grad`` back to None.
 # - ``c`` is a leaf and requires grad, but ``z`` was not computed from it.
 # - ``y`` and ``z`` are results. You did not set their ``requires_grad``: it spread from ``w`` and ``b``. Their gradients were
-#   computed, passed on and dropped, to save memory.
+#   passed on and dropped.
 #
-# If you read ``y.grad`` or ``z.grad``, PyTorch warns you and names the cure, ``retain_grad()``. For ``x`` and ``c`` it
+# If you read ``y.grad`` or ``z.grad`` here, PyTorch warns you and names the cure, ``retain_grad()``. For ``x`` and ``c`` it
 # gives no warning. :ref:`Why is .grad None? <sphx_glr_gallery_graphs_why_is_grad_none.py>` lists more causes, with a cure
 # for each.
 #
@@ -329,9 +330,9 @@ assert asked.grad == 5
 # %%
 # What makes a leaf
 # -----------------
-# ``w * x`` has a ``grad_fn``, the node that sends a gradient back to its inputs. The next six rows were computed too, but
-# they are leaves. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. PyTorch does not record
-# ``zeros_like`` or ``detach``. ``w > 0`` is boolean, and ``w.long()`` is an integer.
+# ``w * x`` has a ``grad_fn``, the node that sends a gradient back to ``w``. The next six rows were computed too, but they are
+# leaves. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. PyTorch does not record ``zeros_like`` or
+# ``detach``. ``w > 0`` is boolean, and ``w.long()`` is an integer.
 
 with torch.no_grad():
     unrecorded = w * 2
@@ -350,6 +351,8 @@ made = {
 # sphinx_gallery_start_ignore
 found = [(t.is_leaf, t.requires_grad) for t in made.values()]
 assert found == [(False, True)] + [(True, False)] * 6 + [(True, True)]
+to_w, to_x = made["w * x"].grad_fn.next_functions
+assert to_w[0].variable is w and to_x[0] is None
 assert all(t.is_leaf == (t.grad_fn is None) for t in made.values())
 assert made["w > 0"].dtype == torch.bool and made["w.long()"].dtype == torch.int64
 # without the cause that the text names, each of these is recorded
@@ -363,20 +366,10 @@ assert source.grad is None
 attributes(made)
 
 # %%
-# ``nn.Parameter`` copies no history: it is a new leaf with these values, and no gradient flows from it back to ``w``.
-#
-# A derivative says what a small change does, and boolean and integer types have no small changes. If you ask for a gradient
-# here, PyTorch refuses. Write ``[1.0, 2.0]`` instead:
-
-try:
-    torch.tensor([1, 2], requires_grad=True)
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
+# ``nn.Parameter(w * 2)`` has no history: it is a new leaf with these values, and no gradient flows from it back to ``w``.
+# A boolean or integer tensor cannot require grad: see :ref:`the page on this error <sphx_glr_gallery_errors_integer_leaf.py>`.
 
 # sphinx_gallery_start_ignore
-assert "floating point" in message
-assert torch.tensor([1.0, 2.0], requires_grad=True).is_leaf
 refused = []
 for made_of in (w > 0, w.long(), torch.tensor(True), torch.tensor([1, 2])):
     try:
@@ -384,7 +377,6 @@ for made_of in (w > 0, w.long(), torch.tensor(True), torch.tensor([1, 2])):
     except RuntimeError as error:
         refused.append("floating point" in str(error))
 assert refused == [True] * 4
-del message
 # sphinx_gallery_end_ignore
 
 # %%
@@ -416,8 +408,8 @@ assert abs(first.grad.item() - 4.8) < 1e-5
 # sphinx_gallery_end_ignore
 
 # %%
-# Change the leaf in place, without recording, and clear its gradient after each step. ``v`` stays the same leaf, and both
-# gradients are stored in it:
+# Change the leaf in place, without recording, and clear its gradient after each step. ``v`` stays the same leaf, and each
+# gradient is stored in it:
 
 v = torch.tensor(3.0, requires_grad=True)
 # sphinx_gallery_start_ignore
