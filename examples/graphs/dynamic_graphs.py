@@ -4,7 +4,7 @@ Dynamic graphs: if, for and while in a model
 
 .. in-short::
 
-   Write Python's ``if``, ``for`` and ``while`` in ``forward()``: autograd sees only the operations that run in this call, so
+   Write Python's ``if``, ``for`` and ``while`` in ``forward()``: autograd records only operations that run in this call, so
    each call can leave another graph. The gradient is that of the branch that was taken. The condition itself gets none: you
    cannot learn ``threshold`` through ``if x > threshold``. Use ``torch.sigmoid((x - threshold) / width)`` as a weight instead.
 """
@@ -114,15 +114,14 @@ for _moved in (threshold - 0.01, threshold + 0.01):
 # sphinx_gallery_end_ignore
 
 # %%
-# The soft result is another number than that of the ``if``. The hard result is the same number up to rounding, but its
-# gradient is not the derivative of its value: moving the threshold by 0.01 leaves 4.5 as it is.
-# :ref:`sphx_glr_gallery_functions_change_the_gradient.py` trains with such a gradient. The 0.1 is the width of the smooth step.
-# For the number 4, far outside of it, the gradient is 0. For a choice among several options there is
-# ``torch.nn.functional.gumbel_softmax``.
+# The soft result differs from that of the ``if``. The hard result is the same up to rounding, but its gradient is not the
+# derivative of its value: moving the threshold by 0.01 leaves 4.5 as it is.
+# :ref:`sphx_glr_gallery_functions_change_the_gradient.py` trains through rounding with such a gradient. The 0.1 is the width of
+# the smooth step. The number 4 is far outside of it, and here it adds nothing to the gradient.
 
 # %%
-# **Forgetting the call in which no branch is taken.** Both weights below are smaller than 1. So ``penalty`` returns the
-# constant that it started with, and ``backward()`` raises an error:
+# **Forgetting the call in which no branch is taken.** Both weights below are smaller than 1, so ``penalty`` returns the
+# constant that it started with. Then ``backward()`` raises an error:
 
 
 def penalty(weights):
@@ -148,7 +147,7 @@ assert next(iter(small)).grad_fn is not None  # the loop itself is recorded
 # sphinx_gallery_end_ignore
 
 # %%
-# Write it as operations on the whole tensor. They are recorded for these weights too, and the gradient is zero:
+# Write it as operations on the whole tensor. For these weights they are recorded too, and the gradient is zero:
 
 (torch.relu(small - 1) ** 2).sum().backward()
 print(small.grad)
@@ -309,8 +308,8 @@ for edge, slope in [(1.25, 8), (2.5, 4), (5, 2), (10, 1)]:
 
 # %%
 # At the dotted lines there is no derivative: just left of them ``grow`` is almost 20, and at them it is 10. Autograd raises no
-# error there. It returns the slope on the right, since the comparison took that branch: at 5 it is 2. To the left, the
-# change is close to -10 for each of these steps, so the change divided by the step does not settle on a slope:
+# error there. It returns the slope on the right: at 5 it is 2. To the left, the change is close to -10 for each of these steps,
+# so the change divided by the step does not settle on a slope:
 
 start = torch.tensor(5.0, requires_grad=True)
 print("autograd:", torch.autograd.grad(grow(start), start)[0].item())
@@ -336,7 +335,7 @@ for step in (0.1, 0.01, 0.001, 1e-6):
 # .. solution::
 #
 # The product of the first call is 2, which is not greater than 2: nothing changes. In the second call the loop ends after
-# ``y0 = 3``. The result is ``y0`` itself times 1, so its gradient is 1, and the other two have none.
+# ``y0 = 3``. The result is ``1 * y0``, so the gradient of ``y0`` is 1, and the other two have none.
 
 
 def product_until_2(numbers):
