@@ -266,7 +266,7 @@ del total, loss, found, node
 # add ``loss.detach()``. Under ``torch.no_grad()`` the first loop stays at 0 too.
 #
 # **A hook on a result that names the result.** The tensor ``h`` below refers to its node, the node to the hook, and the hook to
-# ``h``. Python's garbage collector does not find this cycle, so all 20 tensors outlive their function:
+# ``h``. Part of this cycle is in C++, where Python's garbage collector does not look. So all 20 tensors outlive their function:
 
 import gc
 
