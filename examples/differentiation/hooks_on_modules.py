@@ -31,6 +31,7 @@ def report(module, grad_input, grad_output):
     print("grad_output:", [g if g is None else tuple(g.shape) for g in grad_output])
 
 
+torch.manual_seed(0)
 layer = nn.Linear(4, 3)
 layer.register_full_backward_hook(report)
 

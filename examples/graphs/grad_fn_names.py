@@ -19,6 +19,7 @@ grad_fn names: what AddmmBackward0 and others mean
 import torch
 from torch import nn
 
+torch.manual_seed(0)
 tokens = torch.rand(4, 5, 3, requires_grad=True)
 output = nn.Linear(3, 2)(tokens)
 
