@@ -216,7 +216,7 @@ assert not layer.weight.grad.any()
 # It is not a leaf
 # ~~~~~~~~~~~~~~~~
 # ``copy`` is the result of an operation on ``w``. It passes its gradient on to ``w`` and keeps none, unless you call
-# ``copy.retain_grad()`` before. A slice such as ``w[0]`` is a result, too.
+# ``copy.retain_grad()`` before ``backward()``. A slice such as ``w[0]`` is a result, too.
 
 w = torch.ones(3, requires_grad=True)
 copy = w.to(torch.float64)
@@ -239,12 +239,12 @@ assert copy.grad.tolist() == [1, 1, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``copy.grad`` is None, and reading it gives a warning. See :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`.
+# Reading ``copy.grad`` gives None and a warning: see :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`.
 
 # %%
 # It does not require grad
 # ~~~~~~~~~~~~~~~~~~~~~~~~
-# By default, data does not. Nor does a frozen parameter: ``requires_grad_(False)`` on a module freezes all its parameters.
+# By default, data does not. Nor does a frozen parameter. Here ``requires_grad_(False)`` freezes the first layer:
 
 model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
 model[0].requires_grad_(False)
@@ -326,7 +326,7 @@ assert torch.autograd.grad(smooth, scores)[0].all()
 # sphinx_gallery_end_ignore
 
 # %%
-# A smooth choice has a gradient: ``(torch.softmax(scores, 0) * values).sum()``.
+# This smooth choice has a gradient here: ``(torch.softmax(scores, 0) * values).sum()``.
 
 # %%
 # The gradient is zero
@@ -334,7 +334,7 @@ assert torch.autograd.grad(smooth, scores)[0].all()
 #
 # The function is flat there
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~
-# These results do not change if ``x`` moves a little, so the gradient is 0, and ``x`` learns nothing.
+# These results do not change if ``x`` moves a little, and the gradient is 0.
 #
 # .. how-measured:: The function table_of() differentiates each expression at its start and collects values and gradients.
 
@@ -443,11 +443,10 @@ assert x.grad == torch.inf and torch.finfo(torch.float16).max == 65504
 edge_table
 
 # %%
-# ``clamp`` is flat at 0, so the gradient is 0. With ``+ 1e-6`` it is a million. For the logarithm of a softmax, use
-# ``log_softmax``.
+# This ``clamp`` is flat at 0, so the gradient is 0. For the logarithm of a softmax, use ``log_softmax``.
 #
-# A gradient can also be too large for its data type. In float32, the gradient of ``1 / x`` at 1e-30 is ``-inf``. The largest
-# finite number in float16 is 65,504, so a scaled loss can overflow there.
+# A gradient can also be too large for its data type. The largest finite number in float16 is 65,504, so the gradients of a
+# scaled loss can overflow there.
 
 # %%
 # Zero times infinity
@@ -475,8 +474,8 @@ assert y.isnan() and not torch.autograd.grad(y, x)[0].isfinite()
 zero_table
 
 # %%
-# The last two rows are safe versions of the first and the second, in float32. In float16, 1e-9 rounds to 0, and
-# ``x * x.clamp(min=1e-9).log()`` is NaN too. ``norm`` has a rule of its own for 0.
+# The last two rows write the first and the second so that this gradient is finite. In float16 the value of the last row is
+# NaN again, because 1e-9 rounds to 0.
 
 # %%
 # The value is NaN already
@@ -515,12 +514,12 @@ assert len(caught) == 1 and "degrees of freedom" in str(caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch warns you about the variance of one element: "degrees of freedom is <= 0".
+# For the variance, PyTorch warns you: "degrees of freedom is <= 0".
 
 # %%
 # Eigenvalues are equal
 # ~~~~~~~~~~~~~~~~~~~~~
-# The derivative of an eigenvector divides by the differences between eigenvalues, which are 0 here. The derivative of the
+# The derivative of an eigenvector divides by the difference of the two eigenvalues, which is 0 here. The derivative of the
 # eigenvalues themselves is finite here:
 
 matrix = torch.eye(2, requires_grad=True)
