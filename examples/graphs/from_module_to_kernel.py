@@ -10,17 +10,17 @@ Where is nn.ReLU implemented? From Python to C++
 .. in-short::
 
    ``nn.ReLU()`` calls ``F.relu``, which calls ``torch.relu``. There Python ends: ``torch.relu`` calls the *operator*
-   ``torch.ops.aten.relu``. For a dense tensor on a CPU, its C++ code is in ``aten/src/ATen/native/Activation.cpp``. Its
-   gradient is one line in ``derivatives.yaml``. Another module may run several operators, or none. All this is without
-   ``torch.compile``.
+   ``aten::relu``, in Python ``torch.ops.aten.relu``. For a dense tensor on a CPU, its C++ code is in
+   ``aten/src/ATen/native/Activation.cpp``. Its gradient is one line in ``derivatives.yaml``. Another module may run several
+   operators, or none.
 """
 
 # %%
 # The problem: the source code ends at torch.relu
 # -----------------------------------------------
-# You want to read what ``nn.ReLU`` does. In your editor you go to its ``forward``, then to ``F.relu``, then to
-# ``torch.relu``. There Python ends, and C++ begins. These are the main steps for a dense tensor on a CPU that requires grad,
-# with the files of `PyTorch's repository <https://github.com/pytorch/pytorch/tree/v2.13.0>`__:
+# You want to read what ``nn.ReLU`` does. You go to its ``forward``, then to ``F.relu``, then to ``torch.relu``, and there
+# C++ begins. These are the main steps for a dense tensor on a CPU that requires grad, with the files of `PyTorch's repository
+# <https://github.com/pytorch/pytorch/tree/v2.13.0>`__:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -66,7 +66,7 @@ assert message.endswith("expected, got builtin_function_or_method")
 # sphinx_gallery_end_ignore
 
 # %%
-# You can start at each of the first three steps. The values are the same, and so is the name of the node:
+# You can start at each of the first three steps. Here the values are the same, and so is the name of the node:
 
 import torch.nn.functional as F
 from torch import nn
@@ -89,8 +89,7 @@ for _relu in (nn.ReLU(), F.relu, torch.relu, torch.ops.aten.relu.default):
 # %%
 # Watch a model call its operators
 # --------------------------------
-# A ``TorchDispatchMode`` sees the operators that autograd passes on in its thread, here in forward and in backward. This one
-# notes their names:
+# A ``TorchDispatchMode`` sees the operators that autograd passes on in its thread. This mode notes their names:
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -192,9 +191,8 @@ x.grad = None
 
 # %%
 # The mode saw two operators of ``nn.Linear``, ``t`` and ``addmm``, and the figure has two nodes for them. The ``detach`` after
-# ``relu`` belongs to autograd: the node saves the result, without its history. In backward, nodes call operators too:
-# ``MseLossBackward0`` calls ``mse_loss_backward``, ``ReluBackward0`` calls ``threshold_backward``, and ``AddmmBackward0`` calls
-# ``mm`` for the gradient of the weight.
+# ``relu`` belongs to autograd: the node saves the result, without its history. In this backward, nodes call operators too:
+# ``ReluBackward0`` calls ``threshold_backward``, and ``AddmmBackward0`` calls ``mm`` for the gradient of the weight.
 
 # %%
 # What people get wrong
@@ -361,10 +359,10 @@ assert "CompositeImplicitAutograd: linear" in _linear
 # %%
 # Why: the dispatcher
 # -------------------
-# An operator is one name. It can have several C++ functions, for example one for autograd and one for the CPU. The
-# *dispatcher* chooses which of them run, and in which order. For ``x``, the function of autograd comes first. It calls the
-# function for the CPU, here called the *kernel*, and connects the result to a node. The mode works between these two, so
-# inside the mode the result of ``relu`` has no ``grad_fn`` yet:
+# One operator can have several C++ functions, for example one for autograd and one for the CPU. The *dispatcher* chooses
+# which of them run, and in which order. For ``x``, the function of autograd comes first. It calls the function for the CPU,
+# here called the *kernel*, and connects the result to a node. The mode works between these two, so inside the mode the result
+# of ``relu`` has no ``grad_fn`` yet:
 
 
 class Between(TorchDispatchMode):
@@ -397,7 +395,7 @@ assert y.grad_fn.name() == "ReluBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
-# The mode did not see ``clamp_min``, because the kernel calls it inside. The profiler does see it:
+# The mode did not see ``clamp_min``, which the kernel calls inside. The profiler does see it:
 
 from torch.profiler import ProfilerActivity, profile
 
@@ -431,8 +429,8 @@ assert torch.relu(torch.ones(2, dtype=torch.complex64, device="meta")).is_comple
 # %%
 # Exercise
 # --------
-# As you saw, ``relu`` calls ``clamp_min`` with 0. So ``torch.relu(x)`` and ``torch.clamp_min(x, 0)`` have the same values here.
-# Do they have the same gradient at ``x = 0``? Which nodes do they leave?
+# ``relu`` calls ``clamp_min`` with 0, so ``torch.relu(x)`` and ``torch.clamp_min(x, 0)`` have the same values here. Do they
+# have the same gradient at ``x = 0``? Which nodes do they leave?
 #
 # .. solution::
 #
