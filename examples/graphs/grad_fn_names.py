@@ -4,10 +4,10 @@ grad_fn names: what AddmmBackward0 and others mean
 
 .. in-short::
 
-   ``grad_fn=<MulBackward0>`` names the *last* operation that was recorded for the tensor: ``mul``, which you may have written
+   ``grad_fn=<MulBackward0>`` names the *last* operation that was recorded for this tensor: ``mul``, which you may have written
    as ``*``. The node computes the gradient of that operation. The number tells formulas of the same name apart. The name need
-   not be what you wrote: below, ``nn.Linear(3, 2)`` leaves ``AddmmBackward0`` on the matrix ``x`` and, in PyTorch 2.13,
-   ``ViewBackward0`` on the batch ``b``.
+   not be what you wrote: below, ``nn.Linear(3, 2)`` ends with ``AddmmBackward0`` on the matrix ``x`` and, in PyTorch 2.13,
+   with ``ViewBackward0`` on the batch ``b``.
 """
 
 # %%
@@ -25,7 +25,7 @@ output = nn.Linear(3, 2)(tokens)
 
 print(output.grad_fn.name())
 
-# graph: output -- One Linear layer on a batch of sequences leaves four operations, and none is called Linear
+# graph: output -- This Linear layer on a batch of sequences leaves four nodes, and none is called Linear
 
 # sphinx_gallery_start_ignore
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
@@ -34,9 +34,9 @@ assert output.grad_fn.name() == _last
 # sphinx_gallery_end_ignore
 
 # %%
-# The layer is computed in steps, and each step leaves a node: flatten the sequences to 20 rows (``View``), transpose the weight
-# (``T``), multiply and add the bias (``Addmm``), and give the result its three dimensions back (``View``). ``grad_fn`` is the
-# last of them.
+# The layer is computed in steps, and here each step leaves a node: flatten the sequences to 20 rows (``View``), transpose the
+# weight (``T``), multiply and add the bias (``Addmm``), and give the result its three dimensions back (``View``). ``grad_fn``
+# is the last of them.
 #
 # .. torch-changed:: 2.15
 #    :probe: nodes: nn.Linear(2, 2)(torch.ones(1, 1, 2))
@@ -161,12 +161,12 @@ layers
 # - ``nn.Linear(3, 2)(c.mT)`` ends with ``AddBackward0``. The batch ``c.mT`` is not contiguous, and the bias is added last.
 # - ``F.scaled_dot_product_attention(q, q, q)`` leaves ``ScaledDotProductFlashAttentionForCpuBackward0`` here, for a ``q`` of
 #   shape 1×2×5×8. With ``dropout_p=0.5`` the last node is ``UnsafeViewBackward0``.
-# - ``UnsafeView`` is not a warning. Inside ``@`` and ``reshape``, PyTorch uses it to give a temporary result a new shape
-#   (`explained here <https://discuss.pytorch.org/t/unsafeviewbackward-in-grad-fn/25992>`__).
+# - ``UnsafeView`` is not a warning. In ``b @ c`` and in ``x.T.reshape(6)``, PyTorch uses it to give a temporary result a new
+#   shape (`explained here <https://discuss.pytorch.org/t/unsafeviewbackward-in-grad-fn/25992>`__).
 #
-# Another device, backend or dtype may use other operations, and then leaves other names: here ``nn.LSTM`` in double precision
-# leaves ``StackBackward0``. The build of PyTorch that made this page also has ``CudnnRnnBackward0`` and
-# ``ScaledDotProductEfficientAttentionBackward0``, which no expression above recorded.
+# Another device, backend or dtype may leave other names: here ``nn.LSTM`` in double precision ends with ``StackBackward0``.
+# This build of PyTorch also has ``CudnnRnnBackward0`` and ``ScaledDotProductEfficientAttentionBackward0``, which no expression
+# above recorded.
 
 # %%
 # What people get wrong
@@ -191,7 +191,7 @@ assert [
 # sphinx_gallery_end_ignore
 
 # %%
-# To find the layers that ``model`` contains, use ``model.named_modules()``.
+# To find the layers of this ``model``, use ``model.named_modules()``.
 
 # %%
 # **Reading the number as a counter.** The two additions here leave two nodes of the same name. To tell the nodes apart, compare
@@ -317,8 +317,7 @@ shapes
 # %%
 # Names without a number
 # ----------------------
-# These nodes do not come from the file of formulas that is shown below. They belong to a leaf, to two kinds of write, to an
-# operation without a formula, to your own Functions and operators, and to tools that wrap a part of your program.
+# These nodes do not come from the file of formulas that is shown below.
 #
 # .. how-measured:: Each row makes one such node and notes its type.
 
@@ -374,7 +373,8 @@ assert list(types) == [
 ]
 for number, node in enumerate(made.values()):
     name = type(node).__name__
-    assert node.name() == ("torch::autograd::" if number < 4 else "") + name
+    if number < 4 or TORCH >= (2, 13):  # 2.11 has no name() for a Function of yours
+        assert node.name() == ("torch::autograd::" if number < 4 else "") + name
 assert names(checkpoint(torch.sin, x, use_reentrant=False)) == ["SinBackward0"]
 assert x.exp().grad_fn.name() == "ExpBackward0"
 # sphinx_gallery_end_ignore
@@ -451,10 +451,10 @@ assert slope.grad_fn.name() == "SigmoidBackwardBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
-# The underscore of an in-place operation is dropped in the name. ``leaky_relu_`` has a formula of its own, so it gets a number
-# of its own: here ``nn.LeakyReLU(inplace=True)`` leaves ``LeakyReluBackward1``. ``relu`` and ``relu_`` share one formula, and
-# both leave ``ReluBackward0``. In ``SigmoidBackwardBackward0``, the operation was itself a step of backward,
-# ``sigmoid_backward``. You find it on a gradient that has a graph, for example from ``create_graph=True``.
+# A name with a number drops the underscore of an in-place operation. ``leaky_relu_`` has a formula of its own, so it gets a
+# number of its own: here ``nn.LeakyReLU(inplace=True)`` leaves ``LeakyReluBackward1``. ``relu`` and ``relu_`` share one
+# formula, and both leave ``ReluBackward0``. In ``SigmoidBackwardBackward0``, the operation was itself a step of backward,
+# ``sigmoid_backward``: you can find it on a gradient from ``create_graph=True``.
 
 # %%
 # Names in old notes
@@ -494,7 +494,7 @@ assert old["today"].tolist() == [
 # sphinx_gallery_end_ignore
 
 # %%
-# What the same operation leaves today:
+# The last node that the same operation leaves today:
 
 old
 
