@@ -6,8 +6,8 @@ Static and dynamic graphs: compile, export, fx
 
    Eager PyTorch records a new autograd graph in each call: a *dynamic* graph. ``torch.fx``, ``torch.export`` and
    ``torch.compile`` capture a *static* graph and run it in place of your Python code. In the table below, the first derivative
-   is the same, but ``torch.fx`` and ``torch.export`` lose a ``backward`` of your own. A changed number or an ``if`` on data may
-   have another effect. With the backend used here, the second derivative raises an error under ``torch.compile``.
+   is the same. A changed number may have no effect, and an ``if`` on data may raise an error. ``torch.fx`` and ``torch.export``
+   lose a ``backward`` of your own. With the backend used here, a second derivative through ``torch.compile`` raises an error.
 """
 
 # %%
@@ -15,8 +15,8 @@ Static and dynamic graphs: compile, export, fx
 # ------------------------------------------
 # You append to a list in ``forward``, change ``self.number``, or pass a batch of another size. In eager PyTorch this just
 # works. After a capture it may have no effect, or raise an error. Here the module ``Scale`` multiplies ``torch.sin(x)`` by
-# ``self.number`` and by ``self.tensor``. The module ``Branch`` returns ``torch.sin(x)`` if ``x.sum() > 0``, and
-# ``torch.cos(x)`` otherwise.
+# ``self.number`` and by the buffer ``self.tensor``. For the first row, it also appends to ``calls``. The module ``Branch``
+# returns ``torch.sin(x)`` if ``x.sum() > 0``, and ``torch.cos(x)`` otherwise.
 #
 # .. how-measured:: The modules run in eager PyTorch and after each capture, for torch.compile with the backend "aot_eager".
 
@@ -251,20 +251,19 @@ assert list(table.loc["second derivative"]) == [
 table
 
 # %%
-# (In the first row, ``Scale`` has the line ``calls.append(...)``, too. The ``if`` is that of ``Branch``.)
-#
-# ``torch.compile`` is closest to eager PyTorch here. Before each call it checks conditions, the *guards*. The new number and
-# the new size each broke one, and it captured again. So does each append to ``calls``, until the :ref:`limit of captures
-# <sphx_glr_gallery_errors_recompile_limit.py>` is reached. Not every change is guarded: a forward hook that was registered on
-# an inner ``nn.Linear`` after the first call ran only after the next capture. ``torch.fx`` and ``torch.export`` captured once.
+# ``torch.fx`` and ``torch.export`` captured once. ``torch.compile`` is closest to eager PyTorch here. Before each call it
+# checks conditions, the *guards*. The new number and the new size each broke one, and it captured again. So did each append
+# to ``calls``, until the :ref:`limit of captures <sphx_glr_gallery_errors_recompile_limit.py>` was reached. Not every change
+# is guarded: here a forward hook that was registered on an inner ``nn.Linear`` after the first call ran only after the next
+# capture.
 
 # %%
 # What people get wrong
 # ---------------------
 # **Changing a Python number after fx or export.** The number of ``Scale`` was copied into the graph. There is no error, and
-# the captured module goes on with the old value. Put a value that will change into a buffer or a parameter, and change it
-# *in place*. With ``torch.fx``, take a parameter, with ``requires_grad=False`` if it is not trained: ``torch.fx`` computes an
-# expression of buffers alone, such as ``self.number * self.tensor``, once, at the capture.
+# the captured module keeps the old value. Put a value that will change into a parameter, with ``requires_grad=False`` if it
+# is not trained, and change it *in place*. In a buffer the change can be lost: ``torch.fx`` computes an expression of buffers
+# alone, such as ``self.number * self.tensor``, once, at the capture.
 #
 # Here ``fill_``, ``copy_`` and ``load_state_dict`` arrive in the captured module. A new tensor in its place does not, and
 # ``load_state_dict(..., assign=True)`` sets new tensors:
@@ -319,7 +318,7 @@ assert [key for key, does in follows.items() if not does] == [(Product, "torch.f
 
 # %%
 # **Another size after export.** Here ``torch.export`` fixed the size 3 of the input. Name a size that will change as dynamic.
-# In the example input it should be at least 2: with an example of size 1, this export raises an error.
+# Its example should be at least 2: with size 1, this export raises an error.
 
 exported = torch.export.export(Scale(), (ones(3),)).module()
 try:
@@ -350,8 +349,8 @@ assert isinstance(exports[1], str) and exports[2](ones(4)).shape == (4,)
 
 # %%
 # **A gradient of a gradient through** ``torch.compile``. With the backend used here, the backward pass is captured too, and it
-# cannot be differentiated. The message names ``aot_autograd``, which the default backend uses as well. If you need a gradient
-# penalty, take the first gradient *inside* the compiled function, with ``torch.func.grad``.
+# cannot be differentiated. If you need a gradient penalty, take the first gradient *inside* the compiled function, with
+# ``torch.func.grad``.
 
 x = ones()
 value = torch.compile(Scale(), backend="aot_eager")(x).sum()
@@ -374,7 +373,7 @@ assert torch.allclose(x.grad, -4 * torch.ones(3).sin())
 # %%
 # **A backward of your own.** ``torch.fx`` and ``torch.export`` write down what the ``forward`` of an ``autograd.Function``
 # computes, and lose its ``backward``: here the gradient changed without an error. ``torch.compile`` kept this ``backward``,
-# but in PyTorch 2.13 lost it inside ``torch.func.grad``. A :ref:`custom operator
+# but in PyTorch 2.13 lost it inside ``torch.func.grad``. This :ref:`custom operator
 # <sphx_glr_gallery_functions_functions_and_transforms.py>` kept its ``backward`` in all three captures.
 
 # sphinx_gallery_start_ignore
@@ -486,8 +485,9 @@ assert "Could not guard on data-dependent expression" in str(errors["an_if", exp
 
 # %%
 # Two ways around it: ``torch.cond(condition, if_true, if_false, (x,))`` puts both sides into the graph and decides when
-# the graph runs, and ``torch.where`` computes both sides and chooses. ``torch.compile`` breaks the graph of ``Branch`` at the
-# ``if`` and lets Python decide. With ``fullgraph=True`` this break is an error.
+# the graph runs, and ``torch.where`` computes both sides and chooses. For a second derivative take ``torch.where``: through
+# this ``torch.cond``, ``create_graph=True`` returns a gradient without a graph, and no error. ``torch.compile`` breaks the
+# graph of ``Branch`` at the ``if`` and lets Python decide.
 
 
 class WithCond(nn.Module):
@@ -515,13 +515,16 @@ torch.compile(Branch(), backend=counting)(torch.ones(3))
 assert len(captured_graphs) == 2
 assert "sum_1" in captured_graphs[0].code and "torch.sin" in captured_graphs[1].code
 torch.compiler.reset()
+x = ones()
+(slope,) = torch.autograd.grad(both(x).sum(), x, create_graph=True)
+assert torch.equal(slope, x.cos()) and not slope.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
 # The captured graph and the autograd graph
 # -----------------------------------------
-# They are two graphs. The exported graph describes the forward pass. When it runs on a tensor that requires grad, autograd
-# records a graph of its own. For ``Scale`` it has the nodes of eager PyTorch:
+# The exported graph describes the forward pass. When it runs on a tensor that requires grad, autograd records a second graph.
+# For ``Scale`` it has the same nodes as in eager PyTorch:
 
 x = ones()
 captured_result = torch.export.export(Scale(), (x,)).module()(x)
@@ -540,8 +543,8 @@ assert names(captured_result.grad_fn) == names(eager_result.grad_fn)
 # sphinx_gallery_end_ignore
 
 # %%
-# This compiled graph is different: autograd records *one* node for all of it. With ``backend="eager"`` you get the nodes of
-# eager PyTorch.
+# Here autograd records *one* node for the whole compiled graph. With ``backend="eager"``, ``Scale`` leaves the same nodes as
+# in eager PyTorch.
 
 result = torch.compile(Scale(), backend="aot_eager")(x)
 print(type(result.grad_fn).__name__)
