@@ -108,8 +108,8 @@ Picture(to_dot(loss, names), "Arrows lead from MeanBackward0 up to head and body
 
 # %%
 # The computation runs from top to bottom. The arrows show the way of the gradient, from the loss up to the parameters. No
-# arrow leads to ``gate.weight`` or ``gate.bias``. Without the ``detach()``, they would be drawn, too. (If the layer were frozen
-# with ``requires_grad_(False)``, you would get the same picture.)
+# arrow leads to ``gate.weight`` or ``gate.bias``. Without the ``detach()``, they would be drawn, too. If you froze the layer
+# with ``requires_grad_(False)`` instead, you would get the same picture.
 
 # %%
 # torchviz in three lines
@@ -126,7 +126,8 @@ Picture(to_dot(loss, names), "Arrows lead from MeanBackward0 up to head and body
 #
 # Tried by hand with torchviz 0.0.3, PyTorch 2.13 and Python 3.11, ``make_dot`` gives the nodes of the picture above, one
 # more box for the result, and a box ``AccumulateGrad`` below each parameter. Its arrows point the other way, from the
-# parameters to the result. Since Python 3.12 the import can fail with *No module named 'distutils'*: see `pytorchviz#83 <https://github.com/szagoruyko/pytorchviz/issues/83>`__.
+# parameters to the result. Since Python 3.12 the import can fail with *No module named 'distutils'*: see `pytorchviz#83
+# <https://github.com/szagoruyko/pytorchviz/issues/83>`__.
 
 # %%
 # What people get wrong
@@ -154,8 +155,8 @@ assert "make sure the Graphviz executables are on your systems' PATH" in message
 # Install Graphviz itself (``apt install graphviz``, ``brew install graphviz``), or use ``pygraphviz``, as the folded code
 # above does. You can also print the text and paste it into a viewer for Graphviz on the web. There the loss is at the top.
 #
-# **Drawing a result that was not recorded.** The result of ``loss.detach()``, a tensor that was loaded from a file, or a new
-# tensor (not a view) that was computed under ``no_grad`` has no graph. ``make_dot`` then draws a single box. ``to_dot`` raises:
+# **Drawing a result that was not recorded.** The result of ``loss.detach()``, a loss that was loaded from a file, or a mean
+# that was computed under ``no_grad`` has no graph. ``make_dot`` then draws a single box. ``to_dot`` raises:
 
 file = io.BytesIO()
 torch.save(loss, file)
@@ -171,7 +172,7 @@ except AttributeError as error:
 assert message == "'NoneType' object has no attribute 'name'"
 assert loaded.grad_fn is None and loaded.requires_grad
 with torch.no_grad():
-    _unrecorded = model.head(model.body(x))
+    _unrecorded = model.head(model.body(x)).mean()
 _raised = []
 for _result in (_unrecorded, loss.detach()):
     try:
@@ -226,7 +227,8 @@ with warnings.catch_warnings():  # x requires no grad: nothing is recorded at al
 
 # %%
 # The opposite also happens. If its input requires grad, ``checkpoint(..., use_reentrant=True)`` records the graph of its part
-# only during ``backward()``. The parameters in that part get gradients, and the picture of the loss does not show them.
+# only during ``backward()``. Parameters that are used in that part alone get gradients, and the picture of the loss does not
+# show them.
 #
 # **Using the names of nodes as keys.** In Graphviz, the same name means the same box. Here two ``tanh`` become one box, and
 # the picture shows a loop that is not in the graph. That is why ``to_dot`` numbers the nodes.
@@ -269,16 +271,16 @@ assert '[label="torch::autograd::AccumulateGrad"]' in to_dot(y.sum(), {})
 # %%
 # A large graph
 # -------------
-# The graph of a large model can have hundreds of nodes or more, and on a chain of 1,200 nodes ``make_dot`` raised a
+# The graph of a large model can have hundreds of nodes or more. On a chain of 1,200 nodes, ``make_dot`` raised a
 # ``RecursionError``. Draw a part: begin at an intermediate result instead of the loss. Or draw a row of nodes as one box, as
-# the figures on this site do: if a figure would have more than 40 cards, results in a row that no variable holds are one card.
+# this figure does:
 
 start = torch.tensor(0.5, requires_grad=True)
 end = start
 for _ in range(100):
     end = torch.tanh(end)
 
-# graph: end -- A hundred nodes in a row: all but the root are drawn as one card
+# graph: end -- A hundred nodes in a row: the 99 behind the root are drawn as one card
 
 # sphinx_gallery_start_ignore
 assert to_dot(end, {}).count("TanhBackward0") == 100
