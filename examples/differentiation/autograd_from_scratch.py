@@ -4,16 +4,16 @@ Autograd from scratch in 60 lines of Python
 
 .. in-short::
 
-   Autograd records and walks. In the 60 lines of this page, each result keeps its inputs, and a function that turns its
-   gradient into gradients of the inputs. ``backward()`` goes from the last result to the first, calls these functions and adds
-   up. The 60 lines agree with PyTorch on 200 random expressions, with broadcasting. They do not notice in-place writes.
+   Autograd records and walks. Each result keeps its inputs, and a function that turns the gradient of the result into
+   gradients of the inputs. ``backward()`` goes from the last result to the first, calls these functions and adds up. Fewer than
+   60 lines of Python do this here. They agree with PyTorch on 200 random expressions, with broadcasting. They do not notice
+   in-place writes.
 """
 
 # %%
 # What is there to build?
 # -----------------------
-# You write a formula for the loss and call ``loss.backward()``. Then ``w`` and ``b`` have gradients. You never wrote a formula
-# for those. Where do they come from?
+# You write a formula for the loss and call ``loss.backward()``. Then ``w`` and ``b`` have gradients. Where do they come from?
 
 import torch
 
@@ -48,8 +48,8 @@ assert w.grad == 2 * 1 * 2 + 2 * 1 * 2 and b.grad == 1 * 2 + 1 * 2
 # %%
 # Step 1: record what was computed from what
 # ------------------------------------------
-# Python lets a class define ``+`` and ``*``. So wrap each number in a ``Value``. Its operators compute as usual, and the
-# result keeps the two values that it was computed from.
+# Python lets a class define ``+`` and ``*``. So wrap each number in a ``Value``. The result of ``+`` or ``*`` keeps the two
+# values that it was computed from.
 
 
 class Value:
@@ -90,15 +90,14 @@ assert (two + two).inputs == (two * two).inputs == (two, two)
 # sphinx_gallery_end_ignore
 
 # %%
-# A sum and a product left the same record, and their derivatives differ. The record must also say *how* to get the
+# The sum and the product left the same record, and their derivatives differ. The record must also say *how* to get the
 # derivative.
 
 # %%
 # Step 2: record the derivative, and walk
 # ---------------------------------------
 # Let each operation leave a function, ``local``. It takes ``g``, the gradient of the result, and returns one gradient for
-# each input. For a sum both are ``g``. For a product, each is ``g`` times the *other* factor. There the function is a closure:
-# it remembers ``self`` and ``other``.
+# each input. For a sum both are ``g``. For a product, each is ``g`` times the *other* factor.
 
 
 class Value:
@@ -129,8 +128,7 @@ print(f"w.grad = {w.grad:g}, b.grad = {b.grad:g}")
 assert (w.grad, b.grad) == (8, 4)
 
 # %%
-# These are PyTorch's numbers. ``backward`` follows each path from the loss to a leaf, and the leaf adds up what arrives.
-# Following each path is also what breaks it:
+# These are PyTorch's numbers. This ``backward`` follows each path from the loss to a leaf, and that is what makes it slow:
 
 x = Value(1.0)
 y = x
@@ -167,7 +165,7 @@ for _uses, _factor in ((1, 2), (2, 3)):  # how often f uses its argument
 
 # %%
 # The gradient is right. But it is a sum of 65,536 ones, and ``x.backward`` was called for each. One more ``y + y``
-# doubles these calls. One more block ``x + f(x)`` of a residual network at least doubles them.
+# doubles these calls. So does one more residual step ``y + f(y)``, if ``f`` uses ``y`` once.
 
 # %%
 # What people get wrong
@@ -203,16 +201,16 @@ assert _w.grad == (2 * 6 + 1) * 2 == 26
 # sphinx_gallery_end_ignore
 
 # %%
-# The order of a sum cannot change its derivative, which is :math:`(2h + 1) \cdot x = 26`. In ``h + h*h`` the walk finds ``h``
-# first, passes on the 1 that has arrived there, and never comes back to ``h``. The 12 from ``h*h`` arrives too late.
+# For both orders the derivative is :math:`(2h + 1) \cdot x = 26`. In ``h + h*h`` the walk finds ``h`` first, passes on the 1
+# that has arrived there, and never comes back to ``h``. The 12 from ``h*h`` arrives too late.
 #
 # **Setting where you should add.** With ``before.grad = part`` in place of ``+=``, the last part wins. ``x * x`` at 3 then has
 # the derivative 3:
 
 
 def setting(root):
-    for value, part in zip(root.inputs, root.local(1.0), strict=True):
-        value.grad = part
+    for before, part in zip(root.inputs, root.local(1.0), strict=True):
+        before.grad = part
 
 
 x = Value(3.0)
@@ -226,9 +224,9 @@ assert x.grad == 3
 # %%
 # Step 3: the last recorded value goes first
 # ------------------------------------------
-# A value must wait until all its uses have sent their part. When is that? Number the values as they are made. A result is
-# made after its inputs, so a use of a value has a higher number than the value. Of the values that wait, take the one with
-# the highest number: its uses have all had their turn. (This is a *topological* order.) ``class Value(Value)`` extends the
+# A value must wait until all its uses in this loss have sent their part. When is that? Number the values as they are made. A
+# result is made after its inputs, so it has a higher number. Of the values that wait, take the one with the highest number:
+# its uses in this loss have all had their turn. (Such an order is called *topological*.) ``class Value(Value)`` extends the
 # class of step 2, so you see only what changes.
 
 
@@ -284,8 +282,8 @@ assert _visits(y) == 3 * 1000 + 1 and _visits(h + h * h) == 5
 # sphinx_gallery_end_ignore
 
 # %%
-# Both are right, with one visit for each value. The next thing to break is the second call. Let two losses, :math:`h^2` and
-# :math:`2h`, share ``h``, which is 2. Their derivatives are 4 and 2, so ``w.grad`` should be :math:`(4 + 2) \cdot 2 = 12`.
+# Both are right, with one visit for each value. The next thing to break is a second loss. Let :math:`h^2` and :math:`2h` share
+# ``h``, which is 2. Their derivatives are 4 and 2, so ``w.grad`` should be :math:`(4 + 2) \cdot 2 = 12`.
 
 w, b, x = Value(3.0), Value(-4.0), Value(2.0)
 h = w * x + b
@@ -302,8 +300,8 @@ assert (
 # %%
 # Step 4: only leaves keep a gradient
 # -----------------------------------
-# The 4 of the first walk was still in ``h`` and in the product, and the second sent it back again. What is on its way belongs
-# to one walk, so keep it in a dictionary. Only leaves add it to their ``grad``. That is PyTorch's default too.
+# The 4 of the first walk was still in ``h`` and in the product, and the second walk sent it back again. What is on its way
+# belongs to one walk, so keep it in a dictionary. Only leaves add it to their ``grad``. That is PyTorch's default too.
 
 
 class Value(Value):
@@ -328,8 +326,8 @@ assert w.grad == 12
 # %%
 # Step 5: arrays
 # --------------
-# Put NumPy arrays into a ``Value``, and a product of equal shapes works. It breaks when one of them is broadcast. Here, two
-# numbers scale four rows. A plain number as a factor does not work yet either.
+# Put NumPy arrays into a ``Value``, and a product of equal shapes works. It breaks when one of them is broadcast, as here,
+# where two numbers scale four rows. A plain number as a factor does not work yet either.
 
 import numpy as np
 
@@ -360,9 +358,9 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# ``scale`` has two numbers, and its gradient has eight: broadcasting used each number four times. The gradients of several
-# uses are added, here too. ``fit`` sums over the dimensions that broadcasting added in front, and over those of size 1 that
-# it stretched. ``wrap`` turns a plain number into a leaf, and ``grad`` starts as ``None`` as in PyTorch.
+# ``scale`` has two numbers, and its gradient has eight: broadcasting used each number four times. The gradients of these uses
+# must be added. ``fit`` sums over the dimensions that broadcasting added in front, and over those of size 1 that it
+# stretched. ``wrap`` turns a plain number into a leaf, and ``grad`` starts as ``None``, as in PyTorch.
 
 
 def fit(g, shape):
@@ -397,9 +395,8 @@ def wrap(other):
 
 
 # %%
-# That is the engine. The rest are operations: each computes its result and leaves its derivative. Subtraction needs none,
-# since it is made of the others. ``__rmul__`` is for ``2 * tensor``, and ``__array_ufunc__ = None`` makes NumPy leave ``array *
-# tensor`` to it.
+# That is the engine. The rest are operations. ``__rmul__`` is for ``2 * tensor``, and ``__array_ufunc__ = None`` makes NumPy
+# leave ``array * tensor`` to it.
 
 
 class Tensor(Tensor):
@@ -469,14 +466,14 @@ _code = [
     for line in _lines[node.lineno - 1 : node.end_lineno]
     if line.strip()
 ]
-assert len(_engine) == 4 and 50 <= len(_code) <= 60, len(_code)
+assert len(_engine) == 4 and 50 <= len(_code) < 60, len(_code)
 # sphinx_gallery_end_ignore
 
 # %%
 # Compared with PyTorch on 200 random expressions
 # -----------------------------------------------
-# These expressions use only what both libraries have, so one function builds them for both: five leaves of different shapes,
-# then 5 to 30 random steps.
+# One function builds the expressions for both libraries, since it uses only what both have. It combines five leaves of
+# different shapes in 5 to 30 random steps.
 
 import random
 
@@ -561,7 +558,7 @@ for _shapes in [
 # %%
 # Train a network with it
 # -----------------------
-# A network with 16 hidden units learns a sine from 64 points. The loop is the usual one: forward, backward, step, clear.
+# A network with 16 hidden units learns a sine from 64 points:
 
 generator = np.random.default_rng(0)
 start = [generator.normal(size=s) for s in [(1, 16), (16,), (16, 1), (1,)]]
@@ -616,7 +613,7 @@ def draw():
 
 
 # %%
-# After 1000 steps the network follows the sine, and PyTorch's losses agree to a millionth:
+# After 1000 steps the network follows the sine to within 0.2. PyTorch's losses agree to a millionth:
 
 # figure: On the left the sine, the curve of the untrained network, which is far from it, and the curve after 1000 steps,
 #   which lies close to the sine. On the right the loss of both trainings, two curves that lie on each other and fall.
@@ -625,12 +622,17 @@ print(f"loss of the first step: {losses[0]:.6f}   PyTorch {by_torch[0]:.6f}")
 print(f"loss of the last step:  {losses[-1]:.6f}   PyTorch {by_torch[-1]:.6f}")
 assert np.allclose(losses, by_torch, rtol=1e-6, atol=0) and losses[-1] < losses[0] / 100
 
+# sphinx_gallery_start_ignore
+_before, _after = (np.abs(curve - np.sin(points)).max() for curve in curves)
+assert _before > 2 and _after < 0.2 and (np.diff(losses) < 0).all()
+# sphinx_gallery_end_ignore
+
 # %%
 # What PyTorch does in addition
 # -----------------------------
-# A ``grad_fn`` does the work of ``local``, and backward adds up in the same way. PyTorch also skips tensors that require no
-# gradient, frees what it has used, and checks. The ``local`` of a product keeps the arrays of its factors, and no copies. If
-# you write into such an array before backward, the other factor gets a wrong gradient, and you get no error:
+# A ``grad_fn`` does the work of ``local``. PyTorch also skips tensors that require no gradient, frees what it saved, and
+# notices most in-place writes. The ``local`` of a product keeps the arrays of its factors, and no copies. If you change such
+# an array before backward, the gradient of the other factor can be wrong, without an error:
 
 ours = Tensor([1.0, 2.0])
 result = (ours * ours).sum()
@@ -697,8 +699,8 @@ assert raised[0].startswith(
 #
 # .. solution::
 #
-# The gradients. Let ``local`` compute with the inputs themselves, not with their ``data``. Then the walk is recorded like any
-# other computation, and you can walk its record too. In PyTorch this is ``create_graph=True``.
+# The gradients. Let ``local`` compute with the inputs themselves, not with their ``data``. Then the walk is recorded too, and
+# you can walk back over that record. In PyTorch this is ``create_graph=True``.
 
 
 class Value(Value):
@@ -731,7 +733,7 @@ assert derivative.data == 6 and (x * x * x).gradient(x).gradient(x).data == 12
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`, code of your own on the way back.
-# - Next: :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`, the same walk over PyTorch's own nodes.
+# - Next: :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`, a walk over PyTorch's own nodes.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`: give PyTorch a ``local`` of your own.
 # - Elsewhere: `micrograd <https://github.com/karpathy/micrograd>`__, and `Autodidax
 #   <https://docs.jax.dev/en/latest/autodidax.html>`__, which builds JAX's core.
