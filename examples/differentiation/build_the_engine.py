@@ -13,9 +13,8 @@ How loss.backward() works: walk the graph
 # %%
 # Call one node by hand
 # ---------------------
-# You call ``loss.backward()``, and then the parameters in its graph have gradients. In between, PyTorch walks over the graph
-# that it recorded. To see how, do the walk yourself, on PyTorch's own nodes. In this example ``D`` is used twice, by
-# ``E`` and by ``F``.
+# In ``loss.backward()``, PyTorch walks over the graph that it recorded. To see how, do the walk yourself, on PyTorch's own
+# nodes. In this example ``D`` is used twice, by ``E`` and by ``F``.
 
 import torch
 
@@ -30,8 +29,7 @@ F = D + E
 
 # %%
 # Here a node is the backward step of one operation, and Python can call it. Give it the gradient of the result. It returns one
-# gradient for each edge, or a bare tensor if it has one edge. (For a factor that needs no gradient, the node of a product
-# returns ``None``.)
+# gradient for each edge, or a bare tensor if it has one edge.
 
 
 def call(node, *gradients):
@@ -68,14 +66,14 @@ del tensor
 
 # %%
 # For ``E = C * D`` the node returns the value of ``D``, which is the gradient for ``C``, and the value of ``C``, which is the
-# gradient for ``D``. These are the local derivatives. (PyTorch's reference lists no such call. Use it to learn. In programs,
-# use ``torch.autograd.grad``.)
+# gradient for ``D``. These are the local derivatives. (PyTorch's reference lists no such call. Use it to learn, and
+# ``torch.autograd.grad`` in programs.)
 
 # %%
 # What people get wrong
 # ---------------------
 # **Walking after backward.** By then the nodes that ran have freed what they had saved. Pass ``retain_graph=True`` to keep it.
-# **Calling the node of a Function written in Python.** That node is not callable. (Its method ``apply`` runs your backward.)
+# **Calling the node of a Function written in Python.** That node is not callable.
 
 
 class Double(torch.autograd.Function):
@@ -113,7 +111,6 @@ assert raised[0].startswith(
 
 # %%
 # **Expecting hooks to run.** A call by hand runs neither the hook of this tensor nor that of its node. ``backward`` runs both.
-# (Two kinds do run by hand: unpack hooks, and at the node of a leaf the hook of ``register_post_accumulate_grad_hook``.)
 
 seen, result = [], A.exp()
 result.register_hook(lambda gradient: seen.append("hook of the tensor"))
@@ -177,8 +174,7 @@ print("PyTorch:", [gradient.item() for gradient in expected])
 assert (found[A], found[B]) == expected == (24, 40)
 
 # %%
-# Both gradients are right. But this walk fails for some graphs, and the next versions mend it. A linear layer shows the first
-# problem:
+# Both gradients are right. But this walk fails for other graphs. A linear layer shows the first problem:
 
 from torch import nn
 
@@ -305,8 +301,8 @@ assert found[layer.weight].requires_grad and not expected.requires_grad
 # %%
 # Version 5: do not record the walk
 # ---------------------------------
-# Some nodes compute with tensors that require grad, here with the saved ``left`` and ``right``. So what they computed was
-# recorded too. You did not ask for that graph:
+# The node of ``left * right`` computes with the saved ``left`` and ``right``, which require grad. So the walk was recorded
+# too. ``no_grad`` prevents that:
 
 walk_5 = torch.no_grad()(walk_4)
 found = walk_5(product)
@@ -319,8 +315,7 @@ assert not found[layer.weight].requires_grad and torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# The next problem is the time that a deep model takes. Each step of this model splits the path in two and joins it again, as a
-# residual block does.
+# The next problem is time. Each step of this model splits the path in two and joins it again, as a residual block does.
 
 
 def diamonds(count):
@@ -361,7 +356,7 @@ for number in (1, 2, 4, 8):
 # %%
 # The engine: count the edges, then wait
 # --------------------------------------
-# A node is ready when something has come over each edge that leads to it from the root. So first count those edges:
+# A node is ready when the walk has used each edge that leads to it from the root. So first count those edges:
 
 from torch.autograd.graph import get_gradient_edge
 
@@ -379,7 +374,7 @@ def count_edges(start):
 
 # %%
 # Then walk. For each node, ``arrived`` has one sum for each gradient that the node takes, and ``missing`` is the number of
-# edges over which nothing has come yet. At 0, the node is ready.
+# edges not used yet. At 0, the node is ready.
 
 
 @torch.no_grad()
@@ -562,8 +557,8 @@ for _model in (
 # sphinx_gallery_end_ignore
 
 # %%
-# On 50 random graphs, the gradients agree to twelve digits, and the node of each operation is called once. (The order of
-# additions differs, so the last digit can differ.)
+# On 50 random graphs, the gradients agree to twelve digits, and each node of an operation is called once. (The order of
+# additions differs, so the last digits can differ.)
 
 print("nodes:", nodes, "  calls:", called)
 assert nodes == called > 400
@@ -611,9 +606,9 @@ with mock.patch.dict(globals(), call=_recorded):
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch's engine does more on its way. It frees what the nodes saved, runs hooks, and runs the backward of your own Functions.
-# It also converts gradients: in a product of a ``float32`` leaf and a ``float64`` tensor of the same shape, the engine above
-# returns ``float64`` for the leaf, and PyTorch returns ``float32``.
+# PyTorch's engine does more. It frees what the nodes saved, runs hooks, and runs the backward of your own Functions. It also
+# converts gradients: in a product of a ``float32`` leaf and a ``float64`` tensor of the same shape, the engine above returns
+# ``float64`` for the leaf, and PyTorch returns ``float32``.
 
 # %%
 # Exercise
