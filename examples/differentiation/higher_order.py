@@ -4,10 +4,10 @@ Second derivatives with create_graph=True
 
 .. in-short::
 
-   ``(g,) = torch.autograd.grad(y, x, create_graph=True)`` returns a gradient that you can differentiate again. You need it when
-   a loss contains a gradient: a gradient penalty, a differential equation, learning through an update step. Not every
-   operation allows it. The fused attention kernel of the CPU does not, nor does a model that ``torch.compile`` compiled by
-   default.
+   ``(g,) = torch.autograd.grad(y, x, create_graph=True)`` returns a gradient that you can differentiate again. Use it when a
+   loss contains a gradient: a gradient penalty, a differential equation, learning through an update step. Not every operation
+   allows it. The fused attention kernel of the CPU does not, nor does a model compiled with the default backend of
+   ``torch.compile``.
 """
 
 # %%
@@ -28,9 +28,8 @@ penalty = (g - 1) ** 2
 # graph: penalty -- The gradient g was computed from w and x, so the penalty has paths to both
 
 # %%
-# The graph does not contain ``y``. It contains the computation of ``g``, which is the backward pass of ``y``. ``w`` takes
-# part in it, so ``w`` gets a gradient. By hand, :math:`g = 2wx` and :math:`\frac{\partial}{\partial w}(g - 1)^2 = 2(g - 1)
-# \cdot 2x`:
+# The graph contains the computation of ``g``, which is the backward pass from ``y`` to ``x``. It uses ``w``, so ``w`` gets a
+# gradient. By hand, :math:`g = 2wx` and :math:`\frac{\partial}{\partial w}(g - 1)^2 = 2(g - 1) \cdot 2x`:
 
 penalty.backward()
 by_hand = 2 * (g.item() - 1) * 2 * x.item()
@@ -59,9 +58,9 @@ assert (
 # %%
 # What people get wrong
 # ---------------------
-# **retain_graph in place of create_graph.** The loss below walks the graph of ``y`` twice. Without an option, PyTorch complains
-# about a second backward. ``retain_graph=True`` makes the error go away. But ``g`` is a constant then, and the penalty does not
-# train anything:
+# **retain_graph in place of create_graph.** The loss below contains ``y`` and ``g``. Without an option, PyTorch complains about
+# a second backward. ``retain_graph=True`` makes the error go away. But ``g`` is a constant then, and the penalty does not train
+# anything:
 
 
 def weight_gradient(**option):
@@ -94,9 +93,9 @@ assert len(raised) == 2 and "backward through the graph a second time" in raised
 # The difference is the 24 from above. ``create_graph=True`` retains the graph too, so it alone is the fix.
 # ``assert g.requires_grad`` below the call catches this mistake.
 #
-# **backward(create_graph=True).** It adds to the ``.grad`` of both leaves, so the derivative of ``y`` stays in ``w.grad``. And
-# ``.grad`` then keeps a graph alive that contains the leaf. PyTorch warns of the memory leak, but by default only
-# once. Use ``torch.autograd.grad``.
+# **backward(create_graph=True).** Here it adds to the ``.grad`` of both leaves, so the derivative of ``y`` stays in ``w.grad``.
+# And ``x.grad`` keeps a graph alive that contains ``x``. PyTorch warns of the memory leak, but by default only once. Use
+# ``torch.autograd.grad``.
 
 import warnings
 
@@ -125,7 +124,7 @@ x.grad = w.grad = None
 # %%
 # **A second derivative through ReLU.** A network of linear layers and ReLU is piecewise linear, so its second derivative with
 # respect to the *input* is zero between the kinks. A loss with that term, as for a differential equation, learns nothing from
-# it. Take a smooth activation. A penalty on the *first* derivative is fine: it does train the weights.
+# it. Take a smooth activation, such as ``nn.Tanh``. A penalty on the *first* derivative does train the weights.
 
 from torch import nn
 
@@ -154,7 +153,7 @@ for activation in (nn.ReLU(), nn.Tanh()):
 # %%
 # **Attention and compiled models.** Some backward passes have no derivative of their own: :ref:`see the error
 # <sphx_glr_gallery_errors_derivative_not_implemented.py>`. The fused attention kernel of the CPU is an example. A model
-# compiled through AOTAutograd is another, and that is what ``torch.compile`` does unless you choose another backend:
+# compiled through AOTAutograd is another, and the default backend of ``torch.compile`` uses AOTAutograd:
 
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -190,14 +189,20 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# For attention, ask for the unfused computation where you need the second derivative. For a compiled model, compute this
-# part of the loss with the original module, or compile a function that calls ``torch.func.grad`` itself.
+# For attention, ask for the unfused computation, around the forward pass. For a compiled model, compute this part of the loss
+# with the original module, or compile a function that calls ``torch.func.grad`` itself.
 
 with sdpa_kernel(SDPBackend.MATH):
     train_penalty(attention, sequence)
 print("norm of the gradient:", round(sequence.grad.norm().item(), 2))
 
 # sphinx_gallery_start_ignore
+with sdpa_kernel(SDPBackend.MATH):
+    _result = attention(sequence)
+(_g,) = torch.autograd.grad(_result.sum(), sequence, create_graph=True)  # outside
+assert torch.allclose(
+    torch.autograd.grad(_g.square().sum(), sequence)[0], sequence.grad
+)
 _fused, sequence.grad = sequence.grad, None
 train_penalty(lambda x: torch.softmax(x @ x.mT / 2, -1) @ x, sequence)
 assert torch.allclose(_fused, sequence.grad, rtol=1e-3, atol=1e-3)
@@ -220,9 +225,8 @@ assert torch.allclose(_compiled, sequence.grad) and sequence.grad.any()
 # %%
 # Why it works
 # ------------
-# A gradient is a computed tensor like any other. With ``create_graph=True`` its computation is recorded, so it usually has a
-# ``grad_fn``. (The gradient of ``3 * x`` has none: it is computed without ``x``.) Each turn of this loop differentiates what
-# the last one returned. For :math:`x^3` at 5 that is 75, 30 and 6:
+# With ``create_graph=True`` the computation of the gradient is recorded, so the gradient usually has a ``grad_fn``. (That of
+# ``3 * x`` has none: it is computed without ``x``.) Each turn of this loop differentiates what the last one returned:
 
 x = torch.tensor(5.0, requires_grad=True)
 derivative = x**3
@@ -255,8 +259,8 @@ assert torch.allclose(second, -2 * t * (1 - t**2))
 # Learn through an update step
 # ----------------------------
 # Meta-learning asks: which start is good *after* one step of gradient descent? Then the step is part of the loss. By default
-# an optimizer writes in place and records nothing. So compute the new parameters yourself, and run the module with them through
-# ``torch.func.functional_call``.
+# PyTorch's optimizers write in place and record nothing. So compute the new parameters yourself, and run the module with them
+# through ``torch.func.functional_call``.
 
 from torch.func import functional_call
 
@@ -302,11 +306,10 @@ assert abs(_direct - model.weight.grad).item() > 0.1
 # %%
 # What it costs in memory
 # -----------------------
-# The recorded backward pass saves tensors for the next one. The question for a training step: how much more than without the
-# penalty?
+# The recorded backward pass saves tensors for the next one. How much is that, compared with the forward pass?
 #
 # .. how-measured:: It counts the bytes of the tensors that nodes have saved and not released, each storage once, without the
-#    weights. It sees only tensors that are saved through autograd, which are all that these models need.
+#    weights. It sees only tensors that are saved through autograd.
 
 import weakref
 
@@ -377,7 +380,7 @@ def draw(x, saved):
 
 
 # %%
-# A model of 64 units a layer, a batch of 256. The plain gradient frees everything that the forward pass saved. With
+# The model has 64 units a layer, and the batch 256 rows. The plain gradient frees all that the forward pass saved here. With
 # ``create_graph`` it stays, and more is added:
 
 print("layers   forward   plain gradient   create_graph   ratio")
@@ -404,9 +407,8 @@ assert _forward + _part < 0.65 * _whole
 # sphinx_gallery_end_ignore
 
 # %%
-# Here it is two and a half to three times as much as the forward pass. If memory is short, compute the penalty of a part of
-# the batch. Higher orders cost more. For tanh at 1000 points, the first derivative adds little here. Each one after it about
-# doubles what is saved:
+# Here it is two and a half to three times as much as the forward pass. If memory is short, compute the penalty on a part of
+# the batch. For tanh at 1000 points, the first derivative adds little. Each of the next five about doubles what is saved:
 
 # figure: On the left, tanh and its first three derivatives between -3 and 3, each wavier than the one before. On the
 #   right, the kilobytes saved up to each order, from 4 for tanh itself to about 170 for the sixth derivative. From the
@@ -436,8 +438,7 @@ assert turns == [0, 1, 2, 3]
 #
 # .. solution::
 #
-# Only the first call: its result is differentiated once more. The minimum is at :math:`\log(2)`, where
-# :math:`e^x = 2`. Each turn starts from a new leaf, so no graph reaches back into earlier turns.
+# Only the first call: its result is differentiated once more. The minimum is at :math:`\log(2)`, where :math:`e^x = 2`.
 
 import math
 
