@@ -132,20 +132,21 @@ for _i in range(3):
 # sphinx_gallery_end_ignore
 
 # %%
-# **if and .item() under vmap.** ``vmap`` runs your function once for the whole batch (with ``chunk_size``, once for each
-# chunk), so a condition on the numbers of a sample would need several answers. Keep numbers as tensors, and use
-# ``torch.where``. It differentiates both branches: give each a :ref:`safe input
+# **if and .item() under vmap.** By default ``vmap`` runs your function once for the whole batch, so a condition on the numbers
+# of a sample would need several answers. Keep numbers as tensors, and use ``torch.where``. It differentiates both branches:
+# give each a :ref:`safe input
 # <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`, or the Jacobian can be NaN.
 #
 # **Filling a tensor under vmap.** ``out = torch.zeros(2)`` has no batch dimension, so ``out[0] = x.sum()`` raises an error on
 # "inplace arithmetic". Write ``out = x.new_zeros(2)``.
 #
 # **nn.Dropout under vmap.** Say whether each sample draws its own mask: ``vmap(jacrev(f), randomness="different")``. ``jacfwd``
-# runs your function under a ``vmap`` of its own, so write ``jacfwd(f, randomness="same")``, for a single sample too.
-# ``hessian`` has ``jacfwd`` inside: write it out as ``jacfwd(jacrev(f), randomness="same")``.
+# has a ``vmap`` of its own, so write ``jacfwd(f, randomness="same")``, for a single sample too. (With ``"different"``, each
+# column would get another mask, without an error.) For ``hessian``, write ``jacfwd(jacrev(f), randomness="same")``.
 #
 # **torch.cdist and nn.PReLU.** On PyTorch 2.13, ``jacrev`` of ``torch.cdist(x, c)`` and ``vmap(jacrev(f))`` with an
-# ``nn.PReLU`` in ``f`` can be wrong, without a message. Write ``(x[:, None] - c).norm(dim=-1)``, and ``vmap(jacfwd(f))``.
+# ``nn.PReLU`` in ``f`` can be wrong, without a message. Write ``(x[:, None] - c).norm(dim=-1)`` for the first, and
+# ``vmap(jacfwd(f))`` for the second.
 
 
 def positive_part(x):
@@ -181,6 +182,8 @@ for _way in (jacfwd(_drop), hessian(lambda x: _drop(x).square().sum())):
         _failed += "randomness error mode" in str(error)
 assert _failed == 4
 assert jacfwd(_drop, randomness="same")(batch[0]).shape == (4, 4)
+_J = jacfwd(lambda x: _drop(x.sum().expand(50)), randomness="different")(batch[0])
+assert not torch.equal(_J[:, 0], _J[:, 1])  # one mask would give equal columns
 _J = vmap(jacfwd(_drop, randomness="same"), randomness="different")(torch.ones(3, 50))
 assert set(_J.diagonal(dim1=1, dim2=2).unique().tolist()) == {0, 2}
 assert not torch.equal(_J[0], _J[1]) and torch.equal(_J[0].diag().diag(), _J[0])
@@ -251,8 +254,8 @@ assert not torch.__version__.startswith("2.13.") or (
 # sphinx_gallery_end_ignore
 
 # %%
-# **Training on a constant.** The older ``torch.autograd.functional.jacobian`` returns a tensor without history by default. Pass
-# ``create_graph=True``, or use ``jacrev``, which keeps the history:
+# **Training on a constant.** By default the older ``torch.autograd.functional.jacobian`` returns a tensor without history. Pass
+# ``create_graph=True``, or use ``jacrev``:
 
 from torch.autograd.functional import jacobian
 
@@ -274,8 +277,8 @@ assert torch.allclose(*_gradients) and _gradients[0].abs().sum() > 0
 # %%
 # Several inputs, several outputs
 # -------------------------------
-# ``argnums`` names the arguments to differentiate by. The result has the structure of the output, and in it one Jacobian for
-# each argument. Outputs and arguments may be tuples and dictionaries.
+# ``argnums`` names the arguments to differentiate by. Here the result has the structure of the output, and in it one Jacobian
+# for each argument. Outputs and arguments may be tuples and dictionaries.
 
 
 def model(x, scale):
@@ -330,8 +333,7 @@ assert torch.allclose(J["weight"], torch.einsum("ij,k->ijk", torch.eye(2), input
 
 # %%
 # In the same way you get :ref:`one gradient for each sample <sphx_glr_gallery_modules_per_sample_gradients.py>`, to clip each
-# one, or to find the samples that pull hardest. Here ``backward()`` gives you only their mean. ``in_dims`` says that the
-# parameters are shared.
+# one. Here ``backward()`` gives you only their mean. ``in_dims`` says that the parameters are shared.
 
 
 def loss_of_one(params, x, target):
@@ -360,9 +362,9 @@ for _i in range(8):
 # %%
 # Why jacrev needs one pass
 # -------------------------
-# Backward computes :math:`v^\top J`. A vector with a single 1 gives one row of the Jacobian. ``jacobian`` runs such a backward
-# pass for each row, in a Python loop. ``jacrev`` runs one pass for all rows, under ``vmap``. ``jacfwd`` computes columns, in
-# :ref:`forward mode <sphx_glr_gallery_differentiation_forward_mode.py>`.
+# Backward computes :math:`v^\top J`. A vector with a single 1 gives one row of the Jacobian. By default ``jacobian`` runs such
+# a backward pass for each row, in a Python loop, and ``jacrev`` runs one pass for all rows, under ``vmap``. ``jacfwd`` computes
+# columns, in :ref:`forward mode <sphx_glr_gallery_differentiation_forward_mode.py>`.
 #
 # .. how-measured:: A hook on the result of a layer with 32 inputs and 32 outputs is called once for each backward pass.
 
@@ -433,14 +435,13 @@ assert grad(rosenbrock)(_p).norm() > 10
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient is zero at this point, and both eigenvalues are positive, so it is a minimum. One eigenvalue is over two thousand
-# times the other: a long, narrow valley, in which gradient descent is slow.
+# The gradient is zero at this point, and both eigenvalues are positive, so it is a minimum.
 #
 # For a network with a million parameters, the Hessian would have :math:`10^{12}` entries. Its product with a vector has a
-# million. It is the derivative of the gradient along that vector, so one forward-mode pass over one backward pass computes it.
-# (This and ``hessian`` need forward mode, for which the fused attention kernel of the CPU has no rule.)
+# million. It is the derivative of the gradient along that vector, and ``hvp`` below computes it in forward mode over one
+# backward pass. (``hvp`` and ``hessian`` fail on the fused attention kernel of the CPU, which has no forward mode.)
 #
-# On PyTorch 2.13, ``hvp`` below also fails on ``F.mse_loss(y, t)`` and ``F.huber_loss(y, t)``. There, use
+# On PyTorch 2.13, ``hvp`` also fails on ``F.mse_loss(y, t)`` and ``F.huber_loss(y, t)``. There, use
 # ``vjp(grad(f), x)[1](v)[0]``. For a symmetric Hessian it is the same product.
 
 from torch.func import jvp, vjp
@@ -504,14 +505,13 @@ assert vjp(lambda z: z * (2 + 3j), _one)[1](_one)[0].item() == 2 - 3j  # not 2 +
 # %%
 # Exercise
 # --------
-# How large a step gradient descent can take depends on the largest eigenvalue of the Hessian. Find that of ``chain`` at a
-# random point with 100 inputs, without building the Hessian.
+# Find the largest eigenvalue of the Hessian of ``chain`` at a random point with 100 inputs, without building the Hessian.
 #
 # .. solution::
 #
-# Power iteration: multiply a vector by :math:`H` again and again, and scale it to length 1. It turns to the
-# eigenvector of the eigenvalue with the largest absolute value, here a positive one. The factor by which the
-# multiplication makes it longer then comes close to that eigenvalue.
+# Power iteration: multiply a vector by :math:`H` again and again, and scale it to length 1. Here it turns to the eigenvector of
+# the eigenvalue with the largest absolute value, a positive one. The factor by which a multiplication makes it longer then
+# comes close to that eigenvalue.
 
 torch.manual_seed(1)
 x, v = torch.randn(2, 100, dtype=torch.float64)
