@@ -6,8 +6,8 @@ Forward-mode AD in PyTorch: jvp and dual numbers
 
    ``value, tangent = torch.func.jvp(f, (x,), (direction,))`` computes ``f(x)`` and how fast it changes when ``x`` moves in
    one direction, in one pass and without ``backward()``. It is the cheap way for few inputs and many outputs. It is not for
-   a training loss: that would need one pass for each number in the parameters. Trainable parameters make ``jvp`` record a
-   graph as well. Unless you differentiate the tangent, call ``jvp`` under ``torch.no_grad()``.
+   a training loss: the gradient would need one pass for each number in the parameters. Trainable parameters make ``jvp`` record
+   a graph as well. Unless you differentiate the value or the tangent, call ``jvp`` under ``torch.no_grad()``.
 """
 
 # %%
@@ -79,8 +79,8 @@ assert torch.allclose(velocity, torch.tensor([-math.sin(1), 2 * math.cos(2)]))
 # What people get wrong
 # ---------------------
 # **Running a model under** ``jvp`` **without** ``no_grad()``. The parameters require grad, so the pass records a graph for
-# ``backward()`` too, and saves tensors for it. ``no_grad()`` switches off this record. The tangents are the same here. (Under
-# ``no_grad()``, the tangent is a constant for ``torch.func.grad``.)
+# ``backward()`` too, and saves tensors for it. ``no_grad()`` switches off this record. The tangents are the same here. (Keep
+# ``no_grad()`` out of a function that you pass to ``torch.func.grad``: inside it, ``no_grad()`` makes the tangent a constant.)
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(
@@ -125,6 +125,10 @@ def _slope_of_cube(x, recorded):
 _two = torch.tensor(2.0)
 assert torch.func.grad(_slope_of_cube)(_two, True) == 12
 assert torch.func.grad(_slope_of_cube)(_two, False) == 0
+with torch.no_grad():  # around grad it does no harm
+    assert torch.func.grad(lambda x: jvp(torch.exp, (x,), (x,))[1])(_two * 0) == 1
+    _value = jvp(model, (batch,), (direction,))[0]
+assert not _value.requires_grad and jvp(model, (batch,), (direction,))[0].requires_grad
 model.requires_grad_(False)
 assert jvp(model, (batch,), (direction,))[1].grad_fn is None  # nothing is trainable
 model.requires_grad_(True)
@@ -142,8 +146,8 @@ assert double_within(torch.no_grad) == 2 and double_within(torch.inference_mode)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Dropping the tangent on the way.** ``detach()``, ``.data`` and ``item()`` drop the tangent, and so does ``x * 2`` in a
-# block with ``torch.inference_mode()`` inside the function. Here there is no error: the answer is 0, and it is wrong.
+# **Dropping the tangent on the way.** ``detach()``, ``.data`` and ``item()`` drop the tangent, and so does ``x * 2`` under
+# ``torch.inference_mode()`` inside the function. Here there is no error: the answer is 0, and 2 would be right.
 
 for name, function in {
     "x * 2": lambda x: x * 2,
@@ -304,7 +308,7 @@ assert torch.isclose(jvp(_times_x, (one,), (one,))[1], 2 * torch.exp(one))
 # sphinx_gallery_end_ignore
 
 # %%
-# For a second derivative, take ``torch.func.grad`` of this tangent. A second ``jvp`` around the first gives 0 here, without an
+# For a second derivative, take ``torch.func.grad`` of this tangent. A second ``jvp`` around the first gives 0 here without an
 # error, and *e* would be right (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__).
 
 # %%
@@ -347,9 +351,14 @@ for name, dual in {**steps, "w = y1 * y2": w}.items():
     print(f"{name:<13} value {dual.value:8.5f}   tangent {dual.tangent:8.5f}")
 assert math.isclose(w.tangent, -1.7267885, rel_tol=1e-7)
 
+# sphinx_gallery_start_ignore
+_x2 = torch.tensor(3.0, dtype=torch.float64, requires_grad=True)
+(torch.log(2 * _x2) * torch.sin(_x2)).backward()
+assert math.isclose(w.tangent, _x2.grad.item(), rel_tol=1e-12)
+# sphinx_gallery_end_ignore
+
 # %%
-# The last tangent is the number that ``backward()`` finds for ``x2``. In backward, two paths meet in ``x2`` and their products
-# add. Here the product rule adds them, in the last step.
+# The last tangent is the number that ``backward()`` finds for ``x2``.
 #
 # PyTorch does the same with tensors. ``make_dual`` returns a tensor with a tangent, and the operations carry it along until
 # the ``dual_level`` ends. ``jvp`` does this for you.
@@ -442,8 +451,7 @@ assert cost[jacfwd][inputs.index(32)] == cost[jacrev][inputs.index(32)]
 
 # %%
 # A training loss is at the right end of this figure: each number in the parameters is an input, and there is one output.
-# That is why training uses backward. Forward mode can also be a part of :ref:`Hessian-vector products
-# <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`.
+# That is why training uses backward.
 
 # %%
 # Exercise
@@ -453,8 +461,8 @@ assert cost[jacfwd][inputs.index(32)] == cost[jacrev][inputs.index(32)]
 #
 # .. solution::
 #
-# The velocity is a function of ``t`` like any other, so take the ``jvp`` of it. ``torch.func`` keeps the two levels
-# apart. ``dual_level`` has one level only.
+# The velocity is a function of ``t`` like any other, so take the ``jvp`` of it. You can nest ``jvp``, and you cannot nest
+# ``dual_level``.
 
 
 def velocity_at(t):
