@@ -19,15 +19,14 @@ torch.func: grad, vmap, vjp, jvp and linearize
 
       slopes = vmap(grad(f))(points)  # the gradient at each point
 
-   In ``vmap``, PyTorch's random functions need ``randomness=``, and an ``if`` on a batched value or its ``.item()`` raises an
-   error. For an ordinary training loop, ``loss.backward()`` is enough.
+   In ``vmap``, a call such as ``torch.rand`` needs ``randomness=``, and an ``if`` on a batched value or its ``.item()`` raises
+   an error. For an ordinary training loop, ``loss.backward()`` is enough.
 """
 
 # %%
 # The derivative at two hundred points
 # ------------------------------------
-# You have a function of one number, and want its slope and its curvature at many points. With ``autograd.grad`` that takes a
-# loop, or a trick with a sum. Here you ask for the gradient of ``f`` at each point.
+# You have a function of one number, and want its slope and its curvature at many points.
 #
 # .. how-measured:: This code draws the three curves.
 
@@ -96,8 +95,8 @@ assert _seen == [()]
 # sphinx_gallery_end_ignore
 
 # %%
-# Neither ``requires_grad`` nor ``.grad`` is used: ``grad(f)(x)`` returns the gradient. ``grad`` needs a function whose result
-# has the shape ``()``: one number, not ``(1,)``. ``vmap`` shows it one point at a time.
+# You set no ``requires_grad`` and read no ``.grad``: ``grad(f)(x)`` returns the gradient. ``grad`` needs a function whose
+# result has the shape ``()``: one number, not ``(1,)``. Here it has, since inside ``vmap`` the shape of ``x`` is ``()``.
 #
 # What each transform returns
 # ---------------------------
@@ -190,8 +189,7 @@ pd.DataFrame({"shape": {name: str(tuple(t.shape)) for name, t in shapes.items()}
 # - ``jvp`` runs ``g`` in forward mode, with one ``v``. It returns ``g(x)`` and the derivative along ``v``.
 # - ``linearize`` returns ``g(x)`` and a function of ``v``, for this ``x``. Call that function for as many directions as you
 #   like: it does not run ``g`` again. Do not differentiate through ``linearize`` with respect to ``x``: in PyTorch 2.13,
-#   ``jacrev`` then gave a wrong result without an error here. Use ``jvp`` instead. ``linearize`` can also warn about a
-#   ``get_attr`` node. This page hides the warning.
+#   ``jacrev`` then gave a wrong result without an error here. Use ``jvp`` instead.
 # - ``jacrev`` and ``jacfwd`` return the whole Jacobian: :ref:`which one, and when
 #   <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`. ``hessian`` returns the second derivatives of each output.
 
@@ -229,16 +227,25 @@ for _transform in (grad, jacrev, jacfwd, hessian):
         _random_errors.append("randomness error mode" in str(error))
 assert _random_errors == [False, False, True, True]
 assert jacfwd(noisy, randomness="same")(rows).shape == (3, 3)
+
+
+def _one_factor(x):  # the three derivatives are equal, whatever number is drawn
+    return (x.sum() * torch.rand(())).sin()
+
+
+assert len(jacfwd(_one_factor, randomness="same")(rows).unique()) == 1
+assert len(jacfwd(_one_factor, randomness="different")(rows).unique()) == 3
 assert len(vmap(noisy, randomness="different")(rows).unique()) == 3
 assert len(vmap(noisy, randomness="same")(rows).unique()) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# ``jacfwd`` and ``hessian`` use ``vmap`` inside, and raise the same error. ``jacfwd`` takes ``randomness=``, too.
+# ``jacfwd`` and ``hessian`` use ``vmap`` inside, and raise the same error for such a function. In ``jacfwd``, write
+# ``randomness="same"``. With ``"different"``, each column of the Jacobian can get numbers of its own: silently wrong.
 #
-# **Keeping a tensor from inside** ``vmap``. What depends on the batch is a wrapper inside, which is valid only while ``vmap``
-# runs. Return the tensor instead. Under ``vmap``, a function may return several; for ``grad``, ``has_aux=True`` passes a second
-# tensor through.
+# **Keeping a tensor from inside** ``vmap``. Inside, a tensor computed from the batch is a wrapper. Do not compute with it after
+# ``vmap``. Return the tensor instead. Under ``vmap``, a function may return several; for ``grad``, ``has_aux=True`` passes a
+# second tensor through.
 
 kept = []
 
@@ -291,9 +298,8 @@ print(shown)
 assert shown == [(2, 3)]  # the whole batch: inside, x.shape is (3,)
 
 # %%
-# **An** ``if`` **on a batched value.** ``vmap`` calls the function once for all rows (or once for each chunk, with
-# ``chunk_size=``), so there is no single ``True`` or ``False``. :ref:`It raises an error
-# <sphx_glr_gallery_errors_vmap_item.py>`. Use ``torch.where``:
+# **An** ``if`` **on a batched value.** Inside ``vmap``, such a value stands for all rows at once. :ref:`An if raises an error
+# <sphx_glr_gallery_errors_vmap_item.py>`, for a batch of one row too. Use ``torch.where``:
 
 print(vmap(lambda x: torch.where(x > 0, x, -x))(torch.tensor([1.0, -2.0])))
 
@@ -341,19 +347,17 @@ assert _weight.grad == 6
 # sphinx_gallery_end_ignore
 
 # %%
-# ``torch.where`` computes both sides for each row. If the unused side has an infinite or undefined slope, ``grad`` can return
-# ``nan``: :ref:`choose a safe input first <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`. In ``vmap``,
-# ``.item()`` of a batched value :ref:`raises an error too <sphx_glr_gallery_errors_vmap_item.py>`. ``grad`` without ``vmap``
-# accepts both, but what ``.item()`` returns is a constant for it.
+# Both sides of ``torch.where`` are computed. If the unused side has an infinite or undefined slope, ``grad`` can return
+# ``nan``: :ref:`choose a safe input first <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`. ``grad`` without
+# ``vmap`` accepts an ``if`` and an ``.item()``, but what ``.item()`` returns is a constant for it.
 #
 # **Counting on** ``no_grad``. ``no_grad`` around the call does not switch ``grad(f)`` off. Inside ``f``, it makes constants for
-# ``grad``, ``vjp`` and ``jacrev``, but not for the forward mode of ``jvp`` and ``jacfwd``. ``.detach()`` makes constants for
-# all five.
+# ``grad``, ``vjp`` and ``jacrev``, but not for ``jvp`` and ``jacfwd``. ``.detach()`` makes constants for all five.
 #
 # Which argument is batched: ``in_dims``
 # --------------------------------------
-# By default ``vmap`` walks along the first dimension of each argument. In ``in_dims``, ``None`` passes an argument whole, and a
-# number names another dimension. ``out_dims`` says where the batch goes in the result:
+# By default ``vmap`` walks along the first dimension of each positional argument. In ``in_dims``, ``None`` passes an argument
+# whole, and a number names the dimension to walk along. ``out_dims`` says where the batch goes in the result:
 
 weights, inputs = torch.ones(4), torch.ones(4, 10)  # here samples are columns
 print(vmap(torch.dot, in_dims=(None, 1))(weights, inputs).shape)
@@ -397,7 +401,7 @@ assert torch.equal(vmap(lambda x, a: x + a)(rows, a=2.0), torch.full((3,), 2.0))
 # sphinx_gallery_end_ignore
 
 # %%
-# A Python number needs ``None``. An argument passed by keyword is passed whole, whatever ``in_dims`` says.
+# For a Python number among them, write ``None``. An argument passed by keyword is passed whole, whatever ``in_dims`` says.
 #
 # ``grad(f)`` is the gradient with respect to the first argument of ``f``. ``argnums=(0, 1)`` asks for the first two.
 # ``grad_and_value`` returns the gradient first, then the value, and runs the function once:
@@ -423,10 +427,10 @@ assert len(_calls) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# ``functionalize``: in-place operations replaced
-# -----------------------------------------------
-# ``functionalize`` is for tools that read graphs. Below is what ``make_fx`` records of a function with in-place operations, and
-# of the same function after ``functionalize``. If a function writes into its own argument, one ``copy_`` into it remains.
+# ``functionalize``: a graph without in-place operations
+# ------------------------------------------------------
+# ``functionalize`` is for tools that read graphs. Below is what ``make_fx`` records of the function ``in_place``, and of the
+# same function after ``functionalize``. (If you write into an argument, a ``copy_`` into it remains.)
 
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
