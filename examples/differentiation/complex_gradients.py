@@ -5,9 +5,9 @@ Complex gradients in PyTorch: what z.grad means
 .. in-short::
 
    For a real loss :math:`L` and :math:`z = a + bi`, ``z.grad`` is
-   :math:`\partial L / \partial a + i \, \partial L / \partial b`. It points uphill in the complex plane, so
-   ``z -= lr * z.grad`` is a step downhill and optimizers need no ``conj()``. It is not the textbook derivative of
-   :math:`f(z)`: that one appears conjugated. ``backward()`` without a ``gradient`` refuses a complex loss: take ``.real`` or
+   :math:`\partial L / \partial a + i \, \partial L / \partial b`. It points uphill in the complex plane. So with a small
+   ``lr``, ``z -= lr * z.grad`` goes downhill, and needs no ``conj()``. In backward, the textbook derivative of a function such
+   as :math:`z^2` appears conjugated. ``backward()`` without a ``gradient`` refuses a complex loss: take ``.real`` or
    ``.abs() ** 2``.
 """
 
@@ -105,8 +105,8 @@ assert _refused == 7
 # sphinx_gallery_end_ignore
 
 # %%
-# Without a conjugate, each step multiplies ``z`` by 0.8: straight to zero. With ``z.grad.conj()`` only the real part
-# shrinks, and the imaginary part grows. ``torch.optim.SGD`` takes the straight way. It needs no option for a complex ``z``:
+# Without a conjugate, each step multiplies ``z`` by 0.8: straight towards zero. With ``z.grad.conj()`` only the real part
+# shrinks, and the imaginary part grows. ``torch.optim.SGD`` takes the straight way, without an option:
 
 z = torch.tensor(1 + 2j, requires_grad=True)
 optimizer = torch.optim.SGD([z], lr=0.1)
@@ -122,14 +122,13 @@ assert torch.allclose(z.detach(), good[-1])
 # sphinx_gallery_end_ignore
 
 # %%
-# (Some optimizers do not accept complex parameters: ``Adafactor``, ``Muon``, ``SparseAdam``, and those with ``fused=True``.)
+# (``Adafactor``, ``Muon``, ``SparseAdam``, and ``fused=True`` do not accept complex parameters.)
 
 # %%
 # What people get wrong
 # ---------------------
-# **Calling backward on a complex result.** There is no direction "downhill" for a complex number. Make the loss real,
-# or pass a complex ``gradient`` yourself. It happens by accident: ``z * z.conj()`` has the imaginary part 0 but is still
-# complex.
+# **Calling backward on a complex result.** "Smaller" means nothing for a complex number. Make the loss real. It happens by
+# accident: ``z * z.conj()`` is a real number in mathematics, but has a complex dtype.
 
 z = torch.tensor(1 + 2j, requires_grad=True)
 try:
@@ -173,8 +172,8 @@ assert (moved - 0.1 * moved.grad - target).abs() > (z - target).abs()
 # sphinx_gallery_end_ignore
 
 # %%
-# **Casting to a real number.** The imaginary part is dropped, with a warning, and its gradient is 0. Write ``z.real`` if you
-# want the real part, and ``z.abs()`` if you want the modulus.
+# **Casting to a real number.** ``z.to(torch.float32)`` drops the imaginary part, with a warning, and its gradient is 0. Write
+# ``z.real`` if you want the real part, and ``z.abs()`` if you want the modulus.
 
 import warnings
 
@@ -214,8 +213,7 @@ for _cast in (
 # ----------------------------
 # A real loss of :math:`z = a + bi` is a function of two real numbers. The real part of ``z.grad`` says how the loss changes
 # with :math:`a`, and the imaginary part how it changes with :math:`b`. The table compares ``z.grad`` with the gradients of
-# two real leaves. The first column of numbers agrees with the other two, although none of these losses is differentiable in
-# the complex sense at :math:`1 + 2i`.
+# two real leaves. The first column of numbers agrees with the other two.
 #
 # .. how-measured:: This code computes each loss twice: from a complex leaf, and by a formula from two real leaves.
 
@@ -258,8 +256,8 @@ table.map(lambda value: value if isinstance(value, str) else f"{value:.3f}")
 # %%
 # Where the conjugate comes from
 # ------------------------------
-# A function :math:`f` of a complex number has two derivatives, the *Wirtinger derivatives*. They treat :math:`z` and its
-# conjugate :math:`\bar z` as two variables:
+# If a function :math:`f` of :math:`z = a + bi` has derivatives by :math:`a` and :math:`b`, it also has two *Wirtinger
+# derivatives*. They treat :math:`z` and its conjugate :math:`\bar z` as two variables:
 #
 # .. math::
 #
@@ -271,7 +269,8 @@ table.map(lambda value: value if isinstance(value, str) else f"{value:.3f}")
 #    = \frac12\Big(\frac{\partial f}{\partial a} + i\frac{\partial f}{\partial b}\Big)
 #
 # Compare the second with ``z.grad``: for a real loss, ``z.grad`` is twice :math:`\partial L / \partial \bar z`. For
-# :math:`L = z \bar z` the derivative with respect to :math:`\bar z` is :math:`z`, and twice that is :math:`2 + 4i`.
+# :math:`L = z \bar z` the derivative with respect to :math:`\bar z` is :math:`z`. At :math:`1 + 2i`, twice that is
+# :math:`2 + 4i`.
 #
 # Backward passes an upstream gradient :math:`v` through a function with both derivatives. Write :math:`p` for the
 # derivative with respect to :math:`z`, :math:`q` for the one with respect to :math:`\bar z`, and a star for the conjugate.
