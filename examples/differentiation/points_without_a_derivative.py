@@ -5,9 +5,9 @@ NaN gradients: torch.where, sqrt at 0, relu at 0
 .. in-short::
 
    A gradient can be NaN although every value of the forward pass is fine. A common cause is 0 times infinity: the slope
-   of ``sqrt`` at 0 is infinite. ``torch.where`` after the root does not help. Choose a safe input *before* it:
-   ``torch.where(ok, x, 1.0).sqrt()``. At a kink, as in ``relu`` at 0, no derivative exists and PyTorch picks a slope.
-   If the *value* is NaN already, look in the forward pass instead.
+   of ``sqrt`` at 0 is infinite. A ``torch.where`` after the root does not help alone. Choose a safe input *before* the root
+   too: ``torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)``. At a kink, as in ``relu`` at 0, no derivative exists
+   and PyTorch picks a slope. If the *value* is NaN already, look in the forward pass instead.
 """
 
 # %%
@@ -53,8 +53,8 @@ assert len(named) == 1 and "Function 'SqrtBackward0' returned nan values" in nam
 # Why: backward follows both branches
 # -----------------------------------
 # Both branches are computed, and ``torch.where`` picks from the two. Backward follows both paths too. The branch taken
-# receives the real gradient. The branch not taken receives 0. There, 0 is multiplied by the slope of the root, which is
-# infinite, and :math:`0 \cdot \infty` is NaN. The two paths meet in ``x``, and a number plus NaN is NaN.
+# receives the gradient of ``y``. The branch not taken receives 0. Through the root that becomes 0 times an infinite slope,
+# and :math:`0 \cdot \infty` is NaN. The two paths meet in ``x``, and a number plus NaN is NaN.
 #
 # :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` names the node that made this NaN:
 # ``SqrtBackward0``. The cure is a second ``where`` before the root. Where ``x`` is not positive, the root then sees 1,
@@ -85,6 +85,14 @@ assert gradient(one_where, points.tolist())[:2].isnan().all()
 assert gradient(two_where, points.tolist()).tolist() == [1, 1, 0.25]
 _safe = gradient(lambda x: torch.where(x > 0, x, 1.0).sqrt(), [-1.0, -0.0, 0.0, 4.0])
 assert _safe.tolist() == [0, 0, 0, 0.25]
+
+
+def _box(x):
+    return torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)
+
+
+assert gradient(_box, [-1.0, -0.0, 0.0, 4.0]).tolist() == [0, 0, 0, 0.25]
+assert _box(torch.tensor([-1.0, -0.0, 0.0, 4.0])).tolist() == [0, 0, 0, 2]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -134,13 +142,12 @@ for _type, _small, _bad in (
 
 # %%
 # A small number added *after* the root leaves the infinite slope where it is. Added *under* the root, it keeps the root
-# away from 0. (In ``float16``, 1e-8 is rounded to 0. There, 1e-4 works.) ``vector_norm`` is one operation with its own
-# formula. Its gradient is 0 for a vector of zeros, but backward through that gradient gives NaN.
+# away from 0. (In ``float16``, 1e-8 is rounded to 0. There, 1e-4 works.) ``vector_norm`` has a formula of its own. Here its
+# gradient is 0 for a vector of zeros, but backward through that gradient gives NaN.
 
 # %%
 # **A gradient check at a kink.** ``gradcheck`` compares the gradient with the slope between two points, one on each side. At
-# the kink of ``relu`` that slope is 0.5, and the gradient is 0. So the error is correct, and ``relu`` is not broken. Choose
-# inputs away from kinks and ties.
+# the kink of ``relu`` that slope is 0.5, and the gradient is 0. ``relu`` is not broken: choose inputs away from kinks and ties.
 
 at_kink = torch.zeros(1, dtype=torch.float64, requires_grad=True)
 try:
@@ -156,8 +163,7 @@ assert "Jacobian mismatch" in message and "0.5000" in message
 # %%
 # More places where gradients become NaN, infinite or zero
 # --------------------------------------------------------
-# Real data reaches points such as these: equal eigenvalues, a batch of one, a probability of 0, a row that is masked as a
-# whole, a vector of zeros.
+# Real data reaches such points: equal eigenvalues, a probability of 0, a row that is masked as a whole, a vector of zeros.
 #
 # .. how-measured:: This code computes each expression at its point, and the gradient of its sum.
 
@@ -205,8 +211,8 @@ for function in (torch.round, torch.sign, torch.floor):
 # sphinx_gallery_end_ignore
 
 # %%
-# The table shows the first element of the value and of the gradient. In the last three rows the gradient is 0, at the steps
-# of these functions and between them: nothing learns through them.
+# The table shows the first element of the value and of the gradient. The functions of the last three rows have the gradient 0
+# at their steps and between them.
 
 pd.DataFrame(rows).T.rename_axis(index=None, columns="expression")
 
@@ -216,9 +222,9 @@ pd.DataFrame(rows).T.rename_axis(index=None, columns="expression")
 # %%
 # Kinks: PyTorch picks a slope
 # ----------------------------
-# :math:`\max(x, 0)` has a kink at 0: slope 0 on the left, slope 1 on the right. Four ways to write it have equal values (but
-# ``where`` turns a NaN into 0). In PyTorch 2.13 they have three different gradients at 0. Then each of them trains a weight
-# that starts at 0 and should reach 1:
+# :math:`\max(x, 0)` has a kink at 0: slope 0 on the left, slope 1 on the right. The four ways to write it below have equal
+# values (but ``where`` turns a NaN into 0). In PyTorch 2.13 they have three different gradients at 0. Then each of them trains
+# a weight that starts at 0 and should reach 1:
 
 versions = {
     "torch.relu(x)": torch.relu,
@@ -253,8 +259,7 @@ for name, at_zero in zip(versions, _slopes, strict=True):
 
 # %%
 # None of the three slopes is wrong: each is a *subgradient*, the slope of a line that touches the curve at the kink and is
-# nowhere above it. Away from the kink the choice makes no difference. At a start of exactly 0 it decides whether the weight
-# moves.
+# nowhere above it. At a start of exactly 0 the choice decides here whether the weight moves.
 #
 # .. torch-changed:: 2.14
 #    :probe: kinks: x.clamp(0, 1) at x = [0, 1]
@@ -262,8 +267,7 @@ for name, at_zero in zip(versions, _slopes, strict=True):
 #    The gradient of ``clamp`` at a bound that is a number was made 0 on purpose (`pytorch#191142
 #    <https://github.com/pytorch/pytorch/pull/191142>`__). So on 2.14 the last weight above stays at 0, too. Start it inside the
 #    bounds, or write the old gradient of ``x.clamp(0, 1)`` yourself: ``torch.where((x < 0) | (x > 1), x.detach().clamp(0, 1),
-#    x)``. (At NaN the gradient of this is 1, and that of ``clamp`` is 0.) If the bounds are the tensors 0 and 1, on 2.14 an
-#    ``x`` at a bound and that bound each get half of the gradient.
+#    x)``. (At NaN the two differ.)
 #
 # .. how-measured:: This code draws functions and their gradients, with a dot for the gradient at each kink.
 
@@ -332,15 +336,15 @@ assert all(s**2 + (1 - s) ** 2 >= 0.5 for s in torch.linspace(0, 1, 11).tolist()
 
 # %%
 # PyTorch's notes, linked below, say which slope an operation should return. In short: the derivative where it exists; at a
-# kink of a convex function, the subgradient with the smallest norm. ``relu`` and ``abs`` follow that: 0. ``maximum`` follows
-# it for its two arguments together: each gets half. ``clamp`` does not up to PyTorch 2.13: it passes the gradient on at both
-# edges. So measure where it matters.
+# kink of a convex function, the subgradient with the smallest norm. At 0, ``relu`` and ``abs`` follow that: 0. ``maximum``
+# follows it for its two arguments together: each gets half. In PyTorch 2.13, ``clamp`` does not at its lower edge: it passes
+# the gradient on. So measure where it matters.
 
 # %%
 # Ties in max
 # -----------
-# Where several elements are the maximum, ``amax`` and ``max()`` split the gradient evenly. The operations here that pick an
-# index send all of it to that index:
+# Where several elements are the maximum, ``amax`` and ``max()`` split the gradient evenly here. The other three pick an index,
+# and send all of it to that index:
 
 for name, function in {
     "x.amax()": lambda x: x.amax(),
