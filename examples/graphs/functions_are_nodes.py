@@ -12,8 +12,8 @@ grad_fn and next_functions explained
 # %%
 # The problem: which tensors get a gradient from this loss?
 # ---------------------------------------------------------
-# A gradient is missing, or you want to know which parameters a loss reaches. The answer is usually in the graph that PyTorch
-# recorded, and you can read it. Here is a small one:
+# A gradient is missing, or you want to know which parameters a loss reaches. Usually the graph that PyTorch recorded has the
+# answer. Here is a small one:
 
 import torch
 
@@ -52,9 +52,6 @@ names = [node.name() for node in (d.grad_fn, left, right)]
 assert names == ["AddBackward0", "MulBackward0", "MulBackward0"]
 assert left is not right and not {left, right} & {b.grad_fn, c.grad_fn}
 # sphinx_gallery_end_ignore
-
-# %%
-# The two products never got a name in the script. The graph keeps their nodes: the gradient has to pass through them.
 
 # %%
 # Walk the whole graph
@@ -119,15 +116,15 @@ table
 
 # %%
 # Six operations, and one ``AccumulateGrad`` for each of the five leaves. Two rows lead to row 9, the node of ``a``, because
-# ``b`` and ``c`` were both computed from ``a``. The pairs lead from the loss back to the leaves, against the direction of
-# the data: from ``d`` you can reach ``b``, but not ``L``.
+# ``b`` and ``c`` were both computed from ``a``. The pairs lead from the loss back to the leaves: from the node of ``d`` you can
+# reach the node of ``b``, but not that of ``L``.
 
 # %%
 # What people get wrong
 # ---------------------
 # **A walk that forgets shared nodes and None.** This short recursion looks right. It counts a node once for *each path* that
-# leads to it. With 15 additions in a row, 32768 paths lead to ``a``, and the 16 nodes are counted as 65535. At the first
-# ``None`` the recursion stops with an error. In ``d * 2``, that is the entry of the 2:
+# leads to it. With 15 additions in a row, 32768 paths lead to ``a``, and the 16 nodes are counted as 65535. At a ``None`` the
+# recursion stops with an error. In ``d * 2``, that is the entry of the 2:
 
 
 def count(node):
@@ -175,7 +172,7 @@ del message
 # The number in a pair
 # --------------------
 # An operation can have several results and one node for all of them. Then the node has several inputs, and the number in a
-# pair says which input the gradient goes to. In the graph of ``L``, each number is 0. Here, ``unbind`` has three results:
+# pair says which input the gradient goes to. In the graph of ``L``, each number is 0. But ``unbind`` here has three results:
 
 x = torch.tensor([2.0, 5.0, 9.0], requires_grad=True)
 first, middle, last = x.unbind()
@@ -206,8 +203,8 @@ assert len(first.grad_fn._input_metadata) == 3
 # sphinx_gallery_end_ignore
 
 # %%
-# Nothing used ``middle``, so nothing arrives at input 1: the node gets ``None`` there, and counts it as zero. If you
-# write hooks for nodes, expect ``None`` among the gradients.
+# Nothing used ``middle``, so the node gets ``None`` at input 1, and counts it as zero. If you write hooks for nodes, expect
+# ``None`` among the gradients.
 #
 # ``get_gradient_edge(t)`` gives the node and the number for a tensor that requires grad, as ``edge.node`` and
 # ``edge.output_nr``. In ``torch.autograd.grad``, you can pass the edge in place of the tensor, even when the tensor itself is
@@ -345,9 +342,8 @@ assert len(_First.apply([a, a], w1).grad_fn.next_functions) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# You cannot see this in the expression, so code that walks a graph has to expect ``None``. A custom
-# ``torch.autograd.Function`` has one slot for each argument that is a tensor. Tensors in a list have no slot there, and get
-# no gradient.
+# So code that walks a graph has to expect ``None``. A custom ``torch.autograd.Function`` has one slot for each argument that
+# is a tensor. Tensors in a list have no slot there, and the Function sends them no gradient.
 
 # %%
 # What backward does with the nodes
@@ -373,7 +369,7 @@ assert grads == [-53, -36, -28, -8, -20]
 # sphinx_gallery_end_ignore
 
 # %%
-# Multiply along each path, and add over the paths:
+# The two paths to ``a``, in numbers:
 #
 # .. math::
 #
