@@ -50,8 +50,8 @@ assert (y0.grad, y1.grad, y2.grad, q) == (10, 15, 6, 30)
 # sphinx_gallery_end_ignore
 
 # %%
-# Neither graph contains an ``if`` or a loop. Autograd recorded the multiplications while they ran, and none ran for
-# ``x1``. So ``x1.grad`` is None.
+# Neither graph contains an ``if`` or a loop. Autograd recorded the multiplications while they ran. None ran for ``x1``, so
+# ``x1.grad`` is None.
 
 # %%
 # What people get wrong
@@ -79,8 +79,8 @@ del message
 
 # %%
 # Give each number a weight between 0 and 1 that changes smoothly with the threshold. If you need the hard choice in the
-# forward pass, take its value and the gradient of the smooth weight (the *straight-through* estimator). The ``if`` above
-# gives 4.5:
+# forward pass, take its value and the gradient of the smooth weight (a *straight-through* estimator). The ``if`` above gives
+# 4.5:
 
 soft = torch.sigmoid((x - threshold) / 0.1)
 hard = (x > threshold).float() + soft - soft.detach()
@@ -114,8 +114,8 @@ for _moved in (threshold - 0.01, threshold + 0.01):
 # sphinx_gallery_end_ignore
 
 # %%
-# The soft result differs from that of the ``if``. The hard result is the same up to rounding, but its gradient is not the
-# derivative of its value: moving the threshold by 0.01 leaves 4.5 as it is.
+# The hard result is that of the ``if`` up to rounding, but its gradient is not the derivative of its value: moving the
+# threshold by 0.01 leaves 4.5 as it is.
 # :ref:`sphx_glr_gallery_functions_change_the_gradient.py` trains through rounding with such a gradient. The 0.1 is the width of
 # the smooth step. The number 4 is far outside of it, and here it adds nothing to the gradient.
 
@@ -223,8 +223,7 @@ del layer, olds, parameter, old, called
 # %%
 # A loop whose length depends on the value
 # ----------------------------------------
-# The graph belongs to the call, not to the function. ``grow`` doubles a positive number until it is at least 10, so the value
-# decides how many multiplications are recorded:
+# ``grow`` doubles a positive number until it is at least 10, so the value decides how many multiplications are recorded:
 
 
 def grow(start):
@@ -308,8 +307,8 @@ for edge, slope in [(1.25, 8), (2.5, 4), (5, 2), (10, 1)]:
 
 # %%
 # At the dotted lines there is no derivative: just left of them ``grow`` is almost 20, and at them it is 10. Autograd raises no
-# error there. It returns the slope on the right: at 5 it is 2. To the left, the change is close to -10 for each of these steps,
-# so the change divided by the step does not settle on a slope:
+# error there. It returns the slope on the right: at 5 it is 2. In each of these steps from the left up to 5, ``grow`` falls by
+# almost 10, so the fall divided by the step does not settle on a slope:
 
 start = torch.tensor(5.0, requires_grad=True)
 print("autograd:", torch.autograd.grad(grow(start), start)[0].item())
@@ -317,13 +316,13 @@ print("autograd:", torch.autograd.grad(grow(start), start)[0].item())
 for step in (0.1, 0.01, 0.001):
     right = (grow(5 + step) - grow(5)) / step
     left = (grow(5) - grow(5 - step)) / step
-    print(f"step {step:<5}   to the right {right:.1f}   to the left {left:.0f}")
+    print(f"step {step:<5}   on the right {right:.1f}   on the left {left:.0f}")
 
 # sphinx_gallery_start_ignore
 assert torch.autograd.grad(grow(start), start)[0] == 2
 for step in (0.1, 0.01, 0.001, 1e-6):
     assert abs((grow(5 + step) - grow(5)) / step - 2) < 1e-6
-    assert abs((grow(5) - grow(5 - step)) * step + 10 * step - 4 * step * step) < 1e-9
+    assert abs((grow(5) - grow(5 - step)) + 10 - 4 * step) < 1e-9
 # sphinx_gallery_end_ignore
 
 # %%
