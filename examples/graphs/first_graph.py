@@ -13,8 +13,8 @@ What is a computation graph in PyTorch?
 # %%
 # The question: how does the loss react?
 # --------------------------------------
-# To train a model by gradient descent, you need one number for each weight: how much the loss grows or shrinks when that
-# weight moves a little. That number is the gradient. Here the "loss" is :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`, and the
+# To train a model by gradient descent, you need one number for each weight: how fast the loss grows or shrinks as that weight
+# grows. That number is the weight's gradient. Here the "loss" is :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`, and the
 # "weights" are ``x1`` and ``x2``.
 
 import torch
@@ -44,15 +44,15 @@ assert not any(t.retains_grad for t in (a, y1, y2, w))  # by default
 # %%
 # ``backward()`` fills in the gradients
 # -------------------------------------
-# One call computes the gradients of both leaves. By default PyTorch keeps gradients for leaves only. ``retain_grad()`` makes
-# the four other tensors keep theirs too, so that you can see every step.
+# One call computes the gradients of both leaves. By default PyTorch keeps gradients for leaves only. With ``retain_grad()``
+# the four other tensors keep theirs too, so that you can see each step.
 
 for tensor in (a, y1, y2, w):
     tensor.retain_grad()
 
 w.backward()
 
-# graph: w -- The gradients that backward left: two paths end in x2, and their products add up
+# graph: w -- The gradients that backward left: two paths lead back to x2, and their products add up
 
 print(f"w      = {w.item():.8f}")
 print(f"dw/dx1 = {x1.grad.item():.7f}")
@@ -67,8 +67,8 @@ assert w.grad == 1  # where the walk starts
 # %%
 # What people get wrong
 # ---------------------
-# **Following one path only.** ``x2`` reaches ``w`` through ``y2`` and also through ``a``. If you take only the path
-# through ``y2``, you get a number that looks plausible and is wrong.
+# **Following one path only.** ``x2`` reaches ``w`` through ``y2`` and also through ``a``. The path through ``y2`` alone gives a
+# number that looks plausible and is wrong.
 
 import math
 
@@ -113,14 +113,14 @@ _second_step(torch.Tensor.detach)
 # sphinx_gallery_end_ignore
 
 # %%
-# Run the forward pass again: it records a new graph. If you carry a result such as ``state = torch.tanh(weight)`` from one
-# training step into the next, carry ``state.detach()``. Otherwise the new graph leads back into the old one. See :ref:`the
-# page on this error <sphx_glr_gallery_errors_backward_twice.py>`.
+# Run the forward pass again: it records a new graph. If you carry a result such as ``state = torch.tanh(weight)`` into the
+# next training step, carry ``state.detach()``. Otherwise the new graph leads back into the old one. See :ref:`the page on this
+# error <sphx_glr_gallery_errors_backward_twice.py>`.
 
 # %%
 # What the number tells you
 # -------------------------
-# The gradient of ``x2`` is -1.73. If ``x2`` grows by a small step, ``w`` shrinks by about 1.73 times that step:
+# The gradient of ``x2`` is about -1.73. If ``x2`` grows by a small step, ``w`` shrinks by about 1.73 times that step:
 
 
 def w_at(x2):
@@ -141,8 +141,7 @@ assert 80 < gaps[0] / gaps[1] < 120 and 80 < gaps[1] / gaps[2] < 120
 # sphinx_gallery_end_ignore
 
 # %%
-# The prediction follows a straight line and ``w`` is a curve, so the two differ. The smaller the step here, the better the
-# prediction.
+# The prediction follows a straight line and ``w`` is a curve, so the two differ. Here a smaller step has a better prediction.
 
 # %%
 # Why it works: the chain rule, one node at a time
@@ -197,8 +196,8 @@ assert all(_weight.grad == 2 * _weight for _weight in _weights)
 # %%
 # What is recorded, and what is not
 # ---------------------------------
-# Each recorded result keeps a reference to the node that can send its gradient back: its ``grad_fn``. The last
-# three results here have none, so ``backward()`` has no way through them.
+# Each recorded result keeps a reference to the node that can send its gradient back: its ``grad_fn``. The last three results
+# here have none, so ``backward()`` has no way through them.
 
 results = {
     "torch.log(a)": y1,
