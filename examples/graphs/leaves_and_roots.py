@@ -42,8 +42,8 @@ del hidden
 # sphinx_gallery_end_ignore
 
 # %%
-# The leaf is the tensor that holds 100, and no variable names it. ``weight`` is the recorded *result* of the multiplication, so
-# it is not a leaf. The gradient passed through it and was stored in the leaf
+# The leaf is the tensor that holds 100. ``weight`` is the recorded *result* of the multiplication, so it is not a leaf. The
+# gradient passed through it and was stored in the leaf
 # (`pytorch#91851 <https://github.com/pytorch/pytorch/issues/91851>`__).
 #
 # Compute the value first, and ask for the gradient last:
@@ -217,15 +217,15 @@ c = torch.tensor(4.0, requires_grad=True)
 y = w * x
 z = y + b
 
-# graph: z -- The leaves w and b, the intermediate result y, and the root z
+# graph: z -- The leaves w and b that require grad, the data x, the intermediate result y, and the root z
 
 # sphinx_gallery_start_ignore
 assert (y.item(), z.item()) == (6.0, 7.0)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``z`` is the *root*: the tensor on which you call ``backward()``. The table shows three attributes of each tensor, and its
-# ``.grad`` at three moments.
+# ``z`` is the *root*: you call ``backward()`` on it. The table shows three attributes of each tensor, and its ``.grad`` at
+# three moments.
 #
 # .. how-measured:: This code reads the attributes of each tensor into a table. ``quiet_grad`` reads ``.grad`` without warning.
 
@@ -298,7 +298,7 @@ assert zeroed.grad == 0
 table
 
 # %%
-# Read it row by row:
+# Row by row:
 #
 # - ``x`` is a leaf, but it does not require grad.
 # - ``w`` and ``b`` got their gradients, :math:`\partial z / \partial w = x = 2` and :math:`\partial z / \partial b = 1`.
