@@ -28,8 +28,8 @@ Derive a backward: linear, cross entropy, layer norm, attention
 # The backward of a linear layer
 # ------------------------------
 # You write a kernel or a custom Function, and need its backward. Backward gets ``v``, the gradient of the loss with respect to
-# the result. A gradient has the shape of its tensor, which helps: with 5 rows, 3 inputs and 2 outputs, only one product of
-# ``v`` and ``W`` has the shape of ``x``.
+# the result. A gradient has the shape of its tensor, which helps: with 5 rows, 3 inputs and 2 outputs, only one matrix product
+# of ``v`` and ``W`` has the shape of ``x``.
 #
 # .. how-measured:: This code draws two products, each matrix as large as its shape.
 
@@ -500,8 +500,8 @@ assert (_grad_s.T @ q).isnan().all() and _right[1].isfinite().all()
 # finite.
 #
 # The sum in ``softmax_backward`` is ``(grad_p * p).sum(-1)``, which is ``(v * out).sum(-1)`` here. So a kernel can compute it
-# from the result. `FlashAttention <https://arxiv.org/abs/2205.14135>`__ does that, and computes ``p`` again, block by block,
-# instead of storing the whole matrix.
+# from ``v`` and the result. `FlashAttention <https://arxiv.org/abs/2205.14135>`__ does that, and computes ``p`` again, block by
+# block, instead of storing the whole matrix.
 
 # %%
 # Exercise
@@ -510,7 +510,7 @@ assert (_grad_s.T @ q).isnan().all() and _right[1].isfinite().all()
 #
 # .. solution::
 #
-# ``x`` enters in two ways: itself, and in ``r``. The term of the mean goes, the other two stay:
+# ``x`` enters in two ways: itself, and in ``r``. The term of the mean goes, the other two stay. Compare with the same ``eps``:
 
 x = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
 v = torch.randn(4, 6, dtype=torch.float64)
@@ -532,9 +532,6 @@ for _eps in (torch.finfo(torch.float64).eps, 0.0, 1e-5):
     _same.append(torch.allclose(_hand, _right))
 assert _same == [True, False, False]
 # sphinx_gallery_end_ignore
-
-# %%
-# Compare with the same ``eps``.
 
 # %%
 # See also
