@@ -6,9 +6,9 @@ Custom Function under torch.func: vmap and jvp
 
    With ``setup_context`` and a ``backward`` of differentiable PyTorch operations, the Function ``Exp`` here works under
    ``torch.func.grad``. For ``vmap`` add ``generate_vmap_rule = True``, or a static ``vmap`` if ``vmap`` cannot run
-   ``forward``; for ``jvp`` add a static ``jvp``. ``jacfwd`` and ``hessian`` need both. An operator from
-   ``torch.library.custom_op`` with a ``register_fake`` stays one step in ``torch.compile``. Two things are 0 here, without
-   an error: ``jvp`` of such an operator, and ``jvp`` of ``jvp`` of ``Exp``.
+   ``forward``; for ``jvp`` add a static ``jvp``. ``jacfwd`` and ``hessian`` need both. The operator ``running_sum``, made with
+   ``torch.library.custom_op``, stays one step in ``torch.compile`` here. Two things are 0, without an error: ``jvp`` of this
+   operator, and ``jvp`` of ``jvp`` of ``Exp``.
 """
 
 # %%
@@ -449,16 +449,15 @@ assert _jvp_of_jvp(_sum_of_cube) == jacfwd(jacfwd(_sum_of_cube))(one) == 6
 # ``vmap`` may transform each operation inside. ``backward`` is the rule for reverse mode, ``jvp`` the rule for forward mode:
 # from the tangents of the inputs (how fast each input moves), it computes the tangent of the output. ``jacfwd`` runs ``vmap``
 # over ``jvp``, one direction for each element of the input. ``hessian`` is ``jacfwd`` over ``jacrev``. That is why ``jacfwd``
-# and ``hessian`` need both rules. ``grad`` and ``jacrev`` run your ``backward`` on special tensors, too: in NumPy, it raises
-# the same *Cannot access data pointer*.
+# and ``hessian`` need both rules. ``grad`` and ``jacrev`` run your ``backward`` on special tensors, too: there,
+# ``grad_output.numpy()`` raises the same *Cannot access data pointer*.
 
 # %%
 # custom_op: one step for torch.compile
 # -------------------------------------
 # A Function belongs to autograd. ``torch.library.custom_op`` adds an *operator* to PyTorch, with a name, a schema from the type
 # annotations, and rules that you register one by one. ``torch.compile`` and ``torch.export`` keep the operator below as one
-# step. Since it returns a tensor, both need its ``register_fake``. ``mutates_args`` names the arguments that your code writes
-# to; here there are none.
+# step. Both need its ``register_fake``. ``mutates_args`` names the arguments that your code writes to; here there are none.
 
 
 @torch.library.custom_op("atlas_demo::running_sum", mutates_args=())
@@ -483,9 +482,8 @@ def _(info, in_dims, x, dim):
 
 
 # %%
-# ``opcheck`` tests the schema, the fake function and how ``backward`` is registered, for the arguments that you pass. (Here it
-# fails for ``int32``: ``np.cumsum`` returns ``int64``.) It tests neither the ``vmap`` rule nor whether the gradient is right.
-# For the gradient, use ``gradcheck``.
+# ``opcheck`` tests the schema, the fake function and how ``backward`` is registered, for the arguments that you pass. It can
+# pass with a wrong ``vmap`` rule or a wrong gradient: for the gradient, use ``gradcheck``.
 
 # sphinx_gallery_start_ignore
 # since 2.14 opcheck itself reads .grad of a tensor that is no leaf, and hides the warning
@@ -705,15 +703,30 @@ _operator = torch.compile(
 _leaf.grad = None
 _operator(_leaf).sum().backward()
 assert _leaf.grad.tolist() == [6, 4, 2]
+
+
+class _NoJvp(Wrapped):
+    jvp = torch.autograd.Function.jvp
+
+
+def _speed(v):
+    return jvp(lambda u: Wrapped.apply(u, 0), (v,), (torch.ones_like(v),))[1]
+
+
+torch.compile(lambda v: _NoJvp.apply(v, 0), fullgraph=True, backend="eager")(_leaf)
+assert not jvp(lambda v: running_sum(v, 0), (x,), (tangent,))[1].any()
+_fast, _in_213 = torch.compile(_speed, backend="eager"), "2.13." in torch.__version__
+assert _speed(x).tolist() == [1, 2] and (not _in_213 or _fast(x).tolist() == [0, 0])
 # sphinx_gallery_end_ignore
 
 # %%
 # The ``jvp`` of ``Wrapped`` calls ``Wrapped`` again. With the operator there, ``jacfwd(jacfwd)`` of ``Wrapped.apply(v**3, 0)``
 # would be 0.
 #
-# In code that you compile, call the operator itself. In training, ``torch.compile(..., fullgraph=True)`` refuses a Function
-# that has a ``jvp``: *Unsupported custom jvp*. Without ``fullgraph=True``, ``Wrapped.apply(v, 0) * 2`` becomes more than one
-# graph, and its gradient is right.
+# In a training step that you compile, call the operator itself. If ``v`` requires grad, ``torch.compile(..., fullgraph=True)``
+# refuses ``Wrapped.apply(v, 0) * 2``, since ``Wrapped`` has a ``jvp``: *Unsupported custom jvp*. Without ``fullgraph=True`` it
+# becomes more than one graph, and its gradient is right. Do not compile a ``jvp`` of ``Wrapped``: in PyTorch 2.13, it is 0,
+# without an error.
 
 # %%
 # Exercise
