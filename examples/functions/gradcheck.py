@@ -302,8 +302,8 @@ assert gradcheck(lambda x: x * _mask, x)
 # Why float64: rounding against truncation
 # ----------------------------------------
 # A smaller step does not always give a better slope. With a large step, the line through the two points does not have the
-# slope of the curve (*truncation*): here, ten times the step means about a hundred times the error. With a small step, the
-# rounding of the function values is divided by a tiny number: a tenth of the step, about ten times the error.
+# slope of the curve (*truncation*): here, ten times the step means about a hundred times the error. With a small step, a
+# rounding error is divided by a tiny number: a tenth of the step, about ten times the error.
 #
 # .. how-measured:: This code measures the mean error of the slope at 81 points, for steps of many sizes, and draws it.
 
@@ -381,8 +381,8 @@ assert ((_slope - exact).abs() > 1e-5 + 1e-3 * exact).any()
 # %%
 # ``fast_mode`` for large inputs
 # ------------------------------
-# The full check evaluates a real function twice for each input number. ``fast_mode=True`` takes one fixed random direction for
-# an input and one for an output, and compares a single number for the two.
+# The full check evaluates a real function twice for each number that it moves. ``fast_mode=True`` takes one fixed random
+# direction for an input and one for an output, and compares a single number for the two.
 #
 # .. how-measured:: count_calls() counts how often gradcheck calls the function, for an input of 100 numbers.
 
@@ -408,6 +408,9 @@ table = pd.DataFrame(
 )
 # sphinx_gallery_start_ignore
 assert table.iloc[0].tolist() == ["passed, 202 calls", "passed, 4 calls"]
+_calls, _still = [], torch.ones(7, dtype=torch.float64)  # requires no grad: not moved
+gradcheck(lambda x, still: _calls.append(1) or x * still[0], (x, _still))
+assert len(_calls) == 2 * len(x) + 2
 assert [text.split(",")[0] for text in table["fast_mode=False"]] == [
     "passed",
     "caught",
