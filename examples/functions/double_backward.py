@@ -4,10 +4,10 @@ Double backward of a custom Function
 
 .. in-short::
 
-   A gradient penalty or a Hessian differentiates your ``backward`` too. Save only tensors that are inputs or outputs of
-   ``forward``, for example ``ctx.save_for_backward(x)``. Compute the rest again in ``backward``. A value computed inside
-   ``forward`` usually comes back as a constant: the second derivative can be wrong, without an error. Test it with
-   ``gradgradcheck``.
+   A gradient penalty differentiates your ``backward`` too, as does ``torch.autograd.functional.hessian``. Save only tensors
+   that are inputs or outputs of ``forward``, for example ``ctx.save_for_backward(x)``. Compute the rest again in ``backward``.
+   A value computed inside ``forward`` usually comes back as a constant: the second derivative can be wrong, without an error.
+   Test it with ``gradgradcheck``.
 """
 
 # %%
@@ -174,8 +174,9 @@ for _create in (False, True):
 # %%
 # What people get wrong
 # ---------------------
-# **Trusting** ``once_differentiable``. This decorator should turn a second backward into an error. It does not if the gradient
-# that *arrives* at the Function is a constant. In this penalty on the Function's own gradient, the constant 1 arrives:
+# **Trusting** ``once_differentiable``. This decorator should turn a second backward into an error. It raises one only if the
+# gradient that *arrives* at the Function requires grad. In this penalty on the Function's own gradient, the constant 1 arrives,
+# and nothing raises:
 
 
 class SwishOnce(Swish):
@@ -228,12 +229,17 @@ _asked = [
     torch.autograd.grad(_penalty_of_square(f), _w)[0] for f in (silu, SwishOnce.apply)
 ]
 assert abs(_asked[0] - _asked[1]) > 0.1  # no error, and wrong
+# a constant arrives: the error is not that of the decorator, or there is none
+assert "does not require grad" in _refused(lambda: derivatives(SwishOnce.apply))
+_hessian = torch.autograd.functional.hessian
+_tried = [_hessian(f, torch.tensor(0.0)) for f in (silu, Swish.apply, SwishOnce.apply)]
+assert _tried == [0.5, 0.25, 0]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``silu`` is right. ``Swish`` is wrong, ``SwishOnce`` is wrong in another way, and neither raises. For the square of
-# ``SwishOnce``, this ``backward()`` raises, but ``torch.autograd.grad(..., w)`` in its place returns a wrong number. `Forbid
-# it`_ shows an error that comes in these cases, too.
+# ``silu`` is right. ``Swish`` is wrong, and ``SwishOnce`` is wrong in another way. For the square of ``SwishOnce``, this
+# ``backward()`` raises, but ``torch.autograd.grad(..., w)`` in its place returns a wrong number. `Forbid it`_ shows an error
+# that comes in these cases, too.
 #
 # **Raising in** ``backward`` **if** ``torch.is_grad_enabled()``. With ``create_graph=True`` or ``torch.func.grad``, that is
 # true in the *first* derivative already.
