@@ -293,8 +293,9 @@ assert _returned == [(True, True)]
 # sphinx_gallery_end_ignore
 
 # %%
-# The operations come first, because they run inside the call. In the function mode, the result of ``linear`` has its
-# ``grad_fn``. In the dispatch mode, the results have none here: autograd puts the nodes on them later.
+# Each line is printed after ``func``. So the operations, which run inside the call, come first. In the function mode, the
+# result of ``linear`` has its ``grad_fn``. In the dispatch mode, the results have none here: autograd puts the nodes on them
+# later.
 #
 # A subclass takes a label along
 # ------------------------------
@@ -676,6 +677,7 @@ class _Disabled(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         with torch._C.DisableTorchFunctionSubclass():
+            assert "1." in str(args)  # printing works, too
             return func(*args, **(kwargs or {}))
 
 
@@ -702,10 +704,10 @@ assert _raised == ["printing", _SuperAbove, _SuperBelow]
 # sphinx_gallery_end_ignore
 
 # %%
-# Call ``super().__torch_function__`` in a subclass. Under ``torch._C.DisableTorchFunctionSubclass()``, ``func`` works as well,
-# but a new result is a plain tensor: the subclass is lost. Printing ``args`` raises this error, too (`pytorch#55284
-# <https://github.com/pytorch/pytorch/issues/55284>`__). In a mode it is the reverse: call ``func``. There, ``super()`` raises
-# ``NotImplementedError``.
+# Call ``super().__torch_function__`` in a subclass. If the method prints ``args``, it raises this error, too (`pytorch#55284
+# <https://github.com/pytorch/pytorch/issues/55284>`__). Under ``torch._C.DisableTorchFunctionSubclass()``, both work, but a
+# new result of ``func`` is a plain tensor: the subclass is lost. In a mode it is the reverse: call ``func``. There,
+# ``super()`` raises ``NotImplementedError``.
 #
 # **Copying a model with a Labeled parameter.** In the table, ``deepcopy`` raises *The default implementation of __deepcopy__()
 # for non-wrapper subclasses …* (`vision#7698 <https://github.com/pytorch/vision/issues/7698>`__). Define ``new_empty``, and for
@@ -792,15 +794,15 @@ assert type(_state["weight"]) is Labeled
 # %%
 # To load ``x`` from a file, call ``torch.serialization.add_safe_globals([Labeled])`` before.
 #
-# **Running a compiled function under a dispatch mode.** By default, the function then runs uncompiled. In PyTorch 2.13 it stays
-# uncompiled when the mode has ended (`pytorch#190286 <https://github.com/pytorch/pytorch/issues/190286>`__), until
+# **Running a compiled function under your dispatch mode.** By default, the function then runs uncompiled. In PyTorch 2.13 it
+# stays uncompiled when the mode has ended (`pytorch#190286 <https://github.com/pytorch/pytorch/issues/190286>`__), until
 # ``torch.compiler.reset()``.
 
 # %%
 # A wrapper: a subclass below autograd
 # ------------------------------------
-# A wrapper takes the shape of its ``inner`` tensor, and has no memory of its own. Here, it gets the operations of both passes,
-# and notes them:
+# This wrapper takes the shape of its ``inner`` tensor, and has no memory of its own. Here, it gets the operations of both
+# passes, and notes them:
 
 from torch.utils._pytree import tree_map_only
 
@@ -992,7 +994,7 @@ for _swapped in (False, True):
 #
 # .. solution::
 #
-# Neither: on a CPU, ``tolist`` reads the memory without an operation. A function mode sees the call. Under
+# Neither: on a CPU, ``t.tolist()`` reads the memory without an operation. A function mode sees the call. Under
 # ``inference_mode``, the mode sees ``item`` instead, as it saw ``matmul`` above.
 
 
