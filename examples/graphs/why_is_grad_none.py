@@ -47,7 +47,7 @@ Why is .grad None, zero or NaN?
 #      - another loss
 #    * - inf
 #      - `The derivative is infinite`_: ``sqrt``, ``log``, ``acos``
-#      - stay away from the edge, as with ``clamp``
+#      - stay away from the edge, as with ``clamp(min=1e-6)``
 #    * - NaN
 #      - `Zero times infinity`_: ``where``, ``p * log(p)``, ``(d ** 2).sum().sqrt()``
 #      - make the input safe, not the output
@@ -55,7 +55,7 @@ Why is .grad None, zero or NaN?
 #      - `The value is NaN already`_: a fully masked softmax
 #      - look in the forward pass
 #    * - NaN
-#      - `Eigenvalues are equal`_: ``eigh``, ``svd``
+#      - `Eigenvalues are equal`_: ``eigh``; for ``svd``, singular values
 #      - use ``eigvalsh`` or ``svdvals``, or break the tie
 
 # %%
@@ -160,6 +160,9 @@ bad, good = (
     torch.autograd.grad(y.sum(), x)[0] for y in (output_replaced, input_replaced)
 )
 assert bad[0].isnan() and bad[1] == 0.25 and good.tolist() == [0, 0.25]
+logs = x.log()
+(sent,) = torch.autograd.grad(torch.where(positive, logs, 0.0).sum(), logs)
+assert sent.tolist() == [0, 1] and (sent / x)[0].isnan()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -215,8 +218,8 @@ assert not layer.weight.grad.any()
 # %%
 # It is not a leaf
 # ~~~~~~~~~~~~~~~~
-# ``copy`` is the result of an operation on ``w``. It passes its gradient on to ``w`` and keeps none, unless you call
-# ``copy.retain_grad()`` before ``backward()``. A slice such as ``w[0]`` is a result, too.
+# ``copy`` is the result of an operation on ``w``. Here ``backward()`` stores a gradient in ``w`` only. Call
+# ``copy.retain_grad()`` before it, and ``copy`` keeps one, too. A slice such as ``w[0]`` is also a result.
 
 w = torch.ones(3, requires_grad=True)
 copy = w.to(torch.float64)
@@ -244,7 +247,7 @@ assert copy.grad.tolist() == [1, 1, 1]
 # %%
 # It does not require grad
 # ~~~~~~~~~~~~~~~~~~~~~~~~
-# By default, data does not. Nor does a frozen parameter. Here ``requires_grad_(False)`` freezes the first layer:
+# By default, data does not, and a frozen parameter does not. Here ``requires_grad_(False)`` freezes the first layer:
 
 model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
 model[0].requires_grad_(False)
@@ -266,7 +269,7 @@ h = w * 3
 loss = v * h.detach()
 loss.backward()
 
-# graph: loss -- With h.detach() in the loss, the path to w ends at a constant
+# graph: loss -- With h.detach() in the loss, there is a constant instead of a path to w
 
 print("w.grad", w.grad)
 
@@ -474,8 +477,8 @@ assert y.isnan() and not torch.autograd.grad(y, x)[0].isfinite()
 zero_table
 
 # %%
-# The last two rows write the first and the second so that this gradient is finite. In float16 the value of the last row is
-# NaN again, because 1e-9 rounds to 0.
+# The last two rows are the first two, written so that the gradient here is finite. In float16 the value of the last row is NaN
+# again, because 1e-9 rounds to 0.
 
 # %%
 # The value is NaN already
@@ -546,8 +549,8 @@ assert torch.autograd.grad(torch.linalg.svd(apart)[0][0, 0], apart)[0].isfinite(
 # %%
 # Exercise
 # --------
-# Take ``w = 1.6`` and ``v = 1.0``, both requiring grad. Is ``w.grad`` None, zero or a number after ``(w.round() *
-# 2).backward()``, after ``(w.detach() * w).backward()`` and after ``(w.item() * v).backward()``? Clear it before each call.
+# Take ``w = 1.6`` and ``v = 1.0``, both requiring grad. Is ``w.grad`` None, zero or another number after
+# ``(w.round() * 2).backward()``, ``(w.detach() * w).backward()`` and ``(w.item() * v).backward()``? Clear it before each call.
 #
 # .. solution::
 #
