@@ -5,9 +5,9 @@ Static and dynamic graphs: compile, export, fx
 .. in-short::
 
    Eager PyTorch records a new autograd graph in each call: a *dynamic* graph. ``torch.fx``, ``torch.export`` and
-   ``torch.compile`` capture a *static* graph and run it in place of your Python code. In the table below, the first derivative
-   is the same. A changed number may have no effect, and an ``if`` on data may raise an error. ``torch.fx`` and ``torch.export``
-   lose a ``backward`` of your own. With the backend used here, a second derivative through ``torch.compile`` raises an error.
+   ``torch.compile`` capture a *static* graph, which then runs in place of the captured code. In the table below, the first
+   derivative is the same, and the second raises an error under ``torch.compile``. A changed number may have no effect, and an
+   ``if`` on data may raise an error. ``torch.fx`` and ``torch.export`` can lose the ``backward`` of an ``autograd.Function``.
 """
 
 # %%
@@ -261,9 +261,9 @@ table
 # What people get wrong
 # ---------------------
 # **Changing a Python number after fx or export.** The number of ``Scale`` was copied into the graph. There is no error, and
-# the captured module keeps the old value. Put a value that will change into a parameter, with ``requires_grad=False`` if it
-# is not trained, and change it *in place*. In a buffer the change can be lost: ``torch.fx`` computes an expression of buffers
-# alone, such as ``self.number * self.tensor``, once, at the capture.
+# the captured module keeps the old value. Put a value that will change into a parameter of the module, with
+# ``requires_grad=False`` if it is not trained, and change it *in place*. In a buffer the change can be lost: ``torch.fx``
+# computes ``self.number * self.tensor`` once, at the capture.
 #
 # Here ``fill_``, ``copy_`` and ``load_state_dict`` arrive in the captured module. A new tensor in its place does not, and
 # ``load_state_dict(..., assign=True)`` sets new tensors:
@@ -371,10 +371,10 @@ assert torch.allclose(x.grad, -4 * torch.ones(3).sin())
 # sphinx_gallery_end_ignore
 
 # %%
-# **A backward of your own.** ``torch.fx`` and ``torch.export`` write down what the ``forward`` of an ``autograd.Function``
-# computes, and lose its ``backward``: here the gradient changed without an error. ``torch.compile`` kept this ``backward``,
-# but in PyTorch 2.13 lost it inside ``torch.func.grad``. This :ref:`custom operator
-# <sphx_glr_gallery_functions_functions_and_transforms.py>` kept its ``backward`` in all three captures.
+# **A backward of your own.** Tried with a small ``autograd.Function``: ``torch.fx`` and ``torch.export`` wrote down what its
+# ``forward`` computes, and lost its ``backward``. The gradient changed without an error. ``torch.compile`` kept the
+# ``backward``, but in PyTorch 2.13 lost it inside ``torch.func.grad``. A :ref:`custom operator
+# <sphx_glr_gallery_functions_functions_and_transforms.py>` with the same ``backward`` kept it in all three captures.
 
 # sphinx_gallery_start_ignore
 
@@ -442,9 +442,9 @@ torch.compiler.reset()
 # Why: what a capture keeps
 # -------------------------
 # ``torch.fx`` calls ``forward`` once, with a stand-in that has no values: a ``Proxy``. The sine and the two products of the
-# proxy become lines of a new program. ``calls.append`` happened once and is not in that program. Neither is
-# ``with torch.no_grad():`` in a ``forward``: the new program records what the old one did not, and here gradients changed
-# without an error.
+# proxy become lines of a new program. ``calls.append`` happened once and is not in that program. A
+# ``with torch.no_grad():`` in ``forward`` is lost, too: autograd then records more than before, and in a test for this page a
+# gradient changed without an error.
 
 calls.clear()
 captured = torch.fx.symbolic_trace(Appends())
@@ -602,6 +602,9 @@ assert [n.name() for n, _ in chosen.grad_fn.next_functions] == [
     "SinBackward0",
     "CosBackward0",
 ]
+x = ones()
+(slope,) = torch.autograd.grad(where(x).sum(), x, create_graph=True)
+assert torch.allclose(torch.autograd.grad(slope.sum(), x)[0], -x.sin())
 # sphinx_gallery_end_ignore
 
 # %%
