@@ -240,7 +240,7 @@ cases = {
 }
 
 # %%
-# The operators that the mode saw without ``detach``, and the nodes without ``Backward0``:
+# The operators that the mode saw, without ``detach``, and the nodes, without ``Backward0`` and without those of leaves:
 
 table = {name: left_by(module, *args) for name, (module, *args) in cases.items()}
 # sphinx_gallery_start_ignore
