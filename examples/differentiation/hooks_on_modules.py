@@ -4,10 +4,10 @@ Hooks on modules: full_backward_hook
 
 .. in-short::
 
-   ``layer.register_full_backward_hook(f)``: backward calls ``f(layer, grad_input, grad_output)``. This needs a layer that does
-   not detach its input, and returns a tensor or a tuple of tensors. ``grad_input`` is for positional arguments. Nothing may
-   change the output in place, nor an input that requires grad. Otherwise, give ``layer.register_forward_hook`` this function,
-   which hooks the output tensor. (If that is a view that is then changed in place, hook and return a clone.)
+   ``layer.register_full_backward_hook(f)``: backward calls ``f(layer, grad_input, grad_output)``. The call can be missing
+   if the layer detaches its input, or returns something else than a tensor or a tuple of tensors. Nothing may change the
+   output in place, nor an input that requires grad. If one of these is a problem, give ``layer.register_forward_hook`` this
+   function, which hooks the output. (If that is a view, and it or its base is then changed in place, hook and return a clone.)
 
    .. code-block:: python
 
@@ -19,8 +19,8 @@ Hooks on modules: full_backward_hook
 # %%
 # See the gradient at one layer
 # -----------------------------
-# You want the gradient at one layer of a model, without changing the model. A full backward hook gets two tuples: the
-# gradients with respect to the inputs of the layer, and those with respect to its outputs.
+# You want the gradient at one layer of a model. A full backward hook gets two tuples: the gradients with respect to the inputs
+# of the layer, and those with respect to its outputs.
 
 import torch
 from torch import nn
@@ -52,7 +52,8 @@ assert torch.allclose(_inputs[0], torch.ones(8, 3) @ _layer.weight)
 assert y.grad_fn.name() == "BackwardHookFunctionBackward"
 assert y.grad_fn.next_functions[0][0].name() == "AddmmBackward0"
 assert y.grad_fn.next_functions[0][0].next_functions[1][0].name() == y.grad_fn.name()
-_behind = _layer(torch.ones(8, 4)).grad_fn  # an input that does not require grad
+_plain = _layer(torch.ones(8, 4))  # an input that does not require grad
+_behind = _plain.grad_fn
 assert _behind.name() == y.grad_fn.name()
 assert _behind.next_functions[0][0].next_functions[1][0] is None
 import contextlib
@@ -134,7 +135,7 @@ model[1].inplace = True
 
 # %%
 # **A list or a dict as output, and keyword arguments.** PyTorch looks for tensors in the positional arguments, and in an output
-# that is a tensor or a tuple. It does not look deeper. In the table, one layer is called in nine ways.
+# that is a tensor or a tuple. It does not look deeper. The table has nine cases, each with a Linear layer.
 #
 # .. how-measured:: A Linear layer packs its result into seven kinds of output; calls of its hook and warnings are counted.
 
@@ -226,10 +227,6 @@ with warnings.catch_warnings():
     warnings.simplefilter("error")
     _detaching(x).sum().backward()
 assert [type(call) for call in _calls] == [torch.Tensor]  # only the hook on the output
-_attention, _calls = nn.MultiheadAttention(4, 1), []
-_attention.out_proj.register_full_backward_hook(lambda *_: _calls.append(1))
-_attention(x, x, x)[0].sum().backward()
-assert not _calls and _attention.out_proj.weight.grad is not None
 _lstm, _calls = nn.LSTM(4, 3), []
 _lstm.register_full_backward_hook(lambda *_: _calls.append(1))
 _y, (_h, _c) = _lstm(x)
@@ -252,17 +249,17 @@ table.rename_axis(columns="the layer")
 # With a list, a dict or a dataclass, the hook is not called (`pytorch#87540
 # <https://github.com/pytorch/pytorch/issues/87540>`__). The warning says *module output should be a Tensor or a tuple of
 # Tensors*. Users of Hugging Face's models meet it (`transformers#36508
-# <https://github.com/huggingface/transformers/issues/36508>`__). For a tuple in a tuple, there is no warning at all.
-# ``nn.LSTM`` returns ``(y, (h, c))``: if your loss uses ``h`` alone, a hook on the LSTM is not called. Nor is a hook on
-# ``out_proj`` in ``nn.MultiheadAttention``, which uses the weight and does not call that layer. The last two rows warn that *no
-# inputs require gradients*: the hook runs without waiting for a gradient of an input. If a layer returns what
-# ``torch.max(x, dim=1)`` or ``sort`` gave it, its call fails with a ``TypeError``: return a plain ``tuple`` instead.
+# <https://github.com/huggingface/transformers/issues/36508>`__). For the tuple in a tuple, there is no warning.
+# ``nn.LSTM`` returns ``(y, (h, c))``: if your loss uses ``h`` alone, a hook on the LSTM is not called. The last two rows warn
+# that *no inputs require gradients*: the hook runs without waiting for a gradient of an input. If a layer with such a hook
+# returns what ``torch.max(x, dim=1)`` or ``sort`` gave it, its call fails with a ``TypeError``: return a plain ``tuple``
+# instead.
 
 # %%
-# **A hook that uses its own output.** In a forward hook ``output`` is at hand, so it is easy to write. But ``output`` keeps the
-# graph, the graph keeps the tensor hook, and the hook keeps ``output``. Below are three ways to write the forward hook. (For
-# ``no_grad``, each needs the test from the box.) The second removes itself in the first backward, so in a second backward
-# through the same graph it does not run:
+# **A hook that uses its own output.** In a forward hook, it is easy to write a tensor hook that uses ``output``. But ``output``
+# keeps the graph, the graph keeps the tensor hook, and the hook keeps ``output``. Below are three ways to write the forward
+# hook. (For ``no_grad``, each needs the test from the box.) The second removes its tensor hook in the first backward, so the
+# tensor hook does not run in a second backward through the same graph:
 
 log = []
 
@@ -367,8 +364,8 @@ assert [
 # memory that grows with each step. With ``removes_itself``, an output stays in memory if no backward goes through it.
 
 # %%
-# **The old** ``register_backward_hook``. It is deprecated, but older code still uses it. For the module below, its
-# ``grad_input`` belongs to the last operation, the sigmoid, and not to the module:
+# **The old** ``register_backward_hook`` is deprecated. For the module below, its ``grad_input`` belongs to the last operation,
+# the sigmoid, and not to the module:
 
 
 class Block(nn.Linear):
@@ -402,9 +399,8 @@ assert _shapes == [(8, 3), (8, 4)]  # x has the shape (8, 4)
 # %%
 # A hook without the two nodes
 # ----------------------------
-# A forward hook can register a tensor hook on a tensor that the module returns. No extra node is needed. So a dict is no
-# problem, and an in-place layer behind the hooked one is none unless the output is a view. ``pick`` says which tensor of the
-# output you mean:
+# A forward hook can register a tensor hook on a tensor that the module returns. So a dict is no problem, and an in-place layer
+# behind the hooked one is none unless the output is a view. ``pick`` says which tensor of the output you mean:
 
 
 def watch(module, use, pick=lambda output: output):
@@ -460,14 +456,16 @@ for _pack, _pick in list(ROWS.values())[:7]:
 # sphinx_gallery_end_ignore
 
 # %%
-# Here the gradient is the one that a full backward hook would give as ``grad_output``. It can differ behind a layer that
-# returns its input itself (``nn.Identity`` and, in evaluation, ``nn.Dropout``): a tensor hook gets the gradient of *all* uses
-# of that tensor, for example of a skip connection around the layer too. There is no ``grad_input`` here. A forward *pre*-hook
-# can register a tensor hook on an input in the same way, and it too gets the gradient of all uses. ``watch`` returns a handle
+# For this convolution, the gradient is what a full backward hook gets as ``grad_output`` if the ReLU is not in place. It can
+# differ behind a layer that returns its input itself (``nn.Identity`` and, in evaluation, ``nn.Dropout``): a tensor hook gets
+# the gradient of *all* uses of that tensor, for example of a skip connection around the layer too. ``watch`` returns a handle
 # for the forward hook: call its ``remove()`` when you are done.
 #
-# **If the output is a view that is then changed in place**, it gets a new ``grad_fn``. What arrives there bypasses the tensor
-# hook, and there is no error. ``nn.Flatten`` returns a view of contiguous images. A hook on a clone runs:
+# There is no ``grad_input`` here. A forward *pre*-hook can register a tensor hook on an input that requires grad. That hook
+# gets the gradient of all uses of the input.
+#
+# **A view that is then changed in place.** Below, ``nn.Flatten`` returns a view. The in-place ReLU gives that view a new
+# ``grad_fn``. What arrives there bypasses the tensor hook, and there is no error. A hook on a clone runs:
 
 block = nn.Sequential(nn.Conv2d(1, 1, 3), nn.Flatten(), nn.ReLU(inplace=True))
 pixels, by_watch, by_clone = torch.ones(2, 1, 8, 8), [], []
@@ -521,13 +519,18 @@ _view.register_hook(_calls.append)
 _used_before = 3 * _view
 (_used_before.sum() + _view.mul_(2).sum()).backward()
 assert _calls[0].eq(3).all()  # 3 of the 5: the rest bypasses the hook
+_layer, _base, _calls = nn.Flatten(), 2 * torch.ones(2, 3, 4, requires_grad=True), []
+watch(_layer, _calls.append)
+_output, _ = _layer(_base), _base.mul_(2)  # the base is changed
+_output.sum().backward()
+assert not _calls
 # sphinx_gallery_end_ignore
 
 # %%
 # .. torch-changed:: 2.15
 #    :probe: nodes: nn.Linear(2, 2)(torch.ones(1, 1, 2))
 #
-#    Up to 2.14 ``nn.Linear`` returns a view, too, if it has a bias and its input is contiguous and has three or more
+#    On 2.14 ``nn.Linear`` returns a view, too, if it has a bias and its input is contiguous and has three or more
 #    dimensions. On 2.15 it does not (`pytorch#194077 <https://github.com/pytorch/pytorch/pull/194077>`__), so the hook runs.
 #
 # To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. The ``backward()`` below
@@ -575,9 +578,9 @@ for _module in (nn.Identity(), nn.Dropout().eval(), nn.ReLU()):
 # %%
 # Which hooks run under ``torch.autograd.grad``?
 # ----------------------------------------------
-# Without ``inputs=``, ``backward()`` walks to all leaves that require grad. ``torch.autograd.grad`` walks only to the tensors
-# that you name, and a hook that is not on the way does not run. It fills no leaf's ``.grad``, so a hook that waits for
-# accumulation does not run either.
+# The ``backward()`` below walks to ``x``, the weight and the bias. ``torch.autograd.grad`` walks only to the tensors that you
+# name, and a hook that is not on the way does not run. ``torch.autograd.grad`` fills no leaf's ``.grad``, so a hook that waits
+# for accumulation does not run either.
 #
 # .. how-measured:: One Linear layer with four hooks; each call below notes which of them ran.
 
@@ -603,7 +606,7 @@ CALLS = {
 ran = pd.DataFrame({name: hooks_that_run(call) for name, call in CALLS.items()}).T
 
 # %%
-# One Linear layer with four hooks, and an input that requires a gradient:
+# The input requires grad:
 
 # sphinx_gallery_start_ignore
 assert (ran == "runs").to_numpy().tolist() == [
@@ -629,7 +632,7 @@ ran.rename_axis(columns="hook on")
 #
 # .. solution::
 #
-# Twice and once. Each call of the layer gets its own pair of extra nodes. The weight is one tensor: its hook waits until both
+# Twice and once. Each call of the layer gets its own extra nodes. The weight is one tensor: its hook waits until both
 # contributions have been added.
 
 layer, runs = nn.Linear(4, 4), []
