@@ -59,8 +59,8 @@ assert _order == ["a newer node", "hook"]  # complete, but not called at once
 # %%
 # Change the gradient
 # -------------------
-# What a hook returns goes on in place of the gradient. Here a hook limits the gradient at ``q`` to 1, so ``p`` gets less. The
-# handle removes the hook, and ``p`` gets its full gradient:
+# The tensor that a hook returns goes on in place of the gradient. Here a hook limits the gradient at ``q`` to 1, so ``p`` gets
+# less. The handle removes the hook, and ``p`` gets its full gradient:
 
 p = torch.tensor([3.0, 0.1], requires_grad=True)
 q = p**3
@@ -157,7 +157,6 @@ assert not any(reference() is not None for reference in _references)
 
 # %%
 # Remove the hook, or compute what it needs beforehand: ``shape = h.shape``, or ``values = h.detach()``.
-# :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py` compares the ways out.
 
 # %%
 # **Changing the gradient in place.** Other nodes may get the same tensor. Here ``r`` and ``s`` receive one and the same
@@ -220,8 +219,8 @@ for _prepare, _expected in ((lambda h: h, 0), (torch.clone, 1)):
 # sphinx_gallery_end_ignore
 
 # %%
-# The hook on the clone gets the gradient with respect to the value before ``relu_()``. A write to the base can lose the hook
-# too: after ``a[2:].mul_(3)``, a hook on ``v = a[:2]`` does not run for what you then compute from ``v``.
+# The hook on the clone gets the gradient with respect to the value before ``relu_()``. A write to the base can have the same
+# effect: after ``a[2:].mul_(3)``, a hook on ``v = a[:2]`` does not run for what you then compute from ``v``.
 
 # %%
 # **Pieces of one tensor.** This loss uses only ``query``, one of two pieces. The hook on the other piece runs too, and gets
@@ -276,7 +275,7 @@ assert "doesn't require gradient" in raised[1] and "non-leaf" in raised[2]
 # On a parameter: before or after accumulation
 # --------------------------------------------
 # Below, the hook of ``register_hook`` gets the gradient of *this* ``backward()``. The hook of
-# ``register_post_accumulate_grad_hook`` runs after that gradient was added to ``.grad``, and gets the parameter itself:
+# ``register_post_accumulate_grad_hook`` runs after that gradient was added to ``.grad``, and gets the leaf ``x`` itself:
 
 x = torch.tensor(1.0, requires_grad=True)
 x.register_hook(lambda gradient: print("  register_hook:", gradient.item()))
@@ -289,9 +288,16 @@ for number in (1, 2):
     (3 * x).backward()
 assert x.grad == 6
 
+# sphinx_gallery_start_ignore
+_leaf, _same = torch.tensor(1.0, requires_grad=True), []
+_leaf.register_post_accumulate_grad_hook(lambda given: _same.append(given is _leaf))
+(3 * _leaf).backward()
+assert _same == [True]
+# sphinx_gallery_end_ignore
+
 # %%
 # The second hook can take the optimizer step at once and drop the gradient. Then the gradients of all parameters need not be in
-# memory together. This hook counts how many there are:
+# memory together. Each call counts how many there are:
 
 model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
 present = []
@@ -422,7 +428,7 @@ def timeline(calls):
 
 
 # %%
-# A bar begins before the first call that saw this ``.grad``:
+# A bar begins before the first call that found this ``.grad`` filled:
 
 # figure: Six hooks, one row each, and the time from left to right. They run in this order: the tensor hook of w, the
 #   tensor hook of v, the prehook and the hook of the node of v, the tensor hook of u, the hook of u after accumulation.
@@ -437,10 +443,9 @@ timeline(calls)
 # - ``leaf.register_post_accumulate_grad_hook``: the leaf. Read ``leaf.grad``.
 # - ``node.register_prehook``: a tuple, the gradients that arrive at the node.
 # - ``node.register_hook``: two tuples, the gradients that the node returns and those that it was called with.
-# - A leaf that requires grad has a node too, ``AccumulateGrad``: ``torch.autograd.graph.get_gradient_edge(leaf).node``. Keep
-#   it, or its hooks are lost when nothing refers to the node.
-# - ``module.register_full_backward_hook`` has traps of its own, and
-#   :ref:`a page of its own <sphx_glr_gallery_differentiation_hooks_on_modules.py>`.
+#
+# A leaf that requires grad has a node too: ``torch.autograd.graph.get_gradient_edge(leaf).node``. Keep the node, or its hooks
+# are lost when nothing refers to it.
 
 # %%
 # Exercise
