@@ -6,8 +6,8 @@ Forward-mode AD in PyTorch: jvp and dual numbers
 
    ``value, tangent = torch.func.jvp(f, (x,), (direction,))`` computes ``f(x)`` and how fast it changes when ``x`` moves in
    one direction, in one pass and without ``backward()``. It is the cheap way for few inputs and many outputs. It is not for
-   a training loss: the gradient would need one pass for each number in the parameters. Trainable parameters make ``jvp`` record
-   a graph as well. Unless you differentiate the value or the tangent, call ``jvp`` under ``torch.no_grad()``.
+   a training loss: the gradient would need one direction for each number in the parameters. Trainable parameters make ``jvp``
+   record a graph as well. Unless you differentiate the value or the tangent, call ``jvp`` under ``torch.no_grad()``.
 """
 
 # %%
@@ -73,14 +73,14 @@ assert torch.allclose(velocity, torch.tensor([-math.sin(1), 2 * math.cos(2)]))
 # sphinx_gallery_end_ignore
 
 # %%
-# Two backward passes, one for each output, give the same two numbers. For 1000 outputs it is still one call of ``jvp``.
+# Two backward passes, one for each output, give the same two numbers.
 
 # %%
 # What people get wrong
 # ---------------------
 # **Running a model under** ``jvp`` **without** ``no_grad()``. The parameters require grad, so the pass records a graph for
-# ``backward()`` too, and saves tensors for it. ``no_grad()`` switches off this record. The tangents are the same here. (Keep
-# ``no_grad()`` out of a function that you pass to ``torch.func.grad``: inside it, ``no_grad()`` makes the tangent a constant.)
+# ``backward()`` too, and saves tensors for it. ``no_grad()`` switches this off. The tangents are the same here. (But leave it
+# out where ``torch.func.grad`` differentiates the tangent: inside its function, ``no_grad()`` makes the tangent a constant.)
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(
@@ -227,8 +227,8 @@ torch.backends.mha.set_fastpath_enabled(True)
 # sphinx_gallery_end_ignore
 
 # %%
-# In evaluation, under ``no_grad()`` or with frozen parameters, ``nn.MultiheadAttention`` can take a fast path, which has no
-# formula either. Switch it off with ``torch.backends.mha.set_fastpath_enabled(False)``.
+# In evaluation, ``nn.MultiheadAttention`` can take a fast path under ``no_grad()`` or with frozen parameters. The fast path
+# has no formula either. Switch it off with ``torch.backends.mha.set_fastpath_enabled(False)``.
 
 # %%
 # **A custom Function that has only a backward.** Forward mode needs a formula of its own.
@@ -360,8 +360,8 @@ assert math.isclose(w.tangent, _x2.grad.item(), rel_tol=1e-12)
 # %%
 # The last tangent is the number that ``backward()`` finds for ``x2``.
 #
-# PyTorch does the same with tensors. ``make_dual`` returns a tensor with a tangent, and the operations carry it along until
-# the ``dual_level`` ends. ``jvp`` does this for you.
+# PyTorch does the same with tensors. ``make_dual`` returns a tensor with a tangent, and the operations below carry it to
+# ``w``. ``jvp`` does this for you.
 
 import torch.autograd.forward_ad as fwAD
 
@@ -387,15 +387,15 @@ assert fwAD.unpack_dual(w).tangent is None
 # sphinx_gallery_end_ignore
 
 # %%
-# There is no ``grad_fn``, because neither ``x1`` nor ``x2`` requires grad. When the level ends, the tangents are gone
-# without an error. Unpack them inside.
+# There is no ``grad_fn``, because neither ``x1`` nor ``x2`` requires grad. When the level ends, ``w`` loses its tangent,
+# without an error. Unpack it inside.
 
 # %%
 # When forward mode is cheaper than backward
 # ------------------------------------------
-# One forward pass gives one *column* of the Jacobian: all outputs, one input. One backward pass gives one *row*: all
-# inputs, one output. So columns are cheaper for few inputs, and rows for few outputs. Take networks whose inputs and outputs
-# are 64 together. ``jacfwd`` computes all columns, and ``jacrev`` all rows.
+# Forward mode along one input gives one *column* of the Jacobian: how all outputs move. Backward from one output gives one
+# *row*. So columns are cheaper for few inputs, and rows for few outputs. Take networks whose inputs and outputs are 64
+# together. ``jacfwd`` computes all columns, and ``jacrev`` all rows.
 #
 # .. how-measured:: This code counts the operations in matrix products, without those of the plain forward pass.
 
@@ -461,8 +461,7 @@ assert cost[jacfwd][inputs.index(32)] == cost[jacrev][inputs.index(32)]
 #
 # .. solution::
 #
-# The velocity is a function of ``t`` like any other, so take the ``jvp`` of it. You can nest ``jvp``, and you cannot nest
-# ``dual_level``.
+# The velocity is a function of ``t``, so take the ``jvp`` of it. Here ``jvp`` can be nested, and ``dual_level`` cannot.
 
 
 def velocity_at(t):
@@ -472,6 +471,7 @@ def velocity_at(t):
 velocity, acceleration = jvp(velocity_at, (t,), (torch.tensor(1.0),))
 print("acceleration:", [round(v, 4) for v in acceleration.tolist()])
 assert torch.allclose(acceleration, torch.tensor([-math.cos(1), -4 * math.sin(2)]))
+assert acceleration.grad_fn is None
 
 try:
     with fwAD.dual_level(), fwAD.dual_level():
