@@ -59,8 +59,7 @@ assert (
 # What people get wrong
 # ---------------------
 # **retain_graph in place of create_graph.** The loss below contains ``y`` and ``g``. Without an option, PyTorch complains about
-# a second backward. ``retain_graph=True`` makes the error go away. But ``g`` is a constant then, and the penalty does not train
-# anything:
+# a second backward. With ``retain_graph=True`` there is no error, but ``g`` is a constant, and the penalty trains nothing:
 
 
 def weight_gradient(**option):
@@ -91,7 +90,7 @@ assert len(raised) == 2 and "backward through the graph a second time" in raised
 
 # %%
 # The difference is the 24 from above. ``create_graph=True`` retains the graph too, so it alone is the fix.
-# ``assert g.requires_grad`` below the call catches this mistake.
+# ``assert g.requires_grad`` below the call catches this mistake here.
 #
 # **backward(create_graph=True).** Here it adds to the ``.grad`` of both leaves, so the derivative of ``y`` stays in ``w.grad``.
 # And ``x.grad`` keeps a graph alive that contains ``x``. PyTorch warns of the memory leak, but by default only once. Use
@@ -190,7 +189,7 @@ assert (
 
 # %%
 # For attention, ask for the unfused computation, around the forward pass. For a compiled model, compute this part of the loss
-# with the original module, or compile a function that calls ``torch.func.grad`` itself.
+# with the original module. Or compile a function that calls ``torch.func.grad`` itself.
 
 with sdpa_kernel(SDPBackend.MATH):
     train_penalty(attention, sequence)
@@ -244,8 +243,7 @@ assert _fourth == 0 and not _fourth.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# If ``f`` works entry by entry, as ``tanh`` does, differentiate the sum of ``f(x)``. Its gradient holds the derivative for each
-# entry:
+# If ``f`` works entry by entry, as ``tanh`` does, differentiate the sum of ``f(x)``. You get the derivative for each entry:
 
 x = torch.tensor([-1.0, 0.5, 2.0], requires_grad=True)
 (first,) = torch.autograd.grad(torch.tanh(x).sum(), x, create_graph=True)
@@ -306,7 +304,7 @@ assert abs(_direct - model.weight.grad).item() > 0.1
 # %%
 # What it costs in memory
 # -----------------------
-# The recorded backward pass saves tensors for the next one. How much is that, compared with the forward pass?
+# The recorded backward pass saves tensors for the next one. How much is saved in total, compared with the forward pass?
 #
 # .. how-measured:: It counts the bytes of the tensors that nodes have saved and not released, each storage once, without the
 #    weights. It sees only tensors that are saved through autograd.
@@ -407,8 +405,10 @@ assert _forward + _part < 0.65 * _whole
 # sphinx_gallery_end_ignore
 
 # %%
-# Here it is two and a half to three times as much as the forward pass. If memory is short, compute the penalty on a part of
-# the batch. For tanh at 1000 points, the first derivative adds little. Each of the next five about doubles what is saved:
+# Here the total is two and a half to three times what the forward pass saved. If memory is short, compute the penalty on a
+# part of the batch.
+#
+# For tanh at 1000 points, the first derivative adds little. Each of the next five about doubles what is saved:
 
 # figure: On the left, tanh and its first three derivatives between -3 and 3, each wavier than the one before. On the
 #   right, the kilobytes saved up to each order, from 4 for tanh itself to about 170 for the sixth derivative. From the
