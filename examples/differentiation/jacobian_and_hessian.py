@@ -6,8 +6,8 @@ Jacobian and Hessian in PyTorch: torch.func
 
    ``jacrev(f)(x)`` is the Jacobian: its shape is the shape of the output, then the shape of the input. ``hessian(f)(x)`` holds
    the second derivatives of a scalar function. For a batch, let ``f`` take one sample and write ``vmap(jacrev(f))(batch)``.
-   ``jacrev`` and ``hessian`` take real floating-point tensors and build the whole matrix: where you need only a product with
-   it, use ``jvp`` or ``vjp``.
+   ``jacrev`` and ``hessian`` build the whole matrix. Where you need only a product with it, use ``jvp`` or ``vjp``, as ``hvp``
+   does below.
 """
 
 # %%
@@ -16,7 +16,7 @@ Jacobian and Hessian in PyTorch: torch.func
 # ``backward()`` gives you the gradient of one number. You have many outputs, and want to know how much each of them reacts to
 # each input. That table of derivatives is the Jacobian.
 #
-# .. how-measured:: It imports the libraries, and defines how to draw a Jacobian of four images.
+# .. how-measured:: It imports the libraries, and defines how to draw a Jacobian as four images.
 
 import warnings
 
@@ -442,7 +442,7 @@ assert grad(rosenbrock)(_p).norm() > 10
 # backward pass. (``hvp`` and ``hessian`` fail on the fused attention kernel of the CPU, which has no forward mode.)
 #
 # On PyTorch 2.13, ``hvp`` also fails on ``F.mse_loss(y, t)`` and ``F.huber_loss(y, t)``. There, use
-# ``vjp(grad(f), x)[1](v)[0]``. For a symmetric Hessian it is the same product.
+# ``vjp(grad(f), x)[1](v)[0]``, which is the same product for a symmetric Hessian.
 
 from torch.func import jvp, vjp
 
@@ -485,7 +485,7 @@ for _loss in (F.mse_loss, F.huber_loss):
 
 # %%
 # ``jvp(f, (x,), (t,))`` returns ``f(x)`` and :math:`J t`. ``vjp(f, x)`` returns ``f(x)`` and a function, which computes
-# :math:`v^\top J` for real numbers. Neither builds the Jacobian.
+# :math:`v^\top J`. Neither builds the Jacobian.
 
 x, v, t = torch.randn(4), torch.randn(2), torch.randn(4)
 _, pull_back = vjp(linear, x)
