@@ -99,7 +99,7 @@ assert _box(torch.tensor([-1.0, -0.0, 0.0, 4.0])).tolist() == [0, 0, 0, 2]
 # What people get wrong
 # ---------------------
 # **A distance of a point to itself.** The distances between all pairs in a batch include the diagonal, and there each
-# distance is 0. The chain has two steps: infinity from the root, times 0 from the square. So the whole weight gets NaN:
+# distance is 0. Backward multiplies infinity from the root by 0 from the square. So the whole weight gets NaN:
 
 torch.manual_seed(0)
 model = torch.nn.Linear(2, 2)
@@ -255,6 +255,10 @@ for name, at_zero in zip(versions, _slopes, strict=True):
         weight -= 0.1 * step
     assert abs(weight.item() - (at_zero > 0)) < 1e-3
     assert versions[name](torch.tensor(torch.nan)).isnan() != ("where" in name)
+weight = torch.full((1,), 0.5)  # inside the bound it trains, whatever the slope at 0
+for _ in range(200):
+    weight -= 0.1 * gradient(lambda w: (w.clamp(min=0) - 1) ** 2, weight.tolist())
+assert abs(weight.item() - 1) < 1e-3
 # sphinx_gallery_end_ignore
 
 # %%
