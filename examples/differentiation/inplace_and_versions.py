@@ -247,7 +247,7 @@ assert torch.autograd.gradcheck(mended, double)
 # %%
 # :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` adds the forward stack of the node that failed. Here
 # your last line in it, ``out = gate * x``, is the one that *saved* the value. To find the write, print ``gate._version`` after
-# each call, and see where it grows. (Inside ``vmap`` it stays 0.)
+# each call, and see where it grows. (Inside ``vmap`` it can stay 0.)
 
 # %%
 # What people get wrong
@@ -647,8 +647,9 @@ table.rename_axis(index=None, columns="silent write")
 # - ``torch.tensor(buffer)``, which copies, instead of ``torch.from_numpy(buffer)``, which shares.
 # - ``with torch.no_grad(): x.zero_()`` for a change of a parameter. It is counted, so ``assign_data`` raises with it.
 #
-# The hooks also catch the fused step above. They do not see an attribute of a custom Function's ``ctx``, nor what is saved
-# inside ``checkpoint(..., use_reentrant=False)`` or ``save_on_cpu``, which install hooks of their own.
+# The hooks also catch the fused step above. They do not see an attribute of a custom Function's ``ctx``. And around
+# ``checkpoint(..., use_reentrant=False)`` or ``save_on_cpu``, they do not see what is saved inside: these two install hooks of
+# their own.
 
 # %%
 # A tool that repairs some writes
