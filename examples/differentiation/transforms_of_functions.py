@@ -48,7 +48,7 @@ def draw(curves):
 
 
 # %%
-# ``grad(grad(f))`` is the second derivative, and ``vmap`` applies each of them to all points:
+# ``grad(f)`` is the derivative and ``grad(grad(f))`` the second one. ``vmap`` applies them to all points:
 
 
 def f(x):
@@ -96,7 +96,7 @@ assert _seen == [()]
 
 # %%
 # You set no ``requires_grad`` and read no ``.grad``: ``grad(f)(x)`` returns the gradient. ``grad`` needs a function whose
-# result has the shape ``()``: one number, not ``(1,)``. Here it has, since inside ``vmap`` the shape of ``x`` is ``()``.
+# result has the shape ``()``: one number, not ``(1,)``. Here it has this shape: inside ``vmap``, the shape of ``x`` is ``()``.
 #
 # What each transform returns
 # ---------------------------
@@ -430,7 +430,7 @@ assert len(_calls) == 1
 # ``functionalize``: a graph without in-place operations
 # ------------------------------------------------------
 # ``functionalize`` is for tools that read graphs. Below is what ``make_fx`` records of the function ``in_place``, and of the
-# same function after ``functionalize``. (If you write into an argument, a ``copy_`` into it remains.)
+# same function after ``functionalize``. (A write into an argument, such as ``x.mul_(2)``, leaves a ``copy_`` into it.)
 
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
