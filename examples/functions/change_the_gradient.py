@@ -6,7 +6,7 @@ Gradient reversal, scaling and straight-through
 
    Write a Function whose ``forward`` returns the value and whose ``backward`` returns the gradient that you want:
    ``return grad_output * ctx.coefficient, None``. A negative coefficient reverses it. ``torch.round`` in ``forward`` and
-   ``return grad_output`` in ``backward`` are the straight-through estimator. ``gradcheck`` fails for both, as it should.
+   ``return grad_output`` in ``backward`` are a straight-through estimator. ``gradcheck`` fails for both, as it should.
 """
 
 # %%
@@ -125,8 +125,7 @@ pd.Series(outcomes, name="outcome").rename_axis("returned").reset_index()
 # You may *not* leave out the ``None`` here, although the argument is a number. The opposite works: surplus values at the
 # end are ignored if they are all ``None``. So ``backward`` may return ``None`` for an optional argument that was not passed.
 #
-# ``None`` for a tensor is accepted too (last row): no gradient goes there. No other path leads to ``x``, so ``x.grad`` stays
-# ``None``.
+# ``None`` for a tensor is accepted too: in the last row ``x`` gets no gradient, without an error.
 
 # %%
 # What people get wrong
@@ -149,7 +148,7 @@ print(f"the gradient is {x.grad.item()}, a reversed one would be -4.0")
 assert x.grad.item() == 4
 
 # %%
-# Call the Function inside: ``return GradCoeff.apply(x, -1.0)``.
+# Call the Function in ``forward``: ``return GradCoeff.apply(x, -1.0)``.
 
 # %%
 # **An in-place operation on the result.** The output is a view of the input. Here autograd refuses ``nn.ReLU(inplace=True)``
@@ -202,8 +201,8 @@ assert torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# Use ``nn.ReLU()``, or return ``x.clone()`` in ``forward``. Returning ``x`` itself does not help: ``apply`` makes a view
-# of it.
+# Use ``nn.ReLU()``, or return ``x.clone()`` in ``forward``. Returning ``x`` itself does not help here: ``apply``
+# makes a view of it.
 #
 # **None for an argument that should learn.** If the coefficient is a parameter, ``None`` in its place is accepted, and the
 # parameter gets no gradient from this Function.
@@ -315,7 +314,7 @@ def draw_runs():
 
 
 # %%
-# The gradient from the domain's head reaches the feature as it is (1), not at all (0), or reversed and doubled (-2):
+# The gradient from the domain's head reaches the feature as it is (1), as zero (0), or reversed and doubled (-2):
 
 curves, rows = {}, {}
 for coefficient in (1, 0, -2):
@@ -323,9 +322,9 @@ for coefficient in (1, 0, -2):
 
 draw_runs()
 
-# figure: On the left 500 points; a horizontal line separates the two marks, a falling diagonal the two
-#   colors. On the right three lines over 100 training steps, all starting at 0.7. With coefficient 1 the share of the second
-#   coordinate rises to about 0.9, with 0 it stays at 0.7, with minus 2 it falls to about 0.1 and rises again to almost 0.4.
+# figure: On the left 500 points; a horizontal line separates the two marks. The colors change along a falling diagonal. On the
+#   right three lines over 100 training steps, all starting at 0.7. With coefficient 1 the share of the second coordinate rises
+#   to about 0.9, with 0 it stays at 0.7, with minus 2 it falls to about 0.1 and rises again to almost 0.4.
 
 # %%
 # How often each head is right after these 100 steps:
@@ -355,8 +354,8 @@ table.rename_axis(index=None, columns="coefficient")
 # %%
 # The straight-through estimator
 # ------------------------------
-# ``torch.round`` is flat between its steps, so its derivative is zero, and nothing learns through it. The straight-through
-# estimator rounds in ``forward``, and its ``backward`` returns the gradient that it received.
+# ``torch.round`` is flat between its steps, so its derivative is zero, and nothing learns through it. This
+# straight-through estimator rounds in ``forward``, and its ``backward`` returns the gradient that it received.
 
 
 class Round(torch.autograd.Function):
