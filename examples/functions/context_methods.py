@@ -35,6 +35,8 @@ ctx: save_for_backward, mark_dirty, needs_input_grad
 #    * - an argument may be frozen
 #      - ``needs_input_grad``
 #      - its gradient can be computed for nothing
+#
+# Give each of the first three all its tensors in one call: a second call replaces the first.
 
 # %%
 # The problem: memory grows with each step
@@ -174,8 +176,7 @@ assert _nodes_left()
 # ---------------------
 # **An attribute is not checked.** Below, the input is overwritten before backward. The attribute gives a wrong gradient.
 # ``save_for_backward`` notices this write, by the :ref:`version
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of the tensor. (It does not notice a write through ``.data`` or
-# NumPy.)
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of the tensor, but not a write through ``.data`` or NumPy.
 
 for function in (PowerOnCtx, Power):
     leaf = torch.tensor(4.0, requires_grad=True)
@@ -325,6 +326,24 @@ except RuntimeError as error:
     _message = str(error)
 assert "a leaf Variable that requires grad" in _message
 assert _leaf.item() == 12  # forward had already doubled it again
+
+
+class _CallsTwice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        signs = a.sign(), b.sign()
+        for tensor, sign in zip((a.mul_(2), b.mul_(2)), signs, strict=True):
+            ctx.mark_dirty(tensor)
+            ctx.save_for_backward(sign)
+            ctx.mark_non_differentiable(sign)
+        return a, b, *signs
+
+
+_a, _b = x * 1, x * 1
+_, _, *_signs = _CallsTwice.apply(_a, _b)  # only the second calls count
+assert (_a.grad_fn.name(), _b.grad_fn.name()) == ("MulBackward0", "_CallsTwiceBackward")
+assert [sign.requires_grad for sign in _signs] == [True, False]
+assert len(_b.grad_fn.saved_tensors) == 1
 # sphinx_gallery_end_ignore
 
 # %%
@@ -402,8 +421,8 @@ assert [output.requires_grad for output in _Sort.apply(x)] == [True, False, Fals
 # set_materialize_grads: None instead of zeros
 # --------------------------------------------
 # In the output above, ``backward`` got zeros for the values, which the loss did not use. By default autograd makes such
-# zeros for tensors, so that ``backward`` need not handle ``None``. For large outputs you can save that work: after
-# ``set_materialize_grads(False)``, ``backward`` gets ``None``. The loss below uses the values, and leaves out the mask.
+# zeros for tensors. After ``set_materialize_grads(False)``, ``backward`` gets ``None``, which saves work for large outputs. The
+# loss below uses the values, and leaves out the mask.
 
 
 class LeanPositive(Positive):
@@ -473,7 +492,7 @@ class MatMul(torch.autograd.Function):
 
 
 # %%
-# The first backward has a frozen weight. The second asks ``torch.autograd.grad`` for the gradient of ``x`` alone.
+# Two calls, and what ``backward`` sees:
 
 x = torch.ones(2, 3, requires_grad=True)
 w = torch.ones(3, 2, requires_grad=True)
@@ -519,7 +538,7 @@ with contextlib.redirect_stdout(None):
 # %%
 # Exercise
 # --------
-# ``MatMul`` saves both factors, even when one of them is frozen. Which tensor need not be saved then? Change it.
+# ``MatMul`` saves both factors, even when one of them is frozen. Which tensor need not be saved then?
 #
 # .. solution::
 #
