@@ -126,15 +126,16 @@ with warnings.catch_warnings():
 # What people get wrong
 # ---------------------
 # **Calling an instance or** ``forward``. ``Exp()(x)`` raises an error. ``Exp.forward(x)`` does not, and that is worse: autograd
-# records the ``torch.exp`` inside, and does not use your ``backward``. The node's name shows it: ``ExpBackward`` is the class
-# on this page, ``ExpBackward0`` is PyTorch's node for ``torch.exp``. The fix for both is ``Exp.apply(x)``.
+# records the ``torch.exp`` inside, and does not use your ``backward``. The node's name shows it: ``ExpBackward`` belongs to
+# the class on this page, ``ExpBackward0`` to ``torch.exp``. The fix for both is ``Exp.apply(x)``.
 
-print("Exp.apply(x):  ", Exp.apply(x).grad_fn.name())
-print("Exp.forward(x):", Exp.forward(x).grad_fn.name())
+applied, called = Exp.apply(x), Exp.forward(x)
+print("Exp.apply(x):  ", applied.grad_fn.name())
+print("Exp.forward(x):", called.grad_fn.name())
 
 # sphinx_gallery_start_ignore
-assert Exp.apply(x).grad_fn.name() == "ExpBackward"
-assert Exp.forward(x).grad_fn.name() == "ExpBackward0"
+assert applied.grad_fn.name() == "ExpBackward"
+assert called.grad_fn.name() == "ExpBackward0"
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     try:
@@ -241,7 +242,7 @@ custom = Exp.apply(x)
 builtin = torch.exp(x)
 z = custom * builtin
 
-# graph: z -- ExpBackward is the class on this page, ExpBackward0 and MulBackward0 are built in
+# graph: z -- ExpBackward belongs to the class on this page, ExpBackward0 and MulBackward0 are built in
 
 z.backward()
 print(f"dz/dx = {x.grad.item():.4f}, by hand 2 e^2 = {2 * math.e**2:.4f}")
@@ -276,11 +277,32 @@ assert _Probe.seen == [(False, None), _probed.grad_fn]
 assert _Probe.seen[1] is _probed.grad_fn and _probed.grad_fn.name() == "_ProbeBackward"
 assert Exp.apply(x.detach()).grad_fn is None
 assert torch.no_grad()(Exp.apply)(x).grad_fn is None
+
+
+class _Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, others):
+        return x + sum(others) + _outside
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output, None
+
+
+_outside, _listed = torch.ones(2, requires_grad=True)
+_of_each = torch.autograd.grad(
+    _Sum.apply(x, [_listed]), (x, _outside, _listed), allow_unused=True
+)
+assert _of_each == (1, None, None)
+assert not _Sum.apply(x.detach(), [_listed]).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# The ``torch.exp`` inside our ``forward`` left no node. The node of ``Exp`` is the same object as ``ctx``. Both nodes saved
-# their result and share its memory, so saving made no copy here.
+# The ``torch.exp`` inside our ``forward`` left no node. The node of ``Exp`` is the same object as ``ctx``. ``ExpBackward`` and
+# ``ExpBackward0`` saved their result and share its memory: saving made no copy.
+#
+# Pass each tensor that needs a gradient to ``apply``, as an argument of its own. A weight that ``forward`` takes from
+# elsewhere, or out of a list, gets no gradient through this node, and there is no error.
 
 # %%
 # The older style: ctx in forward
