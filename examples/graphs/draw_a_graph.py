@@ -115,7 +115,7 @@ Picture(to_dot(loss, names), "Arrows lead from MeanBackward0 up to head and body
 # torchviz in three lines
 # -----------------------
 # The package `torchviz <https://github.com/szagoruyko/pytorchviz>`__ draws the same graph. Install it with ``pip install
-# torchviz``, and install Graphviz. These three lines are not run when this page is built:
+# torchviz``, and install Graphviz. These lines are not run when this page is built:
 #
 # .. code-block:: python
 #
@@ -226,9 +226,9 @@ with warnings.catch_warnings():  # x requires no grad: nothing is recorded at al
 # sphinx_gallery_end_ignore
 
 # %%
-# The opposite also happens. If its input requires grad, ``checkpoint(..., use_reentrant=True)`` records the graph of its part
-# only during ``backward()``. Parameters that are used in that part alone get gradients, and the picture of the loss does not
-# show them.
+# A parameter can also get a gradient without an arrow. With an input that requires grad, ``checkpoint(...,
+# use_reentrant=True)`` records the graph of its part only during ``backward()``. Parameters that are used in that part alone
+# get gradients, and the picture of the loss does not show them.
 #
 # **Using the names of nodes as keys.** In Graphviz, the same name means the same box. Here two ``tanh`` become one box, and
 # the picture shows a loop that is not in the graph. That is why ``to_dot`` numbers the nodes.
@@ -244,7 +244,7 @@ Picture(f"digraph {{{twice.name()} -> {inner.name()}}}", "One box with a loop")
 # %%
 # What is in the picture, and what is not
 # ---------------------------------------
-# Here is the text for a small expression, in which ``y`` is used twice:
+# The text for a small expression, in which ``y`` is used twice:
 
 weight = torch.ones(2, 3, requires_grad=True)
 inputs = torch.ones(3)
@@ -263,10 +263,10 @@ assert '[label="torch::autograd::AccumulateGrad"]' in to_dot(y.sum(), {})
 
 # %%
 # - ``1 -> 2`` is there twice: the product ``y * y`` uses ``y`` twice.
-# - ``y`` itself is missing. ``ReluBackward0`` is the backward step of ``relu``; it does not know the name of your variable.
+# - ``y`` itself is missing. ``ReluBackward0`` is the backward step of ``relu``, and does not know the name of your variable.
 # - ``inputs`` is missing, because it does not require grad. The node ``MvBackward0`` still has a slot for it, with ``None`` in
 #   it, and ``to_dot`` skips ``None``.
-# - ``weight`` has the name that ``names`` gives it. A leaf without a name is ``torch::autograd::AccumulateGrad``.
+# - ``weight`` has the name that ``names`` gives it. Without one, its box says ``torch::autograd::AccumulateGrad``.
 
 # %%
 # A large graph
