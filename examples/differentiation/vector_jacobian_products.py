@@ -73,6 +73,8 @@ draw(v, J, x.grad)
 
 # sphinx_gallery_start_ignore
 assert torch.equal(x.grad, v @ J)
+f(x).backward(gradient=v)
+assert torch.equal(x.grad, 2 * v @ J)  # backward adds
 # sphinx_gallery_end_ignore
 
 # %%
@@ -100,9 +102,9 @@ assert torch.equal(x.grad, v @ J)
 # What people get wrong
 # ---------------------
 # **Passing ones to silence the error.** With ``gradient=torch.ones_like(y)`` the error is gone. But ones mean: the gradient
-# of the *sum* of all entries. For ``exp`` that happens to be the derivative of each entry, because each entry of ``x``
-# affects only the entry of ``y`` in its own place. For the softmax of three numbers it is useless: the three results add up to
-# 1, so the gradient of their sum is zero, up to rounding.
+# of the *sum* of all entries. For ``exp`` that happens to be the derivative of each entry, because here each logit affects
+# only the result in its own place. For the softmax of three numbers it is useless: the three results add up to 1, so the
+# gradient of their sum is zero, up to rounding.
 
 logits = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 ones = torch.ones(3)
@@ -131,8 +133,7 @@ assert (
 
 # %%
 # Decide which number you want the gradient of. For one entry, call ``y[2].backward()``. For one loss per sample, take
-# ``.mean()`` or ``.sum()`` first. For every derivative, as in `tutorials#2569
-# <https://github.com/pytorch/tutorials/issues/2569>`__, see below.
+# ``.mean()`` or ``.sum()`` first. If you want every derivative, see *The whole Jacobian* below.
 #
 # **A** ``v`` **of the wrong shape.** ``v`` needs the shape of ``y``, not that of ``x``, and it is not broadcast. Three calls
 # fail: without ``v``, with the shape of ``x``, and with three vectors at once:
@@ -262,7 +263,7 @@ assert torch.equal(torch.func.jacrev(f)(x.detach()), J)
 #
 # Fill only some gradients: ``inputs=``
 # -------------------------------------
-# By default the ``backward`` below would fill the ``.grad`` of both leaves, ``W`` and ``x``. With ``inputs=`` you choose:
+# Without ``inputs=``, the first call below would fill the ``.grad`` of both leaves, ``W`` and ``x``. With it, you choose:
 
 W = torch.tensor([[1.0, 2.0], [0.0, 1.0]], requires_grad=True)
 h = W @ (2 * x)
@@ -307,8 +308,8 @@ assert _z.grad.item() == 3 + 2j and 1j * (2 + 3j) == -3 + 2j  # complex: not v @
 # sphinx_gallery_end_ignore
 
 # %%
-# In the first call, the step from ``2 * x`` back to ``x`` does not run. A tensor in the middle may be named too, if ``h`` was
-# computed from it. A new ``x[0]`` gets no gradient, and there is no error.
+# In the first call, the step from ``2 * x`` back to ``x`` does not run. If you name a new ``x[0]``, it gets no gradient, and
+# there is no error.
 
 # %%
 # Exercise
@@ -320,8 +321,8 @@ assert _z.grad.item() == 3 + 2j and 1j * (2 + 3j) == -3 + 2j  # complex: not v @
 # .. solution::
 #
 # For the mean, each weight is one quarter. For the last sample, ``v`` is zero but for a 1 at the end. The four gradients are
-# the Jacobian, which is a single column here: pass all unit vectors at once. The mean of that column is the gradient of the
-# mean.
+# the Jacobian, which is a single column here: pass all unit vectors at once, with ``is_grads_batched=True``. The mean of that
+# column is the gradient of the mean.
 
 w = torch.tensor(1.0, requires_grad=True)
 samples = torch.tensor([1.0, 2.0, 3.0, 4.0])
