@@ -266,8 +266,8 @@ assert get_gradient_edge(_leaf).node.name() == "torch::autograd::AccumulateGrad"
 # A tensor that does not require grad has no edge: ``get_gradient_edge`` raises an error.
 
 # %%
-# ``disable_saved_tensors_hooks``: forbid what would change saved tensors
-# -----------------------------------------------------------------------
+# ``disable_saved_tensors_hooks``: forbid hooks around your operation
+# -------------------------------------------------------------------
 # Your operation needs its saved tensors where they are. A user who wraps the model in ``save_on_cpu`` can move them away. With
 # this block in your code, the user gets an error with your own message:
 
@@ -528,9 +528,9 @@ with GraphExecGroup():
 # %%
 # ``CheckpointPolicy``: decide for each operation
 # -----------------------------------------------
-# A checkpoint can :ref:`keep the results of the operations in a list <sphx_glr_gallery_memory_checkpointing.py>`. A function
-# can look at the arguments, too. Its first argument is a ``SelectiveCheckpointContext``, which has the result: ``op_output``.
-# This function keeps the result of ``mm``, a product of two matrices, only if it takes more than 1,000 multiplications:
+# A checkpoint can :ref:`keep the results of the operations that you list <sphx_glr_gallery_memory_checkpointing.py>`. A
+# function can look at the arguments, too. (Its own first argument is a ``SelectiveCheckpointContext``.) This function keeps the
+# result of ``mm``, a product of two matrices, only if it takes more than 1,000 multiplications:
 
 from functools import partial
 
@@ -539,12 +539,12 @@ from torch.utils.checkpoint import (
     create_selective_checkpoint_contexts,
 )
 
-kept = []
+kept = set()
 
 
 def large_products(ctx, op, *args, **kwargs):
     if op is torch.ops.aten.mm.default and len(args[0]) * args[1].numel() > 1000:
-        kept.append(tuple(ctx.op_output.shape))
+        kept.add((len(args[0]), args[1].shape[1]))
         return CheckpointPolicy.MUST_SAVE
     return CheckpointPolicy.PREFER_RECOMPUTE
 
@@ -557,7 +557,7 @@ context_fn = partial(create_selective_checkpoint_contexts, large_products)
 x = torch.ones(20, 3, requires_grad=True)
 checkpoint(two_products, x, use_reentrant=False, context_fn=context_fn).sum().backward()
 print("kept the product with the shape", kept)
-assert kept == [(20, 20)]
+assert kept == {(20, 20)}
 
 # sphinx_gallery_start_ignore
 _expected = x.grad.clone()
@@ -569,7 +569,7 @@ _asked, _contexts = [], set()
 
 
 def _looks(ctx, op, *args, **kwargs):
-    _asked.append((op, tuple(ctx.op_output.shape)))
+    _asked.append((op, [tuple(arg.shape) for arg in args if hasattr(arg, "shape")]))
     _contexts.add(type(ctx).__name__)
     return large_products(ctx, op, *args, **kwargs)
 
@@ -598,8 +598,12 @@ _neither = _products_in_backward(lambda *_, **__: CheckpointPolicy.PREFER_RECOMP
 _large = _products_in_backward(_looks)
 _both = _products_in_backward(lambda *_, **__: CheckpointPolicy.MUST_SAVE)
 assert (_large - _both, _neither - _large) == (1, 1)
-assert _before[1] == len(_asked) > 0 and _contexts == {"SelectiveCheckpointContext"}
-assert [s for op, s in _asked if op is torch.ops.aten.mm.default] == [(20, 20), (20, 2)]
+_asked = _asked[: _before[1]]  # in forward; torch 2.11 asks in backward, too
+assert _contexts == {"SelectiveCheckpointContext"}
+assert [shapes for op, shapes in _asked if op is torch.ops.aten.mm.default] == [
+    [(20, 3), (3, 20)],
+    [(20, 20), (20, 2)],
+]
 # sphinx_gallery_end_ignore
 
 # %%
