@@ -4,7 +4,7 @@ grad_fn and next_functions explained
 
 .. in-short::
 
-   ``t.grad_fn`` is the node to which backward sends the gradient of ``t``; for a leaf it is None.
+   ``t.grad_fn`` is the node to which backward sends the gradient of ``t``, if ``t`` was computed by a recorded operation.
    ``t.grad_fn.next_functions`` says where this node sends gradients: pairs of a node and an input number. Follow the pairs to
    walk the graph of a loss. Two traps: an entry can be ``(None, 0)``, and several paths can lead to one node.
 """
