@@ -152,8 +152,8 @@ for _asked in (0, 2):  # for A, and for C itself
 # %%
 # What people get wrong
 # ---------------------
-# **Calling** ``retain_grad()`` **after** ``backward()``. It is too late: the gradient has been dropped, and ``.grad`` is
-# ``None``. There is no error. (Without any ``retain_grad()``, reading ``.grad`` gives you a :ref:`warning
+# **Calling** ``retain_grad()`` **after** ``backward()``. It is too late for that pass: the gradient has been dropped, and
+# ``.grad`` is ``None``. There is no error. (Without any ``retain_grad()``, reading ``.grad`` gives you a :ref:`warning
 # <sphx_glr_gallery_errors_grad_of_non_leaf.py>`. The late call silences that warning.)
 
 A, B, C, D = compute()
@@ -161,6 +161,19 @@ D.backward()
 C.retain_grad()
 print("C.grad is", C.grad)
 assert C.grad is None
+
+# sphinx_gallery_start_ignore
+import warnings
+
+for _late in (False, True):
+    _, _, _C, _D = compute()
+    _D.backward()
+    if _late:
+        _C.retain_grad()
+    with warnings.catch_warnings(record=True) as _caught:
+        warnings.simplefilter("always")
+        assert _C.grad is None and len(_caught) == (not _late)
+# sphinx_gallery_end_ignore
 
 # %%
 # **Asking for a tensor that was made afterwards.** ``x[0]`` is an operation: it returns a new tensor each time. The loss was
@@ -199,10 +212,10 @@ assert torch.autograd.grad((x**2).sum(), x)[0][0] == 2
 # Ask for ``x`` and take the entry from the result: ``torch.autograd.grad(y, x)[0][0]``. With ``allow_unused=True``, as the
 # message suggests, you get ``None`` instead of an error.
 #
-# **Changing the tensor in place afterwards.** Below, the hook gets the gradient for the value that ``C`` had when it was
-# registered. ``C.grad`` is for the value that ``C`` has in the end. The same happens if ``nn.ReLU(inplace=True)`` comes after
-# your layer. (If ``C`` is a view, as from ``view`` and often from ``nn.Flatten``, the hook gets nothing from what is computed
-# after the change.)
+# **Changing the tensor in place afterwards.** Below, the hook gets the gradient for the value that ``C`` had when you
+# registered the hook. ``C.grad`` is for the value that ``C`` has in the end. ``nn.ReLU(inplace=True)`` after your layer can
+# cause the same. (If ``C`` is a view, as from ``view`` and often from ``nn.Flatten``, the hook gets nothing from what is
+# computed after the change.)
 
 A, B, C, _ = compute()
 before = []
@@ -247,9 +260,9 @@ for _kind, _got in ((lambda x: x * 2, 1 + 36), (lambda x: (x * 2).view(-1), 1)):
 # %%
 # Which of the three should you take?
 # -----------------------------------
-# They differ in what else they change. In the table, each runs twice over one graph:
+# In the table, each way runs twice over one graph:
 #
-# .. how-measured:: Each way runs backward twice with retain_graph=True, and reads the gradient of C after each pass.
+# .. how-measured:: Each way runs backward twice with retain_graph=True, and notes the gradient of C that it gets in each pass.
 
 passes = {}
 
@@ -293,9 +306,9 @@ for _create, _right in ((True, 24 + 576), (False, 24)):  # a penalty on a gradie
 table.rename_axis(columns="way")
 
 # %%
-# - ``torch.autograd.grad`` when the gradient is a result: for a map like the one above, a test, or a penalty. (For a penalty,
-#   pass ``create_graph=True``. Without it, the penalty counts as a constant.) Here it leaves the ``.grad`` of ``A`` alone, and
-#   does not compute the step from ``C`` back to ``A``.
+# - ``torch.autograd.grad`` to compute with a gradient, for a map like the one above. Here it leaves the ``.grad`` of ``A``
+#   alone, and does not compute the step from ``C`` back to ``A``. (For a penalty on the gradient, pass ``create_graph=True``.
+#   Without it, the penalty counts as a constant.)
 # - ``retain_grad()`` to look at a few tensors of a training step. ``C.grad`` adds up, like the ``.grad`` of a leaf.
 # - ``register_hook`` to change a gradient, or to look at many gradients without keeping them. It gets each pass for itself.
 
