@@ -66,8 +66,7 @@ del tensor
 
 # %%
 # For ``E = C * D`` the node returns the value of ``D``, which is the gradient for ``C``, and the value of ``C``, which is the
-# gradient for ``D``. These are the local derivatives. (PyTorch's reference lists no such call. Use it to learn, and
-# ``torch.autograd.grad`` in programs.)
+# gradient for ``D``. (PyTorch's reference lists no such call. Use it to learn, and ``torch.autograd.grad`` in programs.)
 
 # %%
 # What people get wrong
@@ -449,7 +448,7 @@ def draw():
 
 
 # %%
-# On a logarithmic axis, exponential growth is a straight line. The calls of ``walk_5`` come close to one:
+# The axis is logarithmic, so the almost straight line of ``walk_5`` is almost exponential growth:
 
 # figure: The calls of nodes against the number of diamonds, on a logarithmic axis. For walk_5 they rise almost along a
 #   straight line, from 3 to 12285. For the engine they rise from 3 to 36.
@@ -557,8 +556,8 @@ for _model in (
 # sphinx_gallery_end_ignore
 
 # %%
-# On 50 random graphs, the gradients agree to twelve digits, and each node of an operation is called once. (The order of
-# additions differs, so the last digits can differ.)
+# On 50 random graphs, the gradients agree to twelve digits, and each node of an operation is called once. (The two engines
+# can add in different orders, so the last digits can differ.)
 
 print("nodes:", nodes, "  calls:", called)
 assert nodes == called > 400
@@ -607,8 +606,8 @@ with mock.patch.dict(globals(), call=_recorded):
 
 # %%
 # PyTorch's engine does more. It frees what the nodes saved, runs hooks, and runs the backward of your own Functions. It also
-# converts gradients: in a product of a ``float32`` leaf and a ``float64`` tensor of the same shape, the engine above returns
-# ``float64`` for the leaf, and PyTorch returns ``float32``.
+# converts dtypes: for a ``float32`` leaf times a ``float64`` tensor of the same shape, PyTorch's gradient of the leaf is
+# ``float32``, and that of the engine above is ``float64``.
 
 # %%
 # Exercise
