@@ -136,7 +136,7 @@ model[1].inplace = True
 
 # %%
 # **A list or a dict as output, and keyword arguments.** PyTorch looks for tensors in the positional arguments, and in an output
-# that is a tensor or a tuple. It does not look deeper. The table has nine cases, each with a Linear layer.
+# that is a tensor or a tuple. It does not look deeper.
 #
 # .. how-measured:: A Linear layer packs its result into seven kinds of output; calls of its hook and warnings are counted.
 
@@ -361,8 +361,8 @@ assert [
 # sphinx_gallery_end_ignore
 
 # %%
-# Python's garbage collector does not free the circle of ``leaks``, a part of which lies in C++. In a training loop, you see
-# memory that grows with each step. With ``removes_itself``, an output stays in memory if no backward goes through it.
+# Python's garbage collector does not free the circle of ``leaks``, a part of which lies in C++. With ``removes_itself``, an
+# output stays in memory if no backward goes through it.
 
 # %%
 # **The old** ``register_backward_hook`` is deprecated. For the module below, its ``grad_input`` belongs to the last operation,
