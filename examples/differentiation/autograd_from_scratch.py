@@ -4,9 +4,9 @@ Autograd from scratch in 60 lines of Python
 
 .. in-short::
 
-   Autograd records and walks. Each result keeps its inputs, and a function that turns the gradient of the result into
+   Autograd records and walks. Here each result keeps its inputs, and a function that turns the gradient of the result into
    gradients of the inputs. ``backward()`` goes from the last result to the first, calls these functions and adds up. Fewer than
-   60 lines of Python do this here. They agree with PyTorch on 200 random expressions, with broadcasting. They do not notice
+   60 lines of Python do this. They agree with PyTorch on 200 random expressions, with broadcasting. They do not notice
    in-place writes.
 """
 
@@ -165,7 +165,7 @@ for _uses, _factor in ((1, 2), (2, 3)):  # how often f uses its argument
 
 # %%
 # The gradient is right. But it is a sum of 65,536 ones, and ``x.backward`` was called for each. One more ``y + y``
-# doubles these calls. So does one more residual step ``y + f(y)``, if ``f`` uses ``y`` once.
+# doubles these calls.
 
 # %%
 # What people get wrong
@@ -359,7 +359,7 @@ assert (
 
 # %%
 # ``scale`` has two numbers, and its gradient has eight: broadcasting used each number four times. The gradients of these uses
-# must be added. ``fit`` sums over the dimensions that broadcasting added in front, and over those of size 1 that it
+# must be added. Below, ``fit`` sums over the dimensions that broadcasting added in front, and over those of size 1 that it
 # stretched. ``wrap`` turns a plain number into a leaf, and ``grad`` starts as ``None``, as in PyTorch.
 
 
@@ -472,8 +472,7 @@ assert len(_engine) == 4 and 50 <= len(_code) < 60, len(_code)
 # %%
 # Compared with PyTorch on 200 random expressions
 # -----------------------------------------------
-# One function builds the expressions for both libraries, since it uses only what both have. It combines five leaves of
-# different shapes in 5 to 30 random steps.
+# One function builds the expressions for both libraries. It combines five leaves of different shapes in 5 to 30 random steps.
 
 import random
 
@@ -583,7 +582,7 @@ for _ in range(1000):
 curves.append(network(x, *parameters).data)
 
 # %%
-# .. how-measured:: The same training with PyTorch from the same start, and a function that draws both results.
+# .. how-measured:: The same training with PyTorch from the same start, and a function that draws the results.
 
 import matplotlib.pyplot as plt
 
@@ -631,7 +630,7 @@ assert _before > 2 and _after < 0.2 and (np.diff(losses) < 0).all()
 # What PyTorch does in addition
 # -----------------------------
 # A ``grad_fn`` does the work of ``local``. PyTorch also skips tensors that require no gradient, frees what it saved, and
-# notices most in-place writes. The ``local`` of a product keeps the arrays of its factors, and no copies. If you change such
+# checks for in-place writes. The ``local`` of a product keeps the arrays of its factors, and no copies. If you change such
 # an array before backward, the gradient of the other factor can be wrong, without an error:
 
 ours = Tensor([1.0, 2.0])
@@ -688,19 +687,19 @@ assert raised[0].startswith(
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch counts most in-place operations on a tensor that it saved, but no write through ``.data``:
+# PyTorch's check does not see a write through ``.data``:
 # :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`.
 
 # %%
 # Exercise
 # --------
-# ``x.grad`` is a plain number here, so you cannot differentiate it again. Change the class of step 4 so that you can: the
-# second derivative of :math:`x^3` at 2 is 12. What has to be a ``Value`` that was a number?
+# In step 4, ``x.grad`` is a plain number, so you cannot differentiate it again. Change the class of step 4 so that you can:
+# the second derivative of :math:`x^3` at 2 is 12. What has to be a ``Value`` that was a number?
 #
 # .. solution::
 #
 # The gradients. Let ``local`` compute with the inputs themselves, not with their ``data``. Then the walk is recorded too, and
-# you can walk back over that record. In PyTorch this is ``create_graph=True``.
+# you can walk back over that record. In PyTorch, ``create_graph=True`` does this.
 
 
 class Value(Value):
