@@ -4,10 +4,10 @@ Memory layout of .grad: strides, channels_last, fused
 
 .. in-short::
 
-   ``backward()`` gives ``.grad`` the strides of the parameter, if the parameter is dense. If you assign ``.grad`` yourself, do
-   it too: ``w.grad = torch.empty_like(w).copy_(gradient)``. On the CPU, a fused optimizer of the release that built this page
-   does not check the strides, and pairs wrong elements. If the gradients of two parameters share memory, the next backward
-   can add too much.
+   ``backward()`` gives a new ``.grad`` the strides of the parameter, if the parameter is dense. If you assign ``.grad``
+   yourself, do it too: ``w.grad = torch.empty_like(w).copy_(gradient)``. On the CPU, a fused optimizer of the release that
+   built this page does not check the strides, and pairs wrong elements. If the gradients of two parameters share memory, the
+   next backward can add too much.
 """
 
 # %%
@@ -180,8 +180,8 @@ assert torch.cat([a.grad, b.grad]).norm() < 0.5  # clipped twice, should be 1
 
 # %%
 # After one backward the values are right, but an in-place operation on each ``.grad`` then acts twice: ``clip_grad_norm_``
-# does here. A view after the sum, ``(a + b).view(2, 2)``, avoids it. So does a copy on the way in:
-# ``b.register_hook(torch.clone)``.
+# does here. A view after the sum, ``(a + b).view(2, 2)``, avoids it. So does a copy on the way
+# in, here ``b.register_hook(torch.clone)``.
 #
 # **An expanded parameter.** Its gradient is stored row by row, but the optimizer cannot write the result back:
 
@@ -216,8 +216,8 @@ for _class in (
 # %%
 # Make the small tensor the parameter, and expand it in the forward pass. Its gradient is the sum over the copies.
 #
-# With ``fused=True`` on the CPU there is no error: the step writes twelve numbers into a memory of three. It can change other
-# tensors or end the process. For a parameter that is a slice with gaps, the step writes into the gaps.
+# With ``fused=True`` on the CPU there is no error: the step writes twelve numbers into a memory of three. It can change
+# other tensors or end the process. For a parameter that is a slice with gaps, the step writes into the gaps.
 
 # %%
 # Which parameters are dense
