@@ -6,7 +6,7 @@ Slice assignment y[0] = 0: what autograd records
 
    ``y[0] = 0`` on a result that requires grad is recorded: backward through this write sends 0 to the old ``y[0]``, and the
    other elements pass on their gradients. You get an error, for example, if ``y`` is a leaf that requires grad, or a view of
-   one (to set its value, write under ``torch.no_grad()``), if ``unbind`` or ``split`` returned it, or if backward needs what
+   one (write to the leaf under ``torch.no_grad()``), if ``unbind`` or ``split`` returned it, or if backward needs what
    you overwrote. Then build a new tensor: ``masked_fill``, ``torch.where``, ``torch.stack``.
 """
 

@@ -188,10 +188,10 @@ pd.DataFrame({"shape": {name: str(tuple(t.shape)) for name, t in shapes.items()}
 # - ``vjp`` runs ``g`` once. It returns ``g(x)`` and a function that does backward for a given ``u``.
 # - ``jvp`` runs ``g`` in forward mode, with one ``v``. It returns ``g(x)`` and the derivative along ``v``.
 # - ``linearize`` returns ``g(x)`` and a function of ``v``, for this ``x``. Call that function for as many directions as you
-#   like: it does not run ``g`` again. Do not differentiate through ``linearize`` with respect to ``x``: in PyTorch 2.13,
+#   like: it does not call ``g`` again. Do not differentiate through ``linearize`` with respect to ``x``: in PyTorch 2.13,
 #   ``jacrev`` then gave a wrong result without an error here. Use ``jvp`` instead.
 # - ``jacrev`` and ``jacfwd`` return the whole Jacobian: :ref:`which one, and when
-#   <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`. ``hessian`` returns the second derivatives of each output.
+#   <sphx_glr_gallery_differentiation_forward_mode.py>`. ``hessian`` returns the second derivatives of each output.
 
 # %%
 # What people get wrong

@@ -4,7 +4,7 @@ grad_fn and next_functions explained
 
 .. in-short::
 
-   ``t.grad_fn`` is the node to which backward sends the gradient of ``t``, if ``t`` was computed by a recorded operation.
+   ``t.grad_fn``, if it is not None, is the node to which backward sends the gradient of ``t``.
    ``t.grad_fn.next_functions`` says where this node sends gradients: pairs of a node and an input number. Follow the pairs to
    walk the graph of a loss. Two traps: an entry can be ``(None, 0)``, and several paths can lead to one node.
 """
@@ -178,7 +178,7 @@ x = torch.tensor([2.0, 5.0, 9.0], requires_grad=True)
 first, middle, last = x.unbind()
 y = first * last
 
-# graph: y -- One UnbindBackward0 node has three results; y uses the first and the last
+# graph: y -- One UnbindBackward0 node for three results; y uses the first and the last
 
 print([(node.name(), number) for node, number in y.grad_fn.next_functions])
 first.grad_fn.register_prehook(lambda grads: print("arrived:", grads))
@@ -343,7 +343,7 @@ assert len(_First.apply([a, a], w1).grad_fn.next_functions) == 1
 
 # %%
 # So code that walks a graph has to expect ``None``. A custom ``torch.autograd.Function`` has one slot for each argument that
-# is a tensor. Tensors in a list have no slot there, and the Function sends them no gradient.
+# is a tensor. Tensors in a list have no slot there, so its node sends them no gradient.
 
 # %%
 # What backward does with the nodes

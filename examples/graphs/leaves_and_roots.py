@@ -183,7 +183,7 @@ with warnings.catch_warnings(record=True) as caught:
 
 # %%
 # **Switching requires_grad off on a result.** ``y`` requires grad because the leaf ``w`` did when ``y`` was computed. You can
-# switch it off on ``w``, but not on ``y``:
+# set it to False on ``w``, but not on ``y``:
 
 try:
     y.requires_grad_(False)
