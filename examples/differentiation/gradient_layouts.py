@@ -224,9 +224,10 @@ for _class in (
 # --------------------------
 # ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in a cell of its
 # own. A slice with gaps is not dense, and an expanded tensor has several elements in one cell. For those two, ``.grad``
-# is stored row by row. The stride of a dimension of size 1 may differ: nothing steps along it. The weight of a convolution
-# converted to ``channels_last`` is dense. Its gradient follows the weight, not the images, which are in the default layout
-# here:
+# is stored row by row. The stride of a dimension of size 1 may differ: nothing steps along it. (This is the default.
+# Inside ``torch.autograd.enforce_grad_layout_policy(False)``, ``.grad`` may keep the strides of the gradient that arrives.) The
+# weight of a convolution converted to ``channels_last`` is dense. Its gradient follows the weight, not the images, which are in
+# the default layout here:
 
 gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
 (gaps * factors).sum().backward()
