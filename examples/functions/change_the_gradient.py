@@ -6,14 +6,14 @@ Gradient reversal, scaling and straight-through
 
    Write a Function whose ``forward`` returns the value and whose ``backward`` returns the gradient that you want:
    ``return grad_output * ctx.coefficient, None``. A negative coefficient reverses it. ``torch.round`` in ``forward`` and
-   ``return grad_output`` in ``backward`` are a straight-through estimator. ``gradcheck`` fails for both, as it should.
+   ``return grad_output`` in ``backward`` are a straight-through estimator. ``gradcheck`` fails for both.
 """
 
 # %%
 # The problem: the value is right, the gradient is not
 # ----------------------------------------------------
 # You want to slow down a backbone, train a feature *against* a second head, or get a gradient past a rounding step.
-# ``GradCoeff`` returns a view of its input, and multiplies the gradient:
+# ``GradCoeff`` multiplies the gradient:
 
 import torch
 
