@@ -57,7 +57,9 @@ outcomes = pd.Series({text: outcome(call) for text, call in calls.items()})
 
 # sphinx_gallery_start_ignore
 assert [one.startswith("RuntimeError") for one in outcomes] == [True] * 5 + [False] * 3
-assert all("Expected all tensors" in one for one in outcomes[:5])
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+_said = "Expected all tensors" if TORCH > (2, 11) else "Unhandled FakeTensor"
+assert all(_said in one for one in outcomes[:5])
 assert all(one.endswith("cuda:0") for one in outcomes[5:])
 # sphinx_gallery_end_ignore
 
@@ -80,7 +82,7 @@ with fake:
         print(message.splitlines()[0])
 
 # sphinx_gallery_start_ignore
-assert "Expected all tensors to be on the same device" in message
+assert _said in message
 # sphinx_gallery_end_ignore
 
 # %%

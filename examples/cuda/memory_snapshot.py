@@ -264,7 +264,7 @@ def check(samples, before, peak):
 
 
 check(samples, before, peak)
-with OnPaper() as _paper, torch.device("meta"):
+with OnPaper() as _paper:
     _model, _batch = build("meta")
     _adam = torch.optim.Adam(_model.parameters())
     loss_of(_model, _batch[:256].clone()).backward()
@@ -272,7 +272,7 @@ with OnPaper() as _paper, torch.device("meta"):
     _adam.step()
     assert _paper.peak > 1.5 * _peak
     del _model, _batch, _adam
-    _tensor = torch.zeros(1000)
+    _tensor = torch.zeros(1000, device="meta")
     _before, _view = _paper.held(), _tensor[:1]
     del _tensor
     assert _paper.held() == _before  # the view keeps all of it

@@ -287,7 +287,7 @@ def _saved(node: Any) -> tuple[str, ...]:
             elif saved.data is not None:
                 texts.append(f"{name} ({format_shape(saved.data.shape)})")
             else:
-                saved.unpack()  # nothing was saved here, or it is freed: then this raises
+                getattr(node, f"_saved_{name.partition('[')[0]}", None)  # raises if it is freed; else nothing was saved
         except RuntimeError:
             return ("freed",)
     return tuple(texts)
