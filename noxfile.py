@@ -191,7 +191,7 @@ def lighthouse(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def record(session: nox.Session) -> None:
-    """Run examples/cuda on this machine's GPU, and keep the outputs for builders without one."""
+    """Run the examples that need a GPU on this machine's, and keep the outputs for builders without one."""
     environment(session)
     run(session, "python", "conf/record.py", *session.posargs)
 

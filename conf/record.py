@@ -1,7 +1,8 @@
 """Record the examples that need a GPU: run them here, and keep what they made for builders without one.
 
 ``python conf/record.py`` needs a machine with CUDA and the packages torch, matplotlib, pandas, sphinx, sphinx-gallery, graphviz
-and pygraphviz; ``nox -s record`` calls it. Each recording goes to ``examples/cuda/recordings/<page>/``, or below ``--out``.
+and pygraphviz; ``nox -s record`` calls it. A recording goes to ``recordings/<page>/`` beside its script, or to
+``<chapter>/<page>/`` below ``--out``.
 With ``--check`` nothing is recorded: each page runs to its end, and all that fails is listed. For a machine without a network
 see ``conf/record_offline.py``.
 """
@@ -35,7 +36,7 @@ LIMITS = Limits(seconds=300.0)
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pages", nargs="*", help="names of pages, such as devices; all by default")
+    parser.add_argument("pages", nargs="*", metavar="CHAPTER/PAGE", help="such as cuda/devices; all by default")
     parser.add_argument("--out", type=Path, help="write recordings below this folder instead of beside the scripts")
     parser.add_argument("--check", action="store_true", help="record nothing; list every assert that fails")
     options = parser.parse_args(arguments)
@@ -46,16 +47,12 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    chapter = CONF.parent / "examples" / recordings.CHAPTER
-    scripts = sorted(script for script in chapter.glob("*.py") if recordings.needed(script))
-    unknown = set(options.pages) - {script.stem for script in scripts}
+    pages = {page.name: page for page in recordings.pages(CONF.parent) if recordings.needed(page.script)}
+    unknown = set(options.pages) - set(pages)
     if unknown:
-        print(
-            f"record: no page of examples/{recordings.CHAPTER} with a half that needs a GPU: {', '.join(sorted(unknown))}",
-            file=sys.stderr,
-        )
+        print(f"record: no page with a half that needs a GPU: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
-    chosen = [script for script in scripts if not options.pages or script.stem in options.pages]
+    chosen = [page for name, page in pages.items() if not options.pages or name in options.pages]
     if options.check:
         return check(chosen)
     try:
@@ -65,27 +62,27 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
 
-def check(scripts: list[Path]) -> int:
-    """Run ``scripts`` one after another, each to its end, and print all that fails in them.
+def check(pages: list[Page]) -> int:
+    """Run the scripts of ``pages`` one after another, each to its end, and print all that fails in them.
 
     :returns: 0 if nothing failed, else 1.
     """
     failed = 0
-    for script in scripts:
+    for page in pages:
         with tempfile.TemporaryDirectory() as empty:
-            passes = every_assert.passes(script, Path(empty), limits.allowed(script, LIMITS))
+            passes = every_assert.passes(page.script, Path(empty), limits.allowed(page.script, LIMITS))
         failed += not passes
-        print(f"record: {script.stem}: {'nothing fails' if passes else 'FAILED'}", flush=True)
+        print(f"record: {page.name}: {'nothing fails' if passes else 'FAILED'}", flush=True)
     return 1 if failed else 0
 
 
-def record(scripts: list[Path], facts: dict, out: Path | None) -> int:
-    """Run ``scripts`` one after another, since they share one GPU, and write the recordings of those that succeed.
+def record(chosen: list[Page], facts: dict, out: Path | None) -> int:
+    """Run scripts one after another, since they share one GPU, and write the recordings of those that succeed.
 
     :returns: 0 if each recording was made and fits its script, else 1.
     :raises FileExistsError: if something else is where a recording goes. Then nothing has run.
     """
-    pages = {script.stem: Page(script, CONF.parent / "docs" / "gallery" / recordings.CHAPTER) for script in scripts}
+    pages = {page.name: page for page in chosen}
     folders = {name: out / name if out else recordings.folder_of(page) for name, page in pages.items()}
     for folder in folders.values():
         recordings.refuse_foreign(folder)
@@ -98,7 +95,7 @@ def record(scripts: list[Path], facts: dict, out: Path | None) -> int:
             pool.Job(
                 name,
                 page.script,
-                Workplace(Path(scratch) / name, recordings.CHAPTER, page.script.name),
+                Workplace(Path(scratch) / name, page.script.parent.name, page.script.name),
                 limits.allowed(page.script, LIMITS),
             )
             for name, page in pages.items()

@@ -72,8 +72,8 @@ def record(wheels: Path, out: Path) -> int:
         status = _logged([*script, "--out", str(made)], path, out / "record.txt")
         made.mkdir(exist_ok=True)
         with tarfile.open(out / ARCHIVE, "w:gz") as archive:
-            for folder in sorted(made.iterdir()):
-                archive.add(folder, folder.name)
+            for folder in sorted(made.glob("*/*")):
+                archive.add(folder, folder.relative_to(made))
     return 1 if status else 0
 
 
@@ -98,21 +98,20 @@ def unpack(archive: Path) -> int:
 
     :returns: 0 if all were put there, else 1.
     """
-    from atlas.runner.model import Page
     from atlas.runner.outputs import recordings
 
-    chapter = CONF.parent / "examples" / recordings.CHAPTER
+    pages = {page.name: page for page in recordings.pages(CONF.parent)}
     refused = 0
     with tempfile.TemporaryDirectory() as scratch:
         with tarfile.open(archive) as packed:
             packed.extractall(scratch, filter="data")
-        for folder in sorted(Path(scratch).iterdir()):
-            page = Page(chapter / f"{folder.name}.py", CONF.parent / "docs" / "gallery" / recordings.CHAPTER)
-            fault = recordings.look(page, folder).fault if page.script.is_file() else "there is no such page"
+        for folder in sorted(Path(scratch).glob("*/*")):
+            name = folder.relative_to(scratch).as_posix()
+            fault = recordings.look(pages[name], folder).fault if name in pages else "there is no such page"
             if not fault:
-                recordings.adopt(page, folder)
+                recordings.adopt(pages[name], folder)
             refused += bool(fault)
-            print(f"record: {folder.name}: {fault or 'recorded'}", file=sys.stderr if fault else sys.stdout)
+            print(f"record: {name}: {fault or 'recorded'}", file=sys.stderr if fault else sys.stdout)
     return 1 if refused else 0
 
 

@@ -13,8 +13,8 @@ Checkpointing and bfloat16 on a GPU: memory, time, gradients
 # %%
 # The problem: a step does not fit
 # --------------------------------
-# Your training step runs out of memory, and you may not make the batch smaller. What each switch saves can be known without a
-# GPU:
+# Your training step runs out of memory, and you may not make the batch smaller. What each switch saves can be estimated without
+# a GPU:
 #
 # .. how-measured:: 6 layers of attention and a feed-forward network, and a step in four ways.
 
@@ -214,7 +214,7 @@ assert list(several.values()) == sorted(several.values())
 # -----------------
 # Shapes say nothing about time and digits, and kernels take memory of their own. So here is each step on a GPU. The first step
 # is for the libraries, which may allocate their workspaces then. It also gives the gradient. The second step is measured in
-# bytes, and three more are timed.
+# bytes. Then steps with eight times the batch are timed: with a small batch the time would be that of Python, which launches.
 #
 # .. needs-a-gpu::
 
@@ -234,7 +234,9 @@ def measure(*way):
     held = torch.cuda.memory_allocated() - before
     loss.backward()
     peak = torch.cuda.max_memory_allocated() - before
-    return held, peak, min(milliseconds(net, batch, way) for _ in range(3)), gradient
+    del loss
+    batch = batch.repeat(8, 1, 1)
+    return held, peak, min(milliseconds(net, batch, way) for _ in range(4)), gradient
 
 
 def milliseconds(net, batch, way):
@@ -247,8 +249,8 @@ def milliseconds(net, batch, way):
 
 
 # %%
-# The four models are built from one seed, so they have the same weights. What is compared is the gradient of the
-# first layer, the last one that backward reaches.
+# The four models are built from one seed, so they have the same weights. Compared is the gradient of one weight of the first
+# layer, the last one that backward reaches.
 
 # varies: Times depend on the GPU. The peak includes what its kernels take, and rounding depends on how they add up.
 
@@ -285,9 +287,11 @@ assert _peaks["float32"] > _peaks["bfloat16"] > 1.2 * _peaks["bfloat16, checkpoi
 table.rename_axis(columns="step, sizes in MiB")
 
 # %%
-# - **Time** is given as a multiple of the first row. Checkpointing computes most of forward twice. Products in bfloat16 run on
-#   units of the GPU (*tensor cores*) that products in float32 do not use, unless TF32 is allowed.
-# - **Gradients.** Checkpointing repeats the same computation, so at most the last digits should differ. bfloat16 has fewer
+# - **Peak.** What kernels take for themselves comes on top of the paper.
+# - **Time** is given as a multiple of the first row. Checkpointing computes most of forward twice. On GPUs from Ampere (2020)
+# on,
+#   products in bfloat16 run on units (*tensor cores*) that products in float32 do not use, unless TF32 is allowed.
+# - **Gradients.** Checkpointing repeats the same computation, so at most the last digits differ. bfloat16 has fewer
 #   digits, and the gradient shows it, though it is stored in float32 like the weights.
 #
 # The cache of autocast, measured:
@@ -301,7 +305,7 @@ for cache in (True, False):
 assert peaks[False] < peaks[True]
 
 # %%
-# An old peak, and a reset:
+# An old peak, and a reset. Here the weights, their gradients and the batch count, too:
 
 # varies: The peak includes what the kernels of this GPU take.
 

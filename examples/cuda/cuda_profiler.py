@@ -6,8 +6,8 @@ The profiler on a GPU: kernels, launches, and where the CPU waits
 
    An operation that computes on a GPU has two times: the CPU's, to launch its kernels, and the GPU's, to run them. Look for
    slow operators in the CUDA columns of the profiler's table, and for waits in the CPU columns: ``aten::item`` and calls with
-   *Synchronize* in their name. Let a few steps pass first, call ``torch.cuda.synchronize()`` before you stop the profiler, and
-   do not add up a column.
+   *Synchronize* in their name. Let a few steps pass first, call ``torch.cuda.synchronize()`` at the end of each step, and do
+   not add up a CUDA column.
 """
 
 # %%
@@ -85,8 +85,8 @@ assert question[1] / free > 0.99 and done == 0
 # **Timing without synchronizing.** A clock that stops when the loop ends has measured the launches: 0.1 ms for the ten products
 # above.
 #
-# **Adding up a column.** The time of a kernel is in the row of the kernel, in the row of the operator that launched it, and in
-# *CUDA total* once more for every operator around it. For the time on the GPU read the line below the table.
+# **Adding up a CUDA column.** The time of a kernel is in the row of the kernel, in the row of the operator that launched it,
+# and in *CUDA total* once more for every operator around it. For the time on the GPU read the line below the table.
 #
 # **Profiling the first step.** Loading kernels and choosing algorithms fall into it. Let two steps pass within the same
 # profile.
@@ -178,7 +178,7 @@ steps.round(2).astype(dict.fromkeys(steps.columns[:2], int)).rename_axis("images
 # help much. With 64 images the launches are a small part. (Only products and convolutions are counted as work. What the other
 # operations take, which mostly move memory, is not counted.)
 #
-# Here backward launches more than forward. Its operations, by how often they occur:
+# Here backward launches more than forward. Six of its operations, the most frequent first:
 
 print(*[f"{n} × {name}" for name, n in Counter(backward).most_common(6)], sep="\n")
 assert Counter(backward)["aten.convolution_backward"] == 2
@@ -279,6 +279,20 @@ with warnings.catch_warnings(record=True) as _caught:
     warnings.simplefilter("always")
     _total = prof.events()[0].cuda_time_total
 assert [warning.category for warning in _caught] == [FutureWarning]
+assert not hasattr(rows[0], "cuda_time_total")
+# the mark on the GPU: from the first kernel that this thread launched to the last, which is long before backward is done
+_on_gpu = [event for event in prof.events() if event.device_type == DeviceType.CUDA]
+_marks = [event for event in _on_gpu if event.is_user_annotation]
+_kernels = [event for event in _on_gpu if not event.is_user_annotation]
+assert len(_marks) == 3
+_last = max(event.time_range.end for event in _kernels)
+_marked = max(event.time_range.end for event in _marks)
+_within = sum(
+    _mark.time_range.start <= _kernel.time_range.start < _mark.time_range.end
+    for _mark in _marks
+    for _kernel in _kernels
+)
+assert _marked < _last and 0.2 < _within / len(_kernels) < 0.6
 # sphinx_gallery_end_ignore
 
 # %%
@@ -291,8 +305,12 @@ assert [warning.category for warning in _caught] == [FutureWarning]
 # - **Self CUDA %**: the share of the number printed as *Self CUDA time total*.
 #
 # ``sort_by`` takes these names, and the older ones, with ``cuda`` in place of ``device``. On a single event, the older
-# names give a ``FutureWarning``. A row ``ProfilerStep*`` is the profiler's own mark for a step. On the GPU it spans the
-# kernels of the step, and so counts them once more.
+# names give a ``FutureWarning``; on a row of the table they raise.
+#
+# A row ``ProfilerStep*`` is the profiler's own mark for a step. On the GPU it spans what the thread of the loop launched, gaps
+# included: here the kernels of forward, and hardly any of backward, which has a thread of its own. It counts them once more.
+#
+# *Self CPU time total* includes waits, and what the profiler itself costs. So it does not tell whether launches bound the step.
 
 # %%
 # The rows are of different kinds. A *kernel* runs on the GPU. An *operator* of PyTorch runs on the CPU and launches
@@ -336,7 +354,8 @@ kinds.round(2).astype({"count": int}).rename_axis(columns="all three steps")
 # The GPU's time is in the table **twice**: in the rows of the kernels, and once more in the rows of the operators that launched
 # them. Kernels have no time on the CPU.
 #
-# Times vary. What runs varies little: here is how many of its kernels the last step has in common with the step before it.
+# Times vary. What runs varies little: here is how many of its kernels the last step has in common with the step before it. One
+# operator may launch several kernels, so there are more than on paper.
 
 kernels = [event for event in events if kind(event) == "kernel, copy or fill"]
 kernels.sort(key=lambda event: event.time_range.start)
@@ -350,7 +369,7 @@ print(f"{each} kernels, copies and fills a step; on paper at least {on_paper}")
 
 # %%
 # Each operator knows the kernels that it launched. Here is the last convolution of a backward pass. Names of kernels
-# are long; they begin with the library or the template that they come from.
+# are long, and cut here; many tell the library or the template.
 
 # varies: Which kernels compute a convolution depends on the GPU and on cuDNN.
 
@@ -396,7 +415,7 @@ print(f"in these operators: {in_operators / in_kernels:.0%} of the time of all k
 assert 0.9 < in_operators / in_kernels < 1.1
 
 # %%
-# The longest of both, by the GPU's time.
+# The longest of both, by the GPU's time. What moves memory, such as batch norm, counts here; on paper it did not.
 
 # varies: The lengths of the bars are times. They depend on the GPU, and so may their order.
 
@@ -423,7 +442,7 @@ assert "aten::conv2d" in forward and "ConvolutionBackward0" in backward
 
 # %%
 # Ten products of large matrices, and then a question for a value. The profiler has the beginning and the end of each event, in
-# microseconds, on one clock for both sides.
+# microseconds, on one time axis for both sides.
 
 a = torch.randn(SIZE, SIZE, device="cuda")
 
@@ -449,7 +468,7 @@ print("item() returned only when the last one was done:", waited)
 assert len(launches) == len(runs) == 10 and ahead and waited
 
 # %%
-# When the call for the tenth product returned, the first product was still running. (A tenth of a product is allowed for the
+# When the call for the tenth product returned, the first product was not done. (A tenth of a product is allowed for the
 # two clocks.)
 
 # varies: The lengths are times. They depend on the GPU.
@@ -475,7 +494,7 @@ assert question.elapsed_us() > 5 * (launches[-1].end - launches[0].start)
 # sphinx_gallery_end_ignore
 
 # %%
-# Among the CPU's times such a wait looks like work: ``aten::item`` fetches one number, and has most of the time. The events
+# Among the CPU's times such a wait looks like work: ``aten::item`` fetches one number, and has most of *CPU total*. The events
 # below ``aten::item`` say what it did. A CUDA call with *Synchronize* in its name is a wait.
 
 # varies: Times depend on the GPU, and how a value is copied depends on the version.
@@ -524,7 +543,8 @@ for column in ("self_device_time_total", "device_time_total"):
     assert total > 1.8 * real
 
 # %%
-# The questions of the exercise, asked on the GPU: in the mode ``set_sync_debug_mode("error")`` a wait raises.
+# The questions of the exercise, asked on the GPU: in the mode ``set_sync_debug_mode("error")`` most waits raise.
+# (``torch.cuda.synchronize()`` does not.)
 
 # sphinx_gallery_start_ignore
 warnings.filterwarnings("ignore", message="Synchronization debug mode is a prototype")
@@ -543,6 +563,12 @@ for text, message in waits.items():
     print(f"{text:<26} {message or 'does not wait'}")
 assert [bool(message) for message in waits.values()] == [0, 1, 1, 0, 1, 1]
 assert "called a synchronizing CUDA operation" in waits["x.nonzero()"]
+
+# sphinx_gallery_start_ignore
+torch.cuda.set_sync_debug_mode("error")
+torch.cuda.synchronize()  # raises nothing
+torch.cuda.set_sync_debug_mode("default")
+# sphinx_gallery_end_ignore
 
 # %%
 # See also

@@ -79,7 +79,7 @@ assert (0.1 + 0.2) + 0.3 != 0.1 + (0.2 + 0.3)
 # What people get wrong
 # ---------------------
 # **Comparing runs bit by bit.** Another GPU or another version may add in another order, with every switch on. Tests that
-# compare runs need a tolerance.
+# compare runs need a tolerance, at times a larger one than the default.
 
 equal = all(torch.equal(runs[0], run) for run in runs)
 close = all(torch.allclose(runs[0], run, atol=1e-3) for run in runs)
@@ -128,8 +128,8 @@ _settings.fill_uninitialized_memory = True
 # sphinx_gallery_end_ignore
 
 # %%
-# From a digit to another model
-# -----------------------------
+# From a digit to another training
+# --------------------------------
 # The same training twice, from one seed: a table of 100 rows, read 500 times a step, and a small network behind it. Only the
 # gradient of the table adds in another order in the second training.
 #
@@ -198,7 +198,7 @@ assert max(gaps["other order"]) > 0 and max(gaps["same order"]) == 0
 # In earlier versions products on the GPU raised with the switch on, unless the variable ``CUBLAS_WORKSPACE_CONFIG`` was
 # set: *Deterministic behavior was enabled with either …, but this operation is not deterministic because it uses CuBLAS and you
 # have CUDA >= 10.2.* A script that has to run there too begins with
-# ``os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")``, before the first product: cuBLAS reads it once.
+# ``os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"``, before the first product: cuBLAS reads it once.
 #
 # Exercise
 # --------
@@ -310,9 +310,10 @@ table.rename_axis(columns="operation")
 
 # %%
 # - ``sum`` adds in an order that does not depend on chance.
-# - ``index_add`` and ``scatter_add`` use atomic additions, so their results may differ. With the switch, PyTorch takes another
-#   algorithm.
-# - For a convolution the switch restricts which of cuDNN's algorithms may be taken.
+# - ``index_add`` and ``scatter_add`` use atomic additions, so their results may differ. The switch takes another algorithm,
+# which may
+#   be many times slower.
+# - For a convolution cuDNN may pick an algorithm that repeats anyway. The switch insists on one.
 
 # %%
 # The two trainings, with 20,000 words, by default and with the switch:
@@ -375,7 +376,8 @@ assert results == 1
 print("CUBLAS_WORKSPACE_CONFIG:", os.environ.get("CUBLAS_WORKSPACE_CONFIG"))
 
 # %%
-# The first call with ``cudnn.benchmark`` tries several algorithms, so it takes longer.
+# The first call for a new shape takes longer, and much longer with ``cudnn.benchmark``, which tries several algorithms. Whether
+# the later calls are faster for it depends on the shape.
 
 # varies: Times depend on the GPU and on cuDNN.
 
@@ -402,7 +404,9 @@ cudnn.benchmark = False
 
 cudnn.deterministic = True
 for name in ("gradient of conv2d", "index_add"):
-    print(f"cudnn.deterministic=True: {name:<20} {different(operations[name])} results")
+    print(
+        f"cudnn.deterministic=True: {name:<20} results: {different(operations[name])}"
+    )
 assert different(operations["gradient of conv2d"]) == 1
 cudnn.deterministic = False
 

@@ -6,8 +6,8 @@ CUDA devices: where a tensor lives, and when its value is there
 
    Choose the device once: ``device = torch.device("cuda" if torch.cuda.is_available() else "cpu")``. ``model.to(device)`` moves
    the model itself; ``x = x.to(device)`` returns a moved tensor. Most operations want all their inputs on one device. Usual
-   exceptions are a CPU tensor without dimensions, and an index. Most CUDA calls return before their result is there: call
-   ``torch.cuda.synchronize()`` before you read a clock.
+   exceptions are a CPU tensor without dimensions, and an index in brackets. Most CUDA calls return before their result is
+   there: call ``torch.cuda.synchronize()`` before you read a clock.
 """
 
 # %%
@@ -65,12 +65,12 @@ assert all(one.endswith("cuda:0") for one in outcomes[5:])
 
 # %%
 # ``number`` is a CPU tensor without dimensions. The last two calls take it. The call above them takes a plain number. (An index
-# is another exception: on a real GPU ``x[labels]`` works, too.)
+# in brackets is another exception: on a real GPU ``x[labels]`` works, too.)
 
 outcomes.to_frame("what happens")
 
 # %%
-# The whole message, from a layer whose batch was left on the CPU:
+# What fake tensors say of a layer whose batch was left on the CPU. (What real ones say is in the measured half.)
 
 with fake:
     weight = torch.zeros(3, 2, device="cuda")
@@ -247,6 +247,18 @@ assert there[torch.tensor([0, 2])].is_cuda  # an index may be on the CPU
 # sphinx_gallery_end_ignore
 
 # %%
+# The message about two devices, from real tensors:
+
+weight = torch.zeros(3, 2, device=device)
+batch = torch.zeros(4, 2)
+try:
+    F.linear(batch, weight)
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+assert "Expected all tensors to be on the same device" in message
+
+# %%
 # ``to`` copies, unless the tensor is there already. Then it returns the tensor itself.
 
 copy = here.to(device)
@@ -273,9 +285,9 @@ assert moved.grad_fn.name() == "ToCopyBackward0"
 assert w.grad == 6 and w.grad.is_cpu
 
 # %%
-# ``tensor.to`` returns a tensor; ``module.to`` changes the module. Its parameters are the same objects as before
-# and still leaves, with their data on the GPU. An optimizer that was made before the move, and has not made a step yet, goes on
-# working. What an optimizer has stored in earlier steps does not move with the module.
+# ``tensor.to`` returns a tensor; ``module.to`` changes the module. Its parameters are the same objects as before and still
+# leaves, with their data on the GPU. Most optimizers that were made before the move, and have not made a step yet, go on
+# working (not ``Adagrad``). What an optimizer has stored in earlier steps does not move with the module.
 
 layer = nn.Linear(4, 2)
 weight = layer.weight
@@ -287,7 +299,7 @@ print("a leaf:        ", layer.weight.is_leaf, "on", layer.weight.device)
 before = weight.detach().clone()
 layer(torch.ones(1, 4, device=device)).sum().backward()
 optimizer.step()
-print("moved by step: ", (before - weight).abs().max().item())
+print("moved by step: ", f"{(before - weight).abs().max().item():.4f}")
 assert layer.weight is weight and weight.is_leaf and weight.is_cuda
 assert torch.allclose(before - weight, torch.full_like(before, 0.1))
 
@@ -298,6 +310,17 @@ _late(torch.ones(1, 4)).sum().backward()
 _adam.step()
 _late.to(device)
 assert _late.weight.is_cuda and _adam.state[_late.weight]["exp_avg"].is_cpu
+_early = nn.Linear(4, 2)
+_adagrad = torch.optim.Adagrad(_early.parameters())
+_early.to(device)
+assert _adagrad.state[_early.weight]["sum"].is_cpu  # and so its step fails
+_early(torch.ones(1, 4, device=device)).sum().backward()
+try:
+    _adagrad.step()
+except RuntimeError as _error:
+    assert "same device" in str(_error)
+else:
+    raise AssertionError("Adagrad goes on working after a move")
 # sphinx_gallery_end_ignore
 
 # %%
@@ -375,7 +398,7 @@ assert not torch.allclose(on_cpu, on_gpu.cpu())
 
 # %%
 # ``torch.cuda.manual_seed`` seeds the current GPU alone, ``manual_seed_all`` all of them; both leave the CPU as it
-# is. A ``Generator`` of your own keeps one stream of numbers apart from all others.
+# is. A ``Generator`` of your own keeps its numbers apart from all others.
 
 state = torch.get_rng_state()
 torch.cuda.manual_seed_all(1)

@@ -98,7 +98,7 @@ rules
 # What people get wrong
 # ---------------------
 # **Judging by nvidia-smi.** It shows what the driver has given away: PyTorch's segments, the context of CUDA, and other
-# programs. Ask ``memory_allocated()`` for your tensors.
+# programs. Ask ``memory_allocated()`` for your tensors, and the workspaces of libraries.
 #
 # **Calling empty_cache in the loop.** PyTorch gets no more memory by it: PyTorch uses cached segments itself, and gives them
 # back by itself before it raises *out of memory*. After ``empty_cache`` PyTorch has to ask the driver again, and that takes
@@ -106,13 +106,13 @@ rules
 # may reduce fragmentation.
 #
 # **Keeping the loss.** A running sum of losses keeps the graph of every step alive. Without a backward, the graphs keep all
-# that they have saved. Add up numbers: ``total += loss.item()``. The measured half of this page shows both.
+# that they have saved. Add up numbers: ``total += loss.item()``. The last cell of this page measures both sums.
 #
 # One training step, on paper
 # ---------------------------
 # Twelve blocks of layer norm, linear, GELU and linear, as in a transformer without its attention. Saved for backward are: the
 # inputs of the norm and of the first linear layer, and the four times wider inputs of GELU and of the second linear layer. So a
-# block should keep 10 tensors of the size of the batch.
+# block keeps 10 tensors of the size of the batch.
 #
 # .. how-measured:: the step runs on the meta device, where tensors have no data, and a dispatch mode adds up the storages.
 
@@ -244,7 +244,7 @@ def draw(samples, peak, title):
 
 
 # figure: Memory in use over the 24 samples of one step, on paper. It rises evenly with each of the twelve blocks in
-#   the forward pass and falls evenly again in backward, to a little above where it began. A dashed line above all
+#   the forward pass and falls evenly again in backward, to 0.34 GiB above where it began. A dashed line above all
 #   points is the peak.
 draw(samples, peak, "What forward saves, backward frees (on paper)")
 
@@ -395,7 +395,8 @@ assert memory() == (0, 0)
 
 # %%
 # The training step. A first one is not counted, because the libraries behind the products may allocate a workspace then, and
-# keep it. The allocator keeps its books on the CPU, so no reading has to wait for the GPU.
+# keep it: a difference of the columns that stays the same is that. The allocator keeps its books on the CPU, so no reading has
+# to wait for the GPU.
 
 # varies: The workspaces of the libraries differ from GPU to GPU.
 
@@ -447,11 +448,16 @@ print(dict(Counter(entry["action"] for entry in history)))
 # sphinx_gallery_start_ignore
 _actions = Counter(entry["action"] for entry in history)
 assert _actions["alloc"] > 5 * BLOCKS and _actions["free_completed"] > 5 * BLOCKS
+assert _actions["alloc"] - _actions["free_completed"] == len(list(model.parameters()))
+assert not torch.cuda.memory._snapshot()["device_traces"][0]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``_dump_snapshot(path)`` writes the same to a file, for the viewer on pytorch.org/memory_viz. Here it is read in
-# Python: replayed entry by entry, it gives the blocks that were there at the peak.
+# A block is free when its free is *completed*. What stays here is the gradients.
+#
+# ``_dump_snapshot(path)`` writes the same to a file, for the viewer on pytorch.org/memory_viz. Call it before you end the
+# recording, which forgets the history. Here the history is read in Python: replayed entry by entry, it gives the blocks that
+# were there at the peak.
 
 # varies: The temporary tensors of backward differ from GPU to GPU.
 
@@ -495,7 +501,7 @@ assert holders["elsewhere"] < 0.3 * highest
 # was running, as in backward, which has threads of its own.
 
 # %%
-# *Driver* is what ``nvidia-smi`` shows: ``mem_get_info`` asks the same driver.
+# *Driver* is about what ``nvidia-smi`` shows: ``mem_get_info`` asks the same driver.
 
 # varies: The driver's number includes other programs, and what CUDA takes for itself.
 
@@ -530,12 +536,13 @@ def step():
     optimizer.zero_grad()
 
 
-step()
+for _ in range(3):
+    step()  # the first ones find out which segments they need
 again = asked(step)
 torch.cuda.empty_cache()
 emptied = asked(step)
 print(f"asked the driver: {again} times, after empty_cache {emptied} times")
-assert emptied > 10 + again
+assert again <= 2 and emptied > 10 + again
 
 # %%
 # A sum of losses, and a sum of numbers:

@@ -63,8 +63,8 @@ def test_it_records(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_page_that_needs_no_gpu_is_not_recorded(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert record.main(["needs_none"]) == 2
-    assert "no page of examples/cuda with a half that needs a GPU: needs_none" in capsys.readouterr().err
+    assert record.main(["cuda/needs_none"]) == 2
+    assert "no page with a half that needs a GPU: cuda/needs_none" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("asked", "seconds"), [("", 300), ("= 30", 300), ("= 900", 900)])
@@ -87,7 +87,7 @@ def test_a_script_that_is_edited_while_it_runs_is_named(
 
     monkeypatch.setattr(pool, "run", edit_meanwhile)
     assert record.main([]) == 1
-    assert "record: page: the script was edited while it ran; record it again" in capsys.readouterr().err
+    assert "record: cuda/page: the script was edited while it ran; record it again" in capsys.readouterr().err
     script.write_text(HALVES)
     assert recordings.look(Page(script, checkout)).fault == ""
 
@@ -95,7 +95,7 @@ def test_a_script_that_is_edited_while_it_runs_is_named(
 def test_nothing_runs_where_it_could_not_be_kept(
     checkout: Path, limits: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    notes = checkout / "out" / "page" / "notes.txt"
+    notes = checkout / "out" / "cuda" / "page" / "notes.txt"
     notes.parent.mkdir(parents=True)
     notes.write_text("mine")
     assert record.main(["--out", str(checkout / "out")]) == 2

@@ -21,16 +21,16 @@ BROUGHT = "brought_along"
 
 
 def stand_in(folder: Path) -> Path:
-    """A checkout with a GPU that is none, and two pages of which one fails."""
+    """A checkout with a GPU that is none, and a page in each of two chapters, of which one fails."""
     ignore = shutil.ignore_patterns("__pycache__", "static", "templates")
     shutil.copytree(record_offline.CONF, folder / "conf", ignore=ignore)
     with (folder / "conf/atlas/runner/gpu.py").open("a", encoding="utf-8") as code:
         code.write("\n\ndef describe():\n    return {'gpu': 'Stand-in', 'cuda': '0', 'driver': '0', 'memory': 1}\n")
-    chapter = folder / "examples" / "cuda"
-    chapter.mkdir(parents=True)
+    for chapter in ("cuda", "memory"):
+        (folder / "examples" / chapter).mkdir(parents=True)
     good = HALVES.replace("import torch\n", f"import torch\nimport {BROUGHT}\n")
-    (chapter / "good.py").write_text(good)
-    (chapter / "wrong.py").write_text(good.replace("y == 42", "y == 43"))
+    (folder / "examples/cuda/good.py").write_text(good)
+    (folder / "examples/memory/wrong.py").write_text(good.replace("y == 42", "y == 43"))
     return folder
 
 
@@ -55,11 +55,11 @@ def test_there_and_back(tmp_path: Path) -> None:
     assert done.returncode == 1, "one page was not recorded"
     assert sorted(file.name for file in out.iterdir()) == ["check.txt", "record.txt", record_offline.ARCHIVE]
     checked, recorded = ((out / name).read_text() for name in ("check.txt", "record.txt"))
-    assert "record: good: nothing fails" in checked and "record: wrong: FAILED" in checked
-    assert "assert y == 43" in checked and "examples/cuda/wrong.py" in recorded
+    assert "record: cuda/good: nothing fails" in checked and "record: memory/wrong: FAILED" in checked
+    assert "assert y == 43" in checked and "examples/memory/wrong.py" in recorded
     assert checked + recorded == done.stdout
     back = subprocess.run([*script, "unpack", str(out / record_offline.ARCHIVE)], capture_output=True, text=True)
-    assert (back.stdout, back.stderr) == ("record: good: recorded\n", "")
+    assert (back.stdout, back.stderr) == ("record: cuda/good: recorded\n", "")
     page = Page(checkout / "examples/cuda/good.py", checkout / "docs/gallery/cuda")
     recording = recordings.look(page)
     assert recording.fault == "" and recording.manifest["gpu"] == "Stand-in"
@@ -80,7 +80,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     facts = {"gpu": "Test GPU", "date": "2026-01-01", "versions": {"torch": "2.13.0"}}
     recordings.write(page, made, recordings.folder_of(page), facts)
     with tarfile.open(tmp_path / "packed.tar.gz", "w:gz") as packed:
-        packed.add(recordings.folder_of(page), "page")
+        packed.add(recordings.folder_of(page), page.name)
     shutil.rmtree(recordings.folder_of(page).parent)
     return tmp_path / "packed.tar.gz"
 
@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_refused_by_name(archive: Path, capsys: pytest.Capt
     script.unlink() if gone else script.write_text(HALVES + "# edited\n")
     assert record_offline.unpack(archive) == 1
     said = "there is no such page" if gone else "the script has changed since it was recorded"
-    assert capsys.readouterr().err == f"record: page: {said}\n"
+    assert capsys.readouterr().err == f"record: cuda/page: {said}\n"
     assert not (archive.parent / "examples/cuda/recordings").exists()
 
 

@@ -87,14 +87,9 @@ def test_a_replayed_page_depends_on_both_its_halves(recorded: Page) -> None:
 
 
 def test_only_a_page_with_the_mark_needs_a_recording(page: Page) -> None:
-    """What runs everywhere is not recorded, in whatever chapter it is; and the mark counts where a builder looks for it."""
     assert recordings.needed(page.script)
     page.script.write_text(HEALTHY)
     assert not recordings.needed(page.script)
-    elsewhere = page.script.parent.with_name("basics") / "page.py"
-    elsewhere.parent.mkdir()
-    elsewhere.write_text(HALVES)
-    assert not recordings.needed(elsewhere)
 
 
 def test_a_recording_that_fits(recorded: Page) -> None:

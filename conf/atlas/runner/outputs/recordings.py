@@ -2,7 +2,7 @@
 
 A builder without a GPU runs the first half of such an example, and replays the second (see ``runner.halves``).
 
-A recording is what sphinx-gallery produced from the whole script, in ``examples/cuda/recordings/<page>/``, with a
+A recording is what sphinx-gallery produced from the whole script, in ``recordings/<page>/`` beside it, with a
 ``manifest.json``. The manifest holds the SHA-256 of the script as it ran and of every file, and says on what and when the
 recording was made. A recording is used only if all of that fits: an edited script or a touched output is never published as
 if a GPU had made it.
@@ -27,8 +27,6 @@ from atlas.runner.scripts import ScriptError, saved_meanwhile
 from .cache import sha256
 from .fingerprint import Fingerprint
 
-CHAPTER = "cuda"
-"""The chapter of the examples that need a GPU."""
 MANIFEST = "manifest.json"
 FORMAT = 2
 """Raised by whoever changes what a recording holds, so that older recordings are refused instead of misread."""
@@ -57,10 +55,14 @@ class Recording:
         return {"the recording": self.fault or sha256(self.folder / MANIFEST), **shared}
 
 
+def pages(root: Path) -> list[Page]:
+    """The examples of the repository ``root``."""
+    gallery = root / "docs" / "gallery"
+    return [Page(script, gallery / script.parent.name) for script in sorted(root.glob("examples/*/*.py"))]
+
+
 def needed(script: Path) -> bool:
     """Whether a part of ``script`` runs only where there is a GPU."""
-    if script.parent.name != CHAPTER:
-        return False
     return bool(halves.marks(script.read_text(encoding="utf-8", errors="replace")))
 
 
