@@ -288,8 +288,7 @@ table.rename_axis(columns="step, sizes in MiB")
 
 # %%
 # - **Peak.** What kernels take for themselves comes on top of the paper.
-# - **Time** is given as a multiple of the first row. Checkpointing computes most of forward twice. On GPUs from Ampere (2020)
-# on,
+# - **Time** is given as a multiple of the first row. Checkpointing computes most of forward twice. From Ampere (2020) on,
 #   products in bfloat16 run on units (*tensor cores*) that products in float32 do not use, unless TF32 is allowed.
 # - **Gradients.** Checkpointing repeats the same computation, so at most the last digits differ. bfloat16 has fewer
 #   digits, and the gradient shows it, though it is stored in float32 like the weights.

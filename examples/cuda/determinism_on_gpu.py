@@ -311,8 +311,7 @@ table.rename_axis(columns="operation")
 # %%
 # - ``sum`` adds in an order that does not depend on chance.
 # - ``index_add`` and ``scatter_add`` use atomic additions, so their results may differ. The switch takes another algorithm,
-# which may
-#   be many times slower.
+#   which may be many times slower.
 # - For a convolution cuDNN may pick an algorithm that repeats anyway. The switch insists on one.
 
 # %%

@@ -411,12 +411,10 @@ TOO_LARGE = "out of memory", "unable to find an engine", "STATUS_ALLOC_FAILED"
 
 
 def refusal(batch, mode):
-    """What is said if the batch does not fit; nothing if it fits."""
+    """What the allocator, or cuDNN, says if the batch does not fit; else nothing."""
     try:
         peak(batch, mode)
-    except (
-        RuntimeError
-    ) as error:  # the allocator's words, or cuDNN's for its own memory
+    except RuntimeError as error:
         if not any(words in str(error) for words in TOO_LARGE):
             raise
         return str(error)
@@ -452,8 +450,8 @@ assert most["no_grad"] > 2 * most["with the graph"]
 # varies: The sizes depend on the GPU and on what was allocated before.
 
 message = refusal(int(1.15 * most["no_grad"]), torch.no_grad)
-for sentence in message.split(". "):
-    print(sentence.partition("  See ")[0])
+for sentence in message.split(". ")[:6]:
+    print(sentence)
 assert any(words in message for words in TOO_LARGE)
 
 # %%
@@ -489,7 +487,7 @@ print(f"{(total - free - torch.cuda.memory_reserved()) / 2**30:.2f} GiB")
 # - Before: :ref:`sphx_glr_gallery_cuda_devices.py`, where tensors live.
 # - Next: :ref:`sphx_glr_gallery_cuda_cuda_profiler.py`, kernels, and where the CPU waits for them.
 # - :ref:`sphx_glr_gallery_memory_checkpointing.py`, more about counting memory from shapes.
-# - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, what a node keeps for its backward.
+# - :ref:`sphx_glr_gallery_memory_memory_by_mode.py`, the modes side by side on a small network.
 # - In PyTorch's reference:
 #   `CUDA memory management <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>`__ and
 #   `torch.no_grad <https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html>`__.

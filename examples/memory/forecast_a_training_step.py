@@ -636,14 +636,14 @@ assert len(_raised) == len(_reads)
 # Exercise
 # --------
 # How many sequences fit on a card of 24 GiB, with and without a checkpoint for each layer? Leave 0.5 GiB to the context and
-# 32 MiB to cuBLAS.
+# 64 MiB to cuBLAS.
 #
 # .. solution::
 #
 # The peak is when backward begins: 12 bytes a parameter, and the activations. With a checkpoint, a layer keeps its input only,
 # one vector of the model's width for each token. For 8 sequences, the log gives the same peaks.
 
-free = 24 * 1024 - 512 - 32 - 12 * parameters / MIB
+free = 24 * 1024 - 512 - 64 - 12 * parameters / MIB
 per_token = {"plain": layers, "checkpoint": LAYERS * WIDTH}
 for name, kept in per_token.items():
     sequence = 4 * LENGTH * (kept + head) / MIB
@@ -651,7 +651,7 @@ for name, kept in per_token.items():
     peak = 12 * parameters / MIB + most * sequence
     print(f"{name:<10} {most:>4} sequences, peak by formula {peak:,.0f} MiB")
 # sphinx_gallery_start_ignore
-assert peak < 24_032 < peak + sequence and (name, most) == ("checkpoint", 121)
+assert peak < 24_000 < peak + sequence and (name, most) == ("checkpoint", 121)
 assert 0.94 <= 3 * VOCABULARY * 4 * LENGTH / MIB / sequence < 0.95
 # sphinx_gallery_end_ignore
 
@@ -725,6 +725,8 @@ compared = pd.concat(tables, names=["sequences", "lever"])
 # sphinx_gallery_start_ignore
 assert (compared["log"] / compared["forecast"] - 1).abs().max() < 0.12
 assert (compared["allocator"] - compared["log"]).between(0, 200).all()
+_apart = (compared["log"] - compared["forecast"]).abs() > 1
+assert [lever for _, lever in _apart[_apart].index] == list(levers)[:4]
 assert compared["allocator"].groupby("sequences").idxmax().to_list() == [
     (1, "as above"),
     (8, "zero_grad(set_to_none=False)"),
@@ -733,9 +735,9 @@ assert compared["allocator"].groupby("sequences").idxmax().to_list() == [
 compared.round().astype(int).rename_axis(columns="peak, MiB")
 
 # %%
-# Where forecast and log differ, other operators run than on the CPU. On the GPU that this was written on, the result of
-# attention has another layout. The layer copies it, and keeps both: one more vector for each token and layer, 72 MiB for 8
-# sequences. And autocast leaves ``log_softmax`` in bfloat16 there.
+# Eight of the twelve forecasts are what the log says. In the first four rows other operators run than on the CPU: the result of
+# attention has another layout, so the layer copies it, and keeps both. That is one more vector for each token and layer, 72 MiB
+# for 8 sequences. And autocast leaves ``log_softmax`` in bfloat16 here.
 #
 # What the allocator counts beyond the log is nearly the same in each row: the workspaces of cuBLAS, and sizes that are rounded
 # up. A workspace has 32 MiB from Hopper on, about 8 MiB before, as `PyTorch's source
