@@ -137,8 +137,8 @@ print(f"w after 100 steps: {w.item()}")
 assert w.item() == 1.0 and w.grad is None
 
 # %%
-# The order is ``zero_grad``, ``backward``, ``step``. (``zero_grad`` right after ``step`` works too, unless a backward that is
-# not meant for these parameters reaches them in between, as in a :ref:`GAN <sphx_glr_gallery_practice_gan.py>`.)
+# The order is ``zero_grad``, ``backward``, ``step``. (``zero_grad`` right after ``step`` works too, unless another backward
+# reaches these parameters before the one of the next step, as in a :ref:`GAN <sphx_glr_gallery_practice_gan.py>`.)
 #
 # **Keeping a gradient without a copy.** Below, backward adds in place, to the tensor that ``w.grad`` already is. The list
 # ``history`` holds that same tensor three times. Use ``w.grad.clone()``:
@@ -363,7 +363,7 @@ assert _sums_in_steps(late=False) == [6, 15, 6, 15]
 # %%
 # When pieces do not add up to the large batch
 # --------------------------------------------
-# Each sample must be treated independently of the others in its batch. Batch normalization does not do that: in training it
+# In the large batch, no sample may depend on one of another piece. Batch normalization does not do that: in training it
 # uses the mean and the variance of the samples that it gets at one time. The layer and group normalization below look at one
 # sample at a time. Many contrastive losses compare the samples that they get with each other. Dropout may draw other masks for
 # the pieces. ``nn.Embedding(..., scale_grad_by_freq=True)`` divides the gradient of a row by how often the row was used in one

@@ -10,8 +10,8 @@ gradcheck: test a custom backward
 """
 
 # %%
-# The problem: a wrong backward raises no error
-# ---------------------------------------------
+# The problem: a wrong formula raises no error
+# --------------------------------------------
 # The derivative of the sigmoid :math:`s` is :math:`s \, (1 - s)`. The Function below saves its input, but the formula needs
 # the output. Autograd uses the result all the same.
 #
@@ -329,7 +329,7 @@ def draw_errors():
         ax.loglog(
             steps[dtype], errors[dtype], style, color=color, markersize=3, label=name
         )
-    ax.axhline(tolerance, color="#64748b", ls="--", label="allowed by gradcheck")
+    ax.axhline(tolerance, color="#64748b", ls="--", label="allowed, on average")
     ax.axvline(1e-6, color="#64748b", ls=":", label="default step, 1e-6")
     ax.set(xlabel="step eps", ylabel="mean error of the slope")
     ax.set_title("Small steps suffer from rounding, large ones from truncation")

@@ -217,7 +217,7 @@ c = torch.tensor(4.0, requires_grad=True)
 y = w * x
 z = y + b
 
-# graph: z -- The leaves w and b that require grad, the data x, the intermediate result y, and the root z
+# graph: z -- The leaves w and b that require grad, the data x (a constant), the intermediate result y, and the root z
 
 # sphinx_gallery_start_ignore
 assert (y.item(), z.item()) == (6.0, 7.0)
@@ -227,7 +227,7 @@ assert (y.item(), z.item()) == (6.0, 7.0)
 # ``z`` is the *root*: you call ``backward()`` on it. The table shows three attributes of each tensor, and its ``.grad`` at
 # three moments.
 #
-# .. how-measured:: This code reads the attributes of each tensor into a table. ``quiet_grad`` reads ``.grad`` without warning.
+# .. how-measured:: This code reads the attributes of each tensor into a table. quiet_grad() reads .grad without warning.
 
 import warnings
 
@@ -367,7 +367,7 @@ attributes(made)
 
 # %%
 # ``nn.Parameter(w * 2)`` has no history: it is a new leaf with these values, and no gradient flows from it back to ``w``.
-# A boolean or integer tensor cannot require grad: see :ref:`the page on this error <sphx_glr_gallery_errors_integer_leaf.py>`.
+# You cannot ask for the gradient of a boolean or integer tensor: see :ref:`the page on this error <sphx_glr_gallery_errors_integer_leaf.py>`.
 
 # sphinx_gallery_start_ignore
 refused = []

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from atlas.runner.outputs import recordings
 from sources import ROOT
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -95,6 +96,13 @@ def test_the_preview_of_a_proposal_needs_no_right_and_no_secret() -> None:
     assert "python -m nox -s docs" in [step.get("run") for step in preview["steps"]]
     (upload,) = (step for step in preview["steps"] if step.get("id") == "upload")
     assert upload["with"]["path"] == "build/html"
+
+
+def test_an_edit_of_each_page_that_needs_a_gpu_starts_a_recording() -> None:
+    pushed = yaml.safe_load((ROOT / ".github/workflows/cuda.yml").read_text())[True]["push"]["paths"]
+    need_gpu = [page.script.relative_to(ROOT) for page in recordings.pages(ROOT) if recordings.needed(page.script)]
+    assert need_gpu
+    assert not [script for script in need_gpu if not any(script.match(path) for path in pushed)]
 
 
 def test_the_page_on_hosting_names_each() -> None:

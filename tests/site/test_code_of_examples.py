@@ -34,6 +34,11 @@ def long_cells(page: BeautifulSoup) -> list[str]:
     return found
 
 
+def empty_cells(page: BeautifulSoup) -> int:
+    """How many boxes for code hold none: all that stood in them was hidden."""
+    return sum(not cell.get_text().strip() for cell in code_cells(page))
+
+
 def holes(page: BeautifulSoup) -> list[str]:
     """The lines above which more is empty than Python's style asks for: something that was hidden stood there."""
     found = []
@@ -66,6 +71,10 @@ def test_cells_are_short(site: Path, script: str) -> None:
     assert not long_cells(read(site / "gallery" / Path(script).with_suffix(".html")))
 
 
+def test_no_cell_is_empty(site: Path, script: str) -> None:
+    assert not empty_cells(read(site / "gallery" / Path(script).with_suffix(".html")))
+
+
 def test_code_has_no_holes(site: Path, script: str) -> None:
     found = holes(read(site / "gallery" / Path(script).with_suffix(".html")))
     assert not found, "take out the empty line between `# sphinx_gallery_end_ignore` and these"
@@ -83,6 +92,13 @@ def test_a_long_line_is_found(tmp_path: Path, width: int, found: int) -> None:
         f'<div class="sphx-glr-script-out"><div class="highlight"><pre>{"z" * 200}</pre></div></div>'
     )
     assert len(too_long(read(page))) == found
+
+
+@pytest.mark.parametrize(("code", "found"), [("\n", 1), ("x = 1\n", 0)])
+def test_an_empty_cell_is_found(tmp_path: Path, code: str, found: int) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(f'<div class="highlight"><pre><span></span>{code}</pre></div>')
+    assert empty_cells(read(page)) == found
 
 
 @pytest.mark.parametrize(("lines", "found"), [(LINES, []), (LINES + 1, ["line 0"])])

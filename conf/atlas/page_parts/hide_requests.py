@@ -2,6 +2,8 @@
 
 ``# graph:``, ``# figure:``, ``# varies:`` and ``# predict:`` ask this site for something. It stands on the page with the same
 words, as a caption, a note or a question. The script that a reader downloads keeps the comments.
+
+A cell of which nothing is left, because all of it was requests or hidden lines, goes as a whole.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ def hide(app: Sphinx, doctree: nodes.document) -> None:
         if _REQUEST.search(code):
             block.rawsource = without_requests(code)
             block[:] = [nodes.Text(block.rawsource)]
-            if not block.rawsource:
-                block.parent.remove(block)
+        if not block.astext().strip():
+            block.parent.remove(block)
 
 
 def setup(app: Sphinx) -> None:

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import graphviz
-import pygraphviz
+
+try:
+    import pygraphviz
+except ImportError as error:
+    raise ImportError(
+        f"Graphviz, which lays out the figures, cannot be loaded: {error}. The wheel of pygraphviz carries Graphviz, and "
+        "expects a few libraries that small images of Linux lack. On Debian and Ubuntu: "
+        "apt-get install libglib2.0-0 libx11-6 libxext6 libxrender1 libexpat1"
+    ) from error
 
 from atlas.graphs.model import Graph
 
