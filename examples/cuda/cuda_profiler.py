@@ -175,8 +175,8 @@ steps.round(2).astype(dict.fromkeys(steps.columns[:2], int)).rename_axis("images
 
 # %%
 # With one image, launching takes longer than computing: the GPU would be idle most of the time, and a faster one would not
-# help much. With 64 images the launches are a small part. (Only products and convolutions are counted as work. What the other
-# operations take, which mostly move memory, is not counted.)
+# help much. With 64 images the launches are a small part. (Only products and convolutions are counted as work, not what moves
+# memory.)
 #
 # Here backward launches more than forward. Six of its operations, the most frequent first:
 
@@ -224,9 +224,8 @@ with FakeTensorMode():
 
 # %%
 # Measured on a GPU
-# -----------------
-# The step with 64 images, recorded by the profiler. A schedule lets two steps pass, in which libraries prepare their kernels,
-# and records the three after them. The CPU waits at the end of each step, so that its kernels belong to it.
+# ----------------- The step with 64 images. A schedule lets two steps pass, and records the three after them. The CPU waits at
+# the end of each, so that its kernels belong to it.
 #
 # .. needs-a-gpu::
 
@@ -260,7 +259,7 @@ def record(action, steps):
 # %%
 # The printed table has four more columns than on the CPU. It is wide: scroll.
 
-# varies: Times depend on the GPU, and which kernels there are depends on the libraries.
+# varies: Times and kernels depend on the GPU and the libraries.
 
 prof = record(step, steps=3)
 rows = prof.key_averages()
@@ -304,17 +303,16 @@ assert _marked < _last and 0.2 < _within / len(_kernels) < 0.6
 # - **CUDA time avg**: CUDA total for one call: ``device_time``.
 # - **Self CUDA %**: the share of the number printed as *Self CUDA time total*.
 #
-# ``sort_by`` takes these names, and the older ones, with ``cuda`` in place of ``device``. On a single event, the older
-# names give a ``FutureWarning``; on a row of the table they raise.
+# The older names, with ``cuda`` in place of ``device``, still work in ``sort_by``, but not on a row.
 #
-# A row ``ProfilerStep*`` is the profiler's own mark for a step. On the GPU it spans what the thread of the loop launched, gaps
-# included: here the kernels of forward, and hardly any of backward, which has a thread of its own. It counts them once more.
+# A row ``ProfilerStep*`` is the profiler's mark for a step. On the GPU it spans what the loop's thread launched, gaps included:
+# here forward, and hardly any of backward, which has a thread of its own.
 #
 # *Self CPU time total* includes waits, and what the profiler itself costs. So it does not tell whether launches bound the step.
 
 # %%
-# The rows are of different kinds. A *kernel* runs on the GPU. An *operator* of PyTorch runs on the CPU and launches
-# kernels. A *CUDA call* is how it talks to the GPU. The profiler's own marks are left out here.
+# There are three kinds of rows, the profiler's own marks aside. A *kernel* runs on the GPU, an *operator* of PyTorch runs on
+# the CPU and launches kernels, and a *CUDA call* is how it talks to the GPU.
 
 
 def kind(event):
@@ -328,7 +326,7 @@ def kind(event):
     return "CUDA call" if name.startswith("cu") else "mark"
 
 
-# varies: Times depend on the GPU, and the number of kernels and calls on the libraries.
+# varies: Times and kernels depend on the GPU and the libraries.
 
 events = prof.events()
 sums = {
@@ -351,25 +349,19 @@ assert (kinds["count"] > 3).all()
 kinds.round(2).astype({"count": int}).rename_axis(columns="all three steps")
 
 # %%
-# The GPU's time is in the table **twice**: in the rows of the kernels, and once more in the rows of the operators that launched
-# them. Kernels have no time on the CPU.
+# The GPU's time is in the table **twice**: in the rows of the kernels, and in those of the operators that launched them.
 #
-# Times vary. What runs varies little: here is how many of its kernels the last step has in common with the step before it. One
-# operator may launch several kernels, so there are more than on paper.
+# One operator may launch several kernels, so there are more than on paper:
+
+# varies: The number of kernels depends on the libraries.
 
 kernels = [event for event in events if kind(event) == "kernel, copy or fill"]
-kernels.sort(key=lambda event: event.time_range.start)
-names = [event.name for event in kernels]
-each = len(names) // 3
-last, before = Counter(names[-each:]), Counter(names[-2 * each : -each])
-print(f"in common: {(last & before).total() / each:.0%}")
-assert (last & before).total() > 0.8 * each
-on_paper = len(forward + backward)
+each, on_paper = len(kernels) // 3, len(forward + backward)
 print(f"{each} kernels, copies and fills a step; on paper at least {on_paper}")
+assert each >= on_paper
 
 # %%
-# Each operator knows the kernels that it launched. Here is the last convolution of a backward pass. Names of kernels
-# are long, and cut here; many tell the library or the template.
+# Each operator knows the kernels that it launched. Here is the last convolution of a backward pass:
 
 # varies: Which kernels compute a convolution depends on the GPU and on cuDNN.
 
@@ -417,7 +409,7 @@ assert 0.9 < in_operators / in_kernels < 1.1
 # %%
 # The longest of both, by the GPU's time. What moves memory, such as batch norm, counts here; on paper it did not.
 
-# varies: The lengths of the bars are times. They depend on the GPU, and so may their order.
+# varies: The lengths are times. They depend on the GPU, and so may their order.
 
 # figure: Horizontal bars, the time on the GPU of one step by operator: above, plain and blue, up to six operators of
 #   the forward pass, the longest first; below, hatched and orange, up to six nodes of the backward pass.
@@ -462,14 +454,14 @@ runs = sorted((event.time_range for event in runs), key=lambda run: run.start)
 first, last = runs[0], runs[-1]
 
 ahead = launches[-1].end < first.end
+# the clocks of the two sides may differ by a tenth of a product
 waited = question.end > last.end - last.elapsed_us() / 10
 print("all launched before the first product was done: ", ahead)
 print("item() returned only when the last one was done:", waited)
 assert len(launches) == len(runs) == 10 and ahead and waited
 
 # %%
-# When the call for the tenth product returned, the first product was not done. (A tenth of a product is allowed for the
-# two clocks.)
+# When the call for the tenth product returned, the first product was not done.
 
 # varies: The lengths are times. They depend on the GPU.
 
@@ -494,8 +486,8 @@ assert question.elapsed_us() > 5 * (launches[-1].end - launches[0].start)
 # sphinx_gallery_end_ignore
 
 # %%
-# Among the CPU's times such a wait looks like work: ``aten::item`` fetches one number, and has most of *CPU total*. The events
-# below ``aten::item`` say what it did. A CUDA call with *Synchronize* in its name is a wait.
+# Such a wait looks like work: ``aten::item`` fetches one number, and has most of *CPU total*. The events below it say what it
+# did. A CUDA call with *Synchronize* in its name is a wait.
 
 # varies: Times depend on the GPU, and how a value is copied depends on the version.
 
@@ -513,23 +505,6 @@ assert any(question.start <= wait.start < question.end for wait in waits)
 share = question.elapsed_us() / (question.end - zero)
 print(f"of the CPU's time until then: {share:.0%}")
 assert share > 0.5
-
-# %%
-# Events in the queue count what the GPU has really done when the loop ends.
-
-# varies: How far the GPU has come depends on the GPU.
-
-done = [torch.cuda.Event() for _ in range(10)]
-torch.cuda.synchronize()
-for event in done:
-    a @ a
-    event.record()
-at_the_end_of_the_loop = sum(event.query() for event in done)
-torch.cuda.synchronize()
-after_synchronize = sum(event.query() for event in done)
-print(f"of 10 products done when the loop ends: {at_the_end_of_the_loop}")
-print(f"after synchronize:                      {after_synchronize}")
-assert at_the_end_of_the_loop < 5 and after_synchronize == 10
 
 # %%
 # What the sum of a column is, compared with the time of the kernels:
@@ -576,8 +551,8 @@ torch.cuda.set_sync_debug_mode("default")
 # - Before: :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`, how much memory a graph holds on the GPU.
 # - Next: :ref:`sphx_glr_gallery_cuda_memory_snapshot.py`, where the memory goes.
 # - :ref:`sphx_glr_gallery_cuda_devices.py`, events and ``synchronize``.
-# - :ref:`sphx_glr_gallery_profiling_profiler_table.py`, the CPU columns, the counts and the names of the rows.
-# - :ref:`sphx_glr_gallery_profiling_profiler_schedule.py`, chosen steps of a training loop, and labels.
+# - :ref:`sphx_glr_gallery_profiling_profiler_table.py`, the CPU columns.
+# - :ref:`sphx_glr_gallery_profiling_profiler_schedule.py`, chosen steps, and labels.
 # - :ref:`sphx_glr_gallery_profiling_profiler_traces.py`, stacks and trace files.
 # - In PyTorch's reference: `torch.profiler <https://docs.pytorch.org/docs/stable/profiler.html>`__ and
 #   `CUDA semantics <https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution>`__.

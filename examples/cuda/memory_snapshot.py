@@ -394,9 +394,8 @@ show("all deleted, emptied")
 assert memory() == (0, 0)
 
 # %%
-# The training step. A first one is not counted, because the libraries behind the products may allocate a workspace then, and
-# keep it: a difference of the columns that stays the same is that. The allocator keeps its books on the CPU, so no reading has
-# to wait for the GPU.
+# The training step. A first one is not counted: the libraries behind the products may allocate a workspace then, and keep it.
+# A difference of the columns that stays the same is that.
 
 # varies: The workspaces of the libraries differ from GPU to GPU.
 
@@ -456,8 +455,7 @@ assert not torch.cuda.memory._snapshot()["device_traces"][0]
 # A block is free when its free is *completed*. What stays here is the gradients.
 #
 # ``_dump_snapshot(path)`` writes the same to a file, for the viewer on pytorch.org/memory_viz. Call it before you end the
-# recording, which forgets the history. Here the history is read in Python: replayed entry by entry, it gives the blocks that
-# were there at the peak.
+# recording, which forgets the history. Here the history is replayed, entry by entry, up to the peak.
 
 # varies: The temporary tensors of backward differ from GPU to GPU.
 

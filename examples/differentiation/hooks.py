@@ -406,7 +406,7 @@ assert not _runs  # nothing kept that node: its hook went with it
 # sphinx_gallery_end_ignore
 
 # %%
-# .. how-measured:: The code draws one row for each recorded call, and a bar for each ``.grad``.
+# .. how-measured:: The code draws one row for each recorded call, and a bar for each .grad.
 
 import matplotlib.pyplot as plt
 

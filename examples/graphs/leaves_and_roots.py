@@ -366,8 +366,9 @@ assert source.grad is None
 attributes(made)
 
 # %%
-# ``nn.Parameter(w * 2)`` has no history: it is a new leaf with these values, and no gradient flows from it back to ``w``.
-# You cannot ask for the gradient of a boolean or integer tensor: see :ref:`the page on this error <sphx_glr_gallery_errors_integer_leaf.py>`.
+# ``nn.Parameter(w * 2)`` has no history: it is a new leaf with these values, and no gradient flows from it back to ``w``. You
+# cannot ask for the gradient of a boolean or integer tensor: see :ref:`the page on this error
+# <sphx_glr_gallery_errors_integer_leaf.py>`.
 
 # sphinx_gallery_start_ignore
 refused = []

@@ -27,7 +27,7 @@ nn.Parameter, register_buffer and state_dict: what a module registers
 # --------------------------------
 # A network has several layers of one kind, so you put them into a list.
 #
-# .. how-measured:: This code has ``forward``, trains the network for 150 steps, and draws the losses.
+# .. how-measured:: This code has forward(), trains the network for 150 steps, and draws the losses.
 
 import copy
 

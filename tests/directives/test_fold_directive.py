@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pytest
 from bs4 import BeautifulSoup
 from docutils import nodes
+from docutils.core import publish_doctree
+from docutils.parsers.rst import directives
 from docutils.utils import new_document
 
-from atlas.directives.fold import Fold, details, fold_mark
+from atlas.directives.fold import Fold, HowMeasured, details, fold_mark
 
 Page = Callable[[str], BeautifulSoup]
 
@@ -71,3 +73,12 @@ def test_the_next_mark_begins_a_fold_of_its_own() -> None:
 def test_what_stands_at_the_foot_is_not_folded() -> None:
     foot = nodes.container(classes=["sphx-glr-footer"])
     assert folded(nodes.literal_block("x = 1", "x = 1"), foot) == ["literal_block", "container"]
+
+
+@pytest.mark.parametrize(("sentence", "refused"), [("It fills ``.grad``.", True), ("It fills .grad.", False)])
+def test_markup_in_the_line_of_a_fold_is_refused(sentence: str, refused: bool) -> None:
+    """The line is shown as it stands, so a reader would see the backticks."""
+    directives.register_directive("how-measured", HowMeasured)
+    settings = {"report_level": 5, "halt_level": 5}
+    document = publish_doctree(f".. how-measured:: {sentence}\n", settings_overrides=settings)
+    assert ("leave out the markup" in document.astext()) is refused

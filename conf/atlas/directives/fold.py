@@ -45,13 +45,15 @@ class Solution(_Mark):
 
 
 class HowMeasured(_Mark):
-    """``.. how-measured:: SENTENCE``: the sentence says what the folded code does."""
+    """``.. how-measured:: SENTENCE``: the sentence, which is plain text, says what the folded code does."""
 
     required_arguments = 1
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         sentence = " ".join(self.arguments[0].split())
+        if "``" in sentence or ":`" in sentence:
+            raise self.error("what stands on a fold is plain text: leave out the markup")
         return self.mark("how-measured", _("How this was measured: %s") % sentence)
 
 
