@@ -14,26 +14,34 @@ from atlas.page_parts.foot.example_footer import put_before_downloads
 
 
 class claims(nodes.paragraph):
-    """The sentence about a page's asserts. Attribute ``count``."""
+    """The sentence about a page's asserts. Attribute ``count``: how many ran in this build."""
 
 
 class Claims(Directive):
-    """``.. claims:: ASSERTS ABOUT_ERRORS FAILED``: how many asserts ran.
+    """``.. claims:: ASSERTS ABOUT_ERRORS FAILED BUILT``: how many asserts ran.
 
     The second number is of those about errors that the page raises on purpose. The third is of those that failed and were
-    caught: the page shows a mistake with them.
+    caught: the page shows a mistake with them. The fourth is there if the end of the page was recorded: so many of them ran in
+    this build.
     """
 
     required_arguments = 1
-    optional_arguments = 2
+    optional_arguments = 3
 
     def run(self) -> list[nodes.Node]:
-        count, about_errors, failed = (*map(int, self.arguments), 0, 0)[:3]
+        numbers = [int(number) for number in self.arguments]
+        count, about_errors, failed = (*numbers, 0, 0)[:3]
+        built = numbers[3] if len(numbers) > 3 else count
         sentence = _("%s asserts ran on this page when it was built, and none failed.") % count
         if failed:
             sentence = _(
                 "%(count)s asserts ran on this page when it was built. %(failed)s failed on purpose, and no other did."
             ) % {"count": count, "failed": failed}
+        elif built < count:
+            sentence = _(
+                "%(count)s asserts ran on this page when it was recorded, %(built)s of them again when it was built, "
+                "and none failed."
+            ) % {"count": count, "built": built}
         elif count == 1:
             sentence = _("One assert ran on this page when it was built, and it did not fail.")
         if about_errors:
@@ -41,7 +49,7 @@ class Claims(Directive):
             if about_errors == 1:
                 more = _("One of them is about an error that the page raises on purpose.")
             sentence = f"{sentence} {more}"
-        return [claims("", "", nodes.Text(sentence), classes=["claims"], count=count)]
+        return [claims("", "", nodes.Text(sentence), classes=["claims"], count=built)]
 
 
 class ClaimsLast(SphinxTransform):

@@ -37,7 +37,8 @@ _OF_ONE_RUN = ("date", "seconds", "peak_memory", "outputs")
 """What a manifest says that differs from run to run."""
 _DRAWING = re.compile(r"^\.\. graph-figure:: /\S+/(images/\S+)$", re.MULTILINE)
 """A figure of a graph on a page of sphinx-gallery's: the name of its drawing in the recording."""
-_CHECKS = re.compile(r"^\.\. claims:: .*\n", re.MULTILINE)
+_CHECKS = re.compile(r"^\.\. claims:: ((\d+).*)\n", re.MULTILINE)
+"""How many asserts ran on a page, on a page of sphinx-gallery's. The first number is of all."""
 _CELL = re.compile(r"^(?=\.\. GENERATED FROM PYTHON SOURCE LINES )", re.MULTILINE)
 
 
@@ -221,8 +222,10 @@ def replay(page: Page, recording: Recording, made: Path) -> None:
         facts = recording.manifest
         if sha256(copied) != facts["script"]:
             raise ScriptError(saved_meanwhile(f"examples/{page.name}.py"))
+        ran_here = sum(int(found[2]) for found in _CHECKS.finditer(on_paper))
         on_paper = _CHECKS.sub("", on_paper)  # the recorded half ends with the number of all checks
         measured = halves.of_page((recording.folder / rst.name).read_text(encoding="utf-8"))[1]
+        measured = _CHECKS.sub(rf".. claims:: \1 {ran_here}\n", measured)
         note = f".. recorded::\n   :gpu: {facts['gpu']}\n   :date: {facts['date']}\n   :torch: {facts['versions']['torch']}"
         _add_images(recording, made)
     rst.unlink()  # sphinx-gallery writes it read-only
