@@ -214,7 +214,7 @@ assert list(several.values()) == sorted(several.values())
 # -----------------
 # Shapes say nothing about time and digits, and kernels take memory of their own. So here is each step on a GPU. The first step
 # is for the libraries, which may allocate their workspaces then. It also gives the gradient. The second step is measured in
-# bytes. Then steps with eight times the batch are timed: with a small batch the time would be that of Python, which launches.
+# bytes. Then steps with eight times the batch are timed: with a small batch the time could be that of Python, which launches.
 #
 # .. needs-a-gpu::
 
@@ -287,7 +287,7 @@ assert _peaks["float32"] > _peaks["bfloat16"] > 1.2 * _peaks["bfloat16, checkpoi
 table.rename_axis(columns="step, sizes in MiB")
 
 # %%
-# - **Peak.** What kernels take for themselves comes on top of the paper.
+# - **Peak.** What kernels take for themselves may come on top of the paper.
 # - **Time** is given as a multiple of the first row. Checkpointing computes most of forward twice. From Ampere (2020) on,
 #   products in bfloat16 run on units (*tensor cores*) that products in float32 do not use, unless TF32 is allowed.
 # - **Gradients.** Checkpointing repeats the same computation, so at most the last digits differ. bfloat16 has fewer
@@ -304,7 +304,8 @@ for cache in (True, False):
 assert peaks[False] < peaks[True]
 
 # %%
-# An old peak, and a reset. Here the weights, their gradients and the batch count, too:
+# An old peak, and a reset. Nobody has reset the peak of the timed steps above, with eight times the batch: it is what *plain*
+# is here. The weights, their gradients and the batch count, too:
 
 # varies: The peak includes what the kernels of this GPU take.
 

@@ -224,8 +224,9 @@ with FakeTensorMode():
 
 # %%
 # Measured on a GPU
-# ----------------- The step with 64 images. A schedule lets two steps pass, and records the three after them. The CPU waits at
-# the end of each, so that its kernels belong to it.
+# -----------------
+# The step with 64 images. A schedule lets two steps pass, and records the three after them. The CPU waits at the end of each,
+# so that its kernels belong to it.
 #
 # .. needs-a-gpu::
 
@@ -299,11 +300,11 @@ assert _marked < _last and 0.2 < _within / len(_kernels) < 0.6
 # new ones, with their names in Python:
 #
 # - **Self CUDA**: the time that the GPU spent on what the row itself launched: ``self_device_time_total``.
-# - **CUDA total**: the same with the operators that it called: ``device_time_total``.
+# - **CUDA total**: the same with the operators that it called, and waits for a full queue: ``device_time_total``.
 # - **CUDA time avg**: CUDA total for one call: ``device_time``.
 # - **Self CUDA %**: the share of the number printed as *Self CUDA time total*.
 #
-# The older names, with ``cuda`` in place of ``device``, still work in ``sort_by``, but not on a row.
+# The older names, with ``cuda`` in place of ``device``, still work in ``sort_by``. On a row only ``cuda_time`` does.
 #
 # A row ``ProfilerStep*`` is the profiler's mark for a step. On the GPU it spans what the loop's thread launched, gaps included:
 # here forward, and hardly any of backward, which has a thread of its own.

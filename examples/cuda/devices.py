@@ -6,7 +6,7 @@ CUDA devices: where a tensor lives, and when its value is there
 
    Choose the device once: ``device = torch.device("cuda" if torch.cuda.is_available() else "cpu")``. ``model.to(device)`` moves
    the model itself; ``x = x.to(device)`` returns a moved tensor. Most operations want all their inputs on one device. Usual
-   exceptions are a CPU tensor without dimensions, and an index in brackets. Most CUDA calls return before their result is
+   exceptions are a CPU tensor without dimensions, and a CPU index in brackets. Most CUDA calls return before their result is
    there: call ``torch.cuda.synchronize()`` before you read a clock.
 """
 
@@ -341,7 +341,7 @@ def seconds(size, repeats=10):
 
 
 # %%
-# The larger the matrices, the further Python is ahead of the GPU.
+# With large matrices Python is far ahead of the GPU.
 
 # varies: Times depend on the GPU, the machine and its load.
 

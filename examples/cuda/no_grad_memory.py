@@ -307,7 +307,7 @@ assert all(7.7 < one < 7.9 for one in _ratios)
 # %%
 # - 128 images with the graph are **at the limit**. Whether they fit depends on the card, on its driver and on what the
 #   kernels take, and shapes cannot decide it.
-# - 512 images without a graph are about half of the limit.
+# - 512 images without a graph are about half of it, on paper.
 # - The ratio hardly depends on the card: on paper it is between 7.7 and 7.9 for each in this section. But a real card has to
 #   give one free piece to each result, and may fall short of it.
 #
@@ -357,7 +357,7 @@ first = peak(8, with_graph)
 
 # %%
 # The measured peaks beside the predicted ones, in MiB. ``inference_mode`` takes about what ``no_grad`` takes: neither records
-# a graph. A surplus that does not grow with the batch is what the libraries keep.
+# a graph. Of the surplus, what stays the same is kept by the libraries.
 
 # varies: cuDNN chooses its algorithms by the GPU and the free memory, and some of them need more of it.
 
@@ -455,9 +455,10 @@ for sentence in message.split(". ")[:6]:
 assert any(words in message for words in TOO_LARGE)
 
 # %%
-# Memory that is *reserved but unallocated* is free, in pieces that are too small for the next result: *fragmentation*. With
-# ``expandable_segments`` the allocator can let a segment grow instead of asking for another one. You would set the environment
-# variable ``PYTORCH_ALLOC_CONF=expandable_segments:True`` before Python starts; here a private function sets it.
+# What the message calls *reserved but unallocated* is free, in pieces that are too small for the next result: *fragmentation*.
+# With ``expandable_segments`` the allocator can let a segment grow instead of asking for another one. You would set the
+# environment variable ``PYTORCH_ALLOC_CONF=expandable_segments:True`` before Python starts (the message has its older name);
+# here a private function sets it.
 
 # varies: The largest batch depends on the algorithms that cuDNN chooses on this GPU, and on the order of allocations.
 
@@ -474,7 +475,7 @@ torch.cuda.set_per_process_memory_fraction(1.0)
 # sphinx_gallery_end_ignore
 
 # %%
-# What the driver has given away, less what PyTorch has reserved, is CUDA itself, and other programs on the same GPU:
+# What the driver has given away, less what PyTorch has reserved, is CUDA and its libraries, and other programs on the same GPU:
 
 # varies: It depends on the GPU, its driver and the libraries that were loaded.
 

@@ -74,7 +74,8 @@ table
 # %%
 # On the CPU, the fused optimizer walks over the memory of parameter and gradient side by side, and pairs the wrong elements.
 # Nothing warns. If the gradient is expanded, the step reads memory behind it, and can end the process. ``Adam``, ``AdamW`` and
-# ``Adagrad`` do the same here. (CUDA was not measured.)
+# ``Adagrad`` do the same here. (On CUDA it was seen to `refuse such gradients
+# <https://github.com/pytorch/pytorch/issues/106951>`__.)
 #
 # Copy your gradient into the layout of the parameter: ``w.grad = torch.empty_like(w).copy_(gradient)``. ``copy_`` also
 # broadcasts and converts, so check the shape first. (In ``bfloat16`` and ``float16``, fused ``SGD`` up to PyTorch 2.13 can

@@ -31,6 +31,7 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
+torch.backends.opt_einsum.enabled = False  # where it is installed, it has other words
 try:
     # sphinx_gallery_end_ignore
     x = torch.rand(2, 3)  # 2 samples, 3 features

@@ -113,7 +113,7 @@ saved = {name.removeprefix("module."): t for name, t in saved.items()}
 net.load_state_dict(saved)
 
 # sphinx_gallery_start_ignore
-assert torch.equal(net.body.weight, trained.module.body.weight)
+assert torch.equal(net.body.weight, trained.module.body.weight.cpu())
 # sphinx_gallery_end_ignore
 
 # %%

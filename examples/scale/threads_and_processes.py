@@ -49,6 +49,9 @@ from torch.nn.functional import mse_loss
 
 # sphinx_gallery_start_ignore
 _threads = torch.get_num_threads()
+import os
+
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # this page forks after backward, see below
 torch.set_num_threads(1)  # the tensors are small, and forked processes follow
 # sphinx_gallery_end_ignore
 warnings.filterwarnings("ignore", "This process .* is multi-threaded")
@@ -777,7 +780,7 @@ assert not torch.equal(numbers[0], numbers[1])
 # **A fork after backward, on a machine with a GPU.** In the new process, ``backward()`` may raise *Unable to handle autograd's
 # threading in combination with fork-based multiprocessing* (`pytorch#69839
 # <https://github.com/pytorch/pytorch/issues/69839>`__). Fork before your first ``backward()``, or use ``spawn``.
-# (The code of this page forks later. There, run it with ``CUDA_VISIBLE_DEVICES=""``.)
+# (The code of this page forks later. So it sets ``CUDA_VISIBLE_DEVICES=""``, which hides the GPU.)
 
 # %%
 # Exercise

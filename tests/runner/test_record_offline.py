@@ -95,7 +95,7 @@ def test_what_does_not_fit_is_refused_by_name(archive: Path, capsys: pytest.Capt
     script = archive.parent / "examples/cuda/page.py"
     script.unlink() if gone else script.write_text(HALVES + "# edited\n")
     assert record_offline.unpack(archive) == 1
-    said = "there is no such page" if gone else "the script has changed since it was recorded"
+    said = "there is no such page" if gone else "its code has changed since it was recorded"
     assert capsys.readouterr().err == f"record: cuda/page: {said}\n"
     assert not (archive.parent / "examples/cuda/recordings").exists()
 

@@ -100,7 +100,7 @@ def test_a_recording_that_fits(recorded: Page) -> None:
 
 def test_an_edited_script(recorded: Page) -> None:
     recorded.script.write_text(HALVES + "\n# changed\n")
-    assert recordings.look(recorded).fault == "the script has changed since it was recorded"
+    assert recordings.look(recorded).fault == "its code has changed since it was recorded"
 
 
 def test_a_script_that_is_edited_while_it_runs_is_not_what_was_recorded(run: Callable, page: Page) -> None:
@@ -108,7 +108,7 @@ def test_a_script_that_is_edited_while_it_runs_is_not_what_was_recorded(run: Cal
     made = run({"page": HALVES})["page"].job.place.made
     page.script.write_text(HALVES + "# edited while it ran\n")
     recordings.write(page, made, recordings.folder_of(page), FACTS)
-    assert recordings.look(page).fault == "the script has changed since it was recorded"
+    assert recordings.look(page).fault == "its code has changed since it was recorded"
     page.script.write_text(HALVES)
     assert recordings.look(page).fault == ""
 
@@ -156,7 +156,7 @@ def test_the_format_is_raised_when_a_drawing_says_other_things(run: Callable) ->
     (drawing,) = run({"page": DRAWN})["page"].job.place.made.glob("images/sphx_glr_page_002.svg")
     data = json.loads(html.unescape(re.search("<metadata>(.*?)</metadata>", drawing.read_text(), re.DOTALL)[1]))
     said = {**data, "cards": {}, "steps": {}}
-    assert recordings.FORMAT == 2 and set(said) == {"rows", "left_out", "cards", "steps", "live"}
+    assert recordings.FORMAT == 3 and set(said) == {"rows", "left_out", "cards", "steps", "live"}
     of_steps = {key for step in data["steps"] for key in step}
     assert of_steps == {"kind", "cards", "edges", "who", "what", "to", "sums", "arrived"}
 
@@ -187,7 +187,7 @@ def test_a_manifest_that_is_not_one(recorded: Page, text: str) -> None:
     assert "manifest.json" in recordings.look(recorded).fault
 
 
-@pytest.mark.parametrize("name", ["script", "outputs", "gpu", "date", "versions"])
+@pytest.mark.parametrize("name", ["script", "code", "outputs", "gpu", "date", "versions"])
 def test_a_manifest_that_lacks_something(recorded: Page, name: str) -> None:
     edit_manifest(recorded, lambda manifest: manifest.pop(name))
     assert recordings.look(recorded).fault == f"its manifest.json does not say '{name}'"
@@ -214,6 +214,29 @@ def test_the_first_half_is_of_this_build_and_the_second_is_recorded(
     text = replayed()
     assert "tensor(2., requires" in text and "tensor(2000., requires" not in text
     assert "tensor(4200., grad" in text and "tensor(42., grad" not in text
+
+
+EDITED = HALVES.replace("# Below.\n", "# Said in other words.\n")
+
+
+def test_the_text_may_be_edited_and_keeps_the_outputs(recorded: Page, replayed: Callable[[], str]) -> None:
+    """A sentence can be mended without a GPU; the page says that its outputs are older than its text."""
+    assert ":edited:" not in replayed()
+    assert EDITED != HALVES
+    recorded.script.write_text(EDITED)
+    assert recordings.look(recorded).fault == ""
+    text = replayed()
+    assert "Said in other words." in text and "Below." not in text and ":edited:" in text
+    assert text.count("tensor(42., grad_fn=<MulBackward0>)") == 1 and text.count("y = x * 21") == 1
+    assert text.index("y = x * 21") < text.index("tensor(42., grad")
+
+
+def test_a_mark_at_another_place_is_no_edit_of_the_text(recorded: Page) -> None:
+    """Then another part of the code is recorded."""
+    mark = f"#\n# {MARK}\n"
+    assert HALVES.count(mark) == 1
+    recorded.script.write_text(HALVES.replace(mark, "") + f"\n# %%\n# Last.\n{mark}")
+    assert recordings.look(recorded).fault == "its code has changed since it was recorded"
 
 
 def test_a_replayed_page_counts_the_checks_of_both_halves_once(recorded: Page, replayed: Callable[[], str]) -> None:

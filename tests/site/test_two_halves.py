@@ -13,7 +13,11 @@ from atlas.runner import halves
 from markup import FIGURES, OUTPUTS, read, text_of
 from sources import ROOT, sources_of_examples
 
-SCRIPTS = [script for script in sources_of_examples() if script.startswith("cuda/")]
+SCRIPTS = [
+    script
+    for script in sources_of_examples()
+    if script.startswith("cuda/") or halves.marks((ROOT / "examples" / script).read_text(encoding="utf-8"))
+]
 GUARD = """
 if not torch.cuda.is_available():
     print("What follows is measured, and needs a CUDA device.")
@@ -49,6 +53,11 @@ def test_the_first_half_has_outputs_and_a_figure(site: Path, of_page: str) -> No
     page = read(site / "gallery" / Path(of_page).with_suffix(".html"))
     assert len([output for output in on_paper(page, OUTPUTS) if text_of(output)]) >= OUTPUTS_ON_PAPER
     assert on_paper(page, FIGURES)
+
+
+@pytest.mark.parametrize("of_page", SCRIPTS)
+def test_the_second_half_has_its_heading(site: Path, of_page: str) -> None:
+    assert read(site / "gallery" / Path(of_page).with_suffix(".html")).select("#measured-on-a-gpu > h2")
 
 
 def test_what_is_wrong_with_a_script_is_found() -> None:

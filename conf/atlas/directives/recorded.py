@@ -31,16 +31,24 @@ class NeedsAGpu(Directive):
 
 
 class Recorded(Directive):
-    """``.. recorded::`` with ``:gpu:``, ``:date:`` and ``:torch:``."""
+    """``.. recorded::`` with ``:gpu:``, ``:date:`` and ``:torch:``, and ``:edited:`` if the text is newer than the outputs."""
 
-    option_spec: ClassVar[dict[str, Any]] = dict.fromkeys(("gpu", "date", "torch"), directives.unchanged_required)
+    option_spec: ClassVar[dict[str, Any]] = {
+        **dict.fromkeys(("gpu", "date", "torch"), directives.unchanged_required),
+        "edited": directives.flag,
+    }
 
     def run(self) -> list[nodes.Node]:
-        facts = {name: self.options[name] for name in self.option_spec}
+        facts = {name: self.options[name] for name in ("gpu", "date", "torch")}
         sentence = _(
             "From here on, the outputs were measured on an %(gpu)s with PyTorch %(torch)s on %(date)s, by this very script. "
             "The build that made this page had no GPU; the outputs above are its own."
         )
+        if "edited" in self.options:
+            sentence = _(
+                "From here on, the outputs were measured on an %(gpu)s with PyTorch %(torch)s on %(date)s, by this very code; "
+                "the text was edited later. The build that made this page had no GPU; the outputs above are its own."
+            )
         return [_note(sentence % facts, "recorded")]
 
 

@@ -3,13 +3,14 @@
 A builder without a GPU runs the first half of such an example, and replays the second (see ``runner.halves``).
 
 A recording is what sphinx-gallery produced from the whole script, in ``recordings/<page>/`` beside it, with a
-``manifest.json``. The manifest holds the SHA-256 of the script as it ran and of every file, and says on what and when the
-recording was made. A recording is used only if all of that fits: an edited script or a touched output is never published as
-if a GPU had made it.
+``manifest.json``. The manifest holds the SHA-256 of the code as it ran and of every file, and says on what and when the
+recording was made. A recording is used only if all of that fits: edited code or a touched output is never published as if a
+GPU had made it. The text between the code may be edited: a page has the text of its script, and the outputs of its recording.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -28,7 +29,7 @@ from .cache import sha256
 from .fingerprint import Fingerprint
 
 MANIFEST = "manifest.json"
-FORMAT = 2
+FORMAT = 3
 """Raised by whoever changes what a recording holds, so that older recordings are refused instead of misread."""
 
 _NOT_RECORDED = (".py", ".md5", ".cost.json")
@@ -39,6 +40,8 @@ _DRAWING = re.compile(r"^\.\. graph-figure:: /\S+/(images/\S+)$", re.MULTILINE)
 """A figure of a graph on a page of sphinx-gallery's: the name of its drawing in the recording."""
 _CHECKS = re.compile(r"^\.\. claims:: ((\d+).*)\n", re.MULTILINE)
 """How many asserts ran on a page, on a page of sphinx-gallery's. The first number is of all."""
+_CODE = re.compile(r"\.\. GENERATED FROM PYTHON SOURCE LINES .*\n\n\.\. code-block:: Python\n(?:\n|    .*\n)*")
+"""The beginning of a cell with code on a page of sphinx-gallery's: what stands before its outputs."""
 _CELL = re.compile(r"^(?=\.\. GENERATED FROM PYTHON SOURCE LINES )", re.MULTILINE)
 
 
@@ -67,17 +70,31 @@ def needed(script: Path) -> bool:
     return bool(halves.marks(script.read_text(encoding="utf-8", errors="replace")))
 
 
+def code_of(script: Path) -> str:
+    """The SHA-256 of what a script runs: its code cells in order, and before which of them the second half begins.
+
+    Of a script that sphinx-gallery cannot read it is that of the bytes.
+    """
+    try:
+        text = script.read_text(encoding="utf-8")
+        cells = [(line, code) for kind, code, line in sphinx_gallery_api.blocks(script) if kind == "code"]
+    except (OSError, SyntaxError, ValueError):
+        return sha256(script)
+    parted = [line > mark for line, _ in cells for mark in halves.marks(text)]
+    return hashlib.sha256(json.dumps([[code for _, code in cells], parted]).encode()).hexdigest()
+
+
 def folder_of(page: Page) -> Path:
     return page.script.parent / "recordings" / page.script.stem
 
 
 def look(page: Page, folder: Path | None = None) -> Recording:
     """Read and verify the recording of ``page``, which is beside its script or in ``folder``."""
-    return _verified(folder or folder_of(page), page.script.stem, sha256(page.script))
+    return _verified(folder or folder_of(page), page.script.stem, code_of(page.script))
 
 
-def _verified(folder: Path, stem: str, script: str) -> Recording:
-    """The recording in ``folder``, for a script with the SHA-256 ``script``."""
+def _verified(folder: Path, stem: str, code: str) -> Recording:
+    """The recording in ``folder``, for a script of which ``code_of`` is ``code``."""
     if not folder.is_dir():
         return Recording(folder, fault="it has not been recorded yet")
     try:
@@ -86,8 +103,8 @@ def _verified(folder: Path, stem: str, script: str) -> Recording:
             fault = f"its recording is in format {manifest['format']}, and this code reads format {FORMAT}"
             return Recording(folder, fault=fault)
         outputs = dict(manifest["outputs"])
-        recorded = str(manifest["script"])
-        made_on = {name: str(manifest[name]) for name in ("gpu", "date")}
+        recorded = str(manifest["code"])
+        made_on = {name: str(manifest[name]) for name in ("script", "gpu", "date")}
         made_on["torch"] = str(manifest["versions"]["torch"])
     except FileNotFoundError:
         return Recording(folder, fault=f"its recording has no {MANIFEST}")
@@ -95,8 +112,8 @@ def _verified(folder: Path, stem: str, script: str) -> Recording:
         return Recording(folder, fault=f"its {MANIFEST} is not JSON of the right form")
     except KeyError as error:
         return Recording(folder, fault=f"its {MANIFEST} does not say {error}")
-    if recorded != script:
-        return Recording(folder, manifest, "the script has changed since it was recorded")
+    if recorded != code:
+        return Recording(folder, manifest, "its code has changed since it was recorded")
     return Recording(folder, manifest, _fault_of_outputs(folder, outputs, f"{stem}.rst"))
 
 
@@ -140,8 +157,8 @@ def write(page: Page, made: Path, folder: Path, facts: Mapping[str, Any]) -> boo
     :raises FileExistsError: if something is in ``folder`` that is no recording.
     """
     new = _place_for(folder)
-    ran = sha256(made / page.script.name)
-    _lay_down(made, new, {"format": FORMAT, "script": ran, **facts})
+    ran = code_of(made / page.script.name)
+    _lay_down(made, new, {"format": FORMAT, "script": sha256(made / page.script.name), "code": ran, **facts})
     before, after = (_verified(one, page.script.stem, ran) for one in (folder, new))
     if _steady(page, before) == _steady(page, after):
         shutil.rmtree(new)
@@ -220,17 +237,30 @@ def replay(page: Page, recording: Recording, made: Path) -> None:
         note = f".. not-recorded:: {recording.fault}"
     else:
         facts = recording.manifest
-        if sha256(copied) != facts["script"]:
+        if code_of(copied) != facts["code"]:
             raise ScriptError(saved_meanwhile(f"examples/{page.name}.py"))
         ran_here = sum(int(found[2]) for found in _CHECKS.finditer(on_paper))
         on_paper = _CHECKS.sub("", on_paper)  # the recorded half ends with the number of all checks
-        measured = halves.of_page((recording.folder / rst.name).read_text(encoding="utf-8"))[1]
+        recorded = halves.of_page((recording.folder / rst.name).read_text(encoding="utf-8"))[1]
+        measured = _with_outputs(measured, recorded)
         measured = _CHECKS.sub(rf".. claims:: \1 {ran_here}\n", measured)
         note = f".. recorded::\n   :gpu: {facts['gpu']}\n   :date: {facts['date']}\n   :torch: {facts['versions']['torch']}"
+        if sha256(copied) != facts["script"]:
+            note += "\n   :edited:"
         _add_images(recording, made)
     rst.unlink()  # sphinx-gallery writes it read-only
     rst.write_text(on_paper + note + measured, encoding="utf-8")
     sphinx_gallery_api.mark_current(copied)
+
+
+def _with_outputs(text: str, recorded: str) -> str:
+    """Half a page whose code did not run, with the outputs that its code cells have in ``recorded``."""
+    outputs = (cell[found.end() :] for cell in _CELL.split(recorded) if (found := _CODE.match(cell)))
+    cells = (
+        found[0] + next(outputs) if (found := _CODE.match(cell)) else cell  # the code is the same: code_of said so
+        for cell in _CELL.split(text)
+    )
+    return "".join(cells)
 
 
 def _add_images(recording: Recording, made: Path) -> None:
