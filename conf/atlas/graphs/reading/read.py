@@ -287,9 +287,8 @@ def _saved(node: Any) -> tuple[str, ...]:
             elif saved.data is not None:
                 texts.append(f"{name} ({format_shape(saved.data.shape)})")
             else:
-                getattr(
-                    node, f"_saved_{name.partition('[')[0]}", None
-                )  # raises if it is freed; else nothing was saved
+                # raises if it is freed; else nothing was saved here
+                getattr(node, f"_saved_{name.partition('[')[0]}", None)
         except RuntimeError:
             return ("freed",)
     return tuple(texts)
