@@ -60,6 +60,12 @@ def test_the_second_half_has_its_heading(site: Path, of_page: str) -> None:
     assert read(site / "gallery" / Path(of_page).with_suffix(".html")).select("#measured-on-a-gpu > h2")
 
 
+@pytest.mark.parametrize("of_page", SCRIPTS)
+def test_what_was_recorded_is_not_said_to_hold_on_other_versions(site: Path, of_page: str) -> None:
+    said = text_of(read(site / "gallery" / Path(of_page).with_suffix(".html")).select_one("p.claims"))
+    assert not ("when it was recorded" in said and "They hold" in said)
+
+
 def test_what_is_wrong_with_a_script_is_found() -> None:
     good = f"import torch\n\n# %%\n# Measured.\n#\n# .. needs-a-gpu::\n#\n# More.\n{GUARD}"
     assert faults_of_script(good) == []

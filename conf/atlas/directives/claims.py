@@ -14,7 +14,10 @@ from atlas.page_parts.foot.example_footer import put_before_downloads
 
 
 class claims(nodes.paragraph):
-    """The sentence about a page's asserts. Attribute ``count``: how many ran in this build."""
+    """The sentence about a page's asserts.
+
+    Attributes ``count``: how many ran in this build; ``recorded``: whether others ran where the page was recorded.
+    """
 
 
 class Claims(Directive):
@@ -49,7 +52,7 @@ class Claims(Directive):
             if about_errors == 1:
                 more = _("One of them is about an error that the page raises on purpose.")
             sentence = f"{sentence} {more}"
-        return [claims("", "", nodes.Text(sentence), classes=["claims"], count=built)]
+        return [claims("", "", nodes.Text(sentence), classes=["claims"], count=built, recorded=built < count)]
 
 
 class ClaimsLast(SphinxTransform):

@@ -40,7 +40,8 @@ def tell(app: Sphinx, document: nodes.document) -> None:
     holds, _fails = history.holds_on(page)
     count = next(iter(document.findall(claims)), None)
     if count is not None and holds:
-        count += [nodes.Text(_(" They hold on ")), _link(_("PyTorch %s") % _and(holds), name), nodes.Text(_(" too."))]
+        they = _(" Those %s hold on ") % count["count"] if count["recorded"] else _(" They hold on ")
+        count += [nodes.Text(they), _link(_("PyTorch %s") % _and(holds), name), nodes.Text(_(" too."))]
     if name.startswith(ERRORS):
         _add_wordings(document, history, page)
 
