@@ -225,7 +225,7 @@ with FakeTensorMode():
 # %%
 # Measured on a GPU
 # -----------------
-# The step with 64 images. A schedule lets two steps pass, and records the three after them. The CPU waits at the end of each,
+# The step with 64 images. A schedule lets two steps pass, and records three. The CPU waits at the end of each,
 # so that its kernels belong to it.
 #
 # .. needs-a-gpu::
@@ -258,7 +258,7 @@ def record(action, steps):
 
 
 # %%
-# The printed table has four more columns than on the CPU. It is wide: scroll.
+# The table has four more columns than on the CPU:
 
 # varies: Times and kernels depend on the GPU and the libraries.
 
@@ -300,7 +300,7 @@ assert _marked < _last and 0.2 < _within / len(_kernels) < 0.6
 # new ones, with their names in Python:
 #
 # - **Self CUDA**: the time that the GPU spent on what the row itself launched: ``self_device_time_total``.
-# - **CUDA total**: the same with the operators that it called, and waits for a full queue: ``device_time_total``.
+# - **CUDA total**: the same with the operators that it called: ``device_time_total``.
 # - **CUDA time avg**: CUDA total for one call: ``device_time``.
 # - **Self CUDA %**: the share of the number printed as *Self CUDA time total*.
 #

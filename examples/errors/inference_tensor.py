@@ -206,7 +206,8 @@ assert "0.several" not in set(inference_tensors(model))
 
 # %%
 # Messages that are close to this one
-# ----------------------------------- **A write.** Outside of the mode, an in-place operation such as ``/=`` on an inference
+# -----------------------------------
+# **A write.** Outside of the mode, an in-place operation such as ``/=`` on an inference
 # tensor raises, under ``no_grad`` too. Usual lines are a mean of losses that was written below the block instead of inside
 # it, ``optimizer.step()`` for a model that was built in the mode, and ``load_state_dict()`` into it.
 

@@ -151,7 +151,8 @@ assert loss < 0.05
 
 # %%
 # What not to do
-# -------------- **Make a leaf for the optimizer only,** or call ``retain_grad()``. The optimizer accepts both. But it updates
+# --------------
+# **Make a leaf for the optimizer only,** or call ``retain_grad()``. The optimizer accepts both. But it updates
 # a tensor that the loss does not see, so the loss stands still.
 
 

@@ -12,8 +12,8 @@ Forecast the GPU memory of a training step
 
    Training in float32 with AdamW takes 16 bytes a parameter: 4 for the weight, 4 for its gradient, 8 for the optimizer's state.
    That is ``16 * sum(p.numel() for p in net.parameters())``; a frozen parameter takes only 4. Add the activations, which grow
-   with the batch: here 325 MiB on paper for each sequence of 512 tokens, and a little more on a GPU. The sum is too low for a
-   tiny batch, because ``AdamW.step()`` usually takes 4 bytes a parameter more on a GPU, and a little too high for a larger one.
+   with the batch: here 325 MiB on paper for each sequence of 512 tokens. The sum is too low for a tiny batch, because
+   ``AdamW.step()`` usually takes 4 bytes a parameter more on a GPU, and a little too high for a larger one.
 """
 
 # %%
@@ -634,8 +634,9 @@ assert len(_raised) == len(_reads)
 #   something too: with all of them on, the layer keeps 576 MiB here.
 #
 # Exercise
-# -------- How many sequences fit on a card of 24 GiB by the formula, with and without a checkpoint for each layer? Leave 0.5
-# GiB to the context and 64 MiB to cuBLAS.
+# --------
+# How many sequences fit on a card of 24 GiB by the formula, with and without a checkpoint for each layer? Leave 0.5 GiB to the
+# context and 64 MiB to cuBLAS.
 #
 # .. solution::
 #
@@ -740,9 +741,9 @@ compared.round().astype(int).rename_axis(columns="peak, MiB")
 # such copy, but ``log_softmax`` stays in bfloat16 here.
 #
 # What the allocator counts beyond the log is nearly the same in each row: the workspaces of cuBLAS, and sizes that are rounded
-# up. A workspace has 32 MiB from Hopper on, about 8 MiB before, as `PyTorch's source
-# <https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/cuda/CublasHandlePool.cpp>`__ says. There are two: one for
-# forward's thread, one for backward's. CUDA's context is not counted.
+# up. A workspace has 32 MiB from Hopper on, about 8 MiB before, says `PyTorch's source
+# <https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/cuda/CublasHandlePool.cpp>`__. There are two, as forward and
+# backward have threads of their own.
 #
 # See also
 # --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -53,6 +54,11 @@ def holes(page: BeautifulSoup) -> list[str]:
     return found
 
 
+def lost_headings(script: str) -> list[str]:
+    """The lines under headings with text behind them: those are no headings then, and all of it is one paragraph."""
+    return re.findall(r"^# [-=~]{3,} +\S.*", script, re.MULTILINE)
+
+
 def prompts(script: Path) -> list[str]:
     """The lines of text blocks that look like a session that was run, and never was."""
     _, blocks = split_code_and_text_blocks(str(script))
@@ -80,6 +86,10 @@ def test_code_has_no_holes(site: Path, script: str) -> None:
     assert not found, "take out the empty line between `# sphinx_gallery_end_ignore` and these"
 
 
+def test_each_heading_ends_with_its_line(root: Path, script: str) -> None:
+    assert not lost_headings((root / "examples" / script).read_text(encoding="utf-8"))
+
+
 def test_text_shows_no_prompt(root: Path, script: str) -> None:
     assert not prompts(root / "examples" / script)
 
@@ -92,6 +102,11 @@ def test_a_long_line_is_found(tmp_path: Path, width: int, found: int) -> None:
         f'<div class="sphx-glr-script-out"><div class="highlight"><pre>{"z" * 200}</pre></div></div>'
     )
     assert len(too_long(read(page))) == found
+
+
+@pytest.mark.parametrize(("text", "found"), [("# Title\n# -----\n# Text", 0), ("# Title\n# ----- Text", 1)])
+def test_a_lost_heading_is_found(text: str, found: int) -> None:
+    assert len(lost_headings(text)) == found
 
 
 @pytest.mark.parametrize(("code", "found"), [("\n", 1), ("x = 1\n", 0)])
