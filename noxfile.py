@@ -19,10 +19,12 @@ import nox
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "conf"))
 
+from atlas.incremental.up_to_date import LastBuild
 from atlas.runner.processes.cores import sphinx_jobs
 
 HOME = ROOT / ".nox" / "site"
 PROGRAMS = HOME / "bin"
+INSTALLED = HOME / "requirements.sha256"  # what is installed there
 HTML = Path("build/html")
 ONLY = Path("build/only")  # the site of ``nox -s page``
 DOCTREES = Path("build/doctrees")
@@ -37,8 +39,7 @@ nox.options.default_venv_backend = "none"
 def environment(session: nox.Session) -> None:
     """Install the shared environment if it is missing, or older than the requirements."""
     wanted = hashlib.sha256((ROOT / "requirements.txt").read_bytes() + sys.version.encode()).hexdigest()
-    stamp = HOME / "requirements.sha256"
-    if stamp.is_file() and stamp.read_text() == wanted:
+    if INSTALLED.is_file() and INSTALLED.read_text() == wanted:
         return
     shutil.rmtree(HOME, ignore_errors=True)
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(HOME), external=True)
@@ -47,7 +48,7 @@ def environment(session: nox.Session) -> None:
     session.run(
         str(PROGRAMS / "python"), "-m", "compileall", "-qq", "-j", "0", str(HOME), external=True, success_codes=[0, 1]
     )
-    stamp.write_text(wanted)
+    INSTALLED.write_text(wanted)
 
 
 def run(session: nox.Session, program: str, *arguments: str | Path) -> None:
@@ -109,7 +110,7 @@ def doctest(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site into build/html, running the examples that changed.
+    """Build the site into build/html, running the examples that changed; nothing at all if nothing has changed.
 
     ``-- --why`` says why each example runs or does not. ``-- --release`` fails if a CUDA recording is missing or old, and
     writes all pages anew.
@@ -125,7 +126,15 @@ def docs(session: nox.Session) -> None:
         return
     if shared.merge:
         run(session, "python", "conf/shards.py", "--merge", shared.merge)
-    sphinx(session, "html", HTML, *from_scratch(rest), *rest)
+    options = [*from_scratch(rest), *rest]
+    last = LastBuild(ROOT, ROOT / HTML, also=(ROOT / "noxfile.py", INSTALLED))
+    read = last.read()
+    if not session.posargs and not options and last.is_current(read):
+        session.log(f"Nothing has changed since {HTML} was built. `nox -s docs -- --why` builds all the same.")
+        return
+    sphinx(session, "html", HTML, *options)
+    if not options:
+        last.keep(read)
 
 
 @nox.session(default=False)

@@ -2,32 +2,40 @@
 
 ``python tests/compare_builds.py FIRST SECOND`` prints every difference and ends with 1 if there is one. What a page declares
 as varying stands in a box of class ``varies``; what the box holds is left out, and so is the page's Markdown, which says the
-same without a box. The picture of a varying plot on a card is such a box too, and no Markdown has it.
+same without a box, in a file of its own and in ``llms-full.txt``. The picture of a varying plot on a card is such a box too,
+and no Markdown has it. A shared link shows the first figure of a page: that picture varies where the figure does.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
+#: Where a page begins in ``llms-full.txt``.
+_PAGE_BEGINS = re.compile(r"^---\n\nSource: (?=\S+$)", re.MULTILINE)
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
 
 class _Page(HTMLParser):
-    """A page's text and tags, its ``varies`` boxes empty, and how many boxes there are, pictures of cards aside.
+    """A page's text and tags, its ``varies`` boxes empty; how many boxes there are, pictures of cards aside; and whether the
+    first graph or plot, those pictures included, is in a box.
 
     >>> page = _Page('<p>a</p><div class="varies"><p>1 s</p></div><div class="picture plot varies"><svg></svg></div>b')
     >>> page.stable, page.boxes
     ('<p>a</p><div class="varies"></div><div class="picture plot varies"></div>b', 1)
+    >>> _Page('<div class="varies"><svg class="plot"></svg></div>').first_figure_varies
+    True
     """
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=False)
         self.kept: list[str] = []
         self.boxes = self.depth = 0
+        self.first_figure_varies: bool | None = None
         self.feed(html)
         self.close()
 
@@ -36,11 +44,13 @@ class _Page(HTMLParser):
         return "".join(self.kept)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        classes = (dict(attributes).get("class") or "").split()
+        if tag == "svg" and {"graph", "plot"} & {*classes} and self.first_figure_varies is None:
+            self.first_figure_varies = self.depth > 0
         if self.depth:
             self.depth += tag not in _VOID
             return
         self.kept.append(self.get_starttag_text() or "")
-        classes = (dict(attributes).get("class") or "").split()
         if "varies" in classes:
             self.depth = 1
             self.boxes += "picture" not in classes
@@ -63,10 +73,24 @@ class _Page(HTMLParser):
 
 
 def _varying(site: Path) -> Iterator[str]:
-    """The files that vary with a page: its Markdown."""
+    """The files that vary with a page: its Markdown, and the picture of a shared link."""
     for path in site.rglob("*.html"):
-        if _Page(path.read_text(encoding="utf-8")).boxes:
-            yield f"{path.relative_to(site).as_posix()}.md"
+        page, name = _Page(path.read_text(encoding="utf-8")), path.relative_to(site).as_posix()
+        if page.boxes:
+            yield f"{name}.md"
+        if page.first_figure_varies:
+            yield f"_shared/{name.removesuffix('.html')}.png"
+
+
+def _stable(name: str, content: bytes, varying: set[str]) -> list[str] | None:
+    """The lines of a file that do not vary; None for a file that varies nowhere."""
+    if name.endswith(".html"):
+        return _Page(content.decode()).stable.splitlines()
+    if name == "llms-full.txt":
+        pages = tuple(f"/{twin.removesuffix('.md')}" for twin in varying if twin.endswith(".md"))
+        parts = _PAGE_BEGINS.split(content.decode())
+        return "".join(part for part in parts if not part.partition("\n")[0].endswith(pages)).splitlines()
+    return None
 
 
 def differences(first: Path, second: Path) -> list[str]:
@@ -81,14 +105,12 @@ def differences(first: Path, second: Path) -> list[str]:
         contents = [(site / name).read_bytes() for site in (first, second)]
         if contents[0] == contents[1] or name in varying:
             continue
-        if name.endswith(".html"):
-            texts = [_Page(content.decode()).stable for content in contents]
-            if texts[0] == texts[1]:
-                continue
-            lines = difflib.unified_diff(*(text.splitlines() for text in texts), lineterm="", n=0)
-            found.append(f"{name}:\n" + "\n".join(f"    {line[:160]}" for line in list(lines)[2:12]))
-        else:
+        first_lines, second_lines = (_stable(name, content, varying) for content in contents)
+        if first_lines is None or second_lines is None:
             found.append(f"{name}: {len(contents[0])} and {len(contents[1])} bytes")
+        elif first_lines != second_lines:
+            lines = difflib.unified_diff(first_lines, second_lines, lineterm="", n=0)
+            found.append(f"{name}:\n" + "\n".join(f"    {line[:160]}" for line in list(lines)[2:12]))
     return found
 
 

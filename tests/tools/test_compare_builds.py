@@ -8,12 +8,33 @@ import pytest
 
 from compare_builds import differences, main
 
-VARIES = '<div class="varies no-search"><p>{seconds} s</p><svg id="sphx_glr_page_001">{seconds}</svg></div>'
+VARIES = '<div class="varies no-search"><p>{seconds} s</p><svg class="plot">{seconds}</svg></div>'
 CHAPTER = (
     '<div class="picture plot varies"><svg>{seconds}</svg></div><p>Card</p>\n'
     '<div class="picture plot"><svg>{still}</svg></div>'
 )
 PAGE = "<h1>Title</h1>\n<pre>{output}</pre>\n{box}"
+STEADY = '<h1>Steady</h1><svg class="graph"></svg>'
+WHOLE = """# Site
+
+---
+
+Source: https://site.example/page.html
+
+# Title
+
+{seconds} s
+
+---
+
+A line of hyphens begins no page by itself.
+
+---
+
+Source: https://site.example/steady.html
+
+# {steady}
+"""
 
 
 def site(
@@ -23,14 +44,19 @@ def site(
     style: str = "p {}",
     steady: str = "Steady",
     still: str = "1",
+    shared: str = "1",
 ) -> Path:
     folder.mkdir()
     (folder / "page.html").write_text(PAGE.format(output=output, box=VARIES.format(seconds=seconds)))
     (folder / "chapter.html").write_text(CHAPTER.format(seconds=seconds, still=still))
     (folder / "chapter.html.md").write_text(f"# {steady}\n")
     (folder / "page.html.md").write_text(f"# Title\n\n{output}\n\n{seconds} s\n")
-    (folder / "steady.html").write_text("<h1>Steady</h1>")
+    (folder / "steady.html").write_text(STEADY)
     (folder / "steady.html.md").write_text(f"# {steady}\n")
+    (folder / "llms-full.txt").write_text(WHOLE.format(seconds=seconds, steady=steady))
+    (folder / "_shared").mkdir()
+    (folder / "_shared" / "page.png").write_text(seconds)
+    (folder / "_shared" / "steady.png").write_text(shared)
     (folder / "style.css").write_text(style)
     return folder
 
@@ -51,14 +77,18 @@ def test_what_varies_is_left_out(tmp_path: Path) -> None:
         ({"style": "p { }"}, "style.css: 4 and 5 bytes"),
         ({"steady": "Unsteady"}, "steady.html.md: 9 and 11 bytes"),
         ({"steady": "Unsteady"}, "chapter.html.md: 9 and 11 bytes"),
+        ({"steady": "Unsteady"}, "llms-full.txt:\n    @@ -5 +5 @@\n    -# Steady\n    +# Unsteady"),
         ({"still": "2"}, '<div class="picture plot"><svg>2</svg></div>'),
+        ({"shared": "22"}, "_shared/steady.png: 1 and 2 bytes"),
     ],
     ids=[
         "an output",
         "another file",
         "the Markdown of a page in which nothing varies",
         "the Markdown of a page with a picture that varies",
+        "that Markdown, in the file of all pages",
         "a picture that does not vary",
+        "the picture of a shared link to a page whose first figure does not vary",
     ],
 )
 def test_any_other_difference_is_found(

@@ -3,6 +3,7 @@
 Sphinx writes the pages whose sources changed. That is for an author, who builds again and again; a build with ``-E -a``, as for
 a release or in CI, writes all pages and does without this room.
 
+``up_to_date``               none, when nothing has changed: Sphinx is not started
 ``navigation_changed``       all pages, when a title or the order of pages changed: the sidebar shows them
 ``assets_changed``           all pages, when a style sheet or a script changed: each page names its checksum
 ``read_by_another_builder``  pages that a doctest build has read since they were written

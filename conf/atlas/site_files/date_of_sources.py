@@ -13,8 +13,8 @@ from pathlib import Path
 
 from atlas.refusal import Refusal
 
-#: What a page is made from, in the repository.
-_SOURCES = ("conf", "docs", "examples", "requirements.txt")
+#: What a site is made from, in the repository.
+SOURCES = ("conf", "docs", "examples", "requirements.txt")
 
 
 def date_of(root: Path) -> str | None:
@@ -33,7 +33,7 @@ def date_of(root: Path) -> str | None:
 def _of_commit(root: Path) -> int | None:
     """The seconds of the commit that is checked out in ``root``: of that folder alone, not of a repository around it."""
     top = _git(root, "rev-parse", "--show-toplevel")
-    if not top or Path(top).resolve() != root.resolve() or _git(root, "status", "--porcelain", "--", *_SOURCES) != "":
+    if not top or Path(top).resolve() != root.resolve() or _git(root, "status", "--porcelain", "--", *SOURCES) != "":
         return None
     seconds = _git(root, "log", "-1", "--format=%ct")
     return int(seconds) if seconds else None
