@@ -133,7 +133,7 @@ def docs(session: nox.Session) -> None:
         session.log(f"Nothing has changed since {HTML} was built. `nox -s docs -- --why` builds all the same.")
         return
     sphinx(session, "html", HTML, *options)
-    if not options:
+    if set(options) <= {"--why"}:
         last.keep(read)
 
 
