@@ -38,9 +38,8 @@ def run(tmp_path: Path) -> Run:
     script = shutil.copy(ROOT / ".ci" / "run", tmp_path / "checkout" / ".ci")
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name, text in {"python3": PYTHON, "chromium": "", "nginx": ""}.items():
-        (programs / name).write_text(text)
-        (programs / name).chmod(0o755)
+    for name, text in {"python3": PYTHON, "chromium-headless-shell": "", "nginx": ""}.items():
+        program(programs, name, text)
 
     def run(failing: str, busy: str = "") -> tuple[int, list[str], str]:
         calls = tmp_path / "calls"
@@ -51,6 +50,42 @@ def run(tmp_path: Path) -> Run:
         return done.returncode, calls.read_text().splitlines(), done.stdout
 
     return run
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    (folder / name).write_text(text)
+    (folder / name).chmod(0o755)
+
+
+@pytest.fixture
+def no_shell(tmp_path: Path, run: Run) -> Path:
+    """A machine with a whole Chromium and nothing else but what the script itself needs; apt-get takes notes, and fails."""
+    programs = tmp_path / "bin"
+    (programs / "chromium-headless-shell").unlink()
+    program(programs, "chromium", "")
+    program(programs, "apt-get", '#!/bin/sh\necho "apt-get $*" >> "$CALLS"\nexit 1\n')
+    program(programs, "sudo", '#!/bin/sh\nexec "$@"\n')
+    for name in ("bash", "sh", "env", "id", "dirname", "mktemp", "rm", "awk", "mkdir", "touch"):
+        (programs / name).symlink_to(shutil.which(name) or "")
+    return programs
+
+
+def test_with_a_whole_chromium_it_goes_on_where_the_headless_shell_cannot_be_installed(
+    run: Run, no_shell: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(no_shell))
+    status, called, said = run("none of them")
+    assert status == 0 and "going on with a whole Chromium" in said
+    assert called[0] == "apt-get update -qq" and "-m nox -s browser" in called
+
+
+def test_without_any_chromium_it_ends_where_none_can_be_installed(
+    run: Run, no_shell: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (no_shell / "chromium").unlink()
+    monkeypatch.setenv("PATH", str(no_shell))
+    status, called, _ = run("none of them")
+    assert status != 0 and called == ["apt-get update -qq"]
 
 
 def test_a_step_that_fails_is_the_last(run: Run) -> None:
