@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 
 import numpy as np
@@ -31,3 +32,12 @@ def test_samples_are_the_same_each_time(name: str) -> None:
         random.seed(seed)
         drawn.append([repr(call.leaves) + repr(call.tree) for call in samples.calls(OPERATORS[name], torch.float64)])
     assert drawn[0] and drawn[0] == drawn[1] == drawn[2]
+
+
+def test_no_sample_costs_a_walk_through_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch walks by this name; where a new version has it elsewhere, the probes are right, and slow."""
+    walks: list[int] = []
+    monkeypatch.setattr(inspect, "stack", lambda *context: walks.append(1) or [])
+    assert list(OPERATORS["mul"].sample_inputs("cpu", torch.float64)) and walks
+    walks.clear()
+    assert list(samples.calls(OPERATORS["mul"], torch.float64)) and not walks

@@ -13,10 +13,13 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain, count, islice
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 from torch.nn import functional
+from torch.testing._internal import common_utils
+from torch.testing._internal.opinfo import core
 from torch.testing._internal.opinfo.core import SampleInput
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -107,7 +110,7 @@ def calls(operator: Any, dtype: torch.dtype, *, checked: bool = False) -> Iterat
     torch.default_generator.manual_seed(0)
     random.seed(0)  # some samples draw a margin or a triangle from Python's generator, some from NumPy's
     np.random.seed(0)
-    samples = operator.sample_inputs("cpu", dtype, requires_grad=True, set_seed=False)
+    samples = _of_database(operator, dtype)
     if operator.name in TAKE_A_NUMBER:
         first = next(samples)
         samples = chain([first, _with_a_number(first)], samples)
@@ -122,6 +125,15 @@ def calls(operator: Any, dtype: torch.dtype, *, checked: bool = False) -> Iterat
         if call.differentiable and sum(tensor.numel() for tensor in call.tensors) <= LARGEST:
             candidates.append(call)
     yield from islice(filter(_has_a_derivative, _most_varied(candidates)), MOST)
+
+
+def _of_database(operator: Any, dtype: torch.dtype) -> Iterator[SampleInput]:
+    """The samples of the database. For each, PyTorch would look through the stack for a unittest, and read the sources of all
+    frames for that, which takes more time than all probes.
+    """
+    none = {"extract_test_fn": lambda: None, "create": True}  # created, where a version of PyTorch has it elsewhere
+    with mock.patch.multiple(common_utils, **none), mock.patch.multiple(core, **none):
+        yield from operator.sample_inputs("cpu", dtype, requires_grad=True, set_seed=False)
 
 
 def _most_varied(candidates: Sequence[Call]) -> Iterator[Call]:
