@@ -82,15 +82,15 @@ def _varying(site: Path) -> Iterator[str]:
             yield f"_shared/{name.removesuffix('.html')}.png"
 
 
-def _stable(name: str, content: bytes, varying: set[str]) -> list[str] | None:
-    """The lines of a file that do not vary; None for a file that varies nowhere."""
+def _stable(name: str, content: bytes, varying: set[str]) -> str:
+    """What of a page, or of the file of all pages, does not vary; nothing of another file."""
     if name.endswith(".html"):
-        return _Page(content.decode()).stable.splitlines()
+        return _Page(content.decode()).stable
     if name == "llms-full.txt":
         pages = tuple(f"/{twin.removesuffix('.md')}" for twin in varying if twin.endswith(".md"))
         parts = _PAGE_BEGINS.split(content.decode())
-        return "".join(part for part in parts if not part.partition("\n")[0].endswith(pages)).splitlines()
-    return None
+        return "".join(part for part in parts if not part.partition("\n")[0].endswith(pages))
+    return ""
 
 
 def differences(first: Path, second: Path) -> list[str]:
@@ -105,11 +105,11 @@ def differences(first: Path, second: Path) -> list[str]:
         contents = [(site / name).read_bytes() for site in (first, second)]
         if contents[0] == contents[1] or name in varying:
             continue
-        first_lines, second_lines = (_stable(name, content, varying) for content in contents)
-        if first_lines is None or second_lines is None:
+        texts = [_stable(name, content, varying) for content in contents]
+        if not all(texts):
             found.append(f"{name}: {len(contents[0])} and {len(contents[1])} bytes")
-        elif first_lines != second_lines:
-            lines = difflib.unified_diff(first_lines, second_lines, lineterm="", n=0)
+        elif texts[0] != texts[1]:
+            lines = difflib.unified_diff(*(text.splitlines() for text in texts), lineterm="", n=0)
             found.append(f"{name}:\n" + "\n".join(f"    {line[:160]}" for line in list(lines)[2:12]))
     return found
 
