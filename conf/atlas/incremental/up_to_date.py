@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from atlas import kept_files
@@ -35,12 +35,12 @@ class LastBuild:
 
     def __init__(self, root: Path, out: Path, also: tuple[Path, ...] = ()) -> None:
         self.root, self.out, self.also = root, out, also
+        self._generated = [root / folder for folder in GENERATED]
         self._file = root / "build" / "last_build.json"
 
     def read(self) -> str:
         """A checksum of all that a build would read now. Take it before the build: a source may be saved while it runs."""
-        generated = [self.root / folder for folder in GENERATED]
-        files = _files([*(self.root / name for name in SOURCES), *self.also], leave_out=generated)
+        files = _files([*(self.root / name for name in SOURCES), *self.also], leave_out=self._generated)
         settings = [os.environ.get(name) for name in SETTINGS]
         return _checksum(sys.version, settings, date_of(self.root), gpu.may_be_here(), *files)
 
@@ -53,15 +53,15 @@ class LastBuild:
         return kept_files.load(self._file, {"read": read, "written": self._written()}) is not None
 
     def _written(self) -> str:
-        return _checksum(*_files([self.out, *(self.root / folder for folder in GENERATED)]))
+        return _checksum(*_files([self.out, *self._generated]))
 
 
-def _files(places: list[Path], leave_out: list[Path] | None = None) -> Iterator[tuple[str, int, int]]:
+def _files(places: Iterable[Path], leave_out: Sequence[Path] = ()) -> Iterator[tuple[str, int, int]]:
     """The path, the size and the time of each file, in an order that is always the same."""
     for place in places:
         if place.is_dir():
-            inside = sorted(path for path in place.iterdir() if path.name != "__pycache__")
-            yield from _files([path for path in inside if path not in (leave_out or [])], leave_out)
+            inside = (path for path in place.iterdir() if path.name != "__pycache__" and path not in leave_out)
+            yield from _files(sorted(inside), leave_out)
         elif place.exists():
             found = place.stat()
             yield str(place), found.st_size, found.st_ctime_ns
