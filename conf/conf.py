@@ -8,7 +8,10 @@ from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from atlas import collector
 from atlas.reading_order import CHAPTERS
+
+collector.look_seldom()
 
 # -- The site -------------------------------------------------------------------------------------
 

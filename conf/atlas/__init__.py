@@ -5,6 +5,7 @@
 ``i18n``           translations: ``_()`` for sentences that our code puts on pages
 ``refusal``        how a build that cannot go on ends: with a message alone
 ``rooms``          how a room is set up: its modules one after the other
+``collector``      how often Python looks for garbage
 ``kept_files``     files that a build keeps for the next one
 ``gathering_page`` the page that shows what is gathered from all others
 ``page_links``     links that our code puts on a page

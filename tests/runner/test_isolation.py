@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import subprocess
+import sys
 from collections.abc import Callable
 
+from atlas import collector
 from atlas.runner.processes.limits import Limits
 from atlas.runner.processes.pool import Outcome
 from runner.faulty import HEAD
@@ -42,3 +46,11 @@ def test_a_page_comes_out_the_same_whatever_runs_before_it(run: Callable[..., di
     after = _page(run({"changes": HEAD + _CHANGES, "looks": HEAD + _LOOKS}, Limits())["looks"])
     assert "torch.float32 True 1" in alone
     assert alone == after
+
+
+def test_an_example_has_the_collector_of_a_new_python(run: Callable[..., dict[str, Outcome]]) -> None:
+    told = "import gc; print(gc.get_threshold())"
+    of_a_new_python = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True).stdout.strip()
+    collector.look_seldom()
+    assert str(gc.get_threshold()) != of_a_new_python
+    assert of_a_new_python in _page(run({"tells": f"{HEAD}{told}\n"})["tells"])

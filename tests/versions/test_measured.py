@@ -10,6 +10,7 @@ import pytest
 
 from atlas.versions import history, measured
 from atlas.versions import sources as versions_sources
+from atlas.versions.measuring import then_and_now
 from versions.some_data import EXAMPLE, OWN, data, keep, sources
 
 CELL = {"name": "a", "column": "second", "was": "1", "is": "2"}
@@ -70,6 +71,27 @@ def test_a_build_names_what_it_leaves_out(root: Path, monkeypatch: pytest.Monkey
     assert len(said) == 2 and said[0] == (
         f"versions: {file}: not shown, until `nox -s versions -- 2.4.1` measures again: errors/first: its code has changed"
     )
+
+
+def test_what_is_shown_changes_with_what_is_current_and_with_nothing_else(root: Path) -> None:
+    keep(root, data(root, "2.14.1"), data(root, "2.4.1"))
+    example, page = root / "examples/errors/first.py", root / then_and_now.PAGE
+    shown: list[str] = []
+
+    def build() -> None:
+        versions_sources._tell(SimpleNamespace(srcdir=str(root / "docs")))
+        shown.append((root / "docs" / versions_sources.SHOWN).read_text())
+
+    build()
+    for number in (3, 4):  # the second edit changes nothing: the example is no longer current anyway
+        example.write_text(EXAMPLE.replace("1 + 1", f"{number} - {number - 2}"))
+        build()
+    example.unlink()
+    build()
+    page.write_text(page.read_text().replace("1 + 1", "1 + 1 + 0"))
+    build()
+    assert shown[1] == shown[2] and len(set(shown)) == 4
+    assert all(len(said.splitlines()) == 2 for said in shown)
 
 
 def test_a_build_refuses_a_file_that_it_cannot_read(root: Path) -> None:

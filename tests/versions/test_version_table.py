@@ -12,8 +12,7 @@ from bs4 import BeautifulSoup
 
 from atlas.versions import history, table_directive
 from atlas.versions.explained import Explanation
-from atlas.versions.measuring import examples, then_and_now
-from atlas.versions.sources import whole_history_of
+from atlas.versions.sources import SHOWN, whole_history_of
 from versions.some_data import OWN, data, keep, sources
 
 KINK, SIGN = "x.abs() at x = [0]", "x.sign() at x = [0]"
@@ -79,7 +78,7 @@ def test_an_explanation_is_marked_where_it_repeats(root: Path, monkeypatch: pyte
     assert page.select_one(".why a")["href"] == why.link and page.select_one(".why code").get_text() == "abs"
 
 
-def test_the_page_is_read_again_when_what_was_measured_changes(root: Path) -> None:
+def test_the_page_is_read_again_when_what_it_shows_changes(root: Path) -> None:
     keep(root, data(root, "99.1.0"))
     noted = set()
     env = SimpleNamespace(
@@ -88,5 +87,4 @@ def test_the_page_is_read_again_when_what_was_measured_changes(root: Path) -> No
         note_dependency=lambda path, docname="": noted.add(path),
     )
     assert whole_history_of(SimpleNamespace(env=env)).versions
-    scripts = examples.scripts(root / "examples").values()
-    assert scripts and {*scripts, root / then_and_now.PAGE} <= noted
+    assert root / "docs" / SHOWN in noted

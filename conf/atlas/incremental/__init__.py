@@ -1,9 +1,11 @@
-"""Which unchanged pages are written again, and why.
+"""What an author's next build does, and what it leaves out. A build with ``-E -a``, as for a release or in CI, reads and writes
+all pages and does without this room.
 
-Sphinx writes the pages whose sources changed. That is for an author, who builds again and again; a build with ``-E -a``, as for
-a release or in CI, writes all pages and does without this room.
+``up_to_date``               nothing, when nothing has changed: Sphinx is not started
+``few_pages_here``           a few pages are read without other processes
 
-``up_to_date``               none, when nothing has changed: Sphinx is not started
+Sphinx writes the pages whose sources changed. These say which others are written again:
+
 ``navigation_changed``       all pages, when a title or the order of pages changed: the sidebar shows them
 ``assets_changed``           all pages, when a style sheet or a script changed: each page names its checksum
 ``read_by_another_builder``  pages that a doctest build has read since they were written
@@ -20,4 +22,4 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    set_up(app, __name__, "navigation_changed", "assets_changed", "read_by_another_builder")
+    set_up(app, __name__, "few_pages_here", "navigation_changed", "assets_changed", "read_by_another_builder")

@@ -16,7 +16,7 @@ from sphinx.util import logging
 
 from atlas.refusal import Refusal
 
-from . import fill
+from . import fill, sphinx_gallery_api
 from .model import Site
 from .scripts import ScriptError, saved_meanwhile
 
@@ -44,6 +44,7 @@ def fill_cache(app: Sphinx) -> None:
         raise Refusal(str(error)) from None
     _tell_missing(app, state.missing)
     app.config.atlas_faults = failed
+    sphinx_gallery_api.parse_docstrings_only()
     settings["reset_modules"] = (f"{__name__}.{refuse_to_run.__name__}",)
     current = len(state.wanted) - len(stale)
     logger.info("examples: %d run, %d current, %d failed", len(stale), current, len(failed))

@@ -13,7 +13,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Mapping
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, version
 from pathlib import Path
 
 from ..imports import imported
@@ -57,9 +57,16 @@ def packages(code: str) -> list[str]:
     ['scikit-learn', 'torch']
     """
     modules = imported(ast.parse(code)) - {"."}
-    known = distributions()
-    found = {known.get(module, [module])[0] for module in modules - sys.stdlib_module_names}
+    found = {_package(module) for module in modules - sys.stdlib_module_names}
     return sorted(re.sub(r"[-_.]+", "-", package).lower() for package in found)
+
+
+def _package(module: str) -> str:
+    """The package that holds a module. Most are called like their module."""
+    try:
+        return distribution(module).name
+    except PackageNotFoundError:
+        return distributions().get(module, [module])[0]
 
 
 #: A directive that belongs to the page alone, with what is indented below it.

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import io
 import json
 import shutil
 import textwrap
+import tokenize
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import sphinx_gallery.notebook
-from sphinx_gallery import gen_rst, glr_path_static
+from sphinx_gallery import gen_rst, glr_path_static, py_source_parser
 from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF, _fill_gallery_conf_defaults
 from sphinx_gallery.gen_rst import extract_intro_and_title, generate_file_rst
 from sphinx_gallery.py_source_parser import (
@@ -191,6 +193,37 @@ def title(script: Path) -> str:
     :raises Exception: if the script cannot be read, or has none; sphinx-gallery could not list it either.
     """
     return extract_intro_and_title(str(script), blocks(script)[0][1])[1]
+
+
+def parse_docstrings_only() -> None:
+    """Have sphinx-gallery parse no more than the docstring of a script, from here on in this process.
+
+    It parses each script twice, as if it were to run it, and needs the rest of the syntax tree only if it does.
+    """
+    whole = py_source_parser.parse_source_file
+
+    def docstring_only(filename: Any) -> tuple[ast.Module | None, str]:
+        content = Path(filename).read_text(encoding="utf-8")
+        try:
+            return ast.parse(_to_first_string(content)), content
+        except (SyntaxError, tokenize.TokenError):
+            return whole(filename)
+
+    py_source_parser.parse_source_file = docstring_only
+
+
+def _to_first_string(code: str) -> str:
+    r"""The lines of ``code`` to the end of the first string in it; all if there is none.
+
+    :raises tokenize.TokenError, SyntaxError: depending on the Python, if no line ends the string.
+
+    >>> _to_first_string("# by us\n'One\\\ntwo'\nthree = 3")
+    "# by us\n'One\\\ntwo'"
+    """
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type == tokenize.STRING:
+            return "\n".join(code.split("\n")[: token.end[0]])
+    return code
 
 
 def option(script: Path, name: str) -> tuple[int, Any] | None:

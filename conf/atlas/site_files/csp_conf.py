@@ -90,17 +90,20 @@ def policy(scripts: Iterable[str]) -> str:
 def write(app: Sphinx, exception: Exception | None) -> None:
     """List the scripts of all pages, those too that an earlier build wrote. Connected to ``build-finished``.
 
-    If a page has code in an attribute, the build fails, and no policy is written.
+    If a page has code in an attribute, the build fails, and no policy is written. So a page that is older than the policy has
+    none, and is not searched again.
     """
     if exception is not None or app.builder.name != "html":
         return
     out = Path(app.outdir)
+    searched = (out / FILE).stat().st_ctime_ns if (out / FILE).exists() else 0
     scripts: set[str] = set()
     found: list[str] = []
     for path in sorted(out.rglob("*.html")):
         page = _text(path)
         scripts.update(inline_scripts(page))
-        found += [f"{path.relative_to(out).as_posix()}: {fault}" for fault in faults(page)]
+        if path.stat().st_ctime_ns >= searched:  # a file may be copied with an old date, but not with an old ctime
+            found += [f"{path.relative_to(out).as_posix()}: {fault}" for fault in faults(page)]
     if found:
         logger.error(
             "%s\ncode in an attribute is blocked by the site's Content-Security-Policy, and nothing happens on the page: "

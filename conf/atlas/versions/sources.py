@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +11,16 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from atlas import kept_files
 from atlas.refusal import Refusal
 
 from . import history, measured, own_answers
 from .history import History
 
 logger = logging.getLogger(__name__)
+
+SHOWN = Path("reference/data/version_shown.txt")
+"""Below docs/: a hash, for each version, of what is shown of it and what is left out. Pages that show all depend on it."""
 
 
 def history_for(env: BuildEnvironment, page: str) -> History | None:
@@ -40,6 +45,14 @@ def left_out(found: History) -> Iterator[str]:
         )
 
 
+def shown(found: History) -> Iterator[str]:
+    """A line for each version, which changes with what of it is current."""
+    for torch in sorted({*found.current, *found.stale}):
+        current = {kind: sorted(names) for kind, names in found.current.get(torch, {}).items()}
+        what = repr((sorted(current.items()), found.stale.get(torch)))
+        yield f"{torch} {hashlib.sha256(what.encode()).hexdigest()}\n"
+
+
 def _tell(app: Sphinx) -> None:
     """Connected to ``builder-inited``, after the build's own answers.
 
@@ -48,10 +61,12 @@ def _tell(app: Sphinx) -> None:
     docs = Path(app.srcdir)
     if (docs.parent / measured.FOLDER).is_dir():
         try:
-            for sentence in left_out(history.load(docs)):
-                logger.info("versions: %s", sentence)
+            found = history.load(docs)
         except measured.DataError as error:
             raise Refusal(str(error)) from None
+        for sentence in left_out(found):
+            logger.info("versions: %s", sentence)
+        kept_files.write_if_changed(docs / SHOWN, "".join(shown(found)))
 
 
 def setup(app: Sphinx) -> None:
@@ -59,13 +74,12 @@ def setup(app: Sphinx) -> None:
 
 
 def whole_history_of(directive: SphinxDirective) -> History:
-    """The history for a page that shows all of it: such a page is read again when any example changes, too.
+    """The history for a page that shows all of it: such a page is read again when an example is no longer current, too.
 
     :raises docutils.parsers.rst.DirectiveError: if there are no data, or they cannot be used.
     """
     found = history_of(directive)
-    for source in history.sources(Path(directive.env.srcdir).parent):
-        directive.env.note_dependency(source)
+    directive.env.note_dependency(Path(directive.env.srcdir) / SHOWN)
     return found
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from atlas import collector
 from atlas.cells import line_watcher
 from atlas.kept_files import write_whole
 from atlas.runner import gpu, sphinx_gallery_api
@@ -81,6 +82,7 @@ def run(
     """
     started = time.monotonic()
     gc.freeze()  # the collector would walk all objects of the build, which took longer than most examples
+    collector.look_as_usual()
     try:
         _detach(place, parent)
         check_time_limit(place.script)

@@ -72,7 +72,6 @@ def prepare_for_children(children: int) -> None:
     matplotlib.use("agg")
     modules = [
         "matplotlib.pyplot",
-        "pandas",
         "torch",
         "atlas.cells.assert_counter",
         "atlas.cells.fresh_start",
@@ -81,12 +80,12 @@ def prepare_for_children(children: int) -> None:
         "atlas.cells.plot_scraper",
         "atlas.cells.varying_note",
     ]
-    # torch.optim, torch.func and torch.export import it on first use, which takes as long as importing torch
     if children >= _MANY:
-        modules.append("torch._dynamo")
+        # torch.optim, torch.func and torch.export import _dynamo on first use, which takes as long as importing torch
+        modules += ["pandas", "torch._dynamo"]
+        notebook.distributions()
     for module in modules:
         importlib.import_module(module)
-    notebook.distributions()
 
 
 def run(
