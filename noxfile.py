@@ -239,8 +239,8 @@ def serve(session: nox.Session) -> None:
     """Build, serve on this machine, and build again whenever a source changes."""
     environment(session)
     watched = ["--watch", "examples", "--watch", "conf", "--ignore", "docs/gallery/*", "--ignore", "*/__pycache__/*"]
-    options = ["--conf-dir", "conf", "--doctree-dir", str(DOCTREES)]
-    run(session, "sphinx-autobuild", *watched, *options, *session.posargs, "docs", HTML)
+    options = ["--conf-dir", "conf", "--doctree-dir", str(DOCTREES), "--jobs", str(sphinx_jobs())]
+    run(session, "python", "conf/serve.py", *watched, *options, *session.posargs, "docs", HTML)
 
 
 @nox.session(default=False)
