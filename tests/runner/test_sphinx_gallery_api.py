@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sphinx.errors import ExtensionError
+from sphinx_gallery import py_source_parser
+from sphinx_gallery.py_source_parser import split_code_and_text_blocks
 
 from atlas.cells import line_watcher
 from atlas.runner import sphinx_gallery_api
@@ -54,6 +57,44 @@ def test_code_from_a_line_on_is_shown_and_not_run(
     text = (made / "page.rst").read_text()
     assert re.findall(r"(?<!torch\.)tensor\((\d\.)", text) == printed
     assert "    print(x * 2)" in text and (made / "page.py.md5").exists() == (not end)
+
+
+@pytest.fixture
+def docstrings_only(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Has sphinx-gallery parse docstrings only, for the rest of a test."""
+    monkeypatch.setattr(py_source_parser, "parse_source_file", py_source_parser.parse_source_file)
+    return sphinx_gallery_api.parse_docstrings_only
+
+
+def test_what_is_read_of_a_docstring_alone_is_the_same(
+    docstrings_only: Callable[[], None], root: Path, all_scripts: list[str]
+) -> None:
+    scripts = [root / "examples" / name for name in all_scripts]
+    whole = [split_code_and_text_blocks(script, return_node=True) for script in scripts]
+    docstrings_only()
+    alone = [split_code_and_text_blocks(script, return_node=True) for script in scripts]
+    assert [found[:2] for found in whole] == [found[:2] for found in alone]
+    assert {len(node.body) for _, _, node in alone} == {1} != {len(node.body) for _, _, node in whole}
+
+
+NO_PAGES = ["", "x = 1\n", "x = '\n", '"""No end\n', 'import os\n"""Late"""\n', 'f"""{1}"""\n', 'x = 1 + "two"\n']
+
+
+@pytest.mark.parametrize("code", NO_PAGES)
+def test_a_script_without_a_docstring_is_refused_as_before(
+    docstrings_only: Callable[[], None], script: Path, code: str
+) -> None:
+    script.write_text(code)
+
+    def title() -> str:
+        try:
+            return split_code_and_text_blocks(script)[1][0].content
+        except ExtensionError as error:
+            return str(error)
+
+    before = title()
+    docstrings_only()
+    assert title() == before
 
 
 def test_code_has_no_links(script: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
