@@ -193,6 +193,7 @@ CHAPTERS = {
         "learning_rate_schedules",
         "data_loading",
         "reproducibility",
+        "save_and_resume",
     ],
     "modules": [
         "parameters_and_buffers",

@@ -149,13 +149,37 @@ except AssertionError as error:
     _raised.append(str(error))
 _handle.remove()
 assert _raised == ["Log()"]
+_layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+
+
+def _seen(global_hook):
+    names, handles = [], []
+
+    def hook(module, inputs, output):
+        names.append(type(module).__name__)
+
+    if global_hook:
+        handles.append(nn.modules.module.register_module_forward_hook(hook))
+    else:
+        handles += [part.register_forward_hook(hook) for part in _layer.modules()]
+    _layer(torch.ones(1, 2, 8))
+    for handle in handles:
+        handle.remove()
+    return names
+
+
+assert "Linear" in _seen(True)
+with torch.no_grad():
+    _layer.eval()
+    assert _seen(True) == ["TransformerEncoderLayer"] and "Linear" in _seen(False)
 # sphinx_gallery_end_ignore
 
 # %%
 # The first NaN comes from a ``Linear`` layer without any fault. The fault is one module earlier: ``ReLU`` returned zeros, their
 # logarithm is ``-inf``, and in the sum of the layer :math:`\infty - \infty` is NaN. So test with ``isfinite``, which rejects
-# both. For a model whose modules return tuples, and for the largest number of each part, take ``watch(model)`` from
-# :ref:`sphx_glr_gallery_errors_loss_is_nan.py`.
+# both. (In ``eval()`` without gradients, ``TransformerEncoderLayer`` calls none of its parts for the hook of the box. Register
+# hooks on ``model.modules()``, and it does.) For a model whose modules return tuples, and for the largest number of each part,
+# take ``watch(model)`` from :ref:`sphx_glr_gallery_errors_loss_is_nan.py`.
 
 # %%
 # What people get wrong

@@ -92,6 +92,8 @@ _eps = _slopes["softmax, + 1e-8, log"]
 assert _eps[25:].abs().max() < 0.01 and _eps[5] < -0.99 and not _eps[104:].any()
 assert abs(_eps[20] + 0.17) < 0.005 and _eps[50].abs() < 1e-13
 assert (_losses["softmax, + 1e-8, log"][30:] - 18.4).abs().max() < 0.05
+_, _slope = over(torch.tensor([11.0, 11.1]).half(), lambda x: x.softmax(1).log())
+assert _slope[0].isfinite() and _slope[1].isnan()
 for _type, _first in (
     (torch.float16, 12),
     (torch.bfloat16, 89),
@@ -154,7 +156,7 @@ for _start in (torch.nan, torch.inf):  # what was NaN or infinite before
 # %%
 # The probability :math:`p` of the label is about :math:`e^{-95}`. The slope of its log is :math:`1/p`, and from a distance of
 # 89 this is more than the largest ``float32``. The slope becomes infinite, and the backward of softmax makes NaN of it. In
-# ``float16`` this begins at 12. A mean over 1,000 rows divides first: there it begins at 96. From 104, ``p`` itself is 0 in
+# ``float16`` this begins above 11. A mean over 1,000 rows divides first: there it begins at 96. From 104, ``p`` itself is 0 in
 # ``float32``, and the loss is infinite.
 #
 # ``log_softmax`` needs no ``p`` and no ``1/p``: on paper it is ``x - x.logsumexp(1, keepdim=True)``. With ``1e-8`` added,

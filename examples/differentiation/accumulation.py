@@ -433,6 +433,26 @@ assert torch.allclose(*_found)
 # sphinx_gallery_end_ignore
 
 # %%
+# **In bfloat16 the sum stops growing.** ``.grad`` has the dtype of its parameter. Once the sum is large, a small gradient is
+# rounded away:
+
+for dtype in (torch.bfloat16, torch.float32):
+    w = torch.zeros(1, dtype=dtype, requires_grad=True)
+    for _ in range(1000):
+        (w * 0.001).sum().backward()
+    print(f"{dtype}: 1,000 gradients of 0.001 are {w.grad.item():.3f}")
+
+# sphinx_gallery_start_ignore
+assert abs(w.grad.item() - 1) < 1e-4 and w.grad.dtype == torch.float32
+w = torch.zeros(1, dtype=torch.bfloat16, requires_grad=True)
+for _ in range(1000):
+    (w * 0.001).sum().backward()
+assert w.grad.item() == 0.5 and w.grad.dtype == torch.bfloat16
+# sphinx_gallery_end_ignore
+
+# %%
+# Keep the parameters in float32, and compute :ref:`under autocast <sphx_glr_gallery_memory_precision.py>`.
+#
 # ``None`` and zero are not the same
 # ----------------------------------
 # ``optimizer.zero_grad()`` sets ``.grad`` to ``None``; ``zero_grad(set_to_none=False)`` fills the gradients that are there with

@@ -365,6 +365,32 @@ assert [
 # output stays in memory if no backward goes through it.
 
 # %%
+# **Hooks that stay.** Each call of ``register_...`` adds one more, and ``copy.deepcopy(module)`` copies them. An ``ExitStack``
+# removes all at the end of the block. ``prepend=True`` puts a hook before the earlier ones:
+
+order, layer = [], nn.Linear(4, 3)
+with contextlib.ExitStack() as stack:
+    for name, first in {"one": False, "two": False, "zero": True}.items():
+
+        def note(module, args, output, name=name):
+            order.append(name)
+
+        stack.enter_context(layer.register_forward_hook(note, prepend=first))
+    layer(x)
+layer(x)
+print("called:", order)
+
+# sphinx_gallery_start_ignore
+import copy
+
+assert order == ["zero", "one", "two"] and not layer._forward_hooks
+_handle = layer.register_forward_hook(lambda *call: order.append("copied"))
+copy.deepcopy(layer)(x)
+assert order[-1] == "copied"
+_handle.remove()
+# sphinx_gallery_end_ignore
+
+# %%
 # **The old** ``register_backward_hook`` is deprecated. For the module below, its ``grad_input`` belongs to the last operation,
 # the sigmoid, and not to the module:
 

@@ -407,8 +407,8 @@ assert [backward_passes(way) for way in ways.values()] == [32, 1, 1, 4, 0]
 # sphinx_gallery_end_ignore
 
 # %%
-# The Hessian, and products with it
-# ---------------------------------
+# The Hessian and Hessian-vector products
+# ---------------------------------------
 # The Hessian is the Jacobian of the gradient. For the Rosenbrock function at its minimum:
 
 from torch.func import hessian
@@ -481,6 +481,44 @@ for _loss in (F.mse_loss, F.huber_loss):
     except RuntimeError as error:
         _failed = "ZeroTensors" in str(error) or "huber_loss" in str(error)
     assert _failed or not torch.__version__.startswith("2.13.")
+# sphinx_gallery_end_ignore
+
+# %%
+# For the loss of a model, differentiate the gradient a second time. This works for ``F.mse_loss`` on PyTorch 2.13, too.
+# Repeated products find the eigenvalue with the largest absolute value, a measure of how sharp the loss is:
+
+model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+params = list(model.parameters())
+data, target = torch.randn(16, 3), torch.randn(16, 1)
+
+loss = F.mse_loss(model(data), target)
+gradients = torch.autograd.grad(loss, params, create_graph=True)
+v = [torch.randn_like(p) for p in params]
+for _ in range(100):
+    length = torch.stack([part.norm() for part in v]).norm()
+    v = [part / length for part in v]
+    v = torch.autograd.grad(gradients, params, v, retain_graph=True)  # Hv
+print(f"largest eigenvalue {torch.stack([part.norm() for part in v]).norm():.3f}")
+
+# sphinx_gallery_start_ignore
+_shapes = [p.shape for p in params]
+
+
+def _loss_of(flat):
+    parts = flat.split([shape.numel() for shape in _shapes])
+    names = [name for name, _ in model.named_parameters()]
+    values = {n: part.view(s) for n, part, s in zip(names, parts, _shapes, strict=True)}
+    return (functional_call(model, values, (data,)) - target).square().mean()
+
+
+_flat = torch.cat([p.detach().flatten() for p in params])
+_H = hessian(_loss_of)(_flat)
+_length = torch.stack([part.norm() for part in v]).norm()
+assert abs(torch.linalg.eigvalsh(_H).abs().max() - _length) < 1e-3 * _length
+_one = [torch.randn_like(p) for p in params]
+_Hv = torch.autograd.grad(gradients, params, _one)
+_all = [torch.cat([part.flatten() for part in parts]) for parts in (_one, _Hv)]
+assert torch.allclose(_H @ _all[0], _all[1], atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%

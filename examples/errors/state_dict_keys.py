@@ -107,12 +107,16 @@ assert number == [0, 4]
 # The fix
 # -------
 # Take the word off when you load. Better, save without it: ``torch.save(trained.module.state_dict(), path)``. This also leaves
-# ``n_averaged`` out. For a model from ``torch.compile`` it is ``model._orig_mod.state_dict()``.
+# ``n_averaged`` out. For a model from ``torch.compile`` it is ``model._orig_mod.state_dict()``. ``model.compile()`` adds
+# no word.
 
 saved = {name.removeprefix("module."): t for name, t in saved.items()}
 net.load_state_dict(saved)
 
 # sphinx_gallery_start_ignore
+_names = set(net.state_dict())
+net.compile(backend="eager")
+assert set(net.state_dict()) == _names
 assert torch.equal(net.body.weight, trained.module.body.weight.cpu())
 # sphinx_gallery_end_ignore
 

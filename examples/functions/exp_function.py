@@ -229,6 +229,42 @@ assert _outcome.endswith(
 # %%
 # The attribute gives twice the right gradient. With ``save_for_backward`` there is an error instead. The caller's fix is
 # ``y = y * 2``.
+#
+# **A list of tensors.** ``apply`` looks at its own arguments, not into a list. The gradient is lost without an error:
+
+
+class Total(torch.autograd.Function):
+    @staticmethod
+    def forward(*tensors):
+        return sum(tensors)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.count = len(inputs)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return (gradient,) * ctx.count  # one for each argument
+
+
+class TotalOfList(Total):
+    @staticmethod
+    def forward(tensors):
+        return sum(tensors)
+
+
+tensors = [torch.ones(2, requires_grad=True) for _ in range(3)]
+print("one list:       ", TotalOfList.apply(tensors).requires_grad)
+print("three arguments:", Total.apply(*tensors).requires_grad)
+
+# sphinx_gallery_start_ignore
+assert (
+    not TotalOfList.apply(tensors).requires_grad and Total.apply(*tensors).requires_grad
+)
+assert not TotalOfList.apply(tuple(tensors)).requires_grad
+Total.apply(*tensors).sum().backward()
+assert all(torch.equal(tensor.grad, torch.ones(2)) for tensor in tensors)
+# sphinx_gallery_end_ignore
 
 # %%
 # Why: one node, and nothing inside it

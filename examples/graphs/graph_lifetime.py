@@ -497,6 +497,44 @@ assert torch.allclose(grad1, x.exp()) and torch.allclose(grad2, 2 * (2 * x).exp(
 # apart, use it: ``torch.autograd.grad(loss1, x, retain_graph=True)``, then ``torch.autograd.grad(loss2, x)``.
 
 # %%
+# Memory grows, and you do not know why
+# -------------------------------------
+# Count the tensors that Python holds, before and after some steps. The shape leads to the name:
+
+import gc
+from collections import Counter
+
+
+def census():
+    gc.collect()
+    tensors = [
+        found for found in gc.get_objects() if issubclass(type(found), torch.Tensor)
+    ]
+    return Counter(tuple(tensor.shape) for tensor in tensors)
+
+
+weight, history = torch.ones(3, requires_grad=True), []
+before = census()
+for _ in range(4):
+    loss = (weight**2).sum()
+    loss.backward()
+    history.append(loss)  # loss.item() would be right
+del loss
+print(census() - before)
+
+# sphinx_gallery_start_ignore
+assert census() - before == Counter({(): 4})
+assert sum(found is history for found in gc.get_referrers(history[0])) == 1
+history.clear()
+assert not census() - before
+assert weight.grad is not None and census() - before == Counter({(3,): 1})
+# sphinx_gallery_end_ignore
+
+# %%
+# Four losses have stayed. ``gc.get_referrers(tensor)`` shows who holds one: here the list ``history``. Tensors that have no
+# Python object are not counted, such as what only a graph has saved, and a ``.grad`` that nobody has read.
+
+# %%
 # Exercise
 # --------
 # Which of these allow a second backward: ``x - 1``, ``-x``, ``2 * x``, ``x.exp()``, ``x.sum()``, ``x.relu()``? Decide

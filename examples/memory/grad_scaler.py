@@ -290,6 +290,28 @@ assert abs(_moved(False) - 0.1) < 1e-5 and abs(_moved(True) - 0.2) < 1e-5
 # %%
 # The right number is 0.1. With one ``update()`` at the end, ``b`` takes its step of 0.1 although that of ``a`` is skipped.
 #
+# **A gradient penalty from scaled slopes.** ``torch.autograd.grad`` of a scaled output returns scaled slopes. Divide them by
+# the scale before you take their norm:
+
+critic, x = nn.Linear(4, 1), torch.randn(8, 4, requires_grad=True)
+nn.init.ones_(critic.weight)  # each slope is (1, 1, 1, 1), and has the norm 2
+scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+scaled = scaler.scale(critic(x).sum())
+(slope,) = torch.autograd.grad(scaled, x, create_graph=True)
+for name, part in {"as it is": slope, "divided": slope / scaler.get_scale()}.items():
+    print(f"penalty, {name}: {(part.norm(dim=1) - 1).square().mean():.2f}")
+
+# sphinx_gallery_start_ignore
+(_right,) = torch.autograd.grad(critic(x).sum(), x)
+assert torch.allclose(slope / 1024, _right) and slope.requires_grad
+_penalty = ((slope / 1024).norm(dim=1) - 1).square().mean()
+scaler.scale(_penalty).backward()
+assert torch.allclose(_penalty, torch.ones(())) and critic.weight.grad.norm() > 1
+# sphinx_gallery_end_ignore
+
+# %%
+# Add the penalty to the loss, then ``scaler.scale(loss).backward()`` as always.
+#
 # **Resuming without the scaler.** A new scaler starts at 65,536 again, and the first steps after the checkpoint may be skipped.
 # Save ``scaler.state_dict()`` after ``update()``, together with model and optimizer:
 

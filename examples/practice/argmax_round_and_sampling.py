@@ -195,8 +195,9 @@ table.rename_axis(index=None, columns="result of")
 # %%
 # - **No graph.** If the loss uses nothing else, ``backward()`` raises the error above. If it uses something else too, nothing
 #   is raised, and this part of the gradient is missing.
-# - **Zeros.** Nothing is raised, and ``x`` does not learn. The image of ``grid_sample`` would. Two samplers are in this group,
-#   ``torch.bernoulli`` and ``torch.normal`` (`pytorch#4159 <https://github.com/pytorch/pytorch/issues/4159>`__).
+# - **Zeros.** Nothing is raised, and ``x`` does not learn. The image of ``grid_sample`` would. Samplers are in this group, too:
+#   ``torch.bernoulli``, ``torch.poisson`` and ``torch.normal`` (`pytorch#4159
+#   <https://github.com/pytorch/pytorch/issues/4159>`__).
 # - **An error** in ``backward()``: the derivative *is not implemented*.
 # - **A gradient**, for the elements that were picked, as if the choice were fixed. The others get 0. So the picked values
 #   learn, but no gradient says that another choice would be better.

@@ -20,8 +20,8 @@ PINN: u_t, u_xx and the Laplacian
       (u_xx,) = torch.autograd.grad(u_x.sum(), x, create_graph=True)
 
    With ``retain_graph=True`` in the last call, the loss takes ``u_xx`` for a constant, usually without an error. The sum is
-   right if each row of ``u`` depends on its own row of ``x`` and ``t``: no BatchNorm in training mode. If ReLU is the only
-   activation, ``u_xx`` is 0.
+   right if each row of ``u`` depends on its own row of ``x`` and ``t``: no BatchNorm in training mode. If the network
+   has only linear layers and ReLU, ``u_xx`` is 0.
 """
 
 # %%

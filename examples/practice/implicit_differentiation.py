@@ -366,7 +366,8 @@ W.grad = x.grad = None
 # With ``z.clone()`` the gradient is the same as with ``detach``, but each step leaks its graph: the hook keeps ``f0``, whose
 # graph leads to the node of ``z``, and that node keeps the hook (:ref:`why it stays
 # <sphx_glr_gallery_graphs_graph_lifetime.py>`). With ``z`` itself, ``autograd.grad`` calls the hook again, inside the hook.
-# Without the limit of 50, it hangs (`deq#24 <https://github.com/locuslab/deq/issues/24>`__).
+# Without the limit of 50, it goes on, with ever more threads and memory: it hangs (`deq#24
+# <https://github.com/locuslab/deq/issues/24>`__).
 
 # %%
 # **A recorded loop that stops early.** If you start from the last solution, one iteration may be enough for ``z``, but not for

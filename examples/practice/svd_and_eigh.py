@@ -350,22 +350,41 @@ assert torch.equal(_grad(_of_vector, _A), -_grad(lambda A: _of_vector(A, -1), _A
 assert _grad(_of_vector, _A).abs().max() > 0.01
 
 
+def _sign_fixed(q):
+    return q * q[q.abs().argmax()].sgn().conj()
+
+
 def _fixed(A, sign=1):
     q = sign * torch.linalg.eigh(A).eigenvectors[:, 0]
-    return t @ (q * q[q.abs().argmax()].sign())
+    return t @ (q * q[q.abs().argmax()].sgn().conj())
 
 
 assert torch.equal(_grad(_fixed, _A), _grad(lambda A: _fixed(A, -1), _A))
 assert torch.autograd.gradcheck(lambda A: _fixed((A + A.T) / 2), _A.requires_grad_())
 _A = _A.detach()
+_Z = torch.tensor(
+    [[1, 1j, 0], [-1j, 3, 1 + 1j], [0, 1 - 1j, 6]], dtype=torch.complex128
+)
+
+
+def _first(Z):
+    return torch.linalg.eigh((Z + Z.mH) / 2).eigenvectors[:, 0]
+
+
+for _fine in (
+    lambda Z: (t.to(Z) @ _first(Z)).abs() ** 2,
+    lambda Z: _sign_fixed(_first(Z)).real.sum(),
+):
+    assert torch.autograd.gradcheck(_fine, _Z.clone().requires_grad_())
 _q = torch.tensor([[1, -1 - 1e-7], [1 + 1e-7, -1]])  # a tie: rounding picks the sign
 _q = torch.stack([row * row[row.abs().argmax()].sign() for row in _q])
 assert torch.allclose(_q[0], -_q[1])
 # sphinx_gallery_end_ignore
 
 # %%
-# The same loss times 0.001 passes the check, and ``torch.func.grad`` skipped it. Use a loss without a sign, such as
-# ``(t @ q) ** 2`` or the projector. Or, if one entry is clearly the largest, fix the sign: ``q * q[q.abs().argmax()].sign()``.
+# The same loss times 0.001 passes the check, and ``torch.func.grad`` skipped it. Use a loss without a sign or phase,
+# such as ``(t @ q).abs() ** 2`` or the projector. Or, if one entry is clearly the largest, fix it:
+# ``q * q[q.abs().argmax()].sgn().conj()``.
 #
 # **full_matrices=True**, the default of ``svd``. For this tall matrix it adds columns to ``U``, which backward treats as
 # constants. The same number from the other columns has a gradient:

@@ -17,8 +17,8 @@ torch.compile and autograd: hooks, double backward, graph breaks
 
    Parameters and inputs get the gradients of eager PyTorch, up to rounding and random numbers. But autograd has one node for
    each compiled graph, and sees nothing inside it. Without an error, hooks that you register on layers after the first call do
-   not run, intermediate results get no gradient, and parameters of an unused output get zeros (or NaN) instead of ``None``. A
-   gradient of a gradient raises, or is silently zero. For that one call:
+   not run, intermediate results get no gradient, and parameters of an unused output get zeros (or NaN) instead of ``None``.
+   With ``torch.autograd``, a gradient of a gradient raises, or is silently zero. For that one call:
 
    .. code-block:: python
 
@@ -109,7 +109,7 @@ assert not torch.equal(*_masks)
 #
 # This page uses ``backend="aot_eager"``, which stops there and needs no compiler. The default backend goes on, and makes
 # kernels of the graphs; its dropout draws other numbers from the same seed. With ``backend="eager"`` there is no AOTAutograd,
-# and the nodes are those of eager PyTorch.
+# and the nodes are those of eager PyTorch, custom functions aside.
 
 # %%
 # What people get wrong

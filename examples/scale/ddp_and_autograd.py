@@ -249,21 +249,26 @@ assert "".join(_orders[0]).split("\n")[:-1] == [
 ]
 
 
-def _sizes(rank):
+def _sizes(rank, **options):
     net, sizes = nn.Sequential(*[nn.Linear(512, 512) for layer in range(4)]), []
 
     def note(state, bucket):
         sizes.append(round(bucket.buffer().numel() / 2**18, 1))
         return default_hooks.allreduce_hook(state, bucket)
 
-    model = DistributedDataParallel(net)
+    model = DistributedDataParallel(net, **options)
     model.register_comm_hook(None, note)
     for _ in range(2):
         model(torch.ones(2, 512)).sum().backward()
     return sizes
 
 
+def _sizes_of_two(rank):
+    return _sizes(rank, bucket_cap_mb=2)
+
+
 assert run(_sizes) == [[4.0, 1.0, 3.0]] * 2
+assert run(_sizes_of_two) == [[4.0, 2.0, 2.0]] * 2
 
 
 def _held_back(rank):
@@ -324,8 +329,8 @@ assert run(_keeps_nodes) == [[("AccumulateGrad", seen) for seen in (0, 0, 0, 1)]
 
 # %%
 # Backward begins with the last layer, so its bucket leaves first. Here the first step has one bucket for all; then DDP knows
-# the order, and fills buckets up to about ``bucket_cap_mb``, the first up to about 1 MiB. A frozen parameter is in no bucket:
-# :ref:`freeze it before you wrap <sphx_glr_gallery_modes_freezing.py>`.
+# the order, and fills buckets up to about ``bucket_cap_mb``; if you do not pass it, the first up to about 1 MiB. A frozen
+# parameter is in no bucket: :ref:`freeze it before you wrap <sphx_glr_gallery_modes_freezing.py>`.
 
 # %%
 # What people get wrong
@@ -645,6 +650,9 @@ table
 # - **A hook of yours sees the gradient of its own process**, with ``register_hook`` and with
 #   ``register_post_accumulate_grad_hook``. An optimizer step in such a hook made the weights differ here. :ref:`Clip
 #   <sphx_glr_gallery_training_gradient_clipping.py>` after ``backward()``.
+# - **The same order in each epoch.** ``DistributedSampler`` shuffles with its seed and the number of the epoch: call
+#   ``sampler.set_epoch(epoch)``. **BatchNorm** has other running statistics in each process. A checkpoint has those of the one
+#   that wrote it.
 # - ``dist.all_reduce`` **inside the loss** writes into its argument and is not differentiated: PyTorch warns that *an autograd
 #   kernel was not registered*. For a log, reduce ``loss.detach().clone()``. The results of ``dist.all_gather`` do not require a
 #   gradient. ``torch.distributed.nn.functional`` has versions of both that autograd records. In PyTorch 2.13 they are

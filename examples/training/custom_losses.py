@@ -615,6 +615,9 @@ _each = F.cross_entropy(_scores, _shares, weight=_weights, reduction="none")
 assert torch.allclose(
     F.cross_entropy(_scores, _shares, weight=_weights), _each.sum() / 5
 )
+_maps = torch.randn(2, 3, 4, 4)
+_each = F.cross_entropy(_maps, _maps.softmax(1), reduction="none")
+assert torch.allclose(F.cross_entropy(_maps, _maps.softmax(1)), _each.sum() / 32)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -622,7 +625,7 @@ assert torch.allclose(
 # times D for outputs of the shape ``(N, D)``. With ``reduction="none"``, ``F.mse_loss`` returns a number for each element, and
 # ``backward()`` :ref:`asks for a scalar <sphx_glr_gallery_errors_not_a_scalar.py>`. For a weighted mean, divide by the sum of
 # the weights: ``(weights * losses).sum() / weights.sum()``. ``F.cross_entropy`` does so with the ``weight`` of each label, but
-# divides by the batch size if the targets are probabilities.
+# divides by the number of positions (N for ``(N, C)``) if the targets are probabilities.
 
 # %%
 # A metric with jumps: soft F1

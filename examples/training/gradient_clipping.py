@@ -244,7 +244,7 @@ assert abs(_moved[0] - 0.1) < 1e-5 and abs(_moved[1] - 2) < 1e-5 and _moved[2] =
 # **Taking the returned norm for the new norm.** It is the norm before clipping, and may be larger than ``max_norm``.
 #
 # **A generator that is empty the second time.** ``model.parameters()`` is a generator. Write it
-# in each call, or keep a list. From a used generator nothing is clipped, and PyTorch warns:
+# in each call, or keep a list. From a used generator ``clip_grad_norm_`` clips nothing, and warns (not for a used ``filter``):
 
 import warnings
 
@@ -258,6 +258,11 @@ print(f"norm {norm.item()}\nUserWarning: {caught[0].message}")
 # sphinx_gallery_start_ignore
 assert norm == 0 and len(caught) == 1 and caught[0].category is UserWarning
 assert "empty generator, no gradient clipping will occur" in str(caught[0].message)
+_used = filter(lambda p: p.requires_grad, Memory().parameters())
+torch.optim.SGD(_used, lr=0.2)
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    assert clip_grad_norm_(_used, max_norm=1.0) == 0
 # sphinx_gallery_end_ignore
 
 # %%
@@ -421,8 +426,8 @@ assert torch.equal(_net.weight, _start) and _scaler.get_scale() == _factor / 2
 #
 # SGD moves a fifth as far. Adam divides each gradient by the size of its recent gradients. So a factor that is the same in each
 # step changes next to nothing, as long as the gradients are far larger than ``eps``. One large gradient is different: with its
-# defaults, Adam remembers the square for about a thousand steps, and here each of the following steps is shorter. (If the large
-# gradient comes late, in step 2000, ten longer steps come first.) Clipping prevents that.
+# defaults, Adam forgets the square slowly, by a factor of e in a thousand steps, and here each of the following steps is
+# shorter. (If the large gradient comes late, in step 2000, ten longer steps come first.) Clipping prevents that.
 
 
 def travelled(optimizer_class, clip, spike=5.0):

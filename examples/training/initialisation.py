@@ -28,8 +28,8 @@ Weight initialization: the default, Xavier and Kaiming
       model.apply(init)
 
    The default is smaller: between equally wide layers with ReLU, each leaves about a sixth of the gradient's variance. A net
-   of three layers trains with it too, and ``LayerNorm`` keeps the gradient from vanishing. ``init`` skips the parameters of
-   other modules, such as attention.
+   of three layers trains with it too, and ``LayerNorm`` keeps the gradient from vanishing. ``init`` skips parameters
+   that other modules hold, such as ``in_proj_weight`` of attention.
 """
 
 # %%
@@ -719,7 +719,7 @@ for _kind, _key in (
 # sphinx_gallery_end_ignore
 
 # %%
-# So the loop misses two parameters of ``nn.MultiheadAttention``, which has no such method. It also misses weights under
+# So the loop misses two parameters of this ``nn.MultiheadAttention``, which has no such method. It also misses weights under
 # ``weight_norm``, which are computed from other parameters. If you need all of them, build the model again.
 #
 # A reset keeps the parameters, so the optimizer still updates them. But ``.grad`` and the optimizer's momentum are from before:

@@ -291,11 +291,28 @@ try:
 except RuntimeError as error:
     _raised.append("floating point Tensors" in str(error))
 assert _raised == [True]
+_stored = torch.tensor([1.0, 5.0, 5.0])  # what lies behind the number of the gradient
+for _options, _moved in (({"foreach": False}, [1, 1, 1]), ({"fused": True}, [1, 5, 5])):
+    _w = torch.zeros(3, requires_grad=True)
+    _w.grad = _stored[:1].expand(3)
+    SGD([_w], lr=1.0, **_options).step()
+    assert (-_w).tolist() == _moved
+for _options, _fails in (({"foreach": True}, False), ({"fused": True}, True)):
+    _w, _late = (torch.ones(2, requires_grad=True) for _ in range(2))
+    _optimizer = SGD([_w, _late], lr=0.1, momentum=0.9, **_options)
+    _w.square().sum().backward()
+    _optimizer.step()
+    (_w.square() + _late.square()).sum().backward()
+    try:
+        _optimizer.step()
+        assert not _fails
+    except TypeError as error:
+        assert _fails and "NoneType" in str(error)
 # sphinx_gallery_end_ignore
 
 # %%
 # So choose the memory format before you make the optimizer. Two rarer cases go wrong here in the same way: a weight that is a
-# slice of a larger tensor, and a ``.grad`` that you set by hand in another memory order.
+# slice of a larger tensor, and a ``.grad`` that you set by hand in another memory order, or expanded.
 #
 # On CUDA the fused operator was seen to refuse different strides:
 # *params, grads, exp_avgs, and exp_avg_sqs must have same dtype, device, and layout* (`pytorch#106951
@@ -303,7 +320,8 @@ assert _raised == [True]
 #
 # More on counted writes is on the page about :ref:`in-place operations and version counters
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. ``SGD`` takes the sparse gradients of
-# ``nn.Embedding(..., sparse=True)``, but ``SGD(..., fused=True)`` raises an error. So does ``fused=True`` with complex weights.
+# ``nn.Embedding(..., sparse=True)``, but ``SGD(..., fused=True)`` raises an error. So does ``fused=True`` with complex weights,
+# and fused ``SGD`` with momentum if a parameter gets its first gradient after the others.
 
 # %%
 # LBFGS needs a closure

@@ -51,12 +51,17 @@ print("is_leaf:", w.is_leaf, "  grad_fn:", w.grad_fn, "  w.grad =", w.grad.item(
 assert optimizer.defaults["lr"] == 0.001 and w._version == 1
 assert abs(w.item() - 2.994) < 1e-6
 assert w.is_leaf and w.grad_fn is None and w.grad == 6 and w.requires_grad
+for _foreach in (False, True):
+    _w = torch.ones(2, requires_grad=True)
+    _w.grad = torch.ones(2)
+    SGD([_w], lr=0.1, momentum=0.9, nesterov=True, foreach=_foreach).step()
+    assert torch.equal(_w.grad, torch.ones(2)) != _foreach
 # sphinx_gallery_end_ignore
 
 # %%
 # ``step`` wrote into ``w`` in place and under ``no_grad``: the same tensor, still a leaf, nothing recorded. It left
-# the gradient as it was. The learning rate of ``SGD`` has a default today; :doc:`it used to be required
-# </then-and-now>`.
+# the gradient as it was (``nesterov=True`` with ``foreach=True`` changes it). The learning rate of ``SGD`` has a default today;
+# :doc:`it used to be required </then-and-now>`.
 #
 # Because the write is counted, a step between forward and backward is noticed, if the graph saved the parameter. (With
 # :ref:`fused=True <sphx_glr_gallery_training_optimizer_variants.py>` it is not counted here, and not noticed.)
@@ -213,7 +218,7 @@ table.rename_axis(index=None, columns="after the optimizer was made")
 # other parameters in the model are not harmless. With a new last layer the loss even falls, because the first layer learns:
 # two parameters stay as they were. Make the optimizer last.
 #
-# A tensor that is not a leaf is refused from the start: :ref:`can't optimize a non-leaf Tensor
+# A tensor that is not a leaf is refused from the start, unless it retains its gradient: :ref:`can't optimize a non-leaf Tensor
 # <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.
 #
 # **A group with a wrong key.** The optimizer stores the key and does not use it.
@@ -492,7 +497,7 @@ table.rename_axis(index=None, columns="optimizer")
 
 # %%
 # Adam keeps two tensors of the size of each parameter, and one number. So parameters, gradients and state are four
-# times the memory of the parameters. Adam creates its state in the first step, and the state is in no graph.
+# times the memory of the parameters. Adam creates its state in the first step, and by default the state is in no graph.
 
 # %%
 # Parameter groups: no decay for biases and norms

@@ -234,8 +234,8 @@ assert not torch.equal(*_weights)
 # %%
 # A part with its own ``torch.Generator`` neither disturbs the others nor is disturbed. Use one for the :ref:`order of the
 # data <sphx_glr_gallery_training_data_loading.py>`. ``nn.Dropout`` has no argument for a generator. Put code that should not
-# shift its numbers, such as an evaluation that samples, into ``fork_rng``. It restores PyTorch's generators, not Python's or
-# NumPy's:
+# shift its numbers, such as an evaluation that samples, into ``fork_rng``. It restores PyTorch's own generators, not one
+# that you made, and not Python's or NumPy's:
 
 generator = torch.Generator().manual_seed(0)
 torch.manual_seed(0)
@@ -257,6 +257,18 @@ with torch.random.fork_rng(devices=[]):
     random.random()
     np.random.rand()
 assert random.getstate() != _random and np.random.get_state()[2] != _numpy
+_state = generator.get_state()
+with torch.random.fork_rng(devices=[]):
+    torch.rand(3, generator=generator)
+assert not torch.equal(generator.get_state(), _state)
+_x = torch.ones(64, requires_grad=True)
+_y = _checkpoint(
+    lambda x: x * torch.rand(64, generator=generator).exp().exp(),
+    _x,
+    use_reentrant=False,
+)
+_y.sum().backward()
+assert not torch.equal(_x.grad, _y)
 _own = []
 for _other in (0, 100):
     generator.manual_seed(0)
@@ -288,8 +300,8 @@ for _name, _call in _DRAWS.items():
 
 # %%
 # Backward of dropout draws nothing: the graph keeps the mask of the forward pass. :ref:`Checkpointing
-# <sphx_glr_gallery_memory_checkpointing.py>` runs the forward pass twice. By default it sets the generator back, so that the
-# mask is the same.
+# <sphx_glr_gallery_memory_checkpointing.py>` runs the forward pass twice. By default it sets PyTorch's own generators back,
+# so that the mask is the same.
 
 # %%
 # What people get wrong
@@ -597,7 +609,7 @@ assert len(right) == 2 and all(weights[0] == 1 for weights in right)
 # See also
 # --------
 # - Before: :ref:`sphx_glr_gallery_training_data_loading.py`, where workers get their seeds from.
-# - Next: :ref:`sphx_glr_gallery_modules_parameters_and_buffers.py`, what a module registers, moves and saves.
+# - Next: :ref:`sphx_glr_gallery_training_save_and_resume.py`, what belongs in a checkpoint.
 # - :ref:`sphx_glr_gallery_memory_precision.py`, what rounding does to small gradients.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, a gradient as a sum over paths.
 # - In PyTorch's reference: `Reproducibility <https://docs.pytorch.org/docs/stable/notes/randomness.html>`__ and
