@@ -172,7 +172,13 @@ CHAPTERS = {
         "forecast_a_training_step",
         "probe_an_operator",
     ],
-    "debugging": ["anomaly_detection", "finding_nans", "softmax_and_neighbors", "silent_mistakes"],
+    "debugging": [
+        "anomaly_detection",
+        "finding_nans",
+        "softmax_and_neighbors",
+        "silent_mistakes",
+        "loss_does_not_decrease",
+    ],
     "errors": [page for pages in ERRORS.values() for page in pages if "/" not in page],
     "profiling": [
         "profiler_table",

@@ -65,7 +65,7 @@ def train(model, optimizer, steps):
 
 def draw(before, curves):
     _, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-    ax.semilogy(before, color="#6b7280", label="before the restart")
+    ax.semilogy(before, color="#64748b", label="before the restart")
     colors = {"the model alone": "#c2410c", "model and optimizer": "#2563eb"}
     for name, losses in curves.items():
         ax.semilogy(range(300, 400), losses, color=colors[name], label=name)
@@ -193,8 +193,8 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# With a scheduler it may not stay: ``StepLR`` goes on from your number, ``LambdaLR`` overwrites it. See :ref:`resuming a schedule
-# <sphx_glr_gallery_training_learning_rate_schedules.py>`.
+# With a scheduler it may not stay: ``StepLR`` goes on from your number, ``LambdaLR`` overwrites it. See :ref:`resuming a
+# schedule <sphx_glr_gallery_training_learning_rate_schedules.py>`.
 #
 # **The program ends while it writes,** and the only checkpoint is broken. Write a second file, then let it replace the first.
 # Whenever the program ends, ``path`` is a whole file, the old one or the new one:
@@ -221,7 +221,8 @@ with open(path, "wb") as _file:
 # %%
 # What is in the file, and what is not
 # ------------------------------------
-# Below, a model that was trained, frozen and changed is saved in two ways. ``torch.save(model, path)`` writes the whole object.
+# Below, a model that was trained, frozen and changed is saved in two ways. ``torch.save(model, path)`` writes the whole
+# object.
 #
 # .. how-measured:: This code changes a model, saves and loads it, and asks what the loaded one has.
 
@@ -292,15 +293,16 @@ assert table["the whole model"].tolist() == ["yes"] * 8 + ["no"]
 
 # %%
 # - The state has numbers: parameters and buffers, but no buffer that was registered with ``persistent=False``. By default,
-#   ``load_state_dict`` copies them into the model that you built, with that model's dtype and device. Freeze layers, call ``eval()`` and register hooks again after you load.
+#   ``load_state_dict`` copies them into the model that you built, with that model's dtype and device. Freeze layers,
+#   call ``eval()`` and register hooks again after you load.
 # - The whole model needs ``weights_only=False``, which can run code from the file, or a list of safe classes:
-#   :ref:`sphx_glr_gallery_errors_weights_only_load_failed.py`. After you rename or move a class, the file no longer loads. Prefer
-#   the state.
+#   :ref:`sphx_glr_gallery_errors_weights_only_load_failed.py`. After you rename or move a class, the file no longer loads.
+#   Prefer the state.
 # - Neither keeps gradients. If you add up the gradients of several batches, save after ``optimizer.step()``.
 #
-# Schedulers, ``torch.amp.GradScaler`` (for float16) and ``AveragedModel`` (averages of weights) have a ``state_dict()`` too. Under
-# ``DistributedDataParallel``, save ``ddp.module.state_dict()`` in one of the processes, or the names :ref:`begin with a prefix
-# <sphx_glr_gallery_errors_state_dict_keys.py>`.
+# Schedulers, ``torch.amp.GradScaler`` (for float16) and ``AveragedModel`` (averages of weights) have a ``state_dict()`` too.
+# Under ``DistributedDataParallel``, save ``ddp.module.state_dict()`` in one of the processes, or the names :ref:`begin with a
+# prefix <sphx_glr_gallery_errors_state_dict_keys.py>`.
 
 # sphinx_gallery_start_ignore
 from torch.optim.lr_scheduler import StepLR

@@ -1,0 +1,495 @@
+r"""
+The loss does not decrease: what to check, in order
+===================================================
+
+.. index::
+   single: the loss does not go down and there is no error
+   single: the network does not learn, how to debug
+   single: overfit one batch
+   single: sanity checks before training
+   single: initial loss of a classifier, log of the number of classes
+   single: a parameter has a gradient and does not change
+   single: loss is constant
+
+.. in-short::
+
+   Train on one fixed batch of 16 samples, for a few hundred steps. If the loss does not go to almost zero, copy each parameter
+   to ``old``, take one step, and print:
+
+   .. code-block:: python
+
+      print(name, p.grad is None, (p - old).norm() / old.norm())
+
+   No gradient: the parameter is frozen, unused or cut from the graph. A gradient and no move: often the optimizer does not
+   have it. The batch test can miss wrong labels, and a fault that the rest of the network makes up for.
+"""
+
+# %%
+# The loss stays where it is
+# --------------------------
+# You fine-tune a network: the body is frozen, and the head is new. There is no error, and the loss does not decrease. The five
+# steps below find the mistake. (Random weights and data stand for yours.)
+
+import math
+
+import matplotlib.pyplot as plt
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+# sphinx_gallery_start_ignore
+_threads = torch.get_num_threads()
+torch.set_num_threads(1)  # small matrices: more threads do not help
+# sphinx_gallery_end_ignore
+torch.manual_seed(2)
+centers = torch.randn(5, 20)
+labels = torch.randint(5, (800,))
+inputs = centers[labels] + torch.randn(800, 20)
+
+
+def fine_tune(lr=1e-2):
+    torch.manual_seed(2)
+    body = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU())
+    for layer in body[::2]:
+        nn.init.kaiming_normal_(layer.weight)
+    model = nn.Sequential(body.requires_grad_(False), nn.Linear(64, 10))
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    model[1] = nn.Linear(64, 5)  # five classes now
+    return model, optimizer
+
+
+def fit(model, optimizer, batches):
+    losses = []
+    for x, target in batches:
+        loss = F.cross_entropy(model(x), target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+# %%
+# .. how-measured:: This code trains on 200 different batches and on one batch 200 times, broken and corrected, and draws it.
+
+x, target = inputs[:16], labels[:16]
+one = [(x, target)] * 200
+changing = [(inputs[i], labels[i]) for i in torch.randint(800, (200, 16))]
+
+
+def corrected(lr=1e-2):
+    model, _ = fine_tune()
+    return model, torch.optim.Adam(model.parameters(), lr=lr)
+
+
+curves = {
+    name: [fit(*make(), batches) for make in (fine_tune, corrected)]
+    for name, batches in {"Changing batches": changing, "One batch": one}.items()
+}
+
+
+def draw():
+    _, axes = plt.subplots(
+        1, 2, figsize=(7, 3), sharex=True, sharey=True, layout="constrained"
+    )
+    for ax, (name, (broken, right)) in zip(axes, curves.items(), strict=True):
+        ax.plot(broken, color="#c2410c", label="broken")
+        ax.plot(right, "--", color="#2563eb", label="corrected")
+        ax.set(xlabel="step", ylim=(-0.1, 2.6))
+        ax.set_title(name)
+    axes[0].set(ylabel="loss")
+    axes[1].legend(frameon=False)
+
+
+# %%
+# The loss at each step, of this code and of the corrected code:
+
+# figure: Two panels, each with the loss over 200 steps. On the left, with changing batches, the
+#   broken loss goes up and down around 1.9. On the right, with one batch, it is a horizontal line. In both
+#   panels the loss of the corrected code falls, on one batch to almost 0.
+draw()
+
+# sphinx_gallery_start_ignore
+from itertools import pairwise
+
+_noisy, _right_noisy = curves["Changing batches"]
+_flat, _right = curves["One batch"]
+assert len(set(_flat)) == 1
+assert max(_noisy) - min(_noisy) > 0.6 and min(_noisy) > 1.2 and max(_noisy) < 2.6
+assert abs(sum(_noisy) / 200 - 1.9) < 0.1 and _right[-1] < 0.01
+assert max(_right) == _right[0] and sum(_right_noisy[-20:]) / 20 < 0.3
+assert sum(b < a for a, b in pairwise(_noisy)) > 80
+# sphinx_gallery_end_ignore
+
+# %%
+# On the right, with one batch, you see at once that nothing is learned.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Judging by changing batches.** The broken loss in the left panel goes down more than 80 times. Each time, the next batch is
+# easier for the same weights.
+#
+# **Changing the learning rate first.** It is one number, so people try it first. Here no value helps. This is the last loss of
+# the broken code on the one batch:
+
+for lr in (1e-4, 1e-2, 1.0):
+    last = fit(*fine_tune(lr), one)[-1]
+    print(f"lr {lr:<6g} loss {last:.4f}")
+
+    # sphinx_gallery_start_ignore
+    assert last == _flat[0]
+for _lr in (0.0, 1e-7, 1e3):
+    assert {*fit(*fine_tune(_lr), one[:5])} == {last}
+# sphinx_gallery_end_ignore
+
+# %%
+# So the learning rate is the last of the five steps.
+
+# %%
+# Step 1: is the first loss what chance gives?
+# --------------------------------------------
+# If the scores of an untrained classifier are small, the classes are almost equally likely. With five classes, the cross
+# entropy is then near :math:`\log 5`. Look at the loss before the first update:
+
+model, _ = fine_tune()
+scores = model(x)
+losses = {
+    "log(5)": math.log(5),
+    "this model": F.cross_entropy(scores, target),
+    "inputs times 255": F.cross_entropy(model(255 * x), target),
+    "one output": F.cross_entropy(scores[:, :1], target[:, None].float()),
+}
+for name, loss in losses.items():
+    print(f"{name:<16} {loss:6.2f}")
+
+# sphinx_gallery_start_ignore
+_log, _first, _unscaled, _single = losses.values()
+assert abs(_first - _log) < 0.1 and _unscaled > 100 and _single == 0
+assert abs(_first.item() - _flat[0]) < 1e-5
+assert abs(min(_noisy) - 1.5) < 0.05 and abs(max(_noisy) - 2.5) < 0.05
+assert abs(F.cross_entropy(scores.softmax(dim=1), target) - _log) < 0.1
+assert abs(F.cross_entropy(torch.zeros(16, 5), target) - _log) < 1e-6
+assert F.cross_entropy(torch.randn(16, 1) * 9, torch.rand(16, 1)) == 0
+assert F.cross_entropy(torch.randn(16, 1) * 9, torch.zeros(16).long()) == 0
+_goal = torch.randn(50, 3) * 4 + 1
+torch.testing.assert_close(
+    F.mse_loss(_goal.mean(0).expand(50, 3), _goal), _goal.var(0, correction=0).mean()
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# A small batch varies: the broken loss in the left panel is from 1.5 to 2.5, with weights that never change. Over 100 is
+# another matter: the scores are large, so look at the scale of the inputs and of the last layer. An exact 0, here printed as
+# -0.00, means that there is nothing to choose: with one output, softmax is 1. For the squared error, compare with the variance
+# of the targets, which is the loss of predicting their mean.
+#
+# A first loss near :math:`\log 5` proves little: with softmax before ``cross_entropy``, it is near :math:`\log 5` here too.
+
+# %%
+# Step 2: overfit one batch
+# -------------------------
+# Take about 16 samples and train on them for a few hundred steps. Turn off dropout, augmentation, weight decay and the
+# schedule. A network with enough parameters should learn 16 different samples by heart:
+
+for name, make in {"broken": fine_tune, "corrected": corrected}.items():
+    losses = fit(*make(), one)
+    print(f"{name:<9}  first {losses[0]:.4f}  last {losses[-1]:.4f}")
+
+# sphinx_gallery_start_ignore
+assert losses[-1] < 0.01
+_model, _optimizer = corrected()
+_sgd = fit(_model, torch.optim.SGD(_model.parameters(), lr=1e-2), one)
+assert abs(_sgd[-1] - 0.13) < 0.01 and all(b < a for a, b in pairwise(_sgd[-50:]))
+_model, _optimizer = corrected()
+_shuffled = (target + torch.randint(1, 5, (16,))) % 5  # each label is wrong
+assert (_shuffled != target).all()
+assert fit(_model, _optimizer, [(x, _shuffled)] * 200)[-1] < 0.02
+# sphinx_gallery_end_ignore
+
+# %%
+# - **It goes to almost zero.** Model, loss and optimizer work on this batch. Look at the data, the labels, the learning rate
+#   over time, and at what you turned off. (Wrong labels can pass: the corrected model also learns this batch with each label
+#   replaced by a wrong one.)
+# - **It falls, slowly.** Take more steps or a larger rate. With ``SGD`` in place of Adam, the corrected model is at 0.13 after
+#   these 200 steps, and still falling.
+# - **It stops, or it does not change.** Suspect the code. Go on with the same batch.
+
+# %%
+# Steps 3 and 4: does each parameter get a gradient, and does it move?
+# --------------------------------------------------------------------
+# Take one step on the batch and print, for each parameter, the norm of its gradient, and the norm of its change divided by
+# the norm of the parameter:
+
+
+def report(model, old):
+    for (name, p), before in zip(model.named_parameters(), old, strict=True):
+        gradient = p.grad if p.grad is None else f"{p.grad.norm():.1e}"
+        moved = (p.detach() - before).norm() / before.norm()
+        print(f"{name:<11} gradient {gradient!s:<8} moved {moved:.1e}")
+
+
+model, optimizer = fine_tune()
+old = [p.detach().clone() for p in model.parameters()]
+
+model.zero_grad()
+F.cross_entropy(model(x), target).backward()
+optimizer.step()
+report(model, old)
+
+# sphinx_gallery_start_ignore
+import contextlib
+import io
+
+
+def _reported(model, old):
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        report(model, old)
+    lines = [line.split() for line in printed.getvalue().splitlines()]
+    return {line[0]: (line[2], line[4]) for line in lines}
+
+
+_rows = _reported(model, old)
+assert [*_rows] == [name for name, _ in model.named_parameters()] and len(_rows) == 6
+assert {_rows[_name] for _name in [*_rows][:4]} == {("None", "0.0e+00")}
+for _name in ("1.weight", "1.bias"):
+    assert float(_rows[_name][0]) > 0.01 and _rows[_name][1] == "0.0e+00"
+# sphinx_gallery_end_ignore
+
+# %%
+# Use ``model.zero_grad()`` here: ``optimizer.zero_grad()`` clears only the parameters that the optimizer has.
+#
+# The frozen body has no gradient. The head has a gradient, and does not move. What that means:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 30 70
+#
+#    * - what you see
+#      - usual causes
+#    * - gradient ``None``
+#      - frozen; not used in the forward pass; cut off by ``detach``, ``no_grad``, ``.data``, ``argmax``, or a new tensor made
+#        of numbers: :ref:`why is grad None <sphx_glr_gallery_graphs_why_is_grad_none.py>`
+#    * - gradient 0
+#      - a ReLU whose inputs are all negative; a saturated sigmoid; a factor of 0
+#    * - gradient, moved 0
+#      - not in the optimizer; ``lr`` is 0; the step is rounded away, as ``bfloat16`` weights may do
+#    * - moved near 1, or more
+#      - the learning rate is too large: step 5
+#    * - moved ``inf`` or ``nan``
+#      - the parameter was 0 before, as some biases are; otherwise, :ref:`look for a NaN
+#        <sphx_glr_gallery_debugging_finding_nans.py>`
+#
+# The head is a case of the third row. Ask the optimizer which parameters it does not have:
+
+known = {id(p) for group in optimizer.param_groups for p in group["params"]}
+print([name for name, p in model.named_parameters() if id(p) not in known])
+
+# sphinx_gallery_start_ignore
+assert [n for n, p in model.named_parameters() if id(p) not in known] == [
+    "1.weight",
+    "1.bias",
+]
+optimizer.zero_grad()
+assert model[1].weight.grad is not None
+model.zero_grad()
+assert model[1].weight.grad is None
+
+
+def _one(make_loss, p, lr=1e-2, kind=torch.optim.SGD):
+    net = nn.Module()
+    net.p = p if isinstance(p, nn.Parameter) else nn.Parameter(p.clone())
+    optimizer = kind(net.parameters(), lr=lr)
+    old = [net.p.detach().clone()]
+    loss = make_loss(net.p)
+    if loss.requires_grad:
+        loss.backward()
+    optimizer.step()
+    return _reported(net, old)["p"]
+
+
+_p = torch.ones(4)
+_else = torch.ones(4, requires_grad=True)
+
+
+def _without(p):
+    with torch.no_grad():
+        h = 2 * p
+    return (h * _else).sum()
+
+
+for _cut in (
+    lambda p: (p.detach() * _else).sum(),
+    _without,
+    lambda p: (p.data * _else).sum(),
+    lambda p: p.argmax() * _else.sum(),
+    lambda p: (torch.tensor(p.tolist()) * _else).sum(),
+    lambda p: _else.sum(),
+):
+    assert _one(_cut, _p) == ("None", "0.0e+00")
+_frozen = nn.Parameter(_p.clone(), requires_grad=False)
+assert _one(lambda p: (p * _else).sum(), _frozen) == ("None", "0.0e+00")
+for _zero in (
+    lambda p: F.relu(-p).sum(),
+    lambda p: torch.sigmoid(200 * p).sum(),
+    lambda p: (0 * p).sum(),
+):
+    assert _one(_zero, _p) == ("0.0e+00", "0.0e+00")
+assert _one(lambda p: p.sum(), _p, lr=0.0) == ("2.0e+00", "0.0e+00")
+_half = torch.ones(4, dtype=torch.bfloat16)
+for _kind in (torch.optim.SGD, torch.optim.Adam):
+    assert _one(lambda p: p.sum(), _half, 1e-3, _kind)[1] == "0.0e+00"
+    assert _one(lambda p: p.sum(), _p, 1e-3, _kind)[1] == "1.0e-03"
+    assert _one(lambda p: p.sum(), _p, 1.0, _kind)[1] == "1.0e+00"
+    assert _one(lambda p: p.sum(), torch.zeros(4), 1e-3, _kind)[1] == "inf"
+    assert _one(lambda p: (0 * p).sum(), torch.zeros(4), 1e-3, _kind)[1] == "nan"
+    assert _one(lambda p: (p / 0 * 0).sum(), _p, 1e-3, _kind)[1] == "nan"
+# sphinx_gallery_end_ignore
+
+# %%
+# The optimizer was made before the new head, so it has the old one. Make the optimizer after the last change to the model:
+
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+old = [p.detach().clone() for p in model.parameters()]
+model.zero_grad()
+F.cross_entropy(model(x), target).backward()
+optimizer.step()
+report(model[1], old[4:])
+
+# sphinx_gallery_start_ignore
+_rows = _reported(model[1], old[4:])
+assert all(0.03 < float(_moved) < 0.3 for _, _moved in _rows.values())
+_change = (model[1].weight - old[4]).abs()
+_there = model[1].weight.grad.abs() > 1e-5
+assert ((_change - 1e-2).abs() < 1e-4)[_there].all() and _there.float().mean() > 0.5
+_model, _optimizer = corrected(1e-3)
+_old = [p.detach().clone() for p in _model.parameters()]
+F.cross_entropy(_model(x), target).backward()
+_optimizer.step()
+for (_, _moved), (_, _small) in zip(
+    _rows.values(), _reported(_model[1], _old[4:]).values(), strict=True
+):
+    assert abs(float(_moved) / float(_small) - 10) < 1
+# sphinx_gallery_end_ignore
+
+# %%
+# A common rule of thumb for ``moved`` is ``1e-3``. It is larger here: in its first step, Adam changes a number by about
+# ``lr``, here ``1e-2``, unless its gradient is close to 0.
+#
+# **Do steps 3 and 4 even if step 2 succeeds.** Suppose that you had not frozen the body. Then the body learns to serve a head
+# that does not move, and the batch test succeeds all the same:
+
+model, optimizer = fine_tune()
+model.requires_grad_(True)
+print(f"last loss {fit(model, optimizer, one)[-1]:.4f}")
+
+old = [p.detach().clone() for p in model.parameters()]
+fit(model, optimizer, one[:1])
+report(model, old)
+
+# sphinx_gallery_start_ignore
+assert fit(model, optimizer, one[:1])[-1] < 0.01
+_kept = model[1].weight.grad.norm()
+model.zero_grad()
+F.cross_entropy(model(x), target).backward()
+assert _kept > 1000 * model[1].weight.grad.norm()
+_old = [p.detach().clone() for p in model.parameters()]
+fit(model, optimizer, one[:1])
+_still = [torch.equal(p, q) for p, q in zip(model.parameters(), _old, strict=True)]
+assert _still == [False] * 4 + [True] * 2
+# sphinx_gallery_end_ignore
+
+# %%
+# The head has a large gradient because its gradients have added up over all the steps.
+#
+# Step 5: the learning rate
+# -------------------------
+# Try a few powers of ten on the one batch, each with a new model. Here the whole network is trained:
+
+for lr in (1e-5, 1e-3, 1e-1, 1e1):
+    model, _ = fine_tune()
+    model.requires_grad_(True)
+    losses = fit(model, torch.optim.Adam(model.parameters(), lr=lr), one)
+    print(f"lr {lr:<6g} last loss {losses[-1]:.4f}   largest {max(losses):,.1f}")
+
+    # sphinx_gallery_start_ignore
+    assert (0.1 < losses[0] - losses[-1] < 0.5) == (lr == 1e-5)
+    assert (losses[-1] < 0.01) == (lr > 1e-5)
+    assert (max(losses) > 1e6) == (lr == 1e1) and (max(losses) < 5) == (lr < 1e1)
+    # sphinx_gallery_end_ignore
+
+# %%
+# With the smallest rate, the loss falls too slowly. With the largest, it first rises above a million. Do not choose by the last
+# loss alone: 16 samples are so easy that with Adam even this run ends near 0. Take a rate with which the loss falls soon and
+# does not rise first, and go back to changing batches.
+
+# %%
+# Exercise
+# --------
+# Model and optimizer are right, and the loss is wrong. Which step shows that, and which step tells A from B?
+#
+# .. code-block:: python
+#
+#    loss = F.cross_entropy(model(x).softmax(dim=1), target)  # A
+#
+#    value = F.cross_entropy(model(x), target).item()  # B
+#    loss = torch.tensor(value, requires_grad=True)
+#
+# .. solution::
+#
+# Step 2 shows both. The loss of B does not change. The loss of A falls and stops above 0.90, the least that five probabilities
+# can give if you pass them as scores. Step 3 tells them apart: in B no parameter has a gradient, since the new tensor has no
+# graph. In A the head has a gradient and moves, so look at the loss.
+
+
+def loss_a(model):
+    return F.cross_entropy(model(x).softmax(dim=1), target)
+
+
+def loss_b(model):
+    value = F.cross_entropy(model(x), target).item()
+    return torch.tensor(value, requires_grad=True)
+
+
+ends = []
+for wrong in (loss_a, loss_b):
+    model, optimizer = corrected()
+    losses = []
+    for _ in range(200):
+        old = [p.detach().clone() for p in model.parameters()]
+        loss = wrong(model)
+        model.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    print(f"{wrong.__name__}: first {losses[0]:.3f}, last {losses[-1]:.3f}")
+    report(model[1], old[4:])
+    ends.append((losses[0], losses[-1], model[1].weight.grad is None))
+
+# predict: "B" if ends[1][2] and not ends[0][2] else "?" [A | B | both] -- In which of the two has the head no gradient?
+
+# sphinx_gallery_start_ignore
+_least = math.log(math.e + 4) - 1
+assert 0.90 < _least < 0.91 and _least < ends[0][1] < 1 < 1.5 < ends[0][0]
+assert ends[1][0] == ends[1][1] == _flat[0] and [e[2] for e in ends] == [False, True]
+assert all(p.grad is None for p in model.parameters()) and loss.grad_fn is None
+_sure = F.one_hot(torch.arange(5)).float()
+assert abs(F.cross_entropy(_sure, torch.arange(5)) - _least) < 1e-6
+_any = torch.cat([torch.randn(1000, 5).mul(50).softmax(dim=1), _sure])
+_any = F.cross_entropy(_any, _any.argmax(dim=1), reduction="none")
+assert (_any > _least - 1e-6).all()
+torch.set_num_threads(_threads)
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`, ten mistakes by their symptom, each with its assert.
+# - Next: :ref:`sphx_glr_gallery_profiling_profiler_table.py`, where the time goes.
+# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`, if step 3 prints ``None``.
+# - :ref:`sphx_glr_gallery_modes_freezing.py`, which parameters should not move.
+# - :ref:`sphx_glr_gallery_training_learning_rate_schedules.py`, the learning rate over time.
+# - :ref:`sphx_glr_gallery_training_initialisation.py`, if the gradients of a deep network are tiny or huge.
+# - In PyTorch's reference: `torch.nn.functional.cross_entropy
+#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html>`__ and `Optimizer.add_param_group
+#   <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.add_param_group.html>`__.
