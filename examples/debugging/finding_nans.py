@@ -177,9 +177,9 @@ with torch.no_grad():
 # %%
 # The first NaN comes from a ``Linear`` layer without any fault. The fault is one module earlier: ``ReLU`` returned zeros, their
 # logarithm is ``-inf``, and in the sum of the layer :math:`\infty - \infty` is NaN. So test with ``isfinite``, which rejects
-# both. (In ``eval()`` without gradients, ``TransformerEncoderLayer`` calls none of its parts for the hook of the box. Register
-# hooks on ``model.modules()``, and it does.) For a model whose modules return tuples, and for the largest number of each part,
-# take ``watch(model)`` from :ref:`sphx_glr_gallery_errors_loss_is_nan.py`.
+# both. (In ``eval()`` without gradients, ``TransformerEncoderLayer(..., batch_first=True)`` may call none of its parts for the
+# hook of the box. Register hooks on ``model.modules()``, and it does.) For a model whose modules return tuples, and for the
+# largest number of each part, take ``watch(model)`` from :ref:`sphx_glr_gallery_errors_loss_is_nan.py`.
 
 # %%
 # What people get wrong

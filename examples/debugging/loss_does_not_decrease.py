@@ -13,15 +13,15 @@ The loss does not decrease: what to check, in order
 
 .. in-short::
 
-   Train on one fixed batch of 16 samples, for a few hundred steps. If the loss does not go to almost zero, copy each parameter
-   to ``old``, take one step, and print:
+   Train on one fixed batch of 16 samples, for a few hundred steps. If the loss does not fall to almost zero (or to the least
+   value that it can have), copy each parameter to ``old``, call ``model.zero_grad()``, take one step, and print:
 
    .. code-block:: python
 
       print(name, p.grad is None, (p - old).norm() / old.norm())
 
    No gradient: the parameter is frozen, unused or cut from the graph. A gradient and no move: often the optimizer does not
-   have it. The batch test can miss wrong labels, and a fault that the rest of the network makes up for.
+   have it. The batch test can miss wrong labels, and a layer that stands still while others learn.
 """
 
 # %%
@@ -29,6 +29,9 @@ The loss does not decrease: what to check, in order
 # --------------------------
 # You fine-tune a network: the body is frozen, and the head is new. There is no error, and the loss does not decrease. The five
 # steps below find the mistake. (Random weights and data stand for yours.)
+#
+# .. how-measured:: This code makes data of five classes, trains on 200 different batches and on one batch 200 times, with your
+#    code and with the corrected code, and draws the losses.
 
 import math
 
@@ -45,17 +48,9 @@ torch.manual_seed(2)
 centers = torch.randn(5, 20)
 labels = torch.randint(5, (800,))
 inputs = centers[labels] + torch.randn(800, 20)
-
-
-def fine_tune(lr=1e-2):
-    torch.manual_seed(2)
-    body = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU())
-    for layer in body[::2]:
-        nn.init.kaiming_normal_(layer.weight)
-    model = nn.Sequential(body.requires_grad_(False), nn.Linear(64, 10))
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    model[1] = nn.Linear(64, 5)  # five classes now
-    return model, optimizer
+x, target = inputs[:16], labels[:16]
+one = [(x, target)] * 200
+changing = [(inputs[i], labels[i]) for i in torch.randint(800, (200, 16))]
 
 
 def fit(model, optimizer, batches):
@@ -69,45 +64,50 @@ def fit(model, optimizer, batches):
     return losses
 
 
-# %%
-# .. how-measured:: This code trains on 200 different batches and on one batch 200 times, broken and corrected, and draws it.
-
-x, target = inputs[:16], labels[:16]
-one = [(x, target)] * 200
-changing = [(inputs[i], labels[i]) for i in torch.randint(800, (200, 16))]
-
-
 def corrected(lr=1e-2):
     model, _ = fine_tune()
     return model, torch.optim.Adam(model.parameters(), lr=lr)
-
-
-curves = {
-    name: [fit(*make(), batches) for make in (fine_tune, corrected)]
-    for name, batches in {"Changing batches": changing, "One batch": one}.items()
-}
 
 
 def draw():
     _, axes = plt.subplots(
         1, 2, figsize=(7, 3), sharex=True, sharey=True, layout="constrained"
     )
-    for ax, (name, (broken, right)) in zip(axes, curves.items(), strict=True):
+    curves = {}
+    for ax, (name, batches) in zip(
+        axes, {"Changing batches": changing, "One batch": one}.items(), strict=True
+    ):
+        broken, right = curves[name] = [
+            fit(*make(), batches) for make in (fine_tune, corrected)
+        ]
         ax.plot(broken, color="#c2410c", label="broken")
         ax.plot(right, "--", color="#2563eb", label="corrected")
         ax.set(xlabel="step", ylim=(-0.1, 2.6))
         ax.set_title(name)
     axes[0].set(ylabel="loss")
     axes[1].legend(frameon=False)
+    return curves
 
 
 # %%
-# The loss at each step, of this code and of the corrected code:
+# The code with the mistake, and its loss at each step:
+
+
+def fine_tune(lr=1e-2):
+    torch.manual_seed(2)
+    body = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU())
+    for layer in body[::2]:
+        nn.init.kaiming_normal_(layer.weight)
+    model = nn.Sequential(body.requires_grad_(False), nn.Linear(64, 10))
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    model[1] = nn.Linear(64, 5)  # five classes now
+    return model, optimizer
+
 
 # figure: Two panels, each with the loss over 200 steps. On the left, with changing batches, the
 #   broken loss goes up and down around 1.9. On the right, with one batch, it is a horizontal line. In both
 #   panels the loss of the corrected code falls, on one batch to almost 0.
-draw()
+curves = draw()
 
 # sphinx_gallery_start_ignore
 from itertools import pairwise
@@ -179,18 +179,18 @@ torch.testing.assert_close(
 # sphinx_gallery_end_ignore
 
 # %%
-# A small batch varies: the broken loss in the left panel is from 1.5 to 2.5, with weights that never change. Over 100 is
-# another matter: the scores are large, so look at the scale of the inputs and of the last layer. An exact 0, here printed as
-# -0.00, means that there is nothing to choose: with one output, softmax is 1. For the squared error, compare with the variance
-# of the targets, which is the loss of predicting their mean.
+# A small batch varies: the broken loss in the left panel is from 1.5 to 2.5, with weights that never change. A mean over 100
+# is another matter: the scores are large, so look at the scale of the inputs and of the last layer. An exact 0, here printed
+# as -0.00, often means that there is nothing to choose: with one output, softmax is 1. For the squared error, compare with the
+# variance of each target, which is the loss of predicting its mean. Targets far from 0 give more: scale them.
 #
 # A first loss near :math:`\log 5` proves little: with softmax before ``cross_entropy``, it is near :math:`\log 5` here too.
 
 # %%
 # Step 2: overfit one batch
 # -------------------------
-# Take about 16 samples and train on them for a few hundred steps. Turn off dropout, augmentation, weight decay and the
-# schedule. A network with enough parameters should learn 16 different samples by heart:
+# Take about 16 samples and train on them for a few hundred steps. Turn off dropout, augmentation, label smoothing, weight
+# decay and the schedule. A network with enough parameters should learn 16 different samples by heart:
 
 for name, make in {"broken": fine_tune, "corrected": corrected}.items():
     losses = fit(*make(), one)
@@ -208,12 +208,13 @@ assert fit(_model, _optimizer, [(x, _shuffled)] * 200)[-1] < 0.02
 # sphinx_gallery_end_ignore
 
 # %%
-# - **It goes to almost zero.** Model, loss and optimizer work on this batch. Look at the data, the labels, the learning rate
-#   over time, and at what you turned off. (Wrong labels can pass: the corrected model also learns this batch with each label
-#   replaced by a wrong one.)
+# - **It falls to almost zero,** from a first loss as in step 1. No fault stops the learning of this batch. Look at the data,
+#   the labels, the learning rate over time, and at what you turned off. (Wrong labels can pass: the corrected model also learns
+#   this batch with each label replaced by a wrong one.)
 # - **It falls, slowly.** Take more steps or a larger rate. With ``SGD`` in place of Adam, the corrected model is at 0.13 after
 #   these 200 steps, and still falling.
-# - **It stops, or it does not change.** Suspect the code. Go on with the same batch.
+# - **It stops, or it does not change.** Can your loss be zero? With label smoothing or soft targets it cannot. Otherwise,
+#   suspect the code, and go on with the same batch.
 
 # %%
 # Steps 3 and 4: does each parameter get a gradient, and does it move?
@@ -257,7 +258,8 @@ for _name in ("1.weight", "1.bias"):
 # sphinx_gallery_end_ignore
 
 # %%
-# Use ``model.zero_grad()`` here: ``optimizer.zero_grad()`` clears only the parameters that the optimizer has.
+# Use ``model.zero_grad()`` here: ``optimizer.zero_grad()`` clears the gradients of the parameters that the optimizer has, and
+# no others.
 #
 # The frozen body has no gradient. The head has a gradient, and does not move. What that means:
 #
@@ -271,14 +273,18 @@ for _name in ("1.weight", "1.bias"):
 #      - frozen; not used in the forward pass; cut off by ``detach``, ``no_grad``, ``.data``, ``argmax``, or a new tensor made
 #        of numbers: :ref:`why is grad None <sphx_glr_gallery_graphs_why_is_grad_none.py>`
 #    * - gradient 0
-#      - a ReLU whose inputs are all negative; a saturated sigmoid; a factor of 0
+#      - a ReLU whose inputs are all negative; a saturated sigmoid; ``round`` or ``sign``; a layer of zeros behind it, as in
+#        the first step of LoRA
 #    * - gradient, moved 0
-#      - not in the optimizer; ``lr`` is 0; the step is rounded away, as ``bfloat16`` weights may do
+#      - not in the optimizer; ``lr`` is 0; the step is too small for ``bfloat16`` weights and is rounded to nothing;
+#        :ref:`GradScaler <sphx_glr_gallery_memory_grad_scaler.py>` skipped it
 #    * - moved near 1, or more
-#      - the learning rate is too large: step 5
+#      - the learning rate is too large: step 5; or the parameter was almost 0, as a bias of zeros after one step
 #    * - moved ``inf`` or ``nan``
-#      - the parameter was 0 before, as some biases are; otherwise, :ref:`look for a NaN
+#      - the parameter was exactly 0 before, as some biases are; otherwise, :ref:`look for a NaN
 #        <sphx_glr_gallery_debugging_finding_nans.py>`
+#
+# A layer that is not in the list at all is in no module: put layers into ``nn.ModuleList``, not into a Python list.
 #
 # The head is a case of the third row. Ask the optimizer which parameters it does not have:
 
@@ -333,8 +339,30 @@ for _zero in (
     lambda p: F.relu(-p).sum(),
     lambda p: torch.sigmoid(200 * p).sum(),
     lambda p: (0 * p).sum(),
+    lambda p: p.round().sum() + p.sign().sum(),
+    lambda p: (p @ torch.zeros(4, 2, requires_grad=True)).sum(),  # zeros behind it
 ):
     assert _one(_zero, _p) == ("0.0e+00", "0.0e+00")
+_tiny = torch.full((4,), 1e-6)
+assert float(_one(lambda p: p.sum(), _tiny, 1e-3, torch.optim.Adam)[1]) > 100
+_listed = nn.Module()
+_listed.layers = [nn.Linear(2, 2)]
+assert not list(_listed.parameters())
+_smooth = F.cross_entropy(scores, target, label_smoothing=0.1)
+_model, _optimizer = corrected()
+for _ in range(300):
+    _optimizer.zero_grad()
+    _loss = F.cross_entropy(_model(x), target, label_smoothing=0.1)
+    _loss.backward()
+    _optimizer.step()
+assert 0.38 < _loss < 0.40 < _smooth
+_scaled = nn.Linear(1, 1)
+_optimizer = torch.optim.SGD(_scaled.parameters(), lr=0.1)
+_old = [p.detach().clone() for p in _scaled.parameters()]
+_scaler = torch.amp.GradScaler("cpu")
+_scaler.scale(_scaled(torch.full((1, 1), math.inf)).sum()).backward()
+_scaler.step(_optimizer)
+assert {moved for _, moved in _reported(_scaled, _old).values()} == {"0.0e+00"}
 assert _one(lambda p: p.sum(), _p, lr=0.0) == ("2.0e+00", "0.0e+00")
 _half = torch.ones(4, dtype=torch.bfloat16)
 for _kind in (torch.optim.SGD, torch.optim.Adam):
@@ -374,7 +402,7 @@ for (_, _moved), (_, _small) in zip(
 
 # %%
 # A common rule of thumb for ``moved`` is ``1e-3``. It is larger here: in its first step, Adam changes a number by about
-# ``lr``, here ``1e-2``, unless its gradient is close to 0.
+# ``lr``, here ``1e-2``, unless its gradient is tiny (below about ``1e-7``).
 #
 # **Do steps 3 and 4 even if step 2 succeeds.** Suppose that you had not frozen the body. Then the body learns to serve a head
 # that does not move, and the batch test succeeds all the same:
@@ -426,7 +454,7 @@ for lr in (1e-5, 1e-3, 1e-1, 1e1):
 # %%
 # Exercise
 # --------
-# Model and optimizer are right, and the loss is wrong. Which step shows that, and which step tells A from B?
+# Model and optimizer are right, and the loss is wrong. Which step shows that, and which step says why?
 #
 # .. code-block:: python
 #
@@ -437,9 +465,9 @@ for lr in (1e-5, 1e-3, 1e-1, 1e1):
 #
 # .. solution::
 #
-# Step 2 shows both. The loss of B does not change. The loss of A falls and stops above 0.90, the least that five probabilities
-# can give if you pass them as scores. Step 3 tells them apart: in B no parameter has a gradient, since the new tensor has no
-# graph. In A the head has a gradient and moves, so look at the loss.
+# Step 2 shows both. The loss of B does not change. The loss of A falls and stops above 0.90: probabilities are at most 1, and
+# such small scores give no smaller loss. Step 3 says why: in B no parameter has a gradient, since the new tensor has no graph.
+# In A the head has a gradient and moves, so look at the loss.
 
 
 def loss_a(model):

@@ -433,8 +433,8 @@ assert torch.allclose(*_found)
 # sphinx_gallery_end_ignore
 
 # %%
-# **In bfloat16 the sum stops growing.** ``.grad`` has the dtype of its parameter. Once the sum is large, a small gradient is
-# rounded away:
+# **In bfloat16 the sum stops growing.** By default, ``.grad`` has the dtype of its parameter. Once the sum is large, a small
+# gradient is rounded away:
 
 for dtype in (torch.bfloat16, torch.float32):
     w = torch.zeros(1, dtype=dtype, requires_grad=True)

@@ -485,7 +485,7 @@ for _loss in (F.mse_loss, F.huber_loss):
 
 # %%
 # For the loss of a model, differentiate the gradient a second time. This works for ``F.mse_loss`` on PyTorch 2.13, too.
-# Repeated products find the eigenvalue with the largest absolute value, a measure of how sharp the loss is:
+# Repeated products find the largest absolute value of an eigenvalue, a measure of how sharp the loss is:
 
 model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
 params = list(model.parameters())
@@ -498,7 +498,7 @@ for _ in range(100):
     length = torch.stack([part.norm() for part in v]).norm()
     v = [part / length for part in v]
     v = torch.autograd.grad(gradients, params, v, retain_graph=True)  # Hv
-print(f"largest eigenvalue {torch.stack([part.norm() for part in v]).norm():.3f}")
+print(f"largest |eigenvalue| {torch.stack([part.norm() for part in v]).norm():.3f}")
 
 # sphinx_gallery_start_ignore
 _shapes = [p.shape for p in params]

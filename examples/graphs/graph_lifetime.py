@@ -527,12 +527,28 @@ assert census() - before == Counter({(): 4})
 assert sum(found is history for found in gc.get_referrers(history[0])) == 1
 history.clear()
 assert not census() - before
+
+
+def _loss_of():
+    h = weight.exp()
+    return (h * h).sum()
+
+
+_loss = _loss_of()
+assert census() - before == Counter({(3,): 1, (): 1})  # h, which the graph has saved
+del _loss
+_x = torch.ones(8, 5, requires_grad=True)
+_start = census()
+_dropped = torch.nn.functional.dropout(_x).sum()
+assert census() - _start == Counter({(): 1})
+del _dropped, _x
 assert weight.grad is not None and census() - before == Counter({(3,): 1})
 # sphinx_gallery_end_ignore
 
 # %%
-# Four losses have stayed. ``gc.get_referrers(tensor)`` shows who holds one: here the list ``history``. Tensors that have no
-# Python object are not counted, such as what only a graph has saved, and a ``.grad`` that nobody has read.
+# Four losses have stayed. ``gc.get_referrers(tensor)`` shows the objects that hold one, here the list ``history``, but neither
+# local variables nor graphs. Tensors that never had a Python object are not counted, such as the mask of dropout, and a
+# ``.grad`` that nobody has read.
 
 # %%
 # Exercise

@@ -507,7 +507,7 @@ table.rename_axis(index=None, columns="bytes")
 # - The convolutions, and batch normalization in ``eval()``, do not need their input for the gradient of the input. PyTorch
 #   saves it all the same. ``PReLU`` and the other normalizations do need it.
 # - Attention with ``need_weights=False``, as here, keeps the queries, the keys, the values and their result, each as large as
-#   the input. By default it keeps its weights, too.
+#   the input. By default it keeps its weights instead of the result.
 # - An embedding has integer indices as its input, and no gradient passes to what comes before it.
 #
 # If nothing before it learns, each frozen layer of this table keeps 0 bytes. So freeze from the input on. If you cannot,

@@ -633,6 +633,23 @@ for _warned, _gathered, _recorded, _deprecated in run(_collectives):
     assert len(_warned) == 1 and "an autograd kernel was not registered" in _warned[0]
     assert _gathered == [False, False] and _recorded == [True, True]
     assert _deprecated == [True, True] or TORCH < (2, 13)
+
+
+def _statistics(rank):
+    """The running mean after a step in training, and after the next forward."""
+    net = DistributedDataParallel(nn.BatchNorm1d(1))
+    net(torch.full((4, 1), 10.0 * rank))
+    after = net.module.running_mean.item()
+    net.eval()(torch.zeros(4, 1))
+    return [after, net.module.running_mean.item()]
+
+
+assert run(_statistics) == [[0.0, 0.0], [1.0, 0.0]]
+_sampler = torch.utils.data.DistributedSampler(range(8), num_replicas=2, rank=0)
+_order = list(_sampler)
+assert list(_sampler) == _order
+_sampler.set_epoch(1)
+assert list(_sampler) != _order
 # sphinx_gallery_end_ignore
 table
 
@@ -651,8 +668,8 @@ table
 #   ``register_post_accumulate_grad_hook``. An optimizer step in such a hook made the weights differ here. :ref:`Clip
 #   <sphx_glr_gallery_training_gradient_clipping.py>` after ``backward()``.
 # - **The same order in each epoch.** ``DistributedSampler`` shuffles with its seed and the number of the epoch: call
-#   ``sampler.set_epoch(epoch)``. **BatchNorm** has other running statistics in each process. A checkpoint has those of the one
-#   that wrote it.
+#   ``sampler.set_epoch(epoch)``. **BatchNorm** has other running statistics in each process, until the next forward copies
+#   those of process 0. A checkpoint has those of the process that wrote it.
 # - ``dist.all_reduce`` **inside the loss** writes into its argument and is not differentiated: PyTorch warns that *an autograd
 #   kernel was not registered*. For a log, reduce ``loss.detach().clone()``. The results of ``dist.all_gather`` do not require a
 #   gradient. ``torch.distributed.nn.functional`` has versions of both that autograd records. In PyTorch 2.13 they are

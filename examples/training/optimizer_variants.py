@@ -321,7 +321,7 @@ for _options, _fails in (({"foreach": True}, False), ({"fused": True}, True)):
 # More on counted writes is on the page about :ref:`in-place operations and version counters
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. ``SGD`` takes the sparse gradients of
 # ``nn.Embedding(..., sparse=True)``, but ``SGD(..., fused=True)`` raises an error. So does ``fused=True`` with complex weights,
-# and fused ``SGD`` with momentum if a parameter gets its first gradient after the others.
+# and fused ``SGD`` with momentum if a parameter gets its first gradient after the others of its group.
 
 # %%
 # LBFGS needs a closure

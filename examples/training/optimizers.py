@@ -60,8 +60,8 @@ for _foreach in (False, True):
 
 # %%
 # ``step`` wrote into ``w`` in place and under ``no_grad``: the same tensor, still a leaf, nothing recorded. It left
-# the gradient as it was (``nesterov=True`` with ``foreach=True`` changes it). The learning rate of ``SGD`` has a default today;
-# :doc:`it used to be required </then-and-now>`.
+# the gradient as it was (``nesterov=True`` with ``foreach=True`` may change it). The learning rate of ``SGD`` has a default
+# today; :doc:`it used to be required </then-and-now>`.
 #
 # Because the write is counted, a step between forward and backward is noticed, if the graph saved the parameter. (With
 # :ref:`fused=True <sphx_glr_gallery_training_optimizer_variants.py>` it is not counted here, and not noticed.)
@@ -218,7 +218,7 @@ table.rename_axis(index=None, columns="after the optimizer was made")
 # other parameters in the model are not harmless. With a new last layer the loss even falls, because the first layer learns:
 # two parameters stay as they were. Make the optimizer last.
 #
-# A tensor that is not a leaf is refused from the start, unless it retains its gradient: :ref:`can't optimize a non-leaf Tensor
+# A tensor that is not a leaf is usually refused from the start: :ref:`can't optimize a non-leaf Tensor
 # <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.
 #
 # **A group with a wrong key.** The optimizer stores the key and does not use it.

@@ -66,6 +66,14 @@ def prompts(script: Path) -> list[str]:
     return [line for line in text if ">>>" in line]
 
 
+def not_shown(script: Path) -> list[str]:
+    """Names that stand alone on a line to show their value, and do not: only that of a cell's last statement is shown."""
+    _, blocks = split_code_and_text_blocks(str(script))
+    cells = [ast.parse(block.content).body for block in blocks if block.type == "code"]
+    alone = [statement for cell in cells for statement in cell[:-1] if isinstance(statement, ast.Expr)]
+    return [ast.unparse(one) for one in alone if not any(isinstance(part, ast.Call) for part in ast.walk(one))]
+
+
 def test_code_fits_its_column(site: Path, script: str) -> None:
     page = read(site / "gallery" / Path(script).with_suffix(".html"))
     assert code_cells(page)
@@ -92,6 +100,11 @@ def test_each_heading_ends_with_its_line(root: Path, script: str) -> None:
 
 def test_text_shows_no_prompt(root: Path, script: str) -> None:
     assert not prompts(root / "examples" / script)
+
+
+def test_what_stands_alone_to_be_shown_is_shown(root: Path, script: str) -> None:
+    found = not_shown(root / "examples" / script)
+    assert not found, f"move them below what is hidden, to the end of their cells: {found}"
 
 
 @pytest.mark.parametrize(("width", "found"), [(COLUMN, 0), (COLUMN + 1, 1)])
@@ -149,3 +162,13 @@ def test_a_prompt_is_found(tmp_path: Path) -> None:
         '"""\nTitle\n=====\n\n>>> 1 + 1\n3\n"""\n\nx = ">>> in code"\n\n# %%\n# Text::\n#\n#    >>> 2\n\ny = 1\n'
     )
     assert prompts(script) == [">>> 1 + 1", "   >>> 2"]
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [("x\n", []), ("x\n# hidden\nassert x\n", ["x"]), ("x.T\nx\n", ["x.T"]), ("print(x)\nf(x).T\nassert x\n", [])],
+)
+def test_what_is_not_shown_is_found(tmp_path: Path, code: str, found: list[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f'"""\nTitle\n=====\n"""\n\n{code}')
+    assert not_shown(script) == found
