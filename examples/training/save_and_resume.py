@@ -8,6 +8,7 @@ Save and load a checkpoint, and resume training
    single: loss jumps after resuming from a checkpoint
    single: torch.save and state_dict
    single: keep the best model during training
+   single: CUDA out of memory after loading a checkpoint
 
 .. in-short::
 
@@ -292,6 +293,8 @@ table.rename_axis(index=None, columns="the loaded model has")
 # - The whole model needs ``weights_only=False``, which can run code from the file, or a list of safe classes:
 #   :ref:`sphx_glr_gallery_errors_weights_only_load_failed.py`. After you rename or move a class, the file no longer loads.
 #   Prefer the state.
+# - ``map_location="cpu"`` loads to the CPU. Without it, tensors return to the GPU that they come from, as a second copy beside
+#   the model: *CUDA out of memory*. See :ref:`moving and loading <sphx_glr_gallery_modules_parameters_and_buffers.py>`.
 # - Neither keeps gradients. If you add up the gradients of several batches, save after ``optimizer.step()``.
 #
 # Schedulers, ``torch.amp.GradScaler`` (for float16) and ``AveragedModel`` (averages of weights) have a ``state_dict()`` too.
