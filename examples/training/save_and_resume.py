@@ -73,6 +73,8 @@ def draw(before, curves):
     ax.set(xlabel="step", ylabel="loss", xlim=(200, 400), ylim=(1e-3, 0.2))
     ax.set_title("What was loaded decides how the training goes on")
     ax.legend(loc="upper left")
+    for name, losses in curves.items():
+        print(f"{name:<20} largest loss {max(losses):.4f}   last loss {losses[-1]:.4f}")
 
 
 def resume(*names):
@@ -103,8 +105,6 @@ curves = {
     "model and optimizer": resume("model", "optimizer"),
 }
 draw(before, curves)
-for name, losses in curves.items():
-    print(f"{name:<20} largest loss {max(losses):.4f}   last loss {losses[-1]:.4f}")
 print("as if never interrupted:", curves["model and optimizer"] == uninterrupted)
 
 # sphinx_gallery_start_ignore
