@@ -87,9 +87,8 @@ def run(command: list[str], *, check: bool) -> None:
 def main() -> None:
     """Serve until interrupted. The arguments are sphinx-autobuild's."""
     sys.stdout.reconfigure(line_buffering=True)  # in a file too: what waits to be written would be forked as well
-    multiprocessing.set_start_method(
-        "fork"
-    )  # it starts a process for each change, which must have what is imported here
+    # sphinx-autobuild starts a process for each change, which must have what is imported here
+    multiprocessing.set_start_method("fork")
     warm_up()
     build.subprocess = SimpleNamespace(run=run, CalledProcessError=subprocess.CalledProcessError)
     sphinx_autobuild()

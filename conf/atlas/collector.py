@@ -1,8 +1,8 @@
 """How often Python looks for garbage in cycles: seldom in a build, and in an example as Python does by itself.
 
-It looks whenever there are 700 new objects, now and then at all that there are, and again when it ends. A build holds a
-million of them, its modules and the environment, and hardly any garbage: looking took a quarter of the time of a build after
-one edit.
+It looks whenever there are some hundred new objects, now and then at all that there are, and again when it ends. A build
+holds a million of them, its modules and the environment, and hardly any garbage: looking took a quarter of the time of a
+build after one edit.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -130,3 +131,21 @@ def test_code_in_an_attribute_stops_the_build_each_time(tmp_path: Path) -> None:
         assert """handler.html: <button onclick="alert('x')">""" in done.output, done.output
         assert 'address.html: <a href="JavaScript:void(0)">' in done.output, done.output
         assert "put it into a script of conf/static" in done.output
+
+
+def test_a_page_is_searched_when_it_has_changed_since_the_last_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+    monkeypatch.setattr(csp_conf, "faults", lambda page: searched.append(page) or [])
+    app = SimpleNamespace(builder=SimpleNamespace(name="html"), outdir=tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.html").write_text(name)
+    csp_conf.write(app, None)
+    csp_conf.write(app, None)
+    assert searched == ["one", "two"]
+    copied = tmp_path / "two.html"
+    copied.write_text("copied, with its old date")
+    os.utime(copied, (0, 0))
+    csp_conf.write(app, None)
+    assert searched[2:] == ["copied, with its old date"]
