@@ -13,7 +13,6 @@ import importlib
 import multiprocessing
 import subprocess
 import sys
-from collections.abc import Sequence
 from types import SimpleNamespace
 
 from sphinx_autobuild import build
@@ -45,9 +44,9 @@ IMPORTED = (
 )
 
 
-def warm_up(names: Sequence[str] = IMPORTED) -> None:
+def warm_up() -> None:
     """Import what builds need, and have the collector leave it alone in all processes that are forked from this one."""
-    for name in names:
+    for name in IMPORTED:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
