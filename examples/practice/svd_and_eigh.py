@@ -356,7 +356,7 @@ def _sign_fixed(q):
 
 def _fixed(A, sign=1):
     q = sign * torch.linalg.eigh(A).eigenvectors[:, 0]
-    return t @ (q * q[q.abs().argmax()].sgn().conj())
+    return t @ _sign_fixed(q)
 
 
 assert torch.equal(_grad(_fixed, _A), _grad(lambda A: _fixed(A, -1), _A))
