@@ -33,6 +33,7 @@ ERRORS = {
         "inference_tensor",
         "checkpoint_metadata",
         "derivative_not_implemented",
+        "cudnn_rnn_double_backward",
     ],
     "NaN and infinity": [
         "loss_is_nan",
@@ -230,6 +231,10 @@ CHAPTERS = {
         "memory_snapshot",
         "checkpoint_and_precision",
         "determinism_on_gpu",
+        "cudnn_and_tf32",
+        "pinned_memory",
+        "streams_and_backward",
+        "cuda_graphs",
     ],
 }
 

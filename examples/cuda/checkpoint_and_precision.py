@@ -304,12 +304,14 @@ for cache in (True, False):
 assert peaks[False] < peaks[True]
 
 # %%
-# An old peak, and a reset. Nobody has reset the peak of the timed steps above, with eight times the batch: it is what *plain*
-# is here. The weights, their gradients and the batch count, too:
+# An old peak, and a reset. The first reset below ends the peak of the timed steps above, so *plain* is a step of this part.
+# Then a step with checkpointing runs, once without a reset and once after one. The weights, their gradients and the batch
+# count, too:
 
 # varies: The peak includes what the kernels of this GPU take.
 
 net, batch = build("cuda")
+torch.cuda.reset_peak_memory_stats()
 peaks = []
 for checkpointed in (False, True):
     forward(net, batch, checkpointed, False).backward()
@@ -319,7 +321,7 @@ forward(net, batch, True, False).backward()
 peaks.append(torch.cuda.max_memory_allocated())
 print(f"checkpoint, without a reset: {peaks[1] / peaks[0]:.2f} of the plain peak")
 print(f"checkpoint, after a reset:   {peaks[2] / peaks[0]:.2f}")
-assert peaks[1] == peaks[0] and peaks[2] < 0.8 * peaks[0]
+assert peaks[1] == peaks[0] and 0.3 < peaks[2] / peaks[0] < 0.85
 
 # %%
 # Checkpointing under ``no_grad``:

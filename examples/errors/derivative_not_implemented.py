@@ -344,6 +344,7 @@ assert x.grad.tolist() == [36, 36, 36]  # of 9 x**4
 # %%
 # See also
 # --------
+# - :ref:`sphx_glr_gallery_errors_cudnn_rnn_double_backward.py`: the same for an LSTM, GRU or RNN on a GPU.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: derivatives of derivatives.
 # - :ref:`sphx_glr_gallery_functions_double_backward.py`, for your own Function.
 # - In PyTorch's reference: `sdpa_kernel

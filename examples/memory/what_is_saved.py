@@ -20,6 +20,8 @@ Saved tensors: what autograd keeps for backward
 # Under ``torch.no_grad()``, an intermediate result is freed once your code no longer refers to it. In training, the graph keeps
 # some of them for ``backward()``. Which ones? Three operations compute :math:`\log(1 + e^x)`:
 
+import sys
+
 import torch
 
 x = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
@@ -183,10 +185,9 @@ by_operation
 # ``v`` and ``w`` exist anyway, so to keep them costs nothing more while you hold them too. A result or a new tensor may be held
 # by the graph alone.
 #
-# Dropout on the CPU keeps a mask in the type of ``v``. On a CUDA device, which was not measured here, the mask is a quarter as
-# large: according to `PyTorch's source <https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/Dropout.cpp>`__,
-# ``F.dropout(v)`` calls ``native_dropout`` there, whose mask is boolean, one byte for each number. With ``inplace=True`` it
-# does not.
+# Dropout on the CPU keeps a mask in the type of ``v``. On a CUDA device the mask is a quarter as large: ``F.dropout(v)`` `calls
+# native_dropout there <https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/Dropout.cpp>`__, whose mask is
+# boolean, one byte for each number. With ``inplace=True`` it does not. `Measured on a GPU`_ has this and others.
 
 # %%
 # What people get wrong
@@ -533,6 +534,132 @@ print(megabytes, "MB kept")
 assert megabytes == 4 and torch.allclose(result, F.silu(v))
 points = torch.linspace(-3, 3, 7, dtype=torch.float64, requires_grad=True)
 assert torch.autograd.gradcheck(Silu.apply, points)
+
+# %%
+# Measured on a GPU
+# -----------------
+# A GPU has other kernels, and some keep something else. Inputs and weights do not count. The allocator checks the hooks: the
+# result is dropped, its ``grad_fn`` is kept, and PyTorch is asked how many bytes are in use.
+#
+# .. needs-a-gpu::
+
+if not torch.cuda.is_available():
+    print("What follows is measured, and needs a CUDA device.")
+    sys.exit()
+
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+
+def attention_by(backend, q, dropout=0.0):
+    with sdpa_kernel(backend):
+        return F.scaled_dot_product_attention(q, q, q, dropout_p=dropout)
+
+
+def without_cudnn(layer, batch):
+    with torch.backends.cudnn.flags(enabled=False):
+        return layer(batch)
+
+
+ALL = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+
+
+# %%
+# The images are 8.4 MB large, the sequence 0.8 MB, and ``q`` 2.1 MB, or 1 MB in bfloat16.
+
+
+def operations_on(device):
+    """Functions by name, and the tensors that exist anyway."""
+
+    def leaf(*shape, **options):
+        return torch.rand(*shape, device=device, **options).requires_grad_()
+
+    v, images, sequence = leaf(1000, 1000), leaf(16, 32, 64, 64), leaf(50, 32, 128)
+    q, q16 = leaf(1, 8, 1024, 64), leaf(1, 8, 1024, 64, dtype=torch.bfloat16)
+    labels = torch.arange(1000, device=device)
+    batch_norm, conv = nn.BatchNorm2d(32).to(device), nn.Conv2d(32, 32, 3).to(device)
+    lstm = nn.LSTM(128, 128).to(device)
+    layers = nn.ModuleList([batch_norm, conv, lstm])
+    known = [v, images, sequence, q, q16, labels]
+    return {
+        "F.dropout(v)": lambda: F.dropout(v),
+        "F.dropout(v * 1, inplace=True)": lambda: F.dropout(v * 1, inplace=True),
+        "F.gelu(v)": lambda: F.gelu(v),
+        "v.softmax(1)": lambda: v.softmax(1),
+        "F.cross_entropy(v, labels)": lambda: F.cross_entropy(v, labels),
+        "F.layer_norm(v, (1000,))": lambda: F.layer_norm(v, (1000,)),
+        "F.rms_norm(v, (1000,))": lambda: F.rms_norm(v, (1000,)),
+        "batch_norm(images)": lambda: batch_norm(images),
+        "conv(images)": lambda: conv(images),
+        "F.max_pool2d(images, 2)": lambda: F.max_pool2d(images, 2),
+        "lstm(sequence)": lambda: lstm(sequence)[0],
+        "lstm, without cuDNN": lambda: without_cudnn(lstm, sequence)[0],
+        "attention": lambda: attention_by(ALL, q),
+        "attention, bfloat16": lambda: attention_by(ALL, q16),
+        "attention, MATH": lambda: attention_by(SDPBackend.MATH, q),
+        "attention, dropout": lambda: attention_by(ALL, q, 0.1),
+    }, [*known, *layers.parameters(), *layers.buffers()]
+
+
+# %%
+# ``seen_by_hooks`` and ``seen_by_allocator`` are the two ways to count.
+
+
+def seen_by_hooks(operation, known):
+    saved = measure(operation)[0]
+    sizes = {storage_of(t): t.untyped_storage().nbytes() for t in saved}
+    return sum(sizes.values()) - sum(sizes.get(storage_of(t), 0) for t in known)
+
+
+def seen_by_allocator(operation):
+    def in_use():
+        return torch.cuda.memory_stats()["requested_bytes.all.current"]
+
+    operation()  # the first call loads libraries, which keep something
+    before = in_use()
+    node = operation().grad_fn
+    kept = in_use() - before
+    del node
+    return kept
+
+
+# %%
+# What each keeps beyond its inputs and weights, in MB:
+
+# varies: The GPU and its libraries decide which kernel runs, and what it keeps.
+
+(on_cpu, known_cpu), (on_gpu, known_gpu) = operations_on("cpu"), operations_on("cuda")
+rows = {
+    name: {
+        "CPU, hooks": seen_by_hooks(on_cpu[name], known_cpu) / 1e6,
+        "GPU, hooks": seen_by_hooks(on_gpu[name], known_gpu) / 1e6,
+        "GPU, allocator": seen_by_allocator(on_gpu[name]) / 1e6,
+    }
+    for name in on_cpu
+}
+devices = pd.DataFrame(rows).T
+# sphinx_gallery_start_ignore
+_mb = devices.round(2)
+assert _mb.loc["F.dropout(v)"].to_list() == [4, 1, 1]
+assert (_mb.loc["F.dropout(v * 1, inplace=True)"] == 4).all()
+assert (_mb.loc["F.gelu(v)"] == 0).all() and (_mb.loc["v.softmax(1)"] == 4).all()
+assert _mb["GPU, hooks"]["attention, MATH"] > 30 > 10 > _mb["GPU, hooks"]["attention"]
+assert (
+    _mb["GPU, hooks"]["attention, dropout"]
+    < 10
+    < _mb["CPU, hooks"]["attention, dropout"]
+)
+_gaps = (_mb["GPU, hooks"] - _mb["GPU, allocator"]).abs()
+assert (_gaps < 0.1).sum() >= 12  # libraries such as cuDNN round and add
+assert (_mb["GPU, hooks"] == _mb["CPU, hooks"]).sum() >= 9
+_lstm = _mb["GPU, hooks"]["lstm(sequence)"]
+assert _lstm < _mb["CPU, hooks"]["lstm(sequence)"]
+assert _lstm < _mb["GPU, hooks"]["lstm, without cuDNN"]
+# sphinx_gallery_end_ignore
+devices.round(2).rename_axis(columns="MB")
+
+# %%
+# Most rows are equal: the formula decides what is kept. The kernels differ for ``F.dropout`` (a float for each element on the
+# CPU, a bool on the GPU), the LSTM (cuDNN's workspace is smaller) and attention with dropout, which is not fused on the CPU.
 
 # %%
 # See also

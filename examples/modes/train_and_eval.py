@@ -118,8 +118,8 @@ table.rename_axis(index=None, columns="switches")
 # percent.
 #
 # An exception to the second column, not measured here, because it needs a GPU: where cuDNN runs an ``LSTM``, a ``GRU`` or an
-# ``RNN``, backward after ``eval()`` raises ``cudnn RNN backward can only be called in training mode`` (`pytorch#15788
-# <https://github.com/pytorch/pytorch/issues/15788>`__).
+# ``RNN``, backward after ``eval()`` raises :ref:`cudnn RNN backward can only be called in training mode
+# <sphx_glr_gallery_errors_cudnn_rnn_double_backward.py>`.
 
 # %%
 # What people get wrong

@@ -19,6 +19,7 @@ detach, clone, .data, item, deepcopy: which one to use
 # .. how-measured:: This code asks four questions of each call. Hooks tell if what exp saved is kept when only y is left.
 
 import copy
+import sys
 import weakref
 
 import pandas as pd
@@ -454,11 +455,12 @@ with FakeTensorMode():  # agrees, except on cpu(), which gives one more fake ten
 sorted_calls.rename_axis(columns="needs the values")
 
 # %%
-# ``x[x > 0]`` is there because only the values tell how many elements it has. No GPU was measured here. PyTorch's `tuning
+# ``x[x > 0]`` is there because only the values tell how many elements it has. PyTorch's `tuning
 # guide <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>`__ names ``item()``, ``cpu()``, ``nonzero()``,
 # an ``if`` on a result and ``print(x)``. On a GPU,
 # ``torch.cuda.set_sync_debug_mode("warn")`` warns at calls that wait; its documentation says that it does not find all of
-# them. :ref:`The profiler on a GPU <sphx_glr_gallery_cuda_cuda_profiler.py>` shows what a wait looks like.
+# them. `Measured on a GPU`_ has both. :ref:`The profiler on a GPU <sphx_glr_gallery_cuda_cuda_profiler.py>` shows what a wait
+# looks like.
 
 # %%
 # Exercise
@@ -496,6 +498,103 @@ for note in notes[3:]:
 assert [note.tolist() for note in notes[3:]] == [[1, 0], [1, -1], [1, -1]]
 assert [note.requires_grad for note in notes[3:]] == [False, True, False]
 # sphinx_gallery_end_ignore
+
+# %%
+# Measured on a GPU
+# -----------------
+# Does a call wait? Put ten products of large matrices into the queue, and an event behind them. Then make the call. If the
+# event has happened when the call returns, the call has waited for the products. No clock is needed.
+#
+# .. needs-a-gpu::
+
+if not torch.cuda.is_available():
+    print("What follows is measured, and needs a CUDA device.")
+    sys.exit()
+
+import io
+import warnings
+
+big = torch.randn(8192, 8192, device="cuda")
+product = torch.empty_like(big)
+
+
+def waits(use, x):
+    use(x.clone())  # the first call of an operation loads its kernel
+    x = x.clone()
+    torch.cuda.synchronize()
+    for _ in range(10):
+        torch.mm(big, big, out=product)
+    queued = torch.cuda.Event()
+    queued.record()
+    use(x)
+    return queued.query()
+
+
+def warns(use, x):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")  # warns that it is a prototype
+        use(x.clone())
+        torch.cuda.set_sync_debug_mode("default")
+    return any("called a synchronizing" in str(one.message) for one in caught)
+
+
+# %%
+# The calls of the table above, and some more:
+
+# varies: Another version of PyTorch, or another build, may wait elsewhere.
+
+MORE = {
+    "print(x)": str,  # what print calls
+    "torch.save(x, file)": lambda x: torch.save(x, io.BytesIO()),
+    "x[x > 0] = other": lambda x: x.__setitem__(x > 0, x.clone()),
+    "x[x > 0] = 0": lambda x: x.__setitem__(x > 0, 0),
+    "x[[0, 2]]": lambda x: x[[0, 2]],
+    "torch.tensor([0, 2], device=x.device)": lambda x: torch.tensor(
+        [0, 2], device="cuda"
+    ),
+    'x.to("cpu", non_blocking=True)': lambda x: x.to("cpu", non_blocking=True),
+    "x.sum().backward()": lambda x: x.requires_grad_().sum().backward(),
+}
+x = torch.ones(4, device="cuda")
+rows = {
+    name: {
+        "raises on meta": needs.get(name, ""),
+        "waits": waits(use, x),
+        "debug mode warns": warns(use, x),
+    }
+    for name, use in (USES | MORE).items()
+}
+on_gpu = pd.DataFrame(rows).T
+# sphinx_gallery_start_ignore
+_waits = on_gpu["waits"]
+for _name in ("x[0].item()", "float(x[0])", "if x[0] > 0", "x.tolist()", "x.cpu()"):
+    assert _waits[_name], _name
+for _name in (
+    "x.nonzero()",
+    "x[x > 0]",
+    "x.unique()",
+    "print(x)",
+    "torch.save(x, file)",
+):
+    assert _waits[_name], _name
+for _name in ("x[x > 0] = other", "x[[0, 2]]", "torch.tensor([0, 2], device=x.device)"):
+    assert _waits[_name], _name
+for _name in runs[:8]:
+    assert not _waits[_name], _name
+assert not _waits["x.sum().backward()"] and not _waits["x[x > 0] = 0"]
+assert not _waits['x.to("cpu", non_blocking=True)']
+assert (_waits == on_gpu["debug mode warns"]).mean() > 0.9
+# sphinx_gallery_end_ignore
+on_gpu.replace({True: "yes", False: "no"}).rename_axis(columns="call")
+
+# %%
+# - Here the ten calls that raise on ``meta`` all wait, and the eight that run there do not.
+# - Five of the others wait. ``print`` and ``torch.save`` read the values. ``x[[0, 2]]`` and ``torch.tensor`` copy a list of
+#   Python numbers to the GPU, and such a copy waits. ``x[x > 0] = other`` must know how many elements the mask selects;
+#   ``x[x > 0] = 0`` need not.
+# - ``backward()`` does not wait, and neither does ``x.to("cpu", non_blocking=True)``. So the values of that CPU tensor are not
+#   there yet when the call returns: see :ref:`sphx_glr_gallery_cuda_pinned_memory.py`.
 
 # %%
 # See also

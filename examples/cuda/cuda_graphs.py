@@ -1,0 +1,360 @@
+r"""
+CUDA graphs: capture a training step, and what a replay does not do
+===================================================================
+
+.. in-short::
+
+   If a step is many small kernels, Python and the launches take most of the time. ``torch.cuda.graph`` captures the kernels of
+   one step, backward included, and ``replay()`` launches them all at once, without Python. A replay reads and writes the *same
+   memory*: copy each batch into the captured input, and clone what you keep. What Python does during capture, such as an
+   ``if``, a hook or a learning rate, is fixed.
+"""
+
+# %%
+# The problem: a step of many small kernels
+# -----------------------------------------
+# You train a small network, and the GPU is idle most of the time, because Python launches each kernel by itself. A *CUDA graph*
+# records the kernels of one step, and launches them together. It has nothing to do with the graph of autograd: it notes which
+# kernels ran, and at which addresses.
+#
+# To see what follows from that, here is a recorder for the CPU with the same properties. It notes each operation, those of
+# backward included. A replay runs them again, and puts the results into the same tensors.
+
+import sys
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Recorder(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        self.calls.append((operation, args, kwargs or {}, result))
+        return result
+
+    @torch.no_grad()
+    def replay(self):
+        for operation, args, kwargs, result in self.calls:
+            again = operation(*args, **kwargs)
+            for old, new in zip(tree_leaves(result), tree_leaves(again), strict=True):
+                if isinstance(old, torch.Tensor) and old is not new:
+                    old.detach().copy_(new)
+
+
+# %%
+# A training step, recorded once and replayed for 20 batches. The batch is copied into the input that was recorded:
+
+
+def mlp(device="cpu"):
+    torch.manual_seed(0)
+    layers = [part for _ in range(10) for part in (nn.Linear(64, 64), nn.ReLU())]
+    return nn.Sequential(*layers, nn.Linear(64, 1)).to(device)
+
+
+def make_step(net, x):
+    """A step, and how often a hook of the net was called."""
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    called = []
+    net[0].register_forward_hook(lambda *_: called.append(1))
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = net(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step, called
+
+
+torch.manual_seed(1)
+data = torch.randn(20, 32, 64)
+
+
+def train(x, step, replayed=None):
+    losses = []
+    for batch in data:
+        x.copy_(batch)
+        losses.append((replayed() if replayed else step()).item())
+    return losses
+
+
+# %%
+# The same 20 steps in the usual way, and by replay:
+
+x = data[0].clone()
+usual_step, usual_called = make_step(mlp(), x)
+usual = train(x, usual_step)
+
+net = mlp()
+state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+step, called = make_step(net, x)
+with Recorder() as recorder:
+    loss = step()
+net.load_state_dict(state)  # as before the recorded step
+called.clear()
+replayed = train(x, step, lambda: (recorder.replay(), loss)[1])
+
+print(len(recorder.calls), "operations recorded")
+close = torch.allclose(torch.tensor(usual), torch.tensor(replayed), rtol=1e-4)
+print("the same losses:", close)
+print("calls of the hook:", len(usual_called), "as usual,", len(called), "in replays")
+assert close and len(usual_called) == 20 and not called
+
+# %%
+# Why it is faster
+# ----------------
+# Each operation costs Python some microseconds, whatever its size. On paper, with 10 µs for each, and 2 µs of computing on the
+# GPU:
+
+count = len(recorder.calls)
+paper = {"as usual": count * 10e-3, "replay": count * 2e-3}
+
+# figure: Two bars, computed from assumed times. The usual step takes five times as long as the replay.
+fig, ax = plt.subplots(figsize=(7, 1.6))
+bars = ax.barh(list(paper), list(paper.values()), color=["#64748b", "#2563eb"])
+ax.bar_label(bars, fmt="%.1f", padding=3)
+ax.set(xlabel="ms for one step", title="A step of small kernels (on paper)")
+ax.margins(x=0.1)
+ax.invert_yaxis()
+fig.tight_layout()
+assert paper["as usual"] == 5 * paper["replay"]
+
+# %%
+# With large kernels, the GPU is busy anyway, and a replay gains nothing.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Giving the name x to a new batch.** The recording knows the memory, not the name:
+
+losses = []
+for _ in range(2):
+    net.load_state_dict(state)
+    recorder.replay()
+    losses.append(loss.item())
+    x = torch.zeros(32, 64)  # another tensor
+print("the new x changes the loss:", losses[0] != losses[1])
+assert losses[0] == losses[1]
+
+# %%
+# **Keeping results.** Each replay writes into the same ``loss``. A list of losses is a list of one tensor. Keep
+# ``loss.clone()`` or ``loss.item()``.
+#
+# **Changing what Python knew.** A factor, a learning rate, an ``if``, the mode ``train()``: all were decided when the step was
+# recorded.
+
+factor = 2.0
+ones = torch.ones(3)
+with Recorder() as short:
+    scaled = ones * factor
+factor = 5.0
+short.replay()
+print(scaled)
+assert scaled.tolist() == [2, 2, 2]
+
+# %%
+# **Accumulating by accident.** If ``zero_grad`` is not in the recording, and ``grad`` was there before, each replay adds.
+# ``zero_grad(set_to_none=True)`` inside of the recorded step is right: then backward writes the gradient instead of adding it.
+#
+# **Skipping the warm-up.** On a GPU, run the step a few times in a side stream first. Libraries load and allocate in their
+# first calls, and that cannot be captured.
+#
+# **Reading a value.** ``loss.item()``, ``print(loss)`` and ``if loss > 0`` wait for the GPU, and a capture with a wait fails.
+#
+# Exercise
+# --------
+# You want a learning rate that changes, in a recorded step. What must it be?
+#
+# .. solution::
+#
+# A tensor, whose memory the recording reads. ``fill_`` changes it between replays:
+
+rate, weight = torch.tensor(0.5), torch.ones(3)
+with Recorder() as update:
+    weight.sub_(rate)  # 0.5
+rate.fill_(0.25)
+update.replay()
+print(weight)
+assert weight.tolist() == [0.25, 0.25, 0.25]
+
+# %%
+# Measured on a GPU
+# -----------------
+# The same training step, captured by CUDA.
+#
+# .. needs-a-gpu::
+
+if not torch.cuda.is_available():
+    print("What follows is measured, and needs a CUDA device.")
+    sys.exit()
+
+import time
+import warnings
+
+
+def capture(step):
+    """The graph of CUDA, and what the step returned."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):  # warm-up
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        result = step()
+    return graph, result
+
+
+# sphinx_gallery_start_ignore
+if hasattr(torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch"):
+    torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
+# sphinx_gallery_end_ignore
+data = data.cuda()
+x = data[0].clone()
+usual_step, usual_called = make_step(mlp("cuda"), x)
+usual = train(x, usual_step)
+
+net = mlp("cuda")
+state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+step, called = make_step(net, x)
+graph, loss = capture(step)
+net.load_state_dict(state)
+called.clear()
+replayed = train(x, step, lambda: (graph.replay(), loss)[1])
+print("the 20 losses are equal:", usual == replayed)
+print("calls of the hook:", len(usual_called), "as usual,", len(called), "in replays")
+assert torch.allclose(torch.tensor(usual), torch.tensor(replayed), rtol=1e-3)
+assert len(usual_called) == 20 and not called
+
+# %%
+# The times of a step:
+
+# varies: Times depend on the GPU and the machine.
+
+
+def milliseconds(action, times=200):
+    for _ in range(20):
+        action()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(times):
+        action()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / times * 1e3
+
+
+slow, fast = milliseconds(usual_step), milliseconds(graph.replay)
+print(f"as usual {slow:.2f} ms, replay {fast:.2f} ms")
+assert fast < 0.6 * slow
+
+# %%
+# During capture nothing is computed:
+
+ones, target = torch.ones(4, device="cuda"), torch.zeros(4, device="cuda")
+target.copy_(ones * 2)  # loads the kernels
+target.zero_()
+torch.cuda.synchronize()
+short = torch.cuda.CUDAGraph()
+with torch.cuda.graph(short):
+    target.copy_(ones * 2)
+print("after capture:", target.tolist())
+assert target.tolist() == [0, 0, 0, 0]
+short.replay()
+print("after replay: ", target.tolist())
+assert target.tolist() == [2, 2, 2, 2]
+
+# %%
+# The norm of a gradient after each of three replays, with ``zero_grad`` inside of the captured step, and with zeros that were
+# there before:
+
+
+def norms(inside):
+    net, ones = mlp("cuda"), torch.ones(8, 64, device="cuda")
+
+    def step():
+        if inside:
+            net.zero_grad(set_to_none=True)
+        net(ones).sum().backward()
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    net.zero_grad(set_to_none=False)
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        step()
+    result = []
+    for _ in range(3):
+        graph.replay()
+        result.append(net[0].weight.grad.norm().item())
+    return [f"{norm / result[0]:.2f}" for norm in result]
+
+
+print("zero_grad inside: ", norms(True))
+print("zeros, and no zero_grad:", norms(False))
+assert norms(True) == ["1.00"] * 3 and norms(False) == ["1.00", "2.00", "3.00"]
+
+# %%
+# Dropout draws other numbers in each replay, and the seed still counts:
+
+kept = torch.ones(1000, device="cuda", requires_grad=True)
+
+
+def drop():
+    kept.grad = None
+    nn.functional.dropout(kept).sum().backward()
+
+
+dropped, _ = capture(drop)
+masks = []
+for seed in (None, None, 0, 0):
+    if seed is not None:
+        torch.manual_seed(seed)
+    dropped.replay()
+    masks.append(kept.grad.clone())
+print("two replays are equal:      ", torch.equal(masks[0], masks[1]))
+print("with the same seed they are:", torch.equal(masks[2], masks[3]))
+assert not torch.equal(masks[0], masks[1]) and torch.equal(masks[2], masks[3])
+
+# %%
+# Two of the errors. A number from the CPU is copied to the GPU within the step. And Adam counts its steps on the CPU, unless
+# you make it with ``capturable=True``:
+
+
+def with_number():
+    return (net(x) * torch.tensor(2.0, device="cuda")).sum()
+
+
+adam = torch.optim.Adam(net.parameters())
+for wrong in (with_number, adam.step):
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a graph without kernels
+            capture(wrong)
+    except RuntimeError as error:
+        message = str(error).split(". ")[0]
+        print(f"RuntimeError: {message}")
+        assert "graph capture" in message
+
+# %%
+# See also
+# --------
+# - Before: :ref:`sphx_glr_gallery_cuda_streams_and_backward.py`, streams, and who waits for whom.
+# - :ref:`sphx_glr_gallery_cuda_cuda_profiler.py`: is the step bound by launches?
+# - :ref:`sphx_glr_gallery_scale_compile_and_autograd.py`: ``torch.compile`` with ``mode="reduce-overhead"`` uses CUDA graphs.
+# - In PyTorch's notes: `CUDA graphs <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs>`__. In its reference:
+#   `torch.cuda.graph <https://docs.pytorch.org/docs/stable/generated/torch.cuda.graph.html>`__.

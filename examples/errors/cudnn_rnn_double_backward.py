@@ -1,0 +1,370 @@
+r"""
+the derivative for '_cudnn_rnn_backward' is not implemented
+===========================================================
+
+.. index::
+   ! single: cudnn RNN backward can only be called in training mode
+   ! single: Double backwards is not supported for CuDNN RNNs due to limitations in the CuDNN API
+   ! single: gradient penalty or second derivative of an LSTM or GRU on a GPU
+   ! single: saliency map or Grad-CAM of an LSTM in eval mode
+
+.. in-short::
+
+   You differentiate a gradient of an LSTM, GRU or RNN on a GPU, and cuDNN computes no second derivative. Compute the *forward*
+   pass of this layer without cuDNN. The same change ends *cudnn RNN backward can only be called in training mode*.
+
+   .. code-block:: diff
+
+      - output, _ = lstm(x)
+      + with torch.backends.cudnn.flags(enabled=False):
+      +     output, _ = lstm(x)
+
+   **Not this:** the same ``with`` around ``backward()`` or ``torch.autograd.grad``. The choice was made in forward.
+"""
+
+# %%
+# The code that raises it
+# -----------------------
+# A gradient penalty. On the CPU, this code runs:
+
+# sphinx_gallery_start_ignore
+import sys
+import textwrap
+from unittest import mock
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+device = "meta"
+_plain = torch._VF.lstm  # what nn.LSTM calls
+_library = torch.library.Library("aten", "IMPL")
+_backward = "aten::_cudnn_rnn_backward"
+
+
+def _cudnn_backward_on_meta(x, weights, stride, buffer, h, c, *rest):
+    new = torch.empty_like
+    other = new(c) if c is not None else new(h)
+    return new(x), new(h), other, [new(weight) for weight in weights]
+
+
+if not torch._C._dispatch_has_kernel_for_dispatch_key(_backward, "Meta"):
+    _library.impl("_cudnn_rnn_backward", _cudnn_backward_on_meta, "Meta")
+
+
+def _cudnn(x, weights, h, c, mode, training=True):
+    buffer = torch.empty(1, device="meta")
+    sizes = (h.shape[-1], 0, 1, False, 0.0)
+    return torch._cudnn_rnn(
+        x, weights, len(weights), buffer, h, c, mode, *sizes, training, False, [], None
+    )[:3]
+
+
+def _lstm_of_a_gpu(x, state, weights, bias, layers, dropout, training, *rest):
+    if not torch.backends.cudnn.enabled:
+        return _plain(x, state, weights, bias, layers, dropout, training, *rest)
+    return _cudnn(x, weights, *state, 2, training)
+
+
+_gpu = mock.patch.object(torch._VF, "lstm", _lstm_of_a_gpu)
+_gpu.start()
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    lstm = nn.LSTM(4, 8).to(device)
+    x = torch.randn(5, 2, 4, device=device, requires_grad=True)
+
+    output, _ = lstm(x)
+    (slope,) = torch.autograd.grad(output.sum(), x, create_graph=True)
+    penalty = slope.square().mean()
+    penalty.backward()
+# sphinx_gallery_start_ignore
+except NotImplementedError as error:
+    raised.append(str(error))
+    for line in f"NotImplementedError: {error}".splitlines():
+        print(textwrap.fill(line, 88))
+assert len(raised) == 1
+assert raised[0].startswith(
+    "the derivative for '_cudnn_rnn_backward' is not implemented. Double backwards is not "
+    "supported for CuDNN RNNs due to limitations in the CuDNN API."
+)
+assert "with torch.backends.cudnn.flags(enabled=False)" in raised[0]
+for _kind, _mode in (("LSTM", 2), ("GRU", 3), ("RNN", 1)):
+    _layer = getattr(nn, _kind)(4, 8, device="meta")
+    _h = torch.zeros(1, 2, 8, device="meta")
+    _c = _h if _kind == "LSTM" else None
+    _y = _cudnn(x, list(_layer.parameters()), _h, _c, _mode)[0]
+    assert _y.grad_fn.name() == "CudnnRnnBackward0"
+    (_slope,) = torch.autograd.grad(_y.sum(), x, create_graph=True)
+    try:
+        _slope.square().mean().backward()
+    except NotImplementedError as error:
+        raised.append(str(error))
+assert len(raised) == 4 and len(set(raised)) == 1
+_on_cpu = nn.LSTM(4, 8)
+_x = torch.randn(5, 2, 4, requires_grad=True)
+with mock.patch.object(torch._VF, "lstm", _plain):
+    _y = _on_cpu(_x)[0]
+(_slope,) = torch.autograd.grad(_y.sum(), _x, create_graph=True)
+_slope.square().mean().backward()
+assert _on_cpu.weight_ih_l0.grad.norm() > 0
+# sphinx_gallery_end_ignore
+
+# %%
+# ``output`` and ``inputs`` in the message are PyTorch's example, not your variables. (This site is built without a GPU. A
+# hidden part chooses cuDNN's operation on the device ``meta``, where tensors have a shape and no values. The nodes and the
+# message are PyTorch's own. Below, the same is :ref:`measured on a GPU <measured-cudnn-rnn>`.)
+#
+# You meet the message with a gradient penalty, with a Hessian or a product with it (natural gradient, TRPO), with
+# meta-learning, and with a physical loss that differentiates the network by its input.
+#
+# Why
+# ---
+# cuDNN is NVIDIA's library for neural networks. It computes the whole layer, all times included, in one operation, and so
+# PyTorch records one node: ``CudnnRnnBackward0``. The backward of this node is again one operation of cuDNN, and cuDNN has no
+# derivative of it. Without cuDNN the layer consists of simple operations for each time, and PyTorch can differentiate each of
+# them twice.
+
+
+# sphinx_gallery_start_ignore
+def _nodes(result):
+    seen, waiting = set(), [result.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if (
+            node is not None
+            and node not in seen
+            and node.name() != "torch::autograd::AccumulateGrad"
+        ):
+            seen.add(node)
+            waiting += [following for following, _ in node.next_functions]
+    return len(seen)
+
+
+LENGTHS = (5, 10, 20, 40)
+
+
+def nodes(cudnn):
+    counts = []
+    for length in LENGTHS:
+        sequence = torch.empty(length, 2, 4, device=device, requires_grad=True)
+        with torch.backends.cudnn.flags(enabled=cudnn):
+            counts.append(_nodes(lstm(sequence)[0]))
+    return counts
+
+
+def draw(lines):
+    _, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
+    colors = ("#2563eb", "#c2410c")
+    for (name, counts), color in zip(lines.items(), colors, strict=True):
+        ax.plot(LENGTHS, counts, "o-", color=color)
+        ax.text(LENGTHS[-1] + 1, counts[-1], name, color=color, va="center")
+    ax.set(xlabel="length of the sequence", ylabel="nodes", xlim=(0, 52))
+    ax.set_title("Nodes in the graph of one LSTM")
+
+
+_with, _without = nodes(True), nodes(False)
+assert len(set(_with)) == 1 and _with[0] == 1
+assert _without == sorted(_without) and _without[-1] > 5 * 40
+# sphinx_gallery_end_ignore
+# figure: Two lines over the length of the sequence. With cuDNN there is one node for each length. Without it the number of
+#   nodes grows with the length.
+draw({"with cuDNN": nodes(True), "without cuDNN": nodes(False)})
+
+# %%
+# The fix
+# -------
+# Compute the forward pass of the layer without cuDNN. Only what stands in the ``with`` changes; the rest of the network may use
+# cuDNN:
+
+with torch.backends.cudnn.flags(enabled=False):
+    output, _ = lstm(x)
+(slope,) = torch.autograd.grad(output.sum(), x, create_graph=True)
+penalty = slope.square().mean()
+penalty.backward()
+print("weights with a gradient:", sum(w.grad is not None for w in lstm.parameters()))
+
+# sphinx_gallery_start_ignore
+assert all(w.grad is not None for w in lstm.parameters())
+assert torch.backends.cudnn.enabled
+_late = lstm(x)[0]
+raised.clear()
+with torch.backends.cudnn.flags(enabled=False):
+    (_slope,) = torch.autograd.grad(_late.sum(), x, create_graph=True)
+    try:
+        _slope.square().mean().backward()
+    except NotImplementedError as error:
+        raised.append(str(error))
+_gpu.stop()
+assert len(raised) == 1  # around backward it does not help
+# sphinx_gallery_end_ignore
+
+# %%
+# - The price is time: below, this LSTM takes several times as long without cuDNN. So put only those passes into the ``with``
+#   that are differentiated twice, for example each tenth penalty.
+# - ``nn.LSTMCell`` in a loop of your own does not use cuDNN, and needs no change.
+# - If the second derivative comes from meta-learning (MAML), its first-order variant needs none.
+#
+# cudnn RNN backward can only be called in training mode
+# ------------------------------------------------------
+# .. quoted-message:: https://github.com/pytorch/pytorch/issues/15788
+#
+#    RuntimeError: cudnn RNN backward can only be called in training mode
+#
+# You call ``backward()`` after a forward pass in ``eval()``: for a saliency map, an attack, or because a frozen LSTM stands
+# before or behind the layers that you train. In ``eval()``, cuDNN does not keep what its backward needs. ``train()`` right
+# before ``backward()`` is too late.
+#
+# - **Forward without cuDNN**, as above. The model stays in ``eval()``.
+# - **train() for this layer alone**: ``model.lstm.train()``. In an LSTM with ``dropout=0``, or with one layer, ``train()`` does
+#   not change the result:
+
+lstm = nn.LSTM(4, 8)
+x = torch.randn(5, 2, 4)
+same = torch.equal(lstm.train()(x)[0], lstm.eval()(x)[0])
+print("train() and eval() give the same:", same)
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(lstm.train()(x)[0], lstm.eval()(x)[0]) and same
+_two = nn.LSTM(4, 8, num_layers=2, dropout=0.5)
+assert not torch.allclose(_two.train()(x)[0], _two.eval()(x)[0])
+_two = nn.LSTM(4, 8, num_layers=2)
+assert torch.allclose(_two.train()(x)[0], _two.eval()(x)[0])
+# sphinx_gallery_end_ignore
+
+# %%
+# - **no_grad()**, if neither the LSTM nor what comes before it is trained. Then no backward goes through the LSTM:
+
+head = nn.Linear(8, 1)
+lstm.eval()
+with torch.no_grad():
+    features, _ = lstm(x)
+head(features).mean().backward()
+print("head:", head.weight.grad is not None, "  lstm:", lstm.weight_ih_l0.grad)
+
+# sphinx_gallery_start_ignore
+assert head.weight.grad.norm() > 0 and lstm.weight_ih_l0.grad is None
+# sphinx_gallery_end_ignore
+
+# %%
+# What not to do
+# --------------
+# **Do not set torch.backends.cudnn.enabled = False for the whole program.** It ends both errors, and convolutions and all other
+# recurrent layers lose cuDNN, too.
+#
+# **Do not call train() on the whole model** for a saliency map: dropout is then random, and batch normalization uses the batch
+# and changes its running statistics.
+#
+# .. _measured-cudnn-rnn:
+#
+# Measured on a GPU
+# -----------------
+# The real messages, whether the gradients are right without cuDNN, and the price.
+#
+# .. needs-a-gpu::
+
+if not torch.cuda.is_available():
+    print("What follows is measured, and needs a CUDA device.")
+    sys.exit()
+
+
+def penalty_of(layer, x):
+    output, _ = layer(x)
+    (slope,) = torch.autograd.grad(output.sum(), x, create_graph=True)
+    return slope.square().mean()
+
+
+def says(call):
+    try:
+        call()
+    except RuntimeError as error:  # NotImplementedError is one
+        return f"{type(error).__name__}: {str(error).split('. ')[0]}"
+    return "runs"
+
+
+x = torch.randn(5, 2, 4, device="cuda", requires_grad=True)
+for kind in (nn.LSTM, nn.GRU, nn.RNN):
+    layer = kind(4, 8).cuda()
+    print(f"{kind.__name__:<5}{layer(x)[0].grad_fn.name()}")
+    message = says(lambda layer=layer: penalty_of(layer, x).backward())
+    print("    ", message)
+    assert message.endswith("derivative for '_cudnn_rnn_backward' is not implemented")
+
+# %%
+# Without cuDNN, the gradients of the penalty are those that the CPU computes in float64, up to rounding:
+
+lstm = nn.LSTM(4, 8).cuda()
+with torch.backends.cudnn.flags(enabled=False):
+    penalty = penalty_of(lstm, x)
+penalty.backward()
+
+exact = nn.LSTM(4, 8).double()
+exact.load_state_dict(lstm.state_dict())
+penalty_of(exact, x.detach().cpu().double().requires_grad_()).backward()
+for (name, weight), other in zip(
+    lstm.named_parameters(), exact.parameters(), strict=True
+):
+    close = torch.allclose(weight.grad.cpu().double(), other.grad, rtol=1e-3, atol=1e-4)
+    print(f"{name:<14} norm {weight.grad.norm().item():.3f}   as on the CPU: {close}")
+    assert close and weight.grad.norm() > 0
+
+# %%
+# After ``eval()``:
+
+
+def attempt(layer, before_backward=lambda: None, **flags):
+    with torch.backends.cudnn.flags(**flags):
+        output, _ = layer(x)
+    before_backward()
+    return says(lambda: output.sum().backward())
+
+
+lstm.eval()
+outcomes = {
+    "eval()": attempt(lstm, enabled=True),
+    "eval(), train() before backward": attempt(lstm, lstm.train, enabled=True),
+    "eval(), forward without cuDNN": attempt(lstm.eval(), enabled=False),
+    "train() for this layer": attempt(lstm.train(), enabled=True),
+}
+for name, outcome in outcomes.items():
+    print(f"{name:<34}{outcome}")
+_training = "RuntimeError: cudnn RNN backward can only be called in training mode"
+assert list(outcomes.values()) == [_training, _training, "runs", "runs"]
+
+# %%
+# The price: forward and backward of an LSTM with 256 features for 32 sequences, in milliseconds.
+
+# varies: Times depend on the GPU and its libraries.
+
+lstm = nn.LSTM(256, 256).cuda()
+
+
+def milliseconds(length, cudnn, times=5):
+    sequence = torch.randn(length, 32, 256, device="cuda")
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for number in range(times + 2):
+        if number == 2:  # the first two load and allocate
+            begin.record()
+        with torch.backends.cudnn.flags(enabled=cudnn):
+            output, _ = lstm(sequence)
+        output.sum().backward()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / times
+
+
+for length in (10, 100):
+    fast, plain = milliseconds(length, True), milliseconds(length, False)
+    print(f"{length:>4} times: with cuDNN {fast:5.1f} ms, without {plain:5.1f} ms")
+assert plain > 1.5 * fast
+
+# %%
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_errors_derivative_not_implemented.py`: the same for attention and other operations.
+# - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: derivatives of derivatives.
+# - :ref:`sphx_glr_gallery_modes_train_and_eval.py`: what ``eval()`` switches, and what it does not.
+# - In PyTorch's reference: `nn.LSTM <https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html>`__ and
+#   `torch.backends.cudnn <https://docs.pytorch.org/docs/stable/backends.html#torch-backends-cudnn>`__. In its issues: `second
+#   derivatives of cuDNN's layers <https://github.com/pytorch/pytorch/issues/5261>`__.
