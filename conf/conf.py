@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from atlas import collector
+from atlas import toolbox
 from atlas.reading_order import CHAPTERS
 
-collector.look_seldom()
+toolbox.collect_garbage_seldom()
 
 # -- The site -------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from xdist.remote import Producer
 
-from atlas import collector
+from atlas import toolbox
 from atlas.runner.processes.cores import sphinx_jobs
 from sharing_out import OF_THE_SITE, Together, place
 from sources import ROOT, names_of_pages, sources_of_examples
@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Modules and tests stay to the end: the collector need not walk them. What tests make it walks as seldom as in a build."""
     gc.freeze()
-    collector.look_seldom()
+    toolbox.collect_garbage_seldom()
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

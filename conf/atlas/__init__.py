@@ -2,15 +2,8 @@
 
 ================== ======================================================================================
 ``reading_order``  the chapters and pages, in the order of reading
-``i18n``           translations: ``_()`` for sentences that our code puts on pages
-``refusal``        how a build that cannot go on ends: with a message alone
 ``rooms``          how a room is set up: its modules one after the other
-``collector``      how often Python looks for garbage
-``kept_files``     files that a build keeps for the next one
 ``gathering_page`` the page that shows what is gathered from all others
-``page_links``     links that our code puts on a page
-``imports``        what code imports
-``sentences``      text of a page as words to show elsewhere
 ``cells``          it runs while an example's script runs
 ``runner``         it decides which scripts run, starts them, and keeps what they made
 ``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
@@ -105,7 +98,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
         checks,
         directives,
         formulas,
-        i18n,
         incremental,
         names_index,
         new_page,
@@ -122,7 +114,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     )
 
     for room in (
-        i18n,
         new_page,
         page_alone,
         runner,

@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from atlas.page_parts.assets import scripts, style_sheet
-from atlas.refusal import Refusal
+from atlas.toolbox import Refusal
 from tiny.tiny_site import Build, build, written
 
 FORMULA = "# Page\n\n$$\\frac{1}{2}$$\n\nText.\n"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from atlas import collector
+from atlas import toolbox
 from atlas.runner.processes.limits import Limits
 from atlas.runner.processes.pool import Outcome
 from runner.faulty import HEAD
@@ -51,6 +51,6 @@ def test_a_page_comes_out_the_same_whatever_runs_before_it(run: Callable[..., di
 def test_an_example_has_the_collector_of_a_new_python(run: Callable[..., dict[str, Outcome]]) -> None:
     told = "import gc; print(gc.get_threshold())"
     of_a_new_python = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True).stdout.strip()
-    collector.look_seldom()
+    toolbox.collect_garbage_seldom()
     assert str(gc.get_threshold()) != of_a_new_python
     assert of_a_new_python in _page(run({"tells": f"{HEAD}{told}\n"})["tells"])

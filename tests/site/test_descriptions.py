@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.sentences import first_sentences
+from atlas.toolbox import first_sentences
 from markup import read
 from sources import GENERATED
 

@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 
 import warm_python
-from atlas.imports import imported
+from atlas.toolbox import read_imports
 from sources import ROOT, sources_of_examples
 
 CPU = 60  # seconds; on the clock it may be ten times that, for the machine may have other work
 
-#: Code that starts processes: they import the script again, or inherit what a build has imported.
+#: Code that starts processes: they import the script again, or inherit what a build has read_imports.
 STARTS_PROCESSES = re.compile(r"\bmultiprocessing\b|\bsubprocess\b|__main__|\bnum_workers=[1-9]")
 
 
@@ -46,7 +46,7 @@ def starts_processes(script: str) -> bool:
 def of_this_site(code: str) -> set[str]:
     """The modules that the code imports and only a checkout of the site has; ``.`` for those beside it."""
     own = {path.stem for folder in ("conf", "examples", "examples/*", "tests") for path in ROOT.glob(f"{folder}/*")}
-    return imported(ast.parse(code)) & (own - sys.stdlib_module_names | {"."})
+    return read_imports(ast.parse(code)) & (own - sys.stdlib_module_names | {"."})
 
 
 def fault(script: Path, folder: Path, *, real: bool, cpu: int = CPU, wall: float = 10 * CPU) -> str | None:

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from atlas.refusal import Refusal
 from atlas.site_files.build_json import check
+from atlas.toolbox import Refusal
 from runner.faulty import HEALTHY
 from tiny.tiny_site import Build, build, written
 

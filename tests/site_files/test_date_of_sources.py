@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from atlas.refusal import Refusal
 from atlas.site_files.date_of_sources import date_of
+from atlas.toolbox import Refusal
 
 
 @pytest.fixture

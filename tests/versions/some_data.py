@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from atlas import kept_files
+from atlas import toolbox
 from atlas.operators import report
 from atlas.versions import measured, own_answers
 from atlas.versions.measuring import examples, then_and_now
@@ -91,5 +91,5 @@ def keep(root: Path, *all_data: dict[str, Any]) -> Path:
         "refuses": {"torch.no()": "no error"},
     }
     own = {"probes": answers, "signatures": {"torch.f": "(x, dim=0)"}}
-    kept_files.save(root / "docs" / own_answers.DATA, own_answers.identity(), **own)
+    toolbox.save_json(root / "docs" / own_answers.DATA, own_answers.identity(), **own)
     return folder

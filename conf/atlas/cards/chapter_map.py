@@ -14,9 +14,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 
-from atlas.i18n import _
-from atlas.page_links import link_to
 from atlas.page_parts.navigation_order import in_order
+from atlas.toolbox import link_to
 
 from . import facts
 from .before import before, short
@@ -55,10 +54,10 @@ def duration(minutes: int) -> str:
     """
     hours, rest = divmod(minutes, 60)
     if not hours:
-        return _("{minutes} min").format(minutes=rest)
+        return f"{rest} min"
     if not rest:
-        return _("{hours} h").format(hours=hours)
-    return _("{hours} h {minutes} min").format(hours=hours, minutes=rest)
+        return f"{hours} h"
+    return f"{hours} h {rest} min"
 
 
 def pages_of(env: BuildEnvironment, chapter: str) -> list[str]:
@@ -90,14 +89,14 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
         for name, _title, of, first in cards:
             small: list[nodes.Node] = [nodes.Text(duration(of.minutes))]
             for number, (other, title) in enumerate(first):
-                small += [nodes.Text(", " if number else " · " + _("Before:") + " ")]
+                small += [nodes.Text(", " if number else " · " + "Before:" + " ")]
                 small.append(link_to(app, page, other, short(title)))
             items.append(card(link_to(app, page, name), of, small))
         total = sum(of.minutes for _name, _title, of, _first in cards)
-        sentence = _(
-            "{count} pages, {time} at {words} words and {lines} lines of code a minute. "
+        sentence = (
+            f"{len(cards)} pages, {duration(total)} at {WORDS} words and {LINES} lines of code a minute. "
             "Each card says what to read before it."
-        ).format(count=len(cards), time=duration(total), words=WORDS, lines=LINES)
+        )
         # the words are other pages'; the search would find this page for all of them
         place.replace_self(
             nodes.container(

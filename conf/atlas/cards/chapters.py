@@ -16,9 +16,8 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.gathering_page import GatheringPage
-from atlas.i18n import _
-from atlas.page_links import link_to
 from atlas.reading_order import CHAPTERS
+from atlas.toolbox import link_to
 
 from . import facts
 from .card import card
@@ -95,8 +94,8 @@ def _size(minutes: list[int]) -> str:
     ('2 pages · 25 min', '100 pages · 5 min each')
     """
     if sum(minutes) > LONGEST:
-        return _("{count} pages · {time} each").format(count=len(minutes), time=duration(round(median(minutes))))
-    return _("{count} pages · {time}").format(count=len(minutes), time=duration(sum(minutes)))
+        return f"{len(minutes)} pages · {duration(round(median(minutes)))} each"
+    return f"{len(minutes)} pages · {duration(sum(minutes))}"
 
 
 def setup(app: Sphinx) -> None:

@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 from atlas.page_parts.sharing.description import first_paragraph, plain
-from atlas.sentences import first_sentences
+from atlas.toolbox import first_sentences
 
 from . import graph_picture, plot_picture
 from .minutes import minutes

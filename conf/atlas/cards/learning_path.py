@@ -14,8 +14,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.gathering_page import GatheringPage
-from atlas.i18n import _
-from atlas.page_links import link_to
+from atlas.toolbox import link_to
 
 from . import facts
 from .card import item
@@ -73,9 +72,7 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
     for number, place in enumerate(list(document.findall(learning_path))):
         pages = shown(app.env, place["pages"])
         items = [item(link_to(app, page, name), of, [nodes.Text(duration(of.minutes))]) for name, _title, of in pages]
-        head = _("{count} pages, {time}.").format(
-            count=len(pages), time=duration(sum(of.minutes for _name, _title, of in pages))
-        )
+        head = f"{len(pages)} pages, {duration(sum(of.minutes for _name, _title, of in pages))}."
         listed = nodes.enumerated_list("", *items, classes=["path"], enumtype="arabic", prefix="", suffix=".")
         parts = [nodes.paragraph("", head, classes=["map-head"]), *([] if number else [ticks()]), listed]
         place.replace_self(nodes.container("", *parts, classes=["map", "no-search"]))

@@ -9,7 +9,6 @@ from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-from atlas.i18n import _
 from atlas.page_parts.foot.example_footer import put_before_downloads
 
 
@@ -35,22 +34,22 @@ class Claims(Directive):
         numbers = [int(number) for number in self.arguments]
         count, about_errors, failed = (*numbers, 0, 0)[:3]
         built = numbers[3] if len(numbers) > 3 else count
-        sentence = _("%s asserts ran on this page when it was built, and none failed.") % count
+        sentence = f"{count} asserts ran on this page when it was built, and none failed."
         if failed:
-            sentence = _(
-                "%(count)s asserts ran on this page when it was built. %(failed)s failed on purpose, and no other did."
-            ) % {"count": count, "failed": failed}
+            sentence = (
+                f"{count} asserts ran on this page when it was built. {failed} failed on purpose, and no other did."
+            )
         elif built < count:
-            sentence = _(
-                "%(count)s asserts ran on this page when it was recorded, %(built)s of them again when it was built, "
+            sentence = (
+                f"{count} asserts ran on this page when it was recorded, {built} of them again when it was built, "
                 "and none failed."
-            ) % {"count": count, "built": built}
+            )
         elif count == 1:
-            sentence = _("One assert ran on this page when it was built, and it did not fail.")
+            sentence = "One assert ran on this page when it was built, and it did not fail."
         if about_errors:
-            more = _("%s of them are about errors that the page raises on purpose.") % about_errors
+            more = f"{about_errors} of them are about errors that the page raises on purpose."
             if about_errors == 1:
-                more = _("One of them is about an error that the page raises on purpose.")
+                more = "One of them is about an error that the page raises on purpose."
             sentence = f"{sentence} {more}"
         return [claims("", "", nodes.Text(sentence), classes=["claims"], count=built, recorded=built < count)]
 

@@ -17,8 +17,6 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 
-from atlas.i18n import _
-
 logger = logging.getLogger(__name__)
 
 
@@ -41,7 +39,7 @@ class Solution(_Mark):
     """``.. solution::`` takes nothing and holds nothing: what follows it in the section is the solution."""
 
     def run(self) -> list[nodes.Node]:
-        return self.mark("solution", _("Solution"))
+        return self.mark("solution", "Solution")
 
 
 class HowMeasured(_Mark):
@@ -54,7 +52,7 @@ class HowMeasured(_Mark):
         sentence = " ".join(self.arguments[0].split())
         if "``" in sentence or ":`" in sentence:
             raise self.error("what stands on a fold is plain text: leave out the markup")
-        return self.mark("how-measured", _("How this was measured: %s") % sentence)
+        return self.mark("how-measured", f"How this was measured: {sentence}")
 
 
 class Fold(SphinxTransform):

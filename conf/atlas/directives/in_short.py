@@ -10,8 +10,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.i18n import _
-
 CLASS = "in-short"
 
 
@@ -24,7 +22,7 @@ class InShort(SphinxDirective):
         self.assert_has_content()
         box = nodes.admonition(classes=[CLASS])
         self.set_source_info(box)
-        box += nodes.title("", _("In short"))
+        box += nodes.title("", "In short")
         box += self.parse_content_to_nodes()
         return [box]
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from atlas.i18n import _, for_script
+from atlas.toolbox import json_for_script
 
 
 def region(kind: str, label: str, heads: Iterable[str], body: str, said: dict[str, Any]) -> str:
@@ -27,7 +27,7 @@ def region(kind: str, label: str, heads: Iterable[str], body: str, said: dict[st
         '<div class="filter-place"></div>'
         f'<div class="table-wrapper long-table {kind}" tabindex="0" role="region" aria-label="{label}">'
         f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-        f"{for_script({**said, 'sort': str(_('Sort by this column'))})}</div>"
+        f"{json_for_script({**said, 'sort': 'Sort by this column'})}</div>"
     )
 
 

@@ -18,7 +18,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.i18n import _, for_script
+from atlas.toolbox import json_for_script
 
 from .fold import Fold, details
 
@@ -76,13 +76,13 @@ def field(question: str, answer: list[str], words: list[str]) -> str:
     :param words: to choose from; if empty, the reader types numbers.
     """
     count = len(answer)
-    wanted = _("Type a number, such as 0.25 or 1/3.") if count == 1 else _("Type %d numbers, with commas.") % count
+    wanted = "Type a number, such as 0.25 or 1/3." if count == 1 else f"Type {count} numbers, with commas."
     said = {
         "answer": answer,
-        "right": str(_("Right.")),
-        "wrong": str(_("Not this. Try again, or open the solution.")),
-        "part": str(_("{right} of {all} are right.")),
-        "unread": str(_("Choose one.")) if words else str(wanted),
+        "right": "Right.",
+        "wrong": "Not this. Try again, or open the solution.",
+        "part": "{right} of {all} are right.",
+        "unread": "Choose one." if words else str(wanted),
     }
     if words:
         choices = "".join(f"<option>{html.escape(word)}</option>" for word in words)
@@ -91,7 +91,7 @@ def field(question: str, answer: list[str], words: list[str]) -> str:
         entry = '<input type="text" autocomplete="off" autocapitalize="off" spellcheck="false">'
     return (
         f'<form class="predict no-search" hidden><label><span>{_with_code(question)}</span> {entry}</label> '
-        f'<button type="submit">{_("Check")}</button> <output aria-live="polite"></output>{for_script(said)}</form>'
+        f'<button type="submit">{"Check"}</button> <output aria-live="polite"></output>{json_for_script(said)}</form>'
     )
 
 

@@ -11,11 +11,10 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.gathering_page import GatheringPage
-from atlas.i18n import _
 from atlas.operators import report
 from atlas.operators.probing import DATA
-from atlas.page_links import link_to
 from atlas.site_files.build_json import checks_of, torch_version
+from atlas.toolbox import link_to
 
 PAGE = GatheringPage("atlas_proof")
 
@@ -42,12 +41,12 @@ def counted(env: BuildEnvironment) -> Iterator[tuple[int, str, str]]:
     for number, said, page in (
         (
             asserts,
-            _("asserts ran against PyTorch {release}").format(release=release),
+            f"asserts ran against PyTorch {release}",
             "about/how-this-site-stays-true",
         ),
-        (len(pages), _("pages, each one script"), "gallery/index"),
-        (len(errors), _("errors, each with cause and fix"), "gallery/errors/index"),
-        (len(found["rows"]), _("operators probed for what they keep"), "reference/operators"),
+        (len(pages), "pages, each one script", "gallery/index"),
+        (len(errors), "errors, each with cause and fix", "gallery/errors/index"),
+        (len(found["rows"]), "operators probed for what they keep", "reference/operators"),
     ):
         if number and page in env.found_docs:
             yield number, said, page

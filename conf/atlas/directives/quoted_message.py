@@ -12,8 +12,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.i18n import _
-
 CLASS = "quoted-message"
 
 
@@ -33,7 +31,7 @@ class QuotedMessage(SphinxDirective):
         block = nodes.literal_block(message, message, language="none", classes=[CLASS, "wrap"])
         link = nodes.reference("", source.removeprefix("https://"), refuri=source)
         note = nodes.paragraph(
-            "", _("This build cannot raise the message. It was seen here: "), link, classes=[f"{CLASS}-source"]
+            "", "This build cannot raise the message. It was seen here: ", link, classes=[f"{CLASS}-source"]
         )
         return [block, note]
 

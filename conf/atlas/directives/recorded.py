@@ -12,8 +12,6 @@ from docutils import nodes
 from docutils.parsers.rst import Directive, directives
 from sphinx.application import Sphinx
 
-from atlas.i18n import _
-
 
 class provenance(nodes.container):
     """The note about where outputs come from."""
@@ -24,9 +22,7 @@ class NeedsAGpu(Directive):
 
     def run(self) -> list[nodes.Node]:
         return [
-            _note(
-                _("From here on, the outputs were measured on the GPU of the machine that built this page."), "here"
-            )
+            _note("From here on, the outputs were measured on the GPU of the machine that built this page.", "here")
         ]
 
 
@@ -40,12 +36,12 @@ class Recorded(Directive):
 
     def run(self) -> list[nodes.Node]:
         facts = {name: self.options[name] for name in ("gpu", "date", "torch")}
-        sentence = _(
+        sentence = (
             "From here on, the outputs were measured on an %(gpu)s with PyTorch %(torch)s on %(date)s, by this very script. "
             "The build that made this page had no GPU; the outputs above are its own."
         )
         if "edited" in self.options:
-            sentence = _(
+            sentence = (
                 "From here on, the outputs were measured on an %(gpu)s with PyTorch %(torch)s on %(date)s, by this very code; "
                 "the text was edited later. The build that made this page had no GPU; the outputs above are its own."
             )
@@ -59,7 +55,7 @@ class NotRecorded(Directive):
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
-        sentence = _(
+        sentence = (
             "From here on, the outputs are missing: the code needs a GPU, the build that made this page had none, and %s. "
             "The outputs above need no GPU."
         )

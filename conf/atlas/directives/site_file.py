@@ -17,8 +17,6 @@ from sphinx.config import Config
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.osutil import relative_uri
 
-from atlas.i18n import _
-
 #: What only a published build makes: who builds the site has what is in them.
 ARCHIVES = (SITE, EXAMPLES) = ("autograd-atlas-site.zip", "autograd-atlas-examples.zip")
 _KEY = "atlas-site-files"
@@ -84,7 +82,7 @@ def _visit(self: Any, node: site_file) -> None:
         address = html.escape(relative_uri(self.builder.get_target_uri(self.builder.current_docname), name))
         link = f'<a class="site-file" href="{address}">{shown}</a><span class="file-size" data-file="{shown}"></span>'
     else:
-        link = f"<code>{shown}</code> ({html.escape(_('made when the site is published'))})"
+        link = f"<code>{shown}</code> ({html.escape('made when the site is published')})"
     self.body.append(link)
     raise nodes.SkipNode
 

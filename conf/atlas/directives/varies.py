@@ -12,8 +12,6 @@ from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-from atlas.i18n import _
-
 
 class Varies(Directive):
     """``.. varies::`` with a sentence as its content; ``GatherVarying`` puts what varies into the same box."""
@@ -23,7 +21,7 @@ class Varies(Directive):
     def run(self) -> list[nodes.Node]:
         self.assert_has_content()
         note = nodes.container(classes=["varies-note"])
-        note += nodes.paragraph("", "", nodes.strong("", _("This output varies.")))
+        note += nodes.paragraph("", "", nodes.strong("", "This output varies."))
         body = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, body)
         for child in body.children:

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from atlas import kept_files
+from atlas import toolbox
 
 DATA = Path("reference/data/formulas.json")
 
@@ -65,13 +65,13 @@ def _is_tensor(type_of_cpp: str) -> bool:
 
 def load(path: Path) -> dict[str, dict[str, Any]] | None:
     """The nodes kept at ``path``; None if they are missing, broken, or of another PyTorch."""
-    kept = kept_files.load(path, _identity())
+    kept = toolbox.load_json(path, _identity())
     return kept and kept["nodes"]
 
 
 def save(path: Path, nodes: dict[str, dict[str, Any]]) -> None:
     """Write the nodes, whole or not at all."""
-    kept_files.save(path, _identity(), nodes=nodes)
+    toolbox.save_json(path, _identity(), nodes=nodes)
 
 
 def _identity() -> dict[str, str]:

@@ -13,8 +13,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.directives.long_table import may_break, region
-from atlas.i18n import _
-from atlas.refusal import Refusal
+from atlas.toolbox import Refusal
 
 from . import derivatives
 
@@ -61,13 +60,13 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     :param found: as ``derivatives.read`` returns them.
     """
     said = {
-        "name": str(_("Node or operator")),
-        "count": str(_("{shown} of {all}")),
-        "none": str(_("No node fits. Nodes that are written by hand in C++ have no formula here.")),
+        "name": "Node or operator",
+        "count": "{shown} of {all}",
+        "none": "No node fits. Nodes that are written by hand in C++ have no formula here.",
     }
-    heads = (_("node, of the operator"), _("gradient of each argument"), _("needs"))
+    heads = ("node, of the operator", "gradient of each argument", "needs")
     body = "".join(_row(name, found[name]) for name in sorted(found, key=str.lower))
-    return region("formulas", _("Formulas"), heads, body, said)
+    return region("formulas", "Formulas", heads, body, said)
 
 
 def _row(name: str, node: dict[str, Any]) -> str:
@@ -77,11 +76,11 @@ def _row(name: str, node: dict[str, Any]) -> str:
         f"<b>{', '.join(arguments)}:</b> <code>{html.escape(formula, quote=False)}</code>"
         for arguments, formula in node["backward"]
     )
-    kept = ", ".join(f"<code>{may_break(tensor)}</code>" for tensor in node["saves"]) or _("nothing")
+    kept = ", ".join(f"<code>{may_break(tensor)}</code>" for tensor in node["saves"]) or "nothing"
     cells = (
         f'<th scope="row">{may_break(name)}{key}<br><code>{may_break(signature(node["schema"]))}</code></th>',
         f"<td>{formulas or '–'}</td>",
-        f'<td data-label="{_("needs")}">{kept}</td>',
+        f'<td data-label="{"needs"}">{kept}</td>',
     )
     return f'<tr id="{anchor(name)}">{"".join(cells)}</tr>\n'
 

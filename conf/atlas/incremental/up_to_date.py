@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from atlas import kept_files
+from atlas import toolbox
 from atlas.runner import gpu
 from atlas.site_files.date_of_sources import SOURCES, date_of
 
@@ -46,11 +46,11 @@ class LastBuild:
 
     def keep(self, read: str) -> None:
         """Keep what a build has read that has just ended well, and what it wrote."""
-        kept_files.save(self._file, {"read": read, "written": self._written()})
+        toolbox.save_json(self._file, {"read": read, "written": self._written()})
 
     def is_current(self, read: str) -> bool:
         """Whether a build would read ``read`` again, and would find all that it wrote."""
-        return kept_files.load(self._file, {"read": read, "written": self._written()}) is not None
+        return toolbox.load_json(self._file, {"read": read, "written": self._written()}) is not None
 
     def _written(self) -> str:
         return _checksum(*_files([self.out, *self._generated]))

@@ -26,10 +26,9 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.directives.fold import details
-from atlas.i18n import _
-from atlas.page_links import link_to
 from atlas.page_parts.foot.example_footer import put_before_downloads
 from atlas.page_parts.navigation_order import in_order
+from atlas.toolbox import link_to
 
 from . import inventory, links, shown_code
 from .code_reader import uses
@@ -182,7 +181,7 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
 
 def _line(app: Sphinx, page: str, shown: list[str]) -> nodes.Node:
     # the words are on the page already; the search would count them twice
-    line = nodes.paragraph("", "", nodes.Text(_("PyTorch used here:")), classes=["names-used", "no-search"])
+    line = nodes.paragraph("", "", nodes.Text("PyTorch used here:"), classes=["names-used", "no-search"])
     for name in shown:
         line += nodes.Text(" " if name == shown[0] else ", ")
         text = nodes.literal("", short(name))
@@ -229,8 +228,8 @@ def _pages(app: Sphinx, page: str, name: str, users: list[str]) -> Iterator[node
         listed = rest[: max(IN_THE_FOLD, len(set(speakers) - set(first)))]  # whoever speaks of it is found here
         links = _links(app, page, listed)
         if len(rest) > len(listed):
-            links += nodes.Text(" " + _("and %s more") % (len(rest) - len(listed)))
-        yield details("", links, summary=_("%s more pages") % len(rest))
+            links += nodes.Text(" " + "and %s more" % (len(rest) - len(listed)))
+        yield details("", links, summary=f"{len(rest)} more pages")
 
 
 def _links(app: Sphinx, page: str, users: list[str]) -> nodes.paragraph:

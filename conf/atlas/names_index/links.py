@@ -22,7 +22,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.refusal import Refusal
+from atlas.toolbox import Refusal
 
 from . import inventory
 from .code_reader import Use

@@ -10,7 +10,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from atlas.refusal import Refusal
+from atlas.toolbox import Refusal
 
 from .to_write import report
 

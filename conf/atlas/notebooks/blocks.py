@@ -14,8 +14,6 @@ from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.directives import parse_directive_text
 from myst_parser.parsers.mdit import create_md_parser
 
-from atlas.i18n import _
-
 from .plain_markdown import plain, quote
 
 _FENCE = re.compile(r"\{(?P<name>[\w:-]+)\}[ \t]*(?P<argument>.*)")
@@ -101,18 +99,16 @@ def _of_directive(name: str, argument: str, content: str, config: MdParserConfig
     elif name == "table":
         yield from blocks(body, config)
     elif name == "in-short":
-        yield from _quoted(_("In short"), body, config)
+        yield from _quoted("In short", body, config)
     elif name in _ADMONITIONS:
         yield from _quoted(plain(argument) or name.capitalize(), body, config)
     elif name in _UNFOLDED:
-        heading = argument if name != "solution" else _("Solution")
+        heading = argument if name != "solution" else "Solution"
         yield from [Text(f"**{plain(heading)}**")] if heading and name != "container" else []
         yield from blocks(body, config)
     elif name not in _OF_THE_PAGE:
         title = options.get("title")
-        yield Text(
-            f"*{_('A figure of the page:')} {title}*" if title else f"*{_('The page of the site has more here.')}*"
-        )
+        yield Text(f"*{'A figure of the page:'} {title}*" if title else f"*{'The page of the site has more here.'}*")
 
 
 def _quoted(title: str, body: str, config: MdParserConfig) -> Iterator[Text | Code]:

@@ -15,9 +15,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 
-from atlas.i18n import _
-from atlas.kept_files import write_if_changed
 from atlas.page_parts.foot import install_line
+from atlas.toolbox import write_if_changed
 
 from . import files
 from .blocks import Code, Text, blocks
@@ -60,7 +59,7 @@ class Offer(SphinxTransform):
     def _box(self, parts: list[Text | Code]) -> nodes.container:
         """Write the files, and return the links to them."""
         box = nodes.container(classes=["sphx-glr-footer"])
-        words = (_("Download Jupyter notebook: {name}"), _("Download Python source code: {name}"))
+        words = ("Download Jupyter notebook: {name}", "Download Python source code: {name}")
         texts = (files.notebook(parts), files.script(parts))
         for path, said, text in zip(made_of(self.env.app, self.env.docname), words, texts, strict=True):
             write_if_changed(path, text)
@@ -89,9 +88,7 @@ def _code(parts: list[Text | Code]) -> str:
 
 
 def _why_not(needs: list[str]) -> nodes.paragraph:
-    sentence = _(
-        "The code of this page needs {names} of this site's build. It runs where the site is built, and has no notebook."
-    )
+    sentence = "The code of this page needs {names} of this site's build. It runs where the site is built, and has no notebook."
     before, _brace, after = sentence.partition("{names}")
     said = nodes.paragraph("", before, classes=["runs-only-here"])
     for place, name in enumerate(needs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from ..imports import imported
+from ..imports import read_imports
 
 PACKAGE = __package__.partition(".")[0]
 
@@ -21,7 +21,7 @@ def own_needs(code: str, folder: Path) -> list[str]:
     """
     tree = ast.parse(code)
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return sorted({PACKAGE} & imported(tree) | {text for text in texts if _is_file(folder, text)})
+    return sorted({PACKAGE} & read_imports(tree) | {text for text in texts if _is_file(folder, text)})
 
 
 def _is_file(folder: Path, words: str) -> bool:

@@ -13,7 +13,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from atlas.directives.figures.plot_figure import Plot
-from atlas.i18n import _
 
 from .report import OUTCOMES
 from .table_directive import rows_of
@@ -44,7 +43,7 @@ def draw(rows: list[dict[str, Any]]) -> str:
     with rc_context(fname=STYLE):
         figure = Figure(figsize=(7, 3.4), layout="constrained")
         left, right = figure.subplots(1, 2)
-        _kept(left, Counter(" + ".join(row["saves"]) or _("nothing") for row in rows))
+        _kept(left, Counter(" + ".join(row["saves"]) or "nothing" for row in rows))
         _changed(right, {what: Counter(row[f"{what}_changed"] for row in rows) for what in ("output", "input")})
         svg = io.StringIO()
         figure.savefig(svg, format="svg", metadata={"Date": None})
@@ -55,21 +54,21 @@ def _kept(axes: Axes, counts: Counter[str]) -> None:
     names = sorted(counts, key=lambda name: (-counts[name], name))
     bars = axes.barh(names, [counts[name] for name in names], color=BLUE)
     axes.bar_label(bars, padding=3, color=INK)
-    axes.set(title=_("Kept for backward"), xlabel=_("operators"), xlim=(0, 1.15 * max(counts.values())))
+    axes.set(title="Kept for backward", xlabel="operators", xlim=(0, 1.15 * max(counts.values())))
     axes.invert_yaxis()
 
 
 def _changed(axes: Axes, counts: dict[str, Counter[str]]) -> None:
     height = 0.4
     looks = {"output": {"color": BLUE}, "input": {"facecolor": "white", "edgecolor": BLUE, "linewidth": 1}}
-    words = {"output": _("result"), "input": _("input")}
+    words = {"output": "result", "input": "input"}
     for side, what in ((-0.5, "output"), (0.5, "input")):
         numbers = [counts[what][outcome] for outcome in OUTCOMES]
         places = [place + side * height for place in range(len(OUTCOMES))]
         bars = axes.barh(places, numbers, height=0.85 * height, **looks[what])
         axes.bar_label(bars, [f"{number} {words[what]}" for number in numbers], padding=3, color=INK)
     widest = max(max(of.values()) for of in counts.values())
-    axes.set(title=_("Backward after a change"), xlabel=_("operators"), xlim=(0, 1.45 * widest))
+    axes.set(title="Backward after a change", xlabel="operators", xlim=(0, 1.45 * widest))
     axes.set(yticks=range(len(OUTCOMES)), yticklabels=OUTCOMES)
     axes.invert_yaxis()
 

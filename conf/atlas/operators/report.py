@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from atlas import kept_files
+from atlas import toolbox
 
 #: Outcomes of a change in place, from good to bad; of several samples the worst counts. ``refused``: the change itself
 #: raises. ``raises``: backward does. ``wrong``: neither, and a gradient is wrong.
@@ -27,13 +27,13 @@ def identity() -> dict[str, Any]:
 
 def load(path: Path) -> dict[str, Any] | None:
     """The result at ``path``: ``of`` (its identity), ``rows``, ``not_probed``; None if missing, broken or out of date."""
-    return kept_files.load(path, identity())
+    return toolbox.load_json(path, identity())
 
 
 def save(path: Path, rows: list[dict[str, Any]], not_probed: dict[str, str]) -> None:
     """Write the result, whole or not at all, and the rows as CSV beside it."""
-    kept_files.save(path, identity(), rows=rows, not_probed=not_probed)
-    kept_files.write_whole(path.with_suffix(".csv"), _as_csv(rows))
+    toolbox.save_json(path, identity(), rows=rows, not_probed=not_probed)
+    toolbox.write_whole(path.with_suffix(".csv"), _as_csv(rows))
 
 
 def _as_csv(rows: list[dict[str, Any]]) -> str:

@@ -22,8 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from atlas.directives.long_table import may_break, region
 from atlas.formulas import derivatives
 from atlas.formulas import table_directive as formulas
-from atlas.i18n import _
-from atlas.refusal import Refusal
+from atlas.toolbox import Refusal
 
 from . import probing, report
 from .probing import DATA
@@ -82,33 +81,33 @@ def table(rows: list[dict[str, Any]], known: frozenset[str] = frozenset()) -> st
     :param known: the nodes whose formulas are on another page.
     """
     heads = (
-        _("operator"),
-        _("node"),
-        _("keeps"),
-        _("shares memory"),
-        _("result changed"),
-        _("input changed"),
-        _("2nd derivative"),
-        _("forward mode"),
-        _("error"),
+        "operator",
+        "node",
+        "keeps",
+        "shares memory",
+        "result changed",
+        "input changed",
+        "2nd derivative",
+        "forward mode",
+        "error",
     )
-    return region("operators", _("Operators"), heads, "".join(_row(row, known) for row in rows), _filter())
+    return region("operators", "Operators", heads, "".join(_row(row, known) for row in rows), _filter())
 
 
 #: What the filter can ask for: its words, and whether a row is one.
 KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], bool]]] = {
-    "nothing": (_("keep nothing"), lambda row: not row["saves"]),
-    "input": (_("keep an input"), lambda row: "input" in row["saves"]),
-    "output": (_("keep the result"), lambda row: "output" in row["saves"]),
-    "shares": (_("share memory with an input"), lambda row: row["shares"] != "never"),
+    "nothing": ("keep nothing", lambda row: not row["saves"]),
+    "input": ("keep an input", lambda row: "input" in row["saves"]),
+    "output": ("keep the result", lambda row: "output" in row["saves"]),
+    "shares": ("share memory with an input", lambda row: row["shares"] != "never"),
     "works": (
-        _("may be changed, result and input"),
+        "may be changed, result and input",
         lambda row: row["output_changed"] == row["input_changed"] == "works",
     ),
-    "wrong": (_("are silently wrong somewhere"), lambda row: "wrong" in (row[name] for name in JUDGED)),
-    "second": (_("have no second derivative"), lambda row: row["second"] == "no"),
-    "forward": (_("have no forward mode"), lambda row: row["forward"] == "no"),
-    "differ": (_("differ between samples"), lambda row: bool(row["notes"])),
+    "wrong": ("are silently wrong somewhere", lambda row: "wrong" in (row[name] for name in JUDGED)),
+    "second": ("have no second derivative", lambda row: row["second"] == "no"),
+    "forward": ("have no forward mode", lambda row: row["forward"] == "no"),
+    "differ": ("differ between samples", lambda row: bool(row["notes"])),
 }
 JUDGED = ("output_changed", "input_changed", "second", "forward")
 
@@ -116,11 +115,11 @@ JUDGED = ("output_changed", "input_changed", "second", "forward")
 def _filter() -> dict[str, Any]:
     """What the filter says. A row names in ``data-kinds`` of which kinds it is."""
     return {
-        "name": str(_("Name, sign or node")),
-        "kind": str(_("that")),
-        "kinds": {"": str(_("all operators")), **{kind: str(words) for kind, (words, _is) in KINDS.items()}},
-        "count": str(_("{shown} of {all}")),
-        "none": str(_("No operator fits. A name from a traceback, such as MulBackward0, can be pasted.")),
+        "name": "Name, sign or node",
+        "kind": "that",
+        "kinds": {"": "all operators", **{kind: str(words) for kind, (words, _is) in KINDS.items()}},
+        "count": "{shown} of {all}",
+        "none": "No operator fits. A name from a traceback, such as MulBackward0, can be pasted.",
     }
 
 
@@ -133,7 +132,7 @@ def _row(row: dict[str, Any], known: frozenset[str]) -> str:
     )
     cells = (
         " <br>".join(_node(node, known) for node in row["nodes"]),
-        "<br>".join(_kept(row)) or _("nothing"),
+        "<br>".join(_kept(row)) or "nothing",
         _noted(row, "shares"),
         *(_noted(row, name) for name in JUDGED),
         power_of_ten(row["error"]),
@@ -153,7 +152,7 @@ def _node(name: str, known: frozenset[str]) -> str:
 
 def _kept(row: dict[str, Any]) -> Iterator[str]:
     """Each tensor that is kept by its name, with a note where it is not always kept."""
-    said = {"output": _("the result"), "new": _("a new tensor")}
+    said = {"output": "the result", "new": "a new tensor"}
     for name in [*row["inputs"], *(name for name in said if name in row["saves"])]:
         words = said.get(name) or f"<code>{may_break(name)}</code>"
         yield f"{words}{_note(row['notes'].get(f'keeps {name}', ''))}"

@@ -6,7 +6,7 @@ import difflib
 import os
 from pathlib import Path
 
-from atlas.kept_files import write_if_changed
+from atlas.toolbox import write_if_changed
 
 HEADER = "GALLERY_HEADER.rst"
 _WITH_IT = ("search", "reference/names")  # to which each page leads

@@ -12,9 +12,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-from atlas.i18n import _
-from atlas.page_links import link_to
 from atlas.page_parts.foot.example_footer import put_before_downloads
+from atlas.toolbox import link_to
 
 from . import similar, tagged
 
@@ -91,11 +90,11 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
     for place in list(document.findall(leading_on)):
         related, tags, _to_a_list = app.env.atlas_leads.get(page, ([], [], False))
         links = [link_to(app, page, other, title) for other, title in related]
-        found = [_line(_("Related pages:"), links, " · ")] if links else []
+        found = [_line("Related pages:", links, " · ")] if links else []
         home = tagged.PAGE.of(app.env)
         if home and tags:
             links = [link_to(app, page, home, tag, after=f"?tag={quote(tag)}") for tag in tags]
-            found.append(_line(_("Tags:"), links, ", "))
+            found.append(_line("Tags:", links, ", "))
         place.replace_self(found)
 
 

@@ -24,9 +24,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from atlas.cards.ticks import ticks
 from atlas.gathering_page import GatheringPage
-from atlas.i18n import _
-from atlas.page_links import link_to
 from atlas.page_parts.navigation_order import in_order
+from atlas.toolbox import link_to
 
 from . import tags as words
 
@@ -113,12 +112,12 @@ def _filter(words: Sequence[str], count: int) -> nodes.raw:
     boxes = "".join(
         f'<label><input type="checkbox" name="tag" value="{escape(word)}">{escape(word)}</label>' for word in words
     )
-    sentence = str(_("{shown} of {all} pages"))
+    sentence = "{shown} of {all} pages"
     form = (
         f'<form class="filter" data-count="{escape(sentence)}">'
-        f"<fieldset><legend>{escape(str(_('Show the pages about')))}</legend>{boxes}</fieldset>"
+        f"<fieldset><legend>{escape('Show the pages about')}</legend>{boxes}</fieldset>"
         f'<output aria-live="polite">{escape(sentence.format(shown=count, all=count))}</output>'
-        f'<button type="reset" hidden>{escape(str(_("Show all")))}</button></form>'
+        f'<button type="reset" hidden>{escape("Show all")}</button></form>'
     )
     return nodes.raw("", form, format="html")
 

@@ -28,7 +28,7 @@ from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.util.logging import NAMESPACE, WarningStreamHandler, getLogger
 
-from atlas.kept_files import write_whole
+from atlas.toolbox import write_whole
 
 from . import lock
 

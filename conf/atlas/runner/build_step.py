@@ -14,7 +14,7 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from atlas.refusal import Refusal
+from atlas.toolbox import Refusal
 
 from . import fill, sphinx_gallery_api
 from .model import Site

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, version
 from pathlib import Path
 
-from ..imports import imported
+from ..imports import read_imports
 from . import halves
 
 _GPU = (
@@ -37,10 +37,10 @@ def first_cell_of(code: str) -> str:
     """The cell for a notebook with this code."""
     release = ".".join(version("torch").split(".")[:2])
     try:
-        imported, needs_gpu = packages(code), bool(halves.marks(code))
+        read_imports, needs_gpu = packages(code), bool(halves.marks(code))
     except SyntaxError:
-        imported, needs_gpu = [], False
-    wanted = [f'"torch>={release}"', *(package for package in imported if package != "torch")]
+        read_imports, needs_gpu = [], False
+    wanted = [f'"torch>={release}"', *(package for package in read_imports if package != "torch")]
     return (
         f"# What this notebook needs. Its page was built with PyTorch {release}; an older one may answer differently.\n"
         f"{_GPU if needs_gpu else ''}"
@@ -56,7 +56,7 @@ def packages(code: str) -> list[str]:
     >>> packages("import math, torch\\nfrom sklearn import datasets")
     ['scikit-learn', 'torch']
     """
-    modules = imported(ast.parse(code)) - {"."}
+    modules = read_imports(ast.parse(code)) - {"."}
     found = {_package(module) for module in modules - sys.stdlib_module_names}
     return sorted(re.sub(r"[-_.]+", "-", package).lower() for package in found)
 

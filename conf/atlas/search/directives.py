@@ -15,9 +15,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.i18n import _
-from atlas.page_links import link_to
 from atlas.page_parts.navigation_order import in_order
+from atlas.toolbox import link_to
 
 from .index import PAGE, kind
 
@@ -57,7 +56,7 @@ def form(label: str, rows: int, action: str) -> str:
     return (
         f'<form class="search-here" role="search" action="{html.escape(action)}"><label>{html.escape(label)}'
         f'<textarea name="q" rows="{rows}" autocomplete="off" spellcheck="false" required></textarea></label>'
-        f"<button>{html.escape(_('Search'))}</button></form>"
+        f"<button>{html.escape('Search')}</button></form>"
     )
 
 
@@ -98,9 +97,7 @@ def _chapter_title(env: BuildEnvironment, chapter: str) -> str:
     index = f"{chapter}/index"
     if index in env.titles:
         return env.titles[index].astext()
-    return {"": _("The site"), "guide": _("Guide"), "reference": _("Reference"), "about": _("About")}.get(
-        chapter, chapter
-    )
+    return {"": "The site", "guide": "Guide", "reference": "Reference", "about": "About"}.get(chapter, chapter)
 
 
 def setup(app: Sphinx) -> None:

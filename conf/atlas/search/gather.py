@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.index_entries import split_index_msg
 
-from atlas.sentences import one_line
+from atlas.toolbox import one_line
 
 from .messages import fix, older_wordings, raised
 from .words import words

@@ -30,9 +30,8 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-from atlas.i18n import _
-from atlas.kept_files import write_whole
 from atlas.names_index.directive import INDEX as NAMES
+from atlas.toolbox import write_whole
 
 from .gather import Found, pages
 from .synonyms import SYNONYMS
@@ -169,16 +168,16 @@ def index(env: BuildEnvironment, address: Any) -> dict[str, Any]:
         "rows": {number: page.row_anchor for number, page in enumerate(site) if page.row_anchor},
         "fixes": {number: page.fix for number, page in enumerate(site) if page.fix},
         "said": {
-            "search": _("Search"),
-            "hint": _("A question, a name, or a whole traceback"),
-            "close": _("Close"),
-            "card": _("This message"),
-            "sibling": _("This message is raised on"),
-            "fix": _("Fix:"),
-            "kinds": {"e": _("Errors"), "l": _("Lessons"), "r": _("Reference"), "i": _("Lists")},
-            "none": _("Nothing on this site has these words."),
-            "count": _("{count} results"),
-            "nearest": _("Perhaps you were looking for one of these:"),
+            "search": "Search",
+            "hint": "A question, a name, or a whole traceback",
+            "close": "Close",
+            "card": "This message",
+            "sibling": "This message is raised on",
+            "fix": "Fix:",
+            "kinds": {"e": "Errors", "l": "Lessons", "r": "Reference", "i": "Lists"},
+            "none": "Nothing on this site has these words.",
+            "count": "{count} results",
+            "nearest": "Perhaps you were looking for one of these:",
         },
     }
 

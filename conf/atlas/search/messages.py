@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from docutils import nodes
 
-from atlas.sentences import first_sentences, one_line
+from atlas.toolbox import first_sentences, one_line
 
 LONGEST = 120  # characters of a message; what comes after is advice that many messages share
 SHORTEST = 4  # words of a message: less is not one, or fits anything

@@ -8,8 +8,6 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.i18n import _
-
 from .directives import form
 from .index import PAGE
 
@@ -18,10 +16,10 @@ def fill(app: Sphinx, name: str, template: str, context: dict[str, Any], documen
     """Connected to ``html-page-context``, after sphinx-notfound-page, whose links lead from any depth."""
     if name == app.config.notfound_pagename and PAGE in app.env.found_docs:
         title, words = (
-            _("Page not found"),
-            _("There is no page at this address. It may have moved: what were you looking for?"),
+            "Page not found",
+            "There is no page at this address. It may have moved: what were you looking for?",
         )
-        box = form(_("Words, a name, or a traceback"), 1, context["pathto"](PAGE)).replace(
+        box = form("Words, a name, or a traceback", 1, context["pathto"](PAGE)).replace(
             'class="search-here"', 'class="search-here" data-asked-by-address', 1
         )
         context["title"] = title

@@ -14,8 +14,6 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.i18n import _
-
 
 @dataclass(frozen=True, slots=True)
 class Entries:
@@ -33,18 +31,18 @@ class Entries:
 
 
 KINDS = {
-    "symptoms": Entries(_("Filter the list"), _("{shown} of {all} pages"), ".symptoms li", ".symptoms > details"),
-    "terms": Entries(_("Filter the terms"), _("{shown} of {all} terms"), "dl.glossary > dt", ""),
+    "symptoms": Entries("Filter the list", "{shown} of {all} pages", ".symptoms li", ".symptoms > details"),
+    "terms": Entries("Filter the terms", "{shown} of {all} terms", "dl.glossary > dt", ""),
     "names": Entries(
-        _("Filter the names"),
-        _("{shown} of {all} names"),
+        "Filter the names",
+        "{shown} of {all} names",
         "dl.names-used > dt",
         "article section section",
         head_only=True,
     ),
     "rows": Entries(
-        _("Filter the rows"),
-        _("{shown} of {all} rows"),
+        "Filter the rows",
+        "{shown} of {all} rows",
         "article section section section",
         "article section section:has(section)",
     ),

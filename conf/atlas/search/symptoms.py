@@ -18,8 +18,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from atlas.cards.ticks import ticks
 from atlas.directives.fold import details
-from atlas.page_links import link_to
 from atlas.reading_order import ERRORS
+from atlas.toolbox import link_to
 
 from . import gather, page_filter
 

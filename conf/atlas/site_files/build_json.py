@@ -18,8 +18,7 @@ from sphinx.environment import BuildEnvironment
 
 from atlas.directives.claims import claims
 from atlas.directives.recorded import provenance
-from atlas.kept_files import write_whole
-from atlas.refusal import Refusal
+from atlas.toolbox import Refusal, write_whole
 
 from .date_of_sources import date_of
 

@@ -11,7 +11,7 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-from atlas.refusal import Refusal
+from atlas.toolbox import Refusal
 
 #: What a site is made from, in the repository.
 SOURCES = ("conf", "docs", "examples", "requirements.txt")

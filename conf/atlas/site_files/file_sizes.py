@@ -9,7 +9,6 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from atlas.directives.site_file import is_made, named_on, with_sizes
-from atlas.i18n import _
 
 logger = logging.getLogger(__name__)
 
@@ -20,8 +19,8 @@ def in_words(size: int) -> str:
     ('1 KB', '8.1 MB')
     """
     if size < 1_000_000:
-        return _("{count} KB").format(count=-(-size // 1000))
-    return _("{count} MB").format(count=f"{size / 1_000_000:.1f}")
+        return f"{-(-size // 1000)} KB"
+    return "{count} MB".format(count=f"{size / 1_000_000:.1f}")
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:

@@ -18,9 +18,8 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-from atlas.kept_files import write_whole
 from atlas.page_parts.sharing.description import plain
-from atlas.sentences import first_sentences, one_line
+from atlas.toolbox import first_sentences, one_line, write_whole
 
 FILE = "link-previews.js"
 LONGEST = 220  # characters of a definition; a first sentence may be longer

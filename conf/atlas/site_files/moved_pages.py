@@ -22,8 +22,7 @@ from urllib.parse import urlsplit
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from atlas.i18n import _
-from atlas.kept_files import write_if_changed, write_whole
+from atlas.toolbox import write_if_changed, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +110,7 @@ def page(move: Move, title: str, site: str) -> str:
     :param site: the address of the site, with a slash at its end.
     """
     to = escape(os.path.relpath(move.page, Path(move.old).parent) + (f"#{move.anchor}" if move.anchor else ""))
-    moved = escape(_("This page has moved."))
+    moved = escape("This page has moved.")
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{moved}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="robots" content="noindex">\n'

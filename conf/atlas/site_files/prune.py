@@ -17,8 +17,8 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
-from atlas.kept_files import write_whole
 from atlas.page_parts.sharing.shared_picture import path_of
+from atlas.toolbox import write_whole
 
 from .markdown.markdown_copies import twin_of
 from .moved_pages import moves

@@ -20,7 +20,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from atlas.kept_files import write_whole
+from atlas.toolbox import write_whole
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,6 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.i18n import _
-
 from .history import Change, History
 from .measuring.environment import parts
 from .sources import history_of
@@ -43,7 +41,7 @@ class TorchChanged(SphinxDirective):
             raise self.error(str(error)) from None
         box = nodes.container(classes=[CLASS])
         box += self.parse_content_to_nodes()
-        head = nodes.strong("", _("Changed in PyTorch %s.") % self.arguments[0])
+        head = nodes.strong("", f"Changed in PyTorch {self.arguments[0]}.")
         told = nodes.paragraph("", "", head, nodes.Text(" "), *_values(change))
         box.insert(0, told)
         return [box]
@@ -55,9 +53,9 @@ def _values(change: Change) -> list[nodes.Node]:
         code,
         nodes.Text(": "),
         nodes.literal(change.was, change.was),
-        nodes.Text(_(" on %s, ") % change.before),
+        nodes.Text(f" on {change.before}, "),
         nodes.literal(change.now, change.now),
-        nodes.Text(_(" on %s.") % change.since),
+        nodes.Text(f" on {change.since}."),
     ]
 
 

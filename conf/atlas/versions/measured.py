@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atlas import kept_files
+from atlas import toolbox
 
 from .measuring import examples, then_and_now
 from .measuring.environment import parts
@@ -73,7 +73,7 @@ def write(folder: Path, measured: Measured) -> Path:
     """Keep it in a folder, whole or not at all; entries that did not change keep their lines. Returns the file."""
     file = folder / f"{measured.torch}.json"
     data = {name: getattr(measured, name) for name in Measured.__slots__ if name != "file"}
-    kept_files.write_whole(file, json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    toolbox.write_whole(file, json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     return file
 
 

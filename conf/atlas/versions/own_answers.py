@@ -13,8 +13,8 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from atlas import kept_files
-from atlas.refusal import Refusal
+from atlas import toolbox
+from atlas.toolbox import Refusal
 
 from . import measured
 
@@ -39,7 +39,7 @@ def identity() -> dict[str, Any]:
 
 def load(docs: Path) -> dict[str, Any] | None:
     """``probes`` and ``signatures``, as ``measure`` finds them; None if missing or out of date."""
-    return kept_files.load(docs / DATA, identity())
+    return toolbox.load_json(docs / DATA, identity())
 
 
 def ask(docs: Path) -> None:
@@ -71,7 +71,7 @@ def _ask_if_needed(app: Sphinx) -> None:
     files = (
         f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}\n" for file in sorted(folder.glob("*.json"))
     )
-    kept_files.write_if_changed(docs / FILES, "".join(files))
+    toolbox.write_if_changed(docs / FILES, "".join(files))
     if load(docs) is None:
         logger.info("versions: asking the probes")
         try:

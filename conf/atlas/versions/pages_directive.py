@@ -11,7 +11,6 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.directives.long_table import may_break, region
-from atlas.i18n import _
 
 from .history import History
 from .sources import whole_history_of
@@ -33,10 +32,10 @@ def _sentences(history: History) -> Iterator[str]:
     for version in history.versions:
         examples = history.current[version.torch]["examples"]
         holds = sum(not found["faults"] for found in examples.values())
-        text = _("PyTorch {torch}: {holds} of {all} examples hold. Measured on {date} with Python {python}.")
+        text = "PyTorch {torch}: {holds} of {all} examples hold. Measured on {date} with Python {python}."
         sentence = text.format(**version.of, holds=holds, all=len(examples))
         if waiting := len(history.stale.get(version.torch, ())):
-            more = _("{count} entries are of older sources and are left out until they are measured again.")
+            more = "{count} entries are of older sources and are left out until they are measured again."
             sentence += " " + more.format(count=waiting)
         yield sentence
 
@@ -46,10 +45,8 @@ def table(history: History) -> str:
     versions = [version.torch for version in reversed(history.versions)]
     pages = sorted({page for torch in versions for page in history.current[torch]["examples"]})
     rows = (_row(page, versions, history) for page in pages if history.holds_on(page)[1])
-    said = {"name": str(_("Page")), "count": str(_("{shown} of {all}")), "none": str(_("No page fits."))}
-    return region(
-        "version-pages", _("Examples that do not hold everywhere"), [_("page"), *versions], "".join(rows), said
-    )
+    said = {"name": "Page", "count": "{shown} of {all}", "none": "No page fits."}
+    return region("version-pages", "Examples that do not hold everywhere", ["page", *versions], "".join(rows), said)
 
 
 def _row(page: str, versions: list[str], history: History) -> str:
@@ -62,7 +59,7 @@ def _cell(found: dict[str, Any] | None) -> str:
     if found is None:
         return "–"
     if not found["faults"]:
-        return str(_("holds"))
+        return "holds"
     first = found["faults"][0]
     code = f"<code>{html.escape(_cut(first['code']), quote=False)}</code><br>" if first["code"] else ""
     return f"{code}<small>{html.escape(_cut(first['said']), quote=False)}</small>"

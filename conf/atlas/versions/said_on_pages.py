@@ -8,8 +8,7 @@ from sphinx.application import Sphinx
 
 from atlas.directives.claims import claims
 from atlas.directives.fold import details
-from atlas.i18n import _
-from atlas.refusal import Refusal
+from atlas.toolbox import Refusal
 
 from . import measured
 from .history import History
@@ -40,8 +39,8 @@ def tell(app: Sphinx, document: nodes.document) -> None:
     holds, _fails = history.holds_on(page)
     count = next(iter(document.findall(claims)), None)
     if count is not None and holds:
-        they = _(" Those %s hold on ") % count["count"] if count["recorded"] else _(" They hold on ")
-        count += [nodes.Text(they), _link(_("PyTorch %s") % _and(holds), name), nodes.Text(_(" too."))]
+        they = " Those {} hold on ".format(count["count"]) if count["recorded"] else " They hold on "
+        count += [nodes.Text(they), _link(f"PyTorch {_and(holds)}", name), nodes.Text(" too.")]
     if name.startswith(ERRORS):
         _add_wordings(document, history, page)
 
@@ -55,14 +54,14 @@ def _add_wordings(document: nodes.document, history: History, page: str) -> None
     )
     if section is None:
         return
-    fold = details(summary=_("In other versions of PyTorch"), classes=["wordings"])
+    fold = details(summary="In other versions of PyTorch", classes=["wordings"])
     by_words: dict[str, list[str]] = {}
     for version, pairs in found.items():
         for ours, theirs in pairs:
             if ours == first:
                 by_words.setdefault(theirs, []).append(version)
     for words, versions in by_words.items():
-        fold += nodes.paragraph("", _("On PyTorch %s:") % _and(versions))
+        fold += nodes.paragraph("", f"On PyTorch {_and(versions)}:")
         fold += nodes.literal_block(words, words, language="none", classes=[OUTPUT])
     inner = next((at for at, node in enumerate(section.children) if isinstance(node, nodes.section)), len(section))
     section.insert(inner, fold)
@@ -92,7 +91,7 @@ def _and(versions: list[str]) -> str:
     ('2.4.1', '2.4.1, 2.14.1 and 2.15.0')
     """
     *others, last = versions
-    return _("{others} and {last}").format(others=", ".join(others), last=last) if others else last
+    return "{others} and {last}".format(others=", ".join(others), last=last) if others else last
 
 
 def setup(app: Sphinx) -> None:

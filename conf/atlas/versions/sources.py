@@ -11,8 +11,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from atlas import kept_files
-from atlas.refusal import Refusal
+from atlas import toolbox
+from atlas.toolbox import Refusal
 
 from . import history, measured, own_answers
 from .history import History
@@ -66,7 +66,7 @@ def _tell(app: Sphinx) -> None:
             raise Refusal(str(error)) from None
         for sentence in left_out(found):
             logger.info("versions: %s", sentence)
-        kept_files.write_if_changed(docs / SHOWN, "".join(shown(found)))
+        toolbox.write_if_changed(docs / SHOWN, "".join(shown(found)))
 
 
 def setup(app: Sphinx) -> None:

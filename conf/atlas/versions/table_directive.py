@@ -11,7 +11,6 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.directives.long_table import may_break, region
-from atlas.i18n import _
 from atlas.operators import table_directive as operators
 
 from .explained import Explanation, explanations
@@ -20,24 +19,24 @@ from .sources import whole_history_of
 
 #: What the filter calls each kind of change.
 WORDS = {
-    "kinks": _("gradients at bounds, ties and zero"),
-    "operators": _("operators"),
-    "refuses": _("errors"),
-    "warns": _("warnings"),
-    "messages": _("messages on pages of this site"),
-    "nodes": _("names of nodes"),
-    "signatures": _("parameters and defaults"),
-    "rows": _("rows of then and now"),
+    "kinks": "gradients at bounds, ties and zero",
+    "operators": "operators",
+    "refuses": "errors",
+    "warns": "warnings",
+    "messages": "messages on pages of this site",
+    "nodes": "names of nodes",
+    "signatures": "parameters and defaults",
+    "rows": "rows of then and now",
 }
 #: What the operators' table calls its columns.
 COLUMNS = {
-    "nodes": _("node"),
-    "saves": _("keeps"),
-    "shares": _("shares memory"),
-    "output_changed": _("result changed"),
-    "input_changed": _("input changed"),
-    "second": _("2nd derivative"),
-    "forward": _("forward mode"),
+    "nodes": "node",
+    "saves": "keeps",
+    "shares": "shares memory",
+    "output_changed": "result changed",
+    "input_changed": "input changed",
+    "second": "2nd derivative",
+    "forward": "forward mode",
 }
 
 
@@ -52,19 +51,19 @@ def table(history: History) -> str:
     """All changes as HTML, with a head that says what each column holds."""
     order = history.order()
     changes = sorted(history.changes(), key=lambda change: (-order.index(change.since), KINDS.index(change.kind)))
-    heads = (_("what"), _("between"), _("before"), _("since"))
+    heads = ("what", "between", "before", "since")
     said = {
-        "name": str(_("Name or word")),
-        "kind": str(_("that is about")),
+        "name": "Name or word",
+        "kind": "that is about",
         "kinds": {
-            "": str(_("all changes")),
+            "": "all changes",
             **{kind: str(words) for kind, words in WORDS.items()},
-            **{_in(version): str(_("new in %s") % version) for version in reversed(order[1:])},
+            **{_in(version): str(f"new in {version}") for version in reversed(order[1:])},
         },
-        "count": str(_("{shown} of {all}")),
-        "none": str(_("No change fits.")),
+        "count": "{shown} of {all}",
+        "none": "No change fits.",
     }
-    return region("versions", _("What changed"), heads, "".join(_rows(changes)), said)
+    return region("versions", "What changed", heads, "".join(_rows(changes)), said)
 
 
 def _rows(changes: list[Change]) -> Iterator[str]:
@@ -86,7 +85,7 @@ def _row(change: Change, why: Explanation | None, *, repeats: bool) -> str:
     return (
         f'<tr data-kinds="{change.kind} {_in(change.since)}"{again}><th scope="row">{_what(change)}{_why(why)}</th>'
         f"<td>{change.before} → {change.since}</td>"
-        f'<td data-label="{_("before")}">{was}</td><td data-label="{_("since")}">{now}</td></tr>\n'
+        f'<td data-label="{"before"}">{was}</td><td data-label="{"since"}">{now}</td></tr>\n'
     )
 
 
@@ -110,7 +109,7 @@ def _values(change: Change) -> tuple[str, str]:
         was, now = (parameters(text) for text in (change.was, change.now))
         gone, new = [text for text in was if text not in now], [text for text in now if text not in was]
         if not gone and not new:
-            return str(_("another order")), str(_("another order"))
+            return "another order", "another order"
         return _listed(gone), _listed(new)
     shown = (html.escape(text, quote=False).replace("\n", "<br>") for text in (change.was, change.now))
     was, now = (text or "–" for text in shown)
@@ -161,7 +160,7 @@ def _plain(title: str) -> str:
 def _why(explained: Explanation | None) -> str:
     if explained is None:
         return ""
-    link = f' <a href="{html.escape(explained.link)}">{_("source")}</a>' if explained.link else ""
+    link = f' <a href="{html.escape(explained.link)}">{"source"}</a>' if explained.link else ""
     return f'<br><small class="why">{_plain(explained.text)}{link}</small>'
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.i18n import for_script
 from atlas.page_parts.hide_requests import without_requests
 from atlas.runner import sphinx_gallery_api
+from atlas.toolbox import json_for_script
 
 _ATTRIBUTE = "made_by"
 _SOURCE = "GENERATED FROM PYTHON SOURCE LINES "
@@ -57,7 +57,7 @@ def tie(app: Sphinx, doctree: nodes.document) -> None:
                 found[key] = [names.of(begin[0]), begin[1], end[1]]
         if found:
             drawing.parent.insert(
-                drawing.parent.index(drawing) + 1, nodes.raw("", for_script({_ATTRIBUTE: found}), format="html")
+                drawing.parent.index(drawing) + 1, nodes.raw("", json_for_script({_ATTRIBUTE: found}), format="html")
             )
 
 

@@ -17,7 +17,6 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.directives.fold import details
-from atlas.i18n import _
 
 from .graph_code import with_code
 from .graph_player import player
@@ -58,10 +57,10 @@ class GraphFigure(SphinxDirective):
         self.set_source_info(figure)
         legend = nodes.legend()
         if data["left_out"]:
-            sentence = _("The graph is too large to draw: %s of its cards are left out.") % data["left_out"]
+            sentence = "The graph is too large to draw: {} of its cards are left out.".format(data["left_out"])
             legend += nodes.paragraph(sentence, sentence)
         if "table" in self.options:
-            legend += details("", _table(data["rows"]), summary=_("The graph as a table"))
+            legend += details("", _table(data["rows"]), summary="The graph as a table")
         if legend.children:
             figure += legend
         return [figure]
@@ -103,7 +102,7 @@ def _inline(svg: str, title: str) -> str:
 
 
 def _table(rows: list[list[str]]) -> nodes.table:
-    titles = [_("Tensor or node"), _("What it is"), _("Value"), _("Gradient"), _("Goes into")]
+    titles = ["Tensor or node", "What it is", "Value", "Gradient", "Goes into"]
     group = nodes.tgroup(cols=len(titles))
     group += [nodes.colspec(colwidth=1) for _title in titles]
     group += nodes.thead("", _row(titles))

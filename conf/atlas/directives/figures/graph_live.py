@@ -11,7 +11,6 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from atlas.i18n import _
 from atlas.rules.javascript import functions
 
 #: With what a place for a number begins in a text of ``atlas.graphs.playing.live_data``.
@@ -22,7 +21,7 @@ def line(data: dict[str, Any]) -> str:
     """Below a figure, whose numbers are shown, and the way back to PyTorch's; nothing if no leaf can be changed."""
     if "live" not in data:
         return ""
-    back = _("Back to PyTorch\N{RIGHT SINGLE QUOTATION MARK}s numbers")
+    back = "Back to PyTorch\N{RIGHT SINGLE QUOTATION MARK}s numbers"
     return (
         f'<p class="graph-whose"><span aria-live="polite">{_as_computed()}</span> '
         f'<button type="button" hidden>{back}</button></p>'
@@ -30,9 +29,7 @@ def line(data: dict[str, Any]) -> str:
 
 
 def _as_computed() -> str:
-    return str(
-        _("Numbers as PyTorch computed them. Drag one of a leaf, or press an arrow key on it: the rest follows.")
-    )
+    return "Numbers as PyTorch computed them. Drag one of a leaf, or press an arrow key on it: the rest follows."
 
 
 def said(
@@ -50,7 +47,7 @@ def said(
         "terms": {key: card["terms"] for key, card in live["cards"].items() if "terms" in card},
         "gradients": [key for key, card in live["cards"].items() if "gradient" in card],
         "values": [key for key, card in live["cards"].items() if card.get("value", "").startswith(PLACE)],
-        "leaves": {key: str(_("Value of %s") % name) for key, name in live["leaves"].items()},
+        "leaves": {key: str(f"Value of {name}") for key, name in live["leaves"].items()},
         "texts": {at: step["text"] for at, step in enumerate(moments) if PLACE in step["text"]},
         "moved": {at: step["moved"] for at, step in enumerate(moments) if "moved" in step},
         "got": {at: step["got"] for at, step in enumerate(moments) if step.get("got")},
@@ -63,13 +60,13 @@ def said(
             for key, note in notes.items()
         },
         "here": _computed_here(live["roots"], constants=constants),
-        "drag": str(_("drag me")),
+        "drag": "drag me",
     }
 
 
 def _computed_here(roots: list[str], *, constants: bool) -> str:
-    found = _("Computed in your browser: %s.") % ", ".join(roots) if roots else str(_("Computed in your browser."))
-    return " ".join([found, *([str(_("Constants stay as they are."))] if constants else [])])
+    found = "Computed in your browser: {}.".format(", ".join(roots)) if roots else "Computed in your browser."
+    return " ".join([found, *(["Constants stay as they are."] if constants else [])])
 
 
 def give_rules(app: Sphinx, config: Config) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 from typing import Any
 
-from atlas.i18n import _, for_script
+from atlas.toolbox import json_for_script
 
 from . import graph_live
 
@@ -28,20 +28,20 @@ def player(name: str, data: dict[str, Any]) -> str:
         return ""
     sentences = [*map(sentence, data["steps"]), ""]
     last = len(sentences) - 1
-    with_keys = _("The whole graph. Play it, or step with the arrow keys.")
-    with_touch = _("The whole graph. Play it, or step through it with the buttons.")
+    with_keys = "The whole graph. Play it, or step with the arrow keys."
+    with_touch = "The whole graph. Play it, or step through it with the buttons."
     buttons = {
-        "play": (_("Play"), '<path d="M4 2.5v11l9-5.5z"/>'),
-        "back": (_("One step back"), '<path d="M10.5 3 5.5 8l5 5" class="g-stroke"/>'),
-        "next": (_("One step on"), '<path d="m5.5 3 5 5-5 5" class="g-stroke"/>'),
-        "less": (_("Smaller"), '<path d="M3 8h10" class="g-stroke"/>'),
-        "more": (_("Larger"), '<path d="M3 8h10M8 3v10" class="g-stroke"/>'),
+        "play": ("Play", '<path d="M4 2.5v11l9-5.5z"/>'),
+        "back": ("One step back", '<path d="M10.5 3 5.5 8l5 5" class="g-stroke"/>'),
+        "next": ("One step on", '<path d="m5.5 3 5 5-5 5" class="g-stroke"/>'),
+        "less": ("Smaller", '<path d="M3 8h10" class="g-stroke"/>'),
+        "more": ("Larger", '<path d="M3 8h10M8 3v10" class="g-stroke"/>'),
     }
     chain = f'<path d="{_CHAIN}" class="g-stroke"/>'
-    link, speed = _("Link to this step"), _("Speed: %s") % "1×"
+    link, speed = "Link to this step", "Speed: {}".format("1×")
     play, back, on, less, more = (_button(kind, *button) for kind, button in buttons.items())
     notes = {key: _note(card) for key, card in data["cards"].items()}
-    words = {"pause": _("Pause"), "value": _("value"), "gradient": _("gradient"), "saved": _("saved")}
+    words = {"pause": "Pause", "value": "value", "gradient": "gradient", "saved": "saved"}
     said = {"name": name, "steps": _moments(data, sentences), "cards": notes}
     said["words"] = {key: str(word) for key, word in words.items()}
     if "live" in data:
@@ -50,13 +50,13 @@ def player(name: str, data: dict[str, Any]) -> str:
         changed = {key: _note(card | live["cards"][key]) for key, card in data["cards"].items()}
         said["live"] = graph_live.said(live, said, _moments(live, [*texts, ""]), changed)
     return (
-        f'<div class="graph-bar" role="group" aria-label="{_("Step through the graph")}">{play}{back}'
-        f'<input type="range" min="0" max="{last}" value="{last}" aria-label="{_("Step")}">{on}'
+        f'<div class="graph-bar" role="group" aria-label="{"Step through the graph"}">{play}{back}'
+        f'<input type="range" min="0" max="{last}" value="{last}" aria-label="{"Step"}">{on}'
         f'<a class="graph-link" href="#{name}" aria-label="{link}" title="{link}">{_icon(chain)}</a>'
         f'<button type="button" class="graph-speed" aria-label="{speed}" title="{speed}">1×</button>'
         f'<span class="graph-zoom">{less}{more}</span></div>'
         f'<p class="graph-now" aria-live="polite"><span class="graph-keys">{html.escape(with_keys)}</span>'
-        f'<span class="graph-touch">{html.escape(with_touch)}</span></p>{graph_live.line(data)}{for_script(said)}'
+        f'<span class="graph-touch">{html.escape(with_touch)}</span></p>{graph_live.line(data)}{json_for_script(said)}'
     )
 
 
@@ -83,37 +83,37 @@ def sentence(step: dict[str, Any]) -> str:
     """
     kind, what = step["kind"], step.get("what")
     if kind == "leaves":
-        return _("Before the first operation: %s.") % _listed(what) if what else str(_("Before the first operation."))
+        return f"Before the first operation: {_listed(what)}." if what else "Before the first operation."
     if kind == "compute":
         if what:
-            return _("Forward: %(what)s, recorded as %(who)s.") % step
-        return _("Forward: a result without a name, recorded as %(who)s.") % step
+            return "Forward: {what}, recorded as {who}.".format(**step)
+        return "Forward: a result without a name, recorded as {who}.".format(**step)
     if kind == "start":
         if what:
-            return _("Backward starts at %(who)s, with the gradient %(what)s.") % step
-        return _("Backward starts at %(who)s.") % step
+            return "Backward starts at {who}, with the gradient {what}.".format(**step)
+        return "Backward starts at {who}.".format(**step)
     if kind == "keep":
         if what:
-            return _("Backward: AccumulateGrad adds what has arrived to %(who)s.grad: %(what)s.") % step
-        return _("Backward: AccumulateGrad adds what has arrived to %(who)s.grad.") % step
+            return "Backward: AccumulateGrad adds what has arrived to {who}.grad: {what}.".format(**step)
+        return "Backward: AccumulateGrad adds what has arrived to {who}.grad.".format(**step)
     return " ".join([_sent(step), *map(_added, step["sums"])])
 
 
 def _sent(step: dict[str, Any]) -> str:
     if not step["to"]:
-        return _("Backward: %(who)s has nothing to send on.") % step
+        return "Backward: {who} has nothing to send on.".format(**step)
     if any(number is None for _name, number in step["to"]):
         names = _listed(list(dict.fromkeys(name for name, _number in step["to"])))
-        return _("Backward: %(who)s sends a gradient to %(names)s.") % {"who": step["who"], "names": names}
-    parts = [_("%(number)s to %(name)s") % {"number": number, "name": name} for name, number in step["to"]]
-    return _("Backward: %(who)s sends %(parts)s.") % {"who": step["who"], "parts": _listed(parts)}
+        return "Backward: {who} sends a gradient to {names}.".format(who=step["who"], names=names)
+    parts = [f"{number} to {name}" for name, number in step["to"]]
+    return "Backward: {who} sends {parts}.".format(who=step["who"], parts=_listed(parts))
 
 
 def _added(found: list[Any]) -> str:
     name, count, terms = found
     if terms:
-        return _("At %(name)s they add up: %(terms)s.") % {"name": name, "terms": terms}
-    return _("At %(name)s, %(count)d have arrived and are added.") % {"name": name, "count": count}
+        return f"At {name} they add up: {terms}."
+    return f"At {name}, {count} have arrived and are added."
 
 
 def _listed(parts: list[str]) -> str:
@@ -143,14 +143,14 @@ def _note(card: dict[str, Any]) -> list[list[str]]:
     >>> _note({"name": "y", "kind": "function", "node": "SinBackward0", "sends": [["x", "grad * cos(x)"]]})
     [['', 'y'], ['node', 'SinBackward0'], ['sends to x', 'grad * cos(x)']]
     """
-    titles = {"leaf": _("a leaf"), "constant": _("needs no gradient"), "folded": _("folded")}
+    titles = {"leaf": "a leaf", "constant": "needs no gradient", "folded": "folded"}
     facts = [
         [titles.get(card["kind"], ""), card["name"]],
-        [_("node"), card.get("node", "")],
-        [_("made by"), card.get("line", "")],
-        [_("value"), card.get("value", "")],
-        [_("gradient"), card.get("gradient", "")],
-        [_("saved"), ", ".join(card.get("saved", []))],
-        *([_("sends to %s") % name, rule] for name, rule in card.get("sends", [])),
+        ["node", card.get("node", "")],
+        ["made by", card.get("line", "")],
+        ["value", card.get("value", "")],
+        ["gradient", card.get("gradient", "")],
+        ["saved", ", ".join(card.get("saved", []))],
+        *([f"sends to {name}", rule] for name, rule in card.get("sends", [])),
     ]
     return [[str(title), text] for title, text in facts if text]

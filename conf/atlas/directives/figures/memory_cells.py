@@ -10,7 +10,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.i18n import _, for_script
+from atlas.toolbox import json_for_script
 
 SIZE = (3, 4)
 
@@ -32,18 +32,18 @@ def html() -> str:
     strip = "".join(f"<td>{place}</td>" for place in range(rows * columns))
     said = {
         "size": SIZE,
-        "again": str(_("start again")),
-        "shares": str(_("x reads the marked cells of the first tensor's memory. Point to a number to see its cell.")),
-        "copied": str(_("x has memory of its own: it is a copy. A write into it does not change the first tensor.")),
+        "again": "start again",
+        "shares": "x reads the marked cells of the first tensor's memory. Point to a number to see its cell.",
+        "copied": "x has memory of its own: it is a copy. A write into it does not change the first tensor.",
     }
     return (
         f'<div class="memory-cells no-search"><p><code class="cells-code">x = torch.arange(12).reshape{SIZE}</code></p>'
-        f'<div class="cells-calls" role="group" aria-label="{_("Call one of these on x")}"></div>'
+        f'<div class="cells-calls" role="group" aria-label="{"Call one of these on x"}"></div>'
         f'<table class="cells-tensor" aria-label="x">{grid}</table>'
         f'<p class="cells-facts"><code>.shape {SIZE}</code> <code>.stride() {(columns, 1)}</code> '
         "<code>.storage_offset() 0</code> <code>.is_contiguous() True</code></p>"
-        f'<table class="cells-memory" aria-label="{_("memory")}"><tr>{strip}</tr></table>'
-        f'<p class="cells-said" aria-live="polite">{said["shares"]}</p>{for_script(said)}</div>'
+        f'<table class="cells-memory" aria-label="{"memory"}"><tr>{strip}</tr></table>'
+        f'<p class="cells-said" aria-live="polite">{said["shares"]}</p>{json_for_script(said)}</div>'
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import rjsmin
 from sphinx.application import Sphinx
 
-from atlas.kept_files import write_if_changed
+from atlas.toolbox import write_if_changed
 
 
 def write(sources: Path, out: Path) -> None:

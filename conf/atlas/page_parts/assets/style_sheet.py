@@ -18,8 +18,7 @@ from furo import get_pygments_stylesheet
 from sphinx.application import Sphinx
 from tinycss2.ast import AtRule, Node, ParseError, QualifiedRule
 
-from atlas.kept_files import write_whole
-from atlas.refusal import Refusal
+from atlas.toolbox import Refusal, write_whole
 
 FILE = "_static/site.css"
 #: Each with what is in the text of a page that needs it.

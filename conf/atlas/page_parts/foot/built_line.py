@@ -9,7 +9,6 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.i18n import _
 from atlas.site_files.build_json import FILE, checks_of, of_build
 
 from .edit_link import repository
@@ -23,20 +22,20 @@ def sentences(built: dict[str, Any], commit: str, checks: int, all_checks: str) 
     :param checks: how many asserts ran on this page.
     """
     if commit and built["date"]:
-        sentence = _("Built with PyTorch {torch} from commit {commit} of {date}.")
+        sentence = "Built with PyTorch {torch} from commit {commit} of {date}."
     elif commit:
-        sentence = _("Built with PyTorch {torch} from commit {commit}.")
+        sentence = "Built with PyTorch {torch} from commit {commit}."
     elif built["date"]:
-        sentence = _("Built with PyTorch {torch} from sources of {date}.")
+        sentence = "Built with PyTorch {torch} from sources of {date}."
     else:
-        sentence = _("Built with PyTorch {torch}.")
+        sentence = "Built with PyTorch {torch}."
     yield sentence.format(torch=escape(built["torch"]), commit=commit, date=built["date"])
     if checks == 1:
-        yield _("One assert ran on this page.")
+        yield "One assert ran on this page."
     elif checks:
-        yield _("{count} asserts ran on this page.").format(count=checks)
+        yield f"{checks} asserts ran on this page."
     if all_checks:
-        yield _("{count} ran on the whole site.").format(count=all_checks)
+        yield f"{all_checks} ran on the whole site."
 
 
 def tell(app: Sphinx, name: str, template: str, context: dict[str, Any], document: nodes.document | None) -> None:

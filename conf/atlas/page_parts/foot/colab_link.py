@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.i18n import _
-
 from .edit_link import repository
 from .example_footer import downloads_of
 
@@ -38,7 +36,7 @@ def offer(app: Sphinx, document: nodes.document, page: str) -> None:
     to = address(repository(app.config), page)
     box = downloads_of(document)
     if to and box is not None:
-        link = nodes.reference("", _("Open in Colab"), refuri=to, internal=False)
+        link = nodes.reference("", "Open in Colab", refuri=to, internal=False)
         box.insert(0, nodes.container("", nodes.paragraph("", "", link), classes=["sphx-glr-download"]))
 
 

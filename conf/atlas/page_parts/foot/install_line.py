@@ -13,7 +13,6 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.i18n import _
 from atlas.runner.notebook import packages
 
 from .example_footer import downloads_of
@@ -50,7 +49,7 @@ def line(code: str) -> nodes.container:
     :raises SyntaxError: if the code is no Python.
     """
     wanted = command(code)
-    said = nodes.paragraph("", _("To run it on your own machine:"))
+    said = nodes.paragraph("", "To run it on your own machine:")
     return nodes.container("", said, nodes.literal_block(wanted, wanted, language="none"), classes=[CLASS])
 
 

@@ -14,7 +14,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from atlas.checks.error_page import CHAPTER
-from atlas.i18n import _
 from atlas.site_files.build_json import of_build
 
 from .edit_link import repository
@@ -42,19 +41,19 @@ def offer(app: Sphinx, name: str, template: str, context: dict[str, Any], docume
         return
     built = of_build(app)
     where = app.config.html_baseurl + app.builder.get_target_uri(name)
-    lines = [_("Page: {address}").format(address=where), _("PyTorch: {version}").format(version=built["torch"])]
+    lines = [f"Page: {where}", "PyTorch: {version}".format(version=built["torch"])]
     if built["commit"]:
-        lines.append(_("Commit: {commit}").format(commit=built["commit"]))
+        lines.append("Commit: {commit}".format(commit=built["commit"]))
     title = app.env.titles[name].astext()
     context["report"] = {
-        "link": address(sources, title, "\n".join(lines) + "\n\n" + _("What is wrong:") + "\n\n"),
+        "link": address(sources, title, "\n".join(lines) + "\n\n" + "What is wrong:" + "\n\n"),
         "page": where,
-        "label": _("Report a mistake on this page"),
-        "beside": _("Report a mistake in this passage"),
+        "label": "Report a mistake on this page",
+        "beside": "Report a mistake in this passage",
         "question": "",
     }
     if name.startswith(CHAPTER):
-        context["report"] |= {"question": _("Was this wrong for you?"), "label": _("Say what happened instead")}
+        context["report"] |= {"question": "Was this wrong for you?", "label": "Say what happened instead"}
     app.add_js_file(SCRIPT, loading_method="defer")
 
 

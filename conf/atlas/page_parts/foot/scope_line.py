@@ -7,8 +7,6 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.i18n import _
-
 #: Where the line leads: the section says what is left out, and why.
 PAGE, SECTION = "about/how-this-site-stays-true", "what-a-sentence-is-about"
 _CHAPTERS = ("gallery/", "guide/")
@@ -23,8 +21,8 @@ def tell(app: Sphinx, name: str, template: str, context: dict[str, Any], documen
         or PAGE not in app.env.found_docs
     ):
         return
-    link = f'<a href="{context["pathto"](PAGE)}#{SECTION}">{_("eager code on a CPU, with dense, real tensors")}</a>'
-    context["scope"] = _("Unless it says otherwise, a sentence here is about {link}.").format(link=link)
+    link = f'<a href="{context["pathto"](PAGE)}#{SECTION}">{"eager code on a CPU, with dense, real tensors"}</a>'
+    context["scope"] = f"Unless it says otherwise, a sentence here is about {link}."
 
 
 def setup(app: Sphinx) -> None:

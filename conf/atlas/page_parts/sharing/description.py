@@ -13,7 +13,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from atlas.directives.in_short import CLASS
-from atlas.sentences import first_sentences, one_line
+from atlas.toolbox import first_sentences, one_line
 
 #: MathML that says by its place what it means, and what of MathML is no sign of the formula.
 _STACKED = re.compile(r"<m(?:frac|sqrt|root|table|under|over)")

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from atlas.kept_files import write_whole
 from atlas.runner import sphinx_gallery_api
 from atlas.runner.model import Page
 from atlas.runner.processes.faults import Fault
+from atlas.toolbox import write_whole
 
 from .fingerprint import Fingerprint, changes
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from atlas.directives.figures import graph_figure
-from atlas.kept_files import write_whole
 from atlas.runner import halves, sphinx_gallery_api
 from atlas.runner.model import Page
 from atlas.runner.scripts import ScriptError, saved_meanwhile
+from atlas.toolbox import write_whole
 
 from .cache import sha256
 from .fingerprint import Fingerprint

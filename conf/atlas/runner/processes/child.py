@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from atlas import collector
+from atlas import toolbox
 from atlas.cells import line_watcher
-from atlas.kept_files import write_whole
 from atlas.runner import gpu, sphinx_gallery_api
+from atlas.toolbox import write_whole
 
 from . import ending
 from .faults import Fault, LeftBehind, UnfinishedExample, from_exception
@@ -82,7 +82,7 @@ def run(
     """
     started = time.monotonic()
     gc.freeze()  # the collector would walk all objects of the build, which took longer than most examples
-    collector.look_as_usual()
+    toolbox.collect_garbage_as_usual()
     try:
         _detach(place, parent)
         check_time_limit(place.script)

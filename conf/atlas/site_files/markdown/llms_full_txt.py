@@ -11,8 +11,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from atlas.i18n import _
-from atlas.kept_files import write_if_changed
+from atlas.toolbox import write_if_changed
 
 from .llms_txt import chapters, summary
 from .markdown_copies import twin_of
@@ -31,7 +30,7 @@ def _parts(app: Sphinx) -> Iterator[str]:
     yield f"# {app.config.project}"
     if said := summary(app):
         yield f"> {said}"
-    yield _("A line of hyphens and the address of its source begin each page. Links are relative to that address.")
+    yield "A line of hyphens and the address of its source begin each page. Links are relative to that address."
     for _title, pages in chapters(app):
         for page in pages:
             twin = twin_of(Path(app.builder.get_outfilename(page)))

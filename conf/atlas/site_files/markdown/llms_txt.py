@@ -12,7 +12,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 from atlas.page_parts.sharing.description import description
-from atlas.sentences import one_line
+from atlas.toolbox import one_line
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:
