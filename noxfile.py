@@ -26,7 +26,6 @@ HOME = ROOT / ".nox" / "site"
 PROGRAMS = HOME / "bin"
 INSTALLED = HOME / "requirements.sha256"  # what is installed there
 HTML = Path("build/html")
-ONLY = Path("build/only")  # the site of ``nox -s page``
 DOCTREES = Path("build/doctrees")
 SCRIPTS_PER_MACHINE = 200
 #: For pytest; tests/sharing_out.py says what stays together. ``-- --numprocesses=0`` keeps all in one process, for pdb.
@@ -89,7 +88,6 @@ def lint(session: nox.Session) -> None:
     )
     run(session, "codespell")
     run(session, "jactionlint")
-    run(session, "python", "conf/new_page.py", "--check")
 
 
 @nox.session
@@ -135,43 +133,6 @@ def docs(session: nox.Session) -> None:
     sphinx(session, "html", HTML, *options)
     if set(options) <= {"--why"}:
         last.keep(read)
-
-
-@nox.session(default=False)
-def new(session: nox.Session) -> None:
-    """Make a page that runs, to be filled: ``-- graphs/my_page "Title"``. ``-- --help`` says what else it takes."""
-    # by the Python that runs nox: it needs no package, and nobody waits for PyTorch
-    session.run(sys.executable, "conf/new_page.py", *session.posargs, external=True)
-
-
-@nox.session(default=False)
-def page(session: nox.Session) -> None:
-    """Build and check one page without the others, into build/only: ``-- graphs/my_page``. It takes seconds."""
-    # by the Python that runs nox: a page that does not exist is known at once
-    session.run(sys.executable, "conf/page_alone.py", *session.posargs, external=True)
-    environment(session)
-    name = session.posargs[0].removeprefix("examples/").removesuffix(".py")
-    options = ["--quiet", "--fail-on-warning", "--keep-going", "--define", "atlas_page_alone=1"]
-    with session.chdir(ONLY):  # so what is said of examples/ has the author's path
-        run(
-            session,
-            "sphinx-build",
-            *options,
-            "--conf-dir",
-            ROOT / "conf",
-            "--doctree-dir",
-            "doctrees",
-            "docs",
-            "html",
-        )
-    session.log(f"The page is {ONLY}/html/gallery/{name}.html")
-    script = f"examples/{name}.py"
-    for check in (["check", "--no-cache"], ["format", "--no-cache", "--check"]):
-        run(session, "ruff", *check, script)
-    run(session, "sphinx-lint", "--enable=default-role", "--max-line-length=128", script)
-    run(session, "codespell", script)
-    run(session, "pytest", "tests/site", "--quiet", "--new-python", "--built", ONLY / "html", "-k", f"{name}.")
-    run(session, "python", "conf/new_page.py", "--check", "--root", ONLY)
 
 
 @nox.session(default=False)

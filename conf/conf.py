@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 sys.path.insert(0, str(Path(__file__).parent))
 
 from atlas import toolbox
-from atlas.reading_order import CHAPTERS
+from atlas.pages import read_pages
 
 toolbox.collect_garbage_seldom()
 
@@ -66,8 +66,8 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",  # from docs/, the source folder
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "subsection_order": [f"../examples/{chapter}" for chapter in CHAPTERS] + ["*"],
-    "within_subsection_order": "atlas.reading_order.page_order",
+    "subsection_order": [f"../examples/{chapter}" for chapter in read_pages().chapters] + ["*"],
+    "within_subsection_order": "atlas.pages.page_order",
     "image_scrapers": (
         "atlas.cells.graph_scraper.scrape",
         "atlas.cells.plot_scraper.scrape",

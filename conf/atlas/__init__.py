@@ -1,7 +1,6 @@
 """What Autograd Atlas adds to Sphinx: one extension, in rooms. Where does a line of code belong?
 
 ================== ======================================================================================
-``reading_order``  the chapters and pages, in the order of reading
 ``rooms``          how a room is set up: its modules one after the other
 ``gathering_page`` the page that shows what is gathered from all others
 ``cells``          it runs while an example's script runs
@@ -11,8 +10,6 @@
 ``operators``      it probes PyTorch's operators, or shows what was found
 ``versions``       it measures other versions of PyTorch, or shows what was found
 ``formulas``       it reads or shows the formulas of PyTorch's backward nodes
-``new_page``       it makes a page's script, and knows what of it is still to be written
-``page_alone``     it builds one page without the others
 ``directives``     an author writes it on a page
 ``names_index``    it finds the names of PyTorch that a page uses
 ``cards``          it leads to pages with a card for each
@@ -32,7 +29,7 @@ A number is a priority, and stands where something must come before or after ano
 ====================== ===================================================================================
 ``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings;
                        incremental.assets_changed
-``builder-inited``     new_page.publish (498); runner.build_step runs the examples (499: before sphinx-gallery); operators are
+``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are
                        probed, probes of versions asked, formulas read; search.replaced; upstream.myst_nb_css_before_pages
 ``doctree-read``       versions.said_on_pages; page_parts.hide_requests, page_parts.sharing; checks; names_index and cards (read
                        the code that is shown, so after hide_requests); related.lines; search.gather (after said_on_pages,
@@ -100,10 +97,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
         formulas,
         incremental,
         names_index,
-        new_page,
         notebooks,
         operators,
-        page_alone,
         page_parts,
         related,
         runner,
@@ -114,8 +109,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     )
 
     for room in (
-        new_page,
-        page_alone,
         runner,
         operators,
         versions,

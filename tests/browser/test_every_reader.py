@@ -8,7 +8,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from visiting import new_tab, open_page, too_wide
 
-from atlas.reading_order import CHAPTERS
+from atlas.pages import read_pages
+
+CHAPTERS = read_pages().chapters
 
 #: One page of each type.
 TYPES = [

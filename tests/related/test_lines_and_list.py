@@ -43,18 +43,18 @@ CODE = {
 }
 TAGS = """tags = ["hooks", "sums", "GPU kernels"]
 
-[a]
+[chapters.a]
 one = ["hooks"]
 two = ["hooks"]
 three = ["hooks", "GPU kernels"]
 
-[b]
+[chapters.b]
 four = ["hooks"]
 five = ["sums"]
 six = ["sums"]
 seven = ["sums"]
 
-[c]
+[chapters.c]
 eight = ["sums"]
 nine = ["sums"]
 """
@@ -76,7 +76,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
     pages = {f"examples/{name}.py": example(name) for name in CODE}
     pages["examples/a/one.py"] = example("a/one", ":ref:`sphx_glr_gallery_a_two.py`, and :doc:`/gallery/b/six`.")
     header = "Examples\n========\n\nText.\n\n.. tagged-pages::\n"
-    files = {**pages, "examples/GALLERY_HEADER.rst": header, "examples/tags.toml": TAGS}
+    files = {**pages, "examples/GALLERY_HEADER.rst": header, "examples/pages.toml": TAGS}
     site = written(tmp_path_factory.mktemp("site"), files)
     done = build(site)
     assert done.code == 0, done.output
@@ -133,7 +133,7 @@ def test_nothing_changed_writes_nothing(built: Build) -> None:
 
 
 def test_a_tag_that_changed_writes_the_pages_that_show_it(built: Build) -> None:
-    file = built.site / "examples/tags.toml"
+    file = built.site / "examples/pages.toml"
     file.write_text(TAGS.replace('six = ["sums"]', 'six = ["sums", "hooks"]'))
     in_toctrees_of = {"gallery/b/index.html", "index.html"}  # Sphinx writes those too
     assert rewritten(built) == {"gallery/b/six.html", "gallery/index.html"} | in_toctrees_of
@@ -149,14 +149,14 @@ def test_a_page_that_is_not_like_it_any_more_writes_those_that_led_to_it(built: 
 
 
 def test_a_wrong_tag_fails_the_build_with_its_line(built: Build) -> None:
-    (built.site / "examples/tags.toml").write_text(TAGS.replace('five = ["sums"]', 'five = ["sumz"]') + "ten = []\n")
+    (built.site / "examples/pages.toml").write_text(TAGS.replace('five = ["sums"]', 'five = ["sumz"]') + "ten = []\n")
     done = build(built.site)
     assert done.code != 0
-    assert "examples/tags.toml:10: there is no tag 'sumz': choose from hooks, sums, GPU kernels" in done.output
-    assert "examples/tags.toml:17: there is no page c/ten" in done.output
+    assert "examples/pages.toml:10: there is no tag 'sumz': choose from hooks, sums, GPU kernels" in done.output
+    assert "examples/pages.toml:17: there is no page c/ten" in done.output
 
 
 def test_a_page_without_a_tag_fails_the_build_with_its_file(built: Build) -> None:
-    (built.site / "examples/tags.toml").write_text(TAGS.replace('seven = ["sums"]\n', ""))
+    (built.site / "examples/pages.toml").write_text(TAGS.replace('seven = ["sums"]\n', ""))
     done = build(built.site)
     assert done.code != 0 and "examples/b/seven.py: this page has no tag" in done.output

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from atlas.reading_order import ERRORS
+from atlas.pages import read_pages
 from atlas.search import gather, symptoms
 
-NAMES = [name for names in ERRORS.values() for name in names]
+ERRORS = read_pages().errors
+NAMES = [name for names in ERRORS.values() for name in (each.removeprefix("errors/") for each in names)]
 
 
 def env(*pages: str) -> SimpleNamespace:

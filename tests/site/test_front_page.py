@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from atlas.reading_order import CHAPTERS
+from atlas.pages import read_pages
 from markup import read, text_of
+
+CHAPTERS = read_pages().chapters
 
 PICTURE = 4 * 1024  # compressed
 WITH_MAP = [chapter for chapter in CHAPTERS if chapter != "errors"]

@@ -12,8 +12,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from atlas.reading_order import CHAPTERS
+from atlas.pages import read_pages
 from markup import addresses, read
+
+CHAPTERS = read_pages().chapters
 
 HEAVIEST = 120 * 1024
 MEDIAN = 70 * 1024

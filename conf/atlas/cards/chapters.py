@@ -16,7 +16,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.gathering_page import GatheringPage
-from atlas.reading_order import CHAPTERS
+from atlas.pages import read_pages
 from atlas.toolbox import link_to
 
 from . import facts
@@ -44,7 +44,9 @@ class ChapterCards(SphinxDirective):
         place = chapter_cards(pages=[line.strip() for line in self.content if line.strip()])
         self.set_source_info(place)
         missing = [
-            chapter for chapter in CHAPTERS if chapter not in {page.partition("/")[0] for page in place["pages"]}
+            chapter
+            for chapter in read_pages().chapters
+            if chapter not in {page.partition("/")[0] for page in place["pages"]}
         ]
         if missing:
             raise self.error(f"name a page of each chapter, of {', '.join(missing)} too")

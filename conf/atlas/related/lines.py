@@ -55,7 +55,7 @@ def choose(app: Sphinx, env: BuildEnvironment) -> list[str]:
     labels = env.get_domain("std").anonlabels
     examples = sorted(_linked(env))
     about = similar.vectors(env.atlas_names_used, env.atlas_names_spoken)
-    tags = tagged.tags(app).of
+    tags = tagged.tags(app).tags_of
     env.atlas_leads = {}
 
     def shares(page: str, other: str) -> bool:

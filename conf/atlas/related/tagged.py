@@ -25,9 +25,8 @@ from sphinx.util.docutils import SphinxDirective
 from atlas.cards.ticks import ticks
 from atlas.gathering_page import GatheringPage
 from atlas.page_parts.navigation_order import in_order
+from atlas.pages import Pages, check_pages, read_pages
 from atlas.toolbox import link_to
-
-from . import tags as words
 
 logger = logging.getLogger(__name__)
 
@@ -61,15 +60,15 @@ class NoChapters(SphinxTransform):
 
 
 def file(app: Sphinx) -> Path:
-    return Path(app.srcdir, app.config.sphinx_gallery_conf["examples_dirs"], words.FILE).resolve()
+    return Path(app.srcdir, app.config.sphinx_gallery_conf["examples_dirs"], "pages.toml").resolve()
 
 
-def tags(app: Sphinx) -> words.Tags:
+def tags(app: Sphinx) -> Pages:
     """What the file says; nothing if it cannot be read, which ``check`` reports."""
     try:
-        return words.read(file(app).read_text(encoding="utf-8"))
+        return read_pages(file(app))
     except (OSError, tomllib.TOMLDecodeError):
-        return words.Tags()
+        return Pages([], {}, {})
 
 
 def pages(env: BuildEnvironment) -> list[str]:
@@ -81,7 +80,7 @@ def pages(env: BuildEnvironment) -> list[str]:
 def check(app: Sphinx, env: BuildEnvironment) -> None:
     """Each page has tags, and each tag is known. Connected to ``env-check-consistency``."""
     if PAGE.of(env):
-        for where, fault in words.faults(file(app), (page.removeprefix("gallery/") for page in pages(env))):
+        for where, fault in check_pages(file(app), (page.removeprefix("gallery/") for page in pages(env))):
             logger.error("%s: %s", where, fault)
 
 
@@ -89,8 +88,8 @@ def gathered(app: Sphinx, env: BuildEnvironment) -> Any:
     """What the list says."""
     said = tags(app)
     return (
-        said.words,
-        [(page, env.titles[page].astext(), said.of.get(page.removeprefix("gallery/"))) for page in pages(env)],
+        said.tags,
+        [(page, env.titles[page].astext(), said.tags_of.get(page.removeprefix("gallery/"))) for page in pages(env)],
     )
 
 
@@ -99,7 +98,7 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
     for place in list(document.findall(tagged_list)):
         said, names = tags(app), pages(app.env)
         # the titles are other pages'; the search would find this page for all of them
-        filled = nodes.container("", _filter(said.words, len(names)), classes=["tagged", "no-search"])
+        filled = nodes.container("", _filter(said.tags, len(names)), classes=["tagged", "no-search"])
         for chapter, of_chapter in groupby(names, key=lambda name: name.rpartition("/")[0]):
             listed = nodes.bullet_list("", *(_item(app, page, name, said) for name in of_chapter))
             heading = nodes.paragraph("", "", nodes.strong("", "", link_to(app, page, f"{chapter}/index")))
@@ -122,8 +121,8 @@ def _filter(words: Sequence[str], count: int) -> nodes.raw:
     return nodes.raw("", form, format="html")
 
 
-def _item(app: Sphinx, page: str, name: str, said: words.Tags) -> nodes.list_item:
-    of = nodes.paragraph("", " · ".join(said.of.get(name.removeprefix("gallery/"), [])))
+def _item(app: Sphinx, page: str, name: str, said: Pages) -> nodes.list_item:
+    of = nodes.paragraph("", " · ".join(said.tags_of.get(name.removeprefix("gallery/"), [])))
     return nodes.list_item("", nodes.paragraph("", "", link_to(app, page, name)), of)
 
 

@@ -1,6 +1,6 @@
 """``.. symptoms::`` lists the pages about errors, group by group, each with what people say who have its problem.
 
-The groups are ``reading_order.ERRORS``. What people say of a page stands in the page, as main index entries, and goes from
+The groups are in ``examples/pages.toml``. What people say of a page stands in the page, as main index entries, and goes from
 there into the search and into this list. A ``page_filter`` stands above it; without scripts the groups can be unfolded.
 """
 
@@ -13,17 +13,14 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.cards.ticks import ticks
 from atlas.directives.fold import details
-from atlas.reading_order import ERRORS
+from atlas.pages import read_pages
 from atlas.toolbox import link_to
 
 from . import gather, page_filter
-
-logger = logging.getLogger(__name__)
 
 CHAPTER = "gallery/errors"
 
@@ -58,18 +55,9 @@ class NoCards(SphinxTransform):
 def groups(env: BuildEnvironment) -> Iterator[tuple[str, list[tuple[str, gather.Found]]]]:
     """Title and pages of each group, a page with its name and with what the search knows of it."""
     known = gather.pages(env)
-    for title, names in ERRORS.items():
-        pages = [f"{CHAPTER}/{name}" if "/" not in name else f"gallery/{name}" for name in names]
+    for title, names in read_pages().errors.items():
+        pages = [f"gallery/{name}" for name in names]
         yield title, [(page, known[page]) for page in pages if page in known]
-
-
-def check(app: Sphinx, env: BuildEnvironment) -> None:
-    """Each page about an error is in a group. Connected to ``env-check-consistency``."""
-    listed = {page for _title, pages in groups(env) for page, _found in pages}
-    for page in sorted(env.found_docs - listed):
-        folder, _slash, name = page.rpartition("/")
-        if hasattr(env, "atlas_symptoms") and folder == CHAPTER and name != "index":
-            logger.error("examples/errors/%s.py: name it in a group of ERRORS in conf/atlas/reading_order.py", name)
 
 
 def pages_to_write(app: Sphinx, env: BuildEnvironment) -> list[str]:
@@ -109,6 +97,5 @@ def setup(app: Sphinx) -> None:
     app.add_directive("symptoms", Symptoms)
     app.add_transform(NoCards)
     app.connect("env-merge-info", merge)
-    app.connect("env-check-consistency", check)
     app.connect("env-updated", pages_to_write)
     app.connect("doctree-resolved", fill)
