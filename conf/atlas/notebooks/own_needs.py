@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from ..imports import read_imports
+from atlas.toolbox import read_imports
 
 PACKAGE = __package__.partition(".")[0]
 

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, version
 from pathlib import Path
 
-from ..imports import read_imports
+from atlas.toolbox import read_imports
+
 from . import halves
 
 _GPU = (
