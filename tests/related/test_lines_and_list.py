@@ -159,4 +159,4 @@ def test_a_wrong_tag_fails_the_build_with_its_line(built: Build) -> None:
 def test_a_page_without_a_tag_fails_the_build_with_its_file(built: Build) -> None:
     (built.site / "examples/pages.toml").write_text(TAGS.replace('seven = ["sums"]\n', ""))
     done = build(built.site)
-    assert done.code != 0 and "examples/b/seven.py: this page has no tag" in done.output
+    assert done.code != 0 and "examples/b/seven.py: name this page in examples/pages.toml" in done.output
