@@ -30,7 +30,7 @@ A number is a priority, and stands where something must come before or after ano
 ``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings;
                        incremental.assets_changed
 ``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are
-                       probed, probes of versions asked, formulas read; search.replaced; upstream.myst_nb_css_before_pages
+                       probed, probes of versions asked, formulas read; search; upstream.myst_nb_css_before_pages
 ``doctree-read``       versions.said_on_pages; page_parts.hide_requests, page_parts.sharing; checks; names_index and cards (read
                        the code that is shown, so after hide_requests); related.lines; search.gather (after said_on_pages,
                        sharing and names_index); directives.figures.graph_code (600: after hide_requests);
@@ -99,11 +99,13 @@ def setup(app: Sphinx) -> dict[str, Any]:
         names_index,
         notebooks,
         operators,
+        page_filter,
         page_parts,
         related,
         runner,
         search,
         site_files,
+        symptoms,
         upstream,
         versions,
     )
@@ -121,6 +123,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
         cards,
         related,
         search,
+        page_filter,
+        symptoms,
         site_files,
         incremental,
         upstream,

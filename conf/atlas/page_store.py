@@ -110,6 +110,19 @@ class PageStore(EnvironmentCollector, Generic[Fact]):
         return sorted(page for page in set(self.pages_to_write(env, before, now)) if page in env.found_docs)
 
 
+class ListingPages(PageStore[bool]):
+    """The pages on which a list of other pages stands. They are written again when what the list says has changed."""
+
+    place: ClassVar[type[nodes.Element]]
+    """The node where the list is put in."""
+
+    def collect(self, app: Sphinx, document: nodes.document) -> bool | None:
+        return any(True for _ in document.findall(self.place)) or None
+
+    def pages_to_write(self, env: BuildEnvironment, before: Any, now: Any) -> Iterable[str]:
+        return self.facts(env) if before != now else []
+
+
 def _kept(env: BuildEnvironment, name: str) -> dict[str, Any]:
     """A dict in the environment, which Sphinx keeps from build to build."""
     if not hasattr(env, name):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from atlas.checks.output_traces import SMALL_TYPE, TOO_LONG, faults, is_prose, look
 
 

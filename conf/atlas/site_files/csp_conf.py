@@ -16,7 +16,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from atlas.checks.inline_handlers import faults
+from atlas.site_files.inline_handlers import faults
 
 logger = logging.getLogger(__name__)
 

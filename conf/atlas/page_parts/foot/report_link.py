@@ -13,7 +13,6 @@ from urllib.parse import urlencode, urlsplit
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.checks.error_page import CHAPTER
 from atlas.site_files.build_json import of_build
 
 from .edit_link import repository
@@ -52,7 +51,7 @@ def offer(app: Sphinx, name: str, template: str, context: dict[str, Any], docume
         "beside": "Report a mistake in this passage",
         "question": "",
     }
-    if name.startswith(CHAPTER):
+    if name.startswith("gallery/errors/"):
         context["report"] |= {"question": "Was this wrong for you?", "label": "Say what happened instead"}
     app.add_js_file(SCRIPT, loading_method="defer")
 
