@@ -169,9 +169,9 @@ def record(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def versions(session: nox.Session) -> None:
-    """Measure what other versions of PyTorch do otherwise: ``-- 2.14.1``. Each is gigabytes large; ``-- --help`` says more."""
+    """Ask another version of PyTorch the probes: ``-- 2.14.1``. Each is gigabytes large; ``-- --help`` says more."""
     environment(session)
-    run(session, "python", "conf/compare_versions.py", *session.posargs)
+    run(session, "python", "conf/measure/versions.py", *session.posargs)
 
 
 @nox.session(default=False)
