@@ -102,7 +102,7 @@ def doctest(session: nox.Session) -> None:
     """Run every >>> of docs/ and of conf/'s docstrings, and say how many there were."""
     environment(session)
     sphinx(session, "doctest", Path("build/doctest"), *session.posargs)
-    run(session, "pytest", "--doctest-modules", "conf/atlas", "--quiet")
+    run(session, "pytest", "--doctest-modules", "conf/atlas", "conf/measure", "--quiet")
     run(session, "python", "tests/count_doctests.py", "build/doctest/output.txt")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from posixpath import commonprefix
 
 from docutils import nodes
@@ -18,7 +19,7 @@ from sphinx.util.index_entries import split_index_msg
 
 from atlas.toolbox import one_line
 
-from .messages import fix, older_wordings, raised
+from .messages import fix, older_wordings, raised, read_other_wordings
 from .words import words
 
 LIST = 50  # entries at one place: they name the rows of a list
@@ -65,6 +66,7 @@ def read(app: Sphinx, document: nodes.document) -> None:
     sections = list(_sections(document))
     messages, what_to_do = list(raised(document)), fix(document)
     wordings = list(older_wordings(document)) if what_to_do else []
+    messages += sorted(read_other_wordings(Path(app.srcdir), page).difference(messages)) if what_to_do else []
     texts = {
         "title": [title],
         "symptoms": symptoms,
