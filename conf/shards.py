@@ -59,7 +59,7 @@ def run(site: Site, shard: Shard, out: Path) -> int:
         print("shards: examples failed, so there is no part", file=sys.stderr)
         return 1
     if OPERATORS in names:
-        print(probing.probe(site.docs))
+        print(probing.probe_operators(site.docs))
     path = shards.pack(site, shard, names, about, out)
     print(f"shards: {len(names)} of {len(about['shared_out'])} are in {path}")
     return 0

@@ -30,9 +30,9 @@ A number is a priority, and stands where something must come before or after ano
 ``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings;
                        incremental.assets_changed
 ``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are
-                       probed, probes of versions asked, formulas read; search; upstream.myst_nb_css_before_pages
-``doctree-read``       versions.said_on_pages; page_parts.hide_requests, page_parts.sharing; checks; names_index and cards (read
-                       the code that is shown, so after hide_requests); related.lines; search.gather (after said_on_pages,
+                       probed, formulas read; search; upstream.myst_nb_css_before_pages
+``doctree-read``       page_parts.hide_requests, page_parts.sharing; checks; names_index and cards (read
+                       the code that is shown, so after hide_requests); related.lines; search.gather (after
                        sharing and names_index); directives.figures.graph_code (600: after hide_requests);
                        site_files.build_json counts asserts, site_files.release_feed reads the days; directives.site_file
 ``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search.symptoms, incremental:

@@ -32,7 +32,7 @@ def test_code_in_an_attribute(tmp_path: Path) -> None:
 
 def test_operators_that_cannot_be_probed(tmp_path: Path) -> None:
     conf = copy_of(ROOT / "conf", tmp_path / "conf")
-    (conf / "atlas/operators/__main__.py").write_text("raise SystemExit('no such machine')")
+    (conf / "measure/operators.py").write_text("raise SystemExit('no such machine')")
     site = written(tmp_path / "site", FILES | {"docs/reference/operators.md": "# Operators\n\nText.\n"})
     refused = build(site, conf=conf)
     assert refused.is_refused_with("the operators could not be probed"), refused.output

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.versions import history, table_directive
-from atlas.versions.explained import Explanation
-from atlas.versions.sources import SHOWN, whole_history_of
-from versions.some_data import OWN, data, keep, sources
+from atlas.versions.changes import DATA, EXPLAINED, KINDS, Changes
+from atlas.versions.table_directive import table
 
 KINK, SIGN = "x.abs() at x = [0]", "x.sign() at x = [0]"
+OPERATOR = [["A"], [], "never", "works", "works", "no", "yes"]
 
 
-def built(root: Path, *all_data: dict[str, Any]) -> BeautifulSoup:
-    keep(root, *all_data)
-    return BeautifulSoup(table_directive.table(history.load(root / "docs")), "html.parser")
+def built(docs: Path, **kinds: Any) -> BeautifulSoup:
+    (docs / DATA).parent.mkdir(parents=True, exist_ok=True)
+    (docs / DATA).write_text(json.dumps({"versions": {"2.4.1": {}, "2.13.0": {}, "2.14.1": {}}, **kinds}))
+    return BeautifulSoup(table(Changes(docs)), "html.parser")
 
 
 def cells(page: BeautifulSoup) -> list[list[str]]:
@@ -28,63 +27,54 @@ def cells(page: BeautifulSoup) -> list[list[str]]:
     return [[row.th.get_text(), *(cell.get_text(" ") for cell in row.select("td"))] for row in rows]
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return sources(tmp_path)
+def test_each_kind_and_each_version_has_words(tmp_path: Path) -> None:
+    said = json.loads(built(tmp_path).select_one("script").get_text())
+    assert list(said["kinds"]) == ["", *KINDS, "in-2-14-1", "in-2-13-0"]
+    assert all(said["kinds"].values()) and said["kinds"]["in-2-14-1"] == "new in 2.14.1"
 
 
-def test_each_kind_and_each_version_has_words(root: Path) -> None:
-    page = built(root, data(root, "2.4.1"), data(root, "99.1.0"))
-    said = json.loads(page.select_one("script").get_text())
-    assert list(said["kinds"]) == ["", *history.KINDS, "in-99-1-0", f"in-{OWN.replace('.', '-')}"]
-    assert all(said["kinds"].values()) and said["kinds"]["in-99-1-0"] == "new in 99.1.0"
+@pytest.mark.parametrize(
+    ("kind", "what", "points", "row"),
+    [
+        ("kinks", KINK, {"2.4.1": "[0]", "2.14.1": "[1]"}, [KINK, "2.13.0 → 2.14.1", "[0]", "[1]"]),
+        ("kinks", KINK, {"2.4.1": "[0]", "2.13.0": None, "2.14.1": "[1]"}, [KINK, "2.4.1 → 2.14.1", "[0]", "[1]"]),
+        (
+            "signatures",
+            "torch.f",
+            {"2.4.1": "(x, dim=0)", "2.13.0": "(x, dim=None, *, out=None)"},
+            ["torch.f", "2.4.1 → 2.13.0", "dim=0", "dim=None * out=None"],
+        ),
+        (
+            "operators",
+            "cdist",
+            {"2.13.0": OPERATOR, "2.14.1": [*OPERATOR[:5], "yes", "yes"]},
+            ["cdist: 2nd derivative", "2.13.0 → 2.14.1", "no", "yes"],
+        ),
+        (
+            "refuses",
+            "torch.no()",
+            {"2.4.1": "no error", "2.14.1": "TypeError: <b>"},
+            ["torch.no()", "2.13.0 → 2.14.1", "no error", "TypeError: <b>"],
+        ),
+    ],
+)
+def test_a_row(tmp_path: Path, kind: str, what: str, points: dict[str, Any], row: list[str]) -> None:
+    page = built(tmp_path, **{kind: {what: points}})
+    assert cells(page) == [row]
+    assert page.select_one("tbody tr")["data-kinds"] == f"{kind} in-{row[1].rpartition(' ')[2].replace('.', '-')}"
+    assert kind != "operators" or page.select_one("th a")["href"] == "operators.html#op-cdist"
 
 
-def test_a_kink(root: Path) -> None:
-    page = built(root, data(root, "99.1.0", probes={"kinks": {KINK: "[1]"}}))
-    assert cells(page) == [[KINK, f"{OWN} → 99.1.0", "[0]", "[1]"]]
-    assert page.select_one("tbody tr")["data-kinds"] == "kinks in-99-1-0"
+def test_the_newest_come_first(tmp_path: Path) -> None:
+    points = {"2.4.1": "[0]", "2.13.0": "[1]", "2.14.1": "[2]"}
+    assert [row[1] for row in cells(built(tmp_path, kinks={KINK: points}))] == ["2.13.0 → 2.14.1", "2.4.1 → 2.13.0"]
 
 
-def test_of_a_signature_what_changed(root: Path) -> None:
-    signatures = {
-        "count": 1,
-        "missing": [],
-        "gone": [],
-        "differ": {"torch.f": ["(x, dim=0)", "(x, dim=None, *, out=None)"]},
-    }
-    page = built(root, data(root, "99.1.0", signatures=signatures))
-    assert cells(page) == [["torch.f", f"{OWN} → 99.1.0", "dim=0", "dim=None * out=None"]]
-
-
-def test_an_operator_leads_to_its_row(root: Path) -> None:
-    differ = [{"name": "cdist", "column": "second", "was": "no", "is": "yes"}]
-    operators = {**data(root, "99.1.0")["operators"], "differ": differ}
-    page = built(root, data(root, "99.1.0", operators=operators))
-    assert cells(page) == [["cdist: 2nd derivative", f"{OWN} → 99.1.0", "no", "yes"]]
-    assert page.select_one("th a")["href"] == "operators.html#op-cdist"
-
-
-def test_markup_in_values_is_text(root: Path) -> None:
-    page = built(root, data(root, "99.1.0", probes={"refuses": {"torch.no()": "TypeError: <b>"}}))
-    assert cells(page)[0][2:] == ["no error", "TypeError: <b>"]
-
-
-def test_an_explanation_is_marked_where_it_repeats(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    why = Explanation("Use `abs`.", "https://github.com/pytorch/pytorch/pull/1")
-    monkeypatch.setattr(table_directive, "explanations", lambda: {("kinks", KINK): why, ("kinks", SIGN): why})
-    page = built(root, data(root, "99.1.0", probes={"kinks": {KINK: "[1]", SIGN: "[1]"}}))
+def test_an_explanation_is_marked_where_it_repeats(tmp_path: Path) -> None:
+    link = "https://github.com/pytorch/pytorch/pull/1"
+    (tmp_path / EXPLAINED).parent.mkdir()
+    change = f'[[change]]\nprobes = ["kinks: {KINK}", "kinks: {SIGN}"]\ntext = "Use `abs`."\nlink = "{link}"\n'
+    (tmp_path / EXPLAINED).write_text(change)
+    page = built(tmp_path, kinks={key: {"2.4.1": "[0]", "2.14.1": "[1]"} for key in (KINK, SIGN)})
     assert [row.get("class") for row in page.select("tbody tr")] == [None, ["repeats"]]
-    assert page.select_one(".why a")["href"] == why.link and page.select_one(".why code").get_text() == "abs"
-
-
-def test_the_page_is_read_again_when_what_it_shows_changes(root: Path) -> None:
-    keep(root, data(root, "99.1.0"))
-    noted = set()
-    env = SimpleNamespace(
-        srcdir=root / "docs",
-        docname="reference/versions",
-        note_dependency=lambda path, docname="": noted.add(path),
-    )
-    assert whole_history_of(SimpleNamespace(env=env)).versions
-    assert root / "docs" / SHOWN in noted
+    assert page.select_one(".why a")["href"] == link and page.select_one(".why code").get_text() == "abs"

@@ -11,8 +11,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.gathering_page import GatheringPage
-from atlas.operators import report
-from atlas.operators.probing import DATA
+from atlas.operators import probing
 from atlas.site_files.build_json import checks_of, torch_version
 from atlas.toolbox import link_to
 
@@ -37,7 +36,7 @@ def counted(env: BuildEnvironment) -> Iterator[tuple[int, str, str]]:
     pages = [page for page in env.found_docs if page.startswith("gallery/") and not page.endswith("/index")]
     errors = [page for page in pages if page.startswith("gallery/errors/")]
     asserts = sum(checks_of(env, page) for page in env.found_docs)
-    found = report.load(Path(env.srcdir) / DATA) or {"rows": []}
+    found = probing.read_operators(Path(env.srcdir)) or {"rows": []}
     for number, said, page in (
         (
             asserts,

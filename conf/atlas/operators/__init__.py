@@ -1,13 +1,7 @@
-"""What every differentiable operator of PyTorch does with memory and gradients, measured.
+"""What every differentiable operator of PyTorch does with memory and gradients: measured by ``conf/measure/operators.py``.
 
-``python -m atlas.operators FILE`` probes the operators of PyTorch's own test database and writes what was found to FILE.
-
-``samples``           calls of an operator that differ as much as possible
-``probe``             measures one operator on them
-``kinds``             says for which samples something was found
-``report``            keeps the result, and knows when it is out of date
-``probing``           then makes it anew
-``table_directive``   ``{operator-table}``, and has the operators probed before pages are read
+``probing``           has it run if its result is of another PyTorch or program
+``table_directive``   ``{operator-table}``
 ``figure_directive``  ``{operator-figure}``
 """
 

@@ -14,12 +14,13 @@ from sphinx.application import Sphinx
 
 from atlas.directives.figures.plot_figure import Plot
 
-from .report import OUTCOMES
 from .table_directive import rows_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+#: What a change in place does, from good to bad.
+OUTCOMES = ("works", "refused", "raises", "wrong")
 INK, BLUE = "#1e293b", "#2563eb"
 
 
@@ -33,7 +34,7 @@ class OperatorFigure(Plot):
 def draw(rows: list[dict[str, Any]]) -> str:
     """An SVG document with two panels of bars.
 
-    :param rows: as ``atlas.operators.report.load`` returns them.
+    :param rows: as ``rows_of`` returns them.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure

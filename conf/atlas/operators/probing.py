@@ -1,47 +1,52 @@
-"""Bring the result of the probes up to date, in a process of its own."""
+"""Have the operators measured before pages are read, and read the result."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from . import report
+from atlas import toolbox
+from atlas.runner.processes.cores import cores
 
-CONF = Path(__file__).parents[2]
+PROGRAM = Path(__file__).parents[2] / "measure" / "operators.py"
 DATA = Path("reference/data/operators.json")
 """Where the result is, below docs/, so that its page can link to it."""
-SECONDS = 50.0
-"""About how long all probes take, on two cores."""
-TIME_LIMIT = 20 * SECONDS
-"""Enough for a machine with a load of ten times its cores."""
 
 
-def needed(docs: Path) -> bool:
-    """Whether the site has a page of operators, and no result for this PyTorch and this code."""
-    return (docs / "reference" / "operators.md").exists() and report.load(docs / DATA) is None
+def identify_result() -> dict[str, Any]:
+    """What the result depends on: the version of PyTorch, and the program with what it imports from beside it."""
+    code = hashlib.sha256()
+    for name in ("crash_safe.py", "operator_samples.py", "operators.py"):
+        code.update((PROGRAM.parent / name).read_bytes())
+    return {"torch": version("torch").partition("+")[0], "code": code.hexdigest()[:16]}
 
 
-def probe(docs: Path) -> str:
-    """Probe all operators, and return a sentence that says how many.
+def read_operators(docs: Path) -> dict[str, Any] | None:
+    """The result: ``of``, ``rows``, ``not_probed``; None if missing, broken, or of another PyTorch or program."""
+    return toolbox.load_json(docs / DATA, identify_result())
 
-    :raises RuntimeError: if the probe fails as a whole, or takes longer than ``TIME_LIMIT``. A single operator that fails is
-        listed in the result.
+
+def probe_operators(docs: Path) -> str:
+    """Run the program, and return a sentence that says how many operators were probed.
+
+    No clock ends it: the program itself ends each operator that hangs.
+
+    :raises RuntimeError: if it fails as a whole. A single operator that fails is listed in the result.
     """
-    path = docs / DATA
-    environment = {**os.environ, "PYTHONPATH": str(CONF), "PYTHONHASHSEED": "0"}
-    command = [sys.executable, "-m", "atlas.operators", str(path)]
-    try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=TIME_LIMIT
-        )
-    except subprocess.TimeoutExpired:
+    command = [sys.executable, str(PROGRAM), str(docs / DATA), "--of", json.dumps(identify_result())]
+    # packages may have come onto the path by other ways than the environment of this Python
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [*command, "--jobs", str(cores())], env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode or read_operators(docs) is None:
         raise RuntimeError(
-            f"the operators could not be probed within {TIME_LIMIT:g} s; see where `{' '.join(command[1:])}` hangs"
-        ) from None
-    if done.returncode or report.load(path) is None:
-        raise RuntimeError(
-            f"the operators could not be probed; `{' '.join(command[1:])}` says:\n{done.stderr[-2000:]}"
+            f"the operators could not be probed; `{' '.join(command[1:3])}` says:\n{done.stderr[-2000:]}"
         )
     return done.stdout.strip()

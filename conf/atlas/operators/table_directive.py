@@ -1,4 +1,4 @@
-"""The directive ``operator-table``: what ``atlas.operators`` found, one row for each operator.
+"""The directive ``operator-table``: what ``conf/measure/operators.py`` found, one row for each operator.
 
 The operators are probed before the sources are read, in a process of its own, if there is no result for this PyTorch and
 this code.
@@ -24,7 +24,7 @@ from atlas.formulas import derivatives
 from atlas.formulas import table_directive as formulas
 from atlas.toolbox import Refusal
 
-from . import probing, report
+from . import probing
 from .probing import DATA
 
 logger = logging.getLogger(__name__)
@@ -36,10 +36,10 @@ def probe_operators(app: Sphinx) -> None:
     :raises Refusal: if the probe fails as a whole; a single operator that fails is a row of its own.
     """
     docs = Path(app.srcdir)
-    if probing.needed(docs):
+    if (docs / "reference" / "operators.md").exists() and probing.read_operators(docs) is None:
         logger.info("operators: probing, which takes a minute")
         try:
-            logger.info(probing.probe(docs))
+            logger.info(probing.probe_operators(docs))
         except RuntimeError as error:
             raise Refusal(str(error)) from None
 
@@ -58,9 +58,9 @@ class OperatorTable(SphinxDirective):
 
 def rows_of(directive: SphinxDirective) -> list[dict[str, Any]]:
     """What was found, one dictionary for each operator; the directive's page depends on it."""
-    path = Path(directive.env.srcdir) / DATA
-    directive.env.note_dependency(str(path))
-    found = report.load(path)
+    docs = Path(directive.env.srcdir)
+    directive.env.note_dependency(str(docs / DATA))
+    found = probing.read_operators(docs)
     if found is None:
         raise directive.error(f"{DATA} is missing or out of date: build again")
     return found["rows"]

@@ -17,9 +17,7 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from .history import Change, History
-from .measuring.environment import parts
-from .sources import history_of
+from .changes import Change, read_changes
 
 CLASS = "torch-changed"
 
@@ -36,18 +34,18 @@ class TorchChanged(SphinxDirective):
         if probe is None:
             raise self.error("name what was measured: ':probe: kinks: x.clamp(0, 1) at x = [0, 1]'")
         try:
-            change = find(history_of(self), probe, self.arguments[0])
+            change = read_changes(self).find_change(probe, self.arguments[0])
         except LookupError as error:
             raise self.error(str(error)) from None
         box = nodes.container(classes=[CLASS])
         box += self.parse_content_to_nodes()
         head = nodes.strong("", f"Changed in PyTorch {self.arguments[0]}.")
-        told = nodes.paragraph("", "", head, nodes.Text(" "), *_values(change))
+        told = nodes.paragraph("", "", head, nodes.Text(" "), *_show_values(change))
         box.insert(0, told)
         return [box]
 
 
-def _values(change: Change) -> list[nodes.Node]:
+def _show_values(change: Change) -> list[nodes.Node]:
     code = nodes.literal(change.what, change.what)
     return [
         code,
@@ -57,26 +55,6 @@ def _values(change: Change) -> list[nodes.Node]:
         nodes.literal(change.now, change.now),
         nodes.Text(f" on {change.since}."),
     ]
-
-
-def find(history: History, probe: str, release: str) -> Change:
-    """The change of a probe in a release.
-
-    :param probe: its subject and key, such as ``kinks: x.sqrt() at x = [0]``.
-    :param release: such as ``2.14``; the newer of the two versions is of that release or, if none of it was measured, later.
-    :raises LookupError: if there is no such probe, or it did not change there; the message says what was measured.
-    """
-    kind, _colon, what = probe.partition(": ")
-    values = history.values.get((kind, what))
-    if values is None:
-        raise LookupError(f"no probe {probe!r}; conf/atlas/versions/probes has them")
-    for change in history.changes():
-        if (change.kind, change.what) == (kind, what):
-            first = parts(change.before)[:2] < parts(release) <= parts(change.since)[:2]
-            if first:
-                return change
-    measured = ", ".join(f"{values[version]!r} on {version}" for version in history.order() if version in values)
-    raise LookupError(f"{probe!r} was not measured to change in {release}: {measured}")
 
 
 def setup(app: Sphinx) -> None:

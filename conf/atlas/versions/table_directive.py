@@ -13,9 +13,7 @@ from sphinx.util.docutils import SphinxDirective
 from atlas.directives.long_table import may_break, region
 from atlas.operators import table_directive as operators
 
-from .explained import Explanation, explanations
-from .history import KINDS, Change, History
-from .sources import whole_history_of
+from .changes import KINDS, Change, Changes, Explanation, read_changes
 
 #: What the filter calls each kind of change.
 WORDS = {
@@ -28,29 +26,19 @@ WORDS = {
     "signatures": "parameters and defaults",
     "rows": "rows of then and now",
 }
-#: What the operators' table calls its columns.
-COLUMNS = {
-    "nodes": "node",
-    "saves": "keeps",
-    "shares": "shares memory",
-    "output_changed": "result changed",
-    "input_changed": "input changed",
-    "second": "2nd derivative",
-    "forward": "forward mode",
-}
 
 
 class VersionTable(SphinxDirective):
     """``{version-table}``: all changes, the newest first."""
 
     def run(self) -> list[nodes.Node]:
-        return [nodes.raw("", table(whole_history_of(self)), format="html")]
+        return [nodes.raw("", table(read_changes(self)), format="html")]
 
 
-def table(history: History) -> str:
+def table(known: Changes) -> str:
     """All changes as HTML, with a head that says what each column holds."""
-    order = history.order()
-    changes = sorted(history.changes(), key=lambda change: (-order.index(change.since), KINDS.index(change.kind)))
+    order = known.versions
+    changes = sorted(known.list_changes(), key=lambda change: (-order.index(change.since), KINDS.index(change.kind)))
     heads = ("what", "between", "before", "since")
     said = {
         "name": "Name or word",
@@ -70,20 +58,19 @@ def _rows(changes: list[Change]) -> Iterator[str]:
     """The rows; one with the same explanation as the row above says so to the style sheet, which does not show it twice."""
     above: tuple[Explanation | None, str] = (None, "")
     for change in changes:
-        why = explanations().get((change.kind, change.what))
-        yield _row(change, why, repeats=why is not None and above == (why, change.since))
-        above = why, change.since
+        yield _row(change, repeats=change.why is not None and above == (change.why, change.since))
+        above = change.why, change.since
 
 
 def _in(version: str) -> str:
     return f"in-{version.replace('.', '-')}"
 
 
-def _row(change: Change, why: Explanation | None, *, repeats: bool) -> str:
+def _row(change: Change, *, repeats: bool) -> str:
     was, now = _values(change)
     again = ' class="repeats"' if repeats else ""
     return (
-        f'<tr data-kinds="{change.kind} {_in(change.since)}"{again}><th scope="row">{_what(change)}{_why(why)}</th>'
+        f'<tr data-kinds="{change.kind} {_in(change.since)}"{again}><th scope="row">{_what(change)}{_why(change.why)}</th>'
         f"<td>{change.before} → {change.since}</td>"
         f'<td data-label="{"before"}">{was}</td><td data-label="{"since"}">{now}</td></tr>\n'
     )
@@ -93,7 +80,7 @@ def _what(change: Change) -> str:
     name, _colon, rest = change.what.partition(": ")
     match change.kind:
         case "operators":
-            return f'<a href="operators.html#{operators.anchor(name)}">{may_break(name)}</a>: {COLUMNS[rest]}'
+            return f'<a href="operators.html#{operators.anchor(name)}">{may_break(name)}</a>: {rest}'
         case "signatures":
             return f"<code>{may_break(change.what)}</code>"
         case "rows":

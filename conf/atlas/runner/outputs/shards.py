@@ -84,7 +84,8 @@ class Part:
 def waiting(site: Site, state: State) -> dict[str, float]:
     """All that is out of date, with the seconds that it took when it last ran."""
     found = {page.name: last_seconds(page) for page in state.stale}
-    return found | ({OPERATORS: probing.SECONDS} if probing.needed(site.docs) else {})
+    needed = (site.docs / f"{OPERATORS}.md").exists() and probing.read_operators(site.docs) is None
+    return found | ({OPERATORS: 50.0} if needed else {})
 
 
 def share_out(seconds: Mapping[str, float], shards: int) -> list[list[str]]:

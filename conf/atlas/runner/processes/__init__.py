@@ -6,5 +6,4 @@
 ``limits``   what one may take
 ``ending``   how one ends, and with whom
 ``faults``   what went wrong in it
-``sandbox``  processes for other work that may crash: probes of operators, other versions
 """

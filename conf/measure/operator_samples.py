@@ -37,7 +37,7 @@ LARGEST = 2**15  # elements in all inputs of a sample
 
 #: How else a tensor of the same shape and values can lie in memory.
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "transposed": lambda x: x.transpose(*_axes(x)).contiguous().transpose(*_axes(x)),
+    "transposed": lambda x: x.transpose(*_find_axes(x)).contiguous().transpose(*_find_axes(x)),
     "sliced": lambda x: torch.stack([x, x], dim=-1)[..., 0],
     "conjugated": lambda x: x.conj().resolve_conj().conj(),
     "negated": lambda x: torch._neg_view(x.neg()),
@@ -51,10 +51,8 @@ class Call:
     function: Callable[..., Any]
     leaves: tuple[Any, ...]
     tree: Any
-    names: tuple[str, ...]
-    """For each leaf the argument that it is, or is a part of."""
-    kind: Mapping[str, str]
-    """What can tell this sample from others, see ``kinds``."""
+    names: tuple[str, ...]  # for each leaf the argument that it is, or is a part of
+    kind: Mapping[str, str]  # what can tell this sample from others, see ``operators.tell_condition``
     seed: int = 0
 
     @property
@@ -99,7 +97,7 @@ def is_differentiable(tensor: torch.Tensor) -> bool:
     return tensor.requires_grad and is_inexact(tensor)
 
 
-def calls(operator: Any, dtype: torch.dtype, *, checked: bool = False) -> Iterator[Call]:
+def make_calls(operator: Any, dtype: torch.dtype, *, checked: bool = False) -> Iterator[Call]:
     """The operator with small samples that have something to differentiate: those of the first ones that are of a new kind.
 
     :param checked: call the operator as PyTorch's own gradcheck does: some need symmetric inputs, say, which differences
@@ -110,24 +108,24 @@ def calls(operator: Any, dtype: torch.dtype, *, checked: bool = False) -> Iterat
     torch.default_generator.manual_seed(0)
     random.seed(0)  # some samples draw a margin or a triangle from Python's generator, some from NumPy's
     np.random.seed(0)
-    samples = _of_database(operator, dtype)
+    samples = _read_database(operator, dtype)
     if operator.name in TAKE_A_NUMBER:
         first = next(samples)
         samples = chain([first, _with_a_number(first)], samples)
-    samples = chain(_more(operator.name, dtype), samples)
+    samples = chain(_add_samples(operator.name, dtype), samples)
     candidates = []
     for sample in islice(samples, LOOKED_AT):
         function = partial(_as_gradcheck, operator, sample) if checked else operator.op
         leaves, tree = tree_flatten(((sample.input, *sample.args), sample.kwargs))
-        names = tuple(_names(operator, (sample.input, *sample.args), sample.kwargs))
-        kind = {"type": _type(leaves), "layout": "contiguous", **_kind(names, leaves)}
+        names = tuple(_name_leaves(operator, (sample.input, *sample.args), sample.kwargs))
+        kind = {"type": _name_type(leaves), "layout": "contiguous", **_describe_kind(names, leaves)}
         call = Call(function, tuple(leaves), tree, names, kind)
         if call.differentiable and sum(tensor.numel() for tensor in call.tensors) <= LARGEST:
             candidates.append(call)
-    yield from islice(filter(_has_a_derivative, _most_varied(candidates)), MOST)
+    yield from islice(filter(_has_a_derivative, _choose_varied(candidates)), MOST)
 
 
-def _of_database(operator: Any, dtype: torch.dtype) -> Iterator[SampleInput]:
+def _read_database(operator: Any, dtype: torch.dtype) -> Iterator[SampleInput]:
     """The samples of the database. For each, PyTorch would look through the stack for a unittest, and read the sources of all
     frames for that, which takes more time than all probes.
     """
@@ -136,7 +134,7 @@ def _of_database(operator: Any, dtype: torch.dtype) -> Iterator[SampleInput]:
         yield from operator.sample_inputs("cpu", dtype, requires_grad=True, set_seed=False)
 
 
-def _most_varied(candidates: Sequence[Call]) -> Iterator[Call]:
+def _choose_varied(candidates: Sequence[Call]) -> Iterator[Call]:
     """Each call differs from all before it in more attributes than those after it; equal ones are left out."""
     rest = list(candidates[:: 1 + len(candidates) // CHOSEN_FROM])
     differs = [1] * len(rest)
@@ -157,7 +155,7 @@ def _has_a_derivative(call: Call) -> bool:
     return any(is_differentiable(output) and output.numel() for output in call())
 
 
-def _more(name: str, dtype: torch.dtype) -> Iterator[SampleInput]:
+def _add_samples(name: str, dtype: torch.dtype) -> Iterator[SampleInput]:
     """Samples that matter and are not in the database, such as many rows, or a result that has the input's shape and type."""
     make = partial(torch.testing.make_tensor, device="cpu", dtype=dtype, requires_grad=True)
     labels = torch.tensor([0, 2])
@@ -252,7 +250,7 @@ def in_other_layouts(call: Call) -> Iterator[Call]:
         yield other
 
 
-def _axes(tensor: torch.Tensor) -> tuple[int, int]:
+def _find_axes(tensor: torch.Tensor) -> tuple[int, int]:
     """Those that are exchanged: of four dimensions the inner ones, as between the heads and the steps of attention."""
     return (1, 2) if tensor.dim() == 4 else (0, -1)
 
@@ -261,7 +259,7 @@ def _can_lie(tensor: torch.Tensor, layout: str) -> bool:
     if tensor.layout is not torch.strided or tensor.numel() < 2:
         return False
     return {
-        "transposed": tensor.dim() > 1 and all(tensor.shape[axis] > 1 for axis in _axes(tensor)),
+        "transposed": tensor.dim() > 1 and all(tensor.shape[axis] > 1 for axis in _find_axes(tensor)),
         "conjugated": tensor.is_complex(),
         "negated": tensor.is_floating_point(),
     }.get(layout, True)
@@ -271,12 +269,12 @@ def _as_gradcheck(operator: Any, sample: Any, *arguments: Any, **keywords: Any) 
     return sample.output_process_fn_grad(operator.gradcheck_wrapper(operator.op, *arguments, **keywords))
 
 
-def _type(leaves: Sequence[Any]) -> str:
+def _name_type(leaves: Sequence[Any]) -> str:
     learning = next((leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad), None)
     return "" if learning is None else str(learning.dtype).removeprefix("torch.")
 
 
-def _kind(names: Sequence[str], leaves: Sequence[Any]) -> dict[str, str]:
+def _describe_kind(names: Sequence[str], leaves: Sequence[Any]) -> dict[str, str]:
     """What can tell a sample from others: of which type each argument is, what requires a gradient, words, dimensions."""
     kind: dict[str, str] = {}
     first: torch.Tensor | None = None
@@ -306,9 +304,9 @@ def _kind(names: Sequence[str], leaves: Sequence[Any]) -> dict[str, str]:
     return kind
 
 
-def _names(operator: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Iterator[str]:
+def _name_leaves(operator: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Iterator[str]:
     """For each leaf the name of its argument."""
-    known = _parameters(operator, len(arguments))
+    known = _find_parameters(operator, len(arguments))
     for number, argument in enumerate(arguments):
         name = known[number] if number < len(known) else f"argument {number + 1}"
         yield from [name] * len(tree_flatten(argument)[0])
@@ -316,25 +314,25 @@ def _names(operator: Any, arguments: Sequence[Any], keywords: Mapping[str, Any])
         yield from [name] * len(tree_flatten(argument)[0])
 
 
-def _parameters(operator: Any, number: int) -> list[str]:
+def _find_parameters(operator: Any, number: int) -> list[str]:
     """The names of the first arguments, from the signature of a function in Python, else from the operator's schema."""
     space, _dot, short = operator.name.rpartition(".")
     functions = [operator.op]
     if space == "nn.functional":
         functions += [getattr(functional, name, None) for name in (f"{short}_with_indices", short)]
     for function in filter(inspect.isfunction, functions):
-        names = _positional(function, number)
+        names = _name_positional(function, number)
         if len(names) >= number and "args" not in names:
             return ["input", *names[1:]]
-    schemas = _schemas(operator.aten_name or "") or _schemas(short)
+    schemas = _read_schemas(operator.aten_name or "") or _read_schemas(short)
     names = next((schema for schema in schemas if len(schema) >= number), max(schemas, key=len, default=()))
     return ["input", *names[1:]]
 
 
-def _positional(function: Callable[..., Any], number: int) -> list[str]:
+def _name_positional(function: Callable[..., Any], number: int) -> list[str]:
     """The names of the arguments by place; one for all that follow has its name for each of ``number``.
 
-    >>> _positional(lambda one, *rest, last=0: None, 3)
+    >>> _name_positional(lambda one, *rest, last=0: None, 3)
     ['one', 'rest', 'rest']
     """
     names: list[str] = []
@@ -347,7 +345,7 @@ def _positional(function: Callable[..., Any], number: int) -> list[str]:
 
 
 @cache
-def _schemas(name: str) -> list[list[str]]:
+def _read_schemas(name: str) -> list[list[str]]:
     """The names of the arguments of each overload."""
     found = torch._C._jit_get_schemas_for_operator(f"aten::{name}")
     return [[argument.name for argument in schema.arguments if not argument.is_out] for schema in found]
