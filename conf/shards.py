@@ -17,7 +17,7 @@ CONF = Path(__file__).resolve().parent
 ROOT = CONF.parent
 sys.path.insert(0, str(CONF))
 
-from atlas.operators import probing
+from atlas import operators
 from atlas.runner import fill, lock, sphinx_gallery_api
 from atlas.runner.model import Site
 from atlas.runner.outputs import shards
@@ -59,7 +59,7 @@ def run(site: Site, shard: Shard, out: Path) -> int:
         print("shards: examples failed, so there is no part", file=sys.stderr)
         return 1
     if OPERATORS in names:
-        print(probing.probe_operators(site.docs))
+        print(operators.probe_operators(site.docs))
     path = shards.pack(site, shard, names, about, out)
     print(f"shards: {len(names)} of {len(about['shared_out'])} are in {path}")
     return 0

@@ -7,10 +7,13 @@
 ``runner``         it decides which scripts run, starts them, and keeps what they made
 ``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
 ``rules``          what an operation computes, forward and backward, as a table
-``operators``      it probes PyTorch's operators, or shows what was found
-``versions``       it measures other versions of PyTorch, or shows what was found
-``formulas``       it reads or shows the formulas of PyTorch's backward nodes
-``directives``     an author writes it on a page
+``folds``          an author writes it on a page: what is folded away
+``boxes``          boxes and notes
+``tables``         long tables, and filters
+``formulas``       formulas as MathML, and those of PyTorch's backward nodes
+``operators``      what PyTorch's operators do, measured
+``versions``       what other versions of PyTorch do, measured
+``directives``     figures
 ``names_index``    it finds the names of PyTorch that a page uses
 ``cards``          it leads to pages with a card for each
 ``related``        it leads from a page to others: pages like it, tags
@@ -40,9 +43,9 @@ A number is a priority, and stands where something must come before or after ano
                        the code that is shown, so after hide_requests); related.lines; search (after
                        head and names_index); directives.figures.graph_code (600: after hide_requests);
                        build_facts counts asserts, site_files reads the days of release notes
-``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search.symptoms, incremental:
+``env-updated``        boxes, names_index, cards.chapters, related (after names_index), search.symptoms, incremental:
                        pages that must be written again; build_facts collects the facts of the build
-``doctree-resolved``   directives.proof; names_index; cards; related; search.directives, search.symptoms; footer (600)
+``doctree-resolved``   boxes; names_index; cards; related; search.directives, search.symptoms; footer (600)
 ``html-page-context``  head and page_parts.sharing (400: before sphinxext-opengraph), page_weight (450: before furo);
                        footer; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
                        markdown_copies, site_files; style_sheet and page_weight (900)
@@ -96,10 +99,12 @@ def code_version(folder: Path = HERE) -> int:
 def setup(app: Sphinx) -> dict[str, Any]:
     # imported here: noxfile.py and conf.py use parts of this package where Sphinx is not installed, or not yet needed
     from . import (
+        boxes,
         build_facts,
         cards,
         checks,
         directives,
+        folds,
         footer,
         formulas,
         head,
@@ -107,7 +112,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
         markdown_copies,
         names_index,
         operators,
-        page_filter,
         page_parts,
         page_weight,
         related,
@@ -116,6 +120,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         site_files,
         style_sheet,
         symptoms,
+        tables,
         text_marks,
         upstream,
         versions,
@@ -123,9 +128,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
     for room in (
         runner,
+        folds,
+        boxes,
+        tables,
+        formulas,
         operators,
         versions,
-        formulas,
         directives,
         build_facts,
         page_parts,
@@ -139,7 +147,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
         cards,
         related,
         search,
-        page_filter,
         symptoms,
         markdown_copies,
         site_files,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import operators
-from atlas.operators import probing
+from atlas import operators as probing
 
 
 def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:

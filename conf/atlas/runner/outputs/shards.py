@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atlas.operators import probing
+from atlas import operators
 from atlas.runner.fill import State, last_seconds
 from atlas.runner.model import Site
 
@@ -84,7 +84,7 @@ class Part:
 def waiting(site: Site, state: State) -> dict[str, float]:
     """All that is out of date, with the seconds that it took when it last ran."""
     found = {page.name: last_seconds(page) for page in state.stale}
-    needed = (site.docs / f"{OPERATORS}.md").exists() and probing.read_operators(site.docs) is None
+    needed = (site.docs / f"{OPERATORS}.md").exists() and operators.read_operators(site.docs) is None
     return found | ({OPERATORS: 50.0} if needed else {})
 
 
@@ -124,7 +124,7 @@ def pack(site: Site, shard: Shard, names: Iterable[str], about: Mapping[str, Any
     for name in names:
         if name == OPERATORS:
             made[name] = {}
-            data = site.docs / probing.DATA
+            data = site.docs / operators.DATA
             sources |= {f"{name}/{file.name}": file for file in (data, data.with_suffix(".csv"))}
         else:
             receipt = cache.read_receipt(pages[name])
@@ -182,7 +182,7 @@ def merge(site: Site, state: State, folder: Path, commit: str) -> list[str]:
             _unpack(part, unpacked)
         for name in sorted(made):
             if name == OPERATORS:
-                shutil.copytree(unpacked / name, (site.docs / probing.DATA).parent, dirs_exist_ok=True)
+                shutil.copytree(unpacked / name, (site.docs / operators.DATA).parent, dirs_exist_ok=True)
             else:
                 (unpacked / name).mkdir(parents=True, exist_ok=True)
                 cache.publish(pages[name], unpacked / name, **made[name].made[name])
