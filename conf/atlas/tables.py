@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -106,7 +105,10 @@ class PageFilter(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        return [make_filter_form(directives.choice(self.arguments[0], list(KINDS)))]
+        kind = self.arguments[0]
+        if kind not in KINDS:
+            raise self.error(f"there is no filter of {kind!r}: choose from {', '.join(KINDS)}")
+        return [make_filter_form(kind)]
 
 
 def make_filter_form(kind: str) -> nodes.raw:

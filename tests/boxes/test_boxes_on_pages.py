@@ -40,7 +40,7 @@ FILES = {
     "docs/quoted.md": QUOTED.replace("ADDRESS", "https://example.org/threads/1"),
     "docs/recorded.md": "# Recorded\n\n```{recorded}\n:gpu: A100\n:torch: 2.13.0\n:date: 2026-11-01\n:edited:\n```\n",
     "docs/square.md": "# The square $x^2$\n\n## Its derivative $2x$\n\n```{page-filter} terms\n```\n\nText.\n",
-    "examples/modes/one.py": EXAMPLE.format(1, "assert x\nassert x == 1"),
+    "examples/graphs/one.py": EXAMPLE.format(1, "assert x\nassert x == 1"),
     "examples/graphs/two.py": EXAMPLE.format(2, "assert x"),
 }
 
@@ -126,14 +126,18 @@ FAULTS = {
         3,
         f"'{KINK}' was not measured to change in 2.15: '[0]' on 2.13.0, '[1]' on 2.14.1, '[1]' on 2.15.0",
     ),
-    "markup": ("# D\n\n```{how-measured} It fills ``.grad``.\n```\n", 3, "leave out the markup"),
+    "markup": ("# D\n\n:::{how-measured} It fills ``.grad``.\n:::\n", 3, "leave out the markup"),
     "open": (
         '# E\n\n```{predict} What is it?\n:answer: ["4"]\n```\n',
         3,
         "this question stands beside its answer: put its cell below '.. solution::'",
     ),
     "unasked": ("# F\n\n```{predict} What is it?\n```\n", 3, "a prediction needs its answer"),
-    "filter": ("# G\n\n```{page-filter} pages\n```\n", 3, "must be one of"),
+    "filter": (
+        "# G\n\n```{page-filter} pages\n```\n",
+        3,
+        "there is no filter of 'pages': choose from symptoms, terms",
+    ),
     "operators": ("# H\n\n```{operator-table}\n```\n", 3, "operators.json is missing or out of date: build again"),
     "formulas": ("# I\n\n```{derivative-formulas}\n```\n", 3, "formulas.json is missing or of another PyTorch"),
 }
