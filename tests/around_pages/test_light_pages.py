@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -20,6 +21,26 @@ if (words.match(/a  \\/\\/ b/)) {
   alert("c  // d");
 }
 """
+
+# -- The style sheet ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "sheets"), [("text", ["site.css"]), ("guide/which", ["site.css", "math.css"])])
+def test_a_page_links_one_sheet_and_that_of_formulas_if_it_has_any(
+    hosted: Build, name: str, sheets: list[str]
+) -> None:
+    page = BeautifulSoup((hosted.out / f"{name}.html").read_bytes(), "html.parser")
+    addresses = [link["href"] for link in page.select("link[rel=stylesheet]")]
+    assert [Path(address.partition("?v=")[0]).name for address in addresses] == sheets
+
+
+def test_the_sheet_has_the_rules_of_all_parts_and_the_colors_of_code_in_the_dark(hosted: Build) -> None:
+    """``_orig_css_files`` of Sphinx's builder is a private name: without it a page would link its own sheets only."""
+    rules = (hosted.out / "_static/site.css").read_text()
+    for part in ("sphx-glr-script-out", "sd-card", "sidebar-drawer", "graph-scroll", "cell_output", "copybtn"):
+        assert f".{part}" in rules
+    assert re.search(r"prefers-color-scheme: *dark[^{]*\{[^}]*\.highlight", rules)
+
 
 # -- Scripts --------------------------------------------------------------------------------------
 
