@@ -14,8 +14,13 @@
 ``names_index``    it finds the names of PyTorch that a page uses
 ``cards``          it leads to pages with a card for each
 ``related``        it leads from a page to others: pages like it, tags
-``search``         the index that the search reads, and what a page needs to search
-``checks``         it fails a page, with file and line
+``search``         what of each page the search finds, and what a page needs to search
+``search_index``   the file that the search reads, as data
+``search_words``   text as words, and words that mean the same
+``messages``       the messages of errors on pages
+``symptoms``       the list of pages about errors
+``page_filter``    leaves those entries of a long page that have a reader's words
+``checks``         it fails a page, with file and line, and places faults in scripts
 ``page_parts``     every page gets it, around its text
 ``notebooks``      it makes a notebook and a script of a Markdown page
 ``site_files``     it is written once, after all pages
@@ -30,18 +35,18 @@ A number is a priority, and stands where something must come before or after ano
 ``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings;
                        incremental.assets_changed
 ``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are
-                       probed, probes of versions asked, formulas read; search; upstream.myst_nb_css_before_pages
+                       probed, probes of versions asked, formulas read; search; upstream
 ``doctree-read``       versions.said_on_pages; page_parts.hide_requests, page_parts.sharing; checks; names_index and cards (read
-                       the code that is shown, so after hide_requests); related.lines; search.gather (after said_on_pages,
+                       the code that is shown, so after hide_requests); related.lines; search (700: after said_on_pages,
                        sharing and names_index); directives.figures.graph_code (600: after hide_requests);
                        site_files.build_json counts asserts, site_files.release_feed reads the days; directives.site_file
-``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search.symptoms, incremental:
+``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search, symptoms, checks, incremental:
                        pages that must be written again; site_files.prune notes what is going to be made
-``doctree-resolved``   directives.proof; page_parts.foot; names_index; cards; related; search.directives, search.symptoms
+``doctree-resolved``   directives.proof; page_parts.foot; names_index; cards; related; search, symptoms
 ``html-page-context``  page_parts.sharing (its picture 400: before sphinxext-opengraph), page_parts.sidebar (450: before furo);
-                       other page_parts; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
+                       other page_parts; related.tagged; search (after sphinx-notfound-page);
                        site_files.markdown, site_files.release_feed
-``build-finished``     page_parts.assets; search.index; site_files, in the order of its docstring; runner.build_step reports
+``build-finished``     page_parts.assets; search; site_files, in the order of its docstring; runner.build_step reports
                        failures (900); runner.build_guard takes its mark away (999)
 ====================== ===================================================================================
 """

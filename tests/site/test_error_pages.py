@@ -1,6 +1,6 @@
 """A page about an error has the message for a title, as the build printed it, and names what else people search for.
 
-It helps in its first screen: the *In short* box has the cause, a diff from code that raises the error to code that does not, and
+It helps in its first screen: the *In short* box has the cause, a diff from code that raises to code that does not, and
 what only hides the error. Both sides of the diff have run: what it takes away is in the first code cell, which raises the
 message, and what it adds is in a later one. A message that this build cannot raise is quoted; the first cell then raises what
 the CPU says.
