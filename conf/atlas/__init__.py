@@ -40,8 +40,8 @@ A number is a priority, and stands where something must come before or after ano
                        the code that is shown, so after hide_requests); related.lines; search (700: after said_on_pages,
                        sharing and names_index); directives.figures.graph_code (600: after hide_requests);
                        site_files.build_json counts asserts, site_files.release_feed reads the days; directives.site_file
-``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search, symptoms, checks, incremental:
-                       pages that must be written again; site_files.prune notes what is going to be made
+``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search, symptoms, checks,
+                       incremental: pages that must be written again; site_files.prune notes what is going to be made
 ``doctree-resolved``   directives.proof; page_parts.foot; names_index; cards; related; search, symptoms
 ``html-page-context``  page_parts.sharing (its picture 400: before sphinxext-opengraph), page_parts.sidebar (450: before furo);
                        other page_parts; related.tagged; search (after sphinx-notfound-page);
