@@ -32,7 +32,6 @@ TAKE_A_NUMBER = {
 MOST = 12  # samples of an operator and dtype
 LOOKED_AT = 400  # of those that the database has
 CHOSEN_FROM = 60  # of those, evenly
-IN_OTHER_LAYOUTS = 6  # of the samples that are kept
 LARGEST = 2**15  # elements in all inputs of a sample
 
 #: How else a tensor of the same shape and values can lie in memory.
@@ -52,7 +51,7 @@ class Call:
     leaves: tuple[Any, ...]
     tree: Any
     names: tuple[str, ...]  # for each leaf the argument that it is, or is a part of
-    kind: Mapping[str, str]  # what can tell this sample from others, see ``operators.tell_condition``
+    kind: Mapping[str, str]  # what can tell this sample from others, see ``sample_kinds``
     seed: int = 0
 
     @property
@@ -173,14 +172,14 @@ def _add_samples(name: str, dtype: torch.dtype) -> Iterator[SampleInput]:
         case "pow":
             yield SampleInput(2.5, args=(make(3),))
         case "matmul":
-            for one, other in (
+            for a, b in (
                 ((3,), (3,)),
                 ((3,), (3, 4)),
                 ((3, 4), (4,)),
                 ((3, 4), (2, 4, 3)),
                 ((2, 2, 3, 4), (2, 4, 3)),
             ):
-                yield SampleInput(make(one), args=(make(other),))
+                yield SampleInput(make(a), args=(make(b),))
         case "meshgrid":
             yield SampleInput([make(2), make(3)], kwargs={"indexing": "ij"})
         case "broadcast_tensors":

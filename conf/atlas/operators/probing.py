@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -22,8 +23,10 @@ DATA = Path("reference/data/operators.json")
 def identify_result() -> dict[str, Any]:
     """What the result depends on: the version of PyTorch, and the program with what it imports from beside it."""
     code = hashlib.sha256()
-    for name in ("crash_safe.py", "operator_samples.py", "operators.py"):
-        code.update((PROGRAM.parent / name).read_bytes())
+    used = {PROGRAM.stem, *toolbox.read_imports(ast.parse(PROGRAM.read_text(encoding="utf-8")))}
+    for file in sorted(PROGRAM.parent.glob("*.py")):
+        if file.stem in used:
+            code.update(file.read_bytes())
     return {"torch": version("torch").partition("+")[0], "code": code.hexdigest()[:16]}
 
 
