@@ -62,7 +62,7 @@ class Call:
     def tensors(self) -> list[torch.Tensor]:
         return [leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)]
 
-    def named(self) -> Iterator[tuple[str, torch.Tensor]]:
+    def name_tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
         """The tensors with their arguments' names."""
         return ((n, leaf) for n, leaf in zip(self.names, self.leaves, strict=True) if isinstance(leaf, torch.Tensor))
 
@@ -222,7 +222,7 @@ def _with_a_number(sample: SampleInput) -> SampleInput:
 
 def with_one_that_learns(call: Call) -> Iterator[Call]:
     """The call with each of its differentiable arguments as the only one that requires a gradient; none if it has one."""
-    learning = {name: None for name, tensor in call.named() if tensor.requires_grad}
+    learning = {name: None for name, tensor in call.name_tensors() if tensor.requires_grad}
     for one in learning if len(learning) > 1 else ():
         leaves = tuple(
             leaf.detach() if name in learning and name != one and isinstance(leaf, torch.Tensor) else leaf

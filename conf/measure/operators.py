@@ -214,15 +214,15 @@ def _record_saved(row: Row, recorded: Sequence[Call]) -> None:
     for call in recorded:
         saved: dict[int, torch.Tensor] = {}
 
-        def pack(tensor: torch.Tensor, saved: dict[int, torch.Tensor] = saved) -> torch.Tensor:
+        def pack_tensor(tensor: torch.Tensor, saved: dict[int, torch.Tensor] = saved) -> torch.Tensor:
             # detached: a result that its own node would hold through this hook would never be freed
             saved.setdefault(_find_memory(tensor), tensor.detach())
             return tensor.detach()
 
-        with saved_tensors_hooks(pack, lambda kept: kept):
+        with saved_tensors_hooks(pack_tensor, lambda kept: kept):
             outputs = call()
         nodes |= {output.grad_fn.name() for output in outputs if output.grad_fn is not None}
-        inputs = {_find_memory(tensor): name for name, tensor in reversed(list(call.named()))}
+        inputs = {_find_memory(tensor): name for name, tensor in reversed(list(call.name_tensors()))}
         results = {_find_memory(tensor) for tensor in outputs}
         keeps.append((call.kind, {inputs.get(place) or ("output" if place in results else "new") for place in saved}))
         for number, output in enumerate(outputs, 1):
@@ -313,7 +313,7 @@ def _after_input_changed(call: Call) -> Iterator[tuple[Kind, str]]:
     if not all(map(_is_copied_as_it_lies, inputs)):
         return
     expected = _take_gradients(call(), inputs)
-    names = [name for name, tensor in call.named() if tensor.requires_grad]
+    names = [name for name, tensor in call.name_tensors() if tensor.requires_grad]
     for index, name in enumerate(names):
         given = [x.clone() for x in inputs]
         yield {**call.kind, "changed": name}, _judge_change(given[index], call(given), inputs, expected)
@@ -369,11 +369,11 @@ def _measure_error(call: Call) -> float | None:
         return None
     directions = _draw_vectors(inputs, 2)
 
-    def value(step: float) -> float:
+    def find_value(step: float) -> float:
         outputs = [output for output in call(_move_inputs(inputs, directions, step)) if is_differentiable(output)]
         return _sum_products(_draw_vectors(outputs, 1), [output.detach() for output in outputs])
 
-    slope = (value(STEP) - value(-STEP)) / (2 * STEP)
+    slope = (find_value(STEP) - find_value(-STEP)) / (2 * STEP)
     return _relative_error(slope, _sum_products(_take_gradients(call(), inputs), directions))
 
 
@@ -412,12 +412,12 @@ def _check_second_of(call: Call, result: int | None) -> str:
     directions = _draw_vectors(inputs, 3)
     weights = _draw_vectors(inputs, 4)
 
-    def slope(at: Tensors) -> list[torch.Tensor]:
+    def find_slope(at: Tensors) -> list[torch.Tensor]:
         outputs = [output for output in call(at) if is_differentiable(output)]
         return _take_gradients(outputs if result is None else [outputs[result]], at, create_graph=True)
 
     try:
-        first = slope(inputs)
+        first = find_slope(inputs)
         parts = [(g, w) for g, w in zip(first, weights, strict=True) if g.requires_grad]
         if not parts:
             return "zero"
@@ -430,7 +430,7 @@ def _check_second_of(call: Call, result: int | None) -> str:
     if not _is_double(call()) or any(x.layout is not torch.strided for x in inputs):
         return "zero" if is_zero else "yes"
     up, down = (
-        _sum_products(weights, [g.detach() for g in slope(_move_inputs(inputs, directions, step))])
+        _sum_products(weights, [g.detach() for g in find_slope(_move_inputs(inputs, directions, step))])
         for step in (STEP, -STEP)
     )
     agrees = _relative_error((up - down) / (2 * STEP), _sum_products(second, directions)) < 1e-4
