@@ -22,7 +22,6 @@
 ``search_words``   text as words, and words that mean the same
 ``messages``       the messages of errors on pages
 ``symptoms``       the list of pages about errors
-``page_filter``    leaves those entries of a long page that have a reader's words
 ``checks``         it fails a page, with file and line, and places faults in scripts
 ``page_parts``     every page gets it, around its text
 ``text_marks``     marks in a page's text for the style sheet and for screen readers

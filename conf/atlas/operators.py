@@ -6,6 +6,7 @@ PyTorch or of another program. ``{operator-table}`` shows a row for each operato
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import json
@@ -30,7 +31,7 @@ from . import formulas
 from .directives.figures.plot_figure import Plot
 from .runner.processes.cores import cores
 from .tables import let_break, make_long_table, mark_code
-from .toolbox import Refusal, load_json
+from .toolbox import Refusal, load_json, read_imports
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,8 +48,10 @@ DATA = Path("reference/data/operators.json")
 def identify_result() -> dict[str, Any]:
     """What the result depends on: the version of PyTorch, and the program with what it imports from beside it."""
     code = hashlib.sha256()
-    for name in ("crash_safe.py", "operator_samples.py", "operators.py"):
-        code.update((PROGRAM.parent / name).read_bytes())
+    used = {PROGRAM.stem, *read_imports(ast.parse(PROGRAM.read_text(encoding="utf-8")))}
+    for file in sorted(PROGRAM.parent.glob("*.py")):
+        if file.stem in used:
+            code.update(file.read_bytes())
     return {"torch": version("torch").partition("+")[0], "code": code.hexdigest()[:16]}
 
 

@@ -32,7 +32,6 @@ TAKE_A_NUMBER = {
 MOST = 12  # samples of an operator and dtype
 LOOKED_AT = 400  # of those that the database has
 CHOSEN_FROM = 60  # of those, evenly
-IN_OTHER_LAYOUTS = 6  # of the samples that are kept
 LARGEST = 2**15  # elements in all inputs of a sample
 
 #: How else a tensor of the same shape and values can lie in memory.
@@ -52,7 +51,7 @@ class Call:
     leaves: tuple[Any, ...]
     tree: Any
     names: tuple[str, ...]  # for each leaf the argument that it is, or is a part of
-    kind: Mapping[str, str]  # what can tell this sample from others, see ``operators.tell_condition``
+    kind: Mapping[str, str]  # what can tell this sample from others, see ``sample_kinds``
     seed: int = 0
 
     @property
@@ -63,7 +62,7 @@ class Call:
     def tensors(self) -> list[torch.Tensor]:
         return [leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)]
 
-    def named(self) -> Iterator[tuple[str, torch.Tensor]]:
+    def name_tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
         """The tensors with their arguments' names."""
         return ((n, leaf) for n, leaf in zip(self.names, self.leaves, strict=True) if isinstance(leaf, torch.Tensor))
 
@@ -173,14 +172,14 @@ def _add_samples(name: str, dtype: torch.dtype) -> Iterator[SampleInput]:
         case "pow":
             yield SampleInput(2.5, args=(make(3),))
         case "matmul":
-            for one, other in (
+            for a, b in (
                 ((3,), (3,)),
                 ((3,), (3, 4)),
                 ((3, 4), (4,)),
                 ((3, 4), (2, 4, 3)),
                 ((2, 2, 3, 4), (2, 4, 3)),
             ):
-                yield SampleInput(make(one), args=(make(other),))
+                yield SampleInput(make(a), args=(make(b),))
         case "meshgrid":
             yield SampleInput([make(2), make(3)], kwargs={"indexing": "ij"})
         case "broadcast_tensors":
@@ -223,7 +222,7 @@ def _with_a_number(sample: SampleInput) -> SampleInput:
 
 def with_one_that_learns(call: Call) -> Iterator[Call]:
     """The call with each of its differentiable arguments as the only one that requires a gradient; none if it has one."""
-    learning = {name: None for name, tensor in call.named() if tensor.requires_grad}
+    learning = {name: None for name, tensor in call.name_tensors() if tensor.requires_grad}
     for one in learning if len(learning) > 1 else ():
         leaves = tuple(
             leaf.detach() if name in learning and name != one and isinstance(leaf, torch.Tensor) else leaf

@@ -5,8 +5,8 @@ when tensors are changed in place, and writes the result to OUT.json and, as CSV
 expecttest alone.
 
 Operators come as entries of ``torch.testing._internal.common_methods_invocations.op_db``. Everything is measured on samples of
-several kinds (``operator_samples``). Where they differ, a row says for which; what the database and the schemas claim is kept
-beside it.
+several kinds (``operator_samples``). Where they differ, a row says for which (``sample_kinds``); what the database and the
+schemas claim is kept beside it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import chain, combinations, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +32,8 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 
 from crash_safe import answer_each
-from operator_samples import (
-    IN_OTHER_LAYOUTS,
-    Call,
-    in_other_layouts,
-    is_differentiable,
-    is_inexact,
-    make_calls,
-    with_one_that_learns,
-)
+from operator_samples import Call, in_other_layouts, is_differentiable, is_inexact, make_calls, with_one_that_learns
+from sample_kinds import Kind, tell_condition
 
 #: Outcomes of a change in place, from bad to good; of several samples the worst counts. ``refused``: the change itself raises.
 #: ``raises``: backward does. ``wrong``: neither, and a gradient is wrong.
@@ -52,25 +45,12 @@ DOCUMENTED = ("", "linalg", "fft", "nn.functional")  # namespaces with a page fo
 STEP = 1e-6  # of central differences in float64: the cube root of its precision, about
 ROUNDING = 1e-12  # below it a second derivative is 0: terms that cancel may leave so much
 OTHER_DTYPES = (torch.float32, torch.bfloat16, torch.complex64)
+IN_OTHER_LAYOUTS = 6  # of the samples that are kept
 IN_SINGLE = 3  # samples in float32 whose tensors are changed in place
 WITH_ONE_THAT_LEARNS = 2  # samples that are tried so, of those with several that can
 
-#: What is known of a sample, by the name of the attribute: its ``type``, ``layout`` and ``dimensions``, and of each argument
-#: whether it is a tensor, whether it requires a gradient, and its value if that is a word or a number.
-Kind = Mapping[str, str]
-#: Attributes of all samples, the most telling first. Those of arguments come after them.
-FIRST = ("type", "layout", "result", "changed")
-LAST = ("dimensions",)
-MOST_VALUES = 3
-
 #: What Python writes for an operator.
-SIGNS = dict(
-    zip(
-        ("add", "sub", "mul", "matmul", "pow", "remainder", "__getitem__"),
-        ["+", "-", "*", "@", "**", "%", "[]"],
-        strict=True,
-    )
-)
+SIGNS = {"add": "+", "sub": "-", "mul": "*", "matmul": "@", "pow": "**", "remainder": "%", "__getitem__": "[]"}
 SIGNS |= {"div (no_rounding_mode)": "/", "div (floor_rounding)": "//"}
 
 Tensors = Sequence[torch.Tensor]
@@ -119,15 +99,9 @@ def probe_operator(operator: Any) -> Row | None:
     others = {dtype: list(_make_calls_in(operator, dtype)) for dtype in OTHER_DTYPES}
     recorded = [*laid_out, *chain.from_iterable(others.values())]
 
-    row = Row(
-        name=name_operator(operator),
-        path=_find_documentation(operator),
-        aliases=_find_aliases(operator),
-        samples=len(recorded),
-    )
-    row.dtypes = [
-        str(dtype).removeprefix("torch.") for dtype in (double, *(d for d, found in others.items() if found))
-    ]
+    row = Row(name_operator(operator), _find_documentation(operator), _find_aliases(operator), samples=len(recorded))
+    run_in = [double, *(dtype for dtype, found in others.items() if found)]
+    row.dtypes = [str(dtype).removeprefix("torch.") for dtype in run_in]
     _record_saved(row, recorded)
     row.declared, row.in_place = _read_declared(operator), _find_in_place(operator)
     changed = [*laid_out, *others[torch.float32][:IN_SINGLE]]
@@ -240,15 +214,15 @@ def _record_saved(row: Row, recorded: Sequence[Call]) -> None:
     for call in recorded:
         saved: dict[int, torch.Tensor] = {}
 
-        def pack(tensor: torch.Tensor, saved: dict[int, torch.Tensor] = saved) -> torch.Tensor:
+        def pack_tensor(tensor: torch.Tensor, saved: dict[int, torch.Tensor] = saved) -> torch.Tensor:
             # detached: a result that its own node would hold through this hook would never be freed
             saved.setdefault(_find_memory(tensor), tensor.detach())
             return tensor.detach()
 
-        with saved_tensors_hooks(pack, lambda kept: kept):
+        with saved_tensors_hooks(pack_tensor, lambda kept: kept):
             outputs = call()
         nodes |= {output.grad_fn.name() for output in outputs if output.grad_fn is not None}
-        inputs = {_find_memory(tensor): name for name, tensor in reversed(list(call.named()))}
+        inputs = {_find_memory(tensor): name for name, tensor in reversed(list(call.name_tensors()))}
         results = {_find_memory(tensor) for tensor in outputs}
         keeps.append((call.kind, {inputs.get(place) or ("output" if place in results else "new") for place in saved}))
         for number, output in enumerate(outputs, 1):
@@ -339,7 +313,7 @@ def _after_input_changed(call: Call) -> Iterator[tuple[Kind, str]]:
     if not all(map(_is_copied_as_it_lies, inputs)):
         return
     expected = _take_gradients(call(), inputs)
-    names = [name for name, tensor in call.named() if tensor.requires_grad]
+    names = [name for name, tensor in call.name_tensors() if tensor.requires_grad]
     for index, name in enumerate(names):
         given = [x.clone() for x in inputs]
         yield {**call.kind, "changed": name}, _judge_change(given[index], call(given), inputs, expected)
@@ -378,8 +352,6 @@ def _move_inputs(inputs: Tensors, directions: Tensors, step: float) -> list[torc
 
 
 def _relative_error(one: float, other: float) -> float:
-    if math.isnan(one) or math.isnan(other):
-        return math.nan
     return abs(one - other) / max(1.0, abs(one), abs(other))
 
 
@@ -397,11 +369,11 @@ def _measure_error(call: Call) -> float | None:
         return None
     directions = _draw_vectors(inputs, 2)
 
-    def value(step: float) -> float:
+    def find_value(step: float) -> float:
         outputs = [output for output in call(_move_inputs(inputs, directions, step)) if is_differentiable(output)]
         return _sum_products(_draw_vectors(outputs, 1), [output.detach() for output in outputs])
 
-    slope = (value(STEP) - value(-STEP)) / (2 * STEP)
+    slope = (find_value(STEP) - find_value(-STEP)) / (2 * STEP)
     return _relative_error(slope, _sum_products(_take_gradients(call(), inputs), directions))
 
 
@@ -440,12 +412,12 @@ def _check_second_of(call: Call, result: int | None) -> str:
     directions = _draw_vectors(inputs, 3)
     weights = _draw_vectors(inputs, 4)
 
-    def slope(at: Tensors) -> list[torch.Tensor]:
+    def find_slope(at: Tensors) -> list[torch.Tensor]:
         outputs = [output for output in call(at) if is_differentiable(output)]
         return _take_gradients(outputs if result is None else [outputs[result]], at, create_graph=True)
 
     try:
-        first = slope(inputs)
+        first = find_slope(inputs)
         parts = [(g, w) for g, w in zip(first, weights, strict=True) if g.requires_grad]
         if not parts:
             return "zero"
@@ -458,112 +430,11 @@ def _check_second_of(call: Call, result: int | None) -> str:
     if not _is_double(call()) or any(x.layout is not torch.strided for x in inputs):
         return "zero" if is_zero else "yes"
     up, down = (
-        _sum_products(weights, [g.detach() for g in slope(_move_inputs(inputs, directions, step))])
+        _sum_products(weights, [g.detach() for g in find_slope(_move_inputs(inputs, directions, step))])
         for step in (STEP, -STEP)
     )
     agrees = _relative_error((up - down) / (2 * STEP), _sum_products(second, directions)) < 1e-4
     return "wrong" if not agrees else "zero" if is_zero else "yes"
-
-
-# -- For which samples, in words: *raises if transposed*, *copies if the type is float64* -------------
-
-
-def tell_condition(seen: Sequence[tuple[Kind, bool]], *, but: str = "") -> str:
-    """What the samples have in common for which something holds.
-
-    An attribute tells if no sample of the others has one of its values, and so do two together: ``if``. It still tells
-    something if it does not hold for other values: ``only if``. Of several the first counts, so the answer is a reading of
-    these samples, not a law.
-
-    :param but: an argument that is not asked about.
-    :returns: nothing if it holds for all samples or for none.
-
-    >>> seen = [({"layout": "contiguous"}, False), ({"layout": "transposed"}, True), ({"layout": "sliced"}, True)]
-    >>> tell_condition(seen)
-    'if sliced or transposed'
-    >>> tell_condition([*seen, *3 * [({"layout": "contiguous"}, False)], ({"layout": "sliced"}, False)])
-    'only if sliced or transposed'
-    >>> tell_condition([({"type": "float64"}, True), ({"type": "float64"}, False), ({"type": "float64"}, False)])
-    'in some samples'
-    """
-    holds = [kind for kind, answer in seen if answer]
-    others = [kind for kind, answer in seen if not answer]
-    if not holds or not others:
-        return ""
-    names = [
-        name
-        for name in _order_attributes(kind for kind, _answer in seen)
-        if not but or name not in (but, f"{but}.requires_grad", f"{but}.value")
-    ]
-    told = [(name, _collect_values(holds, name), _collect_values(others, name)) for name in names]
-    for name, ours, theirs in told:
-        if len(ours) <= MOST_VALUES and not ours & theirs:
-            return f"if {_phrase_values(name, ours)}"
-    same = [(name, *ours) for name, ours, _theirs in told if len(ours) == 1]
-    for (one, a), (two, b) in combinations(same, 2):
-        if not any(_read_value(kind, one) == a and _read_value(kind, two) == b for kind in others):
-            return f"if {_phrase_values(one, {a})} and {_phrase_values(two, {b})}"
-    shares = {
-        name: sum(_read_value(kind, name) in ours for kind in others)
-        for name, ours, theirs in told
-        if len(ours) <= MOST_VALUES and theirs - ours
-    }
-    if shares and (name := min(shares, key=lambda name: shares[name])) and shares[name] < len(others) / 2:
-        return f"only if {_phrase_values(name, _collect_values(holds, name))}"
-    return "in some samples" if len(holds) < len(others) else "in most samples"
-
-
-def _order_attributes(kinds: Iterable[Kind]) -> list[str]:
-    """All attributes in the order in which they are asked."""
-    names = {name for kind in kinds for name in kind}
-    numbers = {name for name in names if name.endswith(".value")}
-    words = names - numbers - {*FIRST, *LAST}
-    return [*(n for n in FIRST if n in names), *sorted(words), *(n for n in LAST if n in names), *sorted(numbers)]
-
-
-def _collect_values(kinds: Sequence[Kind], name: str) -> set[str]:
-    return {_read_value(kind, name) for kind in kinds}
-
-
-def _read_value(kind: Kind, name: str) -> str:
-    """Nothing if the argument is not given; of one that is no number in this sample what it is.
-
-    >>> [_read_value(kind, "n.value") for kind in ({"n": "a number", "n.value": "3"}, {"n": "a tensor"}, {})]
-    ['3', 'a tensor', '']
-    """
-    return kind.get(name, "") or kind.get(name.removesuffix(".value"), "")
-
-
-def _phrase_values(name: str, values: set[str]) -> str:
-    """An attribute with some of its values.
-
-    >>> _phrase_values("layout", {"sliced"}), _phrase_values("type", {"float32", "float64"})
-    ('sliced', 'the type is float32 or float64')
-    >>> _phrase_values("dimensions", {"4"}), _phrase_values("mode", {"", "'sum'"})
-    ('it has 4 dimensions', "`mode` is not given or 'sum'")
-    """
-    said = " or ".join(value or "not given" for value in sorted(values))
-    match name:
-        case "layout":
-            return said
-        case "dimensions":
-            return f"it has {said} dimensions"
-        case "sizes":
-            return f"a size is {said}"
-        case "result":
-            return f"it is result {said}"
-        case "changed":
-            return f"{' or '.join(f'`{value}`' for value in sorted(values))} is changed"
-        case "type":
-            return f"the type is {said}"
-        case _ if name.endswith(".dimensions"):
-            said = " or ".join(value or "as many as the first" for value in sorted(values))
-            return f"the dimensions of `{name.removesuffix('.dimensions')}` are {said}"
-        case _ if name.endswith(".requires_grad"):
-            return f"`{name.removesuffix('.requires_grad')}` requires {'no' if 'False' in values else 'a'} gradient"
-        case _:
-            name = name.removesuffix(".value")
-            return f"`{name}` is {said}"
 
 
 # -- All of them ----------------------------------------------------------------------------------
@@ -616,9 +487,7 @@ def _write_whole(path: Path, text: str) -> None:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    parser.add_argument(
-        "--of", type=json.loads, default={}, help="JSON that is kept with the result: what it depends on"
-    )
+    parser.add_argument("--of", type=json.loads, default={}, help="JSON that says what the result depends on")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many processes measure side by side")
     options = parser.parse_args(arguments)
     rows, not_probed = probe_all(options.jobs)

@@ -347,8 +347,11 @@ def list_changes(data: dict[str, Any], version: str) -> Iterator[str]:
     for kind in (*SUBJECTS, "signatures", "operators"):
         for name, points in data[kind].items():
             answers = spell_out(points, versions)
-            if before in answers and version in answers and answers[before] != answers[version]:
-                yield f"- {kind}: `{name}`: `{answers[before]}` on {before}, `{answers[version]}` on {version}"
+            if before in answers and version in answers:
+                pair = answers[before], answers[version]
+                for column, was, now in zip(COLUMNS, *pair, strict=True) if kind == "operators" else [("", *pair)]:
+                    if was != now:
+                        yield f"- {kind}: `{name}`{column and f' {column}'}: `{was}` on {before}, `{now}` on {version}"
 
 
 def main(arguments: list[str] | None = None) -> None:

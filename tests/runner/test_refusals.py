@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,8 @@ def test_code_in_an_attribute(tmp_path: Path) -> None:
 
 def test_operators_that_cannot_be_probed(tmp_path: Path) -> None:
     conf = copy_of(ROOT / "conf", tmp_path / "conf")
+    (tmp_path / "examples").mkdir()
+    shutil.copy(ROOT / "examples" / "pages.toml", tmp_path / "examples")
     (conf / "measure/operators.py").write_text("raise SystemExit('no such machine')")
     site = written(tmp_path / "site", FILES | {"docs/reference/operators.md": "# Operators\n\nText.\n"})
     refused = build(site, conf=conf)
