@@ -101,15 +101,15 @@ def setup(app: Sphinx) -> dict[str, Any]:
         operators,
         page_parts,
         related,
-        runner,
         search,
         site_files,
         upstream,
         versions,
     )
+    from .gallery import run as gallery
 
     for room in (
-        runner,
+        gallery,
         operators,
         versions,
         formulas,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiny.broken import HEAD, Fault, example
+from tiny.broken import Fault, example, head_of
 
 LEAF = "leaf = torch.tensor(2.0, requires_grad=True)\n"
 PLOT = "import matplotlib.pyplot as plt\n\nfigure, axes = plt.subplots()\n"
@@ -65,7 +65,7 @@ OUTPUTS = [
 
 def _said(name: str, words: str, says: str) -> Fault:
     """A fault in an example's text."""
-    return Fault(f"examples/faults/{name}.py", HEAD.replace("A page.", words) + "x = 1\n", says)
+    return Fault(f"examples/faults/{name}.py", head_of(name).replace("A page.", words) + "x = 1\n", says)
 
 
 TEXTS = [

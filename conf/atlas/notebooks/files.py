@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from atlas.runner.notebook import first_cell_of
+from atlas.gallery.notebooks import make_first_cell
 
 from .blocks import Code, Text
 
@@ -18,7 +18,7 @@ _SHOW = "from sys import displayhook as show  # prints a value as the prompt of 
 
 def notebook(parts: Sequence[Text | Code]) -> str:
     """The notebook: text, and the code that the page shows. Its first cell installs what the code imports."""
-    cells = [_cell("code", first_cell_of(imported_by(parts)))]
+    cells = [_cell("code", make_first_cell(imported_by(parts)))]
     for part in parts:
         if isinstance(part, Text):
             cells.append(_cell("markdown", part.markdown))

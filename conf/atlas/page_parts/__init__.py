@@ -1,6 +1,5 @@
 """What every page gets around its text.
 
-``hide_requests``     the code of examples without the comments that ask the site for something
 ``number_columns``    columns of numbers in tables, to the right
 ``sharing``           what a search engine or a shared link says and shows of the page
 ``chinese_terms``     the language of words that are not English
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 _PARTS = (
-    "hide_requests",
     "number_columns",
     "sharing.description",
     "chinese_terms",

@@ -14,8 +14,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.page_parts.hide_requests import without_requests
-from atlas.runner import sphinx_gallery_api
+from atlas.gallery import sphinx_gallery_patches
+from atlas.gallery.requests import without_requests
 from atlas.toolbox import json_for_script
 
 _ATTRIBUTE = "made_by"
@@ -77,7 +77,7 @@ class _Names:
 
 def _lines_of_script(doctree: nodes.document, script: Path) -> dict[int, Place]:
     """For each line of code of the script that the page shows, where it stands."""
-    cells = sphinx_gallery_api.code_cells(script)
+    cells = sphinx_gallery_patches.read_code_cells(script)
     return {
         number: (block, place)
         for first, block in _cells(doctree)
@@ -111,7 +111,7 @@ def _numbers(code: str, first: int, shown: str) -> list[int]:
         for number, line in enumerate(code.split("\n"), first)
     )
     left = [
-        line.partition(_MARK) for line in without_requests(sphinx_gallery_api.shown(marked)).strip("\n").split("\n")
+        line.partition(_MARK) for line in without_requests(sphinx_gallery_patches.without_hidden(marked)).strip("\n").split("\n")
     ]
     if [line.strip() for line, _, _ in left] != [line.strip() for line in shown.strip("\n").split("\n")]:
         return []

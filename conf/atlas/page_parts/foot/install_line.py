@@ -13,7 +13,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.runner.notebook import packages
+from atlas.gallery.notebooks import list_packages
 
 from .example_footer import downloads_of
 
@@ -27,7 +27,7 @@ def command(code: str) -> str:
     """
     torch = version("torch").partition("+")[0]
     return " ".join(
-        ["pip install", f"torch=={torch}", *(package for package in packages(code) if package != "torch")]
+        ["pip install", f"torch=={torch}", *(package for package in list_packages(code) if package != "torch")]
     )
 
 

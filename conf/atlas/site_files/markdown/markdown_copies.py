@@ -16,7 +16,7 @@ import pypandoc
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from atlas.runner.processes.cores import cores
+from atlas.gallery.process import count_cores
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     stale = [
         page for page, twin in twins.items() if not twin.exists() or twin.stat().st_mtime_ns < page.stat().st_mtime_ns
     ]
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(count_cores()) as pool:
         for page, done in zip(stale, pool.map(_try, stale), strict=True):
             if isinstance(done, subprocess.CalledProcessError):
                 said = done.stderr.strip()
