@@ -88,21 +88,6 @@ def test_a_replay_publishes_nothing_but_the_halves(
     assert not (recorded.cache / "images" / left.name).exists()
 
 
-def test_the_card_shows_the_figure_of_the_first_half(
-    site: Site, page: Page, monkeypatch: pytest.MonkeyPatch, recorded: Page
-) -> None:
-    """Also where there is a recording: it is the figure that this build made."""
-    monkeypatch.setattr(gpu, "describe", dict)
-    drawing = "\n# graph: x (AccumulateGrad) -- A leaf alone\n"
-    page.script.write_text(HALVES.replace("assert x == 2\n", f"assert x == 2\n{drawing}"))
-    state = fill.look(site)
-    assert fill.run(site, state, state.stale) == []
-    first, card = (
-        page.cache / "images" / name for name in ("sphx_glr_page_001.svg", "thumb/sphx_glr_page_thumb.svg")
-    )
-    assert card.read_bytes() == first.read_bytes()
-
-
 def test_what_varies_in_the_half_that_is_not_run_keeps_no_other_example_waiting(
     site: Site, page: Page, device: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

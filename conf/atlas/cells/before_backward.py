@@ -25,7 +25,7 @@ def entered(name: str, frame: FrameType) -> None:
     if _calls >= _MOST or not _is_asked_by(name, frame):
         return
     _calls += 1
-    from atlas.graphs.reading.operands import remember
+    from graphs.operands import remember
 
     outputs = frame.f_locals.get("t_outputs", ())
     try:

@@ -1,6 +1,6 @@
-"""A sphinx-gallery scraper that draws the graphs a cell asks for with ``# graph: NAME -- TITLE``.
+"""A sphinx-gallery scraper that writes down the graphs a cell asks for with ``# graph: NAME -- TITLE``.
 
-torch is imported where a graph is drawn: a build in which no example runs does without it, and so without its seconds.
+torch is imported where a graph is read: a build in which no example runs does without it, and so without its seconds.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .assigned_lines import Statement, loop_variables, statement_at, statements_
 from .request_comments import CommentError, GraphRequest, requests_for
 
 if TYPE_CHECKING:
-    from atlas.graphs import Card, Graph
+    from graphs.model import Card, Graph
 
 
 def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
-    """Return reST for the block's graphs, and write one SVG for each to the gallery's image paths.
+    """Return reST for the block's graphs, and write the data of each to ``NAME_001.graph.json`` among the gallery's images.
 
     :raises CommentError: for a name that the script does not have, or that has no graph; it names file and line.
     """
@@ -29,27 +29,26 @@ def scrape(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str,
     wanted = requests_for(GraphRequest, block, path)
     rst = []
     if wanted:
-        from atlas import graphs
+        from graphs.fold import fold_graph
+        from graphs.model import graph_to_dict
 
         assigned = statements_of_names(path, block.lineno + block.content.count("\n"))
         namespace = _namespace(block_vars["example_globals"], path)
         for request in wanted:
-            image = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
+            file = Path(next(block_vars["image_path_iterator"])).with_suffix(".graph.json")
             with line_watcher.paused():
-                graph = graphs.fold(_read(request, namespace, path))
-            data = json.dumps(
-                graphs.figure_data(graph, lambda card: _made_by(card, path, assigned)), ensure_ascii=False
-            )
-            drawing = graphs.draw(graph, show_saved="saved" in request.options, data=data)
-            image.write_text(drawing, encoding="utf-8")
-            rst.append(_directive(image.relative_to(gallery_conf["src_dir"]), request))
+                graph = fold_graph(_read(request, namespace, path))
+            made_by = {str(card.key): made for card in graph.cards if (made := _made_by(card, path, assigned))}
+            data = {"graph": graph_to_dict(graph), "made_by": made_by, "show_saved": "saved" in request.options}
+            file.write_text(json.dumps(data, ensure_ascii=False, allow_nan=False), encoding="utf-8")
+            rst.append(_directive(file.relative_to(gallery_conf["src_dir"]), request))
     return "".join(rst)
 
 
 def _read(request: GraphRequest, namespace: Mapping[str, Any], path: str) -> Graph:
     import torch
 
-    from atlas import graphs
+    from graphs.read import GraphError, read_graph
 
     at = f"{path}:{request.line}"
     for name in request.names:
@@ -59,12 +58,12 @@ def _read(request: GraphRequest, namespace: Mapping[str, Any], path: str) -> Gra
             hint = f"did you mean {near[0]!r}?" if near else f"its tensors are: {', '.join(sorted(tensors))}"
             raise CommentError(f"{at}: the script has no variable {name!r} at the end of this cell; {hint}")
     try:
-        return graphs.read(
+        return read_graph(
             {name: namespace[name] for name in request.names},
             namespace,
             accumulate="AccumulateGrad" in request.options,
         )
-    except graphs.GraphError as error:
+    except GraphError as error:
         raise CommentError(f"{at}: cannot draw a graph: {error}") from None
 
 
@@ -82,5 +81,5 @@ def _namespace(script: Mapping[str, Any], path: str) -> dict[str, Any]:
     return {name: value for name, value in script.items() if name not in loops}
 
 
-def _directive(image: Path, request: GraphRequest) -> str:
-    return f"\n.. graph-figure:: /{image.as_posix()}\n   :title: {request.title}\n   :table:\n\n"
+def _directive(file: Path, request: GraphRequest) -> str:
+    return f"\n.. graph-figure:: /{file.as_posix()}\n   :title: {request.title}\n   :table:\n\n"

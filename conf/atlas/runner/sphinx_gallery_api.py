@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 import sphinx_gallery.notebook
-from sphinx_gallery import gen_rst, glr_path_static, py_source_parser
+from sphinx_gallery import gen_rst, glr_path_static, py_source_parser, scrapers
 from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF, _fill_gallery_conf_defaults
 from sphinx_gallery.gen_rst import extract_intro_and_title, generate_file_rst
 from sphinx_gallery.py_source_parser import (
@@ -78,7 +78,7 @@ def run(script: Path, target: Path, docs: Path, settings: Mapping[str, Any], *, 
         "first_notebook_cell": notebook.first_cell(script),
     }
     target.mkdir(parents=True, exist_ok=True)
-    with _notebooks_without_directives(), _errors_without_harness():
+    with _notebooks_without_directives(), _errors_without_harness(), _graphs_among_images():
         generate_file_rst(script.name, target, script.parent, settings)
     # sphinx-gallery makes links in code of this file. It would make a node of each word of the code, which doubles the time to
     # write a page, and there is nothing to link to: no build asks another site for its inventory.
@@ -121,6 +121,19 @@ def _errors_without_harness() -> Iterator[None]:
         save(notebook, path)
 
     with _replaced(gen_rst, _clean_script_blocks=clean_and_dedent, save_notebook=save_with_tags):
+        yield
+
+
+@contextlib.contextmanager
+def _graphs_among_images() -> Iterator[None]:
+    """Let a scraper write the data of a graph where sphinx-gallery expects an image; a thumbnail is made of none."""
+    find_image = scrapers._find_image_ext
+
+    def find_image_or_graph(path: Any) -> tuple[str, str]:
+        graph = Path(path).with_suffix(".graph.json")
+        return (str(graph), "graph.json") if graph.is_file() else find_image(path)
+
+    with _replaced(scrapers, _find_image_ext=find_image_or_graph):
         yield
 
 

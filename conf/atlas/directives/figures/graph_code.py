@@ -30,7 +30,7 @@ Place = tuple[nodes.Element, int]
 def with_code(drawing: nodes.raw, data: dict[str, Any]) -> nodes.raw:
     """Note on a figure's drawing, by the key of each card, the line that made it and the numbers of its statement's lines.
 
-    :param data: as ``atlas.graphs.figure_data`` returns it.
+    :param data: as ``graphs.figure_data`` returns it.
     """
     drawing[_ATTRIBUTE] = {
         key: (card["line"], *card["at"]) for key, card in data["cards"].items() if card.get("line") and card.get("at")

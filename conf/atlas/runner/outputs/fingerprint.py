@@ -17,7 +17,11 @@ from atlas.runner import sphinx_gallery_api
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "matplotlib", "sphinx-gallery", "graphviz", "pygraphviz")
 
+OF_GRAPHS = ("fold", "javascript", "model", "numbers", "operands", "order", "program", "read", "rules")
+"""The modules of ``graphs`` with which a script's graphs are read."""
+
 _SITE = Path(__file__).parents[2]
+_CONF = _SITE.parent
 _DRIVER = Path("/proc/driver/nvidia/version")
 
 Fingerprint = dict[str, str]
@@ -37,7 +41,7 @@ def shared(settings: Mapping[str, Any]) -> Fingerprint:
     :param settings: sphinx-gallery's, filled in.
     """
     return {
-        "the site's code in conf/atlas": code(),
+        "the site's code in conf": code(),
         "sphinx_gallery_conf in conf/conf.py": _sha256(sphinx_gallery_api.shaping(settings).encode()),
         "Python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
@@ -47,12 +51,11 @@ def shared(settings: Mapping[str, Any]) -> Fingerprint:
 
 
 def code() -> str:
-    """One hash for the modules that shape an example's outputs: those that run with it, and those that draw."""
-    sources = [
-        path for folder in ("cells", "graphs", "rules", "runner") for path in sorted((_SITE / folder).rglob("*"))
-    ]
-    files = [path for path in sources if path.suffix in {".py", ".css", ".mplstyle", ".svg"}]
-    return _sha256(b"".join(f"{path.relative_to(_SITE)}\0".encode() + path.read_bytes() for path in files))
+    """One hash for the modules that shape an example's outputs. Those that draw graphs do so when a page is read."""
+    sources = [path for folder in ("cells", "runner") for path in sorted((_SITE / folder).rglob("*"))]
+    sources += [_CONF / "graphs" / f"{name}.py" for name in OF_GRAPHS]
+    files = [path for path in sources if path.suffix in {".py", ".mplstyle"}]
+    return _sha256(b"".join(f"{path.relative_to(_CONF)}\0".encode() + path.read_bytes() for path in files))
 
 
 def changes(before: Fingerprint, now: Fingerprint) -> list[str]:

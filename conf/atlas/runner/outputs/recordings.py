@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from atlas.directives.figures import graph_figure
 from atlas.runner import halves, sphinx_gallery_api
 from atlas.runner.model import Page
 from atlas.runner.scripts import ScriptError, saved_meanwhile
 from atlas.toolbox import write_whole
+from graphs.model import graph_from_dict
 
 from .cache import sha256
 from .fingerprint import Fingerprint
@@ -36,8 +36,8 @@ _NOT_RECORDED = (".py", ".md5", ".cost.json")
 """Ends of file names that sphinx-gallery writes and that say nothing about the run, or the same as the script."""
 _OF_ONE_RUN = ("date", "seconds", "peak_memory", "outputs")
 """What a manifest says that differs from run to run."""
-_DRAWING = re.compile(r"^\.\. graph-figure:: /\S+/(images/\S+)$", re.MULTILINE)
-"""A figure of a graph on a page of sphinx-gallery's: the name of its drawing in the recording."""
+_GRAPH = re.compile(r"^\.\. graph-figure:: /\S+/(images/\S+)$", re.MULTILINE)
+"""A figure of a graph on a page of sphinx-gallery's: the name of its data in the recording."""
 _CHECKS = re.compile(r"^\.\. claims:: ((\d+).*)\n", re.MULTILINE)
 """How many asserts ran on a page, on a page of sphinx-gallery's. The first number is of all."""
 _CODE = re.compile(r"\.\. GENERATED FROM PYTHON SOURCE LINES .*\n\n\.\. code-block:: Python\n(?:\n|    .*\n)*")
@@ -127,10 +127,11 @@ def _fault_of_outputs(folder: Path, outputs: Mapping[str, str], rst: str) -> str
             return f"its recording holds {name}, which its {MANIFEST} does not list"
         if sha256(folder / name) != outputs[name]:
             return f"its recorded {name} is not what was recorded"
-    for name in _DRAWING.findall((folder / rst).read_text(encoding="utf-8")):
-        missing = graph_figure.missing_in((folder / name).read_text(encoding="utf-8"))
-        if missing:
-            return f"its recorded {name} lacks {missing!r}: older code drew it"
+    for name in _GRAPH.findall((folder / rst).read_text(encoding="utf-8")):
+        try:
+            graph_from_dict(json.loads((folder / name).read_text(encoding="utf-8"))["graph"])
+        except (ValueError, LookupError, TypeError) as error:
+            return f"its recorded {name} is of other code than this: {error}"
     return ""
 
 
@@ -215,7 +216,7 @@ def _steady(page: Page, recording: Recording) -> tuple[Any, ...]:
     del outputs[rst]
     cells = _CELL.split((recording.folder / rst).read_text(encoding="utf-8"))
     varying = [cell for cell in cells if "\n.. varies::" in cell]
-    images = set(re.findall(r"sphx_glr_\w+\.svg", "".join(varying)))
+    images = set(re.findall(r"sphx_glr_\w+\.(?:svg|graph\.json)", "".join(varying)))
     images |= {image.replace("_001.", "_thumb.") for image in images}  # a card shows the first
     return (
         {name: fact for name, fact in recording.manifest.items() if name not in _OF_ONE_RUN},

@@ -76,7 +76,7 @@ def prepare_for_children(children: int) -> None:
         "atlas.cells.assert_counter",
         "atlas.cells.fresh_start",
         "atlas.cells.graph_scraper",
-        "atlas.graphs",
+        "graphs.read",
         "atlas.cells.plot_scraper",
         "atlas.cells.varying_note",
     ]
