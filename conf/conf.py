@@ -85,7 +85,7 @@ html_title = project
 html_logo = "static/mark.svg"
 html_favicon = "static/mark.svg"
 templates_path = ["templates"]
-html_static_path = ["static", "atlas/graphs/drawing/graph.css"]
+html_static_path = ["static", "graphs/graph.css"]
 html_css_files = ["graph.css", "graph_player.css", "graph_live.css", "plot.css", "atlas.css"]
 html_js_files = [
     (name, {"defer": "defer"})

@@ -76,15 +76,18 @@ _SHAPING = (
 )
 
 
-def code_version(folder: Path = HERE) -> int:
-    """One number for all that shapes a page besides its source: the files of ``folder``, and the versions of packages.
+def code_version(*folders: Path) -> int:
+    """One number for all that shapes a page besides its source: the files of ``folders``, and the versions of packages.
+
+    :param folders: by default those of the site's own code that a page is made with.
 
     >>> code_version() == code_version()
     True
     """
     found = hashlib.sha256(repr([(package, version(package)) for package in _SHAPING]).encode())
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
-        found.update(f"\0{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes())
+    for folder in folders or (HERE, HERE.parent / "graphs"):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+            found.update(f"\0{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes())
     return int(found.hexdigest()[:15], 16)
 
 

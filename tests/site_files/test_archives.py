@@ -12,8 +12,8 @@ from bs4 import BeautifulSoup
 from atlas.directives.site_file import ARCHIVES, EXAMPLES, SITE
 from atlas.site_files.archives import FOLDER
 from atlas.site_files.file_sizes import in_words
+from gallery.faulty import HEALTHY
 from markup import addresses
-from runner.faulty import HEALTHY
 from tiny.tiny_site import Build, Snapshot, build, written
 
 PAGE = (

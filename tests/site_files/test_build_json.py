@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup, Tag
 
 from atlas.site_files.build_json import check
 from atlas.toolbox import Refusal
-from runner.faulty import HEALTHY
+from gallery.faulty import HEALTHY
 from tiny.tiny_site import Build, build, written
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from atlas.site_files import prune
-from runner.faulty import HEALTHY
+from gallery.faulty import HEALTHY
 from tiny.tiny_site import ROOT, Build, build, written
 
 PLOT = f"""{HEALTHY.replace("A page", "B page")}

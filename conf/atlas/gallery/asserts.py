@@ -29,7 +29,7 @@ _ran: set[int] = set()
 _failed: set[int] = set()
 _end: int | None = None
 
-#: Autograd numbers nodes in turn. From each of these numbers on, the line beside it records them; None is no line of the script.
+#: Autograd numbers nodes in turn. From each of these numbers on, the line beside it records them; None: no line of the script.
 _numbers: list[int] = []
 _lines: list[int | None] = []
 

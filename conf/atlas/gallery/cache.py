@@ -86,7 +86,7 @@ def compute_key(page: Page, *besides: str) -> dict[str, str]:
 
 
 def read_facts(page: Page, key: Mapping[str, str]) -> dict[str, Any] | None:
-    """The facts of the run that made the page's outputs; None if these cannot be used, because they depend on something else."""
+    """The facts of the run that made the page's outputs; None if these depend on something else, and cannot be used."""
     there = (page.cache / f"{page.script.stem}.rst").is_file()
     return load_json(page.receipt, dict(key)) if there else None
 

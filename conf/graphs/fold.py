@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import replace
 
-from atlas.graphs.model import Card, Graph
+from graphs.model import Card, Graph
 
 READABLE = 40
 """Graphs up to this many cards are drawn as they are."""
@@ -17,14 +17,14 @@ DRAWN = 80
 """No drawing has more cards than this."""
 
 
-def fold(graph: Graph, *, readable: int = READABLE, drawn: int = DRAWN) -> Graph:
+def fold_graph(graph: Graph, *, readable: int = READABLE, drawn: int = DRAWN) -> Graph:
     """Return ``graph``, or a smaller one that says what it leaves out.
 
-    >>> from atlas.graphs import Card, Edge, Graph
+    >>> from graphs.model import Card, Edge, Graph
     >>> chain = Graph(tuple(Card(i, "function", f"F{i}") for i in range(5)), tuple(Edge(i, i + 1) for i in range(4)))
-    >>> fold(chain) is chain
+    >>> fold_graph(chain) is chain
     True
-    >>> [card.operation for card in fold(chain, readable=3).cards]
+    >>> [card.operation for card in fold_graph(chain, readable=3).cards]
     ['F0', '3 nodes: F1, F2, F3', 'F4']
     """
     if len(graph.cards) <= readable:

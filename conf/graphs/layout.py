@@ -16,7 +16,7 @@ except ImportError as error:
         "apt-get install libglib2.0-0 libx11-6 libxext6 libxrender1 libexpat1"
     ) from error
 
-from atlas.graphs.model import Graph
+from graphs.model import Graph
 
 Point = tuple[float, float]
 

@@ -6,22 +6,19 @@ cards, else those of leaves and roots, else none, and the picture shows the shap
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from html import escape, unescape
+from html import escape
 from itertools import combinations
+
+from .draw import arrange_cards, shorten_line, stands_upright
+from .model import Graph
 
 WIDTH, HEIGHT = 224, 96
 _LETTER = 7.3  # width of a monospaced letter of 12 px
 _HIGH = 22  # of a card with a name
 _PAD = 2
 _SHORTEST = 10  # of an edge, from left to right
-_CARD = re.compile(
-    r'<g class="g-card ([^"]*)" data-card="(\d+)"[^>]*><rect x="([-\d.]+)" y="([-\d.]+)" width="([-\d.]+)" height="([-\d.]+)"'
-    r'[^>]*/>(?:<text class="g-name"[^>]*>([^<]*)</text>)?'
-)
-_EDGE = re.compile(r'<g class="(g-edge[^"]*)"[^>]*? data-from="(\d+)" data-to="(\d+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +37,20 @@ class _Card:
         return _HIGH if self.name else 12.0
 
 
-def is_graph(drawing: str) -> bool:
-    """Whether a drawing is one of ours, and not matplotlib's."""
-    return '<g class="g-card' in drawing
-
-
-def picture(drawing: str) -> str:
-    """The picture of a drawing of ``atlas.graphs.drawing.draw``, for an element of class ``graph``."""
-    is_upright = 'class="graph graph-upright"' in drawing  # here every graph lies
+def draw_picture(graph: Graph, *, show_saved: bool = False) -> str:
+    """The picture, for an element of class ``graph``."""
+    _boxes, across, down = arrange_cards(graph, show_saved=show_saved)
+    is_upright = stands_upright(across, down)  # here every graph lies
     found = {}
-    for kind, number, x, y, wide, high, name in _CARD.findall(drawing):
-        center = float(x) + float(wide) / 2, float(y) + float(high) / 2
-        found[number] = _Card(kind, *(reversed(center) if is_upright else center), unescape(name or ""))
-    edges = [edge for edge in _EDGE.findall(drawing) if edge[1] in found and edge[2] in found]
+    for card in graph.cards:
+        x, y = reversed(down.cards[card.key]) if is_upright else across.cards[card.key]
+        kind = f"g-{'root' if card.is_root else card.kind}"
+        found[card.key] = _Card(kind, x, y, shorten_line(", ".join(card.names)))
+    kinds = {card.key: card.kind for card in graph.cards}
+    edges = [
+        ("g-edge g-dotted" if kinds[edge.tail] == "constant" else "g-edge", edge.tail, edge.head)
+        for edge in graph.edges
+    ]
     cards = next(placed for placed in _candidates(found, edges) if placed)
     arrows = "".join(_edge(kind, cards[start], cards[end]) for kind, start, end in edges)
     return (
@@ -60,7 +58,7 @@ def picture(drawing: str) -> str:
     )
 
 
-def _candidates(cards: dict[str, _Card], edges: list[tuple[str, str, str]]) -> Iterator[dict[str, _Card]]:
+def _candidates(cards: dict[int, _Card], edges: list[tuple[str, int, int]]) -> Iterator[dict[int, _Card]]:
     """The cards in their places, with fewer and fewer names; nothing where there is no room. The last are never nothing."""
     bare = {number: replace(card, name="") for number, card in cards.items()}
     ends = {
@@ -75,7 +73,7 @@ def _candidates(cards: dict[str, _Card], edges: list[tuple[str, str, str]]) -> I
     yield _placed(bare)
 
 
-def _placed(cards: dict[str, _Card]) -> dict[str, _Card]:
+def _placed(cards: dict[int, _Card]) -> dict[int, _Card]:
     """The cards spread over the whole picture: columns as they were, side by side."""
     across = _spread([(card.x, card.wide) for card in cards.values()], WIDTH)
     down = _spread([(card.y, card.high) for card in cards.values()], HEIGHT)

@@ -5,31 +5,31 @@ Numbers are written out here, so that who shows the figure needs neither torch n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .describe import describe, names_of
+from .card_rules import rules_of
+from .describe import describe_graph, names_of
+from .live_data import live_data
 from .model import Card, Graph
 from .numbers import format_number, format_row, format_shape, format_sum
-from .playing.live_data import live_data
-from .playing.rules import rules_of
-from .playing.steps import Step, steps, total
+from .steps import Step, steps, total
 
-MadeBy = Callable[[Card], tuple[str, int, int] | None]
-"""Of a card, the line of code that made it, and the numbers of the first and the last line of its statement."""
+MadeBy = Mapping[str, Sequence[Any]]
+"""By a card's key, the line of code that made it, and the numbers of the first and the last line of its statement."""
 
 
-def figure_data(graph: Graph, made_by: MadeBy = lambda card: None) -> dict[str, Any]:
+def figure_data(graph: Graph, made_by: MadeBy) -> dict[str, Any]:
     """``rows`` of the table, ``left_out``, ``cards`` by key, and ``steps``.
 
     A graph with a program has ``live`` too.
 
-    :param made_by: finds the code that made a card.
+    :param made_by: the code that made the cards, of those of which it is known.
     """
     names = names_of(graph)
     live = {"live": live_data(graph, names)} if graph.program else {}
     return live | {
-        "rows": [row.cells() for row in describe(graph)],
+        "rows": [row.cells() for row in describe_graph(graph)],
         "left_out": graph.left_out,
         "cards": {str(card.key): _card(graph, card, names, made_by) for card in graph.cards},
         "steps": [_step(graph, step, names) for step in steps(graph)],
@@ -38,13 +38,13 @@ def figure_data(graph: Graph, made_by: MadeBy = lambda card: None) -> dict[str, 
 
 def _card(graph: Graph, card: Card, names: Mapping[int, str], made_by: MadeBy) -> dict[str, Any]:
     """What is known of a card. What is not known, or does not apply, is left out."""
-    line, *at = made_by(card) or ("",)
+    line, *at = made_by.get(str(card.key), ("",))
     facts = {
         "name": names[card.key],
         "kind": card.kind,
         "node": card.operation if card.names else "",
         "line": line,
-        "at": at,
+        "at": list(at),
         "value": _value(card),
         "gradient": _gradient(card),
         "saved": list(card.saved),

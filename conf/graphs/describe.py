@@ -23,11 +23,11 @@ class Row:
         return astuple(self)
 
 
-def describe(graph: Graph) -> list[Row]:
+def describe_graph(graph: Graph) -> list[Row]:
     """One row for each card, in the order of the forward pass.
 
     >>> x, y = Card(0, "leaf", names=("x",), value=3.0, gradient=6.0), Card(1, "function", "PowBackward0", ("y",), True)
-    >>> for row in describe(Graph((x, y), (Edge(0, 1, derivative=6.0),))):
+    >>> for row in describe_graph(Graph((x, y), (Edge(0, 1, derivative=6.0),))):
     ...     print(row.cells())
     ('x', 'leaf', '3', '6', 'y × 6')
     ('y', 'root · PowBackward0', '', '', '')

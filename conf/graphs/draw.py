@@ -1,7 +1,7 @@
 """Draw a graph as SVG: ``layout`` says where the cards stand, this module what they look like.
 
 The SVG is text (searchable, selectable) in the page's own monospaced font, whose fixed advance makes the cards' widths
-predictable. Every colour is a class, defined in ``graph.css``, so that one file serves the light and the dark theme.
+predictable. Every color is a class, defined in ``graph.css``, so that one drawing serves the light and the dark theme.
 
 Data flows from left to right, which runs out of a phone's window. Where each part stands when data flows from top to bottom is
 in its attribute ``data-upright``, as the value of the attribute that places it: ``upright.js`` puts it there. A drawing that
@@ -12,14 +12,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
-from atlas.graphs.model import Card, Edge, Graph
-from atlas.graphs.numbers import format_number, format_row, format_shape, format_sum
+from graphs.model import Card, Edge, Graph
+from graphs.numbers import format_number, format_row, format_shape, format_sum
 
 from .layout import Layout, Point, Route, lay_out
-
-STYLE = Path(__file__).with_name("graph.css")
 
 _ADVANCE = 0.602  # width of a character of a monospaced font, in ems: DejaVu, Menlo and SF Mono agree
 _PADDING = 9
@@ -53,20 +50,14 @@ class _Box:
     height: float
 
 
-def draw(graph: Graph, *, show_saved: bool = False, data: str = "") -> str:
-    """Return the drawing as a standalone SVG document, with the rules of ``graph.css`` inside. Sizes are CSS pixels.
+def draw_graph(graph: Graph, *, label: str = "", show_saved: bool = False) -> str:
+    """Return the drawing as an element ``<svg>`` for a page that has the rules of ``graph.css``. Sizes are CSS pixels.
 
+    :param label: its name, for those who cannot see it.
     :param show_saved: write on scalar cards too what the node saved; other cards always say so.
-    :param data: what the SVG's ``<metadata>`` is to hold for those who show the drawing.
     """
-    is_live = graph.program is not None
-    boxes = {card.key: _box(card, show_saved=show_saved, is_live=is_live) for card in graph.cards}
-    sizes = {key: (box.width, box.height) for key, box in boxes.items()}
-    rooms = [
-        round(len(text) * _EDGE_SIZE * _ADVANCE) + 6 if (text := _edge_text(edge)) else 0 for edge in graph.edges
-    ]
-    across, down = (lay_out(graph, sizes, rooms, direction) for direction in ("LR", "TB"))
-    is_upright = across.width > _COLUMN >= down.width
+    boxes, across, down = arrange_cards(graph, show_saved=show_saved)
+    is_upright = stands_upright(across, down)
     layout = down if is_upright else across
     other = None if is_upright or down.width >= across.width or across.width <= _PHONE else down
     parts = [_edge_svg(number, edge, graph, layout, other) for number, edge in enumerate(graph.edges)]
@@ -79,13 +70,35 @@ def draw(graph: Graph, *, show_saved: bool = False, data: str = "") -> str:
     width, height = _size(layout, graph)
     turned = f' data-upright="-2 -2 {" ".join(_size(other, graph))}"' if other else ""
     kinds = ["graph", *(["graph-upright"] if is_upright else ["graph-wide"] if layout.width > _COLUMN else [])]
+    # the size of a drawing that stands upright: the one it will have on a phone, or that it has anywhere
+    upright = _size(other, graph) if other else (width, height) if is_upright else None
+    style = (
+        f' style="--upright-width: {upright[0]}px; --upright-ratio: {upright[0]} / {upright[1]}"' if upright else ""
+    )
+    name = escape(label, quote=False).replace('"', "&quot;")
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="{" ".join(kinds)}" viewBox="-2 -2 {width} {height}" '
-        f'width="{width}" height="{height}"{turned}>\n<style>{STYLE.read_text(encoding="utf-8")}</style>\n'
-        + (f"<metadata>{escape(data, quote=False)}</metadata>\n" if data else "")
+        f'<svg role="img" aria-label="{name}"{style} xmlns="http://www.w3.org/2000/svg" class="{" ".join(kinds)}" '
+        f'viewBox="-2 -2 {width} {height}" width="{width}" height="{height}"{turned}>\n'
         + "\n".join(parts)
         + "\n</svg>\n"
     )
+
+
+def arrange_cards(graph: Graph, *, show_saved: bool) -> tuple[dict[int, _Box], Layout, Layout]:
+    """The cards ready to be placed, and where they stand from left to right, and from top to bottom."""
+    is_live = graph.program is not None
+    boxes = {card.key: _box(card, show_saved=show_saved, is_live=is_live) for card in graph.cards}
+    sizes = {key: (box.width, box.height) for key, box in boxes.items()}
+    rooms = [
+        round(len(text) * _EDGE_SIZE * _ADVANCE) + 6 if (text := _edge_text(edge)) else 0 for edge in graph.edges
+    ]
+    across, down = (lay_out(graph, sizes, rooms, direction) for direction in ("LR", "TB"))
+    return boxes, across, down
+
+
+def stands_upright(across: Layout, down: Layout) -> bool:
+    """Whether the drawing is too wide for a page's column, and is not when data flows from top to bottom."""
+    return across.width > _COLUMN >= down.width
 
 
 def _size(layout: Layout, graph: Graph) -> tuple[str, str]:
@@ -141,8 +154,12 @@ def _lines(card: Card, *, show_saved: bool, is_live: bool = False) -> list[list[
 
 
 def _span(text: str, role: str) -> _Span:
-    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return _Span(text, role, _SIZE[role.split()[0]])
+    return _Span(shorten_line(text), role, _SIZE[role.split()[0]])
+
+
+def shorten_line(text: str) -> str:
+    """As much of a line as a card has room for."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _sum(card: Card) -> str:

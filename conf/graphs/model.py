@@ -5,9 +5,13 @@ Nothing here holds a tensor or a node, so a graph can be kept, compared and draw
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Literal
+
+CHANGEABLE = 3
+"""A leaf of more numbers has no room for them on its card."""
 
 Kind = Literal["leaf", "function", "accumulate", "constant", "folded"]
 
@@ -121,3 +125,71 @@ class Graph:
     """How many nodes are not drawn because the graph is too large."""
     program: Program | None = None
     """What computes its numbers from those of its leaves, where that is known of each node."""
+
+
+# -- As JSON --------------------------------------------------------------------------------------
+
+
+def graph_to_dict(graph: Graph) -> dict[str, Any]:
+    """The graph as plain data that JSON can hold; what has its default value is left out.
+
+    >>> graph_to_dict(Graph((Card(0, "leaf", names=("x",), value=float("inf")),), ()))
+    {'cards': [{'key': 0, 'kind': 'leaf', 'names': ['x'], 'value': {'number': 'inf'}}], 'edges': []}
+    """
+    return _to_plain(graph)
+
+
+def graph_from_dict(data: Mapping[str, Any]) -> Graph:
+    """The graph of which ``data`` is the form in JSON.
+
+    :raises TypeError, KeyError: if it has other fields than a graph, as one that other code wrote.
+    """
+    program = data.get("program")
+    return Graph(
+        cards=tuple(Card(**_from_plain(card)) for card in data["cards"]),
+        edges=tuple(Edge(**_from_plain(edge)) for edge in data["edges"]),
+        left_out=data.get("left_out", 0),
+        program=program and _program_from_dict(program),
+    )
+
+
+def _program_from_dict(data: Mapping[str, Any]) -> Program:
+    return Program(
+        data["is_float32"],
+        {int(key): Instruction(**_from_plain(one)) for key, one in data["instructions"].items()},
+        {int(key): tuple(map(_from_plain, numbers)) for key, numbers in data["start"].items()},
+        tuple(data["backward"]),
+    )
+
+
+def _to_plain(value: Any) -> Any:
+    match value:
+        case complex():
+            return {"real": _to_plain(value.real), "imag": _to_plain(value.imag)}
+        case float() if not math.isfinite(value):
+            return {"number": str(value)}
+        case tuple():
+            return [_to_plain(item) for item in value]
+        case Mapping():
+            return {str(key): _to_plain(item) for key, item in value.items()}
+        case Card() | Edge() | Graph() | Instruction() | Program():
+            named = ((field, getattr(value, field.name)) for field in fields(value))
+            return {
+                field.name: _to_plain(item)
+                for field, item in named
+                if field.default is MISSING or item != field.default
+            }
+    return value
+
+
+def _from_plain(value: Any) -> Any:
+    match value:
+        case list():
+            return tuple(_from_plain(item) for item in value)
+        case {"number": number}:
+            return float(number)
+        case {"real": real, "imag": imag}:
+            return complex(_from_plain(real), _from_plain(imag))
+        case dict():
+            return {key: _from_plain(item) for key, item in value.items()}
+    return value

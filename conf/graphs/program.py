@@ -15,13 +15,10 @@ from typing import Any
 
 import torch
 
-from atlas.graphs.model import Card, Edge, Instruction, Program
-from atlas.rules.table import RULES
+from graphs.model import CHANGEABLE, Card, Edge, Instruction, Program
+from graphs.rules import RULES
 
 from .operands import LARGEST, OF_TENSORS, Operand, called_with, is_accumulate, is_known, operand, operands
-
-CHANGEABLE = 3
-"""A leaf of more numbers has no room for them on its card."""
 
 #: The names in forward formulas.
 _TORCH = {

@@ -11,9 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from atlas.graphs.model import Card, Edge, Graph, Instruction
-from atlas.graphs.numbers import format_shape
-from atlas.graphs.reading.program import CHANGEABLE
+from graphs.model import CHANGEABLE, Card, Edge, Graph, Instruction
+from graphs.numbers import format_shape
 
 from .steps import Step, steps
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from atlas.graphs.model import Card, Graph
+from graphs.model import Card, Graph
 
 Kind = Literal["leaves", "compute", "start", "send", "keep"]
 
@@ -41,7 +41,7 @@ class Step:
 def steps(graph: Graph) -> list[Step]:
     """The play of ``graph``: of a graph that is left out in part, what is drawn of it.
 
-    >>> from atlas.graphs import Card, Edge, Graph
+    >>> from graphs.model import Card, Edge, Graph
     >>> x = Card(0, "leaf", names=("x",), backward_at=1)
     >>> y = Card(1, "function", "SinBackward0", ("y",), is_root=True, shape=())
     >>> for step in steps(Graph((x, y), (Edge(0, 1, derivative=0.5),))):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from atlas.graphs.model import Card, Graph
-from atlas.rules.table import RULES
+from graphs.model import Card, Graph
+from graphs.rules import RULES
 
 _BROADCAST = {"AddBackward0", "DivBackward0", "MulBackward0", "SubBackward0"}
 _LETTER = re.compile(r"\b[abcy]\b(?!\()")
@@ -16,7 +16,7 @@ def rules_of(graph: Graph, card: Card) -> list[tuple[int, str]]:
 
     Empty for an operation without a rule, and where an input's shape is not known.
 
-    >>> from atlas.graphs import Card, Edge, Graph
+    >>> from graphs.model import Card, Edge, Graph
     >>> x, y = Card(0, "leaf", names=("x",), shape=()), Card(1, "function", "ExpBackward0", ("y",), shape=())
     >>> rules_of(Graph((x, y), (Edge(0, 1),)), y)
     [(0, 'grad * y')]

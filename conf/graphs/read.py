@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from atlas.graphs.model import Card, Edge, Graph
-from atlas.graphs.numbers import format_shape
+from graphs.model import CHANGEABLE, Card, Edge, Graph
+from graphs.numbers import format_shape
 
 from .operands import operand
 from .order import engine_order, forward_order
-from .program import CHANGEABLE, program_of
+from .program import program_of
 
 # Local derivatives are read before backward frees what the nodes saved, and drawn after it. They are remembered on the
 # node itself, so that they live exactly as long as it does and the drawing keeps no graph alive.
@@ -32,7 +32,7 @@ class GraphError(ValueError):
     """The tensor that was asked for has no graph, or is no tensor."""
 
 
-def read(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumulate: bool = False) -> Graph:
+def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumulate: bool = False) -> Graph:
     """Read the backward graph of ``roots``.
 
     :param roots: the tensors whose graph is wanted, by the name the script gives them.
@@ -43,7 +43,7 @@ def read(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumulate: 
 
     >>> x = torch.tensor(3.0, requires_grad=True)
     >>> y = x * x
-    >>> graph = read({"y": y}, {"x": x, "y": y})
+    >>> graph = read_graph({"y": y}, {"x": x, "y": y})
     >>> [(card.kind, card.names, card.value) for card in graph.cards]
     [('leaf', ('x',), 3.0), ('function', ('y',), 9.0)]
     >>> [edge.derivative for edge in graph.edges]

@@ -1,6 +1,6 @@
 """The rules that work element by element as functions of JavaScript, for figures whose leaves can be changed.
 
-They are made of ``table.RULES``, and so of what is tested against autograd; tests/rules/test_javascript.py runs them against
+They are made of ``rules.RULES``, and so of what is tested against autograd; tests/rules/test_javascript.py runs them against
 PyTorch, at ties and outside of domains too.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .table import RULES
+from .rules import RULES
 
 #: Of a node, what its rule does not say of every number: what autograd does with a NaN, an infinite gradient, a power of 0.
 AT_THE_EDGES: dict[str, tuple[str, ...]] = {
