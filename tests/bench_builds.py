@@ -45,8 +45,8 @@ sys.exit(code)
 STOCK = """
 import runpy
 globals().update(runpy.run_path({conf!r}))
-from atlas.runner import build_step
-build_step.fill_cache = lambda app: None
+from atlas.gallery import run
+run.fill_cache = lambda app: None
 sphinx_gallery_conf["parallel"] = {parallel!r}
 sphinx_gallery_conf["examples_dirs"] = "../examples"
 sphinx_gallery_conf["filename_pattern"] = r"^((?!/cuda/).)*\\.py$"

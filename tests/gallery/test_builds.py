@@ -19,7 +19,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
     files = {
         "examples/basics/one.py": HEALTHY,
         "examples/basics/two.py": other,
-        "examples/cuda/needs_a_gpu.py": HALVES.replace("A page", "Needs one"),
+        "examples/cuda/needs_a_gpu.py": HALVES.replace("A page", "G page"),
     }
     site = written(tmp_path_factory.mktemp("builds") / "site", files)
     return build(site), Snapshot.of(site)
@@ -114,7 +114,7 @@ def test_a_failing_page_is_replaced_named_and_run_again(folder: Path) -> None:
 
 def test_a_script_that_cannot_be_read_does_not_stop_the_others(folder: Path) -> None:
     script = folder / "examples" / "basics" / "bytes.py"
-    script.write_bytes(HEALTHY.replace("A page", "Bytes").encode() + b"y = '\xff'\n")
+    script.write_bytes(HEALTHY.replace("A page", "E page").encode() + b"y = '\xff'\n")
     failed = build(folder)
     assert failed.code != 0
     assert "examples/basics/bytes.py:" in failed.output
@@ -122,7 +122,7 @@ def test_a_script_that_cannot_be_read_does_not_stop_the_others(folder: Path) -> 
     assert (failed.out / "gallery" / "basics" / "one.html").exists()
 
 
-SAVES = HEALTHY.replace("A page", "Saves")
+SAVES = HEALTHY.replace("A page", "S page")
 
 
 def test_a_script_saved_while_the_site_is_built_is_not_run_by_sphinx_gallery(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_what_varies_runs_alone_unless_it_is_in_the_half_that_is_not_run(page: P
 
 def test_a_failed_page_is_replaced_and_the_others_are_published(gallery: Gallery, page: Page) -> None:
     good = page.script.with_name("good.py")
-    good.write_text(HEALTHY.replace("A page", "Good"), encoding="utf-8")
+    good.write_text(HEALTHY.replace("A page", "G page"), encoding="utf-8")
     page.script.write_text(f"{HEALTHY}\n1 / 0\n", encoding="utf-8")
     pages = gallery.find_pages()
     (fault,) = run_pages(gallery, find_stale_pages(gallery, pages, {}), {})

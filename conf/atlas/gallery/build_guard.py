@@ -15,23 +15,24 @@ from typing import TextIO
 
 from sphinx.application import ENV_PICKLE_FILENAME, Sphinx
 from sphinx.config import Config
-from sphinx.util.logging import NAMESPACE, getLogger
+from sphinx.util.logging import NAMESPACE, WarningStreamHandler, getLogger
 
 from atlas.toolbox import Refusal
 
 logger = getLogger(__name__)
 
 
-class _WarnedPages(logging.Handler):
-    """Where warnings were, as Sphinx locates them."""
+class _WarnedPages(logging.Filter):
+    """Notes where warnings were, and lets all through. Sphinx's own filter has made a text of each location."""
 
     def __init__(self) -> None:
-        super().__init__(logging.WARNING)
+        super().__init__()
         self.locations: set[str] = set()
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def filter(self, record: logging.LogRecord) -> bool:
         if getattr(record, "type", None) != "atlas":  # a failed example runs again, and its error is logged again
-            self.locations.add(str(getattr(record, "location", None) or ""))
+            self.locations.add(getattr(record, "location", None) or "")
+        return True
 
 
 def begin_build(app: Sphinx, config: Config) -> None:
@@ -49,12 +50,13 @@ def begin_build(app: Sphinx, config: Config) -> None:
     except OSError as error:
         raise Refusal(f"nothing can be written here; build in a checkout that is yours: {error}") from None
     app.atlas_warned = _WarnedPages()
-    logging.getLogger(NAMESPACE).addHandler(app.atlas_warned)
+    for handler in logging.getLogger(NAMESPACE).handlers:
+        if isinstance(handler, WarningStreamHandler):
+            handler.addFilter(app.atlas_warned)
 
 
 def end_build(app: Sphinx, exception: Exception | None) -> None:
     """Take the mark away, if all went well, and have pages with warnings read again. Connected to ``build-finished``, last."""
-    logging.getLogger(NAMESPACE).removeHandler(app.atlas_warned)
     if exception:
         return
     _find_mark(app).unlink(missing_ok=True)

@@ -110,7 +110,7 @@ def run_pages(
             cache.publish_failure(page, outcome.fault)
             if not read_title(read_script(page.script)):  # sphinx-gallery could not list it
                 cache.remove_page(page)
-                gallery.settings["ignore_pattern"] += "|" + re.escape(str(page.script))
+                gallery.settings["ignore_pattern"] += rf"|^{re.escape(page.script.name)}$"
         logger.info("examples: %d/%d %s %s", done, len(jobs), page.name, said)
         shutil.rmtree(place.root, ignore_errors=True)
     return faults
