@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gallery.faulty import HALVES, HEALTHY
-from tiny.tiny_site import ROOT, build, copy_of, written
+from tiny.tiny_site import build, written
 
 FILES = {"examples/cuda/needs_a_gpu.py": HALVES, "docs/one.md": "# One\n\nText.\n"}
 HANDLER = "# Title\n\n```{raw} html\n<button onclick=\"alert('x')\">Run</button>\n```\n"
@@ -28,15 +28,6 @@ def test_a_script_that_no_page_can_be_made_of(tmp_path: Path) -> None:
 def test_code_in_an_attribute(tmp_path: Path) -> None:
     refused = build(written(tmp_path, FILES | {"docs/handler.md": HANDLER}))
     assert refused.is_refused_with("""handler.html: <button onclick="alert('x')">"""), refused.output
-
-
-def test_operators_that_cannot_be_probed(tmp_path: Path) -> None:
-    conf = copy_of(ROOT / "conf", tmp_path / "conf")
-    (conf / "atlas/operators/__main__.py").write_text("raise SystemExit('no such machine')")
-    site = written(tmp_path / "site", FILES | {"docs/reference/operators.md": "# Operators\n\nText.\n"})
-    refused = build(site, conf=conf)
-    assert refused.is_refused_with("the operators could not be probed"), refused.output
-    assert "no such machine" in refused.output
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,10 @@ PLOT = "import matplotlib.pyplot as plt\n\nfigure, axes = plt.subplots()\n"
 
 CLAIMS = [
     example(
-        "assert_fails", "x = 1\n\n# %%\n# Text.\n\nassert x == 2, 'x is one'\n", "AssertionError: x is one", "assert"
+        "assert_fails",
+        "x = 1\n\n# %%\n# Text.\n\nassert x == 2, 'x is one'\n",
+        "AssertionError: x is one",
+        "assert x",
     ),
     example("assert_never_runs", "if x := 0:\n    assert x\n", "this assert never ran", "    assert"),
     example("assert_of_a_function", "def f():\n    assert f\n", "this assert never ran", "    assert"),
