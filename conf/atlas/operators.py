@@ -29,7 +29,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from . import formulas
 from .directives.figures.plot_figure import Plot
-from .runner.processes.cores import cores
+from .gallery.process import count_cores
 from .tables import let_break, make_long_table, mark_code
 from .toolbox import Refusal, load_json, read_imports
 
@@ -71,7 +71,7 @@ def probe_operators(docs: Path) -> str:
     # packages may have come onto the path by other ways than the environment of this Python
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
-        [*command, "--jobs", str(cores())], env=environment, capture_output=True, text=True, check=False
+        [*command, "--jobs", str(count_cores())], env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode or read_operators(docs) is None:
         raise RuntimeError(
@@ -244,7 +244,7 @@ def draw_operators(rows: list[dict[str, Any]]) -> str:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    from .cells.fresh_start import STYLE
+    from .gallery.scrapers import STYLE
 
     with rc_context(fname=STYLE):
         figure = Figure(figsize=(7, 3.4), layout="constrained")
