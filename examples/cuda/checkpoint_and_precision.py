@@ -183,7 +183,7 @@ assert 0.7 < share < 0.8 and 0.2 < copies / predicted["bfloat16"][0] < 0.3
 
 # %%
 # **Adding bfloat16 to checkpointing and expecting less.** Autocast *caches* the copy of a weight until the outermost ``with``
-# ends, in case the weight is used again. So at the end of forward the copies of all weights are there, and this is the peak.
+# ends, in case the weight is used again. So at the end of forward, the copies of all layers are there, and this is the peak.
 # Without the cache, a checkpointed layer drops its copies when its forward ends. ``cache_enabled=False`` turns the cache off.
 # (Without checkpointing it saves nothing here, because the graph keeps the copies. And if you use a weight twice, it is copied
 # twice.)

@@ -274,7 +274,7 @@ assert w.grad.tolist() == [2, 2]
 # ``loss.item()`` or ``loss.detach()``. But ``detach()`` does not free a graph by itself: as long as ``loss`` is there, its
 # graph is there too. And the forward pass saves as much as before. To save nothing, use ``torch.no_grad()``.
 #
-# **Copying with copy.copy().** Here the result shares the memory, and it is a new leaf that requires grad. So the gradient
+# **Copying with copy.copy().** The copy of ``t`` shares its memory, and it is a new leaf that requires grad. So the gradient
 # stops there, in ``y.grad``:
 
 y = copy.copy(t)
