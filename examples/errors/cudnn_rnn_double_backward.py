@@ -28,16 +28,11 @@ the derivative for '_cudnn_rnn_backward' is not implemented
 # A gradient penalty. On a CUDA device it raises the error; on the CPU it runs.
 
 # sphinx_gallery_start_ignore
-import sys
 import textwrap
 from unittest import mock
 
-import matplotlib.pyplot as plt
 import torch
-from torch import nn
 
-torch.manual_seed(0)
-device = "meta"
 _plain = torch._VF.lstm  # what nn.LSTM calls
 _library = torch.library.Library("aten", "IMPL")
 _backward = "aten::_cudnn_rnn_backward"
@@ -71,6 +66,15 @@ _gpu = mock.patch.object(torch._VF, "lstm", _lstm_of_a_gpu)
 _gpu.start()
 raised = []
 try:
+    # sphinx_gallery_end_ignore
+    # This needs a GPU.
+    import torch
+    from torch import nn
+
+    device = "cuda"
+    # sphinx_gallery_start_ignore
+    torch.manual_seed(0)
+    device = "meta"
     # sphinx_gallery_end_ignore
     lstm = nn.LSTM(4, 8).to(device)
     x = torch.randn(5, 2, 4, device=device, requires_grad=True)
@@ -112,9 +116,9 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# ``output`` and ``inputs`` in the message are PyTorch's example, not your variables. (This block runs without a GPU: a hidden
-# part calls cuDNN's operation on the device ``meta``, where tensors have a shape and no values. The nodes and the message come
-# from PyTorch. The same code on a GPU is :ref:`below <measured-cudnn-rnn>`.)
+# ``output`` and ``inputs`` in the message are PyTorch's example, not your variables. (The site is built without a GPU: a hidden
+# line sets ``device`` to ``meta``, where tensors have a shape and no values, and hidden code calls cuDNN's operation there. The
+# nodes and the message come from PyTorch. The same on a GPU is :ref:`below <measured-cudnn-rnn>`.)
 #
 # You meet the message with a gradient penalty, with a Hessian or a product with it (natural gradient, TRPO), with
 # meta-learning, and with a physical loss that differentiates the network by its input.
@@ -125,24 +129,22 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 # PyTorch records one node: ``CudnnRnnBackward0``. The backward of this node is again one operation of cuDNN, and cuDNN has no
 # derivative for it. Without cuDNN, PyTorch computes each time step with its own operations, and it can differentiate each of
 # them twice.
+#
+# .. how-measured:: This code counts the nodes in the graph of one LSTM, for sequences of four lengths, and draws them.
+
+import matplotlib.pyplot as plt
+
+LENGTHS = (5, 10, 20, 40)
 
 
-# sphinx_gallery_start_ignore
-def _nodes(result):
+def count_nodes(result):
     seen, waiting = set(), [result.grad_fn]
     while waiting:
         node = waiting.pop()
-        if (
-            node is not None
-            and node not in seen
-            and node.name() != "torch::autograd::AccumulateGrad"
-        ):
+        if node and node not in seen and "AccumulateGrad" not in node.name():
             seen.add(node)
             waiting += [following for following, _ in node.next_functions]
     return len(seen)
-
-
-LENGTHS = (5, 10, 20, 40)
 
 
 def nodes(cudnn):
@@ -150,7 +152,7 @@ def nodes(cudnn):
     for length in LENGTHS:
         sequence = torch.empty(length, 2, 4, device=device, requires_grad=True)
         with torch.backends.cudnn.flags(enabled=cudnn):
-            counts.append(_nodes(lstm(sequence)[0]))
+            counts.append(count_nodes(lstm(sequence)[0]))
     return counts
 
 
@@ -164,6 +166,10 @@ def draw(lines):
     ax.set_title("Nodes in the graph of one LSTM")
 
 
+# %%
+# The number of nodes, by the length of the sequence:
+
+# sphinx_gallery_start_ignore
 _with, _without = nodes(True), nodes(False)
 assert len(set(_with)) == 1 and _with[0] == 1
 assert _without == sorted(_without) and _without[-1] > 5 * 40
@@ -267,6 +273,8 @@ assert head.weight.grad.norm() > 0 and lstm.weight_ih_l0.grad is None
 #
 # .. needs-a-gpu::
 
+import sys
+
 if not torch.cuda.is_available():
     print("What follows is measured, and needs a CUDA device.")
     sys.exit()
@@ -336,8 +344,7 @@ _training = "RuntimeError: cudnn RNN backward can only be called in training mod
 assert list(outcomes.values()) == [_training, _training, "runs", "runs"]
 
 # %%
-# The price: forward and backward of an LSTM with 256 features for 32 sequences, in milliseconds. In the output, *times* are the
-# time steps of a sequence.
+# The price: forward and backward of an LSTM with 256 features for 32 sequences, in milliseconds.
 
 # varies: Times depend on the GPU and its libraries.
 
@@ -360,7 +367,7 @@ def milliseconds(length, cudnn, times=5):
 
 for length in (10, 100):
     fast, plain = milliseconds(length, True), milliseconds(length, False)
-    print(f"{length:>4} times: with cuDNN {fast:5.1f} ms, without {plain:5.1f} ms")
+    print(f"{length:>4} time steps: with cuDNN {fast:5.1f} ms, without {plain:5.1f} ms")
 assert plain > 1.5 * fast
 
 # %%
