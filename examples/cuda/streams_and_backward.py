@@ -143,6 +143,10 @@ expected
 # optimizer's step comes after it, in the default stream. The cure is a wait before the optimizer's step:
 # ``torch.cuda.current_stream().wait_stream(side)``. In the row above, that step is safe: ``backward()`` is called in the
 # default stream, so the default stream waits.
+#
+# Rely on rule 2: read gradients in the stream in which you call ``backward()``, or in one that waits for it. In the stream of
+# forward the table says *right* as well, but only while the gradient is added to ``w.grad`` in that stream. If an older graph
+# of ``w`` is still alive, it may be added in another one.
 
 # %%
 # What people get wrong
