@@ -101,8 +101,6 @@ def test_the_page_holds_on_the_build_for_cuda(asking: str, tmp_path: Path) -> No
 )
 def test_a_page_that_does_not_hold_is_found(tmp_path: Path, code: str, said: str | None) -> None:
     script = tmp_path / "script.py"
-    script.write_text(
-        f'"""\nTitle\n"""\nimport torch\n{code}\n'.replace('"""\nimport torch\n', '"""; import torch\n')
-    )
+    script.write_text(f'"""\nTitle\n=====\n"""\nimport torch\n{code}\n')
     fault = fault_on_cuda(script, tmp_path)
     assert (said in (fault or "")) if said else fault is None, fault
