@@ -102,6 +102,7 @@ assert textwrap.dedent(_last).strip().startswith("An attempt has been made to st
 assert "exited unexpectedly with exit code 1. Details are lost" in str(_error.__cause__)
 del _error
 _freed = gc.collect()  # the loader that failed, before a new worker gets a copy of it
+gc.freeze()  # gc.collect() is quick now
 # sphinx_gallery_end_ignore
 
 # %%
@@ -175,6 +176,7 @@ except RuntimeError as error:
 assert raised[4:] == [raised[0], None]
 del _batches
 gc.collect()
+gc.unfreeze()
 # sphinx_gallery_end_ignore
 
 # %%
