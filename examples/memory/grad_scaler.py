@@ -345,9 +345,11 @@ import warnings
 with warnings.catch_warnings(record=True) as _caught:
     warnings.simplefilter("always")
     _cuda = torch.amp.GradScaler()
-if not torch.cuda.is_available():
-    _texts = [str(w.message) for w in _caught]
-    assert not _cuda.is_enabled() and "CUDA is not available.  Disabling" in _texts[0]
+_texts = [str(w.message) for w in _caught]
+assert _cuda.is_enabled() == torch.cuda.is_available()
+assert (
+    any("CUDA is not available.  Disabling" in t for t in _texts) != _cuda.is_enabled()
+)
 # sphinx_gallery_end_ignore
 # %%
 # Messages of the scaler and their causes, such as *No inf checks were recorded* and *Attempting to unscale FP16 gradients*,

@@ -84,6 +84,12 @@ _threads = torch.get_num_threads()
 
 # varies: Times depend on the machine and its load, and so does the number of runs.
 
+# sphinx_gallery_start_ignore
+import logging
+
+# A build for CUDA without a GPU would print the path of nvcc
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
+# sphinx_gallery_end_ignore
 from torch.utils.benchmark import Timer
 
 timer = Timer("net(batch)", globals={"net": net, "batch": batch})

@@ -335,8 +335,9 @@ assert "use_device" in torch.autograd.profiler.profile.__init__.__code__.co_varn
 _default = {ProfilerActivity.CPU}
 if torch.cuda.is_available():
     _default.add(ProfilerActivity.CUDA)
-if not torch.xpu.is_available():
-    assert profile().activities == _default
+if torch.xpu.is_available():
+    _default.add(ProfilerActivity.XPU)
+assert profile().activities == _default
 # sphinx_gallery_end_ignore
 
 # %%

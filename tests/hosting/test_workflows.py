@@ -88,6 +88,17 @@ def test_the_oldest_python_that_is_promised_runs_the_tests() -> None:
     assert "python -m nox -s tests" in [step.get("run") for step in versions["steps"]]
 
 
+def test_one_job_builds_as_the_readme_says() -> None:
+    """With what pip brings: the others install the small PyTorch, for the CPU."""
+    weekly = yaml.safe_load((ROOT / ".github/workflows/weekly.yml").read_text())
+    plain, job = "python3 -m pip install nox && python3 -m nox -s docs", weekly["jobs"]["readme"]
+    small = f"PIP_EXTRA_INDEX_URL={weekly['env']['PIP_EXTRA_INDEX_URL']} python3 -m nox -s docs"
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert plain in lines and small in lines
+    assert job["env"] == {"PIP_EXTRA_INDEX_URL": ""}
+    assert " && ".join(step["run"] for step in job["steps"] if "run" in step) == plain.replace("python3", "python")
+
+
 def test_the_preview_of_a_proposal_needs_no_right_and_no_secret() -> None:
     """GitHub gives a fork's proposal neither."""
     preview = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["preview"]
