@@ -350,8 +350,6 @@ with torch.no_grad():
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_memory_snapshot.py`, how the numbers of the allocator are to be read.
-# - Next: :ref:`sphx_glr_gallery_cuda_determinism_on_gpu.py`, when two runs give the same digits.
 # - :ref:`sphx_glr_gallery_memory_checkpointing.py`, what is kept, what is computed again, and common mistakes.
 # - :ref:`sphx_glr_gallery_memory_precision.py`, which operation gives which type, and why weights stay in float32.
 # - In PyTorch's reference: `torch.utils.checkpoint <https://docs.pytorch.org/docs/stable/checkpoint.html>`__ and

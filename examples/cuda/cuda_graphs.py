@@ -356,7 +356,6 @@ for wrong in (with_number, adam.step):
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_streams_and_backward.py`, streams, and who waits for whom.
 # - :ref:`sphx_glr_gallery_cuda_cuda_profiler.py`: is the step bound by launches?
 # - :ref:`sphx_glr_gallery_scale_compile_and_autograd.py`: ``torch.compile`` with ``mode="reduce-overhead"`` uses CUDA graphs.
 # - In PyTorch's notes: `CUDA graphs <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs>`__. In its reference:

@@ -425,8 +425,6 @@ times.round(2).rename_axis(columns="ms")
 #
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_determinism_on_gpu.py`, a different reason for different digits.
-# - Next: :ref:`sphx_glr_gallery_cuda_pinned_memory.py`, what may be read before it is there.
 # - :ref:`sphx_glr_gallery_memory_precision.py`: float16 and bfloat16, and what autocast keeps.
 # - :ref:`sphx_glr_gallery_functions_gradcheck.py`: why gradients are checked in float64.
 # - In PyTorch's notes: `TensorFloat-32

@@ -521,8 +521,6 @@ assert leaf.is_leaf and leaf.is_pinned()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_cudnn_and_tf32.py`, float32 with fewer digits.
-# - Next: :ref:`sphx_glr_gallery_cuda_streams_and_backward.py`, more about a second stream.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, more calls that wait.
 # - :ref:`sphx_glr_gallery_training_data_loading.py`, what a ``DataLoader`` does with your samples.
 # - :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`: ``save_on_cpu(pin_memory=True)`` keeps what backward needs in pinned

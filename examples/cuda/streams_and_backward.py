@@ -483,8 +483,6 @@ if _has_switch:
 #
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_pinned_memory.py`, where a second stream copies the next batch.
-# - Next: :ref:`sphx_glr_gallery_cuda_cuda_graphs.py`, a whole step in one launch.
 # - :ref:`sphx_glr_gallery_cuda_memory_snapshot.py`: blocks, segments, and when the allocator uses them again.
 # - :ref:`sphx_glr_gallery_scale_threads_and_processes.py`: backward in several threads.
 # - In PyTorch's notes: `CUDA streams <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-streams>`__ and `stream

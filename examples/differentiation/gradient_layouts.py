@@ -539,8 +539,6 @@ assert _small.grad.tolist() == [[4], [4], [4]]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, where no derivative exists.
-# - Next: :ref:`sphx_glr_gallery_differentiation_rarely_used_functions.py`, what most programs never call.
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, writing into tensors that autograd saved.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: backward adds, and ``zero_grad``.
 # - :doc:`Shape operations </reference/shapes>`: which operations share memory, and the strides of their results.

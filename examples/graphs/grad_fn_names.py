@@ -531,8 +531,6 @@ assert names(x.permute(1, 0).reshape(6)) == names(x.T.reshape(6))
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_from_module_to_kernel.py`, where a module's code and its derivative are written.
-# - Next: :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`, what a capture does with your code.
 # - :doc:`Derivative formulas </reference/formulas>`, what each node with a number computes.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, how nodes are connected.
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, which node an in-place error names.

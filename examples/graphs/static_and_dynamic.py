@@ -612,8 +612,6 @@ assert torch.allclose(torch.autograd.grad(slope.sum(), x)[0], -x.sin())
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`: what autograd records of ``if`` and ``for``.
-# - Before: :ref:`sphx_glr_gallery_graphs_grad_fn_names.py`, what the names of the nodes mean.
-# - Next: :ref:`sphx_glr_gallery_graphs_draw_a_graph.py`.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: ``torch.where`` and the gradient of the side
 #   that is not taken.
 # - In PyTorch's reference: `torch.compile

@@ -529,8 +529,6 @@ assert step == 340 and scaler.get_scale() == 0.5
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_precision.py`, autocast, bfloat16 and float16.
-# - Next: :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`, what a whole training step needs on a GPU.
 # - :ref:`sphx_glr_gallery_errors_unscale_fp16.py`, the messages of ``GradScaler``.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, one step for several batches.
 # - In PyTorch's reference: `GradScaler <https://docs.pytorch.org/docs/stable/amp.html#torch.amp.GradScaler>`__ and `Automatic

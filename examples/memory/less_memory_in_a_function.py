@@ -1112,8 +1112,6 @@ assert gradcheck(SwiGLU.apply, (a, b.detach()))
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`, to pack what any operation saves.
-# - Next: :ref:`sphx_glr_gallery_memory_precision.py`, fewer bytes for each number.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, operation by operation.
 # - :ref:`sphx_glr_gallery_functions_context_methods.py`: what happens without each.
 # - :ref:`sphx_glr_gallery_functions_derive_a_backward.py`, if you do not know the derivative yet.

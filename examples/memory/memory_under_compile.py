@@ -408,8 +408,6 @@ assert saved == [1.0]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_checkpointing.py`, where you choose what to compute again.
-# - Next: :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`, other things to do with a saved tensor.
 # - :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`, what else ``torch.compile`` does to the graph.
 # - In PyTorch's reference: `torch.compile <https://docs.pytorch.org/docs/stable/generated/torch.compile.html>`__,
 #   `min_cut_rematerialization_partition

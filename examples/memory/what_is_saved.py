@@ -673,9 +673,6 @@ devices.round(2).rename_axis(columns="MB")
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_modes_freezing.py`, layers without gradients.
-# - Next: :ref:`sphx_glr_gallery_memory_memory_by_mode.py`, the bytes of a whole network in training, in evaluation
-#   and frozen.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, when all this is freed.
 # - :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`: the same hooks can also make less of what is kept.
 # - :doc:`All operators </reference/operators>`: what each one keeps.

@@ -479,8 +479,6 @@ assert x.grad is None
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_profiling_profiler_traces.py`, when each operator ran.
-# - Next: :ref:`sphx_glr_gallery_profiling_cost_of_recording.py`, what autograd's bookkeeping costs.
 # - :ref:`sphx_glr_gallery_errors_backward_twice.py`, the error of the exercise.
 # - In PyTorch's reference: `torch.utils.benchmark
 #   <https://docs.pytorch.org/docs/stable/benchmark_utils.html>`__ and the recipe `PyTorch Benchmark

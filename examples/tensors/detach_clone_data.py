@@ -603,8 +603,6 @@ on_gpu.replace({True: "yes", False: "no"}).rename_axis(columns="call")
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_tensors_squeeze_and_permute.py`, shapes that change and values that do not.
-# - Next: :ref:`sphx_glr_gallery_tensors_storage.py`, the memory that these tensors share.
 # - :doc:`Shape operations </reference/shapes>`: more than a hundred calls, and whether they copy.
 # - :doc:`Which switch do I want? </guide/which-switch>`, and :ref:`sphx_glr_gallery_modes_grad_modes.py`.
 # - In PyTorch's reference: `Tensor.detach
