@@ -1,130 +1,86 @@
-"""What Autograd Atlas adds to Sphinx: one extension, in rooms. Where does a line of code belong?
+"""What Autograd Atlas adds to Sphinx: one extension, one module for each feature.
 
-================== ======================================================================================
-``rooms``          how a room is set up: its modules one after the other
-``gathering_page`` the page that shows what is gathered from all others
-``cells``          it runs while an example's script runs
-``runner``         it decides which scripts run, starts them, and keeps what they made
-``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
-``rules``          what an operation computes, forward and backward, as a table
-``operators``      it probes PyTorch's operators, or shows what was found
-``versions``       it measures other versions of PyTorch, or shows what was found
-``formulas``       it reads or shows the formulas of PyTorch's backward nodes
-``directives``     an author writes it on a page
-``names_index``    it finds the names of PyTorch that a page uses
-``cards``          it leads to pages with a card for each
-``related``        it leads from a page to others: pages like it, tags
-``search``         the index that the search reads, and what a page needs to search
-``checks``         it fails a page, with file and line
-``page_parts``     every page gets it, around its text
-``notebooks``      it makes a notebook and a script of a Markdown page
-``site_files``     it is written once, after all pages
-``incremental``    it decides which unchanged pages are written again
-``upstream``       it works around a bug of somebody else's
-================== ======================================================================================
+TABLE
 
-``setup`` calls the rooms in this order, and Sphinx calls what is connected to an event in the order in which it was connected.
-A number is a priority, and stands where something must come before or after another extension's handler (those have 500).
-
-====================== ===================================================================================
-``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings;
-                       incremental.assets_changed
-``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are
-                       probed, probes of versions asked, formulas read; search.replaced; upstream.myst_nb_css_before_pages
-``doctree-read``       versions.said_on_pages; page_parts.hide_requests, page_parts.sharing; checks; names_index and cards (read
-                       the code that is shown, so after hide_requests); related.lines; search.gather (after said_on_pages,
-                       sharing and names_index); directives.figures.graph_code (600: after hide_requests);
-                       site_files.build_json counts asserts, site_files.release_feed reads the days; directives.site_file
-``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search.symptoms, incremental:
-                       pages that must be written again; site_files.prune notes what is going to be made
-``doctree-resolved``   directives.proof; page_parts.foot; names_index; cards; related; search.directives, search.symptoms
-``html-page-context``  page_parts.sharing (its picture 400: before sphinxext-opengraph), page_parts.sidebar (450: before furo);
-                       other page_parts; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
-                       site_files.markdown, site_files.release_feed
-``build-finished``     page_parts.assets; search.index; site_files, in the order of its docstring; runner.build_step reports
-                       failures (900); runner.build_guard takes its mark away (999)
-====================== ===================================================================================
+``setup`` sets them up in this order. Sphinx calls the handlers of an event in the order in which they were connected; where a
+handler must come before or after one of another extension, its ``connect`` gives a priority (those of others have 500). What
+pages tell the site is kept in stores, and ``page_store`` says how these are ordered.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+    from sphinx.config import Config
 
 HERE = Path(__file__).parent
+FEATURES = (
+    "runner",
+    "operators",
+    "versions",
+    "formulas",
+    "directives",
+    "page_parts",
+    "notebooks",
+    "checks",
+    "names_index",
+    "cards",
+    "related",
+    "search",
+    "site_files",
+    "upstream",
+)
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
 _SHAPING = (
-    *(
-        "docutils",
-        "furo",
-        "matplotlib",
-        "myst-nb",
-        "myst-parser",
-        "numpy",
-        "pandas",
-        "pypandoc-binary",
-        "resvg-py",
-        "rjsmin",
-        "sphinx",
-    ),
-    *("sphinx-copybutton", "sphinx-design", "sphinx-gallery", "sphinx-notfound-page", "sphinxext-opengraph", "torch"),
+    *("docutils", "furo", "matplotlib", "myst-nb", "myst-parser", "numpy", "pandas", "pypandoc-binary", "resvg-py"),
+    *("rjsmin", "sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery", "sphinx-notfound-page"),
+    *("sphinxext-opengraph", "torch"),
 )
 
 
-def code_version(folder: Path = HERE) -> int:
-    """One number for all that shapes a page besides its source: the files of ``folder``, and the versions of packages.
+def code_version(folders: Iterable[Path] = (HERE, HERE.parent / "graphs")) -> str:
+    """One checksum for all that shapes a page besides its source: the site's own code, and the versions of packages.
 
     >>> code_version() == code_version()
     True
     """
-    found = hashlib.sha256(repr([(package, version(package)) for package in _SHAPING]).encode())
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
-        found.update(f"\0{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes())
-    return int(found.hexdigest()[:15], 16)
+    versions = repr([(package, version(package)) for package in _SHAPING])
+    return hashlib.sha256("".join([versions, *map(_hash_files, folders)]).encode()).hexdigest()
+
+
+def note_code_and_assets(app: Sphinx, config: Config) -> None:
+    """Have every page written again when the code, a style sheet or a script has changed. Connected to ``config-inited``.
+
+    Sphinx compares this setting with that of the last build. It puts a checksum into the address of each asset, and a browser
+    keeps a file with a checksum in its address for a year. Sphinx looks after the templates itself.
+    """
+    assets = [_hash_files(Path(app.confdir, entry)) for entry in config.html_static_path]
+    config.atlas_shape = "".join([code_version(), *assets])
+
+
+def _hash_files(place: Path) -> str:
+    found = hashlib.sha256()
+    for path in _list_files(place):
+        found.update(f"\0{path.relative_to(place).as_posix()}\0".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+def _list_files(place: Path) -> Iterator[Path]:
+    return (path for path in sorted([place, *place.rglob("*")]) if path.is_file() and path.suffix != ".pyc")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_config_value("atlas_shape", "", "html", [str])
+    app.connect("config-inited", note_code_and_assets)
     # imported here: noxfile.py and conf.py use parts of this package where Sphinx is not installed, or not yet needed
-    from . import (
-        cards,
-        checks,
-        directives,
-        formulas,
-        incremental,
-        names_index,
-        notebooks,
-        operators,
-        page_parts,
-        related,
-        runner,
-        search,
-        site_files,
-        upstream,
-        versions,
-    )
-
-    for room in (
-        runner,
-        operators,
-        versions,
-        formulas,
-        directives,
-        page_parts,
-        notebooks,
-        checks,
-        names_index,
-        cards,
-        related,
-        search,
-        site_files,
-        incremental,
-        upstream,
-    ):
-        room.setup(app)
+    for feature in FEATURES:
+        import_module(f"atlas.{feature}").setup(app)
     # Sphinx reads all pages again when this number changes
-    return {"env_version": code_version(), "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": int(code_version()[:15], 16), "parallel_read_safe": True, "parallel_write_safe": True}

@@ -79,7 +79,7 @@ def _listed(env: BuildEnvironment) -> list[tuple[str, str]]:
 def fill(app: Sphinx, document: nodes.document, page: str) -> None:
     """Put the list in. Connected to ``doctree-resolved``.
 
-    ``incremental.navigation_changed`` has the page written again when a title changes.
+    A page written earlier keeps the old title until it is written again.
     """
     for place in list(document.findall(all_pages)):
         chapters: dict[str, nodes.bullet_list] = {}
