@@ -36,13 +36,17 @@ def test_each_is_called_by_a_workflow_or_is_for_a_person() -> None:
     assert sorted([*find_calls(".ci/run", ".github/workflows"), *FOR_A_PERSON]) == sorted(SESSIONS)
 
 
-def test_readme_names_each_session_and_each_folder() -> None:
+def test_readme_names_each_session_and_what_is_in_conf() -> None:
     readme = read_text("README.md")
     assert sorted(re.findall(r"^\| `(\w+)` \|", readme, flags=re.MULTILINE)) == sorted(SESSIONS)
     tree = readme.partition("## Where things are")[2].partition("\n## ")[0]
-    parts = [f"conf/{path.name}" for path in (ROOT / "conf").iterdir()]
-    parts += [f"{path.name}/" for path in (ROOT / "tests").iterdir() if path.is_dir()]
-    assert not [part for part in parts if part not in tree and "__pycache__" not in part]
+    parts = [f"conf/{path.name}" for path in (ROOT / "conf").iterdir() if path.name != "__pycache__"]
+    assert not [part for part in parts if part not in tree]
+
+
+@pytest.mark.parametrize("name", ["new_lesson", "new_error"])
+def test_a_template_runs(name: str) -> None:
+    assert "To write" in (runpy.run_path(str(ROOT / "docs" / "about" / f"{name}.py"))["__doc__"] or "")
 
 
 def test_the_page_on_hosting_names_each_workflow() -> None:
