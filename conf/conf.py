@@ -53,13 +53,14 @@ nitpick_ignore = []
 # -- Code that runs -------------------------------------------------------------------------------
 
 nb_execution_mode = "inline"  # {eval} needs it
+nb_execution_show_tb = True  # a cell that fails is a warning that names the page and says what was raised
 nb_execution_timeout = 300  # seconds on the clock of one cell, on a busy machine too
 
 doctest_global_setup = "import torch"
 doctest_default_flags = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1  # and the message of an error counts
-doctest_test_doctest_blocks = ""  # only {doctest} directives: see atlas/checks/unrun_doctests.py
+doctest_test_doctest_blocks = ""  # only {doctest} directives: see atlas/checks.py
 
-# sphinx-gallery means the whole path, as of a checkout in "My Documents"; atlas/runner/scripts.py looks at the names
+# sphinx-gallery means the whole path, as of a checkout in "My Documents"; atlas/gallery/scripts.py looks at the names
 suppress_warnings = ["sphinx_gallery.space_in_filename"]
 
 sphinx_gallery_conf = {
@@ -68,14 +69,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "subsection_order": [f"../examples/{chapter}" for chapter in read_pages().chapters] + ["*"],
     "within_subsection_order": "atlas.pages.page_order",
-    "image_scrapers": (
-        "atlas.cells.graph_scraper.scrape",
-        "atlas.cells.plot_scraper.scrape",
-        "atlas.cells.varying_note.scrape",
-        "atlas.cells.prediction.scrape",
-        "atlas.cells.assert_counter.scrape",
-    ),
-    "reset_modules": ("atlas.cells.fresh_start.prepare", "atlas.cells.assert_counter.watch"),
+    "image_scrapers": ("atlas.gallery.scrapers.scrape_cell",),
+    "reset_modules": ("atlas.gallery.scrapers.start_fresh",),
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_signature": False,
@@ -91,26 +86,31 @@ html_title = project
 html_logo = "static/mark.svg"
 html_favicon = "static/mark.svg"
 templates_path = ["templates"]
-html_static_path = ["static", "atlas/graphs/drawing/graph.css"]
+html_static_path = ["static", "graphs/graph.css"]
 html_css_files = ["graph.css", "graph_player.css", "graph_live.css", "plot.css", "atlas.css"]
-html_js_files = [
-    (name, {"defer": "defer"})
-    for name in (
-        "search_box.js",
-        "drawers.js",
-        "scrollable.js",
-        "long_table.js",
-        "page_filter.js",
-        "upright.js",  # before what reads where things stand
-        "graph_player.js",
-        "graph_code.js",
-        "graph_live.js",
-        "memory_cells.js",
-        "predict.js",
-        "link_previews.js",
-        "read_pages.js",
-    )
-]
+# Each script with what is in the text of a page that needs it: a pattern, empty for every page.
+_own_scripts = {
+    "search_box.js": "",
+    "drawers.js": "",
+    "scrollable.js": "",
+    "long_table.js": r"\blong-table\b",
+    "page_filter.js": r"\bpage-filter\b",
+    "upright.js": r"\bdata-upright=",  # before what reads where things stand
+    "graph_player.js": r"\bgraph-bar\b",
+    "graph_code.js": r'\{"made_by":',
+    "graph_live.js": r"\bgraph-whose\b",
+    "memory_cells.js": r"\bmemory-cells\b",
+    "predict.js": '<form class="predict',
+    "link_previews.js": "",
+    "read_pages.js": r"\b(sphx-glr-footer|read-pages)\b",
+}
+atlas_scripts = _own_scripts | {  # and those of extensions
+    "clipboard.min.js": '<div class="highlight"',
+    "copybutton.js": '<div class="highlight"',
+    "design-tabs.js": r"\bsd-tab-label\b",
+    "sg-tags.js": r"\bdata-sgtags=",
+}
+html_js_files = [(name, {"defer": "defer"}) for name in _own_scripts]
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from atlas import toolbox
-from atlas.runner import gpu
+from atlas.gallery.scripts import may_have_gpu
 
 ROOT = Path(__file__).parents[1]
 #: What a build reads.
@@ -31,7 +31,7 @@ def read_sources(root: Path = ROOT) -> str:
     """A checksum of all that a build would read now. Take it before the build: a source may be saved while it runs."""
     generated = {root / name for name in GENERATED}
     files = [found for name in (*SOURCES, *ALSO) for found in _list_files(root / name, leave_out=generated)]
-    return _make_checksum(sys.version, [os.environ.get(name) for name in SETTINGS], gpu.may_be_here(), files)
+    return _make_checksum(sys.version, [os.environ.get(name) for name in SETTINGS], may_have_gpu(), files)
 
 
 def keep_build(sources: str, root: Path = ROOT) -> None:

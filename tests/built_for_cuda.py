@@ -6,19 +6,20 @@ answers are those of 2.13.0+cu130 on a machine without a driver, with ``nvcc``. 
 
 from __future__ import annotations
 
+import ast
+import mmap
 import os
-import runpy
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "conf"))
 
-from atlas.cells import assert_counter, line_watcher
-from atlas.runner import halves, sphinx_gallery_api
+from atlas.gallery import asserts, sphinx_gallery_patches
+from atlas.gallery.scripts import find_marks, read_script
 
 NO_DRIVER = (
     "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from "
@@ -58,18 +59,18 @@ def run_example(script: Path) -> None:
 
     :raises ClaimError: if an assert in it never ran.
     """
-    end = next(iter(halves.marks(script.read_text(encoding="utf-8"))), None)
-    assert_counter.end_at(end)
-    assert_counter.watch({}, script.name)
+    text = read_script(script)
+    end = next(iter(find_marks(text)), None)
+    asserts.start_watching(mmap.mmap(-1, 8), end)
+    code = asserts.WatchedCompile()(ast.parse(text, str(script)), str(script), "exec")
+    main = sys.modules["__main__"] = ModuleType("__main__")
     try:
-        runpy.run_path(str(script), run_name="__main__")
+        exec(code, main.__dict__)
     except SystemExit as ended:  # a page with a second half ends so
         if ended.code:
             raise
-    finally:
-        line_watcher.stop()
-    last = sphinx_gallery_api.cells(script, end)[-1]
-    assert_counter.scrape(SimpleNamespace(lineno=last), {"src_file": str(script)}, {})
+    last = sphinx_gallery_patches.list_cells(script, end)[-1]
+    asserts.report_asserts(SimpleNamespace(lineno=last), {"src_file": str(script)})
 
 
 if __name__ == "__main__":

@@ -22,20 +22,9 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 FEATURES = (
-    "runner",
-    "operators",
-    "versions",
-    "formulas",
-    "directives",
-    "page_parts",
-    "notebooks",
-    "checks",
-    "names_index",
-    "cards",
-    "related",
-    "search",
-    "site_files",
-    "upstream",
+    *("gallery.run", "folds", "boxes", "tables", "formulas", "operators", "versions", "directives", "build_facts"),
+    *("page_parts", "text_marks", "head", "footer", "style_sheet", "page_weight", "checks", "names_index", "cards"),
+    *("related", "search", "symptoms", "markdown_copies", "site_files", "upstream"),
 )
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
 _SHAPING = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from atlas.page_parts.foot import colab_link
+from atlas.footer import find_colab_address
 from sources import ROOT
 
 REPOSITORY = "someone/atlas"
@@ -265,7 +265,7 @@ def test_notebooks_are_put_where_colab_opens_them(runner: Runner, tmp_path: Path
     next_time = Runner(tmp_path / "again", runner.remote, runner.environment)
     next_time.write({"graphs/first_graph.ipynb": "{}"})
     assert next_time.run(NOTEBOOKS, SOURCE="4567def").returncode == 0
-    address = colab_link.address(f"https://github.com/{REPOSITORY}", "gallery/graphs/first_graph")
+    address = find_colab_address(f"https://github.com/{REPOSITORY}", "gallery/graphs/first_graph")
     branch, _, path = address.partition(f"/{REPOSITORY}/blob/")[2].partition("/")
     assert runner.git("ls-tree", "-r", "--name-only", branch) == path == "graphs/first_graph.ipynb"
     assert runner.git("log", "--format=%s", branch) == "The notebooks of the site, built from 4567def"

@@ -1,0 +1,90 @@
+"""Record the examples that need a GPU: run them here, and keep what they made for builders without one.
+
+``python conf/measure/record.py`` needs a machine with CUDA and the packages that examples import, sphinx, sphinx-gallery,
+joblib and pypandoc-binary; ``nox -s record`` calls it. A recording goes to ``recordings/<page>/`` beside its script. With
+``--check`` nothing is kept: the pages run, and what fails in each is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+import runpy
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+CONF = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(CONF))
+
+from atlas.gallery import process, recordings, sphinx_gallery_patches
+from atlas.gallery.child import Limits
+from atlas.gallery.run import make_job
+from atlas.gallery.scripts import Gallery, Page
+
+LIMITS = Limits(seconds=300.0)  # of a page that does not ask for more time
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("pages", nargs="*", metavar="CHAPTER/PAGE", help="such as cuda/devices; all by default")
+    parser.add_argument("--check", action="store_true", help="record nothing; say what fails")
+    options = parser.parse_args(arguments)
+    gpu = process.describe_gpu()
+    if not gpu:
+        print("record: PyTorch finds no CUDA device here; record on a machine that has one", file=sys.stderr)
+        return 2
+    docs = CONF.parent / "docs"
+    settings = runpy.run_path(str(CONF / "conf.py"))["sphinx_gallery_conf"]
+    gallery = Gallery(docs, docs, sphinx_gallery_patches.fill_settings(settings, docs))
+    pages = {page.name: page for page in gallery.find_pages() if recordings.needs_gpu(page.script)}
+    unknown = set(options.pages) - set(pages)
+    if unknown:
+        print(f"record: no page with a half that needs a GPU: {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    chosen = [page for name, page in pages.items() if not options.pages or name in options.pages]
+    return record_pages(chosen, gallery.settings, gpu, keep=not options.check)
+
+
+def record_pages(pages: Sequence[Page], settings: Mapping[str, Any], gpu: Mapping[str, Any], *, keep: bool) -> int:
+    """Run scripts one after another, since they share one GPU, and write the recordings of those that succeed.
+
+    :param keep: whether recordings are written.
+    :returns: 0 if each script has run, and its recording fits it, else 1.
+    """
+    failed = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        jobs = {make_job(page, Path(scratch), LIMITS): page for page in pages}
+        for outcome in process.run_jobs(list(jobs), settings, at_once=1):
+            page, made = jobs[outcome.job], outcome.job.place.made
+            if outcome.fault:
+                print(outcome.fault.make_report(), file=sys.stderr)
+                failed += 1
+                continue
+            print(f"record: {page.name}: {outcome.facts['seconds']:.1f} s, on {gpu['gpu']}", flush=True)
+            if keep:
+                recordings.write_recording(page, made, {**gpu, **_describe_run(outcome.facts)})
+                if recordings.read_recording(page).fault:
+                    print(
+                        f"record: {page.name}: the script was edited while it ran; record it again", file=sys.stderr
+                    )
+                    failed += 1
+    return 1 if failed else 0
+
+
+def _describe_run(run: Mapping[str, Any]) -> dict[str, Any]:
+    packages = {package: version(package) for package in ("torch", "sphinx-gallery")}
+    return {
+        "date": datetime.date.today().isoformat(),
+        "seconds": run["seconds"],
+        "peak_memory": run.get("peak_gpu_bytes", 0),
+        "versions": {"python": platform.python_version(), **packages},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""``conf/measure/record.py`` records what it is asked for, or says why not. Runs on the CPU stand in here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atlas.gallery import process, recordings
+from atlas.gallery.process import Job, Outcome
+from atlas.gallery.scripts import Page
+from gallery.faulty import HALVES, HEALTHY
+from measure import record
+
+GPU = {"gpu": "Test GPU", "cuda": "13.0", "driver": "13.0", "memory": 1}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with one page that needs a GPU and one that needs none, and a GPU."""
+    script = tmp_path / "examples" / "cuda" / "page.py"
+    script.parent.mkdir(parents=True)
+    script.with_name("GALLERY_HEADER.rst").write_text("Chapter\n-------\n", encoding="utf-8")
+    script.write_text(HALVES, encoding="utf-8")
+    script.with_name("needs_none.py").write_text(HEALTHY.replace("A page", "B page"), encoding="utf-8")
+    (tmp_path / "conf").symlink_to(record.CONF)
+    monkeypatch.setattr(record, "CONF", tmp_path / "conf")
+    monkeypatch.setattr(process, "describe_gpu", lambda: GPU)
+    return tmp_path
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time limits of the jobs, none of which runs."""
+    seen: list[float] = []
+
+    def run(jobs: Sequence[Job], *arguments: Any, **options: Any) -> Iterator[Outcome]:
+        seen.extend(job.limits.seconds for job in jobs)
+        return iter(())
+
+    monkeypatch.setattr(process, "run_jobs", run)
+    return seen
+
+
+def test_it_needs_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(process, "describe_gpu", dict)
+    assert record.main([]) == 2
+    assert "no CUDA device" in capsys.readouterr().err
+
+
+def test_it_records(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert record.main([]) == 0
+    assert capsys.readouterr().out.endswith("s, on Test GPU\n")
+    folder = checkout / "examples/cuda/recordings/page"
+    manifest = json.loads((folder / recordings.MANIFEST).read_text(encoding="utf-8"))
+    assert manifest["gpu"] == "Test GPU" and manifest["seconds"] > 0
+    assert "tensor(42.," in (folder / recordings.OUTPUTS).read_text(encoding="utf-8")
+
+
+def test_a_check_keeps_nothing_and_says_what_fails(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert record.main(["--check"]) == 0
+    (checkout / "examples/cuda/page.py").write_text(HALVES.replace("y == 42", "y == 43"), encoding="utf-8")
+    assert record.main(["--check"]) == 1
+    assert "cell 3: AssertionError" in capsys.readouterr().err
+    assert not (checkout / "examples/cuda/recordings").exists()
+
+
+def test_a_page_that_needs_no_gpu_is_not_recorded(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert record.main(["cuda/needs_none"]) == 2
+    assert "no page with a half that needs a GPU: cuda/needs_none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("asked", "seconds"), [("", 300), ("= 30", 300), ("= 900", 900)])
+def test_a_page_may_take_longer(checkout: Path, limits: list[float], asked: str, seconds: float) -> None:
+    (checkout / "examples/cuda/page.py").write_text(
+        f"{HALVES}# sphinx_gallery_time_limit {asked}\n", encoding="utf-8"
+    )
+    assert record.main([]) == 0
+    assert limits == [seconds]
+
+
+def test_a_script_that_is_edited_while_it_runs_is_named(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its recording is of what ran, and fits the script no more."""
+    script, run = checkout / "examples/cuda/page.py", process.run_jobs
+
+    def edit_meanwhile(*arguments: Any, **options: Any) -> Iterator[Outcome]:
+        for outcome in run(*arguments, **options):
+            script.write_text(HALVES + "# edited\n", encoding="utf-8")
+            yield outcome
+
+    monkeypatch.setattr(process, "run_jobs", edit_meanwhile)
+    assert record.main([]) == 1
+    assert "record: cuda/page: the script was edited while it ran; record it again" in capsys.readouterr().err
+    script.write_text(HALVES, encoding="utf-8")
+    assert recordings.read_recording(Page(script, checkout)).fault == ""
