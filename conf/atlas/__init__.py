@@ -1,6 +1,30 @@
 """What Autograd Atlas adds to Sphinx: one extension, one module for each feature.
 
-TABLE
+=================== =====================================================================================
+``gallery``         runs each example that is out of date in a process of its own, and keeps what it made
+``folds``           parts that are folded away: solutions, how something was measured, questions to predict
+``boxes``           boxes and notes: the answer in short, quoted messages, what varies, what was recorded
+``tables``          long tables that can be filtered
+``formulas``        formulas as MathML, and those of PyTorch's backward nodes
+``operators``       what PyTorch's operators do, as ``conf/measure`` found
+``versions``        what changed between versions of PyTorch, as ``conf/measure`` found
+``figures``         graphs and plots; ``player`` lets a reader step through a graph
+``names``           the names of PyTorch that a page uses, linked to its reference, and their index
+``cards``           cards that lead to pages, chapters and learning paths
+``related``         pages like this one, and tags
+``search``          what the search finds of each page; ``symptoms`` and ``messages`` are what it knows of errors
+``checks``          what fails a page, with file and line
+``head``            what is said of a page elsewhere: its description
+``footer``          all lines at the foot of a page
+``text_marks``      marks in a page's text for the style sheet and for screen readers
+``style_sheet``     one style sheet for all pages; ``page_weight`` leaves out what a page does not need
+``build_facts``     what a build was made from
+``markdown_copies`` the pages as Markdown
+``site_files``      files of the whole site, written after all pages
+``upstream``        bugs of others, each with the version that it may go with
+=================== =====================================================================================
+
+``toolbox``, ``page_store`` and ``pages`` serve the others: small helpers, what pages tell the site, and ``examples/pages.toml``.
 
 ``setup`` sets them up in this order. Sphinx calls the handlers of an event in the order in which they were connected; where a
 handler must come before or after one of another extension, its ``connect`` gives a priority (those of others have 500). What
