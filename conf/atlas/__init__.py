@@ -24,7 +24,7 @@
 ``upstream``        bugs of others, each with the version that it may go with
 =================== =====================================================================================
 
-``toolbox``, ``page_store`` and ``pages`` serve the others: small helpers, what pages tell the site, and ``examples/pages.toml``.
+``toolbox``, ``page_store`` and ``pages`` serve the others: small helpers, what pages tell, and ``examples/pages.toml``.
 
 ``setup`` sets them up in this order. Sphinx calls the handlers of an event in the order in which they were connected; where a
 handler must come before or after one of another extension, its ``connect`` gives a priority (those of others have 500). What
