@@ -11,10 +11,11 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
+from atlas.directives.figures.graph_figure import parse_graph
 from atlas.head import find_first_paragraph, make_plain_text
 from atlas.toolbox import first_sentences
 
-from . import graph_picture, plot_picture
+from . import plot_picture
 from .minutes import minutes
 
 LONGEST = 150  # characters of the answer; a first sentence may be longer
@@ -96,14 +97,15 @@ def _image(page: str) -> str:
 
 
 def _picture(env: BuildEnvironment, page: str) -> tuple[str, str]:
-    """The picture of the drawing that sphinx-gallery has put aside for the page's card, and its look."""
-    path = Path(env.srcdir, page).parent / "images" / "thumb" / f"{_image(page)}_thumb.svg"
-    if not path.is_file():
-        return "", ""
-    drawing = path.read_text(encoding="utf-8")
-    if graph_picture.is_graph(drawing):
-        return graph_picture.picture(drawing), "graph"
-    return plot_picture.picture(drawing), "plot"
+    """The picture of the page's first figure, and its look."""
+    first = Path(env.srcdir, page).parent / "images" / f"{_image(page)}_001"
+    graph, plot = first.with_suffix(".graph.json"), first.with_suffix(".svg")
+    if graph.is_file():
+        from graphs.picture import draw_picture
+
+        read, _made_by, show_saved = parse_graph(graph.read_text(encoding="utf-8"))
+        return draw_picture(read, show_saved=show_saved), "graph"
+    return (plot_picture.picture(plot.read_text(encoding="utf-8")), "plot") if plot.is_file() else ("", "")
 
 
 def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from atlas import toolbox
-from atlas.runner.processes.cores import cores
+from atlas.gallery.process import count_cores
 
 PROGRAM = Path(__file__).parents[2] / "measure" / "operators.py"
 DATA = Path("reference/data/operators.json")
@@ -46,7 +46,7 @@ def probe_operators(docs: Path) -> str:
     # packages may have come onto the path by other ways than the environment of this Python
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
-        [*command, "--jobs", str(cores())], env=environment, capture_output=True, text=True, check=False
+        [*command, "--jobs", str(count_cores())], env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode or read_operators(docs) is None:
         raise RuntimeError(
