@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import operators
-from atlas.operators import probing, table_directive
+from atlas import operators as probing
 from atlas.toolbox import Refusal
 
 
@@ -55,7 +55,7 @@ def test_what_the_program_says_when_it_fails_is_told(tmp_path: Path, monkeypatch
     (tmp_path / "reference").mkdir()
     (tmp_path / "reference" / "operators.md").touch()
     with pytest.raises(Refusal, match=r"(?s)could not be probed; .* says:\nno operators here"):
-        table_directive.probe_operators(SimpleNamespace(srcdir=tmp_path))
+        probing.probe_when_needed(SimpleNamespace(srcdir=tmp_path))
 
 
 def test_packages_are_found_however_they_came_onto_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.versions.changes import Changes
+from atlas.versions import Changes
 from markup import read, text_of
 from sources import ROOT
 
