@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from atlas.toolbox import one_line
 
@@ -48,29 +47,10 @@ class Page:
         return self.cache / f"{self.script.stem}.receipt.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Gallery:
-    """Where the examples are, where their outputs go, and how they are run."""
-
-    docs: Path
-    """The source folder of Sphinx."""
-    work: Path
-    """A folder for what is running."""
-    settings: dict[str, Any]
-    """sphinx-gallery's, filled in."""
-
-    @property
-    def examples(self) -> Path:
-        return (self.docs / self.settings["examples_dirs"]).resolve()
-
-    @property
-    def cache(self) -> Path:
-        return self.docs / self.settings["gallery_dirs"]
-
-    def find_pages(self) -> list[Page]:
-        """The examples of all chapters. As for sphinx-gallery, a chapter is a folder with a header."""
-        chapters = sorted(header.parent for header in self.examples.glob(f"*/{HEADER}"))
-        return [Page(path, self.cache / folder.name) for folder in chapters for path in sorted(folder.glob("*.py"))]
+def find_pages(examples: Path, cache: Path) -> list[Page]:
+    """The examples of all chapters. As for sphinx-gallery, a chapter is a folder with a header."""
+    chapters = sorted(header.parent for header in examples.glob(f"*/{HEADER}"))
+    return [Page(path, cache / folder.name) for folder in chapters for path in sorted(folder.glob("*.py"))]
 
 
 def may_have_gpu() -> bool:
@@ -130,17 +110,17 @@ def read_time_limit(text: str) -> float:
     return float(found[1]) if found else 0.0
 
 
-def check_scripts(gallery: Gallery) -> None:
+def check_scripts(examples: Path) -> None:
     """See that each script below the examples becomes a page, with a title of its own.
 
     :raises ScriptError: if one does not.
     """
     wrong, titles = [], defaultdict(list)
-    for script in sorted(gallery.examples.rglob("*.py")):
-        path = script.relative_to(gallery.examples)
+    for script in sorted(examples.rglob("*.py")):
+        path = script.relative_to(examples)
         if any(part.startswith(".") for part in path.parts[:-1]):  # a copy that an editor keeps
             continue
-        name, text = f"{gallery.examples.name}/{path.as_posix()}", read_script(script)
+        name, text = f"{examples.name}/{path.as_posix()}", read_script(script)
         if fault := _find_fault(script, text, len(path.parts)):
             wrong.append(f"{name}: {fault}")
         titles[read_title(text)].append(name)
