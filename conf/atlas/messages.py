@@ -1,4 +1,4 @@
-"""The messages of errors and warnings on a page, for a reader who pastes one.
+"""The messages of errors and warnings on pages, for a reader who pastes one.
 
 The names, shapes and numbers of a pasted message are the reader's own. The browser leaves them out of both sides
 (``conf/static/search_engine.js``), so a message is kept here as it was printed.
@@ -7,7 +7,8 @@ The names, shapes and numbers of a pasted message are the reader's own. The brow
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from docutils import nodes
 
@@ -20,7 +21,7 @@ _FIX = "The fix"
 _RAISED = re.compile(r"^\W*(?:\w+\.)*\w*(?:Error|Warning|Exception): (.+)")
 
 
-def raised(document: nodes.document) -> Iterator[str]:
+def find_raised(document: nodes.document) -> Iterator[str]:
     """The messages in the outputs of a page, each once."""
     seen = set()
     for output in document.findall(nodes.literal_block):
@@ -32,7 +33,7 @@ def raised(document: nodes.document) -> Iterator[str]:
                     yield message[1][:LONGEST]
 
 
-def older_wordings(document: nodes.document) -> Iterator[str]:
+def find_older_wordings(document: nodes.document) -> Iterator[str]:
     """What other versions say: on a page about an error such a message stands in italics."""
     for emphasis in document.findall(nodes.emphasis):
         text = one_line(emphasis.astext())
@@ -40,10 +41,33 @@ def older_wordings(document: nodes.document) -> Iterator[str]:
             yield text[:LONGEST]
 
 
-def fix(document: nodes.document) -> str:
+def find_fix(document: nodes.document) -> str:
     """The first sentences below the heading *The fix*; empty for a page without one."""
     for section in document.findall(nodes.section):
         if isinstance(section[0], nodes.title) and section[0].astext() == _FIX:
             for paragraph in section.findall(nodes.paragraph):
                 return first_sentences(one_line(paragraph.astext()), longest=150)
     return ""
+
+
+def order_messages(site: Iterable[tuple[str, list[str], list[str], str]]) -> list[list[Any]]:
+    """Messages with the number of their page, in the order in which the browser prefers one of two that are alike.
+
+    A page about an error explains the message in its title, and the other wordings of it. A third item, 1, says of any other
+    message that its page raises it and is about something else.
+
+    :param site: of each page its title, what it raises, other wordings, and the fix, which only a page about an error has.
+    """
+    own, siblings, siblings_of_lessons = [], [], []
+    for number, (title, raised, wordings, fix) in enumerate(site):
+        said = dict.fromkeys(raised)
+        whole = [
+            one for one in said if not any(one != other and other.startswith(one.rstrip(". ")) for other in said)
+        ]
+        about = [one for one in whole if fix and title.lower() in one.lower()]
+        if fix:
+            own += [[number, one] for one in dict.fromkeys([title, *wordings])]
+            own += [[number, one] for one in about if one != title]
+        others = siblings if fix else siblings_of_lessons
+        others += [[number, one, 1] for one in whole if one not in about]
+    return own + siblings + siblings_of_lessons
