@@ -57,16 +57,6 @@ def test_others_are_let_be(tmp_path: Path, script: str) -> None:
     check_scripts(site(tmp_path, script))
 
 
-def test_two_pages_with_one_title(tmp_path: Path) -> None:
-    """A reader could not tell them apart in the sidebar, the search or a list."""
-    examples = site(tmp_path, "basics/two.py")
-    (tmp_path / "examples/basics/two.py").write_text(HEALTHY, encoding="utf-8")
-    with pytest.raises(
-        ScriptError, match=r"examples/basics/one\.py and examples/basics/two\.py: .* one title, 'A page'"
-    ):
-        check_scripts(examples)
-
-
 @pytest.mark.parametrize(("asked", "seconds"), [("120", 120), ("90.5", 90.5), ("7", 60), ("abc", 60), ("-5", 60)])
 def test_a_script_gets_the_time_that_it_asks_for_if_that_is_more(tmp_path: Path, asked: str, seconds: float) -> None:
     script = tmp_path / "page.py"

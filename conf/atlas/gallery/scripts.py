@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,29 +110,21 @@ def read_time_limit(text: str) -> float:
 
 
 def check_scripts(examples: Path) -> None:
-    """See that each script below the examples becomes a page, with a title of its own.
+    """See that each script below the examples becomes a page.
 
     :raises ScriptError: if one does not.
     """
-    wrong, titles = [], defaultdict(list)
+    wrong = []
     for script in sorted(examples.rglob("*.py")):
         path = script.relative_to(examples)
-        if any(part.startswith(".") for part in path.parts[:-1]):  # a copy that an editor keeps
-            continue
-        name, text = f"{examples.name}/{path.as_posix()}", read_script(script)
-        if fault := _find_fault(script, text, len(path.parts)):
-            wrong.append(f"{name}: {fault}")
-        titles[read_title(text)].append(name)
-    wrong += [
-        f"{' and '.join(names)}: these pages have one title, {title!r}; a reader could not tell them apart"
-        for title, names in titles.items()
-        if title and len(names) > 1
-    ]
+        hidden = any(part.startswith(".") for part in path.parts[:-1])  # a copy that an editor keeps
+        if not hidden and (fault := _find_fault(script, len(path.parts))):
+            wrong.append(f"{examples.name}/{path.as_posix()}: {fault}")
     if wrong:
         raise ScriptError("\n".join(wrong))
 
 
-def _find_fault(script: Path, text: str, depth: int) -> str:
+def _find_fault(script: Path, depth: int) -> str:
     if depth == 1:
         return "the script is in no chapter; move it into the folder of one"
     if depth > 2:
@@ -142,6 +133,6 @@ def _find_fault(script: Path, text: str, depth: int) -> str:
         return f"the script is in a folder that is no chapter; add a {HEADER} there, or move it into a chapter"
     if not re.fullmatch(r"[A-Za-z]\w*", script.stem, re.ASCII):
         return "this is no name for a page; use letters from a to z, digits and underscores, and begin with a letter"
-    if len(find_marks(text)) > 1:
+    if len(find_marks(read_script(script))) > 1:
         return f"the script has several lines '# {MARK}'; one parts what runs everywhere from what needs a GPU"
     return ""
