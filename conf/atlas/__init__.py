@@ -5,8 +5,10 @@
 ``gathering_page`` the page that shows what is gathered from all others
 ``cells``          it runs while an example's script runs
 ``runner``         it decides which scripts run, starts them, and keeps what they made
-``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
-``rules``          what an operation computes, forward and backward, as a table
+``figures``        graphs and plots, drawn when a page is read
+``player``         what a figure of a graph says when it is stepped through
+``plot_picture``   a small picture of a plot, for a card
+``memory_cells``   a tensor beside the memory that it reads
 ``operators``      it probes PyTorch's operators, or shows what was found
 ``versions``       it measures other versions of PyTorch, or shows what was found
 ``formulas``       it reads or shows the formulas of PyTorch's backward nodes
@@ -33,12 +35,12 @@ A number is a priority, and stands where something must come before or after ano
                        probed, probes of versions asked, formulas read; search.replaced; upstream.myst_nb_css_before_pages
 ``doctree-read``       versions.said_on_pages; page_parts.hide_requests, page_parts.sharing; checks; names_index and cards (read
                        the code that is shown, so after hide_requests); related.lines; search.gather (after said_on_pages,
-                       sharing and names_index); directives.figures.graph_code (600: after hide_requests);
+                       sharing and names_index); figures (600: after hide_requests);
                        site_files.build_json counts asserts, site_files.release_feed reads the days; directives.site_file
 ``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search.symptoms, incremental:
                        pages that must be written again; site_files.prune notes what is going to be made
 ``doctree-resolved``   directives.proof; page_parts.foot; names_index; cards; related; search.directives, search.symptoms
-``html-page-context``  page_parts.sharing (its picture 400: before sphinxext-opengraph), page_parts.sidebar (450: before furo);
+``html-page-context``  page_parts.sharing (400: before sphinxext-opengraph), page_parts.sidebar (450: before furo);
                        other page_parts; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
                        site_files.markdown, site_files.release_feed
 ``build-finished``     page_parts.assets; search.index; site_files, in the order of its docstring; runner.build_step reports
@@ -68,7 +70,6 @@ _SHAPING = (
         "numpy",
         "pandas",
         "pypandoc-binary",
-        "resvg-py",
         "rjsmin",
         "sphinx",
     ),
@@ -97,12 +98,15 @@ def setup(app: Sphinx) -> dict[str, Any]:
         cards,
         checks,
         directives,
+        figures,
         formulas,
         incremental,
+        memory_cells,
         names_index,
         notebooks,
         operators,
         page_parts,
+        player,
         related,
         runner,
         search,
@@ -117,6 +121,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
         versions,
         formulas,
         directives,
+        figures,
+        player,
+        memory_cells,
         page_parts,
         notebooks,
         checks,

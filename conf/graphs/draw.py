@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
+from graphs.describe import format_number, format_row, format_shape, format_sum
 from graphs.model import Card, Edge, Graph
-from graphs.numbers import format_number, format_row, format_shape, format_sum
 
 from .layout import Layout, Point, Route, lay_out
 

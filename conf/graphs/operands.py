@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from graphs.javascript import ELEMENTWISE
+from graphs.rules import ELEMENTWISE
 
 LARGEST = 128
 """A tensor of more numbers is not read."""

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from graphs.model import CHANGEABLE, Card, Edge, Graph
-from graphs.numbers import format_shape
 
 from .operands import operand
 from .order import engine_order, forward_order
@@ -285,7 +284,7 @@ def _saved(node: Any) -> tuple[str, ...]:
             if _is_packed_by_a_hook(saved):
                 texts.append(f"{name} (packed by a hook)")
             elif saved.data is not None:
-                texts.append(f"{name} ({format_shape(saved.data.shape)})")
+                texts.append(f"{name} ({'×'.join(map(str, saved.data.shape)) or 'scalar'})")
             else:
                 # raises if it is freed; else nothing was saved here
                 getattr(node, f"_saved_{name.partition('[')[0]}", None)

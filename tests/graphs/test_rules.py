@@ -8,7 +8,7 @@ import pytest
 import torch
 from shorthand import card, graph_of
 
-from graphs.card_rules import rules_of
+from graphs.play import name_rules
 from graphs.rules import RULES
 
 NAMES = {
@@ -76,7 +76,7 @@ def test_a_rule_is_what_backward_computes(node: str) -> None:
 def rules_for(root: str, **variables: Any) -> dict[str, str]:
     graph = graph_of(root, **variables)
     names = {one.key: one.names[0] if one.names else one.operation for one in graph.cards}
-    return {names[key]: rule for key, rule in rules_of(graph, card(graph, root))}
+    return {names[key]: rule for key, rule in name_rules(graph, card(graph, root))}
 
 
 def test_the_rule_has_the_names_of_the_script() -> None:

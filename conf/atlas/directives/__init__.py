@@ -1,6 +1,5 @@
 """What an author can write on a page: one module for each directive, with its node and its words.
 
-``figures``        drawings: graphs that can be played and changed, plots, memory cells
 ``long_table``     a table of hundreds of rows, with a filter; used by rooms that have one
 ``quoted_message`` a message that this build cannot raise, and where it was seen
 ``in_short``       the box below a title that answers first
@@ -26,14 +25,9 @@ if TYPE_CHECKING:
 _DIRECTIVES = (
     "claims",
     "fold",
-    "figures.graph_code",
-    "figures.graph_figure",
-    "figures.graph_live",
     "in_short",
     "mathml",
     "predict",
-    "figures.memory_cells",
-    "figures.plot_figure",
     "proof",
     "quoted_message",
     "recorded",

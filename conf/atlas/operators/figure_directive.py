@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.directives.figures.plot_figure import Plot
+from atlas.figures import Plot
 
 from .report import OUTCOMES
 from .table_directive import rows_of
@@ -27,7 +27,7 @@ class OperatorFigure(Plot):
     """``{operator-figure}`` with ``:alt:``."""
 
     def run(self) -> list[nodes.Node]:
-        return self.shown("operators-in-numbers", draw(rows_of(self)))
+        return self.show_plot("operators-in-numbers", draw(rows_of(self)))
 
 
 def draw(rows: list[dict[str, Any]]) -> str:

@@ -2,7 +2,7 @@
 
 ``hide_requests``     the code of examples without the comments that ask the site for something
 ``number_columns``    columns of numbers in tables, to the right
-``sharing``           what a search engine or a shared link says and shows of the page
+``sharing``           what a search engine or a shared link says of the page
 ``chinese_terms``     the language of words that are not English
 ``sidebar``           the pages of the same chapter, and the other chapters
 ``navigation_order``  the order in which the navigation has the pages, for lists of them
@@ -24,7 +24,6 @@ _PARTS = (
     "number_columns",
     "sharing.description",
     "chinese_terms",
-    "sharing.shared_picture",
     "sidebar",
     "foot.edit_link",
     "foot.colab_link",

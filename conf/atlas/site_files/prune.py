@@ -17,7 +17,6 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
-from atlas.page_parts.sharing.shared_picture import path_of
 from atlas.toolbox import write_whole
 
 from .markdown.markdown_copies import twin_of
@@ -53,8 +52,7 @@ def _made(app: Sphinx) -> set[str]:
     images = [f"{app.builder.imagedir}/{name}" for _pages, name in env.images.values()]
     downloads = [f"_downloads/{Path(name).as_posix()}" for _pages, name in env.dlfiles.values()]
     leading_on = [move.old for move in moves(Path(app.srcdir))]
-    pictures = map(path_of, env.found_docs)
-    return {*paths, *images, *downloads, *leading_on, *pictures}
+    return {*paths, *images, *downloads, *leading_on}
 
 
 def _extra(app: Sphinx) -> Iterator[str]:

@@ -10,9 +10,8 @@ import random
 import pytest
 import torch
 
-from graphs.javascript import ELEMENTWISE, expression
-from graphs.numbers import format_number, format_row, format_sum
-from graphs.rules import RULES
+from graphs.describe import format_number, format_row, format_sum
+from graphs.rules import ELEMENTWISE, RULES, write_expression
 from live_script import fill, run, written
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 25.0, -40.0, 1e-30, 1e30, math.inf, -math.inf, math.nan]
@@ -86,7 +85,7 @@ def test_a_function_gives_what_pytorch_gives(node: str) -> None:
 
 def test_what_has_no_javascript_is_refused() -> None:
     with pytest.raises(ValueError, match="there is no JavaScript for a @ b"):
-        expression("a @ b")
+        write_expression("a @ b")
 
 
 def numbers() -> list[float]:
