@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from graphs.model import Card, Graph
 
+#: Graphs up to this many cards are drawn as they are.
 READABLE = 40
-"""Graphs up to this many cards are drawn as they are."""
+#: No drawing has more cards than this.
 DRAWN = 80
-"""No drawing has more cards than this."""
 
 
 def fold_graph(graph: Graph, *, readable: int = READABLE, drawn: int = DRAWN) -> Graph:

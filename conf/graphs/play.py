@@ -30,8 +30,8 @@ from .model import CHANGEABLE, Card, Edge, Graph, Instruction
 from .rules import RULES
 
 Kind = Literal["leaves", "compute", "start", "send", "keep"]
+#: By a card's key, the line of code that made it, and the numbers of the first and the last line of its statement.
 MadeBy = Mapping[str, Sequence[Any]]
-"""By a card's key, the line of code that made it, and the numbers of the first and the last line of its statement."""
 
 _ADDED = 5  # numbers in one sum
 
@@ -46,17 +46,17 @@ class Step:
     """
 
     kind: Kind
+    #: Keys of the cards it is about.
     cards: tuple[int, ...]
-    """Keys of the cards it is about."""
+    #: Places in ``Graph.edges``: those that values, or gradients, move along.
     edges: tuple[int, ...] = ()
-    """Places in ``Graph.edges``: those that values, or gradients, move along."""
+    #: What moves along each of ``edges`` in backward; None where it is no number, or is not known.
     moved: tuple[float | None, ...] = ()
-    """What moves along each of ``edges`` in backward; None where it is no number, or is not known."""
+    #: For ``start`` and ``keep``, of the card, and for ``send``, of the card at the tail of each of ``edges``: all that has
+    #: arrived there until then, contribution by contribution.
     arrived: tuple[tuple[float | None, ...], ...] = ()
-    """For ``start`` and ``keep``, of the card, and for ``send``, of the card at the tail of each of ``edges``: all that has
-    arrived there until then, contribution by contribution."""
+    #: Whence that came: ``r5`` for the start at the card 5, ``1.0`` for the first input of the node 1.
     sources: tuple[tuple[str, ...], ...] = field(default=(), compare=False, repr=False)
-    """Whence that came: ``r5`` for the start at the card 5, ``1.0`` for the first input of the node 1."""
 
 
 def play_graph(graph: Graph) -> list[Step]:
@@ -210,8 +210,8 @@ class _Numbers:
 class _Places:
     """Sentences with places for them."""
 
+    #: Whether the gradients with which backward starts are known.
     starts: bool
-    """Whether the gradients with which backward starts are known."""
 
     def write_value(self, card: Card) -> str:
         return f"⟦v{card.key}⟧"

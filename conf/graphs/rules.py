@@ -80,8 +80,8 @@ _OF_TENSORS = {
 }
 ELEMENTWISE = {node: rules for node, rules in RULES.items() if node not in _OF_TENSORS}
 
+#: What the functions take, in this order.
 FORWARD, BACKWARD = ("a", "b", "n", "m"), ("grad", "y", "a", "b", "n", "m")
-"""What the functions take, in this order."""
 
 _MATH = {"abs", "cos", "exp", "log", "log1p", "sign", "sin", "sqrt", "tan", "tanh"}
 _WRITTEN = {

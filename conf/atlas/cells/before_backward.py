@@ -25,14 +25,14 @@ def entered(name: str, frame: FrameType) -> None:
     if _calls >= _MOST or not _is_asked_by(name, frame):
         return
     _calls += 1
-    from graphs.operands import remember
+    from graphs.nodes import remember_operands
 
     outputs = frame.f_locals.get("t_outputs", ())
     try:
         starts = [output.grad_fn if hasattr(output, "grad_fn") else output.node for output in outputs]
     except RuntimeError:  # a view whose base was changed in place does not say, and backward is about to refuse it
         return
-    remember(starts)
+    remember_operands(starts)
 
 
 def _is_asked_by(name: str, frame: FrameType | None) -> bool:

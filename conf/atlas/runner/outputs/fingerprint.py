@@ -17,7 +17,7 @@ from atlas.runner import sphinx_gallery_api
 
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "matplotlib", "sphinx-gallery", "graphviz", "pygraphviz")
 
-OF_GRAPHS = ("fold", "model", "operands", "order", "program", "read", "rules")
+OF_GRAPHS = ("fold", "model", "nodes", "program", "read", "rules")
 """The modules of ``graphs`` with which a script's graphs are read."""
 
 _SITE = Path(__file__).parents[2]
