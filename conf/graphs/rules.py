@@ -11,7 +11,6 @@ tested against PyTorch too, at ties and outside of domains.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 #: Node: (the operation, what its backward sends to each input).
 RULES: dict[str, tuple[str, ...]] = {
@@ -81,8 +80,7 @@ _OF_TENSORS = {
 ELEMENTWISE = {node: rules for node, rules in RULES.items() if node not in _OF_TENSORS}
 
 #: What the functions take, in this order.
-FORWARD, BACKWARD = ("a", "b", "n", "m"), ("grad", "y", "a", "b", "n", "m")
-
+_LETTERS = {"y", "a", "b", "n", "m"}
 _MATH = {"abs", "cos", "exp", "log", "log1p", "sign", "sin", "sqrt", "tan", "tanh"}
 _WRITTEN = {
     "clamp": lambda a, low, high: f"Math.min(Math.max({a},{low}),{high})",
@@ -107,76 +105,50 @@ _OPERATORS = {
 def write_javascript() -> str:
     """An object of JavaScript: for each node its forward formula, and what its backward sends to each input.
 
-    >>> write_javascript().splitlines()[3]
-    'ClampBackward1:[(a,b,n,m)=>Math.min(Math.max(a,n),m),(g,y,a,b,n,m)=>a<=m?(a>=n?g:0):0],'
+    >>> write_javascript().splitlines()[12]
+    'MulBackward1:[(a,b,n,m)=>(a*n),(g,y,a,b,n,m)=>(g*n)],'
     """
-    return (
-        "{\n"
-        + "".join(f"{node.removesuffix('Backward0')}:[{','.join(_write_functions(node))}],\n" for node in ELEMENTWISE)
-        + "}"
-    )
-
-
-def _write_functions(node: str) -> Iterator[str]:
-    forward, *backward = ELEMENTWISE[node]
-    yield _write_function(_FORWARD_AT_THE_EDGES.get(node, forward), FORWARD)
-    for rule in AT_THE_EDGES.get(node, backward):
-        yield _write_function(rule, BACKWARD)
-
-
-def _write_function(rule: str, letters: tuple[str, ...]) -> str:
-    used = {name.id for name in ast.walk(ast.parse(rule)) if isinstance(name, ast.Name)}
-    last = max(place for place, letter in enumerate(letters) if letter in used)
-    return f"({','.join(letters[: last + 1]).replace('grad', 'g')})=>{write_expression(rule)}"
+    lines = []
+    for node, (forward, *backward) in ELEMENTWISE.items():
+        written = [f"(a,b,n,m)=>{write_expression(_FORWARD_AT_THE_EDGES.get(node, forward))}"]
+        written += [f"(g,y,a,b,n,m)=>{write_expression(rule)}" for rule in AT_THE_EDGES.get(node, backward)]
+        lines.append(f"{node.removesuffix('Backward0')}:[{','.join(written)}],\n")
+    return f"{{\n{''.join(lines)}}}"
 
 
 def write_expression(rule: str) -> str:
     """A rule as an expression of JavaScript. Where a gradient is multiplied by a condition, autograd masks it: ∞ · 0 is no NaN.
 
     >>> write_expression("grad * (a >= n) / 2"), write_expression("-grad * sin(a)")
-    ('(a>=n?g:0)/2', '(-g)*Math.sin(a)')
+    ('(((a>=n)?g:0)/2)', '((-g)*Math.sin(a))')
 
     :raises ValueError: for what there is no JavaScript for.
     """
-    return _strip_brackets(_write_node(ast.parse(rule, mode="eval").body))
+    return _write_node(ast.parse(rule, mode="eval").body)
 
 
 def _write_node(node: ast.expr) -> str:
     match node:
         case ast.Name(id="grad"):
             return "g"
-        case ast.Name(id=name) if name in BACKWARD:
+        case ast.Name(id=name) if name in _LETTERS:
             return name
         case ast.Constant(value=number) if type(number) in (int, float):
             return repr(number)
         case ast.UnaryOp(op=ast.USub(), operand=what):
             return f"(-{_write_node(what)})"
         case ast.BinOp(left=left, op=ast.Mult(), right=ast.Compare() as condition):
-            return f"({_strip_brackets(_write_node(condition))}?{_write_node(left)}:0)"
+            return f"({_write_node(condition)}?{_write_node(left)}:0)"
         case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
             return f"({_write_node(left)}{_OPERATORS[type(operator)]}{_write_node(right)})"
         case ast.Compare(left=left, ops=[operator], comparators=[right]):
             return f"({_write_node(left)}{_OPERATORS[type(operator)]}{_write_node(right)})"
         case ast.IfExp(test=test, body=body, orelse=other):
-            return f"({_strip_brackets(_write_node(test))}?{_write_node(body)}:{_write_node(other)})"
+            return f"({_write_node(test)}?{_write_node(body)}:{_write_node(other)})"
         case ast.Call(func=ast.Name(id=name), args=arguments) if name in _MATH:
-            return f"Math.{name}({','.join(_strip_brackets(_write_node(one)) for one in arguments)})"
+            return f"Math.{name}({','.join(_write_node(one) for one in arguments)})"
         case ast.Call(func=ast.Name(id=name), args=arguments) if name in _WRITTEN:
             return f"({_WRITTEN[name](*map(_write_node, arguments))})"
         case ast.Call(func=ast.Attribute(value=what, attr=name), args=[]) if name in _WRITTEN:
             return f"({_WRITTEN[name](_write_node(what))})"
     raise ValueError(f"there is no JavaScript for {ast.unparse(node)}")
-
-
-def _strip_brackets(text: str) -> str:
-    """``text`` without the brackets around all of it.
-
-    >>> _strip_brackets("((a+b)*c)"), _strip_brackets("(a)+(b)")
-    ('(a+b)*c', '(a)+(b)')
-    """
-    depth = 0
-    for place, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if not depth and place < len(text) - 1:
-            return text
-    return text[1:-1] if text.startswith("(") else text
