@@ -93,24 +93,29 @@ html_favicon = "static/mark.svg"
 templates_path = ["templates"]
 html_static_path = ["static", "graphs/graph.css"]
 html_css_files = ["graph.css", "graph_player.css", "graph_live.css", "plot.css", "atlas.css"]
-html_js_files = [
-    (name, {"defer": "defer"})
-    for name in (
-        "search_box.js",
-        "drawers.js",
-        "scrollable.js",
-        "long_table.js",
-        "page_filter.js",
-        "upright.js",  # before what reads where things stand
-        "graph_player.js",
-        "graph_code.js",
-        "graph_live.js",
-        "memory_cells.js",
-        "predict.js",
-        "link_previews.js",
-        "read_pages.js",
-    )
-]
+# Each script with what is in the text of a page that needs it: a pattern, empty for every page.
+_own_scripts = {
+    "search_box.js": "",
+    "drawers.js": "",
+    "scrollable.js": "",
+    "long_table.js": r"\blong-table\b",
+    "page_filter.js": r"\bpage-filter\b",
+    "upright.js": r"\bdata-upright=",  # before what reads where things stand
+    "graph_player.js": r"\bgraph-bar\b",
+    "graph_code.js": r'\{"made_by":',
+    "graph_live.js": r"\bgraph-whose\b",
+    "memory_cells.js": r"\bmemory-cells\b",
+    "predict.js": '<form class="predict',
+    "link_previews.js": "",
+    "read_pages.js": r"\b(sphx-glr-footer|read-pages)\b",
+}
+atlas_scripts = _own_scripts | {  # and those of extensions
+    "clipboard.min.js": '<div class="highlight"',
+    "copybutton.js": '<div class="highlight"',
+    "design-tabs.js": r"\bsd-tab-label\b",
+    "sg-tags.js": r"\bdata-sgtags=",
+}
+html_js_files = [(name, {"defer": "defer"}) for name in _own_scripts]
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False

@@ -19,7 +19,12 @@
 ``search``         the index that the search reads, and what a page needs to search
 ``checks``         it fails a page, with file and line
 ``page_parts``     every page gets it, around its text
-``notebooks``      it makes a notebook and a script of a Markdown page
+``text_marks``     marks in a page's text for the style sheet and for screen readers
+``head``           what is said of a page elsewhere: its description
+``footer``         all lines at the foot of a page
+``page_weight``    what keeps a page light: scripts, the sidebar; ``style_sheet``: one sheet
+``build_facts``    what a build was made from
+``markdown_copies`` the pages as Markdown
 ``site_files``     it is written once, after all pages
 ``incremental``    it decides which unchanged pages are written again
 ``upstream``       it works around a bug of somebody else's
@@ -29,21 +34,21 @@
 A number is a priority, and stands where something must come before or after another extension's handler (those have 500).
 
 ====================== ===================================================================================
-``config-inited``      runner.build_guard (1: before anything is read); site_files.build_json checks the settings;
+``config-inited``      runner.build_guard (1: before anything is read); build_facts checks the settings;
                        incremental.assets_changed
 ``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are
                        probed, probes of versions asked, formulas read; search.replaced; upstream.myst_nb_css_before_pages
-``doctree-read``       versions.said_on_pages; page_parts.hide_requests, page_parts.sharing; checks; names_index and cards (read
+``doctree-read``       versions.said_on_pages; page_parts.hide_requests, head; checks; names_index and cards (read
                        the code that is shown, so after hide_requests); related.lines; search.gather (after said_on_pages,
-                       sharing and names_index); figures (600: after hide_requests);
-                       site_files.build_json counts asserts, site_files.release_feed reads the days; directives.site_file
+                       head and names_index); figures (600: after hide_requests);
+                       build_facts counts asserts, site_files reads the days of release notes
 ``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search.symptoms, incremental:
-                       pages that must be written again; site_files.prune notes what is going to be made
-``doctree-resolved``   directives.proof; page_parts.foot; names_index; cards; related; search.directives, search.symptoms
-``html-page-context``  page_parts.sharing (400: before sphinxext-opengraph), page_parts.sidebar (450: before furo);
-                       other page_parts; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
-                       site_files.markdown, site_files.release_feed
-``build-finished``     page_parts.assets; search.index; site_files, in the order of its docstring; runner.build_step reports
+                       pages that must be written again; build_facts collects the facts of the build
+``doctree-resolved``   directives.proof; names_index; cards; related; search.directives, search.symptoms; footer (600)
+``html-page-context``  head (400: before sphinxext-opengraph), page_weight (450: before furo);
+                       footer; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
+                       markdown_copies, site_files; style_sheet and page_weight (900)
+``build-finished``     page_weight; search.index; markdown_copies, then site_files; runner.build_step reports
                        failures (900); runner.build_guard takes its mark away (999)
 ====================== ===================================================================================
 """
@@ -95,22 +100,28 @@ def code_version(*folders: Path) -> int:
 def setup(app: Sphinx) -> dict[str, Any]:
     # imported here: noxfile.py and conf.py use parts of this package where Sphinx is not installed, or not yet needed
     from . import (
+        build_facts,
         cards,
         checks,
         directives,
         figures,
+        footer,
         formulas,
+        head,
         incremental,
+        markdown_copies,
         memory_cells,
         names_index,
-        notebooks,
         operators,
         page_parts,
+        page_weight,
         player,
         related,
         runner,
         search,
         site_files,
+        style_sheet,
+        text_marks,
         upstream,
         versions,
     )
@@ -124,13 +135,19 @@ def setup(app: Sphinx) -> dict[str, Any]:
         figures,
         player,
         memory_cells,
+        build_facts,
         page_parts,
-        notebooks,
+        text_marks,
+        head,
+        footer,
+        style_sheet,
+        page_weight,
         checks,
         names_index,
         cards,
         related,
         search,
+        markdown_copies,
         site_files,
         incremental,
         upstream,

@@ -1,5 +1,5 @@
 // A link to another page, or to a term of the glossary, tells in some sentences what is there: beside the pointer that rests on it, or
-// when it is reached by keyboard. The texts (conf/atlas/site_files/link_previews.py) are loaded at the first such link. Escape
+// when it is reached by keyboard. The texts (conf/atlas/site_files.py) are loaded at the first such link. Escape
 // takes the note away, the pointer can go onto it, and it stays as long as one of the two is pointed at or the link has the focus:
 // https://www.w3.org/WAI/WCAG22/Understanding/content-on-hover-or-focus.html
 (() => {

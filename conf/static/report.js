@@ -1,4 +1,4 @@
-// Tells the link that opens an issue (conf/atlas/page_parts/foot/report_link.py) which passage is meant: what a reader has selected, or
+// Tells the link that opens an issue (conf/atlas/footer.py) which passage is meant: what a reader has selected, or
 // the paragraph, output, figure or row beside which a second link appears when the mouse has rested there. That one stands in the
 // margin, outside the text, which it never moves; who has no mouse selects, and takes the link at the end of the page.
 (() => {

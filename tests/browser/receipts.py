@@ -33,8 +33,6 @@ CODE = (
     "test_every_page.py",
     "visiting.py",
 )
-#: Headers come with every page.
-POLICY = "content-security-policy.conf"
 #: The date and the commit below each page of a published build: no build would find a receipt that holds them.
 _OF_EACH_BUILD = re.compile(rb'<p class="built">.*?</p>', re.DOTALL)
 
@@ -78,7 +76,7 @@ class Receipts:
         return done.findings
 
     def _keep(self, page: str, loaded: Iterable[str]) -> None:
-        names = sorted({page, POLICY, *(_file(address) for address in loaded)})
+        names = sorted({page, *(_file(address) for address in loaded)})
         files = {name: self._digest(name) for name in names}
         path = self._path(page)
         path.parent.mkdir(parents=True, exist_ok=True)

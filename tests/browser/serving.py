@@ -47,8 +47,8 @@ def nginx() -> str:
     return found
 
 
-def configured(folder: Path, port: int, below: str = "/") -> str:
-    """The site's configuration, edited as its comments say.
+def configured(folder: Path, port: int, below: str = "/", *, policy: bool = True) -> str:
+    """The site's configuration, edited as its comments say; without ``policy`` a page may do what it wants.
 
     :raises ValueError: if it has no such line to edit.
     """
@@ -61,6 +61,8 @@ def configured(folder: Path, port: int, below: str = "/") -> str:
             "    location / {": f"    location {path}/ {{",
             " /404.html;": f" {path}/404.html;",
         }
+    if not policy:
+        edits["add_header Content-Security-Policy"] = "add_header X-No-Policy"
     for old, new in edits.items():
         if old not in text:
             raise ValueError(f"conf/nginx.conf has no {old!r}")
@@ -69,10 +71,11 @@ def configured(folder: Path, port: int, below: str = "/") -> str:
 
 
 @contextmanager
-def serve(folder: Path, below: str = "/") -> Iterator[str]:
+def serve(folder: Path, below: str = "/", *, policy: bool = True) -> Iterator[str]:
     """The address at which the folder is served for as long as the block runs, without a slash at its end.
 
     :param below: the path of the address below which the site stands.
+    :param policy: whether its Content-Security-Policy is sent.
     :raises FileNotFoundError: if nginx is not installed.
     :raises RuntimeError: if it does not start.
     """
@@ -81,7 +84,7 @@ def serve(folder: Path, below: str = "/") -> Iterator[str]:
         place = Path(name)
         port = _free_port()
         (place / "nginx.conf").write_text(HTTP.format(folder=place), encoding="utf-8")
-        (place / "server.conf").write_text(configured(folder, port, below), encoding="utf-8")
+        (place / "server.conf").write_text(configured(folder, port, below, policy=policy), encoding="utf-8")
         with open(place / "log", "wb") as log:
             command = [program, "-e", "stderr", "-p", place, "-c", place / "nginx.conf"]
             server = subprocess.Popen(command, stdout=log, stderr=log)

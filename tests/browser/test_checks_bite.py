@@ -55,9 +55,8 @@ STATES = [(theme, width) for width, themes in LOADS.items() for theme in themes]
 def found(browser: Browser, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Inspection:
     """All that is found on the page. No policy keeps it from what it does wrong."""
     folder: Path = tmp_path_factory.mktemp("wrong")
-    (folder / "content-security-policy.conf").touch()
     (folder / "wrong.html").write_text(WRONG, encoding="utf-8")
-    with server(folder) as origin, browser.new_context() as context:
+    with server(folder, policy=False) as origin, browser.new_context() as context:
         return inspect(context, origin, "wrong.html", Looks(), is_example=True, is_lesson=True)
 
 

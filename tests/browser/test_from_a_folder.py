@@ -9,18 +9,17 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 from visiting import Visit, new_tab, until, watch
 
-from atlas.directives.site_file import SITE
-from atlas.site_files import archives
+from atlas.site_files import FOLDER, SITE, list_site, pack_archive
 
 
 @pytest.fixture(scope="module")
 def folder(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The archive of this site, which only a published build makes by itself."""
     place = tmp_path_factory.mktemp("taken")
-    archives.pack(place / SITE, archives.site(site))
+    pack_archive(place / SITE, list_site(site))
     with zipfile.ZipFile(place / SITE) as archive:
         archive.extractall(place)
-    return place / archives.FOLDER
+    return place / FOLDER
 
 
 @pytest.fixture

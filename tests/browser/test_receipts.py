@@ -10,7 +10,7 @@ import receipts as receipts_module
 from axe import Looks
 from looking import Finding, Inspection, inspect
 from playwright.sync_api import Browser
-from receipts import POLICY, Receipts, checks
+from receipts import Receipts, checks
 from serving import Server
 
 FILES = {
@@ -22,7 +22,6 @@ FILES = {
     "script.js": "document.title = 'A page with a script';",
     "picture.svg": '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>',
     "other.css": "",
-    POLICY: "",
 }
 PAGE = "page.html"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from atlas.page_parts.foot import colab_link
+from atlas.footer import find_colab_address
 from sources import ROOT
 
 REPOSITORY = "someone/atlas"
@@ -348,7 +348,7 @@ def test_colab_opens_a_notebook_where_it_was_put(runner: Runner) -> None:
     """Of ``docs/gallery/graphs/first_graph.ipynb`` the artifact keeps what is below ``docs/gallery``."""
     write(runner.checkout, "graphs/first_graph.ipynb", "{}")
     assert runner.run(NOTEBOOKS, SOURCE="0123abc").returncode == 0
-    address = colab_link.address(f"https://github.com/{REPOSITORY}", "gallery/graphs/first_graph")
+    address = find_colab_address(f"https://github.com/{REPOSITORY}", "gallery/graphs/first_graph")
     branch, _, path = address.partition(f"/{REPOSITORY}/blob/")[2].partition("/")
     assert runner.git("show", f"{branch}:{path}") == "{}"
 

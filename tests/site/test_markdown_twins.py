@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from atlas.site_files.markdown.markdown_copies import to_markdown
 from markup import read
 from sources import GENERATED
 
@@ -61,12 +60,3 @@ def test_llms_txt_lists_every_page_once(site: Path) -> None:
     assert {link.removeprefix(base) for link in found} == twins - lists
     order = [found.index(f"{base}gallery/{page}.html.md") for page in ("graphs/first_graph", "cuda/devices")]
     assert order == sorted(order)
-
-
-def test_what_is_for_the_eye_is_left_out() -> None:
-    page = (
-        '<article><svg role="img" aria-label="A &amp; B"><text>no</text></svg>'
-        '<div class="graph-bar"><button>no</button></div><script type="application/json">{"no": 1}</script>'
-        '<div class="highlight-Python notranslate"><div class="highlight"><pre><span>x = 1</span></pre></div></div></article>'
-    )
-    assert to_markdown(page).split("\n\n") == ["*Figure: A & B*", "``` python\nx = 1\n```\n"]

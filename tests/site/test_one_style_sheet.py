@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.page_parts.assets.style_sheet import FILE, UNUSED, join
+from atlas.style_sheet import FILE, UNUSED, join
 
 _CLASSES = re.compile(r'\bclass="([^"]*)"')
 
@@ -20,7 +20,7 @@ def test_no_page_uses_a_class_without_rules(site: Path, all_pages: list[str]) ->
             for found in filter(UNUSED.fullmatch, classes.split()):
                 used[found].add(name)
     where = "\n".join(f"{found}: {', '.join(sorted(pages)[:3])}" for found, pages in sorted(used.items()))
-    assert not used, f"take these classes out of UNUSED in conf/atlas/page_parts/assets/style_sheet.py:\n{where}"
+    assert not used, f"take these classes out of UNUSED in conf/atlas/style_sheet.py:\n{where}"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.site_files.link_previews import FILE
+from atlas.site_files import PREVIEWS as FILE
 from markup import read
 
 EACH = 0.12  # KiB for each text, as nginx sends it

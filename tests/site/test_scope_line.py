@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from atlas.page_parts.foot.scope_line import PAGE, SECTION
+from atlas.footer import SCOPE_PAGE as PAGE
+from atlas.footer import SCOPE_SECTION as SECTION
 from markup import read
 
 

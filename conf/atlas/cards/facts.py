@@ -13,7 +13,7 @@ from sphinx.environment import BuildEnvironment
 
 from atlas import plot_picture
 from atlas.figures import parse_graph
-from atlas.page_parts.sharing.description import first_paragraph, plain
+from atlas.head import find_first_paragraph, make_plain_text
 from atlas.toolbox import first_sentences
 
 from .minutes import minutes
@@ -71,13 +71,13 @@ def of(env: BuildEnvironment) -> dict[str, Facts]:
 
 
 def _answer(document: nodes.document) -> str:
-    paragraph = first_paragraph(document)
+    paragraph = find_first_paragraph(document)
     if paragraph is None:
         return ""
     said = paragraph.deepcopy()
     for literal in list(said.findall(nodes.literal)):
         literal.replace_self(nodes.Text(f"`{literal.astext()}`"))
-    found = first_sentences(plain(said), LONGEST)
+    found = first_sentences(make_plain_text(said), LONGEST)
     return f"{found[:-1]}." if found.endswith(":") else found  # what follows the colon is not on the card
 
 

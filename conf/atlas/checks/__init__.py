@@ -4,7 +4,6 @@
 ``unrun_doctests``    a ``>>>`` that no doctest runs
 ``code_cell_errors``  a code cell of a Markdown page that raises, hangs or dies
 ``error_page``        a page about an error that does not help in its first screen
-``inline_handlers``   code in an attribute of HTML; `site_files.csp_conf` calls this check, as it reads all pages anyway
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@
 ``varies``         this output differs from build to build, and why
 ``recorded``       what of a page needs a GPU, and on which one its outputs were made
 ``mathml``         formulas
-``site_file``      a link to a file that is made for the whole site, with its size
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ _DIRECTIVES = (
     "proof",
     "quoted_message",
     "recorded",
-    "site_file",
     "varies",
 )
 

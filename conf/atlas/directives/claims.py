@@ -1,4 +1,4 @@
-"""``.. claims:: 12 3 1`` ends a page with the number of its asserts that ran. `cells.assert_counter` writes it."""
+"""``.. claims:: 12 3 1``: the number of asserts that ran, for the foot of the page. `cells.assert_counter` writes it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
-
-from atlas.page_parts.foot.example_footer import put_before_downloads
 
 
 class claims(nodes.paragraph):
@@ -55,7 +53,7 @@ class Claims(Directive):
 
 
 class ClaimsLast(SphinxTransform):
-    """The count is written after the last code cell; on the page it stands at the very end of the text."""
+    """The count is written after the last code cell. It leaves the text; `footer` puts it among the lines at the foot."""
 
     #: before solutions are folded, and before a varying output is gathered: the count may stand between
     default_priority = 392
@@ -63,8 +61,7 @@ class ClaimsLast(SphinxTransform):
     def apply(self, **kwargs: Any) -> None:
         for node in list(self.document.findall(claims)):
             node.parent.remove(node)
-            if not put_before_downloads(self.document, node):
-                self.document.append(node)
+            self.document.append(node)
 
 
 def _visit(self: Any, node: claims) -> None:

@@ -1,7 +1,7 @@
 """``.. in-short::`` is the box below a title that answers the page's question in two to four lines.
 
 A reader who stops there must have been helped. Search engines, shared links and ``llms.txt`` say the same words
-(`page_parts.sharing.description`).
+(`head`).
 """
 
 from __future__ import annotations

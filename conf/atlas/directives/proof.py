@@ -10,10 +10,10 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
+from atlas.build_facts import count_checks, get_torch_version
 from atlas.gathering_page import GatheringPage
 from atlas.operators import report
 from atlas.operators.probing import DATA
-from atlas.site_files.build_json import checks_of, torch_version
 from atlas.toolbox import link_to
 
 PAGE = GatheringPage("atlas_proof")
@@ -33,10 +33,10 @@ class Proof(SphinxDirective):
 
 def counted(env: BuildEnvironment) -> Iterator[tuple[int, str, str]]:
     """Each number, what was counted, and the page that it leads to; of what this site has."""
-    release = ".".join(torch_version().split(".")[:2])
+    release = ".".join(get_torch_version().split(".")[:2])
     pages = [page for page in env.found_docs if page.startswith("gallery/") and not page.endswith("/index")]
     errors = [page for page in pages if page.startswith("gallery/errors/")]
-    asserts = sum(checks_of(env, page) for page in env.found_docs)
+    asserts = sum(count_checks(env, page) for page in env.found_docs)
     found = report.load(Path(env.srcdir) / DATA) or {"rows": []}
     for number, said, page in (
         (

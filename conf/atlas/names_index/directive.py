@@ -26,7 +26,6 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.directives.fold import details
-from atlas.page_parts.foot.example_footer import put_before_downloads
 from atlas.page_parts.navigation_order import in_order
 from atlas.toolbox import link_to
 
@@ -41,10 +40,6 @@ BEFORE_THE_FOLD = 4  # links to pages for each name of the index; the others are
 NOT_WORTH_A_FOLD = 2  # links: so few are shown too
 IN_THE_FOLD = 12  # links at most: a list of every page that calls ``backward()`` helps nobody
 ABOUT_THE_SITE = "about/"  # its code shows how a page is written
-
-
-class names_line(nodes.paragraph):
-    """The place of a page's line. It is filled when the page is written: which names are common depends on all pages."""
 
 
 class names_index(nodes.General, nodes.Element):
@@ -68,7 +63,7 @@ class NamesUsed(SphinxDirective):
 
 
 def read(app: Sphinx, document: nodes.document) -> None:
-    """Keep which names a page's code uses and its text has, and put the place of its line. Connected to ``doctree-read``."""
+    """Keep which names a page's code uses and its text has. Connected to ``doctree-read``."""
     env, page = app.env, app.env.docname
     imports = list(_imports(Path(app.srcdir, f"{page}.py")))
     shown = [] if page.startswith(ABOUT_THE_SITE) else list(shown_code.pieces(document))
@@ -80,8 +75,6 @@ def read(app: Sphinx, document: nodes.document) -> None:
     _used(env)[page] = sorted(used)
     spoken = {word for literal in document.findall(nodes.literal) for word in re.findall(r"\w+", literal.astext())}
     _spoken(env)[page] = sorted(name for name in used if name.rpartition(".")[2] in spoken)
-    if _spoken(env)[page]:
-        _make_room(document)
 
 
 def _imports(script: Path) -> Iterator[str]:
@@ -90,12 +83,6 @@ def _imports(script: Path) -> Iterator[str]:
         for statement in ast.parse(script.read_text(encoding="utf-8")).body:
             if isinstance(statement, (ast.Import, ast.ImportFrom)):
                 yield ast.unparse(statement)
-
-
-def _make_room(document: nodes.document) -> None:
-    """Put the place of the line before the downloads of an example, else at the end of the page."""
-    if not put_before_downloads(document, line := names_line()):
-        next(iter(document.findall(nodes.section)), document).append(line)
 
 
 def _used(env: BuildEnvironment) -> dict[str, list[str]]:
@@ -163,10 +150,7 @@ def _choose(spoken: Iterable[str], counts: Counter[str], most: float) -> list[st
 
 
 def fill(app: Sphinx, document: nodes.document, page: str) -> None:
-    """Put the names in. Connected to ``doctree-resolved``."""
-    for place in list(document.findall(names_line)):
-        shown = app.env.atlas_names_shown.get(page, [])
-        place.replace_self(_line(app, page, shown) if shown else [])
+    """Put the index in. Connected to ``doctree-resolved``."""
     places = list(document.findall(names_index))
     parts = tuple(part for place in places for part in place["parts"])
     order = _in_order(app.env) if places else []
@@ -179,7 +163,14 @@ def fill(app: Sphinx, document: nodes.document, page: str) -> None:
         )
 
 
-def _line(app: Sphinx, page: str, shown: list[str]) -> nodes.Node:
+def names_line(app: Sphinx, page: str) -> nodes.paragraph | None:
+    """The line for the foot of a page; None for one whose code uses no name that sets it apart.
+
+    It is made when the page is written: which names are common depends on all pages.
+    """
+    shown = app.env.atlas_names_shown.get(page)
+    if not shown:
+        return None
     # the words are on the page already; the search would count them twice
     line = nodes.paragraph("", "", nodes.Text("PyTorch used here:"), classes=["names-used", "no-search"])
     for name in shown:
@@ -271,8 +262,7 @@ def _skip(self: Any, node: nodes.Element) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    for node in (names_line, names_index):
-        app.add_node(node, html=(_skip, None))
+    app.add_node(names_index, html=(_skip, None))
     app.add_directive("names-used", NamesUsed)
     app.connect("doctree-read", read)
     app.connect("env-purge-doc", forget)

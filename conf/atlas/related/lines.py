@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from docutils import nodes
@@ -12,7 +11,6 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-from atlas.page_parts.foot.example_footer import put_before_downloads
 from atlas.toolbox import link_to
 
 from . import similar, tagged
@@ -20,13 +18,9 @@ from . import similar, tagged
 GALLERY = "gallery/"
 
 
-class leading_on(nodes.General, nodes.Element):
-    """The place of the lines. They are filled when the page is written: both depend on other pages."""
-
-
 def read(app: Sphinx, document: nodes.document) -> None:
-    """Keep what an example links to, and put the place of its lines. Connected to ``doctree-read``, after ``names_index``."""
-    if app.env.docname.startswith(GALLERY) and put_before_downloads(document, leading_on()):
+    """Keep what an example links to. Connected to ``doctree-read``, after ``names_index``."""
+    if app.env.docname.startswith(GALLERY) and not app.env.docname.endswith("/index"):
         found = document.findall(addnodes.pending_xref)
         _linked(app.env)[app.env.docname] = sorted({(node["reftype"], node["reftarget"]) for node in found})
 
@@ -85,17 +79,16 @@ def _absolute(page: str, to: str) -> str:
     return to.lstrip("/") if to.startswith("/") else Path(page).with_name(to).as_posix()
 
 
-def fill(app: Sphinx, document: nodes.document, page: str) -> None:
-    """Put the lines in. Connected to ``doctree-resolved``."""
-    for place in list(document.findall(leading_on)):
-        related, tags, _to_a_list = app.env.atlas_leads.get(page, ([], [], False))
-        links = [link_to(app, page, other, title) for other, title in related]
-        found = [_line("Related pages:", links, " · ")] if links else []
-        home = tagged.PAGE.of(app.env)
-        if home and tags:
-            links = [link_to(app, page, home, tag, after=f"?tag={quote(tag)}") for tag in tags]
-            found.append(_line("Tags:", links, ", "))
-        place.replace_self(found)
+def related_lines(app: Sphinx, page: str) -> list[nodes.Node]:
+    """The two lines, as far as the page has them, for its foot."""
+    related, tags, _to_a_list = app.env.atlas_leads.get(page, ([], [], False))
+    links = [link_to(app, page, other, title) for other, title in related]
+    found = [_line("Related pages:", links, " · ")] if links else []
+    home = tagged.PAGE.of(app.env)
+    if home and tags:
+        links = [link_to(app, page, home, tag, after=f"?tag={quote(tag)}") for tag in tags]
+        found.append(_line("Tags:", links, ", "))
+    return found
 
 
 def _line(label: str, links: list[nodes.reference], between: str) -> nodes.paragraph:
@@ -106,15 +99,8 @@ def _line(label: str, links: list[nodes.reference], between: str) -> nodes.parag
     return line
 
 
-def _skip(self: Any, node: nodes.Element) -> None:
-    """Without a page to link to there is nothing to show."""
-    raise nodes.SkipNode
-
-
 def setup(app: Sphinx) -> None:
-    app.add_node(leading_on, html=(_skip, None))
     app.connect("doctree-read", read)
     app.connect("env-purge-doc", forget)
     app.connect("env-merge-info", merge)
     app.connect("env-updated", choose)
-    app.connect("doctree-resolved", fill)

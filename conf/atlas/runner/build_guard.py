@@ -4,7 +4,7 @@ repeats them.
 Sphinx decides by time whether a page is current. A page that was half written when the power went is newer than its source,
 and would stay. So a file, the mark, lies beside the doctrees from when Sphinx begins to read until all that it wrote is on the
 disk. A build that finds an empty mark reads all sources again, and with that writes all pages again. It removes nothing from
-the output folder, in which others may keep files; ``site_files.prune`` removes the pages that are gone.
+the output folder, in which others may keep files.
 
 Sphinx warns of a page when it reads or writes it, so a second build would be silent, and end well. When a build ends by itself,
 its mark lists the pages that it warned of, and the next build reads these again.

@@ -53,7 +53,7 @@ class Found:
 
 
 def read(app: Sphinx, document: nodes.document) -> None:
-    """Connected to ``doctree-read``, after what shapes the page, ``page_parts.sharing.description`` and ``names_index``.
+    """Connected to ``doctree-read``, after what shapes the page, ``head`` and ``names_index``.
 
     To make words of a page takes longer than all else that the index needs, so it is done once, here.
     """

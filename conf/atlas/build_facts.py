@@ -1,0 +1,156 @@
+"""What a build was made from: its PyTorch, the date of its sources, its asserts, and the commit of one that is published.
+
+`footer` says it at the end of each page, and `site_files` writes it to ``build.json`` for programs. A build is published when
+the setting ``atlas_commit`` names its commit.
+
+The date is never the clock's, for two builds of the same sources must be the same. It is that of ``SOURCE_DATE_EPOCH``
+(https://reproducible-builds.org/specs/source-date-epoch/), or else of the commit, if nothing has been changed since. Sources
+that are no commit have no date.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from atlas.toolbox import Refusal
+
+if TYPE_CHECKING:  # Sphinx is imported where it is needed: noxfile.py asks for the date before it starts Sphinx
+    from docutils import nodes
+    from sphinx.application import Sphinx
+    from sphinx.config import Config
+    from sphinx.environment import BuildEnvironment
+
+#: What a site is made from, in the repository.
+SOURCES = ("conf", "docs", "examples", "requirements.txt")
+_COUNT = "atlas-checks"
+_GAP = "atlas-not-recorded"
+_SITE = re.compile(r"https?://[^\s/?#]+/([^\s?#]+/)?")
+
+# -- Settings of a host ---------------------------------------------------------------------------
+
+
+def check_settings(app: Sphinx, config: Config) -> None:
+    """Connected to ``config-inited``.
+
+    :raises Refusal: if a host's setting is wrong: the address of the site, to which the names of pages are appended, or the
+        commit that it is built from.
+    """
+    if not _SITE.fullmatch(config.html_baseurl):
+        raise Refusal(
+            f"ATLAS_SITE is {config.html_baseurl!r}, which is no address with a slash at its end, "
+            "such as https://owner.example/some-fork/"
+        )
+    if config.atlas_commit and not re.fullmatch(r"[0-9a-f]{7,64}", config.atlas_commit):
+        raise Refusal(
+            f"ATLAS_COMMIT is {config.atlas_commit!r}, which is no hash of a commit; leave it empty where nothing is published"
+        )
+
+
+# -- Facts ----------------------------------------------------------------------------------------
+
+
+def keep_checks(app: Sphinx, document: nodes.document) -> None:
+    """Keep with each page how many of its asserts passed, and whether it lacks outputs. Connected to ``doctree-read``."""
+    if found := sum(node["count"] for node in _find_by_class(document, "claims")):
+        app.env.metadata[app.env.docname][_COUNT] = found
+    if any(_find_by_class(document, "not-recorded")):
+        app.env.metadata[app.env.docname][_GAP] = True
+
+
+def _find_by_class(document: nodes.document, name: str) -> Iterator[nodes.Element]:
+    return document.findall(lambda node: name in getattr(node, "attributes", {}).get("classes", ()))
+
+
+def count_checks(env: BuildEnvironment, page: str) -> int:
+    """How many asserts of a page passed."""
+    return env.metadata[page].get(_COUNT, 0)
+
+
+def get_torch_version() -> str:
+    """Of the PyTorch that the build ran on, without what it was compiled for."""
+    return version("torch").partition("+")[0]
+
+
+def collect_facts(app: Sphinx, env: BuildEnvironment) -> None:
+    """Collect the facts of this build once for all its pages. Connected to ``env-updated``: all pages have been read."""
+    app.atlas_facts = {
+        "commit": app.config.atlas_commit or None,
+        "date": find_date(Path(env.srcdir).parent),
+        "torch": get_torch_version(),
+        "pages": len(env.found_docs),
+        "checks": sum(count_checks(env, page) for page in env.found_docs),
+        "not_recorded": sorted(page for page in env.found_docs if env.metadata[page].get(_GAP)),
+    }
+
+
+def get_facts(app: Sphinx) -> dict[str, Any]:
+    """``commit`` (None unless published) and ``date`` of the sources, ``torch``, how many ``pages`` and ``checks`` there are,
+    and the pages that are ``not_recorded``, for which the workflow ``publish`` refuses the site.
+    """
+    return app.atlas_facts
+
+
+# -- The date of the sources ----------------------------------------------------------------------
+
+
+def find_date(root: Path) -> str | None:
+    """The day, in UTC, of the sources in ``root``; None where it is not known.
+
+    :raises Refusal: if ``SOURCE_DATE_EPOCH`` is no number of seconds.
+    """
+    said = os.environ.get("SOURCE_DATE_EPOCH", "")
+    try:
+        seconds = int(said) if said else _read_commit_time(root)
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        raise Refusal(f"SOURCE_DATE_EPOCH is {said!r}, which is no number of seconds since 1970; unset it") from None
+
+
+def _read_commit_time(root: Path) -> int | None:
+    """The seconds of the commit that is checked out in ``root``: of that folder alone, not of a repository around it."""
+    top = _ask_git(root, "rev-parse", "--show-toplevel")
+    if not top or Path(top).resolve() != root.resolve() or _ask_git(root, "status", "--porcelain", "--", *SOURCES):
+        return None
+    seconds = _ask_git(root, "log", "-1", "--format=%ct")
+    return int(seconds) if seconds else None
+
+
+def _ask_git(root: Path, *command: str) -> str | None:
+    """What git says; None if it is not installed, or fails.
+
+    git reads nothing of a checkout that belongs to another user, such as a folder that is mounted into a container.
+    """
+    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}  # builds in one checkout may ask at once
+    try:
+        done = subprocess.run(["git", *command], cwd=root, env=environment, capture_output=True, text=True)
+    except OSError:
+        return None
+    if "dubious ownership" in done.stderr:
+        from sphinx.util import logging
+
+        logging.getLogger(__name__).warning(
+            "the pages have no date: git does not read %s, which belongs to another user; "
+            "trust it with: git config --global --add safe.directory %s",
+            root,
+            root.resolve(),
+            type="atlas",
+            subtype="date",
+            once=True,
+        )
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def setup(app: Sphinx) -> None:
+    from atlas.page_store import connect_for_pages
+
+    app.add_config_value("atlas_commit", "", "html", [str])
+    app.connect("config-inited", check_settings)
+    connect_for_pages(app, "doctree-read", keep_checks)
+    app.connect("env-updated", collect_facts)

@@ -1,4 +1,0 @@
-"""What is said of a page elsewhere.
-
-``description``  what a search engine or a shared link says
-"""

@@ -1,0 +1,354 @@
+"""Files of the whole site, written once, after all pages; and the role ``{site-file}``, which leads to them.
+
+``build.json``           what the site was built from, for programs
+``sitemap.xml``          the address of every page, for search engines
+``release-notes.atom``   the release notes as a feed, written with their page
+``link-previews.js``     what a link to a page or a term shows to who points at it
+old addresses            a small page leads on from where a page once was, and every address that was published answers
+two archives             the site as a folder that needs no server, and all scripts and notebooks; of a published build
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from datetime import date
+from pathlib import Path
+from string import Template
+from typing import Any
+from urllib.parse import urljoin
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxRole
+from sphinx.util.osutil import relative_uri
+
+from atlas.build_facts import get_facts
+from atlas.head import make_plain_text
+from atlas.page_store import PageError, connect_for_pages
+from atlas.toolbox import first_sentences, one_line, write_if_changed, write_whole
+
+logger = logging.getLogger(__name__)
+
+
+def write_site_files(app: Sphinx, exception: Exception | None) -> None:
+    """Connected to ``build-finished``, after the pages' Markdown is written: the archive of the site holds all other files."""
+    if exception is not None or app.builder.name != "html":
+        return
+    write_whole(Path(app.outdir, "build.json"), json.dumps(get_facts(app), indent=1) + "\n")
+    write_sitemap(app)
+    write_previews(app)
+    write_moved_pages(app)
+    write_archives(app)
+
+
+# -- For search engines ---------------------------------------------------------------------------
+
+
+def write_sitemap(app: Sphinx) -> None:
+    """Write the site map, by https://www.sitemaps.org/protocol.html.
+
+    sphinx-sitemap 2.9.0 lists only the pages that this build has written, in an order that differs from build to build.
+    """
+    addresses = (app.config.html_baseurl + app.builder.get_target_uri(page) for page in sorted(app.env.found_docs))
+    urls = "".join(f"<url><loc>{escape(address)}</loc></url>\n" for address in addresses)
+    head = '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+    write_whole(Path(app.outdir, "sitemap.xml"), f"{head}{urls}</urlset>\n")
+
+
+# -- What a link shows ----------------------------------------------------------------------------
+
+PREVIEWS = "link-previews.js"
+LONGEST = 220  # characters of a definition; a first sentence may be longer
+
+
+def write_previews(app: Sphinx) -> None:
+    """Write title and text of each page and term, by their addresses below the site's root.
+
+    ``conf/static/link_previews.js`` loads the file at the first such link. It is a script and not JSON, so that it loads from a
+    folder too, where a browser refuses to fetch. sphinx-tippy 0.4.3 loads two scripts from a CDN, sphinx-hoverxref 1.4.2 wants
+    the API of Read the Docs.
+    """
+    found = {}
+    for page in sorted(app.env.found_docs):
+        if said := app.env.metadata[page].get("og:description"):
+            found[app.builder.get_target_uri(page)] = [one_line(app.env.titles[page].astext()), said]
+    objects = app.env.domains.standard_domain.get_objects()
+    for page in sorted({page for _name, _shown, kind, page, _anchor, _priority in objects if kind == "term"}):
+        for anchor, title, definition in _list_terms(app.env.get_doctree(page)):
+            found[f"{app.builder.get_target_uri(page)}#{anchor}"] = [title, definition]
+    data = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+    write_whole(Path(app.outdir, PREVIEWS), f"window.atlasLinkPreviews={data}\n")
+
+
+def _list_terms(document: nodes.document) -> Iterator[tuple[str, str, str]]:
+    """Anchor, name and first sentences of each term. A translation, in italics above the definition, stands behind the name."""
+    for glossary in document.findall(addnodes.glossary):
+        for item in glossary.findall(nodes.definition_list_item):
+            texts = list(item[-1].findall(nodes.paragraph))
+            is_translated = len(texts) > 1 and len(texts[0]) == 1 and isinstance(texts[0][0], nodes.emphasis)
+            translation = texts.pop(0).astext() if is_translated else ""
+            definition = first_sentences(make_plain_text(texts[0]), LONGEST) if texts else ""
+            for term in item.findall(nodes.term):
+                yield term["ids"][0], one_line(f"{term.astext()} {translation}"), definition
+
+
+# -- Old addresses --------------------------------------------------------------------------------
+
+#: In ``docs/``: a line for each move, the old address and the new one, and a line for each address that was ever published.
+MOVED = "moved-pages.txt"
+PUBLISHED = "published-pages.txt"
+
+
+def write_moved_pages(app: Sphinx) -> None:
+    """Put a page at each old address that leads on; if one leads nowhere, or a published address is gone, the build fails.
+
+    sphinxext-rediraffe 0.3.0 refuses a new address with an anchor. sphinx-reredirects 1.1.0 writes such a page and checks
+    nothing, so that it would take the place of two lines here.
+
+    The site's own ``published-pages.txt`` is that list with the pages of today; the workflow ``publish`` proposes it as next.
+    """
+    docs, out = Path(app.srcdir), Path(app.outdir)
+    pages = {app.builder.get_target_uri(name) for name in app.env.found_docs}
+    faults = list(find_lost_addresses(docs, out, pages))
+    if faults:
+        logger.error("%s", "\n".join(faults), type="atlas", subtype="moved")
+        app.statuscode = 1
+        return
+    leading_on = Template(Path(app.confdir, "templates", "moved_page.html").read_text(encoding="utf-8"))
+    for _number, (old, new) in _read_words(docs / MOVED):
+        write_if_changed(out / old, leading_on.substitute(to_uri=html.escape("../" * old.count("/") + new)))
+    published = {address for _number, (address, *_rest) in _read_words(docs / PUBLISHED)}
+    write_whole(out / PUBLISHED, "".join(f"{address}\n" for address in sorted(pages | published)))
+
+
+def find_lost_addresses(docs: Path, out: Path, pages: set[str]) -> Iterator[str]:
+    """What is wrong with the two lists, each with file and line and the way out.
+
+    :param pages: the addresses of the pages that the site has now.
+    """
+    seen: dict[str, int] = {}
+    for number, words in _read_words(docs / MOVED):
+        at = f"docs/{MOVED}:{number}"
+        if len(words) != 2 or not words[0].endswith(".html"):
+            yield f"{at}: write the old address, a space, and the new one, as: graphs/old.html graphs/new.html"
+            continue
+        old, (page, _, anchor) = words[0], words[1].partition("#")
+        if old in seen:
+            yield f"{at}: {old} stands in line {seen[old]} too; an address leads to one place, so remove a line"
+        if old in pages:
+            yield f"{at}: {old} is a page of this site; give that page another name, or remove the line"
+        if page not in pages:
+            yield f"{at}: it leads to {page}, which is no page of this site; lead to where its content is now"
+        elif anchor and f'id="{anchor}"' not in (out / page).read_text(encoding="utf-8"):
+            yield f"{at}: {page} has no anchor #{anchor}; correct it, or leave the anchor out"
+        seen.setdefault(old, number)
+    for number, (address, *_rest) in _read_words(docs / PUBLISHED):
+        if address not in pages and address not in seen:
+            yield (
+                f"docs/{PUBLISHED}:{number}: {address} was published, and there is no such page now; add a line "
+                f"'{address} NEW-ADDRESS' to docs/{MOVED}, or remove this line if the page was never published"
+            )
+
+
+def _read_words(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The words of each line of a list, with its number. A line that begins with ``#`` is a comment; no file, no lines."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            yield number, line.split()
+
+
+# -- To take along --------------------------------------------------------------------------------
+
+#: What only a published build makes: who builds the site has what is in them.
+ARCHIVES = (SITE, EXAMPLES) = ("autograd-atlas-site.zip", "autograd-atlas-examples.zip")
+FOLDER = "autograd-atlas"  # into which an archive unpacks
+#: What a server or a search engine reads, and what Sphinx keeps for its next build. Links of 404.html begin at a server's root.
+_FOR_A_SERVER = {"sitemap.xml", "404.html", ".buildinfo", ".buildinfo.bak", *ARCHIVES}
+_PRELOAD = re.compile(rb'<link rel="preload"[^>]*>\n?')
+
+
+def write_archives(app: Sphinx) -> None:
+    """Pack what a published build makes to take along; of another build there is none.
+
+    ``shutil.make_archive`` and sphinx-gallery's ``download_all_examples`` write the times of files: no two would be the same.
+    """
+    out = Path(app.outdir)
+    if app.config.atlas_commit:
+        pack_archive(out / EXAMPLES, list_examples(app))
+        pack_archive(out / SITE, list_site(out))
+    else:
+        for name in ARCHIVES:
+            (out / name).unlink(missing_ok=True)
+
+
+def list_site(out: Path) -> dict[str, Path]:
+    """The files of the built site that are of use without a server, by their paths below its root."""
+    files = (path for path in out.rglob("*") if path.is_file() and path.name not in _FOR_A_SERVER)
+    return {path.relative_to(out).as_posix(): path for path in files}
+
+
+def list_examples(app: Sphinx) -> dict[str, Path]:
+    """All scripts and notebooks, by the addresses of their pages, and the license, which must go with them."""
+    source, license_ = Path(app.srcdir), Path(app.confdir).parent / "LICENSE"
+    paths = [source / f"{page}{kind}" for page in sorted(app.env.found_docs) for kind in (".py", ".ipynb")]
+    files = {path.relative_to(source / "gallery").as_posix(): path for path in paths if path.is_file()}
+    return files | {license_.name: license_}
+
+
+def pack_archive(archive: Path, files: Mapping[str, Path]) -> None:
+    """Write an archive of these files, in the order of their names and without a time: two builds make the same bytes.
+
+    A page in it asks early for nothing: a browser refuses that in a folder, and says so.
+    """
+    with zipfile.ZipFile(archive, "w") as made:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(f"{FOLDER}/{name}")  # of the first day that a zip file can name
+            entry.create_system, entry.external_attr = 3, 0o100644 << 16  # as made on Unix, where all may read it
+            content = files[name].read_bytes()
+            content = _PRELOAD.sub(b"", content) if name.endswith(".html") else content
+            made.writestr(entry, content, zipfile.ZIP_DEFLATED)
+
+
+class site_file(nodes.literal):
+    """A link to the file that is the node's text. Other builders than HTML write the name."""
+
+
+class SiteFile(SphinxRole):
+    """``{site-file}`NAME```, with the file's path below the site's root."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        return [site_file(self.rawtext, self.text)], []
+
+
+def visit_site_file(self: Any, node: site_file) -> None:
+    """Lead to the file; to an archive by its whole address, as the archive of the site does not hold itself."""
+    name, config = node.astext(), self.config
+    address = relative_uri(self.builder.get_target_uri(self.builder.current_docname), name)
+    if name in ARCHIVES:
+        address = f"{config.html_baseurl}{name}" if config.atlas_commit else ""
+    link = f'<a class="site-file" href="{html.escape(address)}">{html.escape(name)}</a>'
+    self.body.append(link if address else f"<code>{html.escape(name)}</code> (made when the site is published)")
+    raise nodes.SkipNode
+
+
+# -- The feed of the release notes ----------------------------------------------------------------
+
+NOTES = "about/release-notes"
+FEED = "release-notes.atom"
+_TYPE = "application/atom+xml"
+_HEADING = re.compile(r"(\d{4}-\d\d-\d\d): (\S.*)")
+_ADDRESS = re.compile(r'(?<= )(href|src)="([^"]*)"')
+
+
+def _list_notes(document: nodes.document) -> list[tuple[str, str, nodes.section]]:
+    """Day, title and section of each release note; day and title are empty for one whose heading is wrong."""
+    sections = [node for node in next(document.findall(nodes.section)) if isinstance(node, nodes.section)]
+    found = []
+    for section in sections:
+        heading = _HEADING.fullmatch(section[0].astext())
+        try:
+            day = date.fromisoformat(heading[1]).isoformat() if heading else ""
+        except ValueError:  # the 31st of February
+            day = ""
+        found.append((day, heading[2][0].upper() + heading[2][1:] if day else "", section))
+    return found
+
+
+def check_notes(app: Sphinx, document: nodes.document) -> None:
+    """See that each release note has a day, and the newest is first. Connected to ``doctree-read``.
+
+    :raises PageError: if one has none, or is older than the one above it.
+    """
+    above = "9999"
+    for day, _title, section in _list_notes(document) if app.env.docname == NOTES else ():
+        if not day:
+            said = "the heading of a release note is a day and a title, as in '2026-11-23: The first edition'"
+            raise PageError(said, section[0])
+        if day >= above:
+            said = f"a release note is older than the one above it: join it with that of {above}, or move it up"
+            raise PageError(said, section[0])
+        above = day
+
+
+def make_feed(app: Sphinx, document: nodes.document) -> str:
+    """The release notes as XML, by RFC 4287, each section of the page an entry.
+
+    The day of a section is its entry's time and, with the page's address, its id: a clock says neither, and a title may be
+    mended. feedgen 1.0.0 writes what is given to it, which is the smaller part, and needs lxml; ablog 0.11.13 wants a blog.
+    """
+    page = app.config.html_baseurl + app.builder.get_target_uri(NOTES)
+    notes = _list_notes(document)
+    root = ElementTree.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom", "xml:lang": app.config.language})
+    _add_element(root, "id", app.config.html_baseurl + FEED)
+    _add_element(root, "title", f"{app.config.project}: {app.env.titles[NOTES].astext()}")
+    _add_element(root, "updated", f"{notes[0][0]}T00:00:00Z")
+    _add_element(_add_element(root, "author"), "name", app.config.author)
+    _add_element(root, "link", rel="self", type=_TYPE, href=app.config.html_baseurl + FEED)
+    _add_element(root, "link", rel="alternate", type="text/html", href=page)
+    for day, title, section in notes:
+        entry = _add_element(root, "entry")
+        _add_element(entry, "id", f"{page}#{day}")
+        _add_element(entry, "title", title)
+        _add_element(entry, "updated", f"{day}T00:00:00Z")
+        _add_element(entry, "link", rel="alternate", type="text/html", href=f"{page}#{section['ids'][0]}")
+        _add_element(entry, "content", _render_note(app, section, page), type="html")
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _add_element(
+    parent: ElementTree.Element, name: str, text: str | None = None, **attributes: str
+) -> ElementTree.Element:
+    element = ElementTree.SubElement(parent, name, attributes)
+    element.text = text
+    return element
+
+
+def _render_note(app: Sphinx, section: nodes.section, page: str) -> str:
+    """What stands below the heading of a section, with whole addresses."""
+    builder = app.builder
+    builder.add_permalinks, before = False, builder.add_permalinks
+    try:
+        parts = [builder.render_partial(node.deepcopy())["fragment"] for node in section[1:]]
+    finally:
+        builder.add_permalinks = before
+    return _ADDRESS.sub(
+        lambda found: f'{found[1]}="{html.escape(urljoin(page, html.unescape(found[2])))}"', "".join(parts).strip()
+    )
+
+
+def write_feed(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None
+) -> None:
+    """Write the feed when its page is written, as no other build can render it, and name it in the head of each page.
+
+    Connected to ``html-page-context``. Notes that are wrong are an error already.
+    """
+    if app.builder.name != "html" or NOTES not in app.env.found_docs:
+        return
+    title = html.escape(app.env.titles[NOTES].astext())
+    address = context["pathto"](FEED, resource=True)
+    context["metatags"] = (
+        f'{context.get("metatags", "")}\n<link rel="alternate" type="{_TYPE}" title="{title}" href="{address}">'
+    )
+    if page == NOTES and document is not None:
+        days = [day for day, _title, _section in _list_notes(document)]
+        if days and all(days):
+            write_whole(Path(app.outdir, FEED), make_feed(app, document))
+
+
+def setup(app: Sphinx) -> None:
+    app.add_node(site_file, html=(visit_site_file, None))
+    app.add_role("site-file", SiteFile())
+    connect_for_pages(app, "doctree-read", check_notes)
+    connect_for_pages(app, "html-page-context", write_feed)
+    app.connect("build-finished", write_site_files)

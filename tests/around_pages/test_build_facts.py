@@ -1,0 +1,101 @@
+"""What a build says that it was made from: to programs, and a date that is never today's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from atlas.build_facts import check_settings, find_date
+from atlas.toolbox import Refusal
+from tiny.tiny_site import Build, build, written
+
+
+def test_a_program_can_read_what_a_site_was_made_from(hosted: Build, unhosted: Build) -> None:
+    facts = {"torch": version("torch").partition("+")[0], "pages": 15, "checks": 3, "not_recorded": ["gap"]}
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    assert json.loads((hosted.out / "build.json").read_text()) == {"commit": commit, "date": "2026-09-21", **facts}
+    assert json.loads((unhosted.out / "build.json").read_text()) == {"commit": None, "date": None, **facts}
+
+
+@pytest.mark.parametrize(
+    "address", ["", "owner.example/fork/", "https://owner.example/fork", "https:///", "https://a.b/?c/"]
+)
+def test_what_is_no_address_of_a_site_is_refused(address: str) -> None:
+    with pytest.raises(Refusal, match=r"ATLAS_SITE is .* such as https://"):
+        check_settings(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
+
+
+@pytest.mark.parametrize(
+    "address", ["https://owner.example/", "http://localhost:8000/", "https://owner.example/some/fork/"]
+)
+def test_an_address_with_a_slash_at_its_end_is_accepted(address: str) -> None:
+    check_settings(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
+
+
+def test_a_build_stops_at_a_setting_that_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_COMMIT", "main")
+    done = build(written(tmp_path, {"docs/text.md": "# Text\n\nText.\n"}))
+    assert done.is_refused_with("ATLAS_COMMIT is 'main', which is no hash of a commit")
+
+
+# -- The date -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A commit of the 1st of May 2001, late in the evening in the west: in UTC it is the 2nd."""
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text("# Front\n")
+    who = {f"GIT_{role}_{what}": "a@b.example" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    when = {"GIT_AUTHOR_DATE": "2000-01-01T00:00:00+0000", "GIT_COMMITTER_DATE": "2001-05-01T23:00:00-0500"}
+    for command in (["init", "--quiet"], ["add", "docs"], ["commit", "--quiet", "--message", "first"]):
+        subprocess.run(["git", *command], cwd=tmp_path, env=os.environ | who | when, check=True)
+    return tmp_path
+
+
+def test_it_is_the_day_of_the_commit_of_these_sources(checkout: Path) -> None:
+    (checkout / "build").mkdir()
+    (checkout / "build/index.html").write_text("what a build leaves behind does not count")
+    assert find_date(checkout) == "2001-05-02"
+    assert find_date(checkout / "docs") is None  # a repository around the sources says nothing of them
+
+
+@pytest.mark.parametrize("name", ["docs/index.md", "docs/new.md"])
+def test_sources_that_are_not_committed_have_none(checkout: Path, name: str) -> None:
+    (checkout / name).write_text("# Other\n")
+    assert find_date(checkout) is None
+
+
+def test_the_environment_decides(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1790000000")
+    assert find_date(checkout) == "2026-09-21"
+
+
+@pytest.mark.parametrize("said", ["yesterday", "9" * 30])
+def test_what_is_no_time_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", said)
+    with pytest.raises(Refusal, match="SOURCE_DATE_EPOCH is"):
+        find_date(tmp_path)
+
+
+def test_without_git_there_is_none(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert find_date(checkout) is None
+
+
+def test_a_checkout_of_another_user_is_named_with_the_way_out(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a folder that is mounted into a container: git reads nothing of it, and the site would lose its date silently."""
+    site = written(checkout, {"docs/text.md": "# Text\n\nText.\n"})
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "true")
+    done = build(site)
+    assert done.code != 0
+    assert f"git config --global --add safe.directory {site}" in done.output

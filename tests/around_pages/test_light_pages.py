@@ -1,0 +1,186 @@
+"""What keeps a page light: the scripts that it uses, without comments; a sidebar that does not grow with the site."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup, Tag
+
+from atlas.page_weight import shrink_scripts
+from markup import read
+from sources import ROOT
+from tiny.tiny_site import Build, build, written
+
+SCRIPT = """\
+// A comment
+const words = `two  spaces // here\\n`;   /* another */
+if (words.match(/a  \\/\\/ b/)) {
+  alert("c  // d");
+}
+"""
+
+# -- The style sheet ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "sheets"), [("text", ["site.css"]), ("guide/which", ["site.css", "math.css"])])
+def test_a_page_links_one_sheet_and_that_of_formulas_if_it_has_any(
+    hosted: Build, name: str, sheets: list[str]
+) -> None:
+    page = BeautifulSoup((hosted.out / f"{name}.html").read_bytes(), "html.parser")
+    addresses = [link["href"] for link in page.select("link[rel=stylesheet]")]
+    assert [Path(address.partition("?v=")[0]).name for address in addresses] == sheets
+
+
+def test_the_sheet_has_the_rules_of_all_parts_and_the_colors_of_code_in_the_dark(hosted: Build) -> None:
+    """``_orig_css_files`` of Sphinx's builder is a private name: without it a page would link its own sheets only."""
+    rules = (hosted.out / "_static/site.css").read_text()
+    for part in ("sphx-glr-script-out", "sd-card", "sidebar-drawer", "graph-scroll", "cell_output", "copybtn"):
+        assert f".{part}" in rules
+    assert re.search(r"prefers-color-scheme: *dark[^{]*\{[^}]*\.highlight", rules)
+
+
+# -- Scripts --------------------------------------------------------------------------------------
+
+
+def test_a_page_loads_the_scripts_that_it_uses(hosted: Build) -> None:
+    plain, coded = ((hosted.out / f"{name}.html").read_text() for name in ("text", "bare"))
+    for script, is_there in (
+        ("furo.js", True),
+        ("search_box.js", True),
+        ("copybutton.js", False),
+        ("predict.js", False),
+    ):
+        assert (script in plain) == is_there
+    assert "copybutton.js" in coded
+
+
+def test_scripts_go_out_small_and_do_the_same(tmp_path: Path) -> None:
+    for folder in ("static", "out"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.js").write_text(SCRIPT)
+    shrink_scripts(tmp_path / "static", tmp_path / "out")
+    small = tmp_path / "out" / "a.js"
+    first = small.stat().st_mtime_ns
+    assert small.read_text() == (
+        'const words=`two  spaces // here\\n`;if(words.match(/a  \\/\\/ b/)){alert("c  // d");}\n'
+    )
+    shrink_scripts(tmp_path / "static", tmp_path / "out")
+    assert (tmp_path / "static" / "a.js").read_text() == SCRIPT and small.stat().st_mtime_ns == first
+
+
+def test_all_scripts_of_a_site_are_small(hosted: Build) -> None:
+    static = ROOT / "conf" / "static"
+    names = [path.name for path in static.glob("*.js")]
+    made = [path.stem for path in static.glob("*.js.jinja")]
+    assert len(names) > 10 and made
+    for name in [*names, *made]:
+        assert "\n  //" not in (hosted.out / "_static" / name).read_text(), name
+
+
+# -- The sidebar ----------------------------------------------------------------------------------
+
+
+def chapter(title: str, *pages: str) -> str:
+    return "\n".join([f"# {title}", "", "```{toctree}", *pages, "```", ""])
+
+
+FRONT = (
+    "# Front\n\n```{toctree}\n:caption: Guide\nguide\n```\n\n"
+    "```{toctree}\n:caption: Chapters\na/index\nb/index\ngallery/index\n```\n"
+)
+CHAPTERS = {
+    "docs/index.md": FRONT,
+    "docs/guide.md": "# A `guide`\n\nText.\n",
+    "docs/a/index.md": chapter("Chapter A", "one", "/shared"),
+    "docs/a/one.md": "# One\n\n## A section\n\nText.\n",
+    "docs/shared.md": "# In both\n\nText.\n",
+    "docs/b/index.md": chapter("Chapter B", "/shared", "three"),
+    "docs/b/three.md": chapter("Three", "deep"),
+    "docs/b/deep.md": "# Deep\n\nText.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    done = build(written(tmp_path_factory.mktemp("ours"), CHAPTERS))
+    assert done.code == 0, done.output
+    return done
+
+
+@pytest.fixture(scope="module")
+def furos(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """The same site with the sidebar that furo makes when it is left alone."""
+    conf = shutil.copytree(ROOT / "conf", tmp_path_factory.mktemp("conf") / "conf")
+    (conf.parent / "examples").mkdir()
+    shutil.copy(ROOT / "examples" / "pages.toml", conf.parent / "examples")
+    module = conf / "atlas" / "page_weight.py"
+    text, line = module.read_text(encoding="utf-8"), '"html-page-context", collapse_sidebar, 450'
+    assert line in text
+    module.write_text(text.replace(line, '"html-page-context", lambda *event: None'), encoding="utf-8")
+    done = build(written(tmp_path_factory.mktemp("furos"), CHAPTERS), conf=conf)
+    assert done.code == 0, done.output
+    return done
+
+
+def sidebar(built: Build, page: str) -> Tag:
+    """The tree of a page; read anew, as a test may change it."""
+    text = (built.out / f"{page}.html").read_text(encoding="utf-8")
+    return BeautifulSoup(text, "html.parser").select_one(".sidebar-tree")
+
+
+def without_other_branches(tree: Tag) -> Tag:
+    """Close what is not above the page: the list goes, and furo's switch for it."""
+    for item in tree.select("li.has-children:not(.current)"):
+        if not item.decomposed:  # with the branch around it
+            item["class"].remove("has-children")
+            for part in item.find_all(["ul", "input", "label"], recursive=False):
+                part.decompose()
+    return tree
+
+
+def told(tree: Tag) -> str:
+    """All that is in the tree but the switches' numbers, which count the switches of the page."""
+    for switch in tree.select("input, label"):
+        for attribute in ("id", "name", "for"):
+            if switch.has_attr(attribute):
+                switch[attribute] = "n"
+    return str(tree).replace("\n", "")
+
+
+@pytest.mark.parametrize("page", ["index", "a/one", "b/index", "b/deep", "gallery/index", "404"])
+def test_it_is_what_the_theme_makes_less_other_branches(ours: Build, furos: Build, page: str) -> None:
+    """To the letter: addresses, classes, names of switches, which of them are open, captions."""
+    assert told(sidebar(ours, page)) == told(without_other_branches(sidebar(furos, page)))
+
+
+@pytest.mark.parametrize(
+    ("page", "shown"),
+    [
+        ("index", ["A guide", "Chapter A", "Chapter B", "Examples"]),
+        ("a/one", ["A guide", "Chapter A", "One", "In both", "Chapter B", "Examples"]),
+        ("b/deep", ["A guide", "Chapter A", "Chapter B", "In both", "Three", "Deep", "Examples"]),
+    ],
+)
+def test_it_names_the_pages_of_its_own_chapter(ours: Build, page: str, shown: list[str]) -> None:
+    assert [link.get_text() for link in sidebar(ours, page).select("a")] == shown
+
+
+def test_bars_and_captions_have_what_a_screen_reader_needs(hosted: Build, ours: Build) -> None:
+    """``conf/templates/page.html`` adds it to furo's HTML: a name of each bar, the level of a heading."""
+    page = BeautifulSoup((hosted.out / "text.html").read_bytes(), "html.parser")
+    bars = [page.select_one(f"aside.{bar}")["aria-label"] for bar in ("sidebar-drawer", "toc-drawer")]
+    assert bars == ["Pages of this site", "On this page"]
+    captions = sidebar(ours, "a/one").select("[role=heading]")
+    assert [(caption.get_text(), caption.get("aria-level")) for caption in captions] == [
+        ("Guide", "2"),
+        ("Chapters", "2"),
+    ]
+
+
+def test_a_chapter_of_the_real_site_lists_all_its_pages_and_no_others(site: Path, all_pages: list[str]) -> None:
+    tree = read(site / "gallery/memory/index.html").select_one(".sidebar-tree")
+    own = {f"gallery/memory/{link['href']}" for link in tree.select("li.toctree-l2 > a")}
+    assert own == {page for page in all_pages if page.startswith("gallery/memory/")} - {"gallery/memory/index.html"}

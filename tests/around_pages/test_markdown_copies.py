@@ -1,0 +1,40 @@
+"""The pages as Markdown: each by itself, in one list, and all in one file."""
+
+from __future__ import annotations
+
+from atlas.markdown_copies import convert_page
+from tiny.tiny_site import Build
+
+
+def test_each_page_has_its_copy_and_names_it(hosted: Build) -> None:
+    copy = (hosted.out / "gallery/basics/two.html.md").read_text()
+    assert copy.startswith("# A page\n") and "``` python\nimport torch" in copy
+    assert (
+        '<link rel="alternate" type="text/markdown" href="two.html.md">'
+        in (hosted.out / "gallery/basics/two.html").read_text()
+    )
+
+
+def test_what_is_for_the_eye_is_left_out() -> None:
+    page = (
+        '<article><svg role="img" aria-label="A &amp; B"><text>no</text></svg>'
+        '<div class="graph-bar"><button>no</button></div><script type="application/json">{"no": 1}</script>'
+        '<div class="highlight-Python notranslate"><div class="highlight"><pre><span>x = 1</span></pre></div></div></article>'
+    )
+    assert convert_page(page).split("\n\n") == ["*Figure: A & B*", "``` python\nx = 1\n```\n"]
+
+
+def test_pages_are_listed_by_chapter_with_a_sentence_each(hosted: Build) -> None:
+    lines = (hosted.out / "llms.txt").read_text().splitlines()
+    assert lines[0] == "# Autograd Atlas"
+    assert "- [Words](https://owner.example/fork/words.html.md): The words, each in a sentence. See leaf." in lines
+    assert "## Examples" in lines and "- [Bare](https://owner.example/fork/bare.html.md)" in lines
+
+
+def test_all_pages_are_in_one_file(hosted: Build) -> None:
+    text = (hosted.out / "llms-full.txt").read_text()
+    assert text.startswith("# Autograd Atlas\n\n")
+    sources = [line.rpartition("/fork/")[2] for line in text.splitlines() if line.startswith("Source: ")]
+    assert len(sources) == len(set(sources)) == 12  # the front page and the examples are not in its lists
+    assert {"text.html", "gallery/index.html", "gallery/basics/index.html"} <= set(sources)
+    assert "\n# Text\n\nText.\n" in text

@@ -1,0 +1,237 @@
+"""What is written once for the whole site: feed, previews, old addresses, archives; and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
+
+import pytest
+from bs4 import BeautifulSoup
+
+from atlas.site_files import ARCHIVES, EXAMPLES, FEED, FOLDER, PREVIEWS, SITE, find_lost_addresses, pack_archive
+from markup import addresses
+from tiny.tiny_site import Build, build, written
+
+Page = Callable[[str], BeautifulSoup]
+ATOM = "{http://www.w3.org/2005/Atom}"
+HERE = "https://owner.example/fork/"
+
+
+def test_the_sitemap_names_each_page(hosted: Build) -> None:
+    named = re.findall(r"<loc>(.*?)</loc>", (hosted.out / "sitemap.xml").read_text())
+    assert f"{HERE}gallery/basics/two.html" in named and f"{HERE}index.html" in named
+    assert named == sorted(named) and not [name for name in named if "old.html" in name or "404" in name]
+
+
+# -- The feed -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def feed(hosted: Build) -> ElementTree.Element:
+    return ElementTree.parse(hosted.out / FEED).getroot()
+
+
+def text(element: ElementTree.Element, name: str) -> str:
+    (found,) = element.findall(f"{ATOM}{name}")
+    return found.text
+
+
+def links(element: ElementTree.Element) -> dict[str, str]:
+    return {link.get("rel"): link.get("href") for link in element.findall(f"{ATOM}link")}
+
+
+def content(entry: ElementTree.Element) -> BeautifulSoup:
+    (found,) = entry.findall(f"{ATOM}content")
+    assert found.get("type") == "html"
+    return BeautifulSoup(found.text, "html.parser")
+
+
+def test_the_feed_has_what_a_feed_must_have(feed: ElementTree.Element) -> None:
+    assert feed.tag == f"{ATOM}feed"
+    assert [text(feed, name) for name in ("id", "title", "updated")] == [
+        HERE + FEED,
+        "Autograd Atlas: Release notes",
+        "2026-12-24T00:00:00Z",
+    ]
+    assert feed.find(f"{ATOM}author/{ATOM}name").text
+    assert links(feed) == {"self": HERE + FEED, "alternate": f"{HERE}about/release-notes.html"}
+
+
+def test_each_section_is_an_entry_with_its_day(feed: ElementTree.Element) -> None:
+    entries = [
+        [text(entry, name) for name in ("id", "title", "updated")] + [links(entry)["alternate"]]
+        for entry in feed.findall(f"{ATOM}entry")
+    ]
+    page = f"{HERE}about/release-notes.html"
+    second, first = "2026-12-24T00:00:00Z", "2026-11-23T00:00:00Z"
+    assert entries == [
+        [f"{page}#2026-12-24", "A second <edition> & more", second, f"{page}#a-second-more"],
+        [f"{page}#2026-11-23", "The first", first, f"{page}#the-first"],
+    ]
+
+
+def test_the_words_of_an_entry_are_those_of_the_page_and_its_links_lead_from_anywhere(
+    feed: ElementTree.Element,
+) -> None:
+    newest, first = (content(entry) for entry in feed.findall(f"{ATOM}entry"))
+    assert newest.select_one("code").get_text() == '"x" < y'
+    assert "Mended" in newest.get_text() and "One sentence" in newest.get_text() and "¶" not in newest.get_text()
+    assert first.get_text().strip() == "It begins."
+    assert [link["href"] for link in newest.select("[href]")] == [
+        f"{HERE}text.html#a-part",
+        "https://other.example/a?b=1&c=2",
+        f"{HERE}llms.txt",
+        f"{HERE}about/release-notes.html#mended",
+    ]
+
+
+def test_each_page_says_where_the_feed_is(hosted: Build) -> None:
+    for name in ("index.html", "404.html", "gallery/basics/two.html"):
+        page = hosted.out / name
+        head = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").head
+        (link,) = head.select("link[type='application/atom+xml']")
+        assert link["rel"] == ["alternate"] and link["title"] == "Release notes"
+        path = urlsplit(link["href"]).path
+        target = hosted.out / path.removeprefix("/fork/") if path.startswith("/") else page.parent / path
+        assert target.resolve() == (hosted.out / FEED).resolve()
+
+
+@pytest.mark.parametrize(
+    ("heading", "said"),
+    [
+        (
+            "2026-11: The first",
+            "the heading of a release note is a day and a title, as in '2026-11-23: The first edition'",
+        ),
+        ("2026-02-31: The first", "the heading of a release note is a day and a title"),
+        (
+            "2026-12-24: The same day",
+            "a release note is older than the one above it: join it with that of 2026-12-24",
+        ),
+    ],
+)
+def test_a_heading_that_makes_no_entry_is_refused(tmp_path: Path, heading: str, said: str) -> None:
+    notes = f"# Release notes\n\nText.\n\n## 2026-12-24: New\n\nText.\n\n## {heading}\n\nText.\n"
+    done = build(written(tmp_path, {"docs/about/release-notes.md": notes}))
+    assert done.code != 0
+    assert re.search(rf"docs/about/release-notes\.md:9: ERROR: {re.escape(said)}", done.output), done.output[-1500:]
+
+
+# -- What a link shows ----------------------------------------------------------------------------
+
+
+def test_links_show_pages_by_their_description_and_terms_by_their_definition(hosted: Build) -> None:
+    written_ = (hosted.out / PREVIEWS).read_text(encoding="utf-8")
+    previews = json.loads(written_.removeprefix("window.atlasLinkPreviews="))
+    assert previews["words.html"] == ["Words", "The words, each in a sentence. See leaf."]
+    assert "bare.html" not in previews
+    assert previews["words.html#term-leaf"] == ["leaf 叶子", "A tensor without a node. It is x."]
+    for term in ("node", "edge"):
+        assert previews[f"words.html#term-{term}"] == [term, "The product v⊤J is computed here."]
+
+
+# -- Old addresses --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "to"), [("old.html", "guide/which.html"), ("long/gone.html", "../guide/which.html#a-part")]
+)
+def test_an_old_address_leads_on(hosted: Build, old: str, to: str) -> None:
+    page = BeautifulSoup((hosted.out / old).read_text(encoding="utf-8"), "html.parser")
+    assert page.select_one("p a")["href"] == page.script["data-to"] == to
+    assert page.select_one("noscript meta[http-equiv=refresh]")["content"] == f"0; url={to}"
+    assert page.select_one("meta[name=robots]")["content"] == "noindex"
+    assert ((hosted.out / old).parent / to.partition("#")[0]).is_file()
+    for name in ("llms.txt", "search-index.js", "objects.inv"):
+        assert old.encode() not in (hosted.out / name).read_bytes(), name
+
+
+def test_the_next_list_of_addresses_has_those_of_today_and_of_before(hosted: Build) -> None:
+    listed = (hosted.out / "published-pages.txt").read_text().splitlines()
+    assert {"old.html", "text.html", "index.html", "gallery/basics/two.html"} <= set(listed)
+    assert listed == sorted(listed) and "long/gone.html" not in listed
+
+
+@pytest.mark.parametrize(
+    ("moved", "published", "says"),
+    [
+        ("old.html\n", "", "docs/moved-pages.txt:1: write the old address, a space, and the new one"),
+        ("old.html#a new.html\n", "", "docs/moved-pages.txt:1: write the old address"),
+        ("# Why\nold.html none.html\n", "", "docs/moved-pages.txt:2: it leads to none.html, which is no page"),
+        ("index.html new.html\n", "", "docs/moved-pages.txt:1: index.html is a page of this site"),
+        ("a.html b.html\nb.html new.html\n", "", "docs/moved-pages.txt:1: it leads to b.html, which is no page"),
+        ("a.html new.html\na.html index.html\n", "", "docs/moved-pages.txt:2: a.html stands in line 1 too"),
+        ("a.html new.html#b\n", "", "docs/moved-pages.txt:1: new.html has no anchor #b"),
+        (
+            "",
+            "new.html\ngone.html\n",
+            "docs/published-pages.txt:2: gone.html was published, and there is no such page",
+        ),
+        ("gone.html new.html#a\n", "new.html\ngone.html\n", None),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_named(tmp_path: Path, moved: str, published: str, says: str | None) -> None:
+    (tmp_path / "moved-pages.txt").write_text(moved)
+    (tmp_path / "published-pages.txt").write_text(published)
+    (tmp_path / "new.html").write_text('<p id="a">')
+    found = list(find_lost_addresses(tmp_path, tmp_path, {"index.html", "new.html"}))
+    assert [fault[: len(says or "")] for fault in found] == ([says] if says else [])
+
+
+def test_a_build_without_an_address_that_was_published_fails(tmp_path: Path) -> None:
+    done = build(written(tmp_path, {"docs/text.md": "# Text\n\nText.\n", "docs/published-pages.txt": "gone.html\n"}))
+    assert done.code != 0
+    assert "add a line 'gone.html NEW-ADDRESS' to docs/moved-pages.txt" in done.output
+
+
+# -- To take along --------------------------------------------------------------------------------
+
+
+def names(archive: Path) -> list[str]:
+    with zipfile.ZipFile(archive) as found:
+        return [name.removeprefix(f"{FOLDER}/") for name in found.namelist()]
+
+
+def test_a_published_build_makes_two_archives(hosted: Build, hosted_page: Page) -> None:
+    assert names(hosted.out / EXAMPLES) == [
+        *("LICENSE", "basics/two.ipynb", "basics/two.py", "graphs/one.ipynb", "graphs/one.py")
+    ]
+    in_site = set(names(hosted.out / SITE))
+    assert in_site >= {"index.html", "search-index.js", PREVIEWS, "llms-full.txt", "_static/atlas.css"}
+    assert not {"404.html", "sitemap.xml", *ARCHIVES} & in_site
+    found = [link["href"] for link in hosted_page("about/take").select("a.site-file")]
+    assert found == [f"{HERE}{SITE}", "../llms-full.txt"]
+
+
+def test_a_build_that_is_not_published_has_none_and_says_so(unhosted: Build, unhosted_page: Page) -> None:
+    assert not [name for name in ARCHIVES if (unhosted.out / name).exists()]
+    page = unhosted_page("about/take")
+    assert [link["href"] for link in page.select("a.site-file")] == ["../llms-full.txt"]
+    assert f"{SITE} (made when the site is published)" in page.get_text()
+
+
+def test_the_same_files_make_the_same_bytes(hosted: Build, tmp_path: Path) -> None:
+    for name in ("one.zip", "two.zip"):
+        copy = tmp_path / f"{name}.txt"
+        copy.write_text("the same")
+        pack_archive(tmp_path / name, {"b.html": hosted.out / "index.html", "a.txt": copy})
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+
+
+def test_the_site_is_whole_in_its_archive(hosted: Build, tmp_path: Path) -> None:
+    with zipfile.ZipFile(hosted.out / SITE) as archive:
+        archive.extractall(tmp_path)
+    lost = []
+    for path in (tmp_path / FOLDER).rglob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        assert "preload" not in page  # a browser refuses that in a folder, and says so
+        for _element, address in addresses(BeautifulSoup(page, "html.parser")):
+            parts = urlsplit(address)
+            if not parts.scheme and not parts.netloc and not (path.parent / unquote(parts.path)).exists():
+                lost.append((path.name, address))
+    assert not lost
