@@ -33,22 +33,6 @@ def test_first_graph():
     }
 
 
-def test_a_card_that_no_variable_names_is_called_by_its_operation():
-    assert rows(
-        Card(0, "leaf"),
-        Card(1, "constant", "constant"),
-        Card(2, "accumulate", "AccumulateGrad"),
-        Card(3, "folded", "7 nodes: SinBackward0 ×7"),
-        Card(4, "function", "SinBackward0", is_root=True),
-    ) == [
-        ("leaf", "leaf", "", "", ""),
-        ("constant", "constant", "", "", ""),
-        ("AccumulateGrad", "AccumulateGrad", "", "", ""),
-        ("7 nodes: SinBackward0 ×7", "7 nodes: SinBackward0 ×7", "", "", ""),
-        ("SinBackward0", "root", "", "", ""),
-    ]
-
-
 def test_cards_of_one_kind_are_numbered_and_edges_lead_to_the_right_one():
     same = [Card(key, "function", "SinBackward0") for key in range(3)]
     found = rows(*same, Card(3, "function", "Add", names=("y",)), edges=(Edge(0, 1), Edge(1, 2), Edge(2, 3)))

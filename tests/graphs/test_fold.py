@@ -102,13 +102,6 @@ def test_only_what_is_nearest_the_root_stays():
     assert graph.left_out == 6
 
 
-def test_more_roots_than_can_be_drawn():
-    cards = (Card(0, "leaf", names=("x",)), *[Card(key, "function", "F", is_root=True) for key in range(1, 8)])
-    graph = folded(Graph(cards, tuple(Edge(0, key) for key in range(1, 8))), drawn=5)
-    assert len(graph.cards) == 5
-    assert graph.left_out == 3
-
-
 @pytest.mark.parametrize("drawn", [DRAWN, DRAWN - 1])
 def test_an_accumulate_grad_stays_with_its_leaf_or_not_at_all(drawn):
     leaves = [torch.tensor(1.0, requires_grad=True) for _ in range(60)]

@@ -11,35 +11,11 @@ from shorthand import card, graph_of
 from graphs.play import name_rules
 from graphs.rules import RULES
 
-NAMES = {
-    name: getattr(torch, name)
-    for name in (
-        *(
-            "abs",
-            "sign",
-            "clamp",
-            "cos",
-            "sin",
-            "dot",
-            "exp",
-            "log",
-            "log1p",
-            "maximum",
-            "minimum",
-            "mm",
-            "mv",
-            "outer",
-        ),
-        *("rsqrt", "sigmoid"),
-    )
-} | {
-    "relu": torch.relu,
-    "softplus": torch.nn.functional.softplus,
-    "sqrt": torch.sqrt,
-    "tan": torch.tan,
-    "tanh": torch.tanh,
-    "n": 3,
-}
+_SAME_NAME = [
+    *("abs", "sign", "clamp", "cos", "sin", "dot", "exp", "log", "log1p", "maximum"),
+    *("minimum", "mm", "mv", "outer", "rsqrt", "sigmoid", "relu", "sqrt", "tan", "tanh"),
+]
+NAMES = {name: getattr(torch, name) for name in _SAME_NAME} | {"softplus": torch.nn.functional.softplus, "n": 3}
 CALLED_WITH = {"ClampBackward1": {"n": -0.5, "m": 0.5}}
 SHAPES = {
     "AddmmBackward0": {"a": (4,), "b": (2, 3), "c": (3, 4)},

@@ -101,15 +101,6 @@ def test_a_graph_that_is_left_out_in_part_is_played_with_its_accumulate_grads() 
     assert len(kept) == len([card for card in graph.cards if card.kind == "accumulate"]) > 0
 
 
-def test_two_roots_both_start() -> None:
-    x = scalar(2.0)
-    a, b = x.exp(), x * 5
-    graph = graph_of("a b", x=x, a=a, b=b)
-    play = play_graph(graph)
-    assert [told(graph, step) for step in play if step.kind == "start"] == ["start a", "start b"]
-    assert sum(play[-1].arrived[0]) == pytest.approx(5 + 7.389056)
-
-
 def test_a_folded_card_is_computed_and_called_once() -> None:
     x = torch.ones(2, requires_grad=True)
     y = x
