@@ -59,7 +59,7 @@ doctest_global_setup = "import torch"
 doctest_default_flags = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1  # and the message of an error counts
 doctest_test_doctest_blocks = ""  # only {doctest} directives: see atlas/checks/unrun_doctests.py
 
-# sphinx-gallery means the whole path, as of a checkout in "My Documents"; atlas/runner/scripts.py looks at the names
+# sphinx-gallery means the whole path, as of a checkout in "My Documents"; atlas/gallery/scripts.py looks at the names
 suppress_warnings = ["sphinx_gallery.space_in_filename"]
 
 sphinx_gallery_conf = {
@@ -68,14 +68,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "subsection_order": [f"../examples/{chapter}" for chapter in read_pages().chapters] + ["*"],
     "within_subsection_order": "atlas.pages.page_order",
-    "image_scrapers": (
-        "atlas.cells.graph_scraper.scrape",
-        "atlas.cells.plot_scraper.scrape",
-        "atlas.cells.varying_note.scrape",
-        "atlas.cells.prediction.scrape",
-        "atlas.cells.assert_counter.scrape",
-    ),
-    "reset_modules": ("atlas.cells.fresh_start.prepare", "atlas.cells.assert_counter.watch"),
+    "image_scrapers": ("atlas.gallery.scrapers.scrape_cell",),
+    "reset_modules": ("atlas.gallery.scrapers.start_fresh",),
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_signature": False,

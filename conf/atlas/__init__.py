@@ -3,8 +3,7 @@
 ================== ======================================================================================
 ``rooms``          how a room is set up: its modules one after the other
 ``gathering_page`` the page that shows what is gathered from all others
-``cells``          it runs while an example's script runs
-``runner``         it decides which scripts run, starts them, and keeps what they made
+``gallery``        it decides which scripts run, starts them, and keeps what they made
 ``figures``        graphs and plots, drawn when a page is read
 ``player``         what a figure of a graph says when it is stepped through
 ``plot_picture``   a small picture of a plot, for a card
@@ -18,7 +17,7 @@
 ``related``        it leads from a page to others: pages like it, tags
 ``search``         the index that the search reads, and what a page needs to search
 ``checks``         it fails a page, with file and line
-``page_parts``     every page gets it, around its text
+``page_parts``     the order of the navigation
 ``text_marks``     marks in a page's text for the style sheet and for screen readers
 ``head``           what is said of a page elsewhere: its description
 ``footer``         all lines at the foot of a page
@@ -34,11 +33,11 @@
 A number is a priority, and stands where something must come before or after another extension's handler (those have 500).
 
 ====================== ===================================================================================
-``config-inited``      runner.build_guard (1: before anything is read); build_facts checks the settings;
+``config-inited``      gallery.build_guard (1: before anything is read); build_facts checks the settings;
                        incremental.assets_changed
-``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are
+``builder-inited``     gallery.run runs the examples (499: before sphinx-gallery); operators are
                        probed, probes of versions asked, formulas read; search.replaced; upstream.myst_nb_css_before_pages
-``doctree-read``       versions.said_on_pages; page_parts.hide_requests, head; checks; names_index and cards (read
+``doctree-read``       versions.said_on_pages; gallery.requests, head; checks; names_index and cards (read
                        the code that is shown, so after hide_requests); related.lines; search.gather (after said_on_pages,
                        head and names_index); figures (600: after hide_requests);
                        build_facts counts asserts, site_files reads the days of release notes
@@ -48,8 +47,8 @@ A number is a priority, and stands where something must come before or after ano
 ``html-page-context``  head (400: before sphinxext-opengraph), page_weight (450: before furo);
                        footer; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
                        markdown_copies, site_files; style_sheet and page_weight (900)
-``build-finished``     page_weight; search.index; markdown_copies, then site_files; runner.build_step reports
-                       failures (900); runner.build_guard takes its mark away (999)
+``build-finished``     page_weight; search.index; markdown_copies, then site_files; gallery.run reports
+                       failures (900); gallery.build_guard takes its mark away (999)
 ====================== ===================================================================================
 """
 
@@ -113,11 +112,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
         memory_cells,
         names_index,
         operators,
-        page_parts,
         page_weight,
         player,
         related,
-        runner,
         search,
         site_files,
         style_sheet,
@@ -125,9 +122,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
         upstream,
         versions,
     )
+    from .gallery import run as gallery
 
     for room in (
-        runner,
+        gallery,
         operators,
         versions,
         formulas,
@@ -136,7 +134,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
         player,
         memory_cells,
         build_facts,
-        page_parts,
         text_marks,
         head,
         footer,

@@ -19,9 +19,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.directives.fold import details
-from atlas.page_parts.hide_requests import without_requests
+from atlas.gallery import sphinx_gallery_patches
+from atlas.gallery.requests import without_requests
 from atlas.player import write_player
-from atlas.runner import sphinx_gallery_api
 from atlas.toolbox import json_for_script
 from graphs.model import Graph, graph_from_dict
 from graphs.play import describe_play
@@ -152,7 +152,7 @@ def tie_lines(app: Sphinx, doctree: nodes.document) -> None:
 
 def _find_lines_of_script(doctree: nodes.document, script: Path) -> dict[int, Place]:
     """For each line of code of the script that the page shows, where it stands."""
-    cells = sphinx_gallery_api.code_cells(script)
+    cells = sphinx_gallery_patches.read_code_cells(script)
     return {
         number: (block, place)
         for first, block in _find_cells(doctree)
@@ -185,7 +185,7 @@ def number_lines(code: str, first: int, shown: str) -> list[int]:
         line if not line.strip() or line.lstrip().startswith("#") else f"{line}{_MARK}{number}"
         for number, line in enumerate(code.split("\n"), first)
     )
-    left = without_requests(sphinx_gallery_api.shown(marked)).strip("\n").split("\n")
+    left = without_requests(sphinx_gallery_patches.without_hidden(marked)).strip("\n").split("\n")
     parts = [line.partition(_MARK) for line in left]
     if [line.strip() for line, _, _ in parts] != [line.strip() for line in shown.strip("\n").split("\n")]:
         return []

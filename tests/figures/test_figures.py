@@ -191,7 +191,7 @@ def test_on_another_page_a_line_counts_if_it_is_said_once(code: list[str], lit: 
 
 # -- Plots ----------------------------------------------------------------------------------------
 
-STYLE = ROOT / "conf" / "atlas" / "cells" / "atlas.mplstyle"
+STYLE = ROOT / "conf" / "atlas" / "gallery" / "atlas.mplstyle"
 ALT = 'A line & two "marks": a < b'
 
 

@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from atlas.directives import in_short, quoted_message
-from atlas.runner import sphinx_gallery_api
+from atlas.gallery import sphinx_gallery_patches
 
 from .output_traces import is_output
 
@@ -79,7 +79,7 @@ def check(app: Sphinx, document: nodes.document) -> None:
     if not page.startswith(CHAPTER) or page.endswith("/index"):
         return
     copied = Path(app.srcdir) / f"{page}.py"
-    cells = [code for kind, code, _ in sphinx_gallery_api.blocks(copied) if kind == "code"]
+    cells = list(sphinx_gallery_patches.read_code_cells(copied).values())
     for fault in faults(document, cells):
         logger.error("examples/errors/%s: %s", copied.name, fault)
 

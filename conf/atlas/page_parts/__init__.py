@@ -1,18 +1,1 @@
-"""What every page gets around its text.
-
-``hide_requests``     the code of examples without the comments that ask the site for something
-``navigation_order``  the order in which the navigation has the pages, for lists of them
-"""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from atlas.rooms import set_up
-
-if TYPE_CHECKING:
-    from sphinx.application import Sphinx
-
-
-def setup(app: Sphinx) -> None:
-    set_up(app, __name__, "hide_requests")
+"""``navigation_order``: the order in which the navigation has the pages, for lists of them."""
