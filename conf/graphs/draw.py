@@ -206,7 +206,7 @@ def _draw_edge(number: int, graph: Graph, layout: Layout, other: Layout | None) 
         f'<g class="g-edge{" g-dotted" if is_dotted else ""}" '
         f'data-edge="{number}" data-from="{edge.tail}" data-to="{edge.head}">'
         f'<path d="{_draw_line(route, 1)}"{_turn(_draw_line(there, 0) if there else "")}/>'
-        f'<polygon points="{_draw_arrow(route)}"{_turn(_draw_arrow(there) if there else "")}/>',
+        f'<polygon points="{_draw_arrow(route)}"{_turn(_draw_arrow(there) if there else "")}/>'
     ]
     text = _write_factor(edge)
     if text and route.label:

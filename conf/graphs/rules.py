@@ -56,14 +56,8 @@ RULES: dict[str, tuple[str, ...]] = {
 #: Of a node, what its rule does not say of every number: what autograd does with a NaN, an infinite gradient, a power of 0.
 AT_THE_EDGES: dict[str, tuple[str, ...]] = {
     "AbsBackward0": ("grad * (0 if a != a else sign(a))",),
-    "MaximumBackward0": (
-        "0 if a < b else grad / (1 + (a == b))",
-        "0 if b < a else grad / (1 + (a == b))",
-    ),
-    "MinimumBackward0": (
-        "0 if a > b else grad / (1 + (a == b))",
-        "0 if b > a else grad / (1 + (a == b))",
-    ),
+    "MaximumBackward0": ("0 if a < b else grad / (1 + (a == b))", "0 if b < a else grad / (1 + (a == b))"),
+    "MinimumBackward0": ("0 if a > b else grad / (1 + (a == b))", "0 if b > a else grad / (1 + (a == b))"),
     "PowBackward0": ("0 if n == 0 else grad * n * (rsqrt(a) if n == 0.5 else a**(n - 1))",),
     "ReluBackward0": ("0 if y <= 0 else grad",),
     "SoftplusBackward0": ("grad if a > 20 else grad * sigmoid(a)",),

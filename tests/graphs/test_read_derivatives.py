@@ -17,14 +17,7 @@ LOCAL = {
     ("y1", "w", 0): Y2,
     ("y2", "w", 1): Y1,
 }
-GRADIENTS = {
-    "w": 1.0,
-    "y1": Y2,
-    "y2": Y1,
-    "a": Y2 / A,
-    "x1": 3 * Y2 / A,
-    "x2": 2 * Y2 / A + Y1 * math.cos(3),
-}
+GRADIENTS = {"w": 1.0, "y1": Y2, "y2": Y1, "a": Y2 / A, "x1": 3 * Y2 / A, "x2": 2 * Y2 / A + Y1 * math.cos(3)}
 
 
 @pytest.fixture
