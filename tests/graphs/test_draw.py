@@ -1,4 +1,4 @@
-"""``draw`` writes an SVG document that stands alone: what the cards say, how they are marked, and that all of it fits."""
+"""``draw_graph`` draws an element SVG: what the cards say, how they are marked, and that all of it fits."""
 
 from __future__ import annotations
 
