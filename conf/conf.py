@@ -53,11 +53,12 @@ nitpick_ignore = []
 # -- Code that runs -------------------------------------------------------------------------------
 
 nb_execution_mode = "inline"  # {eval} needs it
+nb_execution_show_tb = True  # a cell that fails is a warning that names the page and says what was raised
 nb_execution_timeout = 300  # seconds on the clock of one cell, on a busy machine too
 
 doctest_global_setup = "import torch"
 doctest_default_flags = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1  # and the message of an error counts
-doctest_test_doctest_blocks = ""  # only {doctest} directives: see atlas/checks/unrun_doctests.py
+doctest_test_doctest_blocks = ""  # only {doctest} directives: see atlas/checks.py
 
 # sphinx-gallery means the whole path, as of a checkout in "My Documents"; atlas/gallery/scripts.py looks at the names
 suppress_warnings = ["sphinx_gallery.space_in_filename"]

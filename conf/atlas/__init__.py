@@ -8,16 +8,22 @@
 ``player``         what a figure of a graph says when it is stepped through
 ``plot_picture``   a small picture of a plot, for a card
 ``memory_cells``   a tensor beside the memory that it reads
-``operators``      it probes PyTorch's operators, or shows what was found
-``versions``       it measures other versions of PyTorch, or shows what was found
-``formulas``       it reads or shows the formulas of PyTorch's backward nodes
-``directives``     an author writes it on a page
+``page_parts``     the order of the navigation
+``folds``          an author writes it on a page: what is folded away
+``boxes``          boxes and notes
+``tables``         long tables, and filters
+``formulas``       formulas as MathML, and those of PyTorch's backward nodes
+``operators``      what PyTorch's operators do, measured
+``versions``       what other versions of PyTorch do, measured
 ``names_index``    it finds the names of PyTorch that a page uses
 ``cards``          it leads to pages with a card for each
 ``related``        it leads from a page to others: pages like it, tags
-``search``         the index that the search reads, and what a page needs to search
-``checks``         it fails a page, with file and line
-``page_parts``     the order of the navigation
+``search``         what of each page the search finds, and what a page needs to search
+``search_index``   the file that the search reads, as data
+``search_words``   text as words, and words that mean the same
+``messages``       the messages of errors on pages
+``symptoms``       the list of pages about errors
+``checks``         it fails a page, with file and line, and places faults in scripts
 ``text_marks``     marks in a page's text for the style sheet and for screen readers
 ``head``           what is said of a page elsewhere: its description
 ``footer``         all lines at the foot of a page
@@ -36,18 +42,18 @@ A number is a priority, and stands where something must come before or after ano
 ``config-inited``      gallery.build_guard (1: before anything is read); build_facts checks the settings;
                        incremental.assets_changed
 ``builder-inited``     gallery.run runs the examples (499: before sphinx-gallery); operators are
-                       probed, probes of versions asked, formulas read; search.replaced; upstream.myst_nb_css_before_pages
-``doctree-read``       versions.said_on_pages; gallery.requests, head; checks; names_index and cards (read
-                       the code that is shown, so after hide_requests); related.lines; search.gather (after said_on_pages,
+                       probed, formulas read; search; upstream
+``doctree-read``       gallery.requests, head; checks; names_index and cards (read
+                       the code that is shown, so after hide_requests); related.lines; search (700: after
                        head and names_index); figures (600: after hide_requests);
                        build_facts counts asserts, site_files reads the days of release notes
-``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search.symptoms, incremental:
-                       pages that must be written again; build_facts collects the facts of the build
-``doctree-resolved``   directives.proof; names_index; cards; related; search.directives, search.symptoms; footer (600)
+``env-updated``        boxes, names_index, cards.chapters, related (after names_index), search, symptoms, checks,
+                       incremental: pages that must be written again; build_facts collects the facts of the build
+``doctree-resolved``   boxes; names_index; cards; related; search, symptoms; footer (600)
 ``html-page-context``  head (400: before sphinxext-opengraph), page_weight (450: before furo);
-                       footer; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
+                       footer; related.tagged; search (after sphinx-notfound-page);
                        markdown_copies, site_files; style_sheet and page_weight (900)
-``build-finished``     page_weight; search.index; markdown_copies, then site_files; gallery.run reports
+``build-finished``     page_weight; search; markdown_copies, then site_files; gallery.run reports
                        failures (900); gallery.build_guard takes its mark away (999)
 ====================== ===================================================================================
 """
@@ -99,11 +105,12 @@ def code_version(*folders: Path) -> int:
 def setup(app: Sphinx) -> dict[str, Any]:
     # imported here: noxfile.py and conf.py use parts of this package where Sphinx is not installed, or not yet needed
     from . import (
+        boxes,
         build_facts,
         cards,
         checks,
-        directives,
         figures,
+        folds,
         footer,
         formulas,
         head,
@@ -118,6 +125,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
         search,
         site_files,
         style_sheet,
+        symptoms,
+        tables,
         text_marks,
         upstream,
         versions,
@@ -126,10 +135,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
     for room in (
         gallery,
+        folds,
+        boxes,
+        tables,
+        formulas,
         operators,
         versions,
-        formulas,
-        directives,
         figures,
         player,
         memory_cells,
@@ -144,6 +155,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         cards,
         related,
         search,
+        symptoms,
         markdown_copies,
         site_files,
         incremental,

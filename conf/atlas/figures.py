@@ -18,7 +18,7 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.directives.fold import details
+from atlas.folds import make_details
 from atlas.gallery import sphinx_gallery_patches
 from atlas.gallery.requests import without_requests
 from atlas.player import write_player
@@ -83,7 +83,7 @@ class GraphFigure(SphinxDirective):
             sentence = f"The graph is too large to draw: {graph.left_out} of its cards are left out."
             legend += nodes.paragraph(sentence, sentence)
         if "table" in self.options:
-            legend += details("", _make_table(data["rows"]), summary="The graph as a table")
+            legend += make_details("The graph as a table", _make_table(data["rows"]))
         if legend.children:
             figure += legend
         return [figure]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable
-from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -111,6 +110,19 @@ class PageStore(EnvironmentCollector, Generic[Fact]):
         return sorted(page for page in set(self.pages_to_write(env, before, now)) if page in env.found_docs)
 
 
+class ListingPages(PageStore[bool]):
+    """The pages on which a list of other pages stands. They are written again when what the list says has changed."""
+
+    place: ClassVar[type[nodes.Element]]
+    """The node where the list is put in."""
+
+    def collect(self, app: Sphinx, document: nodes.document) -> bool | None:
+        return any(True for _ in document.findall(self.place)) or None
+
+    def pages_to_write(self, env: BuildEnvironment, before: Any, now: Any) -> Iterable[str]:
+        return self.facts(env) if before != now else []
+
+
 def _kept(env: BuildEnvironment, name: str) -> dict[str, Any]:
     """A dict in the environment, which Sphinx keeps from build to build."""
     if not hasattr(env, name):
@@ -119,17 +131,18 @@ def _kept(env: BuildEnvironment, name: str) -> dict[str, Any]:
 
 
 def enable_stores(app: Sphinx, *stores: type[PageStore[Any]]) -> None:
-    """Connect the stores to Sphinx's events, each after those that it names in ``after``.
-
-    :raises graphlib.CycleError: if they wait for each other.
-    """
-    order = TopologicalSorter({store: store.after for store in stores}).static_order()
-    for place, kind in enumerate(order):
-        store, priority = kind(), _FIRST + place
+    """Connect the stores to Sphinx's events, each after those that it names in ``after``, wherever those are enabled."""
+    for kind in stores:
+        store, priority = kind(), _FIRST + _count_levels(kind)
         app.connect("env-purge-doc", store.clear_doc, priority)
         app.connect("env-merge-info", store.merge_other, priority)
         connect_for_pages(app, "doctree-read", store.process_doc, priority)
         app.connect("env-updated", store.get_updated_docs, priority)
+
+
+def _count_levels(store: type[PageStore[Any]]) -> int:
+    """How many stores must work before this one, one after the other."""
+    return max((1 + _count_levels(before) for before in store.after), default=0)
 
 
 # -- A handler that fails is an error of its page -------------------------------------------------

@@ -1,4 +1,4 @@
-// The dialog of the search, and the answers below a box that stands on a page (conf/atlas/search/directives.py). What to say comes
+// The dialog of the search, and the answers below a box that stands on a page (conf/atlas/search.py). What to say comes
 // with the index, in the language of the site.
 window.atlasSearchDialog = root => {
   const { find, words, pages } = window.atlasSearch, { said } = window.atlasSearchIndex;

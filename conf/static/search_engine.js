@@ -1,5 +1,5 @@
 // Which pages answer a question, best first; and which page explains a pasted message. It reads the index that the build makes
-// (conf/atlas/search/index.py) and knows nothing of the page that it runs on.
+// (conf/atlas/search_index.py) and knows nothing of the page that it runs on.
 window.atlasSearch = (() => {
   const { pages, words: vocabulary, found, levels, dropped, weak, synonyms, messages, fixes, rows, symptoms } = window.atlasSearchIndex;
   const terms = [];
@@ -7,7 +7,7 @@ window.atlasSearch = (() => {
   const numberOf = new Map(terms.map((term, number) => [term, number]));
   const saysNothing = new Set(dropped.split(" ")), saysLittle = new Set(weak.split(" "));
 
-  // -- Words, as conf/atlas/search/words.py has them ------------------------------------------------
+  // -- Words, as conf/atlas/search_words.py has them ------------------------------------------------
 
   const SUFFIXES = [
     ["isations", "iz"], ["isation", "iz"], ["izations", "iz"], ["ization", "iz"], ["ising", "iz"], ["ised", "iz"],

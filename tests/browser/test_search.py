@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from visiting import new_tab
 
-from atlas.search.words import words
+from atlas.search_words import split_words
 from error_pages import all_of, message, with_symptoms
 from markup import read
 from search import pastes, questions
@@ -123,5 +123,5 @@ def test_the_browser_has_the_words_that_the_build_has(engine: Page, site: Path) 
         "x.grad_fn MulBackward0 __call__ fp16 naïve Größe 叶子张量 leaf叶子 _a_ HTMLParser 2x3 can't dropped optimisation"
     ]
     theirs = engine.evaluate("texts => texts.map(text => atlasSearch.words(text).join(' '))", texts)
-    ours = [" ".join(words(text)) for text in texts]
+    ours = [" ".join(split_words(text)) for text in texts]
     assert [pair for pair in zip(texts, ours, theirs, strict=True) if pair[1] != pair[2]] == []

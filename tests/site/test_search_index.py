@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import error_pages
-from atlas.search.index import anchor_of
+from atlas.search_index import make_anchor
 from markup import read
 
 BEGINS = "window.atlasSearchIndex="
@@ -25,7 +25,7 @@ def index(site: Path) -> dict[str, Any]:
 
 def test_it_is_small(site: Path, index: dict[str, Any]) -> None:
     size = len(gzip.compress((site / "search-index.js").read_bytes(), 5)) / 1024
-    assert size <= EACH * len(index["pages"]), f"{size:.1f} KiB: see _LITTLE in conf/atlas/search/index.py"
+    assert size <= EACH * len(index["pages"]), f"{size:.1f} KiB: see _LITTLE in conf/atlas/search_index.py"
 
 
 def test_each_page_is_in_it(index: dict[str, Any], all_pages: list[str]) -> None:
@@ -37,7 +37,7 @@ def test_each_part_is_where_its_link_leads(index: dict[str, Any], site: Path) ->
     for address, *_rest, sections in index["pages"]:
         ids = {found["id"] for found in read(site / address).select("[id]")} if sections else set()
         lost += [
-            (address, part) for part in sections if (part[1] if len(part) > 1 else anchor_of(part[0])) not in ids
+            (address, part) for part in sections if (part[1] if len(part) > 1 else make_anchor(part[0])) not in ids
         ]
     assert not lost
 

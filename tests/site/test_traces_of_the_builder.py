@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.checks.output_traces import FOLDERS
+from atlas.checks import FOLDERS
 from markup import read
 from sources import ROOT
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from docutils import nodes
 from sphinx import addnodes
 
-from atlas.directives.fold import details
+from atlas.folds import details
 
 WORDS, LINES = 150, 10  # in a minute, of somebody who reads English as a second language
 STEP = 5  # minutes: more would claim to know the reader

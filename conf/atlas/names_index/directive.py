@@ -25,7 +25,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.directives.fold import details
+from atlas.folds import make_details
 from atlas.page_parts.navigation_order import in_order
 from atlas.toolbox import link_to
 
@@ -223,7 +223,7 @@ def _pages(app: Sphinx, page: str, name: str, users: list[str]) -> Iterator[node
         links = _links(app, page, listed)
         if len(rest) > len(listed):
             links += nodes.Text(" " + "and %s more" % (len(rest) - len(listed)))
-        yield details("", links, summary=f"{len(rest)} more pages")
+        yield make_details(f"{len(rest)} more pages", links)
 
 
 def _links(app: Sphinx, page: str, users: list[str]) -> nodes.paragraph:

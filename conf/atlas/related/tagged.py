@@ -19,16 +19,13 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from atlas.cards.ticks import ticks
 from atlas.gathering_page import GatheringPage
 from atlas.page_parts.navigation_order import in_order
-from atlas.pages import Pages, check_pages, read_pages
+from atlas.pages import Pages, read_pages
 from atlas.toolbox import link_to
-
-logger = logging.getLogger(__name__)
 
 PAGE = GatheringPage("atlas_tagged")
 
@@ -64,7 +61,7 @@ def file(app: Sphinx) -> Path:
 
 
 def tags(app: Sphinx) -> Pages:
-    """What the file says; nothing if it cannot be read, which ``check`` reports."""
+    """What the file says; nothing if it cannot be read, which ``atlas.checks`` reports."""
     try:
         return read_pages(file(app))
     except (OSError, tomllib.TOMLDecodeError):
@@ -75,13 +72,6 @@ def pages(env: BuildEnvironment) -> list[str]:
     """The examples' pages, in the order in which the navigation has them."""
     found = [page for page in in_order(env) if page.startswith("gallery/") and not page.endswith("/index")]
     return [page for page in found if page.count("/") == 2]
-
-
-def check(app: Sphinx, env: BuildEnvironment) -> None:
-    """Each page has tags, and each tag is known. Connected to ``env-check-consistency``."""
-    if PAGE.of(env):
-        for where, fault in check_pages(file(app), (page.removeprefix("gallery/") for page in pages(env))):
-            logger.error("%s: %s", where, fault)
 
 
 def gathered(app: Sphinx, env: BuildEnvironment) -> Any:
@@ -136,7 +126,6 @@ def setup(app: Sphinx) -> None:
     app.add_node(tagged_list)
     app.add_directive("tagged-pages", TaggedPages)
     app.add_transform(NoChapters)
-    app.connect("env-check-consistency", check)
     PAGE.connect(app, gathered)
     app.connect("doctree-resolved", fill)
     app.connect("html-page-context", load)

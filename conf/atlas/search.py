@@ -1,0 +1,274 @@
+"""The site's own search: what of each page it can find, the file that the browser reads, and the boxes to search from.
+
+Sphinx's own search wants every word of a question on one page, and fetches each page that it found to quote it. This one
+takes any word, weighs it by its rarity (``search_index``), and fetches no page. ``conf/static/search_engine.js`` answers.
+
+``.. search-box:: LABEL`` is a form. Without JavaScript it leads to the page of the search, which lists all pages; with it, what
+is typed or pasted is answered below the box. ``.. all-pages::`` is that list.
+
+Code is not searched word by word: the names of PyTorch that it uses come from ``names_index``, its messages from its outputs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from posixpath import commonprefix
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.index_entries import split_index_msg
+
+from .messages import find_fix, find_older_wordings, find_raised, read_other_wordings
+from .page_parts.navigation_order import in_order
+from .page_store import ListingPages, PageStore, connect_for_pages, enable_stores
+from .search_index import PAGE, Found, kind_of_page, make_index
+from .search_words import split_words
+from .toolbox import link_to, one_line, write_whole
+
+FILE = "search-index.js"
+LIST = 50  # entries at one place: they name the rows of a list
+#: What holds no prose. What is marked ``no-search`` is on another page already, or varies.
+_NO_PROSE = (nodes.literal_block, nodes.raw, nodes.math, nodes.math_block, nodes.comment, nodes.title, addnodes.index)
+#: Scripts of Sphinx's search: one marks words on the page to which a result leads, one has keys for the search.
+_SCRIPTS = ("_static/sphinx_highlight.js", "_static/doctools.js")
+
+# -- What of a page can be found --------------------------------------------------------------------
+
+
+class SearchedPages(PageStore[Found]):
+    """All pages as the search knows them.
+
+    To make words of a page takes longer than all else that the index needs, so it is done once, when the page is read.
+    """
+
+    name = "search"
+
+    def collect(self, app: Sphinx, document: nodes.document) -> Found:
+        page = app.env.docname
+        first = next(iter(document.findall(nodes.title)), None)
+        title = one_line(first.astext()) if first else page
+        lead = app.env.metadata[page].get("og:description", "")
+        symptoms, entries, rows = _find_entries(document)
+        sections = list(_find_sections(document))
+        messages, fix = list(find_raised(document)), find_fix(document)
+        wordings = list(find_older_wordings(document)) if fix else []
+        messages += sorted(read_other_wordings(Path(app.srcdir), page).difference(messages)) if fix else []
+        used, spoken = _find_names(app.env, page)
+        texts = {
+            "title": [title],
+            "symptoms": symptoms,
+            "entries": entries,
+            "rows": [name for name, _anchor in rows],
+            "sections": [heading for _anchor, heading in sections],
+            "lead": [lead],
+            "messages": [*messages, *wordings],
+            "spoken": spoken,
+            "used": used,
+            "body": _find_prose(document),
+        }
+        return Found(
+            title=title,
+            lead=lead,
+            symptoms=symptoms,
+            row_anchor=commonprefix([anchor for _name, anchor in rows]),
+            sections=sections,
+            messages=messages,
+            wordings=wordings,
+            fix=fix,
+            fields={name: Counter(split_words(" ".join(parts))) for name, parts in texts.items()},
+        )
+
+
+def _find_names(env: BuildEnvironment, page: str) -> tuple[list[str], list[str]]:
+    """The names of PyTorch that a page's code uses, and those of them that its text has; none if its code cannot be read."""
+    return env.atlas_names_used.get(page, []), env.atlas_names_spoken.get(page, [])
+
+
+def _find_entries(document: nodes.document) -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    """The main index entries, the others, and those of a long list, each with its anchor."""
+    main, others, rows = [], [], []
+    for index in document.findall(addnodes.index):
+        if isinstance(index.parent, nodes.term):  # of a glossary: it is a part of its page
+            continue
+        is_list = len(index["entries"]) >= LIST
+        for kind, value, anchor, emphasis, _category in index["entries"]:
+            said = [one_line(part) for part in split_index_msg(kind, value)]
+            if is_list:
+                rows += [(name, anchor) for name in said]
+            else:
+                (main if emphasis == "main" else others).extend(said)
+    return main, others, rows
+
+
+def _find_sections(document: nodes.document) -> Iterator[tuple[str, str]]:
+    """What has an anchor of its own: headings below the title, terms of a glossary with their translation."""
+    sections = list(document.findall(nodes.section))
+    for section in sections[1:]:
+        if section["ids"] and isinstance(section[0], nodes.title):
+            yield section["ids"][0], one_line(section[0].astext())
+    for item in document.findall(nodes.definition_list_item):
+        term = item[0]
+        if isinstance(term.parent.parent.parent, addnodes.glossary) and term["ids"]:
+            translation = next(iter(item[-1].findall(nodes.emphasis)), "")
+            yield term["ids"][0], one_line(f"{term.astext()} {translation and translation.astext()}")
+
+
+def _find_prose(node: nodes.Node) -> Iterator[str]:
+    """The text of a page without its code, title, formulas, and what says ``no-search``."""
+    if isinstance(node, nodes.Text):
+        yield one_line(node)
+    elif not isinstance(node, _NO_PROSE) and "no-search" not in getattr(node, "attributes", {}).get("classes", []):
+        for child in node.children:
+            yield from _find_prose(child)
+
+
+# -- The file ---------------------------------------------------------------------------------------
+
+
+def write_search_index(app: Sphinx, exception: Exception | None) -> None:
+    """Write ``search-index.js``: a script and no JSON, so that it loads from a folder too, where a browser refuses to fetch."""
+    if exception is None and app.builder.name == "html":
+        index = make_index(SearchedPages.facts(app.env), app.builder.get_target_uri)
+        data = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
+        write_whole(Path(app.outdir, FILE), f"window.atlasSearchIndex={data}\n")
+
+
+def leave_out_index_of_sphinx(app: Sphinx) -> None:
+    """Sphinx's own search is not made: neither its index nor its page."""
+    if app.builder.name == "html":
+        app.builder.search = False
+
+
+def leave_out_scripts_of_sphinx(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], document: Any
+) -> None:
+    """The scripts of Sphinx's search are on no page."""
+    context["script_files"] = [script for script in context["script_files"] if script.filename not in _SCRIPTS]
+
+
+# -- What an author can put on a page ---------------------------------------------------------------
+
+
+class search_box(nodes.General, nodes.Element):
+    """A box. Attributes ``label``, and ``rows``: how many lines of a traceback it shows."""
+
+
+class all_pages(nodes.General, nodes.Element):
+    """The place of the list of all pages."""
+
+
+class SearchBox(SphinxDirective):
+    """``.. search-box:: LABEL``, with ``:rows:``, the lines that it shows."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    option_spec = {"rows": directives.positive_int}  # noqa: RUF012 -- as docutils has it
+
+    def run(self) -> list[nodes.Node]:
+        return [search_box(label=one_line(self.arguments[0]), rows=self.options.get("rows", 1))]
+
+
+class AllPages(SphinxDirective):
+    """``.. all-pages::``: the titles of all pages but those that list other pages, by chapter."""
+
+    def run(self) -> list[nodes.Node]:
+        return [all_pages()]
+
+
+def make_form(label: str, rows: int, action: str) -> str:
+    """The HTML of a box.
+
+    >>> make_form("Search", 1, "search.html").startswith('<form class="search-here" role="search" action="search.html"')
+    True
+    """
+    return (
+        f'<form class="search-here" role="search" action="{escape(action)}"><label>{escape(label)}'
+        f'<textarea name="q" rows="{rows}" autocomplete="off" spellcheck="false" required></textarea></label>'
+        f"<button>Search</button></form>"
+    )
+
+
+def _visit_box(self: Any, node: search_box) -> None:
+    action = self.builder.get_relative_uri(self.builder.current_docname, PAGE)
+    self.body.append(make_form(node["label"], node["rows"], action))
+    raise nodes.SkipNode
+
+
+def _skip_node(self: Any, node: nodes.Element) -> None:
+    raise nodes.SkipNode
+
+
+def _list_pages(env: BuildEnvironment) -> list[tuple[str, str]]:
+    """Name and title of each page that is listed, in the order of the navigation; those outside of it come last."""
+    order = dict.fromkeys([*in_order(env), *sorted(env.found_docs)])
+    return [(page, env.titles[page].astext()) for page in order if page in env.titles and kind_of_page(page) != "i"]
+
+
+class PagesWithAllPages(ListingPages):
+    """Where the list of all pages stands."""
+
+    name = "all-pages"
+    place = all_pages
+
+    def gather(self, app: Sphinx, env: BuildEnvironment) -> list[tuple[str, str]]:
+        return _list_pages(env)
+
+
+def fill_all_pages(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Put the list of all pages in."""
+    for place in list(document.findall(all_pages)):
+        chapters: dict[str, nodes.bullet_list] = {}
+        for name, title in PagesWithAllPages.gathered(app.env):
+            chapter = name.rpartition("/")[0]
+            item = nodes.list_item("", nodes.paragraph("", "", link_to(app, page, name, title)))
+            chapters.setdefault(chapter, nodes.bullet_list()).append(item)
+        parts: list[nodes.Node] = []
+        for chapter, pages in chapters.items():
+            parts += [nodes.rubric("", _title_of_chapter(app.env, chapter)), pages]
+        place.replace_self(nodes.container("", *parts, classes=["all-pages", "no-search"]))
+
+
+def _title_of_chapter(env: BuildEnvironment, chapter: str) -> str:
+    index = f"{chapter}/index"
+    if index in env.titles:
+        return env.titles[index].astext()
+    return {"": "The site", "guide": "Guide", "reference": "Reference", "about": "About"}.get(chapter, chapter)
+
+
+def fill_page_not_found(app: Sphinx, page: str, template: str, context: dict[str, Any], document: Any) -> None:
+    """The page for an address that leads nowhere: the search, asked for the words of the address.
+
+    It is filled after sphinx-notfound-page has, whose links lead from any depth.
+    """
+    if page == app.config.notfound_pagename and PAGE in app.env.found_docs:
+        box = make_form("Words, a name, or a traceback", 1, context["pathto"](PAGE)).replace(
+            'class="search-here"', 'class="search-here" data-asked-by-address', 1
+        )
+        title, words = (
+            "Page not found",
+            "There is no page at this address. It may have moved: what were you looking for?",
+        )
+        context["title"] = title
+        context["body"] = f"<h1>{title}</h1><p>{words}</p>{box}"
+
+
+def setup(app: Sphinx) -> None:
+    for node, visit in ((search_box, _visit_box), (all_pages, _skip_node)):
+        app.add_node(node, html=(visit, None), text=(_skip_node, None), gettext=(_skip_node, None))
+    app.add_directive("search-box", SearchBox)
+    app.add_directive("all-pages", AllPages)
+    enable_stores(app, SearchedPages, PagesWithAllPages)
+    app.connect("builder-inited", leave_out_index_of_sphinx)
+    connect_for_pages(app, "doctree-resolved", fill_all_pages)
+    connect_for_pages(app, "html-page-context", leave_out_scripts_of_sphinx)
+    connect_for_pages(app, "html-page-context", fill_page_not_found)
+    app.connect("build-finished", write_search_index)

@@ -1,0 +1,237 @@
+"""What the search knows of all pages, as data: ``search-index.js`` has it, which the browser loads when somebody searches.
+
+How much a page is about a word is BM25F [1]_, with the fields of ``_FIELDS``, in ``LEVELS`` steps. The rarity of a word
+is counted in the browser. The words are sorted; of each only what differs from the word before is written, after the
+number of letters that both begin with. Numbers are digits of base 36.
+
+``search_engine.js`` takes a word for each space in ``words`` and a list of pages for each space in ``found``: the distance from
+page to page, above 35 with a capital letter before it that counts the 36s. ``levels`` has a digit for each page in ``found``.
+
+The file grows with the pages: about 0.4 KiB each, compressed. At some thousand pages it should be cut by chapter.
+
+.. [1] S. Robertson, H. Zaragoza, M. Taylor: Simple BM25 extension to multiple weighted fields. CIKM 2004.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+from typing import Any
+
+from atlas.names_index.directive import INDEX as NAMES
+
+from .messages import order_messages
+from .search_words import DROPPED, WEAK, read_synonyms, split_words, stem_word
+
+PAGE = "search"  # it lists all others, so it is not in the index itself
+SNIPPET = 95  # characters that a result shows of a page
+COMMON = 0.5  # of the pages: a word that so many have, and none in more than its text, finds nothing
+LEVELS = 6
+SATURATION = 3.0
+#: A page that has little of a word (up to 1) is left out where so many pages have it: others will be found for it.
+_LITTLE = ((0.22, 4), (0.33, 12))
+#: A heading of so many pages says nothing of one.
+_OFTEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page as the search knows it.
+
+    :ivar lead: the first sentences, which a result shows.
+    :ivar symptoms: main index entries: what somebody would say who has the page's problem.
+    :ivar row_anchor: of a page that is one long list, how the anchors of its rows begin. The rest is the row's name, with
+        hyphens for dots.
+    :ivar sections: anchor and title of each part that can be linked to: headings and terms.
+    :ivar messages: what the page's code raises.
+    :ivar wordings: how other versions word the message that a page about an error explains.
+    :ivar fix: what to do, of a page about an error.
+    :ivar fields: the words of each part of the page, and how often each is there.
+    """
+
+    title: str
+    lead: str
+    symptoms: list[str]
+    row_anchor: str
+    sections: list[tuple[str, str]]
+    messages: list[str]
+    wordings: list[str]
+    fix: str
+    fields: dict[str, Counter[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """How much a word in a field counts, and how much less in a field that is longer than others (0 to 1)."""
+
+    weight: float
+    length: float
+    repeats: bool = False
+
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_FIELDS = {
+    "title": _Field(9, 0.3),
+    "symptoms": _Field(7, 0.1),
+    "entries": _Field(6, 0.1),
+    "rows": _Field(9, 0),
+    "sections": _Field(3, 0.4),
+    "lead": _Field(3, 0.4),
+    "messages": _Field(2, 0.4),
+    "spoken": _Field(3, 0.2),
+    "used": _Field(0.5, 0.3),
+    "body": _Field(1, 0.7, repeats=True),
+}
+
+
+def weigh_words(site: list[dict[str, Counter[str]]]) -> dict[str, dict[int, int]]:
+    """For each word the pages that have it, by number, with a weight from 1 to ``LEVELS``.
+
+    :param site: of each page the words of its fields, and how often each is there.
+
+    >>> leaf, graph = Counter(["leaf"]), Counter(["graph"])
+    >>> site = [{"title": leaf, "body": leaf + graph}, {"title": graph, "body": graph}]
+    >>> found = weigh_words([dict.fromkeys(_FIELDS, Counter()) | page for page in site])
+    >>> found["leaf"].keys(), found["graph"][1] > found["graph"][0]
+    (dict_keys([0]), True)
+    """
+    average = {name: max(1, sum(page[name].total() for page in site) / max(1, len(site))) for name in _FIELDS}
+    raw: dict[str, dict[int, float]] = {}
+    only_text: dict[str, bool] = {}
+    for number, page in enumerate(site):
+        for name, field in _FIELDS.items():
+            longer = 1 - field.length + field.length * page[name].total() / average[name]
+            for word, times in page[name].items():
+                of_word = raw.setdefault(word, {})
+                of_word[number] = of_word.get(number, 0) + field.weight * (times if field.repeats else 1) / longer
+                only_text[word] = only_text.get(word, True) and name in ("body", "used")
+    found = {}
+    for word, of_word in raw.items():
+        if only_text[word] and len(of_word) > COMMON * len(site):
+            continue
+        share = {number: weight / (SATURATION + weight) for number, weight in of_word.items()}
+        least = max((least for least, pages in _LITTLE if len(of_word) > pages), default=0)
+        found[word] = {number: ceil(LEVELS * much) for number, much in share.items() if much >= least}
+    return {word: of_word for word, of_word in found.items() if of_word}
+
+
+def encode_pages(of_word: Iterable[int]) -> str:
+    """The pages of a word, in order.
+
+    >>> encode_pages({0, 2, 40})
+    '02A2'
+    """
+    steps = [later - earlier for earlier, later in pairwise([0, *sorted(of_word)])]
+    return "".join((chr(ord("A") - 1 + step // 36) if step >= 36 else "") + _DIGITS[step % 36] for step in steps)
+
+
+def encode_words(vocabulary: list[str]) -> str:
+    """Sorted words, each as what differs from the one before.
+
+    >>> encode_words(["grad", "gradcheck", "gradient", "leaf"])
+    '0grad 4check 4ient 0leaf'
+    """
+    shared = (_count_same_letters(one, other) for one, other in pairwise(["", *vocabulary]))
+    return " ".join(
+        _DIGITS[min(same, 35)] + word[min(same, 35) :] for same, word in zip(shared, vocabulary, strict=True)
+    )
+
+
+def _count_same_letters(one: str, other: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def kind_of_page(page: str) -> str:
+    """In which group of results a page stands: ``e`` errors, ``l`` lessons, ``r`` reference, ``i`` an index of other pages.
+
+    >>> [kind_of_page(page) for page in ("gallery/errors/leaf_in_place", "guide/which-switch", "then-and-now", "guide/index")]
+    ['e', 'l', 'r', 'i']
+    """
+    if page.rpartition("/")[2] == "index" or page in (NAMES, PAGE):
+        return "i"
+    chapter = page.split("/")[:-1]
+    if chapter == ["gallery", "errors"]:
+        return "e"
+    return "l" if chapter[:1] in (["gallery"], ["guide"]) else "r"
+
+
+def make_index(pages: Mapping[str, Found], address: Callable[[str], str]) -> dict[str, Any]:
+    """The index of these pages, by name. ``address`` turns the name of a page into its address below the site's root."""
+    names = sorted(pages.keys() - {PAGE})
+    site = [pages[name] for name in names]
+    found = weigh_words([page.fields for page in site])
+    vocabulary = sorted(found)
+    headings = Counter(title for page in site for _anchor, title in page.sections)
+    often = {title for title, times in headings.items() if times >= _OFTEN}
+    return {
+        "pages": [
+            [address(name), page.title, _cut_snippet(page.lead), kind_of_page(name), _list_sections(page, often)]
+            for name, page in zip(names, site, strict=True)
+        ],
+        "words": encode_words(vocabulary),
+        "found": " ".join(encode_pages(found[word]) for word in vocabulary),
+        "levels": "".join(str(found[word][number]) for word in vocabulary for number in sorted(found[word])),
+        "dropped": " ".join(sorted(DROPPED)),
+        "weak": " ".join(sorted({stem_word(word) for word in WEAK})),
+        "synonyms": read_synonyms(),
+        "messages": order_messages((page.title, page.messages, page.wordings, page.fix) for page in site),
+        "symptoms": _number_symptoms(site, vocabulary),
+        "rows": {number: page.row_anchor for number, page in enumerate(site) if page.row_anchor},
+        "fixes": {number: page.fix for number, page in enumerate(site) if page.fix},
+        "said": {
+            "search": "Search",
+            "hint": "A question, a name, or a whole traceback",
+            "close": "Close",
+            "card": "This message",
+            "sibling": "This message is raised on",
+            "fix": "Fix:",
+            "kinds": {"e": "Errors", "l": "Lessons", "r": "Reference", "i": "Lists"},
+            "none": "Nothing on this site has these words.",
+            "count": "{count} results",
+            "nearest": "Perhaps you were looking for one of these:",
+        },
+    }
+
+
+def _list_sections(page: Found, often: set[str]) -> list[list[str]]:
+    """The titles of a page's parts, each with its anchor if that is not made of the title in the usual way."""
+    return [
+        [title] if make_anchor(title) == anchor else [title, anchor]
+        for anchor, title in page.sections
+        if title not in often
+    ]
+
+
+def make_anchor(title: str) -> str:
+    """The anchor that a heading has in the usual way. The browser makes it too (``slug`` in search_engine.js).
+
+    >>> make_anchor("Why is .grad None?")
+    'why-is-grad-none'
+    """
+    return re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def _cut_snippet(lead: str) -> str:
+    """The beginning of a text, in whole words; a first word that is longer, as Chinese has it, is cut.
+
+    >>> _cut_snippet("计算图" * 40) == "计算图" * 31 + "计算 …"
+    True
+    """
+    if len(lead) <= SNIPPET:
+        return lead
+    end = lead.rfind(" ", 0, SNIPPET)
+    return lead[: end if end > 0 else SNIPPET] + " …"
+
+
+def _number_symptoms(site: list[Found], vocabulary: list[str]) -> list[list[int]]:
+    """Of each symptom the number of its page, and its words as numbers in the vocabulary."""
+    number_of = {word: number for number, word in enumerate(vocabulary)}
+    return [
+        [page, *sorted({number_of[word] for word in split_words(symptom) if word in number_of})]
+        for page, found in enumerate(site)
+        for symptom in found.symptoms
+    ]
