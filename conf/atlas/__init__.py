@@ -9,6 +9,7 @@
 ``operators``       what PyTorch's operators do, as ``conf/measure`` found
 ``versions``        what changed between versions of PyTorch, as ``conf/measure`` found
 ``figures``         graphs and plots; ``player`` lets a reader step through a graph
+``memory_cells``    a tensor beside the memory that it reads
 ``names``           the names of PyTorch that a page uses, linked to its reference, and their index
 ``cards``           cards that lead to pages, chapters and learning paths
 ``related``         pages like this one, and tags
@@ -46,14 +47,25 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 FEATURES = (
-    *("gallery.run", "folds", "boxes", "tables", "formulas", "operators", "versions", "directives", "build_facts"),
-    *("page_parts", "text_marks", "head", "footer", "style_sheet", "page_weight", "checks", "names_index", "cards"),
+    *(
+        "gallery.run",
+        "folds",
+        "boxes",
+        "tables",
+        "formulas",
+        "operators",
+        "versions",
+        "figures",
+        "player",
+        "memory_cells",
+    ),
+    *("build_facts", "text_marks", "head", "footer", "style_sheet", "page_weight", "checks", "names_index", "cards"),
     *("related", "search", "symptoms", "markdown_copies", "site_files", "upstream"),
 )
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
 _SHAPING = (
-    *("docutils", "furo", "matplotlib", "myst-nb", "myst-parser", "numpy", "pandas", "pypandoc-binary", "resvg-py"),
-    *("rjsmin", "sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery", "sphinx-notfound-page"),
+    *("docutils", "furo", "matplotlib", "myst-nb", "myst-parser", "numpy", "pandas", "pypandoc-binary", "rjsmin"),
+    *("sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery", "sphinx-notfound-page"),
     *("sphinxext-opengraph", "torch"),
 )
 
