@@ -81,7 +81,7 @@ def remember_operands(script: Path) -> None:
         return
     from torch.autograd import Variable
 
-    from graphs.operands import remember
+    from graphs import nodes
 
     class WatchedEngine:
         calls = 0
@@ -98,7 +98,7 @@ def remember_operands(script: Path) -> None:
             self.calls += 1
             if self.calls <= _MOST_CALLS:
                 try:
-                    remember([one.grad_fn if hasattr(one, "grad_fn") else one.node for one in outputs])
+                    nodes.remember_operands([one.grad_fn if hasattr(one, "grad_fn") else one.node for one in outputs])
                 except RuntimeError:  # a view whose base was changed in place; backward is about to refuse it
                     pass
             return self._engine.run_backward
