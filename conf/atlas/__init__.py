@@ -20,7 +20,7 @@
 ``text_marks``     marks in a page's text for the style sheet and for screen readers
 ``head``           what is said of a page elsewhere: its description
 ``footer``         all lines at the foot of a page
-``page_weight``    what keeps a page light: scripts, the sidebar; ``style_sheet``: one sheet
+``page_weight``    what keeps a page light: the style sheet, scripts, the sidebar
 ``build_facts``    what a build was made from
 ``markdown_copies`` the pages as Markdown
 ``site_files``     it is written once, after all pages
@@ -45,7 +45,7 @@ A number is a priority, and stands where something must come before or after ano
 ``doctree-resolved``   directives.proof; names_index; cards; related; search.directives, search.symptoms; footer (600)
 ``html-page-context``  head and page_parts.sharing (400: before sphinxext-opengraph), page_weight (450: before furo);
                        footer; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
-                       markdown_copies, site_files; style_sheet and page_weight (900)
+                       markdown_copies, site_files; page_weight (900)
 ``build-finished``     page_weight; search.index; markdown_copies, then site_files; runner.build_step reports
                        failures (900); runner.build_guard takes its mark away (999)
 ====================== ===================================================================================
@@ -67,6 +67,7 @@ _SHAPING = (
     *(
         "docutils",
         "furo",
+        "lightningcss",
         "matplotlib",
         "myst-nb",
         "myst-parser",
@@ -113,7 +114,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
         runner,
         search,
         site_files,
-        style_sheet,
         text_marks,
         upstream,
         versions,
@@ -130,7 +130,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
         text_marks,
         head,
         footer,
-        style_sheet,
         page_weight,
         checks,
         names_index,
