@@ -29,7 +29,7 @@ Save and load a checkpoint, and resume training
 # %%
 # The problem: the loss jumps after a restart
 # -------------------------------------------
-# A training ends after 300 steps. You load the weights and go on, and after one step the loss is 26 times as large.
+# A training ends after 300 steps. You load the weights and go on, and after one step the loss is about 20 times as large.
 #
 # .. how-measured:: This code builds a small model, trains it on one batch, and draws losses.
 
