@@ -4,15 +4,17 @@
 ``rooms``          how a room is set up: its modules one after the other
 ``gathering_page`` the page that shows what is gathered from all others
 ``gallery``        it decides which scripts run, starts them, and keeps what they made
-``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
-``rules``          what an operation computes, forward and backward, as a table
+``figures``        graphs and plots, drawn when a page is read
+``player``         what a figure of a graph says when it is stepped through
+``plot_picture``   a small picture of a plot, for a card
+``memory_cells``   a tensor beside the memory that it reads
+``page_parts``     the order of the navigation
 ``folds``          an author writes it on a page: what is folded away
 ``boxes``          boxes and notes
 ``tables``         long tables, and filters
 ``formulas``       formulas as MathML, and those of PyTorch's backward nodes
 ``operators``      what PyTorch's operators do, measured
 ``versions``       what other versions of PyTorch do, measured
-``directives``     figures
 ``names_index``    it finds the names of PyTorch that a page uses
 ``cards``          it leads to pages with a card for each
 ``related``        it leads from a page to others: pages like it, tags
@@ -22,7 +24,6 @@
 ``messages``       the messages of errors on pages
 ``symptoms``       the list of pages about errors
 ``checks``         it fails a page, with file and line, and places faults in scripts
-``page_parts``     every page gets it, around its text
 ``text_marks``     marks in a page's text for the style sheet and for screen readers
 ``head``           what is said of a page elsewhere: its description
 ``footer``         all lines at the foot of a page
@@ -42,14 +43,14 @@ A number is a priority, and stands where something must come before or after ano
                        incremental.assets_changed
 ``builder-inited``     gallery.run runs the examples (499: before sphinx-gallery); operators are
                        probed, formulas read; search; upstream
-``doctree-read``       page_parts.hide_requests, head; checks; names_index and cards (read
+``doctree-read``       gallery.requests, head; checks; names_index and cards (read
                        the code that is shown, so after hide_requests); related.lines; search (700: after
-                       head and names_index); directives.figures.graph_code (600: after hide_requests);
+                       head and names_index); figures (600: after hide_requests);
                        build_facts counts asserts, site_files reads the days of release notes
 ``env-updated``        boxes, names_index, cards.chapters, related (after names_index), search, symptoms, checks,
                        incremental: pages that must be written again; build_facts collects the facts of the build
 ``doctree-resolved``   boxes; names_index; cards; related; search, symptoms; footer (600)
-``html-page-context``  head and page_parts.sharing (400: before sphinxext-opengraph), page_weight (450: before furo);
+``html-page-context``  head (400: before sphinxext-opengraph), page_weight (450: before furo);
                        footer; related.tagged; search (after sphinx-notfound-page);
                        markdown_copies, site_files; style_sheet and page_weight (900)
 ``build-finished``     page_weight; search; markdown_copies, then site_files; gallery.run reports
@@ -79,7 +80,6 @@ _SHAPING = (
         "numpy",
         "pandas",
         "pypandoc-binary",
-        "resvg-py",
         "rjsmin",
         "sphinx",
     ),
@@ -109,17 +109,18 @@ def setup(app: Sphinx) -> dict[str, Any]:
         build_facts,
         cards,
         checks,
-        directives,
+        figures,
         folds,
         footer,
         formulas,
         head,
         incremental,
         markdown_copies,
+        memory_cells,
         names_index,
         operators,
-        page_parts,
         page_weight,
+        player,
         related,
         search,
         site_files,
@@ -140,9 +141,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
         formulas,
         operators,
         versions,
-        directives,
+        figures,
+        player,
+        memory_cells,
         build_facts,
-        page_parts,
         text_marks,
         head,
         footer,

@@ -3,7 +3,6 @@
 ``facts``          what a card says of a page, found when the page is read
 ``minutes``        how long it takes to read
 ``before``         what to read before it
-``plot_picture``   a small picture of a plot
 ``card``           one card
 ``ticks``          the line about pages that were read
 ``chapter_map``    the cards of a chapter's pages

@@ -11,11 +11,11 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-from atlas.directives.figures.graph_figure import parse_graph
+from atlas import plot_picture
+from atlas.figures import parse_graph
 from atlas.head import find_first_paragraph, make_plain_text
 from atlas.toolbox import first_sentences
 
-from . import plot_picture
 from .minutes import minutes
 
 LONGEST = 150  # characters of the answer; a first sentence may be longer
@@ -105,7 +105,7 @@ def _picture(env: BuildEnvironment, page: str) -> tuple[str, str]:
 
         read, _made_by, show_saved = parse_graph(graph.read_text(encoding="utf-8"))
         return draw_picture(read, show_saved=show_saved), "graph"
-    return (plot_picture.picture(plot.read_text(encoding="utf-8")), "plot") if plot.is_file() else ("", "")
+    return (plot_picture.draw_plot_picture(plot.read_text(encoding="utf-8")), "plot") if plot.is_file() else ("", "")
 
 
 def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
