@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,8 @@ def site(folder: Path, script: str) -> Path:
     ],
 )
 def test_a_script_that_would_become_no_page(tmp_path: Path, script: str, way_out: str) -> None:
+    if not script.isascii() and sys.getfilesystemencoding() == "ascii":
+        pytest.skip("no such file can be made here")
     with pytest.raises(ScriptError) as error:
         check_scripts(site(tmp_path, script))
     (said,) = str(error.value).splitlines()
