@@ -13,6 +13,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import nox
 
@@ -215,10 +216,14 @@ def linkcheck(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def reference(session: nox.Session) -> None:
-    """Ask PyTorch's reference where it has the names that the built site uses, and tell which are gone. Needs the network."""
-    environment(session)
-    session.env["PYTHONPATH"] = "conf"
-    run(session, "python", "-m", "atlas.names_index.refresh", *session.posargs)
+    """Bring the inventory of PyTorch's reference for the release in requirements.in. Needs the network."""
+    release = re.search(r"^torch==(\d+\.\d+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE)[1]
+    with urlopen(f"https://docs.pytorch.org/docs/{release}/objects.inv", timeout=60) as answer:
+        content = answer.read()
+    if not content.startswith(b"# Sphinx inventory version 2"):
+        session.error("what PyTorch's site sent is no inventory; the old one stays")
+    (ROOT / "conf/atlas/objects.inv").write_bytes(content)
+    session.log(f"now give {release} in intersphinx_mapping in conf/conf.py, and build")
 
 
 @nox.session(default=False)

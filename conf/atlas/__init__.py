@@ -11,7 +11,7 @@
 ``versions``       it measures other versions of PyTorch, or shows what was found
 ``formulas``       it reads or shows the formulas of PyTorch's backward nodes
 ``directives``     an author writes it on a page
-``names_index``    it finds the names of PyTorch that a page uses
+``names``          the names of PyTorch that a page uses; ``code_reader`` finds them in code
 ``cards``          it leads to pages with a card for each
 ``related``        it leads from a page to others: pages like it, tags
 ``search``         the index that the search reads, and what a page needs to search
@@ -36,15 +36,14 @@ A number is a priority, and stands where something must come before or after ano
                        incremental.assets_changed
 ``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are
                        probed, probes of versions asked, formulas read; search; upstream.myst_nb_css_before_pages
-``doctree-read``       versions.said_on_pages; page_parts.hide_requests, head; checks; names_index and cards (read
-                       the code that is shown, so after hide_requests); related.lines; search.gather (after said_on_pages,
-                       head and names_index); directives.figures.graph_code (600: after hide_requests);
+``doctree-read``       versions.said_on_pages; page_parts.hide_requests, head; checks
+                       directives.figures.graph_code (600: after hide_requests); then all stores of ``page_store`` (700);
                        build_facts counts asserts, site_files reads the days of release notes
-``env-updated``        directives.proof, names_index, cards.chapters, related (after names_index), search.symptoms, incremental:
+``env-updated``        directives.proof, incremental, all stores of ``page_store``:
                        pages that must be written again; build_facts collects the facts of the build
-``doctree-resolved``   directives.proof; names_index; cards; related; search.directives, search.symptoms; footer (600)
+``doctree-resolved``   directives.proof; names; cards; related; search; symptoms; footer (600)
 ``html-page-context``  head and page_parts.sharing (400: before sphinxext-opengraph), page_weight (450: before furo);
-                       footer; related.tagged; search.replaced, search.not_found (after sphinx-notfound-page);
+                       footer; related; search.replaced, search.not_found (after sphinx-notfound-page);
                        markdown_copies, site_files; style_sheet and page_weight (900)
 ``build-finished``     page_weight; search.index; markdown_copies, then site_files; runner.build_step reports
                        failures (900); runner.build_guard takes its mark away (999)
@@ -105,7 +104,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         head,
         incremental,
         markdown_copies,
-        names_index,
+        names,
         operators,
         page_filter,
         page_parts,
@@ -135,7 +134,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         style_sheet,
         page_weight,
         checks,
-        names_index,
+        names,
         cards,
         related,
         search,

@@ -24,9 +24,9 @@ from sphinx.config import Config
 
 from atlas.build_facts import count_checks, get_facts
 from atlas.directives.claims import claims
-from atlas.names_index.directive import names_line
+from atlas.names import names_line
 from atlas.page_store import connect_for_pages
-from atlas.related.lines import related_lines
+from atlas.related import related_lines
 from atlas.runner.notebook import packages
 
 #: The page and the section that say what sentences are about, and the chapters whose pages say so at their foot.

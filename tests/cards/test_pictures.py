@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import matplotlib.pyplot as plt
 import pytest
 
-from atlas.cards import graph_picture, plot_picture
-from atlas.cards.graph_picture import HEIGHT, WIDTH
+from atlas import graph_picture, plot_picture
+from atlas.graph_picture import HEIGHT, WIDTH
 
 
 def card(number: int, name: str, x: float, y: float, kind: str = "function") -> str:

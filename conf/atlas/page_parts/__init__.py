@@ -2,7 +2,6 @@
 
 ``hide_requests``     the code of examples without the comments that ask the site for something
 ``sharing``           the picture that a shared link shows
-``navigation_order``  the order in which the navigation has the pages, for lists of them
 """
 
 from __future__ import annotations
