@@ -110,6 +110,9 @@ PUBLISHED = "published-pages.txt"
 def write_moved_pages(app: Sphinx) -> None:
     """Put a page at each old address that leads on; if one leads nowhere, or a published address is gone, the build fails.
 
+    sphinxext-rediraffe 0.3.0 refuses a new address with an anchor. sphinx-reredirects 1.1.0 writes such a page and checks
+    nothing, so that it would take the place of two lines here.
+
     The site's own ``published-pages.txt`` is that list with the pages of today; the workflow ``publish`` proposes it as next.
     """
     docs, out = Path(app.srcdir), Path(app.outdir)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from bs4 import BeautifulSoup
 
 from tiny.tiny_site import ROOT, Build
@@ -45,17 +43,3 @@ def test_cards_have_links_with_a_name(page: Page) -> None:
         "An exercise",
         "An exercise at the end of its page",
     ]
-
-
-@pytest.mark.parametrize("name", ["guide", "graph_of_a_product", "exercise"])
-def test_no_id_stands_twice_on_a_page(page: Page, name: str) -> None:
-    """A link would lead to the first of them, and a screen reader could not tell them apart."""
-    ids = Counter(element["id"] for element in page(name).select("[id]"))
-    assert not [name for name, count in ids.items() if count > 1]
-
-
-@pytest.mark.parametrize("name", ["guide", "gallery/index"])
-def test_references_lead_somewhere(good: Build, page: Page, name: str) -> None:
-    for link in page(name).select("article a.internal[href]"):
-        target = link["href"].partition("#")[0]
-        assert not target or (good.out / Path(name).parent / target).resolve().is_file()
