@@ -59,7 +59,7 @@ intersphinx_mapping = {
 # -- Code that runs -------------------------------------------------------------------------------
 
 nb_execution_mode = "inline"  # {eval} needs it
-nb_execution_raise_on_error = True
+nb_execution_show_tb = True  # a cell that fails is a warning that names the page and says what was raised
 nb_execution_timeout = 300  # seconds on the clock of one cell, on a busy machine too
 
 doctest_global_setup = "import torch"

@@ -14,8 +14,13 @@
 ``names``          the names of PyTorch that a page uses; ``code_reader`` finds them in code
 ``cards``          it leads to pages with a card for each
 ``related``        it leads from a page to others: pages like it, tags
-``search``         the index that the search reads, and what a page needs to search
-``checks``         it fails a page, with file and line
+``search``         what of each page the search finds, and what a page needs to search
+``search_index``   the file that the search reads, as data
+``search_words``   text as words, and words that mean the same
+``messages``       the messages of errors on pages
+``symptoms``       the list of pages about errors
+``page_filter``    leaves those entries of a long page that have a reader's words
+``checks``         it fails a page, with file and line, and places faults in scripts
 ``page_parts``     every page gets it, around its text
 ``text_marks``     marks in a page's text for the style sheet and for screen readers
 ``head``           what is said of a page elsewhere: its description
@@ -35,17 +40,17 @@ A number is a priority, and stands where something must come before or after ano
 ``config-inited``      runner.build_guard (1: before anything is read); build_facts checks the settings;
                        incremental.assets_changed
 ``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are
-                       probed, probes of versions asked, formulas read; search; upstream.myst_nb_css_before_pages
+                       probed, probes of versions asked, formulas read; search; upstream
 ``doctree-read``       versions.said_on_pages; page_parts.hide_requests, head; checks
                        directives.figures.graph_code (600: after hide_requests); then all stores of ``page_store`` (700);
                        build_facts counts asserts, site_files reads the days of release notes
-``env-updated``        directives.proof, incremental, all stores of ``page_store``:
+``env-updated``        directives.proof, checks, incremental, all stores of ``page_store``:
                        pages that must be written again; build_facts collects the facts of the build
 ``doctree-resolved``   directives.proof; names; cards; related; search; symptoms; footer (600)
 ``html-page-context``  head and page_parts.sharing (400: before sphinxext-opengraph), page_weight (450: before furo);
-                       footer; related; search.replaced, search.not_found (after sphinx-notfound-page);
+                       footer; related; search (after sphinx-notfound-page);
                        markdown_copies, site_files; style_sheet and page_weight (900)
-``build-finished``     page_weight; search.index; markdown_copies, then site_files; runner.build_step reports
+``build-finished``     page_weight; search; markdown_copies, then site_files; runner.build_step reports
                        failures (900); runner.build_guard takes its mark away (999)
 ====================== ===================================================================================
 """

@@ -1,6 +1,6 @@
 """Bugs of other people's code: of each the issue, the versions that have it, and when to delete what works around it.
 
-A workaround is for the versions that were seen to have the bug. A newer version is left alone, and ``tests/test_upstream.py``
+A workaround is for the versions that were seen to have the bug. A newer version is left alone, and ``tests/upstream``
 says whether it still needs the workaround.
 """
 

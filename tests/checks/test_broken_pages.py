@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tiny.broken import Fault
+from tiny.broken import HEAD, Fault
 from tiny.broken_docs import DOCS, PLOT
 from tiny.broken_examples import EXAMPLES
-from tiny.tiny_site import Build, build, written
+from tiny.tiny_site import Build, build, copy_conf, written
 
 FAULTS = [*EXAMPLES, *DOCS]
+#: A handler of the site's own that fails on a page in each way that there is.
+FAILING = """
+from atlas.page_store import PageError, connect_for_pages
+
+def fail(app, document):
+    if app.env.docname == "fails":
+        raise PageError("this paragraph is wrong", document[0][1])
+    if app.env.docname == "crashes":
+        1 / 0
+
+def setup(app):
+    connect_for_pages(app, "doctree-read", fail)
+"""
 
 
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return build(
-        written(
-            tmp_path_factory.mktemp("broken"), {"docs/plot.svg": PLOT, **{fault.file: fault.text for fault in FAULTS}}
-        )
-    )
+    conf = copy_conf(tmp_path_factory.mktemp("conf"))
+    (conf / "failing.py").write_text(FAILING, encoding="utf-8")
+    with (conf / "conf.py").open("a", encoding="utf-8") as settings:
+        settings.write('extensions.append("failing")\n')
+    files = {fault.file: fault.text for fault in FAULTS}
+    files |= {f"docs/{name}.md": "# Title\n\nText.\n" for name in ("fails", "crashes")}
+    return build(written(tmp_path_factory.mktemp("broken"), {"docs/plot.svg": PLOT, **files}), conf=conf)
 
 
 def test_the_build_fails(broken: Build) -> None:
@@ -28,3 +45,39 @@ def test_the_build_fails(broken: Build) -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.file)
 def test_the_fault_is_named(broken: Build, fault: Fault) -> None:
     assert fault.is_reported(broken.output), broken.about(fault.file)
+
+
+def test_no_generated_page_is_named(broken: Build) -> None:
+    """Nobody edits it, and its lines are others than the script's."""
+    assert "/docs/gallery/" not in broken.output
+
+
+def test_a_handler_that_fails_is_an_error_of_its_page(broken: Build) -> None:
+    assert "docs/fails.md:3: ERROR: this paragraph is wrong" in broken.output
+    assert (
+        "docs/crashes.md: ERROR: ZeroDivisionError: division by zero (in failing.fail, failing.py:8)" in broken.output
+    )
+    assert "Traceback" not in broken.output
+
+
+PAGES = """tags = ["hooks", "sums"]
+
+[chapters.a]
+one = ["hooks", "sumz"]
+two = ["sums"]
+gone = ["sums"]
+"""
+
+
+def test_the_file_of_pages_fits_the_scripts_and_titles_differ(tmp_path: Path) -> None:
+    files = {f"examples/a/{name}.py": HEAD for name in ("one", "two", "three", "größe")}
+    done = build(written(tmp_path, {**files, "examples/pages.toml": PAGES}), "dummy")
+    assert done.code != 0
+    for fault in (
+        "ERROR: examples/pages.toml:4: there is no tag 'sumz': choose from hooks, sums",
+        "ERROR: examples/pages.toml:6: there is no page a/gone: remove this line",
+        'ERROR: examples/a/three.py: name this page in examples/pages.toml: three = ["TAG"] below [chapters.a]',
+        "ERROR: examples/a/größe.py: a page is named in small letters a to z, digits and underscores: rename this file",
+        "examples/a/two.py:2: ERROR: this page has the title of ",
+    ):
+        assert fault in done.output, done.output

@@ -1,9 +1,10 @@
-"""``output_traces.faults`` and ``output_traces.is_prose``: what an output may not show, and which lines may be broken."""
+"""What an output may not show, and which of its lines may be broken."""
 
 from __future__ import annotations
 
 import pytest
-from atlas.checks.output_traces import SMALL_TYPE, TOO_LONG, faults, is_prose, look
+
+from atlas.checks import SMALL_TYPE, TOO_LONG, choose_style, find_traces, is_prose
 
 
 @pytest.mark.parametrize(
@@ -15,7 +16,7 @@ from atlas.checks.output_traces import SMALL_TYPE, TOO_LONG, faults, is_prose, l
     ],
 )
 def test_addresses(output: str) -> None:
-    (fault,) = faults(output)
+    (fault,) = find_traces(output)
     assert fault.startswith("a memory address: 0x")
 
 
@@ -33,7 +34,7 @@ def test_addresses(output: str) -> None:
     ],
 )
 def test_paths_of_the_machine(output: str, path: str) -> None:
-    assert faults(output) == [f"a path of this machine: {path}"]
+    assert find_traces(output) == [f"a path of this machine: {path}"]
 
 
 @pytest.mark.parametrize(
@@ -49,11 +50,11 @@ def test_paths_of_the_machine(output: str, path: str) -> None:
     ],
 )
 def test_what_may_be_shown(output: str) -> None:
-    assert faults(output) == []
+    assert find_traces(output) == []
 
 
 def test_both_are_named() -> None:
-    assert len(faults("/home/someone: <object at 0x7f2a0ef090b0>")) == 2
+    assert len(find_traces("/home/someone: <object at 0x7f2a0ef090b0>")) == 2
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_prose(line: str, prose: bool) -> None:
 )
 def test_how_an_output_is_shown(output: str, classes: list[str]) -> None:
     """A message is never cut off on a phone, and a table of a program is whole in a wide window."""
-    assert look(output) == classes
+    assert choose_style(output) == classes
 
 
 def test_only_lines_that_are_too_long_count() -> None:

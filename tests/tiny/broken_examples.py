@@ -53,28 +53,50 @@ OUTPUTS = [
         "DeprecationWarning: old",
         "warnings.warn",
     ),
-    example("address", f"{LEAF}print((leaf * 2).grad_fn)\n", "shows a memory address: 0x"),
-    example("path", 'print("/home/someone/atlas")\n', "shows a path of this machine: /home/someone"),
+    example(
+        "address",
+        f"x = 1\n\n# %%\n# Text.\n\n{LEAF}print((leaf * 2).grad_fn)\n",
+        "shows a memory address: 0x",
+        "print",
+    ),
+    example("path", 'print("/home/someone/atlas")\n', "shows a path of this machine: /home/someone", "import torch"),
     example(
         "table",
         'import pandas as pd\n\npd.DataFrame({"file": ["/home/someone/atlas"]})\n',
         "the table of this example shows a path of this machine: /home/someone",
+        "import torch",
     ),
 ]
 
 
-def _said(name: str, words: str, says: str) -> Fault:
-    """A fault in an example's text."""
-    return Fault(f"examples/faults/{name}.py", HEAD.replace("A page.", words) + "x = 1\n", says)
+def _said(name: str, words: str, says: str, at: str) -> Fault:
+    """A fault in an example's docstring."""
+    return Fault(f"examples/faults/{name}.py", HEAD.replace("A page.", words) + "x = 1\n", says, at)
+
+
+def _added(name: str, words: str, says: str, at: str) -> Fault:
+    """A fault in a text between two cells; code of the first is hidden."""
+    hidden = "# sphinx_gallery_start_ignore\nassert x\nassert x\n# sphinx_gallery_end_ignore\n"
+    return example(name, f"x = 1\n\n{hidden}\n# %%\n{words}\nprint(x)\n", says, at)
 
 
 TEXTS = [
-    _said("example_reference", "See :ref:`nowhere_at_all`.", "undefined label: 'nowhere_at_all'"),
-    _said("example_formula", r"A formula: :math:`\\frac{1`.", "this formula cannot be converted"),
+    _said("example_reference", "See :ref:`nowhere_at_all`.", "undefined label: 'nowhere_at_all'", "See"),
+    _added("text_reference", "# Text.\n#\n# See :ref:`nowhere`.\n", "undefined label: 'nowhere'", "# See"),
+    _added("text_underline", "# A long heading\n# ----\n# Text.\n", "Title underline too short", "# ----"),
+    _added("text_directive", "# Text.\n#\n# .. nothing:: x\n", 'Unknown directive type "nothing"', "# .. nothing"),
+    Fault(
+        "examples/faults/GALLERY_HEADER.rst",
+        "Chapter\n-------\n\nSee :ref:`no_chapter`.\n",
+        "label: 'no_chapter'",
+        "See",
+    ),
+    _said("example_formula", r"A formula: :math:`\\frac{1`.", "this formula cannot be converted", "A formula"),
     example(
         "example_solution",
         "x = 1\n\n# %%\n# Exercise\n# --------\n# Try.\n#\n# .. solution::\n\n# %%\n# Next\n# ----\n# Text.\n\nx = 2\n",
         "nothing follows this solution mark",
+        "# .. solution",
     ),
 ]
 

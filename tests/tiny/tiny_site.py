@@ -64,6 +64,14 @@ def copy_of(source: Path, site: Path) -> Path:
     return Path(shutil.copytree(source, site, dirs_exist_ok=True))
 
 
+def copy_conf(folder: Path) -> Path:
+    """Copy the settings of the real site, for a test that changes them, with the file beside them that they read."""
+    conf = Path(shutil.copytree(ROOT / "conf", folder / "conf"))
+    (folder / "examples").mkdir()
+    shutil.copy(ROOT / "examples" / "pages.toml", folder / "examples")
+    return conf
+
+
 def written(site: Path, files: dict[str, str]) -> Path:
     """Write a tiny site's files, by their paths in it; a front page and the gallery's first page are added."""
     pages = [path.removesuffix(".md").removeprefix("docs/") for path in files if path.endswith(".md")]
