@@ -79,10 +79,13 @@ def lead_to_release(app: Sphinx, document: nodes.document) -> None:
 
     Connected to ``doctree-read``.
     """
+    release, _files = app.config.intersphinx_mapping["torch"][1]
+    for raw in document.findall(nodes.raw):  # rows of long tables
+        if _STABLE.search(raw.astext()):
+            raw[:] = [nodes.Text(_STABLE.sub(release, raw.astext()))]
     links = [link for link in document.findall(nodes.reference) if _STABLE.match(link.get("refuri", ""))]
     if not links:
         return
-    release, _files = app.config.intersphinx_mapping["torch"][1]
     places = {item.uri for named in InventoryAdapter(app.env).main_inventory.values() for item in named.values()}
     pages = {place.partition("#")[0] for place in places}
     for link in links:
