@@ -5,9 +5,7 @@ All sessions share one environment, ``.nox/site``. It is installed once, and lef
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -21,14 +19,14 @@ ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "conf"))
 
 from atlas.incremental.up_to_date import GENERATED, LastBuild
-from atlas.runner.processes.cores import sphinx_jobs
 
 HOME = ROOT / ".nox" / "site"
 PROGRAMS = HOME / "bin"
 INSTALLED = HOME / "requirements.sha256"  # what is installed there
 HTML = Path("build/html")
 DOCTREES = Path("build/doctrees")
-SCRIPTS_PER_MACHINE = 200
+#: Processes that read and write pages: one more than cores, as one hands pages out while they are written.
+JOBS = str((os.cpu_count() or 1) + 1)
 #: For pytest; tests/sharing_out.py says what stays together. ``-- --numprocesses=0`` keeps all in one process, for pdb.
 ON_ALL_CORES = ("--numprocesses=auto", "--maxprocesses=8")
 
@@ -58,10 +56,9 @@ def run(session: nox.Session, program: str, *arguments: str | Path) -> None:
 
 
 def sphinx(session: nox.Session, builder: str, out: Path, *arguments: str) -> None:
-    """Run Sphinx with warnings as errors. ``--why`` and ``--release`` are options of the site's own."""
-    jobs = ["--jobs", str(sphinx_jobs())]
-    options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", builder, *jobs]
-    settings = {"--why": ["-D", "atlas_why=1"], "--release": ["-D", "atlas_release=1"]}
+    """Run Sphinx with warnings as errors. ``--release`` is an option of the site's own."""
+    options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", builder, "--jobs", JOBS]
+    settings = {"--release": ["-D", "atlas_release=1"]}
     own = [word for argument in arguments for word in settings.get(argument, [argument])]
     run(session, "sphinx-build", *options, "--doctree-dir", DOCTREES, "docs", out, *own)
 
@@ -111,36 +108,18 @@ def doctest(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the site into build/html, running the examples that changed; nothing at all if nothing has changed.
 
-    ``-- --why`` says why each example runs or does not. ``-- --release`` fails if a CUDA recording is missing or old, and
-    writes all pages anew.
-    ``-- --shard 2/4`` runs a quarter of the examples alone, and ``-- --merge DIR`` builds from what four machines made.
+    ``-- --release`` fails if a CUDA recording is missing or old, and writes all pages anew.
     """
     environment(session)
-    parser = argparse.ArgumentParser(prog="nox -s docs --", add_help=False, allow_abbrev=False)
-    parser.add_argument("--shard")
-    parser.add_argument("--merge")
-    shared, rest = parser.parse_known_args(session.posargs)
-    if shared.shard:
-        run(session, "python", "conf/shards.py", "--shard", shared.shard, *rest)
-        return
-    if shared.merge:
-        run(session, "python", "conf/shards.py", "--merge", shared.merge)
-    options = [*from_scratch(rest), *rest]
+    options = [*from_scratch(session.posargs), *session.posargs]
     last = LastBuild(ROOT, ROOT / HTML, also=(ROOT / "noxfile.py", INSTALLED))
     read = last.read()
     if not session.posargs and not options and last.is_current(read):
-        session.log(f"Nothing has changed since {HTML} was built. `nox -s docs -- --why` builds all the same.")
+        session.log(f"Nothing has changed since {HTML} was built. `nox -s docs -- --keep-going` builds all the same.")
         return
     sphinx(session, "html", HTML, *options)
-    if set(options) <= {"--why"}:
+    if not options:
         last.keep(read)
-
-
-@nox.session(default=False)
-def plan(session: nox.Session) -> None:
-    """Print the shards among which machines should share the examples, as JSON: none, where one machine is enough."""
-    machines = -(-len(list(ROOT.glob("examples/*/*.py"))) // SCRIPTS_PER_MACHINE)
-    print(json.dumps([f"{number}/{machines}" for number in range(1, machines + 1)] if machines > 1 else []))
 
 
 @nox.session(default=False)
@@ -165,7 +144,7 @@ def lighthouse(session: nox.Session) -> None:
 def record(session: nox.Session) -> None:
     """Run the examples that need a GPU on this machine's, and keep the outputs for builders without one."""
     environment(session)
-    run(session, "python", "conf/record.py", *session.posargs)
+    run(session, "python", "conf/measure/record.py", *session.posargs)
 
 
 @nox.session(default=False)
@@ -203,7 +182,7 @@ def serve(session: nox.Session) -> None:
     watched = ["--watch", "examples", "--watch", "conf"]
     for made in (*GENERATED, "*/__pycache__/*"):
         watched += ["--ignore", made]
-    options = ["--conf-dir", "conf", "--doctree-dir", str(DOCTREES), "--jobs", str(sphinx_jobs())]
+    options = ["--conf-dir", "conf", "--doctree-dir", str(DOCTREES), "--jobs", JOBS]
     run(session, "python", "conf/serve.py", *watched, *options, *session.posargs, "docs", HTML)
 
 

@@ -66,7 +66,7 @@ doctest_global_setup = "import torch"
 doctest_default_flags = doctest.ELLIPSIS | doctest.DONT_ACCEPT_TRUE_FOR_1  # and the message of an error counts
 doctest_test_doctest_blocks = ""  # only {doctest} directives: see atlas/checks.py
 
-# sphinx-gallery means the whole path, as of a checkout in "My Documents"; atlas/runner/scripts.py looks at the names
+# sphinx-gallery means the whole path, as of a checkout in "My Documents"; atlas/gallery/scripts.py looks at the names
 suppress_warnings = ["sphinx_gallery.space_in_filename"]
 
 sphinx_gallery_conf = {
@@ -75,14 +75,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "subsection_order": [f"../examples/{chapter}" for chapter in read_pages().chapters] + ["*"],
     "within_subsection_order": "atlas.pages.page_order",
-    "image_scrapers": (
-        "atlas.cells.graph_scraper.scrape",
-        "atlas.cells.plot_scraper.scrape",
-        "atlas.cells.varying_note.scrape",
-        "atlas.cells.prediction.scrape",
-        "atlas.cells.assert_counter.scrape",
-    ),
-    "reset_modules": ("atlas.cells.fresh_start.prepare", "atlas.cells.assert_counter.watch"),
+    "image_scrapers": ("atlas.gallery.scrapers.scrape_cell",),
+    "reset_modules": ("atlas.gallery.scrapers.start_fresh",),
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_signature": False,
@@ -98,7 +92,7 @@ html_title = project
 html_logo = "static/mark.svg"
 html_favicon = "static/mark.svg"
 templates_path = ["templates"]
-html_static_path = ["static", "atlas/graphs/drawing/graph.css"]
+html_static_path = ["static", "graphs/graph.css"]
 html_css_files = ["graph.css", "graph_player.css", "graph_live.css", "plot.css", "atlas.css"]
 # Each script with what is in the text of a page that needs it: a pattern, empty for every page.
 _own_scripts = {

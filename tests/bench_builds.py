@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "conf"))
 
 from sphinx_autobuild.utils import find_free_port
 
-from atlas.runner.processes.cores import cores, sphinx_jobs
+from atlas.gallery.process import count_cores
 from sources import ROOT
 
 KEPT = ROOT / "docs" / "about" / "bench.txt"
@@ -45,8 +45,8 @@ sys.exit(code)
 STOCK = """
 import runpy
 globals().update(runpy.run_path({conf!r}))
-from atlas.runner import build_step
-build_step.fill_cache = lambda app: None
+from atlas.gallery import run
+run.fill_cache = lambda app: None
 sphinx_gallery_conf["parallel"] = {parallel!r}
 sphinx_gallery_conf["examples_dirs"] = "../examples"
 sphinx_gallery_conf["filename_pattern"] = r"^((?!/cuda/).)*\\.py$"
@@ -118,7 +118,7 @@ def sphinx(site: Path, *options: str, conf: str = "conf") -> Measured:
 
     :raises SystemExit: if the build fails; what it said is printed.
     """
-    jobs = ["--jobs", str(sphinx_jobs())]
+    jobs = ["--jobs", str(count_cores() + 1)]
     own = ["--quiet", "--fail-on-warning", "--conf-dir", conf, "--doctree-dir", "doctrees", *jobs]
     command = [sys.executable, "-c", BUILD, *own, *options, "docs", "html"]
     started = time.perf_counter()
@@ -131,7 +131,7 @@ def sphinx(site: Path, *options: str, conf: str = "conf") -> Measured:
 
 def served(site: Path, script: Path) -> Measured:
     """Edit ``script`` while the site is served, as ``nox -s serve`` does; from saving it until the new page is there."""
-    log, jobs = site / "log.txt", ["--jobs", str(sphinx_jobs())]
+    log, jobs = site / "log.txt", ["--jobs", str(count_cores() + 1)]
     own = ["--port", str(find_free_port()), "--watch", "examples", "--ignore", "docs/gallery/*"]
     command = [sys.executable, site / "conf" / "serve.py", *own, "--conf-dir", "conf", "--doctree-dir", "doctrees"]
     with log.open("w") as said:
@@ -209,7 +209,7 @@ def real_site() -> Iterator[tuple[str, Measured]]:
     with copy_of_site() as site:
         yield "from nothing, sphinx-gallery alone", stock(site, parallel=False)
     with copy_of_site() as site:
-        yield f"from nothing, sphinx-gallery alone, parallel={cores()}", stock(site, parallel=cores())
+        yield f"from nothing, sphinx-gallery alone, parallel={count_cores()}", stock(site, parallel=count_cores())
 
 
 def many_pages(counts: list[int]) -> Iterator[tuple[str, Measured]]:
@@ -250,7 +250,7 @@ def about() -> str:
     """When and on what this was measured; no machine is named."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
-        f"Measured on {datetime.date.today().isoformat()}, {platform.system()} on {platform.machine()}, {cores()} cores, "
+        f"Measured on {datetime.date.today().isoformat()}, {platform.system()} on {platform.machine()}, {count_cores()} cores, "
         f"{memory:.0f} GiB, Python {platform.python_version()}, torch {version('torch').partition('+')[0]}, "
         f"sphinx-gallery {version('sphinx-gallery')}."
     )

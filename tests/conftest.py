@@ -13,7 +13,7 @@ import pytest
 from xdist.remote import Producer
 
 from atlas import toolbox
-from atlas.runner.processes.cores import sphinx_jobs
+from atlas.gallery.process import count_cores
 from sharing_out import OF_THE_SITE, Together, place
 from sources import ROOT, names_of_pages, sources_of_examples
 
@@ -95,7 +95,7 @@ def site(published: dict[str, str], request: pytest.FixtureRequest) -> Path:
     """The folder of the built site. It is built first; that is quick when nothing has changed."""
     if built := request.config.getoption("--built"):
         return built.resolve()
-    jobs = ["--jobs", str(sphinx_jobs())]
+    jobs = ["--jobs", str(count_cores() + 1)]
     options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", "html", *jobs]
     command = [sys.executable, "-m", "sphinx", *options, "--doctree-dir", "build/doctrees", "docs", str(HTML)]
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 from py_mini_racer import MiniRacer
 
-from atlas.rules.javascript import functions
+from graphs.javascript import functions
 from sources import ROOT
 
 _SAFE = "(_key, x) => Object.is(x, -0) ? '-0' : typeof x === 'number' && !Number.isFinite(x) ? String(x) : x"

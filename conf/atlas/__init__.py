@@ -3,8 +3,7 @@
 ================== ======================================================================================
 ``rooms``          how a room is set up: its modules one after the other
 ``gathering_page`` the page that shows what is gathered from all others
-``cells``          it runs while an example's script runs
-``runner``         it decides which scripts run, starts them, and keeps what they made
+``gallery``        it decides which scripts run, starts them, and keeps what they made
 ``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
 ``rules``          what an operation computes, forward and backward, as a table
 ``operators``      it probes PyTorch's operators, or shows what was found
@@ -37,9 +36,9 @@
 A number is a priority, and stands where something must come before or after another extension's handler (those have 500).
 
 ====================== ===================================================================================
-``config-inited``      runner.build_guard (1: before anything is read); build_facts checks the settings;
+``config-inited``      gallery.build_guard (1: before anything is read); build_facts checks the settings;
                        incremental.assets_changed
-``builder-inited``     runner.build_step runs the examples (499: before sphinx-gallery); operators are
+``builder-inited``     gallery.run runs the examples (499: before sphinx-gallery); operators are
                        probed, probes of versions asked, formulas read; search; upstream
 ``doctree-read``       versions.said_on_pages; page_parts.hide_requests, head; checks
                        directives.figures.graph_code (600: after hide_requests); then all stores of ``page_store`` (700);
@@ -50,8 +49,8 @@ A number is a priority, and stands where something must come before or after ano
 ``html-page-context``  head and page_parts.sharing (400: before sphinxext-opengraph), page_weight (450: before furo);
                        footer; related; search (after sphinx-notfound-page);
                        markdown_copies, site_files; style_sheet and page_weight (900)
-``build-finished``     page_weight; search; markdown_copies, then site_files; runner.build_step reports
-                       failures (900); runner.build_guard takes its mark away (999)
+``build-finished``     page_weight; search; markdown_copies, then site_files; gallery.run reports
+                       failures (900); gallery.build_guard takes its mark away (999)
 ====================== ===================================================================================
 """
 
@@ -85,15 +84,18 @@ _SHAPING = (
 )
 
 
-def code_version(folder: Path = HERE) -> int:
-    """One number for all that shapes a page besides its source: the files of ``folder``, and the versions of packages.
+def code_version(*folders: Path) -> int:
+    """One number for all that shapes a page besides its source: the files of ``folders``, and the versions of packages.
+
+    :param folders: by default those of the site's own code that a page is made with.
 
     >>> code_version() == code_version()
     True
     """
     found = hashlib.sha256(repr([(package, version(package)) for package in _SHAPING]).encode())
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
-        found.update(f"\0{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes())
+    for folder in folders or (HERE, HERE.parent / "graphs"):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+            found.update(f"\0{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes())
     return int(found.hexdigest()[:15], 16)
 
 
@@ -115,7 +117,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
         page_parts,
         page_weight,
         related,
-        runner,
         search,
         site_files,
         style_sheet,
@@ -124,9 +125,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
         upstream,
         versions,
     )
+    from .gallery import run as gallery
 
     for room in (
-        runner,
+        gallery,
         operators,
         versions,
         formulas,

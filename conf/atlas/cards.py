@@ -27,9 +27,8 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from .directives.figures.graph_figure import parse_graph
 from .directives.fold import details
-from .graph_picture import is_graph
-from .graph_picture import picture as draw_graph_picture
 from .head import find_first_paragraph, make_plain_text
 from .page_store import PageStore, connect_for_pages, enable_stores
 from .pages import list_pages_in_order, read_pages, resolve_link
@@ -114,12 +113,15 @@ def _name_image(page: str) -> str:
 
 
 def _draw_picture(env: BuildEnvironment, page: str) -> tuple[str, str]:
-    """The picture of the drawing that sphinx-gallery has put aside for the page's card, and its look."""
-    path = Path(env.srcdir, page).parent / "images" / "thumb" / f"{_name_image(page)}_thumb.svg"
-    if not path.is_file():
-        return "", ""
-    drawing = path.read_text(encoding="utf-8")
-    return (draw_graph_picture(drawing), "graph") if is_graph(drawing) else (draw_plot_picture(drawing), "plot")
+    """The picture of the page's first figure, and its look."""
+    first = Path(env.srcdir, page).parent / "images" / f"{_name_image(page)}_001"
+    graph, plot = first.with_suffix(".graph.json"), first.with_suffix(".svg")
+    if graph.is_file():
+        from graphs.picture import draw_picture
+
+        read, _made_by, show_saved = parse_graph(graph.read_text(encoding="utf-8"))
+        return draw_picture(read, show_saved=show_saved), "graph"
+    return (draw_plot_picture(plot.read_text(encoding="utf-8")), "plot") if plot.is_file() else ("", "")
 
 
 def count_minutes(document: nodes.document) -> int:

@@ -24,10 +24,10 @@ from sphinx.config import Config
 
 from atlas.build_facts import count_checks, get_facts
 from atlas.directives.claims import claims
+from atlas.gallery.notebooks import list_packages
 from atlas.names import names_line
 from atlas.page_store import connect_for_pages
 from atlas.related import related_lines
-from atlas.runner.notebook import packages
 
 #: The page and the section that say what sentences are about, and the chapters whose pages say so at their foot.
 SCOPE_PAGE, SCOPE_SECTION = "about/how-this-site-stays-true", "what-a-sentence-is-about"
@@ -104,7 +104,7 @@ def make_install_command(code: str) -> str:
     :raises SyntaxError: if the code is no Python.
     """
     torch = version("torch").partition("+")[0]
-    others = (package for package in packages(code) if package != "torch")
+    others = (package for package in list_packages(code) if package != "torch")
     return " ".join(["pip install", f"torch=={torch}", *others])
 
 

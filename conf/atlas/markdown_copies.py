@@ -23,9 +23,9 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
+from atlas.gallery.process import count_cores
 from atlas.head import make_description
 from atlas.page_store import connect_for_pages
-from atlas.runner.processes.cores import cores
 from atlas.toolbox import one_line, write_if_changed, write_whole
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def write_copies(app: Sphinx) -> None:
     pages = [Path(app.builder.get_outfilename(name)) for name in sorted(app.env.found_docs)]
     copies = {page: find_copy(page) for page in pages if page.exists()}
     stale = [page for page, copy in copies.items() if not copy.exists() or _get_time(copy) < _get_time(page)]
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(count_cores()) as pool:
         for page, done in zip(stale, pool.map(_try_converting, stale), strict=True):
             if isinstance(done, subprocess.CalledProcessError):
                 said = done.stderr.strip()

@@ -160,10 +160,13 @@ class UsedNames(PageStore[Used]):
 
 def _list_imports(script: Path) -> Iterator[str]:
     """What an example imports, wherever that stands: a page about an error hides it, and uses the names in the open."""
-    if script.is_file():
-        for statement in ast.parse(script.read_text(encoding="utf-8"), str(script)).body:
-            if isinstance(statement, (ast.Import, ast.ImportFrom)):
-                yield ast.unparse(statement)
+    try:
+        tree = ast.parse(script.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):  # no example's page, or one that says that its script failed
+        return
+    for statement in tree.body:
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            yield ast.unparse(statement)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 // Graph figures on a phone: data flows from top to bottom, since from left to right most run out of the window. Each part of a
-// drawing says where it stands then (conf/atlas/graphs/drawing/draw.py). Without this script the reader scrolls sideways.
+// drawing says where it stands then (conf/graphs/draw.py). Without this script the reader scrolls sideways.
 if (matchMedia("(max-width: 46em)").matches) {
   const PLACES = { svg: "viewBox", g: "transform", path: "d", polygon: "points" };
   for (const svg of document.querySelectorAll("svg.graph[data-upright]")) {

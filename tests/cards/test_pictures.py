@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import matplotlib.pyplot as plt
 import pytest
 
-from atlas import graph_picture, plot_picture
-from atlas.graph_picture import HEIGHT, WIDTH
+from atlas import plot_picture
+from graphs.draw import draw_graph
+from graphs.model import Card, Edge, Graph
+from graphs.picture import HEIGHT, WIDTH, draw_picture
 
 
-def card(number: int, name: str, x: float, y: float, kind: str = "function") -> str:
-    """A card as ``atlas.graphs.drawing.draw`` writes it."""
-    text = f'<text class="g-name" x="1" y="1" font-size="14">{name}</text>' if name else ""
-    return (
-        f'<g class="g-card g-{kind}" data-card="{number}" data-upright="translate(1 2)">'
-        f'<rect x="{x}" y="{y}" width="100" height="47" rx="7"/>{text}'
-        '<text class="g-operation" x="1" y="1" font-size="11">MulBackward0</text></g>'
-    )
+def leaf(key: int, name: str) -> Card:
+    return Card(key, "leaf", names=(name,), shape=(), value=1.0)
 
 
-def edge(number: int, start: int, end: int) -> str:
-    return (
-        f'<g class="g-edge" data-edge="{number}" data-from="{start}" data-to="{end}"><path d="M0,0"/>'
-        '<text class="g-gradient">× 3</text></g>'
-    )
+def function(key: int, name: str = "", *, is_root: bool = False) -> Card:
+    return Card(key, "function", "MulBackward0", (name,) if name else (), is_root, shape=(), value=2.0)
 
 
-def drawing(*parts: str) -> str:
-    return f'<svg xmlns="http://www.w3.org/2000/svg" class="graph">{"".join(parts)}</svg>'
+def chain(*cards: Card) -> Graph:
+    return Graph(cards, tuple(Edge(one.key, other.key, derivative=3.0) for one, other in pairwise(cards)))
 
 
 def names(picture: str) -> list[str]:
@@ -47,45 +41,39 @@ def inside(picture: str) -> bool:
 
 
 def test_a_graph_that_stands_upright_lies_in_its_picture() -> None:
-    parts = edge(0, 0, 1), card(0, "x1", 0, 0, "leaf"), card(1, "w", 0, 400, "root")
-    lying = graph_picture.picture(drawing(edge(0, 0, 1), card(0, "x1", 0, 0, "leaf"), card(1, "w", 400, 0, "root")))
-    upright = drawing(*parts).replace('class="graph"', 'class="graph graph-upright"')
-    assert [x for x, *_ in boxes(graph_picture.picture(upright))] == [x for x, *_ in boxes(lying)]
+    graph = chain(leaf(0, "x"), *(function(n) for n in range(1, 15)), function(15, "w", is_root=True))
+    assert "graph-upright" in draw_graph(graph)
+    across = [x for x, *_ in boxes(draw_picture(graph))]
+    assert across == sorted(across) and across[-1] > WIDTH * 0.8
 
 
 def test_a_small_graph_keeps_its_names_and_nothing_else() -> None:
-    found = graph_picture.picture(
-        drawing(edge(0, 0, 1), card(0, "x1", 0, 0, "leaf"), card(1, "w &lt; 2", 400, 200, "root"))
-    )
+    found = draw_picture(chain(leaf(0, "x1"), function(1, "w < 2", is_root=True)))
     assert names(found) == ["x1", "w &lt; 2"]
     assert "MulBackward0" not in found and "×" not in found and inside(found)
     ElementTree.fromstring(found)
 
 
 def test_where_there_is_no_room_leaves_and_roots_keep_theirs() -> None:
-    row = [card(n, f"state_{n}", 130 * n, 80) for n in range(1, 4)]
-    found = graph_picture.picture(drawing(card(0, "x", 0, 0, "leaf"), *row, card(4, "loss", 520, 160, "root")))
+    row = [function(n, f"state_{n}") for n in range(1, 4)]
+    found = draw_picture(chain(leaf(0, "x"), *row, function(4, "loss", is_root=True)))
     assert names(found) == ["x", "loss"] and inside(found)
-
-
-def test_a_wide_card_beside_the_last_column_stays_inside() -> None:
-    cards = card(0, "x", 0, 0, "leaf"), card(1, "a_name_of_much_room", 395, 0), card(2, "y", 400, 200, "root")
-    found = graph_picture.picture(drawing(*cards))
-    assert len(names(found)) == 3 and inside(found)
 
 
 @pytest.mark.parametrize("length", [8, 30])
 def test_a_crowd_has_no_names(length: int) -> None:
-    cards = [card(n, "a_long_name", 120 * n, 0, "leaf") for n in range(length)]
-    found = graph_picture.picture(drawing(*cards))
+    found = draw_picture(chain(*(leaf(n, "a_long_name") for n in range(length))))
     assert not names(found) and len(boxes(found)) == length and inside(found)
 
 
 def test_an_edge_never_runs_backward_where_a_name_is_kept() -> None:
-    long = "a_captured_result"
-    found = graph_picture.picture(
-        drawing(edge(0, 0, 1), card(0, "state", 300, 0), card(1, long, 420, 90, "root"), card(2, "x", 0, 0, "leaf"))
+    cards = (
+        leaf(0, "x"),
+        function(1, "state"),
+        function(2, "a_captured_result", is_root=True),
+        function(3, "s", is_root=True),
     )
+    found = draw_picture(Graph(cards, (Edge(0, 1), Edge(1, 2), Edge(1, 3))))
     starts = [float(x) for x in re.findall(r'<path d="M([-\d.]+),', found)]
     ends = [float(x) for x in re.findall(r'<polygon points="([-\d.]+),', found)]
     assert all(start < end for start, end in zip(starts, ends, strict=True))

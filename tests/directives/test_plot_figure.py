@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup, Tag
 from atlas.directives.figures.plot_figure import inline
 from sources import ROOT
 
-STYLE = ROOT / "conf" / "atlas" / "cells" / "atlas.mplstyle"
+STYLE = ROOT / "conf" / "atlas" / "gallery" / "atlas.mplstyle"
 ALT = 'A line & two "marks": a < b'
 
 

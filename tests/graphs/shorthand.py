@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from atlas.graphs import Card, Graph, read
+from graphs.model import Card, Graph
+from graphs.read import read_graph
 
 
 def graph_of(roots: str, /, *, accumulate: bool = False, **variables: Any) -> Graph:
     """Read the graph of the variables named in ``roots``, and check what holds for every graph."""
-    graph = read({root: variables[root] for root in roots.split()}, variables, accumulate=accumulate)
+    graph = read_graph({root: variables[root] for root in roots.split()}, variables, accumulate=accumulate)
     check(graph)
     return graph
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 from shorthand import graph_of
 
-from atlas.graphs import Card, Edge, Graph, describe
+from graphs.describe import describe_graph
+from graphs.model import Card, Edge, Graph
 
 
 def rows(*cards: Card, edges: tuple[Edge, ...] = ()) -> list[tuple[str, ...]]:
-    return [row.cells() for row in describe(Graph(cards, edges))]
+    return [row.cells() for row in describe_graph(Graph(cards, edges))]
 
 
 def test_first_graph():
@@ -18,7 +19,7 @@ def test_first_graph():
     y1, y2 = torch.log(a), torch.sin(x2)
     w = y1 * y2
     w.backward(retain_graph=True)
-    found = {row.name: row.cells()[1:] for row in describe(graph_of("w", x1=x1, x2=x2, a=a, y1=y1, y2=y2, w=w))}
+    found = {row.name: row.cells()[1:] for row in describe_graph(graph_of("w", x1=x1, x2=x2, a=a, y1=y1, y2=y2, w=w))}
 
     assert found == {
         "x1": ("leaf", "2", "0.0706", "a × 3"),
@@ -32,7 +33,7 @@ def test_first_graph():
 
 def test_the_order_is_that_of_the_graph():
     cards = [Card(key, "function", f"F{key}") for key in (4, 2, 9)]
-    assert [row.name for row in describe(Graph(tuple(cards), ()))] == ["F4", "F2", "F9"]
+    assert [row.name for row in describe_graph(Graph(tuple(cards), ()))] == ["F4", "F2", "F9"]
 
 
 def test_a_card_that_no_variable_names_is_called_by_its_operation():
@@ -102,4 +103,4 @@ def test_an_edge_says_which_output_it_leaves():
 
 
 def test_an_empty_graph_has_no_rows():
-    assert describe(Graph((), ())) == []
+    assert describe_graph(Graph((), ())) == []

@@ -15,8 +15,9 @@ import torch
 from shorthand import graph_of
 from svg import Drawing, turned_upright
 
-from atlas.graphs import Card, Edge, Graph, draw
-from atlas.graphs.drawing.draw import STYLE
+import graphs
+from graphs.draw import draw_graph
+from graphs.model import Card, Edge, Graph
 
 EVERY_KIND = Graph(
     (
@@ -66,12 +67,12 @@ SUM = Graph(
 
 @pytest.fixture(scope="module")
 def drawing() -> Drawing:
-    return Drawing(draw(EVERY_KIND))
+    return Drawing(draw_graph(EVERY_KIND))
 
 
 def only(card: Card, **options: bool) -> list[tuple[str, str]]:
     """What the drawing of this card alone says."""
-    return Drawing(draw(Graph((card,), ()), **options)).texts(card.key)
+    return Drawing(draw_graph(Graph((card,), ()), **options)).texts(card.key)
 
 
 # --- what the cards say --------------------------------------------------------------------------
@@ -108,8 +109,8 @@ def test_each_card_has_the_class_of_its_kind(drawing):
 
 def test_a_leaf_that_is_the_root_says_both():
     graph = Graph((Card(0, "leaf", names=("x",), is_root=True),), ())
-    assert Drawing(draw(graph)).texts(0) == [("g-name", "x"), ("g-operation", "leaf · root")]
-    assert "g-root" in Drawing(draw(graph)).classes(0)
+    assert Drawing(draw_graph(graph)).texts(0) == [("g-name", "x"), ("g-operation", "leaf · root")]
+    assert "g-root" in Drawing(draw_graph(graph)).classes(0)
 
 
 def test_an_unnamed_leaf_has_a_card():
@@ -152,7 +153,7 @@ def test_a_long_line_is_cut():
 @pytest.mark.parametrize("name", ["<b>", "a & b", 'd["key"]', "d['key']", "</text>", "&lt;", "]]>"])
 def test_names_are_escaped(name):
     graph = Graph((Card(0, "function", f"{name}Backward", names=(name,), saved=(name,), shape=(1,)),), ())
-    said = [text for _class, text in Drawing(draw(graph)).texts(0)]
+    said = [text for _class, text in Drawing(draw_graph(graph)).texts(0)]
     assert (said[0], said[1], said[-1]) == (name, f"{name}Backward", f"saved: {name}")
 
 
@@ -171,20 +172,20 @@ def test_only_edges_from_constants_are_dotted(drawing):
 
 
 def test_data_flows_to_the_right():
-    boxes = Drawing(draw(SUM)).boxes()
+    boxes = Drawing(draw_graph(SUM)).boxes()
     assert all(boxes[edge.tail].right < boxes[edge.head].left for edge in SUM.edges)
 
 
 @pytest.mark.parametrize(
     ("graph", "svg"),
-    [(SUM, turned_upright(draw(SUM))), (EVERY_KIND, draw(EVERY_KIND))],
+    [(SUM, turned_upright(draw_graph(SUM))), (EVERY_KIND, draw_graph(EVERY_KIND))],
     ids=["on a phone", "too wide for a page"],
 )
 def test_data_flows_down_where_there_is_little_room(graph, svg):
     drawing = Drawing(svg)
     boxes = drawing.boxes()
     assert all(boxes[edge.tail].bottom < boxes[edge.head].top for edge in graph.edges)
-    assert drawing.area.right < Drawing(draw(SUM)).area.right + 100
+    assert drawing.area.right < Drawing(draw_graph(SUM)).area.right + 100
 
 
 def ends(group) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -195,7 +196,7 @@ def ends(group) -> tuple[tuple[float, float], tuple[float, float]]:
 
 
 def test_an_edge_begins_at_its_tail_and_points_at_its_head():
-    drawing = Drawing(draw(SUM))
+    drawing = Drawing(draw_graph(SUM))
     boxes = drawing.boxes()
     for edge, group in zip(SUM.edges, drawing.edges, strict=True):
         (x, y), tip = ends(group)
@@ -207,7 +208,7 @@ def test_an_edge_begins_at_its_tail_and_points_at_its_head():
 
 
 def test_so_does_an_edge_on_a_phone():
-    drawing = Drawing(turned_upright(draw(SUM)))
+    drawing = Drawing(turned_upright(draw_graph(SUM)))
     boxes = drawing.boxes()
     for edge, group in zip(SUM.edges, drawing.edges, strict=True):
         (x, y), tip = ends(group)
@@ -260,14 +261,14 @@ def side_by_side() -> Graph:
 )
 @pytest.mark.parametrize("shown", [str, turned_upright], ids=["as drawn", "on a phone"])
 def test_no_text_leaves_its_card_and_nothing_overlaps(graph, shown):
-    drawing = Drawing(shown(draw(graph, show_saved=True)))
+    drawing = Drawing(shown(draw_graph(graph, show_saved=True)))
     assert len(drawing.cards) == len(graph.cards)
     assert len(drawing.edges) == len(graph.edges)
     assert drawing.faults() == []
 
 
 def test_a_layout_with_faults_is_found_out():
-    svg = draw(EVERY_KIND)
+    svg = draw_graph(EVERY_KIND)
     narrow = re.sub(r'(<rect [^>]*width=")[\d.]+', r"\g<1>20.0", svg)
     assert any("runs out" in fault for fault in Drawing(narrow).faults())
     piled = re.sub(r'<rect x="[\d.]+" y="[\d.]+"', '<rect x="0" y="0"', svg)
@@ -276,15 +277,15 @@ def test_a_layout_with_faults_is_found_out():
 
 
 def test_what_was_left_out_is_said_under_the_drawing():
-    drawing = Drawing(draw(Graph(EVERY_KIND.cards, EVERY_KIND.edges, left_out=7)))
+    drawing = Drawing(draw_graph(Graph(EVERY_KIND.cards, EVERY_KIND.edges, left_out=7)))
     ((_key, text, area),) = [item for item in drawing.written() if "more" in item[1]]
     assert text == "… 7 more"
     assert area.top > max(box.bottom for box in drawing.boxes().values())
-    assert "more" not in draw(EVERY_KIND)
+    assert "more" not in draw_graph(EVERY_KIND)
 
 
 def test_what_was_left_out_is_said_under_the_drawing_on_a_phone_too():
-    drawing = Drawing(turned_upright(draw(Graph(SUM.cards, SUM.edges, left_out=7))))
+    drawing = Drawing(turned_upright(draw_graph(Graph(SUM.cards, SUM.edges, left_out=7))))
     ((_key, _text, area),) = [item for item in drawing.written() if "more" in item[1]]
     assert area.top > max(box.bottom for box in drawing.boxes().values())
     assert drawing.area.holds(area)
@@ -297,25 +298,21 @@ def test_a_drawing_wider_than_a_page_stands_upright_and_one_that_is_wide_then_to
             tuple(Edge(key, key + 1) for key in range(length - 1)),
         )
 
-    drawn = [Drawing(draw(graph)).root for graph in (long(3), long(30), crowded())]
+    drawn = [Drawing(draw_graph(graph)).root for graph in (long(3), long(30), crowded())]
     assert [root.get("class") for root in drawn] == ["graph", "graph graph-upright", "graph graph-wide"]
     assert "data-upright" not in drawn[1].attrib, "it stands upright everywhere"
 
 
 def test_what_fits_a_phone_stands_as_it_is_drawn():
-    assert "data-upright" not in draw(Graph(SUM.cards[:2], ()))
-    assert "data-upright" in draw(SUM)
+    assert "data-upright" not in draw_graph(Graph(SUM.cards[:2], ()))
+    assert "data-upright" in draw_graph(SUM)
 
 
-# --- the file ------------------------------------------------------------------------------------
-
-
-def test_the_style_is_in_the_file(drawing):
-    assert drawing.style == STYLE.read_text(encoding="utf-8")
+# --- the element ---------------------------------------------------------------------------------
 
 
 def test_every_colour_is_a_class():
-    svg = draw(EVERY_KIND).replace(STYLE.read_text(encoding="utf-8"), "")
+    svg = draw_graph(Graph(EVERY_KIND.cards[:2], ()))
     assert not re.search(r"fill|stroke|style=|#[0-9a-fA-F]{3}", svg)
 
 
@@ -337,7 +334,8 @@ def test_every_colour_is_a_class():
     ],
 )
 def test_the_style_has_a_rule_for_each_role(role):
-    assert re.search(rf"\.g-{role}\b[^}}]*{{", STYLE.read_text(encoding="utf-8"))
+    style = Path(graphs.__file__).with_name("graph.css").read_text(encoding="utf-8")
+    assert re.search(rf"\.g-{role}\b[^}}]*{{", style)
 
 
 def test_its_size_is_that_of_what_it_shows(drawing):
@@ -351,7 +349,7 @@ def test_no_program_is_started(monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(subprocess, "Popen", refuse)
     monkeypatch.setattr(os, "system", refuse)
-    assert Drawing(draw(EVERY_KIND)).cards
+    assert Drawing(draw_graph(EVERY_KIND)).cards
 
 
 def picture() -> str:
@@ -363,12 +361,12 @@ def picture() -> str:
     parts = net(torch.ones(2, dtype=torch.float64)).unbind()
     y = parts[0] * parts[1] + 2
     y.backward(retain_graph=True)
-    return draw(graph_of("y", net=net, parts=parts, y=y, loss=y), show_saved=True)
+    return draw_graph(graph_of("y", net=net, parts=parts, y=y, loss=y), show_saved=True)
 
 
 def test_two_drawings_are_the_same_bytes():
-    assert draw(EVERY_KIND) == draw(EVERY_KIND)
-    assert draw(crowded()) == draw(crowded())
+    assert draw_graph(EVERY_KIND) == draw_graph(EVERY_KIND)
+    assert draw_graph(crowded()) == draw_graph(crowded())
     assert picture() == picture()
 
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 from shorthand import card, check, edges, graph_of, labels
 
-from atlas.graphs import Card, Edge, Graph, draw, fold
-from atlas.graphs.drawing.fold import DRAWN, READABLE
+from graphs.draw import draw_graph
+from graphs.fold import DRAWN, READABLE, fold_graph
+from graphs.model import Card, Edge, Graph
 
 
 def chain(length: int, **changes: Card) -> Graph:
@@ -24,14 +25,14 @@ def chain(length: int, **changes: Card) -> Graph:
 
 
 def folded(graph: Graph, *, readable: int = 3, drawn: int = DRAWN) -> Graph:
-    small = fold(graph, readable=readable, drawn=drawn)
+    small = fold_graph(graph, readable=readable, drawn=drawn)
     check(small)
     return small
 
 
 def test_a_readable_graph_stays_as_it_is():
-    assert fold(graph := chain(READABLE)) is graph
-    assert fold(graph := chain(READABLE + 1)) is not graph
+    assert fold_graph(graph := chain(READABLE)) is graph
+    assert fold_graph(graph := chain(READABLE + 1)) is not graph
 
 
 def test_a_run_of_unnamed_nodes_becomes_one_card():
@@ -164,14 +165,14 @@ def test_an_accumulate_grad_stays_with_its_leaf_or_not_at_all(drawn):
 
 def drawing_of(graph: Graph) -> str:
     """The texts of the graph's drawing, which must be XML."""
-    return " ".join(ElementTree.fromstring(draw(graph)).itertext())
+    return " ".join(ElementTree.fromstring(draw_graph(graph)).itertext())
 
 
 def test_a_chain_of_2_000_nodes():
     y = x = torch.ones(2, requires_grad=True)
     for _step in range(2_000):
         y = y.sin()
-    graph = fold(graph_of("y", x=x, y=y))
+    graph = fold_graph(graph_of("y", x=x, y=y))
     assert labels(graph) == ["x", "1999 nodes: SinBackward0 ×1999", "y"]
     assert "1999 nodes: SinBackward0 ×1999" in drawing_of(graph)
 
@@ -182,7 +183,7 @@ def test_a_chain_of_5_000_nodes_is_deeper_than_the_stack():
         y = -y
     whole = graph_of("y", x=x, y=y)
     assert len(whole.cards) == 5_001
-    assert labels(fold(whole)) == ["x", "4999 nodes: NegBackward0 ×4999", "y"]
+    assert labels(fold_graph(whole)) == ["x", "4999 nodes: NegBackward0 ×4999", "y"]
 
 
 def test_2_000_nodes_without_a_run():
@@ -190,7 +191,7 @@ def test_2_000_nodes_without_a_run():
     for _step in range(1_000):
         y = y * y.sin()
     whole = graph_of("y", x=x, y=y)
-    graph = fold(whole)
+    graph = fold_graph(whole)
     assert len(whole.cards) == 2_001
     assert len(graph.cards) == DRAWN
     assert graph.left_out == 2_001 - DRAWN
@@ -204,7 +205,7 @@ def test_an_unrolled_lstm():
         h, c = cell(torch.ones(1, 4), (h, c))
     loss = h.sum()
     whole = graph_of("loss", cell=cell, loss=loss)
-    graph = fold(whole)
+    graph = fold_graph(whole)
     check(graph)
 
     assert len(whole.cards) > 1_700

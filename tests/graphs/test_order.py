@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from atlas.graphs.reading.order import engine_order, forward_order
+from graphs.order import engine_order, forward_order
 
 ONE = (torch.sin, torch.exp, torch.neg, torch.square)
 TWO = (torch.add, torch.mul, torch.sub)

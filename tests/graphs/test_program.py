@@ -6,7 +6,7 @@ import pytest
 import torch
 from shorthand import graph_of
 
-from atlas.graphs.reading.operands import remember
+from graphs.operands import remember
 
 
 def leaf(*numbers: float) -> torch.Tensor:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from shorthand import card, edges, graph_of, label, labels
 
-from atlas.graphs import GraphError, read
+from graphs.read import GraphError, read_graph
 
 
 def test_first_graph():
@@ -371,13 +371,13 @@ def test_buffers_that_backward_kept_are_not_called_freed():
 
 def test_a_root_that_is_no_tensor():
     with pytest.raises(GraphError, match=r"^'net' is a Linear, not a tensor$"):
-        read({"net": torch.nn.Linear(1, 1)}, {})
+        read_graph({"net": torch.nn.Linear(1, 1)}, {})
 
 
 @pytest.mark.parametrize("tensor", [torch.ones(2), torch.tensor([1, 2]), torch.ones(2, requires_grad=True).detach()])
 def test_a_tensor_without_a_graph(tensor):
     with pytest.raises(GraphError, match=r"^'t' has no graph: it does not require a gradient"):
-        read({"t": tensor}, {"t": tensor})
+        read_graph({"t": tensor}, {"t": tensor})
 
 
 def test_a_result_of_no_grad_has_no_graph():

@@ -7,7 +7,7 @@ import torch
 from shorthand import card, graph_of, labels
 from torch import nn
 
-from atlas.graphs import read
+from graphs.read import read_graph
 
 
 def scalar(value: float = 2.0) -> torch.Tensor:
@@ -29,7 +29,7 @@ def test_equal_tensors_are_not_mixed_up():
 def test_the_root_is_named_by_what_was_asked_for():
     x = scalar()
     y = x.sin()
-    graph = read({"y": y}, {"x": x})
+    graph = read_graph({"y": y}, {"x": x})
     assert labels(graph) == ["x", "y"]
 
 

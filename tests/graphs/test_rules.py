@@ -8,8 +8,8 @@ import pytest
 import torch
 from shorthand import card, graph_of
 
-from atlas.graphs.playing.rules import rules_of
-from atlas.rules.table import RULES
+from graphs.card_rules import rules_of
+from graphs.rules import RULES
 
 NAMES = {
     name: getattr(torch, name)

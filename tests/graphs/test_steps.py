@@ -8,8 +8,9 @@ import pytest
 import torch
 from shorthand import card, graph_of, label
 
-from atlas.graphs import Graph, fold
-from atlas.graphs.playing.steps import Step, steps
+from graphs.fold import fold_graph
+from graphs.model import Graph
+from graphs.steps import Step, steps
 
 
 def scalar(value: float) -> torch.Tensor:
@@ -101,7 +102,7 @@ def test_accumulate_grad_with_a_card_of_its_own() -> None:
 
 def test_a_graph_that_is_left_out_in_part_is_played_with_its_accumulate_grads() -> None:
     leaves = [scalar(1.0) for _ in range(60)]
-    graph = fold(graph_of("y", accumulate=True, leaves=leaves, y=sum(leaves)))
+    graph = fold_graph(graph_of("y", accumulate=True, leaves=leaves, y=sum(leaves)))
     assert graph.left_out
     kept = [step for step in steps(graph) if step.kind == "keep"]
     assert len(kept) == len([card for card in graph.cards if card.kind == "accumulate"]) > 0
@@ -129,7 +130,7 @@ def test_a_folded_card_is_computed_and_called_once() -> None:
     y = x
     for _ in range(60):
         y = y.sin()
-    graph = fold(graph_of("y", x=x, y=y))
+    graph = fold_graph(graph_of("y", x=x, y=y))
     (folded,) = [card.key for card in graph.cards if card.kind == "folded"]
     assert [step.kind for step in steps(graph) if step.cards == (folded,)] == ["compute", "send"]
     assert [told(graph, step) for step in steps(graph)][-1] == "keep x"

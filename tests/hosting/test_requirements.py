@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.runner import notebook
+from atlas.gallery import notebooks
 from sources import ROOT
 
 
@@ -29,7 +29,7 @@ def imported(script: Path) -> set[str]:
 
 def missing(script: Path, distributions: set[str]) -> set[str]:
     """The imports of a script that none of the distributions brings."""
-    brought_by = notebook.distributions()
+    brought_by = notebooks.find_distributions()
     return {
         name
         for name in imported(script)

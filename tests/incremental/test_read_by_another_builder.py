@@ -10,7 +10,7 @@ from tiny.broken import HEAD
 from tiny.tiny_site import ROOT, Build, build, copy_of, written
 
 EXAMPLE = f"{HEAD}x = torch.tensor(2.0, requires_grad=True)\ny = x.sin()\n\n# graph: y -- One node\n"
-SHOWS = "# Shows\n\n```{graph-figure} /gallery/basics/images/sphx_glr_example_001.svg\n:title: One node\n```\n"
+SHOWS = "# Shows\n\n```{graph-figure} /gallery/basics/images/sphx_glr_example_001.graph.json\n:title: One node\n```\n"
 WORDS = "The graph as a table"
 
 

@@ -10,9 +10,9 @@ import random
 import pytest
 import torch
 
-from atlas.graphs.numbers import format_number, format_row, format_sum
-from atlas.rules.javascript import ELEMENTWISE, expression
-from atlas.rules.table import RULES
+from graphs.javascript import ELEMENTWISE, expression
+from graphs.numbers import format_number, format_row, format_sum
+from graphs.rules import RULES
 from live_script import fill, run, written
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 25.0, -40.0, 1e-30, 1e30, math.inf, -math.inf, math.nan]

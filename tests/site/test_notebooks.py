@@ -14,8 +14,8 @@ from markup import read
 PACKAGES = {"PIL": "pillow", "sklearn": "scikit-learn"}
 #: Modules that come with torch.
 WITH_TORCH = {"functorch", "torchgen"}
-#: What Sphinx understands and a notebook does not. sphinx-gallery itself makes Markdown of the others.
-DIRECTIVE = r"^\.\. (in-short|solution|how-measured|index|memory-cells)::|:doc:`|\]\([^)]*\)_"
+#: What Sphinx understands and a notebook does not: directives, roles, links.
+DIRECTIVE = r"^\s*\.\. |:\w+:`|\]\([^)]*\)_"
 
 
 def notebook_of(site: Path, script: str) -> list[dict[str, object]]:

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from atlas.runner import halves
+from atlas.gallery.scripts import find_marks, split_script
 from markup import FIGURES, OUTPUTS, read, text_of
 from sources import ROOT, sources_of_examples
 
 SCRIPTS = [
     script
     for script in sources_of_examples()
-    if script.startswith("cuda/") or halves.marks((ROOT / "examples" / script).read_text(encoding="utf-8"))
+    if script.startswith("cuda/") or find_marks((ROOT / "examples" / script).read_text(encoding="utf-8"))
 ]
 GUARD = """
 if not torch.cuda.is_available():
@@ -28,9 +28,9 @@ OUTPUTS_ON_PAPER = 3
 
 def faults_of_script(text: str) -> list[str]:
     """What keeps a script from ending by itself, on a machine without a GPU, at the mark that the site goes by."""
-    if len(halves.marks(text)) != 1:
+    if len(find_marks(text)) != 1:
         return ["it has no mark"]
-    before, after = halves.of_script(text)
+    before, after = split_script(text)
     first_cell = re.sub(r"\A(?:#.*\n|\s*\n)*", "\n", after)
     found = [] if first_cell.startswith(GUARD) else ["no guard stands behind the mark"]
     asks = any(getattr(node, "attr", "") == "is_available" for node in ast.walk(ast.parse(before)))

@@ -40,8 +40,13 @@ class Fault:
 
 
 def example(name: str, code: str, says: str, at: str = "", chapter: str = "faults") -> Fault:
-    """A fault in an example."""
-    return Fault(f"examples/{chapter}/{name}.py", HEAD + code, says, at)
+    """A fault in an example, whose page is called like its script: no two pages may have one title."""
+    return Fault(f"examples/{chapter}/{name}.py", head_of(name) + code, says, at)
+
+
+def head_of(title: str) -> str:
+    """The beginning of a page with another title."""
+    return HEAD.replace("Page\n====", f"{title}\n{'=' * len(title)}")
 
 
 def doc(name: str, text: str, says: str, at: str) -> Fault:

@@ -21,20 +21,20 @@ DOCS = [
     doc("link", "# Title\n\nSee [there](nowhere.md).\n", "cross-reference target not found", "See"),
     doc(
         "untitled",
-        "# Title\n\n```{graph-figure} /gallery/faults/images/sphx_glr_no_001.svg\n```\n",
+        "# Title\n\n```{graph-figure} /gallery/faults/images/sphx_glr_no_001.graph.json\n```\n",
         "a graph figure needs a :title:",
         "```{",
     ),
     doc(
         "missing",
-        "# Title\n\n```{graph-figure} /gallery/faults/images/sphx_glr_no_001.svg\n:title: A title\n```\n",
+        "# Title\n\n```{graph-figure} /gallery/faults/images/sphx_glr_no_001.graph.json\n:title: A title\n```\n",
         "cannot read the graph's drawing: No such file or directory",
         "```{",
     ),
     doc(
         "a_plot",
         "# Title\n\n```{graph-figure} /plot.svg\n:title: A title\n```\n",
-        "/plot.svg is no drawing of a graph",
+        "/plot.svg is no graph",
         "```{",
     ),
 ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from tiny.broken import HEAD, Fault, example
+from tiny.broken import Fault, example, head_of
 
 LEAF = "leaf = torch.tensor(2.0, requires_grad=True)\n"
 PLOT = "import matplotlib.pyplot as plt\n\nfigure, axes = plt.subplots()\n"
 
 CLAIMS = [
     example(
-        "assert_fails", "x = 1\n\n# %%\n# Text.\n\nassert x == 2, 'x is one'\n", "AssertionError: x is one", "assert"
+        "assert_fails",
+        "x = 1\n\n# %%\n# Text.\n\nassert x == 2, 'x is one'\n",
+        "AssertionError: x is one",
+        "assert x",
     ),
     example("assert_never_runs", "if x := 0:\n    assert x\n", "this assert never ran", "    assert"),
     example("assert_of_a_function", "def f():\n    assert f\n", "this assert never ran", "    assert"),
@@ -71,7 +74,7 @@ OUTPUTS = [
 
 def _said(name: str, words: str, says: str, at: str) -> Fault:
     """A fault in an example's docstring."""
-    return Fault(f"examples/faults/{name}.py", HEAD.replace("A page.", words) + "x = 1\n", says, at)
+    return Fault(f"examples/faults/{name}.py", head_of(name).replace("A page.", words) + "x = 1\n", says, at)
 
 
 def _added(name: str, words: str, says: str, at: str) -> Fault:

@@ -77,7 +77,8 @@ def written(site: Path, files: dict[str, str]) -> Path:
     pages = [path.removesuffix(".md").removeprefix("docs/") for path in files if path.endswith(".md")]
     front = "# Front\n\n```{toctree}\ngallery/index\n" + "\n".join(pages) + "\n```\n"
     chapters = {path.rpartition("/")[0] for path in files if path.endswith(".py")}
-    heads = {f"{chapter}/GALLERY_HEADER.rst": f"Chapter {chapter}\n{'-' * 80}\n" for chapter in chapters}
+    titles = {chapter: f"Chapter {chapter.rpartition('/')[2]}" for chapter in chapters}
+    heads = {f"{chapter}/GALLERY_HEADER.rst": f"{title}\n{'-' * len(title)}\n" for chapter, title in titles.items()}
     first = {"docs/index.md": front, "examples/GALLERY_HEADER.rst": "Examples\n========\n\nText.\n"}
     for name, text in {**first, **heads, **files}.items():
         path = site / name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runner.faulty import FAULTY
+from gallery.faulty import FAULTY
 from take_out_safeguards import NOT_OURS, ROOT, SAFEGUARDS, Safeguard
 
 

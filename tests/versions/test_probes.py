@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.runner.processes import sandbox
+from atlas.gallery import sandbox
 from atlas.versions import probes
 from atlas.versions.probes import ask, kinks, nodes, refuses, warns
 

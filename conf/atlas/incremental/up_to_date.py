@@ -17,7 +17,7 @@ from pathlib import Path
 
 from atlas import toolbox
 from atlas.build_facts import SOURCES, find_date
-from atlas.runner import gpu
+from atlas.gallery.scripts import may_have_gpu
 
 #: What a build writes besides the site: these lie among the sources, and git does not know them.
 GENERATED = ("docs/gallery", "docs/reference/data")
@@ -42,7 +42,7 @@ class LastBuild:
         """A checksum of all that a build would read now. Take it before the build: a source may be saved while it runs."""
         files = _files([*(self.root / name for name in SOURCES), *self.also], leave_out=self._generated)
         settings = [os.environ.get(name) for name in SETTINGS]
-        return _checksum(sys.version, settings, find_date(self.root), gpu.may_be_here(), *files)
+        return _checksum(sys.version, settings, find_date(self.root), may_have_gpu(), *files)
 
     def keep(self, read: str) -> None:
         """Keep what a build has read that has just ended well, and what it wrote."""

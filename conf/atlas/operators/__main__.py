@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from atlas.runner.processes import sandbox
-from atlas.runner.processes.cores import cores
+from atlas.gallery import sandbox
+from atlas.gallery.process import count_cores
 
 from . import report
 
@@ -31,7 +31,7 @@ def main(path: Path) -> int:
         row = probe(operator)
         return asdict(row) if row else None
 
-    answers = sandbox.run(work, operators, at_once=cores())
+    answers = sandbox.run(work, operators, at_once=count_cores())
     named = [(title(operator), row, why) for operator, (row, why) in zip(operators, answers, strict=True)]
     rows = [row for _, row, _ in named if row]
     not_probed = {name: why or "no small sample with a derivative" for name, row, why in named if not row}

@@ -38,7 +38,7 @@ def draw(rows: list[dict[str, Any]]) -> str:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    from atlas.cells.fresh_start import STYLE
+    from atlas.gallery.scrapers import STYLE
 
     with rc_context(fname=STYLE):
         figure = Figure(figsize=(7, 3.4), layout="constrained")

@@ -1,6 +1,5 @@
 """What every page gets around its text.
 
-``hide_requests``     the code of examples without the comments that ask the site for something
 ``sharing``           the picture that a shared link shows
 """
 
@@ -15,4 +14,4 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> None:
-    set_up(app, __name__, "hide_requests", "sharing.shared_picture")
+    set_up(app, __name__, "sharing.shared_picture")

@@ -14,8 +14,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.page_parts.hide_requests import without_requests
-from atlas.runner import sphinx_gallery_api
+from atlas.gallery import sphinx_gallery_patches
+from atlas.gallery.requests import without_requests
 from atlas.toolbox import json_for_script
 
 _ATTRIBUTE = "made_by"
@@ -30,7 +30,7 @@ Place = tuple[nodes.Element, int]
 def with_code(drawing: nodes.raw, data: dict[str, Any]) -> nodes.raw:
     """Note on a figure's drawing, by the key of each card, the line that made it and the numbers of its statement's lines.
 
-    :param data: as ``atlas.graphs.figure_data`` returns it.
+    :param data: as ``graphs.figure_data`` returns it.
     """
     drawing[_ATTRIBUTE] = {
         key: (card["line"], *card["at"]) for key, card in data["cards"].items() if card.get("line") and card.get("at")
@@ -77,7 +77,7 @@ class _Names:
 
 def _lines_of_script(doctree: nodes.document, script: Path) -> dict[int, Place]:
     """For each line of code of the script that the page shows, where it stands."""
-    cells = sphinx_gallery_api.code_cells(script)
+    cells = sphinx_gallery_patches.read_code_cells(script)
     return {
         number: (block, place)
         for first, block in _cells(doctree)
@@ -110,9 +110,8 @@ def _numbers(code: str, first: int, shown: str) -> list[int]:
         line if not line.strip() or line.lstrip().startswith("#") else f"{line}{_MARK}{number}"
         for number, line in enumerate(code.split("\n"), first)
     )
-    left = [
-        line.partition(_MARK) for line in without_requests(sphinx_gallery_api.shown(marked)).strip("\n").split("\n")
-    ]
+    visible = without_requests(sphinx_gallery_patches.without_hidden(marked))
+    left = [line.partition(_MARK) for line in visible.strip("\n").split("\n")]
     if [line.strip() for line, _, _ in left] != [line.strip() for line in shown.strip("\n").split("\n")]:
         return []
     return [int(number or 0) for _, _, number in left]

@@ -1,6 +1,6 @@
 """What a graph figure says when the reader changes a leaf: places for numbers in its sentences and notes.
 
-``graph_live.js`` computes the numbers, with the rules that ``atlas.rules.javascript`` writes. Sphinx puts them into the script,
+``graph_live.js`` computes the numbers, with the rules that ``graphs.javascript`` writes. Sphinx puts them into the script,
 whose source is ``conf/static/graph_live.js.jinja``.
 """
 
@@ -11,9 +11,9 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-from atlas.rules.javascript import functions
+from graphs.javascript import functions
 
-#: With what a place for a number begins in a text of ``atlas.graphs.playing.live_data``.
+#: With what a place for a number begins in a text of ``graphs.live_data``.
 PLACE = "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}"
 
 
@@ -37,7 +37,7 @@ def said(
 ) -> dict[str, Any]:
     """What the script needs.
 
-    :param live: as ``atlas.graphs.figure_data`` returns it.
+    :param live: as ``graphs.figure_data`` returns it.
     :param shown: the steps and notes of the figure as it is.
     :param moments: its steps with places, and ``notes`` with places. Only what has a place is given on.
     """

@@ -22,7 +22,7 @@ def player(name: str, data: dict[str, Any]) -> str:
     Nothing for a drawing that does not say what its graph is.
 
     :param name: the figure's id; a link to it leads to the figure, and ``#NAME.STEP`` to a step.
-    :param data: as ``atlas.graphs.figure_data`` returns it.
+    :param data: as ``graphs.figure_data`` returns it.
     """
     if not data["steps"]:
         return ""

@@ -20,8 +20,8 @@ from matplotlib import get_data_path
 from PIL import Image, ImageFont
 from PIL.PngImagePlugin import PngInfo
 
-#: The look of graphs. To import its name from ``atlas.graphs.drawing.draw`` would import Graphviz too.
-_STYLE = Path(__file__).parents[2] / "graphs" / "drawing" / "graph.css"
+#: The look of graphs. To import its name from  would import Graphviz too.
+_STYLE = Path(__file__).parents[3] / "graphs" / "graph.css"
 WIDTH, HEIGHT = 1200, 630  # what the networks ask for
 _MARGIN = 64
 _TITLE = 46  # size of its letters

@@ -15,11 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from atlas.cells import fresh_start
-from atlas.cells.request_comments import varies
-from atlas.runner import every_assert
-from atlas.runner.processes import sandbox
-from atlas.runner.processes.cores import cores
+from atlas.gallery import every_assert, sandbox, scrapers
+from atlas.gallery.process import count_cores
+from atlas.gallery.requests import has_request
 
 LONGEST = 4000  # characters of what a cell prints; more is cut
 TIME_LIMIT = 600.0  # seconds on the clock for one script
@@ -53,7 +51,7 @@ def measure(found: dict[str, Path]) -> dict[str, dict[str, Any]]:
     :returns: for each name ``code``, ``outputs`` (of each cell that prints: ``cell``, ``text``, ``varies``) and ``faults``
         (``cell``, ``code``, ``said``).
     """
-    answers = sandbox.run(_run, list(found.values()), at_once=cores(), time_limit=TIME_LIMIT, apart=True)
+    answers = sandbox.run(_run, list(found.values()), at_once=count_cores(), time_limit=TIME_LIMIT, apart=True)
     made = {}
     for (name, script), (answer, why) in zip(found.items(), answers, strict=True):
         ended = {"outputs": [], "faults": [{"cell": 0, "code": "", "said": why}]}
@@ -69,7 +67,7 @@ def _run(script: Path) -> dict[str, Any]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         sys.stdout = open(os.dup(1), "w", encoding="utf-8", errors="replace", buffering=1)  # noqa: SIM115  until this process ends
         sys.argv = [str(script)]
-        fresh_start.prepare({}, None)
+        scrapers.start_fresh({}, None)
         found = _cells(script, printed.fileno())
         os.chdir("/")
         return found
@@ -100,7 +98,7 @@ def _cells(script: Path, printed: int) -> dict[str, Any]:
             line = lines[fault.line - 1].strip() if 0 < fault.line <= len(lines) else ""
             faults.append({"cell": cell, "code": line, "said": without_traces(fault.message)[:LONGEST]})
     told = [
-        {"cell": cell, "text": without_traces(said)[:LONGEST], "varies": varies(cells[cell])}
+        {"cell": cell, "text": without_traces(said)[:LONGEST], "varies": has_request("varies", cells[cell])}
         for cell, said in outputs.items()
     ]
     return {"outputs": told, "faults": faults}

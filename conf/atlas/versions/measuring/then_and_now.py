@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from atlas.runner.processes import sandbox
-from atlas.runner.processes.cores import cores
+from atlas.gallery import sandbox
+from atlas.gallery.process import count_cores
 
 from .examples import without_traces
 
@@ -87,7 +87,7 @@ def rows(page: Path) -> list[Row]:
 
 def measure(found: list[Row]) -> dict[str, dict[str, Any]]:
     """Run each row in a process of its own: by its title ``code`` and ``failed``."""
-    answers = sandbox.run(Row.failures, found, at_once=cores(), time_limit=120.0, apart=True)
+    answers = sandbox.run(Row.failures, found, at_once=count_cores(), time_limit=120.0, apart=True)
     crashed = ({"code": "", "want": "", "got": why} for _answer, why in answers)
     return {
         row.title: {"code": row.code, "failed": [crash] if answer is None else answer}

@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from atlas.runner.processes import sandbox
-from atlas.runner.processes.cores import cores
+from atlas.gallery import sandbox
+from atlas.gallery.process import count_cores
 
 from . import ask, kinks, nodes, refuses, warns
 from .ask import Probe
@@ -29,7 +29,7 @@ def answers() -> dict[str, dict[str, str]]:
     for module in LISTED:
         # some warnings are given once in a process; a process for each of the others would take ten times as long
         answered = sandbox.run(
-            ask.answer, module.PROBES, at_once=cores(), time_limit=ask.TIME_LIMIT, apart=module is warns
+            ask.answer, module.PROBES, at_once=count_cores(), time_limit=ask.TIME_LIMIT, apart=module is warns
         )
         for probe, (answer, why) in zip(module.PROBES, answered, strict=True):
             found.setdefault(probe.subject, {})[probe.key] = why if answer is None else answer

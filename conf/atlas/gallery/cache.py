@@ -1,0 +1,168 @@
+"""sphinx-gallery's cache: the outputs of each example under ``docs/gallery``, with a receipt that says what they are.
+
+sphinx-gallery takes an example for current as long as the script is the same. But its outputs also depend on the code that ran
+with it and on versions: the receipt holds one hash of all. It is removed before the first file is touched, and written after
+the last; outputs without one are never used. If a build is killed, or the disk is full, the next build makes them again.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import math
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from atlas.toolbox import load_json, save_json, write_whole
+
+from . import sphinx_gallery_patches
+from .faults import Fault
+from .scripts import Page, read_script, read_title
+
+CONF = Path(__file__).parents[2]
+PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "matplotlib", "sphinx-gallery")
+_DRIVER = Path("/proc/driver/nvidia/version")
+
+#: The last number counts: sphx_glr_first_001_001.svg is of the page first_001
+_IMAGE = re.compile(r"sphx_glr_(\w+)_(?:\d{3,}|thumb)\.")
+
+
+def compute_fingerprint(settings: Mapping[str, Any]) -> str:
+    """One hash of all that the outputs of examples depend on that run here, besides their scripts.
+
+    :param settings: sphinx-gallery's, filled in.
+    """
+    found = hashlib.sha256()
+    for path in list_code(CONF):
+        found.update(f"{path.relative_to(CONF)}\0".encode() + path.read_bytes())
+    driver = (
+        _DRIVER.read_bytes() if _DRIVER.exists() else b""
+    )  # to ask torch would start CUDA, and then no fork may follow
+    versions = [platform.python_version(), *map(version, PACKAGES)]
+    found.update(repr((versions, driver, sphinx_gallery_patches.describe_settings(settings))).encode())
+    return found.hexdigest()
+
+
+@cache
+def list_code(conf: Path) -> list[Path]:
+    """The files of ours that run with an example: what ``gallery/child.py`` imports, and what that imports, and so on."""
+    found: set[Path] = set()
+    waiting = [conf / "atlas" / "gallery" / "child.py"]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += _list_imports(path, conf)
+    return sorted(found | set((conf / "atlas" / "gallery").glob("*.mplstyle")))
+
+
+def _list_imports(path: Path, conf: Path) -> Iterator[Path]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            folder = path.parents[node.level - 1] if node.level else conf
+            module = folder.joinpath(*(node.module or "").split("."))
+            names = [module, *(module / alias.name for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [conf.joinpath(*alias.name.split(".")) for alias in node.names]
+        else:
+            continue
+        yield from (file for name in names if (file := name.with_suffix(".py")).is_file())
+
+
+def compute_key(page: Page, *besides: str) -> dict[str, str]:
+    """What the outputs of a page depend on.
+
+    :param besides: the fingerprint, and the recording that is replayed.
+    """
+    return {"of": hashlib.sha256(repr((page.script.read_bytes(), besides)).encode()).hexdigest()}
+
+
+def read_facts(page: Page, key: Mapping[str, str]) -> dict[str, Any] | None:
+    """The facts of the run that made the page's outputs; None if these depend on something else, and cannot be used."""
+    there = (page.cache / f"{page.script.stem}.rst").is_file()
+    return load_json(page.receipt, dict(key)) if there else None
+
+
+def load_seconds(page: Page) -> float:
+    """How long the page's last run took; infinity if there was none."""
+    try:
+        return float(json.loads(page.receipt.read_text(encoding="utf-8"))["seconds"])
+    except (OSError, ValueError, LookupError):
+        return math.inf
+
+
+def publish_page(page: Page, made: Path, key: Mapping[str, str], **facts: Any) -> None:
+    """Move what is in the folder ``made`` to the page's place, and write its receipt.
+
+    A file whose content is the same keeps its time, so that Sphinx does not read the page again.
+    """
+    page.receipt.unlink(missing_ok=True)
+    files = sorted(path.relative_to(made) for path in made.rglob("*") if path.is_file())
+    for name in files:
+        target = page.cache / name
+        if not target.is_file() or target.read_bytes() != (made / name).read_bytes():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part = Path(shutil.move(made / name, target.with_name(target.name + ".part")))
+            os.replace(part, target)
+    remove_page(page, all_but=[page.cache / name for name in files])
+    save_json(page.receipt, dict(key), **facts)
+
+
+def publish_failure(page: Page, fault: Fault) -> None:
+    """Put a page in its place that says that the script failed, and nothing else. It has no receipt: it is not current."""
+    remove_page(page)
+    page.cache.mkdir(parents=True, exist_ok=True)
+    title = read_title(read_script(page.script)) or page.name
+    label = f"sphx_glr_{page.cache.parent.name}_{page.cache.name}_{page.script.name}"
+    report = "\n".join(f"   {line}" for line in fault.make_report().splitlines())
+    text = (
+        f".. _{label}:\n\n{title}\n{'=' * max(4, 2 * len(title))}\n\n"
+        ".. error:: This page has no outputs: its script failed when the site was built.\n\n"
+        f".. code-block:: none\n\n{report}\n"
+    )
+    write_whole(page.cache / f"{page.script.stem}.rst", text)
+    copied = page.cache / page.script.name
+    shutil.copyfile(page.script, copied)
+    sphinx_gallery_patches.put_broken_thumbnail(page.cache / "images", page.script.stem)
+    sphinx_gallery_patches.mark_current(copied)
+
+
+def remove_page(page: Page, all_but: Iterable[Path] = ()) -> None:
+    """Remove the outputs of a page, but for some."""
+    kept = set(all_but)
+    for path, stem in list(_list_outputs(page.cache)):
+        if stem == page.script.stem and path not in kept:
+            path.unlink(missing_ok=True)
+
+
+def remove_gone_pages(root: Path, pages: Iterable[Page]) -> list[str]:
+    """Remove what examples left that are gone or renamed; return the names of the pages removed.
+
+    A gone page is known by any of its files: a build may have been killed while it removed them.
+    """
+    living = {(page.cache.name, page.script.stem) for page in pages}
+    gone = set()
+    for folder in sorted(path for path in root.glob("*") if path.is_dir()):
+        for path, stem in list(_list_outputs(folder)):
+            if (folder.name, stem) not in living and stem != "index":  # a chapter's index is sphinx-gallery's
+                gone.add(f"{folder.name}/{stem}")
+                path.unlink()
+        if folder.name not in {chapter for chapter, _ in living}:
+            shutil.rmtree(folder)
+    return sorted(gone)
+
+
+def _list_outputs(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The files in a chapter's folder, each with the name of its page."""
+    yield from ((path, path.name.partition(".")[0]) for path in folder.glob("*.*") if path.is_file())
+    for path in folder.glob("images/**/sphx_glr_*"):
+        if found := _IMAGE.match(path.name):
+            yield path, found[1]

@@ -1,0 +1,177 @@
+"""Recordings of examples that need a GPU: made on a machine that has one, replayed by builders that have none.
+
+A builder without a GPU runs the first half of such an example, and replays the second. A recording lies in
+``recordings/<page>/`` beside the script and holds what such a builder cannot make: ``outputs.rst``, the outputs of the second
+half cell by cell, their images, and ``manifest.json``. The manifest has the SHA-256 of the code as it ran and of every file,
+and says on what and when the recording was made. A recording is used only if all of that fits: edited code or a touched output
+is never published as if a GPU had made it. The text between the code may be edited: a page has the text of its script.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from atlas.toolbox import write_whole
+
+from . import sphinx_gallery_patches
+from .scripts import Page, ScriptError, find_marks, read_script, split_page
+
+MANIFEST, OUTPUTS = "manifest.json", "outputs.rst"
+#: Raised by whoever changes what a recording holds, so that older recordings are refused instead of misread.
+FORMAT = 4
+
+#: Where a cell begins on a page of sphinx-gallery's, or what stands below the last.
+_CELL = re.compile(r"^(?=\.\. GENERATED FROM PYTHON SOURCE LINES |\.\. _sphx_glr_download_)", re.MULTILINE)
+#: The beginning of a cell with code on a page of sphinx-gallery's: what stands before its outputs.
+_CODE = re.compile(r"\.\. GENERATED FROM PYTHON SOURCE LINES .*\n\n\.\. code-block:: Python\n(?:\n|    .*\n)*")
+_OUTPUT_OF = re.compile(r"^\.\. output of measured cell \d+\n", re.MULTILINE)
+_IMAGE = re.compile(r"images/sphx_glr_\w+\.[\w.]+")
+#: How many asserts ran on a page. The first number is of all.
+_CLAIMS = re.compile(r"^\.\. claims:: ((\d+).*)\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A page's recording as it lies there: usable, or not and why."""
+
+    folder: Path
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    fault: str = ""
+    """Why it cannot be used, for a person; empty if it can."""
+
+    def identify(self) -> str:
+        """What a page depends on that shows it."""
+        return self.fault or hash_file(self.folder / MANIFEST)
+
+
+def needs_gpu(script: Path) -> bool:
+    """Whether a part of ``script`` runs only where there is a GPU."""
+    return bool(find_marks(read_script(script)))
+
+
+def hash_code(script: Path) -> str:
+    """The SHA-256 of what a script runs: its code cells in order, and before which of them the second half begins.
+
+    Of a script that sphinx-gallery cannot read it is that of the bytes.
+    """
+    try:
+        cells = sphinx_gallery_patches.read_code_cells(script)
+    except Exception:
+        return hash_file(script)
+    parted = [line > mark for line in cells for mark in find_marks(read_script(script))]
+    return hashlib.sha256(json.dumps([list(cells.values()), parted]).encode()).hexdigest()
+
+
+def hash_file(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def find_folder(page: Page) -> Path:
+    """Where the recording of ``page`` lies."""
+    return page.script.parent / "recordings" / page.script.stem
+
+
+def read_recording(page: Page, folder: Path | None = None) -> Recording:
+    """Read and verify the recording of ``page``, which is beside its script or in ``folder``."""
+    folder = folder or find_folder(page)
+    if not folder.is_dir():
+        return Recording(folder, fault="it has not been recorded yet")
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if manifest["format"] != FORMAT:
+            return Recording(
+                folder, fault=f"its recording is in format {manifest['format']}, and this code reads {FORMAT}"
+            )
+        outputs, _ = dict(manifest["outputs"]), (manifest["gpu"], manifest["date"], manifest["versions"]["torch"])
+        if manifest["code"] != hash_code(page.script):
+            return Recording(folder, manifest, "its code has changed since it was recorded")
+    except (OSError, ValueError, TypeError, LookupError) as error:
+        return Recording(folder, fault=f"its {MANIFEST} cannot be read ({type(error).__name__}: {error})")
+    present = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()} - {MANIFEST}
+    for name in sorted(present | set(outputs) | {OUTPUTS}):
+        if name not in present:
+            return Recording(folder, manifest, f"its recorded {name} is missing")
+        if hash_file(folder / name) != outputs.get(name):
+            return Recording(folder, manifest, f"its recorded {name} is not what was recorded")
+    return Recording(folder, manifest)
+
+
+def write_recording(page: Page, made: Path, folder: Path, facts: Mapping[str, Any]) -> None:
+    """Make ``folder`` the recording of ``page``, from the page in ``made`` and what its run says of itself.
+
+    The old recording is there until the new one is whole. The manifest names the copy of the script that ran: the script itself
+    may have been edited since.
+
+    :param made: what sphinx-gallery wrote: the outputs, and beside them the copy of the script that ran.
+    :param facts: at least ``gpu``, ``date`` and ``versions`` with ``torch``; see ``conf/measure/record.py``.
+    :raises FileExistsError: if something is in ``folder`` that is no recording.
+    """
+    refuse_foreign_folder(folder)
+    new, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(new, ignore_errors=True)
+    measured = split_page((made / f"{page.script.stem}.rst").read_text(encoding="utf-8"))[1]
+    cells = [cell[found.end() :] for cell in _CELL.split(measured) if (found := _CODE.match(cell))]
+    outputs = "".join(f".. output of measured cell {number}\n{cell}" for number, cell in enumerate(cells, 1))
+    write_whole(new / OUTPUTS, outputs)
+    names = sorted(set(_IMAGE.findall(outputs)))
+    for name in names:
+        (new / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(made / name, new / name)
+    copied = made / page.script.name
+    about = {"format": FORMAT, "script": hash_file(copied), "code": hash_code(copied), **facts}
+    hashes = {name: hash_file(new / name) for name in [*names, OUTPUTS]}
+    write_whole(new / MANIFEST, json.dumps({**about, "outputs": hashes}, indent=1, ensure_ascii=False) + "\n")
+    if folder.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def refuse_foreign_folder(folder: Path) -> None:
+    """See that nothing is lost where a recording takes the place of ``folder``.
+
+    :raises FileExistsError: if something is in it that is no recording.
+    """
+    if folder.exists() and not (folder / MANIFEST).is_file() and any(folder.iterdir()):
+        raise FileExistsError(
+            f"{folder} holds files and no {MANIFEST}: it is no recording; move it away, or choose another"
+        )
+
+
+def replay_recording(page: Page, recording: Recording, made: Path) -> None:
+    """Complete the page in ``made``, of which the first half has run here: put the recorded outputs in the second half.
+
+    Without a recording that fits, the second half stays code without outputs. Either way a note at the mark says so.
+
+    :raises ScriptError: if what ran here is not the script that was recorded: it has been saved in the meantime.
+    """
+    rst, copied = made / f"{page.script.stem}.rst", made / page.script.name
+    on_paper, measured = split_page(rst.read_text(encoding="utf-8"))
+    note = f".. not-recorded:: {recording.fault}"
+    if not recording.fault:
+        facts = recording.manifest
+        if hash_code(copied) != facts["code"]:
+            raise ScriptError(f"examples/{page.name}.py was saved while the site was being built; build it again")
+        ran_here = sum(int(found[2]) for found in _CLAIMS.finditer(on_paper))
+        on_paper = _CLAIMS.sub("", on_paper)  # the recorded half ends with the number of all
+        outputs = iter(_OUTPUT_OF.split((recording.folder / OUTPUTS).read_text(encoding="utf-8"))[1:])
+        measured = "".join(
+            found[0] + next(outputs) if (found := _CODE.match(cell)) else cell for cell in _CELL.split(measured)
+        )
+        measured = _CLAIMS.sub(rf".. claims:: \1 {ran_here}\n", measured)
+        note = f".. recorded::\n   :gpu: {facts['gpu']}\n   :date: {facts['date']}\n   :torch: {facts['versions']['torch']}"
+        if hash_file(copied) != facts["script"]:
+            note += "\n   :edited:"
+        for name in set(facts["outputs"]) - {OUTPUTS}:
+            shutil.copyfile(recording.folder / name, made / name)
+    rst.unlink()  # sphinx-gallery writes it read-only
+    rst.write_text(on_paper + note + measured, encoding="utf-8")
+    sphinx_gallery_patches.mark_current(copied)

@@ -1,0 +1,189 @@
+"""The internals of sphinx-gallery that our code calls or replaces, in one place.
+
+If a new sphinx-gallery moves one of them, this module breaks, and ``tests/gallery/test_sphinx_gallery_patches.py`` says where.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import textwrap
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import sphinx_gallery.notebook
+from sphinx_gallery import gen_rst, glr_path_static, scrapers
+from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF, _fill_gallery_conf_defaults
+from sphinx_gallery.py_source_parser import (
+    remove_config_comments,
+    remove_ignore_blocks,
+    split_code_and_text_blocks,
+)
+from sphinx_gallery.utils import get_md5sum
+
+from atlas.toolbox import Refusal
+
+#: Words in the names of settings that shape no page: orders, and what differs from build to build.
+_NOT_OF_A_PAGE = re.compile("order|example|parallel|plot_gallery|ignore_pattern|first_notebook_cell")
+
+
+def fill_settings(own: Mapping[str, Any], docs: Path) -> dict[str, Any]:
+    """sphinx-gallery's settings filled in as a build does, from ``sphinx_gallery_conf`` of conf.py, without a build."""
+    return {**_fill_gallery_conf_defaults(dict(own)), "src_dir": str(docs), "builder_name": "html", "titles": {}}
+
+
+def describe_settings(settings: Mapping[str, Any]) -> str:
+    """The part of ``settings``, filled in, that shapes pages, as a text that is the same in every build."""
+    of_pages = {name: settings[name] for name in DEFAULT_GALLERY_CONF if not _NOT_OF_A_PAGE.search(name)}
+    return json.dumps(of_pages, default=lambda value: sorted(value) if isinstance(value, set) else repr(value))
+
+
+def split_blocks(script: Path) -> list[tuple[str, str, int]]:
+    """The text and code blocks of a script: kind, content, first line."""
+    return [tuple(block) for block in split_code_and_text_blocks(str(script))[1]]
+
+
+def list_cells(script: Path, end: int | None = None) -> list[int]:
+    """The first lines of a script's code cells, of those before the line ``end`` if there is one."""
+    return [line for kind, _, line in split_blocks(script) if kind == "code" and (end is None or line < end)]
+
+
+def read_code_cells(script: Path) -> dict[int, str]:
+    """The code of a script's cells by their first lines; ``without_hidden`` leaves what a page has of it."""
+    return {line: code for kind, code, line in split_blocks(script) if kind == "code"}
+
+
+def without_hidden(code: str) -> str:
+    """A cell without its hidden lines and without comments for sphinx-gallery."""
+    return remove_config_comments(remove_ignore_blocks(code))
+
+
+def make_page(
+    script: Path,
+    target: Path,
+    docs: Path,
+    settings: Mapping[str, Any],
+    *,
+    compiler: type,
+    count_output: Callable[[int], None],
+    fill_notebook: Callable[..., None],
+    end: int | None = None,
+) -> None:
+    """Run ``script`` here and write its page, images, notebook and archive to ``target``. What is patched stays so.
+
+    :param docs: the source folder that the page's paths are relative to; ``target`` lies in it.
+    :param compiler: a kind of ``codeop.Compile``, which gets the syntax trees of cells.
+    :param count_output: called with a number of characters before the script prints them, and when a cell's value is shown.
+        What it raises is raised inside the script.
+    :param fill_notebook: gets the list of a notebook's cells to be filled, the blocks, and the code of those that raise.
+    :param end: the line from which on code is not run: the page shows it without outputs.
+    :raises Exception: what the script raised, with its traceback.
+    """
+    running = list_cells(script, end)
+
+    def stop_after_last(block: Any, block_vars: dict[str, Any], gallery_conf: Mapping[str, Any]) -> str:
+        """A scraper, called after each cell."""
+        if end is not None and block.lineno == running[-1]:
+            block_vars["execute_script"] = False
+        return ""
+
+    settings = {
+        **settings,
+        "image_scrapers": (*settings["image_scrapers"], stop_after_last),
+        "src_dir": str(docs),
+        "abort_on_example_error": True,
+        "plot_gallery": bool(running),
+        "run_stale_examples": False,
+    }
+    target.mkdir(parents=True, exist_ok=True)
+    _count_output(count_output)
+    raising = _show_errors_without_harness()
+    gen_rst.codeop = SimpleNamespace(Compile=compiler)
+    gen_rst.zip_files = _zip_without_times
+    scrapers._find_image_ext = _find_graph_or_image
+    sphinx_gallery.notebook.fill_notebook = lambda cells, blocks, *_: fill_notebook(cells["cells"], blocks, raising)
+    gen_rst.generate_file_rst(script.name, target, script.parent, settings)
+    # sphinx-gallery makes links in code of this file. It would make a node of each word of the code, which doubles the time to
+    # write a page, and there is nothing to link to: no build asks another site for its inventory.
+    (target / f"{script.stem}.codeobj.json").unlink(missing_ok=True)
+
+
+def _count_output(count: Callable[[int], None]) -> None:
+    show = gen_rst._get_last_repr
+
+    class CountedTee(gen_rst._LoggingTee):
+        def write(self, data: str) -> None:
+            count(len(data))
+            super().write(data)
+
+    def show_counted(*arguments: Any) -> tuple[str | None, str | None]:
+        text, method = show(*arguments)
+        count(len(text) if text and method else 0)
+        return text, method
+
+    gen_rst._LoggingTee, gen_rst._get_last_repr = CountedTee, show_counted
+
+
+def _find_graph_or_image(path: Any, find_image: Callable[..., Any] = scrapers._find_image_ext) -> tuple[Any, str]:
+    """The file that stands for the image ``path``, and its kind: sphinx-gallery looks whether a scraper has written it."""
+    graph = Path(path).with_suffix(".graph.json")
+    return (graph, "json") if graph.exists() else find_image(path)
+
+
+def _zip_without_times(files: list[str], target: Any, relative_to: Any) -> None:
+    """An archive for download whose files have no times, so that every build makes the same bytes."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(map(Path, files)):
+            info = zipfile.ZipInfo(path.relative_to(relative_to).as_posix(), date_time=(1980, 1, 1, 0, 0, 0))
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, path.read_bytes())
+
+
+def _show_errors_without_harness() -> set[str]:
+    """Show code that raises as somebody would write it, where the script hides the ``try`` around it.
+
+    What is left of such a cell is indented, and sphinx-gallery keeps that. The set that is returned will hold such code.
+    """
+    clean, raising = gen_rst._clean_script_blocks, set()
+
+    def clean_and_dedent(*arguments: Any) -> Any:
+        blocks, outputs = clean(*arguments)
+        for place, block in enumerate(blocks):
+            code = textwrap.dedent(block.content)
+            if block.type == "code" and code.lstrip("\n") != block.content.lstrip("\n"):
+                raising.add(code)
+                blocks[place] = block._replace(content=code)
+        return blocks, outputs
+
+    gen_rst._clean_script_blocks = clean_and_dedent
+    return raising
+
+
+def refuse_to_run(refusal: Callable[[str], str]) -> None:
+    """Have sphinx-gallery end the build where it would run a script itself, from here on in this process.
+
+    :param refusal: what to say, from the path of the script.
+    """
+
+    def refuse(blocks: Any, script_vars: Mapping[str, Any], *others: Any) -> Any:
+        raise Refusal(refusal(script_vars["src_file"]))
+
+    gen_rst.execute_script = refuse
+
+
+def put_broken_thumbnail(images: Path, stem: str) -> None:
+    """Put sphinx-gallery's own picture of a broken example on the card of the page ``stem``."""
+    picture = Path(glr_path_static()) / "broken_example.png"
+    thumbnail = images / "thumb" / f"sphx_glr_{stem}_thumb.png"
+    thumbnail.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(picture, thumbnail)
+
+
+def mark_current(copied_script: Path) -> None:
+    """Make sphinx-gallery take the outputs beside ``copied_script`` for those of the script, so that it runs nothing."""
+    marker = copied_script.with_name(copied_script.name + ".md5")
+    marker.write_text(get_md5sum(copied_script, mode="t"), encoding="utf-8")

@@ -1,0 +1,195 @@
+"""The backward graph as plain data: cards joined by edges, in the order of the forward pass.
+
+Nothing here holds a tensor or a node, so a graph can be kept, compared and drawn after the script is gone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Literal
+
+CHANGEABLE = 3
+"""A leaf of more numbers has no room for them on its card."""
+
+Kind = Literal["leaf", "function", "accumulate", "constant", "folded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One box of the drawing.
+
+    ``kind`` is ``leaf`` for a tensor that no node computed, ``function`` for a node, ``accumulate`` for an AccumulateGrad
+    node that the page asked to see, ``constant`` for an input that needs no gradient (a None edge), ``folded`` for
+    operations drawn as one.
+    """
+
+    key: int
+    kind: Kind
+    operation: str = ""
+    """The node's own name (``MulBackward0``), or what a folded card stands for."""
+    names: tuple[str, ...] = ()
+    """The script's variables for the node's outputs, or for the leaf."""
+    is_root: bool = False
+    shape: tuple[int, ...] | None = None
+    dtype: str = ""
+    value: float | complex | None = None
+    """The value, known when a variable names the tensor and it has one element."""
+    gradient: float | complex | None = None
+    """``.grad`` where it is kept and has one element."""
+    gradient_shape: tuple[int, ...] | None = None
+    numbers: tuple[float, ...] = ()
+    """The values of a small vector: as many as a card has room for."""
+    gradient_numbers: tuple[float, ...] = ()
+    """Those of its ``.grad``."""
+    terms: tuple[float, ...] = ()
+    """The contributions that add up to ``gradient`` where several paths meet."""
+    saved: tuple[str, ...] = ()
+    """What the node keeps for backward: ``self (3×4)``, or ``freed``."""
+    recorded_as: int | None = None
+    """The number that autograd gave the node: the line of the script that recorded it can be told from it."""
+    forward_at: int = 0
+    """Its place in the order in which forward recorded the nodes."""
+    backward_at: int = 0
+    """Its place in the order in which the engine calls the nodes in backward."""
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the tensor has no dimension, so that a number can stand for it.
+
+        >>> Card(0, "leaf", shape=()).is_scalar, Card(0, "leaf", shape=(2, 3)).is_scalar
+        (True, False)
+        """
+        return self.shape == ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Data flows from card ``tail`` to card ``head``; the gradient flows back along the same edge."""
+
+    tail: int
+    head: int
+    input: int = 0
+    """Which input of ``head`` this is."""
+    output: int = 0
+    """Which output of ``tail`` this is: the number in ``next_functions``."""
+    derivative: float | None = None
+    """The local derivative, known for scalars only."""
+
+    def passes(self, gradient: float | None) -> float | None:
+        """What reaches ``tail`` when ``gradient`` has arrived at ``head``; None where one of the two is not known.
+
+        >>> Edge(0, 1, derivative=3.0).passes(2.0)
+        6.0
+        """
+        return None if gradient is None or self.derivative is None else gradient * self.derivative
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """What one node computes. A tensor is the row of its numbers here, a node's outputs stand one after the other."""
+
+    operation: str
+    """The node's name, or that of what it does with whole tensors: ``take``, ``sum``, ``prod``; ``leaf`` or ``constant``."""
+    size: int
+    """How many numbers it gives."""
+    inputs: tuple[int, ...] = ()
+    """Keys, in the order of the node's edges."""
+    places: tuple[tuple[int, ...] | None, ...] = ()
+    """For each input, which of its numbers meet those of the result; None where they are as many, or there is one for all."""
+    numbers: tuple[float, ...] = ()
+    """Of a leaf or a constant its values, of a node the numbers that it was called with: an exponent, bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What computes a graph's numbers. Nodes that are folded away are in it too."""
+
+    is_float32: bool
+    instructions: Mapping[int, Instruction]
+    """By key, each after those of its inputs."""
+    start: Mapping[int, tuple[float, ...]]
+    """The gradient with which backward starts, for each root."""
+    backward: tuple[int, ...]
+    """Keys in the order in which the engine calls their nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Cards in topological order, inputs before results, and the edges between them."""
+
+    cards: tuple[Card, ...]
+    edges: tuple[Edge, ...]
+    left_out: int = 0
+    """How many nodes are not drawn because the graph is too large."""
+    program: Program | None = None
+    """What computes its numbers from those of its leaves, where that is known of each node."""
+
+
+# -- As JSON --------------------------------------------------------------------------------------
+
+
+def graph_to_dict(graph: Graph) -> dict[str, Any]:
+    """The graph as plain data that JSON can hold; what has its default value is left out.
+
+    >>> graph_to_dict(Graph((Card(0, "leaf", names=("x",), value=float("inf")),), ()))
+    {'cards': [{'key': 0, 'kind': 'leaf', 'names': ['x'], 'value': {'number': 'inf'}}], 'edges': []}
+    """
+    return _to_plain(graph)
+
+
+def graph_from_dict(data: Mapping[str, Any]) -> Graph:
+    """The graph of which ``data`` is the form in JSON.
+
+    :raises TypeError, KeyError: if it has other fields than a graph, as one that other code wrote.
+    """
+    program = data.get("program")
+    return Graph(
+        cards=tuple(Card(**_from_plain(card)) for card in data["cards"]),
+        edges=tuple(Edge(**_from_plain(edge)) for edge in data["edges"]),
+        left_out=data.get("left_out", 0),
+        program=program and _program_from_dict(program),
+    )
+
+
+def _program_from_dict(data: Mapping[str, Any]) -> Program:
+    return Program(
+        data["is_float32"],
+        {int(key): Instruction(**_from_plain(one)) for key, one in data["instructions"].items()},
+        {int(key): tuple(map(_from_plain, numbers)) for key, numbers in data["start"].items()},
+        tuple(data["backward"]),
+    )
+
+
+def _to_plain(value: Any) -> Any:
+    match value:
+        case complex():
+            return {"real": _to_plain(value.real), "imag": _to_plain(value.imag)}
+        case float() if not math.isfinite(value):
+            return {"number": str(value)}
+        case tuple():
+            return [_to_plain(item) for item in value]
+        case Mapping():
+            return {str(key): _to_plain(item) for key, item in value.items()}
+        case Card() | Edge() | Graph() | Instruction() | Program():
+            named = ((field, getattr(value, field.name)) for field in fields(value))
+            return {
+                field.name: _to_plain(item)
+                for field, item in named
+                if field.default is MISSING or item != field.default
+            }
+    return value
+
+
+def _from_plain(value: Any) -> Any:
+    match value:
+        case list():
+            return tuple(_from_plain(item) for item in value)
+        case {"number": number}:
+            return float(number)
+        case {"real": real, "imag": imag}:
+            return complex(_from_plain(real), _from_plain(imag))
+        case dict():
+            return {key: _from_plain(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,180 @@
+"""The fault table: what can go wrong in an example, where, and what must be said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HEAD = '''"""
+A page
+======
+
+It does something.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import torch
+
+'''
+
+HEALTHY = HEAD + "# %%\n# Text.\n\nx = torch.tensor(2.0, requires_grad=True)\nprint(x)\nassert x == 2\n"
+
+#: A page that needs a GPU, in which the CPU stands in for one: its second half, with a drawing, runs only where there is one.
+HALVES = (
+    HEALTHY + "\n# %%\n# Measured\n# --------\n# Below.\n#\n# .. needs-a-gpu::\n\n"
+    "y = x * 21\nprint(y)\n# graph: y -- One node, and its edge leads to x\nassert y == 42\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Faulty:
+    name: str
+    code: str
+    says: str
+    at: str
+    """How the line begins that must be named."""
+    head: str = HEAD
+    cell: int | None = 1
+
+    @property
+    def source(self) -> bytes:
+        return (self.head + self.code).encode("utf-8", "surrogateescape")
+
+    @property
+    def line(self) -> int:
+        lines = (self.head + self.code).split("\n")
+        (number,) = (number for number, text in enumerate(lines, 1) if text.startswith(self.at))
+        return number
+
+
+# A loop without end stands on one line: on two, the moment at which it is stopped would decide which of them is named.
+FAULTY = [
+    Faulty(
+        "raises",
+        "x = torch.ones(2)\nx.backward()\n",
+        "RuntimeError: element 0 of tensors does not require grad",
+        "x.backward",
+    ),
+    Faulty(
+        "raises_in_a_later_cell", "x = 1\n\n# %%\n# Text.\n\ny = x / 0\n", "ZeroDivisionError", "y = x / 0", cell=2
+    ),
+    Faulty("fails_an_assert", "assert 1 + 1 == 3\n", "AssertionError", "assert 1 + 1"),
+    Faulty("never_reaches_an_assert", "if x := 0:\n    assert x\n", "this assert never ran", "    assert x"),
+    Faulty("exits", "sys.exit(0)\n", "sys.exit(0)", "sys.exit"),
+    Faulty("exits_at_once", "os._exit(0)\n", "exit code 0 before the page was finished", "os._exit"),
+    Faulty("segfaults", "os.kill(os.getpid(), signal.SIGSEGV)\n", "killed by SIGSEGV", "os.kill"),
+    Faulty("is_killed", "x = 1\nos.kill(os.getpid(), signal.SIGKILL)\n", "killed by SIGKILL", "os.kill"),
+    Faulty("gets_a_signal_without_a_name", "os.kill(os.getpid(), 40)\n", "killed by signal 40", "os.kill"),
+    Faulty("computes_without_end", "while True: pass\n", "did not end within 2 s of CPU time", "while True"),
+    Faulty(
+        "computes_deaf",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\nwhile True: pass\n",
+        "did not end within 2 s of CPU time",
+        "while True",
+    ),
+    Faulty("hangs", "x = 1\ntime.sleep(1000)\n", "did not end within 10 s", "time.sleep"),
+    Faulty(
+        "hangs_deaf",
+        "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\ntime.sleep(1000)\n",
+        "did not end within 10 s",
+        "time.sleep",
+    ),
+    Faulty(
+        "prints_without_end",
+        "while True: print('x' * 1000)\n",
+        "printed more than 200,000 characters",
+        "while True",
+    ),
+    Faulty(
+        "prints_one_line_without_end",
+        "while True: print('x' * 1000, end='')\n",
+        "printed more than 200,000 characters",
+        "while True",
+    ),
+    Faulty(
+        "prints_much_at_once",
+        "x = 1\nprint('x' * 5_000_000)\n",
+        "printed more than 200,000 characters",
+        "print('x'",
+    ),
+    Faulty(
+        "prints_much_in_sum",
+        "print('a' * 90_000)\n\n# %%\n# Text.\n\nprint('b' * 90_000)\n\n# %%\n# Text.\n\nprint('c' * 90_000)\n",
+        "printed more than 200,000 characters",
+        "print('c'",
+        cell=3,
+    ),
+    Faulty(
+        "prints_much_in_a_thread",
+        "from threading import Thread\n\nt = Thread(target=print, args=('x' * 5_000_000,))\nt.start()\ndone = t.join()\n",
+        "printed more than 200,000 characters",
+        "done = t.join",
+    ),
+    Faulty("shows_much", "x = 1\n'x' * 5_000_000\n", "printed more than 200,000 characters", "'x' * 5"),
+    Faulty(
+        "writes_past_python_without_end",
+        "while True: os.write(1, b'x' * 10000)\n",
+        "wrote more than 200,000 bytes",
+        "while True",
+    ),
+    Faulty(
+        "needs_too_much_memory", "x = torch.ones(2**29)\n", "needs more memory than a page may take", "x = torch.ones"
+    ),
+    Faulty(
+        "needs_too_much_in_python",
+        "x = bytearray(2**31)\n",
+        "needs more memory than a page may take",
+        "x = bytearray",
+    ),
+    Faulty(
+        "leaves_a_process", "p = subprocess.Popen(['sleep', '1000'])\n", "leaves a process running", "p = subprocess"
+    ),
+    Faulty(
+        "leaves_a_process_by_an_expression",
+        "subprocess.Popen(['sleep', '1000'])\n",
+        "leaves a process running",
+        "subprocess.Popen",
+    ),
+    Faulty("warns", "warnings.warn('look out')\n", "UserWarning: look out", "warnings.warn"),
+    Faulty(
+        "torch_warns",
+        "x = torch.ones(2, requires_grad=True)\n(2 * x).grad\n",
+        "UserWarning: The .grad attribute",
+        "(2 * x)",
+    ),
+    Faulty(
+        "writes_a_file",
+        "with open('data.bin', 'w') as f:\n    f.write('x')\n",
+        "leaves a file beside the script: data.bin",
+        "import os",
+    ),
+    Faulty("has_no_syntax", "x = 1\ny = )\n", "SyntaxError: unmatched ')'", "y = )"),
+    Faulty("has_no_syntax_later", "x = 1\n\n# %%\n# Text.\n\ny = )\n", "SyntaxError: unmatched", "y = )", cell=2),
+    Faulty("is_indented_by_a_tab", "if os:\n    x = 1\n\ty = 2\n", "TabError: inconsistent use of tabs", "\ty = 2"),
+    Faulty("is_indented_wrongly", "x = 1\n  y = 2\n", "IndentationError: unexpected indent", "  y = 2"),
+    Faulty("has_a_mark", "x = 1\n", "save it as UTF-8 without BOM", "", head=f"\ufeff{HEAD}", cell=None),
+    Faulty("is_empty", "", "a page begins with a docstring", "", head="", cell=None),
+    Faulty(
+        "asks_for_no_time",
+        "x = 1\n# sphinx_gallery_time_limit = a minute\n",
+        "this is no time limit; write a positive number of seconds",
+        "# sphinx_gallery_time_limit",
+    ),
+    Faulty("is_not_utf8", "x = 1\ny = '\udcff'\n", "not UTF-8", "y = "),
+    Faulty(
+        "has_no_title", "x = 1\n", "the docstring with its title", "", head='"""\n"""\n\nimport torch\n', cell=None
+    ),
+    Faulty("has_no_docstring", "x = 1\n", "a page begins with a docstring", "", head="import torch\n", cell=None),
+    Faulty("asks_for_input", "input()\n", "input()", "input()"),
+    Faulty(
+        "misspells_a_graph",
+        "y = 2 * torch.ones((), requires_grad=True)\n# graph: yy -- A graph\n",
+        "did you mean 'y'?",
+        "# graph",
+    ),
+]

@@ -1,0 +1,196 @@
+"""Outputs are published whole or not at all, and trusted only with a receipt of all that they depend on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atlas.gallery import cache
+from atlas.gallery.faults import Fault
+from atlas.gallery.scripts import Page
+from sources import ROOT
+
+NOW = {"of": "now"}
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Page:
+    script = tmp_path / "examples" / "graphs" / "first.py"
+    script.parent.mkdir(parents=True)
+    script.write_text('"""\nTitle\n=====\n"""\n', encoding="utf-8")
+    return Page(script, tmp_path / "docs" / "gallery" / "graphs")
+
+
+def made(tmp_path: Path, **files: str) -> Path:
+    folder = tmp_path / "made"
+    for name, text in files.items():
+        path = folder / name.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_published_outputs_are_current_for_what_they_depend_on(page: Page, tmp_path: Path) -> None:
+    assert cache.read_facts(page, NOW) is None and cache.load_seconds(page) == float("inf")
+    cache.publish_page(page, made(tmp_path, first_dot_rst="a", images__one_dot_svg="b"), NOW, seconds=1.5)
+    assert cache.read_facts(page, NOW) is not None and cache.load_seconds(page) == 1.5
+    assert cache.read_facts(page, {"of": "other"}) is None
+    assert (page.cache / "images" / "one.svg").read_text(encoding="utf-8") == "b"
+    (page.cache / "first.rst").unlink()
+    assert cache.read_facts(page, NOW) is None
+
+
+def test_a_receipt_that_is_not_json_makes_the_page_stale(page: Page, tmp_path: Path) -> None:
+    cache.publish_page(page, made(tmp_path, first_dot_rst="a"), NOW)
+    page.receipt.write_text("{", encoding="utf-8")
+    assert cache.read_facts(page, NOW) is None
+
+
+def test_an_output_that_is_the_same_keeps_its_time(page: Page, tmp_path: Path) -> None:
+    cache.publish_page(page, made(tmp_path, first_dot_rst="a", first_dot_py="x"), NOW)
+    os.utime(page.cache / "first.rst", (1, 1))
+    cache.publish_page(page, made(tmp_path, first_dot_rst="a", first_dot_py="y"), NOW)
+    assert (page.cache / "first.rst").stat().st_mtime == 1
+    assert (page.cache / "first.py").read_text(encoding="utf-8") == "y"
+
+
+def test_an_output_that_is_no_longer_made_is_removed(page: Page, tmp_path: Path) -> None:
+    cache.publish_page(page, made(tmp_path, first_dot_rst="a", images__sphx_glr_first_001_dot_svg="b"), NOW)
+    cache.publish_page(page, made(tmp_path, first_dot_rst="a"), NOW)
+    assert not (page.cache / "images" / "sphx_glr_first_001.svg").exists()
+
+
+def test_a_page_that_could_not_be_published_is_stale(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk was full, or the build was killed: whatever file is the last to be moved before that."""
+    files = {"first_dot_rst": "new", "first_dot_py": "new", "images__one_dot_svg": "new"}
+    for killed_at in range(1, len(files) + 2):
+        monkeypatch.undo()
+        cache.publish_page(page, made(tmp_path, **dict.fromkeys(files, "old")), NOW)
+        real, moves = os.replace, []
+
+        def replace(source: Path, target: Path, real=real, moves=moves, killed_at=killed_at) -> None:
+            moves.append(target)
+            if len(moves) == killed_at:
+                raise OSError("No space left on device")
+            real(source, target)
+
+        monkeypatch.setattr(os, "replace", replace)
+        with pytest.raises(OSError, match="No space"):
+            cache.publish_page(page, made(tmp_path, **files), NOW)
+        assert cache.read_facts(page, NOW) is None, f"killed at move {killed_at}"
+
+
+def test_what_gone_scripts_left_is_removed_and_nothing_else(page: Page, tmp_path: Path) -> None:
+    cache.publish_page(
+        page, made(tmp_path, first_dot_rst="a", first_dot_py="x", images__sphx_glr_first_001_dot_png="i"), NOW
+    )
+    for name in ("first_more.py", "first_more.rst", "images/sphx_glr_first_more_001.png", "index.rst"):
+        (page.cache / name).write_text("x", encoding="utf-8")
+    other = page.cache.parent / "gone_chapter"
+    other.mkdir()
+    (other / "old.py").write_text("x", encoding="utf-8")
+    gone = cache.remove_gone_pages(page.cache.parent, [page])
+    left = sorted(path.relative_to(page.cache).as_posix() for path in page.cache.rglob("*") if path.is_file())
+    assert gone == ["gone_chapter/old", "graphs/first_more"]
+    assert left == ["first.py", "first.receipt.json", "first.rst", "images/sphx_glr_first_001.png", "index.rst"]
+    assert not other.exists()
+
+
+LAST = ["old.rst", "old.receipt.json", "old.py.md5", "old.ipynb", "old.rst.part"]
+LAST += ["images/sphx_glr_old_001.svg", "images/thumb/sphx_glr_old_thumb.png"]
+
+
+@pytest.mark.parametrize("last", LAST)
+def test_a_removal_that_was_interrupted_is_finished_by_the_next_build(page: Page, tmp_path: Path, last: str) -> None:
+    """Whatever file of a gone page is the last that is left."""
+    cache.publish_page(page, made(tmp_path, first_dot_rst="a", first_dot_py="x"), NOW)
+    (page.cache / "index.rst").write_text("x", encoding="utf-8")
+    (page.cache / last).parent.mkdir(parents=True, exist_ok=True)
+    (page.cache / last).write_text("x", encoding="utf-8")
+    assert cache.remove_gone_pages(page.cache.parent, [page]) == ["graphs/old"]
+    left = sorted(path.name for path in page.cache.rglob("*") if path.is_file())
+    assert left == ["first.py", "first.receipt.json", "first.rst", "index.rst"]
+
+
+def test_a_page_that_failed_once_keeps_nothing_of_that(page: Page, tmp_path: Path) -> None:
+    """Its card had the picture of a broken page, which would stand beside the new one, or in its place."""
+    cache.publish_failure(page, Fault(str(page.script), 1, "ValueError: no"))
+    assert (page.cache / "images/thumb/sphx_glr_first_thumb.png").exists()
+    cache.publish_page(page, made(tmp_path, first_dot_rst="a", images__thumb__sphx_glr_first_thumb_dot_svg="b"), NOW)
+    left = sorted(path.relative_to(page.cache).as_posix() for path in page.cache.rglob("*") if path.is_file())
+    assert left == ["first.receipt.json", "first.rst", "images/thumb/sphx_glr_first_thumb.svg"]
+
+
+def test_a_page_leaves_the_images_of_another_whose_name_is_like_its_image(page: Page) -> None:
+    """``sphx_glr_first_001_001.svg`` is of the page ``first_001``."""
+    own = ["sphx_glr_first_001.svg", "sphx_glr_first_1000.png", "sphx_glr_first_002.svg.part"]
+    other = ["sphx_glr_first_001_001.svg", "sphx_glr_first_001_thumb.svg", "sphx_glr_first_more_001.svg"]
+    images = page.cache / "images"
+    images.mkdir(parents=True)
+    for name in own + other:
+        (images / name).write_text("x", encoding="utf-8")
+    cache.remove_page(page)
+    assert sorted(path.name for path in images.iterdir()) == other
+
+
+# -- What outputs depend on ---------------------------------------------------------------------------
+
+
+def test_the_code_is_what_runs_with_an_example_and_no_more() -> None:
+    """Found by its imports: what reads a graph, not what draws one; not what decides which examples run."""
+    found = {path.relative_to(ROOT / "conf").as_posix() for path in cache.list_code(ROOT / "conf")}
+    gallery = {"child", "asserts", "scrapers", "notebooks", "requests", "sphinx_gallery_patches", "faults"}
+    assert {f"atlas/gallery/{name}.py" for name in gallery} <= found
+    assert {"atlas/toolbox.py", "atlas/gallery/atlas.mplstyle", "graphs/read.py", "graphs/model.py"} <= found
+    assert not found & {"graphs/draw.py", "graphs/graph.css", "conf.py", "atlas/gallery/build_guard.py"}
+    assert not found & {f"atlas/gallery/{name}.py" for name in ("run", "process", "recordings", "cache")}
+
+
+def test_an_edit_of_that_code_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    conf = Path(shutil.copytree(ROOT / "conf", tmp_path / "conf"))
+    monkeypatch.setattr(cache, "CONF", conf)
+    before = cache.compute_fingerprint(settings)
+    for name, counts in {
+        "graphs/draw.py": False,
+        "atlas/gallery/run.py": False,
+        "atlas/gallery/notebooks.py": True,
+    }.items():
+        (conf / name).write_text((conf / name).read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+        assert (cache.compute_fingerprint(settings) != before) is counts, name
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        ({"show_signature": True}, True),
+        ({"remove_config_comments": False}, True),
+        ({"capture_repr": ("__repr__",)}, True),
+        ({"subsection_order": ["*"]}, False),
+        ({"within_subsection_order": "other"}, False),
+        ({"stale_examples": ["x"]}, False),
+    ],
+    ids=str,
+)
+def test_settings_that_shape_pages_count(settings: dict[str, Any], change: dict[str, Any], counts: bool) -> None:
+    """The order of pages and the state of a build do not."""
+    assert (cache.compute_fingerprint(settings) != cache.compute_fingerprint({**settings, **change})) is counts
+
+
+def test_versions_and_the_gpu_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    found = [cache.compute_fingerprint(settings)]
+    (tmp_path / "version").write_text("NVRM version: 570", encoding="ascii")
+    monkeypatch.setattr(cache, "_DRIVER", tmp_path / "version")
+    found.append(cache.compute_fingerprint(settings))
+    monkeypatch.setattr(cache, "version", lambda package: "9.9" if package == "torch" else "1")
+    found.append(cache.compute_fingerprint(settings))
+    assert len(set(found)) == 3

@@ -1,0 +1,91 @@
+"""An example that cannot run is named, and does not keep the build from looking at the others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tiny.broken import HEAD, Fault, example, head_of
+from tiny.tiny_site import Build, build, written
+
+CHANGES = """\
+import warnings
+
+import matplotlib as mpl
+
+torch.set_default_dtype(torch.float64)
+torch.set_grad_enabled(False)
+torch.autograd.set_detect_anomaly(True, check_nan=False)
+warnings.simplefilter("ignore")
+mpl.rcParams["lines.linewidth"] = 17.0
+print(undefined)
+"""
+FRESH = """\
+import warnings
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+
+assert torch.get_default_dtype() == torch.float32
+assert torch.is_grad_enabled() and not torch.is_anomaly_enabled()
+assert warnings.filters[-1][0] == "error"
+assert mpl.rcParams["lines.linewidth"] == 2.0
+assert not plt.get_fignums()
+"""
+PLOT = "import matplotlib.pyplot as plt\n\nplt.plot([1, 2])\n"
+STOPS = [
+    example("a_syntax", "x = 1\nx = = 2\n", "SyntaxError: invalid syntax", "x = = 2"),
+    example(
+        "a_syntax_later", "x = 1\n\n# %%\n# Text.\n\nx = = 2\n", "cell 2: SyntaxError: invalid syntax", "x = = 2"
+    ),
+    example("a_tab", "if torch:\n    x = 1\n\ty = 2\n", "cell 1: TabError", "\ty = 2"),
+    Fault(
+        "examples/faults/a_mark.py",
+        "\ufeff" + head_of("A mark") + "x = 1\n",
+        "save it as UTF-8 without BOM",
+        '\ufeff"""',
+    ),
+    Fault("examples/faults/a_empty.py", "", "a page begins with a docstring"),
+    Fault("examples/faults/a_bare.py", "x = 1\n", "a page begins with a docstring", "x = 1"),
+    example("b_graph", "y = undefined\n# graph: y -- Never made\n", "NameError: name 'undefined'", "y ="),
+    example("c_figure", "y = undefined\n# figure: Never drawn\n", "NameError: name 'undefined'", "y ="),
+    example("d_assert", "y = undefined\nassert y\n", "NameError: name 'undefined'", "y ="),
+    example("e_figure_left_open", f"{PLOT}# varies:\n", "say what varies", "# varies"),
+    example("f_changes", CHANGES, "NameError: name 'undefined'", "print"),
+    example("h_last", "assert torch is None, 'the last'\n", "AssertionError: the last", "assert"),
+]
+FINE = "examples/faults/g_is_fine.py"
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    files = {fault.file: fault.text for fault in STOPS} | {FINE: HEAD + FRESH}
+    return build(written(tmp_path_factory.mktemp("stops"), files))
+
+
+def test_the_build_fails(stopped: Build) -> None:
+    assert stopped.code != 0
+
+
+@pytest.mark.parametrize("fault", STOPS, ids=lambda fault: fault.file)
+def test_the_script_is_named(stopped: Build, fault: Fault) -> None:
+    assert fault.is_reported(stopped.output), stopped.about(fault.file)
+
+
+def test_each_that_has_a_title_has_a_page_that_says_so(stopped: Build) -> None:
+    """And the rest of the site is built, though sphinx-gallery and others read these scripts too."""
+    assert "Traceback" not in stopped.output and "Extension error" not in stopped.output, stopped.output
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (stopped.out / "gallery/faults").glob("*.html")}
+    assert {"index", "g_is_fine", "a_syntax", "a_syntax_later", "a_tab", "a_mark", "h_last"} <= set(pages)
+    assert not {"a_empty", "a_bare"} & set(pages)
+    for name in {Path(fault.file).stem for fault in STOPS} & set(pages):
+        assert "This page has no outputs" in pages[name], name
+    assert "This page has no outputs" not in pages["g_is_fine"]
+
+
+def test_no_other_is_blamed(stopped: Build) -> None:
+    """What a script changed, and the figure it left open, are gone when the next one runs, though it ended early."""
+    blamed = re.search(r'g_is_fine(?:\.py)?(?::\d|", line| unexpectedly| failed| FAILED)', stopped.output)
+    assert not blamed, stopped.about(FINE)

@@ -1,0 +1,279 @@
+"""A recording is used only if script, outputs and manifest fit together. Recordings made on the CPU stand in here."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from atlas.gallery.cache import compute_key
+from atlas.gallery.recordings import (
+    FORMAT,
+    MANIFEST,
+    OUTPUTS,
+    find_folder,
+    hash_file,
+    needs_gpu,
+    read_recording,
+    replay_recording,
+    write_recording,
+)
+from atlas.gallery.scripts import MARK, Page, ScriptError
+from gallery.faulty import HALVES, HEALTHY
+
+FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"}}
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Page:
+    script = tmp_path / "examples" / "cuda" / "page.py"
+    script.parent.mkdir(parents=True)
+    script.write_text(HALVES, encoding="utf-8")
+    return Page(script, tmp_path / "docs" / "gallery" / "cuda")
+
+
+@pytest.fixture
+def recorded(page: Page, run: Callable) -> Page:
+    write_recording(page, run({"page": HALVES})["page"].job.place.made, find_folder(page), FACTS)
+    return page
+
+
+@pytest.fixture
+def replayed(page: Page, run: Callable) -> Callable[[], str]:
+    """Run the first half of the page as a build without a GPU does, add the recording that is there, and return the page."""
+
+    def replay() -> str:
+        text = page.script.read_text(encoding="utf-8")
+        made = run({"page": text}, end=text.splitlines().index(f"# {MARK}") + 1)["page"].job.place.made
+        replay_recording(page, read_recording(page), made)
+        shutil.copytree(made, page.cache, dirs_exist_ok=True)
+        return (made / "page.rst").read_text(encoding="utf-8")
+
+    return replay
+
+
+def edit_manifest(page: Page, change: Callable[[dict], object]) -> None:
+    path = find_folder(page) / MANIFEST
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    change(manifest)
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def test_a_recording_holds_what_a_build_without_a_gpu_cannot_make(recorded: Page) -> None:
+    """The outputs and images of the second half; not the page, its text, its notebook or what the first half drew."""
+    folder = find_folder(recorded)
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert files == {MANIFEST, OUTPUTS, "images/sphx_glr_page_001.graph.json"}
+    outputs = (folder / OUTPUTS).read_text(encoding="utf-8")
+    assert "tensor(42., grad_fn=<MulBackward0>)" in outputs and ".. graph-figure:: " in outputs
+    for other in ("tensor(2., requires_grad", "Below.", "y = x * 21", "sphx-glr-footer", "sphx-glr-timing"):
+        assert other not in outputs
+
+
+def test_a_page_without_a_recording(page: Page) -> None:
+    assert read_recording(page).fault == "it has not been recorded yet"
+
+
+def test_a_replayed_page_depends_on_script_recording_and_what_the_first_half_runs_with(recorded: Page) -> None:
+    def key(fingerprint: str = "now") -> dict[str, str]:
+        return compute_key(recorded, fingerprint, read_recording(recorded).identify())
+
+    first = key()
+    assert key() == first != key("other torch")
+    edit_manifest(recorded, lambda manifest: manifest.update(date="2026-02-28"))
+    again = key()
+    assert again != first
+    recorded.script.write_text(f"{HALVES}\n# %%\n# More text.\n", encoding="utf-8")
+    assert key() not in (first, again)
+
+
+def test_only_a_page_with_the_mark_needs_a_recording(page: Page) -> None:
+    assert needs_gpu(page.script)
+    page.script.write_text(HEALTHY, encoding="utf-8")
+    assert not needs_gpu(page.script)
+
+
+def test_a_recording_that_fits(recorded: Page) -> None:
+    found = read_recording(recorded)
+    assert found.fault == ""
+    assert found.manifest["gpu"] == "Test GPU" and OUTPUTS in found.manifest["outputs"]
+
+
+def test_an_edited_script(recorded: Page) -> None:
+    recorded.script.write_text(HALVES + "\n# changed\n", encoding="utf-8")
+    assert read_recording(recorded).fault == "its code has changed since it was recorded"
+
+
+def test_a_script_that_is_edited_while_it_runs_is_not_what_was_recorded(run: Callable, page: Page) -> None:
+    """A recording is of the bytes that ran."""
+    made = run({"page": HALVES})["page"].job.place.made
+    page.script.write_text(HALVES + "# edited while it ran\n", encoding="utf-8")
+    write_recording(page, made, find_folder(page), FACTS)
+    assert read_recording(page).fault == "its code has changed since it was recorded"
+    page.script.write_text(HALVES, encoding="utf-8")
+    assert read_recording(page).fault == ""
+
+
+def test_a_script_that_is_edited_after_it_was_looked_at_is_not_replayed(recorded: Page, run: Callable) -> None:
+    """The halves must be of one script: what ran here is not what was recorded."""
+    found = read_recording(recorded)
+    made = run({"page": HALVES + "\n# changed\n"})["page"].job.place.made
+    with pytest.raises(ScriptError, match=r"cuda/page\.py was saved while the site was being built; build it again"):
+        replay_recording(recorded, found, made)
+
+
+def test_a_recording_of_another_format_is_refused(recorded: Page) -> None:
+    edit_manifest(recorded, lambda manifest: manifest.update(format=FORMAT + 1))
+    assert read_recording(recorded).fault == (
+        f"its recording is in format {FORMAT + 1}, and this code reads {FORMAT}"
+    )
+
+
+def test_a_touched_output(recorded: Page) -> None:
+    (find_folder(recorded) / OUTPUTS).write_text("made up", encoding="utf-8")
+    assert read_recording(recorded).fault == f"its recorded {OUTPUTS} is not what was recorded"
+
+
+def test_a_missing_output(recorded: Page) -> None:
+    (find_folder(recorded) / OUTPUTS).unlink()
+    assert read_recording(recorded).fault == f"its recorded {OUTPUTS} is missing"
+
+
+def test_an_added_output(recorded: Page) -> None:
+    (find_folder(recorded) / "more.png").write_text("x", encoding="utf-8")
+    assert read_recording(recorded).fault == "its recorded more.png is not what was recorded"
+
+
+def test_a_missing_manifest(recorded: Page) -> None:
+    (find_folder(recorded) / MANIFEST).unlink()
+    assert "manifest.json" in read_recording(recorded).fault
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"outputs": 3}'])
+def test_a_manifest_that_is_not_one(recorded: Page, text: str) -> None:
+    (find_folder(recorded) / MANIFEST).write_text(text, encoding="utf-8")
+    assert "manifest.json" in read_recording(recorded).fault
+
+
+@pytest.mark.parametrize("name", ["format", "code", "outputs", "gpu", "date", "versions"])
+def test_a_manifest_that_lacks_something(recorded: Page, name: str) -> None:
+    edit_manifest(recorded, lambda manifest: manifest.pop(name))
+    assert f"its manifest.json cannot be read (KeyError: '{name}')" in read_recording(recorded).fault
+
+
+def test_a_replayed_page_says_where_its_second_half_was_made(recorded: Page, replayed: Callable[[], str]) -> None:
+    note = ".. recorded::\n   :gpu: Test GPU\n   :date: 2026-01-31\n   :torch: 2.13.0\n"
+    on_paper, _, measured = replayed().partition(note)
+    assert "tensor(2., requires_grad=True)" in on_paper and "tensor(42., grad_fn=<MulBackward0>)" not in on_paper
+    assert "tensor(42., grad_fn=<MulBackward0>)" in measured and MARK not in on_paper + measured
+    assert (recorded.cache / "page.py.md5").is_file(), "sphinx-gallery must not run it"
+
+
+def test_the_first_half_is_of_this_build_and_the_second_is_recorded(
+    recorded: Page, replayed: Callable[[], str]
+) -> None:
+    """A number of the first half is what this build computed, even where the recording says something else."""
+    outputs = find_folder(recorded) / OUTPUTS
+    outputs.write_text(outputs.read_text(encoding="utf-8").replace("tensor(42.", "tensor(4200."), encoding="utf-8")
+    edit_manifest(recorded, lambda manifest: manifest["outputs"].update({OUTPUTS: hash_file(outputs)}))
+    text = replayed()
+    assert "tensor(2., requires" in text and "tensor(4200., grad" in text and "tensor(42., grad" not in text
+
+
+EDITED = HALVES.replace("# Below.\n", "# Said in other words.\n")
+
+
+def test_the_text_may_be_edited_and_keeps_the_outputs(recorded: Page, replayed: Callable[[], str]) -> None:
+    """A sentence can be mended without a GPU; the page says that its outputs are older than its text."""
+    assert ":edited:" not in replayed()
+    assert EDITED != HALVES
+    recorded.script.write_text(EDITED, encoding="utf-8")
+    assert read_recording(recorded).fault == ""
+    text = replayed()
+    assert "Said in other words." in text and "Below." not in text and ":edited:" in text
+    assert text.count("tensor(42., grad_fn=<MulBackward0>)") == 1 and text.count("y = x * 21") == 1
+    assert text.index("y = x * 21") < text.index("tensor(42., grad")
+
+
+def test_a_mark_at_another_place_is_no_edit_of_the_text(recorded: Page) -> None:
+    """Then another part of the code is recorded."""
+    mark = f"#\n# {MARK}\n"
+    assert HALVES.count(mark) == 1
+    recorded.script.write_text(HALVES.replace(mark, "") + f"\n# %%\n# Last.\n{mark}", encoding="utf-8")
+    assert read_recording(recorded).fault == "its code has changed since it was recorded"
+
+
+def test_a_replayed_page_counts_the_checks_of_both_halves_once(recorded: Page, replayed: Callable[[], str]) -> None:
+    assert re.findall(r"^\.\. claims:: .*", replayed(), re.MULTILINE) == [".. claims:: 2 0 0 1"]
+
+
+def test_the_drawings_of_the_second_half_are_replayed(recorded: Page, replayed: Callable[[], str]) -> None:
+    (named,) = re.findall(r"images/(sphx_glr_page_\d+\.graph\.json)", replayed())
+    there = find_folder(recorded) / "images" / named
+    assert (recorded.cache / "images" / named).read_bytes() == there.read_bytes()
+
+
+@pytest.mark.parametrize("spoiled", ["not recorded", "another script", "touched"])
+def test_without_a_recording_that_fits_nothing_of_the_second_half_is_shown(
+    recorded: Page, replayed: Callable[[], str], spoiled: str
+) -> None:
+    """Its code is; and the page says why, at the place where the outputs would begin."""
+    folder = find_folder(recorded)
+    if spoiled == "not recorded":
+        shutil.rmtree(folder)
+    elif spoiled == "another script":
+        recorded.script.write_text(HALVES + "# changed\n", encoding="utf-8")
+    else:
+        (folder / OUTPUTS).write_text("made up", encoding="utf-8")
+    why = read_recording(recorded).fault
+    on_paper, _, measured = replayed().partition(f".. not-recorded:: {why}\n")
+    assert why and "tensor(2., requires_grad=True)" in on_paper
+    assert re.findall(r"^\.\. claims:: .*", on_paper, re.MULTILINE) == [".. claims:: 1 0 0"]
+    assert "y = x * 21" in measured and "42" not in measured.replace("assert y == 42", "")
+    assert "graph-figure" not in measured and not list(recorded.cache.glob("images/sphx_glr_page_0*"))
+
+
+def test_a_kill_loses_no_recording(
+    recorded: Page, run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is moved or removed last: the old outputs are there, or the new ones."""
+    made = run({"page": HALVES})["page"].job.place.made
+    for killed_at in count(1):
+        folder = tmp_path / str(killed_at) / "page"
+        shutil.copytree(find_folder(recorded), folder)
+        steps = []
+        with monkeypatch.context() as killing:
+            for owner, name in ((shutil, "rmtree"), (shutil, "copyfile"), (os, "replace"), (Path, "rename")):
+                real = getattr(owner, name)
+
+                def step(*arguments: Any, real=real, steps=steps, killed_at=killed_at, **options: Any) -> Any:
+                    steps.append(arguments)
+                    if len(steps) == killed_at:
+                        raise KeyboardInterrupt
+                    return real(*arguments, **options)
+
+                killing.setattr(owner, name, step)
+            try:
+                write_recording(recorded, made, folder, {**FACTS, "gpu": "Other GPU"})
+                break
+            except KeyboardInterrupt:
+                pass
+        whole = [path.parent for path in folder.parent.rglob(MANIFEST)]
+        assert any(read_recording(recorded, one).fault == "" for one in whole), f"killed at step {killed_at}"
+    assert killed_at > 4, "it must have come to each step"
+
+
+def test_a_folder_that_is_no_recording_is_not_replaced(page: Page, tmp_path: Path) -> None:
+    notes = tmp_path / "out" / "page" / "notes.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("mine", encoding="utf-8")
+    with pytest.raises(FileExistsError, match="it is no recording"):
+        write_recording(page, tmp_path / "made", notes.parent, FACTS)
+    assert [path.name for path in notes.parent.parent.rglob("*") if path.is_file()] == ["notes.txt"]

@@ -1,0 +1,41 @@
+"""A build that is refused says why and nothing else: no traceback, no list of versions, no plea to report a bug to Sphinx."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gallery.faulty import HALVES, HEALTHY
+from tiny.tiny_site import build, written
+
+FILES = {"examples/cuda/needs_a_gpu.py": HALVES, "docs/one.md": "# One\n\nText.\n"}
+HANDLER = "# Title\n\n```{raw} html\n<button onclick=\"alert('x')\">Run</button>\n```\n"
+
+
+def test_a_release_without_its_recordings(tmp_path: Path) -> None:
+    refused = build(written(tmp_path, FILES), options=["-D", "atlas_release=1"])
+    message = "a release needs every recording; run 'nox -s record' on a machine with a GPU:\n"
+    message += "  cuda/needs_a_gpu: it has not been recorded yet\n"
+    assert refused.is_refused_with(message), refused.output
+
+
+def test_a_script_that_no_page_can_be_made_of(tmp_path: Path) -> None:
+    refused = build(written(tmp_path, FILES | {"examples/lost.py": HEALTHY.replace("A page", "L page")}))
+    assert refused.is_refused_with("examples/lost.py: the script is in no chapter"), refused.output
+
+
+def test_code_in_an_attribute(tmp_path: Path) -> None:
+    refused = build(written(tmp_path, FILES | {"docs/handler.md": HANDLER}))
+    assert refused.is_refused_with("""handler.html: <button onclick="alert('x')">"""), refused.output
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("ATLAS_SITE", "https://owner.example/fork"), ("ATLAS_COMMIT", "main")]
+)
+def test_a_host_s_setting_that_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, value: str
+) -> None:
+    monkeypatch.setenv(setting, value)
+    refused = build(written(tmp_path, FILES))
+    assert refused.is_refused_with(f"{setting} is {value!r}, which is no "), refused.output

@@ -1,0 +1,127 @@
+"""What a cell asks for in comments, and where; a page shows its code without them."""
+
+from __future__ import annotations
+
+import pytest
+
+from atlas.gallery.requests import CommentError, Request, has_request, read_requests, without_requests
+
+
+def _found(code: str, first_line: int = 1) -> list[Request]:
+    return list(read_requests(code, first_line, "page.py"))
+
+
+def test_several_in_order_with_the_lines_of_the_file() -> None:
+    code = "x = 1\n# varies: the time\n\n# graph: x -- A title\n# figure: A line\n"
+    assert _found(code, 10) == [
+        Request("varies", 11, "the time"),
+        Request("graph", 13, "A title", ("x",)),
+        Request("figure", 14, "A line"),
+    ]
+
+
+def test_graph_of_several_roots_with_options() -> None:
+    (request,) = _found("# graph: a, b (AccumulateGrad, saved) -- Two roots (and more) -- at once")
+    assert request.names == ("a", "b")
+    assert request.options == {"AccumulateGrad", "saved"}
+    assert request.text == "Two roots (and more) -- at once"
+
+
+@pytest.mark.parametrize(
+    ("comment", "code", "words"),
+    [
+        ("x.grad -- What is it?", "x.grad", ()),
+        ("sum(a[0] for a in b) -- How many -- two?", "sum(a[0] for a in b)", ()),
+        ('"a" if x else "b c" [a | b c] -- Which?', '"a" if x else "b c"', ("a", "b c")),
+        ("[1, 2] -- Which two?", "[1, 2]", ()),
+    ],
+)
+def test_questions(comment: str, code: str, words: tuple[str, ...]) -> None:
+    question = comment.partition(" -- ")[2]
+    assert _found(f"# predict: {comment}") == [Request("predict", 1, question, code=code, words=words)]
+
+
+@pytest.mark.parametrize("comment", ["", "x", "-- What?", "x --", "x = 1 -- What?", "x y -- What?"])
+def test_questions_that_ask_for_nothing(comment: str) -> None:
+    with pytest.raises(CommentError, match=r"page.py:1: "):
+        _found(f"# predict: {comment}")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("# figure: A line\n#   that rises\n#     and falls\nplot()\n#   no more", "A line that rises and falls"),
+        ("# figure:\n#   A line\n", "A line"),
+        ("# figure: A line\n# an ordinary comment\n", "A line"),
+        ("# varies: times\n#   and shares", "times and shares"),
+        ("# graph: y -- A title\n#   of two lines", "A title of two lines"),
+    ],
+)
+def test_words_go_on_over_indented_lines(code: str, words: str) -> None:
+    (request,) = _found(code)
+    assert request.text == words
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "    # graph: y",
+        "x = 1  # graph: y",
+        "# graphs: y",
+        "# the graph: y",
+        "# Graph: y",
+        "#  figure: text",
+        "",
+        "\n\n",
+    ],
+)
+def test_other_comments_ask_for_nothing(code: str) -> None:
+    assert _found(code) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("# graph:", "a graph needs a title"),
+        ("# graph: y", "a graph needs a title"),
+        ("# graph: y --", "a graph needs a title"),
+        ("# graph: y - A hyphen", "a graph needs a title"),
+        ("# graph: 2y -- T", "'2y' is not a variable's name"),
+        ("# graph: a b -- T", "'a b' is not a variable's name"),
+        ("# graph: a, -- T", "'' is not a variable's name"),
+        ("# graph: y (saved, sums) -- T", "unknown option 'sums'; there are: AccumulateGrad, saved"),
+        ("# figure:", "say what to see in the figure"),
+        ("# varies:  ", "say what varies, and why"),
+    ],
+)
+def test_a_request_that_is_none_is_named_with_file_and_line(code: str, says: str) -> None:
+    with pytest.raises(CommentError) as error:
+        _found(f"x = 1\n{code}\n", 7)
+    assert str(error.value).startswith("page.py:8: ") and says in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("x = 1\n# figure: A line\n# varies: the time\n", True),
+        ("#varies: the time", True),
+        ("# figure: A line that varies: see below\n", False),
+        ("for x in y:\n    # varies: not at the margin\n", False),
+    ],
+)
+def test_a_script_whose_output_varies_is_known(script: str, found: bool) -> None:
+    assert has_request("varies", script) == found
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("x = 1\n# graph: x -- A title\n#   of two lines\ny = 2", "x = 1\ny = 2"),
+        ("x = 1\n\n# figure: A\n# varies: B\n\ny = 2", "x = 1\n\ny = 2"),
+        ("x = 1\n\n# graph: x -- A title\n", "x = 1"),
+        ("# predict: x -- What?\n", ""),
+        ("# graphs: x\nx  # graph: y", "# graphs: x\nx  # graph: y"),
+    ],
+)
+def test_code_is_shown_without_requests(code: str, shown: str) -> None:
+    assert without_requests(code) == shown

@@ -1,0 +1,77 @@
+"""A script below the examples that would become no page is named, with the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from atlas.gallery.child import Limits
+from atlas.gallery.run import make_job
+from atlas.gallery.scripts import Gallery, Page, ScriptError, check_scripts
+from gallery.faulty import HALVES, HEALTHY
+from tiny.tiny_site import written
+
+SETTINGS = {"examples_dirs": "../examples", "gallery_dirs": "gallery"}
+
+
+def site(folder: Path, script: str) -> Gallery:
+    written(folder, {"examples/basics/one.py": HEALTHY})
+    path = folder / "examples" / script
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(HEALTHY.replace("A page", "B page"), encoding="utf-8")
+    return Gallery(folder / "docs", folder / "running", SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("script", "way_out"),
+    [
+        ("x.py", "move it into the folder of one"),
+        ("lost/page.py", "add a GALLERY_HEADER.rst there, or move it into a chapter"),
+        ("basics/deep/x.py", "move it into the chapter itself"),
+        ("basics/two words.py", "use letters from a to z, digits and underscores"),
+        ("basics/2nd.py", "begin with a letter"),
+        ("basics/größe.py", "use letters from a to z"),
+    ],
+)
+def test_a_script_that_would_become_no_page(tmp_path: Path, script: str, way_out: str) -> None:
+    with pytest.raises(ScriptError) as error:
+        check_scripts(site(tmp_path, script))
+    (said,) = str(error.value).splitlines()
+    assert said.startswith(f"examples/{script}: ") and way_out in said
+
+
+def test_a_script_with_two_second_halves(tmp_path: Path) -> None:
+    parted = site(tmp_path, "cuda/page.py")
+    script = tmp_path / "examples" / "cuda" / "page.py"
+    parts = HALVES.replace("A page", "C page")
+    written(tmp_path, {"examples/cuda/page.py": parts})
+    check_scripts(parted)
+    script.write_text(parts + "\n# %%\n# .. needs-a-gpu::\n\nprint(y)\n")
+    with pytest.raises(
+        ScriptError, match=r"examples/cuda/page.py: the script has several lines '# .. needs-a-gpu::'"
+    ):
+        check_scripts(parted)
+
+
+@pytest.mark.parametrize("script", ["basics/two.py", "basics/.ipynb_checkpoints/one-checkpoint.py"])
+def test_others_are_let_be(tmp_path: Path, script: str) -> None:
+    check_scripts(site(tmp_path, script))
+
+
+def test_two_pages_with_one_title(tmp_path: Path) -> None:
+    """A reader could not tell them apart in the sidebar, the search or a list."""
+    gallery = site(tmp_path, "basics/two.py")
+    (tmp_path / "examples/basics/two.py").write_text(HEALTHY, encoding="utf-8")
+    with pytest.raises(
+        ScriptError, match=r"examples/basics/one\.py and examples/basics/two\.py: .* one title, 'A page'"
+    ):
+        check_scripts(gallery)
+
+
+@pytest.mark.parametrize(("asked", "seconds"), [("120", 120), ("90.5", 90.5), ("7", 60), ("abc", 60), ("-5", 60)])
+def test_a_script_gets_the_time_that_it_asks_for_if_that_is_more(tmp_path: Path, asked: str, seconds: float) -> None:
+    script = tmp_path / "page.py"
+    script.write_text(f"{HEALTHY}# sphinx_gallery_time_limit = {asked}\n", encoding="utf-8")
+    job = make_job(Page(script, tmp_path), tmp_path, Limits(output=3))
+    assert job.limits == Limits(seconds=seconds, output=3)
