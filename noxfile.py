@@ -100,7 +100,7 @@ def doctest(session: nox.Session) -> None:
     """Run every >>> of docs/ and of conf/'s docstrings, and say how many there were."""
     environment(session)
     sphinx(session, "doctest", Path("build/doctest"), *session.posargs)
-    run(session, "pytest", "--doctest-modules", "conf/atlas", "--quiet")
+    run(session, "pytest", "--doctest-modules", "conf/atlas", "conf/measure", "--quiet")
     run(session, "python", "tests/count_doctests.py", "build/doctest/output.txt")
 
 
@@ -149,9 +149,9 @@ def record(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def versions(session: nox.Session) -> None:
-    """Measure what other versions of PyTorch do otherwise: ``-- 2.14.1``. Each is gigabytes large; ``-- --help`` says more."""
+    """Ask another version of PyTorch the probes: ``-- 2.14.1``. Each is gigabytes large; ``-- --help`` says more."""
     environment(session)
-    run(session, "python", "conf/compare_versions.py", *session.posargs)
+    run(session, "python", "conf/measure/versions.py", *session.posargs)
 
 
 @nox.session(default=False)

@@ -1,7 +1,7 @@
-"""Take each safeguard of the runner out, in a copy, and see that the tests of the fault table notice.
+"""Take each safeguard of the gallery out, in a copy, and see that the tests of the fault table notice.
 
 A test that passes with and without the safeguard that it is meant for checks nothing. ``nox -s safeguards`` runs this; it
-takes minutes, so it is run when the runner or its fault table changes, and not in every build.
+takes minutes, so it is run when the gallery or its fault table changes, and not in every build.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sources import ROOT
 
-TABLE = "tests/runner/test_fault_table.py"
+TABLE = "tests/gallery/test_fault_table.py"
 TIME_LIMIT = 300  # seconds; a run that hangs without its safeguard has noticed too
 
 
@@ -32,20 +32,22 @@ class Safeguard:
     """The faults of the table that nobody notices, or names rightly, without it."""
 
 
-CHILD, POOL = "conf/atlas/runner/processes/child.py", "conf/atlas/runner/processes/pool.py"
-FAULTS, CLAIMS = "conf/atlas/runner/processes/faults.py", "conf/atlas/cells/assert_counter.py"
-GALLERY = "conf/atlas/runner/sphinx_gallery_api.py"
+_NAMES = ("child", "process", "faults", "asserts", "scrapers", "sphinx_gallery_patches")
+CHILD, POOL, FAULTS, CLAIMS, SCRAPERS, GALLERY = (f"conf/atlas/gallery/{name}.py" for name in _NAMES)
 SAFEGUARDS = [
     Safeguard(
         "an exception is a fault",
         CHILD,
-        'result = {"fault": _explain(error, place, int.from_bytes(line[:8], "little")).as_dict()}',
-        'result = {"seconds": 0.0, "peak_kib": 0}',
+        'result = {"fault": asdict(explain_error(error, place.script, int.from_bytes(line[:8], "little")))}',
+        'result = {"seconds": 0.0}',
         (
             "raises",
             "raises_in_a_later_cell",
             "fails_an_assert",
             "has_no_syntax",
+            "has_no_syntax_later",
+            "is_indented_by_a_tab",
+            "is_indented_wrongly",
             "is_not_utf8",
             "has_no_title",
             "has_no_docstring",
@@ -61,8 +63,8 @@ SAFEGUARDS = [
     Safeguard(
         "a process that says nothing has failed",
         POOL,
-        "result = None\n    if result is None:",
-        'result = {"seconds": 1.0}\n    if result is None:',
+        "return Outcome(job, fault=_make_fault(one, _explain_death(code, seconds, job.limits.seconds)))",
+        'result = {"seconds": 1.0}',
         ("exits_at_once", "segfaults", "is_killed"),
     ),
     Safeguard(
@@ -82,16 +84,23 @@ SAFEGUARDS = [
     Safeguard(
         "limit of time on the wall clock",
         POOL,
-        "if seconds > job.limits.wall_clock and seconds - waited_for_core(one.pid) > job.limits.wall_clock:",
+        "if seconds > job.limits.wall_clock and seconds - _waited_for_core(one.pid) > job.limits.wall_clock:",
         "if False:",
         ("hangs", "hangs_deaf"),
     ),
     Safeguard(
         "a name for each signal",
-        "conf/atlas/runner/processes/ending.py",
-        "except ValueError:",
-        "except KeyError:",
+        POOL,
+        "names.get(-code, f'signal {-code}')",
+        "names[-code]",
         ("gets_a_signal_without_a_name",),
+    ),
+    Safeguard(
+        "the source can be read",
+        CHILD,
+        "check_source(place.script)",
+        "pass",
+        ("has_a_mark", "is_empty", "asks_for_no_time"),
     ),
     Safeguard(
         "limit of output",
@@ -132,7 +141,7 @@ SAFEGUARDS = [
     ),
     Safeguard(
         "warnings are errors",
-        "conf/atlas/cells/fresh_start.py",
+        SCRAPERS,
         'warnings.simplefilter("error")',
         'warnings.simplefilter("ignore")',
         ("warns", "torch_warns"),
@@ -141,7 +150,7 @@ SAFEGUARDS = [
     Safeguard("asserts that never run", CLAIMS, "    if missed:\n", "    if False:\n", ("never_reaches_an_assert",)),
     Safeguard(
         "names of graphs",
-        "conf/atlas/cells/graph_scraper.py",
+        SCRAPERS,
         "if name not in namespace:",
         "if False:",
         ("misspells_a_graph",),
@@ -149,19 +158,23 @@ SAFEGUARDS = [
     Safeguard(
         "the line that ran last",
         CLAIMS,
-        "if _line is not None:",
-        "if False:",
+        'line[:8] = number.to_bytes(8, "little")',
+        "pass",
         ("hangs", "segfaults", "exits_at_once"),
     ),
     Safeguard(
-        "the line of a cell's last expression", CLAIMS, "line > 1:", "True:", ("leaves_a_process_by_an_expression",)
+        "the line of a cell's last expression",
+        CLAIMS,
+        "node.value if node.lineno == 1 else node",
+        "node",
+        ("leaves_a_process_by_an_expression",),
     ),
-    Safeguard("the cell", FAULTS, "cell_of(script, line))", "None)", ("raises", "warns")),
+    Safeguard("the cell", FAULTS, "find_cell(script, line))", "None)", ("raises", "warns")),
     Safeguard(
         "the author's own path",
         POOL,
-        "copy, original = str(job.place.script), _shown(job.script)",
-        "copy, original = str(job.place.script), str(job.place.script)",
+        'copied, original = str(job.place.script), str(job.script).removeprefix(f"{Path.cwd()}/")',
+        "copied = original = str(job.place.script)",
         ("raises", "hangs"),
     ),
 ]
@@ -182,7 +195,12 @@ def failures(safeguard: Safeguard) -> set[str]:
         file.write_text(source.replace(safeguard.code, safeguard.without), encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", TABLE]
         process = subprocess.Popen(
-            command, cwd=copy, stdout=subprocess.PIPE, text=True, start_new_session=True, stderr=subprocess.STDOUT
+            command,
+            cwd=copy,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            start_new_session=True,
+            stderr=subprocess.STDOUT,
         )
         try:
             said, _ = process.communicate(timeout=TIME_LIMIT)

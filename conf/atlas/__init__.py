@@ -6,10 +6,13 @@
 ``gallery``        it decides which scripts run, starts them, and keeps what they made
 ``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
 ``rules``          what an operation computes, forward and backward, as a table
-``operators``      it probes PyTorch's operators, or shows what was found
-``versions``       it measures other versions of PyTorch, or shows what was found
-``formulas``       it reads or shows the formulas of PyTorch's backward nodes
-``directives``     an author writes it on a page
+``folds``          an author writes it on a page: what is folded away
+``boxes``          boxes and notes
+``tables``         long tables, and filters
+``formulas``       formulas as MathML, and those of PyTorch's backward nodes
+``operators``      what PyTorch's operators do, measured
+``versions``       what other versions of PyTorch do, measured
+``directives``     figures
 ``names``          the names of PyTorch that a page uses; ``code_reader`` finds them in code
 ``cards``          it leads to pages with a card for each
 ``related``        it leads from a page to others: pages like it, tags
@@ -18,7 +21,6 @@
 ``search_words``   text as words, and words that mean the same
 ``messages``       the messages of errors on pages
 ``symptoms``       the list of pages about errors
-``page_filter``    leaves those entries of a long page that have a reader's words
 ``checks``         it fails a page, with file and line, and places faults in scripts
 ``page_parts``     every page gets it, around its text
 ``text_marks``     marks in a page's text for the style sheet and for screen readers
@@ -39,13 +41,13 @@ A number is a priority, and stands where something must come before or after ano
 ``config-inited``      gallery.build_guard (1: before anything is read); build_facts checks the settings;
                        incremental.assets_changed
 ``builder-inited``     gallery.run runs the examples (499: before sphinx-gallery); operators are
-                       probed, probes of versions asked, formulas read; search; upstream
-``doctree-read``       versions.said_on_pages; page_parts.hide_requests, head; checks
-                       directives.figures.graph_code (600: after hide_requests); then all stores of ``page_store`` (700);
-                       build_facts counts asserts, site_files reads the days of release notes
-``env-updated``        directives.proof, checks, incremental, all stores of ``page_store``:
-                       pages that must be written again; build_facts collects the facts of the build
-``doctree-resolved``   directives.proof; names; cards; related; search; symptoms; footer (600)
+                       probed, formulas read; search; upstream
+``doctree-read``       page_parts.hide_requests, head; checks; directives.figures.graph_code (600: after hide_requests);
+                       then all stores of ``page_store`` (700); build_facts counts asserts, site_files reads the days of
+                       release notes
+``env-updated``        boxes, checks, incremental, all stores of ``page_store``: pages that must be written again;
+                       build_facts collects the facts of the build
+``doctree-resolved``   boxes; names; cards; related; search, symptoms; footer (600)
 ``html-page-context``  head and page_parts.sharing (400: before sphinxext-opengraph), page_weight (450: before furo);
                        footer; related; search (after sphinx-notfound-page);
                        markdown_copies, site_files; style_sheet and page_weight (900)
@@ -102,10 +104,12 @@ def code_version(*folders: Path) -> int:
 def setup(app: Sphinx) -> dict[str, Any]:
     # imported here: noxfile.py and conf.py use parts of this package where Sphinx is not installed, or not yet needed
     from . import (
+        boxes,
         build_facts,
         cards,
         checks,
         directives,
+        folds,
         footer,
         formulas,
         head,
@@ -113,7 +117,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
         markdown_copies,
         names,
         operators,
-        page_filter,
         page_parts,
         page_weight,
         related,
@@ -121,6 +124,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         site_files,
         style_sheet,
         symptoms,
+        tables,
         text_marks,
         upstream,
         versions,
@@ -129,9 +133,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
     for room in (
         gallery,
+        folds,
+        boxes,
+        tables,
+        formulas,
         operators,
         versions,
-        formulas,
         directives,
         build_facts,
         page_parts,
@@ -145,7 +152,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
         cards,
         related,
         search,
-        page_filter,
         symptoms,
         markdown_copies,
         site_files,

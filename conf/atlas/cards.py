@@ -28,7 +28,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from .directives.figures.graph_figure import parse_graph
-from .directives.fold import details
+from .folds import details
 from .head import find_first_paragraph, make_plain_text
 from .page_store import PageStore, connect_for_pages, enable_stores
 from .pages import list_pages_in_order, read_pages, resolve_link

@@ -153,7 +153,7 @@ def check_site(app: Sphinx, env: BuildEnvironment) -> None:
         pages_of.setdefault(env.titles[page].astext(), []).append(page)
     for title, (first, *others) in pages_of.items():
         for page in others:
-            other = place_in_script(str(env.doc2path(first)), app)
+            other = place_in_script(f"{env.doc2path(first)}:1", app)
             logger.error("this page has the title of %s: %r; give each its own", other, title, location=(page, 1))
 
 

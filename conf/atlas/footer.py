@@ -22,8 +22,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from atlas.boxes import claims
 from atlas.build_facts import count_checks, get_facts
-from atlas.directives.claims import claims
 from atlas.gallery.notebooks import list_packages
 from atlas.names import names_line
 from atlas.page_store import connect_for_pages

@@ -13,7 +13,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from atlas.directives.in_short import CLASS
+from atlas.boxes import IN_SHORT
 from atlas.page_store import connect_for_pages
 from atlas.toolbox import first_sentences, one_line
 
@@ -34,7 +34,7 @@ def make_description(document: nodes.document) -> str:
 def find_first_paragraph(document: nodes.document) -> nodes.paragraph | None:
     """The first paragraph of the *In short* box, or else of the text; None without any."""
     for paragraph in document.findall(nodes.paragraph):
-        if isinstance(paragraph.parent, nodes.section) or CLASS in paragraph.parent.get("classes", []):
+        if isinstance(paragraph.parent, nodes.section) or IN_SHORT in paragraph.parent.get("classes", []):
             return paragraph
     return None
 

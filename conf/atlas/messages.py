@@ -6,8 +6,10 @@ The names, shapes and numbers of a pasted message are the reader's own. The brow
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -39,6 +41,15 @@ def find_older_wordings(document: nodes.document) -> Iterator[str]:
         text = one_line(emphasis.astext())
         if len(text.split()) >= SHORTEST:
             yield text[:LONGEST]
+
+
+def read_other_wordings(docs: Path, page: str) -> set[str]:
+    """How versions of PyTorch word the messages of a page of the gallery, from what was measured of them."""
+    file = docs / "reference" / "versions.json"
+    data = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    of_page = (of for what, of in data.get("messages", {}).items() if page == f"gallery/{what.partition(': ')[0]}")
+    found = (_RAISED.match(text) for of in of_page for text in of.values() if text)
+    return {message[1][:LONGEST] for message in found if message}
 
 
 def find_fix(document: nodes.document) -> str:

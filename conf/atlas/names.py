@@ -38,7 +38,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from .code_reader import TorchNames, Use, find_uses, list_other_names
-from .directives.fold import details
+from .folds import make_details
 from .page_store import PageStore, connect_for_pages, enable_stores
 from .pages import list_pages_in_order
 from .toolbox import link_to
@@ -289,7 +289,7 @@ def _link_to_users(app: Sphinx, page: str, name: str, users: list[str]) -> Itera
         links = _join_links(app, page, listed)
         if len(rest) > len(listed):
             links += nodes.Text(f" and {len(rest) - len(listed)} more")
-        yield details("", links, summary=f"{len(rest)} more pages")
+        yield make_details(f"{len(rest)} more pages", links)
 
 
 def _join_links(app: Sphinx, page: str, users: list[str]) -> nodes.paragraph:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).parents[2] / "examples" / "pages.toml"
 MOST_TAGS = 3  # of one page
-_NAME = re.compile("[a-z0-9_]+")  # it becomes an address, an anchor and the name of images
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +82,6 @@ def check_pages(file: Path, scripts: Iterable[str]) -> Iterator[tuple[str, str]]
     text, known, tags_of = file.read_text(encoding="utf-8"), set(scripts), pages.tags_of
     for page in sorted(known - tags_of.keys()):
         chapter, _, script = page.partition("/")
-        if not _NAME.fullmatch(script):
-            yield (
-                f"examples/{page}.py",
-                "a page is named in small letters a to z, digits and underscores: rename this file",
-            )
-            continue
         yield (
             f"examples/{page}.py",
             f'name this page in {name}: {script} = ["TAG"] below [chapters.{chapter}], in its place',

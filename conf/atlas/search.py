@@ -27,7 +27,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.index_entries import split_index_msg
 
-from .messages import find_fix, find_older_wordings, find_raised
+from .messages import find_fix, find_older_wordings, find_raised, read_other_wordings
 from .names import UsedNames
 from .page_store import ListingPages, PageStore, connect_for_pages, enable_stores
 from .pages import list_pages_in_order
@@ -63,6 +63,7 @@ class SearchedPages(PageStore[Found]):
         sections = list(_find_sections(document))
         messages, fix = list(find_raised(document)), find_fix(document)
         wordings = list(find_older_wordings(document)) if fix else []
+        messages += sorted(read_other_wordings(Path(app.srcdir), page).difference(messages)) if fix else []
         names = UsedNames.facts(app.env).get(page)
         texts = {
             "title": [title],

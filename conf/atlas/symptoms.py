@@ -14,11 +14,11 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
 from .cards import make_ticks_line
-from .directives.fold import details
-from .page_filter import form
+from .folds import make_details
 from .page_store import ListingPages, connect_for_pages, enable_stores
 from .pages import read_pages
 from .search import SearchedPages
+from .tables import make_filter_form
 from .toolbox import link_to
 
 #: Of each group its title, and of each page in it the name, the title and the symptoms.
@@ -68,11 +68,11 @@ class LeaveOutCards(SphinxTransform):
 def fill_symptoms(app: Sphinx, document: nodes.document, page: str) -> None:
     """Put the list in."""
     for place in list(document.findall(symptom_list)):
-        above = nodes.raw("", form("symptoms"), format="html")
+        above = make_filter_form("symptoms")
         filled = nodes.container("", classes=["symptoms"])
         for title, pages in PagesWithSymptoms.gathered(app.env):
             listed = nodes.bullet_list("", *(_make_item(app, page, *said) for said in pages))
-            filled += details("", listed, summary=f"{title} ({len(pages)})")
+            filled += make_details(f"{title} ({len(pages)})", listed)
         place.replace_self([make_ticks_line(), above, filled])
 
 

@@ -1,5 +1,5 @@
 // Leaves those entries of a page that have all words which a reader types. The form is in the page, and says which entries there
-// are (conf/atlas/page_filter.py).
+// are (conf/atlas/tables.py).
 for (const form of document.querySelectorAll("form.page-filter")) {
   const [typed, count] = form.querySelectorAll("input, output");
   // An entry, and what belongs to it: of a term, all of its definition.

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,7 +38,7 @@ def page(tmp_path: Path) -> Page:
 
 @pytest.fixture
 def recorded(page: Page, run: Callable) -> Page:
-    write_recording(page, run({"page": HALVES})["page"].job.place.made, find_folder(page), FACTS)
+    write_recording(page, run({"page": HALVES})["page"].job.place.made, FACTS)
     return page
 
 
@@ -115,7 +112,7 @@ def test_a_script_that_is_edited_while_it_runs_is_not_what_was_recorded(run: Cal
     """A recording is of the bytes that ran."""
     made = run({"page": HALVES})["page"].job.place.made
     page.script.write_text(HALVES + "# edited while it ran\n", encoding="utf-8")
-    write_recording(page, made, find_folder(page), FACTS)
+    write_recording(page, made, FACTS)
     assert read_recording(page).fault == "its code has changed since it was recorded"
     page.script.write_text(HALVES, encoding="utf-8")
     assert read_recording(page).fault == ""
@@ -238,42 +235,3 @@ def test_without_a_recording_that_fits_nothing_of_the_second_half_is_shown(
     assert re.findall(r"^\.\. claims:: .*", on_paper, re.MULTILINE) == [".. claims:: 1 0 0"]
     assert "y = x * 21" in measured and "42" not in measured.replace("assert y == 42", "")
     assert "graph-figure" not in measured and not list(recorded.cache.glob("images/sphx_glr_page_0*"))
-
-
-def test_a_kill_loses_no_recording(
-    recorded: Page, run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever is moved or removed last: the old outputs are there, or the new ones."""
-    made = run({"page": HALVES})["page"].job.place.made
-    for killed_at in count(1):
-        folder = tmp_path / str(killed_at) / "page"
-        shutil.copytree(find_folder(recorded), folder)
-        steps = []
-        with monkeypatch.context() as killing:
-            for owner, name in ((shutil, "rmtree"), (shutil, "copyfile"), (os, "replace"), (Path, "rename")):
-                real = getattr(owner, name)
-
-                def step(*arguments: Any, real=real, steps=steps, killed_at=killed_at, **options: Any) -> Any:
-                    steps.append(arguments)
-                    if len(steps) == killed_at:
-                        raise KeyboardInterrupt
-                    return real(*arguments, **options)
-
-                killing.setattr(owner, name, step)
-            try:
-                write_recording(recorded, made, folder, {**FACTS, "gpu": "Other GPU"})
-                break
-            except KeyboardInterrupt:
-                pass
-        whole = [path.parent for path in folder.parent.rglob(MANIFEST)]
-        assert any(read_recording(recorded, one).fault == "" for one in whole), f"killed at step {killed_at}"
-    assert killed_at > 4, "it must have come to each step"
-
-
-def test_a_folder_that_is_no_recording_is_not_replaced(page: Page, tmp_path: Path) -> None:
-    notes = tmp_path / "out" / "page" / "notes.txt"
-    notes.parent.mkdir(parents=True)
-    notes.write_text("mine", encoding="utf-8")
-    with pytest.raises(FileExistsError, match="it is no recording"):
-        write_recording(page, tmp_path / "made", notes.parent, FACTS)
-    assert [path.name for path in notes.parent.parent.rglob("*") if path.is_file()] == ["notes.txt"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from atlas.gallery.recordings import find_folder, read_recording, write_recording
+from atlas.gallery.recordings import read_recording, write_recording
 from atlas.gallery.run import find_stale_pages, make_job, run_pages
 from atlas.gallery.scripts import Gallery, Page
 from gallery.faulty import HALVES, HEALTHY
@@ -44,7 +44,7 @@ def test_where_there_is_a_gpu_both_halves_are_run(gallery: Gallery) -> None:
 
 
 def test_a_replay_publishes_nothing_but_the_halves(gallery: Gallery, page: Page, run: Callable) -> None:
-    write_recording(page, run({"page": HALVES})["page"].job.place.made, find_folder(page), FACTS)
+    write_recording(page, run({"page": HALVES})["page"].job.place.made, FACTS)
     left = gallery.work / "cuda--page" / "docs" / "gallery" / "cuda" / "images" / "sphx_glr_page_002.svg"
     left.parent.mkdir(parents=True)
     left.write_text("of a build that was killed", encoding="utf-8")

@@ -152,24 +152,24 @@ def test_more_broken_links_than_an_issue_holds(runner: Runner) -> None:
 # -- weekly ----------------------------------------------------------------------------------------
 
 VERSIONS = script("weekly", "versions", "Open, update or close the issue")
-DIFFERENCES = "## torch 99.1.0, against 2.13.0\n\n- **graphs/first**, cell 1: `assert x == 1`: AssertionError\n"
+DIFFERENCES = "## torch 99.1.0\n\n- kinks: `x.abs() at x = [0]`: `[0]` on 2.15.0, `[1]` on 99.1.0\n"
 
 
-@pytest.mark.parametrize(("issue", "call"), [("", "issue create --title What fails under"), ("7", "issue edit 7")])
-def test_what_fails_under_newer_versions_is_in_one_issue(runner: Runner, issue: str, call: str) -> None:
+@pytest.mark.parametrize(("issue", "call"), [("", "issue create --title What newer versions"), ("7", "issue edit 7")])
+def test_what_newer_versions_do_otherwise_is_in_one_issue(runner: Runner, issue: str, call: str) -> None:
     write(runner.checkout, "differences.md", DIFFERENCES)
     assert runner.run(VERSIONS, RUN="https://run.example", ISSUE=issue).returncode == 0
     asked = runner.asked()
-    assert call in asked and "https://run.example" in asked and "**graphs/first**, cell 1" in asked
+    assert call in asked and "https://run.example" in asked and "- kinks: `x.abs() at x = [0]`" in asked
     assert asked.count("--body-file body.md") == 1
 
 
-def test_where_all_holds_it_is_closed(runner: Runner) -> None:
+def test_where_nothing_differs_it_is_closed(runner: Runner) -> None:
     assert runner.run(VERSIONS, RUN="https://run.example", ISSUE="7").returncode == 0
-    assert "issue close 7 --comment All examples and rows hold again: https://run.example" in runner.asked()
+    assert "issue close 7 --comment They answer as the versions on the site: https://run.example" in runner.asked()
 
 
-def test_where_all_held_before_nothing_is_done(runner: Runner) -> None:
+def test_where_nothing_differed_before_nothing_is_done(runner: Runner) -> None:
     assert runner.run(VERSIONS, RUN="https://run.example").returncode == 0
     assert all(call.startswith("issue list") for call in runner.asked().splitlines())
 

@@ -78,9 +78,9 @@ def find_folder(page: Page) -> Path:
     return page.script.parent / "recordings" / page.script.stem
 
 
-def read_recording(page: Page, folder: Path | None = None) -> Recording:
-    """Read and verify the recording of ``page``, which is beside its script or in ``folder``."""
-    folder = folder or find_folder(page)
+def read_recording(page: Page) -> Recording:
+    """Read and verify the recording of ``page``."""
+    folder = find_folder(page)
     if not folder.is_dir():
         return Recording(folder, fault="it has not been recorded yet")
     try:
@@ -103,47 +103,28 @@ def read_recording(page: Page, folder: Path | None = None) -> Recording:
     return Recording(folder, manifest)
 
 
-def write_recording(page: Page, made: Path, folder: Path, facts: Mapping[str, Any]) -> None:
-    """Make ``folder`` the recording of ``page``, from the page in ``made`` and what its run says of itself.
+def write_recording(page: Page, made: Path, facts: Mapping[str, Any]) -> None:
+    """Record ``page``, from what a run of it has made, and what the run says of itself.
 
-    The old recording is there until the new one is whole. The manifest names the copy of the script that ran: the script itself
-    may have been edited since.
+    The manifest names the copy of the script that ran: the script itself may have been edited since.
 
     :param made: what sphinx-gallery wrote: the outputs, and beside them the copy of the script that ran.
     :param facts: at least ``gpu``, ``date`` and ``versions`` with ``torch``; see ``conf/measure/record.py``.
-    :raises FileExistsError: if something is in ``folder`` that is no recording.
     """
-    refuse_foreign_folder(folder)
-    new, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(new, ignore_errors=True)
+    folder = find_folder(page)
+    shutil.rmtree(folder, ignore_errors=True)
     measured = split_page((made / f"{page.script.stem}.rst").read_text(encoding="utf-8"))[1]
     cells = [cell[found.end() :] for cell in _CELL.split(measured) if (found := _CODE.match(cell))]
     outputs = "".join(f".. output of measured cell {number}\n{cell}" for number, cell in enumerate(cells, 1))
-    write_whole(new / OUTPUTS, outputs)
+    write_whole(folder / OUTPUTS, outputs)
     names = sorted(set(_IMAGE.findall(outputs)))
     for name in names:
-        (new / name).parent.mkdir(exist_ok=True)
-        shutil.copyfile(made / name, new / name)
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(made / name, folder / name)
     copied = made / page.script.name
     about = {"format": FORMAT, "script": hash_file(copied), "code": hash_code(copied), **facts}
-    hashes = {name: hash_file(new / name) for name in [*names, OUTPUTS]}
-    write_whole(new / MANIFEST, json.dumps({**about, "outputs": hashes}, indent=1, ensure_ascii=False) + "\n")
-    if folder.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        folder.rename(old)
-    new.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def refuse_foreign_folder(folder: Path) -> None:
-    """See that nothing is lost where a recording takes the place of ``folder``.
-
-    :raises FileExistsError: if something is in it that is no recording.
-    """
-    if folder.exists() and not (folder / MANIFEST).is_file() and any(folder.iterdir()):
-        raise FileExistsError(
-            f"{folder} holds files and no {MANIFEST}: it is no recording; move it away, or choose another"
-        )
+    hashes = {name: hash_file(folder / name) for name in [*names, OUTPUTS]}
+    write_whole(folder / MANIFEST, json.dumps({**about, "outputs": hashes}, indent=1, ensure_ascii=False) + "\n")
 
 
 def replay_recording(page: Page, recording: Recording, made: Path) -> None:

@@ -79,8 +79,9 @@ def remember_operands(script: Path) -> None:
     """
     if not has_request("graph", script.read_text(encoding="utf-8")):
         return
-    from graphs.operands import remember
     from torch.autograd import Variable
+
+    from graphs.operands import remember
 
     class WatchedEngine:
         calls = 0
@@ -128,6 +129,7 @@ def _write_graphs(asked: Sequence[Request], block: Any, block_vars: Mapping[str,
 
 def _read_graph(request: Request, namespace: Mapping[str, Any], path: str) -> Any:
     import torch
+
     from graphs.read import GraphError, read_graph
 
     at = f"{path}:{request.line}"

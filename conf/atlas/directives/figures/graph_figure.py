@@ -15,7 +15,7 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from atlas.directives.fold import details
+from atlas.folds import make_details
 from graphs.figure_data import figure_data
 from graphs.model import Graph, graph_from_dict
 
@@ -60,7 +60,7 @@ class GraphFigure(SphinxDirective):
             sentence = "The graph is too large to draw: {} of its cards are left out.".format(data["left_out"])
             legend += nodes.paragraph(sentence, sentence)
         if "table" in self.options:
-            legend += details("", _table(data["rows"]), summary="The graph as a table")
+            legend += make_details("The graph as a table", _table(data["rows"]))
         if legend.children:
             figure += legend
         return [figure]

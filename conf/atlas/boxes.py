@@ -1,0 +1,289 @@
+"""Boxes and notes on a page: answers in short, quoted messages, what varies, what was recorded, what was counted.
+
+``.. in-short::``
+    answers a page's question below its title, in two to four lines. A reader who stops there must have been helped. Search
+    engines, shared links and ``llms.txt`` say the same words.
+``.. quoted-message::``
+    is the message of an error that this build cannot raise, as somebody published it.
+``.. proof::``
+    says in numbers what the site rests on. All are counted by the build.
+
+The others are not written by authors, but by the code that runs the examples:
+
+``.. varies::``
+    stands above an output that differs from build to build, and says why.
+``.. needs-a-gpu::``
+    parts the halves of a page, and says where the outputs below come from. Where the whole script has run on a GPU, the mark
+    says so itself. A build without a GPU runs what is above the mark. It puts ``.. recorded::`` in its place when it shows a
+    recording below, or ``.. not-recorded::`` when none fits.
+``.. claims::``
+    says how many asserts of the page ran.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from docutils import nodes
+from docutils.parsers.rst import Directive, directives
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.transforms import SphinxTransform
+from sphinx.util.docutils import SphinxDirective
+
+from .build_facts import count_checks, get_torch_version
+from .operators import read_operators
+from .page_store import ListingPages, connect_for_pages, enable_stores
+from .toolbox import link_to
+
+#: The classes by which the style sheet and other features know a box.
+IN_SHORT, QUOTED = "in-short", "quoted-message"
+
+
+class InShort(SphinxDirective):
+    """``.. in-short::`` with paragraphs, and perhaps one piece of code, as its content."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.assert_has_content()
+        box = nodes.admonition("", nodes.title("", "In short"), classes=[IN_SHORT])
+        self.set_source_info(box)
+        box += self.parse_content_to_nodes()
+        return [box]
+
+
+class QuotedMessage(SphinxDirective):
+    """``.. quoted-message:: ADDRESS`` with the message, its class first, as its content.
+
+    A page about an error shows the message that its code raised. Without a GPU some cannot be raised, and they are among those
+    that people look for most. The search finds a quoted one like any other.
+    """
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.assert_has_content()
+        source = self.arguments[0]
+        if urlsplit(source).scheme != "https":
+            raise self.error(f"say where the message was seen: '{source}' is not the https address of a page")
+        message = " ".join(line.strip() for line in self.content)
+        block = nodes.literal_block(message, message, language="none", classes=[QUOTED, "wrap"])
+        link = nodes.reference("", source.removeprefix("https://"), refuri=source)
+        seen = "This build cannot raise the message. It was seen here: "
+        return [block, nodes.paragraph("", seen, link, classes=[f"{QUOTED}-source"])]
+
+
+# -- An output that varies ------------------------------------------------------------------------
+
+
+class Varies(SphinxDirective):
+    """``.. varies::`` with a sentence as its content; ``GatherVarying`` puts what varies into the same box."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.assert_has_content()
+        said = nodes.paragraph("", "", nodes.strong("", "This output varies."))
+        return [nodes.container("", said, *self.parse_content_to_nodes(), classes=["varies-note"])]
+
+
+class GatherVarying(SphinxTransform):
+    """Put the note, and the figures and outputs of its cell around it, into one box.
+
+    Whoever compares two builds leaves these boxes out, and the search index does not hold them.
+    """
+
+    default_priority = 393
+
+    def apply(self, **kwargs: Any) -> None:
+        for note in [node for node in self.document.findall(nodes.container) if "varies-note" in node["classes"]]:
+            parent, at = note.parent, note.parent.index(note)
+            first, last = at, at + 1
+            while first > 0 and _is_figure(parent[first - 1]):
+                first -= 1
+            while last < len(parent) and _is_output(parent[last]):
+                last += 1
+            around = parent.children[first:at] + parent.children[at + 1 : last]
+            box = nodes.container("", note, *around, classes=["varies", "no-search"])
+            parent.children[first:last] = [box]
+            parent.setup_child(box)
+
+
+def _is_figure(node: nodes.Node) -> bool:
+    is_plot = isinstance(node, nodes.raw) and "plot-figure" in node["classes"]
+    return is_plot or isinstance(node, nodes.figure) or type(node).__name__ == "imgsgnode" or _is_between(node)
+
+
+def _is_output(node: nodes.Node) -> bool:
+    is_text = isinstance(node, nodes.literal_block) and "sphx-glr-script-out" in node["classes"]
+    is_table = isinstance(node, nodes.raw) and "output_html" in node.astext()
+    return is_text or is_table or _is_between(node)
+
+
+def _is_between(node: nodes.Node) -> bool:
+    """What sphinx-gallery puts between outputs: an empty line, a comment with line numbers."""
+    return isinstance(node, (nodes.comment, nodes.line_block)) or (
+        isinstance(node, nodes.raw) and not node.astext().replace("<br />", "").strip()
+    )
+
+
+# -- A page of two halves -------------------------------------------------------------------------
+
+
+class NeedsGpu(Directive):
+    """``.. needs-a-gpu::`` takes nothing and holds nothing."""
+
+    def run(self) -> list[nodes.Node]:
+        said = "From here on, the outputs were measured on the GPU of the machine that built this page."
+        return self.make_note("here", said)
+
+    def make_note(self, kind: str, sentence: str) -> list[nodes.Node]:
+        return [nodes.container("", nodes.paragraph("", sentence), classes=["provenance", kind])]
+
+
+class Recorded(NeedsGpu):
+    """``.. recorded::`` with ``:gpu:``, ``:date:`` and ``:torch:``, and ``:edited:`` if the text is newer than the outputs."""
+
+    option_spec: ClassVar[dict[str, Any]] = {
+        **dict.fromkeys(("gpu", "date", "torch"), directives.unchanged_required),
+        "edited": directives.flag,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        gpu, torch, date = (self.options[name] for name in ("gpu", "torch", "date"))
+        by = "by this very code; the text was edited later" if "edited" in self.options else "by this very script"
+        return self.make_note(
+            "recorded",
+            f"From here on, the outputs were measured on an {gpu} with PyTorch {torch} on {date}, {by}. "
+            "The build that made this page had no GPU; the outputs above are its own.",
+        )
+
+
+class NotRecorded(NeedsGpu):
+    """``.. not-recorded:: WHY``"""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        return self.make_note(
+            "not-recorded",
+            "From here on, the outputs are missing: the code needs a GPU, the build that made this page had none, and "
+            f"{self.arguments[0]}. The outputs above need no GPU.",
+        )
+
+
+# -- What was counted -----------------------------------------------------------------------------
+
+
+class claims(nodes.paragraph):
+    """The sentence about a page's asserts. Attribute ``count``: how many ran in this build."""
+
+
+class Claims(Directive):
+    """``.. claims:: ASSERTS ABOUT_ERRORS FAILED BUILT``: how many asserts ran.
+
+    The second number is of those about errors that the page raises on purpose. The third is of those that failed and were
+    caught: the page shows a mistake with them. The fourth is there if the end of the page was recorded: so many of them ran in
+    this build.
+    """
+
+    required_arguments = 1
+    optional_arguments = 3
+
+    def run(self) -> list[nodes.Node]:
+        numbers = [int(number) for number in self.arguments]
+        count, about_errors, failed = (*numbers, 0, 0)[:3]
+        built = numbers[3] if len(numbers) > 3 else count
+        sentence = f"{count} asserts ran on this page when it was built, and none failed."
+        if failed:
+            sentence = (
+                f"{count} asserts ran on this page when it was built. {failed} failed on purpose, and no other did."
+            )
+        elif built < count:
+            sentence = (
+                f"{count} asserts ran on this page when it was recorded, {built} of them again when it was built, "
+                "and none failed."
+            )
+        elif count == 1:
+            sentence = "One assert ran on this page when it was built, and it did not fail."
+        if about_errors == 1:
+            sentence += " One of them is about an error that the page raises on purpose."
+        elif about_errors:
+            sentence += f" {about_errors} of them are about errors that the page raises on purpose."
+        return [claims("", sentence, classes=["claims"], count=built)]
+
+
+class MoveClaims(SphinxTransform):
+    """The count is written after the last code cell. It leaves the text; `footer` puts it among the lines at the foot."""
+
+    #: before solutions are folded, and before a varying output is gathered: the count may stand between
+    default_priority = 392
+
+    def apply(self, **kwargs: Any) -> None:
+        for node in list(self.document.findall(claims)):
+            node.parent.remove(node)
+            self.document.append(node)
+
+
+class proof(nodes.General, nodes.Element):
+    """The place of the numbers."""
+
+
+class Proof(Directive):
+    """``.. proof::`` takes nothing and holds nothing."""
+
+    def run(self) -> list[nodes.Node]:
+        return [proof()]
+
+
+class ProofPages(ListingPages):
+    """The pages with the numbers: each a link to what was counted."""
+
+    name, place = "proof", proof
+
+    def gather(self, app: Sphinx, env: BuildEnvironment) -> list[tuple[int, str, str]]:
+        """Each number, what was counted, and the page that it leads to; of what this site has."""
+        release = ".".join(get_torch_version().split(".")[:2])
+        pages = [page for page in env.found_docs if page.startswith("gallery/") and not page.endswith("/index")]
+        errors = [page for page in pages if page.startswith("gallery/errors/")]
+        asserts = sum(count_checks(env, page) for page in env.found_docs)
+        rows = (read_operators(Path(env.srcdir)) or {"rows": []})["rows"]
+        counted = [
+            (asserts, f"asserts ran against PyTorch {release}", "about/how-this-site-stays-true"),
+            (len(pages), "pages, each one script", "gallery/index"),
+            (len(errors), "errors, each with cause and fix", "gallery/errors/index"),
+            (len(rows), "operators probed for what they keep", "reference/operators"),
+        ]
+        return [(number, said, page) for number, said, page in counted if number and page in env.found_docs]
+
+
+def fill_proof(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Put the numbers in. Connected to ``doctree-resolved``."""
+    for place in list(document.findall(proof)):
+        items = []
+        for number, said, target in ProofPages.gathered(app.env):
+            words = nodes.inline("", "", nodes.strong("", f"{number:,}"), nodes.Text(f" {said}"))
+            items.append(nodes.list_item("", nodes.paragraph("", "", link_to(app, page, target, words))))
+        place.replace_self(nodes.bullet_list("", *items, classes=["proof"]))
+
+
+def setup(app: Sphinx) -> None:
+    app.add_directive("in-short", InShort)
+    app.add_directive("quoted-message", QuotedMessage)
+    app.add_directive("varies", Varies)
+    app.add_transform(GatherVarying)
+    app.add_directive("needs-a-gpu", NeedsGpu)
+    app.add_directive("recorded", Recorded)
+    app.add_directive("not-recorded", NotRecorded)
+    app.add_directive("claims", Claims)
+    app.add_transform(MoveClaims)
+    app.add_node(proof)
+    app.add_directive("proof", Proof)
+    enable_stores(app, ProofPages)
+    connect_for_pages(app, "doctree-resolved", fill_proof)

@@ -1,0 +1,285 @@
+"""What every differentiable operator of PyTorch does with memory and gradients, as a table and as a drawing.
+
+``conf/measure/operators.py`` measures it. A build runs that program before it reads pages, if what is kept is of another
+PyTorch or of another program. ``{operator-table}`` shows a row for each operator, ``{operator-figure}`` all in numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+from . import formulas
+from .directives.figures.plot_figure import Plot
+from .gallery.process import count_cores
+from .tables import let_break, make_long_table, mark_code
+from .toolbox import Refusal, load_json, read_imports
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+logger = logging.getLogger(__name__)
+
+PROGRAM = Path(__file__).parents[1] / "measure" / "operators.py"
+DATA = Path("reference/data/operators.json")
+"""Where the result is, below docs/, so that its page can link to it."""
+
+# -- Measuring ------------------------------------------------------------------------------------
+
+
+def identify_result() -> dict[str, Any]:
+    """What the result depends on: the version of PyTorch, and the program with what it imports from beside it."""
+    code = hashlib.sha256()
+    used = {PROGRAM.stem, *read_imports(ast.parse(PROGRAM.read_text(encoding="utf-8")))}
+    for file in sorted(PROGRAM.parent.glob("*.py")):
+        if file.stem in used:
+            code.update(file.read_bytes())
+    return {"torch": version("torch").partition("+")[0], "code": code.hexdigest()[:16]}
+
+
+def read_operators(docs: Path) -> dict[str, Any] | None:
+    """The result: ``of``, ``rows``, ``not_probed``; None if missing, broken, or of another PyTorch or program."""
+    return load_json(docs / DATA, identify_result())
+
+
+def probe_operators(docs: Path) -> str:
+    """Run the program, and return a sentence that says how many operators were probed.
+
+    No clock ends it: the program itself ends each operator that hangs.
+
+    :raises RuntimeError: if it fails as a whole. A single operator that fails is listed in the result.
+    """
+    command = [sys.executable, str(PROGRAM), str(docs / DATA), "--of", json.dumps(identify_result())]
+    # packages may have come onto the path by other ways than the environment of this Python
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [*command, "--jobs", str(count_cores())], env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode or read_operators(docs) is None:
+        raise RuntimeError(
+            f"the operators could not be probed; `{' '.join(command[1:3])}` says:\n{done.stderr[-2000:]}"
+        )
+    return done.stdout.strip()
+
+
+def probe_when_needed(app: Sphinx) -> None:
+    """Have the operators measured if the site has their page, and no result that fits. Connected to ``builder-inited``.
+
+    :raises Refusal: if the program fails as a whole.
+    """
+    docs = Path(app.srcdir)
+    if (docs / "reference" / "operators.md").exists() and read_operators(docs) is None:
+        logger.info("operators: probing, which takes a minute")
+        try:
+            logger.info(probe_operators(docs))
+        except RuntimeError as error:
+            raise Refusal(str(error)) from None
+
+
+def read_rows(directive: SphinxDirective) -> list[dict[str, Any]]:
+    """What was found, one dictionary for each operator; the directive's page depends on it."""
+    docs = Path(directive.env.srcdir)
+    directive.env.note_dependency(str(docs / DATA))
+    found = read_operators(docs)
+    if found is None:
+        raise directive.error(f"{DATA} is missing or out of date: build again")
+    return found["rows"]
+
+
+# -- The table ------------------------------------------------------------------------------------
+
+_HEADS = (
+    *("operator", "node", "keeps", "shares memory", "result changed", "input changed"),
+    *("2nd derivative", "forward mode", "error"),
+)
+JUDGED = ("output_changed", "input_changed", "second", "forward")
+#: What the filter can ask for: its words, and whether a row is one.
+KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], bool]]] = {
+    "nothing": ("keep nothing", lambda row: not row["saves"]),
+    "input": ("keep an input", lambda row: "input" in row["saves"]),
+    "output": ("keep the result", lambda row: "output" in row["saves"]),
+    "shares": ("share memory with an input", lambda row: row["shares"] != "never"),
+    "works": (
+        "may be changed, result and input",
+        lambda row: row["output_changed"] == row["input_changed"] == "works",
+    ),
+    "wrong": ("are silently wrong somewhere", lambda row: "wrong" in (row[name] for name in JUDGED)),
+    "second": ("have no second derivative", lambda row: row["second"] == "no"),
+    "forward": ("have no forward mode", lambda row: row["forward"] == "no"),
+    "differ": ("differ between samples", lambda row: bool(row["notes"])),
+}
+
+
+class OperatorTable(SphinxDirective):
+    """``{operator-table}``: all rows, and an index entry for each."""
+
+    def run(self) -> list[nodes.Node]:
+        rows = read_rows(self)
+        docs = Path(self.env.srcdir)
+        self.env.note_dependency(str(docs / formulas.DATA))
+        known = frozenset(formulas.load_formulas(docs) or ())
+        entries = [("single", row["name"], make_operator_anchor(row["name"]), "main", None) for row in rows]
+        return [addnodes.index(entries=entries), make_operator_table(rows, known)]
+
+
+def make_operator_anchor(name: str) -> str:
+    """Where an operator's row is on the page.
+
+    Case and underscores stay: ``t`` and ``T`` are two operators, and so are ``rsub`` and ``__rsub__``.
+
+    >>> make_operator_anchor("linalg.norm (subgradients_at_zero)"), make_operator_anchor("T")
+    ('op-linalg-norm-subgradients_at_zero', 'op-T')
+    """
+    return "op-" + re.sub(r"\W+", "-", name).strip("-")
+
+
+def make_operator_table(rows: list[dict[str, Any]], known: frozenset[str] = frozenset()) -> nodes.raw:
+    """All rows; each names in ``data-kinds`` of which kinds it is.
+
+    :param known: the nodes whose formulas are on another page.
+    """
+    said = {
+        "name": "Name, sign or node",
+        "kind": "that",
+        "kinds": {"": "all operators", **{kind: words for kind, (words, _is_one) in KINDS.items()}},
+        "count": "{shown} of {all}",
+        "none": "No operator fits. A name from a traceback, such as MulBackward0, can be pasted.",
+    }
+    return make_long_table("operators", "Operators", _HEADS, "".join(_make_row(row, known) for row in rows), said)
+
+
+def _make_row(row: dict[str, Any], known: frozenset[str]) -> str:
+    shown = let_break(row["name"])
+    if row["path"]:
+        shown = f'<a href="https://docs.pytorch.org/docs/stable/generated/{row["path"]}.html">{shown}</a>'
+    others = [row["in_place"]] * bool(row["in_place"]) + row["aliases"]
+    shown += "".join(f"<br><code>{let_break(name)}</code>" for name in others)
+    cells = (
+        " <br>".join(_link_node(node, known) for node in row["nodes"]),
+        "<br>".join(_list_kept(row)) or "nothing",
+        *(_judge_column(row, name) for name in ("shares", *JUDGED)),
+        round_to_power(row["error"]),
+    )
+    kinds = " ".join(kind for kind, (_words, is_one) in KINDS.items() if is_one(row))
+    values = "".join(f"<td>{cell}</td>" for cell in cells)
+    anchor = make_operator_anchor(row["name"])
+    return f'<tr id="{anchor}" data-kinds="{kinds}"><th scope="row">{shown}</th>{values}</tr>\n'
+
+
+def _link_node(name: str, known: frozenset[str]) -> str:
+    """The node without what nearly all names end in, as a link to its formulas if there are some."""
+    shown = let_break(name.removesuffix("Backward0"))
+    return f'<a href="formulas.html#{formulas.make_formula_anchor(name)}">{shown}</a>' if name in known else shown
+
+
+def _list_kept(row: dict[str, Any]) -> Iterator[str]:
+    """Each tensor that is kept by its name, with a note where it is not always kept."""
+    said = {"output": "the result", "new": "a new tensor"}
+    for name in [*row["inputs"], *(name for name in said if name in row["saves"])]:
+        words = said.get(name) or f"<code>{let_break(name)}</code>"
+        yield f"{words}{_make_note(row, f'keeps {name}')}"
+
+
+def _judge_column(row: dict[str, Any], name: str) -> str:
+    """The word of a cell, and below it for which samples it holds."""
+    word = row[name] or "–"
+    return (f"<strong>{word}</strong>" if word == "wrong" else word) + _make_note(row, name)
+
+
+def _make_note(row: dict[str, Any], name: str) -> str:
+    text = row["notes"].get(name)
+    return f"<br><small>{mark_code(text)}</small>" if text else ""
+
+
+def round_to_power(error: float | None) -> str:
+    """The order of an error: its digits differ from machine to machine.
+
+    >>> round_to_power(3.2e-9), round_to_power(0.0), round_to_power(None), round_to_power(float("nan"))
+    ('1e-9', '0', '–', 'nan')
+    """
+    if error is None:
+        return "–"
+    return f"{error:g}" if error == 0 or math.isnan(error) else f"1e{math.floor(math.log10(error))}"
+
+
+# -- The drawing ----------------------------------------------------------------------------------
+
+#: What a change in place does, from good to bad.
+OUTCOMES = ("works", "refused", "raises", "wrong")
+INK, BLUE = "#1e293b", "#2563eb"
+
+
+class OperatorFigure(Plot):
+    """``{operator-figure}`` with ``:alt:``: what operators keep, and what a change does to them."""
+
+    def run(self) -> list[nodes.Node]:
+        return self.shown("operators-in-numbers", draw_operators(read_rows(self)))
+
+
+def draw_operators(rows: list[dict[str, Any]]) -> str:
+    """An SVG document with two panels of bars.
+
+    matplotlib is imported here: a build that does not draw does without the half second that it takes.
+
+    :param rows: as ``read_rows`` returns them.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    from .gallery.scrapers import STYLE
+
+    with rc_context(fname=STYLE):
+        figure = Figure(figsize=(7, 3.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _draw_kept(left, Counter(" + ".join(row["saves"]) or "nothing" for row in rows))
+        _draw_changed(right, {what: Counter(row[f"{what}_changed"] for row in rows) for what in ("output", "input")})
+        svg = io.StringIO()
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+    return svg.getvalue()
+
+
+def _draw_kept(axes: Axes, counts: Counter[str]) -> None:
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    bars = axes.barh(names, [counts[name] for name in names], color=BLUE)
+    axes.bar_label(bars, padding=3, color=INK)
+    axes.set(title="Kept for backward", xlabel="operators", xlim=(0, 1.15 * max(counts.values())))
+    axes.invert_yaxis()
+
+
+def _draw_changed(axes: Axes, counts: dict[str, Counter[str]]) -> None:
+    height = 0.4
+    looks = {"output": {"color": BLUE}, "input": {"facecolor": "white", "edgecolor": BLUE, "linewidth": 1}}
+    words = {"output": "result", "input": "input"}
+    for side, what in ((-0.5, "output"), (0.5, "input")):
+        numbers = [counts[what][outcome] for outcome in OUTCOMES]
+        places = [place + side * height for place in range(len(OUTCOMES))]
+        bars = axes.barh(places, numbers, height=0.85 * height, **looks[what])
+        axes.bar_label(bars, [f"{number} {words[what]}" for number in numbers], padding=3, color=INK)
+    widest = max(max(of.values()) for of in counts.values())
+    axes.set(title="Backward after a change", xlabel="operators", xlim=(0, 1.45 * widest))
+    axes.set(yticks=range(len(OUTCOMES)), yticklabels=OUTCOMES)
+    axes.invert_yaxis()
+
+
+def setup(app: Sphinx) -> None:
+    app.add_directive("operator-table", OperatorTable)
+    app.add_directive("operator-figure", OperatorFigure)
+    app.connect("builder-inited", probe_when_needed)

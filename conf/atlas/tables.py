@@ -1,0 +1,128 @@
+"""Long tables, and filters above them and above other long lists.
+
+A table of hundreds of rows is written as HTML: as nodes of Sphinx, its cells would take longer than all other pages. Without
+JavaScript it is whole. ``conf/static/long_table.js`` adds a filter above it, and sorts it by a column.
+
+``.. page-filter:: KIND`` stands above many entries of a page, and leaves those of them that have the words a reader types. The
+form stands in the page, so that nothing moves when its script, ``conf/static/page_filter.js``, comes. Without scripts it is
+hidden, and the page is whole.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from .toolbox import json_for_script
+
+# -- Long tables ----------------------------------------------------------------------------------
+
+
+def make_long_table(kind: str, label: str, heads: Iterable[str], body: str, said: dict[str, Any]) -> nodes.raw:
+    """The table with its head, and what the script says above it.
+
+    :param kind: the table's own class, for the widths of its columns in ``atlas.css``.
+    :param label: what it is, for who cannot see it.
+    :param body: the rows as HTML; the first cell of each is a ``th``. The filter looks into the first two cells.
+    :param said: the filter's sentences: ``name``, ``count``, ``none``; with a choice of kinds of rows also ``kind`` and
+        ``kinds``, and each row says in ``data-kinds`` of which it is.
+    """
+    head = "".join(f'<th scope="col">{text}</th>' for text in heads)
+    text = (
+        '<div class="filter-place"></div>'
+        f'<div class="table-wrapper long-table {kind}" tabindex="0" role="region" aria-label="{label}">'
+        f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        f"{json_for_script({**said, 'sort': 'Sort by this column'})}</div>"
+    )
+    return nodes.raw("", text, format="html")
+
+
+def let_break(name: str) -> str:
+    """The name as HTML, with places where a narrow column may break it.
+
+    >>> let_break("linalg.lu_factor"), let_break("LogSoftmax")
+    ('linalg.<wbr>lu_<wbr>factor', 'Log<wbr>Softmax')
+    """
+    return re.sub(r"(?<=[._:(])(?=\w)|(?<=[a-z])(?=[A-Z])", "<wbr>", html.escape(name))
+
+
+def mark_code(text: str) -> str:
+    """Text as HTML, in which what stands between backticks is code.
+
+    >>> mark_code("`zero_grad` & more")
+    '<code>zero_grad</code> &amp; more'
+    """
+    return re.sub("`(.+?)`", r"<code>\1</code>", html.escape(text, quote=False))
+
+
+# -- Filters --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """What a filter leaves or hides."""
+
+    label: str
+    count: str
+    """With ``{shown}`` and ``{all}``."""
+    items: str
+    """A CSS selector of entries. To a ``dt`` belongs each ``dd`` after it."""
+    groups: str
+    """A selector of what is hidden when no entry in it is left; of folds also what opens when something is typed."""
+    head_only: bool = False
+    """Look into the ``dt`` alone."""
+
+
+KINDS = {
+    "symptoms": Entries("Filter the list", "{shown} of {all} pages", ".symptoms li", ".symptoms > details"),
+    "terms": Entries("Filter the terms", "{shown} of {all} terms", "dl.glossary > dt", ""),
+    "names": Entries(
+        "Filter the names",
+        "{shown} of {all} names",
+        "dl.names-used > dt",
+        "article section section",
+        head_only=True,
+    ),
+    "rows": Entries(
+        "Filter the rows",
+        "{shown} of {all} rows",
+        "article section section section",
+        "article section section:has(section)",
+    ),
+}
+
+
+class PageFilter(SphinxDirective):
+    """``.. page-filter:: KIND``; the kinds are those of ``KINDS``."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        kind = self.arguments[0]
+        if kind not in KINDS:
+            raise self.error(f"there is no filter of {kind!r}: choose from {', '.join(KINDS)}")
+        return [make_filter_form(kind)]
+
+
+def make_filter_form(kind: str) -> nodes.raw:
+    """The form of a filter."""
+    entries = KINDS[kind]
+    data = {"items": entries.items, "groups": entries.groups, "count": entries.count}
+    said = "".join(f' data-{name}="{html.escape(text)}"' for name, text in data.items())
+    only = ' data-head-only=""' if entries.head_only else ""
+    text = (
+        f'<form class="filter page-filter no-search"{said}{only}><label>{entries.label} '
+        '<input type="search" autocomplete="off"></label><output aria-live="polite"></output></form>'
+    )
+    return nodes.raw("", text, format="html")
+
+
+def setup(app: Sphinx) -> None:
+    app.add_directive("page-filter", PageFilter)

@@ -1,0 +1,314 @@
+"""What versions of PyTorch answer otherwise than those before them, as a table of all changes and as boxes on pages.
+
+``conf/measure/versions.py`` measures it, and ``nox -s versions`` keeps it. ``{version-table}`` shows all changes. An author
+says with a box what another version does otherwise than the page::
+
+    .. torch-changed:: 2.14
+       :probe: kinks: x.clamp(0, 1) at x = [0, 1]
+
+       At a bound the gradient is 0 since then.
+
+The values of both versions are taken from what was measured, so the sentence cannot outlive them.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import itertools
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from .operators import make_operator_anchor
+from .tables import let_break, make_long_table, mark_code
+
+# -- What was measured ----------------------------------------------------------------------------
+
+#: Below docs/: what ``conf/measure/versions.py`` found, which says how it is to be read; and what a change means, by hand.
+DATA, EXPLAINED = Path("reference/versions.json"), Path("reference/versions.toml")
+#: Kinds of things, in the order of the page. Rows of then-and-now and messages of examples were measured once.
+KINDS = ("kinks", "operators", "refuses", "warns", "messages", "nodes", "signatures", "rows")
+#: What the data have of an operator, in their order, and what the operators' table calls its columns.
+COLUMNS = ("node", "keeps", "shares memory", "result changed", "input changed", "2nd derivative", "forward mode")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    text: str
+    link: str = ""  # the pull request, issue or release note; empty where none was found
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something has another value in a version than in the one that was measured before it."""
+
+    kind: str
+    what: str  # the key of a probe, an operator and a column, the name of a function, a page and a message, a row's title
+    before: str  # the older version
+    since: str  # the newer one, of those that were measured
+    was: str
+    now: str
+    why: Explanation | None
+
+
+class Changes:
+    """All that was measured, read from the folder ``docs``.
+
+    :ivar versions: those that were measured, the oldest first.
+    :ivar values: by kind and thing, the value of each version that has one.
+    :raises ValueError: if a file is not what it should be.
+    """
+
+    def __init__(self, docs: Path) -> None:
+        data = json.loads((docs / DATA).read_text(encoding="utf-8"))
+        self.versions = list(data["versions"])
+        self.values: dict[tuple[str, str], dict[str, str]] = {}
+        for kind in KINDS:
+            for what, points in data.get(kind, {}).items():
+                self._add_values(kind, what, points)
+        explained = (
+            tomllib.loads((docs / EXPLAINED).read_text(encoding="utf-8")) if (docs / EXPLAINED).exists() else {}
+        )
+        self.explained = {
+            probe: Explanation(change["text"], change.get("link", ""))
+            for change in explained.get("change", ())
+            for probe in change["probes"]
+        }
+
+    def _add_values(self, kind: str, what: str, points: dict[str, Any]) -> None:
+        """Keep the values of one thing, which has one in the data only where it differs from the version before."""
+        value = None
+        for version in self.versions:
+            value = points.get(version, value)
+            if value is None:
+                continue
+            if kind == "operators":
+                for column, cell in zip(COLUMNS, value, strict=True):
+                    text = " ".join(cell) if isinstance(cell, list) else cell
+                    self.values.setdefault((kind, f"{what}: {column}"), {})[version] = text
+            else:
+                self.values.setdefault((kind, what), {})[version] = value
+
+    def list_changes(self) -> Iterator[Change]:
+        """What changed, kind by kind; of each thing the oldest change first."""
+        for (kind, what), values in self.values.items():
+            for before, since in itertools.pairwise(values):
+                if values[before] != values[since]:
+                    why = self.explained.get(f"{kind}: {what}")
+                    yield Change(kind, what, before, since, values[before], values[since], why)
+
+    def find_change(self, probe: str, release: str) -> Change:
+        """The change of a probe in a release.
+
+        :param probe: its subject and key, such as ``kinks: x.sqrt() at x = [0]``.
+        :param release: such as ``2.14``; the newer of the two versions is of that release or, if none was measured, later.
+        :raises LookupError: if there is no such probe, or it did not change there; the message says what was measured.
+        """
+        kind, _colon, what = probe.partition(": ")
+        values = self.values.get((kind, what))
+        if values is None:
+            raise LookupError(f"no probe {probe!r}; conf/measure/probes.toml has them")
+        for change in self.list_changes():
+            before, since = split_version(change.before)[:2], split_version(change.since)[:2]
+            if (change.kind, change.what) == (kind, what) and before < split_version(release) <= since:
+                return change
+        measured = ", ".join(f"{value!r} on {version}" for version, value in values.items())
+        raise LookupError(f"{probe!r} was not measured to change in {release}: {measured}")
+
+
+@lru_cache(maxsize=2)
+def _read_once(docs: Path, _saved: tuple[int, ...]) -> Changes:
+    return Changes(docs)
+
+
+def read_changes(directive: SphinxDirective) -> Changes:
+    """What was measured, for the page with a directive, which is read again when the data change.
+
+    :raises docutils.parsers.rst.DirectiveError: if there are no data, or they cannot be used.
+    """
+    docs = Path(directive.env.srcdir)
+    files = [docs / DATA, docs / EXPLAINED]
+    for file in files:
+        directive.env.note_dependency(str(file))
+    try:
+        return _read_once(docs, tuple(file.stat().st_mtime_ns for file in files if file.exists()))
+    except (OSError, ValueError, KeyError) as error:
+        raise directive.error(f"{DATA} cannot be used: {type(error).__name__}: {error}") from None
+
+
+def split_version(version: str) -> tuple[int, ...]:
+    """The numbers of a version, to compare it with another.
+
+    >>> split_version("2.4.1") < split_version("2.14.1")
+    True
+    """
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
+# -- The table of all changes ---------------------------------------------------------------------
+
+#: What the filter calls each kind of change.
+WORDS = {
+    "kinks": "gradients at bounds, ties and zero",
+    "operators": "operators",
+    "refuses": "errors",
+    "warns": "warnings",
+    "messages": "messages on pages of this site",
+    "nodes": "names of nodes",
+    "signatures": "parameters and defaults",
+    "rows": "rows of then and now",
+}
+
+
+class VersionTable(SphinxDirective):
+    """``{version-table}``: all changes, the newest first."""
+
+    def run(self) -> list[nodes.Node]:
+        return [make_version_table(read_changes(self))]
+
+
+def make_version_table(known: Changes) -> nodes.raw:
+    """All changes, with a head that says what each column holds."""
+    order = known.versions
+    changes = sorted(known.list_changes(), key=lambda change: (-order.index(change.since), KINDS.index(change.kind)))
+    said = {
+        "name": "Name or word",
+        "kind": "that is about",
+        "kinds": {
+            "": "all changes",
+            **WORDS,
+            **{_mark_version(version): f"new in {version}" for version in reversed(order[1:])},
+        },
+        "count": "{shown} of {all}",
+        "none": "No change fits.",
+    }
+    heads = ("what", "between", "before", "since")
+    return make_long_table("versions", "What changed", heads, "".join(_make_rows(changes)), said)
+
+
+def _mark_version(version: str) -> str:
+    return f"in-{version.replace('.', '-')}"
+
+
+def _make_rows(changes: list[Change]) -> Iterator[str]:
+    """The rows; one with the same explanation as the row above says so to the style sheet, which does not show it twice."""
+    above: tuple[Explanation | None, str] = (None, "")
+    for change in changes:
+        was, now = _show_values(change)
+        again = ' class="repeats"' if change.why and above == (change.why, change.since) else ""
+        above = change.why, change.since
+        yield (
+            f'<tr data-kinds="{change.kind} {_mark_version(change.since)}"{again}>'
+            f'<th scope="row">{_show_subject(change)}{_explain_change(change.why)}</th>'
+            f"<td>{change.before} → {change.since}</td>"
+            f'<td data-label="before">{was}</td><td data-label="since">{now}</td></tr>\n'
+        )
+
+
+def _show_subject(change: Change) -> str:
+    name, _colon, rest = change.what.partition(": ")
+    match change.kind:
+        case "operators":
+            return f'<a href="operators.html#{make_operator_anchor(name)}">{let_break(name)}</a>: {rest}'
+        case "signatures":
+            return f"<code>{let_break(change.what)}</code>"
+        case "rows":
+            return f'<a href="../then-and-now.html#{nodes.make_id(change.what)}">{mark_code(change.what)}</a>'
+        case "messages":
+            return f'<a href="../gallery/{name}.html">{let_break(name.rpartition("/")[2])}</a>'
+    return "<br>".join(f"<code>{let_break(line)}</code>" for line in change.what.splitlines())
+
+
+def _show_values(change: Change) -> tuple[str, str]:
+    """What to show of the older version, and of the newer one."""
+    if change.kind == "signatures":
+        was, now = (split_signature(text) for text in (change.was, change.now))
+        gone, new = [text for text in was if text not in now], [text for text in now if text not in was]
+        if not gone and not new:
+            return "another order", "another order"
+        return _list_parameters(gone), _list_parameters(new)
+    shown = (html.escape(text, quote=False).replace("\n", "<br>") for text in (change.was, change.now))
+    was, now = (text or "–" for text in shown)
+    return (f"<code>{was}</code>", f"<code>{now}</code>") if change.kind in ("kinks", "nodes") else (was, now)
+
+
+def split_signature(signature: str) -> list[str]:
+    """The parameters of a signature with their defaults.
+
+    >>> split_signature("(x, *, dim=(0, 1), kind='a, b')"), split_signature("(f=<function relu>, x=1)")
+    (['x', '*', 'dim=(0, 1)', "kind='a, b'"], ['f=<function relu>', 'x=1'])
+    """
+    found, text = [], ""
+    for piece in signature[1:-1].split(", "):
+        text = f"{text}, {piece}" if text else piece
+        if _is_whole(text):
+            found.append(text)
+            text = ""
+    return [*found, text] if text else found
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a piece of a signature ends where a parameter does."""
+    name, equals, default = text.partition("=")
+    if not equals or default.startswith("<"):
+        return True
+    try:
+        ast.parse(f"{name.lstrip('*')}={default}")
+    except SyntaxError:
+        return False
+    return True
+
+
+def _list_parameters(texts: list[str]) -> str:
+    return "<br>".join(f"<code>{html.escape(text, quote=False)}</code>" for text in texts) or "–"
+
+
+def _explain_change(why: Explanation | None) -> str:
+    if why is None:
+        return ""
+    link = f' <a href="{html.escape(why.link)}">source</a>' if why.link else ""
+    return f'<br><small class="why">{mark_code(why.text)}{link}</small>'
+
+
+# -- A box on a page ------------------------------------------------------------------------------
+
+
+class TorchChanged(SphinxDirective):
+    """``.. torch-changed:: 2.14``: below ``:probe:``, a probe that answers otherwise since that release."""
+
+    required_arguments = 1
+    has_content = True
+    option_spec: ClassVar = {"probe": directives.unchanged_required}
+
+    def run(self) -> list[nodes.Node]:
+        probe, release = self.options.get("probe"), self.arguments[0]
+        if probe is None:
+            raise self.error("name what was measured: ':probe: kinks: x.clamp(0, 1) at x = [0, 1]'")
+        try:
+            change = read_changes(self).find_change(probe, release)
+        except LookupError as error:
+            raise self.error(str(error)) from None
+        told = nodes.paragraph("", "", nodes.strong("", f"Changed in PyTorch {release}."), nodes.Text(" "))
+        for code, after in (
+            (change.what, ": "),
+            (change.was, f" on {change.before}, "),
+            (change.now, f" on {change.since}."),
+        ):
+            told += [nodes.literal(code, code), nodes.Text(after)]
+        return [nodes.container("", told, *self.parse_content_to_nodes(), classes=["torch-changed"])]
+
+
+def setup(app: Sphinx) -> None:
+    app.add_directive("version-table", VersionTable)
+    app.add_directive("torch-changed", TorchChanged)

@@ -1,0 +1,142 @@
+"""What a directive and a transform make of nodes that no page of a tiny site has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.core import publish_doctree
+from docutils.parsers.rst import directives
+from docutils.utils import new_document
+from sphinx_gallery.directives import imgsgnode
+from sphinx_gallery.gen_rst import HTML_HEADER
+
+from atlas.boxes import Claims, GatherVarying, claims
+from atlas.folds import AskBeforeSolution, FoldWhatFollows, details, fold_mark, make_question_form, prediction
+from compare_builds import differences
+from tiny.tiny_site import Build
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said", "count"),
+    [
+        ("5 0 0", "5 asserts ran on this page when it was built, and none failed.", 5),
+        (
+            "5 0 0 2",
+            "5 asserts ran on this page when it was recorded, 2 of them again when it was built, and none failed.",
+            2,
+        ),
+        ("5 0 0 5", "5 asserts ran on this page when it was built, and none failed.", 5),
+        (
+            "5 1 2",
+            "5 asserts ran on this page when it was built. 2 failed on purpose, and no other did. "
+            "One of them is about an error that the page raises on purpose.",
+            5,
+        ),
+    ],
+)
+def test_what_ran_on_another_machine_is_not_said_to_have_run_here(numbers: str, said: str, count: int) -> None:
+    directives.register_directive("claims", Claims)
+    (found,) = publish_doctree(f".. claims:: {numbers}\n").findall(claims)
+    assert (found.astext(), found["count"]) == (said, count)
+
+
+# -- Folds ----------------------------------------------------------------------------------------
+
+CODE = nodes.literal_block("x = 1", "x = 1")
+OUTPUT = nodes.container("", nodes.literal_block("1", "1"))
+FOOT = nodes.container(classes=["sphx-glr-footer"])
+
+
+def fold_marked(*after: nodes.Node, kind: str = "how-measured") -> list[nodes.Node]:
+    """What stands in the section after the transforms, a mark being its first node before."""
+    document = new_document("page")
+    document += nodes.section("", fold_mark(kind=kind, summary="It."), *(node.deepcopy() for node in after))
+    FoldWhatFollows(document).apply()
+    AskBeforeSolution(document).apply()
+    return document[0].children
+
+
+@pytest.mark.parametrize(
+    ("after", "left"),
+    [
+        ([CODE, OUTPUT, CODE, nodes.paragraph("", "Text."), CODE], [3, "paragraph", "literal_block"]),
+        ([CODE, fold_mark(kind="how-measured", summary="It, too."), CODE], [1, 1]),
+        ([CODE, FOOT], [1, "container"]),
+    ],
+    ids=["code with its outputs up to the next text", "up to the next mark", "nothing of the foot"],
+)
+def test_code_that_measures_is_folded(after: list[nodes.Node], left: list[object]) -> None:
+    """A fold is named here by how much is in it, anything else by its class."""
+    found = fold_marked(*after)
+    assert [len(node) if isinstance(node, details) else type(node).__name__ for node in found] == left
+
+
+def test_questions_move_before_the_fold_in_their_order() -> None:
+    asked = [prediction("", question=question, answer=["1"], words=[]) for question in "ab"]
+    *questions, fold = fold_marked(*asked, CODE, kind="solution")
+    assert [question["question"] for question in questions] == ["a", "b"]
+    assert isinstance(fold, details) and len(fold) == 1
+
+
+def test_text_in_a_question_is_no_markup() -> None:
+    form = make_question_form("Is ``a < b``, <b>?", ["</form>"], ["</form>", "x & y"])
+    page = BeautifulSoup(form, "html.parser")
+    assert page.label.span.decode_contents() == "Is <code>a &lt; b</code>, &lt;b&gt;?"
+    assert [option.get_text() for option in page.select("option")] == ["", "</form>", "x & y"]
+    assert json.loads(page.select_one("script").string)["answer"] == ["</form>"]
+
+
+# -- What varies ----------------------------------------------------------------------------------
+
+BOX = '<div class="varies"><p>{}<br>s</p></div>'
+
+
+def write_page(folder: Path, body: str) -> Path:
+    folder.mkdir()
+    (folder / "page.html").write_text(f"<h1>Title</h1>\n{body}\n<p>Text</p>")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (BOX.format(1), BOX.format(2), True),
+        (BOX.format(1), "", False),
+        (BOX.format(1), BOX.format(1) + BOX.format(2), False),
+        (f"<p>a</p>{BOX.format(1)}", f"{BOX.format(1)}<p>a</p>", False),
+        (BOX.format(1), BOX.format("<b>1</b>") + "<b>2</b>", False),
+    ],
+    ids=["another content", "no box", "a second box", "another place", "something after it"],
+)
+def test_what_a_box_holds_may_vary_and_the_box_may_not(tmp_path: Path, first: str, second: str, same: bool) -> None:
+    builds = write_page(tmp_path / "first", first), write_page(tmp_path / "second", second)
+    assert (not differences(*builds)) is same
+
+
+def test_sphinx_gallerys_own_figures_and_outputs_are_in_the_box() -> None:
+    """Its node for a figure, its class of an output, and its HTML of a table are known by their names."""
+    note, text = nodes.container(classes=["varies-note"]), nodes.paragraph("", "Text.")
+    output = nodes.literal_block("", "0.1 s", classes=["sphx-glr-script-out"])
+    table = nodes.raw("", HTML_HEADER.format("<table></table>"), format="html")
+    figure = imgsgnode()
+    document = new_document("page")
+    document += [figure, note, output, table, text]
+    GatherVarying(document).apply()
+    box, after = document.children
+    assert (
+        box["classes"] == ["varies", "no-search"] and box.children == [note, figure, output, table] and after is text
+    )
+
+
+def test_that_is_what_sphinx_gallery_writes(good: Build, page: Callable[[str], BeautifulSoup]) -> None:
+    """And the place of its list of tags: an id that an index has twice, so it is taken out."""
+    written = (good.site / "docs/gallery/basics/varying_output.rst").read_text(encoding="utf-8")
+    assert ".. rst-class:: sphx-glr-script-out" in written
+    assert "output_subarea output_html" in written
+    index = (good.site / "docs/gallery/index.rst").read_text(encoding="utf-8")
+    assert "id='sg-tag-list'" in index and not page("gallery/index").select("#sg-tag-list, .sphx-glr-tag-list")

@@ -1,0 +1,171 @@
+"""Samples are the same ones each time, and some are not in PyTorch's database: rows whose answer is seen only on those."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+import operator_samples
+from operators import Row, name_operator, probe_operator
+
+OPERATORS = {name_operator(operator): operator for operator in op_db}
+
+
+@cache
+def row(name: str) -> Row:
+    found = probe_operator(OPERATORS[name])
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"), [("mul", "input", "other"), ("mm", "input", "mat2"), ("addcmul", "tensor1", "tensor2")]
+)
+def test_a_factor_is_kept_only_for_the_gradient_of_the_other(name: str, one: str, other: str) -> None:
+    assert row(name).notes[f"keeps {one}"] == f"if `{other}` requires a gradient"
+    assert row(name).notes[f"keeps {other}"] == f"if `{one}` requires a gradient"
+
+
+def test_a_linear_layer_whose_weight_is_frozen_keeps_no_input() -> None:
+    assert row("nn.functional.linear").notes["keeps weight"] == "if `input` requires a gradient"
+    assert "keeps input" in row("nn.functional.linear").notes
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        ("pow", {"PowBackward0", "PowBackward1", "PowBackward2"}),
+        ("clamp", {"ClampBackward0", "ClampBackward1"}),
+        ("remainder", {"RemainderBackward0", "RemainderBackward1"}),
+        ("nn.functional.adaptive_avg_pool2d", {"AdaptiveAvgPool2DBackward0", "MeanBackward1"}),
+        ("__getitem__", {"SelectBackward0", "SliceBackward0", "UnsqueezeBackward0", "IndexBackward0"}),
+        ("matmul", {"DotBackward0", "MmBackward0", "MvBackward0", "SqueezeBackward4", "UnsafeViewBackward0"}),
+    ],
+)
+def test_nodes_of_calls_with_numbers_and_other_shapes(name: str, nodes: set[str]) -> None:
+    assert nodes <= set(row(name).nodes)
+
+
+def test_a_power_keeps_its_result_for_the_exponent() -> None:
+    x = torch.rand(3, requires_grad=True)
+    assert (x**2).grad_fn.name() == "PowBackward0"
+    assert row("pow").notes["keeps output"] == row("pow").notes["output_changed"] == "if `exponent` is a tensor"
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("half", torch.float16), ("chalf", torch.complex32), ("cdouble", torch.complex128), ("float", torch.float32)],
+)
+def test_a_conversion_to_the_type_that_a_tensor_has_shares(name: str, dtype: torch.dtype) -> None:
+    x = torch.ones(2, dtype=dtype)
+    assert getattr(x, name)() is x
+    assert row(name).shares == "sometimes"
+    assert row(name).notes["shares"].endswith(f"if the type is {str(dtype).removeprefix('torch.')}")
+
+
+def test_a_single_precision_input_may_be_changed_after_a_power_in_double() -> None:
+    assert row("float_power").notes["input_changed"] == "if the type is float64"
+
+
+def test_a_mesh_of_a_list_is_expanded() -> None:
+    with pytest.raises(RuntimeError, match="more than one element"):
+        torch.meshgrid([torch.ones(2), torch.ones(3)], indexing="ij")[0].add_(1)
+    assert row("meshgrid (list_of_tensors)").output_changed == "refused"
+
+
+def test_attention_is_fused_for_heads_that_were_transposed_too() -> None:
+    notes = row("nn.functional.scaled_dot_product_attention").notes
+    assert notes["keeps key"] == notes["output_changed"] == notes["second"] == "only if it has 4 dimensions"
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "batch_norm", "instance_norm"])
+def test_a_norm_with_a_bias_and_no_weight_has_no_second_derivative(name: str) -> None:
+    norm = row(f"nn.functional.{name}")
+    assert (norm.second, norm.notes["second"]) == ("no", "if `bias` is a tensor and `weight` is None")
+
+
+def test_a_second_derivative_whose_terms_cancel_is_zero() -> None:
+    assert row("copysign").second == "zero"
+
+
+def test_arguments_have_names() -> None:
+    """Not ``argument 12``, and of tensors in any number not the name of an option."""
+    assert "in_proj_weight" in row("nn.functional.multi_head_attention_forward").inputs
+    assert "return_indices" in row("nn.functional.adaptive_max_pool2d").notes["keeps output"]
+    assert not any("indexing` requires" in note for note in row("meshgrid (variadic_tensors)").notes.values())
+
+
+@pytest.mark.parametrize("name", ["cholesky_inverse", "cholesky_solve", "nn.functional.embedding"])
+def test_forward_mode_that_disagrees_with_backward(name: str) -> None:
+    assert row(name).forward == "wrong"
+
+
+def test_the_gradient_of_the_determinant_of_a_singular_matrix() -> None:
+    matrix = torch.tensor([[1.0, 2.0], [2.0, 4.0]], requires_grad=True)
+    torch.linalg.det(matrix).backward()
+    assert not matrix.grad.count_nonzero()  # [[4, -2], [-2, 1]] is right
+    assert row("linalg.det").error > 1e-4
+
+
+def test_the_gradient_of_as_strided_scatter_lies_where_the_input_was_overwritten() -> None:
+    x = torch.zeros(4, requires_grad=True)
+    torch.as_strided_scatter(x, torch.ones(2), (2,), (1,)).sum().backward()
+    assert x.grad.tolist() == [1, 1, 0, 0]
+    assert row("as_strided_scatter").error > 1e-4 and row("slice_scatter").error < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "node"),
+    [
+        ((1, 2, 4, 8), {}, "ScaledDotProductFlashAttentionForCpuBackward0"),
+        ((1, 2, 4, 8), {"dropout_p": 0.5}, "UnsafeViewBackward0"),
+        ((1, 2, 4, 8), {"attn_mask": torch.zeros(4, 4, requires_grad=True)}, "UnsafeViewBackward0"),
+        ((1, 2, 4, 8, 2), {}, "UnsafeViewBackward0"),
+    ],
+)
+def test_when_attention_is_fused(shape: tuple[int, ...], options: dict[str, Any], node: str) -> None:
+    """A fifth dimension is taken away again, and leaves gaps in the last one."""
+    q = torch.rand(shape).requires_grad_()
+    q = q[..., 0] if q.dim() == 5 else q
+    result = torch.nn.functional.scaled_dot_product_attention(q, q, q, **options)
+    assert result.grad_fn.name() == node
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mul",  # draws from PyTorch's generator alone
+        "linalg.eigvalsh",  # draws the triangle that is read
+        "nn.functional.hinge_embedding_loss",  # draws the margin
+        "nn.functional.huber_loss",  # draws delta
+    ],
+)
+def test_samples_are_the_same_each_time(name: str) -> None:
+    drawn = []
+    for seed in (1, 2, 3):
+        torch.manual_seed(seed)
+        np.random.seed(seed)
+        random.seed(seed)
+        drawn.append(
+            [
+                repr(call.leaves) + repr(call.tree)
+                for call in operator_samples.make_calls(OPERATORS[name], torch.float64)
+            ]
+        )
+    assert drawn[0] and drawn[0] == drawn[1] == drawn[2]
+
+
+def test_no_sample_costs_a_walk_through_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch walks by this name; where a new version has it elsewhere, the probes are right, and slow."""
+    walks: list[int] = []
+    monkeypatch.setattr(inspect, "stack", lambda *context: walks.append(1) or [])
+    assert list(OPERATORS["mul"].sample_inputs("cpu", torch.float64)) and walks
+    walks.clear()
+    assert list(operator_samples.make_calls(OPERATORS["mul"], torch.float64)) and not walks
