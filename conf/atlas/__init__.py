@@ -2,7 +2,6 @@
 
 ================== ======================================================================================
 ``rooms``          how a room is set up: its modules one after the other
-``gathering_page`` the page that shows what is gathered from all others
 ``gallery``        it decides which scripts run, starts them, and keeps what they made
 ``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
 ``rules``          what an operation computes, forward and backward, as a table
