@@ -137,4 +137,7 @@ copybutton_selector = "div:not(.output_area):not(.sphx-glr-script-out) > div.hig
 notfound_urls_prefix = urlsplit(html_baseurl).path or "/"  # a 404 page is shown at any depth
 ogp_site_url = html_baseurl
 ogp_site_name = project
-ogp_social_cards = {"enable": False}
+ogp_social_cards = {"enable": False}  # they refuse the mark, an SVG
+ogp_image = "_static/shared.png"
+ogp_image_alt = "The graph of a few scalars with their gradients"
+ogp_custom_meta_tags = ['<meta name="twitter:card" content="summary_large_image">']

@@ -3,15 +3,16 @@
 ================== ======================================================================================
 ``rooms``          how a room is set up: its modules one after the other
 ``gallery``        it decides which scripts run, starts them, and keeps what they made
-``graphs``         it reads or draws a backward graph; knows nothing of Sphinx
-``rules``          what an operation computes, forward and backward, as a table
+``figures``        graphs and plots, drawn when a page is read
+``player``         what a figure of a graph says when it is stepped through
+``plot_picture``   a small picture of a plot, for a card
+``memory_cells``   a tensor beside the memory that it reads
 ``folds``          an author writes it on a page: what is folded away
 ``boxes``          boxes and notes
 ``tables``         long tables, and filters
 ``formulas``       formulas as MathML, and those of PyTorch's backward nodes
 ``operators``      what PyTorch's operators do, measured
 ``versions``       what other versions of PyTorch do, measured
-``directives``     figures
 ``names``          the names of PyTorch that a page uses; ``code_reader`` finds them in code
 ``cards``          it leads to pages with a card for each
 ``related``        it leads from a page to others: pages like it, tags
@@ -21,7 +22,6 @@
 ``messages``       the messages of errors on pages
 ``symptoms``       the list of pages about errors
 ``checks``         it fails a page, with file and line, and places faults in scripts
-``page_parts``     every page gets it, around its text
 ``text_marks``     marks in a page's text for the style sheet and for screen readers
 ``head``           what is said of a page elsewhere: its description
 ``footer``         all lines at the foot of a page
@@ -41,13 +41,12 @@ A number is a priority, and stands where something must come before or after ano
                        incremental.assets_changed
 ``builder-inited``     gallery.run runs the examples (499: before sphinx-gallery); operators are
                        probed, formulas read; search; upstream
-``doctree-read``       page_parts.hide_requests, head; checks; directives.figures.graph_code (600: after hide_requests);
-                       then all stores of ``page_store`` (700); build_facts counts asserts, site_files reads the days of
-                       release notes
+``doctree-read``       gallery.requests, head; checks; figures (600: after gallery.requests); then all stores of ``page_store``
+                       (700); build_facts counts asserts, site_files reads the days of release notes
 ``env-updated``        boxes, checks, incremental, all stores of ``page_store``: pages that must be written again;
                        build_facts collects the facts of the build
 ``doctree-resolved``   boxes; names; cards; related; search, symptoms; footer (600)
-``html-page-context``  head and page_parts.sharing (400: before sphinxext-opengraph), page_weight (450: before furo);
+``html-page-context``  head (400: before sphinxext-opengraph), page_weight (450: before furo);
                        footer; related; search (after sphinx-notfound-page);
                        markdown_copies, site_files; style_sheet and page_weight (900)
 ``build-finished``     page_weight; search; markdown_copies, then site_files; gallery.run reports
@@ -77,7 +76,6 @@ _SHAPING = (
         "numpy",
         "pandas",
         "pypandoc-binary",
-        "resvg-py",
         "rjsmin",
         "sphinx",
     ),
@@ -107,17 +105,18 @@ def setup(app: Sphinx) -> dict[str, Any]:
         build_facts,
         cards,
         checks,
-        directives,
+        figures,
         folds,
         footer,
         formulas,
         head,
         incremental,
         markdown_copies,
+        memory_cells,
         names,
         operators,
-        page_parts,
         page_weight,
+        player,
         related,
         search,
         site_files,
@@ -138,9 +137,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
         formulas,
         operators,
         versions,
-        directives,
+        figures,
+        player,
+        memory_cells,
         build_facts,
-        page_parts,
         text_marks,
         head,
         footer,

@@ -28,7 +28,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from . import formulas
-from .directives.figures.plot_figure import Plot
+from .figures import Plot
 from .gallery.process import count_cores
 from .tables import let_break, make_long_table, mark_code
 from .toolbox import Refusal, load_json, read_imports
@@ -231,7 +231,7 @@ class OperatorFigure(Plot):
     """``{operator-figure}`` with ``:alt:``: what operators keep, and what a change does to them."""
 
     def run(self) -> list[nodes.Node]:
-        return self.shown("operators-in-numbers", draw_operators(read_rows(self)))
+        return self.show_plot("operators-in-numbers", draw_operators(read_rows(self)))
 
 
 def draw_operators(rows: list[dict[str, Any]]) -> str:

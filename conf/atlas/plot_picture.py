@@ -21,7 +21,7 @@ _PAPER = "#ffffff"
 _MARK = 5  # size of a mark
 
 
-def picture(drawing: str) -> str:
+def draw_plot_picture(drawing: str) -> str:
     """The picture of a drawing of matplotlib's, for an element of class ``plot``.
 
     :raises xml.etree.ElementTree.ParseError: if ``drawing`` is no XML.

@@ -7,12 +7,14 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import operators
 from atlas import operators as probing
+from atlas.toolbox import Refusal
 
 
 def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
@@ -50,8 +52,10 @@ def test_a_broken_result_is_not(tmp_path: Path, text: str) -> None:
 
 def test_what_the_program_says_when_it_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path, monkeypatch, "sys.exit('no operators here')")
-    with pytest.raises(RuntimeError, match=r"(?s)could not be probed; .* says:\nno operators here"):
-        probing.probe_operators(tmp_path)
+    (tmp_path / "reference").mkdir()
+    (tmp_path / "reference" / "operators.md").touch()
+    with pytest.raises(Refusal, match=r"(?s)could not be probed; .* says:\nno operators here"):
+        probing.probe_when_needed(SimpleNamespace(srcdir=tmp_path))
 
 
 def test_packages_are_found_however_they_came_onto_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

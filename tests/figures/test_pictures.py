@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import matplotlib.pyplot as plt
 import pytest
 
-from atlas import plot_picture
+from atlas.plot_picture import draw_plot_picture
 from graphs.draw import draw_graph
 from graphs.model import Card, Edge, Graph
 from graphs.picture import HEIGHT, WIDTH, draw_picture
@@ -91,7 +91,7 @@ def plot(tmp_path) -> str:
 
 
 def test_a_plot_has_its_line_and_no_word(plot: str) -> None:
-    found = plot_picture.picture(plot)
+    found = draw_plot_picture(plot)
     ElementTree.fromstring(found)
     assert "DejaVu" in plot and "DejaVu" not in found and " id=" not in found
     assert found.count("<path") == 6  # the line, its marks, the frame's four sides
@@ -99,7 +99,7 @@ def test_a_plot_has_its_line_and_no_word(plot: str) -> None:
 
 
 def test_numbers_are_whole(plot: str) -> None:
-    outlines = re.findall(r' d="([^"]*)"', plot_picture.picture(plot))
+    outlines = re.findall(r' d="([^"]*)"', draw_plot_picture(plot))
     assert outlines and not [outline for outline in outlines if "." in outline]
 
 
@@ -108,7 +108,7 @@ def test_a_bitmap_stays(tmp_path) -> None:
     axes.imshow([[0, 1], [1, 0]])
     figure.savefig(tmp_path / "map.svg")
     plt.close(figure)
-    found = plot_picture.picture((tmp_path / "map.svg").read_text(encoding="utf-8"))
+    found = draw_plot_picture((tmp_path / "map.svg").read_text(encoding="utf-8"))
     (address,) = re.findall(r'<image href="([^"]*)"', found)
     assert address.startswith("data:image/png;base64,") and not re.search(r"\s", address)
     ElementTree.fromstring(found)

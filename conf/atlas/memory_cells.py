@@ -19,10 +19,10 @@ class MemoryCells(SphinxDirective):
     """``.. memory-cells::`` takes nothing and holds nothing."""
 
     def run(self) -> list[nodes.Node]:
-        return [nodes.raw("", html(), format="html")]
+        return [nodes.raw("", write_html(), format="html")]
 
 
-def html() -> str:
+def write_html() -> str:
     """The picture of a tensor of 3 rows and 4 columns, and of its 12 numbers in memory."""
     rows, columns = SIZE
     grid = "".join(
