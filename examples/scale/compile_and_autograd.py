@@ -621,8 +621,6 @@ assert _nodes(value) == [COMPILED, COMPILED]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_implicit_differentiation.py`, through the answer and not the steps.
-# - Next: :ref:`sphx_glr_gallery_scale_ddp_and_autograd.py`, gradients averaged over processes.
 # - :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`: what ``torch.compile``, ``torch.export`` and ``torch.fx`` record.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: gradients of gradients in eager PyTorch.
 # - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`: ``retain_grad`` and hooks in eager PyTorch.
