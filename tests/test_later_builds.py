@@ -37,6 +37,17 @@ def test_neither_doctests_nor_a_third_build_run_an_example_again(good: Build) ->
     assert before == good.times()
 
 
+def test_one_example_is_run_alone(tmp_path: Path) -> None:
+    example = '"""\nTitle {0}\n=======\n\nText.\n"""\n\nprint("the output", "of {0}")\n'
+    site = written(tmp_path, {f"examples/basics/{name}.py": example.format(name) for name in ("a", "b")})
+    for options, shown in ((["-D", "atlas_only=basics/b"], "b"), ([], "ab")):
+        done = build(site, options=options)
+        assert done.code == 0, done.output
+        pages = {name: (done.out / f"gallery/basics/{name}.html").read_text(encoding="utf-8") for name in "ab"}
+        assert "".join(name for name, page in pages.items() if f"the output of {name}" in page) == shown
+    assert build(site, options=["-D", "atlas_only=basics/c"]).is_refused_with("there is no examples/basics/c.py")
+
+
 def test_a_changed_asset_has_another_checksum_on_each_page(tmp_path: Path) -> None:
     """A browser keeps what has a checksum in its address for a year, as conf/nginx.conf tells it to."""
     conf, pages = copy_of(ROOT / "conf", tmp_path / "conf"), []
