@@ -59,7 +59,7 @@ FEATURES = (
         "player",
         "memory_cells",
     ),
-    *("build_facts", "text_marks", "head", "footer", "page_weight", "checks", "names_index", "cards"),
+    *("build_facts", "text_marks", "head", "footer", "page_weight", "checks", "names", "cards"),
     *("related", "search", "symptoms", "markdown_copies", "site_files", "upstream"),
 )
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
