@@ -74,7 +74,9 @@ def links(out: Path, page: str, label: str) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
     pages = {f"examples/{name}.py": example(name) for name in CODE}
-    pages["examples/a/one.py"] = example("a/one", ":ref:`sphx_glr_gallery_a_two.py`, and :doc:`/gallery/b/six`.")
+    pages["examples/a/one.py"] = example(
+        "a/one", ":ref:`sphx_glr_gallery_a_two.py`, :doc:`../b/six`, and :doc:`/gallery/b/five`."
+    )
     header = "Examples\n========\n\nText.\n\n.. tagged-pages::\n"
     files = {**pages, "examples/GALLERY_HEADER.rst": header, "examples/pages.toml": TAGS}
     site = written(tmp_path_factory.mktemp("site"), files)

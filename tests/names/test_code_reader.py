@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from atlas.names_index.code_reader import names
-from atlas.names_index.torch_api import TorchNames
+from atlas.code_reader import TorchNames, find_uses
 
 TORCH = TorchNames()
 
@@ -56,12 +55,38 @@ CASES = {
 }
 
 
+#: What the functions return is no tensor, so whose these methods are is a guess.
+GUESSED = {
+    "a compiled module": "net = torch.compile(m)\nnet.to('cpu')",
+    "a compiled module's half": "torch.compile(m).half()",
+    "a dtype": "torch.get_default_dtype().is_complex",
+    "a generator": "torch.manual_seed(0).device",
+    "a pair": "torch.ones(2, 2).max(0)\nx.to('cpu')",
+}
+
+
+def names(pieces: list[str]) -> set[str]:
+    return {use.name for found in find_uses(pieces, TORCH) for use in found}
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_names(case: str) -> None:
     code, expected = CASES[case]
-    assert names([code], TORCH) == expected
+    assert names([code]) == expected
 
 
 def test_later_pieces_know_what_earlier_ones_import() -> None:
-    pieces = ["from torch import nn", "this is no Python", "nn.Linear"]
-    assert names(pieces, TORCH) == {"torch.nn.Linear"}
+    assert names(["from torch import nn", "this is no Python", "nn.Linear"]) == {"torch.nn.Linear"}
+
+
+@pytest.mark.parametrize("case", GUESSED)
+def test_not_all_functions_return_a_tensor(case: str) -> None:
+    [found] = find_uses([GUESSED[case]], TORCH)
+    assert not [
+        use for use in found if use.sure and use.name.split(".")[-1] in ("to", "half", "is_complex", "device")
+    ]
+
+
+def test_a_tensor_of_a_function_is_known() -> None:
+    [found] = find_uses(["torch.from_numpy(array).to('cpu')\ntorch.stack(x).to('cpu')"], TORCH)
+    assert [use.sure for use in found if use.name == "torch.Tensor.to"] == [True, True]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.names_index.directive import _torch_names
 from tiny.tiny_site import Build, build, written
 
 INDEX = "# Names\n\nAll of them.\n\n```{names-used}\n```\n"
@@ -54,12 +52,6 @@ def lines(built: Build) -> dict[str, str]:
 
 def rewritten(before: dict[str, int], built: Build) -> set[str]:
     return {name for name, time in built.times().items() if before.get(name) != time}
-
-
-def test_what_is_known_of_torch_is_kept_with_the_pages() -> None:
-    env = SimpleNamespace()
-    assert _torch_names(env) is _torch_names(env)
-    assert _torch_names(SimpleNamespace()) is not _torch_names(env)
 
 
 def test_what_begins_with_an_underscore_comes_last(tmp_path: Path) -> None:

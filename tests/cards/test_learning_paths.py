@@ -78,6 +78,17 @@ def test_it_follows_its_pages(built: Build) -> None:
     assert said == ["The answer of page two.", "Another of page one.", "Another of page one."]
 
 
+def test_lists_on_two_pages_are_both_checked(built: Build) -> None:
+    for name, wrong in (("guide/paths", "graphs/three"), ("other", "graphs/four")):
+        (built.site / f"docs/{name}.md").write_text(f"# Page {name}\n\n```{{learning-path}}\n{wrong}\n```\n")
+    index = built.site / "docs/index.md"
+    index.write_text(index.read_text().replace("guide/paths\n", "guide/paths\nother\n"))
+    again = build(built.site)
+    assert again.code != 0
+    assert "paths.md:3: ERROR: learning-path: there is no page graphs/three" in again.output
+    assert "other.md:3: ERROR: learning-path: there is no page graphs/four" in again.output
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"), [("graphs/three", "there is no page graphs/three"), ("graphs/two", "it has graphs/two twice")]
 )
