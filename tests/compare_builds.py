@@ -27,15 +27,12 @@ class _Page(HTMLParser):
     >>> page = _Page('<p>a</p><div class="varies"><p>1 s</p></div><div class="picture plot varies"><svg></svg></div>b')
     >>> page.stable, page.boxes
     ('<p>a</p><div class="varies"></div><div class="picture plot varies"></div>b', 1)
-    >>> _Page('<div class="varies"><svg class="plot"></svg></div>').first_figure_varies
-    True
     """
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=False)
         self.kept: list[str] = []
         self.boxes = self.depth = 0
-        self.first_figure_varies: bool | None = None
         self.feed(html)
         self.close()
 
@@ -45,8 +42,6 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         classes = (dict(attributes).get("class") or "").split()
-        if tag == "svg" and {"graph", "plot"} & {*classes} and self.first_figure_varies is None:
-            self.first_figure_varies = self.depth > 0
         if self.depth:
             self.depth += tag not in _VOID
             return
@@ -73,13 +68,11 @@ class _Page(HTMLParser):
 
 
 def _varying(site: Path) -> Iterator[str]:
-    """The files that vary with a page: its Markdown, and the picture of a shared link."""
+    """The files that vary with a page: its Markdown."""
     for path in site.rglob("*.html"):
         page, name = _Page(path.read_text(encoding="utf-8")), path.relative_to(site).as_posix()
         if page.boxes:
             yield f"{name}.md"
-        if page.first_figure_varies:
-            yield f"_shared/{name.removesuffix('.html')}.png"
 
 
 def _stable(name: str, content: bytes, varying: set[str]) -> str:

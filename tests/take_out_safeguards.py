@@ -95,7 +95,13 @@ SAFEGUARDS = [
         "names[-code]",
         ("gets_a_signal_without_a_name",),
     ),
-    Safeguard("the source can be read", CHILD, "check_source(place.script)", "pass", ("has_a_mark", "is_empty", "asks_for_no_time")),
+    Safeguard(
+        "the source can be read",
+        CHILD,
+        "check_source(place.script)",
+        "pass",
+        ("has_a_mark", "is_empty", "asks_for_no_time"),
+    ),
     Safeguard(
         "limit of output",
         CHILD,

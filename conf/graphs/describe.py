@@ -1,54 +1,42 @@
-"""A graph as the rows of a table: what the drawing shows, for those who cannot see it."""
+"""A graph in words: the rows of a table, for those who cannot see the drawing; how names, numbers and shapes are written."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
 
 from .model import Card, Edge, Graph
-from .numbers import format_number, format_row, format_shape
+
+MINUS = "\N{MINUS SIGN}"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One card in words. Code terms and numbers only, so that nothing needs translating but the column titles."""
-
-    name: str
-    kind: str
-    value: str
-    gradient: str
-    goes_into: str
-
-    def cells(self) -> tuple[str, ...]:
-        return astuple(self)
-
-
-def describe_graph(graph: Graph) -> list[Row]:
-    """One row for each card, in the order of the forward pass.
+def describe_graph(graph: Graph) -> list[tuple[str, str, str, str, str]]:
+    """One row for each card, in the order of the forward pass: name, kind, value, gradient, and what it goes into.
 
     >>> x, y = Card(0, "leaf", names=("x",), value=3.0, gradient=6.0), Card(1, "function", "PowBackward0", ("y",), True)
     >>> for row in describe_graph(Graph((x, y), (Edge(0, 1, derivative=6.0),))):
-    ...     print(row.cells())
+    ...     print(row)
     ('x', 'leaf', '3', '6', 'y × 6')
     ('y', 'root · PowBackward0', '', '', '')
     """
     leaving: dict[int, list[Edge]] = {}
     for edge in graph.edges:
         leaving.setdefault(edge.tail, []).append(edge)
-    names = names_of(graph)
+    names = name_cards(graph)
     return [
-        Row(
+        (
             names[card.key],
-            _kind(card),
-            _value(card),
-            _gradient(card),
-            ", ".join(names[edge.head] + _factor(edge) for edge in leaving.get(card.key, [])),
+            _describe_kind(card),
+            "; ".join(filter(None, [describe_value(card), _describe_saved(card)])),
+            " = ".join(filter(None, [describe_gradient(card), " + ".join(map(format_number, card.terms))])),
+            ", ".join(names[edge.head] + _describe_factor(edge) for edge in leaving.get(card.key, [])),
         )
         for card in graph.cards
     ]
 
 
-def names_of(graph: Graph) -> dict[int, str]:
+def name_cards(graph: Graph) -> dict[int, str]:
     """A name for each card that no other card has: unnamed nodes of one kind are numbered."""
     bare = {card.key: ", ".join(card.names) or card.operation or card.kind for card in graph.cards}
     total = Counter(bare.values())
@@ -60,33 +48,80 @@ def names_of(graph: Graph) -> dict[int, str]:
     return names
 
 
-def _kind(card: Card) -> str:
+def describe_value(card: Card) -> str:
+    """The value of a card's tensor, or its shape, with the numbers of a small vector; empty where nothing is known."""
+    if card.value is not None:
+        return format_number(card.value)
+    numbers = f": {format_row(card.numbers)}" if card.numbers else ""
+    return f"{format_shape(card.shape)} {card.dtype}{numbers}" if card.shape else ""
+
+
+def describe_gradient(card: Card) -> str:
+    """The same of its ``.grad``."""
+    if card.gradient is not None:
+        return format_number(card.gradient)
+    if card.gradient_numbers:
+        return format_row(card.gradient_numbers)
+    return "" if card.gradient_shape is None else format_shape(card.gradient_shape)
+
+
+def _describe_kind(card: Card) -> str:
     words = [*(["leaf"] if card.kind == "leaf" else []), *(["root"] if card.is_root else [])]
     operation = card.operation if card.names or not words else ""
-    return " · ".join([*words, *([operation] if operation else [])])
+    return " · ".join(filter(None, [*words, operation]))
 
 
-def _value(card: Card) -> str:
-    parts = []
-    if card.value is not None:
-        parts.append(format_number(card.value))
-    elif card.shape:
-        numbers = f": {format_row(card.numbers)}" if card.numbers else ""
-        parts.append(f"{format_shape(card.shape)} {card.dtype}{numbers}")
-    if card.saved and not card.is_scalar:
-        parts.append("saved: " + ", ".join(card.saved))
-    return "; ".join(parts)
+def _describe_saved(card: Card) -> str:
+    return "saved: " + ", ".join(card.saved) if card.saved and not card.is_scalar else ""
 
 
-def _gradient(card: Card) -> str:
-    if card.gradient is None:
-        if card.gradient_numbers:
-            return format_row(card.gradient_numbers)
-        return "" if card.gradient_shape is None else format_shape(card.gradient_shape)
-    terms = [format_number(term) for term in card.terms]
-    return " = ".join([format_number(card.gradient), *([" + ".join(terms)] if terms else [])])
-
-
-def _factor(edge: Edge) -> str:
+def _describe_factor(edge: Edge) -> str:
     output = f" (out {edge.output})" if edge.output else ""
     return output + ("" if edge.derivative is None else f" × {format_number(edge.derivative)}")
+
+
+# -- Numbers --------------------------------------------------------------------------------------
+
+
+def format_number(number: float | complex) -> str:
+    """Four decimals where that says something, fewer where it does not; a real minus sign.
+
+    >>> format_number(0.25285310), format_number(-202.0), format_number(1.2e-7), format_number(-1.7267885)
+    ('0.2529', '−202', '1.2e−07', '−1.7268')
+    """
+    if isinstance(number, complex):
+        sign = MINUS if number.imag < 0 else "+"
+        return f"{format_number(number.real)}{sign}{format_number(abs(number.imag))}i"
+    if not math.isfinite(number):
+        text = str(float(number))
+    elif number == int(number) and abs(number) < 1e6:
+        text = str(int(number))
+    else:
+        text = f"{number:.4f}" if 1e-3 <= abs(number) < 1e4 else f"{number:.3g}"
+    return text.replace("-", MINUS)
+
+
+def format_row(numbers: Sequence[float]) -> str:
+    """A small vector: four digits of each number.
+
+    >>> format_row([1.0, -20.085537, 1e-7])
+    '[1, −20.09, 1e−07]'
+    """
+    return f"[{', '.join(f'{number:.4g}' for number in numbers)}]".replace("-", MINUS)
+
+
+def format_sum(terms: Sequence[float]) -> str:
+    """
+    >>> format_sum([0.047, -1.7738])
+    '0.0470 + (−1.7738)'
+    """
+    texts = [format_number(term) for term in terms]
+    return " + ".join(f"({text})" if text[0] not in "0123456789" else text for text in texts)
+
+
+def format_shape(shape: Sequence[int]) -> str:
+    """
+    >>> format_shape((3, 4)), format_shape(())
+    ('3×4', 'scalar')
+    """
+    return "×".join(str(size) for size in shape) or "scalar"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import replace
 
-from graphs.model import Card, Graph
+from .model import Card, Graph
 
+#: Graphs up to this many cards are drawn as they are.
 READABLE = 40
-"""Graphs up to this many cards are drawn as they are."""
+#: No drawing has more cards than this.
 DRAWN = 80
-"""No drawing has more cards than this."""
 
 
 def fold_graph(graph: Graph, *, readable: int = READABLE, drawn: int = DRAWN) -> Graph:
@@ -29,13 +29,13 @@ def fold_graph(graph: Graph, *, readable: int = READABLE, drawn: int = DRAWN) ->
     """
     if len(graph.cards) <= readable:
         return graph
-    folded = _fold_runs(_without_constants(graph))
+    folded = _fold_runs(_drop_constants(graph))
     if len(folded.cards) > drawn:
-        return _nearest_the_roots(folded, drawn)
+        return _keep_nearest_to_roots(folded, drawn)
     return replace(folded, program=graph.program)
 
 
-def _without_constants(graph: Graph) -> Graph:
+def _drop_constants(graph: Graph) -> Graph:
     kept = tuple(card for card in graph.cards if card.kind != "constant")
     keys = {card.key for card in kept}
     return Graph(kept, tuple(edge for edge in graph.edges if edge.tail in keys))
@@ -64,38 +64,34 @@ def _fold_runs(graph: Graph) -> Graph:
                 run_of[follows[card.key]] = first
     runs = {first: cards for first, cards in members.items() if len(cards) > 1}
     stands_for = {card.key: first for first, cards in runs.items() for card in cards}
-    last = {first: cards[-1].key for first, cards in runs.items()}
     cards = tuple(
-        _folded(card.key, runs[card.key]) if card.key in runs else card
+        _merge_cards(card.key, runs[card.key]) if card.key in runs else card
         for card in graph.cards
         if stands_for.get(card.key, card.key) == card.key
     )
-    edges = tuple(
-        replace(edge, tail=stands_for.get(edge.tail, edge.tail), head=stands_for.get(edge.head, edge.head))
-        for edge in graph.edges
-        if not (edge.tail in stands_for and stands_for[edge.tail] == stands_for.get(edge.head))
-    )
     # a folded card has no local derivative of its own: it stands for several
     edges = tuple(
-        replace(edge, derivative=None) if edge.tail in last or edge.head in last else edge for edge in edges
+        replace(edge, tail=tail, head=head, derivative=None if {tail, head} & runs.keys() else edge.derivative)
+        for edge in graph.edges
+        if (tail := stands_for.get(edge.tail, edge.tail)) != (head := stands_for.get(edge.head, edge.head))
     )
     return Graph(cards, edges)
 
 
-def _folded(key: int, cards: list[Card]) -> Card:
+def _merge_cards(key: int, cards: list[Card]) -> Card:
     """One card for ``cards``. It is through when the last of them is."""
     forward, backward = (max(getattr(card, which) for card in cards) for which in ("forward_at", "backward_at"))
-    return Card(key, "folded", operation=_summary(cards), forward_at=forward, backward_at=backward)
+    return Card(key, "folded", operation=_summarize_cards(cards), forward_at=forward, backward_at=backward)
 
 
-def _summary(cards: list[Card]) -> str:
+def _summarize_cards(cards: list[Card]) -> str:
     counts = Counter(card.operation for card in cards)
     kinds = [name if count == 1 else f"{name} ×{count}" for name, count in counts.items()]
     shown = ", ".join(kinds[:3]) + (", …" if len(kinds) > 3 else "")
     return f"{len(cards)} nodes: {shown}"
 
 
-def _nearest_the_roots(graph: Graph, drawn: int) -> Graph:
+def _keep_nearest_to_roots(graph: Graph, drawn: int) -> Graph:
     arriving: dict[int, list[int]] = {}
     for edge in graph.edges:
         arriving.setdefault(edge.head, []).append(edge.tail)

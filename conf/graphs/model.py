@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal
 
+#: A leaf of more numbers has no room for them on its card.
 CHANGEABLE = 3
-"""A leaf of more numbers has no room for them on its card."""
 
 Kind = Literal["leaf", "function", "accumulate", "constant", "folded"]
 
@@ -27,32 +27,32 @@ class Card:
 
     key: int
     kind: Kind
+    #: The node's own name (``MulBackward0``), or what a folded card stands for.
     operation: str = ""
-    """The node's own name (``MulBackward0``), or what a folded card stands for."""
+    #: The script's variables for the node's outputs, or for the leaf.
     names: tuple[str, ...] = ()
-    """The script's variables for the node's outputs, or for the leaf."""
     is_root: bool = False
     shape: tuple[int, ...] | None = None
     dtype: str = ""
+    #: The value, known when a variable names the tensor and it has one element.
     value: float | complex | None = None
-    """The value, known when a variable names the tensor and it has one element."""
+    #: ``.grad`` where it is kept and has one element.
     gradient: float | complex | None = None
-    """``.grad`` where it is kept and has one element."""
     gradient_shape: tuple[int, ...] | None = None
+    #: The values of a small vector: as many as a card has room for.
     numbers: tuple[float, ...] = ()
-    """The values of a small vector: as many as a card has room for."""
+    #: Those of its ``.grad``.
     gradient_numbers: tuple[float, ...] = ()
-    """Those of its ``.grad``."""
+    #: The contributions that add up to ``gradient`` where several paths meet.
     terms: tuple[float, ...] = ()
-    """The contributions that add up to ``gradient`` where several paths meet."""
+    #: What the node keeps for backward: ``self (3×4)``, or ``freed``.
     saved: tuple[str, ...] = ()
-    """What the node keeps for backward: ``self (3×4)``, or ``freed``."""
+    #: The number that autograd gave the node: the line of the script that recorded it can be told from it.
     recorded_as: int | None = None
-    """The number that autograd gave the node: the line of the script that recorded it can be told from it."""
+    #: Its place in the order in which forward recorded the nodes.
     forward_at: int = 0
-    """Its place in the order in which forward recorded the nodes."""
+    #: Its place in the order in which the engine calls the nodes in backward.
     backward_at: int = 0
-    """Its place in the order in which the engine calls the nodes in backward."""
 
     @property
     def is_scalar(self) -> bool:
@@ -70,17 +70,17 @@ class Edge:
 
     tail: int
     head: int
+    #: Which input of ``head`` this is.
     input: int = 0
-    """Which input of ``head`` this is."""
+    #: Which output of ``tail`` this is: the number in ``next_functions``.
     output: int = 0
-    """Which output of ``tail`` this is: the number in ``next_functions``."""
+    #: The local derivative, known for scalars only.
     derivative: float | None = None
-    """The local derivative, known for scalars only."""
 
-    def passes(self, gradient: float | None) -> float | None:
+    def pass_back(self, gradient: float | None) -> float | None:
         """What reaches ``tail`` when ``gradient`` has arrived at ``head``; None where one of the two is not known.
 
-        >>> Edge(0, 1, derivative=3.0).passes(2.0)
+        >>> Edge(0, 1, derivative=3.0).pass_back(2.0)
         6.0
         """
         return None if gradient is None or self.derivative is None else gradient * self.derivative
@@ -90,16 +90,16 @@ class Edge:
 class Instruction:
     """What one node computes. A tensor is the row of its numbers here, a node's outputs stand one after the other."""
 
+    #: The node's name, or that of what it does with whole tensors: ``take``, ``sum``, ``prod``; ``leaf`` or ``constant``.
     operation: str
-    """The node's name, or that of what it does with whole tensors: ``take``, ``sum``, ``prod``; ``leaf`` or ``constant``."""
+    #: How many numbers it gives.
     size: int
-    """How many numbers it gives."""
+    #: Keys, in the order of the node's edges.
     inputs: tuple[int, ...] = ()
-    """Keys, in the order of the node's edges."""
+    #: For each input, which of its numbers meet those of the result; None where they are as many, or there is one for all.
     places: tuple[tuple[int, ...] | None, ...] = ()
-    """For each input, which of its numbers meet those of the result; None where they are as many, or there is one for all."""
+    #: Of a leaf or a constant its values, of a node the numbers that it was called with: an exponent, bounds.
     numbers: tuple[float, ...] = ()
-    """Of a leaf or a constant its values, of a node the numbers that it was called with: an exponent, bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +107,12 @@ class Program:
     """What computes a graph's numbers. Nodes that are folded away are in it too."""
 
     is_float32: bool
+    #: By key, each after those of its inputs.
     instructions: Mapping[int, Instruction]
-    """By key, each after those of its inputs."""
+    #: The gradient with which backward starts, for each root.
     start: Mapping[int, tuple[float, ...]]
-    """The gradient with which backward starts, for each root."""
+    #: Keys in the order in which the engine calls their nodes.
     backward: tuple[int, ...]
-    """Keys in the order in which the engine calls their nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ class Graph:
 
     cards: tuple[Card, ...]
     edges: tuple[Edge, ...]
+    #: How many nodes are not drawn because the graph is too large.
     left_out: int = 0
-    """How many nodes are not drawn because the graph is too large."""
+    #: What computes its numbers from those of its leaves, where that is known of each node.
     program: Program | None = None
-    """What computes its numbers from those of its leaves, where that is known of each node."""
 
 
 # -- As JSON --------------------------------------------------------------------------------------

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from graphs.model import CHANGEABLE, Card, Edge, Instruction, Program
-from graphs.rules import RULES
-
-from .operands import LARGEST, OF_TENSORS, Operand, called_with, is_accumulate, is_known, operand, operands
+from .model import CHANGEABLE, Card, Edge, Instruction, Program
+from .nodes import LARGEST, OF_TENSORS, Operand, is_accumulate, is_known, read_call, read_operand, read_operands
+from .rules import RULES
 
 #: The names in forward formulas.
 _TORCH = {
@@ -30,18 +29,19 @@ _TORCH = {
 } | {"softplus": torch.nn.functional.softplus}
 
 #: For nodes that move numbers: from where each number of the result comes, given the places of the inputs' numbers.
-_TAKES: dict[str, Callable[[Any, list[torch.Tensor], Sequence[int]], torch.Tensor]] = {
+_TAKES = {
     "CloneBackward0": lambda node, inputs, shape: inputs[0],
     "ExpandBackward0": lambda node, inputs, shape: inputs[0].expand(shape),
     "SelectBackward0": lambda node, inputs, shape: inputs[0].select(
-        _signed(node._saved_dim), _signed(node._saved_index)
+        _make_signed(node._saved_dim), _make_signed(node._saved_index)
     ),
-    "StackBackward0": lambda node, inputs, shape: torch.stack(inputs, _signed(node._saved_dim)),
+    "StackBackward0": lambda node, inputs, shape: torch.stack(inputs, _make_signed(node._saved_dim)),
     "TBackward0": lambda node, inputs, shape: inputs[0].t(),
-    "UnbindBackward0": lambda node, inputs, shape: torch.stack(inputs[0].unbind(_signed(node._saved_dim))),
+    "UnbindBackward0": lambda node, inputs, shape: torch.stack(inputs[0].unbind(_make_signed(node._saved_dim))),
     "ViewBackward0": lambda node, inputs, shape: inputs[0].reshape(shape),
 }
 _WHOLE = {"MeanBackward0": "mean", "ProdBackward0": "prod", "SumBackward0": "sum"}
+#: The other input of a sum or a difference, from its result: ``place`` is the input's.
 _SOLVED = {
     "AddBackward0": lambda y, other, place: y - other,
     "RsubBackward1": lambda y, other, place: y + other,
@@ -49,11 +49,11 @@ _SOLVED = {
 }
 
 
-def _signed(number: int) -> int:
+def _make_signed(number: int) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def program_of(
+def make_program(
     order: Iterable[Any],
     keys: Mapping[Any, int],
     cards: Mapping[int, Card],
@@ -73,246 +73,206 @@ def program_of(
     on_cpu = all(meta.device.type == "cpu" for node in order for meta in node._input_metadata)
     if not on_cpu or len(types) != 1 or not types <= {torch.float32, torch.float64}:
         return None
-    (dtype,) = types
-    with torch.enable_grad():
-        return _Maker(dtype, keys, cards, edges, outputs).program(order)
+    with torch.enable_grad(), torch.device("cpu"):  # a script may have set another default device
+        return _Maker(types.pop(), keys, cards, edges, outputs).make_from(order)
 
 
 class _Maker:
-    def __init__(
-        self,
-        dtype: torch.dtype,
-        keys: Mapping[Any, int],
-        cards: Mapping[int, Card],
-        edges: Sequence[Edge],
-        outputs: Mapping[Any, Mapping[str, torch.Tensor]],
-    ) -> None:
+    def __init__(self, dtype: torch.dtype, keys: Any, cards: Any, edges: Sequence[Edge], outputs: Any) -> None:
         self.dtype, self.keys, self.cards = dtype, keys, cards
         self.entering: dict[int, list[Edge]] = {}
-        for edge in edges:
+        for edge in sorted(edges, key=lambda edge: edge.input):
             self.entering.setdefault(edge.head, []).append(edge)
-        self.named: dict[int, list[torch.Tensor]] = {}
+        self.named: dict[int, torch.Tensor] = {}
         for (node, number), names in outputs.items():
             if node in keys and number == 0 and len(node._input_metadata) == 1:
-                self.named[keys[node]] = list(names.values())
+                self.named[keys[node]] = next(iter(names.values()))
         self.instructions: dict[int, Instruction] = {}
         self.values: dict[int, torch.Tensor] = {}
         self.shapes: dict[int, tuple[int, ...]] = {}
         self.observed: dict[int, Operand] = {}
 
-    def program(self, order: list[Any]) -> Program | None:
+    def make_from(self, order: list[Any]) -> Program | None:
         for node in order:
-            self._observe(node)
-        for node in order:
-            made = self._leaf(node) if is_accumulate(node) else self._function(node)
-            if not made:
-                return None
-        start = {
-            card.key: _start(card, self.values[card.key].numel()) for card in self.cards.values() if card.is_root
-        }
-        called = [card for card in self.cards.values() if card.kind in ("function", "accumulate")]
-        called.sort(key=lambda card: card.backward_at)
-        can_change = any(one.operation == "leaf" and one.size <= CHANGEABLE for one in self.instructions.values())
-        if not can_change or not self._shows_what_follows() or not self._gives_what_the_script_has(start):
+            self._observe_values(node)
+        if not all(self._add_leaf(node) if is_accumulate(node) else self._add_function(node) for node in order):
             return None
-        by_key = dict(sorted(self.instructions.items()))
-        return Program(self.dtype == torch.float32, by_key, start, tuple(card.key for card in called))
-
-    def _shows_what_follows(self) -> bool:
-        """Whether a number other than the leaf's own stands on a card."""
         cards = self.cards.values()
-        return any(_gradients(card) or (card.kind == "function" and _values(card)) for card in cards)
+        start = {
+            card.key: _get_gradients(card) or (1.0,) * self.values[card.key].numel() for card in cards if card.is_root
+        }
+        can_change = any(one.operation == "leaf" and one.size <= CHANGEABLE for one in self.instructions.values())
+        # a number other than the leaf's own must stand on a card
+        shows = any(_get_gradients(card) or (card.kind == "function" and _get_values(card)) for card in cards)
+        if not can_change or not shows or not self._gives_what_the_script_has(start):
+            return None
+        called = sorted((card.backward_at, card.key) for card in cards if card.kind in ("function", "accumulate"))
+        by_key = dict(sorted(self.instructions.items()))
+        return Program(self.dtype == torch.float32, by_key, start, tuple(key for _, key in called))
 
-    # -- what is known of values ------------------------------------------------------------------
-
-    def _observe(self, node: Any) -> None:
+    def _observe_values(self, node: Any) -> None:
         """Note what is known of values: of the node's result, and of its inputs."""
         if is_accumulate(node):
             return
-        key = self.keys[node]
-        tensors = self.named.get(key, [])
+        key, saved = self.keys[node], read_operands(node)
         # an output of several is no whole value
         whole = [edge for edge in self.entering.get(key, []) if self.cards[edge.tail].shape is not None]
-        seen = {edge.tail: operands(node).get(edge.input) for edge in whole}
-        for tail, found in (
-            seen | {key: operands(node).get(-1) or (operand(tensors[0]) if tensors else None)}
-        ).items():
+        seen = {edge.tail: saved.get(edge.input) for edge in whole}
+        seen[key] = saved.get(-1) or (read_operand(self.named[key]) if key in self.named else None)
+        for tail, found in seen.items():
             if found is not None:
                 self.observed.setdefault(tail, found)
 
-    # -- instructions -----------------------------------------------------------------------------
+    # -- Instructions: each method adds one, and says whether it could ---------------------------
 
-    def _add(self, key: int, instruction: Instruction, shape: Sequence[int], value: torch.Tensor) -> bool:
+    def _add_instruction(self, key: int, instruction: Instruction, shape: Sequence[int], value: torch.Tensor) -> bool:
         self.instructions[key], self.shapes[key], self.values[key] = instruction, tuple(shape), value
         return True
 
-    def _given(self, key: int, kind: str, shape: Sequence[int], numbers: Sequence[float]) -> bool:
-        value = _tensor(numbers, self.dtype).requires_grad_(kind == "leaf")
-        return self._add(key, Instruction(kind, len(numbers), numbers=_rounded(value)), shape, value)
+    def _add_given(self, key: int, kind: str, found: Operand) -> bool:
+        value = torch.tensor(found.numbers, dtype=self.dtype, requires_grad=kind == "leaf")
+        return self._add_instruction(
+            key, Instruction(kind, len(found.numbers), numbers=_shorten_numbers(value)), found.shape, value
+        )
 
-    def _leaf(self, node: Any) -> bool:
-        key = self.keys[node]
-        found = operand(node.variable)
+    def _add_leaf(self, node: Any) -> bool:
+        key, found = self.keys[node], read_operand(node.variable)
         if found is None:
             return False
         shown = next((edge.tail for edge in self.entering.get(key, [])), None)
         if shown is None:
-            return self._given(key, "leaf", found.shape, found.numbers)
-        self._given(shown, "leaf", found.shape, found.numbers)
-        return self._take(key, [shown], _range(len(found.numbers)), found.shape)
+            return self._add_given(key, "leaf", found)
+        self._add_given(shown, "leaf", found)
+        return self._add_take(key, [shown], torch.arange(len(found.numbers)), found.shape)
 
-    def _take(self, key: int, tails: list[int], places: torch.Tensor, shape: Sequence[int]) -> bool:
+    def _add_take(self, key: int, tails: list[int], places: torch.Tensor, shape: Sequence[int]) -> bool:
+        places = places.flatten()
         given = torch.cat([self.values[tail] for tail in tails])
-        instruction = Instruction("take", places.numel(), tuple(tails), (tuple(places.flatten().tolist()),))
-        return self._add(key, instruction, shape, given[places.flatten()])
+        instruction = Instruction("take", places.numel(), tuple(tails), (tuple(places.tolist()),))
+        return self._add_instruction(key, instruction, shape, given[places])
 
-    def _function(self, node: Any) -> bool:
-        key, name = self.keys[node], type(node).__name__
-        meta = node._input_metadata
-        shape, edges = tuple(meta[0].shape), sorted(self.entering.get(key, []), key=lambda edge: edge.input)
+    def _add_function(self, node: Any) -> bool:
+        key, name, metadata = self.keys[node], type(node).__name__, node._input_metadata
+        shape, edges = tuple(metadata[0].shape), self.entering.get(key, [])
         if name not in OF_TENSORS:
-            return self._elementwise(node, key, shape, edges)
+            return self._add_elementwise(node, key, shape, edges)
         tails = [edge.tail for edge in edges]
-        if any(tail not in self.values or edge.output for tail, edge in zip(tails, edges, strict=True)):
+        if any(edge.tail not in self.values or edge.output for edge in edges):
             return False
-        if name in _TAKES:
-            sizes = [self.values[tail].numel() for tail in tails]
-            first = [sum(sizes[:number]) for number in range(len(sizes))]
-            places = [
-                _range(size).reshape(self.shapes[tail]) + begin
-                for size, tail, begin in zip(sizes, tails, first, strict=True)
-            ]
-            return self._take(
-                key, tails, _TAKES[name](node, places, shape), (len(meta), *shape) if len(meta) > 1 else shape
-            )
-        value = getattr(self.values[tails[0]], _WHOLE[name])().reshape(1)
-        return self._add(key, Instruction(_WHOLE[name], 1, tuple(tails)), shape, value)
+        if name in _WHOLE:
+            value = getattr(self.values[tails[0]], _WHOLE[name])().reshape(1)
+            return self._add_instruction(key, Instruction(_WHOLE[name], 1, tuple(tails)), shape, value)
+        sizes = [self.values[tail].numel() for tail in tails]
+        numbered = torch.arange(sum(sizes)).split(sizes)
+        places = [part.reshape(self.shapes[tail]) for part, tail in zip(numbered, tails, strict=True)]
+        whole = (len(metadata), *shape) if len(metadata) > 1 else shape
+        return self._add_take(key, tails, _TAKES[name](node, places, shape), whole)
 
-    def _elementwise(self, node: Any, key: int, shape: tuple[int, ...], edges: list[Edge]) -> bool:
-        size, numbers = math.prod(shape), called_with(node)
+    def _add_elementwise(self, node: Any, key: int, shape: tuple[int, ...], edges: list[Edge]) -> bool:
+        name, size, numbers = type(node).__name__, math.prod(shape), read_call(node)
         if size > LARGEST or numbers is None or not edges or len(node._input_metadata) != 1:
             return False
-        if not self._constants(node, key, shape, edges):
+        if not self._add_constants(node, key, shape, edges):
             return False
-        if type(node).__name__ == "RsubBackward1":
-            constant = self._solved(type(node).__name__, key, shape, edges[0], 0)
+        if name == "RsubBackward1":
+            constant = self._solve_constant(name, key, shape, edges[0], 0)
             if constant is None or len(set(constant.numbers)) != 1:
                 return False
             numbers = constant.numbers[:1]
-        places = [self._places(edge, shape) for edge in edges]
-        letters = dict(
-            zip(
-                "ab", (self.values[edge.tail][place] for edge, place in zip(edges, places, strict=True)), strict=False
-            )
+        places = [self._place_numbers(edge, shape) for edge in edges]
+        given = [self.values[edge.tail][place] for edge, place in zip(edges, places, strict=True)]
+        letters = dict(zip("ab", given, strict=False)) | dict(zip("nm", numbers, strict=False))
+        value = eval(RULES[name][0], _TORCH | letters)
+        sizes = [self.values[edge.tail].numel() for edge in edges]
+        short = tuple(
+            None if count == 1 or place == list(range(count)) else tuple(place)
+            for count, place in zip(sizes, places, strict=True)
         )
-        value = eval(RULES[type(node).__name__][0], _TORCH | letters | dict(zip("nm", numbers, strict=False)))
-        short = [
-            None
-            if self.values[edge.tail].numel() == 1 or place == list(range(self.values[edge.tail].numel()))
-            else tuple(place)
-            for edge, place in zip(edges, places, strict=True)
-        ]
-        called = _rounded(_tensor(numbers, self.dtype))
-        instruction = Instruction(type(node).__name__, size, tuple(edge.tail for edge in edges), tuple(short), called)
-        return self._add(key, instruction, shape, value)
+        called = _shorten_numbers(torch.tensor(numbers, dtype=self.dtype))
+        return self._add_instruction(
+            key, Instruction(name, size, tuple(edge.tail for edge in edges), short, called), shape, value
+        )
 
-    def _places(self, edge: Edge, shape: tuple[int, ...]) -> list[int]:
+    def _place_numbers(self, edge: Edge, shape: tuple[int, ...]) -> list[int]:
         """Which number of an input, of all its outputs, meets each number of a result of ``shape``."""
-        whole = self.shapes[edge.tail]
-        outputs = self.cards[edge.tail].kind == "function" and self.cards[edge.tail].shape is None
-        places = _range(math.prod(whole)).reshape(whole)
-        return (places[edge.output] if outputs else places).expand(shape).flatten().tolist()
+        whole, tail = self.shapes[edge.tail], self.cards[edge.tail]
+        places = torch.arange(math.prod(whole)).reshape(whole)
+        has_outputs = tail.kind == "function" and tail.shape is None
+        return (places[edge.output] if has_outputs else places).expand(shape).flatten().tolist()
 
-    # -- constants --------------------------------------------------------------------------------
-
-    def _constants(self, node: Any, key: int, shape: tuple[int, ...], edges: list[Edge]) -> bool:
+    def _add_constants(self, node: Any, key: int, shape: tuple[int, ...], edges: list[Edge]) -> bool:
         """Find the values of the inputs that need no gradient, and say whether all are known."""
         own = {found.address for tail, found in self.observed.items() if self.cards[tail].kind != "constant"}
         for edge in edges:
             if self.cards[edge.tail].kind != "constant":
                 continue
-            found = operands(node).get(edge.input)
-            if found is None:
-                others = [other for other in edges if other.tail in self.values]
-                found = self._solved(type(node).__name__, key, shape, others[0], edge.input) if others else None
-            elif found.address in own:
+            found = read_operands(node).get(edge.input)
+            if found is not None and found.address in own:
                 return False  # detached from a tensor of this graph: with another leaf it would be another constant
+            other = next((other for other in edges if other.tail in self.values), None)
+            if found is None and other:
+                found = self._solve_constant(type(node).__name__, key, shape, other, edge.input)
             if found is None:
                 return False
-            self._given(edge.tail, "constant", found.shape, found.numbers)
+            self._add_given(edge.tail, "constant", found)
         return True
 
-    def _solved(self, name: str, key: int, shape: tuple[int, ...], known: Edge, place: int) -> Operand | None:
+    def _solve_constant(self, name: str, key: int, shape: tuple[int, ...], known: Edge, place: int) -> Operand | None:
         """The constant at ``place`` of a sum or a difference, from its result and its other input."""
         if name not in _SOLVED or key not in self.observed:
             return None
-        y = _tensor(self.observed[key].numbers, torch.float64)
-        other = self.values[known.tail].detach().double()[self._places(known, shape)]
-        numbers = _SOLVED[name](y, other, place).tolist()
+        y = torch.tensor(self.observed[key].numbers, dtype=torch.float64)
+        other = self.values[known.tail].detach().double()[self._place_numbers(known, shape)]
         digits = 6 if self.dtype == torch.float32 else 14
-        numbers = [float(f"{number:.{digits}g}") for number in numbers]
-        return Operand((), (numbers[0],), 0) if len(set(numbers)) == 1 else Operand(shape, tuple(numbers), 0)
+        numbers = tuple(float(f"{number:.{digits}g}") for number in _SOLVED[name](y, other, place).tolist())
+        return Operand((), numbers[:1], 0) if len(set(numbers)) == 1 else Operand(shape, numbers, 0)
 
-    # -- the proof --------------------------------------------------------------------------------
+    # -- The proof --------------------------------------------------------------------------------
 
     def _gives_what_the_script_has(self, start: Mapping[int, tuple[float, ...]]) -> bool:
         wanted = [key for key, value in self.values.items() if value.requires_grad]
         roots = [self.values[key] for key in start]
-        first = [_tensor(numbers, self.dtype) for numbers in start.values()]
+        first = [torch.tensor(numbers, dtype=self.dtype) for numbers in start.values()]
         found = torch.autograd.grad(roots, [self.values[key] for key in wanted], first, allow_unused=True)
         gradients = dict(zip(wanted, found, strict=True))
         for key, card in self.cards.items():
             value, gradient = self.values.get(key), gradients.get(key)
-            for has, gives in ((_values(card), value), (_gradients(card), gradient)):
-                if has is None or (gives is None and card.kind != "leaf"):
-                    continue
-                if not _close(_tensor(has, self.dtype), gives):
+            for has, gives in ((_get_values(card), value), (_get_gradients(card), gradient)):
+                if has is not None and (gives is not None or card.kind == "leaf") and not self._is_close(has, gives):
                     return False
-            if card.gradient_shape is not None and _gradients(card) is None and card.kind != "leaf":
+            if card.gradient_shape is not None and _get_gradients(card) is None and card.kind != "leaf":
                 return False
-        observed = ((self.values[key], found) for key, found in self.observed.items() if key in self.values)
-        return all(_close(_tensor(one.numbers, self.dtype), value) for value, one in observed)
+        return all(
+            self._is_close(one.numbers, self.values[key]) for key, one in self.observed.items() if key in self.values
+        )
+
+    def _is_close(self, numbers: Sequence[float], found: torch.Tensor | None) -> bool:
+        expected = torch.tensor(numbers, dtype=self.dtype)
+        if found is None or expected.shape != found.shape:
+            return False
+        relative = 1e-5 if self.dtype == torch.float32 else 1e-12
+        return torch.allclose(found.detach(), expected, rtol=relative, atol=relative, equal_nan=True)
 
 
-# A script may have set another default device.
-def _tensor(numbers: Sequence[float], dtype: torch.dtype) -> torch.Tensor:
-    return torch.tensor(numbers, dtype=dtype, device="cpu")
-
-
-def _range(count: int) -> torch.Tensor:
-    return torch.arange(count, device="cpu")
-
-
-def _start(card: Card, size: int) -> tuple[float, ...]:
-    return _gradients(card) or (1.0,) * size
-
-
-def _values(card: Card) -> tuple[float, ...] | None:
+def _get_values(card: Card) -> tuple[float, ...] | None:
     return card.numbers or (None if card.value is None else (card.value,))
 
 
-def _gradients(card: Card) -> tuple[float, ...] | None:
+def _get_gradients(card: Card) -> tuple[float, ...] | None:
     return card.gradient_numbers or (None if card.gradient is None else (card.gradient,))
 
 
-def _close(expected: torch.Tensor, found: torch.Tensor | None) -> bool:
-    if found is None or expected.shape != found.shape:
-        return False
-    relative = 1e-5 if expected.dtype == torch.float32 else 1e-12
-    return torch.allclose(found.detach(), expected, rtol=relative, atol=relative, equal_nan=True)
-
-
-def _rounded(tensor: torch.Tensor) -> tuple[float, ...]:
+def _shorten_numbers(tensor: torch.Tensor) -> tuple[float, ...]:
     """The numbers of ``tensor``, with no more digits than tell each from its neighbors.
 
-    >>> _rounded(torch.tensor([0.1, 2.0]))
+    >>> _shorten_numbers(torch.tensor([0.1, 2.0]))
     (0.1, 2.0)
     """
     numbers = tensor.detach().tolist()
-    return tuple(numbers) if tensor.dtype == torch.float64 else tuple(map(_shortest, numbers))
+    return tuple(numbers) if tensor.dtype == torch.float64 else tuple(map(_shorten_float32, numbers))
 
 
-def _shortest(number: float) -> float:
+def _shorten_float32(number: float) -> float:
     """The shortest number that is ``number`` in float32."""
     written = (float(f"{number:.{digits}g}") for digits in range(6, 10))
     return next((one for one in written if struct.unpack("f", struct.pack("f", one))[0] == number), number)

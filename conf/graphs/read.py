@@ -1,7 +1,6 @@
 """Read the graph behind a tensor: ``grad_fn`` and ``next_functions`` become cards and edges.
 
-Reading must not change what the script sees. Nothing is unpacked that a saved-tensor hook packed, no node of a custom
-Function is called (its backward may print, count or raise), no ``.grad`` is touched that would warn.
+Reading must not change what the script sees: see ``nodes``. No ``.grad`` is touched that would warn.
 """
 
 from __future__ import annotations
@@ -14,16 +13,9 @@ from typing import Any
 
 import torch
 
-from graphs.model import CHANGEABLE, Card, Edge, Graph
-from graphs.numbers import format_shape
-
-from .operands import operand
-from .order import engine_order, forward_order
-from .program import program_of
-
-# Local derivatives are read before backward frees what the nodes saved, and drawn after it. They are remembered on the
-# node itself, so that they live exactly as long as it does and the drawing keeps no graph alive.
-_REMEMBERED = "atlas.local_derivatives"
+from .model import CHANGEABLE, Card, Edge, Graph
+from .nodes import describe_saved, is_accumulate, name_operation, order_backward, read_derivatives, read_operand
+from .program import make_program
 
 _MAX_ITEMS_OF_A_CONTAINER = 50
 
@@ -49,38 +41,40 @@ def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumu
     >>> [edge.derivative for edge in graph.edges]
     [3.0, 3.0]
     """
-    starts = [_start(name, tensor) for name, tensor in roots.items()]
-    outputs, leaves = _named({**namespace, **roots})
-    order = _forward_order(starts)
+    starts = [_find_start(name, tensor) for name, tensor in roots.items()]
+    outputs, leaves = _find_named({**namespace, **roots})
+    order = _order_nodes(starts)
     keys = {node: position for position, node in enumerate(order)}
-    forward = {node: position for position, node in enumerate(forward_order(order))}
-    backward = {node: position for position, node in enumerate(engine_order(starts, order))}
+    # AccumulateGrad nodes, which forward does not run, come last
+    forward = {node: at for at, node in enumerate(sorted(order, key=lambda node: node._sequence_nr()))}
+    backward = {node: at for at, node in enumerate(order_backward(starts, order))}
     cards: dict[int, Card] = {}
     edges: list[Edge] = []
     fresh = count(len(order))
     for node in order:
         key, is_root = keys[node], node in starts
-        if _is_accumulate(node):
-            leaf = _leaf_card(key, node.variable, leaves, is_root=is_root)
+        if is_accumulate(node):
+            leaf = _make_leaf(key, node.variable, leaves, is_root=is_root)
             cards[key] = leaf = replace(leaf, backward_at=backward[node])
             if accumulate:
+                cards[key] = Card(key, "accumulate", "AccumulateGrad", shape=leaf.shape, dtype=leaf.dtype,
+                                  backward_at=leaf.backward_at)  # fmt: skip
                 shown = next(fresh)
-                cards |= {shown: replace(leaf, key=shown), key: _accumulate_card(leaf)}
+                cards[shown] = replace(leaf, key=shown)
                 edges.append(Edge(shown, key))
         else:
-            card = _function_card(key, node, outputs, is_root=is_root)
+            card = _make_function(key, node, outputs, is_root=is_root)
             cards[key] = replace(card, forward_at=forward[node], backward_at=backward[node])
-            entering = list(_edges_into(node, keys, fresh))
+            entering = list(_find_edges_into(node, keys, fresh))
             constants = [edge.tail for edge in entering if edge.tail >= len(order)]
             cards |= {tail: Card(tail, "constant", operation="constant") for tail in constants}
             edges += entering
-    ordered = _inputs_first(cards, edges)
-    with_terms = list(_with_terms(ordered, edges))
-    program = program_of(order, keys, cards, edges, outputs)
+    with_terms = list(_add_terms(_put_inputs_first(cards, edges), edges))
+    program = make_program(order, keys, cards, edges, outputs)
     return Graph(tuple(reversed(with_terms)), tuple(edges), program=program)
 
 
-def _start(name: str, tensor: Any) -> Any:
+def _find_start(name: str, tensor: Any) -> Any:
     if not isinstance(tensor, torch.Tensor):
         raise GraphError(f"{name!r} is a {type(tensor).__name__}, not a tensor")
     if tensor.grad_fn is not None:
@@ -90,7 +84,7 @@ def _start(name: str, tensor: Any) -> Any:
     return torch.autograd.graph.get_gradient_edge(tensor).node
 
 
-def _forward_order(starts: list[Any]) -> list[Any]:
+def _order_nodes(starts: list[Any]) -> list[Any]:
     """All nodes, each after the nodes that feed it. Iterative: graphs are deeper than Python's stack."""
     order: list[Any] = []
     seen: set[Any] = set()
@@ -107,22 +101,9 @@ def _forward_order(starts: list[Any]) -> list[Any]:
     return order
 
 
-def _is_accumulate(node: Any) -> bool:
-    return node.__class__.__name__ == "AccumulateGrad"
-
-
-def _is_custom(node: Any) -> bool:
-    return isinstance(node, torch.autograd.function.BackwardCFunction)
-
-
-def _operation(node: Any) -> str:
-    """The node's name without its C++ namespace; for a custom Function, the name of its class with ``Backward``."""
-    return (type(node).__name__ if _is_custom(node) else node.name()).rpartition("::")[2]
-
-
-def _edges_into(node: Any, keys: Mapping[Any, int], fresh: Iterator[int]) -> Iterator[Edge]:
+def _find_edges_into(node: Any, keys: Mapping[Any, int], fresh: Iterator[int]) -> Iterator[Edge]:
     """An edge for each input of ``node``. One that needs no gradient has no node: the next key of ``fresh`` stands for it."""
-    derivatives = _local_derivatives(node)
+    derivatives = read_derivatives(node)
     for position, (source, output) in enumerate(node.next_functions):
         if source is None:
             yield Edge(next(fresh), keys[node], position)
@@ -130,17 +111,17 @@ def _edges_into(node: Any, keys: Mapping[Any, int], fresh: Iterator[int]) -> Ite
             yield Edge(keys[source], keys[node], position, output, derivatives.get(position))
 
 
-# --- names ---------------------------------------------------------------------------------------
+# -- Names ----------------------------------------------------------------------------------------
 
 
-def _named(namespace: Mapping[str, Any]) -> tuple[dict[Any, dict[str, Any]], dict[int, dict[str, Any]]]:
+def _find_named(namespace: Mapping[str, Any]) -> tuple[dict[Any, dict[str, Any]], dict[int, dict[str, Any]]]:
     """Every tensor that the script can name: by (node, output number) and, for leaves, by identity.
 
     A place in a container (``layers[0]``) names a tensor only if no variable does.
     """
     outputs: dict[Any, dict[str, Any]] = {}
     leaves: dict[int, dict[str, Any]] = {}
-    for name, tensor in sorted(_tensors(namespace), key=lambda found: not found[0].isidentifier()):
+    for name, tensor in sorted(_find_tensors(namespace), key=lambda found: not found[0].isidentifier()):
         try:
             node = tensor.grad_fn
         except RuntimeError:  # a view of a function with several outputs, after its base was changed in place
@@ -154,232 +135,100 @@ def _named(namespace: Mapping[str, Any]) -> tuple[dict[Any, dict[str, Any]], dic
     return outputs, leaves
 
 
-def _tensors(namespace: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+def _find_tensors(namespace: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
     for name, value in list(namespace.items()):
         if name.startswith("_"):
             continue
-        if isinstance(value, torch.Tensor):
-            yield name, value
-        elif isinstance(value, torch.nn.Module):
-            for parameter, tensor in value.named_parameters():
-                yield f"{name}.{parameter}", tensor
+        items: list[tuple[str, Any]] = [(name, value)]
+        if isinstance(value, torch.nn.Module):
+            items = [(f"{name}.{parameter}", tensor) for parameter, tensor in value.named_parameters()]
         elif isinstance(value, (list, tuple)):
-            for index, item in enumerate(value[:_MAX_ITEMS_OF_A_CONTAINER]):
-                if isinstance(item, torch.Tensor):
-                    yield f"{name}[{index}]", item
+            items = [(f"{name}[{index}]", item) for index, item in enumerate(value[:_MAX_ITEMS_OF_A_CONTAINER])]
         elif isinstance(value, dict):
-            for index, (key, item) in enumerate(value.items()):
-                if index < _MAX_ITEMS_OF_A_CONTAINER and isinstance(item, torch.Tensor):
-                    yield f"{name}[{key!r}]", item
+            items = [(f"{name}[{key!r}]", item) for key, item in list(value.items())[:_MAX_ITEMS_OF_A_CONTAINER]]
+        yield from ((found, item) for found, item in items if isinstance(item, torch.Tensor))
 
 
-# --- cards ---------------------------------------------------------------------------------------
+# -- Cards ----------------------------------------------------------------------------------------
 
 
-def _leaf_card(key: int, leaf: torch.Tensor, leaves: Mapping[int, Mapping[str, Any]], *, is_root: bool) -> Card:
+def _make_leaf(key: int, leaf: torch.Tensor, leaves: Mapping[int, Mapping[str, Any]], *, is_root: bool) -> Card:
     names = tuple(leaves.get(id(leaf), {}))
-    return Card(
-        key,
-        "leaf",
-        names=names,
-        is_root=is_root,
-        shape=tuple(leaf.shape),
-        dtype=_dtype(leaf.dtype),
-        value=_number(leaf),
-        numbers=_numbers(leaf),
-        **_gradient(leaf),
-    )
+    return Card(key, "leaf", "", names, is_root, tuple(leaf.shape), _name_type(leaf.dtype), **_read_numbers(leaf))
 
 
-def _accumulate_card(leaf: Card) -> Card:
-    """The AccumulateGrad node of a leaf, which has the leaf's key."""
-    return Card(
-        leaf.key,
-        "accumulate",
-        operation="AccumulateGrad",
-        shape=leaf.shape,
-        dtype=leaf.dtype,
-        backward_at=leaf.backward_at,
-    )
-
-
-def _function_card(key: int, node: Any, outputs: Mapping[Any, Mapping[str, Any]], *, is_root: bool) -> Card:
+def _make_function(key: int, node: Any, outputs: Mapping[Any, Mapping[str, Any]], *, is_root: bool) -> Card:
     metadata = node._input_metadata
     named = [item for number in range(len(metadata)) for item in outputs.get((node, number), {}).items()]
-    card = Card(
-        key,
-        "function",
-        operation=_operation(node),
-        names=tuple(name for name, _ in named),
-        is_root=is_root,
-        shape=tuple(metadata[0].shape) if len(metadata) == 1 else None,
-        dtype=_dtype(metadata[0].dtype) if len(metadata) == 1 else "",
-        saved=_saved(node),
-        recorded_as=node._sequence_nr(),
-    )
-    if len(metadata) != 1 or not named:
+    names = tuple(name for name, _ in named)
+    card = Card(key, "function", name_operation(node), names, is_root)
+    card = replace(card, saved=describe_saved(node), recorded_as=node._sequence_nr())
+    if len(metadata) != 1:
         return card
-    tensor = next((tensor for _, tensor in named if tensor.retains_grad), named[0][1])
-    gradient = _gradient(tensor) if tensor.retains_grad else {}
-    return replace(card, value=_number(tensor), numbers=_numbers(tensor), **gradient)
+    card = replace(card, shape=tuple(metadata[0].shape), dtype=_name_type(metadata[0].dtype))
+    if not named:
+        return card
+    return replace(card, **_read_numbers(next((tensor for _, tensor in named if tensor.retains_grad), named[0][1])))
 
 
-def _dtype(dtype: torch.dtype) -> str:
+def _name_type(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _number(tensor: torch.Tensor) -> float | complex | None:
-    if tensor.dim() or tensor.is_meta or tensor.is_sparse:
-        return None
-    return tensor.detach().item()
+def _read_numbers(tensor: torch.Tensor) -> dict[str, Any]:
+    """What a card says of a tensor's numbers, and of its gradient's where it is kept."""
+    found = {"value": _read_scalar(tensor), "numbers": _read_vector(tensor)}
+    gradient = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
+    if gradient is not None:
+        found |= {"gradient": _read_scalar(gradient), "gradient_numbers": _read_vector(gradient)}
+        found["gradient_shape"] = tuple(gradient.shape)
+    return found
 
 
-def _numbers(tensor: torch.Tensor) -> tuple[float, ...]:
+def _read_scalar(tensor: torch.Tensor) -> float | complex | None:
+    return None if tensor.dim() or tensor.is_meta or tensor.is_sparse else tensor.detach().item()
+
+
+def _read_vector(tensor: torch.Tensor) -> tuple[float, ...]:
     """The values of a vector that is small enough to be written on a card."""
     if not tensor.dim() or tensor.numel() > CHANGEABLE or not tensor.dtype.is_floating_point:
         return ()
-    found = operand(tensor)
+    found = read_operand(tensor)
     return found.numbers if found else ()
 
 
-def _gradient(tensor: torch.Tensor) -> dict[str, Any]:
-    gradient = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
-    if gradient is None:
-        return {}
-    numbers = {"gradient": _number(gradient), "gradient_numbers": _numbers(gradient)}
-    return numbers | {"gradient_shape": tuple(gradient.shape)}
+# -- Sums over paths ------------------------------------------------------------------------------
 
 
-# --- what a node keeps ---------------------------------------------------------------------------
-
-
-def _raw_saved(node: Any) -> Iterator[tuple[str, Any]]:
-    """The node's saved tensors, still packed: (attribute's name, SavedTensor)."""
-    for attribute in dir(node):
-        if not attribute.startswith("_raw_saved_"):
-            continue
-        name = attribute.removeprefix("_raw_saved_")
-        try:
-            saved = getattr(node, attribute)
-        except RuntimeError:  # a list of saved tensors raises once it is freed
-            yield name, None
-            continue
-        if isinstance(saved, tuple):
-            for index, item in enumerate(saved):
-                yield f"{name}[{index}]", item
-        else:
-            yield name, saved
-
-
-def _is_packed_by_a_hook(saved: Any) -> bool:
-    # A torch without this attribute cannot tell: treat the tensor as packed, and leave it alone.
-    return getattr(saved, "unpack_hook", True) is not None
-
-
-def _saved(node: Any) -> tuple[str, ...]:
-    texts = []
-    for name, saved in _raw_saved(node):
-        if saved is None:
-            return ("freed",)
-        try:
-            if _is_packed_by_a_hook(saved):
-                texts.append(f"{name} (packed by a hook)")
-            elif saved.data is not None:
-                texts.append(f"{name} ({format_shape(saved.data.shape)})")
-            else:
-                # raises if it is freed; else nothing was saved here
-                getattr(node, f"_saved_{name.partition('[')[0]}", None)
-        except RuntimeError:
-            return ("freed",)
-    return tuple(texts)
-
-
-# --- local derivatives ---------------------------------------------------------------------------
-
-
-def _local_derivatives(node: Any) -> dict[int, float]:
-    """What the node returns for an incoming 1, by input number. Empty unless everything about it is a real scalar."""
-    remembered = node.metadata.get(_REMEMBERED)
-    if remembered is not None:
-        return remembered
-    if not _may_be_called(node):
-        return {}
-    (metadata,) = node._input_metadata
-    try:
-        with torch.no_grad():
-            results = node(torch.ones((), dtype=metadata.dtype, device=metadata.device))
-    except RuntimeError:  # its saved tensors are freed
-        return {}
-    results = results if isinstance(results, tuple) else (results,)
-    derivatives = {
-        position: float(result)
-        for position, result in enumerate(results)
-        if isinstance(result, torch.Tensor) and result.dim() == 0 and not result.is_complex()
-    }
-    node.metadata[_REMEMBERED] = derivatives
-    return derivatives
-
-
-def _may_be_called(node: Any) -> bool:
-    metadata = node._input_metadata
-    if _is_custom(node) or len(metadata) != 1 or tuple(metadata[0].shape) != ():
-        return False
-    if (
-        not metadata[0].dtype.is_floating_point
-        or metadata[0].device.type == "meta"
-        or _operation(node) == "CopySlices"
-    ):
-        return False
-    for _, saved in _raw_saved(node):
-        if saved is None or _is_packed_by_a_hook(saved):
-            return False
-        try:
-            tensor = saved.data
-        except RuntimeError:
-            return False
-        if tensor is not None and tensor.is_meta:
-            return False
-    return True
-
-
-# --- sums over paths -----------------------------------------------------------------------------
-
-
-def _inputs_first(cards: Mapping[int, Card], edges: list[Edge]) -> list[Card]:
+def _put_inputs_first(cards: Mapping[int, Card], edges: list[Edge]) -> list[Card]:
     """Cards in forward order; constants and shown leaves, numbered last, go just before what they feed."""
-    place: dict[int, float] = {}
     feeds = {edge.tail: edge.head for edge in edges}
-    for key, card in cards.items():
-        is_added = card.kind == "constant" or _is_shown_leaf(key, cards, feeds)
-        place[key] = feeds[key] - 0.5 if is_added else key
-    return sorted(cards.values(), key=lambda card: (place[card.key], card.key))
+
+    def find_place(card: Card) -> tuple[float, int]:
+        head = cards.get(feeds.get(card.key, -1))
+        is_added = card.kind == "constant" or (card.kind == "leaf" and head and head.kind == "accumulate")
+        return feeds[card.key] - 0.5 if is_added else card.key, card.key
+
+    return sorted(cards.values(), key=find_place)
 
 
-def _is_shown_leaf(key: int, cards: Mapping[int, Card], feeds: Mapping[int, int]) -> bool:
-    return cards[key].kind == "leaf" and key in feeds and cards[feeds[key]].kind == "accumulate"
-
-
-def _with_terms(cards: list[Card], edges: list[Edge]) -> Iterator[Card]:
+def _add_terms(cards: list[Card], edges: list[Edge]) -> Iterator[Card]:
     """Add the contribution of each path where several meet, if they do add up to the gradient that the tensor holds."""
     called_at = {card.key: card.backward_at for card in cards}
     leaving: dict[int, list[Edge]] = {}
-    for edge in sorted(
-        edges, key=lambda edge: called_at[edge.head]
-    ):  # as they arrive, and as the play of steps.py says
+    for edge in sorted(edges, key=lambda edge: called_at[edge.head]):  # as they arrive, and as the play has it
         leaving.setdefault(edge.tail, []).append(edge)
     arrived: dict[int, float | None] = {}
     for card in reversed(cards):
-        paths = [edge.passes(arrived[edge.head]) for edge in leaving.get(card.key, [])]
-        start = _real(card.gradient if card.gradient is not None else 1.0) if card.is_root and not paths else 0.0
+        paths = [edge.pass_back(arrived[edge.head]) for edge in leaving.get(card.key, [])]
+        gradient = None if card.gradient is None or isinstance(card.gradient, complex) else float(card.gradient)
+        start: float | None = 0.0
+        if card.is_root and not paths:
+            start = 1.0 if card.gradient is None else gradient
         known = [path for path in paths if path is not None]
         whole = start is not None and len(known) == len(paths)
         arrived[card.key] = start + sum(known) if whole else None
-        gradient = _real(card.gradient)
         meets = whole and len(known) > 1 and gradient is not None
         if meets and math.isclose(sum(known), gradient, rel_tol=1e-4, abs_tol=1e-6):
             card = replace(card, terms=tuple(known))
         yield card
-
-
-def _real(number: float | complex | None) -> float | None:
-    return None if number is None or isinstance(number, complex) else float(number)

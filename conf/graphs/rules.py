@@ -2,10 +2,15 @@
 
 A rule is Python on the operation's inputs ``a``, ``b``, ``c``, the numbers ``n``, ``m`` that it was called with, its result
 ``y`` and the gradient ``grad`` that arrives, in the order of the node's edges. Every rule is tested against autograd
-(tests/graphs/test_rules.py).
+(tests/graphs/test_rules.py). No torch is needed here.
+
+Of the rules that work element by element functions of JavaScript are made, for figures whose leaves can be changed. They are
+tested against PyTorch too, at ties and outside of domains.
 """
 
 from __future__ import annotations
+
+import ast
 
 #: Node: (the operation, what its backward sends to each input).
 RULES: dict[str, tuple[str, ...]] = {
@@ -44,3 +49,100 @@ RULES: dict[str, tuple[str, ...]] = {
     "TanhBackward0": ("tanh(a)", "grad * (1 - y**2)"),
     "ViewBackward0": ("a.view(...)", "grad.view_as(a)"),
 }
+
+
+# -- As JavaScript -------------------------------------------------------------------------------
+
+#: Of a node, what its rule does not say of every number: what autograd does with a NaN, an infinite gradient, a power of 0.
+AT_THE_EDGES: dict[str, tuple[str, ...]] = {
+    "AbsBackward0": ("grad * (0 if a != a else sign(a))",),
+    "MaximumBackward0": ("0 if a < b else grad / (1 + (a == b))", "0 if b < a else grad / (1 + (a == b))"),
+    "MinimumBackward0": ("0 if a > b else grad / (1 + (a == b))", "0 if b > a else grad / (1 + (a == b))"),
+    "PowBackward0": ("0 if n == 0 else grad * n * (rsqrt(a) if n == 0.5 else a**(n - 1))",),
+    "ReluBackward0": ("0 if y <= 0 else grad",),
+    "SoftplusBackward0": ("grad if a > 20 else grad * sigmoid(a)",),
+}
+
+#: A forward formula for such numbers: PyTorch takes the root where C's pow would take −∞ for a number.
+_FORWARD_AT_THE_EDGES = {"PowBackward0": "sqrt(a) if n == 0.5 else a**n"}
+
+#: Nodes whose rules are about whole tensors.
+_OF_TENSORS = {
+    *("AddmmBackward0", "DotBackward0", "MeanBackward0", "MmBackward0", "MvBackward0", "SumBackward0", "TBackward0"),
+    *("CloneBackward0", "ViewBackward0"),
+}
+ELEMENTWISE = {node: rules for node, rules in RULES.items() if node not in _OF_TENSORS}
+
+#: What the functions take, in this order.
+_LETTERS = {"y", "a", "b", "n", "m"}
+_MATH = {"abs", "cos", "exp", "log", "log1p", "sign", "sin", "sqrt", "tan", "tanh"}
+_WRITTEN = {
+    "clamp": lambda a, low, high: f"Math.min(Math.max({a},{low}),{high})",
+    "maximum": lambda a, b: f"Math.max({a},{b})",
+    "minimum": lambda a, b: f"Math.min({a},{b})",
+    "relu": lambda a: f"Math.max({a},0)",
+    "rsqrt": lambda a: f"1/Math.sqrt({a})",
+    "sigmoid": lambda a: f"1/(1+Math.exp(-{a}))",
+    "softplus": lambda a: f"({a}>20?{a}:Math.log1p(Math.exp({a})))",
+    "reciprocal": lambda a: f"1/{a}",
+}
+_OPERATORS = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.Pow: "**",
+    **{ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "===", ast.NotEq: "!=="},
+}
+
+
+def write_javascript() -> str:
+    """An object of JavaScript: for each node its forward formula, and what its backward sends to each input.
+
+    >>> write_javascript().splitlines()[12]
+    'MulBackward1:[(a,b,n,m)=>(a*n),(g,y,a,b,n,m)=>(g*n)],'
+    """
+    lines = []
+    for node, (forward, *backward) in ELEMENTWISE.items():
+        written = [f"(a,b,n,m)=>{write_expression(_FORWARD_AT_THE_EDGES.get(node, forward))}"]
+        written += [f"(g,y,a,b,n,m)=>{write_expression(rule)}" for rule in AT_THE_EDGES.get(node, backward)]
+        lines.append(f"{node.removesuffix('Backward0')}:[{','.join(written)}],\n")
+    return f"{{\n{''.join(lines)}}}"
+
+
+def write_expression(rule: str) -> str:
+    """A rule as an expression of JavaScript. Where a gradient is multiplied by a condition, autograd masks it: ∞ · 0 is no NaN.
+
+    >>> write_expression("grad * (a >= n) / 2"), write_expression("-grad * sin(a)")
+    ('(((a>=n)?g:0)/2)', '((-g)*Math.sin(a))')
+
+    :raises ValueError: for what there is no JavaScript for.
+    """
+    return _write_node(ast.parse(rule, mode="eval").body)
+
+
+def _write_node(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id="grad"):
+            return "g"
+        case ast.Name(id=name) if name in _LETTERS:
+            return name
+        case ast.Constant(value=number) if type(number) in (int, float):
+            return repr(number)
+        case ast.UnaryOp(op=ast.USub(), operand=what):
+            return f"(-{_write_node(what)})"
+        case ast.BinOp(left=left, op=ast.Mult(), right=ast.Compare() as condition):
+            return f"({_write_node(condition)}?{_write_node(left)}:0)"
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
+            return f"({_write_node(left)}{_OPERATORS[type(operator)]}{_write_node(right)})"
+        case ast.Compare(left=left, ops=[operator], comparators=[right]):
+            return f"({_write_node(left)}{_OPERATORS[type(operator)]}{_write_node(right)})"
+        case ast.IfExp(test=test, body=body, orelse=other):
+            return f"({_write_node(test)}?{_write_node(body)}:{_write_node(other)})"
+        case ast.Call(func=ast.Name(id=name), args=arguments) if name in _MATH:
+            return f"Math.{name}({','.join(_write_node(one) for one in arguments)})"
+        case ast.Call(func=ast.Name(id=name), args=arguments) if name in _WRITTEN:
+            return f"({_WRITTEN[name](*map(_write_node, arguments))})"
+        case ast.Call(func=ast.Attribute(value=what, attr=name), args=[]) if name in _WRITTEN:
+            return f"({_WRITTEN[name](_write_node(what))})"
+    raise ValueError(f"there is no JavaScript for {ast.unparse(node)}")

@@ -24,7 +24,7 @@ sys.path.insert(0, str(CONF))
 from atlas.gallery import process, recordings, sphinx_gallery_patches
 from atlas.gallery.child import Limits
 from atlas.gallery.run import make_job
-from atlas.gallery.scripts import Gallery, Page
+from atlas.gallery.scripts import Page, find_pages
 
 LIMITS = Limits(seconds=300.0)  # of a page that does not ask for more time
 
@@ -40,14 +40,15 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     docs = CONF.parent / "docs"
     settings = runpy.run_path(str(CONF / "conf.py"))["sphinx_gallery_conf"]
-    gallery = Gallery(docs, docs, sphinx_gallery_patches.fill_settings(settings, docs))
-    pages = {page.name: page for page in gallery.find_pages() if recordings.needs_gpu(page.script)}
+    settings = sphinx_gallery_patches.fill_settings(settings, docs)
+    found = find_pages(CONF.parent / "examples", docs / "gallery")
+    pages = {page.name: page for page in found if recordings.needs_gpu(page.script)}
     unknown = set(options.pages) - set(pages)
     if unknown:
         print(f"record: no page with a half that needs a GPU: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
     chosen = [page for name, page in pages.items() if not options.pages or name in options.pages]
-    return record_pages(chosen, gallery.settings, gpu, keep=not options.check)
+    return record_pages(chosen, settings, gpu, keep=not options.check)
 
 
 def record_pages(pages: Sequence[Page], settings: Mapping[str, Any], gpu: Mapping[str, Any], *, keep: bool) -> int:

@@ -1,5 +1,5 @@
 // Code and graph: a card that is asked or played lights the lines that made it, and a line lights the cards that it made.
-// Which line that is comes from the build (conf/atlas/directives/figures/graph_code.py). Nothing scrolls by itself.
+// Which line that is comes from the build (conf/atlas/figures.py). Nothing scrolls by itself.
 (() => {
   const makes = []; // { card, pre, first, last }: a card, and the lines of a block that made it
   let played = [], pointed = null;

@@ -1,5 +1,5 @@
 // Graph figures that answer: a card says what is known of it, and the figure plays forward and backward, step by step.
-// What is said comes from the build (conf/atlas/directives/figures/graph_player.py). Without this script the figure is complete.
+// What is said comes from the build (conf/atlas/player.py). Without this script the figure is complete.
 // Other scripts find a figure's graph as `graph` of its element, and hear "graph-cards" there: the cards that are asked or played.
 (() => {
   const still = matchMedia("(prefers-reduced-motion: reduce)");

@@ -1,5 +1,5 @@
 // A tensor beside the memory that it reads: each call below it makes the next tensor, a view or a copy, or raises as PyTorch does.
-// What is said comes from the build (conf/atlas/directives/figures/memory_cells.py); tests/browser/test_memory_cells.py compares what is
+// What is said comes from the build (conf/atlas/memory_cells.py); tests/browser/test_memory_cells.py compares what is
 // computed here with PyTorch.
 for (const box of document.querySelectorAll(".memory-cells")) {
   const said = JSON.parse(box.querySelector("script").textContent);

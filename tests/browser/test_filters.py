@@ -1,4 +1,4 @@
-"""Filters of lists and tables leave what was asked for, say how much that is, and keep it in the address; heads sort a table."""
+"""Filters of lists and tables leave what was asked for, and keep it in the address; heads sort a table."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def test_a_list_shows_what_has_the_words(opened: Callable[[str], Page], address:
     expect(count).to_contain_text(f"{len(found)} of {len(every)} ")
     assert tab.locator(entries).filter(visible=True).count() == len(found), "a fold with one left opens"
     box.fill("no entry has these words")
-    assert tab.locator(f"{entries}, dl.glossary > *, dl.names-used > *, .symptoms details").filter(visible=True).count() == 0
+    assert (
+        tab.locator(f"{entries}, dl.glossary > *, dl.names-used > *, .symptoms details").filter(visible=True).count()
+        == 0
+    )
     box.fill("")
     assert list_texts(tab, entries) == every
 
@@ -230,9 +233,13 @@ def test_without_scripts_there_is_no_filter_and_all_is_there(browser: Browser, o
         assert tab.locator(shown).count() == tab.locator(shown.removesuffix(":visible")).count() > 10
 
 
-@pytest.mark.parametrize(("address", "part"), [(TAGS, ".tagged .chapter"), (TABLE, ".operators"), (next(iter(LISTS)), "dl")])
+@pytest.mark.parametrize(
+    ("address", "part"), [(TAGS, ".tagged .chapter"), (TABLE, ".operators"), (next(iter(LISTS)), "dl")]
+)
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_moves_when_the_script_comes(fresh: BrowserContext, origin: str, address: str, part: str, width: int) -> None:
+def test_nothing_moves_when_the_script_comes(
+    fresh: BrowserContext, origin: str, address: str, part: str, width: int
+) -> None:
     def find_place() -> float:
         tab = new_tab(fresh)
         tab.set_viewport_size({"width": width, "height": 900})

@@ -9,7 +9,7 @@ import torch
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 from visiting import open_page, too_wide
 
-from graphs.numbers import format_number
+from graphs.describe import format_number
 
 FRONT, LESSON, VECTOR = "index.html", "gallery/graphs/first_graph.html", "gallery/errors/unused_in_graph.html"
 FIGURE = "graph-first-graph-2"

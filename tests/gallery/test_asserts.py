@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from atlas.gallery import asserts
+from atlas.gallery.requests import PageFault
 
 Count = Callable[..., str]
 
@@ -148,12 +149,12 @@ def test_asserts_count_in_threads_that_python_did_not_start(count: Count) -> Non
 
 
 def test_an_assert_that_no_thread_reached_is_named(count: Count) -> None:
-    with pytest.raises(asserts.ClaimError, match=r"page\.py:10: this assert never ran"):
+    with pytest.raises(PageFault, match=r"page\.py:10: this assert never ran"):
         count(HALF)
 
 
 def test_an_assert_under_a_condition_on_the_version_has_a_way_out(count: Count) -> None:
-    with pytest.raises(asserts.ClaimError, match="write an else with an assert of what holds there"):
+    with pytest.raises(PageFault, match="write an else with an assert of what holds there"):
         count("import torch\nif torch.__version__.startswith('1.'):\n    assert True\n")
 
 

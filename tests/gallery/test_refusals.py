@@ -10,7 +10,6 @@ from gallery.faulty import HALVES, HEALTHY
 from tiny.tiny_site import build, written
 
 FILES = {"examples/cuda/needs_a_gpu.py": HALVES, "docs/one.md": "# One\n\nText.\n"}
-HANDLER = "# Title\n\n```{raw} html\n<button onclick=\"alert('x')\">Run</button>\n```\n"
 
 
 def test_a_release_without_its_recordings(tmp_path: Path) -> None:
@@ -23,11 +22,6 @@ def test_a_release_without_its_recordings(tmp_path: Path) -> None:
 def test_a_script_that_no_page_can_be_made_of(tmp_path: Path) -> None:
     refused = build(written(tmp_path, FILES | {"examples/lost.py": HEALTHY.replace("A page", "L page")}))
     assert refused.is_refused_with("examples/lost.py: the script is in no chapter"), refused.output
-
-
-def test_code_in_an_attribute(tmp_path: Path) -> None:
-    refused = build(written(tmp_path, FILES | {"docs/handler.md": HANDLER}))
-    assert refused.is_refused_with("""handler.html: <button onclick="alert('x')">"""), refused.output
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from atlas.gallery.requests import CommentError, Request, has_request, read_requests, without_requests
+from atlas.gallery.requests import PageFault, Request, has_request, read_requests, without_requests
 
 
 def _found(code: str, first_line: int = 1) -> list[Request]:
@@ -43,7 +43,7 @@ def test_questions(comment: str, code: str, words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("comment", ["", "x", "-- What?", "x --", "x = 1 -- What?", "x y -- What?"])
 def test_questions_that_ask_for_nothing(comment: str) -> None:
-    with pytest.raises(CommentError, match=r"page.py:1: "):
+    with pytest.raises(PageFault, match=r"page.py:1: "):
         _found(f"# predict: {comment}")
 
 
@@ -95,7 +95,7 @@ def test_other_comments_ask_for_nothing(code: str) -> None:
     ],
 )
 def test_a_request_that_is_none_is_named_with_file_and_line(code: str, says: str) -> None:
-    with pytest.raises(CommentError) as error:
+    with pytest.raises(PageFault) as error:
         _found(f"x = 1\n{code}\n", 7)
     assert str(error.value).startswith("page.py:8: ") and says in str(error.value)
 

@@ -10,7 +10,7 @@ import pytest
 
 from atlas.gallery.recordings import read_recording, write_recording
 from atlas.gallery.run import find_stale_pages, make_job, run_pages
-from atlas.gallery.scripts import Gallery, Page
+from atlas.gallery.scripts import Page, find_pages
 from gallery.faulty import HALVES, HEALTHY
 from tiny.tiny_site import written
 
@@ -18,46 +18,52 @@ FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"
 
 
 @pytest.fixture
-def gallery(tmp_path: Path, settings: dict[str, Any]) -> Gallery:
+def page(tmp_path: Path) -> Page:
     written(tmp_path, {"examples/cuda/page.py": HALVES})
-    return Gallery(tmp_path / "docs", tmp_path / "running", settings)
-
-
-@pytest.fixture
-def page(gallery: Gallery) -> Page:
-    (page,) = gallery.find_pages()
+    (page,) = list_pages(tmp_path)
     return page
 
 
-def run_stale(gallery: Gallery, *replayed: Page) -> str:
+def list_pages(site: Path) -> list[Page]:
+    return find_pages(site / "examples", site / "docs" / "gallery")
+
+
+@pytest.fixture
+def run_stale(tmp_path: Path, settings: dict[str, Any]) -> Callable[..., str]:
     """Run what is stale, and return the page of the first; nothing if all was current."""
-    recorded = {page: read_recording(page) for page in replayed}
-    stale = find_stale_pages(gallery, gallery.find_pages(), recorded)
-    assert run_pages(gallery, stale, recorded) == []
-    return next(((page.cache / "page.rst").read_text(encoding="utf-8") for page in stale), "")
+
+    def run(*replayed: Page) -> str:
+        recorded = {page: read_recording(page) for page in replayed}
+        stale = find_stale_pages(list_pages(tmp_path), recorded, settings)
+        assert run_pages(stale, recorded, settings, tmp_path / "running") == []
+        return next(((page.cache / "page.rst").read_text(encoding="utf-8") for page in stale), "")
+
+    return run
 
 
-def test_where_there_is_a_gpu_both_halves_are_run(gallery: Gallery) -> None:
-    text = run_stale(gallery)
+def test_where_there_is_a_gpu_both_halves_are_run(page: Page, run_stale: Callable[..., str]) -> None:
+    text = run_stale()
     assert "tensor(2., requires_grad=True)" in text and "tensor(42., grad_fn=" in text and ".. needs-a-gpu::" in text
-    assert run_stale(gallery) == "", "all is current"
+    assert run_stale() == "", "all is current"
 
 
-def test_a_replay_publishes_nothing_but_the_halves(gallery: Gallery, page: Page, run: Callable) -> None:
+def test_a_replay_publishes_nothing_but_the_halves(
+    page: Page, run_stale: Callable[..., str], run: Callable, tmp_path: Path
+) -> None:
     write_recording(page, run({"page": HALVES})["page"].job.place.made, FACTS)
-    left = gallery.work / "cuda--page" / "docs" / "gallery" / "cuda" / "images" / "sphx_glr_page_002.svg"
+    left = tmp_path / "running" / "cuda--page" / "docs" / "gallery" / "cuda" / "images" / "sphx_glr_page_002.svg"
     left.parent.mkdir(parents=True)
     left.write_text("of a build that was killed", encoding="utf-8")
-    text = run_stale(gallery, page)
+    text = run_stale(page)
     assert ".. recorded::" in text and "tensor(42., grad_fn=" in text
     images = {path.name for path in (page.cache / "images").glob("*.*")}
     assert images == {"sphx_glr_page_001.graph.json"}
-    assert run_stale(gallery, page) == ""
-    assert ".. needs-a-gpu::" in run_stale(gallery), "a GPU has come"
+    assert run_stale(page) == ""
+    assert ".. needs-a-gpu::" in run_stale(), "a GPU has come"
 
 
-def test_without_a_recording_the_first_half_alone_is_shown(gallery: Gallery, page: Page) -> None:
-    text = run_stale(gallery, page)
+def test_without_a_recording_the_first_half_alone_is_shown(page: Page, run_stale: Callable[..., str]) -> None:
+    text = run_stale(page)
     assert "tensor(2., requires_grad=True)" in text and "tensor(42., grad_fn=" not in text
     assert ".. not-recorded:: it has not been recorded yet" in text
 
@@ -69,12 +75,14 @@ def test_what_varies_runs_alone_unless_it_is_in_the_half_that_is_not_run(page: P
     assert [(job.alone, job.end is None) for job in jobs] == [(True, True), (False, False)]
 
 
-def test_a_failed_page_is_replaced_and_the_others_are_published(gallery: Gallery, page: Page) -> None:
+def test_a_failed_page_is_replaced_and_the_others_are_published(
+    page: Page, tmp_path: Path, settings: dict[str, Any]
+) -> None:
     good = page.script.with_name("good.py")
     good.write_text(HEALTHY.replace("A page", "G page"), encoding="utf-8")
     page.script.write_text(f"{HEALTHY}\n1 / 0\n", encoding="utf-8")
-    pages = gallery.find_pages()
-    (fault,) = run_pages(gallery, find_stale_pages(gallery, pages, {}), {})
+    pages = list_pages(tmp_path)
+    (fault,) = run_pages(find_stale_pages(pages, {}, settings), {}, settings, tmp_path / "running")
     assert fault.message == "ZeroDivisionError: division by zero"
     assert "This page has no outputs" in (page.cache / "page.rst").read_text(encoding="utf-8")
-    assert set(find_stale_pages(gallery, pages, {})) == {page}
+    assert set(find_stale_pages(pages, {}, settings)) == {page}

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from atlas.gallery.process import Outcome
-from atlas.gallery.requests import CommentError
+from atlas.gallery.requests import PageFault
 from atlas.gallery.scrapers import scrape_cell
 from gallery.faulty import HEAD
 from graphs.model import graph_from_dict
@@ -57,7 +57,7 @@ def test_words_to_choose_from() -> None:
     ],
 )
 def test_what_is_no_answer_fails_with_file_and_line(comment: str, said: str) -> None:
-    with pytest.raises(CommentError) as raised:
+    with pytest.raises(PageFault) as raised:
         _rst(comment)
     assert str(raised.value).startswith(f"{ROOT}/examples/graphs/first_graph.py:7: # predict: ") and said in str(
         raised.value

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from atlas.gallery.child import Limits
 from atlas.gallery.run import make_job
-from atlas.gallery.scripts import Gallery, Page, ScriptError, check_scripts
+from atlas.gallery.scripts import Page, ScriptError, check_scripts
 from gallery.faulty import HALVES, HEALTHY
 from tiny.tiny_site import written
 
-SETTINGS = {"examples_dirs": "../examples", "gallery_dirs": "gallery"}
 
-
-def site(folder: Path, script: str) -> Gallery:
+def site(folder: Path, script: str) -> Path:
     written(folder, {"examples/basics/one.py": HEALTHY})
     path = folder / "examples" / script
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(HEALTHY.replace("A page", "B page"), encoding="utf-8")
-    return Gallery(folder / "docs", folder / "running", SETTINGS)
+    return folder / "examples"
 
 
 @pytest.mark.parametrize(
@@ -35,6 +34,8 @@ def site(folder: Path, script: str) -> Gallery:
     ],
 )
 def test_a_script_that_would_become_no_page(tmp_path: Path, script: str, way_out: str) -> None:
+    if not script.isascii() and sys.getfilesystemencoding() == "ascii":
+        pytest.skip("no such file can be made here")
     with pytest.raises(ScriptError) as error:
         check_scripts(site(tmp_path, script))
     (said,) = str(error.value).splitlines()
@@ -57,16 +58,6 @@ def test_a_script_with_two_second_halves(tmp_path: Path) -> None:
 @pytest.mark.parametrize("script", ["basics/two.py", "basics/.ipynb_checkpoints/one-checkpoint.py"])
 def test_others_are_let_be(tmp_path: Path, script: str) -> None:
     check_scripts(site(tmp_path, script))
-
-
-def test_two_pages_with_one_title(tmp_path: Path) -> None:
-    """A reader could not tell them apart in the sidebar, the search or a list."""
-    gallery = site(tmp_path, "basics/two.py")
-    (tmp_path / "examples/basics/two.py").write_text(HEALTHY, encoding="utf-8")
-    with pytest.raises(
-        ScriptError, match=r"examples/basics/one\.py and examples/basics/two\.py: .* one title, 'A page'"
-    ):
-        check_scripts(gallery)
 
 
 @pytest.mark.parametrize(("asked", "seconds"), [("120", 120), ("90.5", 90.5), ("7", 60), ("abc", 60), ("-5", 60)])

@@ -70,11 +70,6 @@ def test_what_is_never_folded(kept):
     assert [card.kind for card in graph.cards].count("folded") == 2
 
 
-def test_a_single_node_is_not_folded():
-    middle = Card(2, "function", "F2", names=("a",))
-    assert labels(folded(chain(5, k2=middle))) == ["x", "F1", "a", "F3", "y"]
-
-
 def test_a_run_ends_where_paths_part_or_meet():
     cards = tuple(Card(key, "function", f"F{key}", is_root=key == 9) for key in range(10))
     # 0 → 1 → 2 ⇉ (3 → 4, 5 → 6) ⇉ 7 → 8 → 9
@@ -84,12 +79,6 @@ def test_a_run_ends_where_paths_part_or_meet():
     assert {("F2", "2 nodes: F3, F4", 0, 0), ("2 nodes: F5, F6", "F7", 0, 0)} <= edges(graph)
 
 
-def test_two_edges_into_one_node_do_not_make_a_run():
-    cards = tuple(Card(key, "function", f"F{key}", is_root=key == 4) for key in range(5))
-    twice = [Edge(key, key + 1, input=number) for key in range(4) for number in (0, 1)]
-    assert len(folded(Graph(cards, tuple(twice))).cards) == 5
-
-
 def test_constants_are_left_out_of_a_large_graph():
     y = x = torch.tensor(1.0, requires_grad=True)
     for _step in range(30):
@@ -97,23 +86,6 @@ def test_constants_are_left_out_of_a_large_graph():
     graph = folded(graph_of("y", x=x, y=y), readable=READABLE)
     assert labels(graph) == ["x", "29 nodes: MulBackward0 ×29", "y"]
     assert len(graph.edges) == 2
-
-
-def test_the_numbers_of_inputs_and_outputs_survive():
-    cards = (
-        Card(0, "function", "Unbind", names=("a", "b")),
-        *[Card(key, "function", f"F{key}") for key in range(1, 5)],
-        Card(5, "function", "Mul", names=("y",), is_root=True),
-    )
-    graph = folded(
-        Graph(cards, (Edge(0, 1, 0, 1), Edge(1, 2), Edge(2, 5, 1), Edge(0, 3, 0, 0), Edge(3, 4), Edge(4, 5, 0)))
-    )
-    assert edges(graph) == {
-        ("a, b", "2 nodes: F1, F2", 0, 1),
-        ("2 nodes: F1, F2", "y", 1, 0),
-        ("a, b", "2 nodes: F3, F4", 0, 0),
-        ("2 nodes: F3, F4", "y", 0, 0),
-    }
 
 
 def named(length: int) -> Graph:
@@ -128,25 +100,6 @@ def test_only_what_is_nearest_the_root_stays():
     assert labels(graph) == ["n6", "n7", "n8", "y"]
     assert len(graph.edges) == 3
     assert graph.left_out == 6
-
-
-def test_the_bound_may_be_met_exactly():
-    assert folded(named(10), drawn=10).left_out == 0
-    assert folded(named(10), drawn=9).left_out == 1
-
-
-def test_nearest_is_counted_from_every_root():
-    one_root = named(10)
-    z = Card(5, "function", "F", names=("z",), is_root=True)
-    graph = folded(Graph((*one_root.cards[:5], z, *one_root.cards[6:]), one_root.edges), drawn=4)
-    assert labels(graph) == ["n4", "z", "n8", "y"]
-
-
-def test_more_roots_than_can_be_drawn():
-    cards = (Card(0, "leaf", names=("x",)), *[Card(key, "function", "F", is_root=True) for key in range(1, 8)])
-    graph = folded(Graph(cards, tuple(Edge(0, key) for key in range(1, 8))), drawn=5)
-    assert len(graph.cards) == 5
-    assert graph.left_out == 3
 
 
 @pytest.mark.parametrize("drawn", [DRAWN, DRAWN - 1])
@@ -166,15 +119,6 @@ def test_an_accumulate_grad_stays_with_its_leaf_or_not_at_all(drawn):
 def drawing_of(graph: Graph) -> str:
     """The texts of the graph's drawing, which must be XML."""
     return " ".join(ElementTree.fromstring(draw_graph(graph)).itertext())
-
-
-def test_a_chain_of_2_000_nodes():
-    y = x = torch.ones(2, requires_grad=True)
-    for _step in range(2_000):
-        y = y.sin()
-    graph = fold_graph(graph_of("y", x=x, y=y))
-    assert labels(graph) == ["x", "1999 nodes: SinBackward0 ×1999", "y"]
-    assert "1999 nodes: SinBackward0 ×1999" in drawing_of(graph)
 
 
 def test_a_chain_of_5_000_nodes_is_deeper_than_the_stack():

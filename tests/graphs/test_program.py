@@ -6,7 +6,7 @@ import pytest
 import torch
 from shorthand import graph_of
 
-from graphs.operands import remember
+from graphs.nodes import remember_operands
 
 
 def leaf(*numbers: float) -> torch.Tensor:
@@ -18,7 +18,7 @@ def test_constants_are_read_before_backward_frees_them() -> None:
         w = leaf(3.0)
         loss = (w * 2 - 1) ** 2
         if reads:
-            remember([loss.grad_fn])
+            remember_operands([loss.grad_fn])
         loss.backward()
         assert bool(graph_of("loss", w=w, loss=loss).program) == reads
 
@@ -53,7 +53,7 @@ def added_up() -> dict[str, torch.Tensor]:
     w = leaf(3.0)
     (w * 5).backward()
     y = w**2
-    remember([y.grad_fn])
+    remember_operands([y.grad_fn])
     y.backward()
     return {"w": w, "y": y}
 

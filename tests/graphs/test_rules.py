@@ -8,38 +8,14 @@ import pytest
 import torch
 from shorthand import card, graph_of
 
-from graphs.card_rules import rules_of
+from graphs.play import name_rules
 from graphs.rules import RULES
 
-NAMES = {
-    name: getattr(torch, name)
-    for name in (
-        *(
-            "abs",
-            "sign",
-            "clamp",
-            "cos",
-            "sin",
-            "dot",
-            "exp",
-            "log",
-            "log1p",
-            "maximum",
-            "minimum",
-            "mm",
-            "mv",
-            "outer",
-        ),
-        *("rsqrt", "sigmoid"),
-    )
-} | {
-    "relu": torch.relu,
-    "softplus": torch.nn.functional.softplus,
-    "sqrt": torch.sqrt,
-    "tan": torch.tan,
-    "tanh": torch.tanh,
-    "n": 3,
-}
+_SAME_NAME = [
+    *("abs", "sign", "clamp", "cos", "sin", "dot", "exp", "log", "log1p", "maximum"),
+    *("minimum", "mm", "mv", "outer", "rsqrt", "sigmoid", "relu", "sqrt", "tan", "tanh"),
+]
+NAMES = {name: getattr(torch, name) for name in _SAME_NAME} | {"softplus": torch.nn.functional.softplus, "n": 3}
 CALLED_WITH = {"ClampBackward1": {"n": -0.5, "m": 0.5}}
 SHAPES = {
     "AddmmBackward0": {"a": (4,), "b": (2, 3), "c": (3, 4)},
@@ -76,7 +52,7 @@ def test_a_rule_is_what_backward_computes(node: str) -> None:
 def rules_for(root: str, **variables: Any) -> dict[str, str]:
     graph = graph_of(root, **variables)
     names = {one.key: one.names[0] if one.names else one.operation for one in graph.cards}
-    return {names[key]: rule for key, rule in rules_of(graph, card(graph, root))}
+    return {names[key]: rule for key, rule in name_rules(graph, card(graph, root))}
 
 
 def test_the_rule_has_the_names_of_the_script() -> None:

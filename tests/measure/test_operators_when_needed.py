@@ -7,12 +7,14 @@ import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import operators
 from atlas import operators as probing
+from atlas.toolbox import Refusal
 
 
 def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
@@ -27,6 +29,13 @@ def keep(docs: Path, **changed: Any) -> None:
     (docs / probing.DATA).parent.mkdir(parents=True)
     of = probing.identify_result() | changed
     (docs / probing.DATA).write_text(json.dumps({"of": of, "rows": [], "not_probed": {}}))
+
+
+def probe(docs: Path) -> None:
+    """What a build does that has the operators' page."""
+    (docs / "reference").mkdir(exist_ok=True)
+    (docs / "reference" / "operators.md").touch()
+    probing.probe_when_needed(SimpleNamespace(srcdir=docs))
 
 
 def test_a_result_of_this_pytorch_and_program_is_used(tmp_path: Path) -> None:
@@ -50,15 +59,15 @@ def test_a_broken_result_is_not(tmp_path: Path, text: str) -> None:
 
 def test_what_the_program_says_when_it_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path, monkeypatch, "sys.exit('no operators here')")
-    with pytest.raises(RuntimeError, match=r"(?s)could not be probed; .* says:\nno operators here"):
-        probing.probe_operators(tmp_path)
+    with pytest.raises(Refusal, match=r"(?s)could not be probed; .* says:\nno operators here"):
+        probe(tmp_path)
 
 
 def test_packages_are_found_however_they_came_onto_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path, monkeypatch, "sys.exit(os.environ['PYTHONPATH'])")
     monkeypatch.syspath_prepend(str(tmp_path / "packages"))
-    with pytest.raises(RuntimeError) as told:
-        probing.probe_operators(tmp_path)
+    with pytest.raises(Refusal) as told:
+        probe(tmp_path)
     assert str(tmp_path / "packages") in str(told.value).splitlines()[-1].split(os.pathsep)
 
 

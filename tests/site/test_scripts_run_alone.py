@@ -75,7 +75,7 @@ def test_the_script_imports_nothing_of_this_site(script: str) -> None:
     ("code", "found"),
     [
         ("import torch, math", set()),
-        ("from atlas.graphs import model", {"atlas"}),
+        ("from atlas.gallery import run", {"atlas"}),
         ("def f():\n    import graphs.first_graph", {"graphs"}),
         ("import first_graph", {"first_graph"}),
         ("from . import first_graph", {"."}),

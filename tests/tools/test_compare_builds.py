@@ -44,7 +44,6 @@ def site(
     style: str = "p {}",
     steady: str = "Steady",
     still: str = "1",
-    shared: str = "1",
 ) -> Path:
     folder.mkdir()
     (folder / "page.html").write_text(PAGE.format(output=output, box=VARIES.format(seconds=seconds)))
@@ -54,9 +53,6 @@ def site(
     (folder / "steady.html").write_text(STEADY)
     (folder / "steady.html.md").write_text(f"# {steady}\n")
     (folder / "llms-full.txt").write_text(WHOLE.format(seconds=seconds, steady=steady))
-    (folder / "_shared").mkdir()
-    (folder / "_shared" / "page.png").write_text(seconds)
-    (folder / "_shared" / "steady.png").write_text(shared)
     (folder / "style.css").write_text(style)
     return folder
 
@@ -79,7 +75,6 @@ def test_what_varies_is_left_out(tmp_path: Path) -> None:
         ({"steady": "Unsteady"}, "chapter.html.md: 9 and 11 bytes"),
         ({"steady": "Unsteady"}, "llms-full.txt:\n    @@ -5 +5 @@\n    -# Steady\n    +# Unsteady"),
         ({"still": "2"}, '<div class="picture plot"><svg>2</svg></div>'),
-        ({"shared": "22"}, "_shared/steady.png: 1 and 2 bytes"),
     ],
     ids=[
         "an output",
@@ -88,7 +83,6 @@ def test_what_varies_is_left_out(tmp_path: Path) -> None:
         "the Markdown of a page with a picture that varies",
         "that Markdown, in the file of all pages",
         "a picture that does not vary",
-        "the picture of a shared link to a page whose first figure does not vary",
     ],
 )
 def test_any_other_difference_is_found(

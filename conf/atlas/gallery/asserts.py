@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from . import sphinx_gallery_patches
+from .requests import PageFault
 
 #: The functions that the compiled code calls. They are among the builtins, so that a page that shows its globals lacks them.
 _RAN, _FAILED, _LINE = "__atlas_assert_ran__", "__atlas_assert_failed__", "__atlas_line_runs__"
@@ -32,10 +33,6 @@ _end: int | None = None
 #: Autograd numbers nodes in turn. From each of these numbers on, the line beside it records them; None: no line of the script.
 _numbers: list[int] = []
 _lines: list[int | None] = []
-
-
-class ClaimError(AssertionError):
-    """An assert of the page was never executed."""
 
 
 def start_watching(line: mmap.mmap, end: int | None) -> None:
@@ -99,7 +96,7 @@ def _call(function: str, node: ast.AST) -> ast.stmt:
 def report_asserts(block: Any, block_vars: Mapping[str, Any]) -> str:
     """Return reST for the page's count of asserts if the block is the last cell of its page that runs.
 
-    :raises ClaimError: if an assert of the page has not run by then; it names file and line.
+    :raises PageFault: if an assert of the page has not run by then; it names file and line.
     """
     path = Path(block_vars["src_file"])
     if block.lineno != sphinx_gallery_patches.list_cells(path, _end)[-1]:
@@ -108,7 +105,7 @@ def report_asserts(block: Any, block_vars: Mapping[str, Any]) -> str:
     lines = _find_asserts(tree)
     missed = sorted({line for line in lines if _end is None or line < _end} - _ran)
     if missed:
-        raise ClaimError(
+        raise PageFault(
             f"{path}:{missed[0]}: this assert never ran, so it checks nothing; {len(missed)} like it in this file. If it "
             "stands under a condition on the version or the machine, write an else with an assert of what holds there"
         )

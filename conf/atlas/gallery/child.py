@@ -29,6 +29,7 @@ from atlas import toolbox
 
 from . import asserts, notebooks, scrapers, sphinx_gallery_patches
 from .faults import UnfinishedExample, check_source, explain_error
+from .requests import PageFault
 from .scripts import may_have_gpu, read_script
 
 
@@ -176,5 +177,5 @@ def _refuse_files(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mappi
     others = sorted(path.name for path in script.parent.iterdir() if path != script)
     if others:
         first = block.lineno + len(block.content) - len(block.content.lstrip("\n"))
-        raise RuntimeError(f"{script}:{first}: this cell leaves a file beside the script: {', '.join(others)}")
+        raise PageFault(f"{script}:{first}: this cell leaves a file beside the script: {', '.join(others)}")
     return ""

@@ -8,6 +8,7 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
+from .requests import PageFault
 from .scripts import DOCSTRING, read_script, read_time_limit, read_title
 
 #: A text block, as sphinx-gallery finds it, also in a script that Python cannot read.
@@ -43,30 +44,26 @@ class UnfinishedExample(BaseException):
     """Raised inside an example to end it: it has printed too much. Not an Exception, so that the example does not catch it."""
 
 
-class SourceError(Exception):
-    """The file of a script is not what a page is made of; the message names file and line, and the way out."""
-
-
 def check_source(script: Path) -> None:
     """See that sphinx-gallery can read a script.
 
-    :raises SourceError, SyntaxError: if it cannot.
+    :raises PageFault, SyntaxError: if it cannot.
     """
     content = script.read_bytes()
     if content.startswith(b"\xef\xbb\xbf"):
-        raise SourceError(f"{script}:1: the file begins with a byte order mark; save it as UTF-8 without BOM")
+        raise PageFault(f"{script}:1: the file begins with a byte order mark; save it as UTF-8 without BOM")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise SourceError(f"{script}:{line}: the file is not UTF-8: {error.reason}; save it as UTF-8") from None
+        raise PageFault(f"{script}:{line}: the file is not UTF-8: {error.reason}; save it as UTF-8") from None
     ast.parse(text, str(script))
     if not read_title(text):
-        raise SourceError(f'{script}:1: a page begins with a docstring, """...""", and the docstring with its title')
+        raise PageFault(f'{script}:1: a page begins with a docstring, """...""", and the docstring with its title')
     try:
         read_time_limit(text)
     except ValueError as error:
-        raise SourceError(
+        raise PageFault(
             f"{script}:{error}: this is no time limit; write a positive number of seconds, such as 120"
         ) from None
 

@@ -58,8 +58,6 @@ class _Running:
     pid: int
     line: mmap.mmap
     started: float
-    reaped: bool = False
-    """Whether the process has ended and was waited for: its number may belong to another process by now."""
 
 
 def count_cores() -> int:
@@ -171,7 +169,6 @@ def _poll_job(one: _Running) -> Outcome | None:
     job = one.job
     pid, status, used = os.wait4(one.pid, os.WNOHANG)
     if pid:
-        one.reaped = True
         return _read_outcome(one, os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime)
     message = ""
     seconds = time.monotonic() - one.started
@@ -243,17 +240,12 @@ def _name_original(fault: Fault, job: Job) -> Fault:
 
 
 def _list_session(session: int) -> list[int]:
-    """The processes of ``session`` that have not ended. A zombie has ended: only its parent has not waited for it.
+    """The processes of ``session`` that have not ended; outside of Linux they are not known.
 
-    Outside of Linux a session's other process groups are not seen.
+    A zombie has ended: only its parent has not waited for it.
     """
-    if sys.platform != "linux":
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(session, 0)
-            return [session]
-        return []
     found = []
-    for pid in filter(str.isdecimal, os.listdir("/proc")):
+    for pid in filter(str.isdecimal, os.listdir("/proc") if sys.platform == "linux" else []):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended just now
             stat = Path("/proc", pid, "stat").read_bytes()
             # "PID (NAME) STATE PPID GROUP SESSION …", and the name may hold anything
@@ -285,7 +277,6 @@ def _kill_what_is_left(session: int) -> bool:
 def _end_job(one: _Running) -> None:
     """Kill a run and all that it started, and wait for it."""
     _kill_session(one.pid)
-    if not one.reaped:
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):  # its outcome could not be read
         os.kill(one.pid, signal.SIGKILL)  # it may not have started its session yet
         os.waitpid(one.pid, 0)
-        one.reaped = True

@@ -40,8 +40,8 @@ _BETWEEN_EMPTY_LINES = re.compile(
 )
 
 
-class CommentError(ValueError):
-    """A comment that asks for something, but not in a way that can be understood."""
+class PageFault(Exception):
+    """What no page can be made of; the message names file and line, and the way out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,14 @@ def has_request(kind: str, text: str) -> bool:
 def read_requests(code: str, first_line: int, path: str) -> Iterator[Request]:
     """What the cell ``code``, which begins at ``first_line`` of the file ``path``, asks for, in order.
 
-    :raises CommentError: for a comment that begins like a request and is none; it names file and line.
+    :raises PageFault: for a comment that begins like a request and is none; it names file and line.
 
     >>> [request.text for request in read_requests("y = x * x\\n# graph: y -- One node, two edges", 10, "page.py")]
     ['One node, two edges']
     >>> list(read_requests("# graph: y", 10, "page.py"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    atlas.gallery.requests.CommentError: page.py:10: a graph needs a title that says what to see in it: # graph: ...
+    atlas.gallery.requests.PageFault: page.py:10: a graph needs a title that says what to see in it: # graph: ...
     """
     lines = code.splitlines()
     for number, line in enumerate(lines):
@@ -91,8 +91,8 @@ def read_requests(code: str, first_line: int, path: str) -> Iterator[Request]:
         text = " ".join(word for word in words if word)
         try:
             yield _read_request(found[1], first_line + number, text)
-        except CommentError as error:
-            raise CommentError(f"{path}:{first_line + number}: {error}") from None
+        except PageFault as error:
+            raise PageFault(f"{path}:{first_line + number}: {error}") from None
 
 
 def _read_request(kind: str, line: int, text: str) -> Request:
@@ -102,33 +102,33 @@ def _read_request(kind: str, line: int, text: str) -> Request:
         return _read_prediction(line, text)
     if not text:
         wanted = "say what to see in the figure" if kind == "figure" else "say what varies, and why"
-        raise CommentError(f"{wanted}, after '# {kind}:'")
+        raise PageFault(f"{wanted}, after '# {kind}:'")
     return Request(kind, line, text)
 
 
 def _read_graph(line: int, text: str) -> Request:
     found = _GRAPH.fullmatch(text)
     if not found:
-        raise CommentError("a graph needs a title that says what to see in it: # graph: NAME -- TITLE")
+        raise PageFault("a graph needs a title that says what to see in it: # graph: NAME -- TITLE")
     names = tuple(name.strip() for name in found["names"].split(","))
     options = frozenset(option.strip() for option in (found["options"] or "").split(",") if option.strip())
     for name in names:
         if not name.isidentifier():
-            raise CommentError(f"{name!r} is not a variable's name: # graph: NAME -- TITLE")
+            raise PageFault(f"{name!r} is not a variable's name: # graph: NAME -- TITLE")
     if unknown := sorted(options.difference(GRAPH_OPTIONS)):
-        raise CommentError(f"unknown option {unknown[0]!r}; there are: {', '.join(GRAPH_OPTIONS)}")
+        raise PageFault(f"unknown option {unknown[0]!r}; there are: {', '.join(GRAPH_OPTIONS)}")
     return Request("graph", line, found["title"].strip(), names, options)
 
 
 def _read_prediction(line: int, text: str) -> Request:
     found = _PREDICT.fullmatch(text)
     if not found:
-        raise CommentError("ask for the value of an expression: # predict: EXPRESSION -- QUESTION")
+        raise PageFault("ask for the value of an expression: # predict: EXPRESSION -- QUESTION")
     words = tuple(word.strip() for word in (found["words"] or "").split("|") if word.strip())
     try:
         compile(found["code"], "", "eval")
     except SyntaxError as error:
-        raise CommentError(f"{found['code']!r} is no expression: {error.msg}") from None
+        raise PageFault(f"{found['code']!r} is no expression: {error.msg}") from None
     return Request("predict", line, found["question"].strip(), code=found["code"], words=words)
 
 

@@ -12,6 +12,7 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.util import logging
@@ -19,23 +20,13 @@ from sphinx.util import logging
 from atlas.page_store import connect_for_pages
 from atlas.toolbox import Refusal
 
-from . import build_guard, cache, process, recordings, sphinx_gallery_patches
+from . import build_guard, cache, process, recordings, scripts, sphinx_gallery_patches
 from .child import Limits, Workplace
 from .faults import Fault
 from .process import Job
 from .recordings import Recording
 from .requests import has_request, hide_requests
-from .scripts import (
-    Gallery,
-    Page,
-    ScriptError,
-    check_scripts,
-    find_marks,
-    read_script,
-    read_time_limit,
-    read_title,
-    split_script,
-)
+from .scripts import Page, ScriptError
 
 logger = logging.getLogger(__name__)
 
@@ -49,37 +40,43 @@ def fill_cache(app: Sphinx) -> None:
     settings = app.config.sphinx_gallery_conf
     if not settings["plot_gallery"]:
         return
-    gallery = Gallery(Path(app.srcdir), Path(app.doctreedir).parent / "running", settings)
+    examples = Path(app.srcdir, settings["examples_dirs"]).resolve()
+    made, work = Path(app.srcdir, settings["gallery_dirs"]), Path(app.doctreedir).parent / "running"
     try:
-        check_scripts(gallery)
-        pages = gallery.find_pages()
-        for name in cache.remove_gone_pages(gallery.cache, pages) if gallery.cache.is_dir() else []:
+        scripts.check_scripts(examples)
+        pages = scripts.find_pages(examples, made)
+        for name in cache.remove_gone_pages(made, pages):
             logger.info("examples: removed the outputs of %s, which is gone", name)
         recorded = {page: recordings.read_recording(page) for page in pages if recordings.needs_gpu(page.script)}
         replayed = {} if recorded and process.describe_gpu() else recorded
-        stale = find_stale_pages(gallery, pages, replayed)
-        app.config.atlas_faults = run_pages(gallery, stale, replayed, at_once=app.config.atlas_jobs) if stale else []
+        stale = find_stale_pages(pages, replayed, settings)
+        if only := app.config.atlas_only:  # sphinx-gallery shows the code of the others
+            if only not in {page.name for page in pages}:
+                raise Refusal(f"there is no examples/{only}.py, of which alone a page was to be made")
+            stale = {page: key for page, key in stale.items() if page.name == only}
+            settings["filename_pattern"] = rf"/{re.escape(only)}\.py$"
+        app.config.atlas_faults = run_pages(stale, replayed, settings, work, app.config.atlas_jobs)
     except ScriptError as error:
         raise Refusal(str(error)) from None
     _report_missing(app, [f"{page.name}: {found.fault}" for page, found in recorded.items() if found.fault])
-    sphinx_gallery_patches.refuse_to_run(
-        lambda script: (
-            f"{Path(script).relative_to(gallery.examples.parent)} was saved while the site was being built; "
-            "build it again"
+    if not only:
+        sphinx_gallery_patches.refuse_to_run(
+            lambda script: (
+                f"{Path(script).relative_to(examples.parent)} was saved while the site was being built; build it again"
+            )
         )
-    )
     failed = len(app.config.atlas_faults)
     logger.info("examples: %d run, %d current, %d failed", len(stale), len(pages) - len(stale), failed)
 
 
 def find_stale_pages(
-    gallery: Gallery, pages: Sequence[Page], replayed: Mapping[Page, Recording]
+    pages: Sequence[Page], replayed: Mapping[Page, Recording], settings: Mapping[str, Any]
 ) -> dict[Page, dict[str, str]]:
     """The pages whose outputs cannot be used, each with what its outputs depend on now.
 
     :param replayed: recordings to show instead of running the half of a page that needs a GPU.
     """
-    fingerprint = cache.compute_fingerprint(gallery.settings)
+    fingerprint = cache.compute_fingerprint(settings)
     keys = {}
     for page in pages:
         recording = replayed[page].identify() if page in replayed else ""
@@ -88,16 +85,20 @@ def find_stale_pages(
 
 
 def run_pages(
-    gallery: Gallery, stale: Mapping[Page, Mapping[str, str]], replayed: Mapping[Page, Recording], *, at_once: int = 0
+    stale: Mapping[Page, Mapping[str, str]],
+    replayed: Mapping[Page, Recording],
+    settings: dict[str, Any],
+    work: Path,
+    at_once: int = 0,
 ) -> list[Fault]:
     """Run the examples of ``stale``, and publish their outputs. Return what failed.
 
     :param at_once: how many may run beside each other; 0 for as many as there are cores.
     :raises ScriptError: if the script of a recording was saved in the meantime.
     """
-    jobs = {make_job(page, gallery.work, on_paper=page in replayed): page for page in stale}
+    jobs = {make_job(page, work, on_paper=page in replayed): page for page in stale}
     faults: list[Fault] = []
-    for done, outcome in enumerate(process.run_jobs(list(jobs), gallery.settings, at_once=at_once or None), 1):
+    for done, outcome in enumerate(process.run_jobs(list(jobs), settings, at_once=at_once or None), 1):
         page, place = jobs[outcome.job], outcome.job.place
         said = f"{outcome.facts['seconds']:.1f} s" if outcome.fault is None else "FAILED"
         if outcome.fault is None:
@@ -108,9 +109,9 @@ def run_pages(
             faults.append(outcome.fault)
             logger.error("%s", outcome.fault.make_report(), type="atlas", subtype="example")
             cache.publish_failure(page, outcome.fault)
-            if not read_title(read_script(page.script)):  # sphinx-gallery could not list it
+            if not scripts.read_title(scripts.read_script(page.script)):  # sphinx-gallery could not list it
                 cache.remove_page(page)
-                gallery.settings["ignore_pattern"] += rf"|^{re.escape(page.script.name)}$"
+                settings["ignore_pattern"] += rf"|^{re.escape(page.script.name)}$"
         logger.info("examples: %d/%d %s %s", done, len(jobs), page.name, said)
         shutil.rmtree(place.root, ignore_errors=True)
     return faults
@@ -122,10 +123,10 @@ def make_job(page: Page, work: Path, limits: Limits | None = None, *, on_paper: 
     :param limits: of a page that asks for no more time.
     :param on_paper: whether only the half runs that needs no GPU.
     """
-    text = read_script(page.script)
+    text = scripts.read_script(page.script)
     limits = limits or Limits()
     try:
-        seconds = max(limits.seconds, read_time_limit(text))
+        seconds = max(limits.seconds, scripts.read_time_limit(text))
     except ValueError:  # the run will say so
         seconds = limits.seconds
     return Job(
@@ -133,9 +134,9 @@ def make_job(page: Page, work: Path, limits: Limits | None = None, *, on_paper: 
         page.script,
         Workplace.make_below((work / page.name.replace("/", "--")).resolve(), page.script),
         Limits(seconds, limits.output, limits.memory),
-        alone=has_request("varies", split_script(text)[0] if on_paper else text),
+        alone=has_request("varies", scripts.split_script(text)[0] if on_paper else text),
         expected_seconds=cache.load_seconds(page),
-        end=find_marks(text)[0] if on_paper else None,
+        end=scripts.find_marks(text)[0] if on_paper else None,
     )
 
 
@@ -160,6 +161,7 @@ def report_faults(app: Sphinx, exception: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     app.setup_extension("sphinx_gallery.gen_gallery")
     app.add_config_value("atlas_release", False, "", [bool, str])
+    app.add_config_value("atlas_only", "", "", [str])
     app.add_config_value("atlas_jobs", 0, "", [int])
     app.add_config_value("atlas_faults", [], "")
     app.connect("config-inited", build_guard.begin_build, priority=1)

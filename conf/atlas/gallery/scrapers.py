@@ -21,7 +21,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 
 from . import asserts
-from .requests import CommentError, Request, has_request, read_requests
+from .requests import PageFault, Request, has_request, read_requests
 from .source_lines import Statement, find_assignments, find_loop_variables, find_statement
 
 STYLE = Path(__file__).with_name("atlas.mplstyle")
@@ -51,7 +51,7 @@ def start_fresh(gallery_conf: Mapping[str, Any], name: str | None) -> None:
 def scrape_cell(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
     """Return reST for what a cell asks for in comments, and on the page's last cell for the count of its asserts.
 
-    :raises CommentError, ClaimError: for a request that cannot be met, an assert that never ran; they name file and line.
+    :raises PageFault: for a request that cannot be met, an assert that never ran; they name file and line.
     """
     asserts.note_recording_line(None)
     path, docs = block_vars["src_file"], gallery_conf["src_dir"]
@@ -65,7 +65,7 @@ def scrape_cell(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping
             rst += _ask_for_prediction(request, block_vars["example_globals"])
         except Exception as error:
             at = f"{path}:{request.line}: # predict: {request.code}"
-            raise CommentError(f"{at}: {type(error).__name__}: {error}") from None
+            raise PageFault(f"{at}: {type(error).__name__}: {error}") from None
     return rst + asserts.report_asserts(block, block_vars)
 
 
@@ -81,7 +81,7 @@ def remember_operands(script: Path) -> None:
         return
     from torch.autograd import Variable
 
-    from graphs.operands import remember
+    from graphs import nodes
 
     class WatchedEngine:
         calls = 0
@@ -98,7 +98,7 @@ def remember_operands(script: Path) -> None:
             self.calls += 1
             if self.calls <= _MOST_CALLS:
                 try:
-                    remember([one.grad_fn if hasattr(one, "grad_fn") else one.node for one in outputs])
+                    nodes.remember_operands([one.grad_fn if hasattr(one, "grad_fn") else one.node for one in outputs])
                 except RuntimeError:  # a view whose base was changed in place; backward is about to refuse it
                     pass
             return self._engine.run_backward
@@ -138,12 +138,12 @@ def _read_graph(request: Request, namespace: Mapping[str, Any], path: str) -> An
             tensors = [key for key, value in namespace.items() if isinstance(value, torch.Tensor)]
             near = difflib.get_close_matches(name, tensors, n=1, cutoff=0.4)
             hint = f"did you mean {near[0]!r}?" if near else f"its tensors are: {', '.join(sorted(tensors))}"
-            raise CommentError(f"{at}: the script has no variable {name!r} at the end of this cell; {hint}")
+            raise PageFault(f"{at}: the script has no variable {name!r} at the end of this cell; {hint}")
     roots = {name: namespace[name] for name in request.names}
     try:
         return read_graph(roots, namespace, accumulate="AccumulateGrad" in request.options)
     except GraphError as error:
-        raise CommentError(f"{at}: cannot draw a graph: {error}") from None
+        raise PageFault(f"{at}: cannot draw a graph: {error}") from None
 
 
 def _find_maker(card: Any, path: str, assigned: Mapping[str, Statement]) -> Statement | None:
@@ -163,13 +163,13 @@ def _draw_plots(asked: Sequence[Request], block: Any, block_vars: Mapping[str, A
     for number, request in zip_longest(numbers, asked):
         at = f"{path}:{request.line if request else block.lineno}"
         if number is None:
-            raise CommentError(f"{at}: '# figure:' describes a figure that this cell does not draw")
+            raise PageFault(f"{at}: '# figure:' describes a figure that this cell does not draw")
         if request is None:
-            raise CommentError(f"{at}: a figure of this cell has no text; add a line '# figure: WHAT TO SEE IN IT'")
+            raise PageFault(f"{at}: a figure of this cell has no text; add a line '# figure: WHAT TO SEE IN IT'")
         figure = plt.figure(number)
         titles = [axes.get_title(place) for axes in figure.axes for place in ("left", "center", "right")]
         if not any(title.strip() for title in [figure.get_suptitle(), *titles]):
-            raise CommentError(f"{at}: this figure has no title; give it one with set_title() or suptitle()")
+            raise PageFault(f"{at}: this figure has no title; give it one with set_title() or suptitle()")
         image = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
         figure.savefig(image, metadata={"Date": None})
         rst += f"\n.. plot-figure:: /{image.relative_to(docs).as_posix()}\n   :alt: {request.text}\n\n"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from atlas.toolbox import one_line
 
@@ -48,29 +46,10 @@ class Page:
         return self.cache / f"{self.script.stem}.receipt.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Gallery:
-    """Where the examples are, where their outputs go, and how they are run."""
-
-    docs: Path
-    """The source folder of Sphinx."""
-    work: Path
-    """A folder for what is running."""
-    settings: dict[str, Any]
-    """sphinx-gallery's, filled in."""
-
-    @property
-    def examples(self) -> Path:
-        return (self.docs / self.settings["examples_dirs"]).resolve()
-
-    @property
-    def cache(self) -> Path:
-        return self.docs / self.settings["gallery_dirs"]
-
-    def find_pages(self) -> list[Page]:
-        """The examples of all chapters. As for sphinx-gallery, a chapter is a folder with a header."""
-        chapters = sorted(header.parent for header in self.examples.glob(f"*/{HEADER}"))
-        return [Page(path, self.cache / folder.name) for folder in chapters for path in sorted(folder.glob("*.py"))]
+def find_pages(examples: Path, cache: Path) -> list[Page]:
+    """The examples of all chapters. As for sphinx-gallery, a chapter is a folder with a header."""
+    chapters = sorted(header.parent for header in examples.glob(f"*/{HEADER}"))
+    return [Page(path, cache / folder.name) for folder in chapters for path in sorted(folder.glob("*.py"))]
 
 
 def may_have_gpu() -> bool:
@@ -130,30 +109,22 @@ def read_time_limit(text: str) -> float:
     return float(found[1]) if found else 0.0
 
 
-def check_scripts(gallery: Gallery) -> None:
-    """See that each script below the examples becomes a page, with a title of its own.
+def check_scripts(examples: Path) -> None:
+    """See that each script below the examples becomes a page.
 
     :raises ScriptError: if one does not.
     """
-    wrong, titles = [], defaultdict(list)
-    for script in sorted(gallery.examples.rglob("*.py")):
-        path = script.relative_to(gallery.examples)
-        if any(part.startswith(".") for part in path.parts[:-1]):  # a copy that an editor keeps
-            continue
-        name, text = f"{gallery.examples.name}/{path.as_posix()}", read_script(script)
-        if fault := _find_fault(script, text, len(path.parts)):
-            wrong.append(f"{name}: {fault}")
-        titles[read_title(text)].append(name)
-    wrong += [
-        f"{' and '.join(names)}: these pages have one title, {title!r}; a reader could not tell them apart"
-        for title, names in titles.items()
-        if title and len(names) > 1
-    ]
+    wrong = []
+    for script in sorted(examples.rglob("*.py")):
+        path = script.relative_to(examples)
+        hidden = any(part.startswith(".") for part in path.parts[:-1])  # a copy that an editor keeps
+        if not hidden and (fault := _find_fault(script, len(path.parts))):
+            wrong.append(f"{examples.name}/{path.as_posix()}: {fault}")
     if wrong:
         raise ScriptError("\n".join(wrong))
 
 
-def _find_fault(script: Path, text: str, depth: int) -> str:
+def _find_fault(script: Path, depth: int) -> str:
     if depth == 1:
         return "the script is in no chapter; move it into the folder of one"
     if depth > 2:
@@ -162,6 +133,6 @@ def _find_fault(script: Path, text: str, depth: int) -> str:
         return f"the script is in a folder that is no chapter; add a {HEADER} there, or move it into a chapter"
     if not re.fullmatch(r"[A-Za-z]\w*", script.stem, re.ASCII):
         return "this is no name for a page; use letters from a to z, digits and underscores, and begin with a letter"
-    if len(find_marks(text)) > 1:
+    if len(find_marks(read_script(script))) > 1:
         return f"the script has several lines '# {MARK}'; one parts what runs everywhere from what needs a GPU"
     return ""

@@ -1,0 +1,390 @@
+"""A graph as a play: forward, node by node, then backward in the engine's order, and all that a figure can say of it.
+
+The numbers are those of the run: values and gradients of the tensors, and local derivatives that the nodes themselves gave.
+What moves along an edge is their product. Where the products do not add up to a gradient that a tensor holds (a hook changed
+it, or two backward passes added up), no number is said at all.
+
+A figure whose leaves can be changed has each sentence a second time, with places for the numbers in brackets that no code has:
+⟦v3⟧ is the value of the card 3, ⟦s1.0,r5⟧ the sum of what moves back to the first input of the node 1 and of the gradient with
+which backward starts at 5. ``conf/static/graph_live.js.jinja`` fills them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .describe import (
+    describe_gradient,
+    describe_graph,
+    describe_value,
+    format_number,
+    format_shape,
+    format_sum,
+    name_cards,
+)
+from .model import CHANGEABLE, Card, Edge, Graph, Instruction
+from .rules import RULES
+
+Kind = Literal["leaves", "compute", "start", "send", "keep"]
+#: By a card's key, the line of code that made it, and the numbers of the first and the last line of its statement.
+MadeBy = Mapping[str, Sequence[Any]]
+
+_ADDED = 5  # numbers in one sum
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One moment of the play.
+
+    ``leaves``: the cards are there before anything is computed. ``compute``: forward runs the card's node. ``start``: the
+    first gradient arrives at the card, a root. ``send``: backward calls the card's node, and gradients move along ``edges``.
+    ``keep``: AccumulateGrad adds what has arrived to the card's ``.grad``.
+    """
+
+    kind: Kind
+    #: Keys of the cards it is about.
+    cards: tuple[int, ...]
+    #: Places in ``Graph.edges``: those that values, or gradients, move along.
+    edges: tuple[int, ...] = ()
+    #: What moves along each of ``edges`` in backward; None where it is no number, or is not known.
+    moved: tuple[float | None, ...] = ()
+    #: For ``start`` and ``keep``, of the card, and for ``send``, of the card at the tail of each of ``edges``: all that has
+    #: arrived there until then, contribution by contribution.
+    arrived: tuple[tuple[float | None, ...], ...] = ()
+    #: Whence that came: ``r5`` for the start at the card 5, ``1.0`` for the first input of the node 1.
+    sources: tuple[tuple[str, ...], ...] = field(default=(), compare=False, repr=False)
+
+
+def play_graph(graph: Graph) -> list[Step]:
+    """The play of ``graph``: of a graph that is left out in part, what is drawn of it.
+
+    >>> x = Card(0, "leaf", names=("x",), backward_at=1)
+    >>> y = Card(1, "function", "SinBackward0", ("y",), is_root=True, shape=())
+    >>> for step in play_graph(Graph((x, y), (Edge(0, 1, derivative=0.5),))):
+    ...     print(step.kind, step.cards, step.edges, step.moved, step.arrived)
+    leaves (0,) () () ()
+    compute (1,) (0,) () ()
+    start (1,) () () ((1.0,),)
+    send (1,) (0,) (0.5,) ((0.5,),)
+    keep (0,) () () ((0.5,),)
+    """
+    played = _play_all(graph, with_numbers=True)
+    return played if _agrees_with_gradients(graph, played) else _play_all(graph, with_numbers=False)
+
+
+def _play_all(graph: Graph, *, with_numbers: bool) -> list[Step]:
+    at = {card.key: card for card in graph.cards}
+    entering: dict[int, list[int]] = {card.key: [] for card in graph.cards}
+    for number, edge in enumerate(graph.edges):
+        entering[edge.head].append(number)
+    computed = [card for card in graph.cards if card.kind in ("function", "folded")]
+    there = tuple(card.key for card in graph.cards if card not in computed)
+    play = [Step("leaves", there)] if there else []
+    for card in sorted(computed, key=lambda card: card.forward_at):
+        play.append(Step("compute", (card.key,), tuple(entering[card.key])))
+
+    arrived: dict[int, list[tuple[float | None, str]]] = {card.key: [] for card in graph.cards}
+
+    def add_step(kind: Kind, key: int, edges: Sequence[int], moved: tuple[float | None, ...], to: list[int]) -> None:
+        numbers = tuple(tuple(number for number, _ in arrived[tail]) for tail in to)
+        sources = tuple(tuple(source for _, source in arrived[tail]) for tail in to)
+        play.append(Step(kind, (key,), tuple(edges), moved, numbers, sources))
+
+    for card in graph.cards:
+        if card.is_root:
+            arrived[card.key].append((_start_gradient(card) if with_numbers else None, f"r{card.key}"))
+            add_step("start", card.key, (), (), [card.key])
+    # a leaf whose AccumulateGrad has a card of its own is not called itself
+    not_called = {edge.tail for edge in graph.edges if at[edge.head].kind == "accumulate"}
+    called = [card for card in graph.cards if card.kind != "constant" and card.key not in not_called]
+    for card in sorted(called, key=lambda card: card.backward_at):
+        if card.kind in ("leaf", "accumulate"):
+            leaf = at[graph.edges[entering[card.key][0]].tail] if card.kind == "accumulate" else card
+            arrived[leaf.key] = arrived[card.key]
+            add_step("keep", leaf.key, entering[card.key], (), [leaf.key])
+            continue
+        whole = add_numbers([number for number, _ in arrived[card.key]])
+        numbers = [number for number in entering[card.key] if at[graph.edges[number].tail].kind != "constant"]
+        edges = [graph.edges[number] for number in numbers]
+        moved = tuple(edge.pass_back(whole) for edge in edges)
+        for edge, what in zip(edges, moved, strict=True):
+            arrived[edge.tail].append((what, _name_edge(edge)))
+        add_step("send", card.key, numbers, moved, [edge.tail for edge in edges])
+    return play
+
+
+def _start_gradient(card: Card) -> float | None:
+    """What backward starts with: 1, for a root that is a number. ``.grad`` tells, where it is kept."""
+    if not card.is_scalar or isinstance(card.gradient, complex):
+        return None
+    return 1.0 if card.gradient is None else float(card.gradient)
+
+
+def add_numbers(parts: Sequence[float | None]) -> float | None:
+    """The sum of what has arrived; None where a part is not known, or nothing has arrived."""
+    known = [part for part in parts if part is not None]
+    return math.fsum(known) if known and len(known) == len(parts) else None
+
+
+def _agrees_with_gradients(graph: Graph, play: list[Step]) -> bool:
+    """Whether what arrives at each tensor that holds a gradient is that gradient."""
+    arrived: dict[int, float | None] = {}
+    for step in play:
+        if step.kind == "send":
+            sums = map(add_numbers, step.arrived)
+            arrived |= {graph.edges[number].tail: whole for number, whole in zip(step.edges, sums, strict=True)}
+    for card in graph.cards:
+        found = arrived.get(card.key)
+        if found is None or card.gradient is None:
+            continue
+        if isinstance(card.gradient, complex) or not math.isclose(found, card.gradient, rel_tol=1e-4, abs_tol=1e-6):
+            return False
+    return True
+
+
+# -- In words -------------------------------------------------------------------------------------
+
+
+def describe_play(graph: Graph, made_by: MadeBy) -> dict[str, Any]:
+    """All that a figure can be asked: ``rows`` of the table, ``cards`` by key, and ``steps``, as JSON can hold them.
+
+    Numbers are written out. A graph with a program has ``live`` too: what computes it again, and the same with places.
+
+    :param made_by: the code that made the cards, of those of which it is known.
+    """
+    names = name_cards(graph)
+    steps = play_graph(graph)
+    described = {
+        "rows": describe_graph(graph),
+        "cards": {str(card.key): _describe_card(graph, card, names, made_by) for card in graph.cards},
+        "steps": [_describe_step(graph, step, names, _Numbers()) for step in steps],
+    }
+    return described | ({"live": _describe_live(graph, steps, names)} if graph.program else {})
+
+
+def _describe_card(graph: Graph, card: Card, names: Mapping[int, str], made_by: MadeBy) -> dict[str, Any]:
+    """What is known of a card. What is not known, or does not apply, is left out."""
+    line, *at = made_by.get(str(card.key), ("",))
+    gradient = describe_gradient(card)
+    facts = {
+        "name": names[card.key],
+        "kind": card.kind,
+        "node": card.operation if card.names else "",
+        "line": line,
+        "at": at,
+        "value": describe_value(card),
+        "gradient": f"{format_sum(card.terms)} = {gradient}" if 1 < len(card.terms) < _ADDED else gradient,
+        "saved": list(card.saved),
+        "sends": [[names[key], rule] for key, rule in name_rules(graph, card)],
+    }
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+class _Numbers:
+    """Sentences with the numbers of the run; None where there is none."""
+
+    def write_value(self, card: Card) -> str:
+        return format_number(card.value or 0)
+
+    def write_moved(self, card: Card, number: float | None, source: str) -> str | None:
+        return None if number is None else format_number(number)
+
+    def write_total(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
+        return self.write_moved(card, add_numbers(parts), "")
+
+    def write_sum(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
+        whole = self.write_total(card, parts, sources)
+        return None if whole is None or len(parts) > _ADDED else f"{format_sum(parts)} = {whole}"
+
+    def write_kept(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
+        """What ``.grad`` holds in the end; before backward the sum."""
+        whole = self.write_total(card, parts, sources)
+        return whole if whole is None or card.gradient is None else format_number(card.gradient)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Sentences with places for them."""
+
+    #: Whether the gradients with which backward starts are known.
+    starts: bool
+
+    def write_value(self, card: Card) -> str:
+        return f"⟦v{card.key}⟧"
+
+    def write_moved(self, card: Card, number: float | None, source: str) -> str | None:
+        return self.write_total(card, (), [source])
+
+    def write_total(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
+        return _mark_place("t", sources) if self.starts and card.is_scalar and sources else None
+
+    def write_sum(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
+        known = self.write_total(card, parts, sources)
+        return _mark_place("s", sources) if known and len(sources) <= _ADDED else None
+
+    write_kept = write_total
+
+
+def _mark_place(kind: str, sources: Sequence[str]) -> str:
+    return f"⟦{kind}{','.join(sources)}⟧"
+
+
+def _name_edge(edge: Edge) -> str:
+    return f"{edge.head}.{edge.input}"
+
+
+def _describe_step(graph: Graph, step: Step, names: Mapping[int, str], words: _Numbers | _Places) -> dict[str, Any]:
+    """A step with what its sentence needs: ``who``, ``what`` about the card, and for backward ``to``: card, number, sum."""
+    at = {card.key: card for card in graph.cards}
+    (first, *_) = cards = [at[key] for key in step.cards]
+
+    def name_with_value(card: Card) -> str:
+        if card.value is not None:
+            return f"{names[card.key]} = {words.write_value(card)}"
+        return f"{names[card.key]} ({format_shape(card.shape)})" if card.shape else names[card.key]
+
+    said: dict[str, Any] = {"kind": step.kind, "cards": list(step.cards), "edges": list(step.edges)}
+    if step.kind == "leaves":
+        return said | {"what": [name_with_value(card) for card in cards if card.kind == "leaf"]}
+    if step.kind == "compute":
+        return said | {"who": first.operation, "what": name_with_value(first) if first.names else ""}
+    edges = [graph.edges[number] for number in step.edges]
+    keys = [edge.tail for edge in edges] if step.kind == "send" else [first.key]
+    there = {key: (at[key], *parts) for key, *parts in zip(keys, step.arrived, step.sources, strict=True)}
+    said["arrived"] = {
+        str(key): words.write_total(*found) or (format_shape(found[0].shape) if found[0].shape else None)
+        for key, found in there.items()
+    }
+    if step.kind == "send":
+        moved = [
+            words.write_moved(at[edge.tail], number, _name_edge(edge))
+            for edge, number in zip(edges, step.moved, strict=True)
+        ]
+        return said | {
+            "who": f"{first.operation} ({names[first.key]})" if first.names else names[first.key],
+            "to": [[names[edge.tail], number] for edge, number in zip(edges, moved, strict=True)],
+            "sums": [
+                [names[key], len(found[1]), words.write_sum(*found)]
+                for key, found in there.items()
+                if len(found[1]) > 1
+            ],
+        }
+    kept = words.write_kept(*there[first.key])
+    return said | {"who": names[first.key]} | ({} if kept is None else {"what": kept})
+
+
+# -- Figures whose leaves can be changed ----------------------------------------------------------
+
+
+def _describe_live(graph: Graph, steps: list[Step], names: Mapping[int, str]) -> dict[str, Any]:
+    """The program, ``leaves`` that can be changed, ``steps`` and ``cards`` with places, and what moves along ``edges``."""
+    program = graph.program
+    assert program
+    roots = [card for card in graph.cards if card.is_root]
+    words = _Places(all(card.is_scalar or card.gradient_numbers for card in roots))
+    sources: dict[int, tuple[str, ...]] = {}
+    for step in steps:
+        keys = [graph.edges[number].tail for number in step.edges] if step.kind == "send" else step.cards
+        sources |= dict(zip(keys, step.sources, strict=False))
+    changeable = [card for card in graph.cards if card.kind == "leaf"]
+    return {
+        "float32": program.is_float32,
+        "nodes": {str(key): _write_instruction(one) for key, one in program.instructions.items()},
+        "start": {str(key): _write_numbers(numbers) for key, numbers in program.start.items()},
+        "backward": list(program.backward),
+        "leaves": {
+            str(card.key): names[card.key] for card in changeable if program.instructions[card.key].size <= CHANGEABLE
+        },
+        "roots": [f"{names[card.key]} = {words.write_value(card)}" for card in roots if card.value is not None],
+        "edges": {
+            str(number): _name_edge(edge) for number, edge in enumerate(graph.edges) if edge.derivative is not None
+        },
+        "steps": [_describe_step(graph, step, names, words) for step in steps],
+        "cards": {str(card.key): _place_numbers(graph, card, sources.get(card.key, ())) for card in graph.cards},
+    }
+
+
+def _place_numbers(graph: Graph, card: Card, sources: Sequence[str]) -> dict[str, str]:
+    """Of a card whose value, or gradient, is written: its place."""
+    facts = {}
+    if card.value is not None:
+        facts["value"] = f"⟦v{card.key}⟧"
+    elif card.numbers:
+        facts["value"] = f"{format_shape(card.shape or ())} {card.dtype}: ⟦w{card.key}⟧"
+    if card.gradient is not None and sources:
+        facts["gradient"] = _mark_place("t", sources)
+        if 1 < len(card.terms) < _ADDED:
+            called_at = {other.key: other.backward_at for other in graph.cards}
+            edges = [edge for edge in graph.edges if edge.tail == card.key]
+            terms = _mark_place(
+                "u", [_name_edge(edge) for edge in sorted(edges, key=lambda edge: called_at[edge.head])]
+            )
+            facts |= {"gradient": f"{terms} = {facts['gradient']}", "terms": f"= {terms}"}
+    elif card.gradient_numbers and sources:
+        facts["gradient"] = _mark_place("W", sources)
+    return facts
+
+
+def _write_instruction(one: Instruction) -> list[Any]:
+    """What ``graph_live.js`` computes: operation, size, inputs, places, numbers, without what is empty at the end."""
+    places = list(one.places) if any(one.places) else []
+    whole = [one.operation.removesuffix("Backward0"), one.size, list(one.inputs), places, _write_numbers(one.numbers)]
+    while len(whole) > 2 and not whole[-1]:
+        whole.pop()
+    return whole
+
+
+def _write_numbers(numbers: Sequence[float]) -> list[float | str]:
+    """The numbers as JSON and JavaScript both know them.
+
+    >>> _write_numbers([2.0, 0.5, math.inf])
+    [2, 0.5, 'Infinity']
+    """
+    words = {math.inf: "Infinity", -math.inf: "-Infinity"}
+    return [
+        (int(one) if one == int(one) and (one or math.copysign(1, one) > 0) and abs(one) < 1e15 else one)
+        if math.isfinite(one)
+        else words.get(one, "NaN")
+        for one in numbers
+    ]
+
+
+# -- The rules of a card --------------------------------------------------------------------------
+
+_BROADCAST = {"AddBackward0", "DivBackward0", "MulBackward0", "SubBackward0"}
+_LETTER = re.compile(r"\b[abcy]\b(?!\()")
+
+
+def name_rules(graph: Graph, card: Card) -> list[tuple[int, str]]:
+    """What backward of ``card`` sends: the key of each input's card, and the rule with the script's own names in it.
+
+    A letter of a rule whose tensor has no name stays. Empty for an operation without a rule, and where an input's shape is
+    not known.
+
+    >>> x, y = Card(0, "leaf", names=("x",), shape=()), Card(1, "function", "ExpBackward0", ("y",), shape=())
+    >>> name_rules(Graph((x, y), (Edge(0, 1),)), y)
+    [(0, 'grad * y')]
+    """
+    entering = sorted((edge for edge in graph.edges if edge.head == card.key), key=lambda edge: edge.input)
+    rules = RULES.get(card.operation, ())[1:]
+    if len(card.names) > 1 or not rules or any(edge.input >= len(rules) for edge in entering):
+        return []
+    at = {other.key: other for other in graph.cards}
+    names = {"abc"[edge.input]: at[edge.tail].names[:1] for edge in entering} | {"y": card.names[:1]}
+    sent = []
+    for edge in entering:
+        tail = at[edge.tail]
+        if tail.kind == "constant":
+            continue
+        rule = rules[edge.input]
+        if card.operation in _BROADCAST and tail.shape != card.shape:
+            if tail.shape is None or card.shape is None:
+                return []
+            rule = f"{rule if rule == 'grad' else f'({rule})'}.sum_to_size({'abc'[edge.input]}.shape)"
+        # all letters at once: a name may itself be a letter
+        sent.append((tail.key, _LETTER.sub(lambda found: "".join(names.get(found[0]) or found[0]), rule)))
+    return sent
