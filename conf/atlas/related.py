@@ -5,8 +5,8 @@ names of PyTorch, and few others use those. sphinx-gallery 0.22.1's recommender 
 checks that are hidden, knows nothing of what a page links to already, and puts pictures on the page.
 
 ``.. tagged-pages::`` lists all pages of the gallery, chapter by chapter, each with its tags. ``conf/static/filters.js`` brings
-its filter by tag to life, and the address keeps what was chosen: the tags of a page link to it. sphinx-gallery has a filter too.
-Its tags are no buttons, so a keyboard does not reach them, and it shows one chapter at a time.
+its filter by tag to life, and the address keeps what was chosen: the tags of a page link to it. sphinx-gallery has a
+filter too. Its tags are no buttons, so a keyboard does not reach them, and it shows one chapter at a time.
 """
 
 from __future__ import annotations
