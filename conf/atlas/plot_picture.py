@@ -27,11 +27,11 @@ def draw_plot_picture(drawing: str) -> str:
     :raises xml.etree.ElementTree.ParseError: if ``drawing`` is no XML.
     """
     root = ElementTree.fromstring(drawing)
-    shapes = "".join(_shapes(root, _marks(root)))
-    return f'<svg viewBox="{_box(root)}" aria-hidden="true">{shapes}</svg>'
+    shapes = "".join(_draw_shapes(root, _find_marks(root)))
+    return f'<svg viewBox="{_find_box(root)}" aria-hidden="true">{shapes}</svg>'
 
 
-def _box(root: ElementTree.Element) -> str:
+def _find_box(root: ElementTree.Element) -> str:
     """The axes, as what is drawn in them is clipped to; the whole drawing where nothing is."""
     axes = [
         [float(rect.get(side, "0")) for side in ("x", "y", "width", "height")]
@@ -44,32 +44,34 @@ def _box(root: ElementTree.Element) -> str:
     return f"{left:.0f} {top:.0f} {right - left:.0f} {bottom - top:.0f}"
 
 
-def _marks(root: ElementTree.Element) -> dict[str, dict[str, str]]:
+def _find_marks(root: ElementTree.Element) -> dict[str, dict[str, str]]:
     """The style of each shape that is defined once and used at many points, by its id."""
-    return {path.get("id", ""): _style(path) for path in root.iterfind(f".//{_SVG}defs/{_SVG}path")}
+    return {path.get("id", ""): _read_style(path) for path in root.iterfind(f".//{_SVG}defs/{_SVG}path")}
 
 
-def _shapes(
+def _draw_shapes(
     parent: ElementTree.Element, marks: dict[str, dict[str, str]], within_words: bool = False
 ) -> Iterator[str]:
     points: dict[str, list[str]] = {}
     for child in parent:
         if child.tag == f"{_SVG}use" and not within_words:
-            style = marks.get(child.get(_HREF, "")[1:], {}) | _style(child)
+            style = marks.get(child.get(_HREF, "")[1:], {}) | _read_style(child)
             color = style.get("fill", "none")
             color = style.get("stroke", "none") if color == "none" else color
-            points.setdefault(color, []).append(f"M{_round(child.get('x', '0'))} {_round(child.get('y', '0'))}h0")
+            points.setdefault(color, []).append(
+                f"M{_round_number(child.get('x', '0'))} {_round_number(child.get('y', '0'))}h0"
+            )
         elif child.tag == f"{_SVG}image":
-            yield _bitmap(child)
+            yield _draw_bitmap(child)
         elif child.tag == f"{_SVG}path":
-            style = _style(child)
+            style = _read_style(child)
             if style.get("fill") != _PAPER or style.get("stroke", "none") != "none":
-                yield f'<path d="{_outline(child.get("d", ""))}"{_attributes(style)}/>'
+                yield f'<path d="{_round_outline(child.get("d", ""))}"{_write_style(style)}/>'
         elif child.tag == f"{_SVG}g" and not _is_left_out(child, within_words):
-            yield from _shapes(child, marks, child.get("id", "").startswith("text_"))
+            yield from _draw_shapes(child, marks, child.get("id", "").startswith("text_"))
     for color, at in points.items():
         look = {"stroke": color, "stroke-width": str(_MARK), "stroke-linecap": "round"}
-        yield f'<path d="{"".join(dict.fromkeys(at))}"{_attributes(look)}/>'
+        yield f'<path d="{"".join(dict.fromkeys(at))}"{_write_style(look)}/>'
 
 
 def _is_left_out(group: ElementTree.Element, within_words: bool) -> bool:
@@ -78,18 +80,18 @@ def _is_left_out(group: ElementTree.Element, within_words: bool) -> bool:
     return bool(_LEFT_OUT.match(name)) or (within_words and not name.startswith("patch_"))
 
 
-def _bitmap(image: ElementTree.Element) -> str:
+def _draw_bitmap(image: ElementTree.Element) -> str:
     said = {"href": "".join(image.get(_HREF, "").split()), "style": "image-rendering:pixelated"}
     said |= {name: image.get(name, "") for name in ("x", "y", "width", "height", "transform") if image.get(name)}
     return f"<image{''.join(f' {name}={quoteattr(value)}' for name, value in said.items())}/>"
 
 
-def _style(element: ElementTree.Element) -> dict[str, str]:
+def _read_style(element: ElementTree.Element) -> dict[str, str]:
     said = dict(pair.split(":", 1) for pair in element.get("style", "").split(";") if ":" in pair)
     return {name.strip(): value.strip() for name, value in said.items() if name.strip() in _KEPT}
 
 
-def _attributes(style: dict[str, str]) -> str:
+def _write_style(style: dict[str, str]) -> str:
     """As ``style``, in which alone a color may be a variable of the theme."""
     themed = ";".join(
         f"{name}:{_COLOR.sub(lambda m: f'var(--plot-{m[1].lower()},{m[0]})', value)}" for name, value in style.items()
@@ -97,20 +99,20 @@ def _attributes(style: dict[str, str]) -> str:
     return f' style="{themed}"' if themed else ""
 
 
-def _outline(d: str) -> str:
+def _round_outline(d: str) -> str:
     """The outline on whole points: the picture is half as large as the plot, so that is half a pixel.
 
-    >>> _outline("M 1.234 5.678 \\nL 1.31 5.7 \\nL 20.9 -0.2 \\nz\\n")
+    >>> _round_outline("M 1.234 5.678 \\nL 1.31 5.7 \\nL 20.9 -0.2 \\nz\\n")
     'M1 6L21 0z'
     """
     found, last = [], ""
     for command, numbers in re.findall(r"([MLHVCQzZ])([^MLHVCQzZ]*)", d):
-        at = " ".join(_round(number) for number in _NUMBER.findall(numbers))
+        at = " ".join(_round_number(number) for number in _NUMBER.findall(numbers))
         if command != "L" or at != last:
             found.append(command + at)
         last = at
     return "".join(found)
 
 
-def _round(number: str) -> str:
+def _round_number(number: str) -> str:
     return f"{float(number) + 0.0:.0f}".replace("-0", "0") if abs(float(number)) < 0.5 else f"{float(number):.0f}"

@@ -76,18 +76,19 @@ def draw_graph(graph: Graph, *, label: str = "", show_saved: bool = False) -> st
     parts = [_draw_edge(number, graph, layout, other) for number in range(len(graph.edges))]
     parts += [_draw_card(card, boxes[card.key], layout, other) for card in graph.cards]
     if graph.left_out:
-        turned = _turn(f"4 {other.height + 14:.0f}" if other else "")
+        turned = _turn_upright(f"4 {other.height + 14:.0f}" if other else "")
         at = f'x="4" y="{layout.height + 14:.0f}"{turned} font-size="11"'
         parts.append(f'<text class="g-operation" {at}>… {graph.left_out} more</text>')
-    width, height = _measure(layout, graph)
+    width, height = _measure_picture(layout, graph)
     kinds = ["graph", *(["graph-upright"] if is_upright else ["graph-wide"] if layout.width > _COLUMN else [])]
     # the size of a drawing that stands upright: the one it will have on a phone, or that it has anywhere
-    wide, high = _measure(other or layout, graph)
+    wide, high = _measure_picture(other or layout, graph)
     style = f' style="--upright-width: {wide}px; --upright-ratio: {wide} / {high}"' if other or is_upright else ""
+    turned = _turn_upright(f"-2 -2 {wide} {high}" if other else "")
     name = escape(label, quote=False).replace('"', "&quot;")
     return (
         f'<svg role="img" aria-label="{name}"{style} xmlns="http://www.w3.org/2000/svg" class="{" ".join(kinds)}" '
-        f'viewBox="-2 -2 {width} {height}" width="{width}" height="{height}"{_turn(f"-2 -2 {wide} {high}" if other else "")}>'
+        f'viewBox="-2 -2 {width} {height}" width="{width}" height="{height}"{turned}>'
         "\n" + "\n".join(parts) + "\n</svg>\n"
     )
 
@@ -105,7 +106,7 @@ def stands_upright(across: Layout, down: Layout) -> bool:
     return across.width > _COLUMN >= down.width
 
 
-def _measure(layout: Layout, graph: Graph) -> tuple[str, str]:
+def _measure_picture(layout: Layout, graph: Graph) -> tuple[str, str]:
     """Width and height of the picture, with room for its border and for what is said of cards that are left out."""
     return f"{layout.width + 4:.0f}", f"{layout.height + (24 if graph.left_out else 4):.0f}"
 
@@ -168,7 +169,7 @@ def _write_sum(card: Card) -> str:
 # -- SVG ------------------------------------------------------------------------------------------
 
 
-def _turn(place: str) -> str:
+def _turn_upright(place: str) -> str:
     return f' data-upright="{place}"' if place else ""
 
 
@@ -183,7 +184,7 @@ def _draw_card(card: Card, box: _Box, layout: Layout, other: Layout | None) -> s
     turned = ""
     if other:
         there = other.cards[card.key]
-        turned = _turn(f"translate({there[0] - x:.0f} {there[1] - y:.0f})")
+        turned = _turn_upright(f"translate({there[0] - x:.0f} {there[1] - y:.0f})")
     out = [
         f'<g class="g-card g-{"root" if card.is_root else card.kind}" data-card="{card.key}"{turned}>'
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="7"/>'
@@ -205,13 +206,13 @@ def _draw_edge(number: int, graph: Graph, layout: Layout, other: Layout | None) 
     out = [
         f'<g class="g-edge{" g-dotted" if is_dotted else ""}" '
         f'data-edge="{number}" data-from="{edge.tail}" data-to="{edge.head}">'
-        f'<path d="{_draw_line(route, 1)}"{_turn(_draw_line(there, 0) if there else "")}/>'
-        f'<polygon points="{_draw_arrow(route)}"{_turn(_draw_arrow(there) if there else "")}/>'
+        f'<path d="{_draw_line(route, 1)}"{_turn_upright(_draw_line(there, 0) if there else "")}/>'
+        f'<polygon points="{_draw_arrow(route)}"{_turn_upright(_draw_arrow(there) if there else "")}/>'
     ]
     text = _write_factor(edge)
     if text and route.label:
         x, y = route.label
-        beside = _turn(f"{there.label[0]:.0f} {there.label[1] + 4:.0f}" if there and there.label else "")
+        beside = _turn_upright(f"{there.label[0]:.0f} {there.label[1] + 4:.0f}" if there and there.label else "")
         place = f'x="{x:.1f}" y="{y + 4:.1f}"{beside} text-anchor="middle" font-size="{_EDGE_SIZE}"'
         out.append(f'<text class="g-gradient" {place}>{escape(text)}</text>')
     return "".join([*out, "</g>"])

@@ -81,10 +81,10 @@ def _fold_runs(graph: Graph) -> Graph:
 def _merge_cards(key: int, cards: list[Card]) -> Card:
     """One card for ``cards``. It is through when the last of them is."""
     forward, backward = (max(getattr(card, which) for card in cards) for which in ("forward_at", "backward_at"))
-    return Card(key, "folded", operation=_summarize(cards), forward_at=forward, backward_at=backward)
+    return Card(key, "folded", operation=_summarize_cards(cards), forward_at=forward, backward_at=backward)
 
 
-def _summarize(cards: list[Card]) -> str:
+def _summarize_cards(cards: list[Card]) -> str:
     counts = Counter(card.operation for card in cards)
     kinds = [name if count == 1 else f"{name} ×{count}" for name, count in counts.items()]
     shown = ", ".join(kinds[:3]) + (", …" if len(kinds) > 3 else "")

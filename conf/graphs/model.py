@@ -77,10 +77,10 @@ class Edge:
     #: The local derivative, known for scalars only.
     derivative: float | None = None
 
-    def passes(self, gradient: float | None) -> float | None:
+    def pass_back(self, gradient: float | None) -> float | None:
         """What reaches ``tail`` when ``gradient`` has arrived at ``head``; None where one of the two is not known.
 
-        >>> Edge(0, 1, derivative=3.0).passes(2.0)
+        >>> Edge(0, 1, derivative=3.0).pass_back(2.0)
         6.0
         """
         return None if gradient is None or self.derivative is None else gradient * self.derivative

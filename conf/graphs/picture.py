@@ -49,15 +49,15 @@ def _place_boxes(centers: Mapping[int, Point], names: Mapping[int, str]) -> dict
     """The cards spread over the whole picture: columns as they were, side by side."""
     wide = [len(names[key]) * _LETTER + 12 if names.get(key) else 18.0 for key in centers]
     high = [22.0 if names.get(key) else 12.0 for key in centers]
-    across = _spread([x for x, _y in centers.values()], wide, WIDTH)
-    down = _spread([y for _x, y in centers.values()], high, HEIGHT)
+    across = _spread_cards([x for x, _y in centers.values()], wide, WIDTH)
+    down = _spread_cards([y for _x, y in centers.values()], high, HEIGHT)
     return {key: _Box(*box) for key, *box in zip(centers, across, down, wide, high, strict=True)}
 
 
-def _spread(centers: Sequence[float], sizes: Sequence[float], room: float) -> list[float]:
+def _spread_cards(centers: Sequence[float], sizes: Sequence[float], room: float) -> list[float]:
     """New centers of cards between 0 and ``room``.
 
-    >>> _spread([100.0, 500.0], [20.0, 20.0], 100)
+    >>> _spread_cards([100.0, 500.0], [20.0, 20.0], 100)
     [12.0, 88.0]
     """
     least, most = min(centers), max(centers)

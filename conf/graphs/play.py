@@ -110,7 +110,7 @@ def _play_all(graph: Graph, *, with_numbers: bool) -> list[Step]:
         whole = add_numbers([number for number, _ in arrived[card.key]])
         numbers = [number for number in entering[card.key] if at[graph.edges[number].tail].kind != "constant"]
         edges = [graph.edges[number] for number in numbers]
-        moved = tuple(edge.passes(whole) for edge in edges)
+        moved = tuple(edge.pass_back(whole) for edge in edges)
         for edge, what in zip(edges, moved, strict=True):
             arrived[edge.tail].append((what, _name_edge(edge)))
         add_step("send", card.key, numbers, moved, [edge.tail for edge in edges])
@@ -220,16 +220,16 @@ class _Places:
         return self.write_total(card, (), [source])
 
     def write_total(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
-        return _place("t", sources) if self.starts and card.is_scalar and sources else None
+        return _mark_place("t", sources) if self.starts and card.is_scalar and sources else None
 
     def write_sum(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
         known = self.write_total(card, parts, sources)
-        return _place("s", sources) if known and len(sources) <= _ADDED else None
+        return _mark_place("s", sources) if known and len(sources) <= _ADDED else None
 
     write_kept = write_total
 
 
-def _place(kind: str, sources: Sequence[str]) -> str:
+def _mark_place(kind: str, sources: Sequence[str]) -> str:
     return f"⟦{kind}{','.join(sources)}⟧"
 
 
@@ -316,14 +316,16 @@ def _place_numbers(graph: Graph, card: Card, sources: Sequence[str]) -> dict[str
     elif card.numbers:
         facts["value"] = f"{format_shape(card.shape or ())} {card.dtype}: ⟦w{card.key}⟧"
     if card.gradient is not None and sources:
-        facts["gradient"] = _place("t", sources)
+        facts["gradient"] = _mark_place("t", sources)
         if 1 < len(card.terms) < _ADDED:
             called_at = {other.key: other.backward_at for other in graph.cards}
             edges = [edge for edge in graph.edges if edge.tail == card.key]
-            terms = _place("u", [_name_edge(edge) for edge in sorted(edges, key=lambda edge: called_at[edge.head])])
+            terms = _mark_place(
+                "u", [_name_edge(edge) for edge in sorted(edges, key=lambda edge: called_at[edge.head])]
+            )
             facts |= {"gradient": f"{terms} = {facts['gradient']}", "terms": f"= {terms}"}
     elif card.gradient_numbers and sources:
-        facts["gradient"] = _place("W", sources)
+        facts["gradient"] = _mark_place("W", sources)
     return facts
 
 

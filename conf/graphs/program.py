@@ -32,10 +32,12 @@ _TORCH = {
 _TAKES = {
     "CloneBackward0": lambda node, inputs, shape: inputs[0],
     "ExpandBackward0": lambda node, inputs, shape: inputs[0].expand(shape),
-    "SelectBackward0": lambda node, inputs, shape: inputs[0].select(_sign(node._saved_dim), _sign(node._saved_index)),
-    "StackBackward0": lambda node, inputs, shape: torch.stack(inputs, _sign(node._saved_dim)),
+    "SelectBackward0": lambda node, inputs, shape: inputs[0].select(
+        _make_signed(node._saved_dim), _make_signed(node._saved_index)
+    ),
+    "StackBackward0": lambda node, inputs, shape: torch.stack(inputs, _make_signed(node._saved_dim)),
     "TBackward0": lambda node, inputs, shape: inputs[0].t(),
-    "UnbindBackward0": lambda node, inputs, shape: torch.stack(inputs[0].unbind(_sign(node._saved_dim))),
+    "UnbindBackward0": lambda node, inputs, shape: torch.stack(inputs[0].unbind(_make_signed(node._saved_dim))),
     "ViewBackward0": lambda node, inputs, shape: inputs[0].reshape(shape),
 }
 _WHOLE = {"MeanBackward0": "mean", "ProdBackward0": "prod", "SumBackward0": "sum"}
@@ -47,7 +49,7 @@ _SOLVED = {
 }
 
 
-def _sign(number: int) -> int:
+def _make_signed(number: int) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
@@ -72,7 +74,7 @@ def make_program(
     if not on_cpu or len(types) != 1 or not types <= {torch.float32, torch.float64}:
         return None
     with torch.enable_grad(), torch.device("cpu"):  # a script may have set another default device
-        return _Maker(types.pop(), keys, cards, edges, outputs).make(order)
+        return _Maker(types.pop(), keys, cards, edges, outputs).make_from(order)
 
 
 class _Maker:
@@ -90,9 +92,9 @@ class _Maker:
         self.shapes: dict[int, tuple[int, ...]] = {}
         self.observed: dict[int, Operand] = {}
 
-    def make(self, order: list[Any]) -> Program | None:
+    def make_from(self, order: list[Any]) -> Program | None:
         for node in order:
-            self._observe(node)
+            self._observe_values(node)
         if not all(self._add_leaf(node) if is_accumulate(node) else self._add_function(node) for node in order):
             return None
         cards = self.cards.values()
@@ -108,7 +110,7 @@ class _Maker:
         by_key = dict(sorted(self.instructions.items()))
         return Program(self.dtype == torch.float32, by_key, start, tuple(key for _, key in called))
 
-    def _observe(self, node: Any) -> None:
+    def _observe_values(self, node: Any) -> None:
         """Note what is known of values: of the node's result, and of its inputs."""
         if is_accumulate(node):
             return
@@ -123,13 +125,15 @@ class _Maker:
 
     # -- Instructions: each method adds one, and says whether it could ---------------------------
 
-    def _add(self, key: int, instruction: Instruction, shape: Sequence[int], value: torch.Tensor) -> bool:
+    def _add_instruction(self, key: int, instruction: Instruction, shape: Sequence[int], value: torch.Tensor) -> bool:
         self.instructions[key], self.shapes[key], self.values[key] = instruction, tuple(shape), value
         return True
 
     def _add_given(self, key: int, kind: str, found: Operand) -> bool:
         value = torch.tensor(found.numbers, dtype=self.dtype, requires_grad=kind == "leaf")
-        return self._add(key, Instruction(kind, len(found.numbers), numbers=_shorten(value)), found.shape, value)
+        return self._add_instruction(
+            key, Instruction(kind, len(found.numbers), numbers=_shorten_numbers(value)), found.shape, value
+        )
 
     def _add_leaf(self, node: Any) -> bool:
         key, found = self.keys[node], read_operand(node.variable)
@@ -145,7 +149,7 @@ class _Maker:
         places = places.flatten()
         given = torch.cat([self.values[tail] for tail in tails])
         instruction = Instruction("take", places.numel(), tuple(tails), (tuple(places.tolist()),))
-        return self._add(key, instruction, shape, given[places])
+        return self._add_instruction(key, instruction, shape, given[places])
 
     def _add_function(self, node: Any) -> bool:
         key, name, metadata = self.keys[node], type(node).__name__, node._input_metadata
@@ -157,7 +161,7 @@ class _Maker:
             return False
         if name in _WHOLE:
             value = getattr(self.values[tails[0]], _WHOLE[name])().reshape(1)
-            return self._add(key, Instruction(_WHOLE[name], 1, tuple(tails)), shape, value)
+            return self._add_instruction(key, Instruction(_WHOLE[name], 1, tuple(tails)), shape, value)
         sizes = [self.values[tail].numel() for tail in tails]
         numbered = torch.arange(sum(sizes)).split(sizes)
         places = [part.reshape(self.shapes[tail]) for part, tail in zip(numbered, tails, strict=True)]
@@ -184,8 +188,8 @@ class _Maker:
             None if count == 1 or place == list(range(count)) else tuple(place)
             for count, place in zip(sizes, places, strict=True)
         )
-        called = _shorten(torch.tensor(numbers, dtype=self.dtype))
-        return self._add(
+        called = _shorten_numbers(torch.tensor(numbers, dtype=self.dtype))
+        return self._add_instruction(
             key, Instruction(name, size, tuple(edge.tail for edge in edges), short, called), shape, value
         )
 
@@ -258,10 +262,10 @@ def _get_gradients(card: Card) -> tuple[float, ...] | None:
     return card.gradient_numbers or (None if card.gradient is None else (card.gradient,))
 
 
-def _shorten(tensor: torch.Tensor) -> tuple[float, ...]:
+def _shorten_numbers(tensor: torch.Tensor) -> tuple[float, ...]:
     """The numbers of ``tensor``, with no more digits than tell each from its neighbors.
 
-    >>> _shorten(torch.tensor([0.1, 2.0]))
+    >>> _shorten_numbers(torch.tensor([0.1, 2.0]))
     (0.1, 2.0)
     """
     numbers = tensor.detach().tolist()

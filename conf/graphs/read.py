@@ -220,7 +220,7 @@ def _add_terms(cards: list[Card], edges: list[Edge]) -> Iterator[Card]:
         leaving.setdefault(edge.tail, []).append(edge)
     arrived: dict[int, float | None] = {}
     for card in reversed(cards):
-        paths = [edge.passes(arrived[edge.head]) for edge in leaving.get(card.key, [])]
+        paths = [edge.pass_back(arrived[edge.head]) for edge in leaving.get(card.key, [])]
         gradient = None if card.gradient is None or isinstance(card.gradient, complex) else float(card.gradient)
         start: float | None = 0.0
         if card.is_root and not paths:

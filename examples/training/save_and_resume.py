@@ -399,8 +399,6 @@ folder.cleanup()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_reproducibility.py`, the states that make a resumed run equal to the last bit.
-# - Next: :ref:`sphx_glr_gallery_modules_parameters_and_buffers.py`, what a module registers, moves and saves.
 # - :ref:`sphx_glr_gallery_training_learning_rate_schedules.py`, resuming with a scheduler.
 # - :ref:`sphx_glr_gallery_errors_optimizer_group_size.py`: the optimizer's state does not fit.
 # - :ref:`sphx_glr_gallery_tensors_storage.py`: why the file of a small slice is large.
