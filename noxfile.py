@@ -5,120 +5,136 @@ All sessions share one environment, ``.nox/site``. It is installed once, and lef
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import re
 import shutil
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import nox
+
+if sys.version_info < (3, 11):  # noqa: UP036
+    sys.exit(f"Autograd Atlas needs Python 3.11 or later; this nox runs with {sys.version.split()[0]}.")
 
 ROOT = Path(__file__).parent
 sys.path.insert(0, str(ROOT / "conf"))
 
-from atlas.incremental.up_to_date import GENERATED, LastBuild
+import up_to_date
 
 HOME = ROOT / ".nox" / "site"
-PROGRAMS = HOME / "bin"
 INSTALLED = HOME / "requirements.sha256"  # what is installed there
 HTML = Path("build/html")
-DOCTREES = Path("build/doctrees")
+DOCTREES = "build/doctrees"
 #: Processes that read and write pages: one more than cores, as one hands pages out while they are written.
 JOBS = str((os.cpu_count() or 1) + 1)
-#: For pytest; tests/sharing_out.py says what stays together. ``-- --numprocesses=0`` keeps all in one process, for pdb.
+#: For pytest; tests/conftest.py says what stays together. ``-- --numprocesses=0`` keeps all in one process, for pdb.
 ON_ALL_CORES = ("--numprocesses=auto", "--maxprocesses=8")
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "none"
 
 
-def environment(session: nox.Session) -> None:
+def install_environment(session: nox.Session) -> None:
     """Install the shared environment if it is missing, or older than the requirements."""
+    if not os.access(ROOT, os.W_OK):
+        session.error(f"Nothing can be written to {ROOT}: a build needs .nox, build and docs/gallery. Copy it first.")
     wanted = hashlib.sha256((ROOT / "requirements.txt").read_bytes() + sys.version.encode()).hexdigest()
     if INSTALLED.is_file() and INSTALLED.read_text() == wanted:
         return
     shutil.rmtree(HOME, ignore_errors=True)
+    python = str(HOME / "bin" / "python")
     session.run(sys.executable, "-m", "virtualenv", "--quiet", str(HOME), external=True)
-    run(session, "python", "-m", "pip", "install", "--quiet", "--no-compile", "--requirement", "requirements.txt")
+    session.run(python, "-m", "pip", "install", "--quiet", "--no-compile", "-r", "requirements.txt", external=True)
     # on all cores, which pip does not; 1: some packages carry files of another Python
-    session.run(
-        str(PROGRAMS / "python"), "-m", "compileall", "-qq", "-j", "0", str(HOME), external=True, success_codes=[0, 1]
-    )
+    session.run(python, "-m", "compileall", "-qq", "-j", "0", str(HOME), external=True, success_codes=[0, 1])
     INSTALLED.write_text(wanted)
 
 
-def run(session: nox.Session, program: str, *arguments: str | Path) -> None:
+def run_program(session: nox.Session, program: str, *arguments: str | Path) -> None:
     """Run a program of the shared environment, with the others on its path."""
-    path = f"{PROGRAMS}{os.pathsep}{os.environ.get('PATH', '')}"
-    session.run(str(PROGRAMS / program), *map(str, arguments), env={"PATH": path}, external=True)
+    install_environment(session)
+    path = f"{HOME / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
+    session.run(str(HOME / "bin" / program), *map(str, arguments), env={"PATH": path}, external=True)
 
 
-def sphinx(session: nox.Session, builder: str, out: Path, *arguments: str) -> None:
-    """Run Sphinx with warnings as errors. ``--release`` is an option of the site's own."""
+def run_sphinx(session: nox.Session, builder: str, out: Path, *arguments: str) -> None:
+    """Run Sphinx with warnings as errors."""
     options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", builder, "--jobs", JOBS]
-    settings = {"--release": ["-D", "atlas_release=1"]}
-    own = [word for argument in arguments for word in settings.get(argument, [argument])]
-    run(session, "sphinx-build", *options, "--doctree-dir", DOCTREES, "docs", out, *own)
+    run_program(session, "sphinx-build", *options, "--doctree-dir", DOCTREES, "docs", out, *arguments)
 
 
-def from_scratch(options: list[str]) -> list[str]:
-    """Sphinx's options to read and write all pages, whatever an earlier build left: for a release, and on a machine of CI."""
-    return ["--fresh-env", "--write-all"] if "--release" in options or os.environ.get("CI") else []
+def make_sphinx_options(arguments: list[str], in_ci: bool) -> list[str]:
+    """Sphinx's options for those of ``docs``: ``--release`` and ``--only chapter/page`` are the site's own.
+
+    A release, and CI, read and write all pages, whatever an earlier build left.
+    """
+    parser = argparse.ArgumentParser(prog="nox -s docs --", add_help=False, allow_abbrev=False)
+    parser.add_argument("--release", action="store_true")
+    parser.add_argument("--only", metavar="CHAPTER/PAGE")
+    own, options = parser.parse_known_args(arguments)
+    if own.release or in_ci:
+        options += ["--fresh-env", "--write-all"]
+    if own.release:
+        options += ["-D", "atlas_release=1"]
+    if own.only:
+        options += ["-D", f"atlas_only={own.only}"]
+    return options
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style, format, spelling, the workflows, and that nothing of a new page is still to be written."""
-    environment(session)
-    run(session, "ruff", "check", "--no-cache", *session.posargs)  # its cache misses that a module moved
-    run(session, "ruff", "format", "--no-cache", "--check")
-    run(
-        session,
-        "sphinx-lint",
-        "--enable=default-role",
-        "--max-line-length=128",
-        "examples",
-        "docs",
-        "--ignore=docs/gallery",
-        *(f"--ignore={made}" for made in sorted(Path("examples").glob("*/recordings"))),  # generated, too
-    )
-    run(session, "codespell")
-    run(session, "jactionlint")
+    """Check style, format, spelling, and the workflows."""
+    made = [f"--ignore={folder}" for folder in ["docs/gallery", *sorted(Path("examples").glob("*/recordings"))]]
+    run_program(session, "ruff", "check", "--no-cache", *session.posargs)  # its cache misses that a module moved
+    run_program(session, "ruff", "format", "--no-cache", "--check")
+    run_program(session, "sphinx-lint", "--enable=default-role", "--max-line-length=128", "examples", "docs", *made)
+    run_program(session, "codespell")
+    run_program(session, "jactionlint")
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
     """Test the extensions, and the site as it is built."""
-    environment(session)
-    run(session, "pytest", "--ignore=tests/browser", *ON_ALL_CORES, "--no-loadscope-reorder", *session.posargs)
+    run_program(
+        session, "pytest", "--ignore=tests/browser", *ON_ALL_CORES, "--no-loadscope-reorder", *session.posargs
+    )
 
 
 @nox.session
 def doctest(session: nox.Session) -> None:
     """Run every >>> of docs/ and of conf/'s docstrings, and say how many there were."""
-    environment(session)
-    sphinx(session, "doctest", Path("build/doctest"), *session.posargs)
-    run(session, "pytest", "--doctest-modules", "conf/atlas", "conf/measure", "--quiet")
-    run(session, "python", "tests/count_doctests.py", "build/doctest/output.txt")
+    run_sphinx(session, "doctest", Path("build/doctest"), *session.posargs)
+    run_program(session, "pytest", "--doctest-modules", "conf", "--ignore=conf/conf.py", "--quiet")
+    run_program(session, "python", "tests/count_doctests.py", "build/doctest/output.txt")
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the site into build/html, running the examples that changed; nothing at all if nothing has changed.
 
-    ``-- --release`` fails if a CUDA recording is missing or old, and writes all pages anew.
+    ``-- --only graphs/first_graph`` runs this example alone: the pages of others show what they have. ``-- --release`` fails
+    if a recording is missing or old, and writes all pages anew.
     """
-    environment(session)
-    options = [*from_scratch(session.posargs), *session.posargs]
-    last = LastBuild(ROOT, ROOT / HTML, also=(ROOT / "noxfile.py", INSTALLED))
-    read = last.read()
-    if not session.posargs and not options and last.is_current(read):
-        session.log(f"Nothing has changed since {HTML} was built. `nox -s docs -- --keep-going` builds all the same.")
+    install_environment(session)
+    options = make_sphinx_options(session.posargs, in_ci=bool(os.environ.get("CI")))
+    before = up_to_date.read_sources()
+    if not options and up_to_date.is_current(before):
+        session.log(f"Nothing has changed since {HTML} was built; `-- --write-all` writes it all the same.")
         return
-    sphinx(session, "html", HTML, *options)
+    run_sphinx(session, "html", HTML, *options)
     if not options:
-        last.keep(read)
+        up_to_date.keep_build(before)
+
+
+@nox.session(default=False)
+def serve(session: nox.Session) -> None:
+    """Build, serve on this machine, and build again whenever a source changes."""
+    ignored = [f"--ignore={made}" for made in (*up_to_date.GENERATED, "*/__pycache__/*")]
+    options = ["--watch=conf", "--watch=examples", "--conf-dir=conf", f"--doctree-dir={DOCTREES}", f"--jobs={JOBS}"]
+    run_program(session, "sphinx-autobuild", *ignored, *options, *session.posargs, "docs", HTML)
 
 
 @nox.session(default=False)
@@ -127,88 +143,71 @@ def browser(session: nox.Session) -> None:
 
     A page that has not changed since nothing was found on it is left out. ``-- --all-visits`` opens it too.
     """
-    environment(session)
     # xdist reorders here: the files of many tests come first, then page after page fills the cores
-    run(session, "pytest", "tests/browser", *ON_ALL_CORES, *session.posargs)
+    run_program(session, "pytest", "tests/browser", *ON_ALL_CORES, *session.posargs)
 
 
 @nox.session(default=False)
 def lighthouse(session: nox.Session) -> None:
     """Hold one page of each type to Lighthouse's scores. Needs Chromium, nginx, Node.js and the network."""
-    environment(session)
-    run(session, "python", "tests/lighthouse.py", *session.posargs)
+    run_program(session, "python", "tests/lighthouse.py", *session.posargs)
 
 
 @nox.session(default=False)
 def record(session: nox.Session) -> None:
     """Run the examples that need a GPU on this machine's, and keep the outputs for builders without one."""
-    environment(session)
-    run(session, "python", "conf/measure/record.py", *session.posargs)
+    run_program(session, "python", "conf/measure/record.py", *session.posargs)
 
 
 @nox.session(default=False)
 def versions(session: nox.Session) -> None:
     """Ask another version of PyTorch the probes: ``-- 2.14.1``. Each is gigabytes large; ``-- --help`` says more."""
-    environment(session)
-    run(session, "python", "conf/measure/versions.py", *session.posargs)
+    run_program(session, "python", "conf/measure/versions.py", *session.posargs)
 
 
 @nox.session(default=False)
 def repeat(session: nox.Session) -> None:
     """Build the site twice from nothing, with other hash seeds, orders and cores, and compare every byte."""
-    environment(session)
-    run(session, "python", "tests/build_twice.py", *session.posargs)
+    run_program(session, "python", "tests/build_twice.py", *session.posargs)
 
 
 @nox.session(default=False)
 def safeguards(session: nox.Session) -> None:
-    """Take each safeguard of the runner out, in a copy, and see that a test notices."""
-    environment(session)
-    run(session, "python", "tests/take_out_safeguards.py", *session.posargs)
+    """Take each safeguard of the gallery out, in a copy, and see that a test notices."""
+    run_program(session, "python", "tests/take_out_safeguards.py", *session.posargs)
 
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Measure builds against each other. ``-- --keep`` puts the table into docs/about."""
-    environment(session)
-    run(session, "python", "tests/bench_builds.py", *session.posargs)
-
-
-@nox.session(default=False)
-def serve(session: nox.Session) -> None:
-    """Build, serve on this machine, and build again whenever a source changes, in less than the time of ``docs``."""
-    environment(session)
-    watched = ["--watch", "examples", "--watch", "conf"]
-    for made in (*GENERATED, "*/__pycache__/*"):
-        watched += ["--ignore", made]
-    options = ["--conf-dir", "conf", "--doctree-dir", str(DOCTREES), "--jobs", JOBS]
-    run(session, "python", "conf/serve.py", *watched, *options, *session.posargs, "docs", HTML)
+    run_program(session, "python", "tests/bench_builds.py", *session.posargs)
 
 
 @nox.session(default=False)
 def linkcheck(session: nox.Session) -> None:
     """Ask every link to another site whether it still leads somewhere. Needs the network."""
-    environment(session)
-    sphinx(session, "linkcheck", Path("build/linkcheck"), *session.posargs)
+    run_sphinx(session, "linkcheck", Path("build/linkcheck"), *session.posargs)
 
 
 @nox.session(default=False)
 def reference(session: nox.Session) -> None:
-    """Ask PyTorch's reference where it has the names that the built site uses, and tell which are gone. Needs the network."""
-    environment(session)
-    session.env["PYTHONPATH"] = "conf"
-    run(session, "python", "-m", "atlas.names_index.refresh", *session.posargs)
+    """Bring the inventory of PyTorch's reference for the release in requirements.in. Needs the network."""
+    release = re.search(r"^torch==(\d+\.\d+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE)[1]
+    with urlopen(f"https://docs.pytorch.org/docs/{release}/objects.inv", timeout=60) as answer:
+        content = answer.read()
+    if not content.startswith(b"# Sphinx inventory version 2"):
+        session.error("what PyTorch's site sent is no inventory; the old one stays")
+    (ROOT / "conf/atlas/objects.inv").write_bytes(content)
+    session.log(f"now give {release} in intersphinx_mapping in conf/conf.py, and build")
 
 
 @nox.session(default=False)
 def lock(session: nox.Session) -> None:
     """Compile requirements.in to requirements.txt."""
-    environment(session)
     quiet = ["--quiet", "--strip-extras", "--no-header", "--no-emit-index-url", "--no-emit-find-links"]
-    run(session, "pip-compile", *quiet, "--output-file=requirements.txt", "requirements.in", *session.posargs)
+    run_program(session, "pip-compile", *quiet, "-o", "requirements.txt", "requirements.in", *session.posargs)
     compiled = (ROOT / "requirements.txt").read_text()
     # a local label such as +cpu says where this machine got its build, not which version is meant
     pinned = re.sub(r"^(\S+==[^\s+]+)\+\S+", r"\1", compiled, flags=re.MULTILINE)
-    (ROOT / "requirements.txt").write_text(
-        "# Compiled from requirements.in by `nox -s lock`; do not edit.\n" + pinned
-    )
+    said = "# Compiled from requirements.in by `nox -s lock`; do not edit.\n"
+    (ROOT / "requirements.txt").write_text(said + pinned)

@@ -32,6 +32,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "sphinx.ext.doctest",
+    "sphinx.ext.intersphinx",
     "sphinx_copybutton",
     "notfound.extension",
     "sphinxext.opengraph",
@@ -49,6 +50,11 @@ myst_heading_anchors = 3
 smartquotes = False  # a message in a title stays as PyTorch prints it
 nitpicky = True  # a reference that leads nowhere is a warning, and warnings are errors
 nitpick_ignore = []
+
+# Links to PyTorch's reference, of the release that pip brings. A build reads the file; `nox -s reference` brings a new one.
+intersphinx_mapping = {
+    "torch": ("https://docs.pytorch.org/docs/2.13/", str(Path(__file__).parent / "atlas" / "objects.inv"))
+}
 
 # -- Code that runs -------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ import datetime
 import os
 import platform
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,8 +23,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "conf"))
-
-from sphinx_autobuild.utils import find_free_port
 
 from atlas.gallery.process import count_cores
 from sources import ROOT
@@ -129,32 +126,6 @@ def sphinx(site: Path, *options: str, conf: str = "conf") -> Measured:
     return Measured(seconds, int(done.stdout.rpartition("peak ")[2]) / 1024)
 
 
-def served(site: Path, script: Path) -> Measured:
-    """Edit ``script`` while the site is served, as ``nox -s serve`` does; from saving it until the new page is there."""
-    log, jobs = site / "log.txt", ["--jobs", str(count_cores() + 1)]
-    own = ["--port", str(find_free_port()), "--watch", "examples", "--ignore", "docs/gallery/*"]
-    command = [sys.executable, site / "conf" / "serve.py", *own, "--conf-dir", "conf", "--doctree-dir", "doctrees"]
-    with log.open("w") as said:
-        server = subprocess.Popen([*command, *jobs, "docs", "html"], cwd=site, stdout=said, stderr=said)
-
-    def wait_for(builds: int) -> None:
-        while log.read_text(encoding="utf-8").count("Serving on") < builds:
-            if server.poll() is not None:
-                sys.exit(f"bench: the server ended\n{log.read_text(encoding='utf-8')}")
-            time.sleep(0.02)
-
-    try:
-        wait_for(builds=1)
-        time.sleep(2)  # it watches only when it serves
-        started = time.perf_counter()
-        edit(script)
-        wait_for(builds=2)
-        return Measured(time.perf_counter() - started, 0.0)
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.wait()
-
-
 def edit(script: Path) -> None:
     """Change what a script does, but nothing that it prints."""
     script.write_text(script.read_text(encoding="utf-8") + f"\nassert {time.time_ns()}\n", encoding="utf-8")
@@ -203,7 +174,6 @@ def real_site() -> Iterator[tuple[str, Measured]]:
         sphinx(site)
         edit(script)
         yield "that script edited", sphinx(site)
-        yield "that script edited, while nox -s serve runs", served(site, script)
         yield "every page read and written again, no script run", sphinx(site, "-a", "-E")
     yield "for comparison: python -c 'import torch'", importing_torch()
     with copy_of_site() as site:

@@ -23,7 +23,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,27 @@ from typing import Any
 #: For programs that compute. On a machine with other work OpenMP's threads, which wait for each other at full speed, would take
 #: up to four times the CPU time. It is read when PyTorch is imported.
 PATIENT = {"OMP_WAIT_POLICY": "passive"}
+#: What builds and examples import. None of these may compute: threads do not survive a fork.
+IMPORTED = (
+    "docutils.parsers.rst",
+    "furo.navigation",
+    "matplotlib.pyplot",
+    "myst_nb.core.execute",
+    "myst_nb.sphinx_ext",
+    "notfound.extension",
+    "numpy",
+    "pandas",
+    "pygraphviz",
+    "sphinx.builders.html",
+    "sphinx.cmd.build",
+    "sphinx.ext.doctest",
+    "sphinx.search",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "sphinxext.opengraph",
+    "torch._dynamo",
+)
 #: The server's: a test may change that of its own process.
 _ENVIRONMENT = {**os.environ, **PATIENT}
 
@@ -111,12 +132,10 @@ def _limit(cpu: int) -> None:
 @functools.cache
 def _server() -> socket.socket:
     """The way to this process's server, which is started by the first who asks."""
-    from serve import IMPORTED  # not at the top: the server runs this file, and has nothing of conf/
-
     mine, theirs = socket.socketpair(
         socket.AF_UNIX, socket.SOCK_SEQPACKET
     )  # whole messages, also from several threads
-    command = [sys.executable, "-P", __file__, str(theirs.fileno()), *IMPORTED]
+    command = [sys.executable, "-P", __file__, str(theirs.fileno())]
     server = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=_ENVIRONMENT)
     theirs.close()
 
@@ -131,14 +150,14 @@ def _server() -> socket.socket:
 # -- In the server ---------------------------------------------------------------------------------------------
 
 
-def _serve(requests: socket.socket, modules: Sequence[str]) -> list[str]:
-    """Import ``modules``, and fork a child for each request, until there can be no more.
+def _serve(requests: socket.socket) -> list[str]:
+    """Import what is needed, and fork a child for each request, until there can be no more.
 
     Returns in a child alone, with what it is to run.
     """
     # the children are told as well, and the server ends with pytest
     interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for name in modules:
+    for name in IMPORTED:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
@@ -215,7 +234,7 @@ def _leave() -> None:
 if __name__ == "__main__":
     atexit.register(_leave)
     try:
-        _be_python(_serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:]))
+        _be_python(_serve(socket.socket(fileno=int(sys.argv[1]))))
         _status = 0
     except SystemExit as end:
         _status = end.code or 0 if isinstance(end.code, int | None) else 1

@@ -1,166 +1,100 @@
-"""What Autograd Atlas adds to Sphinx: one extension, in rooms. Where does a line of code belong?
+"""What Autograd Atlas adds to Sphinx: one extension, one module for each feature.
 
-================== ======================================================================================
-``rooms``          how a room is set up: its modules one after the other
-``gathering_page`` the page that shows what is gathered from all others
-``gallery``        it decides which scripts run, starts them, and keeps what they made
-``figures``        graphs and plots, drawn when a page is read
-``player``         what a figure of a graph says when it is stepped through
-``plot_picture``   a small picture of a plot, for a card
-``memory_cells``   a tensor beside the memory that it reads
-``page_parts``     the order of the navigation
-``folds``          an author writes it on a page: what is folded away
-``boxes``          boxes and notes
-``tables``         long tables, and filters
-``formulas``       formulas as MathML, and those of PyTorch's backward nodes
-``operators``      what PyTorch's operators do, measured
-``versions``       what other versions of PyTorch do, measured
-``names_index``    it finds the names of PyTorch that a page uses
-``cards``          it leads to pages with a card for each
-``related``        it leads from a page to others: pages like it, tags
-``search``         what of each page the search finds, and what a page needs to search
-``search_index``   the file that the search reads, as data
-``search_words``   text as words, and words that mean the same
-``messages``       the messages of errors on pages
-``symptoms``       the list of pages about errors
-``checks``         it fails a page, with file and line, and places faults in scripts
-``text_marks``     marks in a page's text for the style sheet and for screen readers
-``head``           what is said of a page elsewhere: its description
-``footer``         all lines at the foot of a page
-``page_weight``    what keeps a page light: scripts, the sidebar; ``style_sheet``: one sheet
-``build_facts``    what a build was made from
+=================== =====================================================================================
+``gallery``         runs each example that is out of date in a process of its own, and keeps what it made
+``folds``           parts that are folded away: solutions, how something was measured, questions to predict
+``boxes``           boxes and notes: the answer in short, quoted messages, what varies, what was recorded
+``tables``          long tables that can be filtered
+``formulas``        formulas as MathML, and those of PyTorch's backward nodes
+``operators``       what PyTorch's operators do, as ``conf/measure`` found
+``versions``        what changed between versions of PyTorch, as ``conf/measure`` found
+``figures``         graphs and plots; ``player`` lets a reader step through a graph
+``memory_cells``    a tensor beside the memory that it reads
+``names``           the names of PyTorch that a page uses, linked to its reference, and their index
+``cards``           cards that lead to pages, chapters and learning paths
+``related``         pages like this one, and tags
+``search``          what the search finds of each page; ``symptoms`` and ``messages`` are what it knows of errors
+``checks``          what fails a page, with file and line
+``head``            what is said of a page elsewhere: its description
+``footer``          all lines at the foot of a page
+``text_marks``      marks in a page's text for the style sheet and for screen readers
+``page_weight``     what keeps a page light: the style sheet, scripts, the sidebar
+``build_facts``     what a build was made from
 ``markdown_copies`` the pages as Markdown
-``site_files``     it is written once, after all pages
-``incremental``    it decides which unchanged pages are written again
-``upstream``       it works around a bug of somebody else's
-================== ======================================================================================
+``site_files``      files of the whole site, written after all pages
+``upstream``        bugs of others, each with the version that it may go with
+=================== =====================================================================================
 
-``setup`` calls the rooms in this order, and Sphinx calls what is connected to an event in the order in which it was connected.
-A number is a priority, and stands where something must come before or after another extension's handler (those have 500).
+``toolbox``, ``page_store`` and ``pages`` serve the others: small helpers, what pages tell, and ``examples/pages.toml``.
 
-====================== ===================================================================================
-``config-inited``      gallery.build_guard (1: before anything is read); build_facts checks the settings;
-                       incremental.assets_changed
-``builder-inited``     gallery.run runs the examples (499: before sphinx-gallery); operators are
-                       probed, formulas read; search; upstream
-``doctree-read``       gallery.requests, head; checks; names_index and cards (read
-                       the code that is shown, so after hide_requests); related.lines; search (700: after
-                       head and names_index); figures (600: after hide_requests);
-                       build_facts counts asserts, site_files reads the days of release notes
-``env-updated``        boxes, names_index, cards.chapters, related (after names_index), search, symptoms, checks,
-                       incremental: pages that must be written again; build_facts collects the facts of the build
-``doctree-resolved``   boxes; names_index; cards; related; search, symptoms; footer (600)
-``html-page-context``  head (400: before sphinxext-opengraph), page_weight (450: before furo);
-                       footer; related.tagged; search (after sphinx-notfound-page);
-                       markdown_copies, site_files; style_sheet and page_weight (900)
-``build-finished``     page_weight; search; markdown_copies, then site_files; gallery.run reports
-                       failures (900); gallery.build_guard takes its mark away (999)
-====================== ===================================================================================
+``setup`` sets them up in this order. Sphinx calls the handlers of an event in the order in which they were connected; where a
+handler must come before or after one of another extension, its ``connect`` gives a priority (those of others have 500). What
+pages tell the site is kept in stores, and ``page_store`` says how these are ordered.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+    from sphinx.config import Config
 
 HERE = Path(__file__).parent
+FEATURES = (
+    *("gallery.run", "folds", "boxes", "tables", "formulas", "operators", "versions", "figures", "player"),
+    *("memory_cells", "build_facts", "text_marks", "head", "footer", "page_weight", "checks", "names", "cards"),
+    *("related", "search", "symptoms", "markdown_copies", "site_files", "upstream"),
+)
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
 _SHAPING = (
-    *(
-        "docutils",
-        "furo",
-        "matplotlib",
-        "myst-nb",
-        "myst-parser",
-        "numpy",
-        "pandas",
-        "pypandoc-binary",
-        "rjsmin",
-        "sphinx",
-    ),
-    *("sphinx-copybutton", "sphinx-design", "sphinx-gallery", "sphinx-notfound-page", "sphinxext-opengraph", "torch"),
+    *("docutils", "furo", "matplotlib", "myst-nb", "myst-parser", "numpy", "pandas", "pypandoc-binary", "rjsmin"),
+    *("sphinx", "sphinx-copybutton", "sphinx-design", "sphinx-gallery", "sphinx-notfound-page"),
+    *("sphinxext-opengraph", "torch"),
 )
 
 
-def code_version(*folders: Path) -> int:
-    """One number for all that shapes a page besides its source: the files of ``folders``, and the versions of packages.
-
-    :param folders: by default those of the site's own code that a page is made with.
+def code_version(folders: Iterable[Path] = (HERE, HERE.parent / "graphs")) -> str:
+    """One checksum for all that shapes a page besides its source: the site's own code, and the versions of packages.
 
     >>> code_version() == code_version()
     True
     """
-    found = hashlib.sha256(repr([(package, version(package)) for package in _SHAPING]).encode())
-    for folder in folders or (HERE, HERE.parent / "graphs"):
-        for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
-            found.update(f"\0{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes())
-    return int(found.hexdigest()[:15], 16)
+    versions = repr([(package, version(package)) for package in _SHAPING])
+    return hashlib.sha256("".join([versions, *map(_hash_files, folders)]).encode()).hexdigest()
+
+
+def note_code_and_assets(app: Sphinx, config: Config) -> None:
+    """Have every page written again when the code, a style sheet or a script has changed. Connected to ``config-inited``.
+
+    Sphinx compares this setting with that of the last build. It puts a checksum into the address of each asset, and a browser
+    keeps a file with a checksum in its address for a year. Sphinx looks after the templates itself.
+    """
+    assets = [_hash_files(Path(app.confdir, entry)) for entry in config.html_static_path]
+    config.atlas_shape = "".join([code_version(), *assets])
+
+
+def _hash_files(place: Path) -> str:
+    found = hashlib.sha256()
+    for path in _list_files(place):
+        found.update(f"\0{path.relative_to(place).as_posix()}\0".encode() + path.read_bytes())
+    return found.hexdigest()
+
+
+def _list_files(place: Path) -> Iterator[Path]:
+    return (path for path in sorted([place, *place.rglob("*")]) if path.is_file() and path.suffix != ".pyc")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_config_value("atlas_shape", "", "html", [str])
+    app.connect("config-inited", note_code_and_assets)
     # imported here: noxfile.py and conf.py use parts of this package where Sphinx is not installed, or not yet needed
-    from . import (
-        boxes,
-        build_facts,
-        cards,
-        checks,
-        figures,
-        folds,
-        footer,
-        formulas,
-        head,
-        incremental,
-        markdown_copies,
-        memory_cells,
-        names_index,
-        operators,
-        page_weight,
-        player,
-        related,
-        search,
-        site_files,
-        style_sheet,
-        symptoms,
-        tables,
-        text_marks,
-        upstream,
-        versions,
-    )
-    from .gallery import run as gallery
-
-    for room in (
-        gallery,
-        folds,
-        boxes,
-        tables,
-        formulas,
-        operators,
-        versions,
-        figures,
-        player,
-        memory_cells,
-        build_facts,
-        text_marks,
-        head,
-        footer,
-        style_sheet,
-        page_weight,
-        checks,
-        names_index,
-        cards,
-        related,
-        search,
-        symptoms,
-        markdown_copies,
-        site_files,
-        incremental,
-        upstream,
-    ):
-        room.setup(app)
+    for feature in FEATURES:
+        import_module(f"atlas.{feature}").setup(app)
     # Sphinx reads all pages again when this number changes
-    return {"env_version": code_version(), "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"env_version": int(code_version()[:15], 16), "parallel_read_safe": True, "parallel_write_safe": True}

@@ -200,22 +200,20 @@ class Claims(Directive):
         numbers = [int(number) for number in self.arguments]
         count, about_errors, failed = (*numbers, 0, 0)[:3]
         built = numbers[3] if len(numbers) > 3 else count
-        sentence = f"{count} asserts ran on this page when it was built, and none failed."
+        ran = f"{count} asserts ran on this page when it was "
         if failed:
-            sentence = (
-                f"{count} asserts ran on this page when it was built. {failed} failed on purpose, and no other did."
-            )
+            sentence = f"{ran}built. {failed} failed on purpose, and no other did."
         elif built < count:
-            sentence = (
-                f"{count} asserts ran on this page when it was recorded, {built} of them again when it was built, "
-                "and none failed."
-            )
+            sentence = f"{ran}recorded, {built} of them again when it was built, and none failed."
         elif count == 1:
             sentence = "One assert ran on this page when it was built, and it did not fail."
-        if about_errors == 1:
-            sentence += " One of them is about an error that the page raises on purpose."
-        elif about_errors:
-            sentence += f" {about_errors} of them are about errors that the page raises on purpose."
+        else:
+            sentence = f"{ran}built, and none failed."
+        if about_errors:
+            them = (
+                "One of them is about an error" if about_errors == 1 else f"{about_errors} of them are about errors"
+            )
+            sentence += f" {them} that the page raises on purpose."
         return [claims("", sentence, classes=["claims"], count=built)]
 
 

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
@@ -62,7 +61,7 @@ class fold_mark(nodes.General, nodes.Element):
     """Where a fold begins; gone once the transform has folded it. Attributes ``summary`` and ``kind``."""
 
 
-class Solution(Directive):
+class Solution(SphinxDirective):
     """``.. solution::`` takes nothing and holds nothing: what follows it in the section is the solution."""
 
     def run(self) -> list[nodes.Node]:
@@ -70,7 +69,7 @@ class Solution(Directive):
 
     def make_mark(self, kind: str, summary: str) -> list[nodes.Node]:
         mark = fold_mark(kind=kind, summary=summary)
-        mark.source, mark.line = self.state_machine.get_source_and_line(self.lineno)
+        self.set_source_info(mark)
         return [mark]
 
 

@@ -25,9 +25,9 @@ from sphinx.config import Config
 from atlas.boxes import claims
 from atlas.build_facts import count_checks, get_facts
 from atlas.gallery.notebooks import list_packages
-from atlas.names_index.directive import names_line
+from atlas.names import names_line
 from atlas.page_store import connect_for_pages
-from atlas.related.lines import related_lines
+from atlas.related import related_lines
 
 #: The page and the section that say what sentences are about, and the chapters whose pages say so at their foot.
 SCOPE_PAGE, SCOPE_SECTION = "about/how-this-site-stays-true", "what-a-sentence-is-about"

@@ -15,7 +15,6 @@ import html
 import json
 import re
 import subprocess
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 # -- Formulas of a page, as MathML ----------------------------------------------------------------
 
+_PANDOC_API = [1, 23]  # of documents as JSON; a pandoc with another says so
 _PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
 #: A brace below a term stretches only in a font that has its parts, and Chromium cuts off its end: a line takes its place.
 _BRACE = re.compile(r'<munder><munder>((?:(?!<munder>).)*?)<mo accent="true">\u23df</mo></munder>')
@@ -58,7 +58,7 @@ def convert_formulas(formulas: list[tuple[str, bool]]) -> list[str]:
         {"t": "Para", "c": [{"t": "Math", "c": [{"t": "DisplayMath" if display else "InlineMath"}, tex]}]}
         for tex, display in formulas
     ]
-    document = {"pandoc-api-version": _ask_api_version(), "meta": {}, "blocks": blocks}
+    document = {"pandoc-api-version": _PANDOC_API, "meta": {}, "blocks": blocks}
     done = subprocess.run(
         [pypandoc.get_pandoc_path(), "--from=json", "--to=html", "--mathml", "--wrap=none", "--fail-if-warnings"],
         input=json.dumps(document),
@@ -70,13 +70,6 @@ def convert_formulas(formulas: list[tuple[str, bool]]) -> list[str]:
     made = _BRACE.sub(r'<munder><mrow class="braced">\1</mrow>', done.stdout)
     made = _APPLIED.sub(r'\g<0><mspace width="0.167em"></mspace>', made)
     return _PARAGRAPH.findall(made)
-
-
-@cache
-def _ask_api_version() -> list[int]:
-    command = [pypandoc.get_pandoc_path(), "--from=markdown", "--to=json"]
-    done = subprocess.run(command, input="", capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)["pandoc-api-version"]
 
 
 class ConvertMath(SphinxTransform):

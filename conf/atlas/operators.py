@@ -60,38 +60,26 @@ def read_operators(docs: Path) -> dict[str, Any] | None:
     return load_json(docs / DATA, identify_result())
 
 
-def probe_operators(docs: Path) -> str:
-    """Run the program, and return a sentence that says how many operators were probed.
-
-    No clock ends it: the program itself ends each operator that hangs.
-
-    :raises RuntimeError: if it fails as a whole. A single operator that fails is listed in the result.
-    """
-    command = [sys.executable, str(PROGRAM), str(docs / DATA), "--of", json.dumps(identify_result())]
-    # packages may have come onto the path by other ways than the environment of this Python
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(
-        [*command, "--jobs", str(count_cores())], env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode or read_operators(docs) is None:
-        raise RuntimeError(
-            f"the operators could not be probed; `{' '.join(command[1:3])}` says:\n{done.stderr[-2000:]}"
-        )
-    return done.stdout.strip()
-
-
 def probe_when_needed(app: Sphinx) -> None:
     """Have the operators measured if the site has their page, and no result that fits. Connected to ``builder-inited``.
+
+    No clock ends it: the program itself ends each operator that hangs. A single one that fails is listed in the result.
 
     :raises Refusal: if the program fails as a whole.
     """
     docs = Path(app.srcdir)
-    if (docs / "reference" / "operators.md").exists() and read_operators(docs) is None:
-        logger.info("operators: probing, which takes a minute")
-        try:
-            logger.info(probe_operators(docs))
-        except RuntimeError as error:
-            raise Refusal(str(error)) from None
+    if not (docs / "reference" / "operators.md").exists() or read_operators(docs) is not None:
+        return
+    logger.info("operators: probing, which takes a minute")
+    command = [sys.executable, str(PROGRAM), str(docs / DATA), "--of", json.dumps(identify_result())]
+    command += ["--jobs", str(count_cores())]
+    # packages may have come onto the path by other ways than the environment of this Python
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode or read_operators(docs) is None:
+        said = f"`{' '.join(command[1:3])}` says:\n{done.stderr[-2000:]}"
+        raise Refusal(f"the operators could not be probed; {said}")
+    logger.info(done.stdout.strip())
 
 
 def read_rows(directive: SphinxDirective) -> list[dict[str, Any]]:

@@ -7,12 +7,17 @@ another script.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.environment import BuildEnvironment
 
 FILE = Path(__file__).parents[2] / "examples" / "pages.toml"
 MOST_TAGS = 3  # of one page
@@ -118,3 +123,33 @@ def _line_of(text: str, *patterns: str) -> int:
             if not waiting:
                 return number
     return 1
+
+
+# -- Pages as Sphinx knows them ---------------------------------------------------------------------
+
+
+def list_pages_in_order(env: BuildEnvironment) -> list[str]:
+    """The pages that the navigation leads to, in its order. A page that stands in two places has the first."""
+    order: dict[str, None] = {}
+    waiting = [env.config.root_doc]
+    while waiting:
+        page = waiting.pop()
+        if page not in order:
+            order[page] = None
+            waiting += reversed(env.toctree_includes.get(page, []))
+    return list(order)
+
+
+def is_example(page: str) -> bool:
+    """
+    >>> is_example("gallery/graphs/first_graph"), is_example("gallery/graphs/index"), is_example("gallery/index")
+    (True, False, False)
+    """
+    return page.startswith("gallery/") and page.count("/") == 2 and not page.endswith("/index")
+
+
+def resolve_link(env: BuildEnvironment, page: str, kind: str, target: str) -> str:
+    """The page to which a ``:ref:`` or ``:doc:`` of ``page`` leads; empty if to none."""
+    if kind == "ref":
+        return env.domains.standard_domain.anonlabels.get(target, ("",))[0]
+    return posixpath.normpath(posixpath.join(f"/{page}", "..", target))[1:]

@@ -6,7 +6,7 @@ takes any word, weighs it by its rarity (``search_index``), and fetches no page.
 ``.. search-box:: LABEL`` is a form. Without JavaScript it leads to the page of the search, which lists all pages; with it, what
 is typed or pasted is answered below the box. ``.. all-pages::`` is that list.
 
-Code is not searched word by word: the names of PyTorch that it uses come from ``names_index``, its messages from its outputs.
+Code is not searched word by word: the names of PyTorch that it uses come from ``names``, its messages from its outputs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.index_entries import split_index_msg
 
 from .messages import find_fix, find_older_wordings, find_raised, read_other_wordings
-from .page_parts.navigation_order import in_order
+from .names import UsedNames
 from .page_store import ListingPages, PageStore, connect_for_pages, enable_stores
+from .pages import list_pages_in_order
 from .search_index import PAGE, Found, kind_of_page, make_index
 from .search_words import split_words
 from .toolbox import link_to, one_line, write_whole
@@ -51,6 +52,7 @@ class SearchedPages(PageStore[Found]):
     """
 
     name = "search"
+    after = (UsedNames,)
 
     def collect(self, app: Sphinx, document: nodes.document) -> Found:
         page = app.env.docname
@@ -62,7 +64,7 @@ class SearchedPages(PageStore[Found]):
         messages, fix = list(find_raised(document)), find_fix(document)
         wordings = list(find_older_wordings(document)) if fix else []
         messages += sorted(read_other_wordings(Path(app.srcdir), page).difference(messages)) if fix else []
-        used, spoken = _find_names(app.env, page)
+        names = UsedNames.facts(app.env).get(page)
         texts = {
             "title": [title],
             "symptoms": symptoms,
@@ -71,8 +73,8 @@ class SearchedPages(PageStore[Found]):
             "sections": [heading for _anchor, heading in sections],
             "lead": [lead],
             "messages": [*messages, *wordings],
-            "spoken": spoken,
-            "used": used,
+            "spoken": names.spoken if names else [],
+            "used": names.used if names else [],
             "body": _find_prose(document),
         }
         return Found(
@@ -86,11 +88,6 @@ class SearchedPages(PageStore[Found]):
             fix=fix,
             fields={name: Counter(split_words(" ".join(parts))) for name, parts in texts.items()},
         )
-
-
-def _find_names(env: BuildEnvironment, page: str) -> tuple[list[str], list[str]]:
-    """The names of PyTorch that a page's code uses, and those of them that its text has; none if its code cannot be read."""
-    return env.atlas_names_used.get(page, []), env.atlas_names_spoken.get(page, [])
 
 
 def _find_entries(document: nodes.document) -> tuple[list[str], list[str], list[tuple[str, str]]]:
@@ -209,7 +206,7 @@ def _skip_node(self: Any, node: nodes.Element) -> None:
 
 def _list_pages(env: BuildEnvironment) -> list[tuple[str, str]]:
     """Name and title of each page that is listed, in the order of the navigation; those outside of it come last."""
-    order = dict.fromkeys([*in_order(env), *sorted(env.found_docs)])
+    order = dict.fromkeys([*list_pages_in_order(env), *sorted(env.found_docs)])
     return [(page, env.titles[page].astext()) for page in order if page in env.titles and kind_of_page(page) != "i"]
 
 

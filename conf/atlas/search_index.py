@@ -22,9 +22,8 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
-from atlas.names_index.directive import INDEX as NAMES
-
 from .messages import order_messages
+from .names import INDEX as NAMES
 from .search_words import DROPPED, WEAK, read_synonyms, split_words, stem_word
 
 PAGE = "search"  # it lists all others, so it is not in the index itself

@@ -13,7 +13,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
-from .cards.ticks import ticks
+from .cards import make_ticks_line
 from .folds import make_details
 from .page_store import ListingPages, connect_for_pages, enable_stores
 from .pages import read_pages
@@ -73,7 +73,7 @@ def fill_symptoms(app: Sphinx, document: nodes.document, page: str) -> None:
         for title, pages in PagesWithSymptoms.gathered(app.env):
             listed = nodes.bullet_list("", *(_make_item(app, page, *said) for said in pages))
             filled += make_details(f"{title} ({len(pages)})", listed)
-        place.replace_self([ticks(), above, filled])
+        place.replace_self([make_ticks_line(), above, filled])
 
 
 def _make_item(app: Sphinx, page: str, name: str, title: str, symptoms: list[str]) -> nodes.list_item:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from docutils import nodes
@@ -65,37 +64,27 @@ def mark_code(text: str) -> str:
 # -- Filters --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """What a filter leaves or hides."""
-
-    label: str
-    count: str
-    """With ``{shown}`` and ``{all}``."""
-    items: str
-    """A CSS selector of entries. To a ``dt`` belongs each ``dd`` after it."""
-    groups: str
-    """A selector of what is hidden when no entry in it is left; of folds also what opens when something is typed."""
-    head_only: bool = False
-    """Look into the ``dt`` alone."""
-
-
+#: What the script of a filter is told: ``items``, a selector of entries, of which each ``dt`` has the ``dd`` after it.
+#: ``groups``, one of what is hidden when no entry in it is left, and of folds that open when something is typed. ``count``, its
+#: words. With ``head-only`` it looks into the ``dt`` alone.
 KINDS = {
-    "symptoms": Entries("Filter the list", "{shown} of {all} pages", ".symptoms li", ".symptoms > details"),
-    "terms": Entries("Filter the terms", "{shown} of {all} terms", "dl.glossary > dt", ""),
-    "names": Entries(
-        "Filter the names",
-        "{shown} of {all} names",
-        "dl.names-used > dt",
-        "article section section",
-        head_only=True,
-    ),
-    "rows": Entries(
-        "Filter the rows",
-        "{shown} of {all} rows",
-        "article section section section",
-        "article section section:has(section)",
-    ),
+    "symptoms": {
+        "items": ".symptoms li",
+        "groups": ".symptoms > details",
+        "count": "{shown} of {all} pages",
+    },
+    "terms": {"items": "dl.glossary > dt", "groups": "", "count": "{shown} of {all} terms"},
+    "names": {
+        "items": "dl.names-used > dt",
+        "groups": "article section section",
+        "count": "{shown} of {all} names",
+        "head-only": "",
+    },
+    "rows": {
+        "items": "article section section section",
+        "groups": "article section section:has(section)",
+        "count": "{shown} of {all} rows",
+    },
 }
 
 
@@ -113,13 +102,11 @@ class PageFilter(SphinxDirective):
 
 def make_filter_form(kind: str) -> nodes.raw:
     """The form of a filter."""
-    entries = KINDS[kind]
-    data = {"items": entries.items, "groups": entries.groups, "count": entries.count}
-    said = "".join(f' data-{name}="{html.escape(text)}"' for name, text in data.items())
-    only = ' data-head-only=""' if entries.head_only else ""
+    said = "".join(f' data-{name}="{html.escape(text)}"' for name, text in KINDS[kind].items())
+    label = f"Filter the {'list' if kind == 'symptoms' else kind}"
     text = (
-        f'<form class="filter page-filter no-search"{said}{only}><label>{entries.label} '
-        '<input type="search" autocomplete="off"></label><output aria-live="polite"></output></form>'
+        f'<form class="filter page-filter no-search"{said}><label>{label} <input type="search" autocomplete="off"></label>'
+        '<output aria-live="polite"></output></form>'
     )
     return nodes.raw("", text, format="html")
 

@@ -21,7 +21,6 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -44,12 +43,6 @@ COLUMNS = ("node", "keeps", "shares memory", "result changed", "input changed", 
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    text: str
-    link: str = ""  # the pull request, issue or release note; empty where none was found
-
-
-@dataclass(frozen=True, slots=True)
 class Change:
     """Something has another value in a version than in the one that was measured before it."""
 
@@ -59,7 +52,8 @@ class Change:
     since: str  # the newer one, of those that were measured
     was: str
     now: str
-    why: Explanation | None
+    text: str  # what it means for a reader, and the pull request, issue or release note; both may be empty
+    link: str
 
 
 class Changes:
@@ -67,6 +61,7 @@ class Changes:
 
     :ivar versions: those that were measured, the oldest first.
     :ivar values: by kind and thing, the value of each version that has one.
+    :ivar explained: what a change means and where it was made, by kind and thing as ``kind: thing``.
     :raises ValueError: if a file is not what it should be.
     """
 
@@ -76,37 +71,30 @@ class Changes:
         self.values: dict[tuple[str, str], dict[str, str]] = {}
         for kind in KINDS:
             for what, points in data.get(kind, {}).items():
-                self._add_values(kind, what, points)
-        explained = (
-            tomllib.loads((docs / EXPLAINED).read_text(encoding="utf-8")) if (docs / EXPLAINED).exists() else {}
-        )
-        self.explained = {
-            probe: Explanation(change["text"], change.get("link", ""))
-            for change in explained.get("change", ())
-            for probe in change["probes"]
-        }
+                value = None
+                for version in self.versions:  # the data have a value only where it differs from the version before
+                    value = points.get(version, value)
+                    if value is not None:
+                        self._add_value(kind, what, version, value)
+        by_hand = tomllib.loads((docs / EXPLAINED).read_text(encoding="utf-8")) if (docs / EXPLAINED).exists() else {}
+        changes = by_hand.get("change", ())
+        self.explained = {probe: (of["text"], of.get("link", "")) for of in changes for probe in of["probes"]}
 
-    def _add_values(self, kind: str, what: str, points: dict[str, Any]) -> None:
-        """Keep the values of one thing, which has one in the data only where it differs from the version before."""
-        value = None
-        for version in self.versions:
-            value = points.get(version, value)
-            if value is None:
-                continue
-            if kind == "operators":
-                for column, cell in zip(COLUMNS, value, strict=True):
-                    text = " ".join(cell) if isinstance(cell, list) else cell
-                    self.values.setdefault((kind, f"{what}: {column}"), {})[version] = text
-            else:
-                self.values.setdefault((kind, what), {})[version] = value
+    def _add_value(self, kind: str, what: str, version: str, value: Any) -> None:
+        if kind != "operators":
+            self.values.setdefault((kind, what), {})[version] = value
+            return
+        for column, cell in zip(COLUMNS, value, strict=True):
+            text = cell if isinstance(cell, str) else " ".join(cell)
+            self.values.setdefault((kind, f"{what}: {column}"), {})[version] = text
 
     def list_changes(self) -> Iterator[Change]:
         """What changed, kind by kind; of each thing the oldest change first."""
         for (kind, what), values in self.values.items():
             for before, since in itertools.pairwise(values):
                 if values[before] != values[since]:
-                    why = self.explained.get(f"{kind}: {what}")
-                    yield Change(kind, what, before, since, values[before], values[since], why)
+                    why = self.explained.get(f"{kind}: {what}", ("", ""))
+                    yield Change(kind, what, before, since, values[before], values[since], *why)
 
     def find_change(self, probe: str, release: str) -> Change:
         """The change of a probe in a release.
@@ -127,22 +115,16 @@ class Changes:
         raise LookupError(f"{probe!r} was not measured to change in {release}: {measured}")
 
 
-@lru_cache(maxsize=2)
-def _read_once(docs: Path, _saved: tuple[int, ...]) -> Changes:
-    return Changes(docs)
-
-
 def read_changes(directive: SphinxDirective) -> Changes:
     """What was measured, for the page with a directive, which is read again when the data change.
 
     :raises docutils.parsers.rst.DirectiveError: if there are no data, or they cannot be used.
     """
     docs = Path(directive.env.srcdir)
-    files = [docs / DATA, docs / EXPLAINED]
-    for file in files:
-        directive.env.note_dependency(str(file))
+    for file in (DATA, EXPLAINED):
+        directive.env.note_dependency(str(docs / file))
     try:
-        return _read_once(docs, tuple(file.stat().st_mtime_ns for file in files if file.exists()))
+        return Changes(docs)
     except (OSError, ValueError, KeyError) as error:
         raise directive.error(f"{DATA} cannot be used: {type(error).__name__}: {error}") from None
 
@@ -203,14 +185,15 @@ def _mark_version(version: str) -> str:
 
 def _make_rows(changes: list[Change]) -> Iterator[str]:
     """The rows; one with the same explanation as the row above says so to the style sheet, which does not show it twice."""
-    above: tuple[Explanation | None, str] = (None, "")
+    above = None
     for change in changes:
         was, now = _show_values(change)
-        again = ' class="repeats"' if change.why and above == (change.why, change.since) else ""
-        above = change.why, change.since
+        explained = (change.text, change.link, change.since)
+        again = ' class="repeats"' if change.text and above == explained else ""
+        above = explained
         yield (
             f'<tr data-kinds="{change.kind} {_mark_version(change.since)}"{again}>'
-            f'<th scope="row">{_show_subject(change)}{_explain_change(change.why)}</th>'
+            f'<th scope="row">{_show_subject(change)}{_explain_change(change)}</th>'
             f"<td>{change.before} → {change.since}</td>"
             f'<td data-label="before">{was}</td><td data-label="since">{now}</td></tr>\n'
         )
@@ -274,11 +257,11 @@ def _list_parameters(texts: list[str]) -> str:
     return "<br>".join(f"<code>{html.escape(text, quote=False)}</code>" for text in texts) or "–"
 
 
-def _explain_change(why: Explanation | None) -> str:
-    if why is None:
+def _explain_change(change: Change) -> str:
+    if not change.text:
         return ""
-    link = f' <a href="{html.escape(why.link)}">source</a>' if why.link else ""
-    return f'<br><small class="why">{mark_code(why.text)}{link}</small>'
+    link = f' <a href="{html.escape(change.link)}">source</a>' if change.link else ""
+    return f'<br><small class="why">{mark_code(change.text)}{link}</small>'
 
 
 # -- A box on a page ------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ Checkpointing and bfloat16 on a GPU: memory, time, gradients
 # %%
 # The problem: a step does not fit
 # --------------------------------
-# Your training step runs out of memory, and you may not make the batch smaller. What each switch saves can be estimated without
-# a GPU:
+# Your training step runs out of memory, and you do not want a smaller batch. You can estimate without a GPU what each switch
+# saves:
 #
 # .. how-measured:: 6 layers of attention and a feed-forward network, and a step in four ways.
 
@@ -155,14 +155,22 @@ assert (
 on_paper
 
 # %%
-# With checkpointing the graph holds 6 tensors of 8 MiB here: the inputs of the layers 2 to 6, and the result of the last layer.
-# (The input of the first layer is the batch, which is not counted.) They stay in float32 under autocast too.
+# This code passes ``preserve_rng_state=False`` because the model has no dropout. With dropout, leave this option out: the
+# second forward pass would draw a different mask, and the gradient would be wrong without an error.
+#
+# The idea: one layer at a time
+# -----------------------------
+# Backward needs results of forward. Without checkpointing, the graph holds the results of all layers when backward begins. With
+# it, the graph holds 6 tensors of 8 MiB here: the inputs of the layers 2 to 6, and the result of the last layer. (The input of
+# the first layer is the batch, which is not counted.) They stay in float32 under autocast too. Backward then takes one layer
+# after the other: it computes the results of this layer again, uses them, and frees them. So the peak is what the graph holds
+# plus the results of *one* layer, plus what the backward of this layer needs while it runs.
 #
 # What people get wrong
 # ---------------------
-# **Expecting half from bfloat16.** Here autocast computes the products in bfloat16, and GELU and attention get bfloat16 from
-# them. The norms and the sums ``x + …`` stay in float32. And the products save a copy of each weight in bfloat16, which in
-# float32 they do not need.
+# **Expecting half from bfloat16.** In this model, autocast computes the products in bfloat16, and GELU and attention get
+# bfloat16 from them. The norms and the sums ``x + …`` stay in float32. And for backward, the products keep a copy of each
+# weight in bfloat16. In float32 they keep the weight itself, which exists anyway.
 
 with torch.device("meta"):
     net = nn.Sequential(*(Layer() for _ in range(LAYERS)))
@@ -175,8 +183,10 @@ assert 0.7 < share < 0.8 and 0.2 < copies / predicted["bfloat16"][0] < 0.3
 
 # %%
 # **Adding bfloat16 to checkpointing and expecting less.** Autocast *caches* the copy of a weight until the outermost ``with``
-# ends, in case the weight is used again. With checkpointing nothing else would keep the copies. ``cache_enabled=False`` leaves
-# the cache out:
+# ends, in case the weight is used again. So at the end of forward, the copies of all layers are there, and this is the peak.
+# Without the cache, a checkpointed layer drops its copies when its forward ends. ``cache_enabled=False`` turns the cache off.
+# (Without checkpointing it saves nothing here, because the graph keeps the copies. And if you use a weight twice, it is copied
+# twice.)
 
 without_cache = predict(True, True, 1, False)[1]
 for name, peak in {
@@ -212,9 +222,9 @@ assert list(several.values()) == sorted(several.values())
 # %%
 # Measured on a GPU
 # -----------------
-# Shapes say nothing about time and digits, and kernels take memory of their own. So here is each step on a GPU. The first step
-# is for the libraries, which may allocate their workspaces then. It also gives the gradient. The second step is measured in
-# bytes. Then steps with eight times the batch are timed: with a small batch the time could be that of Python, which launches.
+# Shapes say nothing about time and rounding, and kernels may need extra memory. So here is each step on a GPU. The first step
+# lets the libraries allocate their workspaces, and gives the gradient. The bytes of the second step are measured. Then steps
+# with eight times the batch are timed: with a small batch, you could measure how fast Python starts the kernels.
 #
 # .. needs-a-gpu::
 
@@ -249,8 +259,8 @@ def milliseconds(net, batch, way):
 
 
 # %%
-# The four models are built from one seed, so they have the same weights. Compared is the gradient of one weight of the first
-# layer, the last one that backward reaches.
+# The four models are built from one seed, so they have the same weights. The last column compares the gradient of one weight of
+# the first layer, the layer that backward reaches last.
 
 # varies: Times depend on the GPU. The peak includes what its kernels take, and rounding depends on how they add up.
 
@@ -287,11 +297,11 @@ assert _peaks["float32"] > _peaks["bfloat16"] > 1.2 * _peaks["bfloat16, checkpoi
 table.rename_axis(columns="step, sizes in MiB")
 
 # %%
-# - **Peak.** What kernels take for themselves may come on top of the paper.
-# - **Time** is given as a multiple of the first row. Checkpointing computes most of forward twice. From Ampere (2020) on,
-#   products in bfloat16 run on units (*tensor cores*) that products in float32 do not use, unless TF32 is allowed.
-# - **Gradients.** Checkpointing repeats the same computation, so at most the last digits differ. bfloat16 has fewer
-#   digits, and the gradient shows it, though it is stored in float32 like the weights.
+# - **Peak.** It can be higher than on paper, because kernels need memory while they run.
+# - **Time** is a multiple of the first row. Checkpointing computes most of forward twice. From Ampere (2020) on, products in
+#   bfloat16 run on fast units (*tensor cores*) that products in float32 do not use, unless you allow TF32.
+# - **Gradients.** Checkpointing repeats the same computation, so only the last digits differ, if any. bfloat16 has fewer
+#   digits, and the gradient shows it, although it is stored in float32 like the weights.
 #
 # The cache of autocast, measured:
 
@@ -304,9 +314,9 @@ for cache in (True, False):
 assert peaks[False] < peaks[True]
 
 # %%
-# An old peak, and a reset. The first reset below ends the peak of the timed steps above, so *plain* is a step of this part.
-# Then a step with checkpointing runs, once without a reset and once after one. The weights, their gradients and the batch
-# count, too:
+# An old peak, and a reset. The first reset below clears the peak of the timed steps above, so the *plain* peak is that of the
+# first step here. Then a step with checkpointing runs, once without a reset and once after one. The weights, their gradients
+# and the batch are included:
 
 # varies: The peak includes what the kernels of this GPU take.
 
@@ -340,8 +350,6 @@ with torch.no_grad():
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_memory_snapshot.py`, how the numbers of the allocator are to be read.
-# - Next: :ref:`sphx_glr_gallery_cuda_determinism_on_gpu.py`, when two runs give the same digits.
 # - :ref:`sphx_glr_gallery_memory_checkpointing.py`, what is kept, what is computed again, and common mistakes.
 # - :ref:`sphx_glr_gallery_memory_precision.py`, which operation gives which type, and why weights stay in float32.
 # - In PyTorch's reference: `torch.utils.checkpoint <https://docs.pytorch.org/docs/stable/checkpoint.html>`__ and

@@ -14,11 +14,12 @@ CUDA graphs: capture a training step, and what a replay does not do
 # The problem: a step of many small kernels
 # -----------------------------------------
 # You train a small network, and the GPU is idle most of the time, because Python launches each kernel by itself. A *CUDA graph*
-# records the kernels of one step, and launches them together. It has nothing to do with the graph of autograd: it notes which
-# kernels ran, and at which addresses.
+# records the kernels of one step, and launches them together. It has nothing to do with the graph of autograd: it notes the
+# kernels and the addresses that they read and write.
 #
-# To see what follows from that, here is a recorder for the CPU with the same properties. It notes each operation, those of
-# backward included. A replay runs them again, and puts the results into the same tensors.
+# To see what follows from that, here is a recorder for the CPU that behaves in nearly the same way. It notes each operation,
+# those of backward included. A replay runs them again, and puts the results into the same tensors. One difference: this
+# recorder computes while it records, and a capture on the GPU does not.
 
 import sys
 
@@ -128,7 +129,7 @@ fig.tight_layout()
 assert paper["as usual"] == 5 * paper["replay"]
 
 # %%
-# With large kernels, the GPU is busy anyway, and a replay gains nothing.
+# With large kernels, the GPU is busy anyway, so you gain little.
 
 # %%
 # What people get wrong
@@ -162,12 +163,14 @@ assert scaled.tolist() == [2, 2, 2]
 
 # %%
 # **Accumulating by accident.** If ``zero_grad`` is not in the recording, and ``grad`` was there before, each replay adds.
-# ``zero_grad(set_to_none=True)`` inside of the recorded step is right: then backward writes the gradient instead of adding it.
+# ``zero_grad(set_to_none=True)`` inside the recorded step is right: then each replay writes the gradient instead of adding to
+# it.
 #
-# **Skipping the warm-up.** On a GPU, run the step a few times in a side stream first. Libraries load and allocate in their
-# first calls, and that cannot be captured.
+# **Skipping the warm-up.** On a GPU, run the step a few times in a side stream first. Libraries load code and allocate memory
+# in their first calls, and a capture may fail there.
 #
-# **Reading a value.** ``loss.item()``, ``print(loss)`` and ``if loss > 0`` wait for the GPU, and a capture with a wait fails.
+# **Reading a value.** ``loss.item()``, ``print(loss)`` and ``if loss > 0`` wait for the GPU. Inside a capture they raise an
+# error.
 #
 # Exercise
 # --------
@@ -175,7 +178,7 @@ assert scaled.tolist() == [2, 2, 2]
 #
 # .. solution::
 #
-# A tensor, whose memory the recording reads. ``fill_`` changes it between replays:
+# A tensor, because the recording reads its memory. (For a capture it must be on the GPU.) ``fill_`` changes it between replays:
 
 rate, weight = torch.tensor(0.5), torch.ones(3)
 with Recorder() as update:
@@ -274,7 +277,7 @@ print("after replay: ", target.tolist())
 assert target.tolist() == [2, 2, 2, 2]
 
 # %%
-# The norm of a gradient after each of three replays, with ``zero_grad`` inside of the captured step, and with zeros that were
+# The norm of a gradient after each of three replays, with ``zero_grad`` inside the captured step, and with zeros that were
 # there before:
 
 
@@ -309,7 +312,7 @@ print("zeros, and no zero_grad:", norms(False))
 assert norms(True) == ["1.00"] * 3 and norms(False) == ["1.00", "2.00", "3.00"]
 
 # %%
-# Dropout draws other numbers in each replay, and the seed still counts:
+# Dropout draws new numbers in each replay, and the seed still works:
 
 kept = torch.ones(1000, device="cuda", requires_grad=True)
 
@@ -331,8 +334,8 @@ print("with the same seed they are:", torch.equal(masks[2], masks[3]))
 assert not torch.equal(masks[0], masks[1]) and torch.equal(masks[2], masks[3])
 
 # %%
-# Two of the errors. A number from the CPU is copied to the GPU within the step. And Adam counts its steps on the CPU, unless
-# you make it with ``capturable=True``:
+# Two errors that a capture raises. In the first, a number is copied from the CPU to the GPU within the step. In the second,
+# Adam counts its steps on the CPU, which is its default. Make it with ``capturable=True``:
 
 
 def with_number():
@@ -353,7 +356,6 @@ for wrong in (with_number, adam.step):
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_streams_and_backward.py`, streams, and who waits for whom.
 # - :ref:`sphx_glr_gallery_cuda_cuda_profiler.py`: is the step bound by launches?
 # - :ref:`sphx_glr_gallery_scale_compile_and_autograd.py`: ``torch.compile`` with ``mode="reduce-overhead"`` uses CUDA graphs.
 # - In PyTorch's notes: `CUDA graphs <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-graphs>`__. In its reference:

@@ -549,8 +549,6 @@ torch.cuda.set_sync_debug_mode("default")
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`, how much memory a graph holds on the GPU.
-# - Next: :ref:`sphx_glr_gallery_cuda_memory_snapshot.py`, where the memory goes.
 # - :ref:`sphx_glr_gallery_cuda_devices.py`, events and ``synchronize``.
 # - :ref:`sphx_glr_gallery_profiling_profiler_table.py`, the CPU columns.
 # - :ref:`sphx_glr_gallery_profiling_profiler_schedule.py`, chosen steps, and labels.

@@ -5,19 +5,19 @@ TF32: why convolutions on a GPU differ from the CPU, and their gradients
 .. in-short::
 
    On NVIDIA GPUs since Ampere, most convolutions and the recurrent layers of float32 tensors use TF32 by default: their inputs
-   are rounded to 11 binary digits, and results and gradients are off by about 0.0003 of their size. By default, products are
-   not. ``torch.backends.cudnn.allow_tf32 = False`` makes convolutions exact and slower, and
-   ``torch.backends.cuda.matmul.allow_tf32 = True`` makes products faster. For gradients, the setting during ``backward()``
-   decides.
+   are rounded to 11 binary digits, and results and gradients are off by 0.0003 to 0.001 of their size. By default, matrix
+   products do not use it. ``torch.backends.cudnn.allow_tf32 = False`` gives convolutions the accuracy of float32 and makes them
+   slower. ``torch.backends.cuda.matmul.allow_tf32 = True`` makes products faster. For gradients, the setting during
+   ``backward()`` decides.
 """
 
 # %%
-# The problem: the same layer, another result
-# -------------------------------------------
-# You compare a convolution on the GPU with the same one on the CPU, and ``torch.allclose`` says no. With a linear layer it says
-# yes. The reason is a number format. A float32 has 24 binary digits. The units of the GPU that multiply matrices are several
-# times as fast with *TF32*: it has the range of float32 and 11 digits. The tensors stay float32, and only the inputs of the
-# product are rounded. Here is that rounding on the CPU:
+# The problem: the same layer, a different result
+# -----------------------------------------------
+# You compare a convolution on the GPU with the same one on the CPU, and the results agree to three digits only. With a linear
+# layer they agree to six. The reason is a number format. A float32 has 24 binary digits. *TF32* has the range of float32 and 11
+# digits, and the GPU has fast units that multiply matrices of such numbers. The tensors stay float32, and only the inputs of
+# the product are rounded. Here is that rounding on the CPU:
 
 import sys
 
@@ -97,8 +97,10 @@ assert 2e-3 < errors["bfloat16"] < 3e-3
 # sphinx_gallery_end_ignore
 
 # %%
-# So expect differences of about 0.0003. Compare with ``rtol=1e-3`` or more, not with the default of ``torch.allclose``, 1e-5.
-# In contrast to float16, TF32 cannot overflow where float32 does not: it has the same range.
+# So expect a relative error of about 0.0003 for one product. Compare norms, as ``error`` does, with a tolerance such as 0.002.
+# ``torch.allclose`` compares each number with its own size, and fails at the numbers near 0, even with ``rtol=1e-2``.
+#
+# TF32 has the range of float32, so numbers above 65504, which overflow in float16, are fine.
 
 # %%
 # Which switch is for what
@@ -133,7 +135,7 @@ assert not torch.backends.cuda.matmul.allow_tf32
 # %%
 # What people get wrong
 # ---------------------
-# **Mixing old and new names.** If one part of a program sets the new name, and another part reads the old one, that raises:
+# **Mixing old and new names.** If one part of a program sets the new names, a different part that reads an old one may raise:
 
 torch.backends.cuda.matmul.fp32_precision = "tf32"
 torch.backends.cudnn.conv.fp32_precision = "ieee"
@@ -159,7 +161,7 @@ torch.backends.cudnn.allow_tf32 = True
 # names for the whole program.
 #
 # **Setting the switch around forward only.** Backward of a product consists of two products, and they are computed later. The
-# switch at *that* time decides. The gradients of ``(x @ w * u).sum()`` are these:
+# switch at *that* time decides. With TF32 in backward, the gradients of ``(x @ w * u).sum()`` have these errors:
 
 u = torch.randn(1024, 1024)
 of_x, of_w = u.double() @ w.double().T, x.double().T @ u.double()
@@ -173,21 +175,20 @@ assert 2e-4 < error(tf32(x).double().T @ tf32(u).double(), of_w) < 4e-4
 
 # %%
 # **Checking gradients by differences.** A step of 0.0001 is lost in the rounding: above, 1.0004 became 1. Use float64, for
-# which no TF32 exists, or turn both switches off.
+# which there is no TF32.
 #
-# **Blaming TF32 for noise.** TF32 is rounding, and not chance. If two runs on one GPU differ, see
+# **Blaming TF32 for noise.** TF32 rounds the same numbers in the same way each time. If two runs on one GPU differ, see
 # :ref:`sphx_glr_gallery_cuda_determinism_on_gpu.py`.
 
 # %%
 # Exercise
 # --------
-# A network counts with ones: ``torch.ones(1, n) @ torch.ones(n, 1)`` for n = 3000. Is the count exact with TF32? And what does
-# TF32 make of a matrix product with one number each, 3000 and 3001?
+# A network counts with ones: ``torch.ones(1, n) @ torch.ones(n, 1)`` for n = 3000. Is the count exact with TF32? And what is
+# the product of 3000 and 3001 if both are rounded to TF32?
 #
 # .. solution::
 #
-# The count is exact: the inputs, all 1, are not rounded, and sums are kept in float32. 3001 has 12 binary digits, and becomes
-# 3000.
+# The count is exact: rounding does not change a 1, and sums are kept in float32. 3001 has 12 binary digits, and becomes 3000.
 
 ones = torch.ones(3000)
 print("count:", (tf32(ones) @ tf32(ones)).item())
@@ -199,8 +200,8 @@ assert tf32(pair).tolist() == [3000, 3000]
 # %%
 # Measured on a GPU
 # -----------------
-# Whether the rounding is the one above, how far results and gradients are off, which operations a switch concerns, and what it
-# gains. TF32 needs an Ampere GPU or a later one.
+# Whether the rounding is the one above, how far results and gradients are off, which operations a switch changes, and how much
+# faster they are. TF32 needs an Ampere GPU or a later one.
 #
 # .. needs-a-gpu::
 
@@ -275,7 +276,8 @@ for _row in ("x @ w, TF32 on", "conv2d(x, w), TF32 default", "conv2d(x, w), TF32
 table.map("{:.0e}".format)
 
 # %%
-# By default, the product is as exact as float32 allows, and the convolution is not.
+# By default, the product has the accuracy of float32, and the convolution has that of TF32. The gradient of the kernel is off
+# the most: 0.0008.
 #
 # The switch at the time of ``backward()`` decides for the gradients:
 
@@ -307,7 +309,7 @@ for _forward in (False, True):
 table.map("{:.0e}".format).rename_axis(columns="allow_tf32 in")
 
 # %%
-# Which operations does a switch concern? Each runs with one of the two switches on, and is compared with the CPU in float64:
+# Which operations does a switch change? Each runs with one of the two switches on, and is compared with the CPU in float64:
 
 square = x[:512, :512]
 positive = square @ square.T + 512 * torch.eye(512)
@@ -373,10 +375,10 @@ assert concerned["cuda.matmul on"][["F.conv2d", "a * b", "a.sum(1)"]].eq("").all
 concerned
 
 # %%
-# ``cdist`` and ``linalg.solve`` contain products, so the switch of the products concerns them, too. Sums and products by
-# elements are not concerned.
+# ``cdist`` and ``linalg.solve`` contain matrix products, so the switch for products can change them, too. Sums and products of
+# single elements stay as they are. So do the depthwise convolution and the product with a vector, in this run.
 #
-# What it gains:
+# How much faster is it?
 
 
 def milliseconds(operation, times=5):
@@ -418,13 +420,11 @@ assert (times["TF32"] < 0.75 * times["float32"]).all()
 times.round(2).rename_axis(columns="ms")
 
 # %%
-# TF32 changes nothing about memory: the tensors stay float32. For half the memory, and more speed, see :ref:`autocast to
-# bfloat16 <sphx_glr_gallery_cuda_checkpoint_and_precision.py>`.
+# TF32 does not save memory, because the tensors stay float32. For less memory and more speed, see :ref:`autocast to bfloat16
+# <sphx_glr_gallery_cuda_checkpoint_and_precision.py>`.
 #
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_determinism_on_gpu.py`, another reason for other digits.
-# - Next: :ref:`sphx_glr_gallery_cuda_pinned_memory.py`, what may be read before it is there.
 # - :ref:`sphx_glr_gallery_memory_precision.py`: float16 and bfloat16, and what autocast keeps.
 # - :ref:`sphx_glr_gallery_functions_gradcheck.py`: why gradients are checked in float64.
 # - In PyTorch's notes: `TensorFloat-32

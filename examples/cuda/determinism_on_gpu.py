@@ -419,8 +419,6 @@ assert not cudnn.benchmark and not cudnn.deterministic
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_checkpoint_and_precision.py`, where bfloat16 changes more than last digits.
-# - Next: :ref:`sphx_glr_gallery_cuda_cudnn_and_tf32.py`, where the GPU rounds more than the CPU.
 # - :ref:`sphx_glr_gallery_training_reproducibility.py`, seeds, generators and data loaders.
 # - :ref:`sphx_glr_gallery_cuda_devices.py`, the generators of the CPU and of the GPU.
 # - In PyTorch's reference: `Reproducibility <https://docs.pytorch.org/docs/stable/notes/randomness.html>`__ and

@@ -412,8 +412,6 @@ assert torch.equal(from_own, on_gpu)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_scale_threads_and_processes.py`, what workers share.
-# - Next: :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`, how much memory a graph holds on the GPU.
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`, why the result of an operation is no leaf.
 # - :ref:`sphx_glr_gallery_profiling_profiler_table.py`, where time goes on the CPU.
 # - In PyTorch's reference: `CUDA semantics <https://docs.pytorch.org/docs/stable/notes/cuda.html>`__ and

@@ -558,8 +558,6 @@ assert 2.9 < kept / saved < 3.1 and left < 0.01 * saved
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_cuda_profiler.py`, where the time goes.
-# - Next: :ref:`sphx_glr_gallery_cuda_checkpoint_and_precision.py`, two ways to a lower peak.
 # - :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`, what a graph costs by the size of the batch.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, which operation saves what.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, how long a graph lives.

@@ -485,8 +485,6 @@ print(f"{(total - free - torch.cuda.memory_reserved()) / 2**30:.2f} GiB")
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_devices.py`, where tensors live.
-# - Next: :ref:`sphx_glr_gallery_cuda_cuda_profiler.py`, kernels, and where the CPU waits for them.
 # - :ref:`sphx_glr_gallery_memory_checkpointing.py`, more about counting memory from shapes.
 # - :ref:`sphx_glr_gallery_memory_memory_by_mode.py`, the modes side by side on a small network.
 # - In PyTorch's reference:

@@ -4,10 +4,10 @@ pin_memory and non_blocking: what is safe, and what reads old data
 
 .. in-short::
 
-   ``DataLoader(..., pin_memory=True)`` and ``x.to("cuda", non_blocking=True)``: Python goes on while the copy runs, and what
-   the GPU then computes from ``x`` is right. Wait before you write into the pinned CPU tensor again, and wait before you read
-   the result of ``t.to("cpu", non_blocking=True)``: nothing raises, and you read old data. ``.cpu()`` and ``.item()`` wait for
-   you.
+   With ``DataLoader(..., pin_memory=True)`` and ``x.to("cuda", non_blocking=True)``, Python goes on while the copy runs, and
+   you may compute with the result at once. Wait before you write into the pinned ``x`` again, and before you read the result of
+   ``t.to("cpu", non_blocking=True)``. Without the wait you may use wrong numbers, and no error tells you. ``.cpu()`` and
+   ``.item()`` wait for you.
 """
 
 # %%
@@ -15,8 +15,9 @@ pin_memory and non_blocking: what is safe, and what reads old data
 # ----------------------------------------
 # Each step of a training loop copies a batch to the GPU and computes with it. Three ways to copy, for six batches of 64 MiB:
 #
-# - **pageable**: from ordinary memory, as in ``x.to("cuda")``. The driver copies piece by piece through a buffer of its own.
-# - **pinned**: from memory that the operating system may not move, as ``x.pin_memory()`` makes it. The GPU fetches it directly.
+# - **pageable**: from ordinary memory, as in ``x.to("cuda")``. The driver copies piece by piece through its own buffer.
+# - **pinned**: from memory that the operating system may not move. ``x.pin_memory()`` makes such a copy, and the GPU reads it
+#   directly.
 # - **pinned, two streams**: a second queue copies the next batch while the first queue computes.
 #
 # .. how-measured:: nothing is measured here. A copy takes its bytes divided by a rate, and the steps of a queue follow each
@@ -85,15 +86,16 @@ assert 50 < total["pageable"] < 55 and 19 < total["pinned"] < 21
 assert 13 < total["pinned, two streams"] < 14
 
 # %%
-# A queue of the GPU is called a *stream*, and by default there is one. Its work runs in order. So ``non_blocking=True`` alone
-# does not run a copy beside the GPU's own work, as the second row shows. What it gives you: *Python* does not wait, and can
-# prepare and launch what comes next.
+# A queue of the GPU is called a *stream*. By default PyTorch uses one, and its work runs in order. So ``non_blocking=True``
+# alone does not run a copy beside the computing, as the row *pinned* shows. What you gain is that *Python* does not wait: it
+# can prepare and launch what comes next.
 
 # %%
-# What people get wrong
-# ---------------------
-# A non-blocking copy has only been put into the queue when the call returns. Here is a queue in five lines that behaves in the
-# same way, on the CPU:
+# The idea: a copy waits in a queue
+# ---------------------------------
+# With pinned memory, a non-blocking copy is only *in the queue* when the call returns. So later work of the same queue may use
+# the result at once, but Python must wait before it writes into the source or reads a result on the CPU. Here is a small queue
+# on the CPU that behaves in the same way:
 
 queue = []
 
@@ -110,8 +112,10 @@ def synchronize():
 
 
 # %%
-# **Reading too early.** The values are not there yet. Nothing raises, and you log an old number. (Here it is 0. On a GPU it is
-# whatever is in that memory: often the loss of an earlier step.)
+# What people get wrong
+# ---------------------
+# **Reading too early.** The values are not there yet. Nothing raises, and you log an old number. (In this model of a queue it
+# is 0. On a GPU it is whatever was in that memory, for example the loss of an earlier step.)
 
 loss = torch.tensor(5.0)
 logged = copy_later(loss)  # as loss.to("cpu", non_blocking=True)
@@ -133,10 +137,9 @@ print([batch.tolist() for batch in batches])
 assert all(batch.tolist() == [3, 3] for batch in batches)
 
 # %%
-# ``DataLoader`` makes a new tensor for each batch, so this happens only with buffers of your own.
+# By default ``DataLoader`` makes new tensors for each batch. The danger is a pinned buffer that you fill yourself.
 #
-# **Fearing to compute with the copy.** You need not wait before the GPU uses the batch. That work stands behind the copy in the
-# same stream, and its turn comes later:
+# **Waiting before you compute.** The GPU may use the batch at once. In the same stream, that work runs after the copy:
 
 batch = copy_later(torch.tensor([1.0, 2.0]))
 squares = torch.zeros(2)
@@ -146,7 +149,7 @@ print(squares)
 assert squares.tolist() == [1, 4]
 
 # %%
-# The rules, which are measured below:
+# The rules for one stream:
 
 table = pd.DataFrame(
     [
@@ -163,6 +166,9 @@ table = pd.DataFrame(
 table.set_index("after")
 
 # %%
+# With ordinary ("pageable") memory, *yes* is what we measured below. CUDA's documentation says only that such a copy *may*
+# wait. If you want to rely on it, leave out ``non_blocking=True``.
+#
 # Autograd records the copy as ``ToCopyBackward0``, which copies the gradient back. A change of the dtype is recorded by the
 # same node, so you can see it without a GPU:
 
@@ -185,9 +191,9 @@ assert w.grad.tolist() == [2, 4] and w.grad.dtype == torch.float32
 #
 # .. solution::
 #
-# Wait for the copy before you fill its buffer again. With two buffers you wait for the copy before the last one, which is
-# probably done. On a GPU, record a ``torch.cuda.Event()`` after each copy, and call its ``synchronize()`` before the buffer is
-# filled again: you then wait for this copy, and not for all that was launched later.
+# Wait for the copy before you fill its buffer again. With two buffers you wait for the copy before the last one, which is more
+# likely to be done. On a GPU, record a ``torch.cuda.Event()`` after each copy, and call its ``synchronize()`` before the buffer
+# is filled again: you then wait for this copy, but not for work that was launched later.
 
 for count in (1, 2):
     buffers = [torch.zeros(2) for _ in range(count)]
@@ -357,10 +363,10 @@ assert _next.data_ptr() != _where and _copy[0].item() == 1  # not reused too ear
 # sphinx_gallery_end_ignore
 
 # %%
-# From ordinary memory, the driver has read the values before the call returns. (A ``del`` of the pinned tensor is safe as well:
-# PyTorch gives its memory to nobody before the copy is done.)
+# From ordinary memory, the driver had read the values before the call returned. (A ``del`` of the pinned tensor is safe as
+# well: PyTorch does not use its memory again before the copy is done.)
 #
-# What the copies cost. *Python goes on* is when the call returns, *done* is when the data are there:
+# What the copies cost. *Python goes on* is when the call returns, *done* is when the GPU is done:
 
 
 def milliseconds(call, times=3):
@@ -397,10 +403,11 @@ assert _done["pinned.copy_(t, non_blocking=True)"] < _done["t.cpu()"] / 3
 times.round(2).rename_axis(columns="256 MiB")
 
 # %%
-# Here pinned memory is several times as fast. ``t.cpu()`` is the slowest: it makes a new CPU tensor each time, and the
-# operating system has to find memory for it. Copy into a pinned tensor that you keep, if you do this in a loop.
+# On this machine pinned memory is several times as fast. But the last row gains nothing, because pinning copies ``x`` as well.
+# ``t.cpu()`` is the slowest: it makes a new CPU tensor each time, and the operating system has to find memory for it. In a
+# loop, copy into a pinned tensor that you keep, and wait before you read it.
 #
-# **Copies beside the computations** need a second stream. ``wait_stream`` tells the one queue to wait for the other, and
+# **Copies beside the computations** need a second stream. ``wait_stream`` makes one queue wait for the other, and
 # ``record_stream`` tells the allocator that a tensor made in one stream is used in another:
 
 side = torch.cuda.Stream()
@@ -461,8 +468,8 @@ assert measured["pinned, two streams"] < 0.97 * measured["pinned"]
 assert measured["pinned"] < measured["pageable"]
 
 # %%
-# ``DataLoader(pin_memory=True)`` pins tensors inside of dicts, lists and tuples. In a class of your own it finds nothing,
-# unless the class has a method ``pin_memory``:
+# ``DataLoader(pin_memory=True)`` pins tensors inside dicts, lists and tuples. It does not look inside your own class, unless
+# the class has a method ``pin_memory``:
 
 
 class Batch:
@@ -487,7 +494,7 @@ assert nested["a"].is_pinned() and nested["b"][0].is_pinned()
 assert not own.x.is_pinned() and with_method.x.is_pinned()
 
 # %%
-# **Autograd.** Backward of the copy *does* wait, whatever ``non_blocking`` was in forward. So ``w.grad`` on the CPU is right
+# **Autograd.** Backward copies the gradient to the CPU without ``non_blocking``, so it *does* wait, and ``w.grad`` is right
 # when ``backward()`` returns:
 
 w = torch.ones(1_000_000, requires_grad=True)
@@ -502,8 +509,8 @@ print("backward waits:", waits(step), "  w.grad:", w.grad.mean().item(), w.grad.
 assert waits(step) and w.grad.mean() == 2 and w.grad.is_cpu
 
 # %%
-# ``pin_memory()`` of a tensor that requires grad is recorded, too. The pinned tensor is no leaf, and its ``grad`` stays empty.
-# For a pinned leaf, call ``requires_grad_()`` last:
+# ``pin_memory()`` of a tensor that requires grad is recorded, too. The pinned tensor is not a leaf, so its ``grad`` stays
+# empty. For a pinned leaf, call ``requires_grad_()`` last:
 
 no_leaf = torch.ones(3, requires_grad=True).pin_memory()
 leaf = torch.ones(3).pin_memory().requires_grad_()
@@ -514,8 +521,6 @@ assert leaf.is_leaf and leaf.is_pinned()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_cudnn_and_tf32.py`, float32 with fewer digits.
-# - Next: :ref:`sphx_glr_gallery_cuda_streams_and_backward.py`, more about a second stream.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, more calls that wait.
 # - :ref:`sphx_glr_gallery_training_data_loading.py`, what a ``DataLoader`` does with your samples.
 # - :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`: ``save_on_cpu(pin_memory=True)`` keeps what backward needs in pinned

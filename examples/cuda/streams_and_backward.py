@@ -97,7 +97,7 @@ print(f"one stream: {one[1]:.0f} ms, two streams: {two[1]:.0f} ms")
 # 1. Backward of an operation runs in the stream of its forward.
 # 2. ``backward()`` makes the stream in which you call it wait for all gradients.
 #
-# What follows from them, if nobody else waits:
+# What follows if you add no wait of your own:
 
 
 def on_paper(forward, call, read):
@@ -139,9 +139,14 @@ assert expected.loc["forward side, backward() side"].tolist() == [
 expected
 
 # %%
-# The dangerous row is *forward side, backward() side*: all of the step is inside of ``with torch.cuda.stream(side):``, and the
-# optimizer's step after it. The cure is a wait: ``torch.cuda.current_stream().wait_stream(side)``. The row below it is safe,
-# since you call ``backward()`` in a stream, and that stream waits.
+# The dangerous row is *forward side, backward() side*: all of the step is inside ``with torch.cuda.stream(side):``, and the
+# optimizer's step comes after it, in the default stream. The cure is a wait before the optimizer's step:
+# ``torch.cuda.current_stream().wait_stream(side)``. In the row above, that step is safe: ``backward()`` is called in the
+# default stream, so the default stream waits.
+#
+# Rely on rule 2: read gradients in the stream in which you call ``backward()``, or in one that waits for it. In the stream of
+# forward the table says *right* as well, but only while the gradient is added to ``w.grad`` in that stream. If an older graph
+# of ``w`` is still alive, it may be added in another one.
 
 # %%
 # What people get wrong
@@ -149,14 +154,14 @@ expected
 # **Forgetting the waits of forward.** Autograd inserts waits between its own operations in backward. In forward you do it.
 #
 # **Reading the loss in another stream.** ``loss.item()`` waits for the *current* stream. If the loss is computed in ``side``
-# and you call ``item()`` in the default stream, you get what was in that memory before.
+# and you call ``item()`` in the default stream, you may get what was in that memory before.
 #
-# **Freeing too early.** PyTorch's allocator gives the memory of a freed tensor to the next tensor of the same stream at once.
-# That is right within one stream, because it runs in order. If another stream still reads the old tensor, it reads the new one.
-# ``record_stream`` tells the allocator to wait for the other stream, too. A graph holds tensors as well: after ``backward()``
-# the nodes free what they saved. Below, this makes a gradient silently wrong.
+# **Freeing too early.** PyTorch's allocator may give the memory of a freed tensor to the next tensor of the same stream at
+# once. That is right within one stream, because it runs in order. But if a second stream still reads the old tensor, it may
+# find the values of the new one. ``record_stream`` tells the allocator to wait for the second stream, too. The nodes of a graph
+# hold tensors as well, and ``backward()`` frees them. Below, this makes a gradient wrong without an error.
 #
-# Here are the allocator and the second stream on paper, with a list as the memory:
+# Here is a model of the allocator and the second stream, with a list as the memory:
 
 memory = [3.0]  # x, made in the default stream
 later = []  # what the side stream has still to do
@@ -173,8 +178,8 @@ later.pop()()
 assert memory[0] == 7
 
 # %%
-# **Expecting the calling thread.** On the CPU, backward runs in the thread that calls ``backward()``. For a GPU, autograd has a
-# thread of its own, as measured below. What you set for one thread only, with ``threading.local()``, is not seen there. The
+# **Expecting the calling thread.** On the CPU, backward runs in the thread that calls ``backward()``. For the operations of a
+# GPU, autograd uses a separate thread, as measured below. That thread does not see what you keep in ``threading.local()``. The
 # thread of a hook on the CPU:
 
 threads = []
@@ -188,7 +193,7 @@ assert threads == [threading.get_ident()]
 # Exercise
 # --------
 # A training loop runs forward and ``backward()`` in ``side``, and the optimizer in ``third``. Which wait is missing? Is it
-# enough to call ``backward()`` outside of ``side``?
+# enough to call ``backward()`` outside ``side``?
 #
 # .. solution::
 #
@@ -204,7 +209,7 @@ assert on_paper("side", "side", "third") == "too early"
 # %%
 # Measured on a GPU
 # -----------------
-# Where backward runs, who reads too early, what is freed too early, and what two streams gain.
+# Where backward runs, who reads too early, what is freed too early, and what you gain with two streams.
 #
 # ``torch.cuda._sleep(n)`` lets a stream wait for n cycles. It is private, and good for one thing: to be late on purpose.
 #
@@ -262,7 +267,7 @@ for forward, call in ((default, side), (side, default)):
     assert (Slow.stream == forward) and Slow.thread != threading.get_ident()
 
 # %%
-# The first rule holds, and backward has a thread of its own. Now the 18 combinations of the table. Reading is
+# The first rule holds in both cases, and backward runs in a separate thread. Now the 18 combinations of the table. Reading is
 # ``w.grad.clone()``, and ``w.grad`` is zero before:
 
 
@@ -386,8 +391,9 @@ for record in (False, True):
     assert (value, same) == ((1, False) if record else (7, True))
 
 # %%
-# The same happens to what a node saved. The product below saves ``x``, which is 3, for the gradient of ``w``: that should be 2
-# · 3 = 6. All runs in ``side``, ``backward()`` frees ``x`` when it has *launched* its work, and ``c`` takes the memory:
+# The same happens to what a node saved. The product below saves ``x``, which is 3, for the gradient of ``w``, which should be 2
+# · 3 = 6. Forward and backward run in ``side``. ``backward()`` frees ``x`` when it has *launched* its work, and ``c``, a tensor
+# of the default stream, takes the memory:
 
 
 def gradient_in_side(call):
@@ -412,11 +418,11 @@ assert gradient_in_side(default)[0] == 6
 assert gradient_in_side(side)[0] != 6
 
 # %%
-# No error, and a wrong gradient. With ``backward()`` in the default stream, that stream waits, so ``c`` is filled later. Or
-# call ``x.record_stream(side)`` before ``del x``. Or make ``x`` inside of ``with torch.cuda.stream(side):``.
+# No error, and a wrong gradient. The fix is to call ``backward()`` in the default stream: that stream then waits, so ``c`` is
+# filled later. Or call ``x.record_stream(side)`` before ``del x``. Or make ``x`` inside ``with torch.cuda.stream(side):``.
 #
-# **What two streams gain.** Two slow branches, in milliseconds of backward. Nothing in the code asks for two streams in
-# backward:
+# **What you gain with two streams.** Two slow branches, in milliseconds of backward. Nothing in the code asks for two streams
+# in backward:
 
 
 def backward_ms(second):
@@ -442,7 +448,7 @@ print(f"one stream {one:.0f} ms, two streams {two:.0f} ms")
 assert two < 0.75 * one
 
 # %%
-# These branches only wait. Large products fill the whole GPU one by one, and there two streams may gain little.
+# These branches only wait. A large product fills the whole GPU by itself, so there you may gain little.
 #
 # **A warning about AccumulateGrad.** The node of a leaf belongs to the stream in which it was made. Here an old graph keeps
 # that node, and the next step runs in another stream:
@@ -472,12 +478,11 @@ if _has_switch:
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient is right. It costs a wait between the streams. Delete the old graph, or make the graph in the stream of the step.
+# The gradient is right, but the streams may wait without need. Delete the old graph before the step, or make it in the stream
+# of the step.
 #
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_cuda_pinned_memory.py`, where a second stream copies the next batch.
-# - Next: :ref:`sphx_glr_gallery_cuda_cuda_graphs.py`, a whole step in one launch.
 # - :ref:`sphx_glr_gallery_cuda_memory_snapshot.py`: blocks, segments, and when the allocator uses them again.
 # - :ref:`sphx_glr_gallery_scale_threads_and_processes.py`: backward in several threads.
 # - In PyTorch's notes: `CUDA streams <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-streams>`__ and `stream

@@ -568,8 +568,6 @@ assert x.grad.tolist() == [0.0, 0.25]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_probe_an_operator.py`, a probe for what an operator keeps and allows.
-# - Next: :ref:`sphx_glr_gallery_debugging_finding_nans.py`, for a NaN that is born in forward.
 # - :ref:`sphx_glr_gallery_errors_nan_in_backward.py`, the message of the first example and its usual causes.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, how to write a Function with its own backward.
 # - In PyTorch's reference: `Anomaly detection

@@ -584,8 +584,6 @@ assert _masked == "ArithmeticError: aten._softmax.default returned NaN"
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, the stack of the forward line behind an error.
-# - Next: :ref:`sphx_glr_gallery_debugging_softmax_and_neighbors.py`, four usual sources of NaN.
 # - :ref:`sphx_glr_gallery_errors_loss_is_nan.py`, the usual causes in order, each with its fix.
 # - :ref:`sphx_glr_gallery_errors_nan_in_backward.py`, the loss is fine and the gradient is NaN.
 # - :ref:`sphx_glr_gallery_memory_grad_scaler.py`, when the scale goes to 0.

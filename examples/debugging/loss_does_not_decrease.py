@@ -512,8 +512,6 @@ torch.set_num_threads(_threads)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`, ten mistakes by their symptom, each with its assert.
-# - Next: :ref:`sphx_glr_gallery_profiling_profiler_table.py`, where the time goes.
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`, if step 3 prints ``None``.
 # - :ref:`sphx_glr_gallery_modes_freezing.py`, which parameters should not move.
 # - :ref:`sphx_glr_gallery_training_learning_rate_schedules.py`, the learning rate over time.

@@ -591,8 +591,6 @@ assert abs(model.weight.item() - 1.6) < 1e-6
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_debugging_softmax_and_neighbors.py`, four usual sources of NaN.
-# - Next: :ref:`sphx_glr_gallery_debugging_loss_does_not_decrease.py`, a procedure for when you have no suspicion yet.
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: another reason why a parameter is not trained.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory.
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: the writes that autograd notices, and more that

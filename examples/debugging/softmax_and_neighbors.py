@@ -684,8 +684,6 @@ assert torch.allclose(gradient[:2], _right) and gradient[2] == 0
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_debugging_finding_nans.py`, tools that name the operation.
-# - Next: :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`, wrong numbers that are not NaN.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: roots, distances, and ``where`` used twice.
 # - :ref:`sphx_glr_gallery_errors_nan_in_backward.py` and :ref:`sphx_glr_gallery_errors_loss_is_nan.py`: the messages.
 # - In PyTorch's reference: `log_softmax

@@ -582,8 +582,6 @@ assert torch.allclose(
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`, what one backward computes.
-# - Next: :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`, gradients that are not on leaves.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, what backward frees, and what ``retain_graph`` keeps.
 # - In PyTorch's reference: `Optimizer.zero_grad
 #   <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html>`__, `accumulation with mixed precision

@@ -731,8 +731,6 @@ assert derivative.data == 6 and (x * x * x).gradient(x).gradient(x).data == 12
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`, code of your own on the way back.
-# - Next: :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`, a walk over PyTorch's own nodes.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`: give PyTorch a ``local`` of your own.
 # - Elsewhere: `micrograd <https://github.com/karpathy/micrograd>`__, and `Autodidax
 #   <https://docs.jax.dev/en/latest/autodidax.html>`__, which builds JAX's core.

@@ -633,8 +633,6 @@ assert count_calls(engine, x) == 20 and count_calls(walk_5, x) == 2046
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_autograd_from_scratch.py`, which builds the record too.
-# - Next: :ref:`sphx_glr_gallery_differentiation_higher_order.py`, where the walk *is* recorded, on purpose.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, nodes, edges and their numbers one by one.
 # - In PyTorch's reference: `Node.next_functions
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.graph.Node.next_functions.html>`__.

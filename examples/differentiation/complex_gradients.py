@@ -334,8 +334,6 @@ assert abs(z.item() - (2 + 1j)) < 1e-3
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_slice_assignment.py`, writing into a part of a tensor.
-# - Next: :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, where no derivative exists.
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`: the upstream gradient ``v``.
 # - In PyTorch's reference: `Autograd for complex numbers
 #   <https://docs.pytorch.org/docs/stable/notes/autograd.html#autograd-for-complex-numbers>`__ and `Complex numbers

@@ -484,8 +484,6 @@ assert "Nested forward mode AD is not supported" in message
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`, where ``jacfwd`` and ``jvp`` are used.
-# - Next: :ref:`sphx_glr_gallery_differentiation_transforms_of_functions.py`, new functions made of yours.
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`, the other direction.
 # - In PyTorch's reference: `Forward-mode automatic differentiation
 #   <https://docs.pytorch.org/docs/stable/autograd.html#forward-mode-automatic-differentiation>`__ and `torch.func.jvp

@@ -336,8 +336,6 @@ assert torch.allclose(asked, model[2].weight.expand(5, 4) / 5)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_accumulation.py`, how ``.grad`` adds up.
-# - Next: :ref:`sphx_glr_gallery_differentiation_hooks.py`, and what else hooks can do.
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`, why ``.grad`` of a non-leaf is ``None``, and the warning.
 # - In PyTorch's reference: `torch.autograd.grad
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__ and `Tensor.retain_grad

@@ -458,8 +458,6 @@ assert math.isclose(start, math.log(2), rel_tol=1e-7)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`, which leaves the walk unrecorded.
-# - Next: :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`, all second derivatives of a function at once.
 # - :ref:`sphx_glr_gallery_functions_double_backward.py`, when your own Function has a wrong second derivative.
 # - In PyTorch's reference: `torch.autograd.grad
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__.

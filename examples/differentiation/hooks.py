@@ -483,8 +483,6 @@ assert runs == ["add", "double"] and x.grad == 12
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`, where a hook is one of three ways.
-# - Next: :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`, and what goes wrong there.
 # - In PyTorch's reference: `Backward hooks execution
 #   <https://docs.pytorch.org/docs/stable/notes/autograd.html#backward-hooks-execution>`__ and `Tensor.register_hook
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html>`__.

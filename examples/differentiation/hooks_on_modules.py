@@ -673,8 +673,6 @@ assert runs.count("module") == 2 and runs.count("weight") == 1
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_hooks.py`, hooks on tensors, and when each of them runs.
-# - Next: :ref:`sphx_glr_gallery_differentiation_autograd_from_scratch.py`, which builds the record and the walk.
 # - :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`, the walk by hand, without hooks.
 # - In PyTorch's reference: `register_full_backward_hook
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook>`__ and

@@ -734,8 +734,6 @@ assert saving_result == ["exp", "sigmoid", "tanh", "sqrt", "relu"]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_transforms_of_functions.py`, new functions made of yours.
-# - Next: :ref:`sphx_glr_gallery_differentiation_slice_assignment.py`, writes to a part of a tensor, and to a leaf.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory, all measured.
 # - In PyTorch's reference: `In-place operations with autograd
 #   <https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-operations-with-autograd>`__.

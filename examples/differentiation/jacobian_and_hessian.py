@@ -565,8 +565,6 @@ assert torch.isclose(v.norm(), exact[-1], rtol=1e-3) and exact[-1] > -exact[0]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_higher_order.py`, when a loss contains a gradient.
-# - Next: :ref:`sphx_glr_gallery_differentiation_forward_mode.py`, the mode behind ``jacfwd`` and ``jvp``.
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`, what one backward pass computes.
 # - In PyTorch's reference: `torch.func <https://docs.pytorch.org/docs/stable/func.html>`__ and `per-sample gradients
 #   <https://docs.pytorch.org/tutorials/intermediate/per_sample_grads.html>`__.

@@ -425,8 +425,6 @@ assert f(torch.zeros(1), torch.ones_like) == f(torch.zeros(1), lambda x: 1 + x /
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_complex_gradients.py`, gradients of complex tensors.
-# - Next: :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`, the memory of ``.grad`` itself.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, where you write the derivative yourself.
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`: how backward multiplies local derivatives.
 # - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`: find the operation that made the NaN.

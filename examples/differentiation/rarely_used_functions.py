@@ -634,8 +634,6 @@ assert raised == {"w * x": True, "w + x": False}
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`, the memory of ``.grad``.
-# - Next: :ref:`sphx_glr_gallery_functions_exp_function.py`, a node of your own.
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: what the version counter guards.
 # - :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`: hooks on saved tensors, and ``save_on_cpu``.
 # - :ref:`sphx_glr_gallery_tensors_numpy_and_torch.py`: memory that NumPy and PyTorch share.

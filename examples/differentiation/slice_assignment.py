@@ -463,8 +463,6 @@ assert product.data_ptr() != y.data_ptr()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, the error *modified by an inplace operation*.
-# - Next: :ref:`sphx_glr_gallery_differentiation_complex_gradients.py`, what ``.grad`` means for a complex tensor.
 # - :ref:`sphx_glr_gallery_tensors_expand_and_aliasing.py`: which tensors share memory with themselves.
 # - In PyTorch's reference: `torch.Tensor.masked_fill
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.masked_fill.html>`__ and `torch.select_scatter

@@ -485,8 +485,6 @@ assert torch.allclose(pairs, torch.exp(-(torch.cdist(A, B) ** 2)), atol=1e-5)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_forward_mode.py`, derivatives along a direction, with the forward pass.
-# - Next: :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, what a recorded graph has to guard against.
 # - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: a custom Function inside ``vmap`` and ``jvp``.
 # - :ref:`sphx_glr_gallery_errors_func_grad_of_vector.py`: ``grad`` of a function that returns a vector.
 # - In PyTorch's reference: `torch.func <https://docs.pytorch.org/docs/stable/func.html>`__.

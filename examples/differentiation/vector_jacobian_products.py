@@ -350,8 +350,6 @@ assert product(torch.full((4,), 0.25)) == torch.autograd.grad(losses.mean(), w)[
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_draw_a_graph.py`, to see what backward walks along.
-# - Next: :ref:`sphx_glr_gallery_differentiation_accumulation.py`, where backward *adds* to ``.grad``.
 # - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`, the whole Jacobian of larger functions, and what it costs.
 # - In PyTorch's reference: `torch.Tensor.backward
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html>`__ and `torch.autograd.grad

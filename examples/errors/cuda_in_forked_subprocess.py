@@ -106,8 +106,14 @@ class _Stream(IterableDataset):
 
 
 assert _last_line(_Stream(), num_workers=1) == last
-if torch.version.cuda is None:  # without a worker it is another message
-    assert _last_line(Images()) == "Torch not compiled with CUDA enabled"
+_alone = _last_line(Images())  # without a worker, the build and the GPU decide
+assert (_alone == "") == torch.cuda.is_available()
+_no_driver = "Found no NVIDIA driver", "No CUDA GPUs", "The NVIDIA driver", "CUDA "
+assert not _alone or (
+    _alone.startswith(_no_driver)
+    if torch.backends.cuda.is_built()
+    else _alone == "Torch not compiled with CUDA enabled"
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -118,6 +124,9 @@ if torch.version.cuda is None:  # without a worker it is another message
 # a transform, or in a model that prepares the samples. *RuntimeError: CUDA error: initialization error* is the same fault. It
 # may be that the tensors of the dataset itself are on the GPU (`pytorch#4377
 # <https://github.com/pytorch/pytorch/issues/4377>`__).
+#
+# A program that cannot use the GPU at all gets :ref:`another message, which tells what is missing
+# <sphx_glr_gallery_errors_not_compiled_with_cuda.py>`: the build for CUDA, or the driver.
 #
 # Why
 # ---

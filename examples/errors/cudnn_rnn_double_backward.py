@@ -25,19 +25,14 @@ the derivative for '_cudnn_rnn_backward' is not implemented
 # %%
 # The code that raises it
 # -----------------------
-# A gradient penalty. On the CPU, this code runs:
+# A gradient penalty. On a CUDA device it raises the error; on the CPU it runs.
 
 # sphinx_gallery_start_ignore
-import sys
 import textwrap
 from unittest import mock
 
-import matplotlib.pyplot as plt
 import torch
-from torch import nn
 
-torch.manual_seed(0)
-device = "meta"
 _plain = torch._VF.lstm  # what nn.LSTM calls
 _library = torch.library.Library("aten", "IMPL")
 _backward = "aten::_cudnn_rnn_backward"
@@ -71,6 +66,15 @@ _gpu = mock.patch.object(torch._VF, "lstm", _lstm_of_a_gpu)
 _gpu.start()
 raised = []
 try:
+    # sphinx_gallery_end_ignore
+    # This needs a GPU.
+    import torch
+    from torch import nn
+
+    device = "cuda"
+    # sphinx_gallery_start_ignore
+    torch.manual_seed(0)
+    device = "meta"
     # sphinx_gallery_end_ignore
     lstm = nn.LSTM(4, 8).to(device)
     x = torch.randn(5, 2, 4, device=device, requires_grad=True)
@@ -112,37 +116,35 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# ``output`` and ``inputs`` in the message are PyTorch's example, not your variables. (This site is built without a GPU. A
-# hidden part chooses cuDNN's operation on the device ``meta``, where tensors have a shape and no values. The nodes and the
-# message are PyTorch's own. Below, the same is :ref:`measured on a GPU <measured-cudnn-rnn>`.)
+# ``output`` and ``inputs`` in the message are PyTorch's example, not your variables. (The site is built without a GPU: a hidden
+# line sets ``device`` to ``meta``, where tensors have a shape and no values, and hidden code calls cuDNN's operation there. The
+# nodes and the message come from PyTorch. The same on a GPU is :ref:`below <measured-cudnn-rnn>`.)
 #
 # You meet the message with a gradient penalty, with a Hessian or a product with it (natural gradient, TRPO), with
 # meta-learning, and with a physical loss that differentiates the network by its input.
 #
 # Why
 # ---
-# cuDNN is NVIDIA's library for neural networks. It computes the whole layer, all times included, in one operation, and so
+# cuDNN is NVIDIA's library for neural networks. It computes the whole layer, with all its time steps, in one operation, so
 # PyTorch records one node: ``CudnnRnnBackward0``. The backward of this node is again one operation of cuDNN, and cuDNN has no
-# derivative of it. Without cuDNN the layer consists of simple operations for each time, and PyTorch can differentiate each of
+# derivative for it. Without cuDNN, PyTorch computes each time step with its own operations, and it can differentiate each of
 # them twice.
+#
+# .. how-measured:: This code counts the nodes in the graph of one LSTM, for sequences of four lengths, and draws them.
+
+import matplotlib.pyplot as plt
+
+LENGTHS = (5, 10, 20, 40)
 
 
-# sphinx_gallery_start_ignore
-def _nodes(result):
+def count_nodes(result):
     seen, waiting = set(), [result.grad_fn]
     while waiting:
         node = waiting.pop()
-        if (
-            node is not None
-            and node not in seen
-            and node.name() != "torch::autograd::AccumulateGrad"
-        ):
+        if node and node not in seen and "AccumulateGrad" not in node.name():
             seen.add(node)
             waiting += [following for following, _ in node.next_functions]
     return len(seen)
-
-
-LENGTHS = (5, 10, 20, 40)
 
 
 def nodes(cudnn):
@@ -150,7 +152,7 @@ def nodes(cudnn):
     for length in LENGTHS:
         sequence = torch.empty(length, 2, 4, device=device, requires_grad=True)
         with torch.backends.cudnn.flags(enabled=cudnn):
-            counts.append(_nodes(lstm(sequence)[0]))
+            counts.append(count_nodes(lstm(sequence)[0]))
     return counts
 
 
@@ -164,6 +166,10 @@ def draw(lines):
     ax.set_title("Nodes in the graph of one LSTM")
 
 
+# %%
+# The number of nodes, by the length of the sequence:
+
+# sphinx_gallery_start_ignore
 _with, _without = nodes(True), nodes(False)
 assert len(set(_with)) == 1 and _with[0] == 1
 assert _without == sorted(_without) and _without[-1] > 5 * 40
@@ -175,7 +181,7 @@ draw({"with cuDNN": nodes(True), "without cuDNN": nodes(False)})
 # %%
 # The fix
 # -------
-# Compute the forward pass of the layer without cuDNN. Only what stands in the ``with`` changes; the rest of the network may use
+# Compute the forward pass of the layer without cuDNN. Put only this layer into the ``with``; the rest of the network may use
 # cuDNN:
 
 with torch.backends.cudnn.flags(enabled=False):
@@ -201,10 +207,11 @@ assert len(raised) == 1  # around backward it does not help
 # sphinx_gallery_end_ignore
 
 # %%
-# - The price is time: below, this LSTM takes several times as long without cuDNN. So put only those passes into the ``with``
-#   that are differentiated twice, for example each tenth penalty.
-# - ``nn.LSTMCell`` in a loop of your own does not use cuDNN, and needs no change.
-# - If the second derivative comes from meta-learning (MAML), its first-order variant needs none.
+# - The price is time, and it grows with the length of the sequence: :ref:`below <measured-cudnn-rnn>`, an LSTM takes about
+#   twice as long without cuDNN for 10 time steps, and about seven times as long for 100. So use the ``with`` only for passes
+#   that you differentiate twice. You can also compute the penalty less often, for example in every tenth training step.
+# - If you call ``nn.LSTMCell`` in a loop, nothing has to change: it does not use cuDNN.
+# - If the second derivative comes from meta-learning (MAML), its first-order variant does not need one.
 #
 # cudnn RNN backward can only be called in training mode
 # ------------------------------------------------------
@@ -212,13 +219,14 @@ assert len(raised) == 1  # around backward it does not help
 #
 #    RuntimeError: cudnn RNN backward can only be called in training mode
 #
-# You call ``backward()`` after a forward pass in ``eval()``: for a saliency map, an attack, or because a frozen LSTM stands
-# before or behind the layers that you train. In ``eval()``, cuDNN does not keep what its backward needs. ``train()`` right
-# before ``backward()`` is too late.
+# You call ``backward()`` after a forward pass in ``eval()``. Perhaps an evaluation called ``eval()``, and nothing called
+# ``train()`` after it. Or you want a saliency map or an attack. Or you train layers before an LSTM that you keep in ``eval()``.
+# In ``eval()``, cuDNN does not keep what its backward needs. ``train()`` right before ``backward()`` is too late.
 #
+# - **model.train() before the forward pass**, if this is a training step and you only forgot it.
 # - **Forward without cuDNN**, as above. The model stays in ``eval()``.
 # - **train() for this layer alone**: ``model.lstm.train()``. In an LSTM with ``dropout=0``, or with one layer, ``train()`` does
-#   not change the result:
+#   not change the result, up to rounding:
 
 lstm = nn.LSTM(4, 8)
 x = torch.randn(5, 2, 4)
@@ -234,7 +242,8 @@ assert torch.allclose(_two.train()(x)[0], _two.eval()(x)[0])
 # sphinx_gallery_end_ignore
 
 # %%
-# - **no_grad()**, if neither the LSTM nor what comes before it is trained. Then no backward goes through the LSTM:
+# - **no_grad()**, if you need no gradient of the LSTM or of anything before it, its input included. Then no backward goes
+#   through the LSTM:
 
 head = nn.Linear(8, 1)
 lstm.eval()
@@ -250,7 +259,7 @@ assert head.weight.grad.norm() > 0 and lstm.weight_ih_l0.grad is None
 # %%
 # What not to do
 # --------------
-# **Do not set torch.backends.cudnn.enabled = False for the whole program.** It ends both errors, and convolutions and all other
+# **Do not set torch.backends.cudnn.enabled = False for the whole program.** It ends both errors, but convolutions and all other
 # recurrent layers lose cuDNN, too.
 #
 # **Do not call train() on the whole model** for a saliency map: dropout is then random, and batch normalization uses the batch
@@ -260,9 +269,11 @@ assert head.weight.grad.norm() > 0 and lstm.weight_ih_l0.grad is None
 #
 # Measured on a GPU
 # -----------------
-# The real messages, whether the gradients are right without cuDNN, and the price.
+# The real messages, a check that the gradients are right without cuDNN, and the price.
 #
 # .. needs-a-gpu::
+
+import sys
 
 if not torch.cuda.is_available():
     print("What follows is measured, and needs a CUDA device.")
@@ -292,7 +303,7 @@ for kind in (nn.LSTM, nn.GRU, nn.RNN):
     assert message.endswith("derivative for '_cudnn_rnn_backward' is not implemented")
 
 # %%
-# Without cuDNN, the gradients of the penalty are those that the CPU computes in float64, up to rounding:
+# Without cuDNN, the gradients of the penalty equal those that the CPU computes in float64, up to rounding:
 
 lstm = nn.LSTM(4, 8).cuda()
 with torch.backends.cudnn.flags(enabled=False):
@@ -356,7 +367,7 @@ def milliseconds(length, cudnn, times=5):
 
 for length in (10, 100):
     fast, plain = milliseconds(length, True), milliseconds(length, False)
-    print(f"{length:>4} times: with cuDNN {fast:5.1f} ms, without {plain:5.1f} ms")
+    print(f"{length:>4} time steps: with cuDNN {fast:5.1f} ms, without {plain:5.1f} ms")
 assert plain > 1.5 * fast
 
 # %%

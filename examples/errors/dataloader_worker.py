@@ -37,8 +37,11 @@ import os
 import re
 import runpy
 import signal
+import sys
 import tempfile
 import textwrap
+import threading
+import time
 import traceback
 
 import matplotlib.pyplot as plt
@@ -99,6 +102,7 @@ assert textwrap.dedent(_last).strip().startswith("An attempt has been made to st
 assert "exited unexpectedly with exit code 1. Details are lost" in str(_error.__cause__)
 del _error
 _freed = gc.collect()  # the loader that failed, before a new worker gets a copy of it
+gc.freeze()  # gc.collect() is quick now
 # sphinx_gallery_end_ignore
 
 # %%
@@ -111,8 +115,8 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 # run by an import. ``"forkserver"``, the default of Linux from Python 3.14 on, needs the same line.
 #
 # A worker can also be ended from outside. Linux sends the signal *Killed* to a process when memory runs out, and *Bus error*
-# when shared memory does, in which batches travel. Here the worker sends one of the two signals to itself. Below these lines
-# the message of the title comes again:
+# when shared memory does, in which batches travel. Here the worker sends one of the two signals to itself, while the program
+# waits for a batch. Below these lines the message of the title comes again. During a training step, only these lines come:
 
 
 class Ends(Dataset):
@@ -127,18 +131,52 @@ class Ends(Dataset):
 
 
 # sphinx_gallery_start_ignore
+awaited = multiprocessing.Semaphore(0)
+
+
+def prefetch(number):
+    """Start a worker that ends at its first sample, but not before ``awaited`` is released."""
+    wait = {"worker_init_fn": lambda _: awaited.acquire()}
+    return iter(DataLoader(Ends(number), num_workers=1, **wait))
+
+
+def let_end(program):
+    """Let the worker end once the program waits for a batch: wherever it is, it gets the error there."""
+    get = multiprocessing.queues.Queue.get.__code__
+    while all(
+        frame.f_code is not get
+        for frame, _ in traceback.walk_stack(sys._current_frames()[program])
+    ):
+        time.sleep(0.01)
+    awaited.release()
+
+
 raised = []
 for _number in (signal.SIGKILL, signal.SIGBUS):
     with said_by_workers():
+        _batches = prefetch(_number)
+        _program = (threading.get_ident(),)
+        threading.Thread(target=let_end, args=_program, daemon=True).start()
         try:
-            next(iter(DataLoader(Ends(_number), num_workers=1)))
+            next(_batches)
         except RuntimeError as error:
             raised += [numbered(error.__cause__), numbered(error)]
     print("RuntimeError:", raised[-2])
+    del _batches
     gc.collect()
 assert raised[1::2] == ["DataLoader worker (pid(s) 1234) exited unexpectedly"] * 2
 assert raised[0] == "DataLoader worker (pid 1234) is killed by signal: Killed."
 assert "is killed by signal: Bus error. It is possible that dataloader's" in raised[2]
+_batches = prefetch(signal.SIGKILL)
+try:
+    awaited.release()
+    time.sleep(60)  # as a long training step
+except RuntimeError as error:
+    raised += [numbered(error), error.__cause__]
+assert raised[4:] == [raised[0], None]
+del _batches
+gc.collect()
+gc.unfreeze()
 # sphinx_gallery_end_ignore
 
 # %%

@@ -5,6 +5,7 @@ Torch not compiled with CUDA enabled
 .. index::
    ! single: Attempting to deserialize object on a CUDA device
    ! single: torch.cuda.is_available() is False although there is a GPU
+   ! single: Found no NVIDIA driver on your system
    ! single: loading a checkpoint of a GPU on a computer without one
    ! single: map_location for a model that was saved on a GPU
 
@@ -67,38 +68,57 @@ except AssertionError as error:
     message = str(error)
     print("AssertionError:", message)
 assert message == "Torch not compiled with CUDA enabled"
-raised = []
-for _call in (
-    lambda: torch.ones(2, device="cuda"),
-    lambda: torch.ones(2).cuda(),
-    lambda: torch.tensor([1.0], device="cuda:0"),
-    torch.cuda.current_device,
-    torch.cuda.get_device_name,
-):
+
+
+def _message_of(call, *args, **kwargs):
     try:
-        _call()
-    except AssertionError as error:
-        raised.append(str(error))
-assert raised == [message] * 5
-if _count is None:  # two calls that a hidden part cannot switch off
-    raised = []
-    for _call in (
-        lambda: torch.cuda.set_device(0),
-        lambda: torch.Generator(device="cuda"),
-    ):
-        try:
-            _call()
-        except (AttributeError, RuntimeError) as error:
-            raised.append(str(error))
-    assert len(raised) == 2
-    assert raised[0] == "module 'torch._C' has no attribute '_cuda_setDevice'"
-    assert raised[1].startswith("Cannot get CUDA generator without ATen_cuda library")
+        call(*args, **kwargs)
+    except (AssertionError, AttributeError, RuntimeError) as error:
+        return str(error)
+    return ""
+
+
+assert _message_of(torch.ones, 2, device="cuda") == message
+assert _message_of(torch.ones(2).cuda) == message
+assert _message_of(torch.tensor, [1.0], device="cuda:0") == message
+assert _message_of(torch.cuda.current_device) == message
+assert _message_of(torch.cuda.get_device_name) == message
+# two calls that a hidden part cannot switch off: only a build for the CPU says this
+_set = _message_of(torch.cuda.set_device, 0)
+_no_function = _set == "module 'torch._C' has no attribute '_cuda_setDevice'"
+_generator = _message_of(torch.Generator, device="cuda")
+_no_library = _generator.startswith("Cannot get CUDA generator without ATen_cuda")
+assert _no_function == _no_library == (_count is None)
 # sphinx_gallery_end_ignore
 
 # %%
+# The message tells which build you have:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 40 22 38
+#
+#    * - the message
+#      - your build
+#      - what to do
+#    * - ``Torch not compiled with CUDA enabled``
+#      - for the CPU
+#      - Install the build for CUDA, or choose the device as below.
+#    * - ``Found no NVIDIA driver on your system``
+#      - for CUDA
+#      - Install the driver (as in `detectron2#3107 <https://github.com/facebookresearch/detectron2/issues/3107>`__). Without a
+#        GPU, choose the device as below.
+#    * - ``No CUDA GPUs are available``
+#      - for CUDA
+#      - Look at ``CUDA_VISIBLE_DEVICES``, which may hide the GPU (as in `PTQD#13
+#        <https://github.com/ziplab/PTQD/issues/13>`__).
+#    * - ``The NVIDIA driver on your system is too old``
+#      - for CUDA
+#      - Update the driver, or install a build for an older CUDA.
+#
 # This page acts as on a build for the CPU. Where this site is built with a build for CUDA, a hidden part switches CUDA off.
 #
-# On such a build, ``torch.cuda.set_device(0)`` says *module 'torch._C' has no attribute '_cuda_setDevice'*, and
+# On a build for the CPU, ``torch.cuda.set_device(0)`` says *module 'torch._C' has no attribute '_cuda_setDevice'*, and
 # ``torch.Generator(device="cuda")`` says *Cannot get CUDA generator without ATen_cuda library*.
 #
 # **A file from a GPU** fails with other words, for the same reason. The file notes that its tensors were on ``cuda:0`` (here a
@@ -161,9 +181,7 @@ assert torch.version.cuda is None and not torch.cuda.is_available()
 #   On Windows, ``pip install torch`` gives this build (`pytorch.github.io#757
 #   <https://github.com/pytorch/pytorch.github.io/pull/757>`__). Or the program runs in another environment than the one where
 #   you installed the build for CUDA.
-# - ``13.0`` and ``False``: the build is right. The driver is missing (``Found no NVIDIA driver on your system``, as in
-#   `detectron2#3107 <https://github.com/facebookresearch/detectron2/issues/3107>`__) or too old, or ``CUDA_VISIBLE_DEVICES``
-#   hides the GPU (``No CUDA GPUs are available``, as in `PTQD#13 <https://github.com/ziplab/PTQD/issues/13>`__).
+# - ``13.0`` and ``False``: the build is right. The table above says what the message tells about the driver.
 #
 # On a Mac with a chip of Apple, the device is ``"mps"``. The build for AMD also has ``None`` here, and a version in
 # ``torch.version.hip``.
@@ -216,6 +234,16 @@ assert len(raised) == 1 and raised[0].startswith(
 assert torch.load(path, map_location="cpu")["weight"].is_cpu
 _no_cuda.close()
 _folder.cleanup()
+_own = _message_of(torch.ones, 2, device="cuda")  # the message of the build that runs
+_of_cuda = (
+    "Found no NVIDIA driver on your system",
+    "No CUDA GPUs are available",
+    "The NVIDIA driver on your system is too old",
+    "CUDA driver initialization failed",
+    "CUDA unknown error",
+)
+assert (_own == "") == torch.cuda.is_available()
+assert not _own or (_own.startswith(_of_cuda) if _count else _own == message)
 # sphinx_gallery_end_ignore
 
 # %%

@@ -333,4 +333,4 @@ assert "size mismatch at index 0. expected 8, actual 9" in raised[0]
 # - :ref:`sphx_glr_gallery_errors_data_dependent_branching.py`: what cannot be compiled at all.
 # - :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`: graphs that are recorded once, and graphs of each call.
 # - In PyTorch's reference: `recompilation
-#   <https://docs.pytorch.org/docs/main/user_guide/torch_compiler/compile/programming_model.recompilation.html>`__.
+#   <https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_model.recompilation.html>`__.

@@ -454,8 +454,6 @@ for _value in (_many, _infinite):
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_exp_function.py`, both styles of a Function, from the beginning.
-# - Next: :ref:`sphx_glr_gallery_functions_context_methods.py`, what ``ctx`` can do beside holding a number.
 # - :ref:`sphx_glr_gallery_differentiation_hooks.py`: a hook on a tensor can change its gradient, too.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, where the true derivative is zero or
 #   undefined.

@@ -567,8 +567,6 @@ assert saved[0] is None and saved[1].shape == (3, 2)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_change_the_gradient.py`, what ``backward`` may return.
-# - Next: :ref:`sphx_glr_gallery_functions_gradcheck.py`, how to test a backward.
 # - :ref:`sphx_glr_gallery_functions_double_backward.py`, what may be saved if the gradient is differentiated.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`: an output as an attribute, changed in place.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, what backward frees.

@@ -536,8 +536,6 @@ assert _same == [True, False, False]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_gradcheck.py`, which compares a backward with differences.
-# - Next: :ref:`sphx_glr_gallery_functions_double_backward.py`, the derivative of a backward.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, how to write the Function.
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`, what ``v`` is.
 # - :ref:`sphx_glr_gallery_debugging_softmax_and_neighbors.py`, where a softmax gives NaN.

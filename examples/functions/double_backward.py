@@ -577,8 +577,6 @@ assert all(map(torch.allclose, _found, _known, [1e-5] * 2, [0.0] * 2))
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_derive_a_backward.py`, by hand and checked.
-# - Next: :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`, a Function under ``vmap`` and ``jvp``.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`, what second derivatives are for, and what they cost.
 # - In PyTorch's reference: `torch.autograd.gradgradcheck
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradgradcheck.html>`__ and

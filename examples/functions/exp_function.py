@@ -447,9 +447,7 @@ assert y.grad_fn.next_functions[0][0].variable is x  # one node for the step in 
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_differentiation_rarely_used_functions.py`, what most programs never call.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: what autograd returns there.
-# - Next: :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: a backward that is not the derivative, on purpose.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`: what the nodes of a graph are, and how they are linked.
 # - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`: find the operation behind an error in backward.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory, so that results change together.

@@ -816,8 +816,6 @@ assert _jvp_of_jvp(lambda v: Product.apply(v, v)) == 0  # wrong, right is 2
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_double_backward.py`, derivatives of a backward.
-# - Next: :ref:`sphx_glr_gallery_functions_subclasses_and_modes.py`, to watch operations and leave their derivatives alone.
 # - :ref:`sphx_glr_gallery_functions_gradcheck.py`, which tests a ``backward``.
 # - :ref:`sphx_glr_gallery_differentiation_forward_mode.py`, what tangents are, and
 #   :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`, where ``vmap`` saves the loop.

@@ -495,8 +495,6 @@ assert eps[curves["forward"].argmin()] < 0.1 * eps[curves["central"].argmin()]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_context_methods.py`, what ``ctx`` can do.
-# - Next: :ref:`sphx_glr_gallery_functions_derive_a_backward.py`, the formulas of the usual layers.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, how to write a Function.
 # - In PyTorch's reference: `gradcheck
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradcheck.html>`__ and `Gradcheck

@@ -1051,8 +1051,6 @@ with FakeTensorMode():
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`, a Function under ``torch.func``.
-# - Next: :ref:`sphx_glr_gallery_tensors_strides.py`, where the chapter on tensors begins.
 # - :ref:`sphx_glr_gallery_graphs_from_module_to_kernel.py`: what happens below the dispatch mode.
 # - :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`: a dispatch mode that adds up memory.
 # - :ref:`sphx_glr_gallery_errors_two_devices.py`: ``FakeTensorMode`` finds an error without a GPU.

@@ -324,8 +324,6 @@ Picture(text, "From MvBackward0 one arrow leads to weight, and one to a constant
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`, graphs that are captured once.
-# - Next: :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`, what backward computes on the graph.
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: other reasons why a layer does not learn.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`: nodes and edges one by one.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: how long the graph is there to be drawn.

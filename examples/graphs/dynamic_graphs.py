@@ -364,8 +364,6 @@ assert first == (x0.grad, x2.grad)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, when a graph is freed.
-# - Next: :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`, a table of causes and cures.
 # - :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`: what becomes of an ``if`` when a graph is captured in advance.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: what autograd returns where there is no
 #   derivative.

@@ -264,6 +264,5 @@ assert math.isclose(x2.grad.item(), by_hand, rel_tol=1e-6)
 # %%
 # See also
 # --------
-# - Next: :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: which tensors get a ``.grad``.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`: walk the graph yourself.
 # - In PyTorch's notes: `Autograd mechanics <https://docs.pytorch.org/docs/stable/notes/autograd.html>`__.

@@ -466,8 +466,6 @@ assert torch.equal(torch.relu(_many), torch.clamp_min(_many, 0))
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`, a table of causes and cures.
-# - Next: :ref:`sphx_glr_gallery_graphs_grad_fn_names.py`, what the names of the nodes mean.
 # - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: add an operator of your own.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: which gradient PyTorch returns at a kink.
 # - In PyTorch's notes: `Extending PyTorch

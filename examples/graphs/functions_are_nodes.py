@@ -421,8 +421,6 @@ assert paths_to(a, z.grad_fn) == 32768 and len(walk(z.grad_fn)) == 16
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`, which tensors keep a gradient, and why.
-# - Next: :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, when a graph is freed.
 # - :ref:`sphx_glr_gallery_graphs_grad_fn_names.py`: which operation records which node.
 # - :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`: a backward of your own over these nodes.
 # - In PyTorch's reference: `Node.next_functions

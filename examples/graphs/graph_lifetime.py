@@ -595,8 +595,6 @@ assert torch.equal(x.relu().grad_fn._saved_result, x)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, the nodes and their edges.
-# - Next: :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`, what ``if`` and ``for`` leave in the graph.
 # - :ref:`The page on this error <sphx_glr_gallery_errors_backward_twice.py>`, with short fixes.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: why gradients are added, and how to clear them.
 # - In PyTorch's reference: `Saved tensors

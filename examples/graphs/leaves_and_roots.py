@@ -430,8 +430,6 @@ assert v is start and v.is_leaf and abs(v.item() - 1.92) < 1e-5  # 3 * 0.8 * 0.8
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_first_graph.py`, one expression forward and backward.
-# - Next: :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, the nodes behind ``grad_fn``.
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: causes and cures in one table.
 # - :ref:`The page on the optimizer's error <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.
 # - In PyTorch's reference: `Tensor.is_leaf

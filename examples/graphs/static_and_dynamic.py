@@ -431,10 +431,11 @@ for capture in CAPTURES:
     assert torch.equal(slope_after(capture, reversed_sine), own), capture
 inside = torch.func.grad(lambda x: Reversed.apply(x).sum())
 assert torch.equal(inside(torch.ones(3)), own / 2)
-if torch.__version__.startswith("2.13."):
-    torch.compiler.reset()
-    slope = torch.compile(inside, backend="aot_eager")(torch.ones(3))
-    assert torch.allclose(slope, plain_sine / 2)
+torch.compiler.reset()
+slope = torch.compile(inside, backend="aot_eager")(torch.ones(3))
+_lost = torch.allclose(slope, plain_sine / 2)
+assert _lost or torch.allclose(slope, own / 2)
+assert _lost or not torch.__version__.startswith("2.13.")
 torch.compiler.reset()
 # sphinx_gallery_end_ignore
 
@@ -611,8 +612,6 @@ assert torch.allclose(torch.autograd.grad(slope.sum(), x)[0], -x.sin())
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`: what autograd records of ``if`` and ``for``.
-# - Before: :ref:`sphx_glr_gallery_graphs_grad_fn_names.py`, what the names of the nodes mean.
-# - Next: :ref:`sphx_glr_gallery_graphs_draw_a_graph.py`.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: ``torch.where`` and the gradient of the side
 #   that is not taken.
 # - In PyTorch's reference: `torch.compile

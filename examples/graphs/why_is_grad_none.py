@@ -580,8 +580,6 @@ assert answers[0] == 0 and answers[1] == w.detach() and answers[2] is None
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`, what ``if`` and ``for`` leave in the graph.
-# - Next: :ref:`sphx_glr_gallery_graphs_from_module_to_kernel.py`, where a module's code and its derivative are written.
 # - :ref:`sphx_glr_gallery_errors_ddp_finished_reduction.py`: parameters without a gradient in ``DistributedDataParallel``.
 # - :ref:`sphx_glr_gallery_debugging_finding_nans.py`: find the operation that made a NaN.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: what autograd returns where there is no

@@ -546,8 +546,6 @@ assert _runs == ["last"] * 4  # the hook runs; the product after it may not
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_memory_by_mode.py`, what train, eval, no_grad and freezing keep.
-# - Next: :ref:`sphx_glr_gallery_memory_memory_under_compile.py`, where the compiler chooses what to compute again.
 # - :ref:`sphx_glr_gallery_cuda_checkpoint_and_precision.py`, with autocast, counted and measured.
 # - :ref:`sphx_glr_gallery_errors_ddp_finished_reduction.py`, for checkpoints in several processes.
 # - In PyTorch's reference: `torch.utils.checkpoint <https://docs.pytorch.org/docs/stable/checkpoint.html>`__.

@@ -747,8 +747,6 @@ compared.round().astype(int).rename_axis(columns="peak, MiB")
 #
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_grad_scaler.py`, what float16 needs in a training loop.
-# - Next: :ref:`sphx_glr_gallery_memory_probe_an_operator.py`, to ask a function of your own what it keeps.
 # - :ref:`sphx_glr_gallery_memory_checkpointing.py` and :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`, two of the levers.
 # - :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`, the same question for validation.
 # - In PyTorch's tutorials: `the optimizer step in backward

@@ -345,9 +345,11 @@ import warnings
 with warnings.catch_warnings(record=True) as _caught:
     warnings.simplefilter("always")
     _cuda = torch.amp.GradScaler()
-if not torch.cuda.is_available():
-    _texts = [str(w.message) for w in _caught]
-    assert not _cuda.is_enabled() and "CUDA is not available.  Disabling" in _texts[0]
+_texts = [str(w.message) for w in _caught]
+assert _cuda.is_enabled() == torch.cuda.is_available()
+assert (
+    any("CUDA is not available.  Disabling" in t for t in _texts) != _cuda.is_enabled()
+)
 # sphinx_gallery_end_ignore
 # %%
 # Messages of the scaler and their causes, such as *No inf checks were recorded* and *Attempting to unscale FP16 gradients*,
@@ -527,8 +529,6 @@ assert step == 340 and scaler.get_scale() == 0.5
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_precision.py`, autocast, bfloat16 and float16.
-# - Next: :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`, what a whole training step needs on a GPU.
 # - :ref:`sphx_glr_gallery_errors_unscale_fp16.py`, the messages of ``GradScaler``.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, one step for several batches.
 # - In PyTorch's reference: `GradScaler <https://docs.pytorch.org/docs/stable/amp.html#torch.amp.GradScaler>`__ and `Automatic

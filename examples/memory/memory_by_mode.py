@@ -356,8 +356,6 @@ with FakeTensorMode():
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_what_is_saved.py`, operation by operation.
-# - Next: :ref:`sphx_glr_gallery_memory_checkpointing.py`, less memory in training itself.
 # - :ref:`sphx_glr_gallery_modes_train_and_eval.py` and :ref:`sphx_glr_gallery_modes_freezing.py`, what these switches
 #   do beside memory.
 # - :doc:`Which switch do I want? </guide/which-switch>`

@@ -697,8 +697,6 @@ assert _net.weight == 1
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_less_memory_in_a_function.py`, fewer tensors of the same precision.
-# - Next: :ref:`sphx_glr_gallery_memory_grad_scaler.py`, the training loop for float16.
 # - :ref:`sphx_glr_gallery_cuda_checkpoint_and_precision.py`, memory and time of bfloat16 on a GPU.
 # - :ref:`sphx_glr_gallery_errors_different_dtypes.py`, the message for types that meet.
 # - :ref:`sphx_glr_gallery_debugging_finding_nans.py`, when float16 overflows.

@@ -493,8 +493,6 @@ assert torch.allclose(by_hand(x), F.silu(x))
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`, what all of them need in a training step.
-# - Next: :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, to find the call that made a gradient NaN.
 # - :doc:`All operators </reference/operators>`, the same questions for more than 500 of them, and
 #   :doc:`all shape operations </reference/shapes>`.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, why a node keeps its input or its result.

@@ -557,8 +557,6 @@ assert torch.equal(gradient, rounded)  # the same as with two copies
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_memory_memory_under_compile.py`, a choice that the compiler makes.
-# - Next: :ref:`sphx_glr_gallery_memory_less_memory_in_a_function.py`, to save one tensor in place of several.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, which tensors the hooks get.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, when a graph is freed.
 # - In PyTorch's reference: `Hooks for saved tensors

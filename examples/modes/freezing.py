@@ -670,8 +670,6 @@ assert not unfrozen and added
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_modes_train_and_eval.py`, running statistics and the other effects of the flag.
-# - Next: :ref:`sphx_glr_gallery_memory_what_is_saved.py`, what each operation keeps for backward.
 # - :ref:`sphx_glr_gallery_memory_memory_by_mode.py`: which end of a network to freeze to save memory.
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: ``requires_grad_(False)`` works on leaves only.
 # - :doc:`Which switch do I want? </guide/which-switch>`, by purpose.

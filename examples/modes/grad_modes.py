@@ -552,8 +552,6 @@ for mode in (nullcontext, torch.no_grad, torch.inference_mode):
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_tensors_numpy_and_torch.py`, memory that NumPy and PyTorch share.
-# - Next: :ref:`sphx_glr_gallery_modes_train_and_eval.py`, the switch that these are confused with.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, to stop the gradient at one tensor, not in a whole block.
 # - :doc:`Which switch do I want? </guide/which-switch>`, by purpose, and :ref:`sphx_glr_gallery_memory_memory_by_mode.py`.
 # - In PyTorch's reference: `Locally disabling gradient computation

@@ -545,8 +545,6 @@ assert all(module.training for module in model.modules())
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_modes_grad_modes.py`, the switches that decide what is recorded.
-# - Next: :ref:`sphx_glr_gallery_modes_freezing.py`, where a layer keeps its weights and batch normalization moves.
 # - :ref:`sphx_glr_gallery_memory_memory_by_mode.py`: the bytes of a larger network.
 # - :doc:`Which switch do I want? </guide/which-switch>`, by purpose.
 # - In PyTorch's reference: `Module.eval

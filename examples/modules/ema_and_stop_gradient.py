@@ -659,8 +659,6 @@ assert len(_references) > 5 and not any(reference() for reference in _references
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_modules_features_of_a_layer.py`, read what a layer inside a model returns.
-# - Next: :ref:`sphx_glr_gallery_modules_parameters_as_arguments.py`, call a module with weights that were computed.
 # - :ref:`sphx_glr_gallery_modes_train_and_eval.py`, the buffers of BatchNorm.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, what ``detach`` returns.
 # - :ref:`sphx_glr_gallery_modes_freezing.py`, ``requires_grad_(False)`` and the optimizer.

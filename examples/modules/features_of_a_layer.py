@@ -595,8 +595,6 @@ with reused.relu.register_forward_hook(
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_modules_parameters_and_buffers.py`, what a module registers, moves and saves.
-# - Next: :ref:`sphx_glr_gallery_modules_ema_and_stop_gradient.py`, a second copy of the weights, which follows.
 # - :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`: the gradient at a layer, and the clash with in-place layers.
 # - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`: the gradient of such a feature.
 # - :ref:`sphx_glr_gallery_debugging_finding_nans.py`: a forward hook that reports in which layer NaN begins.

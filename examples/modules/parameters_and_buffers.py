@@ -745,8 +745,6 @@ assert len(_raised) == 1 and "same dtype" in _raised[0]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_save_and_resume.py`, what belongs in a checkpoint.
-# - Next: :ref:`sphx_glr_gallery_modules_features_of_a_layer.py`, read what a layer inside a model returns.
 # - :ref:`sphx_glr_gallery_errors_cannot_assign_parameter.py`: assigning a tensor to the name of a parameter.
 # - :ref:`sphx_glr_gallery_training_optimizers.py`: what else separates a model from its optimizer.
 # - :ref:`sphx_glr_gallery_training_reproducibility.py`: what a checkpoint must hold besides the weights.

@@ -919,8 +919,6 @@ assert abs(grad(outer_loss)(start, True)["weight"] + 8) < 1e-3
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_modules_ema_and_stop_gradient.py`, a second copy of the weights, which follows.
-# - Next: :ref:`sphx_glr_gallery_modules_per_sample_gradients.py`, one gradient for each sample of a batch.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: what ``create_graph=True`` does and costs.
 # - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`: the Jacobian with respect to the parameters of a module.
 # - :ref:`sphx_glr_gallery_modules_per_sample_gradients.py`: ``vmap`` over the samples, with batch norm and dropout.

@@ -626,8 +626,6 @@ assert torch.allclose(squares.sqrt(), norms, rtol=1e-3)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_modules_parameters_as_arguments.py`, call a module with weights that were computed.
-# - Next: :ref:`sphx_glr_gallery_modules_sparse_gradients.py`, rows that a batch did not use.
 # - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`: ``vmap`` and ``jacrev``, where each sample has several
 #   outputs.
 # - :ref:`sphx_glr_gallery_modules_parameters_as_arguments.py`: ``functional_call``, and ``vmap`` over tasks and models.

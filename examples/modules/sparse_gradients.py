@@ -653,8 +653,6 @@ assert coalesced._nnz() == 6
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_modules_per_sample_gradients.py`, one gradient for each sample.
-# - Next: :ref:`sphx_glr_gallery_modules_tied_weights_and_lora.py`, one tensor in two places.
 # - :ref:`sphx_glr_gallery_training_optimizer_variants.py`: ``foreach`` and ``fused``; ``SGD(..., fused=True)`` refuses a sparse
 #   gradient.
 # - :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`: the strides of a ``.grad`` that is dense.

@@ -751,8 +751,6 @@ assert not merged.emb.weight.requires_grad and model.emb.weight.requires_grad
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_modules_sparse_gradients.py`, rows that a batch did not use.
-# - Next: :ref:`sphx_glr_gallery_practice_gradients_of_the_input.py`, what the network looked at.
 # - :ref:`sphx_glr_gallery_modules_parameters_and_buffers.py`: what a module registers, saves and loads.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: why gradients add.
 # - :ref:`sphx_glr_gallery_modes_freezing.py`: which frozen layers keep their input.

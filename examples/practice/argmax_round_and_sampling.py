@@ -608,8 +608,6 @@ assert torch.equal(torch.where(x < 0, -1.0, 1.0), x.sign())
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_gather_and_distances.py`, one index for each row, and all pairs of points.
-# - Next: :ref:`sphx_glr_gallery_practice_policy_gradient.py`, a gradient for what was sampled.
 # - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`, straight-through as a Function.
 # - :ref:`sphx_glr_gallery_practice_policy_gradient.py`, which needs no soft version.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, kinks, ties in ``max`` and NaN.

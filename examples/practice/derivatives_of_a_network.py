@@ -545,8 +545,6 @@ assert torch.allclose(_double, -points.double().sin().sum(1))
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_gradients_of_the_input.py`, what the network looked at.
-# - Next: :ref:`sphx_glr_gallery_practice_gather_and_distances.py`, one index for each row, and all pairs of points.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`, more on ``create_graph``.
 # - :ref:`sphx_glr_gallery_differentiation_forward_mode.py`, on ``jvp``.
 # - :ref:`sphx_glr_gallery_errors_unused_in_graph.py` and :ref:`sphx_glr_gallery_errors_no_grad_fn.py`, two of the errors above.

@@ -699,8 +699,6 @@ opt_g.step()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`, a long sequence in pieces.
-# - Next: :ref:`sphx_glr_gallery_practice_gradient_of_each_loss.py`, two losses that pull apart.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`.
 # - :ref:`sphx_glr_gallery_modes_freezing.py`.
 # - :ref:`sphx_glr_gallery_modules_ema_and_stop_gradient.py`: the average of a generator.

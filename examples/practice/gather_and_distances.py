@@ -542,8 +542,6 @@ assert torch.autograd.grad(_roots.sum(), _equal)[0].isnan().any()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_derivatives_of_a_network.py`, equations with the derivatives of a network.
-# - Next: :ref:`sphx_glr_gallery_practice_argmax_round_and_sampling.py`, where there is no useful gradient.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, more places where a gradient becomes NaN.
 # - :ref:`sphx_glr_gallery_debugging_finding_nans.py`, where a NaN comes from.
 # - :ref:`No second derivative <sphx_glr_gallery_errors_derivative_not_implemented.py>`, for ``cdist`` in a gradient penalty.

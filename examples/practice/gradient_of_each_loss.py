@@ -742,8 +742,6 @@ for name, inputs in {"feature": [h], "weights": shared}.items():
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_gan.py`, two networks against each other.
-# - Next: :ref:`sphx_glr_gallery_practice_svd_and_eigh.py`, values that come close.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, why ``backward`` adds.
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`, rows of a Jacobian, and ``inputs=``.
 # - :ref:`sphx_glr_gallery_training_gradient_clipping.py`, the norm of the whole gradient.

@@ -684,8 +684,6 @@ for training in (False, True):
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_modules_tied_weights_and_lora.py`, one tensor in two places.
-# - Next: :ref:`sphx_glr_gallery_practice_derivatives_of_a_network.py`, equations with the derivatives of a network.
 # - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`, three ways to a gradient inside a model.
 # - :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`, for layers that return a tuple or a dict.
 # - :ref:`sphx_glr_gallery_modes_grad_modes.py`, what ``no_grad`` and ``inference_mode`` do.

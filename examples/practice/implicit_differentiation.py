@@ -817,8 +817,6 @@ torch.set_num_threads(_threads)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_svd_and_eigh.py`, values that come close.
-# - Next: :ref:`sphx_glr_gallery_scale_compile_and_autograd.py`, what a compiler does to the graph.
 # - :ref:`sphx_glr_gallery_differentiation_hooks.py`: when a hook runs, and what it may return.
 # - Should PyTorch have such layers? `pytorch#100626
 #   <https://github.com/pytorch/pytorch/issues/100626>`__.

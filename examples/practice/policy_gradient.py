@@ -580,8 +580,6 @@ for _n in (2, 3, 5):
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_argmax_round_and_sampling.py`, where there is no useful gradient.
-# - Next: :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`, a long sequence in pieces.
 # - :ref:`sphx_glr_gallery_practice_argmax_round_and_sampling.py`, straight-through and Gumbel-softmax.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, what ``detach`` cuts and what it shares.
 # - :ref:`sphx_glr_gallery_errors_no_grad_fn.py`, the error of a loss without a graph.

@@ -746,8 +746,6 @@ for _x in inputs[:, :60].split(20, 1):
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_policy_gradient.py`, the reward has no gradient.
-# - Next: :ref:`sphx_glr_gallery_practice_gan.py`, two networks against each other.
 # - :ref:`sphx_glr_gallery_errors_backward_twice.py` and :ref:`sphx_glr_gallery_errors_modified_in_place.py`: the two messages.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what else makes memory grow in a loop.
 # - :ref:`sphx_glr_gallery_training_gradient_clipping.py`: gradients that explode over many steps.

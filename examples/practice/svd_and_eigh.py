@@ -880,8 +880,6 @@ assert torch.allclose((_Q * _L) @ _Q.T, (_A + _A.T) / 2)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_gradient_of_each_loss.py`, two losses that pull apart.
-# - Next: :ref:`sphx_glr_gallery_practice_implicit_differentiation.py`, through the answer and not the steps.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: slopes at a kink.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`, and :ref:`how to test it <sphx_glr_gallery_functions_gradcheck.py>`.
 # - :ref:`sphx_glr_gallery_differentiation_complex_gradients.py`.

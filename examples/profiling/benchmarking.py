@@ -84,6 +84,12 @@ _threads = torch.get_num_threads()
 
 # varies: Times depend on the machine and its load, and so does the number of runs.
 
+# sphinx_gallery_start_ignore
+import logging
+
+# A build for CUDA without a GPU would print the path of nvcc
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
+# sphinx_gallery_end_ignore
 from torch.utils.benchmark import Timer
 
 timer = Timer("net(batch)", globals={"net": net, "batch": batch})
@@ -473,8 +479,6 @@ assert x.grad is None
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_profiling_profiler_traces.py`, when each operator ran.
-# - Next: :ref:`sphx_glr_gallery_profiling_cost_of_recording.py`, what autograd's bookkeeping costs.
 # - :ref:`sphx_glr_gallery_errors_backward_twice.py`, the error of the exercise.
 # - In PyTorch's reference: `torch.utils.benchmark
 #   <https://docs.pytorch.org/docs/stable/benchmark_utils.html>`__ and the recipe `PyTorch Benchmark

@@ -446,8 +446,6 @@ torch.set_num_threads(_threads)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_profiling_benchmarking.py`, how to measure such ratios.
-# - Next: :ref:`sphx_glr_gallery_training_fit_by_hand.py`, what the recording is for.
 # - :ref:`sphx_glr_gallery_modes_grad_modes.py`, what the modes do and how they nest.
 # - :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py` and :ref:`sphx_glr_gallery_differentiation_hooks.py`, what
 #   hooks are good for.

@@ -467,8 +467,6 @@ torch.set_num_threads(_threads)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_profiling_profiler_table.py`, the columns of the table.
-# - Next: :ref:`sphx_glr_gallery_profiling_profiler_traces.py`, the recorded calls in the order of time.
 # - :ref:`sphx_glr_gallery_training_data_loading.py`, how a loader makes a batch.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, which tensors stay for backward, and why.
 # - In PyTorch's reference: `torch.profiler.schedule

@@ -335,8 +335,9 @@ assert "use_device" in torch.autograd.profiler.profile.__init__.__code__.co_varn
 _default = {ProfilerActivity.CPU}
 if torch.cuda.is_available():
     _default.add(ProfilerActivity.CUDA)
-if not torch.xpu.is_available():
-    assert profile().activities == _default
+if torch.xpu.is_available():
+    _default.add(ProfilerActivity.XPU)
+assert profile().activities == _default
 # sphinx_gallery_end_ignore
 
 # %%
@@ -582,8 +583,6 @@ torch.set_num_threads(_threads)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_debugging_loss_does_not_decrease.py`, which step finds the mistake.
-# - Next: :ref:`sphx_glr_gallery_profiling_profiler_schedule.py`, chosen steps of a training loop.
 # - :ref:`sphx_glr_gallery_cuda_cuda_profiler.py`, the columns of a GPU.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, the nodes whose names the backward rows have.
 # - :ref:`sphx_glr_gallery_graphs_first_graph.py`, the sum over paths by hand.

@@ -473,8 +473,6 @@ assert [layer[-8:] for layer in layers] == ["Linear_1", "Linear_1", "Linear_0"]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_profiling_profiler_schedule.py`, chosen steps, labels, bytes and shapes.
-# - Next: :ref:`sphx_glr_gallery_profiling_benchmarking.py`, how long one piece of code takes.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, which tensors stay for backward, and why.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, the nodes whose names the backward lane has.
 # - In PyTorch's reference: `torch.profiler.profile

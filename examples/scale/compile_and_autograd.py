@@ -621,13 +621,11 @@ assert _nodes(value) == [COMPILED, COMPILED]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_practice_implicit_differentiation.py`, through the answer and not the steps.
-# - Next: :ref:`sphx_glr_gallery_scale_ddp_and_autograd.py`, gradients averaged over processes.
 # - :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`: what ``torch.compile``, ``torch.export`` and ``torch.fx`` record.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: gradients of gradients in eager PyTorch.
 # - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`: ``retain_grad`` and hooks in eager PyTorch.
 # - :ref:`sphx_glr_gallery_memory_memory_under_compile.py`: what a compiled graph saves for its backward, in bytes.
 # - In PyTorch's reference: `torch.compile has different autograd semantics
-#   <https://docs.pytorch.org/docs/stable/torch.compiler_backward.html>`__ (also for autocast), `nn.Module hooks
-#   <https://docs.pytorch.org/docs/stable/torch.compiler_nn_module.html>`__ and `set_stance
+#   <https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler_backward.html>`__ (also for autocast), `nn.Module hooks
+#   <https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler_nn_module.html>`__ and `set_stance
 #   <https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_stance.html>`__.

@@ -1042,8 +1042,6 @@ assert _right(*_cases) == [(1, False), (1, True)]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_scale_compile_and_autograd.py`, what a compiler does to the graph.
-# - Next: :ref:`sphx_glr_gallery_scale_threads_and_processes.py`, what threads and processes share without DDP.
 # - :ref:`sphx_glr_gallery_differentiation_hooks.py`: when a hook on a tensor runs.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: accumulation in one process.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: ``create_graph``, for penalties.

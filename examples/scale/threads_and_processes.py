@@ -826,8 +826,6 @@ torch.set_num_threads(_threads)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_scale_ddp_and_autograd.py`, processes that average their gradients.
-# - Next: :ref:`sphx_glr_gallery_cuda_devices.py`, where a tensor is, and how it gets elsewhere.
 # - :ref:`sphx_glr_gallery_modes_grad_modes.py`: what ``no_grad`` and ``inference_mode`` switch off.
 # - :ref:`sphx_glr_gallery_training_data_loading.py`: workers that load data.
 # - :ref:`sphx_glr_gallery_training_reproducibility.py`: seeds, and the order of additions.

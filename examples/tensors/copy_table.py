@@ -413,8 +413,6 @@ assert answers == [True, False, True, False, False, True]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_tensors_strides.py`, the rule that decides whether a view is possible.
-# - Next: :ref:`sphx_glr_gallery_tensors_expand_and_aliasing.py`, what a stride of 0 does to a write.
 # - :doc:`Shape operations </reference/shapes>`: more calls, with their strides and nodes.
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: why a view or a copy of a leaf is not a leaf.
 # - In PyTorch's reference: `Tensor views <https://docs.pytorch.org/docs/stable/tensor_view.html>`__, the list of

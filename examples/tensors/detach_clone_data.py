@@ -148,6 +148,12 @@ table.rename_axis(columns="y")
 # - **An array**: ``t.detach().numpy()`` shares memory too. Use ``t.detach().cpu().numpy().copy()`` if you will write into it.
 # - **To record nothing in a whole block**: ``with torch.no_grad():``. New tensors from ``torch.inference_mode()`` cannot
 #   be saved for a later backward: with such a ``k``, ``w + k`` works, and ``w * k`` raises.
+#
+# Memory and history are two questions
+# ------------------------------------
+# Of each call, ask two questions. Does the result share the memory of ``t``? If so, a write into one changes the other. Does it
+# keep the history of ``t``? If so, the gradient passes through it, and the graph stays alive with it. ``clone()`` copies the
+# memory and keeps the history. ``detach()`` shares the memory and drops the history.
 
 # %%
 # What people get wrong
@@ -192,7 +198,7 @@ assert not image.any() and attacked.tolist() == [0.5, -0.5, 0.5]
 # %%
 # **Writing through .data.** ``detach()`` shares the :ref:`version counter
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of ``t``, so backward can tell that a value it needs was changed.
-# ``.data`` has a counter of its own (`pytorch#6990 <https://github.com/pytorch/pytorch/issues/6990>`__):
+# ``.data`` has a separate counter (`pytorch#6990 <https://github.com/pytorch/pytorch/issues/6990>`__):
 
 w = torch.ones(2, requires_grad=True)
 t = torch.exp(w)
@@ -268,7 +274,7 @@ assert w.grad.tolist() == [2, 2]
 # ``loss.item()`` or ``loss.detach()``. But ``detach()`` does not free a graph by itself: as long as ``loss`` is there, its
 # graph is there too. And the forward pass saves as much as before. To save nothing, use ``torch.no_grad()``.
 #
-# **Copying with copy.copy().** Here the result shares the memory, and it is a new leaf that requires grad. So the gradient
+# **Copying with copy.copy().** The copy of ``t`` shares its memory, and it is a new leaf that requires grad. So the gradient
 # stops there, in ``y.grad``:
 
 y = copy.copy(t)
@@ -334,10 +340,9 @@ with warnings.catch_warnings():
 # sphinx_gallery_end_ignore
 
 # %%
-# Memory and history are two questions
-# ------------------------------------
-# ``clone()`` copies the memory and keeps the history. ``detach()`` does the opposite. In the product of both, the gradient
-# takes one path only:
+# A clone and a detached tensor in one product
+# --------------------------------------------
+# ``clone()`` keeps the history and ``detach()`` drops it. So in the product of both, the gradient takes only one of two paths:
 
 w = torch.tensor(1.0, requires_grad=True)
 t = torch.exp(w)
@@ -457,10 +462,9 @@ sorted_calls.rename_axis(columns="needs the values")
 # %%
 # ``x[x > 0]`` is there because only the values tell how many elements it has. PyTorch's `tuning
 # guide <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>`__ names ``item()``, ``cpu()``, ``nonzero()``,
-# an ``if`` on a result and ``print(x)``. On a GPU,
-# ``torch.cuda.set_sync_debug_mode("warn")`` warns at calls that wait; its documentation says that it does not find all of
-# them. `Measured on a GPU`_ has both. :ref:`The profiler on a GPU <sphx_glr_gallery_cuda_cuda_profiler.py>` shows what a wait
-# looks like.
+# an ``if`` on a result and ``print(x)``. On a GPU, ``torch.cuda.set_sync_debug_mode("warn")`` warns at calls that wait; its
+# documentation says that it does not find all of them. `Measured on a GPU`_ compares its warnings with the waits.
+# :ref:`The profiler on a GPU <sphx_glr_gallery_cuda_cuda_profiler.py>` shows what a wait looks like.
 
 # %%
 # Exercise
@@ -502,8 +506,8 @@ assert [note.requires_grad for note in notes[3:]] == [False, True, False]
 # %%
 # Measured on a GPU
 # -----------------
-# Does a call wait? Put ten products of large matrices into the queue, and an event behind them. Then make the call. If the
-# event has happened when the call returns, the call has waited for the products. No clock is needed.
+# Does a call wait? Put ten products of large matrices into the queue, and an event after them. Then make the call on a small
+# tensor. If the GPU has already reached the event when the call returns, the call has waited for the products.
 #
 # .. needs-a-gpu::
 
@@ -589,18 +593,16 @@ assert (_waits == on_gpu["debug mode warns"]).mean() > 0.9
 on_gpu.replace({True: "yes", False: "no"}).rename_axis(columns="call")
 
 # %%
-# - Here the ten calls that raise on ``meta`` all wait, and the eight that run there do not.
-# - Five of the others wait. ``print`` and ``torch.save`` read the values. ``x[[0, 2]]`` and ``torch.tensor`` copy a list of
-#   Python numbers to the GPU, and such a copy waits. ``x[x > 0] = other`` must know how many elements the mask selects;
-#   ``x[x > 0] = 0`` need not.
-# - ``backward()`` does not wait, and neither does ``x.to("cpu", non_blocking=True)``. So the values of that CPU tensor are not
-#   there yet when the call returns: see :ref:`sphx_glr_gallery_cuda_pinned_memory.py`.
+# - The ten calls that raise on ``meta`` all wait, and the eight that run there do not.
+# - Of the other eight, five wait. ``print`` and ``torch.save`` read the values. ``x[[0, 2]]`` and ``torch.tensor`` copy a list
+#   of Python numbers to the GPU, and that copy waits. ``x[x > 0] = other`` must know how many elements the mask selects;
+#   ``x[x > 0] = 0`` does not need to know it.
+# - ``x.sum().backward()`` does not wait, and neither does ``x.to("cpu", non_blocking=True)``. So when this call returns, the
+#   values may not be in the CPU tensor yet: see :ref:`sphx_glr_gallery_cuda_pinned_memory.py`.
 
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_tensors_squeeze_and_permute.py`, shapes that change and values that do not.
-# - Next: :ref:`sphx_glr_gallery_tensors_storage.py`, the memory that these tensors share.
 # - :doc:`Shape operations </reference/shapes>`: more than a hundred calls, and whether they copy.
 # - :doc:`Which switch do I want? </guide/which-switch>`, and :ref:`sphx_glr_gallery_modes_grad_modes.py`.
 # - In PyTorch's reference: `Tensor.detach

@@ -493,8 +493,6 @@ assert b.tolist() == c.tolist() == [[1, 2, 3], [1, 3, 4]]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_tensors_copy_table.py`, which operations copy.
-# - Next: :ref:`sphx_glr_gallery_tensors_squeeze_and_permute.py`, other operations that change a shape and no memory.
 # - :ref:`sphx_glr_gallery_tensors_strides.py`: what a stride is.
 # - :ref:`The page on both errors <sphx_glr_gallery_errors_shared_memory_location.py>`.
 # - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: wrong numbers and no error, aliasing among them.

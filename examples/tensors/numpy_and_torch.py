@@ -493,8 +493,6 @@ assert _memory == b"\x01\x00\x00\x00"
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_tensors_storage.py`, the block of memory under a tensor.
-# - Next: :ref:`sphx_glr_gallery_modes_grad_modes.py`, what is recorded at all.
 # - :doc:`Shape operations </reference/shapes>`: these calls and more, on more kinds of arrays and tensors.
 # - :ref:`sphx_glr_gallery_errors_numpy_of_grad.py`, and :ref:`sphx_glr_gallery_errors_copy_construct_from_tensor.py`.
 # - In PyTorch's reference: `torch.from_numpy

@@ -371,8 +371,6 @@ assert torch.equal(batch.transpose(1, 3), batch.movedim(1, -1).transpose(1, 2))
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_tensors_expand_and_aliasing.py`, what broadcasting does to a write.
-# - Next: :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, which copies leave the graph.
 # - :ref:`sphx_glr_gallery_tensors_strides.py`: why ``permute`` moves nothing in memory.
 # - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: what training makes of a wrong shape.
 # - In PyTorch's reference: `torch.squeeze <https://docs.pytorch.org/docs/stable/generated/torch.squeeze.html>`__,

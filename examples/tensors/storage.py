@@ -432,8 +432,6 @@ assert sum(row.untyped_storage().nbytes() for row in clones) == 80_000
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, which calls leave the graph, and which the memory.
-# - Next: :ref:`sphx_glr_gallery_tensors_numpy_and_torch.py`, storages that NumPy shares.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share a storage.
 # - In PyTorch's reference: `saving and loading tensors preserves views
 #   <https://docs.pytorch.org/docs/stable/notes/serialization.html#saving-and-loading-tensors-preserves-views>`__, `torch.load

@@ -590,8 +590,6 @@ assert y.stride() == (5, 1, 60, 20) and subspaces(y) == [20, 6]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_functions_subclasses_and_modes.py`, which ends the chapter on custom functions.
-# - Next: :ref:`sphx_glr_gallery_tensors_copy_table.py`, which calls share memory.
 # - :ref:`The page on view's error <sphx_glr_gallery_errors_view_not_compatible.py>`, and :ref:`the one on negative strides
 #   <sphx_glr_gallery_errors_negative_stride.py>`, which PyTorch does not have.
 # - :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`: the strides of ``.grad``.

@@ -752,8 +752,6 @@ assert "but got int" in _raised[1][1]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_training_loop.py`, line by line.
-# - Next: :ref:`sphx_glr_gallery_training_initialisation.py`, how the weights begin.
 # - :ref:`sphx_glr_gallery_practice_gradient_of_each_loss.py`: how much each term of a loss contributes.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: if you want a cut.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`: a ``backward`` of your own.

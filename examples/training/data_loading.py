@@ -732,8 +732,6 @@ assert not multiprocessing.active_children()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_learning_rate_schedules.py`, which are counted in batches or in epochs.
-# - Next: :ref:`sphx_glr_gallery_training_reproducibility.py`, generators, and what a seed does not fix.
 # - :ref:`sphx_glr_gallery_training_training_loop.py`, the loop around the loader.
 # - In PyTorch's reference: `torch.utils.data <https://docs.pytorch.org/docs/stable/data.html>`__ and `multiprocessing
 #   best practices <https://docs.pytorch.org/docs/stable/notes/multiprocessing.html>`__.

@@ -510,8 +510,6 @@ assert abs(100 * 2 / fast - 0.888) < 1e-3
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_profiling_cost_of_recording.py`, what the record costs.
-# - Next: :ref:`sphx_glr_gallery_training_training_loop.py`, the same loop with a model, batches and an optimizer.
 # - :ref:`sphx_glr_gallery_training_optimizers.py`, updates that remember earlier gradients.
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`, which tensors get a ``.grad``.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, why ``w.data -= lr * w.grad`` works and what it hides.

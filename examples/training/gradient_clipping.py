@@ -465,8 +465,6 @@ assert (_steps[2020:] < 0.5 * _steps[1999]).all()
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_optimizer_variants.py`, foreach, fused and LBFGS.
-# - Next: :ref:`sphx_glr_gallery_training_unequal_batches.py`, each token counts the same.
 # - :ref:`sphx_glr_gallery_debugging_finding_nans.py`, where a NaN comes from.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, one step for several batches.
 # - In PyTorch's reference: `clip_grad_norm_

@@ -755,8 +755,6 @@ assert math.isclose(ratio, 1.04**30, rel_tol=1e-9)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_custom_losses.py`, what keeps the graph of a loss.
-# - Next: :ref:`sphx_glr_gallery_training_optimizers.py`, what changes the weights from then on.
 # - :ref:`sphx_glr_gallery_differentiation_hooks.py`: watch the gradient of each layer without changing the model.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: why not to write through ``.data``.
 # - In PyTorch's reference: `torch.nn.init <https://docs.pytorch.org/docs/stable/nn.init.html>`__ and `Module.apply

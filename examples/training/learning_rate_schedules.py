@@ -487,8 +487,6 @@ assert _state["lr_lambdas"] == [None]
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_unequal_batches.py`, each token counts the same.
-# - Next: :ref:`sphx_glr_gallery_training_data_loading.py`, where the batches come from.
 # - :ref:`sphx_glr_gallery_training_optimizers.py`, what the step does with the rate.
 # - :ref:`sphx_glr_gallery_training_reproducibility.py`, what else belongs into a checkpoint.
 # - In PyTorch's reference: `how to adjust the learning rate

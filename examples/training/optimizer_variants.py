@@ -493,8 +493,6 @@ assert _operators.count == 6
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_optimizers.py`, the formulas of the step.
-# - Next: :ref:`sphx_glr_gallery_training_gradient_clipping.py`, between backward and step.
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`, what a version counter notices.
 # - :ref:`sphx_glr_gallery_graphs_from_module_to_kernel.py`, how an operator reaches its kernel.
 # - In PyTorch's reference: `AdamW <https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html>`__ and `LBFGS

@@ -579,8 +579,6 @@ assert torch.allclose(_w, torch.tensor([-0.0001, -0.1, -100]))
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_initialisation.py`, the values that the first step starts from.
-# - Next: :ref:`sphx_glr_gallery_training_optimizer_variants.py`, the same step with fewer operators, and LBFGS.
 # - :ref:`sphx_glr_gallery_training_fit_by_hand.py`: the same loop without an optimizer, and how large a rate may be.
 # - :ref:`sphx_glr_gallery_modes_freezing.py`: which optimizers move a frozen weight.
 # - In PyTorch's reference: `torch.optim <https://docs.pytorch.org/docs/stable/optim.html>`__ and `AdamW

@@ -608,8 +608,6 @@ assert len(right) == 2 and all(weights[0] == 1 for weights in right)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_data_loading.py`, where workers get their seeds from.
-# - Next: :ref:`sphx_glr_gallery_training_save_and_resume.py`, what belongs in a checkpoint.
 # - :ref:`sphx_glr_gallery_memory_precision.py`, what rounding does to small gradients.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`, a gradient as a sum over paths.
 # - In PyTorch's reference: `Reproducibility <https://docs.pytorch.org/docs/stable/notes/randomness.html>`__ and

@@ -695,8 +695,6 @@ torch.set_num_threads(_threads)
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_fit_by_hand.py`, the same without an optimizer.
-# - Next: :ref:`sphx_glr_gallery_training_custom_losses.py`, what keeps the graph of a loss.
 # - :ref:`sphx_glr_gallery_training_data_loading.py` and :ref:`sphx_glr_gallery_training_optimizers.py`, the two ends
 #   of the loop.
 # - :ref:`sphx_glr_gallery_errors_two_devices.py`, if a tensor stayed behind.

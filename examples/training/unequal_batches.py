@@ -514,8 +514,6 @@ assert abs(short / long - 10) < 1e-9
 # %%
 # See also
 # --------
-# - Before: :ref:`sphx_glr_gallery_training_gradient_clipping.py`, which comes after the division.
-# - Next: :ref:`sphx_glr_gallery_training_learning_rate_schedules.py`, one step of the scheduler for each step of the optimizer.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, with batches of equal sizes, and where the memory is won.
 # - :ref:`sphx_glr_gallery_training_custom_losses.py`, ``mean``, ``sum`` and ``none``.
 # - In PyTorch's reference: `torch.nn.functional.cross_entropy

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +16,7 @@ from sources import ROOT
 #: Runs ``.ci/run``, with one call that fails: its exit status, what Python was called for, and what it printed.
 Run = Callable[..., tuple[int, list[str], str]]
 
-#: Notes each call, does what BUSY says where it is to lint, and fails at the one in FAILING. An environment that it makes is
-#: empty, so it goes on being found.
+#: Notes each call, and fails at the one in FAILING. An environment that it makes is empty, so it goes on being found.
 PYTHON = """#!/bin/sh
 [ "$1" = -c ] && exit 0
 echo "$*" >> "$CALLS"
@@ -26,97 +24,54 @@ case "$*" in
   "-m venv "*) mkdir -p "$3/bin" && touch "$3/bin/activate" ;;
   "$FAILING") exit 1 ;;
 esac
-case "$*" in "-m nox -s lint") $BUSY ;; esac
 """
-A_SECOND = f"exec {sys.executable} -S -c while(__import__('time').process_time()<1.2):pass"
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run the script in a folder of its own."""
+    """Run the script in a folder of its own, on a machine that has all it needs."""
     (tmp_path / "checkout" / ".ci").mkdir(parents=True)
     script = shutil.copy(ROOT / ".ci" / "run", tmp_path / "checkout" / ".ci")
-    programs = tmp_path / "bin"
-    programs.mkdir()
     for name, text in {"python3": PYTHON, "chromium-headless-shell": "", "nginx": ""}.items():
-        program(programs, name, text)
+        write_program(tmp_path / "bin" / name, text)
 
-    def run(failing: str, busy: str = "") -> tuple[int, list[str], str]:
+    def run(failing: str = "", path: str = f"{os.pathsep}{os.environ['PATH']}") -> tuple[int, list[str], str]:
         calls = tmp_path / "calls"
         calls.unlink(missing_ok=True)
-        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-        environment = {"PATH": path, "CALLS": str(calls), "FAILING": failing, "BUSY": busy}
+        environment = {"PATH": f"{tmp_path / 'bin'}{path}", "CALLS": str(calls), "FAILING": failing}
         done = subprocess.run([script], env=environment, capture_output=True, text=True, check=False)
         return done.returncode, calls.read_text().splitlines(), done.stdout
 
     return run
 
 
-def program(folder: Path, name: str, text: str) -> None:
-    (folder / name).write_text(text)
-    (folder / name).chmod(0o755)
+def write_program(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
 
 
-@pytest.fixture
-def no_shell(tmp_path: Path, run: Run) -> Path:
-    """A machine with a whole Chromium and nothing else but what the script itself needs; apt-get takes notes, and fails."""
-    programs = tmp_path / "bin"
-    (programs / "chromium-headless-shell").unlink()
-    program(programs, "chromium", "")
-    program(programs, "apt-get", '#!/bin/sh\necho "apt-get $*" >> "$CALLS"\nexit 1\n')
-    program(programs, "sudo", '#!/bin/sh\nexec "$@"\n')
+@pytest.mark.parametrize("has_chromium", [True, False])
+def test_where_the_headless_shell_cannot_be_installed(run: Run, tmp_path: Path, has_chromium: bool) -> None:
+    """A whole Chromium does, without one it ends."""
+    (tmp_path / "bin" / "chromium-headless-shell").unlink()
+    write_program(tmp_path / "bin" / "apt-get", '#!/bin/sh\necho "apt-get $*" >> "$CALLS"\nexit 1\n')
+    write_program(tmp_path / "bin" / "sudo", '#!/bin/sh\nexec "$@"\n')
+    if has_chromium:
+        write_program(tmp_path / "bin" / "chromium", "")
     for name in ("bash", "sh", "env", "id", "dirname", "mktemp", "rm", "awk", "mkdir", "touch"):
-        (programs / name).symlink_to(shutil.which(name) or "")
-    return programs
-
-
-def test_with_a_whole_chromium_it_goes_on_where_the_headless_shell_cannot_be_installed(
-    run: Run, no_shell: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(no_shell))
-    status, called, said = run("none of them")
-    assert status == 0 and "going on with a whole Chromium" in said
-    assert called[0] == "apt-get update -qq" and "-m nox -s browser" in called
-
-
-def test_without_any_chromium_it_ends_where_none_can_be_installed(
-    run: Run, no_shell: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (no_shell / "chromium").unlink()
-    monkeypatch.setenv("PATH", str(no_shell))
-    status, called, _ = run("none of them")
-    assert status != 0 and called == ["apt-get update -qq"]
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name) or "")
+    status, called, said = run(path="")
+    assert called[0] == "apt-get update -qq" and (status == 0) == has_chromium
+    assert ("-m nox -s browser" in called) == ("going on with a whole Chromium" in said) == has_chromium
+    assert has_chromium or len(called) == 1
 
 
 def test_a_step_that_fails_is_the_last(run: Run) -> None:
-    status, steps, _ = run("none of them")
-    assert status == 0 and "-m nox -s tests" in steps
+    status, steps, _ = run()
+    assert status == 0 and steps.index("-m nox -s docs") < steps.index("-m nox -s tests")  # the site before its tests
     for step in dict.fromkeys(steps[1:]):  # the first makes the environment
-        status, called, _ = run(step)
+        status, called, said = run(step)
         assert status != 0 and called == steps[: steps.index(step) + 1], step
-
-
-def test_the_site_is_built_before_its_tests(run: Run) -> None:
-    _, steps, _ = run("none of them")
-    assert steps.index("-m nox -s docs") < steps.index("-m nox -s tests")
-
-
-def rows(said: str) -> dict[str, list[str]]:
-    """The table at the end: the seconds of each step, on the clock and of CPU time."""
-    found = re.findall(r"^ *(\d+) +(\d+)  (.+)$", said.partition("  step\n")[2], flags=re.MULTILINE)
-    return {step: [wall, cpu] for wall, cpu, step in found}
-
-
-def test_it_says_how_long_each_step_took(run: Run) -> None:
-    said = run("none of them", A_SECOND)[2]
-    table = rows(said)
-    assert list(table)[-1] == "in all" and "FAILED" not in said
-    assert len(table) == len([line for line in said.splitlines() if line.startswith("== ")]) + 1
-    assert int(table["python3 -m nox -s lint"][1]) >= 1  # of CPU time; see A_SECOND
-    assert int(table["in all"][1]) >= int(table["python3 -m nox -s lint"][1])
-    assert int(table["python3 -m nox -s doctest"][1]) == 0
-
-
-def test_it_says_so_too_where_a_step_fails(run: Run) -> None:
-    _, _, said = run("-m nox -s doctest")
-    assert list(rows(said))[-2:] == ["python3 -m nox -s doctest: FAILED", "in all"]
+    table = said.partition("  step\n")[2].splitlines()  # how long each took
+    assert re.match(rf" *\d+ +\d+  python3 {step}: FAILED$", table[-2]) and table[-1].endswith("  in all")

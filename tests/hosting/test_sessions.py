@@ -1,4 +1,4 @@
-"""Each session of nox is named where people look for it and called where it must be, and none is that is not there."""
+"""Pages, workflows and README name what there is, and each session is called or is for a person."""
 
 from __future__ import annotations
 
@@ -12,44 +12,64 @@ import pytest
 from sources import ROOT
 
 SESSIONS = re.findall(r"@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8"))
-FOR_A_PERSON = ["bench", "lighthouse", "lock", "new", "page", "reference", "serve"]
+FOR_A_PERSON = ["bench", "lighthouse", "lock", "reference", "serve"]
 
 
-def called(*paths: str) -> set[str]:
+def read_text(*parts: str) -> str:
+    return ROOT.joinpath(*parts).read_text(encoding="utf-8")
+
+
+def find_calls(*paths: str) -> set[str]:
     """The sessions that these files name, and those in these folders."""
     files = [
-        file for path in paths for file in ((ROOT / path).iterdir() if (ROOT / path).is_dir() else [ROOT / path])
+        file for path in paths for file in ([ROOT / path] if (ROOT / path).is_file() else (ROOT / path).iterdir())
     ]
     return {name for file in files for name in re.findall(r"nox -s (\w+)", file.read_text(encoding="utf-8"))}
 
 
 @pytest.mark.parametrize("path", ["README.md", "docs/about", ".ci/run", ".github/workflows"])
 def test_sessions_that_are_called_exist(path: str) -> None:
-    names = called(path)
-    assert names and names <= set(SESSIONS)
+    assert find_calls(path) and find_calls(path) <= set(SESSIONS)
 
 
 def test_each_is_called_by_a_workflow_or_is_for_a_person() -> None:
-    assert sorted([*called(".ci/run", ".github/workflows"), *FOR_A_PERSON]) == sorted(SESSIONS)
+    assert sorted([*find_calls(".ci/run", ".github/workflows"), *FOR_A_PERSON]) == sorted(SESSIONS)
 
 
-def test_readme_has_each_in_its_table() -> None:
-    _, _, table = (ROOT / "README.md").read_text(encoding="utf-8").partition("| session |")
-    assert sorted(re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)) == sorted(SESSIONS)
+def test_readme_names_each_session_and_what_is_in_conf() -> None:
+    readme = read_text("README.md")
+    assert sorted(re.findall(r"^\| `(\w+)` \|", readme, flags=re.MULTILINE)) == sorted(SESSIONS)
+    tree = readme.partition("## Where things are")[2].partition("\n## ")[0]
+    parts = [f"conf/{path.name}" for path in (ROOT / "conf").iterdir() if path.name != "__pycache__"]
+    assert not [part for part in parts if part not in tree]
+
+
+@pytest.mark.parametrize("name", ["new_lesson", "new_error"])
+def test_a_template_runs(name: str) -> None:
+    assert "To write" in (runpy.run_path(str(ROOT / "docs" / "about" / f"{name}.py"))["__doc__"] or "")
+
+
+def test_the_page_on_hosting_names_each_workflow() -> None:
+    table = read_text("docs", "about", "hosting.md").partition("| workflow |")[2]
+    workflows = sorted(path.stem for path in (ROOT / ".github/workflows").glob("*.yml"))
+    assert sorted(re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)) == workflows
+
+
+FRESH = ["--fresh-env", "--write-all"]
 
 
 @pytest.mark.parametrize(
-    ("options", "ci", "expected"),
+    ("options", "in_ci", "expected"),
     [
-        ([], "", []),
-        (["--why"], "", []),
-        (["--release"], "", ["--fresh-env", "--write-all"]),
-        ([], "true", ["--fresh-env", "--write-all"]),
+        ([], False, []),
+        (["-q"], False, ["-q"]),
+        (["--release"], False, [*FRESH, "-D", "atlas_release=1"]),
+        (["--only", "graphs/first_graph"], False, ["-D", "atlas_only=graphs/first_graph"]),
+        ([], True, FRESH),
     ],
 )
 def test_a_release_and_ci_trust_no_page_of_an_earlier_build(
-    options: list[str], ci: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+    options: list[str], in_ci: bool, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CI", ci)
     monkeypatch.setitem(sys.modules, "nox", mock.MagicMock())  # nox runs the tests, and is not in their environment
-    assert runpy.run_path(str(ROOT / "noxfile.py"))["from_scratch"](options) == expected
+    assert runpy.run_path(str(ROOT / "noxfile.py"))["make_sphinx_options"](options, in_ci) == expected

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from atlas.related.similar import MOST, nearest, vectors
+from collections.abc import Collection, Mapping
+
+from atlas.names import Used
+from atlas.related import MOST, find_nearest, weigh_names
 
 USED = {
     "a": {"hook", "vmap", "tensor"},
@@ -16,21 +19,26 @@ USED = {
 }
 
 
+def vectors(used: Mapping[str, Collection[str]], spoken: Mapping[str, set[str]]) -> dict[str, dict[str, float]]:
+    facts = {page: Used(sorted(names), sorted(spoken.get(page, ()))) for page, names in used.items() if names}
+    return weigh_names(facts)
+
+
 def test_the_page_with_more_of_the_same_rare_names_comes_first() -> None:
     about = vectors(USED, {})
-    assert nearest("a", about, USED)[0] == "b"
-    assert "a" not in nearest("a", about, USED)
+    assert find_nearest("a", about, USED)[0] == "b"
+    assert "a" not in find_nearest("a", about, USED)
 
 
 def test_what_all_pages_use_and_what_one_page_uses_is_nothing_in_common() -> None:
     about = vectors(USED, {})
-    assert about["e"] == about["f"] == {}
-    assert nearest("e", about, USED) == nearest("f", about, USED) == []
+    assert about["e"] == {} and "f" not in about
+    assert find_nearest("e", about, USED) == find_nearest("f", about, USED) == []
 
 
 def test_one_name_in_common_is_a_coincidence() -> None:
     used = {"a": {"x", "y"}, "b": {"x"}, "c": {"y", "z"}, "d": {"z"}, "e": {"w"}, "f": {"w"}}
-    assert nearest("b", vectors(used, {}), used) == []
+    assert find_nearest("b", vectors(used, {}), used) == []
 
 
 def test_a_name_that_the_text_speaks_of_counts_more() -> None:
@@ -41,5 +49,5 @@ def test_a_name_that_the_text_speaks_of_counts_more() -> None:
 def test_there_are_few_and_equals_are_in_the_order_of_their_names() -> None:
     used = {name: {"x", "y"} for name in "hgfedcba"} | {f"other{number}": {"z"} for number in range(20)}
     about = vectors(used, {})
-    assert nearest("d", about, list(used)) == nearest("d", about, list(reversed(used))) == ["a", "b", "c"]
+    assert find_nearest("d", about, list(used)) == find_nearest("d", about, list(reversed(used))) == ["a", "b", "c"]
     assert MOST == 3

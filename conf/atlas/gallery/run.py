@@ -50,15 +50,21 @@ def fill_cache(app: Sphinx) -> None:
         recorded = {page: recordings.read_recording(page) for page in pages if recordings.needs_gpu(page.script)}
         replayed = {} if recorded and process.describe_gpu() else recorded
         stale = find_stale_pages(pages, replayed, settings)
+        if only := app.config.atlas_only:  # sphinx-gallery shows the code of the others
+            if only not in {page.name for page in pages}:
+                raise Refusal(f"there is no examples/{only}.py, of which alone a page was to be made")
+            stale = {page: key for page, key in stale.items() if page.name == only}
+            settings["filename_pattern"] = rf"/{re.escape(only)}\.py$"
         app.config.atlas_faults = run_pages(stale, replayed, settings, work, app.config.atlas_jobs)
     except ScriptError as error:
         raise Refusal(str(error)) from None
     _report_missing(app, [f"{page.name}: {found.fault}" for page, found in recorded.items() if found.fault])
-    sphinx_gallery_patches.refuse_to_run(
-        lambda script: (
-            f"{Path(script).relative_to(examples.parent)} was saved while the site was being built; build it again"
+    if not only:
+        sphinx_gallery_patches.refuse_to_run(
+            lambda script: (
+                f"{Path(script).relative_to(examples.parent)} was saved while the site was being built; build it again"
+            )
         )
-    )
     failed = len(app.config.atlas_faults)
     logger.info("examples: %d run, %d current, %d failed", len(stale), len(pages) - len(stale), failed)
 
@@ -155,6 +161,7 @@ def report_faults(app: Sphinx, exception: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     app.setup_extension("sphinx_gallery.gen_gallery")
     app.add_config_value("atlas_release", False, "", [bool, str])
+    app.add_config_value("atlas_only", "", "", [str])
     app.add_config_value("atlas_jobs", 0, "", [int])
     app.add_config_value("atlas_faults", [], "")
     app.connect("config-inited", build_guard.begin_build, priority=1)

@@ -1,0 +1,78 @@
+"""Run an example as the build does, with a PyTorch that seems to be built for CUDA, where there is no GPU.
+
+pip brings that PyTorch on an ordinary Linux machine. It is gigabytes large, so here the one for the CPU answers as it does: the
+answers are those of 2.13.0+cu130 on a machine without a driver, with ``nvcc``. It fails if an assert never ran.
+"""
+
+from __future__ import annotations
+
+import ast
+import mmap
+import os
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, NoReturn
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "conf"))
+
+from atlas.gallery import asserts, sphinx_gallery_patches
+from atlas.gallery.scripts import find_marks, read_script
+
+NO_DRIVER = (
+    "Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from "
+    "http://www.nvidia.com/Download/index.aspx"
+)
+
+
+class Generator(torch.Generator):
+    """Asks for the driver if it is to be on a GPU."""
+
+    def __new__(cls, device: Any = "cpu") -> torch.Generator:
+        if torch.device(device).type == "cuda":
+            raise torch.AcceleratorError("CUDA error: CUDA driver version is insufficient for CUDA runtime version")
+        return torch._C.Generator(device)
+
+
+def ask_driver(*_: object) -> NoReturn:
+    raise RuntimeError(NO_DRIVER)
+
+
+def imitate_build() -> None:
+    """Have PyTorch answer as if it was built for CUDA."""
+    torch.version.cuda = "13.0"
+    torch.__version__ = type(torch.__version__)(torch.__version__.partition("+")[0] + "+cu130")
+    torch.Generator = Generator
+    torch.cuda._cudart = object()
+    torch._C._has_cuda = True
+    torch._C._cuda_init = torch._C._cuda_getCurrentRawStream = ask_driver
+    torch._C._cuda_getDeviceCount = lambda: 0
+    torch._C._cuda_getArchFlags = lambda: "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"
+    torch._C._cuda_setDevice = lambda device: torch.cuda.init()
+    os.environ["CUDA_HOME"] = "/usr/local"  # where nvcc would be
+
+
+def run_example(script: Path) -> None:
+    """Run what of a script needs no GPU.
+
+    :raises ClaimError: if an assert in it never ran.
+    """
+    text = read_script(script)
+    end = next(iter(find_marks(text)), None)
+    asserts.start_watching(mmap.mmap(-1, 8), end)
+    code = asserts.WatchedCompile()(ast.parse(text, str(script)), str(script), "exec")
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        exec(code, main.__dict__)
+    except SystemExit as ended:  # a page with a second half ends so
+        if ended.code:
+            raise
+    last = sphinx_gallery_patches.list_cells(script, end)[-1]
+    asserts.report_asserts(SimpleNamespace(lineno=last), {"src_file": str(script)})
+
+
+if __name__ == "__main__":
+    imitate_build()
+    run_example(Path(sys.argv[1]))

@@ -1,0 +1,88 @@
+"""Code that changes takes its page's names along: on the page, in the index, and on the other pages, and only there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from tiny.tiny_site import Build, build, written
+
+INDEX = "# Names\n\nAll of them.\n\n```{names-used}\n```\n"
+
+
+def page(title: str, code: str) -> str:
+    literals = ", ".join(f"`{line}`" for line in code.splitlines())
+    return f"# {title}\n\nOf {literals}.\n\n```python\n{code}\n```\n"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    files = {
+        "docs/reference/names.md": INDEX,
+        "docs/one.md": page("One", "torch.exp(x)"),
+        "docs/two.md": page("Two", "torch.cos(x)"),
+        "docs/three.md": page("Three", "torch.sin(x)"),
+        "docs/four.md": page("Four", "torch.sin(x)"),
+        "docs/text.md": "# Text\n\nNo code, `torch.exp`.\n",
+    }
+    done = build(written(tmp_path_factory.mktemp("names"), files))
+    assert done.code == 0, done.output
+    return done
+
+
+def entries(built: Build) -> dict[str, list[str]]:
+    index = BeautifulSoup((built.out / "reference/names.html").read_text(encoding="utf-8"), "html.parser")
+    terms = index.select("dl.names-used > dt")
+    return {
+        term.get_text().rstrip("¶"): [a.get_text() for a in term.find_next_sibling("dd").select("a")]
+        for term in terms
+    }
+
+
+def lines(built: Build) -> dict[str, str]:
+    found = {}
+    for path in built.out.glob("*.html"):
+        text = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").select_one("p.names-used")
+        if text:
+            found[path.stem] = text.get_text()
+    return found
+
+
+def rewritten(before: dict[str, int], built: Build) -> set[str]:
+    return {name for name, time in built.times().items() if before.get(name) != time}
+
+
+def test_what_begins_with_an_underscore_comes_last(tmp_path: Path) -> None:
+    code = "x = torch.ones(2)\nx._version\nx.abs()\nx.view(2)"
+    done = build(written(tmp_path, {"docs/reference/names.md": INDEX, "docs/one.md": page("One", code)}))
+    assert list(entries(done)) == ["Tensor.abs", "Tensor.view", "torch.ones", "Tensor._version"], done.output
+
+
+def test_names_follow_the_code(built: Build) -> None:
+    assert entries(built) == {"torch.cos": ["Two"], "torch.exp": ["One"], "torch.sin": ["Three", "Four"]}
+    said = "PyTorch used here: torch."
+    assert lines(built) == {"one": f"{said}exp", "two": f"{said}cos", "three": f"{said}sin", "four": f"{said}sin"}
+
+    before = built.times()
+    again = build(built.site)
+    assert again.code == 0 and not rewritten(before, again), again.output
+
+    # with a third page of four, the name is common: it leaves the lines of the others, which did not change
+    (built.site / "docs/two.md").write_text(page("Two", "torch.sin(x)"), encoding="utf-8")
+    build(built.site, "doctest")  # it reads the change first, and writes no page
+    again = build(built.site)
+    assert again.code == 0, again.output
+    changed = {"two.html", "three.html", "four.html", "reference/names.html"}
+    assert rewritten(before, again) - {"index.html"} == changed  # Sphinx writes the page above a changed one too
+    assert entries(again) == {"torch.exp": ["One"], "torch.sin": ["Two", "Three", "Four"]}
+    assert lines(again) == {"one": f"{said}exp"}
+
+    # a page that goes takes its names along
+    (built.site / "docs/one.md").unlink()
+    index = Path(built.site / "docs/index.md")
+    index.write_text(index.read_text(encoding="utf-8").replace("\none\n", "\n"), encoding="utf-8")
+    again = build(built.site)
+    assert again.code == 0, again.output
+    assert entries(again) == {"torch.sin": ["Two", "Three", "Four"]}
