@@ -47,19 +47,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 FEATURES = (
-    *(
-        "gallery.run",
-        "folds",
-        "boxes",
-        "tables",
-        "formulas",
-        "operators",
-        "versions",
-        "figures",
-        "player",
-        "memory_cells",
-    ),
-    *("build_facts", "text_marks", "head", "footer", "page_weight", "checks", "names", "cards"),
+    *("gallery.run", "folds", "boxes", "tables", "formulas", "operators", "versions", "figures", "player"),
+    *("memory_cells", "build_facts", "text_marks", "head", "footer", "page_weight", "checks", "names", "cards"),
     *("related", "search", "symptoms", "markdown_copies", "site_files", "upstream"),
 )
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
