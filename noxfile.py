@@ -30,7 +30,7 @@ HTML = Path("build/html")
 DOCTREES = "build/doctrees"
 #: Processes that read and write pages: one more than cores, as one hands pages out while they are written.
 JOBS = str((os.cpu_count() or 1) + 1)
-#: For pytest; tests/sharing_out.py says what stays together. ``-- --numprocesses=0`` keeps all in one process, for pdb.
+#: For pytest; tests/conftest.py says what stays together. ``-- --numprocesses=0`` keeps all in one process, for pdb.
 ON_ALL_CORES = ("--numprocesses=auto", "--maxprocesses=8")
 
 nox.needs_version = ">=2025.2.9"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,23 +12,24 @@ from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from atlas import toolbox
 from atlas.gallery.process import count_cores
-from sharing_out import OF_THE_SITE, Together, place
 from sources import ROOT, names_of_pages, sources_of_examples
 
 HTML = Path("build/html")
+#: The suites that ask the same of each page or example. Their tests are named for it.
+OF_THE_SITE = ("site", "browser")
+_PAGE = re.compile(rf"tests/(?:{'|'.join(OF_THE_SITE)})/\w+\.py::\w+\[(?P<page>[^\]\s]+?\.(?:html|py))[-\]]")
 
 pytest_plugins = ["tiny.fixtures"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--shuffle", metavar="SEED", help="run the tests in another order: files, and tests of a file")
     parser.addoption(
         "--new-python", action="store_true", help="run each example as a program of its own, not only some"
     )
-
     parser.addoption("--built", type=Path, metavar="DIR", help="test the site in this folder, and build nothing")
 
 
@@ -41,23 +43,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("script", sources_of_examples())
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Shuffle the tests where that is asked for. What stays together is shuffled within itself: its tests share a build."""
-    seed = config.getoption("--shuffle")
-    if seed is not None:
-        items.sort(key=lambda item: place(item.nodeid, seed))
-
-
 def pytest_collection_finish() -> None:
     """Modules and tests stay to the end: the collector need not walk them. What tests make it walks as seldom as in a build."""
     gc.freeze()
     toolbox.collect_garbage_seldom()
 
 
+class KeepTogether(LoadScopeScheduling):
+    """Gives a process that is free the next file, or the next page: what one test prepares for others is prepared once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        found = _PAGE.match(nodeid)
+        return found["page"] if found else nodeid.partition("::")[0]
+
+
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Together:
-    """Share the tests out in parts that stay together."""
-    return Together(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> KeepTogether:
+    return KeepTogether(config, log)
 
 
 @pytest.fixture(scope="session")

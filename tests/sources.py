@@ -9,23 +9,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-#: The chapters whose pages are lessons: the answer first, then a figure. A page about an error has another shape.
-CHAPTERS_OF_LESSONS = (
-    "graphs",
-    "differentiation",
-    "functions",
-    "tensors",
-    "modes",
-    "memory",
-    "debugging",
-    "profiling",
-    "training",
-    "modules",
-    "practice",
-    "scale",
-    "cuda",
-)
-
 #: What Sphinx adds without a source.
 GENERATED = frozenset({"404.html", "genindex.html"})
 
@@ -37,8 +20,8 @@ def sources_of_examples() -> list[str]:
 
 
 def lessons() -> list[str]:
-    """The scripts of the gallery that are lessons, as ``chapter/name.py``."""
-    return [script for script in sources_of_examples() if script.split("/")[0] in CHAPTERS_OF_LESSONS]
+    """The scripts that are lessons, the answer first, then a figure: a page about an error has another shape."""
+    return [script for script in sources_of_examples() if not script.startswith("errors/")]
 
 
 def names_of_pages() -> list[str]:

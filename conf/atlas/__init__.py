@@ -18,7 +18,7 @@
 ``head``            what is said of a page elsewhere: its description
 ``footer``          all lines at the foot of a page
 ``text_marks``      marks in a page's text for the style sheet and for screen readers
-``style_sheet``     one style sheet for all pages; ``page_weight`` leaves out what a page does not need
+``page_weight``     what keeps a page light: the style sheet, scripts, the sidebar
 ``build_facts``     what a build was made from
 ``markdown_copies`` the pages as Markdown
 ``site_files``      files of the whole site, written after all pages
@@ -47,19 +47,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 FEATURES = (
-    *(
-        "gallery.run",
-        "folds",
-        "boxes",
-        "tables",
-        "formulas",
-        "operators",
-        "versions",
-        "figures",
-        "player",
-        "memory_cells",
-    ),
-    *("build_facts", "text_marks", "head", "footer", "style_sheet", "page_weight", "checks", "names", "cards"),
+    *("gallery.run", "folds", "boxes", "tables", "formulas", "operators", "versions", "figures", "player"),
+    *("memory_cells", "build_facts", "text_marks", "head", "footer", "page_weight", "checks", "names", "cards"),
     *("related", "search", "symptoms", "markdown_copies", "site_files", "upstream"),
 )
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.

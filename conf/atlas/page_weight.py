@@ -1,5 +1,7 @@
-"""What keeps a page light: it loads the scripts that it uses, small, and its sidebar names the pages of its own chapter.
+"""What keeps a page light: one style sheet, the scripts that it uses, and a sidebar of the pages of its own chapter.
 
+``link_one_sheet``       A browser shows nothing until it has all style sheets of a page. There were sixteen, and half of their
+                         bytes are for parts of extensions that this site does not have.
 ``keep_needed_scripts``  Sphinx and its extensions put every script on every page. Which text of a page needs which script is
                          said beside the scripts, in ``conf.py``; a script without a word there stays on all pages.
 ``shrink_scripts``       The site's own scripts go out without comments and indentation, a quarter of what they weigh. They keep
@@ -14,12 +16,70 @@ import re
 from pathlib import Path
 from typing import Any
 
+import lightningcss
 import rjsmin
 from docutils import nodes
+from furo import get_pygments_stylesheet
 from sphinx.application import Sphinx
 
 from atlas.page_store import connect_for_pages
-from atlas.toolbox import write_if_changed
+from atlas.toolbox import Refusal, write_if_changed
+
+# -- The style sheet ------------------------------------------------------------------------------
+
+SHEET = "_static/site.css"
+#: Sheets that stay files of their own, each with what is in the text of a page that needs it.
+ALONE = {"_static/math.css": "<math"}
+#: The colors of code. What is there before the end of a build is Sphinx's own, without those of the dark theme.
+_CODE = "_static/pygments.css"
+#: Classes of elements that no page has. tests/site/test_one_style_sheet.py names a page that comes to have one.
+UNUSED = re.compile(
+    r"-Color-?.*"  # MyST-NB: output in the colors of a terminal
+    r"|sd-(?!(?:card|col|container|d|dropdown|font|g|hide|m[bt]|octicon|row|shadow|sphinx|stretched|summary|w)(?:-|$)).+"
+    r"|sphx-glr-(thumb|tag).*"  # sphinx-gallery's own cards: atlas.cards has others
+)
+_CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
+_RELATIVE = re.compile(r"""url\(\s*["']?+(?!data:|https?:|[/#])""")
+
+
+def link_one_sheet(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None
+) -> None:
+    """Link the one sheet, and those of ``ALONE`` that the page needs. Connected to ``html-page-context``, last.
+
+    Here all sheets are in the output folder, and no page has been written: Sphinx puts a checksum of each into its address.
+    """
+    out, body = Path(app.outdir), context.get("body", "")
+    of_all = {sheet.filename for sheet in app.builder._orig_css_files} - {SHEET, *ALONE}
+    sheets = sorted(context["css_files"], key=lambda sheet: sheet.priority)
+    joined = [sheet for sheet in sheets if sheet.filename in of_all and (out / sheet.filename).is_file()]
+    names = [sheet.filename for sheet in joined]
+    if getattr(app, "atlas_joined", None) != names:  # once in a build, whose sheets are the same for all its pages
+        write_if_changed(out / SHEET, join_sheets({name: (out / name).read_text(encoding="utf-8") for name in names}))
+        app.atlas_joined = names
+    context["css_files"] = [
+        sheet for sheet in sheets if sheet not in joined and ALONE.get(sheet.filename, "") in body
+    ]
+
+
+def join_sheets(sheets: dict[str, str]) -> str:
+    """One style sheet with the rules of all that an element of a page can match, in their order.
+
+    :param sheets: the text of each by its path below the site's root.
+    :raises Refusal: if one cannot be read, or one of another folder names a file: its address would lead elsewhere.
+    """
+    small = []
+    for name, text in sheets.items():
+        if Path(name).parent != Path(SHEET).parent and _RELATIVE.search(text):
+            raise Refusal(f"{name} names a file by a relative address, which is wrong in {SHEET}: keep it in ALONE")
+        css = get_pygments_stylesheet() if name == _CODE else text
+        unused = {found for found in _CLASS.findall(css) if UNUSED.fullmatch(found)}
+        try:
+            small.append(lightningcss.process_stylesheet(css, filename=name, unused_symbols=unused))
+        except ValueError as error:
+            raise Refusal(str(error)) from None
+    return "\n".join(small) + "\n"
+
 
 # -- Scripts --------------------------------------------------------------------------------------
 
@@ -76,8 +136,11 @@ def collapse_sidebar(
 
 
 def setup(app: Sphinx) -> None:
+    for file in (SHEET, *ALONE):
+        app.add_css_file(Path(file).name)
     app.add_config_value("atlas_scripts", {}, "html", [dict])
     connect_for_pages(app, "html-page-context", collapse_sidebar, 450)
+    connect_for_pages(app, "html-page-context", link_one_sheet, 900)
     connect_for_pages(app, "html-page-context", keep_needed_scripts, 900)
     connect_for_pages(app, "html-page-context", shrink_before_pages, 900)
     app.connect("build-finished", shrink_at_end)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from atlas.page_weight import shrink_scripts
+from atlas.page_weight import join_sheets, shrink_scripts
+from atlas.toolbox import Refusal
 from markup import read
 from sources import ROOT
 from tiny.tiny_site import Build, build, written
@@ -40,6 +41,24 @@ def test_the_sheet_has_the_rules_of_all_parts_and_the_colors_of_code_in_the_dark
     for part in ("sphx-glr-script-out", "sd-card", "sidebar-drawer", "graph-scroll", "cell_output", "copybtn"):
         assert f".{part}" in rules
     assert re.search(r"prefers-color-scheme: *dark[^{]*\{[^}]*\.highlight", rules)
+
+
+def test_rules_stand_in_the_order_of_the_sheets_without_those_that_no_page_can_match() -> None:
+    sheets = {
+        "_static/a.css": "/* why */ a { color: red }\n.sd-tab-set > label { top: 0 } .sd-card { top: 0 }",
+        "_static/b.css": "a { color: #00f }\n.sd-card:not(.sd-tab-set) { content: '  x  ' }",
+    }
+    assert join_sheets(sheets) == (
+        'a{color:red}.sd-card{top:0}\na{color:#00f}.sd-card:not(.sd-tab-set){content:"  x  "}\n'
+    )
+
+
+def test_a_sheet_that_would_lead_elsewhere_or_cannot_be_read_is_named() -> None:
+    with pytest.raises(Refusal, match=r"_static/styles/other\.css names a file by a relative address"):
+        join_sheets({"_static/styles/other.css": "p { background: url(a.png) }"})
+    join_sheets({"_static/styles/other.css": "p { background: url(data:image/png;base64,x) }"})
+    with pytest.raises(Refusal, match=r"_static/1\.css:2"):
+        join_sheets({"_static/1.css": "p { top: 0 }\nq { top: 0 }\n}"})
 
 
 # -- Scripts --------------------------------------------------------------------------------------

@@ -85,10 +85,7 @@ FAULTY = [
         "time.sleep",
     ),
     Faulty(
-        "prints_without_end",
-        "while True: print('x' * 1000)\n",
-        "printed more than 200,000 characters",
-        "while True",
+        "prints_without_end", "while True: print('x' * 1000)\n", "printed more than 200,000 characters", "while True"
     ),
     Faulty(
         "prints_one_line_without_end",
@@ -97,10 +94,7 @@ FAULTY = [
         "while True",
     ),
     Faulty(
-        "prints_much_at_once",
-        "x = 1\nprint('x' * 5_000_000)\n",
-        "printed more than 200,000 characters",
-        "print('x'",
+        "prints_much_at_once", "x = 1\nprint('x' * 5_000_000)\n", "printed more than 200,000 characters", "print('x'"
     ),
     Faulty(
         "prints_much_in_sum",

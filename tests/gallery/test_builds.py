@@ -82,16 +82,6 @@ def test_a_renamed_script_leaves_nothing_among_the_sources(folder: Path) -> None
     assert (again.out / "gallery" / "basics" / "renamed.html").exists()
 
 
-def test_a_new_page_stands_in_the_sidebar_of_all_others(folder: Path) -> None:
-    (folder / "examples" / "basics" / "added.py").write_text(HEALTHY.replace("A page", "C page"), encoding="utf-8")
-    checked = build(folder, "doctest")  # what another builder saw is still to be shown by this one
-    assert ran(checked.output) == {"basics/added"}
-    again = build(folder)
-    assert checked.code == again.code == 0, checked.output + again.output
-    sidebar = (again.out / "gallery" / "basics" / "one.html").read_text(encoding="utf-8").partition("<article")[0]
-    assert "C page" in sidebar
-
-
 def test_a_failing_page_is_replaced_named_and_run_again(folder: Path) -> None:
     script = folder / "examples" / "basics" / "one.py"
     good = HEALTHY.replace("print(x)", "print(x * 10)")
@@ -110,16 +100,6 @@ def test_a_failing_page_is_replaced_named_and_run_again(folder: Path) -> None:
     mended = build(folder)
     assert mended.code == 0, mended.output
     assert "tensor(20." in (mended.out / "gallery" / "basics" / "one.html").read_text(encoding="utf-8")
-
-
-def test_a_script_that_cannot_be_read_does_not_stop_the_others(folder: Path) -> None:
-    script = folder / "examples" / "basics" / "bytes.py"
-    script.write_bytes(HEALTHY.replace("A page", "E page").encode() + b"y = '\xff'\n")
-    failed = build(folder)
-    assert failed.code != 0
-    assert "examples/basics/bytes.py:" in failed.output
-    assert "the file is not UTF-8" in failed.output
-    assert (failed.out / "gallery" / "basics" / "one.html").exists()
 
 
 SAVES = HEALTHY.replace("A page", "S page")
@@ -141,14 +121,3 @@ def test_a_script_saved_while_the_site_is_built_is_not_run_by_sphinx_gallery(tmp
     assert again.code == 0, again.output
     assert "basics/one" in ran(again.output)
     assert "tensor(20." in (again.out / "gallery" / "basics" / "one.html").read_text(encoding="utf-8")
-
-
-def test_a_second_build_writes_what_the_first_did(tmp_path: Path) -> None:
-    """The pages that Sphinx always writes again, too."""
-    site = written(tmp_path, {"examples/basics/one.py": HEALTHY})
-    texts = []
-    for _ in range(2):
-        done = build(site)
-        assert done.code == 0, done.output
-        texts.append((done.out / "404.html").read_bytes())
-    assert texts[0] == texts[1]

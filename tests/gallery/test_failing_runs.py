@@ -24,9 +24,6 @@ STOPS = [
     ),
     Fault("examples/faults/a_empty.py", "", "a page begins with a docstring"),
     Fault("examples/faults/a_bare.py", "x = 1\n", "a page begins with a docstring", "x = 1"),
-    example("b_graph", "y = undefined\n# graph: y -- Never made\n", "NameError: name 'undefined'", "y ="),
-    example("c_figure", "y = undefined\n# figure: Never drawn\n", "NameError: name 'undefined'", "y ="),
-    example("d_assert", "y = undefined\nassert y\n", "NameError: name 'undefined'", "y ="),
     example("e_figure_left_open", f"{PLOT}# varies:\n", "say what varies", "# varies"),
     example("h_last", "assert torch is None, 'the last'\n", "AssertionError: the last", "assert"),
 ]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from atlas.gallery import process, recordings
-from atlas.gallery.process import Job, Outcome
+from atlas.gallery.process import Outcome
 from atlas.gallery.scripts import Page
 from gallery.faulty import HALVES, HEALTHY
 from measure import record
@@ -30,19 +30,6 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(record, "CONF", tmp_path / "conf")
     monkeypatch.setattr(process, "describe_gpu", lambda: GPU)
     return tmp_path
-
-
-@pytest.fixture
-def limits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time limits of the jobs, none of which runs."""
-    seen: list[float] = []
-
-    def run(jobs: Sequence[Job], *arguments: Any, **options: Any) -> Iterator[Outcome]:
-        seen.extend(job.limits.seconds for job in jobs)
-        return iter(())
-
-    monkeypatch.setattr(process, "run_jobs", run)
-    return seen
 
 
 def test_it_needs_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,15 +58,6 @@ def test_a_check_keeps_nothing_and_says_what_fails(checkout: Path, capsys: pytes
 def test_a_page_that_needs_no_gpu_is_not_recorded(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert record.main(["cuda/needs_none"]) == 2
     assert "no page with a half that needs a GPU: cuda/needs_none" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("asked", "seconds"), [("", 300), ("= 30", 300), ("= 900", 900)])
-def test_a_page_may_take_longer(checkout: Path, limits: list[float], asked: str, seconds: float) -> None:
-    (checkout / "examples/cuda/page.py").write_text(
-        f"{HALVES}# sphinx_gallery_time_limit {asked}\n", encoding="utf-8"
-    )
-    assert record.main([]) == 0
-    assert limits == [seconds]
 
 
 def test_a_script_that_is_edited_while_it_runs_is_named(

@@ -148,11 +148,6 @@ def test_an_added_output(recorded: Page) -> None:
     assert read_recording(recorded).fault == "its recorded more.png is not what was recorded"
 
 
-def test_a_missing_manifest(recorded: Page) -> None:
-    (find_folder(recorded) / MANIFEST).unlink()
-    assert "manifest.json" in read_recording(recorded).fault
-
-
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"outputs": 3}'])
 def test_a_manifest_that_is_not_one(recorded: Page, text: str) -> None:
     (find_folder(recorded) / MANIFEST).write_text(text, encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.style_sheet import FILE, UNUSED, join
+from atlas.page_weight import SHEET, UNUSED, join_sheets
 
 _CLASSES = re.compile(r'\bclass="([^"]*)"')
 
@@ -20,7 +20,7 @@ def test_no_page_uses_a_class_without_rules(site: Path, all_pages: list[str]) ->
             for found in filter(UNUSED.fullmatch, classes.split()):
                 used[found].add(name)
     where = "\n".join(f"{found}: {', '.join(sorted(pages)[:3])}" for found, pages in sorted(used.items()))
-    assert not used, f"take these classes out of UNUSED in conf/atlas/style_sheet.py:\n{where}"
+    assert not used, f"take these classes out of UNUSED in conf/atlas/page_weight.py:\n{where}"
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,5 @@ def test_no_page_uses_a_class_without_rules(site: Path, all_pages: list[str]) ->
 def test_it_has_the_rules_of_each_sheet_as_the_build_has_left_it(site: Path, sheet: str) -> None:
     """An extension may write its sheet after the pages, as furo does with the colors of code."""
     (path,) = (site / "_static").glob(f"{sheet}.css")
-    rules = (site / FILE).read_text(encoding="utf-8").splitlines()
-    found = join({"_static/sheet.css": path.read_text(encoding="utf-8")}).splitlines()
-    assert found and not [rule for rule in found if rule not in rules]
+    rules = join_sheets({"_static/sheet.css": path.read_text(encoding="utf-8")}).strip()
+    assert rules and rules in (site / SHEET).read_text(encoding="utf-8")

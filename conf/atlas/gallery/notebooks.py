@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, version
+from importlib.metadata import packages_distributions, version
 from typing import Any
 
 from atlas.toolbox import read_imports
@@ -108,17 +108,9 @@ def list_packages(code: str) -> list[str]:
     >>> list_packages("import math, torch\\nfrom sklearn import datasets")
     ['scikit-learn', 'torch']
     """
-    modules = read_imports(ast.parse(code)) - {"."}
-    found = {_find_package(module) for module in modules - sys.stdlib_module_names}
+    modules = read_imports(ast.parse(code)) - {"."} - sys.stdlib_module_names
+    found = {find_distributions().get(module, [module])[0] for module in modules}
     return sorted(re.sub(r"[-_.]+", "-", package).lower() for package in found)
-
-
-def _find_package(module: str) -> str:
-    """The package that holds a module. Most are called like their module."""
-    try:
-        return distribution(module).name
-    except PackageNotFoundError:
-        return find_distributions().get(module, [module])[0]
 
 
 #: For each module that is installed, the packages that hold it. To look takes as long as a short example.

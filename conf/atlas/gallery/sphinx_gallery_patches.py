@@ -18,11 +18,7 @@ from typing import Any
 import sphinx_gallery.notebook
 from sphinx_gallery import gen_rst, glr_path_static, scrapers
 from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF, _fill_gallery_conf_defaults
-from sphinx_gallery.py_source_parser import (
-    remove_config_comments,
-    remove_ignore_blocks,
-    split_code_and_text_blocks,
-)
+from sphinx_gallery.py_source_parser import remove_config_comments, remove_ignore_blocks, split_code_and_text_blocks
 from sphinx_gallery.utils import get_md5sum
 
 from atlas.toolbox import Refusal
@@ -42,19 +38,14 @@ def describe_settings(settings: Mapping[str, Any]) -> str:
     return json.dumps(of_pages, default=lambda value: sorted(value) if isinstance(value, set) else repr(value))
 
 
-def split_blocks(script: Path) -> list[tuple[str, str, int]]:
-    """The text and code blocks of a script: kind, content, first line."""
-    return [tuple(block) for block in split_code_and_text_blocks(str(script))[1]]
-
-
 def list_cells(script: Path, end: int | None = None) -> list[int]:
     """The first lines of a script's code cells, of those before the line ``end`` if there is one."""
-    return [line for kind, _, line in split_blocks(script) if kind == "code" and (end is None or line < end)]
+    return [line for line in read_code_cells(script) if end is None or line < end]
 
 
 def read_code_cells(script: Path) -> dict[int, str]:
     """The code of a script's cells by their first lines; ``without_hidden`` leaves what a page has of it."""
-    return {line: code for kind, code, line in split_blocks(script) if kind == "code"}
+    return {line: code for kind, code, line in split_code_and_text_blocks(str(script))[1] if kind == "code"}
 
 
 def without_hidden(code: str) -> str:
