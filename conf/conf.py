@@ -99,8 +99,7 @@ _own_scripts = {
     "search_box.js": "",
     "drawers.js": "",
     "scrollable.js": "",
-    "long_table.js": r"\blong-table\b",
-    "page_filter.js": r"\bpage-filter\b",
+    "filters.js": r'<form class="filter\b',
     "upright.js": r"\bdata-upright=",  # before what reads where things stand
     "graph_player.js": r"\bgraph-bar\b",
     "graph_code.js": r'\{"made_by":',

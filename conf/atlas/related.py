@@ -4,10 +4,9 @@ Two lines at the foot of a page: pages like it that it does not link to yet, and
 names of PyTorch, and few others use those. sphinx-gallery 0.22.1's recommender counts all words of a script, also those of
 checks that are hidden, knows nothing of what a page links to already, and puts pictures on the page.
 
-``.. tagged-pages::`` lists all pages of the gallery, chapter by chapter, each with its tags. ``conf/static/tags.js`` brings its
-filter by tag to life, and the address keeps what was chosen: the tags of a page link to it. The filter stands in the page, so
-that nothing moves when the script comes. Without scripts it is hidden, and the list is whole. sphinx-gallery has a filter too.
-Its tags are no buttons, so a keyboard does not reach them, and it shows one chapter at a time.
+``.. tagged-pages::`` lists all pages of the gallery, chapter by chapter, each with its tags. ``conf/static/filters.js`` brings
+its filter by tag to life, and the address keeps what was chosen: the tags of a page link to it. sphinx-gallery has a
+filter too. Its tags are no buttons, so a keyboard does not reach them, and it shows one chapter at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from docutils import nodes
@@ -36,7 +34,6 @@ from .pages import Pages, is_example, list_pages_in_order, read_pages, resolve_l
 from .toolbox import link_to
 
 GALLERY = "gallery/"
-SCRIPT = "tags.js"
 MOST = 3  # pages in the line
 # Chosen by looking at what they find on this site: one name in common is a coincidence, however rare it is.
 LEAST = 0.22
@@ -149,25 +146,18 @@ def fill_list(app: Sphinx, document: nodes.document, page: str) -> None:
 
 
 def _make_filter(words: Sequence[str], count: int) -> nodes.raw:
-    """The form, which does nothing yet. Its ``data-count`` is the sentence of the script."""
+    """The form, which does nothing yet, and says what its entries are."""
     boxes = "".join(
         f'<label><input type="checkbox" name="tag" value="{escape(word)}">{escape(word)}</label>' for word in words
     )
     sentence = "{shown} of {all} pages"
     form = (
-        f'<form class="filter" data-count="{sentence}"><fieldset><legend>Show the pages about</legend>{boxes}</fieldset>'
+        f'<form class="filter" data-items=".tagged li" data-groups=".tagged .chapter" data-count="{sentence}">'
+        f"<fieldset><legend>Show the pages about</legend>{boxes}</fieldset>"
         f'<output aria-live="polite">{sentence.format(shown=count, all=count)}</output>'
         '<button type="reset" hidden>Show all</button></form>'
     )
     return nodes.raw("", form, format="html")
-
-
-def load_filter(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None
-) -> None:
-    """Load the filter on a page with the list alone. Connected to ``html-page-context``."""
-    if page in PagesWithList.facts(app.env):
-        app.add_js_file(SCRIPT, defer="defer")
 
 
 # -- Two lines at the foot of a page ----------------------------------------------------------------
@@ -229,4 +219,3 @@ def setup(app: Sphinx) -> None:
     app.add_transform(LeaveOutChapters)
     enable_stores(app, PagesWithList, RelatedPages)
     connect_for_pages(app, "doctree-resolved", fill_list)
-    connect_for_pages(app, "html-page-context", load_filter)

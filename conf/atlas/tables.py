@@ -1,10 +1,10 @@
 """Long tables, and filters above them and above other long lists.
 
 A table of hundreds of rows is written as HTML: as nodes of Sphinx, its cells would take longer than all other pages. Without
-JavaScript it is whole. ``conf/static/long_table.js`` adds a filter above it, and sorts it by a column.
+JavaScript it is whole. A filter stands above it, and a click on a head sorts it.
 
-``.. page-filter:: KIND`` stands above many entries of a page, and leaves those of them that have the words a reader types. The
-form stands in the page, so that nothing moves when its script, ``conf/static/page_filter.js``, comes. Without scripts it is
+``.. page-filter:: KIND`` stands above many entries of a page, and leaves those of them that have the words a reader types.
+``conf/static/filters.js`` does both. The forms stand in the page, so that nothing moves when it comes. Without scripts they are
 hidden, and the page is whole.
 """
 
@@ -19,8 +19,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from .toolbox import json_for_script
-
 # -- Long tables ----------------------------------------------------------------------------------
 
 
@@ -34,11 +32,20 @@ def make_long_table(kind: str, label: str, heads: Iterable[str], body: str, said
         ``kinds``, and each row says in ``data-kinds`` of which it is.
     """
     head = "".join(f'<th scope="col">{text}</th>' for text in heads)
+    rows = body.count("<tr")
+    data = {"items": f".{kind} tbody tr", "groups": f".{kind}", "count": said["count"], "none": said["none"]}
+    data["sort"] = "Sort by this column"
+    fields = f'<label>{said["name"]} <input type="search" name="name" autocomplete="off"></label>'
+    if "kinds" in said:
+        kinds = "".join(
+            f'<option value="{key}">{html.escape(words)}</option>' for key, words in said["kinds"].items()
+        )
+        fields += f'<label>{said["kind"]} <select name="that">{kinds}</select></label>'
     text = (
-        '<div class="filter-place"></div>'
+        f'<form class="filter no-search"{_write_data(data)}>{fields}<input type="hidden" name="sort">'
+        f'<output aria-live="polite">{said["count"].format(shown=rows, all=rows)}</output></form>'
         f'<div class="table-wrapper long-table {kind}" tabindex="0" role="region" aria-label="{label}">'
-        f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-        f"{json_for_script({**said, 'sort': 'Sort by this column'})}</div>"
+        f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
     return nodes.raw("", text, format="html")
 
@@ -102,13 +109,17 @@ class PageFilter(SphinxDirective):
 
 def make_filter_form(kind: str) -> nodes.raw:
     """The form of a filter."""
-    said = "".join(f' data-{name}="{html.escape(text)}"' for name, text in KINDS[kind].items())
+    said = _write_data(KINDS[kind])
     label = f"Filter the {'list' if kind == 'symptoms' else kind}"
     text = (
         f'<form class="filter page-filter no-search"{said}><label>{label} <input type="search" autocomplete="off"></label>'
         '<output aria-live="polite"></output></form>'
     )
     return nodes.raw("", text, format="html")
+
+
+def _write_data(data: dict[str, str]) -> str:
+    return "".join(f' data-{name}="{html.escape(text)}"' for name, text in data.items())
 
 
 def setup(app: Sphinx) -> None:

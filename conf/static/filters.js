@@ -1,0 +1,112 @@
+// The filters above long lists and tables: by words, by a kind or by tags, with a count, and an address that keeps what was asked.
+// The form stands in the page and says which entries it has (conf/atlas/tables.py); a table's heads sort it. Without this script
+// the form is hidden, and the page is whole.
+for (const form of document.querySelectorAll("form.filter")) {
+  const { items, groups, headOnly, count, none = count, sort: sortWords } = form.dataset;
+  const [typed, choice, told, reset] = ["[type=search]", "select", "output", "[type=reset]"].map(part => form.querySelector(part));
+  const tags = [...form.querySelectorAll("[type=checkbox]")];
+
+  // An entry, and what belongs to it: of a term, all of its definition. Of a row the first two cells have its names.
+  const partsOf = item => {
+    const found = [item];
+    while (item.localName === "dt" && found.at(-1).nextElementSibling?.localName === "dd") found.push(found.at(-1).nextElementSibling);
+    return found;
+  };
+  const entries = [...document.querySelectorAll(items)].map(item => {
+    const parts = partsOf(item), told = item.cells ? [...item.cells].slice(0, 2) : headOnly === undefined ? parts : [item];
+    const text = told.map(part => part.textContent).join(" ").toLowerCase();
+    const kinds = item.dataset.kinds?.split(" ") ?? item.querySelector("p + p")?.textContent.split(" · ") ?? [];
+    return { item, parts, text, kinds, words: text.split(/\s+/) };
+  });
+  const parents = [...(groups ? document.querySelectorAll(groups) : [])].map(group => ({
+    group, inside: entries.filter(({ item }) => group.contains(item) && group !== item),
+  })).filter(({ inside }) => inside.length);
+
+  // A name as people write it: no row says of which module an operator is. A node from a traceback ends in Backward0, which a table
+  // may leave out: then the rest must be a whole word.
+  const asked = () => sortWords === undefined ? typed?.value.toLowerCase().split(/[\s:,()'"]+/) ?? []
+    : typed.value.toLowerCase().replace(/\b(?:torch|tensor|nn|functional|f)\.(?=\w)/g, "").split(/[\s,._()]+/);
+  const fits = ({ text, words }, word) => text.includes(word) || sortWords && words.includes(word.replace("backward0", ""));
+  const show = () => {
+    const words = asked().filter(Boolean), chosen = tags.filter(tag => tag.checked).map(tag => tag.value);
+    if (choice?.value) chosen.push(choice.value);
+    const has = wanted => ({ kinds }) => wanted.every(kind => kinds.includes(kind));
+    for (const entry of entries) {
+      entry.left = has(chosen)(entry) && words.every(word => fits(entry, word));
+      for (const part of entry.parts) part.hidden = !entry.left;
+    }
+    for (const { group, inside } of parents) {
+      group.hidden = !inside.some(({ left }) => left);
+      if (group.localName === "details") group.open = words.length > 0;
+    }
+    for (const tag of tags) tag.disabled = !tag.checked && !entries.some(has([...chosen, tag.value])); // it would leave nothing
+    const number = entries.filter(({ left }) => left).length;
+    told.value = (number ? count : none).replace("{shown}", number).replace("{all}", entries.length);
+    if (reset) reset.hidden = !chosen.length;
+  };
+
+  const fields = [...form.elements].filter(({ name }) => name);
+  const keep = () => {
+    const address = new URL(location);
+    for (const { name } of fields) address.searchParams.delete(name);
+    for (const [name, value] of new FormData(form)) if (value) address.searchParams.append(name, value);
+    history.replaceState(null, "", address);
+  };
+  const clear = () => {
+    for (const field of [typed, choice]) if (field) field.value = "";
+    for (const tag of tags) tag.checked = false;
+    show();
+    keep();
+  };
+  form.addEventListener("input", () => { show(); keep(); });
+  form.addEventListener("submit", event => event.preventDefault());
+  form.addEventListener("reset", event => {
+    event.preventDefault();
+    clear();
+    tags[0].focus(); // the button is gone
+  });
+  // A link within the page leads to its entry, though that may be hidden.
+  addEventListener("hashchange", () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target || !entries.some(({ parts, left }) => !left && parts.some(part => part.contains(target)))) return;
+    clear();
+    target.scrollIntoView();
+  });
+  const address = new URLSearchParams(location.search);
+  for (const field of fields) {
+    if (field.type === "checkbox") field.checked = address.getAll(field.name).includes(field.value);
+    else field.value = address.get(field.name) ?? "";
+  }
+  show();
+  if (sortWords === undefined) continue;
+
+  // -- A second click on a head turns the order round, a third one brings back the build's ------------------------
+  const table = document.querySelector(`${groups} table`), heads = [...table.querySelectorAll("thead th")], by = form.elements.sort;
+  const compare = (a, b, turn) => {
+    const [x, y] = [Number(a || NaN), Number(b || NaN)];
+    if (!isNaN(x) && !isNaN(y)) return turn * (x - y);
+    return isNaN(x) - isNaN(y) || turn * a.localeCompare(b, "en", { numeric: true }); // what has no number stays last
+  };
+  const sort = () => {
+    const column = Math.abs(by.value) - 1, turn = Math.sign(by.value), textOf = ({ item }) => item.cells[column].textContent.trim();
+    const order = turn ? entries.toSorted((a, b) => compare(textOf(a), textOf(b), turn)) : entries;
+    table.tBodies[0].append(...order.map(({ item }) => item));
+    for (const [place, head] of heads.entries()) {
+      if (turn && place === column) head.ariaSort = turn > 0 ? "ascending" : "descending";
+      else head.removeAttribute("aria-sort");
+    }
+  };
+  for (const [place, head] of heads.entries()) {
+    const button = Object.assign(document.createElement("button"), { type: "button", title: sortWords });
+    button.append(...head.childNodes);
+    head.append(button);
+    button.onclick = () => {
+      const up = `${place + 1}`;
+      by.value = by.value === up ? `-${up}` : by.value === `-${up}` ? "" : up;
+      sort();
+      keep();
+    };
+  }
+  if (!heads[Math.abs(by.value) - 1]) by.value = "";
+  if (by.value) sort();
+}
