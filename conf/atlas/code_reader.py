@@ -13,7 +13,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,23 +37,20 @@ Answer = TypeVar("Answer")
 # -- What PyTorch has ---------------------------------------------------------------------------------
 
 
-@dataclass
-class TorchNames:
-    """Keeps all answers of the functions below in ``known``. They hold for one version of PyTorch."""
-
-    known: dict[tuple[str, ...], Any] = field(default_factory=dict)
+class TorchNames(dict[tuple[str, ...], Any]):
+    """Keeps all answers of the functions below. They hold for one version of PyTorch."""
 
     def ask(self, question: Callable[..., Answer], *words: str) -> Answer:
         """The answer of a function of this module.
 
         >>> names = TorchNames()
-        >>> names.ask(get_kind, "torch.exp"), names.known
+        >>> names.ask(get_kind, "torch.exp"), names
         ('object', {('get_kind', 'torch.exp'): 'object'})
         """
         key = (question.__name__, *words)
-        if key not in self.known:
-            self.known[key] = question(*words)
-        return self.known[key]
+        if key not in self:
+            self[key] = question(*words)
+        return self[key]
 
 
 def find_object(name: str) -> Any:
@@ -77,9 +74,8 @@ def get_kind(name: str) -> str:
     ['module', 'class', 'object', '']
     """
     found = find_object(name)
-    if found is None:
-        return ""
-    return "module" if inspect.ismodule(found) else "class" if inspect.isclass(found) else "object"
+    kind = "module" if inspect.ismodule(found) else "class" if inspect.isclass(found) else "object"
+    return "" if found is None else kind
 
 
 def find_in_class(cls: str, attribute: str) -> str:

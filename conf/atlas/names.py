@@ -134,23 +134,17 @@ class UsedNames(PageStore[Used]):
 
     def merge_other(self, app: Sphinx, env: BuildEnvironment, docnames: set[str], other: BuildEnvironment) -> None:
         super().merge_other(app, env, docnames, other)
-        get_torch_names(env).known |= get_torch_names(other).known
+        get_torch_names(env).update(get_torch_names(other))
 
     def gather(self, app: Sphinx, env: BuildEnvironment) -> tuple[dict[str, list[str]], list[Any]]:
-        facts = self.facts(env)
+        facts, order = self.facts(env), list_pages_in_order(env)
         counts = Counter(name for fact in facts.values() for name in fact.used)
-        lines = {}
-        for page, fact in facts.items():
-            public = [
-                name
-                for name in fact.spoken
-                if counts[name] <= SHARE * len(facts) and "._" not in name.rpartition(".")[0]
-            ]
-            if public:
-                lines[page] = sorted(public, key=lambda name: (counts[name], name))[:LONGEST]
-        return lines, [
-            (page, facts[page], env.titles[page].astext()) for page in list_pages_in_order(env) if page in facts
-        ]
+        rare = {name for name in counts if counts[name] <= SHARE * len(facts) and "._" not in name.rpartition(".")[0]}
+        lines = {
+            page: sorted(rare.intersection(fact.spoken), key=lambda name: (counts[name], name))[:LONGEST]
+            for page, fact in facts.items()
+        }
+        return lines, [(page, facts[page], env.titles[page].astext()) for page in order if page in facts]
 
     def pages_to_write(self, env: BuildEnvironment, before: Any, now: Any) -> Iterable[str]:
         lines, listed = before or ({}, None)

@@ -94,7 +94,7 @@ def read_rows(directive: SphinxDirective) -> list[dict[str, Any]]:
 
 # -- The table ------------------------------------------------------------------------------------
 
-_HEADS = (
+HEADS = (
     *("operator", "node", "keeps", "shares memory", "result changed", "input changed"),
     *("2nd derivative", "forward mode", "error"),
 )
@@ -151,7 +151,7 @@ def make_operator_table(rows: list[dict[str, Any]], known: frozenset[str] = froz
         "count": "{shown} of {all}",
         "none": "No operator fits. A name from a traceback, such as MulBackward0, can be pasted.",
     }
-    return make_long_table("operators", "Operators", _HEADS, "".join(_make_row(row, known) for row in rows), said)
+    return make_long_table("operators", "Operators", HEADS, "".join(_make_row(row, known) for row in rows), said)
 
 
 def _make_row(row: dict[str, Any], known: frozenset[str]) -> str:
@@ -254,13 +254,12 @@ def _draw_kept(axes: Axes, counts: Counter[str]) -> None:
 
 def _draw_changed(axes: Axes, counts: dict[str, Counter[str]]) -> None:
     height = 0.4
-    looks = {"output": {"color": BLUE}, "input": {"facecolor": "white", "edgecolor": BLUE, "linewidth": 1}}
-    words = {"output": "result", "input": "input"}
-    for side, what in ((-0.5, "output"), (0.5, "input")):
+    hollow = {"facecolor": "white", "edgecolor": BLUE, "linewidth": 1}
+    for side, what, word, look in ((-0.5, "output", "result", {"color": BLUE}), (0.5, "input", "input", hollow)):
         numbers = [counts[what][outcome] for outcome in OUTCOMES]
         places = [place + side * height for place in range(len(OUTCOMES))]
-        bars = axes.barh(places, numbers, height=0.85 * height, **looks[what])
-        axes.bar_label(bars, [f"{number} {words[what]}" for number in numbers], padding=3, color=INK)
+        bars = axes.barh(places, numbers, height=0.85 * height, **look)
+        axes.bar_label(bars, [f"{number} {word}" for number in numbers], padding=3, color=INK)
     widest = max(max(of.values()) for of in counts.values())
     axes.set(title="Backward after a change", xlabel="operators", xlim=(0, 1.45 * widest))
     axes.set(yticks=range(len(OUTCOMES)), yticklabels=OUTCOMES)

@@ -13,7 +13,6 @@ The values of both versions are taken from what was measured, so the sentence ca
 
 from __future__ import annotations
 
-import ast
 import html
 import itertools
 import json
@@ -29,17 +28,27 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from .operators import make_operator_anchor
+from .operators import HEADS, make_operator_anchor
 from .tables import let_break, make_long_table, mark_code
 
 # -- What was measured ----------------------------------------------------------------------------
 
 #: Below docs/: what ``conf/measure/versions.py`` found, which says how it is to be read; and what a change means, by hand.
 DATA, EXPLAINED = Path("reference/versions.json"), Path("reference/versions.toml")
-#: Kinds of things, in the order of the page. Rows of then-and-now and messages of examples were measured once.
-KINDS = ("kinks", "operators", "refuses", "warns", "messages", "nodes", "signatures", "rows")
-#: What the data have of an operator, in their order, and what the operators' table calls its columns.
-COLUMNS = ("node", "keeps", "shares memory", "result changed", "input changed", "2nd derivative", "forward mode")
+#: Kinds of things, in the order of the page, and what the filter calls them. Rows of then-and-now and messages of examples were
+#: measured once.
+KINDS = {
+    "kinks": "gradients at bounds, ties and zero",
+    "operators": "operators",
+    "refuses": "errors",
+    "warns": "warnings",
+    "messages": "messages on pages of this site",
+    "nodes": "names of nodes",
+    "signatures": "parameters and defaults",
+    "rows": "rows of then and now",
+}
+#: What the data have of an operator, in their order, as the operators' table calls its columns.
+COLUMNS = HEADS[1:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,17 +149,8 @@ def split_version(version: str) -> tuple[int, ...]:
 
 # -- The table of all changes ---------------------------------------------------------------------
 
-#: What the filter calls each kind of change.
-WORDS = {
-    "kinks": "gradients at bounds, ties and zero",
-    "operators": "operators",
-    "refuses": "errors",
-    "warns": "warnings",
-    "messages": "messages on pages of this site",
-    "nodes": "names of nodes",
-    "signatures": "parameters and defaults",
-    "rows": "rows of then and now",
-}
+#: A parameter of a signature, whose default may have commas between brackets or quotes.
+_PARAMETER = re.compile(r"""(?:[^,(\['"<]|\([^)]*\)|\[[^\]]*\]|'[^']*'|"[^"]*"|<[^>]*>)+""")
 
 
 class VersionTable(SphinxDirective):
@@ -162,14 +162,14 @@ class VersionTable(SphinxDirective):
 
 def make_version_table(known: Changes) -> nodes.raw:
     """All changes, with a head that says what each column holds."""
-    order = known.versions
-    changes = sorted(known.list_changes(), key=lambda change: (-order.index(change.since), KINDS.index(change.kind)))
+    order, kinds = known.versions, list(KINDS)
+    changes = sorted(known.list_changes(), key=lambda change: (-order.index(change.since), kinds.index(change.kind)))
     said = {
         "name": "Name or word",
         "kind": "that is about",
         "kinds": {
             "": "all changes",
-            **WORDS,
+            **KINDS,
             **{_mark_version(version): f"new in {version}" for version in reversed(order[1:])},
         },
         "count": "{shown} of {all}",
@@ -232,25 +232,7 @@ def split_signature(signature: str) -> list[str]:
     >>> split_signature("(x, *, dim=(0, 1), kind='a, b')"), split_signature("(f=<function relu>, x=1)")
     (['x', '*', 'dim=(0, 1)', "kind='a, b'"], ['f=<function relu>', 'x=1'])
     """
-    found, text = [], ""
-    for piece in signature[1:-1].split(", "):
-        text = f"{text}, {piece}" if text else piece
-        if _is_whole(text):
-            found.append(text)
-            text = ""
-    return [*found, text] if text else found
-
-
-def _is_whole(text: str) -> bool:
-    """Whether a piece of a signature ends where a parameter does."""
-    name, equals, default = text.partition("=")
-    if not equals or default.startswith("<"):
-        return True
-    try:
-        ast.parse(f"{name.lstrip('*')}={default}")
-    except SyntaxError:
-        return False
-    return True
+    return [parameter.strip() for parameter in _PARAMETER.findall(signature[1:-1])]
 
 
 def _list_parameters(texts: list[str]) -> str:

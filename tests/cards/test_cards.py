@@ -1,4 +1,4 @@
-"""A chapter shows its pages as cards: what each answers, minutes that are counted, and what to read before it."""
+"""Cards of a chapter and learning paths: what each page answers, minutes that are counted, and what to read before it."""
 
 from __future__ import annotations
 
@@ -55,9 +55,23 @@ PAGES = {
 }
 
 
+PATHS = """# Learning paths
+
+```{learning-path}
+graphs/two
+graphs/one
+```
+
+```{learning-path}
+graphs/one
+```
+"""
+
+
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Build, Snapshot]:
-    site = written(tmp_path_factory.mktemp("site"), {f"examples/{name}.py": text for name, text in PAGES.items()})
+    scripts = {f"examples/{name}.py": text for name, text in PAGES.items()}
+    site = written(tmp_path_factory.mktemp("site"), scripts | {"docs/guide/paths.md": PATHS})
     done = build(site)
     assert done.code == 0, done.output
     return done, Snapshot.of(site)
@@ -104,20 +118,39 @@ def test_what_to_read_before_is_earlier_and_named_by_the_page(built: Build) -> N
     assert [link["href"] for link in links] == ["../graphs/three.html"]
 
 
-def rewritten(built: Build, script: str, text: str) -> set[str]:
-    """Change a script, build again, and return the first pages of chapters that were written."""
-    (built.site / script).write_text(text, encoding="utf-8")
+def paths(out: Path) -> BeautifulSoup:
+    return BeautifulSoup((out / "guide/paths.html").read_text(encoding="utf-8"), "html.parser")
+
+
+def test_a_path_has_its_pages_in_its_own_order(built: Build) -> None:
+    first, second = paths(built.out).select("ol.path")
+    links = [link["href"] for link in first.select(".card-title a")]
+    assert links == ["../gallery/graphs/two.html", "../gallery/graphs/one.html"]
+    assert said(first.select("li"), "answer") == [ANSWER.replace("``", "").replace(":", ".")] * 2
+    assert len(second.select("li")) == 1
+    heads = [head.get_text() for head in paths(built.out).select(".map-head")]
+    assert heads == ["2 pages, 10 min.", "1 pages, 5 min."]
+    assert len(paths(built.out).select(".read-pages")) == 1, "the line about read pages stands once"
+
+
+def test_cards_follow_their_page(built: Build) -> None:
+    (built.site / "examples/graphs/one.py").write_text(example("one", answer="Another answer."), encoding="utf-8")
     before = built.times()
     again = build(built.site)
     assert again.code == 0, again.output
-    return {
-        page
-        for page, time in again.times().items()
-        if before.get(page) != time and fnmatch(page, "gallery/*/index.html")
-    }
-
-
-def test_a_card_follows_its_page(built: Build) -> None:
-    changed = example("one", answer="Another answer.")
-    assert rewritten(built, "examples/graphs/one.py", changed) == {"gallery/graphs/index.html"}
+    changed = {page for page, time in again.times().items() if before.get(page) != time}
+    assert {page for page in changed if fnmatch(page, "g*/*/index.html")} == {"gallery/graphs/index.html"}
     assert said(cards(built.out, "graphs"), "answer")[0] == "Another answer."
+    assert said(paths(built.out).select("ol.path li"), "answer")[1:] == ["Another answer."] * 2
+
+
+def test_a_wrong_list_fails_the_build_on_whichever_page_it_stands(built: Build) -> None:
+    wrong = {"guide/paths": "graphs/six", "other": "graphs/two\ngraphs/two"}
+    for name, pages in wrong.items():
+        (built.site / f"docs/{name}.md").write_text(f"# Page {name}\n\n```{{learning-path}}\n{pages}\n```\n")
+    index = built.site / "docs/index.md"
+    index.write_text(index.read_text().replace("guide/paths\n", "guide/paths\nother\n"))
+    again = build(built.site)
+    assert again.code != 0
+    assert "paths.md:3: ERROR: learning-path: there is no page graphs/six" in again.output
+    assert "other.md:3: ERROR: learning-path: it has graphs/two twice" in again.output
