@@ -26,7 +26,7 @@ PAGES = """
     index.html guide/which-switch.html guide/learning-paths.html gallery/index.html gallery/graphs/index.html
     gallery/graphs/first_graph.html gallery/tensors/copy_table.html gallery/errors/index.html gallery/errors/backward_twice.html
     then-and-now.html reference/glossary.html reference/operators.html reference/names.html reference/versions.html
-""".split()
+"""
 TRIES = 3
 
 
@@ -55,7 +55,7 @@ def ask_lighthouse(address: str) -> dict[str, float]:
 def main() -> int:
     below = 0
     with serve(ROOT / "build" / "html") as origin:
-        for page in PAGES:
+        for page in PAGES.split():
             best = dict.fromkeys(BOUNDS, 0.0)
             for _attempt in range(TRIES):
                 try:

@@ -36,7 +36,7 @@ IMPORTED = """
     docutils.parsers.rst furo.navigation matplotlib.pyplot myst_nb.core.execute myst_nb.sphinx_ext notfound.extension numpy
     pandas pygraphviz sphinx.builders.html sphinx.cmd.build sphinx.ext.doctest sphinx.search sphinx_copybutton sphinx_design
     sphinx_gallery.gen_gallery sphinxext.opengraph torch._dynamo
-""".split()
+"""
 #: The server's: a test may change that of its own process.
 _ENVIRONMENT = {**os.environ, **PATIENT}
 _ONE_AT_A_TIME = threading.Lock()
@@ -123,7 +123,7 @@ def _serve_requests() -> dict[str, Any]:
 
     Returns in a child alone, with what it is to run.
     """
-    for name in IMPORTED:
+    for name in IMPORTED.split():
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
