@@ -32,7 +32,7 @@ class Safeguard:
     """The faults of the table that nobody notices, or names rightly, without it."""
 
 
-_NAMES = ("child", "process", "faults", "asserts", "scrapers", "sphinx_gallery_patches")
+_NAMES = ("child", "process", "scripts", "asserts", "scrapers", "sphinx_gallery_patches")
 CHILD, POOL, FAULTS, CLAIMS, SCRAPERS, GALLERY = (f"conf/atlas/gallery/{name}.py" for name in _NAMES)
 SAFEGUARDS = [
     Safeguard(

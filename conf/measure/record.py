@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("pages", nargs="*", metavar="CHAPTER/PAGE", help="such as cuda/devices; all by default")
     parser.add_argument("--check", action="store_true", help="record nothing; say what fails")
     options = parser.parse_args(arguments)
-    gpu = process.describe_gpu()
+    gpu = process.find_gpu()
     if not gpu:
         print("record: PyTorch finds no CUDA device here; record on a machine that has one", file=sys.stderr)
         return 2
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     return record_pages(chosen, settings, gpu, keep=not options.check)
 
 
-def record_pages(pages: Sequence[Page], settings: Mapping[str, Any], gpu: Mapping[str, Any], *, keep: bool) -> int:
+def record_pages(pages: Sequence[Page], settings: Mapping[str, Any], gpu: str, *, keep: bool) -> int:
     """Run scripts one after another, since they share one GPU, and write the recordings of those that succeed.
 
     :param keep: whether recordings are written.
@@ -66,9 +66,9 @@ def record_pages(pages: Sequence[Page], settings: Mapping[str, Any], gpu: Mappin
                 print(outcome.fault.make_report(), file=sys.stderr)
                 failed += 1
                 continue
-            print(f"record: {page.name}: {outcome.facts['seconds']:.1f} s, on {gpu['gpu']}", flush=True)
+            print(f"record: {page.name}: {outcome.facts['seconds']:.1f} s, on {gpu}", flush=True)
             if keep:
-                recordings.write_recording(page, made, {**gpu, **_describe_run(outcome.facts)})
+                recordings.write_recording(page, made, _describe_run(gpu, outcome.facts))
                 if recordings.read_recording(page).fault:
                     print(
                         f"record: {page.name}: the script was edited while it ran; record it again", file=sys.stderr
@@ -77,12 +77,12 @@ def record_pages(pages: Sequence[Page], settings: Mapping[str, Any], gpu: Mappin
     return 1 if failed else 0
 
 
-def _describe_run(run: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_run(gpu: str, run: Mapping[str, Any]) -> dict[str, Any]:
     packages = {package: version(package) for package in ("torch", "sphinx-gallery")}
     return {
+        "gpu": gpu,
         "date": datetime.date.today().isoformat(),
         "seconds": run["seconds"],
-        "peak_memory": run.get("peak_gpu_bytes", 0),
         "versions": {"python": platform.python_version(), **packages},
     }
 

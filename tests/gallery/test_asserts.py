@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from atlas.gallery import asserts
-from atlas.gallery.requests import PageFault
+from atlas.gallery.scripts import PageFault
 
 Count = Callable[..., str]
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from atlas.gallery import cache
-from atlas.gallery.faults import Fault
-from atlas.gallery.scripts import Page
+from atlas.gallery.scripts import Fault, Page
 from sources import ROOT
 
 NOW = {"of": "now"}
@@ -145,7 +144,7 @@ def test_a_page_leaves_the_images_of_another_whose_name_is_like_its_image(page: 
 def test_the_code_is_what_runs_with_an_example_and_no_more() -> None:
     """Found by its imports: what reads a graph, not what draws one; not what decides which examples run."""
     found = {path.relative_to(ROOT / "conf").as_posix() for path in cache.list_code(ROOT / "conf")}
-    gallery = {"child", "asserts", "scrapers", "notebooks", "requests", "sphinx_gallery_patches", "faults"}
+    gallery = {"child", "asserts", "scrapers", "notebooks", "requests", "sphinx_gallery_patches", "scripts"}
     assert {f"atlas/gallery/{name}.py" for name in gallery} <= found
     assert {"atlas/toolbox.py", "atlas/gallery/atlas.mplstyle", "graphs/read.py", "graphs/model.py"} <= found
     assert not found & {"graphs/draw.py", "graphs/graph.css", "conf.py", "atlas/gallery/build_guard.py"}

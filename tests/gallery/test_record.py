@@ -15,7 +15,7 @@ from atlas.gallery.scripts import Page
 from gallery.faulty import HALVES, HEALTHY
 from measure import record
 
-GPU = {"gpu": "Test GPU", "cuda": "13.0", "driver": "13.0", "memory": 1}
+GPU = "Test GPU"
 
 
 @pytest.fixture
@@ -28,12 +28,12 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script.with_name("needs_none.py").write_text(HEALTHY.replace("A page", "B page"), encoding="utf-8")
     (tmp_path / "conf").symlink_to(record.CONF)
     monkeypatch.setattr(record, "CONF", tmp_path / "conf")
-    monkeypatch.setattr(process, "describe_gpu", lambda: GPU)
+    monkeypatch.setattr(process, "find_gpu", lambda: GPU)
     return tmp_path
 
 
 def test_it_needs_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(process, "describe_gpu", dict)
+    monkeypatch.setattr(process, "find_gpu", str)
     assert record.main([]) == 2
     assert "no CUDA device" in capsys.readouterr().err
 

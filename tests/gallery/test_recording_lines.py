@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from atlas.gallery import asserts
-from atlas.gallery.source_lines import find_statement
+from atlas.gallery.scrapers import find_statement
 
 SCRIPT = """'''Title'''
 import torch

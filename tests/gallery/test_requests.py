@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from atlas.gallery.requests import PageFault, Request, has_request, read_requests, without_requests
+from atlas.gallery.requests import Request, has_request, read_requests, without_requests
+from atlas.gallery.scripts import PageFault
 
 
 def _found(code: str, first_line: int = 1) -> list[Request]:

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from atlas.gallery.process import Outcome
-from atlas.gallery.requests import PageFault
 from atlas.gallery.scrapers import scrape_cell
+from atlas.gallery.scripts import PageFault
 from gallery.faulty import HEAD
 from graphs.model import graph_from_dict
 from sources import ROOT

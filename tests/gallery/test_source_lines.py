@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.gallery.source_lines import find_assignments, find_loop_variables, find_statement
+from atlas.gallery.scrapers import find_assignments, find_loop_variables, find_statement
 
 SCRIPT = '''"""Title"""
 x = make(1)

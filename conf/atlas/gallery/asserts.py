@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from . import sphinx_gallery_patches
-from .requests import PageFault
+from .scripts import PageFault
 
 #: The functions that the compiled code calls. They are among the builtins, so that a page that shows its globals lacks them.
 _RAN, _FAILED, _LINE = "__atlas_assert_ran__", "__atlas_assert_failed__", "__atlas_line_runs__"

@@ -24,8 +24,7 @@ from typing import Any
 from atlas.toolbox import load_json, save_json, write_whole
 
 from . import sphinx_gallery_patches
-from .faults import Fault
-from .scripts import Page, read_script, read_title
+from .scripts import Fault, Page, read_script, read_title
 
 CONF = Path(__file__).parents[2]
 PACKAGES = ("torch", "numpy", "pandas", "scikit-learn", "matplotlib", "sphinx-gallery")

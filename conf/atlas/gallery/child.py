@@ -28,9 +28,7 @@ from typing import Any, NoReturn
 from atlas import toolbox
 
 from . import asserts, notebooks, scrapers, sphinx_gallery_patches
-from .faults import UnfinishedExample, check_source, explain_error
-from .requests import PageFault
-from .scripts import may_have_gpu, read_script
+from .scripts import PageFault, UnfinishedExample, check_source, explain_error, may_have_gpu, read_script
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +104,6 @@ def run_example(
             end=end,
         )
         result: dict[str, Any] = {"seconds": round(time.monotonic() - started, 3)}
-        if torch.cuda.is_initialized():
-            result["peak_gpu_bytes"] = torch.cuda.max_memory_allocated()  # since the script last reset it
     except BaseException as error:
         result = {"fault": asdict(explain_error(error, place.script, int.from_bytes(line[:8], "little")))}
     toolbox.write_whole(place.result, json.dumps(result))

@@ -19,12 +19,12 @@ from typing import Any
 
 from . import child, notebooks
 from .child import Limits, Workplace
-from .faults import Fault, find_cell
-from .scripts import may_have_gpu
+from .scripts import Fault, find_cell, may_have_gpu
 
 _POLL = 0.02  # seconds
 _GRACE = 2.0  # seconds that processes which an example started have to end after it
 _GPU_TIME_LIMIT = 120.0  # seconds; a GPU that nobody uses takes some to wake up, and PyTorch must be imported
+_ASK = "import torch; print(torch.cuda.get_device_name(0) if torch.cuda.is_available() else '')"
 _MANY = 4  # examples from which on it pays to import, once for all, what only some of them need
 
 
@@ -67,36 +67,21 @@ def count_cores() -> int:
     return joblib.cpu_count()
 
 
-def describe_gpu() -> dict[str, Any]:
-    """The first CUDA device and what drives it, as ``gpu``, ``cuda``, ``driver`` and ``memory``; empty where there is none.
-
-    A process that has used CUDA must not fork, so another one asks.
+def find_gpu() -> str:
+    """The name of the first CUDA device, which another process asks: one that has used CUDA must not fork. Empty without one.
 
     :raises RuntimeError: if PyTorch fails, or does not answer. That is not a machine without a GPU.
     """
     if not may_have_gpu():
-        return {}
+        return ""
     try:
         asked = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, timeout=_GPU_TIME_LIMIT, check=True)
-        return json.loads(asked.stdout.splitlines()[-1])
-    except (subprocess.SubprocessError, LookupError, ValueError) as error:
+        return asked.stdout.decode().splitlines()[-1]
+    except (subprocess.SubprocessError, LookupError) as error:
         said = (getattr(error, "stderr", None) or b"").decode(errors="replace")
         raise RuntimeError(
             f"PyTorch could not be asked what GPU is here; does nvidia-smi answer? {error}\n{said}"
         ) from None
-
-
-# PyTorch has no public function for what the driver serves, and its private one is missing in some versions
-_ASK = """
-import ctypes, json, torch
-said, served = {}, ctypes.c_int()
-if torch.cuda.is_available():
-    device = torch.cuda.get_device_properties(0)
-    ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(served))
-    driver = f"{served.value // 1000}.{served.value % 1000 // 10}"
-    said = {"gpu": device.name, "cuda": torch.version.cuda, "driver": driver, "memory": device.total_memory}
-print(json.dumps(said))
-"""
 
 
 def import_before_fork(children: int) -> None:

@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .scripts import PageFault
+
 if TYPE_CHECKING:
     from docutils import nodes
     from sphinx.application import Sphinx
@@ -38,10 +40,6 @@ _REQUEST = re.compile(rf"^{_BEGINS}.*(?:\n{_GOES_ON}.*)*(?:\n|\Z)", re.MULTILINE
 _BETWEEN_EMPTY_LINES = re.compile(
     rf"(?<=\n\n)(?:{_REQUEST.pattern})+\n+|(?<=\n\n)(?:{_REQUEST.pattern})+\Z", re.MULTILINE
 )
-
-
-class PageFault(Exception):
-    """What no page can be made of; the message names file and line, and the way out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ def read_requests(code: str, first_line: int, path: str) -> Iterator[Request]:
     >>> list(read_requests("# graph: y", 10, "page.py"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    atlas.gallery.requests.PageFault: page.py:10: a graph needs a title that says what to see in it: # graph: ...
+    atlas.gallery.scripts.PageFault: page.py:10: a graph needs a title that says what to see in it: # graph: ...
     """
     lines = code.splitlines()
     for number, line in enumerate(lines):

@@ -22,11 +22,10 @@ from atlas.toolbox import Refusal
 
 from . import build_guard, cache, process, recordings, scripts, sphinx_gallery_patches
 from .child import Limits, Workplace
-from .faults import Fault
 from .process import Job
 from .recordings import Recording
 from .requests import has_request, hide_requests
-from .scripts import Page, ScriptError
+from .scripts import Fault, Page, ScriptError
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +47,7 @@ def fill_cache(app: Sphinx) -> None:
         for name in cache.remove_gone_pages(made, pages):
             logger.info("examples: removed the outputs of %s, which is gone", name)
         recorded = {page: recordings.read_recording(page) for page in pages if recordings.needs_gpu(page.script)}
-        replayed = {} if recorded and process.describe_gpu() else recorded
+        replayed = {} if recorded and process.find_gpu() else recorded
         stale = find_stale_pages(pages, replayed, settings)
         if only := app.config.atlas_only:  # sphinx-gallery shows the code of the others
             if only not in {page.name for page in pages}:
