@@ -55,6 +55,11 @@ def test_the_page_on_hosting_names_each_workflow() -> None:
     assert sorted(re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)) == workflows
 
 
+def test_the_page_on_the_code_names_files_that_are_there() -> None:
+    named = re.findall(r"`([\w/]+\.(?:py|js|css|toml))`", read_text("docs", "about", "how-the-code-works.md"))
+    assert named and not [file for file in named if not [*ROOT.glob(file), *(ROOT / "conf").rglob(file)]]
+
+
 FRESH = ["--fresh-env", "--write-all"]
 
 
