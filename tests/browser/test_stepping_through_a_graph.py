@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from looking import LEAST_CONTRAST
 from page_scripts import CONTRAST
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
-from visiting import new_tab, open_page, too_wide
+from visiting import Visit, new_tab, open_page, too_wide
 
 PAGE = "gallery/graphs/first_graph.html"
 FIGURE = "graph-first-graph-2"  # after backward
@@ -27,7 +27,7 @@ def figure(page_: Page) -> Locator:
     return page_.locator(f"#{FIGURE}")
 
 
-def card(figure: Locator, name: str) -> Locator:
+def find_card(figure: Locator, name: str) -> Locator:
     return figure.locator(f".g-card:has(.g-name:text-is('{name}'))")
 
 
@@ -54,69 +54,61 @@ def test_the_icon_is_seen_under_the_pointer(window: Callable[[str], BrowserConte
     assert play.evaluate(f"button => {{{CONTRAST} {read}}}") > LEAST_CONTRAST
 
 
-def test_by_keyboard(page_: Page, figure: Locator) -> None:
+def test_by_keyboard_from_the_slider_the_drawing_and_a_button(page_: Page, figure: Locator) -> None:
     slider = figure.get_by_role("slider", name="Step")
     slider.focus()
     page_.keyboard.press("Home")
     expect(figure.locator(".graph-now")).to_contain_text("Before the first operation")
-    for _ in range(20):
+    for _ in range(11):
         page_.keyboard.press("ArrowRight")
-        if figure.locator(".graph-now").inner_text() == GRADIENT:
-            break
-    else:
-        pytest.fail("the last gradient never came")
+    expect(figure.locator(".graph-now")).to_have_text(GRADIENT)
     assert slider.get_attribute("aria-valuetext") == "12 / 13"
-
-
-@pytest.mark.parametrize("start", ["the drawing", "a button"])
-def test_by_keyboard_from_anywhere_in_the_figure(page_: Page, figure: Locator, start: str) -> None:
-    if start == "the drawing":
-        figure.locator("svg.graph").click(
-            position={"x": 180, "y": 8}
-        )  # beside the cards: they have arrow keys of their own
-    else:
-        figure.get_by_role("button", name="Play").focus()
-    steps = []
-    for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft"):
-        page_.keyboard.press(key)
-        steps.append(figure.get_by_role("slider").input_value())
-    assert steps == ["0", "1", "0", "0"]
+    for start in ("the drawing", "a button"):
+        slider.fill("12")
+        if start == "the drawing":  # beside the cards: they have arrow keys of their own
+            figure.locator("svg.graph").click(position={"x": 180, "y": 8})
+        else:
+            figure.get_by_role("button", name="Play").focus()
+        steps = []
+        for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft"):
+            page_.keyboard.press(key)
+            steps.append(slider.input_value())
+        assert steps == ["0", "1", "0", "0"], start
     page_.keyboard.press("Space")
     expect(figure.get_by_role("button", name="Pause")).to_be_visible()
 
 
-def test_other_words_where_there_are_no_arrow_keys(browser: Browser, origin: str) -> None:
-    with browser.new_context(has_touch=True, is_mobile=True) as phone:
-        said = open_page(phone, origin, PAGE).locator(f"#{FIGURE} .graph-now")
-        expect(said.get_by_text("with the buttons")).to_be_visible()
-        expect(said.get_by_text("with the arrow keys")).to_be_hidden()
+def test_other_words_where_there_are_no_arrow_keys(phone: BrowserContext, origin: str) -> None:
+    said = open_page(phone, origin, PAGE).locator(f"#{FIGURE} .graph-now")
+    expect(said.get_by_text("with the buttons")).to_be_visible()
+    expect(said.get_by_text("with the arrow keys")).to_be_hidden()
 
 
-def test_what_is_not_there_yet_is_not_shown(figure: Locator) -> None:
-    slider = figure.get_by_role("slider")
+def test_a_step_shows_what_is_there_and_what_has_arrived(figure: Locator) -> None:
+    """A number is written in one way; a sum has its terms as they arrive."""
+    slider, said, x2 = figure.get_by_role("slider"), figure.locator(".graph-now"), find_card(figure, "x2")
+    before = figure.locator(".graph-scroll").inner_html()
     slider.fill("1")  # a has just been computed
-    later = figure.locator(".g-card.g-later .g-name").all_text_contents()
-    assert sorted(later) == ["w", "y1", "y2"]
-    expect(card(figure, "y1").locator(".g-value")).not_to_be_visible()
-    expect(card(figure, "x2").locator(".g-gradient").first).not_to_be_visible()
-
-
-def test_gradients_arrive_one_by_one(figure: Locator) -> None:
-    slider = figure.get_by_role("slider")
+    assert figure.locator(".graph-scroll").inner_html() != before
+    assert sorted(figure.locator(".g-card.g-later .g-name").all_text_contents()) == ["w", "y1", "y2"]
+    expect(find_card(figure, "y1").locator(".g-value")).not_to_be_visible()
+    expect(x2.locator(".g-gradient").first).not_to_be_visible()
+    assert "value" not in find_card(figure, "w").get_attribute("aria-label")
     slider.fill("7")  # sin has sent, the product has not
-    expect(card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7738")
+    expect(x2.locator(".g-got")).to_have_text("grad −1.7738")
+    slider.fill("9")
+    expect(said).to_contain_text("(−1.7738) + 0.0470 = −1.7268.")
     slider.fill("11")
-    expect(card(figure, "x2").locator(".g-got")).to_have_count(0)
-    expect(card(figure, "x2").locator(".g-gradient").first).to_have_text("grad −1.7268")
-
-
-def test_a_number_is_written_in_one_way(figure: Locator) -> None:
-    """On the card, in the sentence of the step and in the note; a sum has its terms as they arrive."""
-    figure.get_by_role("slider").fill("9")
-    expect(figure.locator(".graph-now")).to_contain_text("(−1.7738) + 0.0470 = −1.7268.")
-    figure.get_by_role("slider").fill("12")
-    assert card(figure, "x2").locator(".g-gradient").all_text_contents() == ["grad −1.7268", "= (−1.7738) + 0.0470"]
-    assert "gradient (−1.7738) + 0.0470 = −1.7268" in card(figure, "x2").get_attribute("aria-label")
+    expect(x2.locator(".g-got")).to_have_count(0)
+    expect(x2.locator(".g-gradient").first).to_have_text("grad −1.7268")
+    slider.fill("12")
+    assert x2.locator(".g-gradient").all_text_contents() == ["grad −1.7268", "= (−1.7738) + 0.0470"]
+    assert "gradient (−1.7738) + 0.0470 = −1.7268" in x2.get_attribute("aria-label")
+    assert figure.locator(".g-later, .g-ungiven, .g-active, .g-back, .g-got, .g-token").count() == 0
+    for step, gradient in {"4": None, "7": "−1.7738", "9": "−1.7268", "11": "(−1.7738) + 0.0470 = −1.7268"}.items():
+        slider.fill(step)
+        facts = [fact for fact in x2.get_attribute("aria-label").split("; ") if fact.startswith("gradient")]
+        assert facts == ([f"gradient {gradient}"] if gradient else [])
 
 
 @pytest.fixture
@@ -140,29 +132,22 @@ def test_a_token_is_multiplied_on_its_way(timed: Page) -> None:
         timed.clock.run_for(100)
     assert list(dict.fromkeys(seen)) == ["1.7918", "1.7918 × −0.9900", "−1.7738"]
     assert places[0] > places[3] > places[-1], "from right to left"
-    expect(card(figure, "x2").locator(".g-got")).to_have_count(0)
+    expect(find_card(figure, "x2").locator(".g-got")).to_have_count(0)
     timed.clock.run_for(TRAVEL)
-    expect(card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7738")
+    expect(find_card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7738")
 
 
 def test_tokens_that_meet_are_added(timed: Page) -> None:
     figure = timed.locator(f"#{FIGURE}")
-    figure.get_by_role("slider").fill("8")
-    figure.get_by_role("button", name="One step on").click()
-    timed.clock.run_for(1200)
-    assert figure.locator(".g-token").all_text_contents() == ["0.0706", "+ 0.0470"]
-    expect(card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7738")
-    timed.clock.run_for(TRAVEL)
-    expect(card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7268")
-
-
-def test_who_is_in_a_hurry_does_not_wait_for_tokens(timed: Page) -> None:
-    figure = timed.locator(f"#{FIGURE}")
     figure.get_by_role("slider").fill("6")
     for _ in range(3):
         figure.get_by_role("button", name="One step on").click()
-    expect(card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7738")  # of two steps ago
-    assert figure.locator(".g-token").count() == 2, "those of this step alone"
+    assert figure.locator(".g-token").count() == 2, "those of this step alone, for who is in a hurry"
+    timed.clock.run_for(1200)
+    assert figure.locator(".g-token").all_text_contents() == ["0.0706", "+ 0.0470"]
+    expect(find_card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7738")
+    timed.clock.run_for(TRAVEL)
+    expect(find_card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7268")
 
 
 def test_arrowheads_turn_where_a_gradient_has_gone(figure: Locator) -> None:
@@ -181,44 +166,27 @@ def test_arrowheads_turn_where_a_gradient_has_gone(figure: Locator) -> None:
     assert edges.evaluate_all("edges => edges.map(edge => edge.innerHTML)") == drawn
 
 
-def test_the_last_step_is_the_figure_as_it_was(figure: Locator) -> None:
-    before = figure.locator(".graph-scroll").inner_html()
-    figure.get_by_role("slider").fill("3")
-    assert figure.locator(".graph-scroll").inner_html() != before
-    figure.get_by_role("slider").fill("12")
-    assert figure.locator(".g-later, .g-ungiven, .g-active, .g-back, .g-got, .g-token").count() == 0
-
-
-def test_it_plays_to_the_end(fresh: BrowserContext, origin: str) -> None:
-    tab = new_tab(fresh)
-    tab.clock.install()
-    tab.goto(f"{origin}/{PAGE}")
-    figure = tab.locator(f"#{FIGURE}")
-    figure.get_by_role("button", name="Play").click()
-    expect(figure.get_by_role("button", name="Pause")).to_be_visible()
-    expect(figure.locator(".graph-now")).to_contain_text("Before the first operation")
-    tab.clock.run_for(60_000)
-    expect(figure.get_by_role("button", name="Play")).to_be_visible()
-    expect(figure.get_by_role("slider")).to_have_value("12")
-
-
-def test_it_plays_as_fast_as_one_likes(timed: Page) -> None:
+def test_it_plays_to_the_end_as_fast_as_one_likes(timed: Page) -> None:
     figure = timed.locator(f"#{FIGURE}")
-    speed, steps = figure.get_by_role("button", name="Speed"), {}
+    speed, slider, steps = figure.get_by_role("button", name="Speed"), figure.get_by_role("slider"), {}
     for _ in range(3):
-        figure.get_by_role("slider").fill("0")
+        slider.fill("0")
         figure.get_by_role("button", name="Play").click()
         timed.clock.run_for(7000)
         expect(speed).to_have_attribute("aria-label", f"Speed: {speed.text_content()}")
-        steps[speed.text_content()] = figure.get_by_role("slider").input_value()
+        steps[speed.text_content()] = slider.input_value()
         figure.get_by_role("button", name="Pause").click()
         speed.click()
     assert steps == {"1×": "5", "2×": "9", "0.5×": "3"}
+    figure.get_by_role("button", name="Play").click()
+    timed.clock.run_for(60_000)
+    expect(figure.get_by_role("button", name="Play")).to_be_visible()
+    expect(slider).to_have_value("12")
 
 
 @pytest.mark.parametrize("how", ["pointer", "focus"])
 def test_a_card_tells(figure: Locator, how: str) -> None:
-    w = card(figure, "y1")
+    w = find_card(figure, "y1")
     w.hover() if how == "pointer" else w.focus()
     note = figure.locator(".graph-note")
     expect(note).to_be_visible()
@@ -228,24 +196,20 @@ def test_a_card_tells(figure: Locator, how: str) -> None:
     lit = figure.locator(".g-card.g-lit .g-name").all_text_contents()
     assert sorted(lit) == ["a", "x1", "x2", "y1"], "its inputs, down to the leaves"
     assert figure.locator(".g-edge.g-lit").count() == 3
-
-
-def test_a_leaf_lights_what_depends_on_it(figure: Locator) -> None:
-    card(figure, "x1").focus()
-    assert sorted(figure.locator(".g-card.g-lit .g-name").all_text_contents()) == ["a", "w", "x1", "y1"]
-    assert figure.locator(".g-edge.g-lit").count() == 3
+    find_card(figure, "x1").focus()
+    assert sorted(figure.locator(".g-card.g-lit .g-name").all_text_contents()) == ["a", "w", "x1", "y1"], "of a leaf"
 
 
 def test_a_pointer_on_its_way_to_elsewhere_asks_nothing(timed: Page) -> None:
     figure = timed.locator(f"#{FIGURE}")
     note = figure.locator(".graph-note")
-    card(figure, "a").hover()
+    find_card(figure, "a").hover()
     timed.clock.run_for(100)
     assert not note.is_visible()
     figure.get_by_role("button", name="Play").hover()
     timed.clock.run_for(1000)
     assert not note.is_visible()
-    card(figure, "a").hover()
+    find_card(figure, "a").hover()
     timed.clock.run_for(200)
     expect(note).to_be_visible()
 
@@ -254,24 +218,15 @@ def test_a_note_leaves_the_other_cards_and_the_controls_free(figure: Locator) ->
     names = ("x1", "x2", "a", "y1", "y2", "w")
     figure.evaluate("figure => figure.scrollIntoView({ block: 'center', behavior: 'instant' })")
     for name in names:
-        card(figure, name).focus()
+        find_card(figure, name).focus()
         note, bar = (figure.locator(part).bounding_box() for part in (".graph-note", ".graph-bar"))
-        for other in [bar, *(card(figure, key).locator("> rect").bounding_box() for key in names if key != name)]:
+        for other in [
+            bar,
+            *(find_card(figure, key).locator("> rect").bounding_box() for key in names if key != name),
+        ]:
             across = note["x"] < other["x"] + other["width"] and note["x"] + note["width"] > other["x"]
             down = note["y"] < other["y"] + other["height"] and note["y"] + note["height"] > other["y"]
             assert not (across and down), name
-
-
-def test_a_note_says_what_is_known_at_the_step(figure: Locator) -> None:
-    said = card(figure, "x2")
-    for step, gradient in {"4": None, "7": "−1.7738", "9": "−1.7268", "11": "(−1.7738) + 0.0470 = −1.7268"}.items():
-        figure.get_by_role("slider").fill(step)
-        facts = said.get_attribute("aria-label").split("; ")
-        assert [fact for fact in facts if fact.startswith("gradient")] == (
-            [f"gradient {gradient}"] if gradient else []
-        )
-    figure.get_by_role("slider").fill("1")
-    assert "value" not in card(figure, "w").get_attribute("aria-label")
 
 
 def test_the_arrow_keys_go_from_card_to_card(page_: Page, figure: Locator) -> None:
@@ -294,13 +249,12 @@ def test_a_link_opens_the_figure_in_its_step(fresh: BrowserContext, origin: str)
     assert figure.locator(".graph-link").get_attribute("href").endswith(f"#{FIGURE}.10")
 
 
-@pytest.mark.parametrize("fragment", ["%", FIGURE, f"{FIGURE}.", f"{FIGURE}.x", f"{FIGURE}.-1"])
+@pytest.mark.parametrize("fragment", ["%", f"{FIGURE}.x", f"{FIGURE}.-1"])
 def test_a_link_to_no_step_leaves_the_figure_whole(fresh: BrowserContext, origin: str, fragment: str) -> None:
-    tab, errors = new_tab(fresh), []
-    tab.on("pageerror", lambda error: errors.append(error))
-    tab.goto(f"{origin}/{PAGE}#{fragment}")
+    visit = Visit()
+    tab = open_page(fresh, origin, f"{PAGE}#{fragment}", visit)
     expect(tab.locator(f"#{FIGURE}").get_by_role("slider")).to_have_value("12")
-    assert not errors
+    assert not visit.errors
 
 
 def test_it_can_be_made_larger(page_: Page, figure: Locator) -> None:
@@ -329,30 +283,22 @@ def test_a_double_click_fits_all_of_it_into_its_box(browser: Browser, origin: st
         assert box.evaluate(middle) == pytest.approx(before, abs=0.02), "what is in the middle stays there"
 
 
-@pytest.fixture
-def still(browser: Browser) -> Iterator[BrowserContext]:
-    with browser.new_context(reduced_motion="reduce") as context:
-        yield context
+def test_nothing_moves_for_who_asked_for_that(browser: Browser, origin: str) -> None:
+    with browser.new_context(reduced_motion="reduce") as still:
+        tab = open_page(still, origin, f"{PAGE}#{FIGURE}.7")
+        assert tab.locator(f"#{FIGURE} .g-edge.g-active").count() == 1
+        tab.get_by_role("button", name="One step on").nth(1).click()
+        token = tab.locator(f"#{FIGURE} .g-token")
+        assert token.all_text_contents() == ["0.0235"], "the number that came along stands at the edge"
+        place = token.bounding_box()
+        tab.wait_for_timeout(300)
+        assert token.bounding_box() == place
+        assert tab.evaluate("document.getAnimations().length") == 0
 
 
-def test_nothing_moves_for_who_asked_for_that(still: BrowserContext, origin: str) -> None:
-    tab = open_page(still, origin, f"{PAGE}#{FIGURE}.7")
-    assert tab.locator(f"#{FIGURE} .g-edge.g-active").count() == 1
-    tab.get_by_role("button", name="One step on").nth(1).click()
-    token = tab.locator(f"#{FIGURE} .g-token")
-    assert token.all_text_contents() == ["0.0235"], "the number that came along stands at the edge"
-    place = token.bounding_box()
-    tab.wait_for_timeout(300)
-    assert token.bounding_box() == place
-    assert tab.evaluate("document.getAnimations().length") == 0
-
-
-def test_without_javascript_the_figure_is_whole(browser: Browser, origin: str) -> None:
-    with browser.new_context(java_script_enabled=False) as context:
-        tab = new_tab(context)
-        tab.goto(f"{origin}/{PAGE}#{FIGURE}.3")
-        figure = tab.locator(f"#{FIGURE}")
-        expect(figure.locator("svg.graph")).to_be_visible()
-        expect(figure.get_by_text("grad −1.7268")).to_be_visible()
-        expect(figure.locator(".graph-bar")).to_be_hidden()
-        expect(figure.locator(".graph-now")).to_be_hidden()
+def test_without_javascript_the_figure_is_whole(scriptless: BrowserContext, origin: str) -> None:
+    figure = open_page(scriptless, origin, f"{PAGE}#{FIGURE}.3").locator(f"#{FIGURE}")
+    expect(figure.locator("svg.graph")).to_be_visible()
+    expect(figure.get_by_text("grad −1.7268")).to_be_visible()
+    expect(figure.locator(".graph-bar")).to_be_hidden()
+    expect(figure.locator(".graph-now")).to_be_hidden()
