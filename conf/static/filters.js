@@ -1,11 +1,9 @@
-// The filters above long lists and tables: by words, by a kind or by tags, with a count, and an address that keeps what was asked.
-// The form stands in the page and says which entries it has (conf/atlas/tables.py); a table's heads sort it. Without this script
-// the form is hidden, and the page is whole.
+// The filters above long lists and tables: by words, a kind or tags, with a count, and an address that keeps what was asked. The form
+// stands in the page and says what its entries are (conf/atlas/tables.py). Without this script it is hidden, and the page is whole.
 for (const form of document.querySelectorAll("form.filter")) {
   const { items, groups, headOnly, count, none = count, sort: sortWords } = form.dataset;
   const [typed, choice, told, reset] = ["[type=search]", "select", "output", "[type=reset]"].map(part => form.querySelector(part));
   const tags = [...form.querySelectorAll("[type=checkbox]")];
-
   // An entry, and what belongs to it: of a term, all of its definition. Of a row the first two cells have its names.
   const partsOf = item => {
     const found = [item];
@@ -21,7 +19,6 @@ for (const form of document.querySelectorAll("form.filter")) {
   const parents = [...(groups ? document.querySelectorAll(groups) : [])].map(group => ({
     group, inside: entries.filter(({ item }) => group.contains(item) && group !== item),
   })).filter(({ inside }) => inside.length);
-
   // A name as people write it: no row says of which module an operator is. A node from a traceback ends in Backward0, which a table
   // may leave out: then the rest must be a whole word.
   const asked = () => sortWords === undefined ? typed?.value.toLowerCase().split(/[\s:,()'"]+/) ?? []
@@ -44,7 +41,6 @@ for (const form of document.querySelectorAll("form.filter")) {
     told.value = (number ? count : none).replace("{shown}", number).replace("{all}", entries.length);
     if (reset) reset.hidden = !chosen.length;
   };
-
   const fields = [...form.elements].filter(({ name }) => name);
   const keep = () => {
     const address = new URL(location);
@@ -74,7 +70,7 @@ for (const form of document.querySelectorAll("form.filter")) {
   });
   const address = new URLSearchParams(location.search);
   for (const field of fields) {
-    if (field.type === "checkbox") field.checked = address.getAll(field.name).includes(field.value);
+    if (tags.includes(field)) field.checked = address.getAll(field.name).includes(field.value);
     else field.value = address.get(field.name) ?? "";
   }
   show();
@@ -101,8 +97,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     button.append(...head.childNodes);
     head.append(button);
     button.onclick = () => {
-      const up = `${place + 1}`;
-      by.value = by.value === up ? `-${up}` : by.value === `-${up}` ? "" : up;
+      by.value = { [place + 1]: -place - 1, [-place - 1]: "" }[by.value] ?? place + 1;
       sort();
       keep();
     };

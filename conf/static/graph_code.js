@@ -3,7 +3,6 @@
 (() => {
   const makes = []; // { card, pre, first, last }: a card, and the lines of a block that made it
   let played = [], pointed = null;
-
   // A band is a part of the block's background: the code itself, which one may select and copy, stays as it is.
   const heightOf = pre => {
     const { paddingTop, paddingBottom } = getComputedStyle(pre), lines = pre.textContent.trimEnd().split("\n").length;
@@ -19,7 +18,6 @@
       pre.style.backgroundPosition = bands.map(({ first }) => Array(2).fill(`0 ${top + (first - 1) * line}px`)).join();
     }
   };
-
   const point = wanted => {
     if (`${wanted?.map(made => makes.indexOf(made))}` === `${pointed?.map(made => makes.indexOf(made))}`) return;
     pointed = wanted;
@@ -32,12 +30,11 @@
     const found = makes.filter(made => made.pre === pre && made.first <= at && at <= made.last);
     point(found.length ? found : null);
   };
-
   for (const script of document.querySelectorAll(".graph-figure > div[id] ~ script")) {
     const figure = script.parentElement.querySelector("div[id]"), own = new Map();
     for (const [key, [block, first, last]] of Object.entries(JSON.parse(script.textContent).made_by)) {
-      const pre = document.querySelector(`#${block} pre`), card = figure.querySelector(`[data-card="${key}"]`);
-      own.set(key, { card, pre, first, last });
+      const pre = document.querySelector(`#${block} pre`);
+      own.set(key, { card: figure.querySelector(`[data-card="${key}"]`), pre, first, last });
       pre.classList.add("line-by-line");
       pre.onpointermove = pre.onpointerdown = follow;
       pre.onpointerleave = event => { if (event.pointerType === "mouse") point(null); };

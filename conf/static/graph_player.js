@@ -1,10 +1,8 @@
-// Graph figures that answer: a card says what is known of it, and the figure plays forward and backward, step by step.
-// What is said comes from the build (conf/atlas/player.py). Without this script the figure is complete.
-// Other scripts find a figure's graph as `graph` of its element, and hear "graph-cards" there: the cards that are asked or played.
+// Graph figures that answer: a card says what is known of it, and the figure plays step by step (conf/atlas/player.py). Other scripts
+// find a figure's graph as `graph` of its element, and hear "graph-cards" there: the cards that are asked or played.
 (() => {
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const backward = ({ kind }) => ["start", "send", "keep"].includes(kind);
-
   // What a figure is made of. A card is `there` from a step on, and `settled` when all that it receives has arrived.
   const graphOf = figure => {
     const find = selector => figure.querySelector(selector);
@@ -23,16 +21,15 @@
     const at = steps.length - 1, box = find(".graph-scroll");
     return { figure, find, svg, box, name, steps, notes, words, cards, edges, there, settled, at, last: at, pace: 1 };
   };
-
-  const make = (tag, attributes) => {
+  const make = (tag, attributes, ...parts) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const name in attributes) made.setAttribute(name, attributes[name]);
+    made.append(...parts);
     return made;
   };
 
   // -- Steps: what is there at each, from the first to the whole graph --------------------------------------------
   const gotBy = (steps, key, at) => steps.slice(0, at + 1).findLast(({ got }) => got?.[key])?.got[key];
-
   // `came` is the step whose gradients have reached their cards: those of `at` itself may still be on their way.
   const draw = ({ steps, cards, edges, there, settled, at, last }, came = at) => {
     const step = steps[at], whole = at === last;
@@ -52,15 +49,11 @@
       turn(edge, gone.has(number));
     });
   };
-
   const badge = (card, words) => {
     const { x, y, height } = card.querySelector("rect").getBBox(), place = card.querySelector(".g-gradient");
     const at = { x: place?.getAttribute("x") ?? x + 9, y: place?.getAttribute("y") ?? y + height + 12 };
-    const text = make("text", { class: "g-got g-gradient", "font-size": 12.5, ...at });
-    text.textContent = `grad ${words}`;
-    card.append(text);
+    card.append(make("text", { class: "g-got g-gradient", "font-size": 12.5, ...at }, `grad ${words}`));
   };
-
   // An edge that a gradient has gone along has its arrowhead at the other end.
   const turn = (edge, back) => {
     if (back && !edge.behind) {
@@ -69,9 +62,7 @@
       const corners = [tip, { x: base.x + x, y: base.y + y }, { x: base.x - x, y: base.y - y }];
       edge.behind = [`${d}L${points.split(" ")[0]}`, corners.map(({ x, y }) => `${x},${y}`).join(" ")];
     }
-    const [d, points] = back ? edge.behind : edge.ahead;
-    edge.path.setAttribute("d", d);
-    edge.head.setAttribute("points", points);
+    [[edge.path, "d"], [edge.head, "points"]].forEach(([part, name], at) => part.setAttribute(name, (back ? edge.behind : edge.ahead)[at]));
   };
 
   // -- Tokens: the gradients of a step, each on its edge: sent, multiplied on the way, and added where it arrives --
@@ -82,9 +73,8 @@
       const { path, from, to, factor } = edges[number], words = moved[place] ?? got[from] ?? "";
       const sent = gotBy(steps, to, at - 1) ?? words, before = met[from] ?? gotBy(steps, from, at - 1);
       met[from] = words;
-      const token = make("g", { class: "g-token" }), box = make("rect", { height: 16, rx: 8 });
-      const text = make("text", { "text-anchor": "middle", y: 12, "font-size": 11.5 }); // below the factor
-      token.append(box, text);
+      const box = make("rect", { height: 16, rx: 8 }), text = make("text", { "text-anchor": "middle", y: 12, "font-size": 11.5 });
+      const token = make("g", { class: "g-token" }, box, text); // below the factor
       svg.append(token);
       const add = before && words ? `+ ${words.startsWith("\u2212") ? `(${words})` : words}` : words;
       const length = path.getTotalLength(), end = Math.min(length / 2, add.length * 3.5 + 12);
@@ -100,7 +90,6 @@
       };
     });
   };
-
   // Shows the step at which the figure is: at once, or with its gradients under way.
   const present = (graph, moving) => {
     cancelAnimationFrame(graph.frame);
@@ -120,7 +109,6 @@
     };
     frame(begin);
   };
-
   // Makes the figure go to a step when it is asked to, and returns what asks it.
   const steppable = graph => {
     const { figure, find, box, name, steps, words, cards, last } = graph;
@@ -135,27 +123,22 @@
       now.replaceChildren(...(at === last ? whole : [step.text]));
       link.hash = `${name}.${at}`;
       const active = step.cards.length ? cards.get(`${step.cards[0]}`) : null;
-      if (active && box.scrollWidth > box.clientWidth) {
-        const middle = active.getBoundingClientRect(), view = box.getBoundingClientRect();
-        box.scrollLeft += (middle.left + middle.right - view.left - view.right) / 2;
-      }
+      const [middle, view] = [active ?? box, box].map(part => part.getBoundingClientRect());
+      box.scrollLeft += (middle.left + middle.right - view.left - view.right) / 2;
     };
     const go = at => show(Math.max(0, Math.min(last, at)));
     const on = () => go(graph.at === last ? 0 : graph.at + 1);
     graph.redraw = () => go(graph.at); // from `steps` and `notes` as they are now
-
     const playing = find(".graph-play"), speed = find(".graph-speed"), play = playing.ariaLabel;
     let timer;
-    const stop = () => {
-      clearTimeout(timer);
-      timer = undefined;
-      playing.classList.remove("graph-playing");
-      playing.ariaLabel = playing.title = play;
+    const mark = isPlaying => {
+      playing.classList.toggle("graph-playing", isPlaying);
+      playing.ariaLabel = playing.title = isPlaying ? words.pause : play;
     };
+    const stop = () => { timer = clearTimeout(timer); mark(false); };
     playing.onclick = () => {
       if (timer) return stop();
-      playing.classList.add("graph-playing");
-      playing.ariaLabel = playing.title = words.pause;
+      mark(true);
       const next = () => {
         on();
         if (graph.at === last) stop();
@@ -196,14 +179,12 @@
     for (const [other, card] of cards) card.classList.toggle("g-lit", lit.has(other));
     for (const edge of edges) edge.element.classList.toggle("g-lit", paths.has(edge));
   };
-
   // What is known of a card at the step at which the figure is.
   const factsOf = ({ notes, words, steps, there, settled, at, last }, key) => notes[key].map(([title, text]) => {
     if (at === last) return [title, text];
     if (title === words.gradient && !(settled.get(key) <= at)) return [title, gotBy(steps, key, at)];
     return [title, there.get(key) > at && [words.value, words.saved].includes(title) ? "" : text];
   }).filter(([, text]) => text);
-
   // Where a note on `card` covers least: below it, above it, or below the figure's controls.
   const place = ({ figure, find, cards }, note, card) => {
     const at = card.getBoundingClientRect(), frame = figure.getBoundingClientRect(), { offsetWidth: width, offsetHeight: height } = note;
@@ -218,23 +199,18 @@
     note.style.left = `${left}px`;
     note.style.top = `${top - frame.top}px`;
   };
-
   const answering = graph => {
     const { figure, svg, steps, cards, there } = graph;
-    const note = document.createElement("dl");
-    note.className = "graph-note";
-    note.hidden = true;
+    const write = (tag, properties) => Object.assign(document.createElement(tag), properties);
+    const note = write("dl", { className: "graph-note", hidden: true });
     figure.append(note);
     let waiting, asked;
     const ask = key => {
       clearTimeout(waiting);
       asked = key;
-      note.replaceChildren(...factsOf(graph, key).flatMap(([title, text], number) => {
-        const [dt, dd] = ["dt", "dd"].map(tag => document.createElement(tag));
-        dt.textContent = number ? title : text;
-        dd.textContent = number ? text : title;
-        return [dt, dd];
-      }));
+      note.replaceChildren(...factsOf(graph, key).flatMap(([title, text], number) => [
+        write("dt", { textContent: number ? title : text }), write("dd", { textContent: number ? text : title }),
+      ]));
       note.hidden = false;
       place(graph, note, cards.get(key));
       light(graph, key);
@@ -243,8 +219,7 @@
     const leave = () => {
       clearTimeout(waiting);
       if (asked === undefined) return;
-      asked = undefined;
-      note.hidden = true;
+      [asked, note.hidden] = [undefined, true];
       light(graph);
       graph.tell();
     };
@@ -255,12 +230,12 @@
       const detail = asked === undefined ? { keys: step.cards.map(String), back: backward(step) } : { keys: [asked], back: false };
       figure.dispatchEvent(new CustomEvent("graph-cards", { detail }));
     };
-    svg.setAttribute("role", "group");
+    svg.role = "group";
     const order = [...cards.keys()].sort((a, b) => there.get(a) - there.get(b));
     order.forEach((key, place) => {
       const card = cards.get(key);
-      card.setAttribute("role", "img");
-      card.setAttribute("tabindex", place ? -1 : 0);
+      card.role = "img";
+      card.tabIndex = place ? -1 : 0;
       card.onfocus = () => ask(key);
       card.onpointerenter = () => { clearTimeout(waiting); waiting = setTimeout(ask, 150, key); }; // not on the way to elsewhere
       card.onpointerleave = card.onblur = leave;
@@ -270,8 +245,7 @@
         const next = way && cards.get(order[place + way]);
         if (!next) return;
         event.preventDefault();
-        card.setAttribute("tabindex", -1);
-        next.setAttribute("tabindex", 0);
+        [card.tabIndex, next.tabIndex] = [-1, 0];
         next.focus();
       };
     });
@@ -310,7 +284,6 @@
     addEventListener("hashchange", follow);
     addEventListener("load", follow); // earlier, what stands above may still grow
   };
-
   for (const figure of document.querySelectorAll(".graph-figure > div[id]:has(.graph-bar)")) {
     const graph = figure.graph = graphOf(figure);
     answering(graph);

@@ -1,13 +1,10 @@
-// A link to another page, or to a term of the glossary, tells in some sentences what is there: beside the pointer that rests on it, or
-// when it is reached by keyboard. The texts (conf/atlas/site_files.py) are loaded at the first such link. Escape
-// takes the note away, the pointer can go onto it, and it stays as long as one of the two is pointed at or the link has the focus:
-// https://www.w3.org/WAI/WCAG22/Understanding/content-on-hover-or-focus.html
+// A link to another page or to a term of the glossary tells what is there, beside the pointer that rests on it, or when it is reached
+// by keyboard: https://www.w3.org/WAI/WCAG22/Understanding/content-on-hover-or-focus.html. conf/atlas/site_files.py has the texts.
 (() => {
   const article = document.querySelector("article"), root = new URL("..", document.currentScript.src);
   if (!article) return;
   const REST = 350, LEAVE = 250; // milliseconds until it comes and goes: who only crosses a link sees nothing
   const LINKS = "a.reference.internal:not(.card-title a, .sd-card > a)";
-
   let loading;
   const texts = () => loading ??= new Promise((onload, onerror) =>
     document.head.append(Object.assign(document.createElement("script"), { src: new URL("link-previews.js", root), onload, onerror }))
@@ -17,9 +14,8 @@
     const url = new URL(link.href), found = await texts();
     return found?.[addressOf(url) + url.hash] ?? (addressOf(url) === addressOf(location) ? undefined : found?.[addressOf(url)]);
   };
-
-  const note = document.createElement("div");
-  Object.assign(note, { id: "link-preview", className: "link-preview", role: "tooltip", hidden: true });
+  const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
+  const note = make("div", { id: "link-preview", className: "link-preview", role: "tooltip", hidden: true });
   let described, wanted, timer;
   const soon = (act, wait) => { clearTimeout(timer); timer = setTimeout(act, wait); };
   const hide = () => {
@@ -29,16 +25,13 @@
     described = wanted = undefined;
   };
   const leave = () => { if (!wanted?.matches(":hover, :focus-visible") && !note.matches(":hover")) hide(); };
-
   const show = async (link, pointer) => {
     wanted = link;
     const [title, text] = await previewOf(link) ?? [];
     if (wanted !== link) return; // something else was asked for meanwhile, or Escape was pressed
     hide();
     if (!text) return;
-    const name = document.createElement("strong");
-    name.textContent = title;
-    note.replaceChildren(...(title === link.textContent ? [] : [name, " "]), text);
+    note.replaceChildren(...(title === link.textContent ? [] : [make("strong", { textContent: title }), " "]), text);
     article.append(note);
     note.hidden = false;
     described = wanted = link;
@@ -55,7 +48,6 @@
     note.style.left = `${left - frame.left}px`;
     note.style.top = `${(fits ? below : above) - frame.top}px`;
   };
-
   article.addEventListener("pointerover", event => {
     if (event.pointerType === "touch") return;
     const link = event.target.closest(LINKS);

@@ -1,22 +1,16 @@
-// A tensor beside the memory that it reads: each call below it makes the next tensor, a view or a copy, or raises as PyTorch does.
-// What is said comes from the build (conf/atlas/memory_cells.py); tests/browser/test_memory_cells.py compares what is
-// computed here with PyTorch.
+// A tensor beside the memory that it reads: each call below it makes the next tensor, a view or a copy, or raises as PyTorch does,
+// with which tests/browser/test_memory_cells.py compares it. What is said comes from the build (conf/atlas/memory_cells.py).
 for (const box of document.querySelectorAll(".memory-cells")) {
   const said = JSON.parse(box.querySelector("script").textContent);
   const count = size => size.reduce((product, length) => product * length, 1);
   const packed = size => size.map((_length, place) => count(size.slice(place + 1)));
   const tuple = list => list.length === 1 ? `(${list[0]},)` : `(${list.join(", ")})`;
-  const first = () => ({
-    size: said.size, stride: packed(said.size), offset: 0, copied: false,
-    memory: Array.from({ length: count(said.size) }, (_value, place) => place),
-  });
-
+  const memory = Array.from({ length: count(said.size) }, (_value, place) => place);
+  const first = () => ({ size: said.size, stride: packed(said.size), offset: 0, copied: false, memory });
   // The places in memory of all numbers, row by row.
   const places = ({ size, stride, offset }) => size.reduce(
     (starts, length, dim) => starts.flatMap(start => Array.from({ length }, (_v, index) => start + index * stride[dim])), [offset]);
-  const isContiguous = ({ size, stride }) =>
-    size.every((length, dim) => length === 1 || stride[dim] === packed(size)[dim]);
-
+  const isContiguous = ({ size, stride }) => size.every((length, dim) => length === 1 || stride[dim] === packed(size)[dim]);
   // ATen's computeStride: neighbors merge where stride[i] == stride[i + 1] * size[i + 1]. Null if the new size does not fit.
   const strideOfView = ({ size, stride }, wanted) => {
     const found = [];
@@ -47,7 +41,6 @@ for (const box of document.querySelectorAll(".memory-cells")) {
   });
   const refused = "RuntimeError: view size is not compatible with input tensor's size and stride (at least one dimension spans "
     + "across two contiguous subspaces). Use .reshape(...) instead.";
-
   // What is called, when it can be, and the tensor that it returns, or the message that it raises.
   const isMatrix = x => x.size.length === 2;
   const calls = {
@@ -60,15 +53,12 @@ for (const box of document.querySelectorAll(".memory-cells")) {
     ".reshape(-1)": [isMatrix, x => view(x, [count(x.size)]) ?? copy(x, [count(x.size)])],
     ".contiguous()": [() => true, x => isContiguous(x) ? x : copy(x, x.size)],
   };
-
   const part = name => box.querySelector(`.cells-${name}`);
   const row = (values, marked) => {
     const line = document.createElement("tr");
     for (const [place, text] of values) {
-      const cell = line.insertCell();
-      cell.textContent = text;
+      const cell = Object.assign(line.insertCell(), { textContent: text, className: marked?.has(place) ? "read" : "" });
       cell.dataset.place = place;
-      cell.classList.toggle("read", Boolean(marked?.has(place)));
     }
     return line;
   };
@@ -80,25 +70,16 @@ for (const box of document.querySelectorAll(".memory-cells")) {
     part("tensor").replaceChildren(...Array.from({ length: read.length / width }, (_v, line) =>
       row(values.slice(line * width, (line + 1) * width))));
     part("memory").replaceChildren(row(x.memory.map((value, place) => [place, value]), new Set(read)));
-    const contiguous = isContiguous(x) ? "True" : "False";
     const facts = [`.shape ${tuple(x.size)}`, `.stride() ${tuple(x.stride)}`, `.storage_offset() ${x.offset}`,
-      `.is_contiguous() ${contiguous}`];
-    part("facts").replaceChildren(...facts.flatMap(fact => {
-      const shown = document.createElement("code");
-      shown.textContent = fact;
-      return [shown, " "];
-    }));
+      `.is_contiguous() ${isContiguous(x) ? "True" : "False"}`];
+    part("facts").replaceChildren(...facts.flatMap(fact => [Object.assign(document.createElement("code"), { textContent: fact }), " "]));
     part("said").textContent = message ?? (x.copied ? said.copied : said.shares);
     part("said").classList.toggle("raised", Boolean(message));
     for (const button of box.querySelectorAll("button[data-call]")) button.disabled = !calls[button.dataset.call][0](x);
   };
-
   const buttons = part("calls");
-  const button = (text, act) => {
-    const made = document.createElement("button");
-    made.type = "button";
-    made.textContent = text;
-    made.addEventListener("click", act);
+  const button = (text, onclick) => {
+    const made = Object.assign(document.createElement("button"), { type: "button", textContent: text, onclick });
     buttons.append(made);
     return made;
   };
@@ -111,7 +92,6 @@ for (const box of document.querySelectorAll(".memory-cells")) {
     }).dataset.call = call;
   }
   button(said.again, () => { [x, code] = [first(), "x"]; show(); });
-
   // A number and its cell in memory are marked together.
   const point = event => {
     const { place } = event.target.closest("td")?.dataset ?? {};

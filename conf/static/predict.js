@@ -1,4 +1,4 @@
-// A reader answers before the solution is opened. What is right comes from the build (conf/atlas/directives/predict.py).
+// A reader answers before the solution is opened. What is right comes from the build (conf/atlas/folds.py).
 for (const form of document.querySelectorAll("form.predict")) {
   const said = JSON.parse(form.querySelector("script").textContent);
   const [typed, told] = form.querySelectorAll("input, select, output");

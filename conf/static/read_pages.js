@@ -1,40 +1,30 @@
-// A page of the gallery counts as read when its end was on the screen. The names of such pages are kept in this browser, under one
-// key, and go nowhere else; lists of pages show a tick for them, and a chapter's page forgets them (conf/atlas/cards).
-// Without this script, or where a browser keeps nothing, there are no ticks.
+// A page of the gallery counts as read when its end was on the screen. The names of such pages are kept in this browser and go nowhere
+// else; lists of pages show a tick for them, and a chapter's page forgets them (conf/atlas/cards.py).
 (() => {
   const KEY = "atlas-read", root = new URL("..", document.currentScript.src);
   const nameOf = url => url.href.startsWith(root.href) ? url.href.slice(root.href.length).replace(/[?#].*/, "") : "";
   let kept = [];
   const load = () => {
-    try {
-      const found = JSON.parse(localStorage.getItem(KEY));
-      kept = Array.isArray(found) ? found : [];
-    } catch { /* a browser that keeps nothing, or what another program wrote */ }
+    try { kept = JSON.parse(localStorage.getItem(KEY)); } catch { /* it keeps nothing, or another program wrote there */ }
+    if (!Array.isArray(kept)) kept = [];
   };
   const save = () => {
-    try {
-      if (kept.length) localStorage.setItem(KEY, JSON.stringify(kept)); else localStorage.removeItem(KEY);
-    } catch { /* it keeps nothing */ }
+    try { kept.length ? localStorage.setItem(KEY, JSON.stringify(kept)) : localStorage.removeItem(KEY); } catch { /* it keeps nothing */ }
   };
-
   const here = nameOf(new URL(location)), end = document.querySelector("article .sphx-glr-footer");
   if (end && here) {
-    const seen = new IntersectionObserver(found => {
+    new IntersectionObserver((found, seen) => {
       if (!found.some(one => one.isIntersecting)) return;
       seen.disconnect();
       load();
       if (!kept.includes(here)) { kept.push(here); save(); }
-    });
-    seen.observe(end);
+    }).observe(end);
   }
-
   const place = document.querySelector(".read-pages");
   if (!place) return;
   const said = JSON.parse(place.querySelector("script").textContent);
-  const line = document.createElement("p"), count = document.createElement("span"), forget = document.createElement("button");
-  forget.type = "button";
-  forget.textContent = said.forget;
-  count.setAttribute("role", "status");
+  const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
+  const line = make("p"), count = make("span", { role: "status" }), forget = make("button", { type: "button", textContent: said.forget });
   line.append(count, " ", forget);
   place.append(line);
   const items = [...document.querySelectorAll(".map .card, .map .path > li, .symptoms li, .tagged li")].map(item => {
@@ -51,7 +41,7 @@
       const is = chapter ? number > 0 : kept.includes(name);
       item.classList.toggle("is-read", is && !chapter);
       if (!is) continue;
-      const tick = Object.assign(document.createElement("span"), { className: "tick" });
+      const tick = make("span", { className: "tick" });
       if (chapter) tick.textContent = ` · ${number} ${said.read}`;
       else tick.innerHTML = `<span class="visually-hidden"> (${said.read})</span>`;
       (chapter ? small : link).append(tick);

@@ -1,6 +1,5 @@
-// Tells the link that opens an issue (conf/atlas/footer.py) which passage is meant: what a reader has selected, or
-// the paragraph, output, figure or row beside which a second link appears when the mouse has rested there. That one stands in the
-// margin, outside the text, which it never moves; who has no mouse selects, and takes the link at the end of the page.
+// Tells the link that opens an issue (conf/atlas/footer.py) which passage is meant: what a reader has selected, or what the mouse has
+// rested on, beside which a second link appears, in the margin. Who has no mouse selects, and takes the link at the end of the page.
 (() => {
   const link = document.querySelector(".report a"), article = document.querySelector("article");
   if (!link || !article) return;
@@ -8,7 +7,6 @@
   const BLOCKS = "figure, .plot-scroll, .highlight, .output_html, .cell_output, p, dt, h1, h2, h3, h4";
   const words = block => (block.matches("figure") ? block.querySelector("figcaption") : block)?.innerText
     ?? block.querySelector("[aria-label]")?.ariaLabel ?? "";
-
   const about = (text, place) => {
     const to = new URL(PLAIN), fields = to.searchParams;
     const [title, body] = [...fields.keys()];
@@ -27,7 +25,6 @@
     if (selection.isCollapsed || !article.contains(selection.anchorNode)) return;
     return { text: selection.toString(), place: selection.anchorNode.parentElement };
   };
-
   let last; // a tap on the link takes the selection away before it is clicked
   document.addEventListener("selectionchange", () => {
     if (chosen()) last = chosen();
@@ -35,21 +32,18 @@
   });
   const fill = () => { link.href = last ? about(last.text, last.place) : PLAIN; };
   for (const event of ["pointerenter", "pointerdown", "focus"]) link.addEventListener(event, fill);
-
-  const mark = Object.assign(document.createElement("a"), { className: "report-mark", tabIndex: -1, hidden: true });
-  mark.title = link.dataset.beside;
-  mark.setAttribute("aria-hidden", "true"); // the link at the end of the page is there for all who do not see this one
-  mark.rel = link.rel;
+  // Hidden from readers' programs: the link at the end of the page is there for all who do not see this one.
+  const mark = Object.assign(document.createElement("a"), {
+    className: "report-mark", tabIndex: -1, hidden: true, ariaHidden: "true", title: link.dataset.beside, rel: link.rel,
+  });
   const room = article.closest(".content"); // with the margin
   room.querySelector("footer").append(mark); // a landmark: what stands outside of all is lost to who goes by them
   let timer;
   const show = (block, y) => {
     const frame = article.getBoundingClientRect();
     mark.hidden = false;
-    if (frame.right + 12 + mark.offsetWidth > innerWidth) {
-      mark.hidden = true;
-      return;
-    }
+    mark.hidden = frame.right + 12 + mark.offsetWidth > innerWidth;
+    if (mark.hidden) return;
     const origin = mark.offsetParent.getBoundingClientRect();
     mark.style.left = `${frame.right - origin.left + 8}px`;
     mark.style.top = `${y - origin.top - mark.offsetHeight / 2}px`;

@@ -1,6 +1,5 @@
-// A box that scrolls must be reachable by keyboard, and only such a box should stop the Tab key. It says on which sides there is
-// more, where atlas.css lets it fade out. What is in a box can grow long after the page has loaded: a font arrives, a fold opens, a
-// table is filled.
+// A box that scrolls, and no other, is a stop of the Tab key, and says on which sides there is more, where atlas.css lets it fade out.
+// What is in a box can grow long after the page has loaded: a font arrives, a fold opens, a table is filled.
 (() => {
   const kinds = "pre, .graph-scroll, .plot-scroll, .output_html, .cell_output, .table-wrapper, div.math";
   const boxes = [...document.querySelectorAll(kinds)];

@@ -3,10 +3,9 @@
 (() => {
   const root = new URL("..", document.currentScript.src);
   const load = name => new Promise((onload, onerror) => {
-    const href = new URL(name, root);
-    document.head.append(name.endsWith(".css")
-      ? Object.assign(document.createElement("link"), { rel: "stylesheet", href, onload, onerror })
-      : Object.assign(document.createElement("script"), { src: href, async: false, onload, onerror }));
+    const href = new URL(name, root), isStyle = name.endsWith(".css");
+    const own = isStyle ? { rel: "stylesheet", href } : { src: href, async: false };
+    document.head.append(Object.assign(document.createElement(isStyle ? "link" : "script"), { ...own, onload, onerror }));
   });
   const FILES = ["_static/search.css", "search-index.js", "_static/search_engine.js", "_static/search_dialog.js"];
   let loading;
@@ -23,7 +22,6 @@
       location.assign(new URL("search.html", root));
     }
   };
-
   // Of an address that leads nowhere: the words of its last part.
   const wordsOf = path => path.split("/").filter(Boolean).slice(-1).map(decodeURIComponent)[0]
     ?.replace(/\.\w+$/, "").replace(/[_-]+/g, " ").replace(/^404$/, "");

@@ -1,8 +1,6 @@
-// The dialog of the search, and the answers below a box that stands on a page (conf/atlas/search.py). What to say comes
-// with the index, in the language of the site.
+// The dialog of the search, and the answers below a box that stands on a page (conf/atlas/search.py). What to say is in the index.
 window.atlasSearchDialog = root => {
   const { find, words, pages } = window.atlasSearch, { said } = window.atlasSearchIndex;
-
   const element = (name, attributes, ...children) => {
     const made = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -15,7 +13,6 @@ window.atlasSearchDialog = root => {
   const address = (page, section) => new URL(pages[page][0] + (section ? `#${section.anchor}` : ""), root).href;
 
   // -- Answers: the same links in the dialog, where they are options, and below a box ---------------
-
   const link = ({ page, section }, stands) => {
     const [, title, snippet] = pages[page];
     return element("a", { href: address(page, section) },
@@ -42,7 +39,6 @@ window.atlasSearchDialog = root => {
     !query.trim() ? "" : count(answer) ? said.count.replace("{count}", count(answer)) : said.none;
 
   // -- Below a box ------------------------------------------------------------------------------------
-
   const answer = form => {
     const box = form.querySelector("textarea");
     const asked = box.value;
@@ -73,7 +69,6 @@ window.atlasSearchDialog = root => {
   };
 
   // -- The dialog: a combobox with a list, as https://www.w3.org/WAI/ARIA/apg/patterns/combobox/ describes it
-
   let dialog;
   const make = () => {
     const input = element("input", {
@@ -86,22 +81,18 @@ window.atlasSearchDialog = root => {
     dialog = element("dialog", { class: "search-dialog", "aria-label": said.search },
       element("div", { class: "search-bar" }, input, close), status, list);
     let options = [], active = -1;
-
     const point = to => {
-      options[active]?.setAttribute("aria-selected", "false");
       active = options.length ? (to + options.length) % options.length : -1;
-      options[active]?.setAttribute("aria-selected", "true");
+      options.forEach((option, number) => { option.ariaSelected = String(number === active); });
       options[active]?.scrollIntoView({ block: "nearest" });
-      if (active < 0) input.removeAttribute("aria-activedescendant");
-      else input.setAttribute("aria-activedescendant", options[active].id);
+      input.setAttribute("aria-activedescendant", options[active]?.id ?? "");
     };
     const show = () => {
       const query = input.value, found = find(query, 10), shown = query.trim() ? groups(found) : [];
       options = shown.flatMap(([, links]) => links);
-      options.forEach((option, number) => {
-        for (const [key, value] of [["role", "option"], ["id", `search-option-${number}`], ["tabindex", "-1"],
-          ["aria-selected", "false"]]) option.setAttribute(key, value);
-      });
+      options.forEach((option, number) => Object.assign(option, {
+        role: "option", id: `search-option-${number}`, tabIndex: -1, ariaSelected: "false",
+      }));
       list.replaceChildren(...shown.map(([heading, links], number) => heading
         ? element("div", { role: "group", "aria-labelledby": `search-group-${number}` },
           element("p", { class: "search-kind", id: `search-group-${number}`, role: "presentation" }, heading), ...links)
@@ -127,9 +118,8 @@ window.atlasSearchDialog = root => {
       else return;
       event.preventDefault();
     });
-    close.addEventListener("click", () => dialog.close());
     dialog.addEventListener("click", event => { // beside the dialog, or on a link to a place on this page
-      if (event.target === dialog || event.target.closest("a")) dialog.close();
+      if (event.target === dialog || event.target.closest("a, button")) dialog.close();
     });
     document.body.append(dialog);
     return text => {

@@ -8,13 +8,8 @@ window.atlasSearch = (() => {
   const saysNothing = new Set(dropped.split(" ")), saysLittle = new Set(weak.split(" "));
 
   // -- Words, as conf/atlas/search_index.py has them ------------------------------------------------
-
-  const SUFFIXES = [
-    ["isations", "iz"], ["isation", "iz"], ["izations", "iz"], ["ization", "iz"], ["ising", "iz"], ["ised", "iz"],
-    ["ises", "iz"], ["ise", "iz"], ["ations", "at"], ["ation", "at"], ["ions", ""], ["ion", ""], ["ies", "y"],
-    ["ied", "y"], ["sses", "ss"], ["ings", ""], ["ing", ""], ["ers", ""], ["er", ""], ["ors", ""], ["or", ""],
-    ["ours", ""], ["our", ""], ["edly", ""], ["ed", ""], ["ly", ""], ["es", ""], ["e", ""],
-  ];
+  const SUFFIXES = ("isations:iz isation:iz izations:iz ization:iz ising:iz ised:iz ises:iz ise:iz ations:at ation:at ions: ion: ies:y "
+    + "ied:y sses:ss ings: ing: ers: er: ors: or: ours: our: edly: ed: ly: es: e:").split(" ").map(pair => pair.split(":"));
   const stem = word => {
     if (word.length < 4 || !/^[a-z]+$/.test(word)) return word;
     for (const [suffix, instead] of SUFFIXES)
@@ -42,7 +37,6 @@ window.atlasSearch = (() => {
   };
 
   // -- What the index says of a word ------------------------------------------------------------------
-
   let at = 0;
   const lists = found.split(" ").map(steps => { // [page, how much it is about the word]
     let page = 0;
@@ -54,18 +48,7 @@ window.atlasSearch = (() => {
   const pagesOf = number => lists[number];
   // The square root of the rarity that BM25 has: with the whole of it one rare word outweighs a question.
   const rarity = number => Math.sqrt(Math.log(1 + (pages.length - pagesOf(number).length + 0.5) / (pagesOf(number).length + 0.5)));
-
-  const startingWith = beginning => {  // the words are sorted by code point, as Python sorts them
-    let low = 0, high = terms.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (terms[middle] < beginning) low = middle + 1; else high = middle;
-    }
-    const numbers = [];
-    while (low < terms.length && terms[low].startsWith(beginning)) numbers.push(low++);
-    return numbers;
-  };
-
+  const startingWith = beginning => terms.flatMap((term, number) => term.startsWith(beginning) ? [number] : []);
   // One letter missing, too many or wrong, or two neighbors swapped.
   const isOneOff = (typed, term) => {
     if (Math.abs(typed.length - term.length) > 1) return false;
@@ -77,7 +60,6 @@ window.atlasSearch = (() => {
     return left.length <= 1 && right.length <= 1
       || left.length === 2 && right.length === 2 && left[0] === right[1] && left[1] === right[0];
   };
-
   // [term's number, how well it stands for the token], the token's own term first
   const alternatives = (token, isLast, mayBeMistyped) => {
     const own = numberOf.get(token.whole);
@@ -93,10 +75,8 @@ window.atlasSearch = (() => {
   };
 
   // -- Questions ----------------------------------------------------------------------------------------
-
   const LONG = 12; // words of a question: what is longer was pasted, and has no wrong letters
   const OF_KIND = { e: 0.9, l: 1, r: 0.75, i: 0.55 };
-
   const rank = query => {
     const asked = tokens(query), score = new Float64Array(pages.length), stands = new Map();
     const isOpen = /[\p{L}\p{N}_]$/u.test(query);
@@ -114,15 +94,12 @@ window.atlasSearch = (() => {
       for (const [page, value] of best) score[page] += weight * value;
     });
     for (const [page, likeness] of likeSymptoms(query)) if (likeness > 0.7) score[page] *= 1 + 2 * likeness;
-    const results = [];
-    score.forEach((value, page) => {
-      if (value) results.push({ page, score: value * OF_KIND[pages[page][3]] });
-    });
+    const results = [...score.entries()].filter(([, value]) => value)
+      .map(([page, value]) => ({ page, score: value * OF_KIND[pages[page][3]] }));
     const title = ({ page }) => pages[page][1].length; // of two that are as good, the one that is about less else
     results.sort((one, other) => other.score - one.score || title(one) - title(other));
     return { results, stands };
   };
-
   // A symptom is what somebody says who has the problem: who says nearly the same is there. Pages, and how like theirs it is.
   const likeSymptoms = query => {
     const asked = new Set(words(query).map(word => numberOf.get(word)).filter(number => number !== undefined));
@@ -131,9 +108,7 @@ window.atlasSearch = (() => {
       return [page, common / (asked.size + own.length - common)];
     });
   };
-
   const slug = heading => heading.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
-
   // The row of a long list that the question names: torch.linalg.qr is linalg.qr there.
   const rowOf = (page, query) => {
     for (const [name] of query.toLowerCase().matchAll(/[\w.]*\w/g)) {
@@ -144,7 +119,6 @@ window.atlasSearch = (() => {
     }
     return null;
   };
-
   // The part of a page whose title says what the page's own title does not.
   const sectionOf = (page, stands, query) => {
     if (page in rows) return rowOf(page, query);
@@ -159,7 +133,6 @@ window.atlasSearch = (() => {
   };
 
   // -- Messages -----------------------------------------------------------------------------------------
-
   // What is the reader's own in a message: names in quotes, shapes, types, devices, numbers, nodes, files.
   const OWN = [
     /'[^']{0,80}'/g, /\[[^\]]*\]/g, /\([\d, ]*\)/g, /\btorch\.(\w+\.)*\w+/g, /\b\w+Backward\d*\b/g, /\b\w+Tensor\b/g,
@@ -170,13 +143,11 @@ window.atlasSearch = (() => {
   const literal = text => text.toLowerCase().match(/[a-z0-9_]+/g) ?? [];
   const pairs = list => new Set(list.slice(1).map((word, at) => `${list[at]} ${word}`));
   let templates;
-
   // What a paste says went wrong: the text after the last name of an error, or all of it.
   const said = paste => {
     const at = [...paste.matchAll(/(?:^|\s|\.)\w*(?:Error|Warning|Exception):\s/g)].at(-1);
     return at ? paste.slice(at.index + at[0].length) : paste;
   };
-
   const explain = paste => {
     templates ??= messages.map(([page, text, isSibling]) => ({ page, isOwn: !isSibling, pairs: pairs(fixed(text)), whole: pairs(literal(text)) }));
     const asked = pairs(fixed(said(paste)).slice(0, 80)), askedWhole = pairs(literal(said(paste)).slice(0, 80));
@@ -185,7 +156,7 @@ window.atlasSearch = (() => {
     for (const { page, isOwn, pairs: own, whole } of templates) {
       let common = 0;
       for (const pair of asked) common += own.has(pair);
-      // few words are enough if they are all that a page's own message has, and no longer message fits
+      // few words are enough if they are all that a page's own message has
       if (common < (isOwn ? Math.min(3, Math.max(2, own.size)) : 3)) continue;
       // a paste may end early, or go on with advice: whichever of the two is covered better
       let covered = Math.max((own.size < 3 ? 0.8 : 1) * common / own.size, 0.95 * common / asked.size) + common / 100;
@@ -199,7 +170,6 @@ window.atlasSearch = (() => {
     }
     return best && { ...best, fix: best.isOwn ? fixes[best.page] ?? "" : "" };
   };
-
   // A card for what looks like a message, and pages with their sections. `stands`: the words to mark, with their weight.
   // Beside a card, fewer pages are enough.
   const find = (query, most = 12) => {
@@ -208,6 +178,5 @@ window.atlasSearch = (() => {
     const shown = results.filter(({ page }) => page !== card?.page).slice(0, card ? Math.min(most, 5) : most);
     return { card, stands, results: shown.map(result => ({ ...result, section: sectionOf(result.page, stands, query) })) };
   };
-
   return { find, words, pages };
 })();

@@ -5,14 +5,10 @@ if (matchMedia("(max-width: 46em)").matches) {
   for (const svg of document.querySelectorAll("svg.graph[data-upright]")) {
     for (const part of [svg, ...svg.querySelectorAll("[data-upright]")]) {
       const place = part.dataset.upright, [x, y] = place.split(" ");
-      if (part.localName === "text") {
-        part.setAttribute("x", x);
-        part.setAttribute("y", y);
-      } else part.setAttribute(PLACES[part.localName], place);
+      const set = part.localName === "text" ? { x, y } : { [PLACES[part.localName]]: place };
+      for (const name in set) part.setAttribute(name, set[name]);
     }
-    const [, , width, height] = svg.dataset.upright.split(" ");
-    svg.setAttribute("width", width);
-    svg.setAttribute("height", height);
+    svg.dataset.upright.split(" ").slice(2).forEach((size, at) => svg.setAttribute(["width", "height"][at], size));
     svg.classList.add("graph-upright");
   }
 }
