@@ -20,17 +20,17 @@ def describe_graph(graph: Graph) -> list[tuple[str, str, str, str, str]]:
     ('x', 'leaf', '3', '6', 'y × 6')
     ('y', 'root · PowBackward0', '', '', '')
     """
-    leaving: dict[int, list[Edge]] = {}
-    for edge in graph.edges:
-        leaving.setdefault(edge.tail, []).append(edge)
     names = name_cards(graph)
+    leaving: dict[int, list[str]] = {card.key: [] for card in graph.cards}
+    for edge in graph.edges:
+        leaving[edge.tail].append(names[edge.head] + _describe_factor(edge))
     return [
         (
             names[card.key],
             _describe_kind(card),
             "; ".join(filter(None, [describe_value(card), _describe_saved(card)])),
             " = ".join(filter(None, [describe_gradient(card), " + ".join(map(format_number, card.terms))])),
-            ", ".join(names[edge.head] + _describe_factor(edge) for edge in leaving.get(card.key, [])),
+            ", ".join(leaving[card.key]),
         )
         for card in graph.cards
     ]

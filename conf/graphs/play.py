@@ -84,9 +84,8 @@ def _play_all(graph: Graph, *, with_numbers: bool) -> list[Step]:
     computed = [card for card in graph.cards if card.kind in ("function", "folded")]
     there = tuple(card.key for card in graph.cards if card not in computed)
     play = [Step("leaves", there)] if there else []
-    for card in sorted(computed, key=lambda card: card.forward_at):
-        play.append(Step("compute", (card.key,), tuple(entering[card.key])))
-
+    computed.sort(key=lambda card: card.forward_at)
+    play += [Step("compute", (card.key,), tuple(entering[card.key])) for card in computed]
     arrived: dict[int, list[tuple[float | None, str]]] = {card.key: [] for card in graph.cards}
 
     def add_step(kind: Kind, key: int, edges: Sequence[int], moved: tuple[float | None, ...], to: list[int]) -> None:
@@ -135,15 +134,14 @@ def _agrees_with_gradients(graph: Graph, play: list[Step]) -> bool:
     arrived: dict[int, float | None] = {}
     for step in play:
         if step.kind == "send":
-            sums = map(add_numbers, step.arrived)
-            arrived |= {graph.edges[number].tail: whole for number, whole in zip(step.edges, sums, strict=True)}
-    for card in graph.cards:
-        found = arrived.get(card.key)
-        if found is None or card.gradient is None:
-            continue
-        if isinstance(card.gradient, complex) or not math.isclose(found, card.gradient, rel_tol=1e-4, abs_tol=1e-6):
-            return False
-    return True
+            tails = [graph.edges[number].tail for number in step.edges]
+            arrived |= zip(tails, map(add_numbers, step.arrived), strict=True)
+    pairs = [(arrived.get(card.key), card.gradient) for card in graph.cards]
+    return all(
+        not isinstance(gradient, complex) and math.isclose(found, gradient, rel_tol=1e-4, abs_tol=1e-6)
+        for found, gradient in pairs
+        if found is not None and gradient is not None
+    )
 
 
 # -- In words -------------------------------------------------------------------------------------
@@ -161,7 +159,7 @@ def describe_play(graph: Graph, made_by: MadeBy) -> dict[str, Any]:
     described = {
         "rows": describe_graph(graph),
         "cards": {str(card.key): _describe_card(graph, card, names, made_by) for card in graph.cards},
-        "steps": [_describe_step(graph, step, names, _Numbers()) for step in steps],
+        "steps": [_describe_step(graph, step, names) for step in steps],
     }
     return described | ({"live": _describe_live(graph, steps, names)} if graph.program else {})
 
@@ -184,51 +182,6 @@ def _describe_card(graph: Graph, card: Card, names: Mapping[int, str], made_by: 
     return {name: fact for name, fact in facts.items() if fact}
 
 
-class _Numbers:
-    """Sentences with the numbers of the run; None where there is none."""
-
-    def write_value(self, card: Card) -> str:
-        return format_number(card.value or 0)
-
-    def write_moved(self, card: Card, number: float | None, source: str) -> str | None:
-        return None if number is None else format_number(number)
-
-    def write_total(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
-        return self.write_moved(card, add_numbers(parts), "")
-
-    def write_sum(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
-        whole = self.write_total(card, parts, sources)
-        return None if whole is None or len(parts) > _ADDED else f"{format_sum(parts)} = {whole}"
-
-    def write_kept(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
-        """What ``.grad`` holds in the end; before backward the sum."""
-        whole = self.write_total(card, parts, sources)
-        return whole if whole is None or card.gradient is None else format_number(card.gradient)
-
-
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Sentences with places for them."""
-
-    #: Whether the gradients with which backward starts are known.
-    starts: bool
-
-    def write_value(self, card: Card) -> str:
-        return f"⟦v{card.key}⟧"
-
-    def write_moved(self, card: Card, number: float | None, source: str) -> str | None:
-        return self.write_total(card, (), [source])
-
-    def write_total(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
-        return _mark_place("t", sources) if self.starts and card.is_scalar and sources else None
-
-    def write_sum(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
-        known = self.write_total(card, parts, sources)
-        return _mark_place("s", sources) if known and len(sources) <= _ADDED else None
-
-    write_kept = write_total
-
-
 def _mark_place(kind: str, sources: Sequence[str]) -> str:
     return f"⟦{kind}{','.join(sources)}⟧"
 
@@ -237,43 +190,55 @@ def _name_edge(edge: Edge) -> str:
     return f"{edge.head}.{edge.input}"
 
 
-def _describe_step(graph: Graph, step: Step, names: Mapping[int, str], words: _Numbers | _Places) -> dict[str, Any]:
-    """A step with what its sentence needs: ``who``, ``what`` about the card, and for backward ``to``: card, number, sum."""
+def _describe_step(
+    graph: Graph, step: Step, names: Mapping[int, str], *, is_live: bool = False, starts: bool = False
+) -> dict[str, Any]:
+    """A step with what its sentence needs: ``who``, ``what`` about the card, and for backward ``to``: card, number, sum.
+
+    :param is_live: with places instead of the numbers of the run.
+    :param starts: whether the gradients with which backward starts are known; only then there are places for gradients.
+    """
     at = {card.key: card for card in graph.cards}
-    (first, *_) = cards = [at[key] for key in step.cards]
 
     def name_with_value(card: Card) -> str:
         if card.value is not None:
-            return f"{names[card.key]} = {words.write_value(card)}"
+            return f"{names[card.key]} = {f'⟦v{card.key}⟧' if is_live else format_number(card.value)}"
         return f"{names[card.key]} ({format_shape(card.shape)})" if card.shape else names[card.key]
 
+    def write_total(card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
+        if is_live:
+            return _mark_place("t", sources) if starts and card.is_scalar and sources else None
+        whole = add_numbers(parts)
+        return None if whole is None else format_number(whole)
+
+    def write_sum(card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
+        whole = write_total(card, parts, sources)
+        if whole is None or len(parts) > _ADDED:
+            return None
+        return _mark_place("s", sources) if is_live else f"{format_sum(parts)} = {whole}"
+
+    first = at[step.cards[0]]
     said: dict[str, Any] = {"kind": step.kind, "cards": list(step.cards), "edges": list(step.edges)}
     if step.kind == "leaves":
-        return said | {"what": [name_with_value(card) for card in cards if card.kind == "leaf"]}
+        return said | {"what": [name_with_value(at[key]) for key in step.cards if at[key].kind == "leaf"]}
     if step.kind == "compute":
         return said | {"who": first.operation, "what": name_with_value(first) if first.names else ""}
     edges = [graph.edges[number] for number in step.edges]
     keys = [edge.tail for edge in edges] if step.kind == "send" else [first.key]
     there = {key: (at[key], *parts) for key, *parts in zip(keys, step.arrived, step.sources, strict=True)}
+    totals = {key: write_total(*found) for key, found in there.items()}
     said["arrived"] = {
-        str(key): words.write_total(*found) or (format_shape(found[0].shape) if found[0].shape else None)
-        for key, found in there.items()
+        str(key): total or (format_shape(at[key].shape) if at[key].shape else None) for key, total in totals.items()
     }
     if step.kind == "send":
-        moved = [
-            words.write_moved(at[edge.tail], number, _name_edge(edge))
-            for edge, number in zip(edges, step.moved, strict=True)
-        ]
-        return said | {
-            "who": f"{first.operation} ({names[first.key]})" if first.names else names[first.key],
-            "to": [[names[edge.tail], number] for edge, number in zip(edges, moved, strict=True)],
-            "sums": [
-                [names[key], len(found[1]), words.write_sum(*found)]
-                for key, found in there.items()
-                if len(found[1]) > 1
-            ],
-        }
-    kept = words.write_kept(*there[first.key])
+        moved = zip(edges, step.moved, strict=True)
+        to = [[names[edge.tail], write_total(at[edge.tail], [one], [_name_edge(edge)])] for edge, one in moved]
+        sums = [[names[key], len(found[1]), write_sum(*found)] for key, found in there.items() if len(found[1]) > 1]
+        who = f"{first.operation} ({names[first.key]})" if first.names else names[first.key]
+        return said | {"who": who, "to": to, "sums": sums}
+    kept = totals[first.key]
+    if kept is not None and first.gradient is not None and not is_live:
+        kept = format_number(first.gradient)  # what .grad holds in the end; before backward the sum
     return said | {"who": names[first.key]} | ({} if kept is None else {"what": kept})
 
 
@@ -285,25 +250,21 @@ def _describe_live(graph: Graph, steps: list[Step], names: Mapping[int, str]) ->
     program = graph.program
     assert program
     roots = [card for card in graph.cards if card.is_root]
-    words = _Places(all(card.is_scalar or card.gradient_numbers for card in roots))
+    starts = all(card.is_scalar or card.gradient_numbers for card in roots)
     sources: dict[int, tuple[str, ...]] = {}
     for step in steps:
         keys = [graph.edges[number].tail for number in step.edges] if step.kind == "send" else step.cards
         sources |= dict(zip(keys, step.sources, strict=False))
-    changeable = [card for card in graph.cards if card.kind == "leaf"]
+    leaves = [card.key for card in graph.cards if card.kind == "leaf"]
     return {
         "float32": program.is_float32,
         "nodes": {str(key): _write_instruction(one) for key, one in program.instructions.items()},
         "start": {str(key): _write_numbers(numbers) for key, numbers in program.start.items()},
         "backward": list(program.backward),
-        "leaves": {
-            str(card.key): names[card.key] for card in changeable if program.instructions[card.key].size <= CHANGEABLE
-        },
-        "roots": [f"{names[card.key]} = {words.write_value(card)}" for card in roots if card.value is not None],
-        "edges": {
-            str(number): _name_edge(edge) for number, edge in enumerate(graph.edges) if edge.derivative is not None
-        },
-        "steps": [_describe_step(graph, step, names, words) for step in steps],
+        "leaves": {str(key): names[key] for key in leaves if program.instructions[key].size <= CHANGEABLE},
+        "roots": [f"{names[card.key]} = ⟦v{card.key}⟧" for card in roots if card.value is not None],
+        "edges": {str(at): _name_edge(edge) for at, edge in enumerate(graph.edges) if edge.derivative is not None},
+        "steps": [_describe_step(graph, step, names, is_live=True, starts=starts) for step in steps],
         "cards": {str(card.key): _place_numbers(graph, card, sources.get(card.key, ())) for card in graph.cards},
     }
 
@@ -319,10 +280,8 @@ def _place_numbers(graph: Graph, card: Card, sources: Sequence[str]) -> dict[str
         facts["gradient"] = _mark_place("t", sources)
         if 1 < len(card.terms) < _ADDED:
             called_at = {other.key: other.backward_at for other in graph.cards}
-            edges = [edge for edge in graph.edges if edge.tail == card.key]
-            terms = _mark_place(
-                "u", [_name_edge(edge) for edge in sorted(edges, key=lambda edge: called_at[edge.head])]
-            )
+            leaving = sorted(graph.edges, key=lambda edge: called_at[edge.head])
+            terms = _mark_place("u", [_name_edge(edge) for edge in leaving if edge.tail == card.key])
             facts |= {"gradient": f"{terms} = {facts['gradient']}", "terms": f"= {terms}"}
     elif card.gradient_numbers and sources:
         facts["gradient"] = _mark_place("W", sources)

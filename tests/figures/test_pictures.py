@@ -12,7 +12,7 @@ import pytest
 from atlas.plot_picture import draw_plot_picture
 from graphs.draw import draw_graph
 from graphs.model import Card, Edge, Graph
-from graphs.picture import HEIGHT, WIDTH, draw_picture
+from graphs.draw import HEIGHT, WIDTH, draw_picture
 
 
 def leaf(key: int, name: str) -> Card:

@@ -9,8 +9,7 @@ import torch
 from shorthand import card, check, edges, graph_of, labels
 
 from graphs.draw import draw_graph
-from graphs.fold import DRAWN, READABLE, fold_graph
-from graphs.model import Card, Edge, Graph
+from graphs.model import DRAWN, READABLE, Card, Edge, Graph, fold_graph
 
 
 def chain(length: int, **changes: Card) -> Graph:

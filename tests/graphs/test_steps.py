@@ -8,8 +8,7 @@ import pytest
 import torch
 from shorthand import card, graph_of, label
 
-from graphs.fold import fold_graph
-from graphs.model import Graph
+from graphs.model import Graph, fold_graph
 from graphs.play import Step, play_graph
 
 
