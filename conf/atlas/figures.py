@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ from atlas.gallery import sphinx_gallery_patches
 from atlas.gallery.requests import without_requests
 from atlas.player import write_player
 from atlas.toolbox import json_for_script
+from graphs.describe import describe_graph
 from graphs.model import Graph, graph_from_dict
 from graphs.play import describe_play
 
@@ -83,7 +84,7 @@ class GraphFigure(SphinxDirective):
             sentence = f"The graph is too large to draw: {graph.left_out} of its cards are left out."
             legend += nodes.paragraph(sentence, sentence)
         if "table" in self.options:
-            legend += make_details("The graph as a table", _make_table(data["rows"]))
+            legend += make_details("The graph as a table", _make_table(describe_graph(graph)))
         if legend.children:
             figure += legend
         return [figure]
@@ -98,7 +99,7 @@ def parse_graph(text: str) -> tuple[Graph, dict[str, list[Any]], bool]:
     return graph_from_dict(data["graph"]), data["made_by"], data["show_saved"]
 
 
-def _make_table(rows: list[list[str]]) -> nodes.table:
+def _make_table(rows: list[tuple[str, ...]]) -> nodes.table:
     titles = ["Tensor or node", "What it is", "Value", "Gradient", "Goes into"]
     group = nodes.tgroup(cols=len(titles))
     group += [nodes.colspec(colwidth=1) for _title in titles]
@@ -107,7 +108,7 @@ def _make_table(rows: list[list[str]]) -> nodes.table:
     return nodes.table("", group, classes=["graph-table"])
 
 
-def _make_row(cells: list[str]) -> nodes.row:
+def _make_row(cells: Sequence[str]) -> nodes.row:
     return nodes.row("", *[nodes.entry("", nodes.paragraph("", "", nodes.Text(cell))) for cell in cells])
 
 

@@ -75,8 +75,7 @@ def draw_graph(graph: Graph, *, label: str = "", show_saved: bool = False) -> st
     :param label: its name, for those who cannot see it.
     :param show_saved: write on scalar cards too what the node saved; other cards always say so.
     """
-    boxes, across, down = _arrange_cards(graph, show_saved=show_saved)
-    is_upright = _stands_upright(across, down)
+    boxes, across, down, is_upright = _arrange_cards(graph, show_saved=show_saved)
     layout = down if is_upright else across
     other = None if is_upright or down.width >= across.width or across.width <= _PHONE else down
     parts = [_draw_edge(number, graph, layout, other) for number in range(len(graph.edges))]
@@ -99,16 +98,15 @@ def draw_graph(graph: Graph, *, label: str = "", show_saved: bool = False) -> st
     )
 
 
-def _arrange_cards(graph: Graph, *, show_saved: bool) -> tuple[dict[int, _Box], Layout, Layout]:
-    """The cards ready to be placed, and where they stand from left to right, and from top to bottom."""
+def _arrange_cards(graph: Graph, *, show_saved: bool) -> tuple[dict[int, _Box], Layout, Layout, bool]:
+    """The cards ready to be placed, and where they stand from left to right, and from top to bottom.
+
+    The last says whether the drawing is too wide for a page's column, and is not when data flows from top to bottom.
+    """
     is_live = graph.program is not None
     boxes = {card.key: _make_box(card, show_saved=show_saved, is_live=is_live) for card in graph.cards}
-    return boxes, _lay_out(graph, boxes, "LR"), _lay_out(graph, boxes, "TB")
-
-
-def _stands_upright(across: Layout, down: Layout) -> bool:
-    """Whether the drawing is too wide for a page's column, and is not when data flows from top to bottom."""
-    return across.width > _COLUMN >= down.width
+    across, down = _lay_out(graph, boxes, "LR"), _lay_out(graph, boxes, "TB")
+    return boxes, across, down, across.width > _COLUMN >= down.width
 
 
 def _measure_picture(layout: Layout, graph: Graph) -> tuple[str, str]:
@@ -145,7 +143,7 @@ def _write_lines(card: Card, *, show_saved: bool, is_live: bool) -> list[list[tu
     if card.kind == "constant":
         return [[("small", "constant")]]
     head = [("name", ", ".join(card.names))] if card.names else []
-    about = [*(["leaf"] if card.kind == "leaf" else []), *(["root"] if card.is_root else []), card.operation]
+    about = ["leaf" if card.kind == "leaf" else "", "root" if card.is_root else "", card.operation]
     words = " · ".join(filter(None, about))
     lines = [[*head, ("operation", words)] if words else head]
     if card.value is not None:
@@ -161,7 +159,7 @@ def _write_lines(card: Card, *, show_saved: bool, is_live: bool) -> list[list[tu
     if card.terms:  # many are counted instead of listed
         many = f"sum over {len(card.terms)} edges" if len(card.terms) > 4 else format_sum(card.terms)
         lines.append([("small gradient", f"= {many}")])
-    if card.saved and (show_saved or not card.is_scalar):
+    if card.saved and (show_saved or card.shape != ()):
         lines += [[("small", f"saved: {text}")] for text in card.saved[:3]]
     return lines
 
@@ -225,7 +223,7 @@ def _draw_arrow(route: Route) -> str:
     dx, dy = tip[0] - base[0], tip[1] - base[1]
     length = (dx * dx + dy * dy) ** 0.5 or 1.0
     nx, ny = -dy / length * 3.6, dx / length * 3.6
-    corners: list[Point] = [tip, (base[0] + nx, base[1] + ny), (base[0] - nx, base[1] - ny)]
+    corners = (tip, (base[0] + nx, base[1] + ny), (base[0] - nx, base[1] - ny))
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
 
 
@@ -274,7 +272,7 @@ def _lay_out(graph: Graph, boxes: Mapping[int, _Box], direction: str) -> Layout:
 
 WIDTH, HEIGHT = 224, 96
 _LETTER = 7.3  # width of a monospaced letter of 12 px
-_EDGE, _APART = 2, 6
+_BORDER, _APART = 2, 6
 _SHORTEST = 10  # of an edge, from left to right
 
 
@@ -287,10 +285,9 @@ class _Place(NamedTuple):
 
 def draw_picture(graph: Graph, *, show_saved: bool = False) -> str:
     """The picture, for an element of class ``graph``."""
-    _boxes, across, down = _arrange_cards(graph, show_saved=show_saved)
-    centers = across.cards  # every graph lies here
-    if _stands_upright(across, down):
-        centers = {key: (y, x) for key, (x, y) in down.cards.items()}
+    _boxes, across, down, is_upright = _arrange_cards(graph, show_saved=show_saved)
+    # every graph lies here
+    centers = {key: (y, x) for key, (x, y) in down.cards.items()} if is_upright else across.cards
     all_names = {card.key: _shorten_line(", ".join(card.names)) for card in graph.cards}
     ends = {card.key for card in graph.cards if card.kind == "leaf" or card.is_root}
     for names in (all_names, {key: name for key, name in all_names.items() if key in ends}, {}):
@@ -322,26 +319,24 @@ def _spread_cards(centers: Sequence[float], sizes: Sequence[float], room: float)
     if most == least:
         return [room / 2] * len(centers)
     cards = list(zip(centers, sizes, strict=True))
-    first = max(size for center, size in cards if center == least) / 2 + _EDGE
-    last = room - max(size for center, size in cards if center == most) / 2 - _EDGE
+    first = max(size for center, size in cards if center == least) / 2 + _BORDER
+    last = room - max(size for center, size in cards if center == most) / 2 - _BORDER
+    spread = (first + (center - least) / (most - least) * (last - first) for center in centers)
     return [
-        min(
-            max(first + (center - least) / (most - least) * (last - first), size / 2 + _EDGE), room - size / 2 - _EDGE
-        )
-        for center, size in cards
+        min(max(one, size / 2 + _BORDER), room - size / 2 - _BORDER) for one, size in zip(spread, sizes, strict=True)
     ]
 
 
 def _is_crowded(boxes: Mapping[int, _Place], edges: Sequence[Edge]) -> bool:
     """Whether cards touch, or an edge is too short."""
-    return any(
-        abs(one.x - other.x) < (one.wide + other.wide) / 2 + _APART
-        and abs(one.y - other.y) < (one.high + other.high + _APART) / 2
-        for one, other in combinations(boxes.values(), 2)
-    ) or any(
-        head.x - head.wide / 2 - tail.x - tail.wide / 2 < _SHORTEST
-        for tail, head in ((boxes[edge.tail], boxes[edge.head]) for edge in edges)
-    )
+
+    def touch(one: _Place, other: _Place) -> bool:
+        is_near = abs(one.x - other.x) < (one.wide + other.wide) / 2 + _APART
+        return is_near and abs(one.y - other.y) < (one.high + other.high + _APART) / 2
+
+    ends = [(boxes[edge.tail], boxes[edge.head]) for edge in edges]
+    is_short = any(head.x - head.wide / 2 - tail.x - tail.wide / 2 < _SHORTEST for tail, head in ends)
+    return is_short or any(touch(*pair) for pair in combinations(boxes.values(), 2))
 
 
 def _draw_arc(start: _Place, end: _Place, is_dotted: bool) -> str:
@@ -353,10 +348,8 @@ def _draw_arc(start: _Place, end: _Place, is_dotted: bool) -> str:
 
 
 def _draw_spot(box: _Place, kind: str, name: str) -> str:
-    text = (
-        f'<text class="g-name" x="{box.x:.0f}" y="{box.y + 4:.0f}">{escape(name, quote=False)}</text>' if name else ""
-    )
-    return (
-        f'<g class="g-card g-{kind}"><rect x="{box.x - box.wide / 2:.0f}" y="{box.y - box.high / 2:.0f}" '
-        f'width="{box.wide:.0f}" height="{box.high:.0f}" rx="{4 if name else 3}"/>{text}</g>'
-    )
+    said = escape(name, quote=False)
+    text = f'<text class="g-name" x="{box.x:.0f}" y="{box.y + 4:.0f}">{said}</text>' if name else ""
+    at = f'x="{box.x - box.wide / 2:.0f}" y="{box.y - box.high / 2:.0f}"'
+    size = f'width="{box.wide:.0f}" height="{box.high:.0f}"'
+    return f'<g class="g-card g-{kind}"><rect {at} {size} rx="{4 if name else 3}"/>{text}</g>'

@@ -59,15 +59,6 @@ class Card:
     #: Its place in the order in which the engine calls the nodes in backward.
     backward_at: int = 0
 
-    @property
-    def is_scalar(self) -> bool:
-        """Whether the tensor has no dimension, so that a number can stand for it.
-
-        >>> Card(0, "leaf", shape=()).is_scalar, Card(0, "leaf", shape=(2, 3)).is_scalar
-        (True, False)
-        """
-        return self.shape == ()
-
 
 @dataclass(frozen=True, slots=True)
 class Edge:

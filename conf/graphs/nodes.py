@@ -32,17 +32,9 @@ _CALLED_WITH = {
     "PowBackward0": {"_saved_exponent": None},
 }
 
-#: What must hold of a node for its rule to hold: of most calls it does.
-_USUAL = {
-    "AddBackward0": {"alpha": 1},
-    "RsubBackward1": {"alpha": 1},
-    "SoftplusBackward0": {"beta": 1, "threshold": 20},
-    "SubBackward0": {"alpha": 1},
-}
-
 #: Nodes that do something with whole tensors: ``program`` says what.
-_NAMES = ("Clone", "Expand", "Mean", "Prod", "Select", "Stack", "Sum", "T", "Unbind", "View")
-OF_TENSORS = frozenset(f"{name}Backward0" for name in _NAMES)
+_TAKEN = ("Expand", "Mean", "Prod", "Select", "Stack", "Sum", "Unbind")
+OF_TENSORS = frozenset(f"{name}Backward0" for name in _TAKEN)
 
 
 def is_accumulate(node: Any) -> bool:
@@ -107,15 +99,12 @@ def order_backward(roots: Iterable[Any], nodes: Iterable[Any]) -> list[Any]:
 
 def _list_saved(node: Any) -> Iterator[tuple[str, Any]]:
     """The node's saved tensors, still packed: (attribute's name, SavedTensor), or None in its place once they are freed."""
-    for attribute in dir(node):
-        if not attribute.startswith("_raw_saved_"):
-            continue
+    for attribute in filter(lambda name: name.startswith("_raw_saved_"), dir(node)):
         name = attribute.removeprefix("_raw_saved_")
         try:
             saved = getattr(node, attribute)
         except RuntimeError:  # a list of saved tensors raises once it is freed
-            yield name, None
-            continue
+            saved = None
         if isinstance(saved, tuple):
             yield from ((f"{name}[{index}]", item) for index, item in enumerate(saved))
         else:
@@ -195,7 +184,7 @@ def is_known(node: Any) -> bool:
     name = type(node).__name__
     if is_custom(node) or (name not in ELEMENTWISE and name not in OF_TENSORS):
         return False
-    return all(getattr(node, f"_saved_{attribute}") == value for attribute, value in _USUAL.get(name, {}).items())
+    return getattr(node, "_saved_alpha", 1) == 1  # torch.add(a, b, alpha=2) is no a + b
 
 
 def read_call(node: Any) -> tuple[float, ...] | None:

@@ -17,22 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .describe import (
-    describe_gradient,
-    describe_graph,
-    describe_value,
-    format_number,
-    format_shape,
-    format_sum,
-    name_cards,
-)
+from .describe import describe_gradient, describe_value, format_number, format_shape, format_sum, name_cards
 from .model import CHANGEABLE, Card, Edge, Graph, Instruction
 from .rules import RULES
 
 Kind = Literal["leaves", "compute", "start", "send", "keep"]
-#: By a card's key, the line of code that made it, and the numbers of the first and the last line of its statement.
-MadeBy = Mapping[str, Sequence[Any]]
-
 _ADDED = 5  # numbers in one sum
 
 
@@ -72,11 +61,18 @@ def play_graph(graph: Graph) -> list[Step]:
     send (1,) (0,) (0.5,) ((0.5,),)
     keep (0,) () () ((0.5,),)
     """
-    played = _play_all(graph, with_numbers=True)
-    return played if _agrees_with_gradients(graph, played) else _play_all(graph, with_numbers=False)
+    played, arrived = _play_all(graph, with_numbers=True)
+    pairs = [(arrived[card.key], card.gradient) for card in graph.cards if card.gradient is not None]
+    agrees = all(
+        not isinstance(gradient, complex) and math.isclose(found, gradient, rel_tol=1e-4, abs_tol=1e-6)
+        for found, gradient in pairs
+        if found is not None
+    )
+    return played if agrees else _play_all(graph, with_numbers=False)[0]
 
 
-def _play_all(graph: Graph, *, with_numbers: bool) -> list[Step]:
+def _play_all(graph: Graph, *, with_numbers: bool) -> tuple[list[Step], dict[int, float | None]]:
+    """The steps, and the sum of what arrives at each card."""
     at = {card.key: card for card in graph.cards}
     entering: dict[int, list[int]] = {card.key: [] for card in graph.cards}
     for number, edge in enumerate(graph.edges):
@@ -113,12 +109,12 @@ def _play_all(graph: Graph, *, with_numbers: bool) -> list[Step]:
         for edge, what in zip(edges, moved, strict=True):
             arrived[edge.tail].append((what, _name_edge(edge)))
         add_step("send", card.key, numbers, moved, [edge.tail for edge in edges])
-    return play
+    return play, {key: add_numbers([number for number, _ in parts]) for key, parts in arrived.items()}
 
 
 def _start_gradient(card: Card) -> float | None:
     """What backward starts with: 1, for a root that is a number. ``.grad`` tells, where it is kept."""
-    if not card.is_scalar or isinstance(card.gradient, complex):
+    if card.shape != () or isinstance(card.gradient, complex):
         return None
     return 1.0 if card.gradient is None else float(card.gradient)
 
@@ -129,42 +125,24 @@ def add_numbers(parts: Sequence[float | None]) -> float | None:
     return math.fsum(known) if known and len(known) == len(parts) else None
 
 
-def _agrees_with_gradients(graph: Graph, play: list[Step]) -> bool:
-    """Whether what arrives at each tensor that holds a gradient is that gradient."""
-    arrived: dict[int, float | None] = {}
-    for step in play:
-        if step.kind == "send":
-            tails = [graph.edges[number].tail for number in step.edges]
-            arrived |= zip(tails, map(add_numbers, step.arrived), strict=True)
-    pairs = [(arrived.get(card.key), card.gradient) for card in graph.cards]
-    return all(
-        not isinstance(gradient, complex) and math.isclose(found, gradient, rel_tol=1e-4, abs_tol=1e-6)
-        for found, gradient in pairs
-        if found is not None and gradient is not None
-    )
-
-
 # -- In words -------------------------------------------------------------------------------------
 
 
-def describe_play(graph: Graph, made_by: MadeBy) -> dict[str, Any]:
-    """All that a figure can be asked: ``rows`` of the table, ``cards`` by key, and ``steps``, as JSON can hold them.
+def describe_play(graph: Graph, made_by: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """All that a figure can be asked: ``cards`` by key, and ``steps``, as JSON can hold them.
 
     Numbers are written out. A graph with a program has ``live`` too: what computes it again, and the same with places.
 
-    :param made_by: the code that made the cards, of those of which it is known.
+    :param made_by: by a card's key, the line of code that made it, and the first and the last line of its statement, if known.
     """
     names = name_cards(graph)
     steps = play_graph(graph)
-    described = {
-        "rows": describe_graph(graph),
-        "cards": {str(card.key): _describe_card(graph, card, names, made_by) for card in graph.cards},
-        "steps": [_describe_step(graph, step, names) for step in steps],
-    }
+    cards = {str(card.key): _describe_card(graph, card, names, made_by) for card in graph.cards}
+    described = {"cards": cards, "steps": [_describe_step(graph, step, names) for step in steps]}
     return described | ({"live": _describe_live(graph, steps, names)} if graph.program else {})
 
 
-def _describe_card(graph: Graph, card: Card, names: Mapping[int, str], made_by: MadeBy) -> dict[str, Any]:
+def _describe_card(graph: Graph, card: Card, names: Mapping[int, str], made_by: Mapping[str, Any]) -> dict[str, Any]:
     """What is known of a card. What is not known, or does not apply, is left out."""
     line, *at = made_by.get(str(card.key), ("",))
     gradient = describe_gradient(card)
@@ -207,7 +185,7 @@ def _describe_step(
 
     def write_total(card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
         if is_live:
-            return _mark_place("t", sources) if starts and card.is_scalar and sources else None
+            return _mark_place("t", sources) if starts and card.shape == () and sources else None
         whole = add_numbers(parts)
         return None if whole is None else format_number(whole)
 
@@ -248,9 +226,8 @@ def _describe_step(
 def _describe_live(graph: Graph, steps: list[Step], names: Mapping[int, str]) -> dict[str, Any]:
     """The program, ``leaves`` that can be changed, ``steps`` and ``cards`` with places, and what moves along ``edges``."""
     program = graph.program
-    assert program
     roots = [card for card in graph.cards if card.is_root]
-    starts = all(card.is_scalar or card.gradient_numbers for card in roots)
+    starts = all(card.shape == () or card.gradient_numbers for card in roots)
     sources: dict[int, tuple[str, ...]] = {}
     for step in steps:
         keys = [graph.edges[number].tail for number in step.edges] if step.kind == "send" else step.cards
@@ -259,7 +236,7 @@ def _describe_live(graph: Graph, steps: list[Step], names: Mapping[int, str]) ->
     return {
         "float32": program.is_float32,
         "nodes": {str(key): _write_instruction(one) for key, one in program.instructions.items()},
-        "start": {str(key): _write_numbers(numbers) for key, numbers in program.start.items()},
+        "start": {str(key): list(map(_write_number, numbers)) for key, numbers in program.start.items()},
         "backward": list(program.backward),
         "leaves": {str(key): names[key] for key in leaves if program.instructions[key].size <= CHANGEABLE},
         "roots": [f"{names[card.key]} = ⟦v{card.key}⟧" for card in roots if card.value is not None],
@@ -291,25 +268,28 @@ def _place_numbers(graph: Graph, card: Card, sources: Sequence[str]) -> dict[str
 def _write_instruction(one: Instruction) -> list[Any]:
     """What ``graph_live.js`` computes: operation, size, inputs, places, numbers, without what is empty at the end."""
     places = list(one.places) if any(one.places) else []
-    whole = [one.operation.removesuffix("Backward0"), one.size, list(one.inputs), places, _write_numbers(one.numbers)]
+    whole = [
+        one.operation.removesuffix("Backward0"),
+        one.size,
+        list(one.inputs),
+        places,
+        list(map(_write_number, one.numbers)),
+    ]
     while len(whole) > 2 and not whole[-1]:
         whole.pop()
     return whole
 
 
-def _write_numbers(numbers: Sequence[float]) -> list[float | str]:
-    """The numbers as JSON and JavaScript both know them.
+def _write_number(number: float) -> float | str:
+    """The number as JSON and JavaScript both know it.
 
-    >>> _write_numbers([2.0, 0.5, math.inf])
-    [2, 0.5, 'Infinity']
+    >>> _write_number(2.0), _write_number(0.5), _write_number(math.inf)
+    (2, 0.5, 'Infinity')
     """
-    words = {math.inf: "Infinity", -math.inf: "-Infinity"}
-    return [
-        (int(one) if one == int(one) and (one or math.copysign(1, one) > 0) and abs(one) < 1e15 else one)
-        if math.isfinite(one)
-        else words.get(one, "NaN")
-        for one in numbers
-    ]
+    if not math.isfinite(number):
+        return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(number, "NaN")
+    is_whole = number == int(number) and abs(number) < 1e15 and str(number) != "-0.0"
+    return int(number) if is_whole else number
 
 
 # -- The rules of a card --------------------------------------------------------------------------

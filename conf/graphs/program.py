@@ -18,18 +18,12 @@ from .model import CHANGEABLE, Card, Edge, Instruction, Program
 from .nodes import LARGEST, OF_TENSORS, Operand, is_accumulate, is_known, read_call, read_operand, read_operands
 from .rules import RULES
 
-#: The names in forward formulas.
-_TORCH = vars(torch) | {"softplus": torch.nn.functional.softplus}
-
 #: For nodes that move numbers: from where each number of the result comes, given the places of the inputs' numbers.
 _TAKES = {
-    "CloneBackward0": lambda node, inputs, shape: inputs[0],
     "ExpandBackward0": lambda node, inputs, shape: inputs[0].expand(shape),
     "SelectBackward0": lambda node, inputs, shape: inputs[0].select(_read_dim(node), _read_dim(node, "index")),
     "StackBackward0": lambda node, inputs, shape: torch.stack(inputs, _read_dim(node)),
-    "TBackward0": lambda node, inputs, shape: inputs[0].t(),
     "UnbindBackward0": lambda node, inputs, shape: torch.stack(inputs[0].unbind(_read_dim(node))),
-    "ViewBackward0": lambda node, inputs, shape: inputs[0].reshape(shape),
 }
 _WHOLE = {"MeanBackward0": "mean", "ProdBackward0": "prod", "SumBackward0": "sum"}
 #: The other input of a sum or a difference, from its result: ``place`` is the input's.
@@ -46,16 +40,10 @@ def _read_dim(node: Any, name: str = "dim") -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def make_program(
-    order: Sequence[Any],
-    keys: Mapping[Any, int],
-    cards: Mapping[int, Card],
-    edges: Sequence[Edge],
-    outputs: Mapping[Any, Any],
-) -> Program | None:
+def make_program(order: Sequence[Any], keys: Any, cards: Any, edges: Sequence[Edge], outputs: Any) -> Program | None:
     """The program of a graph, or None.
 
-    :param order: the nodes, each after those that feed it, with their ``keys``.
+    :param order: the nodes, each after those that feed it, with their ``keys``; ``cards`` by key.
     :param outputs: the tensors that the script can name, by node and number of the output.
     """
     known = [node for node in order if not is_accumulate(node)]
@@ -136,9 +124,8 @@ class _Maker:
     def _add_take(self, key: int, tails: list[int], places: torch.Tensor, shape: Sequence[int]) -> bool:
         places = places.flatten()
         instruction = Instruction("take", places.numel(), tuple(tails), (tuple(places.tolist()),))
-        return self._add_instruction(
-            key, instruction, shape, torch.cat([self.values[tail] for tail in tails])[places]
-        )
+        value = torch.cat([self.values[tail] for tail in tails])[places]
+        return self._add_instruction(key, instruction, shape, value)
 
     def _add_function(self, node: Any) -> bool:
         key, name, metadata = self.keys[node], type(node).__name__, node._input_metadata
@@ -169,7 +156,7 @@ class _Maker:
         places = [self._place_numbers(edge, shape) for edge in edges]
         given = [self.values[edge.tail][place] for edge, place in zip(edges, places, strict=True)]
         letters = dict(zip("ab", given, strict=False)) | dict(zip("nm", numbers, strict=False))
-        value = eval(RULES[name][0], _TORCH | letters)
+        value = eval(RULES[name][0], vars(torch) | letters)
         sizes = [self.values[edge.tail].numel() for edge in edges]
         matched = zip(sizes, places, strict=True)
         short = tuple(None if count == 1 or place == [*range(count)] else tuple(place) for count, place in matched)

@@ -54,16 +54,12 @@ def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumu
     for node in order:
         key, is_root = keys[node], node in starts
         if is_accumulate(node):
-            leaf = _make_leaf(key, node.variable, leaves, is_root=is_root)
-            cards[key] = leaf = replace(leaf, backward_at=backward[node])
+            tensor, names = node.variable, tuple(leaves.get(id(node.variable), {}))
+            facts = _describe_shape(tensor) | _read_numbers(tensor) | {"backward_at": backward[node]}
+            cards[key] = leaf = Card(key, "leaf", "", names, is_root, **facts)
             if accumulate:
-                names = {
-                    "kind": "accumulate",
-                    "operation": "AccumulateGrad",
-                    "shape": leaf.shape,
-                    "dtype": leaf.dtype,
-                }
-                cards[key] = Card(key, **names, backward_at=leaf.backward_at)
+                facts = _describe_shape(tensor) | {"backward_at": backward[node]}
+                cards[key] = Card(key, "accumulate", "AccumulateGrad", **facts)
                 shown = next(fresh)
                 cards[shown] = replace(leaf, key=shown)
                 edges.append(Edge(shown, key))
@@ -151,25 +147,21 @@ def _find_tensors(namespace: Mapping[str, Any]) -> Iterator[tuple[str, torch.Ten
 # -- Cards ----------------------------------------------------------------------------------------
 
 
-def _make_leaf(key: int, leaf: torch.Tensor, leaves: Mapping[int, Mapping[str, Any]], *, is_root: bool) -> Card:
-    names = tuple(leaves.get(id(leaf), {}))
-    return Card(key, "leaf", "", names, is_root, tuple(leaf.shape), _name_type(leaf.dtype), **_read_numbers(leaf))
-
-
 def _make_function(key: int, node: Any, outputs: Mapping[Any, Mapping[str, Any]], *, is_root: bool) -> Card:
     metadata = node._input_metadata
     named = [item for number in range(len(metadata)) for item in outputs.get((node, number), {}).items()]
     names = tuple(name for name, _ in named)
     facts = {"saved": describe_saved(node), "recorded_as": node._sequence_nr()}
     if len(metadata) == 1:
-        facts |= {"shape": tuple(metadata[0].shape), "dtype": _name_type(metadata[0].dtype)}
+        facts |= _describe_shape(metadata[0])
         if named:
             facts |= _read_numbers(next((tensor for _, tensor in named if tensor.retains_grad), named[0][1]))
     return Card(key, "function", name_operation(node), names, is_root, **facts)
 
 
-def _name_type(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+def _describe_shape(of: Any) -> dict[str, Any]:
+    """What a card says of the shape and the type of a tensor, or of what a node notes of its result."""
+    return {"shape": tuple(of.shape), "dtype": str(of.dtype).removeprefix("torch.")}
 
 
 def _read_numbers(tensor: torch.Tensor) -> dict[str, Any]:
@@ -188,9 +180,8 @@ def _read_scalar(tensor: torch.Tensor) -> float | complex | None:
 
 def _read_vector(tensor: torch.Tensor) -> tuple[float, ...]:
     """The values of a vector that is small enough to be written on a card."""
-    if not tensor.dim() or tensor.numel() > CHANGEABLE or not tensor.dtype.is_floating_point:
-        return ()
-    found = read_operand(tensor)
+    is_small = tensor.dim() and tensor.numel() <= CHANGEABLE and tensor.dtype.is_floating_point
+    found = read_operand(tensor) if is_small else None
     return found.numbers if found else ()
 
 
