@@ -13,11 +13,10 @@
 ``names``           the names of PyTorch that a page uses, linked to its reference, and their index
 ``cards``           cards that lead to pages, chapters and learning paths
 ``related``         pages like this one, and tags
-``search``          what the search finds of each page; ``symptoms`` and ``messages`` are what it knows of errors
+``search``          what the search finds of each page, and the list of errors by what people say
 ``checks``          what fails a page, with file and line
-``head``            what is said of a page elsewhere: its description
+``head``            what is said of a page elsewhere: its description; marks in its text for the style sheet
 ``footer``          all lines at the foot of a page
-``text_marks``      marks in a page's text for the style sheet and for screen readers
 ``page_weight``     what keeps a page light: the style sheet, scripts, the sidebar
 ``build_facts``     what a build was made from
 ``markdown_copies`` the pages as Markdown
@@ -48,8 +47,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 FEATURES = (
     *("gallery.run", "folds", "boxes", "tables", "formulas", "operators", "versions", "figures", "player"),
-    *("memory_cells", "build_facts", "text_marks", "head", "footer", "page_weight", "checks", "names", "cards"),
-    *("related", "search", "symptoms", "markdown_copies", "site_files", "upstream"),
+    *("memory_cells", "build_facts", "head", "footer", "page_weight", "checks", "names", "cards"),
+    *("related", "search", "markdown_copies", "site_files", "upstream"),
 )
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
 _SHAPING = (

@@ -6,6 +6,11 @@ takes any word, weighs it by its rarity (``search_index``), and fetches no page.
 ``.. search-box:: LABEL`` is a form. Without JavaScript it leads to the page of the search, which lists all pages; with it, what
 is typed or pasted is answered below the box. ``.. all-pages::`` is that list.
 
+``.. symptoms::`` lists the pages about errors, group by group, each with what people say who have its problem.
+
+The groups are in ``examples/pages.toml``. What people say of a page stands in the page, as main index entries, and goes from
+there into the search and into this list. A filter stands above it; without scripts the groups can be unfolded.
+
 Code is not searched word by word: the names of PyTorch that it uses come from ``names``, its messages from its outputs.
 """
 
@@ -24,15 +29,27 @@ from docutils.parsers.rst import directives
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.index_entries import split_index_msg
 
-from .messages import find_fix, find_older_wordings, find_raised, read_other_wordings
+from .cards import make_ticks_line
+from .folds import make_details
 from .names import UsedNames
 from .page_store import ListingPages, PageStore, connect_for_pages, enable_stores
-from .pages import list_pages_in_order
-from .search_index import PAGE, Found, kind_of_page, make_index
-from .search_words import split_words
+from .pages import list_pages_in_order, read_pages
+from .search_index import (
+    PAGE,
+    Found,
+    find_fix,
+    find_older_wordings,
+    find_raised,
+    kind_of_page,
+    make_index,
+    read_other_wordings,
+    split_words,
+)
+from .tables import make_filter_form
 from .toolbox import link_to, one_line, write_whole
 
 FILE = "search-index.js"
@@ -258,14 +275,80 @@ def fill_page_not_found(app: Sphinx, page: str, template: str, context: dict[str
         context["body"] = f"<h1>{title}</h1><p>{words}</p>{box}"
 
 
+# -- Pages about errors -----------------------------------------------------------------------------
+
+#: Of each group its title, and of each page in it the name, the title and the symptoms.
+Groups = list[tuple[str, list[tuple[str, str, list[str]]]]]
+
+
+class symptom_list(nodes.General, nodes.Element):
+    """The place of the list."""
+
+
+class Symptoms(SphinxDirective):
+    """``.. symptoms::`` takes nothing and holds nothing."""
+
+    def run(self) -> list[nodes.Node]:
+        return [symptom_list()]
+
+
+class PagesWithSymptoms(ListingPages):
+    """Where the list stands."""
+
+    name = "symptoms"
+    place = symptom_list
+    after = (SearchedPages,)
+
+    def gather(self, app: Sphinx, env: BuildEnvironment) -> Groups:
+        """What the list says. A page of another chapter may be in a group, and a small site has not all pages."""
+        known = SearchedPages.facts(env)
+        groups = []
+        for title, names in read_pages().errors.items():
+            pages = [page for name in names if (page := f"gallery/{name}") in known]
+            groups.append((title, [(page, known[page].title, known[page].symptoms) for page in pages]))
+        return groups
+
+
+class LeaveOutCards(SphinxTransform):
+    """Take away sphinx-gallery's cards below the list: they name the same pages, and on a phone they are forty screens."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: object) -> None:
+        for place in self.document.findall(symptom_list):
+            for node in list(place.findall(siblings=True, descend=False, include_self=False)):
+                if isinstance(node, (nodes.raw, nodes.comment, addnodes.only)):
+                    node.parent.remove(node)
+
+
+def fill_symptoms(app: Sphinx, document: nodes.document, page: str) -> None:
+    """Put the list in."""
+    for place in list(document.findall(symptom_list)):
+        above = make_filter_form("symptoms")
+        filled = nodes.container("", classes=["symptoms"])
+        for title, pages in PagesWithSymptoms.gathered(app.env):
+            listed = nodes.bullet_list("", *(_make_item(app, page, *said) for said in pages))
+            filled += make_details(f"{title} ({len(pages)})", listed)
+        place.replace_self([make_ticks_line(), above, filled])
+
+
+def _make_item(app: Sphinx, page: str, name: str, title: str, symptoms: list[str]) -> nodes.list_item:
+    link = nodes.paragraph("", "", link_to(app, page, name, title))
+    return nodes.list_item("", link, nodes.paragraph("", " · ".join(symptoms)))
+
+
 def setup(app: Sphinx) -> None:
+    app.add_node(symptom_list)
     for node, visit in ((search_box, _visit_box), (all_pages, _skip_node)):
         app.add_node(node, html=(visit, None), text=(_skip_node, None), gettext=(_skip_node, None))
     app.add_directive("search-box", SearchBox)
     app.add_directive("all-pages", AllPages)
-    enable_stores(app, SearchedPages, PagesWithAllPages)
+    app.add_directive("symptoms", Symptoms)
+    app.add_transform(LeaveOutCards)
+    enable_stores(app, SearchedPages, PagesWithAllPages, PagesWithSymptoms)
     app.connect("builder-inited", leave_out_index_of_sphinx)
     connect_for_pages(app, "doctree-resolved", fill_all_pages)
+    connect_for_pages(app, "doctree-resolved", fill_symptoms)
     connect_for_pages(app, "html-page-context", leave_out_scripts_of_sphinx)
     connect_for_pages(app, "html-page-context", fill_page_not_found)
     app.connect("build-finished", write_search_index)

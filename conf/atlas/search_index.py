@@ -14,17 +14,174 @@ The file grows with the pages: about 0.4 KiB each, compressed. At some thousand 
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
+from pathlib import Path
 from typing import Any
 
-from .messages import order_messages
+from docutils import nodes
+
 from .names import INDEX as NAMES
-from .search_words import DROPPED, WEAK, read_synonyms, split_words, stem_word
+from .toolbox import first_sentences, one_line
+
+# -- Words ----------------------------------------------------------------------------------------
+
+# Text as the words of an index: whole names and their parts, each reduced to a stem; and words that mean the same.
+# ``conf/static/search_engine.js`` does the same with a question; ``tests/browser/test_search.py`` holds the two together.
+# The stemmer is short on purpose: both languages must agree on it, and a stem that is wrong on both sides still finds its page.
+
+_SYNONYMS = Path(__file__).with_name("synonyms.toml")
+_DROPPED = """
+a about an and are as at be been but by can could did do does doing for from had has have how i if in into is it its me
+my of on or our should so some than that the their them then there these they this those to too was we were what when
+where which while who why will with would you your
+"""
+_WEAK = """
+after all always any before between code correctly difference different error explain get gets give got happen happens
+help implement make mean meaning need not only problem properly python pytorch question same still tensor torch two
+understand use used using value want way work works
+"""
+#: Words that say nothing: they are not in the index, and those of a question are dropped.
+DROPPED = frozenset(_DROPPED.split())
+#: Words that fill a question. They are found, and count little.
+WEAK = frozenset(_WEAK.split())
+
+_CHINESE = "\u3400-\u9fff"
+_TOKEN = re.compile(rf"[{_CHINESE}]+|[^\W{_CHINESE}]+")
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+#: A suffix and what takes its place, the first that fits. At least three letters must stay.
+_SUFFIXES = (
+    *(("isations", "iz"), ("isation", "iz"), ("izations", "iz"), ("ization", "iz"), ("ising", "iz"), ("ised", "iz")),
+    *(("ises", "iz"), ("ise", "iz"), ("ations", "at"), ("ation", "at"), ("ions", ""), ("ion", ""), ("ies", "y")),
+    *(("ied", "y"), ("sses", "ss"), ("ings", ""), ("ing", ""), ("ers", ""), ("er", ""), ("ors", ""), ("or", "")),
+    *(("ours", ""), ("our", ""), ("edly", ""), ("ed", ""), ("ly", ""), ("es", ""), ("e", "")),
+)
+_SINGULAR = re.compile(r"(?<![siau])s$")
+_DOUBLED = re.compile(r"([bdgmnprt])\1$")
+
+
+def stem_word(word: str) -> str:
+    """What forms of a word have in common. Names with digits or underscores, and short words, stay as they are.
+
+    >>> [stem_word(word) for word in ["accumulating", "accumulation", "accumulates", "initialisation", "dropped", "copies"]]
+    ['accumulat', 'accumulat', 'accumulat', 'initializ', 'drop', 'copy']
+    """
+    if len(word) < 4 or not re.fullmatch("[a-z]+", word):
+        return word
+    for suffix, instead in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
+            return _DOUBLED.sub(r"\1", word[: -len(suffix)]) + instead
+    return _SINGULAR.sub("", word)
+
+
+def split_words(text: str) -> Iterator[str]:
+    """The stems of a text, in order. A name comes whole and in its parts, Chinese also in pairs of signs.
+
+    >>> list(split_words("Call retain_grad() on MulBackward0"))
+    ['call', 'retain_grad', 'retain', 'grad', 'mulbackward0', 'mul', 'backward']
+    >>> list(split_words("叶子张量"))
+    ['叶子张量', '叶子', '子张', '张量']
+    """
+    for token in _TOKEN.findall(text):
+        if re.match(f"[{_CHINESE}]", token):
+            yield token
+            if len(token) > 2:
+                yield from (token[start : start + 2] for start in range(len(token) - 1))
+            continue
+        pieces = _PIECE.findall(token) if re.search(r"_|[a-z][A-Z]", token) else []
+        for word in (token, *pieces) if len(pieces) > 1 or "_" in token else (token,):
+            if (word := word.lower().strip("_") if word != token else word.lower()) and _is_counted(word):
+                yield stem_word(word)
+
+
+def _is_counted(word: str) -> bool:
+    return len(word) > 1 and not re.fullmatch("[0-9]+", word) and word not in DROPPED
+
+
+def read_synonyms() -> dict[str, list[str]]:
+    """What ``synonyms.toml`` says, in stems: of each word those whose pages it finds too, a little lower."""
+    with _SYNONYMS.open("rb") as file:
+        found = tomllib.load(file)
+    return {stem_word(word): list(dict.fromkeys(split_words(others))) for word, others in found.items()}
+
+
+# -- Messages -------------------------------------------------------------------------------------
+
+LONGEST = 120  # characters of a message; what comes after is advice that many messages share
+SHORTEST = 4  # words of a message: less is not one, or fits anything
+#: The heading above what to do.
+_FIX = "The fix"
+_RAISED = re.compile(r"^\W*(?:\w+\.)*\w*(?:Error|Warning|Exception): (.+)")
+
+
+def find_raised(document: nodes.document) -> Iterator[str]:
+    """The messages in the outputs of a page, each once."""
+    seen = set()
+    for output in document.findall(nodes.literal_block):
+        if output.get("language") in ("none", "default", "ipythontb", "pycon", None, "text", "myst-ansi"):
+            for line in output.astext().splitlines():
+                message = _RAISED.match(line)
+                if message and len(message[1].split()) >= SHORTEST and message[1] not in seen:
+                    seen.add(message[1])
+                    yield message[1][:LONGEST]
+
+
+def find_older_wordings(document: nodes.document) -> Iterator[str]:
+    """What other versions say: on a page about an error such a message stands in italics."""
+    for emphasis in document.findall(nodes.emphasis):
+        text = one_line(emphasis.astext())
+        if len(text.split()) >= SHORTEST:
+            yield text[:LONGEST]
+
+
+def read_other_wordings(docs: Path, page: str) -> set[str]:
+    """How versions of PyTorch word the messages of a page of the gallery, from what was measured of them."""
+    file = docs / "reference" / "versions.json"
+    data = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    of_page = (of for what, of in data.get("messages", {}).items() if page == f"gallery/{what.partition(': ')[0]}")
+    found = (_RAISED.match(text) for of in of_page for text in of.values() if text)
+    return {message[1][:LONGEST] for message in found if message}
+
+
+def find_fix(document: nodes.document) -> str:
+    """The first sentences below the heading *The fix*; empty for a page without one."""
+    for section in document.findall(nodes.section):
+        if isinstance(section[0], nodes.title) and section[0].astext() == _FIX:
+            for paragraph in section.findall(nodes.paragraph):
+                return first_sentences(one_line(paragraph.astext()), longest=150)
+    return ""
+
+
+def order_messages(site: Iterable[tuple[str, list[str], list[str], str]]) -> list[list[Any]]:
+    """Messages with the number of their page, in the order in which the browser prefers one of two that are alike.
+
+    A page about an error explains the message in its title, and the other wordings of it. A third item, 1, says of any other
+    message that its page raises it and is about something else.
+
+    :param site: of each page its title, what it raises, other wordings, and the fix, which only a page about an error has.
+    """
+    own, siblings, siblings_of_lessons = [], [], []
+    for number, (title, raised, wordings, fix) in enumerate(site):
+        said = dict.fromkeys(raised)
+        whole = [
+            one for one in said if not any(one != other and other.startswith(one.rstrip(". ")) for other in said)
+        ]
+        about = [one for one in whole if fix and title.lower() in one.lower()]
+        if fix:
+            own += [[number, one] for one in dict.fromkeys([title, *wordings])]
+            own += [[number, one] for one in about if one != title]
+        others = siblings if fix else siblings_of_lessons
+        others += [[number, one, 1] for one in whole if one not in about]
+    return own + siblings + siblings_of_lessons
+
+
+# -- The index ------------------------------------------------------------------------------------
 
 PAGE = "search"  # it lists all others, so it is not in the index itself
 SNIPPET = 95  # characters that a result shows of a page

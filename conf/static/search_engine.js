@@ -7,7 +7,7 @@ window.atlasSearch = (() => {
   const numberOf = new Map(terms.map((term, number) => [term, number]));
   const saysNothing = new Set(dropped.split(" ")), saysLittle = new Set(weak.split(" "));
 
-  // -- Words, as conf/atlas/search_words.py has them ------------------------------------------------
+  // -- Words, as conf/atlas/search_index.py has them ------------------------------------------------
 
   const SUFFIXES = [
     ["isations", "iz"], ["isation", "iz"], ["izations", "iz"], ["ization", "iz"], ["ising", "iz"], ["ised", "iz"],

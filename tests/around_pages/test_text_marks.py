@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.text_marks import find_number_columns, mark_number_columns
+from atlas.head import find_number_columns, mark_number_columns
 
 
 def make_table(**values: list) -> str:

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from visiting import new_tab
 
-from atlas.search_words import split_words
+from atlas.search_index import split_words
 from error_pages import all_of, message, with_symptoms
 from markup import read
 from search import pastes, questions
