@@ -27,12 +27,11 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from .figures import parse_graph
+from .figures import draw_plot_picture, parse_graph
 from .folds import details
 from .head import find_first_paragraph, make_plain_text
 from .page_store import PageStore, connect_for_pages, enable_stores
 from .pages import list_pages_in_order, read_pages, resolve_link
-from .plot_picture import draw_plot_picture
 from .toolbox import first_sentences, json_for_script, link_to
 
 logger = logging.getLogger(__name__)
