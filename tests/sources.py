@@ -1,6 +1,6 @@
 """The pages that the site must have, as its sources say: collecting tests builds nothing.
 
-That the built site has these pages and no others is a test of its own, ``site/test_pages_of_the_sources.py``.
+That the built site has these pages and no others is a test of its own, ``site/test_parts_of_pages.py``.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ SHEET = "_static/site.css"
 ALONE = {"_static/math.css": "<math"}
 #: The colors of code. What is there before the end of a build is Sphinx's own, without those of the dark theme.
 _CODE = "_static/pygments.css"
-#: Classes of elements that no page has. tests/site/test_one_style_sheet.py names a page that comes to have one.
+#: Classes of elements that no page has. tests/site/test_parts_of_pages.py names a page that comes to have one.
 UNUSED = re.compile(
     r"-Color-?.*"  # MyST-NB: output in the colors of a terminal
     r"|sd-(?!(?:card|col|container|d|dropdown|font|g|hide|m[bt]|octicon|row|shadow|sphinx|stretched|summary|w)(?:-|$)).+"

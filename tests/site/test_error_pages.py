@@ -65,15 +65,6 @@ def test_the_index_has_no_cards(site: Path) -> None:
     assert index.select(".symptoms li") and not index.select(".cards, .sphx-glr-thumbcontainer")
 
 
-def test_a_message_that_is_worded_otherwise_is_found() -> None:
-    page = (
-        '<div class="sphx-glr-script-out"><pre>RuntimeError: nothing\nto be seen</pre></div><p>nothing was seen</p>'
-    )
-    tree = BeautifulSoup(page, "html.parser")
-    assert error_pages.message("nothing to be seen", tree) == "RuntimeError: nothing to be seen"
-    assert error_pages.message("nothing was seen", tree) is None
-
-
 @pytest.mark.parametrize(
     ("symptoms", "said"),
     [((), "names no symptom"), (("Went Wrong",), "in its title already"), (("loss is NaN",), "two pages")],

@@ -110,14 +110,6 @@ def test_what_a_bare_page_lacks_is_found(tmp_path: Path) -> None:
         assert missing_parts(read(bare), sections) == OF_A_RUN + sections
 
 
-def test_a_page_that_no_link_leads_to_is_found(tmp_path: Path) -> None:
-    (tmp_path / "index.html").write_text('<a href="a/b.html#c">')
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a/b.html").write_text('<a href="../index.html"><a href="https://other.example/a/c.html">')
-    (tmp_path / "a/c.html").write_text("alone")
-    assert reached(tmp_path, "index.html") == {"index.html", "a/b.html"}
-
-
 def test_checks_are_counted(tmp_path: Path) -> None:
     one, ten, script = tmp_path / "one.html", tmp_path / "ten.html", tmp_path / "script.py"
     one.write_text('<p class="claims">One assert ran on this page.</p>')

@@ -10,20 +10,11 @@ from bs4 import BeautifulSoup
 
 from markup import read, text_of
 
-ASKED_FOR = [
-    *[
-        "activation memory budget",
-        "autocast",
-        "CopySlices",
-        "dispatcher",
-        "double backward",
-        "GradScaler",
-        "hook",
-        "leaf",
-    ],
-    *["memory format", "meta tensor", "min-cut partitioner", "no_grad", "straight-through estimator", "subgradient"],
-    *["undefined gradient"],
-]
+ASKED_FOR = {
+    *("activation memory budget", "autocast", "CopySlices", "dispatcher", "double backward", "GradScaler", "hook"),
+    *("leaf", "memory format", "meta tensor", "min-cut partitioner", "no_grad", "straight-through estimator"),
+    *("subgradient", "undefined gradient"),
+}
 LINKED = ["memory/grad_scaler", "memory/memory_under_compile", "tensors/numpy_and_torch", "reference/formulas"]
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
@@ -52,7 +43,7 @@ def incomplete(page: BeautifulSoup) -> list[str]:
 
 def test_the_words_are_there_in_order(glossary: BeautifulSoup) -> None:
     found = words(glossary)
-    assert set(ASKED_FOR) <= set(found)
+    assert set(found) >= ASKED_FOR
     assert found == sorted(set(found), key=str.lower)
 
 

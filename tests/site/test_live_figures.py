@@ -15,20 +15,15 @@ import torch
 from live_script import compute, fill_all
 
 OPERATIONS = {
-    **{
-        name: getattr(torch, name.lower())
-        for name in ("Abs", "Add", "Cos", "Div", "Exp", "Log", "Log1P", "Maximum", "Minimum")
-    },
-    **{
-        name: getattr(torch, name.lower())
-        for name in ("Mul", "Neg", "Pow", "Reciprocal", "Relu", "Rsqrt", "Sigmoid", "Sin")
-    },
-    **{name: getattr(torch, name.lower()) for name in ("Sqrt", "Sub", "Tan", "Tanh")},
     "ClampBackward1": torch.clamp,
     "MulBackward1": torch.mul,
     "RsubBackward1": torch.rsub,
     "Softplus": torch.nn.functional.softplus,
 }
+_SAME_NAME = (
+    "Abs Add Cos Div Exp Log Log1P Maximum Minimum Mul Neg Pow Reciprocal Relu Rsqrt Sigmoid Sin Sqrt Sub Tan Tanh"
+)
+OPERATIONS |= {name: getattr(torch, name.lower()) for name in _SAME_NAME.split(" ")}
 LEAST = 40
 
 

@@ -75,18 +75,3 @@ def test_chapters_are_lighter(weights: dict[str, int]) -> None:
 
 def test_half_of_the_pages_are_lighter_still(weights: dict[str, int]) -> None:
     assert median(weights.values()) <= MEDIAN
-
-
-def test_everything_a_page_loads_is_weighed(tmp_path: Path) -> None:
-    (tmp_path / "_static").mkdir()
-    names = ["_static/a.css", "_static/b.js", "_static/c.woff2", "d.png", "d2.png", "e.html", "page.html"]
-    for name in names:
-        (tmp_path / name).write_text(name * 100)
-    (tmp_path / "_static/a.css").write_text('@font-face { src: url("c.woff2") }')
-    (tmp_path / "page.html").write_text(
-        '<link rel="stylesheet" href="_static/a.css?v=1"><script src="_static/b.js"></script>'
-        '<link rel="next" href="e.html"><img src="d.png" srcset="d.png, d2.png 2.00x"><a href="e.html">x</a>'
-    )
-    page = tmp_path / "page.html"
-    assert {path.relative_to(tmp_path).as_posix() for path in resources(page)} == set(names) - {"e.html"}
-    assert weight(page) == sum(size(tmp_path / name) for name in names if name != "e.html")

@@ -106,10 +106,6 @@ def test_what_is_folded_does_not_count() -> None:
     assert place_of_the_mistakes(article) == 2 / 10
 
 
-def test_a_lesson_without_mistakes_is_found() -> None:
-    assert place_of_the_mistakes(BeautifulSoup("<article><h2>Why</h2></article>", "html.parser")) == 1.0
-
-
 def test_plumbing_is_told_from_code() -> None:
     code = 'y = x.sin()\ny.backward()\nprint(x.grad)\nprint(f"{x.grad:.3f}")\nax.plot(x, y)\n'
     page = BeautifulSoup(f'<article><div class="highlight"><pre>{code}</pre></div></article>', "html.parser")
