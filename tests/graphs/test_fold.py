@@ -64,15 +64,6 @@ def test_a_run_ends_where_paths_part_or_meet():
     assert {("F2", "2 nodes: F3, F4", 0, 0), ("2 nodes: F5, F6", "F7", 0, 0)} <= edges(graph)
 
 
-def test_constants_are_left_out_of_a_large_graph():
-    y = x = torch.tensor(1.0, requires_grad=True)
-    for _step in range(30):
-        y = y * 2
-    graph = folded(graph_of("y", x=x, y=y), readable=READABLE)
-    assert labels(graph) == ["x", "29 nodes: MulBackward0 ×29", "y"]
-    assert len(graph.edges) == 2
-
-
 def named(length: int) -> Graph:
     """A chain that no run can shorten."""
     return chain(
