@@ -54,7 +54,7 @@ def fault(script: Path, folder: Path, *, real: bool, cpu: int = CPU, wall: float
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"MPLBACKEND": "agg", **warm_python.PATIENT}
     try:  # -P: the script's own folder is not importable
-        done = warm_python.run(["-P", str(script)], cwd=folder, env=environment, wall=wall, cpu=cpu, real=real)
+        done = warm_python.run_python(["-P", str(script)], cwd=folder, env=environment, wall=wall, cpu=cpu, real=real)
     except TimeoutError as error:
         return str(error)
     if done.code:

@@ -92,7 +92,7 @@ def import_before_fork(children: int) -> None:
     import matplotlib
 
     matplotlib.use("agg")
-    modules = ["matplotlib.pyplot", "torch", "graphs.read", "graphs.fold", "pypandoc"]
+    modules = ["matplotlib.pyplot", "torch", "graphs.read", "graphs.model", "pypandoc"]
     if children >= _MANY:
         # torch.optim, torch.func and torch.export import _dynamo on first use, which takes as long as importing torch
         modules += ["pandas", "torch._dynamo"]
