@@ -32,13 +32,13 @@ class Safeguard:
     """The faults of the table that nobody notices, or names rightly, without it."""
 
 
-_NAMES = ("child", "process", "scripts", "asserts", "scrapers", "sphinx_gallery_patches")
-CHILD, POOL, FAULTS, CLAIMS, SCRAPERS, GALLERY = (f"conf/atlas/gallery/{name}.py" for name in _NAMES)
+_NAMES = ("process", "scripts", "asserts", "scrapers", "sphinx_gallery_patches")
+POOL, FAULTS, CLAIMS, SCRAPERS, GALLERY = (f"conf/atlas/gallery/{name}.py" for name in _NAMES)
 SAFEGUARDS = [
     Safeguard(
         "an exception is a fault",
-        CHILD,
-        'result = {"fault": asdict(explain_error(error, place.script, int.from_bytes(line[:8], "little")))}',
+        POOL,
+        'result = {"fault": asdict(scripts.explain_error(error, job.copied, int.from_bytes(line[:8], "little")))}',
         'result = {"seconds": 0.0}',
         (
             "raises",
@@ -55,7 +55,7 @@ SAFEGUARDS = [
     ),
     Safeguard(
         "so is the end of the interpreter",
-        CHILD,
+        POOL,
         "except BaseException as error:",
         "except Exception as error:",
         ("exits",),
@@ -69,14 +69,14 @@ SAFEGUARDS = [
     ),
     Safeguard(
         "limit of CPU time",
-        CHILD,
+        POOL,
         "resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))",
         "pass",
         ("computes_without_end", "computes_deaf"),
     ),
     Safeguard(
         "limit of CPU time that cannot be blocked",
-        CHILD,
+        POOL,
         "(seconds, seconds + 1)",
         "(seconds, resource.RLIM_INFINITY)",
         ("computes_deaf",),
@@ -84,7 +84,7 @@ SAFEGUARDS = [
     Safeguard(
         "limit of time on the wall clock",
         POOL,
-        "if seconds > job.limits.wall_clock and seconds - _waited_for_core(one.pid) > job.limits.wall_clock:",
+        "if seconds > limit and seconds - _waited_for_core(one.pid) > limit:",
         "if False:",
         ("hangs", "hangs_deaf"),
     ),
@@ -97,20 +97,20 @@ SAFEGUARDS = [
     ),
     Safeguard(
         "the source can be read",
-        CHILD,
-        "check_source(place.script)",
+        POOL,
+        "scripts.check_source(job.copied)",
         "pass",
         ("has_a_mark", "is_empty", "asks_for_no_time"),
     ),
     Safeguard(
         "limit of output",
-        CHILD,
+        POOL,
         "if self.sum > self.limit:",
         "if False:",
         ("prints_without_end", "prints_one_line_without_end", "prints_much_at_once"),
     ),
-    Safeguard("sum of output", CHILD, "self.sum += characters", "self.sum = characters", ("prints_much_in_sum",)),
-    Safeguard("output of other threads", CHILD, "self.add(0)", "pass", ("prints_much_in_a_thread",)),
+    Safeguard("sum of output", POOL, "self.sum += characters", "self.sum = characters", ("prints_much_in_sum",)),
+    Safeguard("output of other threads", POOL, "self.count_printed(0)", "pass", ("prints_much_in_a_thread",)),
     Safeguard(
         "output by the last expression",
         GALLERY,
@@ -121,13 +121,13 @@ SAFEGUARDS = [
     Safeguard(
         "limit of output past Python's streams",
         POOL,
-        "job.place.log.stat().st_size > job.limits.output",
+        "job.log.stat().st_size > job.limits.output",
         "False",
-        ("writes_past_python_without_end",),
+        ("writes_past_python",),
     ),
     Safeguard(
         "limit of memory",
-        CHILD,
+        POOL,
         "resource.setrlimit(resource.RLIMIT_DATA, (used + limits.memory, used + limits.memory))",
         "pass",
         ("needs_too_much_memory", "needs_too_much_in_python"),
@@ -137,7 +137,7 @@ SAFEGUARDS = [
         POOL,
         "    if left:\n",
         "    if False:\n",
-        ("leaves_a_process", "leaves_a_process_by_an_expression"),
+        ("leaves_a_process", "leaves_a_process_by_a_call"),
     ),
     Safeguard(
         "warnings are errors",
@@ -146,15 +146,9 @@ SAFEGUARDS = [
         'warnings.simplefilter("ignore")',
         ("warns", "torch_warns"),
     ),
-    Safeguard("files beside the script", CHILD, "    if others:\n", "    if False:\n", ("writes_a_file",)),
+    Safeguard("files beside the script", POOL, "        if others:\n", "        if False:\n", ("writes_a_file",)),
     Safeguard("asserts that never run", CLAIMS, "    if missed:\n", "    if False:\n", ("never_reaches_an_assert",)),
-    Safeguard(
-        "names of graphs",
-        SCRAPERS,
-        "if name not in namespace:",
-        "if False:",
-        ("misspells_a_graph",),
-    ),
+    Safeguard("names of graphs", SCRAPERS, "if name not in namespace:", "if False:", ("misspells_a_graph",)),
     Safeguard(
         "the line that ran last",
         CLAIMS,
@@ -167,14 +161,14 @@ SAFEGUARDS = [
         CLAIMS,
         "node.value if node.lineno == 1 else node",
         "node",
-        ("leaves_a_process_by_an_expression",),
+        ("leaves_a_process_by_a_call",),
     ),
     Safeguard("the cell", FAULTS, "find_cell(script, line))", "None)", ("raises", "warns")),
     Safeguard(
         "the author's own path",
         POOL,
-        'copied, original = str(job.place.script), str(job.script).removeprefix(f"{Path.cwd()}/")',
-        "copied = original = str(job.place.script)",
+        'copied, original = str(job.copied), str(job.script).removeprefix(f"{Path.cwd()}/")',
+        "copied = original = str(job.copied)",
         ("raises", "hangs"),
     ),
 ]
