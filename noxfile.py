@@ -139,10 +139,7 @@ def serve(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def browser(session: nox.Session) -> None:
-    """Open every page of the site in Chromium, served by nginx: no request elsewhere, no error, nothing that axe finds.
-
-    A page that has not changed since nothing was found on it is left out. ``-- --all-visits`` opens it too.
-    """
+    """Open every page of the site in Chromium, served by nginx: no request elsewhere, no error, nothing that axe finds."""
     # xdist reorders here: the files of many tests come first, then page after page fills the cores
     run_program(session, "pytest", "tests/browser", *ON_ALL_CORES, *session.posargs)
 

@@ -363,6 +363,10 @@ def _get_text(line: str) -> str:
 
 
 def setup(app: Sphinx) -> None:
+    others = (
+        app.registry.post_transforms
+    )  # sphinx-gallery would make a link of each use, and a node of each word of the code
+    others[:] = [transform for transform in others if transform.__name__ != "CodeLinksTransform"]
     app.add_node(names_index)
     app.add_node(nodes.literal_block, override=True, html=(visit_code, None))
     app.add_directive("names-used", NamesUsed)

@@ -64,7 +64,7 @@ def _answer_all(work: Callable[[Any], Any], items: Sequence[Any], writer: Connec
         try:
             answer = work(item), ""
         except Exception as error:
-            answer = None, f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+            answer = None, f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
         writer.send(answer)
 
 

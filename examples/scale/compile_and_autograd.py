@@ -626,6 +626,7 @@ assert _nodes(value) == [COMPILED, COMPILED]
 # - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`: ``retain_grad`` and hooks in eager PyTorch.
 # - :ref:`sphx_glr_gallery_memory_memory_under_compile.py`: what a compiled graph saves for its backward, in bytes.
 # - In PyTorch's reference: `torch.compile has different autograd semantics
-#   <https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler_backward.html>`__ (also for autocast), `nn.Module hooks
+#   <https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler_backward.html>`__ (also for
+#   autocast), `nn.Module hooks
 #   <https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler_nn_module.html>`__ and `set_stance
 #   <https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_stance.html>`__.

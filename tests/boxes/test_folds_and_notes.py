@@ -17,7 +17,7 @@ from sphinx_gallery.gen_rst import HTML_HEADER
 
 from atlas.boxes import Claims, GatherVarying, claims
 from atlas.folds import AskBeforeSolution, FoldWhatFollows, details, fold_mark, make_question_form, prediction
-from compare_builds import differences
+from compare_builds import find_differences
 from tiny.tiny_site import Build
 
 
@@ -115,7 +115,7 @@ def write_page(folder: Path, body: str) -> Path:
 )
 def test_what_a_box_holds_may_vary_and_the_box_may_not(tmp_path: Path, first: str, second: str, same: bool) -> None:
     builds = write_page(tmp_path / "first", first), write_page(tmp_path / "second", second)
-    assert (not differences(*builds)) is same
+    assert (not find_differences(*builds)) is same
 
 
 def test_sphinx_gallerys_own_figures_and_outputs_are_in_the_box() -> None:

@@ -10,22 +10,11 @@ from urllib.parse import urlsplit
 import axe
 import pytest
 from chromium import SWITCHES, chromium
-from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
-from receipts import Receipts, checks
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from serving import Server, nginx, serve
-from visiting import PATIENCE
-
-from sources import ROOT
-
-VISITS = ROOT / "build" / "visits"
+from visiting import PATIENCE, open_page
 
 expect.set_options(timeout=PATIENCE)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--all-visits", action="store_true", help="visit every page, unchanged ones too (tests/browser/receipts.py)"
-    )
 
 
 @pytest.fixture(scope="session")
@@ -92,6 +81,25 @@ def fresh(window: Callable[[str], BrowserContext]) -> BrowserContext:
     return window("light")
 
 
+@pytest.fixture
+def opened(fresh: BrowserContext, origin: str) -> Callable[[str], Page]:
+    """Open a page of the site in that window."""
+    return lambda address: open_page(fresh, origin, address)
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[BrowserContext]:
+    with browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True) as context:
+        yield context
+
+
+@pytest.fixture
+def scriptless(browser: Browser) -> Iterator[BrowserContext]:
+    """A narrow window without JavaScript."""
+    with browser.new_context(java_script_enabled=False, viewport={"width": 640, "height": 900}) as context:
+        yield context
+
+
 @pytest.fixture(scope="session")
 def visitor(browser: Browser) -> BrowserContext:
     """The window in which ``looking.inspect`` opens a tab for each page."""
@@ -102,9 +110,3 @@ def visitor(browser: Browser) -> BrowserContext:
 def looks() -> axe.Looks:
     """What need not be asked of axe again in this session."""
     return axe.Looks()
-
-
-@pytest.fixture(scope="session")
-def receipts(site: Path, browser: Browser, pytestconfig: pytest.Config) -> Receipts:
-    """What was visited before."""
-    return Receipts(VISITS, site, checks(browser.version), trusted=not pytestconfig.getoption("--all-visits"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import axe
 import page_scripts
@@ -36,15 +36,7 @@ class Finding:
         return f"{self.page}, {self.theme}, {self.width} px, {self.rule}: {self.said}"
 
 
-@dataclass
-class Inspection:
-    """All that was found, and the files of the site that the page loaded, itself among them."""
-
-    findings: list[Finding] = field(default_factory=list)
-    files: set[str] = field(default_factory=set)
-
-
-def inspect(
+def inspect_page(
     context: BrowserContext,
     origin: str,
     page: str,
@@ -53,7 +45,7 @@ def inspect(
     is_example: bool = False,
     is_lesson: bool = False,
     is_error: bool = False,
-) -> Inspection:
+) -> list[Finding]:
     """Load a page once for each width and look at all of it in both themes, what is folded away too.
 
     The tab is the page's own, and its HTTP cache is off: fonts come as late as for someone who is here for the first time.
@@ -63,7 +55,7 @@ def inspect(
     :param is_lesson: see that a figure or a table begins in the first screen of a wide window.
     :param is_error: see that the change which mends the error ends there, and that its message is shown whole at each width.
     """
-    done = Inspection()
+    findings: list[Finding] = []
     tab = new_tab(context)
     now = Visit()
     watch(tab, origin, lambda: now)
@@ -77,21 +69,22 @@ def inspect(
                 in_first_screen = (
                     {"late-figure": LATE_FIGURE} if is_lesson else {"late-fix": LATE_FIX} if is_error else {}
                 )
-                found = _load(tab, f"{origin}/{page}", in_first_screen if width == max(LOADS) else {})
+                found = _load_page(tab, f"{origin}/{page}", in_first_screen if width == max(LOADS) else {})
                 found += [("cut-message", said) for said in tab.evaluate(page_scripts.CUT_MESSAGE) if is_error]
                 found += [("copy-button", said) for said in tab.evaluate(page_scripts.COPY_BUTTONS) if is_example]
             else:
-                found = _turn(tab, theme)
-            found += _measures(tab) + axe.color_faults(tab, looks)
+                found = []
+                tab.emulate_media(color_scheme=theme)
+                tab.evaluate(page_scripts.SETTLE)
+            found += _measure_page(tab) + axe.color_faults(tab, looks)
             found += axe.faults(tab) if theme == themes[-1] else []  # last, for it changes the page
             found += [("other-site", url) for url in now.other_sites] + [("error", said) for said in now.errors]
-            done.findings += [Finding(page, theme, width, rule, said) for rule, said in found]
-            done.files |= now.files
+            findings += [Finding(page, theme, width, rule, said) for rule, said in found]
     tab.close()
-    return done
+    return findings
 
 
-def _load(tab: Page, address: str, in_first_screen: Mapping[str, str]) -> list[tuple[str, str]]:
+def _load_page(tab: Page, address: str, in_first_screen: Mapping[str, str]) -> list[tuple[str, str]]:
     """Load a page and open its folds.
 
     :param in_first_screen: by the name of a rule, a script that says what is not in the first screen as it should be.
@@ -106,13 +99,7 @@ def _load(tab: Page, address: str, in_first_screen: Mapping[str, str]) -> list[t
     return found + late
 
 
-def _turn(tab: Page, theme: str) -> list[tuple[str, str]]:
-    tab.emulate_media(color_scheme=theme)
-    tab.evaluate(page_scripts.SETTLE)
-    return []
-
-
-def _measures(tab: Page) -> list[tuple[str, str]]:
+def _measure_page(tab: Page) -> list[tuple[str, str]]:
     """What is measured in each theme and width, as the rule's name and a sentence."""
     measures = {
         "small-text": (page_scripts.SMALL_TEXT, SMALLEST_TEXT),

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from visiting import new_tab, open_page
+from visiting import open_page
 
 PAGE = "gallery/graphs/first_graph.html"
 DRAWERS = {"Toggle site navigation sidebar": ".sidebar-drawer", "Toggle table of contents sidebar": ".toc-drawer"}
@@ -33,7 +33,7 @@ def test_a_closed_drawer_takes_no_focus(narrow: Page) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWERS)
-def test_a_drawer_opens_and_closes_by_keyboard(narrow: Page, name: str) -> None:
+def test_a_drawer_opens_and_closes_by_keyboard_and_by_a_click_beside_it(narrow: Page, name: str) -> None:
     button, drawer = narrow.get_by_role("button", name=name), narrow.locator(DRAWERS[name])
     expect(button).to_have_attribute("aria-expanded", "false")
     expect(drawer).to_be_hidden()
@@ -45,11 +45,6 @@ def test_a_drawer_opens_and_closes_by_keyboard(narrow: Page, name: str) -> None:
     expect(button).to_be_focused()
     expect(button).to_have_attribute("aria-expanded", "false")
     expect(drawer).to_be_hidden()
-
-
-@pytest.mark.parametrize("name", DRAWERS)
-def test_a_click_beside_a_drawer_closes_it(narrow: Page, name: str) -> None:
-    button, drawer = narrow.get_by_role("button", name=name), narrow.locator(DRAWERS[name])
     button.click()
     expect(drawer.locator("a:visible").first).to_be_in_viewport()
     narrow.mouse.click(320, 380)
@@ -60,21 +55,21 @@ def test_a_click_beside_a_drawer_closes_it(narrow: Page, name: str) -> None:
 @pytest.mark.parametrize(
     ("part", "drawer"), [(".nav-overlay-icon", ".sidebar-drawer"), (".toc-header-icon", ".toc-drawer")]
 )
-def test_without_javascript_a_drawer_opens_by_pointer(browser: Browser, origin: str, part: str, drawer: str) -> None:
-    with browser.new_context(java_script_enabled=False, viewport={"width": 640, "height": 400}) as context:
-        tab = new_tab(context)
-        tab.goto(f"{origin}/{PAGE}")
-        tab.locator(part).click()
-        expect(tab.locator(drawer)).to_be_visible()
+def test_without_javascript_a_drawer_opens_by_pointer(
+    scriptless: BrowserContext, origin: str, part: str, drawer: str
+) -> None:
+    tab = open_page(scriptless, origin, PAGE)
+    tab.locator(part).click()
+    expect(tab.locator(drawer)).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [1280, 1300, 1312, 1313, 1366])
-def test_the_contents_of_a_page_are_in_sight(fresh: BrowserContext, origin: str, width: int) -> None:
+def test_the_contents_of_a_page_are_in_sight(fresh: BrowserContext, origin: str) -> None:
     tab = open_page(fresh, origin, PAGE)
-    tab.set_viewport_size({"width": width, "height": 900})
-    expect(tab.locator(".toc-drawer a:visible").first).to_be_in_viewport(ratio=1)
-    expect(tab.locator(".toc-content-icon")).to_be_hidden()
-    expect(tab.locator("article h1")).to_be_in_viewport(ratio=1)
-    boxes = [tab.locator(part).bounding_box() for part in (".sidebar-drawer", "article", ".toc-drawer")]
-    assert all(one["x"] + one["width"] <= other["x"] for one, other in pairwise(boxes))
-    assert boxes[1]["width"] == 736, "the column of text is as wide as anywhere"
+    for width in (1280, 1312, 1313, 1366):
+        tab.set_viewport_size({"width": width, "height": 900})
+        expect(tab.locator(".toc-drawer a:visible").first).to_be_in_viewport(ratio=1)
+        expect(tab.locator(".toc-content-icon")).to_be_hidden()
+        expect(tab.locator("article h1")).to_be_in_viewport(ratio=1)
+        boxes = [tab.locator(part).bounding_box() for part in (".sidebar-drawer", "article", ".toc-drawer")]
+        assert all(one["x"] + one["width"] <= other["x"] for one, other in pairwise(boxes))
+        assert boxes[1]["width"] == 736, "the column of text is as wide as anywhere"

@@ -1,15 +1,14 @@
 """Every page, light and dark, wide and narrow: nothing from elsewhere, no error, nothing that axe finds, nothing that moves.
 
-``looking.py`` has the list. A page that is as it was when nothing was found is skipped; ``--all-visits`` visits it.
+``looking.py`` has the list.
 """
 
 from __future__ import annotations
 
 import axe
 import pytest
-from looking import inspect
+from looking import inspect_page
 from playwright.sync_api import BrowserContext
-from receipts import Receipts
 
 from sources import lessons, sources_of_examples
 
@@ -22,12 +21,7 @@ EXAMPLES, LESSONS = pages_of(sources_of_examples()), pages_of(lessons())
 ERRORS = frozenset(page for page in EXAMPLES if page.startswith("gallery/errors/"))
 
 
-def test_has_no_findings(
-    visitor: BrowserContext, origin: str, looks: axe.Looks, receipts: Receipts, page: str
-) -> None:
+def test_has_no_findings(visitor: BrowserContext, origin: str, looks: axe.Looks, page: str) -> None:
     kind = {"is_example": page in EXAMPLES, "is_lesson": page in LESSONS, "is_error": page in ERRORS}
-    findings = receipts.visit(page, lambda: inspect(visitor, origin, page, looks, **kind))
-    if findings is None:
-        pytest.skip("visited before, and nothing has changed since (--all-visits visits all)")
-    if findings:
+    if findings := inspect_page(visitor, origin, page, looks, **kind):
         pytest.fail("\n".join(map(str, findings)), pytrace=False)

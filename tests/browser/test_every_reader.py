@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from visiting import new_tab, open_page, too_wide
+from visiting import open_page, too_wide
 
 from atlas.pages import read_pages
 
@@ -36,33 +36,25 @@ STAMPS = """() => [...document.body.querySelectorAll("*")]
 MESSAGE = "Trying to backward through the graph a second time"
 
 
-@pytest.fixture
-def phone(browser: Browser) -> Iterator[BrowserContext]:
-    with browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True) as context:
-        yield context
-
-
 @pytest.mark.parametrize("page_", TYPES)
-@pytest.mark.parametrize("width", [1280, 640])
-def test_text_of_twice_the_size_fits(large_text: Browser, origin: str, page_: str, width: int) -> None:
-    with large_text.new_context(viewport={"width": width, "height": 900}) as context:
+def test_text_of_twice_the_size_fits(large_text: Browser, origin: str, page_: str) -> None:
+    with large_text.new_context(viewport={"width": 1280, "height": 900}) as context:
         tab = open_page(context, origin, page_)
         assert tab.evaluate("getComputedStyle(document.documentElement).fontSize") == "32px"
-        assert not too_wide(tab)
-        expect(tab.locator("article h1").first).to_be_in_viewport()
+        for width in (1280, 640):
+            tab.set_viewport_size({"width": width, "height": 900})
+            assert not too_wide(tab)
+            expect(tab.locator("article h1").first).to_be_in_viewport()
 
 
 @pytest.mark.parametrize("page_", [page for page in TYPES if "search" not in page])
-def test_without_javascript_it_can_be_read(browser: Browser, origin: str, page_: str) -> None:
-    with browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 844}) as context:
-        tab = new_tab(context)
-        tab.goto(f"{origin}/{page_}")
-        expect(tab.locator("article h1").first).to_be_visible()
-        paragraph = tab.locator("article :is(p, li):visible").first
-        assert paragraph.inner_text().strip()
-        for fold in tab.locator("article details").all()[:2]:
-            fold.locator("summary").first.click()
-            expect(fold).to_have_attribute("open", "")
+def test_without_javascript_it_can_be_read(scriptless: BrowserContext, origin: str, page_: str) -> None:
+    tab = open_page(scriptless, origin, page_)
+    expect(tab.locator("article h1").first).to_be_visible()
+    assert tab.locator("article :is(p, li):visible").first.inner_text().strip()
+    for fold in tab.locator("article details").all()[:2]:
+        fold.locator("summary").first.click()
+        expect(fold).to_have_attribute("open", "")
 
 
 @pytest.mark.parametrize("page_", ["gallery/graphs/first_graph.html", "reference/operators.html"])
@@ -75,26 +67,28 @@ def test_on_paper_there_is_the_text_and_nothing_else(fresh: BrowserContext, orig
     assert not tab.evaluate(STAMPS), "what is fixed to the window stands on every sheet"
 
 
-def test_paper_is_light_in_each_theme(browser: Browser, origin: str) -> None:
-    looks = []
-    for theme in ("light", "dark"):
-        with browser.new_context(color_scheme=theme, viewport={"width": 1280, "height": 900}) as context:
-            tab = open_page(context, origin, "gallery/memory/checkpointing.html")
-            first = open_page(context, origin, "gallery/graphs/first_graph.html")
-            for page in (tab, first):
-                page.emulate_media(media="print", color_scheme=theme)
-            colors = "part => [getComputedStyle(part).fill, getComputedStyle(part).color]"
-            looks.append(
-                [
-                    *(
-                        first.locator(part).first.evaluate(colors)
-                        for part in (".g-card rect", ".g-name", ".g-gradient")
-                    ),
-                    *(first.locator(part).first.evaluate(colors) for part in ("article p", "div.highlight pre")),
-                    *tab.locator("svg.plot path").evaluate_all(f"parts => parts.slice(0, 20).map({colors})"),
-                ]
-            )
-    assert looks[0] == looks[1]
+def test_paper_is_light_in_each_theme(origin: str, window: Callable[[str], BrowserContext]) -> None:
+    parts = {
+        "gallery/memory/checkpointing.html": ["svg.plot path"],
+        "gallery/graphs/first_graph.html": [
+            ".g-card rect",
+            ".g-name",
+            ".g-gradient",
+            "article p",
+            "div.highlight pre",
+        ],
+    }
+    read = "parts => parts.slice(0, 20).map(part => [getComputedStyle(part).fill, getComputedStyle(part).color])"
+
+    def list_colors(theme: str) -> list[list[str]]:
+        found = []
+        for page, names in parts.items():
+            tab = open_page(window(theme), origin, page)
+            tab.emulate_media(media="print", color_scheme=theme)
+            found += [tab.locator(name).evaluate_all(read) for name in names]
+        return found
+
+    assert list_colors("light") == list_colors("dark")
 
 
 def test_from_a_message_to_the_fix(fresh: BrowserContext, origin: str) -> None:

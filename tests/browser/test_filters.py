@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 from visiting import new_tab, open_page
 
 LISTS = {
@@ -20,11 +20,6 @@ LISTS = {
 TAGS, TABLE = "gallery/index.html", "reference/operators.html"
 SHOWN, ROWS = ".tagged li:visible", ".operators tbody tr:visible"
 NAME = "Name, sign or node"
-
-
-@pytest.fixture
-def opened(fresh: BrowserContext, origin: str) -> Callable[[str], Page]:
-    return lambda address: open_page(fresh, origin, address)
 
 
 @pytest.fixture
@@ -223,14 +218,15 @@ def test_a_search_leads_to_a_row_and_a_node_to_its_formula(opened: Callable[[str
 
 
 @pytest.mark.parametrize("address", [*LISTS, TAGS, TABLE])
-def test_without_scripts_there_is_no_filter_and_all_is_there(browser: Browser, origin: str, address: str) -> None:
-    with browser.new_context(java_script_enabled=False) as context:
-        tab = open_page(context, origin, address)
-        expect(tab.locator("form.filter")).to_be_hidden()
-        shown = {TAGS: SHOWN, TABLE: ROWS}.get(address) or f"{LISTS[address][2]}:visible"
-        for fold in tab.locator(".symptoms > details > summary").all():
-            fold.click()
-        assert tab.locator(shown).count() == tab.locator(shown.removesuffix(":visible")).count() > 10
+def test_without_scripts_there_is_no_filter_and_all_is_there(
+    scriptless: BrowserContext, origin: str, address: str
+) -> None:
+    tab = open_page(scriptless, origin, address)
+    expect(tab.locator("form.filter")).to_be_hidden()
+    shown = {TAGS: SHOWN, TABLE: ROWS}.get(address) or f"{LISTS[address][2]}:visible"
+    for fold in tab.locator(".symptoms > details > summary").all():
+        fold.click()
+    assert tab.locator(shown).count() == tab.locator(shown.removesuffix(":visible")).count() > 10
 
 
 @pytest.mark.parametrize(

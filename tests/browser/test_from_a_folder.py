@@ -52,7 +52,7 @@ def test_a_link_shows_what_it_leads_to(tab: Page, folder: Path, visit: Visit) ->
 
 def test_a_filter_keeps_in_the_address_what_was_asked(tab: Page, folder: Path, visit: Visit) -> None:
     tab.goto(f"{folder.as_uri()}/reference/operators.html")
-    tab.locator(".filter input").fill("matmul")
+    tab.locator(".filter [type=search]").fill("matmul")
     tab.wait_for_url("**/operators.html?name=matmul")
     assert not visit.errors + visit.other_sites
 

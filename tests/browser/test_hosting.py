@@ -20,7 +20,7 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import BrowserContext, Page, expect
 from serving import Server
-from visiting import Visit, new_tab, open_page, until
+from visiting import Visit, open_page, until
 
 from tiny.tiny_site import build, written
 
@@ -44,18 +44,16 @@ class Answer:
     body: bytes
 
 
-def ask(address: str, **headers: str) -> Answer:
-    request = urllib.request.Request(
-        address, headers={name.replace("_", "-"): value for name, value in headers.items()}
-    )
+def ask_server(address: str, **headers: str) -> Answer:
+    own = {name.replace("_", "-"): value for name, value in headers.items()}
     try:
-        with urllib.request.urlopen(request) as answer:
+        with urllib.request.urlopen(urllib.request.Request(address, headers=own)) as answer:
             return Answer(answer.status, answer.headers, answer.read())
     except urllib.error.HTTPError as error:
         return Answer(error.code, error.headers, error.read())
 
 
-def style_of(site: Path) -> str:
+def find_style(site: Path) -> str:
     """The address of a style sheet as the front page gives it, with its checksum."""
     page = BeautifulSoup((site / "index.html").read_bytes(), "html.parser")
     return page.select_one('link[rel=stylesheet][href*="site.css?v="]')["href"]
@@ -63,69 +61,50 @@ def style_of(site: Path) -> str:
 
 # -- Headers --------------------------------------------------------------------------------------
 
+TYPES = {
+    PAGE: "text/html; charset=utf-8",
+    f"{PAGE}.md": "text/markdown; charset=utf-8",
+    "llms.txt": "text/plain; charset=utf-8",
+    "_static/site.css": "text/css; charset=utf-8",
+    "search-index.js": "application/javascript; charset=utf-8",
+    "sitemap.xml": "text/xml; charset=utf-8",
+    "release-notes.atom": "application/atom+xml; charset=utf-8",
+}
+
+
+@pytest.mark.parametrize("address", TYPES)
+def test_text_has_its_type_and_all_headers_and_is_sent_small(origin: str, address: str) -> None:
+    plain, small = ask_server(f"{origin}/{address}"), ask_server(f"{origin}/{address}", Accept_Encoding="gzip")
+    assert (plain.status, plain.headers["Content-Type"]) == (200, TYPES[address])
+    assert [name for name in SECURITY if name in plain.headers] == SECURITY
+    assert small.headers["Content-Encoding"] == "gzip" and small.headers["Vary"] == "Accept-Encoding"
+    assert gzip.decompress(small.body) == plain.body and len(small.body) < len(plain.body) / 2
+    again = ask_server(f"{origin}/{address}", If_None_Match=plain.headers["ETag"])
+    assert (again.status, again.body) == (304, b""), "what has not changed is not sent again"
+
+
+def test_other_files_have_their_types(origin: str) -> None:
+    for address, type_ in {"_static/mark.svg": "image/svg+xml", "objects.inv": "application/octet-stream"}.items():
+        assert ask_server(f"{origin}/{address}").headers["Content-Type"] == type_
+
 
 def test_what_has_a_checksum_is_kept_and_all_else_asked_for_again(origin: str, site: Path) -> None:
-    style = style_of(site)
-    kept = {
-        address: ask(f"{origin}/{address}").headers["Cache-Control"] for address in (style, style.split("?")[0], PAGE)
-    }
-    assert list(kept.values()) == [FOREVER, "no-cache", "no-cache"]
-
-
-@pytest.mark.parametrize("address", [PAGE, "", "search-index.js", "sitemap.xml", "release-notes.atom"])
-def test_a_page_is_never_kept_whatever_its_address_says(origin: str, address: str) -> None:
-    """A link with ``?v=`` that somebody made up would otherwise leave its readers with today's page for a year."""
-    answer = ask(f"{origin}/{address}?v=abc123")
-    assert (answer.status, answer.headers["Cache-Control"]) == (200, "no-cache")
-
-
-@pytest.mark.parametrize("address", [PAGE, "", "search-index.js"])
-def test_what_has_not_changed_is_not_sent_again(origin: str, address: str) -> None:
-    first = ask(f"{origin}/{address}")
-    assert first.status == 200
-    again = ask(f"{origin}/{address}", If_None_Match=first.headers["ETag"])
-    assert (again.status, again.body) == (304, b"")
-
-
-def test_a_style_that_is_not_there_is_not_kept(origin: str) -> None:
-    answer = ask(f"{origin}/_static/none.css?v=1234")
+    """A page's link with ``?v=`` that somebody made up would otherwise leave its readers with today's page for a year."""
+    style = find_style(site)
+    for address in (
+        style,
+        style.split("?")[0],
+        *TYPES,
+        *(f"{address}?v=abc123" for address in (PAGE, "", "sitemap.xml")),
+    ):
+        answer = ask_server(f"{origin}/{address}")
+        assert (answer.status, answer.headers["Cache-Control"]) == (
+            200,
+            FOREVER if address == style else "no-cache",
+        ), address
+    answer = ask_server(f"{origin}/_static/none.css?v=1234")
     assert (answer.status, answer.headers["Cache-Control"]) == (404, "no-cache")
-
-
-@pytest.mark.parametrize("address", [PAGE, "_static/site.css", "none.html", "llms.txt"])
-def test_each_answer_has_the_headers_for_security(origin: str, address: str) -> None:
-    headers = ask(f"{origin}/{address}").headers
-    assert [name for name in SECURITY if name in headers] == SECURITY
-
-
-@pytest.mark.parametrize(
-    ("address", "type_"),
-    [
-        (PAGE, "text/html; charset=utf-8"),
-        (f"{PAGE}.md", "text/markdown; charset=utf-8"),
-        ("llms.txt", "text/plain; charset=utf-8"),
-        ("_static/site.css", "text/css; charset=utf-8"),
-        ("search-index.js", "application/javascript; charset=utf-8"),
-        ("sitemap.xml", "text/xml; charset=utf-8"),
-        ("release-notes.atom", "application/atom+xml; charset=utf-8"),
-        ("_static/mark.svg", "image/svg+xml"),
-        ("objects.inv", "application/octet-stream"),
-    ],
-)
-def test_types(origin: str, address: str, type_: str) -> None:
-    answer = ask(f"{origin}/{address}")
-    assert (answer.status, answer.headers["Content-Type"]) == (200, type_)
-
-
-@pytest.mark.parametrize(
-    "address",
-    [PAGE, f"{PAGE}.md", "llms.txt", "_static/site.css", "search-index.js", "sitemap.xml", "release-notes.atom"],
-)
-def test_text_is_sent_small(origin: str, address: str) -> None:
-    plain, small = ask(f"{origin}/{address}"), ask(f"{origin}/{address}", Accept_Encoding="gzip")
-    assert small.headers["Content-Encoding"] == "gzip" and small.headers["Vary"] == "Accept-Encoding"
-    assert gzip.decompress(small.body) == plain.body
-    assert len(small.body) < len(plain.body) / 2
+    assert [name for name in SECURITY if name in answer.headers] == SECURITY
 
 
 # -- The policy -----------------------------------------------------------------------------------
@@ -154,14 +133,6 @@ def test_the_policy_bites(tampered: str, fresh: BrowserContext) -> None:
         until(tab, lambda said=said: any(map(said.search, wrong.errors)), lambda: wrong.errors)
 
 
-def test_the_policy_lets_a_page_ask_its_own_site_and_no_other(origin: str, fresh: BrowserContext) -> None:
-    """Lighthouse asks for robots.txt as the page would."""
-    tab = open_page(fresh, origin, PAGE, Visit())
-    asked = "address => fetch(address).then(answer => answer.status, () => 'refused')"
-    assert tab.evaluate(asked, f"{origin}/robots.txt") == 404
-    assert tab.evaluate(asked, "https://other.example/robots.txt") == "refused"
-
-
 def test_a_search_and_a_graph_that_plays_keep_to_the_policy(origin: str, fresh: BrowserContext) -> None:
     visit = Visit()
     tab = open_page(fresh, origin, PAGE, visit)
@@ -170,11 +141,14 @@ def test_a_search_and_a_graph_that_plays_keep_to_the_policy(origin: str, fresh: 
         figure.get_by_role("button", name=button, exact=True).click()
     figure.locator(".g-card").first.hover()
     expect(figure.locator(".graph-note")).to_be_visible()
-    search(tab, "retain_grad")
+    open_search(tab, "retain_grad")
     assert not visit.errors + visit.other_sites
+    asked = "address => fetch(address).then(answer => answer.status, () => 'refused')"
+    assert tab.evaluate(asked, f"{origin}/robots.txt") == 404, "Lighthouse asks for it as the page would"
+    assert tab.evaluate(asked, "https://other.example/robots.txt") == "refused"
 
 
-def search(tab: Page, words: str) -> None:
+def open_search(tab: Page, words: str) -> None:
     tab.get_by_placeholder("Search").first.click()
     tab.get_by_role("dialog").get_by_role("combobox").fill(words)
     expect(tab.get_by_role("dialog").get_by_role("option").first).to_be_visible()
@@ -183,7 +157,7 @@ def search(tab: Page, words: str) -> None:
 # -- Not found ------------------------------------------------------------------------------------
 
 
-def is_found_missing(context: BrowserContext, origin: str, address: str) -> None:
+def expect_missing(context: BrowserContext, origin: str, address: str) -> None:
     """See that the answer is the site's own page, with its styles, and that it leads back."""
     visit = Visit()
     tab = open_page(context, origin, address, visit)
@@ -201,8 +175,8 @@ def is_found_missing(context: BrowserContext, origin: str, address: str) -> None
 
 @pytest.mark.parametrize("address", NOWHERE)
 def test_what_is_not_found_at_any_depth(origin: str, fresh: BrowserContext, address: str) -> None:
-    assert ask(f"{origin}/{address}").status == 404
-    is_found_missing(fresh, origin, address)
+    assert ask_server(f"{origin}/{address}").status == 404
+    expect_missing(fresh, origin, address)
 
 
 # -- Below a path ---------------------------------------------------------------------------------
@@ -215,9 +189,14 @@ def fork(site: Path, server: Server) -> Iterator[str]:
         yield address
 
 
-def test_below_a_path_only_what_has_a_checksum_is_kept(fork: str, site: Path) -> None:
-    kept = [ask(f"{fork}/{address}").headers["Cache-Control"] for address in (style_of(site), f"{PAGE}?v=abc123")]
+def test_below_a_path_only_what_has_a_checksum_is_kept_and_nothing_is_above_it(fork: str, site: Path) -> None:
+    kept = [
+        ask_server(f"{fork}/{address}").headers["Cache-Control"] for address in (find_style(site), f"{PAGE}?v=abc123")
+    ]
     assert kept == [FOREVER, "no-cache"]
+    assert ask_server(f"{fork.removesuffix('/some-fork')}/{PAGE}").status == 404
+    with urllib.request.urlopen(fork) as answer:
+        assert answer.url == f"{fork}/", "the path without its slash leads there"
 
 
 def test_a_fork_is_clicked_through(fork: str, fresh: BrowserContext) -> None:
@@ -232,22 +211,12 @@ def test_a_fork_is_clicked_through(fork: str, fresh: BrowserContext) -> None:
     with tab.expect_navigation():
         tab.locator(".related-pages .next-page").click()
     assert tab.url.startswith(f"{fork}/gallery/graphs/") and not tab.url.endswith(PAGE)
-    search(tab, "retain_grad")
+    open_search(tab, "retain_grad")
     with tab.expect_navigation():
         tab.keyboard.press("Enter")
     assert tab.url.startswith(f"{fork}/") and "search.html" not in tab.url
     expect(tab.locator("article")).to_contain_text("retain_grad")
     assert not visit.errors + visit.other_sites
-
-
-def test_the_path_without_its_slash_leads_there(fork: str, fresh: BrowserContext) -> None:
-    tab = new_tab(fresh)
-    tab.goto(fork)
-    assert tab.url == f"{fork}/"
-
-
-def test_there_is_nothing_above_the_path(fork: str) -> None:
-    assert ask(f"{fork.removesuffix('/some-fork')}/{PAGE}").status == 404
 
 
 @pytest.fixture(scope="module")
@@ -264,4 +233,4 @@ def tiny_fork(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.mark.parametrize("address", NOWHERE)
 def test_what_is_not_found_below_a_path(tiny_fork: str, fresh: BrowserContext, address: str) -> None:
-    is_found_missing(fresh, tiny_fork, address)
+    expect_missing(fresh, tiny_fork, address)

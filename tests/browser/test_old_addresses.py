@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 from serving import Server
-from visiting import Visit, new_tab, open_page
+from visiting import Visit, open_page
 
 from tiny.tiny_site import build, written
 
@@ -73,13 +73,10 @@ def test_a_static_page_leads_on(moved: Path, browser: Browser, old: str, new: st
     """Without scripts the anchor of the address is lost, and the reader is at the head of the right page."""
     if not scripts and old == "old.html#another-part":
         new = "guide/new.html"
-    with static_host(moved) as origin:
-        context = browser.new_context(java_script_enabled=scripts)
-        tab = new_tab(context)
-        tab.goto(f"{origin}/index.html")
+    with static_host(moved) as origin, browser.new_context(java_script_enabled=scripts) as context:
+        tab = open_page(context, origin, "index.html")
         tab.goto(f"{origin}/{old}")
         tab.wait_for_url(f"{origin}/{new}")
         if scripts:
             tab.go_back()
             assert tab.url == f"{origin}/index.html"
-        context.close()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
-from visiting import new_tab, open_page
+from playwright.sync_api import BrowserContext, Locator, expect
+from visiting import open_page
 
 PAGE = "gallery/graphs/first_graph.html"
 WIDE = "gallery/training/training_loop.html"
@@ -29,53 +26,28 @@ LOOSE_ENDS = """figure => {
 }"""
 
 
-@pytest.fixture
-def phone(browser: Browser) -> Iterator[BrowserContext]:
-    with browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True) as context:
-        yield context
-
-
-def at(figure: Locator, name: str) -> dict[str, float]:
+def find_card(figure: Locator, name: str) -> dict[str, float]:
     return figure.locator(f".g-card:has(.g-name:text-is('{name}')) > rect").bounding_box()
 
 
-def flow(figure: Locator) -> list[str]:
-    """Which way each of the four steps of the first graph goes."""
-    places = {name: at(figure, name) for name in ("x2", "a", "y1", "y2", "w")}
-    steps = [("x2", "a"), ("a", "y1"), ("y1", "w"), ("y2", "w")]
-    return [
-        "down"
-        if places[one]["y"] + places[one]["height"] < places[other]["y"]
-        else "right"
-        if places[one]["x"] + places[one]["width"] < places[other]["x"]
-        else "neither"
-        for one, other in steps
-    ]
+def is_below(figure: Locator, name: str, other: str) -> bool:
+    above, below = find_card(figure, name), find_card(figure, other)
+    return above["y"] + above["height"] < below["y"]
 
 
-def test_the_first_figure_is_whole_on_a_phone(phone: BrowserContext, origin: str) -> None:
-    figure = open_page(phone, origin, PAGE).locator(".graph-figure").first
-    assert flow(figure) == ["down"] * 4
+def list_directions(figure: Locator) -> list[bool]:
+    """Whether each of four steps of the first graph goes down."""
+    return [is_below(figure, *step) for step in (("x2", "a"), ("a", "y1"), ("y1", "w"), ("y2", "w"))]
+
+
+def test_the_first_figure_is_whole_on_a_phone_and_plays(phone: BrowserContext, origin: str) -> None:
+    tab = open_page(phone, origin, PAGE)
+    figure = tab.locator(".graph-figure").first
+    assert all(list_directions(figure))
     assert figure.locator(".graph-scroll").evaluate(HIDDEN) <= 0
     assert figure.evaluate(LOOSE_ENDS) == []
     name = figure.locator(".g-name").first
     assert name.bounding_box()["height"] > 13, "in the size in which it is drawn"
-
-
-def test_in_a_wide_window_data_flows_to_the_right(fresh: BrowserContext, origin: str) -> None:
-    figure = open_page(fresh, origin, PAGE).locator(".graph-figure").first
-    assert flow(figure) == ["right"] * 4
-
-
-def test_a_graph_too_wide_for_a_page_stands_upright_in_any_window(fresh: BrowserContext, origin: str) -> None:
-    figure = open_page(fresh, origin, WIDE).locator(".graph-figure").first
-    assert figure.locator(".graph-scroll").evaluate(HIDDEN) <= 0
-    assert at(figure, "output")["y"] + at(figure, "output")["height"] < at(figure, "loss")["y"]
-    assert figure.evaluate(LOOSE_ENDS) == []
-
-
-def test_it_plays_on_a_phone(phone: BrowserContext, origin: str) -> None:
-    tab = open_page(phone, origin, PAGE)
     figure = tab.locator(".graph-figure").nth(1)
     for _ in range(3):
         figure.get_by_role("button", name="One step on").tap()
@@ -83,10 +55,17 @@ def test_it_plays_on_a_phone(phone: BrowserContext, origin: str) -> None:
     assert figure.evaluate(LOOSE_ENDS) == []
 
 
-def test_without_javascript_the_drawing_is_there_to_be_scrolled(browser: Browser, origin: str) -> None:
-    with browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 844}) as context:
-        tab: Page = new_tab(context)
-        tab.goto(f"{origin}/{PAGE}")
-        figure = tab.locator(".graph-figure").first
-        assert flow(figure) == ["right"] * 4
-        assert figure.locator(".graph-scroll").evaluate(HIDDEN) > 0
+def test_in_a_wide_window_data_flows_to_the_right_unless_that_is_too_wide(fresh: BrowserContext, origin: str) -> None:
+    assert not any(list_directions(open_page(fresh, origin, PAGE).locator(".graph-figure").first))
+    figure = open_page(fresh, origin, WIDE).locator(".graph-figure").first
+    assert figure.locator(".graph-scroll").evaluate(HIDDEN) <= 0
+    assert is_below(figure, "output", "loss")
+    assert figure.evaluate(LOOSE_ENDS) == []
+
+
+def test_without_javascript_the_drawing_is_there_to_be_scrolled(scriptless: BrowserContext, origin: str) -> None:
+    tab = open_page(scriptless, origin, PAGE)
+    tab.set_viewport_size({"width": 390, "height": 844})
+    figure = tab.locator(".graph-figure").first
+    assert not any(list_directions(figure))
+    assert figure.locator(".graph-scroll").evaluate(HIDDEN) > 0

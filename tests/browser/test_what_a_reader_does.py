@@ -1,14 +1,14 @@
-"""What a reader does with a page: change its theme, copy code, open a solution, follow a link that is dead."""
+"""What a reader does with a page: change its theme, copy code, open a solution, reach a box that scrolls; and parts of pages
+that once looked wrong."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
 from page_scripts import SETTLE
-from playwright.sync_api import BrowserContext, Page, expect
-from visiting import Visit, open_page
+from playwright.sync_api import BrowserContext, Locator, Page, expect
+from visiting import open_page, until
 
 #: The colors of every element that a page shows. Copy buttons, clear until they are pointed at, keep the old theme's color.
 LOOK_OF_ALL = """() => [...document.body.querySelectorAll("*")].map(box => {
@@ -16,11 +16,12 @@ LOOK_OF_ALL = """() => [...document.body.querySelectorAll("*")].map(box => {
   const {color, fill, backgroundColor, display, filter} = getComputedStyle(box);
   return [box.localName, color, fill, backgroundColor, display, filter].join();
 })"""
-FIRST = "gallery/graphs/first_graph.html"
+FIRST, FORMULAS = "gallery/graphs/first_graph.html", "gallery/training/initialisation.html"
 
 
-def colours(tab: Page) -> dict[str, str]:
-    """The colours that matter in the first graph of a page."""
+def find_colors(tab: Page) -> dict[str, str]:
+    """The colors that matter in the first graph of a page."""
+    tab.evaluate(SETTLE)
     return tab.evaluate("""() => ({
       name: getComputedStyle(document.querySelector(".graph text.g-name")).fill,
       card: getComputedStyle(document.querySelector(".graph .g-card rect")).fill,
@@ -28,34 +29,42 @@ def colours(tab: Page) -> dict[str, str]:
     })""")
 
 
-def test_the_theme_button_turns_the_graphs_colours(origin: str, window: Callable[[str], BrowserContext]) -> None:
-    preferred = open_page(window("dark"), origin, FIRST)
-    preferred.evaluate(SETTLE)
-    dark = colours(preferred)
+def read_style(tab: Page, part: str, name: str) -> str:
+    return tab.locator(part).first.evaluate("(part, name) => getComputedStyle(part)[name]", name)
+
+
+# -- Themes ---------------------------------------------------------------------------------------
+
+
+def test_the_theme_button_turns_the_graphs_colors(origin: str, window: Callable[[str], BrowserContext]) -> None:
+    dark = find_colors(open_page(window("dark"), origin, FIRST))
     tab = open_page(window("light"), origin, FIRST)
-    light = colours(tab)
+    light = find_colors(tab)
     while tab.evaluate("document.body.dataset.theme") != "dark":
         tab.locator(".theme-toggle:visible").first.click()
-    tab.evaluate(SETTLE)
-    assert colours(tab) == dark
+    assert find_colors(tab) == dark
     assert all(light[part] != dark[part] for part in light)
 
 
 def test_a_page_that_is_turned_looks_as_one_that_was_opened_so(
     origin: str, window: Callable[[str], BrowserContext]
 ) -> None:
-    """``looking.inspect`` opens each page in one theme, and turns it to the other."""
+    """``looking.inspect_page`` opens each page in one theme, and turns it to the other."""
     tabs = [open_page(window(opened), origin, FIRST) for opened in ("dark", "light")]
-    deadline = time.monotonic() + 60
-    while True:
-        looks = []
+
+    def list_looks() -> list[list[str]]:
         for tab in tabs:
             tab.emulate_media(color_scheme="dark")
             tab.evaluate(SETTLE)
-            looks.append(tab.evaluate(LOOK_OF_ALL))
-        if looks[0] == looks[1] or time.monotonic() > deadline:  # deferred scripts may still add to one of them
-            break
-    assert looks[0] == looks[1]
+        return [tab.evaluate(LOOK_OF_ALL) for tab in tabs]
+
+    # deferred scripts may still add to one of them
+    until(tabs[0], lambda: len({*map(tuple, list_looks())}) == 1, list_looks)
+    output = tabs[0].locator(".sphx-glr-script-out .highlight").first
+    assert output.evaluate("box => getComputedStyle(box).backgroundColor") == "rgba(0, 0, 0, 0)", "one border"
+
+
+# -- Code and folds -------------------------------------------------------------------------------
 
 
 def test_the_copied_code_is_the_code_that_is_shown(fresh: BrowserContext, origin: str) -> None:
@@ -69,8 +78,8 @@ def test_the_copied_code_is_the_code_that_is_shown(fresh: BrowserContext, origin
     assert copied.strip() == cell.locator("pre").inner_text().strip()
 
 
-def test_a_copy_button_is_seen_when_a_key_reaches_it(fresh: BrowserContext, origin: str) -> None:
-    tab = open_page(fresh, origin, FIRST)
+def test_a_copy_button_is_seen_when_a_key_reaches_it(opened: Callable[[str], Page]) -> None:
+    tab = opened(FIRST)
     button = tab.locator("button.copybtn").first
     assert button.evaluate("button => getComputedStyle(button).opacity") == "0"
     for _ in range(80):
@@ -84,23 +93,92 @@ def test_a_copy_button_is_seen_when_a_key_reaches_it(fresh: BrowserContext, orig
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
-def test_a_solution_opens_by_keyboard(fresh: BrowserContext, origin: str, key: str) -> None:
-    tab = open_page(fresh, origin, FIRST)
+def test_a_solution_opens_by_keyboard(opened: Callable[[str], Page], key: str) -> None:
+    tab = opened(FIRST)
     fold = tab.locator("details.solution").first
     expect(fold.locator("p").first).to_be_hidden()
-    summary = fold.locator("summary")
-    summary.focus()
-    expect(summary).to_be_focused()
+    fold.locator("summary").focus()
     tab.keyboard.press(key)
     expect(fold.locator("p").first).to_be_visible()
 
 
-@pytest.mark.parametrize("address", ["gone.html", "gallery/gone/deeper.html"])
-def test_a_dead_address_shows_the_sites_own_page(fresh: BrowserContext, origin: str, address: str) -> None:
-    visit = Visit()
-    tab = open_page(fresh, origin, address, visit)
-    expect(tab.get_by_role("heading", level=1)).to_have_text("Page not found")
-    refused = [error for error in visit.errors if error.startswith("404")]
-    assert refused == [f"404 for {origin}/{address}"], "the page's own styles and scripts are found from any address"
-    tab.locator(".sidebar-brand").click()
-    expect(tab).to_have_url(f"{origin}/index.html")
+# -- A box that scrolls is a stop of the Tab key, and fades out where there is more; no other is one --------------
+
+
+@pytest.fixture
+def narrow(opened: Callable[[str], Page]) -> Page:
+    tab = opened(FORMULAS)
+    tab.set_viewport_size({"width": 390, "height": 900})
+    return tab
+
+
+def expect_stop(box: Locator, is_stop: bool) -> None:
+    (expect(box).to_have_attribute if is_stop else expect(box).not_to_have_attribute)("tabindex", "0")
+
+
+def test_a_formula_is_a_stop_while_it_is_wider_than_a_phone(narrow: Page) -> None:
+    expect_stop(narrow.locator("div.math").first, True)
+    assert narrow.locator("math[tabindex]").count() == 0
+    box = narrow.locator("div.math").nth(1)
+    for size, is_stop in [("400%", True), ("10%", False)]:  # as when a font arrives; the box keeps its size
+        box.evaluate(
+            "(box, size) => box.querySelectorAll('mtext').forEach(text => (text.style.fontSize = size))", size
+        )
+        expect_stop(box, is_stop)
+
+
+def test_a_formula_does_not_fade_out_below(opened: Callable[[str], Page]) -> None:
+    """Tall brackets paint below the formula's box, where there is nothing to scroll to."""
+    tab = opened(FORMULAS)
+    box = tab.locator("div.math").first
+    tall = "<math display='block'><mo style='font-size: 9em; line-height: 0.2'>(</mo></math>"
+    box.evaluate("(box, tall) => { box.style.height = '20px'; box.innerHTML = tall }", tall)
+    tab.evaluate("() => document.fonts.dispatchEvent(new Event('loadingdone'))")
+    assert box.evaluate("box => box.scrollHeight > box.clientHeight + 1")
+    expect(box).not_to_have_attribute("data-more", "below")
+    expect_stop(box, False)
+
+
+def test_a_box_fades_out_where_there_is_more(narrow: Page) -> None:
+    box = narrow.locator("div.highlight pre[data-more]").first
+    expect(box).to_have_attribute("data-more", "right")
+    assert "gradient" in box.evaluate("box => getComputedStyle(box).maskImage")
+    for left, more in [(20, "left right"), (9999, "left")]:
+        box.evaluate("(box, left) => { box.scrollLeft = left }", left)
+        expect(box).to_have_attribute("data-more", more)
+    narrow.set_viewport_size({"width": 1280, "height": 900})
+    whole = narrow.locator("div.highlight pre:not([tabindex])").first
+    expect(whole).not_to_have_attribute("data-more", "right")
+    assert whole.evaluate("box => getComputedStyle(box).maskImage") == "none"
+
+
+def test_a_table_filtered_to_a_row_is_no_stop_until_all_are_back(opened: Callable[[str], Page]) -> None:
+    tab = opened("reference/operators.html")
+    for name in ("", "silu", ""):
+        tab.get_by_label("Name, sign or node").fill(name)
+        expect_stop(tab.locator(".operators"), not name)
+
+
+# -- Parts of pages -------------------------------------------------------------------------------
+
+
+def test_the_profilers_table_is_whole(opened: Callable[[str], Page]) -> None:
+    tables = opened("gallery/profiling/profiler_table.html").locator(
+        ".sphx-glr-script-out pre", has_text="# of Calls"
+    )
+    assert tables.count()
+    assert all(tables.evaluate_all("tables => tables.map(table => table.scrollWidth <= table.clientWidth + 1)"))
+
+
+def test_what_is_said_of_a_recording_stands_off_its_bar(opened: Callable[[str], Page]) -> None:
+    assert read_style(opened("gallery/cuda/devices.html"), ".provenance", "paddingLeft") == "12px"
+
+
+def test_formulas_have_their_font_on_the_first_visit_and_their_lines(opened: Callable[[str], Page]) -> None:
+    tab = opened(FIRST)
+    assert tab.locator('link[rel="preload"][as="font"]').count() == 1
+    fonts = "[...document.fonts].filter(font => font.status === 'loaded').map(font => font.family)"
+    assert tab.evaluate(fonts) == ["Atlas Math"]
+    assert tab.locator("math .braced").count() == 2
+    assert read_style(tab, "math .braced", "borderBottomStyle") == "solid"
+    assert "\u23df" not in tab.locator("article").inner_text()

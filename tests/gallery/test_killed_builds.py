@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compare_builds import differences
+from compare_builds import find_differences
 from gallery.faulty import HEALTHY
 from tiny.tiny_site import ROOT, build, written
 
@@ -51,4 +51,4 @@ def test_next_build_equals_a_clean_one(moment: str, clean: Path, tmp_path: Path)
     assert said and process.returncode == -signal.SIGKILL
     after = build(site)
     assert after.code == 0, after.output
-    assert differences(clean, after.out) == []
+    assert find_differences(clean, after.out) == []

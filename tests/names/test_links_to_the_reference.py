@@ -154,6 +154,7 @@ def test_the_first_use_on_a_page_in_all_kinds_of_code_but_on_pages_about_the_sit
     assert links_of(built, "page.html") == ["torch.exp", "torch.sin"]
     assert links_of(built, "session.html") == ["torch.ones", "torch.Tensor.exp", "torch.Tensor.numel"]
     grad = ["torch.ones", "torch.Tensor.sum", "torch.Tensor.backward", "torch.Tensor.grad"]
+    assert (built.site / "docs/gallery/one/example.codeobj.json").is_file(), "what sphinx-gallery would make links of"
     assert links_of(built, "gallery/one/example.html") == [*grad, "torch.autograd.graph.Node.name"]
     assert links_of(built, "about/page.html") == []
 

@@ -58,7 +58,7 @@ def asks_for_cuda(script: str) -> bool:
 def fault_on_cuda(script: Path, folder: Path) -> str | None:
     """Run an example with a PyTorch that seems to be built for CUDA. Say what went wrong, if anything did."""
     arguments = ["-P", str(ROOT / "tests" / "built_for_cuda.py"), str(script)]
-    done = warm_python.run(arguments, cwd=folder, env={"PATH": "/usr/bin:/bin", "MPLBACKEND": "agg"}, wall=600)
+    done = warm_python.run_python(arguments, cwd=folder, env={"PATH": "/usr/bin:/bin", "MPLBACKEND": "agg"}, wall=600)
     if done.code:
         return done.output
     return "shows a path of this machine" if "/usr/local" in done.output else None

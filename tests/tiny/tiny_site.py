@@ -100,5 +100,5 @@ def build(
     own = ["--fail-on-warning", "--keep-going", "--no-color", "--conf-dir", conf, "--builder", builder]
     arguments = ["-m", "sphinx", *own, *options, "--doctree-dir", site / "doctrees", "docs", out]
     env = {**os.environ, "COLUMNS": "200", "RUNS": str(site / "runs.txt")}
-    done = warm_python.run([str(word) for word in arguments], cwd=site, env=env, wall=1200, real=real)
+    done = warm_python.run_python([str(word) for word in arguments], cwd=site, env=env, wall=1200, real=real)
     return Build(done.code, done.output, site, out)

@@ -98,9 +98,6 @@ def make_page(
     scrapers._find_image_ext = _find_graph_or_image
     sphinx_gallery.notebook.fill_notebook = lambda cells, blocks, *_: fill_notebook(cells["cells"], blocks, raising)
     gen_rst.generate_file_rst(script.name, target, script.parent, settings)
-    # sphinx-gallery makes links in code of this file. It would make a node of each word of the code, which doubles the time to
-    # write a page, and there is nothing to link to: no build asks another site for its inventory.
-    (target / f"{script.stem}.codeobj.json").unlink(missing_ok=True)
 
 
 def _count_output(count: Callable[[int], None]) -> None:
