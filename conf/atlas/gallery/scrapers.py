@@ -114,8 +114,7 @@ def _write_graphs(asked: Sequence[Request], block: Any, block_vars: Mapping[str,
     if not asked:
         return ""
     # here, because a build in which no example runs does without torch, and so without its seconds
-    from graphs.fold import fold_graph
-    from graphs.model import graph_to_dict
+    from graphs.model import fold_graph, graph_to_dict
 
     path, rst = block_vars["src_file"], ""
     assigned = find_assignments(path, block.lineno + block.content.count("\n"))
