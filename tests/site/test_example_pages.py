@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 from bs4 import BeautifulSoup
 
-from atlas.gallery.scripts import split_script
+from atlas.gallery.scripts import split_at_mark
 from markup import FIGURES, OUTPUTS, read, text_of
 
 SECTIONS = ["What people get wrong", "Exercise", "See also"]
@@ -49,7 +49,7 @@ def stated_checks(page: BeautifulSoup) -> int | None:
 def asserts(script: Path, page: BeautifulSoup) -> int:
     """How many asserts of a script have run for its page: if it says that its second half has not, those of the first."""
     text = script.read_text(encoding="utf-8")
-    tree = ast.parse(split_script(text)[0] if page.select(".not-recorded") else text)
+    tree = ast.parse(split_at_mark(text)[0] if page.select(".not-recorded") else text)
     return len({node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert)})
 
 
