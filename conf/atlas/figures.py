@@ -22,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from atlas.folds import make_details
 from atlas.gallery import sphinx_gallery_patches
 from atlas.gallery.requests import without_requests
+from atlas.page_store import connect_for_pages
 from atlas.player import write_player
 from atlas.toolbox import json_for_script
 from graphs.describe import describe_graph
@@ -392,4 +393,4 @@ def _round_all(numbers: Iterable[str | float]) -> str:
 def setup(app: Sphinx) -> None:
     app.add_directive("graph-figure", GraphFigure)
     app.add_directive("plot-figure", PlotFigure)
-    app.connect("doctree-read", tie_lines, priority=600)
+    connect_for_pages(app, "doctree-read", tie_lines, 600)
