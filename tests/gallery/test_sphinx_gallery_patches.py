@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -34,11 +33,6 @@ def test_code_from_a_line_on_is_shown_and_not_run(run: Run, end: str, printed: l
     assert "    print(x * 2)" in text and (made / "page.py.md5").exists() == (not end)
 
 
-def test_a_script_is_split_as_sphinx_gallery_splits_it(tmp_path: Path) -> None:
-    script = tmp_path / "page.py"
-    script.write_text(LATER, encoding="utf-8")
-    cells = sphinx_gallery_patches.read_code_cells(script)
-    assert len(cells) == 3 and "print(x * 2)" in list(cells.values())[2]
-    assert list(sphinx_gallery_patches.read_code_cells(script, list(cells)[2])) == list(cells)[:2]
+def test_a_cell_has_hidden_lines() -> None:
     hidden = "# sphinx_gallery_start_ignore\nassert x\n# sphinx_gallery_end_ignore\nx = 1\n"
     assert sphinx_gallery_patches.without_hidden(hidden).strip() == "x = 1"
