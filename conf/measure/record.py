@@ -58,6 +58,8 @@ def record_pages(pages: Sequence[Page], settings: Mapping[str, Any], gpu: str, *
     :returns: 0 if each script has run, and its recording fits it, else 1.
     """
     failed = 0
+    versions = {"python": platform.python_version(), "torch": version("torch")}
+    versions["sphinx-gallery"], today = version("sphinx-gallery"), datetime.date.today().isoformat()
     with tempfile.TemporaryDirectory() as scratch:
         jobs = {make_job(page, Path(scratch), LIMITS): page for page in pages}
         for outcome in process.run_jobs(list(jobs), settings, at_once=1):
@@ -68,23 +70,13 @@ def record_pages(pages: Sequence[Page], settings: Mapping[str, Any], gpu: str, *
                 continue
             print(f"record: {page.name}: {outcome.facts['seconds']:.1f} s, on {gpu}", flush=True)
             if keep:
-                recordings.write_recording(page, made, _describe_run(gpu, outcome.facts))
+                facts = {"gpu": gpu, "date": today, "seconds": outcome.facts["seconds"], "versions": versions}
+                recordings.write_recording(page, made, facts)
                 if recordings.read_recording(page).fault:
-                    print(
-                        f"record: {page.name}: the script was edited while it ran; record it again", file=sys.stderr
-                    )
+                    said = "the script was edited while it ran; record it again"
+                    print(f"record: {page.name}: {said}", file=sys.stderr)
                     failed += 1
     return 1 if failed else 0
-
-
-def _describe_run(gpu: str, run: Mapping[str, Any]) -> dict[str, Any]:
-    packages = {package: version(package) for package in ("torch", "sphinx-gallery")}
-    return {
-        "gpu": gpu,
-        "date": datetime.date.today().isoformat(),
-        "seconds": run["seconds"],
-        "versions": {"python": platform.python_version(), **packages},
-    }
 
 
 if __name__ == "__main__":
