@@ -22,7 +22,7 @@ CONF = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CONF))
 
 from atlas.gallery import process, recordings, sphinx_gallery_patches
-from atlas.gallery.child import Limits
+from atlas.gallery.process import Limits
 from atlas.gallery.run import make_job
 from atlas.gallery.scripts import Page, find_pages
 
@@ -63,7 +63,7 @@ def record_pages(pages: Sequence[Page], settings: Mapping[str, Any], gpu: str, *
     with tempfile.TemporaryDirectory() as scratch:
         jobs = {make_job(page, Path(scratch), LIMITS): page for page in pages}
         for outcome in process.run_jobs(list(jobs), settings, at_once=1):
-            page, made = jobs[outcome.job], outcome.job.place.made
+            page, made = jobs[outcome.job], outcome.job.made
             if outcome.fault:
                 print(outcome.fault.make_report(), file=sys.stderr)
                 failed += 1

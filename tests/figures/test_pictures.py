@@ -9,10 +9,9 @@ from xml.etree import ElementTree
 import matplotlib.pyplot as plt
 import pytest
 
-from atlas.plot_picture import draw_plot_picture
-from graphs.draw import draw_graph
+from atlas.figures import draw_plot_picture
+from graphs.draw import HEIGHT, WIDTH, draw_graph, draw_picture
 from graphs.model import Card, Edge, Graph
-from graphs.picture import HEIGHT, WIDTH, draw_picture
 
 
 def leaf(key: int, name: str) -> Card:

@@ -31,7 +31,7 @@ def test_a_healthy_example_is_not_disturbed_by_the_others(outcomes: dict[str, Ou
     outcome = outcomes["healthy"]
     assert outcome.fault is None, outcome.fault
     assert outcome.facts["seconds"] > 0
-    page = (outcome.job.place.made / "healthy.rst").read_text(encoding="utf-8")
+    page = (outcome.job.made / "healthy.rst").read_text(encoding="utf-8")
     assert "tensor(2., requires_grad=True)" in page
     assert re.search(r"\.\. claims:: 1\b", page)
 

@@ -32,10 +32,13 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_needs_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_needs_a_gpu_and_a_page_that_needs_one(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert record.main(["cuda/needs_none"]) == 2
+    assert "no page with a half that needs a GPU: cuda/needs_none" in capsys.readouterr().err
     monkeypatch.setattr(process, "find_gpu", str)
-    assert record.main([]) == 2
-    assert "no CUDA device" in capsys.readouterr().err
+    assert record.main([]) == 2 and "no CUDA device" in capsys.readouterr().err
 
 
 def test_it_records(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,11 +56,6 @@ def test_a_check_keeps_nothing_and_says_what_fails(checkout: Path, capsys: pytes
     assert record.main(["--check"]) == 1
     assert "cell 3: AssertionError" in capsys.readouterr().err
     assert not (checkout / "examples/cuda/recordings").exists()
-
-
-def test_a_page_that_needs_no_gpu_is_not_recorded(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert record.main(["cuda/needs_none"]) == 2
-    assert "no page with a half that needs a GPU: cuda/needs_none" in capsys.readouterr().err
 
 
 def test_a_script_that_is_edited_while_it_runs_is_named(

@@ -50,7 +50,7 @@ def test_where_there_is_a_gpu_both_halves_are_run(page: Page, run_stale: Callabl
 def test_a_replay_publishes_nothing_but_the_halves(
     page: Page, run_stale: Callable[..., str], run: Callable, tmp_path: Path
 ) -> None:
-    write_recording(page, run({"page": HALVES})["page"].job.place.made, FACTS)
+    write_recording(page, run({"page": HALVES})["page"].job.made, FACTS)
     left = tmp_path / "running" / "cuda--page" / "docs" / "gallery" / "cuda" / "images" / "sphx_glr_page_002.svg"
     left.parent.mkdir(parents=True)
     left.write_text("of a build that was killed", encoding="utf-8")
@@ -60,12 +60,6 @@ def test_a_replay_publishes_nothing_but_the_halves(
     assert images == {"sphx_glr_page_001.graph.json"}
     assert run_stale(page) == ""
     assert ".. needs-a-gpu::" in run_stale(), "a GPU has come"
-
-
-def test_without_a_recording_the_first_half_alone_is_shown(page: Page, run_stale: Callable[..., str]) -> None:
-    text = run_stale(page)
-    assert "tensor(2., requires_grad=True)" in text and "tensor(42., grad_fn=" not in text
-    assert ".. not-recorded:: it has not been recorded yet" in text
 
 
 def test_what_varies_runs_alone_unless_it_is_in_the_half_that_is_not_run(page: Page, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas.gallery.child import Limits
+from atlas.gallery.process import Limits
 from atlas.gallery.run import make_job
 from atlas.gallery.scripts import Page, ScriptError, check_scripts
 from gallery.faulty import HALVES, HEALTHY
@@ -43,16 +43,11 @@ def test_a_script_that_would_become_no_page(tmp_path: Path, script: str, way_out
 
 
 def test_a_script_with_two_second_halves(tmp_path: Path) -> None:
-    parted = site(tmp_path, "cuda/page.py")
-    script = tmp_path / "examples" / "cuda" / "page.py"
-    parts = HALVES.replace("A page", "C page")
-    written(tmp_path, {"examples/cuda/page.py": parts})
-    check_scripts(parted)
-    script.write_text(parts + "\n# %%\n# .. needs-a-gpu::\n\nprint(y)\n")
-    with pytest.raises(
-        ScriptError, match=r"examples/cuda/page.py: the script has several lines '# .. needs-a-gpu::'"
-    ):
-        check_scripts(parted)
+    written(tmp_path, {"examples/cuda/page.py": HALVES})
+    check_scripts(tmp_path / "examples")
+    written(tmp_path, {"examples/cuda/page.py": f"{HALVES}\n# %%\n# .. needs-a-gpu::\n\nprint(y)\n"})
+    with pytest.raises(ScriptError, match=r"cuda/page.py: the script has several lines '# .. needs-a-gpu::'"):
+        check_scripts(tmp_path / "examples")
 
 
 @pytest.mark.parametrize("script", ["basics/two.py", "basics/.ipynb_checkpoints/one-checkpoint.py"])

@@ -18,7 +18,7 @@ LATER = HEALTHY + "\n# %%\n# Later.\n\nprint(x * 2)\n"
 
 
 def test_a_page_is_made_where_it_is_asked_for(run: Run) -> None:
-    made = run({"page": HEALTHY})["page"].job.place.made
+    made = run({"page": HEALTHY})["page"].job.made
     assert {"page.rst", "page.py", "page.ipynb", "page.zip"} <= {path.name for path in made.iterdir()}
     assert ".. _sphx_glr_gallery_faults_page.py:" in (made / "page.rst").read_text(encoding="utf-8")
     with zipfile.ZipFile(made / "page.zip") as archive:
@@ -30,7 +30,7 @@ def test_a_page_is_made_where_it_is_asked_for(run: Run) -> None:
 
 @pytest.mark.parametrize(("end", "printed"), [("# %%", []), ("# Later.", ["2."]), ("", ["2.", "4."])])
 def test_code_from_a_line_on_is_shown_and_not_run(run: Run, end: str, printed: list[str]) -> None:
-    made = run({"page": LATER}, end=LATER.splitlines().index(end) + 1 if end else None)["page"].job.place.made
+    made = run({"page": LATER}, end=LATER.splitlines().index(end) + 1 if end else None)["page"].job.made
     text = (made / "page.rst").read_text(encoding="utf-8")
     assert re.findall(r"(?<!torch\.)tensor\((\d\.)", text) == printed
     assert "    print(x * 2)" in text and (made / "page.py.md5").exists() == (not end)

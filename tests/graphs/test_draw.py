@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+import runpy
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,27 +25,11 @@ EVERY_KIND = Graph(
         Card(4, "function", "MmBackward0", shape=(3, 2), dtype="float64", saved=("mat2 (4×2)", "self (3×4)")),
         Card(5, "folded", "7 nodes: SinBackward0 ×7"),
         Card(6, "function", "UnbindBackward0", names=("a", "b")),
-        Card(
-            7,
-            "function",
-            "MulBackward0",
-            ("y",),
-            True,
-            shape=(),
-            dtype="float32",
-            value=0.25285,
-            saved=("other (scalar)",),
-        ),
+        Card(7, "function", "MulBackward0", ("y",), True, (), "float32", 0.25285, saved=("other (scalar)",)),
     ),
     (
-        Edge(0, 2),
-        Edge(2, 7, 0, derivative=-2.0),
-        Edge(1, 4, 0),
-        Edge(3, 4, 1),
-        Edge(4, 5),
-        Edge(5, 6),
-        Edge(6, 7, 1, 1, derivative=0.5),
-        Edge(6, 7, 2, 0),
+        *(Edge(0, 2), Edge(2, 7, 0, derivative=-2.0), Edge(1, 4, 0), Edge(3, 4, 1), Edge(4, 5), Edge(5, 6)),
+        *(Edge(6, 7, 1, 1, derivative=0.5), Edge(6, 7, 2, 0)),
     ),
 )
 
@@ -136,23 +122,15 @@ def test_data_flows_down_where_there_is_little_room(graph, svg):
     assert drawing.area.right < Drawing(draw_graph(SUM)).area.right + 100
 
 
-def ends(group) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Where an edge's line begins, and the tip of its arrow."""
-    x, y, *_ = (float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", group.find("{*}path").get("d")))
-    tip_x, tip_y = (float(number) for number in group.find("{*}polygon").get("points").split()[0].split(","))
-    return (x, y), (tip_x, tip_y)
-
-
 def test_an_edge_begins_at_its_tail_and_points_at_its_head():
     drawing = Drawing(draw_graph(SUM))
     boxes = drawing.boxes()
     for edge, group in zip(SUM.edges, drawing.edges, strict=True):
-        (x, y), tip = ends(group)
-        tail, head = boxes[edge.tail], boxes[edge.head]
-        assert x == pytest.approx(tail.right, abs=1.5)
-        assert tail.top - 1.5 <= y <= tail.bottom + 1.5
-        assert tip[0] == pytest.approx(head.left, abs=1.5)
-        assert head.top - 1.5 <= tip[1] <= head.bottom + 1.5
+        x, y, *_ = (float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", group.find("{*}path").get("d")))
+        tip = [float(number) for number in group.find("{*}polygon").get("points").split()[0].split(",")]
+        for (at, height), side, box in (((x, y), "right", boxes[edge.tail]), (tip, "left", boxes[edge.head])):
+            assert at == pytest.approx(getattr(box, side), abs=1.5)
+            assert box.top - 1.5 <= height <= box.bottom + 1.5
 
 
 # --- that all of it fits -------------------------------------------------------------------------
@@ -166,12 +144,9 @@ def crowded() -> Graph:
         layer = []
         for _row in range(6):
             key = len(cards)
-            names = ("n" * chance.randrange(0, 60),) if chance.random() < 0.7 else ()
-            value, gradient = chance.uniform(-1e5, 1e5), chance.uniform(-1, 1)
-            card = Card(
-                key, "function", "F" * chance.randrange(1, 30), names, depth == 4, (), "float32", value, gradient
-            )
-            cards.append(card)
+            names = ("n" * chance.randrange(1, 60),) if chance.random() < 0.7 else ()
+            kind = ("function", "F" * chance.randrange(1, 30), names, depth == 4, (), "float32")
+            cards.append(Card(key, *kind, chance.uniform(-1e5, 1e5), chance.uniform(-1, 1)))
             layer.append(key)
         layers.append(layer)
     for here, there in pairwise(layers):
@@ -240,26 +215,19 @@ def test_every_colour_is_a_class():
     assert not re.search(r"fill|stroke|style=|#[0-9a-fA-F]{3}", svg)
 
 
-ROLES = [
-    "name",
-    "operation",
-    "small",
-    "gradient",
-    "card",
-    "leaf",
-    "root",
-    "accumulate",
-    "folded",
-    "constant",
-    "edge",
-    "dotted",
-]
+ROLES = "name operation small gradient card leaf root accumulate folded constant edge dotted"
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ROLES.split())
 def test_the_style_has_a_rule_for_each_role(role):
     style = Path(graphs.__file__).with_name("graph.css").read_text(encoding="utf-8")
     assert re.search(rf"\.g-{role}\b[^}}]*{{", style)
+
+
+def test_a_missing_library_of_graphviz_is_named_with_the_way_out(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygraphviz", None)
+    with pytest.raises(ImportError, match=r"pygraphviz.*apt-get install libglib2\.0-0"):
+        runpy.run_path(str(Path(graphs.__file__).with_name("draw.py")))
 
 
 def test_two_drawings_are_the_same_bytes():

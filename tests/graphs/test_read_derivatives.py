@@ -118,25 +118,6 @@ def test_only_an_edge_between_scalars_has_a_derivative():
     assert known == {("s", "y", 0)}
 
 
-class Constant(torch.autograd.Function):
-    """One, whatever it is given."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return torch.ones_like(x)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return torch.zeros_like(grad)
-
-
-def test_a_custom_function_has_no_known_derivative():
-    x = torch.tensor(2.0, requires_grad=True)
-    y = Constant.apply(x)
-    y.backward()
-    assert derivatives(graph_of("y", x=x, y=y)) == {("x", "y", 0): None}
-
-
 def test_derivatives_do_not_depend_on_the_settings_of_the_script():
     x = torch.tensor(3.0, requires_grad=True)
     y = x * x

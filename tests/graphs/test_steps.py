@@ -8,8 +8,7 @@ import pytest
 import torch
 from shorthand import card, graph_of, label
 
-from graphs.fold import fold_graph
-from graphs.model import Graph
+from graphs.model import Graph, fold_graph
 from graphs.play import Step, play_graph
 
 
@@ -99,14 +98,3 @@ def test_a_graph_that_is_left_out_in_part_is_played_with_its_accumulate_grads() 
     assert graph.left_out
     kept = [step for step in play_graph(graph) if step.kind == "keep"]
     assert len(kept) == len([card for card in graph.cards if card.kind == "accumulate"]) > 0
-
-
-def test_a_folded_card_is_computed_and_called_once() -> None:
-    x = torch.ones(2, requires_grad=True)
-    y = x
-    for _ in range(60):
-        y = y.sin()
-    graph = fold_graph(graph_of("y", x=x, y=y))
-    (folded,) = [card.key for card in graph.cards if card.kind == "folded"]
-    assert [step.kind for step in play_graph(graph) if step.cards == (folded,)] == ["compute", "send"]
-    assert [told(graph, step) for step in play_graph(graph)][-1] == "keep x"
