@@ -22,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from atlas.folds import make_details
 from atlas.gallery import sphinx_gallery_patches
 from atlas.gallery.requests import without_requests
+from atlas.page_store import connect_for_pages
 from atlas.player import write_player
 from atlas.toolbox import json_for_script
 from graphs.describe import describe_graph
@@ -134,19 +135,18 @@ def tie_lines(app: Sphinx, doctree: nodes.document) -> None:
         return
     script = Path(app.env.doc2path(app.env.docname)).with_suffix(".py")
     is_example = app.env.docname.startswith("gallery/") and script.exists()
-    lines = _find_lines_of_script(doctree, script) if is_example else {}
-    said = {} if is_example else _find_lines_said_once(doctree)
-    given: dict[int, str] = {}
+    lines = _find_lines_of_script(doctree, script) if is_example else _find_lines_said_once(doctree)
+    lit: list[nodes.Element] = []
     for drawing in drawings:
         found = {}
-        for key, (text, first, last) in drawing[_MADE_BY].items():
-            begin, end = (lines.get(first), lines.get(last)) if is_example else (said.get(text), said.get(text))
+        for key, (text, *numbers) in drawing[_MADE_BY].items():
+            begin, end = (lines.get(line) for line in (numbers if is_example else (text, text)))
             if begin and end and begin[0] is end[0]:
                 block = begin[0]
-                if id(block) not in given:
-                    given[id(block)] = f"cell-{len(given) + 1}"
-                    block["ids"].append(given[id(block)])
-                found[key] = [given[id(block)], begin[1], end[1]]
+                if block not in lit:
+                    lit.append(block)
+                    block["ids"].append(f"cell-{len(lit)}")
+                found[key] = [block["ids"][-1], begin[1], end[1]]
         if found:
             data = nodes.raw("", json_for_script({_MADE_BY: found}), format="html")
             drawing.parent.insert(drawing.parent.index(drawing) + 1, data)
@@ -183,9 +183,9 @@ def number_lines(code: str, first: int, shown: str) -> list[int]:
     >>> number_lines("x = 1\\n# graph: x -- One\\n\\ny = 2", 10, "x = 1\\n\\ny = 2")
     [10, 0, 13]
     """
+    lines = enumerate(code.split("\n"), first)
     marked = "\n".join(
-        line if not line.strip() or line.lstrip().startswith("#") else f"{line}{_MARK}{number}"
-        for number, line in enumerate(code.split("\n"), first)
+        f"{line}{_MARK}{at}" if line.strip() and line.lstrip()[0] != "#" else line for at, line in lines
     )
     left = without_requests(sphinx_gallery_patches.without_hidden(marked)).strip("\n").split("\n")
     parts = [line.partition(_MARK) for line in left]
@@ -309,7 +309,6 @@ def _rename_ids(root: ElementTree.Element, prefix: str) -> None:
 
 
 _KEPT = ("fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity", "stroke-opacity")
-_PAPER = "#ffffff"
 
 
 def draw_plot_picture(drawing: str) -> str:
@@ -325,10 +324,8 @@ def draw_plot_picture(drawing: str) -> str:
 
 def _find_box(root: ElementTree.Element) -> str:
     """The axes, as what is drawn in them is clipped to; the whole drawing where nothing is."""
-    axes = [
-        [float(rect.get(side, "0")) for side in ("x", "y", "width", "height")]
-        for rect in root.iterfind(f".//{_SVG}clipPath/{_SVG}rect")
-    ]
+    clips, sides = root.iterfind(f".//{_SVG}clipPath/{_SVG}rect"), ("x", "y", "width", "height")
+    axes = [[float(rect.get(side, "0")) for side in sides] for rect in clips]
     if not axes:
         return _round_all(root.get("viewBox", "0 0 1 1").split())
     left, top = min(x for x, _, _, _ in axes) - 3, min(y for _, y, _, _ in axes) - 3
@@ -349,7 +346,7 @@ def _draw_shapes(parent: ElementTree.Element, marks: Mapping[str, Any], within_w
             said |= {key: child.get(key) for key in ("x", "y", "width", "height", "transform") if child.get(key)}
             yield f"<image{''.join(f' {key}={quoteattr(value)}' for key, value in said.items())}/>"
         elif child.tag == f"{_SVG}path":
-            if style.get("fill") != _PAPER or style.get("stroke", "none") != "none":
+            if style.get("fill") != "#ffffff" or style.get("stroke", "none") != "none":
                 yield f'<path d="{_round_outline(child.get("d", ""))}"{_write_style(style)}/>'
         elif child.tag == f"{_SVG}g" and not name.startswith(("legend_", "matplotlib.axis_")):
             is_box = name.startswith("patch_")  # of words the box stays in which they stand, if they have one
@@ -392,4 +389,4 @@ def _round_all(numbers: Iterable[str | float]) -> str:
 def setup(app: Sphinx) -> None:
     app.add_directive("graph-figure", GraphFigure)
     app.add_directive("plot-figure", PlotFigure)
-    app.connect("doctree-read", tie_lines, priority=600)
+    connect_for_pages(app, "doctree-read", tie_lines, 600)

@@ -15,13 +15,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from .describe import describe_gradient, describe_value, format_number, format_shape, format_sum, name_cards
 from .model import CHANGEABLE, Card, Edge, Graph, Instruction
 from .rules import RULES
 
-Kind = Literal["leaves", "compute", "start", "send", "keep"]
 _ADDED = 5  # numbers in one sum
 
 
@@ -34,7 +33,7 @@ class Step:
     ``keep``: AccumulateGrad adds what has arrived to the card's ``.grad``.
     """
 
-    kind: Kind
+    kind: str
     #: Keys of the cards it is about.
     cards: tuple[int, ...]
     #: Places in ``Graph.edges``: those that values, or gradients, move along.
@@ -84,7 +83,7 @@ def _play_all(graph: Graph, *, with_numbers: bool) -> tuple[list[Step], dict[int
     play += [Step("compute", (card.key,), tuple(entering[card.key])) for card in computed]
     arrived: dict[int, list[tuple[float | None, str]]] = {card.key: [] for card in graph.cards}
 
-    def add_step(kind: Kind, key: int, edges: Sequence[int], moved: tuple[float | None, ...], to: list[int]) -> None:
+    def add_step(kind: str, key: int, edges: Sequence[int], moved: tuple[float | None, ...], to: list[int]) -> None:
         numbers = tuple(tuple(number for number, _ in arrived[tail]) for tail in to)
         sources = tuple(tuple(source for _, source in arrived[tail]) for tail in to)
         play.append(Step(kind, (key,), tuple(edges), moved, numbers, sources))

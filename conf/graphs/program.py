@@ -52,7 +52,7 @@ def make_program(order: Sequence[Any], keys: Any, cards: Any, edges: Sequence[Ed
     if not all(map(is_known, known)) or not on_cpu or types not in ({torch.float32}, {torch.float64}):
         return None
     with torch.enable_grad(), torch.device("cpu"):  # a script may have set another default device
-        return _Maker(types.pop(), keys, cards, edges, outputs).make_from(order)
+        return _Maker(types.pop(), keys, cards, edges, outputs).make_from(order, known)
 
 
 class _Maker:
@@ -70,8 +70,8 @@ class _Maker:
         self.shapes: dict[int, tuple[int, ...]] = {}
         self.observed: dict[int, Operand] = {}
 
-    def make_from(self, order: Sequence[Any]) -> Program | None:
-        for node in order:
+    def make_from(self, order: Sequence[Any], known: Sequence[Any]) -> Program | None:
+        for node in known:
             self._observe_values(node)
         if not all(self._add_leaf(node) if is_accumulate(node) else self._add_function(node) for node in order):
             return None
@@ -89,8 +89,6 @@ class _Maker:
 
     def _observe_values(self, node: Any) -> None:
         """Note what is known of values: of the node's result, and of its inputs."""
-        if is_accumulate(node):
-            return
         key, saved = self.keys[node], read_operands(node)
         # an output of several is no whole value
         whole = [edge for edge in self.entering.get(key, []) if self.cards[edge.tail].shape is not None]

@@ -82,8 +82,6 @@ def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumu
 def _find_start(name: str, tensor: Any) -> Any:
     if not isinstance(tensor, torch.Tensor):
         raise GraphError(f"{name!r} is a {type(tensor).__name__}, not a tensor")
-    if tensor.grad_fn is not None:
-        return tensor.grad_fn
     if not tensor.requires_grad:
         raise GraphError(f"{name!r} has no graph: it does not require a gradient, so no operation on it was recorded")
     return torch.autograd.graph.get_gradient_edge(tensor).node
@@ -121,10 +119,9 @@ def _find_named(namespace: Mapping[str, Any]) -> tuple[dict[Any, dict[str, Any]]
             node = tensor.grad_fn
         except RuntimeError:  # a view of a function with several outputs, after its base was changed in place
             continue
-        if node is None:
-            names = leaves.setdefault(id(tensor), {})
-        else:
-            names = outputs.setdefault((node, tensor.output_nr), {})
+        names = (
+            leaves.setdefault(id(tensor), {}) if node is None else outputs.setdefault((node, tensor.output_nr), {})
+        )
         if name.isidentifier() or not names:
             names[name] = tensor
     return outputs, leaves

@@ -75,7 +75,7 @@ _OPERATORS |= {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "
 def write_javascript() -> str:
     """An object of JavaScript: for each node its forward formula, and what its backward sends to each input.
 
-    >>> write_javascript().splitlines()[8]
+    >>> write_javascript().splitlines()[9]
     'MulBackward1:[(a,b,n,m)=>(a*n),(g,y,a,b,n,m)=>(g*n)],'
     """
     lines = []
@@ -109,10 +109,8 @@ def _write_node(node: ast.expr) -> str:
             return f"(-{_write_node(what)})"
         case ast.BinOp(left=left, op=ast.Mult(), right=ast.Compare() as condition):
             return f"({_write_node(condition)}?{_write_node(left)}:0)"
-        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
-            return f"({_write_node(left)}{_OPERATORS[type(operator)]}{_write_node(right)})"
-        case ast.Compare(left=left, ops=[operator], comparators=[right]):
-            return f"({_write_node(left)}{_OPERATORS[type(operator)]}{_write_node(right)})"
+        case ast.BinOp(left, sign, right) | ast.Compare(left, [sign], [right]) if type(sign) in _OPERATORS:
+            return f"({_write_node(left)}{_OPERATORS[type(sign)]}{_write_node(right)})"
         case ast.IfExp(test=test, body=body, orelse=other):
             return f"({_write_node(test)}?{_write_node(body)}:{_write_node(other)})"
         case ast.Call(func=ast.Name(id=name), args=arguments) if name in _MATH:

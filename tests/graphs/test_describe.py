@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from shorthand import graph_of
+from shorthand import first_graph, graph_of
 
 from graphs.describe import describe_graph
 from graphs.model import Card, Edge, Graph
@@ -14,15 +13,9 @@ def rows(*cards: Card, edges: tuple[Edge, ...] = ()) -> list[tuple[str, ...]]:
 
 
 def test_first_graph():
-    x1, x2 = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
-    a = x1 * x2
-    y1, y2 = torch.log(a), torch.sin(x2)
-    w = y1 * y2
-    w.backward(retain_graph=True)
-    found = {
-        name: tuple(cells) for name, *cells in describe_graph(graph_of("w", x1=x1, x2=x2, a=a, y1=y1, y2=y2, w=w))
-    }
-
+    first = first_graph()
+    first["w"].backward(retain_graph=True)
+    found = {name: tuple(cells) for name, *cells in describe_graph(graph_of("w", **first))}
     assert found == {
         "x1": ("leaf", "2", "0.0706", "a × 3"),
         "x2": ("leaf", "3", "−1.7268 = −1.7738 + 0.0470", "a × 2, y2 × −0.9900"),

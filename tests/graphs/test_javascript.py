@@ -36,9 +36,7 @@ def test_a_function_gives_what_pytorch_gives(node: str) -> None:
     choose = random.Random(0)
     some = [choose.uniform(-3, 3) for _ in range(12)]
     count = len(RULES[node]) - 1
-    cases = list(itertools.product(EDGES + some[:4], repeat=count)) + [
-        tuple(choose.choices(some, k=count)) for _ in range(20)
-    ]
+    cases = [*itertools.product(EDGES + some[:4], repeat=count), *(choose.choices(some, k=count) for _ in range(20))]
     for numbers in CALLED_WITH.get(node, [()]):
         for given in cases:
             leaves = [torch.tensor(one, dtype=torch.float64, requires_grad=True) for one in given]
@@ -47,17 +45,13 @@ def test_a_function_gives_what_pytorch_gives(node: str) -> None:
             slope = torch.tensor(choose.choice([1.0, -2.5]), dtype=torch.float64)
             gradients = torch.autograd.grad(y, leaves, slope)
             a, b = [*map(written, given), "undefined"][:2]
-            called = [written(one) for one in numbers]
+            called = ",".join([a, b, *map(written, numbers)])
             f = f"rules[{json.dumps(node.removesuffix('Backward0'))}]"
-            forward = f"{f}[0]({','.join([a, b, *called])})"
-            found = run(
-                f"[{forward}, ...{f}.slice(1).map(g => g({','.join([written(slope.item()), forward, a, b, *called])}))]"
-            )
+            forward = f"{f}[0]({called})"
+            found = run(f"[{forward}, ...{f}.slice(1).map(g => g({written(slope.item())},{forward},{called}))]")
             expected = [y.item(), *(gradient.item() for gradient in gradients)]
-            assert list(map(float, found)) == pytest.approx(expected, rel=1e-12, abs=1e-300, nan_ok=True), (
-                given,
-                numbers,
-            )
+            near = pytest.approx(expected, rel=1e-12, abs=1e-300, nan_ok=True)
+            assert list(map(float, found)) == near, (given, numbers)
 
 
 def test_what_has_no_javascript_is_refused() -> None:

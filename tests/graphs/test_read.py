@@ -77,16 +77,9 @@ def test_accumulate_grad_is_drawn_when_asked_for():
     y.backward()
     graph = graph_of("y", x=x, y=y, accumulate=True)
 
-    assert [(card.kind, label(card)) for card in graph.cards] == [
-        ("leaf", "x"),
-        ("accumulate", "AccumulateGrad"),
-        ("function", "y"),
-    ]
-    assert edges(graph) == {
-        ("x", "AccumulateGrad", 0, 0),
-        ("AccumulateGrad", "y", 0, 0),
-        ("AccumulateGrad", "y", 1, 0),
-    }
+    assert [card.kind for card in graph.cards] == ["leaf", "accumulate", "function"]
+    into = {("AccumulateGrad", "y", 0, 0), ("AccumulateGrad", "y", 1, 0)}
+    assert edges(graph) == {("x", "AccumulateGrad", 0, 0)} | into
     assert card(graph, "x").gradient == 6.0
 
 
@@ -100,17 +93,6 @@ def test_an_in_place_operation_takes_the_name_to_its_own_node():
     graph = graph_of("y", x=x, y=y)
     assert (card(graph, "y").operation, card(graph, "y").value) == ("AddBackward0", 7.0)
     assert ("MulBackward0", "y", 0, 0) in edges(graph)
-
-
-def test_writing_into_a_part_makes_copy_slices():
-    x = torch.ones(3, requires_grad=True)
-    s = x.sum()
-    b = torch.zeros(3)
-    b[0] = s
-    graph = graph_of("b", x=x, s=s, b=b)
-
-    assert card(graph, "b").operation == "CopySlices"
-    assert edges(graph) == {("x", "s", 0, 0), ("constant", "b", 0, 0), ("s", "b", 1, 0)}
 
 
 def test_a_view_that_is_out_of_date_does_not_stop_the_reading():
@@ -132,10 +114,9 @@ def test_complex_tensors():
     r.backward()
     graph = graph_of("r", z=z, square=square, r=r)
 
-    leaf = card(graph, "z")
-    assert (leaf.dtype, leaf.value, leaf.gradient, leaf.terms) == ("complex64", 1 + 2j, 2 + 4j, ())
-    assert (card(graph, "square").dtype, card(graph, "square").value) == ("complex64", 5 + 0j)
-    assert (card(graph, "r").dtype, card(graph, "r").value) == ("float32", 5.0)
+    found = {name: (card(graph, name).dtype, card(graph, name).value) for name in ("z", "square", "r")}
+    assert found == {"z": ("complex64", 1 + 2j), "square": ("complex64", 5 + 0j), "r": ("float32", 5.0)}
+    assert (card(graph, "z").gradient, card(graph, "z").terms) == (2 + 4j, ())
     assert {edge.derivative for edge in graph.edges} == {None}
 
 

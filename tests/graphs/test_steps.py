@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from shorthand import card, graph_of, label
+from shorthand import card, first_graph, graph_of, label
 
 from graphs.model import Graph, fold_graph
 from graphs.play import Step, play_graph
@@ -18,11 +18,7 @@ def scalar(value: float) -> torch.Tensor:
 
 @pytest.fixture
 def first() -> dict[str, torch.Tensor]:
-    """The first graph of the site: w = log(x1 · x2) · sin(x2)."""
-    x1, x2 = scalar(2.0), scalar(3.0)
-    a = x1 * x2
-    y1, y2 = torch.log(a), torch.sin(x2)
-    return {"x1": x1, "x2": x2, "a": a, "y1": y1, "y2": y2, "w": y1 * y2}
+    return first_graph()
 
 
 def told(graph: Graph, step: Step) -> str:
