@@ -36,7 +36,7 @@ def test_it_needs_a_gpu_and_a_page_that_needs_one(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert record.main(["cuda/needs_none"]) == 2
-    assert "no page with a half that needs a GPU: cuda/needs_none" in capsys.readouterr().err
+    assert "no page with a half that needs a GPU: ['cuda/needs_none']" in capsys.readouterr().err
     monkeypatch.setattr(process, "find_gpu", str)
     assert record.main([]) == 2 and "no CUDA device" in capsys.readouterr().err
 
