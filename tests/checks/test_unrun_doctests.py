@@ -11,10 +11,7 @@ from tiny.tiny_site import build, written
 RUN = {
     "backticks": "```{doctest}\n>>> 1\n1\n```\n",
     "colons": ":::{doctest}\n>>> 1\n1\n:::\n",
-    "a group's name and options": "```{doctest} group\n:options: +ELLIPSIS\n\n>>> 1\n1\n```\n",
-    "closed by a longer fence": "```{doctest}\n>>> 1\n1\n`````\n",
     "in a note": "````{note}\n```{doctest}\n>>> 1\n1\n```\n````\n",
-    "backticks in colons": ":::{note}\n```{doctest}\n>>> 1\n1\n```\n:::\n",
     "quoted": "> ```{doctest}\n> >>> 1\n> 1\n> ```\n",
     "after a plain fence": "```\ntext\n```\n\n```{doctest}\n>>> 1\n1\n```\n",
     "no prompt at all": "# Title\n\n```python\nprint(1)\n```\n\n> quoted\n>> twice\n",
@@ -27,7 +24,6 @@ RUN = {
 NOT_RUN = {
     "plain": ("```\n>>> 1\n```\n", [1]),
     "python": ("text\n\n```python\n>>> 1\n1\n```\n", [3]),
-    "pycon": ("```pycon\n>>> 1\n```\n", [1]),
     "another directive": ("```{code-block} python\n>>> 1\n```\n", [1]),
     "directive of colons": (":::{note}\n>>> 1\n:::\n", [2]),
     "bare paragraph": ("Text.\n\n>>> 1\n1\n", [3]),
@@ -38,8 +34,6 @@ NOT_RUN = {
     "quoted": ("> ```python\n> >>> 1\n> ```\n", [1]),
     "in a note": ("````{note}\n```python\n>>> 1\n```\n````\n", [2]),
     "shown in a longer fence": ("````md\n```{doctest}\n>>> 1\n```\n````\n", [1]),
-    "after a doctest": ("```{doctest}\n>>> 1\n1\n```\n\n>>> 2\n2\n", [6]),
-    "the other mark does not close": ("~~~python\n```\n>>> 1\n~~~\n", [1]),
 }
 
 
