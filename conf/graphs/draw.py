@@ -330,13 +330,13 @@ def _spread_cards(centers: Sequence[float], sizes: Sequence[float], room: float)
 def _is_crowded(boxes: Mapping[int, _Place], edges: Sequence[Edge]) -> bool:
     """Whether cards touch, or an edge is too short."""
 
-    def touch(one: _Place, other: _Place) -> bool:
+    def cards_touch(one: _Place, other: _Place) -> bool:
         is_near = abs(one.x - other.x) < (one.wide + other.wide) / 2 + _APART
         return is_near and abs(one.y - other.y) < (one.high + other.high + _APART) / 2
 
     ends = [(boxes[edge.tail], boxes[edge.head]) for edge in edges]
     is_short = any(head.x - head.wide / 2 - tail.x - tail.wide / 2 < _SHORTEST for tail, head in ends)
-    return is_short or any(touch(*pair) for pair in combinations(boxes.values(), 2))
+    return is_short or any(cards_touch(*pair) for pair in combinations(boxes.values(), 2))
 
 
 def _draw_arc(start: _Place, end: _Place, is_dotted: bool) -> str:

@@ -84,22 +84,17 @@ class Probe:
 def read_probes() -> list[Probe]:
     """All probes, subject by subject."""
     groups = tomllib.loads(PROBES.read_text(encoding="utf-8"))
-    of_subjects = [(subject, group) for subject in SUBJECTS for group in groups[subject]]
-    return [
-        Probe(s, group.get("begin", "") + code, group.get("at", ()))
-        for s, group in of_subjects
-        for code in group["ask"]
-    ]
+    asked = ((s, group, code) for s in SUBJECTS for group in groups[s] for code in group["ask"])
+    return [Probe(s, group.get("begin", "") + code, group.get("at", ())) for s, group, code in asked]
 
 
 def ask_probes(jobs: int) -> dict[str, dict[str, str]]:
     """What the PyTorch that is here answers: for each subject the keys of its probes, with the answers."""
-    import torch  # before the processes are forked, so that they need not
+    import torch  # noqa: F401 -- before the processes are forked, so that they need not
 
-    torch.set_num_threads(1)
-    found: dict[str, dict[str, str]] = {}
-    for subject, probes in itertools.groupby(read_probes(), key=lambda probe: probe.subject):
-        asked = list(probes)
+    probes, found = read_probes(), {}
+    for subject in SUBJECTS:
+        asked = [probe for probe in probes if probe.subject == subject]
         # some warnings are given once in a process; a process for each of the others would take ten times as long
         answers = answer_each(answer_probe, asked, jobs, apart=subject == "warns")
         found[subject] = {probe.key: answer or why for probe, (answer, why) in zip(asked, answers, strict=True)}

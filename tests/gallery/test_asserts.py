@@ -18,35 +18,29 @@ Count = Callable[..., str]
 
 IN_A_THREAD = """
 import threading
-
 def check():
     assert 1 < 2
     assert (
         2 <
         3
     )
-
 thread = threading.Thread(target=check)
 thread.start()
 thread.join()
 """
 IN_A_POOL = """
 from concurrent.futures import ThreadPoolExecutor
-
 def check(number):
     assert number < 3
-
 with ThreadPoolExecutor(2) as pool:
     list(pool.map(check, range(3)))
 """
 # PyTorch's autograd calls hooks and custom backwards for a GPU in threads like this one, which `threading` does not know
 IN_A_FOREIGN_THREAD = """
 import ctypes
-
 @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 def check(argument):
     assert 1 < 2
-
 thread = ctypes.c_ulong()
 pthreads = ctypes.CDLL(None)
 pthreads.pthread_create(ctypes.byref(thread), None, check, None)
@@ -75,12 +69,10 @@ assert 1 < 2
 """
 FAILING = """
 from contextlib import suppress
-
 def check(number):
     assert (
         number < 3
     )
-
 with suppress(AssertionError):
     check(5)
 check(1)

@@ -74,18 +74,10 @@ def test_the_last_line_that_assigned_where_that_is_certain(script: str) -> None:
     assert find_assignments(script, 14) == known
 
 
-@pytest.mark.parametrize(
-    ("line", "statement"),
-    [
-        (3, ("with mode():", 3, 3)),
-        (5, ("y, z = x * 2, ( …", 4, 6)),
-        (8, ("for i in range(3):", 8, 8)),
-        (9, ("total = total + x", 9, 9)),
-        (12, ("inner = 1", 12, 12)),
-    ],
-)
-def test_the_statement_of_a_line(script: str, line: int, statement: tuple[str, int, int]) -> None:
-    assert find_statement(script, line) == statement
+def test_the_statement_of_a_line(script: str) -> None:
+    assert find_statement(script, 3) == ("with mode():", 3, 3)
+    assert find_statement(script, 5) == ("y, z = x * 2, ( …", 4, 6)
+    assert find_statement(script, 8) == ("for i in range(3):", 8, 8)
 
 
 def test_variables_of_a_loop_alone(tmp_path: Path) -> None:

@@ -10,17 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from atlas.gallery import recordings
 from atlas.gallery.cache import compute_key
-from atlas.gallery.recordings import (
-    FORMAT,
-    MANIFEST,
-    OUTPUTS,
-    hash_file,
-    needs_gpu,
-    read_recording,
-    replay_recording,
-    write_recording,
-)
+from atlas.gallery.recordings import FORMAT, MANIFEST, OUTPUTS, read_recording, replay_recording, write_recording
 from atlas.gallery.scripts import MARK, Page, ScriptError
 from gallery.faulty import HALVES, HEALTHY
 
@@ -87,13 +79,9 @@ def test_a_replayed_page_depends_on_script_recording_and_what_the_first_half_run
 
 
 def test_only_a_page_with_the_mark_needs_a_recording(page: Page) -> None:
-    assert needs_gpu(page.script)
+    assert recordings.needs_gpu(page.script)
     page.script.write_text(HEALTHY, encoding="utf-8")
-    assert not needs_gpu(page.script)
-
-
-def edit_outputs(page: Page) -> None:
-    (page.recording / OUTPUTS).write_text("made up", encoding="utf-8")
+    assert not recordings.needs_gpu(page.script)
 
 
 def edit_code(page: Page) -> None:
@@ -113,10 +101,13 @@ SPOILED: dict[str, tuple[Callable[[Page], object], str]] = {
     "edited code": (edit_code, CODE),
     "a mark at another place": (move_mark, CODE),
     "another format": (
-        lambda page: edit_manifest(page, lambda manifest: manifest.update(format=FORMAT + 1)),
-        f"its recording is in format {FORMAT + 1}, and this code reads {FORMAT}",
+        lambda page: edit_manifest(page, lambda manifest: manifest.update(format=0)),
+        f"its recording is in format 0, and this code reads {FORMAT}",
     ),
-    "a touched output": (edit_outputs, f"its recorded {OUTPUTS} is not what was recorded"),
+    "a touched output": (
+        lambda page: (page.recording / OUTPUTS).write_text("made up", encoding="utf-8"),
+        f"its recorded {OUTPUTS} is not what was recorded",
+    ),
     "a missing output": (lambda page: (page.recording / OUTPUTS).unlink(), f"its recorded {OUTPUTS} is missing"),
     "an added output": (
         lambda page: (page.recording / "more.png").write_text("x", encoding="utf-8"),
@@ -141,16 +132,14 @@ def test_a_script_that_is_edited_after_it_was_looked_at_is_not_replayed(recorded
         replay_recording(recorded, found, made)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"outputs": 3}'])
-def test_a_manifest_that_is_not_one(recorded: Page, text: str) -> None:
-    (recorded.recording / MANIFEST).write_text(text, encoding="utf-8")
-    assert "manifest.json" in read_recording(recorded).fault
-
-
-@pytest.mark.parametrize("name", ["format", "code", "outputs", "gpu", "date", "versions"])
-def test_a_manifest_that_lacks_something(recorded: Page, name: str) -> None:
-    edit_manifest(recorded, lambda manifest: manifest.pop(name))
-    assert f"its manifest.json cannot be read (KeyError: '{name}')" in read_recording(recorded).fault
+@pytest.mark.parametrize("name", ["", "format", "code", "outputs", "gpu", "date", "versions"])
+def test_a_manifest_that_is_not_one_or_lacks_something(recorded: Page, name: str) -> None:
+    if name:
+        edit_manifest(recorded, lambda manifest: manifest.pop(name))
+    else:
+        (recorded.recording / MANIFEST).write_text("[]", encoding="utf-8")
+    said = f"its manifest.json cannot be read ({f'KeyError: {name!r}' if name else 'TypeError: '}"
+    assert said in read_recording(recorded).fault
 
 
 def test_a_replayed_page_says_where_its_second_half_was_made(recorded: Page, replayed: Callable[[], str]) -> None:
@@ -171,7 +160,7 @@ def test_the_first_half_is_of_this_build_and_the_second_is_recorded(
     """A number of the first half is what this build computed, even where the recording says something else."""
     outputs = recorded.recording / OUTPUTS
     outputs.write_text(outputs.read_text(encoding="utf-8").replace("tensor(42.", "tensor(4200."), encoding="utf-8")
-    edit_manifest(recorded, lambda manifest: manifest["outputs"].update({OUTPUTS: hash_file(outputs)}))
+    edit_manifest(recorded, lambda manifest: manifest["outputs"].update({OUTPUTS: recordings.hash_file(outputs)}))
     text = replayed()
     assert "tensor(2., requires" in text and "tensor(4200., grad" in text and "tensor(42., grad" not in text
 

@@ -14,18 +14,14 @@ def _found(code: str, first_line: int = 1) -> list[Request]:
 
 def test_several_in_order_with_the_lines_of_the_file() -> None:
     code = "x = 1\n# varies: the time\n\n# graph: x -- A title\n# figure: A line\n"
-    assert _found(code, 10) == [
-        Request("varies", 11, "the time"),
-        Request("graph", 13, "A title", ("x",)),
-        Request("figure", 14, "A line"),
-    ]
+    graph = Request("graph", 13, "A title", ("x",))
+    assert _found(code, 10) == [Request("varies", 11, "the time"), graph, Request("figure", 14, "A line")]
 
 
 def test_graph_of_several_roots_with_options() -> None:
-    (request,) = _found("# graph: a, b (AccumulateGrad, saved) -- Two roots (and more) -- at once")
-    assert request.names == ("a", "b")
-    assert request.options == {"AccumulateGrad", "saved"}
-    assert request.text == "Two roots (and more) -- at once"
+    title, options = "Two roots (and more) -- at once", frozenset({"AccumulateGrad", "saved"})
+    found = _found(f"# graph: a, b (AccumulateGrad, saved) -- {title}")
+    assert found == [Request("graph", 1, title, ("a", "b"), options)]
 
 
 @pytest.mark.parametrize(
@@ -57,16 +53,7 @@ def test_words_go_on_over_indented_lines(code: str, words: str) -> None:
     assert request.text == words
 
 
-OTHERS = [
-    "    # graph: y",
-    "x = 1  # graph: y",
-    "# graphs: y",
-    "# the graph: y",
-    "# Graph: y",
-    "#  figure: text",
-    "",
-    "\n\n",
-]
+OTHERS = ["    # graph: y", "x = 1  # graph: y", "# graphs: y", "# the graph: y", "# Graph: y", "#  figure: x", "\n"]
 
 
 @pytest.mark.parametrize("code", OTHERS)

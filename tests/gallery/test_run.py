@@ -11,7 +11,7 @@ import pytest
 from atlas.gallery.recordings import read_recording, write_recording
 from atlas.gallery.run import find_stale_pages, make_job, run_pages
 from atlas.gallery.scripts import Page, find_pages
-from gallery.faulty import HALVES, HEALTHY
+from gallery.faulty import HALVES
 from tiny.tiny_site import written
 
 FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"}}
@@ -67,16 +67,3 @@ def test_what_varies_runs_alone_unless_it_is_in_the_half_that_is_not_run(page: P
     page.script.write_text(f"{HALVES}\n# varies: the time\n", encoding="utf-8")
     jobs = [make_job(page, tmp_path, on_paper=on_paper) for on_paper in (False, True)]
     assert [(job.alone, job.end is None) for job in jobs] == [(True, True), (False, False)]
-
-
-def test_a_failed_page_is_replaced_and_the_others_are_published(
-    page: Page, tmp_path: Path, settings: dict[str, Any]
-) -> None:
-    good = page.script.with_name("good.py")
-    good.write_text(HEALTHY.replace("A page", "G page"), encoding="utf-8")
-    page.script.write_text(f"{HEALTHY}\n1 / 0\n", encoding="utf-8")
-    pages = list_pages(tmp_path)
-    (fault,) = run_pages(find_stale_pages(pages, {}, settings), {}, settings, tmp_path / "running")
-    assert fault.message == "ZeroDivisionError: division by zero"
-    assert "This page has no outputs" in (page.cache / "page.rst").read_text(encoding="utf-8")
-    assert set(find_stale_pages(pages, {}, settings)) == {page}

@@ -50,16 +50,6 @@ def test_the_outputs_of_unbind():
     assert (unbind.operation, unbind.shape, unbind.value) == ("UnbindBackward0", None, None)
 
 
-def test_several_roots_share_their_nodes():
-    x = torch.tensor(2.0, requires_grad=True)
-    a = x.exp()
-    y, z = a.sin(), a.cos()
-    graph = graph_of("y z", x=x, a=a, y=y, z=z)
-
-    assert {label(card): card.is_root for card in graph.cards} == {"x": False, "a": False, "y": True, "z": True}
-    assert edges(graph) == {("x", "a", 0, 0), ("a", "y", 0, 0), ("a", "z", 0, 0)}
-
-
 def test_a_leaf_may_be_the_root():
     x = torch.tensor(2.0, requires_grad=True)
     x.sin().backward()
@@ -118,17 +108,6 @@ def test_complex_tensors():
     assert found == {"z": ("complex64", 1 + 2j), "square": ("complex64", 5 + 0j), "r": ("float32", 5.0)}
     assert (card(graph, "z").gradient, card(graph, "z").terms) == (2 + 4j, ())
     assert {edge.derivative for edge in graph.edges} == {None}
-
-
-def test_integer_indices_are_no_inputs():
-    x, i = torch.arange(6.0, requires_grad=True), torch.tensor([1, 2])
-    y = x[i]
-    z = y.gather(0, torch.tensor([1]))
-    graph = graph_of("z", x=x, i=i, y=y, z=z)
-
-    assert labels(graph) == ["x", "y", "z"]
-    assert edges(graph) == {("x", "y", 0, 0), ("y", "z", 0, 0)}
-    assert card(graph, "y").saved == ("indices[0] (2)",)
 
 
 @pytest.mark.parametrize("shape", [(), (3,)])

@@ -32,19 +32,20 @@ def test_a_factor_is_kept_only_for_the_gradient_of_the_other() -> None:
     assert "keeps input" in row("nn.functional.linear").notes
 
 
-@pytest.mark.parametrize(
-    ("name", "nodes"),
-    [
-        ("pow", {"PowBackward0", "PowBackward1", "PowBackward2"}),
-        ("clamp", {"ClampBackward0", "ClampBackward1"}),
-        ("remainder", {"RemainderBackward0", "RemainderBackward1"}),
-        ("nn.functional.adaptive_avg_pool2d", {"AdaptiveAvgPool2DBackward0", "MeanBackward1"}),
-        ("__getitem__", {"SelectBackward0", "SliceBackward0", "UnsqueezeBackward0", "IndexBackward0"}),
-        ("matmul", {"DotBackward0", "MmBackward0", "MvBackward0", "SqueezeBackward4", "UnsafeViewBackward0"}),
-    ],
-)
-def test_nodes_of_calls_with_numbers_and_other_shapes(name: str, nodes: set[str]) -> None:
-    assert nodes <= set(row(name).nodes)
+#: Nodes of calls with numbers and other shapes.
+NODES = {
+    "pow": "PowBackward0 PowBackward1 PowBackward2",
+    "clamp": "ClampBackward0 ClampBackward1",
+    "remainder": "RemainderBackward0 RemainderBackward1",
+    "nn.functional.adaptive_avg_pool2d": "AdaptiveAvgPool2DBackward0 MeanBackward1",
+    "__getitem__": "SelectBackward0 SliceBackward0 UnsqueezeBackward0 IndexBackward0",
+    "matmul": "DotBackward0 MmBackward0 MvBackward0 SqueezeBackward4 UnsafeViewBackward0",
+}
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_nodes_of_calls_with_numbers_and_other_shapes(name: str) -> None:
+    assert set(NODES[name].split()) <= set(row(name).nodes)
 
 
 def test_a_power_keeps_its_result_for_the_exponent() -> None:
@@ -79,10 +80,10 @@ def test_attention_is_fused_for_heads_that_were_transposed_too() -> None:
     assert notes["keeps key"] == notes["output_changed"] == notes["second"] == "only if it has 4 dimensions"
 
 
-@pytest.mark.parametrize("name", ["layer_norm", "batch_norm", "instance_norm"])
-def test_a_norm_with_a_bias_and_no_weight_has_no_second_derivative(name: str) -> None:
-    norm = row(f"nn.functional.{name}")
-    assert (norm.second, norm.notes["second"]) == ("no", "if `bias` is a tensor and `weight` is None")
+def test_a_norm_with_a_bias_and_no_weight_has_no_second_derivative() -> None:
+    for name in ("layer_norm", "batch_norm", "instance_norm"):
+        norm = row(f"nn.functional.{name}")
+        assert (norm.second, norm.notes["second"]) == ("no", "if `bias` is a tensor and `weight` is None")
 
 
 def test_a_second_derivative_whose_terms_cancel_is_zero() -> None:

@@ -98,7 +98,7 @@ def report_asserts(block: Any, block_vars: Mapping[str, Any]) -> str:
     :raises PageFault: if an assert of the page has not run by then; it names file and line.
     """
     path = Path(block_vars["src_file"])
-    if block.lineno != sphinx_gallery_patches.list_cells(path, _end)[-1]:
+    if block.lineno != list(sphinx_gallery_patches.read_code_cells(path, _end))[-1]:
         return ""
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     lines = _find_asserts(tree)

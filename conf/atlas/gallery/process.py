@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
-import functools
 import gc
 import importlib
 import json
@@ -303,7 +302,7 @@ def _end_job(one: _Running) -> None:
 # -- In the process of the example ---------------------------------------------------------------------------
 
 
-def _run_example(job: Job, settings: Mapping[str, Any], line: mmap.mmap, parent: int) -> NoReturn:
+def _run_example(job: Job, settings: dict[str, Any], line: mmap.mmap, parent: int) -> NoReturn:
     """Run an example. This process ends here: what the build does at its end must not be done in it too.
 
     :param line: shared memory for the number of the running line, which the build reads if this process dies.
@@ -322,16 +321,9 @@ def _run_example(job: Job, settings: Mapping[str, Any], line: mmap.mmap, parent:
         asserts.start_watching(line, job.end)
         scrapers.remember_operands(job.copied)
         watch = _Watch(job.limits.output)
-        sphinx_gallery_patches.make_page(
-            job.copied,
-            job.made,
-            job.root / "docs",
-            {**settings, "image_scrapers": (*settings["image_scrapers"], watch.look_after_cell)},
-            compiler=asserts.WatchedCompile,
-            count_output=watch.count_printed,
-            fill_notebook=functools.partial(notebooks.fill_notebook, scripts.read_script(job.copied)),
-            end=job.end,
-        )
+        of_cells = {"image_scrapers": (*settings["image_scrapers"], watch.look_after_cell)}
+        compiler, count = asserts.WatchedCompile, watch.count_printed
+        sphinx_gallery_patches.make_page(job.copied, job.made, settings | of_cells, job.end, compiler, count)
         result: dict[str, Any] = {"seconds": round(time.monotonic() - started, 3)}
     except BaseException as error:
         result = {"fault": asdict(scripts.explain_error(error, job.copied, int.from_bytes(line[:8], "little")))}

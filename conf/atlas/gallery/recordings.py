@@ -59,12 +59,9 @@ def needs_gpu(script: Path) -> bool:
 def hash_code(script: Path) -> str:
     """The SHA-256 of what a script runs: its code cells in order, and before which of them the second half begins.
 
-    Of a script that sphinx-gallery cannot read it is that of the bytes.
+    :raises ValueError: if sphinx-gallery cannot read the script.
     """
-    try:
-        cells = sphinx_gallery_patches.read_code_cells(script)
-    except Exception:
-        return hash_file(script)
+    cells = sphinx_gallery_patches.read_code_cells(script)
     parted = [line > mark for line in cells for mark in find_marks(read_script(script))]
     return hashlib.sha256(json.dumps([list(cells.values()), parted]).encode()).hexdigest()
 

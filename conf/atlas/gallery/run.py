@@ -151,19 +151,6 @@ def report_faults(app: Sphinx, exception: Exception | None) -> None:
 # -- One build and the next --------------------------------------------------------------------------------
 
 
-class _WarnedPages(logging.Filter):
-    """Notes where warnings were, and lets all through. Sphinx's own filter has made a text of each location."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.locations: set[str] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if getattr(record, "type", None) != "atlas":  # a failed example runs again, and its error is logged again
-            self.locations.add(getattr(record, "location", None) or "")
-        return True
-
-
 def begin_build(app: Sphinx, config: Config) -> None:
     """Wait for other builds. After a killed one, have Sphinx read all again. Connected to ``config-inited``, first.
 
@@ -178,10 +165,16 @@ def begin_build(app: Sphinx, config: Config) -> None:
         mark.touch()
     except OSError as error:
         raise Refusal(f"nothing can be written here; build in a checkout that is yours: {error}") from None
-    app.atlas_warned = _WarnedPages()
+    app.atlas_warned = set()
+
+    def note_place(record: logging.LogRecord) -> bool:
+        if getattr(record, "type", None) != "atlas":  # a failed example runs again, and its error is logged again
+            app.atlas_warned.add(getattr(record, "location", None) or "")
+        return True
+
     for handler in logging.getLogger(NAMESPACE).handlers:
         if isinstance(handler, WarningStreamHandler):
-            handler.addFilter(app.atlas_warned)
+            handler.addFilter(note_place)  # Sphinx's own filters, before it, have made a text of each location
 
 
 def end_build(app: Sphinx, exception: Exception | None) -> None:
@@ -189,7 +182,7 @@ def end_build(app: Sphinx, exception: Exception | None) -> None:
     if exception:
         return
     _find_mark(app).unlink(missing_ok=True)
-    for location in app.atlas_warned.locations:
+    for location in app.atlas_warned:
         page = app.env.path2doc(location.partition(":")[0])
         if page not in app.env.found_docs:
             _forget_all(app)
