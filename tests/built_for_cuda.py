@@ -69,7 +69,7 @@ def run_example(script: Path) -> None:
     except SystemExit as ended:  # a page with a second half ends so
         if ended.code:
             raise
-    last = sphinx_gallery_patches.list_cells(script, end)[-1]
+    last = list(sphinx_gallery_patches.read_code_cells(script, end))[-1]
     asserts.report_asserts(SimpleNamespace(lineno=last), {"src_file": str(script)})
 
 

@@ -9,7 +9,6 @@
 ``operators``       what PyTorch's operators do, as ``conf/measure`` found
 ``versions``        what changed between versions of PyTorch, as ``conf/measure`` found
 ``figures``         graphs and plots; ``player`` lets a reader step through a graph
-``memory_cells``    a tensor beside the memory that it reads
 ``names``           the names of PyTorch that a page uses, linked to its reference, and their index
 ``cards``           cards that lead to pages, chapters and learning paths
 ``related``         pages like this one, and tags
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 FEATURES = (
     *("gallery.run", "folds", "boxes", "tables", "formulas", "operators", "versions", "figures", "player"),
-    *("memory_cells", "build_facts", "head", "footer", "page_weight", "checks", "names", "cards"),
+    *("build_facts", "head", "footer", "page_weight", "checks", "names", "cards"),
     *("related", "search", "markdown_copies", "site_files", "upstream"),
 )
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.

@@ -5,6 +5,8 @@
     engines, shared links and ``llms.txt`` say the same words.
 ``.. quoted-message::``
     is the message of an error that this build cannot raise, as somebody published it.
+``.. memory-cells::``
+    is a tensor beside the memory that it reads, for a reader to transpose, slice, expand and view.
 ``.. proof::``
     says in numbers what the site rests on. All are counted by the build.
 
@@ -36,7 +38,7 @@ from sphinx.util.docutils import SphinxDirective
 from .build_facts import count_checks, get_torch_version
 from .operators import read_operators
 from .page_store import ListingPages, connect_for_pages, enable_stores
-from .toolbox import link_to
+from .toolbox import json_for_script, link_to
 
 #: The classes by which the style sheet and other features know a box.
 IN_SHORT, QUOTED = "in-short", "quoted-message"
@@ -271,7 +273,36 @@ def fill_proof(app: Sphinx, document: nodes.document, page: str) -> None:
         place.replace_self(nodes.bullet_list("", *items, classes=["proof"]))
 
 
+class MemoryCells(SphinxDirective):
+    """``.. memory-cells::`` takes nothing and holds nothing.
+
+    Without JavaScript it is a picture of the first tensor. ``conf/static/memory_cells.js`` adds the calls, and computes what
+    they do; a browser test compares that with PyTorch.
+    """
+
+    def run(self) -> list[nodes.Node]:
+        cells = [f"<td>{number}</td>" for number in range(12)]
+        grid = "".join(f"<tr>{''.join(cells[first : first + 4])}</tr>" for first in (0, 4, 8))
+        said = {
+            "size": (3, 4),
+            "again": "start again",
+            "shares": "x reads the marked cells of the first tensor's memory. Point to a number to see its cell.",
+            "copied": "x has memory of its own: it is a copy. A write into it does not change the first tensor.",
+        }
+        html = (
+            '<div class="memory-cells no-search"><p><code class="cells-code">x = torch.arange(12).reshape(3, 4)</code></p>'
+            '<div class="cells-calls" role="group" aria-label="Call one of these on x"></div>'
+            f'<table class="cells-tensor" aria-label="x">{grid}</table>'
+            '<p class="cells-facts"><code>.shape (3, 4)</code> <code>.stride() (4, 1)</code> '
+            "<code>.storage_offset() 0</code> <code>.is_contiguous() True</code></p>"
+            f'<table class="cells-memory" aria-label="memory"><tr>{"".join(cells)}</tr></table>'
+            f'<p class="cells-said" aria-live="polite">{said["shares"]}</p>{json_for_script(said)}</div>'
+        )
+        return [nodes.raw("", html, format="html")]
+
+
 def setup(app: Sphinx) -> None:
+    app.add_directive("memory-cells", MemoryCells)
     app.add_directive("in-short", InShort)
     app.add_directive("quoted-message", QuotedMessage)
     app.add_directive("varies", Varies)

@@ -27,12 +27,11 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from .figures import parse_graph
+from .figures import draw_plot_picture, parse_graph
 from .folds import details
 from .head import find_first_paragraph, make_plain_text
 from .page_store import PageStore, connect_for_pages, enable_stores
 from .pages import list_pages_in_order, read_pages, resolve_link
-from .plot_picture import draw_plot_picture
 from .toolbox import first_sentences, json_for_script, link_to
 
 logger = logging.getLogger(__name__)
@@ -117,7 +116,7 @@ def _draw_picture(env: BuildEnvironment, page: str) -> tuple[str, str]:
     first = Path(env.srcdir, page).parent / "images" / f"{_name_image(page)}_001"
     graph, plot = first.with_suffix(".graph.json"), first.with_suffix(".svg")
     if graph.is_file():
-        from graphs.picture import draw_picture
+        from graphs.draw import draw_picture
 
         read, _made_by, show_saved = parse_graph(graph.read_text(encoding="utf-8"))
         return draw_picture(read, show_saved=show_saved), "graph"

@@ -1,7 +1,7 @@
 """The directives ``graph-figure`` and ``plot-figure``: drawings that stand in the page as SVG, in the colors of the theme.
 
 A drawing is no image file, so that its text can be searched and selected. A graph is drawn here from its data; of matplotlib's
-drawings the colors are made the theme's.
+drawings the colors are made the theme's, for a page, and for the small picture on a card.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
+from xml.sax.saxutils import quoteattr
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -21,8 +22,10 @@ from sphinx.util.docutils import SphinxDirective
 from atlas.folds import make_details
 from atlas.gallery import sphinx_gallery_patches
 from atlas.gallery.requests import without_requests
+from atlas.page_store import connect_for_pages
 from atlas.player import write_player
 from atlas.toolbox import json_for_script
+from graphs.describe import describe_graph
 from graphs.model import Graph, graph_from_dict
 from graphs.play import describe_play
 
@@ -83,7 +86,7 @@ class GraphFigure(SphinxDirective):
             sentence = f"The graph is too large to draw: {graph.left_out} of its cards are left out."
             legend += nodes.paragraph(sentence, sentence)
         if "table" in self.options:
-            legend += make_details("The graph as a table", _make_table(data["rows"]))
+            legend += make_details("The graph as a table", _make_table(describe_graph(graph)))
         if legend.children:
             figure += legend
         return [figure]
@@ -98,7 +101,7 @@ def parse_graph(text: str) -> tuple[Graph, dict[str, list[Any]], bool]:
     return graph_from_dict(data["graph"]), data["made_by"], data["show_saved"]
 
 
-def _make_table(rows: list[list[str]]) -> nodes.table:
+def _make_table(rows: list[tuple[str, ...]]) -> nodes.table:
     titles = ["Tensor or node", "What it is", "Value", "Gradient", "Goes into"]
     group = nodes.tgroup(cols=len(titles))
     group += [nodes.colspec(colwidth=1) for _title in titles]
@@ -107,7 +110,7 @@ def _make_table(rows: list[list[str]]) -> nodes.table:
     return nodes.table("", group, classes=["graph-table"])
 
 
-def _make_row(cells: list[str]) -> nodes.row:
+def _make_row(cells: Sequence[str]) -> nodes.row:
     return nodes.row("", *[nodes.entry("", nodes.paragraph("", "", nodes.Text(cell))) for cell in cells])
 
 
@@ -132,19 +135,18 @@ def tie_lines(app: Sphinx, doctree: nodes.document) -> None:
         return
     script = Path(app.env.doc2path(app.env.docname)).with_suffix(".py")
     is_example = app.env.docname.startswith("gallery/") and script.exists()
-    lines = _find_lines_of_script(doctree, script) if is_example else {}
-    said = {} if is_example else _find_lines_said_once(doctree)
-    given: dict[int, str] = {}
+    lines = _find_lines_of_script(doctree, script) if is_example else _find_lines_said_once(doctree)
+    lit: list[nodes.Element] = []
     for drawing in drawings:
         found = {}
-        for key, (text, first, last) in drawing[_MADE_BY].items():
-            begin, end = (lines.get(first), lines.get(last)) if is_example else (said.get(text), said.get(text))
+        for key, (text, *numbers) in drawing[_MADE_BY].items():
+            begin, end = (lines.get(line) for line in (numbers if is_example else (text, text)))
             if begin and end and begin[0] is end[0]:
                 block = begin[0]
-                if id(block) not in given:
-                    given[id(block)] = f"cell-{len(given) + 1}"
-                    block["ids"].append(given[id(block)])
-                found[key] = [given[id(block)], begin[1], end[1]]
+                if block not in lit:
+                    lit.append(block)
+                    block["ids"].append(f"cell-{len(lit)}")
+                found[key] = [block["ids"][-1], begin[1], end[1]]
         if found:
             data = nodes.raw("", json_for_script({_MADE_BY: found}), format="html")
             drawing.parent.insert(drawing.parent.index(drawing) + 1, data)
@@ -181,9 +183,9 @@ def number_lines(code: str, first: int, shown: str) -> list[int]:
     >>> number_lines("x = 1\\n# graph: x -- One\\n\\ny = 2", 10, "x = 1\\n\\ny = 2")
     [10, 0, 13]
     """
+    lines = enumerate(code.split("\n"), first)
     marked = "\n".join(
-        line if not line.strip() or line.lstrip().startswith("#") else f"{line}{_MARK}{number}"
-        for number, line in enumerate(code.split("\n"), first)
+        f"{line}{_MARK}{at}" if line.strip() and line.lstrip()[0] != "#" else line for at, line in lines
     )
     left = without_requests(sphinx_gallery_patches.without_hidden(marked)).strip("\n").split("\n")
     parts = [line.partition(_MARK) for line in left]
@@ -205,6 +207,8 @@ def _find_lines_said_once(doctree: nodes.document) -> dict[str, Place]:
 # matplotlib writes each color as a number. Here ``#2563eb`` becomes ``var(--plot-2563eb, #2563eb)``: ``plot.css`` says what
 # stands for it on a dark page, and a color that it does not name stays as drawn. A drawing with a bitmap in it (a heat map)
 # keeps its light paper, since no style can reach the bitmap's colors.
+# On a card a drawing has its lines, bars and areas, without a word, a number or a legend: shown small, its text has 3 pixels,
+# and is two thirds of the file, since matplotlib draws each letter.
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
@@ -252,7 +256,7 @@ def inline_plot(drawing: str, name: str, alt: str) -> str:
     _rename_ids(root, name)
     for element in root.iter():
         for key in element.attrib.keys() & {"style", "fill", "stroke"}:
-            element.set(key, _COLOR.sub(lambda m: f"var(--plot-{m[1].lower()}, {m[0]})", element.attrib[key]))
+            element.set(key, _theme_colors(element.attrib[key], ", "))
         for key in element.attrib.keys() & {*_PLACES}:
             element.set(key, _FINE.sub(lambda m: f"{float(m[0]):.2f}", element.attrib[key]))
     width = float(root.attrib.pop("width").removesuffix("pt")) * _PIXELS_PER_POINT
@@ -267,6 +271,10 @@ def inline_plot(drawing: str, name: str, alt: str) -> str:
     }
     ElementTree.register_namespace("", _SVG[1:-1])
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def _theme_colors(style: str, comma: str) -> str:
+    return _COLOR.sub(lambda m: f"var(--plot-{m[1].lower()}{comma}{m[0]})", style)
 
 
 def _keep_what_is_drawn(root: ElementTree.Element) -> None:
@@ -300,7 +308,85 @@ def _rename_ids(root: ElementTree.Element, prefix: str) -> None:
             element.set("id", f"{prefix}-{identity}")
 
 
+_KEPT = ("fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity", "stroke-opacity")
+
+
+def draw_plot_picture(drawing: str) -> str:
+    """The small picture of a drawing of matplotlib's, for an element of class ``plot``.
+
+    :raises xml.etree.ElementTree.ParseError: if ``drawing`` is no XML.
+    """
+    root = ElementTree.fromstring(drawing)
+    # what is defined once and used at many points
+    marks = {path.get("id", ""): _read_style(path) for path in root.iterfind(f".//{_SVG}defs/{_SVG}path")}
+    return f'<svg viewBox="{_find_box(root)}" aria-hidden="true">{"".join(_draw_shapes(root, marks))}</svg>'
+
+
+def _find_box(root: ElementTree.Element) -> str:
+    """The axes, as what is drawn in them is clipped to; the whole drawing where nothing is."""
+    clips, sides = root.iterfind(f".//{_SVG}clipPath/{_SVG}rect"), ("x", "y", "width", "height")
+    axes = [[float(rect.get(side, "0")) for side in sides] for rect in clips]
+    if not axes:
+        return _round_all(root.get("viewBox", "0 0 1 1").split())
+    left, top = min(x for x, _, _, _ in axes) - 3, min(y for _, y, _, _ in axes) - 3
+    right, bottom = max(x + wide for x, _, wide, _ in axes) + 3, max(y + high for _, y, _, high in axes) + 3
+    return _round_all([left, top, right - left, bottom - top])
+
+
+def _draw_shapes(parent: ElementTree.Element, marks: Mapping[str, Any], within_words: bool = False) -> Iterator[str]:
+    points: dict[str, list[str]] = {}
+    for child in parent:
+        style, name = _read_style(child), child.get("id", "")
+        if child.tag == f"{_SVG}use" and not within_words:
+            style = marks.get(child.get(_HREF, "")[1:], {}) | style
+            color = next((style[of] for of in ("fill", "stroke") if style.get(of, "none") != "none"), "none")
+            points.setdefault(color, []).append(f"M{_round_all([child.get('x', '0'), child.get('y', '0')])}h0")
+        elif child.tag == f"{_SVG}image":
+            said = {"href": "".join(child.get(_HREF, "").split()), "style": "image-rendering:pixelated"}
+            said |= {key: child.get(key) for key in ("x", "y", "width", "height", "transform") if child.get(key)}
+            yield f"<image{''.join(f' {key}={quoteattr(value)}' for key, value in said.items())}/>"
+        elif child.tag == f"{_SVG}path":
+            if style.get("fill") != "#ffffff" or style.get("stroke", "none") != "none":
+                yield f'<path d="{_round_outline(child.get("d", ""))}"{_write_style(style)}/>'
+        elif child.tag == f"{_SVG}g" and not name.startswith(("legend_", "matplotlib.axis_")):
+            is_box = name.startswith("patch_")  # of words the box stays in which they stand, if they have one
+            yield from _draw_shapes(child, marks, name.startswith("text_")) if is_box or not within_words else ()
+    for color, at in points.items():
+        look = {"stroke": color, "stroke-width": "5", "stroke-linecap": "round"}
+        yield f'<path d="{"".join(dict.fromkeys(at))}"{_write_style(look)}/>'
+
+
+def _read_style(element: ElementTree.Element) -> dict[str, str]:
+    said = dict(pair.split(":", 1) for pair in element.get("style", "").split(";") if ":" in pair)
+    return {name.strip(): value.strip() for name, value in said.items() if name.strip() in _KEPT}
+
+
+def _write_style(style: Mapping[str, str]) -> str:
+    """As ``style``, in which alone a color may be a variable of the theme."""
+    themed = ";".join(f"{name}:{_theme_colors(value, ',')}" for name, value in style.items())
+    return f' style="{themed}"' if themed else ""
+
+
+def _round_outline(d: str) -> str:
+    """The outline on whole points: the picture is half as large as the plot, so that is half a pixel.
+
+    >>> _round_outline("M 1.234 5.678 \\nL 1.31 5.7 \\nL 20.9 -0.2 \\nz\\n")
+    'M1 6L21 0z'
+    """
+    found, last = "", ""
+    for command, numbers in re.findall(r"([MLHVCQzZ])([^MLHVCQzZ]*)", d):
+        at = _round_all(numbers.split())
+        if command != "L" or at != last:
+            found += command + at
+        last = at
+    return found
+
+
+def _round_all(numbers: Iterable[str | float]) -> str:
+    return " ".join(str(round(float(number))) for number in numbers)
+
+
 def setup(app: Sphinx) -> None:
     app.add_directive("graph-figure", GraphFigure)
     app.add_directive("plot-figure", PlotFigure)
-    app.connect("doctree-read", tie_lines, priority=600)
+    connect_for_pages(app, "doctree-read", tie_lines, 600)

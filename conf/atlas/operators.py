@@ -6,12 +6,10 @@ PyTorch or of another program. ``{operator-table}`` shows a row for each operato
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import io
 import json
 import math
-import os
 import re
 import subprocess
 import sys
@@ -31,7 +29,7 @@ from . import formulas
 from .figures import Plot
 from .gallery.process import count_cores
 from .tables import let_break, make_long_table, mark_code
-from .toolbox import Refusal, load_json, read_imports
+from .toolbox import Refusal, load_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,12 +44,8 @@ DATA = Path("reference/data/operators.json")
 
 
 def identify_result() -> dict[str, Any]:
-    """What the result depends on: the version of PyTorch, and the program with what it imports from beside it."""
-    code = hashlib.sha256()
-    used = {PROGRAM.stem, *read_imports(ast.parse(PROGRAM.read_text(encoding="utf-8")))}
-    for file in sorted(PROGRAM.parent.glob("*.py")):
-        if file.stem in used:
-            code.update(file.read_bytes())
+    """What the result depends on: the version of PyTorch, and the program with those beside it."""
+    code = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(PROGRAM.parent.glob("*.py"))))
     return {"torch": version("torch").partition("+")[0], "code": code.hexdigest()[:16]}
 
 
@@ -73,12 +67,9 @@ def probe_when_needed(app: Sphinx) -> None:
     logger.info("operators: probing, which takes a minute")
     command = [sys.executable, str(PROGRAM), str(docs / DATA), "--of", json.dumps(identify_result())]
     command += ["--jobs", str(count_cores())]
-    # packages may have come onto the path by other ways than the environment of this Python
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode or read_operators(docs) is None:
-        said = f"`{' '.join(command[1:3])}` says:\n{done.stderr[-2000:]}"
-        raise Refusal(f"the operators could not be probed; {said}")
+        raise Refusal(f"the operators could not be probed; `{' '.join(command[1:3])}` says:\n{done.stderr[-2000:]}")
     logger.info(done.stdout.strip())
 
 
@@ -105,10 +96,7 @@ KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], bool]]] = {
     "input": ("keep an input", lambda row: "input" in row["saves"]),
     "output": ("keep the result", lambda row: "output" in row["saves"]),
     "shares": ("share memory with an input", lambda row: row["shares"] != "never"),
-    "works": (
-        "may be changed, result and input",
-        lambda row: row["output_changed"] == row["input_changed"] == "works",
-    ),
+    "works": ("may be changed, result and input", lambda row: {row[name] for name in JUDGED[:2]} == {"works"}),
     "wrong": ("are silently wrong somewhere", lambda row: "wrong" in (row[name] for name in JUDGED)),
     "second": ("have no second derivative", lambda row: row["second"] == "no"),
     "forward": ("have no forward mode", lambda row: row["forward"] == "no"),
@@ -158,8 +146,7 @@ def _make_row(row: dict[str, Any], known: frozenset[str]) -> str:
     shown = let_break(row["name"])
     if row["path"]:
         shown = f'<a href="https://docs.pytorch.org/docs/stable/generated/{row["path"]}.html">{shown}</a>'
-    others = [row["in_place"]] * bool(row["in_place"]) + row["aliases"]
-    shown += "".join(f"<br><code>{let_break(name)}</code>" for name in others)
+    shown += "".join(f"<br><code>{let_break(name)}</code>" for name in [row["in_place"], *row["aliases"]] if name)
     cells = (
         " <br>".join(_link_node(node, known) for node in row["nodes"]),
         "<br>".join(_list_kept(row)) or "nothing",
@@ -167,9 +154,8 @@ def _make_row(row: dict[str, Any], known: frozenset[str]) -> str:
         round_to_power(row["error"]),
     )
     kinds = " ".join(kind for kind, (_words, is_one) in KINDS.items() if is_one(row))
-    values = "".join(f"<td>{cell}</td>" for cell in cells)
-    anchor = make_operator_anchor(row["name"])
-    return f'<tr id="{anchor}" data-kinds="{kinds}"><th scope="row">{shown}</th>{values}</tr>\n'
+    start = f'<tr id="{make_operator_anchor(row["name"])}" data-kinds="{kinds}"><th scope="row">{shown}</th>'
+    return "".join([start, *(f"<td>{cell}</td>" for cell in cells), "</tr>\n"])
 
 
 def _link_node(name: str, known: frozenset[str]) -> str:
@@ -188,8 +174,8 @@ def _list_kept(row: dict[str, Any]) -> Iterator[str]:
 
 def _judge_column(row: dict[str, Any], name: str) -> str:
     """The word of a cell, and below it for which samples it holds."""
-    word = row[name] or "–"
-    return (f"<strong>{word}</strong>" if word == "wrong" else word) + _make_note(row, name)
+    word = "<strong>wrong</strong>" if row[name] == "wrong" else row[name] or "–"
+    return word + _make_note(row, name)
 
 
 def _make_note(row: dict[str, Any], name: str) -> str:
@@ -203,9 +189,9 @@ def round_to_power(error: float | None) -> str:
     >>> round_to_power(3.2e-9), round_to_power(0.0), round_to_power(None), round_to_power(float("nan"))
     ('1e-9', '0', '–', 'nan')
     """
-    if error is None:
-        return "–"
-    return f"{error:g}" if error == 0 or math.isnan(error) else f"1e{math.floor(math.log10(error))}"
+    if not error or math.isnan(error):
+        return "–" if error is None else f"{error:g}"
+    return f"1e{math.floor(math.log10(error))}"
 
 
 # -- The drawing ----------------------------------------------------------------------------------

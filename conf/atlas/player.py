@@ -156,7 +156,8 @@ def _describe_changes(data: dict[str, Any], said: dict[str, Any]) -> dict[str, A
     """
     live = data["live"]
     moments = _list_moments(live)
-    notes = {key: _list_facts(card | live["cards"][key]) for key, card in data["cards"].items()}
+    now = {key: _list_facts(card | live["cards"][key]) for key, card in data["cards"].items()}
+    both = {key: enumerate(zip(said["cards"][key], note, strict=True)) for key, note in now.items()}
     found = f"Computed in your browser: {', '.join(live['roots'])}." if live["roots"] else "Computed in your browser."
     constants = any(one[0] == "constant" for one in live["nodes"].values())
     return {
@@ -168,14 +169,7 @@ def _describe_changes(data: dict[str, Any], said: dict[str, Any]) -> dict[str, A
         "texts": {at: step["text"] for at, step in enumerate(moments) if PLACE in step["text"]},
         "moved": {at: step["moved"] for at, step in enumerate(moments) if "moved" in step},
         "got": {at: step["got"] for at, step in enumerate(moments) if step.get("got")},
-        "notes": {
-            key: {
-                place: new[1]
-                for place, (old, new) in enumerate(zip(said["cards"][key], note, strict=True))
-                if old != new
-            }
-            for key, note in notes.items()
-        },
+        "notes": {key: {at: new[1] for at, (old, new) in pairs if old != new} for key, pairs in both.items()},
         "here": f"{found} Constants stay as they are." if constants else found,
         "drag": "drag me",
     }

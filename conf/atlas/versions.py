@@ -21,7 +21,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -78,24 +78,20 @@ class Changes:
         data = json.loads((docs / DATA).read_text(encoding="utf-8"))
         self.versions = list(data["versions"])
         self.values: dict[tuple[str, str], dict[str, str]] = {}
-        for kind in KINDS:
-            for what, points in data.get(kind, {}).items():
-                value = None
-                for version in self.versions:  # the data have a value only where it differs from the version before
-                    value = points.get(version, value)
-                    if value is not None:
-                        self._add_value(kind, what, version, value)
+        things = ((kind, what, points) for kind in KINDS for what, points in data.get(kind, {}).items())
+        for kind, what, points in things:
+            value = None
+            for version in self.versions:  # the data have a value only where it differs from the version before
+                value = points.get(version, value)
+                if kind == "operators":
+                    for column, cell in zip(COLUMNS, value or (), strict=value is not None):
+                        text = cell if isinstance(cell, str) else " ".join(cell)
+                        self.values.setdefault((kind, f"{what}: {column}"), {})[version] = text
+                elif value is not None:
+                    self.values.setdefault((kind, what), {})[version] = value
         by_hand = tomllib.loads((docs / EXPLAINED).read_text(encoding="utf-8")) if (docs / EXPLAINED).exists() else {}
         changes = by_hand.get("change", ())
         self.explained = {probe: (of["text"], of.get("link", "")) for of in changes for probe in of["probes"]}
-
-    def _add_value(self, kind: str, what: str, version: str, value: Any) -> None:
-        if kind != "operators":
-            self.values.setdefault((kind, what), {})[version] = value
-            return
-        for column, cell in zip(COLUMNS, value, strict=True):
-            text = cell if isinstance(cell, str) else " ".join(cell)
-            self.values.setdefault((kind, f"{what}: {column}"), {})[version] = text
 
     def list_changes(self) -> Iterator[Change]:
         """What changed, kind by kind; of each thing the oldest change first."""
@@ -167,14 +163,11 @@ def make_version_table(known: Changes) -> nodes.raw:
     said = {
         "name": "Name or word",
         "kind": "that is about",
-        "kinds": {
-            "": "all changes",
-            **KINDS,
-            **{_mark_version(version): f"new in {version}" for version in reversed(order[1:])},
-        },
+        "kinds": {"": "all changes", **KINDS},
         "count": "{shown} of {all}",
         "none": "No change fits.",
     }
+    said["kinds"] |= {_mark_version(version): f"new in {version}" for version in reversed(order[1:])}
     heads = ("what", "between", "before", "since")
     return make_long_table("versions", "What changed", heads, "".join(_make_rows(changes)), said)
 
@@ -185,12 +178,10 @@ def _mark_version(version: str) -> str:
 
 def _make_rows(changes: list[Change]) -> Iterator[str]:
     """The rows; one with the same explanation as the row above says so to the style sheet, which does not show it twice."""
-    above = None
-    for change in changes:
+    for above, change in itertools.pairwise([None, *changes]):
         was, now = _show_values(change)
-        explained = (change.text, change.link, change.since)
-        again = ' class="repeats"' if change.text and above == explained else ""
-        above = explained
+        known = (above.text, above.link, above.since) if above else None
+        again = ' class="repeats"' if change.text and known == (change.text, change.link, change.since) else ""
         yield (
             f'<tr data-kinds="{change.kind} {_mark_version(change.since)}"{again}>'
             f'<th scope="row">{_show_subject(change)}{_explain_change(change)}</th>'
@@ -218,12 +209,10 @@ def _show_values(change: Change) -> tuple[str, str]:
     if change.kind == "signatures":
         was, now = (split_signature(text) for text in (change.was, change.now))
         gone, new = [text for text in was if text not in now], [text for text in now if text not in was]
-        if not gone and not new:
-            return "another order", "another order"
-        return _list_parameters(gone), _list_parameters(new)
-    shown = (html.escape(text, quote=False).replace("\n", "<br>") for text in (change.was, change.now))
-    was, now = (text or "–" for text in shown)
-    return (f"<code>{was}</code>", f"<code>{now}</code>") if change.kind in ("kinks", "nodes") else (was, now)
+        return (_list_parameters(gone), _list_parameters(new)) if gone or new else ("another order", "another order")
+    shown = (html.escape(text, quote=False).replace("\n", "<br>") or "–" for text in (change.was, change.now))
+    was, now = (f"<code>{text}</code>" if change.kind in ("kinks", "nodes") else text for text in shown)
+    return was, now
 
 
 def split_signature(signature: str) -> list[str]:
@@ -265,12 +254,9 @@ class TorchChanged(SphinxDirective):
         except LookupError as error:
             raise self.error(str(error)) from None
         told = nodes.paragraph("", "", nodes.strong("", f"Changed in PyTorch {release}."), nodes.Text(" "))
-        for code, after in (
-            (change.what, ": "),
-            (change.was, f" on {change.before}, "),
-            (change.now, f" on {change.since}."),
-        ):
-            told += [nodes.literal(code, code), nodes.Text(after)]
+        after = (": ", f" on {change.before}, ", f" on {change.since}.")
+        for code, text in zip((change.what, change.was, change.now), after, strict=True):
+            told += [nodes.literal(code, code), nodes.Text(text)]
         return [nodes.container("", told, *self.parse_content_to_nodes(), classes=["torch-changed"])]
 
 

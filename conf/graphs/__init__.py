@@ -1,9 +1,8 @@
 """Backward graphs as data, in words and as drawings. Nothing here knows Sphinx or this site; torch is needed only to read.
 
-``model``     the data, and its form in JSON
+``model``     the data, and its form in JSON; makes a large graph small
 ``read``      fills it from ``grad_fn``; ``nodes`` asks a node, ``program`` finds what computes the graph again
-``fold``      makes a large graph small
-``draw``      the drawing; ``picture`` a small one
+``draw``      the drawing, and a small picture
 ``describe``  the rows of a table, and how numbers are written
 ``play``      forward and backward, one node after the other, and all that a figure says
 ``rules``     what each operation computes, forward and backward, also as JavaScript

@@ -20,17 +20,17 @@ def describe_graph(graph: Graph) -> list[tuple[str, str, str, str, str]]:
     ('x', 'leaf', '3', '6', 'y × 6')
     ('y', 'root · PowBackward0', '', '', '')
     """
-    leaving: dict[int, list[Edge]] = {}
-    for edge in graph.edges:
-        leaving.setdefault(edge.tail, []).append(edge)
     names = name_cards(graph)
+    leaving: dict[int, list[str]] = {card.key: [] for card in graph.cards}
+    for edge in graph.edges:
+        leaving[edge.tail].append(names[edge.head] + _describe_factor(edge))
     return [
         (
             names[card.key],
             _describe_kind(card),
             "; ".join(filter(None, [describe_value(card), _describe_saved(card)])),
             " = ".join(filter(None, [describe_gradient(card), " + ".join(map(format_number, card.terms))])),
-            ", ".join(names[edge.head] + _describe_factor(edge) for edge in leaving.get(card.key, [])),
+            ", ".join(leaving[card.key]),
         )
         for card in graph.cards
     ]
@@ -39,8 +39,7 @@ def describe_graph(graph: Graph) -> list[tuple[str, str, str, str, str]]:
 def name_cards(graph: Graph) -> dict[int, str]:
     """A name for each card that no other card has: unnamed nodes of one kind are numbered."""
     bare = {card.key: ", ".join(card.names) or card.operation or card.kind for card in graph.cards}
-    total = Counter(bare.values())
-    seen: Counter[str] = Counter()
+    total, seen = Counter(bare.values()), Counter()
     names = {}
     for key, name in bare.items():
         seen[name] += 1
@@ -66,13 +65,13 @@ def describe_gradient(card: Card) -> str:
 
 
 def _describe_kind(card: Card) -> str:
-    words = [*(["leaf"] if card.kind == "leaf" else []), *(["root"] if card.is_root else [])]
-    operation = card.operation if card.names or not words else ""
+    words = ["leaf" if card.kind == "leaf" else "", "root" if card.is_root else ""]
+    operation = card.operation if card.names or not any(words) else ""
     return " · ".join(filter(None, [*words, operation]))
 
 
 def _describe_saved(card: Card) -> str:
-    return "saved: " + ", ".join(card.saved) if card.saved and not card.is_scalar else ""
+    return "saved: " + ", ".join(card.saved) if card.saved and card.shape != () else ""
 
 
 def _describe_factor(edge: Edge) -> str:

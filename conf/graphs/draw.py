@@ -6,21 +6,24 @@ predictable. Every color is a class, defined in ``graph.css``, so that one drawi
 Data flows from left to right, which runs out of a phone's window. Where each part stands when data flows from top to bottom is
 in its attribute ``data-upright``, as the value of the attribute that places it: ``upright.js`` puts it there. A drawing that
 is too wide for the column of a page is upright from the beginning.
+
+On cards and shared links a graph has a small picture: its cards and edges where the large drawing has them, with the names of
+tensors and nothing else, since the drawing itself, shown small, has text of four pixels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import combinations
+from typing import NamedTuple
 
 try:
     import pygraphviz
 except ImportError as error:
     raise ImportError(
-        f"Graphviz, which lays out the figures, cannot be loaded: {error}. The wheel of pygraphviz carries Graphviz, and "
-        "expects a few libraries that small images of Linux lack. On Debian and Ubuntu: "
-        "apt-get install libglib2.0-0 libx11-6 libxext6 libxrender1 libexpat1"
+        f"Graphviz, which lays out the figures, cannot be loaded: {error}. Small images of Linux lack some libraries. "
+        "On Debian and Ubuntu: apt-get install libglib2.0-0 libx11-6 libxext6 libxrender1 libexpat1"
     ) from error
 
 from .describe import describe_gradient, format_number, format_row, format_shape, format_sum
@@ -29,7 +32,8 @@ from .model import Card, Edge, Graph
 _ADVANCE = 0.602  # width of a character of a monospaced font, in ems: DejaVu, Menlo and SF Mono agree
 _PADDING = 9
 _LINE = 17
-_SIZE = {"name": 14.0, "operation": 11.0, "value": 12.5, "numbers": 11.5, "gradient": 12.5, "small": 11.0}
+_SIZE = {"name": 14.0, "operation": 11.0, "value": 12.5, "numbers": 11.5, "gradient": 12.5}
+_SIZE |= {"small": 11.0, "small gradient": 11.0}
 _GAP = _SIZE["name"] * _ADVANCE
 _EDGE_SIZE = 11.5
 _COLUMN = 900  # pixels of a drawing that is still legible in a page's column, which is 736 wide
@@ -40,27 +44,29 @@ _NUMBER = 8  # characters of a number that follows a changed leaf
 Point = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    text: str
-    role: str
+class _Box(NamedTuple):
+    """A card ready to be placed: its lines, each of parts with their roles, and its size in pixels."""
 
-    @property
-    def size(self) -> float:
-        return _SIZE[self.role.split()[0]]
-
-    @property
-    def width(self) -> float:
-        return len(self.text) * self.size * _ADVANCE
-
-
-@dataclass(frozen=True, slots=True)
-class _Box:
-    """A card ready to be placed: its lines and its size in pixels."""
-
-    lines: list[list[_Span]]
+    lines: list[list[tuple[str, str]]]
     width: float
     height: float
+
+
+class Route(NamedTuple):
+    """An edge: the Bézier control points of its line, the tip of its arrow, and the middle of its number, if it has one."""
+
+    points: list[Point]
+    tip: Point
+    label: Point | None
+
+
+class Layout(NamedTuple):
+    """Pixels, downward as in SVG: the size of all, the middle of each card, and the edges in the order of the graph's."""
+
+    width: float
+    height: float
+    cards: Mapping[int, Point]
+    edges: list[Route]
 
 
 def draw_graph(graph: Graph, *, label: str = "", show_saved: bool = False) -> str:
@@ -69,8 +75,7 @@ def draw_graph(graph: Graph, *, label: str = "", show_saved: bool = False) -> st
     :param label: its name, for those who cannot see it.
     :param show_saved: write on scalar cards too what the node saved; other cards always say so.
     """
-    boxes, across, down = arrange_cards(graph, show_saved=show_saved)
-    is_upright = stands_upright(across, down)
+    boxes, across, down, is_upright = _arrange_cards(graph, show_saved=show_saved)
     layout = down if is_upright else across
     other = None if is_upright or down.width >= across.width or across.width <= _PHONE else down
     parts = [_draw_edge(number, graph, layout, other) for number in range(len(graph.edges))]
@@ -93,17 +98,15 @@ def draw_graph(graph: Graph, *, label: str = "", show_saved: bool = False) -> st
     )
 
 
-def arrange_cards(graph: Graph, *, show_saved: bool) -> tuple[dict[int, _Box], Layout, Layout]:
-    """The cards ready to be placed, and where they stand from left to right, and from top to bottom."""
+def _arrange_cards(graph: Graph, *, show_saved: bool) -> tuple[dict[int, _Box], Layout, Layout, bool]:
+    """The cards ready to be placed, and where they stand from left to right, and from top to bottom.
+
+    The last says whether the drawing is too wide for a page's column, and is not when data flows from top to bottom.
+    """
     is_live = graph.program is not None
     boxes = {card.key: _make_box(card, show_saved=show_saved, is_live=is_live) for card in graph.cards}
-    across, down = (_lay_out(graph, boxes, direction) for direction in ("LR", "TB"))
-    return boxes, across, down
-
-
-def stands_upright(across: Layout, down: Layout) -> bool:
-    """Whether the drawing is too wide for a page's column, and is not when data flows from top to bottom."""
-    return across.width > _COLUMN >= down.width
+    across, down = _lay_out(graph, boxes, "LR"), _lay_out(graph, boxes, "TB")
+    return boxes, across, down, across.width > _COLUMN >= down.width
 
 
 def _measure_picture(layout: Layout, graph: Graph) -> tuple[str, str]:
@@ -114,25 +117,25 @@ def _measure_picture(layout: Layout, graph: Graph) -> tuple[str, str]:
 # -- What stands on a card ------------------------------------------------------------------------
 
 
-def shorten_line(text: str) -> str:
+def _shorten_line(text: str) -> str:
     """As much of a line as a card has room for."""
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
+def _measure_text(role: str, characters: int) -> float:
+    return characters * _SIZE[role] * _ADVANCE
+
+
 def _make_box(card: Card, *, show_saved: bool, is_live: bool) -> _Box:
     said = _write_lines(card, show_saved=show_saved, is_live=is_live)
-    lines = [[_Span(shorten_line(text), role) for role, text in line] for line in said if line]
-    width = max(sum(span.width for span in spans) + _GAP * (len(spans) - 1) for spans in lines)
-    if is_live:
-        width = max(width, *(_reserve_room(card, span) for spans in lines for span in spans))
+    lines = [[(role, _shorten_line(text)) for role, text in line] for line in said]
+    width = max(sum(_measure_text(role, len(text)) for role, text in line) + _GAP * (len(line) - 1) for line in lines)
+    if is_live:  # how wide a number may become when a leaf is changed, in most cases
+        gradient = len("grad ") + _NUMBER * (len(card.gradient_numbers) or 1)
+        longest = {"value": _NUMBER, "numbers": _NUMBER * len(card.numbers) + 2, "gradient": gradient}
+        roles = {role for line in lines for role, _text in line}
+        width = max(width, *(_measure_text(role, longest.get(role, 0)) for role in roles))
     return _Box(lines, width + 2 * _PADDING, len(lines) * _LINE + 2 * _PADDING - 5)
-
-
-def _reserve_room(card: Card, span: _Span) -> float:
-    """How wide a number on a card may become when a leaf is changed, in most cases."""
-    gradient = len("grad ") + _NUMBER * (len(card.gradient_numbers) or 1)
-    longest = {"value": _NUMBER, "numbers": _NUMBER * len(card.numbers) + 2, "gradient": gradient}
-    return longest.get(span.role, 0) * span.size * _ADVANCE
 
 
 def _write_lines(card: Card, *, show_saved: bool, is_live: bool) -> list[list[tuple[str, str]]]:
@@ -140,7 +143,7 @@ def _write_lines(card: Card, *, show_saved: bool, is_live: bool) -> list[list[tu
     if card.kind == "constant":
         return [[("small", "constant")]]
     head = [("name", ", ".join(card.names))] if card.names else []
-    about = [*(["leaf"] if card.kind == "leaf" else []), *(["root"] if card.is_root else []), card.operation]
+    about = ["leaf" if card.kind == "leaf" else "", "root" if card.is_root else "", card.operation]
     words = " · ".join(filter(None, about))
     lines = [[*head, ("operation", words)] if words else head]
     if card.value is not None:
@@ -149,21 +152,16 @@ def _write_lines(card: Card, *, show_saved: bool, is_live: bool) -> list[list[tu
         lines.append([("value", f"{format_shape(card.shape)} {card.dtype}")])
         if is_live and card.numbers:
             lines.append([("numbers", format_row(card.numbers))])
-    gradient = describe_gradient(card)
-    if card.gradient_numbers and not is_live:
-        gradient = format_shape(card.gradient_shape or ())
+    numbers = card.gradient_numbers and not is_live
+    gradient = format_shape(card.gradient_shape or ()) if numbers else describe_gradient(card)
     if gradient:
         lines.append([("gradient", f"grad {gradient}")])
-    if card.terms:
-        lines.append([("small gradient", _write_sum(card))])
-    if card.saved and (show_saved or not card.is_scalar):
+    if card.terms:  # many are counted instead of listed
+        many = f"sum over {len(card.terms)} edges" if len(card.terms) > 4 else format_sum(card.terms)
+        lines.append([("small gradient", f"= {many}")])
+    if card.saved and (show_saved or card.shape != ()):
         lines += [[("small", f"saved: {text}")] for text in card.saved[:3]]
     return lines
-
-
-def _write_sum(card: Card) -> str:
-    """The terms of a sum over paths, negative ones in brackets; many terms are counted instead of listed."""
-    return f"= sum over {len(card.terms)} edges" if len(card.terms) > 4 else f"= {format_sum(card.terms)}"
 
 
 # -- SVG ------------------------------------------------------------------------------------------
@@ -181,41 +179,37 @@ def _write_factor(edge: Edge) -> str:
 def _draw_card(card: Card, box: _Box, layout: Layout, other: Layout | None) -> str:
     x, y = layout.cards[card.key]
     left, top = x - box.width / 2, y - box.height / 2
-    turned = ""
-    if other:
-        there = other.cards[card.key]
-        turned = _turn_upright(f"translate({there[0] - x:.0f} {there[1] - y:.0f})")
-    out = [
+    there = other.cards[card.key] if other else (x, y)
+    turned = _turn_upright(f"translate({there[0] - x:.0f} {there[1] - y:.0f})" if other else "")
+    out = (
         f'<g class="g-card g-{"root" if card.is_root else card.kind}" data-card="{card.key}"{turned}>'
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="7"/>'
-    ]
-    for number, spans in enumerate(box.lines):
-        at = left + _PADDING
-        baseline = top + _PADDING + 9 + number * _LINE
-        for span in spans:
-            classes = " ".join(f"g-{role}" for role in span.role.split())
-            place = f'x="{at:.1f}" y="{baseline:.1f}" font-size="{span.size:g}"'
-            out.append(f'<text class="{classes}" {place}>{escape(span.text)}</text>')
-            at += span.width + _GAP
-    return "".join([*out, "</g>"])
+    )
+    for number, line in enumerate(box.lines):
+        at, baseline = left + _PADDING, top + _PADDING + 9 + number * _LINE
+        for role, text in line:
+            place = f'x="{at:.1f}" y="{baseline:.1f}" font-size="{_SIZE[role]:g}"'
+            out += f'<text class="g-{role.replace(" ", " g-")}" {place}>{escape(text)}</text>'
+            at += _measure_text(role, len(text)) + _GAP
+    return out + "</g>"
 
 
 def _draw_edge(number: int, graph: Graph, layout: Layout, other: Layout | None) -> str:
     edge, route, there = graph.edges[number], layout.edges[number], other.edges[number] if other else None
     is_dotted = any(card.key == edge.tail and card.kind == "constant" for card in graph.cards)
-    out = [
+    out = (
         f'<g class="g-edge{" g-dotted" if is_dotted else ""}" '
         f'data-edge="{number}" data-from="{edge.tail}" data-to="{edge.head}">'
         f'<path d="{_draw_line(route, 1)}"{_turn_upright(_draw_line(there, 0) if there else "")}/>'
         f'<polygon points="{_draw_arrow(route)}"{_turn_upright(_draw_arrow(there) if there else "")}/>'
-    ]
+    )
     text = _write_factor(edge)
     if text and route.label:
         x, y = route.label
         beside = _turn_upright(f"{there.label[0]:.0f} {there.label[1] + 4:.0f}" if there and there.label else "")
         place = f'x="{x:.1f}" y="{y + 4:.1f}"{beside} text-anchor="middle" font-size="{_EDGE_SIZE}"'
-        out.append(f'<text class="g-gradient" {place}>{escape(text)}</text>')
-    return "".join([*out, "</g>"])
+        out += f'<text class="g-gradient" {place}>{escape(text)}</text>'
+    return out + "</g>"
 
 
 def _draw_line(route: Route, digits: int) -> str:
@@ -229,7 +223,7 @@ def _draw_arrow(route: Route) -> str:
     dx, dy = tip[0] - base[0], tip[1] - base[1]
     length = (dx * dx + dy * dy) ** 0.5 or 1.0
     nx, ny = -dy / length * 3.6, dx / length * 3.6
-    corners: list[Point] = [tip, (base[0] + nx, base[1] + ny), (base[0] - nx, base[1] - ny)]
+    corners = (tip, (base[0] + nx, base[1] + ny), (base[0] - nx, base[1] - ny))
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
 
 
@@ -238,25 +232,6 @@ def _draw_arrow(route: Route) -> str:
 #: Distances in inches between cards of a rank, and between ranks: with numbers on the edges, which take a rank of their own,
 #: and without. A phone has little room side by side.
 _DISTANCES = {"LR": (0.25, 0.2, 0.4), "TB": (0.12, 0.12, 0.3)}
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """An edge: the Bézier control points of its line, the tip of its arrow, and the middle of its number, if it has one."""
-
-    points: tuple[Point, ...]
-    tip: Point
-    label: Point | None
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Pixels, downward as in SVG: the size of all, the middle of each card, and the edges in the order of the graph's."""
-
-    width: float
-    height: float
-    cards: Mapping[int, Point]
-    edges: tuple[Route, ...]
 
 
 def _lay_out(graph: Graph, boxes: Mapping[int, _Box], direction: str) -> Layout:
@@ -284,11 +259,97 @@ def _lay_out(graph: Graph, boxes: Mapping[int, _Box], direction: str) -> Layout:
 
     def read_route(edge: pygraphviz.Edge) -> Route:
         tip, *points = (read_point(pair) for pair in edge.attr["pos"].removeprefix("e,").split())
-        return Route(tuple(points), tip, read_point(edge.attr["lp"]) if edge.attr["lp"] else None)
+        return Route(points, tip, read_point(edge.attr["lp"]) if edge.attr["lp"] else None)
 
     cards = {card.key: read_point(found.get_node(f"n{card.key}").attr["pos"]) for card in graph.cards}
-    edges = (
-        read_route(found.get_edge(f"n{edge.tail}", f"n{edge.head}", f"e{number}"))
-        for number, edge in enumerate(graph.edges)
-    )
-    return Layout(width, height, cards, tuple(edges))
+    ends = [(f"n{edge.tail}", f"n{edge.head}", f"e{number}") for number, edge in enumerate(graph.edges)]
+    return Layout(width, height, cards, [read_route(found.get_edge(*one)) for one in ends])
+
+
+# -- A small picture ------------------------------------------------------------------------------
+# Names stay as long as there is room for them: first those of all cards, else those of leaves and roots, else none, and the
+# picture shows the shape alone.
+
+WIDTH, HEIGHT = 224, 96
+_LETTER = 7.3  # width of a monospaced letter of 12 px
+_BORDER, _APART = 2, 6
+_SHORTEST = 10  # of an edge, from left to right
+
+
+class _Place(NamedTuple):
+    x: float
+    y: float
+    wide: float
+    high: float
+
+
+def draw_picture(graph: Graph, *, show_saved: bool = False) -> str:
+    """The picture, for an element of class ``graph``."""
+    _boxes, across, down, is_upright = _arrange_cards(graph, show_saved=show_saved)
+    # every graph lies here
+    centers = {key: (y, x) for key, (x, y) in down.cards.items()} if is_upright else across.cards
+    all_names = {card.key: _shorten_line(", ".join(card.names)) for card in graph.cards}
+    ends = {card.key for card in graph.cards if card.kind == "leaf" or card.is_root}
+    for names in (all_names, {key: name for key, name in all_names.items() if key in ends}, {}):
+        boxes = _place_boxes(centers, names)
+        if not _is_crowded(boxes, graph.edges):
+            break
+    kinds = {card.key: "root" if card.is_root else card.kind for card in graph.cards}
+    parts = [_draw_arc(boxes[edge.tail], boxes[edge.head], kinds[edge.tail] == "constant") for edge in graph.edges]
+    parts += [_draw_spot(box, kinds[key], names.get(key, "")) for key, box in boxes.items()]
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">{"".join(parts)}</svg>'
+
+
+def _place_boxes(centers: Mapping[int, Point], names: Mapping[int, str]) -> dict[int, _Place]:
+    """The cards spread over the whole picture: columns as they were, side by side."""
+    wide = [len(names[key]) * _LETTER + 12 if names.get(key) else 18.0 for key in centers]
+    high = [22.0 if names.get(key) else 12.0 for key in centers]
+    across = _spread_cards([x for x, _y in centers.values()], wide, WIDTH)
+    down = _spread_cards([y for _x, y in centers.values()], high, HEIGHT)
+    return {key: _Place(*box) for key, *box in zip(centers, across, down, wide, high, strict=True)}
+
+
+def _spread_cards(centers: Sequence[float], sizes: Sequence[float], room: float) -> list[float]:
+    """New centers of cards between 0 and ``room``.
+
+    >>> _spread_cards([100.0, 500.0], [20.0, 20.0], 100)
+    [12.0, 88.0]
+    """
+    least, most = min(centers), max(centers)
+    if most == least:
+        return [room / 2] * len(centers)
+    cards = list(zip(centers, sizes, strict=True))
+    first = max(size for center, size in cards if center == least) / 2 + _BORDER
+    last = room - max(size for center, size in cards if center == most) / 2 - _BORDER
+    spread = (first + (center - least) / (most - least) * (last - first) for center in centers)
+    return [
+        min(max(one, size / 2 + _BORDER), room - size / 2 - _BORDER) for one, size in zip(spread, sizes, strict=True)
+    ]
+
+
+def _is_crowded(boxes: Mapping[int, _Place], edges: Sequence[Edge]) -> bool:
+    """Whether cards touch, or an edge is too short."""
+
+    def cards_touch(one: _Place, other: _Place) -> bool:
+        is_near = abs(one.x - other.x) < (one.wide + other.wide) / 2 + _APART
+        return is_near and abs(one.y - other.y) < (one.high + other.high + _APART) / 2
+
+    ends = [(boxes[edge.tail], boxes[edge.head]) for edge in edges]
+    is_short = any(head.x - head.wide / 2 - tail.x - tail.wide / 2 < _SHORTEST for tail, head in ends)
+    return is_short or any(cards_touch(*pair) for pair in combinations(boxes.values(), 2))
+
+
+def _draw_arc(start: _Place, end: _Place, is_dotted: bool) -> str:
+    (x1, y1), (x2, y2) = (start.x + start.wide / 2, start.y), (end.x - end.wide / 2, end.y)
+    bend = (x2 - x1) / 2
+    curve = f"C{x1 + bend:.0f},{y1:.0f} {x2 - bend:.0f},{y2:.0f} {x2 - 5:.0f},{y2:.0f}"
+    head = f'<polygon points="{x2:.0f},{y2:.0f} {x2 - 6:.0f},{y2 - 3:.0f} {x2 - 6:.0f},{y2 + 3:.0f}"/>'
+    return f'<g class="g-edge{" g-dotted" if is_dotted else ""}"><path d="M{x1:.0f},{y1:.0f}{curve}"/>{head}</g>'
+
+
+def _draw_spot(box: _Place, kind: str, name: str) -> str:
+    said = escape(name, quote=False)
+    text = f'<text class="g-name" x="{box.x:.0f}" y="{box.y + 4:.0f}">{said}</text>' if name else ""
+    at = f'x="{box.x - box.wide / 2:.0f}" y="{box.y - box.high / 2:.0f}"'
+    size = f'width="{box.wide:.0f}" height="{box.high:.0f}"'
+    return f'<g class="g-card g-{kind}"><rect {at} {size} rx="{4 if name else 3}"/>{text}</g>'

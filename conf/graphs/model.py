@@ -1,4 +1,4 @@
-"""The backward graph as plain data: cards joined by edges, in the order of the forward pass.
+"""The backward graph as plain data: cards joined by edges, in the order of the forward pass; its form in JSON; made smaller.
 
 Nothing here holds a tensor or a node, so a graph can be kept, compared and drawn after the script is gone.
 """
@@ -6,12 +6,17 @@ Nothing here holds a tensor or a node, so a graph can be kept, compared and draw
 from __future__ import annotations
 
 import math
+from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal
 
 #: A leaf of more numbers has no room for them on its card.
 CHANGEABLE = 3
+#: Graphs up to this many cards are drawn as they are.
+READABLE = 40
+#: No drawing has more cards than this.
+DRAWN = 80
 
 Kind = Literal["leaf", "function", "accumulate", "constant", "folded"]
 
@@ -53,15 +58,6 @@ class Card:
     forward_at: int = 0
     #: Its place in the order in which the engine calls the nodes in backward.
     backward_at: int = 0
-
-    @property
-    def is_scalar(self) -> bool:
-        """Whether the tensor has no dimension, so that a number can stand for it.
-
-        >>> Card(0, "leaf", shape=()).is_scalar, Card(0, "leaf", shape=(2, 3)).is_scalar
-        (True, False)
-        """
-        return self.shape == ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,22 +140,16 @@ def graph_from_dict(data: Mapping[str, Any]) -> Graph:
 
     :raises TypeError, KeyError: if it has other fields than a graph, as one that other code wrote.
     """
+    cards = tuple(Card(**_from_plain(card)) for card in data["cards"])
+    edges = tuple(Edge(**_from_plain(edge)) for edge in data["edges"])
     program = data.get("program")
-    return Graph(
-        cards=tuple(Card(**_from_plain(card)) for card in data["cards"]),
-        edges=tuple(Edge(**_from_plain(edge)) for edge in data["edges"]),
-        left_out=data.get("left_out", 0),
-        program=program and _program_from_dict(program),
-    )
+    return Graph(cards, edges, data.get("left_out", 0), program and _program_from_dict(program))
 
 
 def _program_from_dict(data: Mapping[str, Any]) -> Program:
-    return Program(
-        data["is_float32"],
-        {int(key): Instruction(**_from_plain(one)) for key, one in data["instructions"].items()},
-        {int(key): tuple(map(_from_plain, numbers)) for key, numbers in data["start"].items()},
-        tuple(data["backward"]),
-    )
+    instructions = {int(key): Instruction(**_from_plain(one)) for key, one in data["instructions"].items()}
+    start = {int(key): _from_plain(numbers) for key, numbers in data["start"].items()}
+    return Program(data["is_float32"], instructions, start, tuple(data["backward"]))
 
 
 def _to_plain(value: Any) -> Any:
@@ -174,11 +164,7 @@ def _to_plain(value: Any) -> Any:
             return {str(key): _to_plain(item) for key, item in value.items()}
         case Card() | Edge() | Graph() | Instruction() | Program():
             named = ((field, getattr(value, field.name)) for field in fields(value))
-            return {
-                field.name: _to_plain(item)
-                for field, item in named
-                if field.default is MISSING or item != field.default
-            }
+            return {of.name: _to_plain(item) for of, item in named if of.default is MISSING or item != of.default}
     return value
 
 
@@ -193,3 +179,87 @@ def _from_plain(value: Any) -> Any:
         case dict():
             return {key: _from_plain(item) for key, item in value.items()}
     return value
+
+
+# -- Large graphs ---------------------------------------------------------------------------------
+# Layout time grows faster than the graph, and a layout that runs in this process cannot be interrupted, so folding comes
+# first. Runs of nodes that no variable names become one card; if that is not enough, only what is nearest the root stays.
+
+
+def fold_graph(graph: Graph, *, readable: int = READABLE, drawn: int = DRAWN) -> Graph:
+    """Return ``graph``, or a smaller one that says what it leaves out.
+
+    >>> chain = Graph(tuple(Card(i, "function", f"F{i}") for i in range(5)), tuple(Edge(i, i + 1) for i in range(4)))
+    >>> fold_graph(chain) is chain
+    True
+    >>> [card.operation for card in fold_graph(chain, readable=3).cards]
+    ['F0', '3 nodes: F1, F2, F3', 'F4']
+    """
+    if len(graph.cards) <= readable:
+        return graph
+    folded = _fold_runs(_keep_cards(graph, {card.key for card in graph.cards if card.kind != "constant"}))
+    if len(folded.cards) > drawn:
+        return _keep_nearest_to_roots(folded, drawn)
+    return replace(folded, program=graph.program)
+
+
+def _keep_cards(graph: Graph, kept: set[int]) -> Graph:
+    cards = tuple(card for card in graph.cards if card.key in kept)
+    return Graph(cards, tuple(edge for edge in graph.edges if edge.tail in kept and edge.head in kept))
+
+
+def _fold_runs(graph: Graph) -> Graph:
+    """Contract every maximal run of two or more unnamed function nodes with one way in and one way out."""
+    entering = Counter(edge.head for edge in graph.edges)
+    leaving = Counter(edge.tail for edge in graph.edges)
+    follows = {edge.tail: edge.head for edge in graph.edges}
+    unnamed = [card for card in graph.cards if card.kind == "function" and not card.names and not card.is_root]
+    inner = {card.key for card in unnamed if entering[card.key] == leaving[card.key] == 1}
+    run_of: dict[int, int] = {}
+    members: dict[int, list[Card]] = {}
+    for card in graph.cards:
+        if card.key in inner:
+            first = run_of.setdefault(card.key, card.key)
+            members.setdefault(first, []).append(card)
+            if follows[card.key] in inner:
+                run_of[follows[card.key]] = first
+    runs = {first: cards for first, cards in members.items() if len(cards) > 1}
+    stands_for = {card.key: first for first, cards in runs.items() for card in cards}
+    cards = tuple(
+        _merge_cards(card.key, runs[card.key]) if card.key in runs else card
+        for card in graph.cards
+        if stands_for.get(card.key, card.key) == card.key
+    )
+    # a folded card has no local derivative of its own: it stands for several
+    edges = tuple(
+        replace(edge, tail=tail, head=head, derivative=None if {tail, head} & runs.keys() else edge.derivative)
+        for edge in graph.edges
+        if (tail := stands_for.get(edge.tail, edge.tail)) != (head := stands_for.get(edge.head, edge.head))
+    )
+    return Graph(cards, edges)
+
+
+def _merge_cards(key: int, cards: list[Card]) -> Card:
+    """One card for ``cards``. It is through when the last of them is."""
+    counts = Counter(card.operation for card in cards)
+    kinds = [name if count == 1 else f"{name} ×{count}" for name, count in counts.items()]
+    said = f"{len(cards)} nodes: {', '.join(kinds[:3])}{', …' if len(kinds) > 3 else ''}"
+    forward, backward = (max(getattr(card, which) for card in cards) for which in ("forward_at", "backward_at"))
+    return Card(key, "folded", said, forward_at=forward, backward_at=backward)
+
+
+def _keep_nearest_to_roots(graph: Graph, drawn: int) -> Graph:
+    arriving: dict[int, list[int]] = {}
+    for edge in graph.edges:
+        arriving.setdefault(edge.head, []).append(edge.tail)
+    accumulates = {card.key for card in graph.cards if card.kind == "accumulate"}
+    queue = deque([card.key for card in graph.cards if card.is_root][:drawn])
+    kept: set[int] = set(queue)
+    while queue and len(kept) < drawn:
+        for tail in arriving.get(queue.popleft(), []):
+            # an AccumulateGrad card without its leaf would say nothing of what it adds to
+            together = {tail, *arriving[tail]} if tail in accumulates else {tail}
+            if tail not in kept and len(kept | together) <= drawn:
+                kept |= together
+                queue.append(tail)
+    return replace(_keep_cards(graph, kept), left_out=len(graph.cards) - len(kept))

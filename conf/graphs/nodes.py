@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -26,26 +25,16 @@ _DERIVATIVES, _OPERANDS = "atlas.local_derivatives", "atlas.operands"
 #: What a node saves, by the name of the attribute: the number of its input, or -1 for its result.
 _SAVED = {"self": 0, "other": 1, "result": -1}
 
-#: The numbers that a node was called with.
+#: The numbers that a node was called with, and what stands for one that it was not.
 _CALLED_WITH = {
-    "ClampBackward1": ("_saved_min", "_saved_max"),
-    "MulBackward1": ("_saved_other",),
-    "PowBackward0": ("_saved_exponent",),
-}
-
-#: What must hold of a node for its rule to hold: of most calls it does.
-_USUAL = {
-    "AddBackward0": {"alpha": 1},
-    "RsubBackward1": {"alpha": 1},
-    "SoftplusBackward0": {"beta": 1, "threshold": 20},
-    "SubBackward0": {"alpha": 1},
+    "ClampBackward1": {"_saved_min": -math.inf, "_saved_max": math.inf},
+    "MulBackward1": {"_saved_other": None},
+    "PowBackward0": {"_saved_exponent": None},
 }
 
 #: Nodes that do something with whole tensors: ``program`` says what.
-OF_TENSORS = frozenset(
-    f"{name}Backward0"
-    for name in ("Clone", "Expand", "Mean", "Prod", "Select", "Stack", "Sum", "T", "Unbind", "View")
-)
+_TAKEN = ("Expand", "Mean", "Prod", "Select", "Stack", "Sum", "Unbind")
+OF_TENSORS = frozenset(f"{name}Backward0" for name in _TAKEN)
 
 
 def is_accumulate(node: Any) -> bool:
@@ -110,15 +99,12 @@ def order_backward(roots: Iterable[Any], nodes: Iterable[Any]) -> list[Any]:
 
 def _list_saved(node: Any) -> Iterator[tuple[str, Any]]:
     """The node's saved tensors, still packed: (attribute's name, SavedTensor), or None in its place once they are freed."""
-    for attribute in dir(node):
-        if not attribute.startswith("_raw_saved_"):
-            continue
+    for attribute in filter(lambda name: name.startswith("_raw_saved_"), dir(node)):
         name = attribute.removeprefix("_raw_saved_")
         try:
             saved = getattr(node, attribute)
         except RuntimeError:  # a list of saved tensors raises once it is freed
-            yield name, None
-            continue
+            saved = None
         if isinstance(saved, tuple):
             yield from ((f"{name}[{index}]", item) for index, item in enumerate(saved))
         else:
@@ -174,26 +160,23 @@ def _may_be_called(node: Any) -> bool:
     (meta,) = node._input_metadata
     if tuple(meta.shape) != () or not meta.dtype.is_floating_point or meta.device.type == "meta":
         return False
-    for _, saved in _list_saved(node):
-        try:
-            if saved is None or _is_packed(saved) or (saved.data is not None and saved.data.is_meta):
-                return False
-        except RuntimeError:
-            return False
-    return True
+    kept = [saved for _, saved in _list_saved(node)]
+    try:
+        return not any(one is None or _is_packed(one) or (one.data is not None and one.data.is_meta) for one in kept)
+    except RuntimeError:  # it is freed
+        return False
 
 
 # -- With what numbers it computed ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """A tensor that a node saved."""
 
     shape: tuple[int, ...]
     numbers: tuple[float, ...]
     #: Where its memory begins: a tensor that was detached from another shares it.
-    address: int
+    address: int = 0
 
 
 def is_known(node: Any) -> bool:
@@ -201,15 +184,14 @@ def is_known(node: Any) -> bool:
     name = type(node).__name__
     if is_custom(node) or (name not in ELEMENTWISE and name not in OF_TENSORS):
         return False
-    return all(getattr(node, f"_saved_{attribute}") == value for attribute, value in _USUAL.get(name, {}).items())
+    return getattr(node, "_saved_alpha", 1) == 1  # torch.add(a, b, alpha=2) is no a + b
 
 
 def read_call(node: Any) -> tuple[float, ...] | None:
     """The numbers in the call of ``node``; None if one of them is none."""
-    numbers = [getattr(node, attribute) for attribute in _CALLED_WITH.get(type(node).__name__, ())]
-    if type(node).__name__ == "ClampBackward1":
-        bounds = zip(numbers, (-math.inf, math.inf), strict=True)
-        numbers = [limit if bound is None else bound for bound, limit in bounds]
+    called = _CALLED_WITH.get(type(node).__name__, {})
+    given = ((getattr(node, attribute), limit) for attribute, limit in called.items())
+    numbers = [limit if number is None else number for number, limit in given]
     return None if any(isinstance(number, complex) for number in numbers) else tuple(map(float, numbers))
 
 
@@ -251,12 +233,11 @@ def _find_operands(node: Any) -> Iterator[tuple[int, Operand]]:
 
 def read_operand(tensor: torch.Tensor) -> Operand | None:
     """The numbers of ``tensor``, if they are few and real, and are there at all."""
-    is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or is_wrapped:
+    is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
+    if not is_plain or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return None
-    if tensor.is_meta or tensor.layout is not torch.strided or tensor.is_complex() or tensor.numel() > LARGEST:
+    if tensor.is_meta or tensor.is_complex() or tensor.numel() > LARGEST:
         return None
     tensor = tensor.detach()
-    return Operand(
-        tuple(tensor.shape), tuple(map(float, tensor.flatten().tolist())), tensor.untyped_storage().data_ptr()
-    )
+    numbers = tuple(map(float, tensor.flatten().tolist()))
+    return Operand(tuple(tensor.shape), numbers, tensor.untyped_storage().data_ptr())

@@ -15,23 +15,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from .describe import (
-    describe_gradient,
-    describe_graph,
-    describe_value,
-    format_number,
-    format_shape,
-    format_sum,
-    name_cards,
-)
+from .describe import describe_gradient, describe_value, format_number, format_shape, format_sum, name_cards
 from .model import CHANGEABLE, Card, Edge, Graph, Instruction
 from .rules import RULES
-
-Kind = Literal["leaves", "compute", "start", "send", "keep"]
-#: By a card's key, the line of code that made it, and the numbers of the first and the last line of its statement.
-MadeBy = Mapping[str, Sequence[Any]]
 
 _ADDED = 5  # numbers in one sum
 
@@ -45,7 +33,7 @@ class Step:
     ``keep``: AccumulateGrad adds what has arrived to the card's ``.grad``.
     """
 
-    kind: Kind
+    kind: str
     #: Keys of the cards it is about.
     cards: tuple[int, ...]
     #: Places in ``Graph.edges``: those that values, or gradients, move along.
@@ -72,11 +60,18 @@ def play_graph(graph: Graph) -> list[Step]:
     send (1,) (0,) (0.5,) ((0.5,),)
     keep (0,) () () ((0.5,),)
     """
-    played = _play_all(graph, with_numbers=True)
-    return played if _agrees_with_gradients(graph, played) else _play_all(graph, with_numbers=False)
+    played, arrived = _play_all(graph, with_numbers=True)
+    pairs = [(arrived[card.key], card.gradient) for card in graph.cards if card.gradient is not None]
+    agrees = all(
+        not isinstance(gradient, complex) and math.isclose(found, gradient, rel_tol=1e-4, abs_tol=1e-6)
+        for found, gradient in pairs
+        if found is not None
+    )
+    return played if agrees else _play_all(graph, with_numbers=False)[0]
 
 
-def _play_all(graph: Graph, *, with_numbers: bool) -> list[Step]:
+def _play_all(graph: Graph, *, with_numbers: bool) -> tuple[list[Step], dict[int, float | None]]:
+    """The steps, and the sum of what arrives at each card."""
     at = {card.key: card for card in graph.cards}
     entering: dict[int, list[int]] = {card.key: [] for card in graph.cards}
     for number, edge in enumerate(graph.edges):
@@ -84,12 +79,11 @@ def _play_all(graph: Graph, *, with_numbers: bool) -> list[Step]:
     computed = [card for card in graph.cards if card.kind in ("function", "folded")]
     there = tuple(card.key for card in graph.cards if card not in computed)
     play = [Step("leaves", there)] if there else []
-    for card in sorted(computed, key=lambda card: card.forward_at):
-        play.append(Step("compute", (card.key,), tuple(entering[card.key])))
-
+    computed.sort(key=lambda card: card.forward_at)
+    play += [Step("compute", (card.key,), tuple(entering[card.key])) for card in computed]
     arrived: dict[int, list[tuple[float | None, str]]] = {card.key: [] for card in graph.cards}
 
-    def add_step(kind: Kind, key: int, edges: Sequence[int], moved: tuple[float | None, ...], to: list[int]) -> None:
+    def add_step(kind: str, key: int, edges: Sequence[int], moved: tuple[float | None, ...], to: list[int]) -> None:
         numbers = tuple(tuple(number for number, _ in arrived[tail]) for tail in to)
         sources = tuple(tuple(source for _, source in arrived[tail]) for tail in to)
         play.append(Step(kind, (key,), tuple(edges), moved, numbers, sources))
@@ -114,12 +108,12 @@ def _play_all(graph: Graph, *, with_numbers: bool) -> list[Step]:
         for edge, what in zip(edges, moved, strict=True):
             arrived[edge.tail].append((what, _name_edge(edge)))
         add_step("send", card.key, numbers, moved, [edge.tail for edge in edges])
-    return play
+    return play, {key: add_numbers([number for number, _ in parts]) for key, parts in arrived.items()}
 
 
 def _start_gradient(card: Card) -> float | None:
     """What backward starts with: 1, for a root that is a number. ``.grad`` tells, where it is kept."""
-    if not card.is_scalar or isinstance(card.gradient, complex):
+    if card.shape != () or isinstance(card.gradient, complex):
         return None
     return 1.0 if card.gradient is None else float(card.gradient)
 
@@ -130,43 +124,24 @@ def add_numbers(parts: Sequence[float | None]) -> float | None:
     return math.fsum(known) if known and len(known) == len(parts) else None
 
 
-def _agrees_with_gradients(graph: Graph, play: list[Step]) -> bool:
-    """Whether what arrives at each tensor that holds a gradient is that gradient."""
-    arrived: dict[int, float | None] = {}
-    for step in play:
-        if step.kind == "send":
-            sums = map(add_numbers, step.arrived)
-            arrived |= {graph.edges[number].tail: whole for number, whole in zip(step.edges, sums, strict=True)}
-    for card in graph.cards:
-        found = arrived.get(card.key)
-        if found is None or card.gradient is None:
-            continue
-        if isinstance(card.gradient, complex) or not math.isclose(found, card.gradient, rel_tol=1e-4, abs_tol=1e-6):
-            return False
-    return True
-
-
 # -- In words -------------------------------------------------------------------------------------
 
 
-def describe_play(graph: Graph, made_by: MadeBy) -> dict[str, Any]:
-    """All that a figure can be asked: ``rows`` of the table, ``cards`` by key, and ``steps``, as JSON can hold them.
+def describe_play(graph: Graph, made_by: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """All that a figure can be asked: ``cards`` by key, and ``steps``, as JSON can hold them.
 
     Numbers are written out. A graph with a program has ``live`` too: what computes it again, and the same with places.
 
-    :param made_by: the code that made the cards, of those of which it is known.
+    :param made_by: by a card's key, the line of code that made it, and the first and the last line of its statement, if known.
     """
     names = name_cards(graph)
     steps = play_graph(graph)
-    described = {
-        "rows": describe_graph(graph),
-        "cards": {str(card.key): _describe_card(graph, card, names, made_by) for card in graph.cards},
-        "steps": [_describe_step(graph, step, names, _Numbers()) for step in steps],
-    }
+    cards = {str(card.key): _describe_card(graph, card, names, made_by) for card in graph.cards}
+    described = {"cards": cards, "steps": [_describe_step(graph, step, names) for step in steps]}
     return described | ({"live": _describe_live(graph, steps, names)} if graph.program else {})
 
 
-def _describe_card(graph: Graph, card: Card, names: Mapping[int, str], made_by: MadeBy) -> dict[str, Any]:
+def _describe_card(graph: Graph, card: Card, names: Mapping[int, str], made_by: Mapping[str, Any]) -> dict[str, Any]:
     """What is known of a card. What is not known, or does not apply, is left out."""
     line, *at = made_by.get(str(card.key), ("",))
     gradient = describe_gradient(card)
@@ -184,51 +159,6 @@ def _describe_card(graph: Graph, card: Card, names: Mapping[int, str], made_by: 
     return {name: fact for name, fact in facts.items() if fact}
 
 
-class _Numbers:
-    """Sentences with the numbers of the run; None where there is none."""
-
-    def write_value(self, card: Card) -> str:
-        return format_number(card.value or 0)
-
-    def write_moved(self, card: Card, number: float | None, source: str) -> str | None:
-        return None if number is None else format_number(number)
-
-    def write_total(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
-        return self.write_moved(card, add_numbers(parts), "")
-
-    def write_sum(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
-        whole = self.write_total(card, parts, sources)
-        return None if whole is None or len(parts) > _ADDED else f"{format_sum(parts)} = {whole}"
-
-    def write_kept(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
-        """What ``.grad`` holds in the end; before backward the sum."""
-        whole = self.write_total(card, parts, sources)
-        return whole if whole is None or card.gradient is None else format_number(card.gradient)
-
-
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Sentences with places for them."""
-
-    #: Whether the gradients with which backward starts are known.
-    starts: bool
-
-    def write_value(self, card: Card) -> str:
-        return f"⟦v{card.key}⟧"
-
-    def write_moved(self, card: Card, number: float | None, source: str) -> str | None:
-        return self.write_total(card, (), [source])
-
-    def write_total(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
-        return _mark_place("t", sources) if self.starts and card.is_scalar and sources else None
-
-    def write_sum(self, card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
-        known = self.write_total(card, parts, sources)
-        return _mark_place("s", sources) if known and len(sources) <= _ADDED else None
-
-    write_kept = write_total
-
-
 def _mark_place(kind: str, sources: Sequence[str]) -> str:
     return f"⟦{kind}{','.join(sources)}⟧"
 
@@ -237,43 +167,55 @@ def _name_edge(edge: Edge) -> str:
     return f"{edge.head}.{edge.input}"
 
 
-def _describe_step(graph: Graph, step: Step, names: Mapping[int, str], words: _Numbers | _Places) -> dict[str, Any]:
-    """A step with what its sentence needs: ``who``, ``what`` about the card, and for backward ``to``: card, number, sum."""
+def _describe_step(
+    graph: Graph, step: Step, names: Mapping[int, str], *, is_live: bool = False, starts: bool = False
+) -> dict[str, Any]:
+    """A step with what its sentence needs: ``who``, ``what`` about the card, and for backward ``to``: card, number, sum.
+
+    :param is_live: with places instead of the numbers of the run.
+    :param starts: whether the gradients with which backward starts are known; only then there are places for gradients.
+    """
     at = {card.key: card for card in graph.cards}
-    (first, *_) = cards = [at[key] for key in step.cards]
 
     def name_with_value(card: Card) -> str:
         if card.value is not None:
-            return f"{names[card.key]} = {words.write_value(card)}"
+            return f"{names[card.key]} = {f'⟦v{card.key}⟧' if is_live else format_number(card.value)}"
         return f"{names[card.key]} ({format_shape(card.shape)})" if card.shape else names[card.key]
 
+    def write_total(card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
+        if is_live:
+            return _mark_place("t", sources) if starts and card.shape == () and sources else None
+        whole = add_numbers(parts)
+        return None if whole is None else format_number(whole)
+
+    def write_sum(card: Card, parts: Sequence[float | None], sources: Sequence[str]) -> str | None:
+        whole = write_total(card, parts, sources)
+        if whole is None or len(parts) > _ADDED:
+            return None
+        return _mark_place("s", sources) if is_live else f"{format_sum(parts)} = {whole}"
+
+    first = at[step.cards[0]]
     said: dict[str, Any] = {"kind": step.kind, "cards": list(step.cards), "edges": list(step.edges)}
     if step.kind == "leaves":
-        return said | {"what": [name_with_value(card) for card in cards if card.kind == "leaf"]}
+        return said | {"what": [name_with_value(at[key]) for key in step.cards if at[key].kind == "leaf"]}
     if step.kind == "compute":
         return said | {"who": first.operation, "what": name_with_value(first) if first.names else ""}
     edges = [graph.edges[number] for number in step.edges]
     keys = [edge.tail for edge in edges] if step.kind == "send" else [first.key]
     there = {key: (at[key], *parts) for key, *parts in zip(keys, step.arrived, step.sources, strict=True)}
+    totals = {key: write_total(*found) for key, found in there.items()}
     said["arrived"] = {
-        str(key): words.write_total(*found) or (format_shape(found[0].shape) if found[0].shape else None)
-        for key, found in there.items()
+        str(key): total or (format_shape(at[key].shape) if at[key].shape else None) for key, total in totals.items()
     }
     if step.kind == "send":
-        moved = [
-            words.write_moved(at[edge.tail], number, _name_edge(edge))
-            for edge, number in zip(edges, step.moved, strict=True)
-        ]
-        return said | {
-            "who": f"{first.operation} ({names[first.key]})" if first.names else names[first.key],
-            "to": [[names[edge.tail], number] for edge, number in zip(edges, moved, strict=True)],
-            "sums": [
-                [names[key], len(found[1]), words.write_sum(*found)]
-                for key, found in there.items()
-                if len(found[1]) > 1
-            ],
-        }
-    kept = words.write_kept(*there[first.key])
+        moved = zip(edges, step.moved, strict=True)
+        to = [[names[edge.tail], write_total(at[edge.tail], [one], [_name_edge(edge)])] for edge, one in moved]
+        sums = [[names[key], len(found[1]), write_sum(*found)] for key, found in there.items() if len(found[1]) > 1]
+        who = f"{first.operation} ({names[first.key]})" if first.names else names[first.key]
+        return said | {"who": who, "to": to, "sums": sums}
+    kept = totals[first.key]
+    if kept is not None and first.gradient is not None and not is_live:
+        kept = format_number(first.gradient)  # what .grad holds in the end; before backward the sum
     return said | {"who": names[first.key]} | ({} if kept is None else {"what": kept})
 
 
@@ -283,27 +225,22 @@ def _describe_step(graph: Graph, step: Step, names: Mapping[int, str], words: _N
 def _describe_live(graph: Graph, steps: list[Step], names: Mapping[int, str]) -> dict[str, Any]:
     """The program, ``leaves`` that can be changed, ``steps`` and ``cards`` with places, and what moves along ``edges``."""
     program = graph.program
-    assert program
     roots = [card for card in graph.cards if card.is_root]
-    words = _Places(all(card.is_scalar or card.gradient_numbers for card in roots))
+    starts = all(card.shape == () or card.gradient_numbers for card in roots)
     sources: dict[int, tuple[str, ...]] = {}
     for step in steps:
         keys = [graph.edges[number].tail for number in step.edges] if step.kind == "send" else step.cards
         sources |= dict(zip(keys, step.sources, strict=False))
-    changeable = [card for card in graph.cards if card.kind == "leaf"]
+    leaves = [card.key for card in graph.cards if card.kind == "leaf"]
     return {
         "float32": program.is_float32,
         "nodes": {str(key): _write_instruction(one) for key, one in program.instructions.items()},
-        "start": {str(key): _write_numbers(numbers) for key, numbers in program.start.items()},
+        "start": {str(key): list(map(_write_number, numbers)) for key, numbers in program.start.items()},
         "backward": list(program.backward),
-        "leaves": {
-            str(card.key): names[card.key] for card in changeable if program.instructions[card.key].size <= CHANGEABLE
-        },
-        "roots": [f"{names[card.key]} = {words.write_value(card)}" for card in roots if card.value is not None],
-        "edges": {
-            str(number): _name_edge(edge) for number, edge in enumerate(graph.edges) if edge.derivative is not None
-        },
-        "steps": [_describe_step(graph, step, names, words) for step in steps],
+        "leaves": {str(key): names[key] for key in leaves if program.instructions[key].size <= CHANGEABLE},
+        "roots": [f"{names[card.key]} = ⟦v{card.key}⟧" for card in roots if card.value is not None],
+        "edges": {str(at): _name_edge(edge) for at, edge in enumerate(graph.edges) if edge.derivative is not None},
+        "steps": [_describe_step(graph, step, names, is_live=True, starts=starts) for step in steps],
         "cards": {str(card.key): _place_numbers(graph, card, sources.get(card.key, ())) for card in graph.cards},
     }
 
@@ -319,10 +256,8 @@ def _place_numbers(graph: Graph, card: Card, sources: Sequence[str]) -> dict[str
         facts["gradient"] = _mark_place("t", sources)
         if 1 < len(card.terms) < _ADDED:
             called_at = {other.key: other.backward_at for other in graph.cards}
-            edges = [edge for edge in graph.edges if edge.tail == card.key]
-            terms = _mark_place(
-                "u", [_name_edge(edge) for edge in sorted(edges, key=lambda edge: called_at[edge.head])]
-            )
+            leaving = sorted(graph.edges, key=lambda edge: called_at[edge.head])
+            terms = _mark_place("u", [_name_edge(edge) for edge in leaving if edge.tail == card.key])
             facts |= {"gradient": f"{terms} = {facts['gradient']}", "terms": f"= {terms}"}
     elif card.gradient_numbers and sources:
         facts["gradient"] = _mark_place("W", sources)
@@ -332,25 +267,28 @@ def _place_numbers(graph: Graph, card: Card, sources: Sequence[str]) -> dict[str
 def _write_instruction(one: Instruction) -> list[Any]:
     """What ``graph_live.js`` computes: operation, size, inputs, places, numbers, without what is empty at the end."""
     places = list(one.places) if any(one.places) else []
-    whole = [one.operation.removesuffix("Backward0"), one.size, list(one.inputs), places, _write_numbers(one.numbers)]
+    whole = [
+        one.operation.removesuffix("Backward0"),
+        one.size,
+        list(one.inputs),
+        places,
+        list(map(_write_number, one.numbers)),
+    ]
     while len(whole) > 2 and not whole[-1]:
         whole.pop()
     return whole
 
 
-def _write_numbers(numbers: Sequence[float]) -> list[float | str]:
-    """The numbers as JSON and JavaScript both know them.
+def _write_number(number: float) -> float | str:
+    """The number as JSON and JavaScript both know it.
 
-    >>> _write_numbers([2.0, 0.5, math.inf])
-    [2, 0.5, 'Infinity']
+    >>> _write_number(2.0), _write_number(0.5), _write_number(math.inf)
+    (2, 0.5, 'Infinity')
     """
-    words = {math.inf: "Infinity", -math.inf: "-Infinity"}
-    return [
-        (int(one) if one == int(one) and (one or math.copysign(1, one) > 0) and abs(one) < 1e15 else one)
-        if math.isfinite(one)
-        else words.get(one, "NaN")
-        for one in numbers
-    ]
+    if not math.isfinite(number):
+        return {math.inf: "Infinity", -math.inf: "-Infinity"}.get(number, "NaN")
+    is_whole = number == int(number) and abs(number) < 1e15 and str(number) != "-0.0"
+    return int(number) if is_whole else number
 
 
 # -- The rules of a card --------------------------------------------------------------------------

@@ -9,8 +9,7 @@ passes added up.
 from __future__ import annotations
 
 import math
-import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,26 +18,12 @@ from .model import CHANGEABLE, Card, Edge, Instruction, Program
 from .nodes import LARGEST, OF_TENSORS, Operand, is_accumulate, is_known, read_call, read_operand, read_operands
 from .rules import RULES
 
-#: The names in forward formulas.
-_TORCH = {
-    name: getattr(torch, name)
-    for name in (
-        *("abs", "clamp", "cos", "exp", "log", "log1p", "maximum", "minimum", "relu"),
-        *("rsqrt", "sigmoid", "sin", "sqrt", "tan", "tanh"),
-    )
-} | {"softplus": torch.nn.functional.softplus}
-
 #: For nodes that move numbers: from where each number of the result comes, given the places of the inputs' numbers.
 _TAKES = {
-    "CloneBackward0": lambda node, inputs, shape: inputs[0],
     "ExpandBackward0": lambda node, inputs, shape: inputs[0].expand(shape),
-    "SelectBackward0": lambda node, inputs, shape: inputs[0].select(
-        _make_signed(node._saved_dim), _make_signed(node._saved_index)
-    ),
-    "StackBackward0": lambda node, inputs, shape: torch.stack(inputs, _make_signed(node._saved_dim)),
-    "TBackward0": lambda node, inputs, shape: inputs[0].t(),
-    "UnbindBackward0": lambda node, inputs, shape: torch.stack(inputs[0].unbind(_make_signed(node._saved_dim))),
-    "ViewBackward0": lambda node, inputs, shape: inputs[0].reshape(shape),
+    "SelectBackward0": lambda node, inputs, shape: inputs[0].select(_read_dim(node), _read_dim(node, "index")),
+    "StackBackward0": lambda node, inputs, shape: torch.stack(inputs, _read_dim(node)),
+    "UnbindBackward0": lambda node, inputs, shape: torch.stack(inputs[0].unbind(_read_dim(node))),
 }
 _WHOLE = {"MeanBackward0": "mean", "ProdBackward0": "prod", "SumBackward0": "sum"}
 #: The other input of a sum or a difference, from its result: ``place`` is the input's.
@@ -49,32 +34,25 @@ _SOLVED = {
 }
 
 
-def _make_signed(number: int) -> int:
+def _read_dim(node: Any, name: str = "dim") -> int:
+    """A number that the node saved, which it gives without its sign."""
+    number = getattr(node, f"_saved_{name}")
     return number - 2**64 if number >= 2**63 else number
 
 
-def make_program(
-    order: Iterable[Any],
-    keys: Mapping[Any, int],
-    cards: Mapping[int, Card],
-    edges: Sequence[Edge],
-    outputs: Mapping[Any, Mapping[str, torch.Tensor]],
-) -> Program | None:
+def make_program(order: Sequence[Any], keys: Any, cards: Any, edges: Sequence[Edge], outputs: Any) -> Program | None:
     """The program of a graph, or None.
 
-    :param order: the nodes, each after those that feed it, with their ``keys``.
+    :param order: the nodes, each after those that feed it, with their ``keys``; ``cards`` by key.
     :param outputs: the tensors that the script can name, by node and number of the output.
     """
-    order = list(order)
     known = [node for node in order if not is_accumulate(node)]
-    if not known or not all(is_known(node) for node in known):
-        return None
     types = {meta.dtype for node in known for meta in node._input_metadata}
     on_cpu = all(meta.device.type == "cpu" for node in order for meta in node._input_metadata)
-    if not on_cpu or len(types) != 1 or not types <= {torch.float32, torch.float64}:
+    if not all(map(is_known, known)) or not on_cpu or types not in ({torch.float32}, {torch.float64}):
         return None
     with torch.enable_grad(), torch.device("cpu"):  # a script may have set another default device
-        return _Maker(types.pop(), keys, cards, edges, outputs).make_from(order)
+        return _Maker(types.pop(), keys, cards, edges, outputs).make_from(order, known)
 
 
 class _Maker:
@@ -92,28 +70,25 @@ class _Maker:
         self.shapes: dict[int, tuple[int, ...]] = {}
         self.observed: dict[int, Operand] = {}
 
-    def make_from(self, order: list[Any]) -> Program | None:
-        for node in order:
+    def make_from(self, order: Sequence[Any], known: Sequence[Any]) -> Program | None:
+        for node in known:
             self._observe_values(node)
         if not all(self._add_leaf(node) if is_accumulate(node) else self._add_function(node) for node in order):
             return None
         cards = self.cards.values()
-        start = {
-            card.key: _get_gradients(card) or (1.0,) * self.values[card.key].numel() for card in cards if card.is_root
-        }
+        roots = [card for card in cards if card.is_root]
+        start = {card.key: _get_gradients(card) or (1.0,) * self.values[card.key].numel() for card in roots}
         can_change = any(one.operation == "leaf" and one.size <= CHANGEABLE for one in self.instructions.values())
         # a number other than the leaf's own must stand on a card
         shows = any(_get_gradients(card) or (card.kind == "function" and _get_values(card)) for card in cards)
         if not can_change or not shows or not self._gives_what_the_script_has(start):
             return None
         called = sorted((card.backward_at, card.key) for card in cards if card.kind in ("function", "accumulate"))
-        by_key = dict(sorted(self.instructions.items()))
-        return Program(self.dtype == torch.float32, by_key, start, tuple(key for _, key in called))
+        by_key, backward = dict(sorted(self.instructions.items())), tuple(key for _, key in called)
+        return Program(self.dtype == torch.float32, by_key, start, backward)
 
     def _observe_values(self, node: Any) -> None:
         """Note what is known of values: of the node's result, and of its inputs."""
-        if is_accumulate(node):
-            return
         key, saved = self.keys[node], read_operands(node)
         # an output of several is no whole value
         whole = [edge for edge in self.entering.get(key, []) if self.cards[edge.tail].shape is not None]
@@ -131,25 +106,24 @@ class _Maker:
 
     def _add_given(self, key: int, kind: str, found: Operand) -> bool:
         value = torch.tensor(found.numbers, dtype=self.dtype, requires_grad=kind == "leaf")
-        return self._add_instruction(
-            key, Instruction(kind, len(found.numbers), numbers=_shorten_numbers(value)), found.shape, value
-        )
+        instruction = Instruction(kind, len(found.numbers), numbers=_shorten_numbers(value))
+        return self._add_instruction(key, instruction, found.shape, value)
 
     def _add_leaf(self, node: Any) -> bool:
         key, found = self.keys[node], read_operand(node.variable)
         if found is None:
             return False
-        shown = next((edge.tail for edge in self.entering.get(key, [])), None)
-        if shown is None:
+        if key not in self.entering:
             return self._add_given(key, "leaf", found)
+        shown = self.entering[key][0].tail  # the leaf has a card of its own
         self._add_given(shown, "leaf", found)
         return self._add_take(key, [shown], torch.arange(len(found.numbers)), found.shape)
 
     def _add_take(self, key: int, tails: list[int], places: torch.Tensor, shape: Sequence[int]) -> bool:
         places = places.flatten()
-        given = torch.cat([self.values[tail] for tail in tails])
         instruction = Instruction("take", places.numel(), tuple(tails), (tuple(places.tolist()),))
-        return self._add_instruction(key, instruction, shape, given[places])
+        value = torch.cat([self.values[tail] for tail in tails])[places]
+        return self._add_instruction(key, instruction, shape, value)
 
     def _add_function(self, node: Any) -> bool:
         key, name, metadata = self.keys[node], type(node).__name__, node._input_metadata
@@ -170,9 +144,7 @@ class _Maker:
 
     def _add_elementwise(self, node: Any, key: int, shape: tuple[int, ...], edges: list[Edge]) -> bool:
         name, size, numbers = type(node).__name__, math.prod(shape), read_call(node)
-        if size > LARGEST or numbers is None or not edges or len(node._input_metadata) != 1:
-            return False
-        if not self._add_constants(node, key, shape, edges):
+        if size > LARGEST or numbers is None or not self._add_constants(node, key, shape, edges):
             return False
         if name == "RsubBackward1":
             constant = self._solve_constant(name, key, shape, edges[0], 0)
@@ -182,16 +154,13 @@ class _Maker:
         places = [self._place_numbers(edge, shape) for edge in edges]
         given = [self.values[edge.tail][place] for edge, place in zip(edges, places, strict=True)]
         letters = dict(zip("ab", given, strict=False)) | dict(zip("nm", numbers, strict=False))
-        value = eval(RULES[name][0], _TORCH | letters)
+        value = eval(RULES[name][0], vars(torch) | letters)
         sizes = [self.values[edge.tail].numel() for edge in edges]
-        short = tuple(
-            None if count == 1 or place == list(range(count)) else tuple(place)
-            for count, place in zip(sizes, places, strict=True)
-        )
+        matched = zip(sizes, places, strict=True)
+        short = tuple(None if count == 1 or place == [*range(count)] else tuple(place) for count, place in matched)
         called = _shorten_numbers(torch.tensor(numbers, dtype=self.dtype))
-        return self._add_instruction(
-            key, Instruction(name, size, tuple(edge.tail for edge in edges), short, called), shape, value
-        )
+        instruction = Instruction(name, size, tuple(edge.tail for edge in edges), short, called)
+        return self._add_instruction(key, instruction, shape, value)
 
     def _place_numbers(self, edge: Edge, shape: tuple[int, ...]) -> list[int]:
         """Which number of an input, of all its outputs, meets each number of a result of ``shape``."""
@@ -209,9 +178,9 @@ class _Maker:
             found = read_operands(node).get(edge.input)
             if found is not None and found.address in own:
                 return False  # detached from a tensor of this graph: with another leaf it would be another constant
-            other = next((other for other in edges if other.tail in self.values), None)
-            if found is None and other:
-                found = self._solve_constant(type(node).__name__, key, shape, other, edge.input)
+            known = next((other for other in edges if other.tail in self.values), None)
+            if found is None and known:
+                found = self._solve_constant(type(node).__name__, key, shape, known, edge.input)
             if found is None:
                 return False
             self._add_given(edge.tail, "constant", found)
@@ -225,7 +194,7 @@ class _Maker:
         other = self.values[known.tail].detach().double()[self._place_numbers(known, shape)]
         digits = 6 if self.dtype == torch.float32 else 14
         numbers = tuple(float(f"{number:.{digits}g}") for number in _SOLVED[name](y, other, place).tolist())
-        return Operand((), numbers[:1], 0) if len(set(numbers)) == 1 else Operand(shape, numbers, 0)
+        return Operand((), numbers[:1]) if len(set(numbers)) == 1 else Operand(shape, numbers)
 
     # -- The proof --------------------------------------------------------------------------------
 
@@ -242,9 +211,8 @@ class _Maker:
                     return False
             if card.gradient_shape is not None and _get_gradients(card) is None and card.kind != "leaf":
                 return False
-        return all(
-            self._is_close(one.numbers, self.values[key]) for key, one in self.observed.items() if key in self.values
-        )
+        seen = ((one.numbers, self.values.get(key)) for key, one in self.observed.items())
+        return all(value is None or self._is_close(numbers, value) for numbers, value in seen)
 
     def _is_close(self, numbers: Sequence[float], found: torch.Tensor | None) -> bool:
         expected = torch.tensor(numbers, dtype=self.dtype)
@@ -268,11 +236,4 @@ def _shorten_numbers(tensor: torch.Tensor) -> tuple[float, ...]:
     >>> _shorten_numbers(torch.tensor([0.1, 2.0]))
     (0.1, 2.0)
     """
-    numbers = tensor.detach().tolist()
-    return tuple(numbers) if tensor.dtype == torch.float64 else tuple(map(_shorten_float32, numbers))
-
-
-def _shorten_float32(number: float) -> float:
-    """The shortest number that is ``number`` in float32."""
-    written = (float(f"{number:.{digits}g}") for digits in range(6, 10))
-    return next((one for one in written if struct.unpack("f", struct.pack("f", one))[0] == number), number)
+    return tuple(float(str(number)) for number in tensor.detach().numpy())

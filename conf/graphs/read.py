@@ -54,21 +54,26 @@ def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumu
     for node in order:
         key, is_root = keys[node], node in starts
         if is_accumulate(node):
-            leaf = _make_leaf(key, node.variable, leaves, is_root=is_root)
-            cards[key] = leaf = replace(leaf, backward_at=backward[node])
+            tensor, names = node.variable, tuple(leaves.get(id(node.variable), {}))
+            facts = _describe_shape(tensor) | _read_numbers(tensor) | {"backward_at": backward[node]}
+            cards[key] = leaf = Card(key, "leaf", "", names, is_root, **facts)
             if accumulate:
-                cards[key] = Card(key, "accumulate", "AccumulateGrad", shape=leaf.shape, dtype=leaf.dtype,
-                                  backward_at=leaf.backward_at)  # fmt: skip
+                facts = _describe_shape(tensor) | {"backward_at": backward[node]}
+                cards[key] = Card(key, "accumulate", "AccumulateGrad", **facts)
                 shown = next(fresh)
                 cards[shown] = replace(leaf, key=shown)
                 edges.append(Edge(shown, key))
         else:
             card = _make_function(key, node, outputs, is_root=is_root)
             cards[key] = replace(card, forward_at=forward[node], backward_at=backward[node])
-            entering = list(_find_edges_into(node, keys, fresh))
-            constants = [edge.tail for edge in entering if edge.tail >= len(order)]
-            cards |= {tail: Card(tail, "constant", operation="constant") for tail in constants}
-            edges += entering
+            derivatives = read_derivatives(node)
+            for position, (source, output) in enumerate(node.next_functions):
+                if source is None:  # an input that needs no gradient has no node
+                    tail = next(fresh)
+                    cards[tail] = Card(tail, "constant", operation="constant")
+                    edges.append(Edge(tail, key, position))
+                else:
+                    edges.append(Edge(keys[source], key, position, output, derivatives.get(position)))
     with_terms = list(_add_terms(_put_inputs_first(cards, edges), edges))
     program = make_program(order, keys, cards, edges, outputs)
     return Graph(tuple(reversed(with_terms)), tuple(edges), program=program)
@@ -77,8 +82,6 @@ def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumu
 def _find_start(name: str, tensor: Any) -> Any:
     if not isinstance(tensor, torch.Tensor):
         raise GraphError(f"{name!r} is a {type(tensor).__name__}, not a tensor")
-    if tensor.grad_fn is not None:
-        return tensor.grad_fn
     if not tensor.requires_grad:
         raise GraphError(f"{name!r} has no graph: it does not require a gradient, so no operation on it was recorded")
     return torch.autograd.graph.get_gradient_edge(tensor).node
@@ -101,16 +104,6 @@ def _order_nodes(starts: list[Any]) -> list[Any]:
     return order
 
 
-def _find_edges_into(node: Any, keys: Mapping[Any, int], fresh: Iterator[int]) -> Iterator[Edge]:
-    """An edge for each input of ``node``. One that needs no gradient has no node: the next key of ``fresh`` stands for it."""
-    derivatives = read_derivatives(node)
-    for position, (source, output) in enumerate(node.next_functions):
-        if source is None:
-            yield Edge(next(fresh), keys[node], position)
-        else:
-            yield Edge(keys[source], keys[node], position, output, derivatives.get(position))
-
-
 # -- Names ----------------------------------------------------------------------------------------
 
 
@@ -126,10 +119,9 @@ def _find_named(namespace: Mapping[str, Any]) -> tuple[dict[Any, dict[str, Any]]
             node = tensor.grad_fn
         except RuntimeError:  # a view of a function with several outputs, after its base was changed in place
             continue
-        if node is None:
-            names = leaves.setdefault(id(tensor), {})
-        else:
-            names = outputs.setdefault((node, tensor.output_nr), {})
+        names = (
+            leaves.setdefault(id(tensor), {}) if node is None else outputs.setdefault((node, tensor.output_nr), {})
+        )
         if name.isidentifier() or not names:
             names[name] = tensor
     return outputs, leaves
@@ -152,27 +144,21 @@ def _find_tensors(namespace: Mapping[str, Any]) -> Iterator[tuple[str, torch.Ten
 # -- Cards ----------------------------------------------------------------------------------------
 
 
-def _make_leaf(key: int, leaf: torch.Tensor, leaves: Mapping[int, Mapping[str, Any]], *, is_root: bool) -> Card:
-    names = tuple(leaves.get(id(leaf), {}))
-    return Card(key, "leaf", "", names, is_root, tuple(leaf.shape), _name_type(leaf.dtype), **_read_numbers(leaf))
-
-
 def _make_function(key: int, node: Any, outputs: Mapping[Any, Mapping[str, Any]], *, is_root: bool) -> Card:
     metadata = node._input_metadata
     named = [item for number in range(len(metadata)) for item in outputs.get((node, number), {}).items()]
     names = tuple(name for name, _ in named)
-    card = Card(key, "function", name_operation(node), names, is_root)
-    card = replace(card, saved=describe_saved(node), recorded_as=node._sequence_nr())
-    if len(metadata) != 1:
-        return card
-    card = replace(card, shape=tuple(metadata[0].shape), dtype=_name_type(metadata[0].dtype))
-    if not named:
-        return card
-    return replace(card, **_read_numbers(next((tensor for _, tensor in named if tensor.retains_grad), named[0][1])))
+    facts = {"saved": describe_saved(node), "recorded_as": node._sequence_nr()}
+    if len(metadata) == 1:
+        facts |= _describe_shape(metadata[0])
+        if named:
+            facts |= _read_numbers(next((tensor for _, tensor in named if tensor.retains_grad), named[0][1]))
+    return Card(key, "function", name_operation(node), names, is_root, **facts)
 
 
-def _name_type(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+def _describe_shape(of: Any) -> dict[str, Any]:
+    """What a card says of the shape and the type of a tensor, or of what a node notes of its result."""
+    return {"shape": tuple(of.shape), "dtype": str(of.dtype).removeprefix("torch.")}
 
 
 def _read_numbers(tensor: torch.Tensor) -> dict[str, Any]:
@@ -191,9 +177,8 @@ def _read_scalar(tensor: torch.Tensor) -> float | complex | None:
 
 def _read_vector(tensor: torch.Tensor) -> tuple[float, ...]:
     """The values of a vector that is small enough to be written on a card."""
-    if not tensor.dim() or tensor.numel() > CHANGEABLE or not tensor.dtype.is_floating_point:
-        return ()
-    found = read_operand(tensor)
+    is_small = tensor.dim() and tensor.numel() <= CHANGEABLE and tensor.dtype.is_floating_point
+    found = read_operand(tensor) if is_small else None
     return found.numbers if found else ()
 
 
@@ -203,10 +188,10 @@ def _read_vector(tensor: torch.Tensor) -> tuple[float, ...]:
 def _put_inputs_first(cards: Mapping[int, Card], edges: list[Edge]) -> list[Card]:
     """Cards in forward order; constants and shown leaves, numbered last, go just before what they feed."""
     feeds = {edge.tail: edge.head for edge in edges}
+    accumulates = {key for key, card in cards.items() if card.kind == "accumulate"}
 
     def find_place(card: Card) -> tuple[float, int]:
-        head = cards.get(feeds.get(card.key, -1))
-        is_added = card.kind == "constant" or (card.kind == "leaf" and head and head.kind == "accumulate")
+        is_added = card.kind == "constant" or (card.kind == "leaf" and feeds.get(card.key) in accumulates)
         return feeds[card.key] - 0.5 if is_added else card.key, card.key
 
     return sorted(cards.values(), key=find_place)
@@ -215,20 +200,17 @@ def _put_inputs_first(cards: Mapping[int, Card], edges: list[Edge]) -> list[Card
 def _add_terms(cards: list[Card], edges: list[Edge]) -> Iterator[Card]:
     """Add the contribution of each path where several meet, if they do add up to the gradient that the tensor holds."""
     called_at = {card.key: card.backward_at for card in cards}
-    leaving: dict[int, list[Edge]] = {}
+    leaving: dict[int, list[Edge]] = {card.key: [] for card in cards}
     for edge in sorted(edges, key=lambda edge: called_at[edge.head]):  # as they arrive, and as the play has it
-        leaving.setdefault(edge.tail, []).append(edge)
+        leaving[edge.tail].append(edge)
     arrived: dict[int, float | None] = {}
     for card in reversed(cards):
-        paths = [edge.pass_back(arrived[edge.head]) for edge in leaving.get(card.key, [])]
-        gradient = None if card.gradient is None or isinstance(card.gradient, complex) else float(card.gradient)
-        start: float | None = 0.0
-        if card.is_root and not paths:
-            start = 1.0 if card.gradient is None else gradient
-        known = [path for path in paths if path is not None]
-        whole = start is not None and len(known) == len(paths)
-        arrived[card.key] = start + sum(known) if whole else None
-        meets = whole and len(known) > 1 and gradient is not None
-        if meets and math.isclose(sum(known), gradient, rel_tol=1e-4, abs_tol=1e-6):
-            card = replace(card, terms=tuple(known))
+        paths = [edge.pass_back(arrived[edge.head]) for edge in leaving[card.key]]
+        gradient = None if isinstance(card.gradient, complex) else card.gradient
+        start = (1.0 if card.gradient is None else gradient) if card.is_root and not paths else 0.0
+        is_whole = start is not None and None not in paths
+        arrived[card.key] = start + sum(paths) if is_whole else None
+        meets = is_whole and len(paths) > 1 and gradient is not None
+        if meets and math.isclose(sum(paths), gradient, rel_tol=1e-4, abs_tol=1e-6):
+            card = replace(card, terms=tuple(paths))
         yield card

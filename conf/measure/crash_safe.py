@@ -28,21 +28,23 @@ def answer_each(
     :returns: for each item what ``work`` returned and an empty string, or None and why there is nothing.
     """
     parts = len(items) if apart else jobs
-    waiting = [indices for first in range(parts) if (indices := list(range(first, len(items), parts)))][::-1]
+    waiting = [part for first in range(parts) if (part := list(range(first, len(items), parts)))][::-1]
     running: dict[Connection, tuple[Any, list[int]]] = {}
     answers: list[tuple[Any, str]] = [(None, "")] * len(items)
     while waiting or running:
         while waiting and len(running) < jobs:
+            indices = waiting.pop()
             reader, writer = _FORK.Pipe(duplex=False)
-            arguments = (work, [items[index] for index in waiting[-1]], writer)
-            process = _FORK.Process(target=_answer_all, args=arguments, daemon=True)
+            asked = [items[index] for index in indices]
+            process = _FORK.Process(target=_answer_all, args=(work, asked, writer), daemon=True)
             process.start()
             writer.close()  # the child has the only one left, so its end is seen here
-            running[reader] = process, waiting.pop()
+            running[reader] = process, indices
         for reader in wait(list(running)):
             process, indices = running[reader]
             try:
                 answer = reader.recv()
+                answers[indices.pop(0)] = answer
             except EOFError:
                 process.join()
                 reader.close()
@@ -51,8 +53,6 @@ def answer_each(
                     answers[indices.pop(0)] = None, _tell_end(process.exitcode)
                 if indices:
                     waiting.append(indices)
-            else:
-                answers[indices.pop(0)] = answer
     return answers
 
 
@@ -64,7 +64,7 @@ def _answer_all(work: Callable[[Any], Any], items: Sequence[Any], writer: Connec
         try:
             answer = work(item), ""
         except Exception as error:
-            answer = None, f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+            answer = None, f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
         writer.send(answer)
 
 

@@ -5,8 +5,8 @@ when tensors are changed in place, and writes the result to OUT.json and, as CSV
 expecttest alone.
 
 Operators come as entries of ``torch.testing._internal.common_methods_invocations.op_db``. Everything is measured on samples of
-several kinds (``operator_samples``). Where they differ, a row says for which (``sample_kinds``); what the database and the
-schemas claim is kept beside it.
+several kinds (``operator_samples``). Where they differ, a row says for which; what the database and the schemas claim is kept
+beside it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from __future__ import annotations
 import argparse
 import csv
 import gc
-import io
 import json
 import math
 import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import reduce
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,9 @@ from torch.autograd import forward_ad
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 
+import operator_samples as samples
 from crash_safe import answer_each
-from operator_samples import Call, in_other_layouts, is_differentiable, is_inexact, make_calls, with_one_that_learns
-from sample_kinds import Kind, tell_condition
+from operator_samples import Call, Kind, is_differentiable, is_inexact, tell_condition
 
 #: Outcomes of a change in place, from bad to good; of several samples the worst counts. ``refused``: the change itself raises.
 #: ``raises``: backward does. ``wrong``: neither, and a gradient is wrong.
@@ -41,6 +42,7 @@ OUTCOMES = ("wrong", "raises", "refused", "works")
 #: Answers about a derivative, from bad to good: a fault in one sample is a fault.
 ANSWERS = ("wrong", "no", "yes", "zero")
 
+RESULTS = {"output", "new"}  # what backward keeps besides inputs
 DOCUMENTED = ("", "linalg", "fft", "nn.functional")  # namespaces with a page for each function
 STEP = 1e-6  # of central differences in float64: the cube root of its precision, about
 ROUNDING = 1e-12  # below it a second derivative is 0: terms that cancel may leave so much
@@ -88,13 +90,15 @@ def probe_operator(operator: Any) -> Row | None:
     In float64, or in complex128 if it takes complex numbers only. What it records is looked at in other types and layouts too.
     """
     double = torch.float64 if operator.supports_dtype(torch.float64, "cpu") else torch.complex128
-    plain, checked = (list(make_calls(operator, double, checked=checked)) for checked in (False, True))
+    plain, checked = (list(samples.make_calls(operator, double, checked=checked)) for checked in (False, True))
     if not plain:
         return None
     if not all(map(_can_go_back, plain)):
         plain = checked  # the phase of an eigenvector is free, so only some functions of it have a gradient
-    layouts = chain.from_iterable(map(in_other_layouts, plain[:IN_OTHER_LAYOUTS]))
-    learning = islice(filter(None, (list(with_one_that_learns(call)) for call in plain)), WITH_ONE_THAT_LEARNS)
+    layouts = chain.from_iterable(map(samples.in_other_layouts, plain[:IN_OTHER_LAYOUTS]))
+    learning = islice(
+        filter(None, (list(samples.with_one_that_learns(call)) for call in plain)), WITH_ONE_THAT_LEARNS
+    )
     laid_out = [*plain, *filter(_can_go_back, chain(layouts, *learning))]
     others = {dtype: list(_make_calls_in(operator, dtype)) for dtype in OTHER_DTYPES}
     recorded = [*laid_out, *chain.from_iterable(others.values())]
@@ -105,8 +109,10 @@ def probe_operator(operator: Any) -> Row | None:
     _record_saved(row, recorded)
     row.declared, row.in_place = _read_declared(operator), _find_in_place(operator)
     changed = [*laid_out, *others[torch.float32][:IN_SINGLE]]
-    _settle_answer(row, "output_changed", OUTCOMES, chain.from_iterable(map(_after_output_changed, changed)))
-    _settle_answer(row, "input_changed", OUTCOMES, chain.from_iterable(map(_after_input_changed, changed)))
+    for what in ("output", "input"):
+        _settle_answer(
+            row, f"{what}_changed", OUTCOMES, (seen for call in changed for seen in _change_each(what, call))
+        )
     row.second_claimed, row.forward_claimed = bool(operator.supports_gradgrad), bool(operator.supports_forward_ad)
     exact = [call.with_tensors(_to_double) for call in checked]
     _settle_answer(row, "second", ANSWERS, chain.from_iterable(map(_check_second, exact)))
@@ -128,14 +134,13 @@ def _settle_answer(row: Row, name: str, bad_first: Sequence[str], seen: Iterable
 
 def _make_calls_in(operator: Any, dtype: torch.dtype) -> Iterator[Call]:
     """Samples in another type; none if backward does not run in it, which the database does not say."""
-    try:
-        found = list(make_calls(operator, dtype))
-    except RuntimeError:
-        return
-    if not all(map(_can_go_back, found)):
-        return
-    yield from found
-    yield from filter(_can_go_back, chain.from_iterable(map(in_other_layouts, found[: IN_OTHER_LAYOUTS // 2])))
+    found: list[Call] = []
+    with suppress(RuntimeError):
+        found = list(samples.make_calls(operator, dtype))
+    if all(map(_can_go_back, found)):
+        yield from found
+        layouts = map(samples.in_other_layouts, found[: IN_OTHER_LAYOUTS // 2])
+        yield from filter(_can_go_back, chain.from_iterable(layouts))
 
 
 def _to_double(tensor: torch.Tensor) -> torch.Tensor:
@@ -154,13 +159,11 @@ def name_operator(operator: Any) -> str:
 
 def _find_documentation(operator: Any) -> str:
     """Where PyTorch documents the function; empty where it does not."""
-    for place, path in ((torch, "torch"), (torch.Tensor, "torch.Tensor")):
-        found: Any = place
-        for part in operator.name.split("."):
-            found = getattr(found, part, None)
-        namespace = operator.name.rpartition(".")[0]
-        if namespace in DOCUMENTED and not operator.name.startswith("_") and callable(found) and found.__doc__:
-            return f"{path}.{operator.name}"
+    if operator.name.rpartition(".")[0] in DOCUMENTED and not operator.name.startswith("_"):
+        for place, path in ((torch, "torch"), (torch.Tensor, "torch.Tensor")):
+            found = reduce(lambda found, part: getattr(found, part, None), operator.name.split("."), place)
+            if callable(found) and found.__doc__:
+                return f"{path}.{operator.name}"
     return ""
 
 
@@ -180,13 +183,11 @@ def _find_aliases(operator: Any) -> list[str]:
 
 def _find_in_place(operator: Any) -> str:
     """The name of the variant that works in place; ``inplace=True`` where it is an argument; or nothing."""
-    found = getattr(operator.get_inplace(), "__name__", "")
-    if found and found != "<lambda>":
+    found, short = getattr(operator.get_inplace(), "__name__", "<lambda>"), operator.name.rpartition(".")[2]
+    if found != "<lambda>":
         return found
-    short = operator.name.rpartition(".")[2]
-    for place in (functional, torch, torch.Tensor):
-        if callable(getattr(place, f"{short}_", None)):
-            return f"{short}_"
+    if any(callable(getattr(place, f"{short}_", None)) for place in (functional, torch, torch.Tensor)):
+        return f"{short}_"
     function = getattr(functional, short, None)
     return "inplace=True" if "inplace" in getattr(getattr(function, "__code__", None), "co_varnames", ()) else ""
 
@@ -230,22 +231,18 @@ def _record_saved(row: Row, recorded: Sequence[Call]) -> None:
                 shares.append((_name_result(call, number, len(outputs)), _find_memory(output) in inputs))
     row.nodes = sorted(nodes)
     kept = set().union(*(found for _kind, found in keeps))
-    row.inputs = sorted(kept - {"output", "new"})
-    row.saves = [*(["input"] if row.inputs else []), *sorted(kept & {"output", "new"}, reverse=True)]
+    row.inputs = sorted(kept - RESULTS)
+    row.saves = ["input"] * bool(row.inputs) + sorted(kept & RESULTS, reverse=True)
     for name in sorted(kept):
-        where_given = [(kind, name in found) for kind, found in keeps if _may_keep(kind, name)]
-        if note := tell_condition(where_given, but=name):
+        # a number is never kept
+        given = [pair for pair in keeps if name in RESULTS or pair[0].get(name, "").startswith("a tensor")]
+        if note := tell_condition([(kind, name in found) for kind, found in given], but=name):
             row.notes[f"keeps {name}"] = note
     answers = {answer for _kind, answer in shares}
     row.shares = "sometimes" if len(answers) == 2 else "always" if True in answers else "never"
     if len(answers) == 2:
         sharing, copying = (tell_condition([(k, a is wanted) for k, a in shares]) for wanted in (True, False))
         row.notes["shares"] = min(f"copies {copying}", f"shares {sharing}", key=_rate_vagueness)
-
-
-def _may_keep(kind: Kind, name: str) -> bool:
-    """Whether ``name`` is a result, or in this sample a tensor: a number is never kept."""
-    return name in ("output", "new") or kind.get(name, "").startswith("a tensor")
 
 
 def _rate_vagueness(note: str) -> int:
@@ -259,24 +256,15 @@ def _rate_vagueness(note: str) -> int:
 
 def _find_memory(tensor: torch.Tensor) -> int:
     """What two tensors on the same memory have in common."""
-    if tensor.layout is not torch.strided:
-        return id(tensor)
-    return tensor.untyped_storage()._cdata
+    return tensor.untyped_storage()._cdata if tensor.layout is torch.strided else id(tensor)
 
 
 def _read_declared(operator: Any) -> str:
     """Whether a schema of the operator, not its variants with ``out`` or in place, marks a result as sharing memory."""
-    if not operator.aten_name:
-        return ""
-    schemas = [
-        schema
-        for schema in torch._C._jit_get_schemas_for_operator(f"aten::{operator.aten_name}")
-        if schema.returns and not any(argument.is_out for argument in schema.arguments)
-    ]
-    if not schemas:
-        return ""
-    marked = any(result.alias_info is not None for schema in schemas for result in schema.returns)
-    return "may share" if marked else "new"
+    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{operator.aten_name}") if operator.aten_name else ()
+    plain = (schema for schema in schemas if not any(argument.is_out for argument in schema.arguments))
+    marked = {result.alias_info is not None for schema in plain for result in schema.returns}
+    return "may share" if True in marked else "new" if marked else ""
 
 
 # -- Changes in place -----------------------------------------------------------------------------
@@ -295,35 +283,26 @@ def _take_gradients(outputs: Tensors, inputs: Tensors, **options: Any) -> list[t
     return [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True)]
 
 
-def _after_output_changed(call: Call) -> Iterator[tuple[Kind, str]]:
-    """Add 1 to each output in turn, which changes no gradient, and see whether backward agrees."""
-    inputs = call.differentiable
-    if not all(map(_is_copied_as_it_lies, inputs)):
-        return
-    expected = _take_gradients(call(), inputs)
-    number = sum(map(is_differentiable, call()))
-    for index in range(number):
-        outputs = [output for output in call([x.clone() for x in inputs]) if is_differentiable(output)]
-        yield _name_result(call, index + 1, number), _judge_change(outputs[index], outputs, inputs, expected)
-
-
-def _after_input_changed(call: Call) -> Iterator[tuple[Kind, str]]:
-    """The same for each input that requires a gradient. A copy of the leaf is given, which may be changed."""
+def _change_each(what: str, call: Call) -> Iterator[tuple[Kind, str]]:
+    """Add 1 to each output, or to a copy of each input, in turn, which changes no gradient, and see whether backward agrees."""
     inputs = call.differentiable
     if not all(map(_is_copied_as_it_lies, inputs)):
         return
     expected = _take_gradients(call(), inputs)
     names = [name for name, tensor in call.name_tensors() if tensor.requires_grad]
-    for index, name in enumerate(names):
+    number = len(names) if what == "input" else sum(map(is_differentiable, call()))
+    for index in range(number):
         given = [x.clone() for x in inputs]
-        yield {**call.kind, "changed": name}, _judge_change(given[index], call(given), inputs, expected)
+        outputs = [output for output in call(given) if is_differentiable(output)]
+        kind = {**call.kind, "changed": names[index]} if what == "input" else _name_result(call, index + 1, number)
+        yield kind, _judge_change((given if what == "input" else outputs)[index], outputs, inputs, expected)
 
 
 def _is_copied_as_it_lies(x: torch.Tensor) -> bool:
     """Whether a clone has the strides of the tensor, and no gaps: some operators read what lies between."""
-    if x.layout is not torch.strided:
-        return True
-    return x.clone().stride() == x.stride() and x.untyped_storage().nbytes() == x.numel() * x.element_size()
+    if x.layout is torch.strided:
+        return x.clone().stride() == x.stride() and x.untyped_storage().nbytes() == x.numel() * x.element_size()
+    return True
 
 
 def _judge_change(tensor: torch.Tensor, outputs: Tensors, inputs: Tensors, expected: Tensors) -> str:
@@ -391,26 +370,22 @@ def _check_forward(call: Call) -> str:
         return "no"
     if all(tangent is None for tangent in tangents):
         return "zero" if abs(backward) < 1e-8 else "wrong"
-    pairs = [(v, t) for v, t in zip(_draw_vectors(outputs, 1), tangents, strict=True) if t is not None]
+    pairs = [pair for pair in zip(_draw_vectors(outputs, 1), tangents, strict=True) if pair[1] is not None]
     found = _sum_products(*zip(*pairs, strict=True))
     return "yes" if _relative_error(found, backward) < (1e-6 if _is_double(outputs) else 1e-2) else "wrong"
 
 
-def _check_second(call: Call) -> Iterator[tuple[Kind, str]]:
+def _check_second(call: Call) -> list[tuple[Kind, str]]:
     """Of all results together; of each alone if that raises."""
-    together = _check_second_of(call, None)
-    number = sum(map(is_differentiable, call()))
+    together, number = _check_second_of(call, None), sum(map(is_differentiable, call()))
     if together != "no" or number == 1:
-        yield call.kind, together
-        return
-    for index in range(number):
-        yield _name_result(call, index + 1, number), _check_second_of(call, index)
+        return [(call.kind, together)]
+    return [(_name_result(call, n + 1, number), _check_second_of(call, n)) for n in range(number)]
 
 
 def _check_second_of(call: Call, result: int | None) -> str:
     inputs = call.differentiable
-    directions = _draw_vectors(inputs, 3)
-    weights = _draw_vectors(inputs, 4)
+    directions, weights = _draw_vectors(inputs, 3), _draw_vectors(inputs, 4)
 
     def find_slope(at: Tensors) -> list[torch.Tensor]:
         outputs = [output for output in call(at) if is_differentiable(output)]
@@ -448,40 +423,21 @@ def probe_all(jobs: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
     torch.set_num_threads(1)
     operators = [operator for operator in op_db if operator.supports_autograd]
     gc.freeze()  # the children's collections need not walk what they share
-    rows, not_probed = [], {}
-    for operator, (row, why) in zip(operators, answer_each(probe_operator, operators, jobs), strict=True):
-        if row is None:
-            not_probed[name_operator(operator)] = why or "no small sample with a derivative"
-        else:
-            rows.append(asdict(row))
+    found = list(zip(map(name_operator, operators), answer_each(probe_operator, operators, jobs), strict=True))
+    rows = [asdict(row) for _name, (row, _why) in found if row]
+    not_probed = {name: why or "no small sample with a derivative" for name, (row, why) in found if row is None}
     rows.sort(key=lambda row: (row["name"].startswith("_"), row["name"].lower()))  # people look for the public ones
     return rows, dict(sorted(not_probed.items()))
 
 
-def write_as_csv(rows: list[dict[str, Any]]) -> str:
-    """The rows with lists joined by spaces, and notes by semicolons.
-
-    >>> row = {"name": "exp", "saves": ["output"], "error": None, "notes": {"second": "if 1-d", "forward": "if 2-d"}}
-    >>> print(write_as_csv([row]).replace("\\r", ""), end="")
-    name,saves,error,notes
-    exp,output,,second: if 1-d; forward: if 2-d
-    """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
-    writer.writeheader()
-    for row in rows:
-        cells = {name: " ".join(value) if isinstance(value, list) else value for name, value in row.items()}
-        cells["notes"] = "; ".join(f"{name}: {note}" for name, note in row["notes"].items())
-        writer.writerow(cells)
-    return text.getvalue()
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader finds the old content or the new, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+def write_csv(rows: list[dict[str, Any]], file: Path) -> None:
+    """Write the rows with lists joined by spaces, and notes by semicolons."""
+    with file.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, fieldnames=list(rows[0]))
+        writer.writeheader()
+        for row in rows:
+            cells = {name: " ".join(value) if isinstance(value, list) else value for name, value in row.items()}
+            writer.writerow(cells | {"notes": "; ".join(f"{name}: {note}" for name, note in row["notes"].items())})
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -491,8 +447,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many processes measure side by side")
     options = parser.parse_args(arguments)
     rows, not_probed = probe_all(options.jobs)
-    _write_whole(options.out.with_suffix(".csv"), write_as_csv(rows))
-    _write_whole(options.out, json.dumps({"of": options.of, "rows": rows, "not_probed": not_probed}, indent=1))
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    write_csv(rows, options.out.with_suffix(".csv"))
+    found = {"of": options.of, "rows": rows, "not_probed": not_probed}
+    options.out.write_text(json.dumps(found, indent=1), encoding="utf-8")
     print(f"operators: {len(rows)} probed, {len(not_probed)} not")
 
 

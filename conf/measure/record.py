@@ -22,7 +22,7 @@ CONF = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CONF))
 
 from atlas.gallery import process, recordings, sphinx_gallery_patches
-from atlas.gallery.child import Limits
+from atlas.gallery.process import Limits
 from atlas.gallery.run import make_job
 from atlas.gallery.scripts import Page, find_pages
 
@@ -34,21 +34,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("pages", nargs="*", metavar="CHAPTER/PAGE", help="such as cuda/devices; all by default")
     parser.add_argument("--check", action="store_true", help="record nothing; say what fails")
     options = parser.parse_args(arguments)
-    gpu = process.find_gpu()
-    if not gpu:
-        print("record: PyTorch finds no CUDA device here; record on a machine that has one", file=sys.stderr)
-        return 2
-    docs = CONF.parent / "docs"
-    settings = runpy.run_path(str(CONF / "conf.py"))["sphinx_gallery_conf"]
-    settings = sphinx_gallery_patches.fill_settings(settings, docs)
+    gpu, docs = process.find_gpu(), CONF.parent / "docs"
     found = find_pages(CONF.parent / "examples", docs / "gallery")
     pages = {page.name: page for page in found if recordings.needs_gpu(page.script)}
-    unknown = set(options.pages) - set(pages)
-    if unknown:
-        print(f"record: no page with a half that needs a GPU: {', '.join(sorted(unknown))}", file=sys.stderr)
+    unknown = sorted(set(options.pages) - set(pages))
+    if unknown or not gpu:
+        fault = "PyTorch finds no CUDA device here; record on a machine that has one"
+        print(f"record: {f'no page with a half that needs a GPU: {unknown}' if unknown else fault}", file=sys.stderr)
         return 2
-    chosen = [page for name, page in pages.items() if not options.pages or name in options.pages]
-    return record_pages(chosen, settings, gpu, keep=not options.check)
+    settings = runpy.run_path(str(CONF / "conf.py"))["sphinx_gallery_conf"]
+    chosen = [pages[name] for name in options.pages or pages]
+    return record_pages(chosen, sphinx_gallery_patches.fill_settings(settings, docs), gpu, keep=not options.check)
 
 
 def record_pages(pages: Sequence[Page], settings: Mapping[str, Any], gpu: str, *, keep: bool) -> int:
@@ -57,34 +53,26 @@ def record_pages(pages: Sequence[Page], settings: Mapping[str, Any], gpu: str, *
     :param keep: whether recordings are written.
     :returns: 0 if each script has run, and its recording fits it, else 1.
     """
+    versions = {"python": platform.python_version()} | {name: version(name) for name in ("torch", "sphinx-gallery")}
     failed = 0
     with tempfile.TemporaryDirectory() as scratch:
         jobs = {make_job(page, Path(scratch), LIMITS): page for page in pages}
         for outcome in process.run_jobs(list(jobs), settings, at_once=1):
-            page, made = jobs[outcome.job], outcome.job.place.made
+            page, said = jobs[outcome.job], ""
             if outcome.fault:
-                print(outcome.fault.make_report(), file=sys.stderr)
-                failed += 1
-                continue
-            print(f"record: {page.name}: {outcome.facts['seconds']:.1f} s, on {gpu}", flush=True)
-            if keep:
-                recordings.write_recording(page, made, _describe_run(gpu, outcome.facts))
-                if recordings.read_recording(page).fault:
-                    print(
-                        f"record: {page.name}: the script was edited while it ran; record it again", file=sys.stderr
-                    )
-                    failed += 1
-    return 1 if failed else 0
-
-
-def _describe_run(gpu: str, run: Mapping[str, Any]) -> dict[str, Any]:
-    packages = {package: version(package) for package in ("torch", "sphinx-gallery")}
-    return {
-        "gpu": gpu,
-        "date": datetime.date.today().isoformat(),
-        "seconds": run["seconds"],
-        "versions": {"python": platform.python_version(), **packages},
-    }
+                said = outcome.fault.make_report()
+            else:
+                seconds, date = outcome.facts["seconds"], datetime.date.today().isoformat()
+                print(f"record: {page.name}: {seconds:.1f} s, on {gpu}", flush=True)
+                if keep:
+                    facts = {"gpu": gpu, "date": date, "seconds": seconds, "versions": versions}
+                    recordings.write_recording(page, outcome.job.made, facts)
+                    if recordings.read_recording(page).fault:
+                        said = f"record: {page.name}: the script was edited while it ran; record it again"
+            if said:
+                print(said, file=sys.stderr)
+                failed = 1
+    return failed
 
 
 if __name__ == "__main__":

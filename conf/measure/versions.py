@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import importlib
 import inspect
 import itertools
@@ -29,6 +30,7 @@ import tempfile
 import tomllib
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,27 +84,20 @@ class Probe:
 def read_probes() -> list[Probe]:
     """All probes, subject by subject."""
     groups = tomllib.loads(PROBES.read_text(encoding="utf-8"))
-    return [
-        Probe(subject, group.get("begin", "") + code, group.get("at", ()))
-        for subject in SUBJECTS
-        for group in groups[subject]
-        for code in group["ask"]
-    ]
+    asked = ((s, group, code) for s in SUBJECTS for group in groups[s] for code in group["ask"])
+    return [Probe(s, group.get("begin", "") + code, group.get("at", ())) for s, group, code in asked]
 
 
 def ask_probes(jobs: int) -> dict[str, dict[str, str]]:
     """What the PyTorch that is here answers: for each subject the keys of its probes, with the answers."""
-    import torch  # before the processes are forked, so that they need not
+    import torch  # noqa: F401 -- before the processes are forked, so that they need not
 
-    torch.set_num_threads(1)
-    found: dict[str, dict[str, str]] = {}
-    for subject, probes in itertools.groupby(read_probes(), key=lambda probe: probe.subject):
-        asked = list(probes)
+    probes, found = read_probes(), {}
+    for subject in SUBJECTS:
+        asked = [probe for probe in probes if probe.subject == subject]
         # some warnings are given once in a process; a process for each of the others would take ten times as long
-        answered = answer_each(answer_probe, asked, jobs, apart=subject == "warns")
-        found[subject] = {
-            probe.key: why if answer is None else answer for probe, (answer, why) in zip(asked, answered, strict=True)
-        }
+        answers = answer_each(answer_probe, asked, jobs, apart=subject == "warns")
+        found[subject] = {probe.key: answer or why for probe, (answer, why) in zip(asked, answers, strict=True)}
     return found
 
 
@@ -149,9 +144,7 @@ def format_number(value: Any) -> str:
     """
     if isinstance(value, Sequence):
         return f"[{', '.join(map(format_number, value))}]"
-    if isinstance(value, complex):
-        return f"{value:.6g}"
-    return f"{value + 0.0:.6g}"  # + 0.0 turns -0.0 into 0.0
+    return f"{value if isinstance(value, complex) else value + 0.0:.6g}"  # + 0.0 turns -0.0 into 0.0
 
 
 def format_message(kind: type, message: str) -> str:
@@ -191,10 +184,8 @@ def find_signatures() -> dict[str, str]:
         for name in sorted(set(names)):
             thing = getattr(there, name, None)
             if callable(thing) and str(getattr(thing, "__module__", "")).partition(".")[0] == "torch":
-                try:
+                with suppress(TypeError, ValueError):  # where Python cannot tell it
                     found[f"{module}.{name}"] = format_signature(inspect.signature(thing))
-                except (TypeError, ValueError):  # Python cannot tell it
-                    continue
     return found
 
 
@@ -218,14 +209,24 @@ def answer_all(jobs: int) -> dict[str, Any]:
 
     import operators
 
-    found: dict[str, Any] = {"torch": torch.__version__.partition("+")[0], "python": platform.python_version()}
-    found |= {**ask_probes(jobs), "signatures": find_signatures()}
+    about = {"torch": torch.__version__.partition("+")[0], "python": platform.python_version()}
+    found = {**about, **ask_probes(jobs), "signatures": find_signatures(), "operators": {}}
     try:
         rows, _not_probed = operators.probe_all(jobs)
+        found["operators"] = {row["name"]: [row[column] for column in COLUMNS] for row in rows}
     except Exception as error:  # of an old version, whose database of operators is another
         print(f"versions: the operators cannot be probed: {type(error).__name__}: {error}")
-        rows = []
-    return {**found, "operators": {row["name"]: [row[column] for column in COLUMNS] for row in rows}}
+    return found
+
+
+#: What pip is asked for.
+NEWEST = {
+    "newest": ["torch"],
+    "nightly": [
+        *("--pre", "--index-url=https://download.pytorch.org/whl/nightly/cpu"),
+        *("--extra-index-url=https://pypi.org/simple", "torch"),
+    ],
+}
 
 
 def install_version(version: str) -> Path:
@@ -236,17 +237,13 @@ def install_version(version: str) -> Path:
     """
     if version == "here":
         return Path(sys.executable)
-    if version not in ("newest", "nightly") and not re.fullmatch(r"\d+\.\d+\.\d+\w*", version):
+    if version not in NEWEST and not re.fullmatch(r"\d+\.\d+\.\d+\w*", version):
         raise SystemExit(f"versions: {version!r} is no version of PyTorch; write 2.14.1, newest, nightly or here")
     folder = HOME / version
     python, is_whole = folder / "bin" / "python", folder / "is-whole"
-    if is_whole.exists() and version not in ("newest", "nightly"):
+    if is_whole.exists() and version not in NEWEST:
         return python
-    main_branch = [
-        "--index-url=https://download.pytorch.org/whl/nightly/cpu",
-        "--extra-index-url=https://pypi.org/simple",
-    ]
-    wishes = {"newest": ["torch"], "nightly": ["--pre", *main_branch, "torch"]}.get(version, [f"torch=={version}"])
+    wishes = NEWEST.get(version, [f"torch=={version}"])
     # before 2.3, what was compiled for NumPy 1 cannot be used with NumPy 2
     numpy = "numpy<2" if version[0].isdigit() and split_version(version) < (2, 3) else "numpy"
     shutil.rmtree(folder, ignore_errors=True)
@@ -268,7 +265,7 @@ def split_version(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:3])
 
 
-def measure_version(python: Path, jobs: int) -> dict[str, Any]:
+def measure_version(python: Path) -> dict[str, Any]:
     """What ``answer_all`` finds under another Python.
 
     :raises SystemExit: if it ends without an answer.
@@ -277,7 +274,7 @@ def measure_version(python: Path, jobs: int) -> dict[str, Any]:
     environment = {name: value for name, value in os.environ.items() if own or name != "PYTHONPATH"}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "found.json"
-        command = [str(python), __file__, "--answer", str(file), "--jobs", str(jobs)]
+        command = [str(python), __file__, "--answer", str(file)]
         done = subprocess.run(command, env={**environment, "PYTHONHASHSEED": "0"}, check=False)
         if done.returncode or not file.exists():
             raise SystemExit(f"versions: `{' '.join(command[:2])} --answer` ended with {done.returncode}")
@@ -328,16 +325,12 @@ def add_version(data: dict[str, Any], found: dict[str, Any]) -> None:
 
 def write_data(data: dict[str, Any], file: Path) -> None:
     """Write the data, a line for each thing."""
+    write = functools.partial(json.dumps, ensure_ascii=False)
     kinds = []
     for kind, things in data.items():
-        lines = (
-            f"  {json.dumps(name, ensure_ascii=False)}: {json.dumps(of, ensure_ascii=False)}"
-            for name, of in things.items()
-        )
-        kinds.append(f" {json.dumps(kind)}: {{\n{(',' + chr(10)).join(lines)}\n }}")
-    part = file.with_name(f"{file.name}.part")
-    part.write_text("{\n" + ",\n".join(kinds) + "\n}\n", encoding="utf-8")
-    part.replace(file)
+        lines = ",\n".join(f"  {write(name)}: {write(of)}" for name, of in things.items())
+        kinds.append(f" {write(kind)}: {{\n{lines}\n }}")
+    file.write_text("{\n" + ",\n".join(kinds) + "\n}\n", encoding="utf-8")
 
 
 def list_changes(data: dict[str, Any], version: str) -> Iterator[str]:
@@ -359,15 +352,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("versions", nargs="*", help="such as 2.14.1; or newest, nightly, here")
     parser.add_argument("--remove", action="store_true", help="remove each environment when it has been measured")
     parser.add_argument("--report", type=Path, help="write what differs to this file too, if anything does")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many processes measure side by side")
     parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)  # what measure_version calls
     options = parser.parse_args(arguments)
     if options.answer:
-        options.answer.write_text(json.dumps(answer_all(options.jobs)), encoding="utf-8")
+        options.answer.write_text(json.dumps(answer_all(os.cpu_count())), encoding="utf-8")
         return
     told: list[str] = []
     for version in options.versions:
-        found = measure_version(install_version(version), options.jobs)
+        found = measure_version(install_version(version))
         if options.remove:
             shutil.rmtree(HOME / version, ignore_errors=True)
         data = json.loads(DATA.read_text(encoding="utf-8"))

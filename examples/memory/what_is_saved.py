@@ -49,7 +49,7 @@ assert torch.polygamma(1, e).grad_fn._saved_n == 1  # here, self is the second o
 # The derivative of :math:`e^x` is :math:`e^x`, so the node of ``exp`` keeps its *result*. The derivative of :math:`\log s` is
 # :math:`1 / s`, so the node of ``log`` keeps its *input*. The derivative of ``e + 1`` is 1 for any ``e``, so its node keeps no
 # tensor. For most operations, you find the kept tensors in attributes of ``grad_fn`` whose names begin with ``_saved``:
-# ``self`` is usually the first operand, ``other`` the second. (After an in-place change of a view, ``grad_fn`` shows none.)
+# ``self`` is usually the first operand, ``other`` the second.
 
 # %%
 # Count the bytes of your own function
@@ -180,15 +180,14 @@ for _type in (torch.float16, torch.bfloat16, torch.float64):
 by_operation
 
 # %%
-# The first eight keep no tensor, because their derivative is the same for all values of ``v``. (A shape is not a tensor.)
+# The first eight keep no tensor, because their derivative is the same for all values of ``v``.
 #
 # ``v`` and ``w`` exist anyway, so to keep them costs nothing more while you hold them too. A result or a new tensor may be held
 # by the graph alone.
 #
-# Dropout on the CPU keeps a mask in the type of ``v``. On a CUDA device, the mask of a float32 tensor is a quarter as large:
-# ``F.dropout(v)`` `calls native_dropout there
-# <https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/Dropout.cpp>`__, whose mask is boolean, one byte for each
-# number. With ``inplace=True`` it does not. `Measured on a GPU`_ shows this and other operations.
+# Dropout on the CPU keeps a mask in the type of ``v``. On a CUDA device, `the mask is boolean
+# <https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/Dropout.cpp>`__, one byte for each number. `Measured on a
+# GPU`_ shows this and other operations.
 #
 # The rule: read the formula
 # --------------------------
@@ -308,9 +307,8 @@ in_place.astype(int)
 # - ``LeakyReLU`` and ``ELU`` keep their input. In place they keep their result instead, which the next ``Linear`` keeps anyway.
 # - ``SiLU`` and ``Hardtanh`` keep their input. In place, they first save a copy of it, and you gain nothing here.
 #
-# So ``inplace=True`` can lower the peak, as the authors of torchvision `say <https://github.com/pytorch/vision/issues/807>`__.
-# After an ``exp``, whose result backward needs, it makes backward :ref:`raise an error
-# <sphx_glr_gallery_errors_modified_in_place.py>`.
+# So ``inplace=True`` `can lower the peak <https://github.com/pytorch/vision/issues/807>`__. After an ``exp``, whose result
+# backward needs, it makes backward :ref:`raise an error <sphx_glr_gallery_errors_modified_in_place.py>`.
 
 # %%
 # **Trusting the hooks for everything.** A custom Function can keep a tensor as an :ref:`attribute of ctx
@@ -351,7 +349,7 @@ assert _raised == [True]
 
 # %%
 # The hooks also miss the number in ``v * 2.5``, which the node keeps as a tensor of 8 bytes. If pairs of hooks are nested, only
-# the innermost pair gets the tensors. And for a sparse tensor, ``untyped_storage()`` raises an error.
+# the innermost pair gets the tensors.
 
 # %%
 # The rule in a chain of steps
@@ -381,7 +379,7 @@ del results
 
 # %%
 # ``b`` is the result of ``exp`` and the input of ``sin``. Both nodes keep it, in one storage. No node keeps ``a``, ``c`` or
-# ``d``. They are freed once your code no longer refers to them.
+# ``d``.
 #
 # A product needs its second factor for the gradient of the first, and the first for the gradient of the second. If one of them
 # requires no gradient, one tensor is enough:
@@ -503,8 +501,7 @@ assert measure(lambda: (v - u).square().mean())[1] == 4
 # %%
 # By hand, self-attention keeps the matrix of weights, with 1000 × 1000 numbers for each head. Built in, it keeps its input, its
 # result and one number for each row of that matrix. That is the fused operation which PyTorch `chooses
-# <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html>`__ here. With another
-# choice, ``SDPBackend.MATH``, it keeps the matrix too.
+# <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html>`__ here.
 #
 # Measure before you rewrite: ``F.mse_loss(v, u)`` keeps both inputs, and ``(v - u).square().mean()`` only their difference.
 

@@ -77,22 +77,19 @@ def build_site(tmp_path_factory: pytest.TempPathFactory, name: str, **settings: 
         for setting, value in settings.items():
             patch.setenv(setting, value)
         done = build(written(tmp_path_factory.mktemp(name), FILES))
+    assert done.code == 0, done.output
     return done
 
 
 @pytest.fixture(scope="session")
 def hosted(tmp_path_factory: pytest.TempPathFactory) -> Build:
     settings = {"ATLAS_SITE": SITE, "ATLAS_COMMIT": COMMIT, "ATLAS_REPOSITORY": SOURCES}
-    done = build_site(tmp_path_factory, "hosted", SOURCE_DATE_EPOCH="1790000000", **settings)
-    assert done.code == 0, done.output
-    return done
+    return build_site(tmp_path_factory, "hosted", SOURCE_DATE_EPOCH="1790000000", **settings)
 
 
 @pytest.fixture(scope="session")
 def unhosted(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    done = build_site(tmp_path_factory, "unhosted")
-    assert done.code == 0, done.output
-    return done
+    return build_site(tmp_path_factory, "unhosted")
 
 
 def make_reader(done: Build) -> Page:

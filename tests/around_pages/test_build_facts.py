@@ -23,19 +23,12 @@ def test_a_program_can_read_what_a_site_was_made_from(hosted: Build, unhosted: B
     assert json.loads((unhosted.out / "build.json").read_text()) == {"commit": None, "date": None, **facts}
 
 
-@pytest.mark.parametrize(
-    "address", ["", "owner.example/fork/", "https://owner.example/fork", "https:///", "https://a.b/?c/"]
-)
-def test_what_is_no_address_of_a_site_is_refused(address: str) -> None:
-    with pytest.raises(Refusal, match=r"ATLAS_SITE is .* such as https://"):
+def test_what_is_no_address_of_a_site_is_refused() -> None:
+    for address in ("", "owner.example/fork/", "https://owner.example/fork", "https:///", "https://a.b/?c/"):
+        with pytest.raises(Refusal, match=r"ATLAS_SITE is .* such as https://"):
+            check_settings(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
+    for address in ("https://owner.example/", "http://localhost:8000/", "https://owner.example/some/fork/"):
         check_settings(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
-
-
-@pytest.mark.parametrize(
-    "address", ["https://owner.example/", "http://localhost:8000/", "https://owner.example/some/fork/"]
-)
-def test_an_address_with_a_slash_at_its_end_is_accepted(address: str) -> None:
-    check_settings(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
 
 
 def test_a_build_stops_at_a_setting_that_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,20 +67,14 @@ def test_sources_that_are_not_committed_have_none(checkout: Path, name: str) -> 
 
 
 def test_the_environment_decides(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")  # no git
+    assert find_date(checkout) is None
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1790000000")
     assert find_date(checkout) == "2026-09-21"
-
-
-@pytest.mark.parametrize("said", ["yesterday", "9" * 30])
-def test_what_is_no_time_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", said)
-    with pytest.raises(Refusal, match="SOURCE_DATE_EPOCH is"):
-        find_date(tmp_path)
-
-
-def test_without_git_there_is_none(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    assert find_date(checkout) is None
+    for said in ("yesterday", "9" * 30):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", said)
+        with pytest.raises(Refusal, match="SOURCE_DATE_EPOCH is"):
+            find_date(checkout)
 
 
 def test_a_checkout_of_another_user_is_named_with_the_way_out(

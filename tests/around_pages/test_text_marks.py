@@ -13,25 +13,13 @@ def make_table(**values: list) -> str:
     return pd.DataFrame(values).to_html(notebook=True)
 
 
-@pytest.mark.parametrize(
-    ("values", "is_number"),
-    [
-        ([1, 20], True),
-        ([0.5, float("nan")], True),
-        (["1,048,576", "-3.5e-08"], True),
-        (["12%", "3.5 MiB"], True),
-        ([".5", "-"], True),
-        (["None", "2"], True),
-        (["None", "-"], False),
-        (["1", "one"], False),
-        (["(1, 2)", "[3]"], False),
-        (["2.13.0", "1"], False),
-        (["1 of 3", "2 of 3"], False),
-        ([True, False], False),
-    ],
-)
-def test_which_columns_hold_numbers(values: list, is_number: bool) -> None:
-    assert find_number_columns(make_table(words=["a", "b"], values=values)) == ([3] if is_number else [])
+NUMBERS = ([1, 20], [0.5, float("nan")], ["1,048,576", "-3.5e-08"], ["12%", "3.5 MiB"], [".5", "-"], ["None", "2"])
+WORDS = (["None", "-"], ["1", "one"], ["(1, 2)", "[3]"], ["2.13.0", "1"], ["1 of 3", "2 of 3"], [True, False])
+
+
+@pytest.mark.parametrize(("values", "found"), [*((v, [3]) for v in NUMBERS), *((v, []) for v in WORDS)])
+def test_which_columns_hold_numbers(values: list, found: list[int]) -> None:
+    assert find_number_columns(make_table(words=["a", "b"], values=values)) == found
 
 
 def test_the_table_gets_a_class_for_each() -> None:

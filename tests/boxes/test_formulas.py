@@ -21,10 +21,6 @@ def convert_one(tex: str, *, display: bool = True) -> BeautifulSoup:
     return BeautifulSoup(made, "html.parser").math
 
 
-def list_cells(table: BeautifulSoup) -> list[list[str]]:
-    return [[cell.get_text() for cell in row.find_all("mtd")] for row in table.find_all("mtr")]
-
-
 def test_many_at_once_keep_their_order_their_kind_and_their_source() -> None:
     given = [(f"x_{{{n}}} < b", n % 2 == 0) for n in range(20)]
     made = [BeautifulSoup(one, "html.parser").math for one in convert_formulas(given)]
@@ -35,24 +31,10 @@ def test_many_at_once_keep_their_order_their_kind_and_their_source() -> None:
 
 def test_matrix_in_a_product() -> None:
     """The Jacobian of the site: brackets of square form, fractions in the cells, a vector beside it."""
-    math = convert_one(r"\begin{pmatrix} a & b \\ c & d \end{pmatrix}")
-    assert list_cells(math.mtable) == [["a", "b"], ["c", "d"]]
-    assert [fence.get_text() for fence in math.find_all("mo")] == ["(", ")"]
-    math = convert_one(
-        r"v^T \begin{bmatrix} \frac{\partial y_1}{\partial x_1} & 0 \\ 0 & \frac{\partial y_2}{\partial x_2} \end{bmatrix}"
-    )
-    assert [len(row) for row in list_cells(math.mtable)] == [2, 2]
+    math = convert_one(r"v^T \begin{bmatrix} \frac{\partial y_1}{\partial x_1} & 0 \\ 0 & \frac{a}{b} \end{bmatrix}")
+    assert [len(row.find_all("mtd")) for row in math.mtable.find_all("mtr")] == [2, 2]
     assert len(math.mtable.find_all("mfrac")) == 2 and not math.msup.find("mtable")
-
-
-def test_aligned_and_cases() -> None:
-    math = convert_one(r"\begin{aligned} y &= x^2 \\ &= x \cdot x \end{aligned}")
-    rows = list_cells(math.mtable)
-    assert [row[0] for row in rows] == ["y", ""]
-    assert rows[0][1].startswith("=") and "⋅" in rows[1][1] and "right" in math.mtd["columnalign"]
-    math = convert_one(r"f(x) = \begin{cases} x & \text{if } x > 0 \\ 0 & \text{otherwise} \end{cases}")
-    assert [row[0] for row in list_cells(math.mtable)] == ["x", "0"] and "otherwise" in math.mtable.get_text()
-    assert "{" in [fence.get_text() for fence in math.find_all("mo")]
+    assert {"[", "]"} <= {fence.get_text() for fence in math.find_all("mo")}
 
 
 def test_a_brace_below_a_term_is_a_line() -> None:
@@ -65,19 +47,6 @@ def test_a_brace_below_a_term_is_a_line() -> None:
 def test_a_function_stands_off_its_argument() -> None:
     assert [gap["width"] for gap in convert_one(r"\cos x_2").select("mspace")] == ["0.167em"]
     assert not convert_one(r"\log(x) + \sin(x)").select("mspace")
-
-
-@pytest.mark.parametrize(
-    "tex",
-    [
-        r"\frac{\partial z}{\partial x} = \sum_i \frac{\partial z}{\partial y_i}\frac{\partial y_i}{\partial x}",
-        r"\mathbb{R}^{n \times m} \to \mathbb{R}, \quad \lVert x \rVert_2, \quad \nabla_\theta L",
-        r"\underbrace{a + b}_{\text{leaf}}, \quad \hat{y}, \quad \bar{x}, \quad \operatorname{vec}(W)",
-        r"\left( \frac{a}{b} \right)^2, \quad \sqrt[3]{x}, \quad \mathbf{J}^\top \boldsymbol{v}",
-    ],
-)
-def test_what_the_pages_are_likely_to_use(tex: str) -> None:
-    assert not convert_one(tex).find("merror")
 
 
 @pytest.mark.parametrize("tex", [r"\frac{1", r"\begin{nothing} x", r"\undefinedmacro x", "{"])
@@ -124,14 +93,11 @@ def test_a_formula_is_what_backward_computes(derivatives: Nodes) -> None:
 
 def test_what_a_node_needs_are_tensors(derivatives: Nodes) -> None:
     """The shapes of tensors are none, nor are dtype and device."""
-    assert {name.removesuffix("Backward0"): derivatives[name]["saves"] for name in derivatives}.items() >= {
-        "Mul": ["other", "self"],
-        "Exp": ["result"],
-        "Add": [],
-        "Cat": [],
-        "ToCopy": [],
-        "MaxPool2DWithIndices": ["result1", "self"],
-    }.items()
+    saves = {"Mul": ["other", "self"], "Exp": ["result"], "MaxPool2DWithIndices": ["result1", "self"]}
+    saves |= {"Add": [], "Cat": [], "ToCopy": []}
+    assert {name: derivatives[f"{name}Backward0"]["saves"] for name in saves} == saves
+    assert len(derivatives) > 500
+    assert not [name for name in derivatives if "Test" in name or name.endswith("_copy")]
 
 
 def test_what_a_node_of_a_graph_saves_has_the_names_of_its_formulas(derivatives: Nodes) -> None:
@@ -141,11 +107,6 @@ def test_what_a_node_of_a_graph_saves_has_the_names_of_its_formulas(derivatives:
         saved = {name.removeprefix("_saved_") for name in dir(node) if name.startswith("_saved_")}
         tensors = {name for name in saved if isinstance(getattr(node, f"_saved_{name}"), torch.Tensor)}
         assert tensors == set(derivatives[node.name()]["saves"]), node.name()
-
-
-def test_only_what_pytorch_tests_itself_with_is_left_out(derivatives: Nodes) -> None:
-    assert len(derivatives) > 500
-    assert not [name for name in derivatives if "Test" in name or name.endswith("_copy")]
 
 
 def test_what_is_kept_is_of_one_pytorch(tmp_path: Path) -> None:

@@ -109,11 +109,14 @@ def test_minutes_are_counted(built: Build) -> None:
 
 def test_what_to_read_before_is_earlier_and_named_by_the_page(built: Build) -> None:
     """Pages are read as one, three, two: by name, as the order of reading does not know them."""
-    before = [
-        text.partition("Before: ")[2]
-        for text in said([*cards(built.out, "graphs"), *cards(built.out, "memory")], "small")
+    texts = said([*cards(built.out, "graphs"), *cards(built.out, "memory")], "small")
+    assert [text.partition("Before: ")[2] for text in texts] == [
+        "",
+        "Page one",
+        "Page one, Page three",
+        "Page three, Page one",
+        "Page three",
     ]
-    assert before == ["", "Page one", "Page one, Page three", "Page three, Page one", "Page three"]
     links = cards(built.out, "memory")[1].select(".card-small a")
     assert [link["href"] for link in links] == ["../graphs/three.html"]
 

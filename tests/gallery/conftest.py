@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from atlas.gallery import process, sphinx_gallery_patches
-from atlas.gallery.child import Limits, Workplace
-from atlas.gallery.process import Job, Outcome
+from atlas.gallery.process import LIMITS, Job, Limits, Outcome
 from gallery.faulty import FAULTY, HEALTHY
 from sources import ROOT
 
@@ -27,7 +26,7 @@ def run(settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> C
     """Run scripts, given by name and text, up to the line ``end``, and return what became of each."""
 
     def outcomes(
-        scripts: dict[str, str | bytes], limits: Limits | None = None, end: int | None = None
+        scripts: dict[str, str | bytes], limits: Limits = LIMITS, end: int | None = None
     ) -> dict[str, Outcome]:
         folder = tmp_path_factory.mktemp("examples") / "faults"
         folder.mkdir()
@@ -35,8 +34,7 @@ def run(settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> C
         for name, text in scripts.items():
             script = folder / f"{name}.py"
             script.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
-            place = Workplace.make_below(folder / "running" / name, script)
-            jobs.append(Job(name, script, place, limits or Limits(), end=end))
+            jobs.append(Job(name, script, folder / "running" / name, limits, end=end))
         return {outcome.job.name: outcome for outcome in process.run_jobs(jobs, settings)}
 
     return outcomes

@@ -13,9 +13,9 @@ import pytest
 from gallery.faulty import HEALTHY
 from tiny.tiny_site import ROOT, Build, build, written
 
-FILES = {
+SOUND = {"docs/sound.md": "# Sound\n\nText.\n"}
+FILES = SOUND | {
     "examples/basics/one.py": HEALTHY,
-    "docs/sound.md": "# Sound\n\nText.\n",
     "docs/read.md": "# Warns when read\n\n```{no-such-directive}\n```\n",
     "docs/written.md": "# Warns when written\n\n{any}`no-such-target`\n",
 }
@@ -67,20 +67,15 @@ FOREIGN = ("html/CNAME", "html/elsewhere/index.html", "html/elsewhere/notes.html
 
 def test_a_build_after_a_killed_one_makes_all_again_and_removes_no_foreign_file(tmp_path: Path) -> None:
     """The kill is played: a mark, and files that were being written."""
-    site = written(tmp_path, {"docs/sound.md": "# Sound\n\nText.\n"})
+    site = written(tmp_path, SOUND)
     for name in FOREIGN:
         (site / name).parent.mkdir(parents=True, exist_ok=True)
         (site / name).write_text("mine", encoding="utf-8")
     first = build(site)
     assert first.code == 0, first.output
     (site / ".unfinished-html").write_text("", encoding="utf-8")
-    for half in (
-        "html/sound.html",
-        "html/search-index.js",
-        "doctrees/sound.doctree",
-        "html/.buildinfo",
-        "doctrees/environment.pickle",
-    ):
+    pages = ("html/sound.html", "html/search-index.js", "html/.buildinfo")
+    for half in (*pages, "doctrees/sound.doctree", "doctrees/environment.pickle"):
         (site / half).write_bytes((site / half).read_bytes()[:40])
     again = build(site)
     assert again.code == 0, again.output
@@ -101,9 +96,13 @@ def test_a_builder_says_what_another_was_warned_of(tmp_path: Path) -> None:
 
 
 def test_a_build_that_failed_for_itself_is_followed_by_one_from_the_sources(tmp_path: Path) -> None:
-    """As on a full disk: what was written then may be cut off."""
-    site = written(tmp_path, {"docs/sound.md": "# Sound\n\nText.\n"})
-    (site / "html/sound.html").mkdir(parents=True)  # for a super-user any file can be written
+    """As on a full disk: what was written then may be cut off. Where not even the lock can be written, a build says so."""
+    site = written(tmp_path, SOUND)
+    (site / ".lock").mkdir()  # for a super-user nothing is read-only
+    refused = build(site)
+    assert refused.is_refused_with("nothing can be written here; build in a checkout that is yours"), refused.output
+    (site / ".lock").rmdir()
+    (site / "html/sound.html").mkdir(parents=True)
     assert build(site).code != 0
     (site / "html/sound.html").rmdir()
     again = build(site)
@@ -111,33 +110,24 @@ def test_a_build_that_failed_for_itself_is_followed_by_one_from_the_sources(tmp_
 
 
 def test_the_second_build_says_that_it_waits(tmp_path: Path) -> None:
-    site = written(tmp_path, {"docs/sound.md": "# Sound\n\nText.\n"})
+    site = written(tmp_path, SOUND)
     (site / "build").mkdir()
-    program = ["sphinx", "--conf-dir", str(ROOT / "conf"), "--doctree-dir", "build/doctrees", "docs", "build/html"]
+    options = ["--conf-dir", str(ROOT / "conf"), "--doctree-dir", "build/doctrees", "docs", "build/html"]
+    program = [sys.executable, "-m", "sphinx", *options]
     with (site / "build/.lock").open("w", encoding="utf-8") as held:
         fcntl.lockf(held, fcntl.LOCK_EX)
-        second = subprocess.Popen(
-            [sys.executable, "-m", *program], cwd=site, stdout=subprocess.PIPE, encoding="utf-8"
-        )
+        second = subprocess.Popen(program, cwd=site, stdout=subprocess.PIPE, encoding="utf-8")
         said = next((line for line in second.stdout if "another build" in line), "")
         held.close()
         rest = second.communicate()[0]
     assert "waiting until it has ended" in said and second.returncode == 0, rest
 
 
-def test_where_nothing_can_be_written_a_build_says_so(tmp_path: Path) -> None:
-    site = written(tmp_path, {"docs/sound.md": "# Sound\n\nText.\n"})
-    (site / ".lock").mkdir()  # for a super-user nothing is read-only
-    refused = build(site)
-    assert refused.is_refused_with("nothing can be written here; build in a checkout that is yours"), refused.output
-
-
 def test_a_warning_of_no_page_makes_the_next_build_start_from_the_sources(tmp_path: Path) -> None:
     """Nobody knows what to read again, to hear it again."""
     script = HEALTHY.replace("It does something.", ".. include:: /_static/part.txt")
-    included = {"docs/_static/part.txt": ".. no-such-directive::\n"}
-    site = written(tmp_path, {"examples/basics/one.py": script, "docs/sound.md": "# Sound\n\nText.\n", **included})
+    site = written(
+        tmp_path, SOUND | {"examples/basics/one.py": script, "docs/_static/part.txt": ".. no-such-directive::\n"}
+    )
     for done in (build(site), build(site)):
-        assert done.code != 0
-        assert "Unknown directive type" in done.output
-        assert "sound" in read(done)
+        assert done.code != 0 and "Unknown directive type" in done.output and "sound" in read(done)

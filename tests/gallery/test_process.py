@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,7 @@ import pytest
 
 from atlas import toolbox
 from atlas.gallery import process
-from atlas.gallery.child import Limits, Workplace, end_with_parent
-from atlas.gallery.process import Job, Outcome
+from atlas.gallery.process import Job, Limits, Outcome, end_with_parent
 from gallery.faulty import HEAD, HEALTHY
 
 Run = Callable[..., dict[str, Outcome]]
@@ -31,15 +30,11 @@ def test_an_error_in_the_pool_ends_all_children(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And is the error that is seen, not one of the clean-up after it."""
-    scripts = {"ends": HEALTHY, "sleeps": HEAD + "time.sleep(1000)\n"}
     jobs = []
-    for name, text in scripts.items():
+    for name, text in {"ends": HEALTHY, "sleeps": HEAD + "time.sleep(1000)\n"}.items():
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
-        place = Workplace.make_below(tmp_path / "running" / name, tmp_path / f"{name}.py")
-        jobs.append(Job(name, tmp_path / f"{name}.py", place, Limits()))
-
-    started = []
-    start = process._start_job
+        jobs.append(Job(name, tmp_path / f"{name}.py", tmp_path / "running" / name))
+    started, start = [], process._start_job
 
     def noted(*arguments: Any) -> Any:
         started.append(start(*arguments))
@@ -58,25 +53,6 @@ def test_an_error_in_the_pool_ends_all_children(
             os.waitpid(one.pid, os.WNOHANG)
 
 
-@pytest.fixture
-def nobody_reaps() -> Iterator[None]:
-    """As in a container whose process 1 does not wait for orphans: they stay zombies."""
-    prctl = ctypes.CDLL(None).prctl
-    prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    yield
-    prctl(_PR_SET_CHILD_SUBREAPER, 0)
-    while _zombies():
-        os.waitpid(_zombies()[0], 0)
-
-
-def _zombies() -> list[int]:
-    """The children of this process that have ended and were not waited for."""
-    children = [
-        pid for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text(encoding="utf-8").split()
-    ]
-    return [int(pid) for pid in children if _state(int(pid)) == "Z"]
-
-
 def _state(pid: int) -> str:
     """``R`` for a process that runs, ``Z`` for a zombie, …; nothing for one that is gone."""
     try:
@@ -86,10 +62,17 @@ def _state(pid: int) -> str:
 
 
 @linux
-@pytest.mark.usefixtures("nobody_reaps")
 def test_a_zombie_is_not_a_process_that_runs(run: Run) -> None:
-    script = HEALTHY + "\np = subprocess.Popen(['true'])\ntime.sleep(0.5)\n"
-    assert run({"page": script})["page"].fault is None
+    """Orphans stay zombies in a container whose process 1 does not wait for them; here this process is such a one."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        assert run({"page": HEALTHY + "\np = subprocess.Popen(['true'])\ntime.sleep(0.5)\n"})["page"].fault is None
+    finally:
+        prctl(_PR_SET_CHILD_SUBREAPER, 0)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 @linux
@@ -101,8 +84,7 @@ def test_a_process_that_is_left_running_is_ended(run: Run, tmp_path: Path, how: 
     outcome = run({"page": script})["page"]
     pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
     try:
-        assert outcome.fault is not None
-        assert "leaves a process running" in outcome.fault.message
+        assert outcome.fault is not None and "leaves a process running" in outcome.fault.message
         until = time.monotonic() + 10
         while _state(pid) not in ("", "Z") and time.monotonic() < until:
             time.sleep(0.02)
@@ -156,41 +138,23 @@ def test_waiting_for_a_core_is_known_and_sleeping_is_not_that() -> None:
 # -- The GPU ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def may_be_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "may_have_gpu", lambda: True)
+ASKING = ["raise AttributeError('no such name')", "import os; os._exit(1)", "pass", "import time; time.sleep(60)"]
 
 
-@pytest.mark.usefixtures("may_be_here")
-@pytest.mark.parametrize(
-    ("asking", "said"),
-    [
-        ("raise AttributeError('no such name')", "no such name"),
-        ("import os; os._exit(1)", "exit status 1"),
-        ("pass", "PyTorch could not be asked"),
-        ("import time; time.sleep(60)", "timed out"),
-    ],
-)
-def test_a_question_that_fails_is_no_machine_without_a_gpu(
-    monkeypatch: pytest.MonkeyPatch, asking: str, said: str
-) -> None:
+@pytest.mark.parametrize("asking", [*ASKING, "print('noise'); print('Test GPU')"])
+def test_a_question_that_fails_is_no_machine_without_a_gpu(monkeypatch: pytest.MonkeyPatch, asking: str) -> None:
+    monkeypatch.setattr(process.scripts, "may_have_gpu", lambda: True)
     monkeypatch.setattr(process, "_ASK", asking)
     monkeypatch.setattr(process, "_GPU_TIME_LIMIT", 2.0 if "sleep" in asking else 60.0)
-    with pytest.raises(RuntimeError, match=said):
-        process.find_gpu()
-
-
-@pytest.mark.usefixtures("may_be_here")
-def test_pytorch_is_asked_where_there_is_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_ASK", "print('noise'); print('Test GPU')")
-    assert process.find_gpu() == "Test GPU"
+    failed = contextlib.nullcontext() if "GPU" in asking else pytest.raises((subprocess.SubprocessError, LookupError))
+    with failed:
+        assert process.find_gpu() == "Test GPU"
 
 
 # -- Isolation --------------------------------------------------------------------------------------
 
 _CHANGES = """
 import matplotlib.pyplot as plt
-
 torch.set_default_dtype(torch.float64)
 torch.set_grad_enabled(False)
 torch.manual_seed(1)
@@ -202,9 +166,7 @@ sys.path.insert(0, "elsewhere")
 torch.ones_like = None
 """
 _LOOKS = """
-import gc
-import matplotlib
-
+import gc, matplotlib
 print(torch.tensor(1.5).dtype, torch.is_grad_enabled(), torch.get_num_threads(), torch.rand(1).item())
 print(matplotlib.rcParams["font.size"], os.environ.get("ATLAS_TEST"), "elsewhere" in sys.path, torch.ones_like is None)
 print("error" in {action for action, *_ in warnings.filters}, gc.get_threshold())
@@ -213,7 +175,7 @@ print("error" in {action for action, *_ in warnings.filters}, gc.get_threshold()
 
 def _output(outcome: Outcome) -> str:
     assert outcome.fault is None, outcome.fault
-    text = (outcome.job.place.made / f"{outcome.job.name}.rst").read_text(encoding="utf-8")
+    text = (outcome.job.made / f"{outcome.job.name}.rst").read_text(encoding="utf-8")
     return text.partition("sphx-glr-script-out")[2].partition(".. rst-class::")[0]
 
 
@@ -227,9 +189,8 @@ def test_a_page_comes_out_the_same_whatever_runs_before_it(run: Run) -> None:
     assert alone == after
 
 
-def test_an_example_that_measures_time_runs_alone(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs = [Job(name, Path(), Path(), Limits(), alone=name == "times") for name in ("one", "times", "two")]
-    one, times, two = jobs
+def test_an_example_that_measures_time_runs_alone() -> None:
+    one, times, two = (Job(name, Path(), Path(), alone=name == "times") for name in ("one", "times", "two"))
     running = process._Running(one, 0, None, 0.0)
     assert process._may_start(two, [running]) and not process._may_start(times, [running])
     assert not process._may_start(one, [process._Running(times, 0, None, 0.0)])

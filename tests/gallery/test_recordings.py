@@ -10,18 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from atlas.gallery import recordings
 from atlas.gallery.cache import compute_key
-from atlas.gallery.recordings import (
-    FORMAT,
-    MANIFEST,
-    OUTPUTS,
-    find_folder,
-    hash_file,
-    needs_gpu,
-    read_recording,
-    replay_recording,
-    write_recording,
-)
+from atlas.gallery.recordings import FORMAT, MANIFEST, OUTPUTS, read_recording, replay_recording, write_recording
 from atlas.gallery.scripts import MARK, Page, ScriptError
 from gallery.faulty import HALVES, HEALTHY
 
@@ -38,7 +29,7 @@ def page(tmp_path: Path) -> Page:
 
 @pytest.fixture
 def recorded(page: Page, run: Callable) -> Page:
-    write_recording(page, run({"page": HALVES})["page"].job.place.made, FACTS)
+    write_recording(page, run({"page": HALVES})["page"].job.made, FACTS)
     return page
 
 
@@ -48,7 +39,7 @@ def replayed(page: Page, run: Callable) -> Callable[[], str]:
 
     def replay() -> str:
         text = page.script.read_text(encoding="utf-8")
-        made = run({"page": text}, end=text.splitlines().index(f"# {MARK}") + 1)["page"].job.place.made
+        made = run({"page": text}, end=text.splitlines().index(f"# {MARK}") + 1)["page"].job.made
         replay_recording(page, read_recording(page), made)
         shutil.copytree(made, page.cache, dirs_exist_ok=True)
         return (made / "page.rst").read_text(encoding="utf-8")
@@ -57,7 +48,7 @@ def replayed(page: Page, run: Callable) -> Callable[[], str]:
 
 
 def edit_manifest(page: Page, change: Callable[[dict], object]) -> None:
-    path = find_folder(page) / MANIFEST
+    path = page.recording / MANIFEST
     manifest = json.loads(path.read_text(encoding="utf-8"))
     change(manifest)
     path.write_text(json.dumps(manifest), encoding="utf-8")
@@ -65,17 +56,13 @@ def edit_manifest(page: Page, change: Callable[[dict], object]) -> None:
 
 def test_a_recording_holds_what_a_build_without_a_gpu_cannot_make(recorded: Page) -> None:
     """The outputs and images of the second half; not the page, its text, its notebook or what the first half drew."""
-    folder = find_folder(recorded)
+    folder = recorded.recording
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert files == {MANIFEST, OUTPUTS, "images/sphx_glr_page_001.graph.json"}
     outputs = (folder / OUTPUTS).read_text(encoding="utf-8")
     assert "tensor(42., grad_fn=<MulBackward0>)" in outputs and ".. graph-figure:: " in outputs
     for other in ("tensor(2., requires_grad", "Below.", "y = x * 21", "sphx-glr-footer", "sphx-glr-timing"):
         assert other not in outputs
-
-
-def test_a_page_without_a_recording(page: Page) -> None:
-    assert read_recording(page).fault == "it has not been recorded yet"
 
 
 def test_a_replayed_page_depends_on_script_recording_and_what_the_first_half_runs_with(recorded: Page) -> None:
@@ -92,72 +79,67 @@ def test_a_replayed_page_depends_on_script_recording_and_what_the_first_half_run
 
 
 def test_only_a_page_with_the_mark_needs_a_recording(page: Page) -> None:
-    assert needs_gpu(page.script)
+    assert recordings.needs_gpu(page.script)
     page.script.write_text(HEALTHY, encoding="utf-8")
-    assert not needs_gpu(page.script)
+    assert not recordings.needs_gpu(page.script)
 
 
-def test_a_recording_that_fits(recorded: Page) -> None:
-    found = read_recording(recorded)
-    assert found.fault == ""
-    assert found.manifest["gpu"] == "Test GPU" and OUTPUTS in found.manifest["outputs"]
+def edit_code(page: Page) -> None:
+    page.script.write_text(HALVES + "\n# changed\n", encoding="utf-8")
 
 
-def test_an_edited_script(recorded: Page) -> None:
-    recorded.script.write_text(HALVES + "\n# changed\n", encoding="utf-8")
-    assert read_recording(recorded).fault == "its code has changed since it was recorded"
+def move_mark(page: Page) -> None:
+    """Then another part of the code is recorded."""
+    mark = f"#\n# {MARK}\n"
+    assert HALVES.count(mark) == 1
+    page.script.write_text(HALVES.replace(mark, "") + f"\n# %%\n# Last.\n{mark}", encoding="utf-8")
 
 
-def test_a_script_that_is_edited_while_it_runs_is_not_what_was_recorded(run: Callable, page: Page) -> None:
-    """A recording is of the bytes that ran."""
-    made = run({"page": HALVES})["page"].job.place.made
-    page.script.write_text(HALVES + "# edited while it ran\n", encoding="utf-8")
-    write_recording(page, made, FACTS)
-    assert read_recording(page).fault == "its code has changed since it was recorded"
-    page.script.write_text(HALVES, encoding="utf-8")
-    assert read_recording(page).fault == ""
+CODE = "its code has changed since it was recorded"
+SPOILED: dict[str, tuple[Callable[[Page], object], str]] = {
+    "not recorded": (lambda page: shutil.rmtree(page.recording), "it has not been recorded yet"),
+    "edited code": (edit_code, CODE),
+    "a mark at another place": (move_mark, CODE),
+    "another format": (
+        lambda page: edit_manifest(page, lambda manifest: manifest.update(format=0)),
+        f"its recording is in format 0, and this code reads {FORMAT}",
+    ),
+    "a touched output": (
+        lambda page: (page.recording / OUTPUTS).write_text("made up", encoding="utf-8"),
+        f"its recorded {OUTPUTS} is not what was recorded",
+    ),
+    "a missing output": (lambda page: (page.recording / OUTPUTS).unlink(), f"its recorded {OUTPUTS} is missing"),
+    "an added output": (
+        lambda page: (page.recording / "more.png").write_text("x", encoding="utf-8"),
+        "its recorded more.png is not what was recorded",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_a_recording_that_does_not_fit(recorded: Page, how: str) -> None:
+    assert read_recording(recorded).fault == ""
+    spoil, fault = SPOILED[how]
+    spoil(recorded)
+    assert read_recording(recorded).fault == fault
 
 
 def test_a_script_that_is_edited_after_it_was_looked_at_is_not_replayed(recorded: Page, run: Callable) -> None:
     """The halves must be of one script: what ran here is not what was recorded."""
     found = read_recording(recorded)
-    made = run({"page": HALVES + "\n# changed\n"})["page"].job.place.made
+    made = run({"page": HALVES + "\n# changed\n"})["page"].job.made
     with pytest.raises(ScriptError, match=r"cuda/page\.py was saved while the site was being built; build it again"):
         replay_recording(recorded, found, made)
 
 
-def test_a_recording_of_another_format_is_refused(recorded: Page) -> None:
-    edit_manifest(recorded, lambda manifest: manifest.update(format=FORMAT + 1))
-    assert read_recording(recorded).fault == (
-        f"its recording is in format {FORMAT + 1}, and this code reads {FORMAT}"
-    )
-
-
-def test_a_touched_output(recorded: Page) -> None:
-    (find_folder(recorded) / OUTPUTS).write_text("made up", encoding="utf-8")
-    assert read_recording(recorded).fault == f"its recorded {OUTPUTS} is not what was recorded"
-
-
-def test_a_missing_output(recorded: Page) -> None:
-    (find_folder(recorded) / OUTPUTS).unlink()
-    assert read_recording(recorded).fault == f"its recorded {OUTPUTS} is missing"
-
-
-def test_an_added_output(recorded: Page) -> None:
-    (find_folder(recorded) / "more.png").write_text("x", encoding="utf-8")
-    assert read_recording(recorded).fault == "its recorded more.png is not what was recorded"
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"outputs": 3}'])
-def test_a_manifest_that_is_not_one(recorded: Page, text: str) -> None:
-    (find_folder(recorded) / MANIFEST).write_text(text, encoding="utf-8")
-    assert "manifest.json" in read_recording(recorded).fault
-
-
-@pytest.mark.parametrize("name", ["format", "code", "outputs", "gpu", "date", "versions"])
-def test_a_manifest_that_lacks_something(recorded: Page, name: str) -> None:
-    edit_manifest(recorded, lambda manifest: manifest.pop(name))
-    assert f"its manifest.json cannot be read (KeyError: '{name}')" in read_recording(recorded).fault
+@pytest.mark.parametrize("name", ["", "format", "code", "outputs", "gpu", "date", "versions"])
+def test_a_manifest_that_is_not_one_or_lacks_something(recorded: Page, name: str) -> None:
+    if name:
+        edit_manifest(recorded, lambda manifest: manifest.pop(name))
+    else:
+        (recorded.recording / MANIFEST).write_text("[]", encoding="utf-8")
+    said = f"its manifest.json cannot be read ({f'KeyError: {name!r}' if name else 'TypeError: '}"
+    assert said in read_recording(recorded).fault
 
 
 def test_a_replayed_page_says_where_its_second_half_was_made(recorded: Page, replayed: Callable[[], str]) -> None:
@@ -166,15 +148,19 @@ def test_a_replayed_page_says_where_its_second_half_was_made(recorded: Page, rep
     assert "tensor(2., requires_grad=True)" in on_paper and "tensor(42., grad_fn=<MulBackward0>)" not in on_paper
     assert "tensor(42., grad_fn=<MulBackward0>)" in measured and MARK not in on_paper + measured
     assert (recorded.cache / "page.py.md5").is_file(), "sphinx-gallery must not run it"
+    assert re.findall(r"^\.\. claims:: .*", on_paper + measured, re.MULTILINE) == [".. claims:: 2 0 0 1"]
+    (named,) = re.findall(r"images/(sphx_glr_page_\d+\.graph\.json)", measured)
+    there = recorded.recording / "images" / named
+    assert (recorded.cache / "images" / named).read_bytes() == there.read_bytes()
 
 
 def test_the_first_half_is_of_this_build_and_the_second_is_recorded(
     recorded: Page, replayed: Callable[[], str]
 ) -> None:
     """A number of the first half is what this build computed, even where the recording says something else."""
-    outputs = find_folder(recorded) / OUTPUTS
+    outputs = recorded.recording / OUTPUTS
     outputs.write_text(outputs.read_text(encoding="utf-8").replace("tensor(42.", "tensor(4200."), encoding="utf-8")
-    edit_manifest(recorded, lambda manifest: manifest["outputs"].update({OUTPUTS: hash_file(outputs)}))
+    edit_manifest(recorded, lambda manifest: manifest["outputs"].update({OUTPUTS: recordings.hash_file(outputs)}))
     text = replayed()
     assert "tensor(2., requires" in text and "tensor(4200., grad" in text and "tensor(42., grad" not in text
 
@@ -194,36 +180,12 @@ def test_the_text_may_be_edited_and_keeps_the_outputs(recorded: Page, replayed: 
     assert text.index("y = x * 21") < text.index("tensor(42., grad")
 
 
-def test_a_mark_at_another_place_is_no_edit_of_the_text(recorded: Page) -> None:
-    """Then another part of the code is recorded."""
-    mark = f"#\n# {MARK}\n"
-    assert HALVES.count(mark) == 1
-    recorded.script.write_text(HALVES.replace(mark, "") + f"\n# %%\n# Last.\n{mark}", encoding="utf-8")
-    assert read_recording(recorded).fault == "its code has changed since it was recorded"
-
-
-def test_a_replayed_page_counts_the_checks_of_both_halves_once(recorded: Page, replayed: Callable[[], str]) -> None:
-    assert re.findall(r"^\.\. claims:: .*", replayed(), re.MULTILINE) == [".. claims:: 2 0 0 1"]
-
-
-def test_the_drawings_of_the_second_half_are_replayed(recorded: Page, replayed: Callable[[], str]) -> None:
-    (named,) = re.findall(r"images/(sphx_glr_page_\d+\.graph\.json)", replayed())
-    there = find_folder(recorded) / "images" / named
-    assert (recorded.cache / "images" / named).read_bytes() == there.read_bytes()
-
-
-@pytest.mark.parametrize("spoiled", ["not recorded", "another script", "touched"])
+@pytest.mark.parametrize("how", ["not recorded", "edited code", "a touched output"])
 def test_without_a_recording_that_fits_nothing_of_the_second_half_is_shown(
-    recorded: Page, replayed: Callable[[], str], spoiled: str
+    recorded: Page, replayed: Callable[[], str], how: str
 ) -> None:
     """Its code is; and the page says why, at the place where the outputs would begin."""
-    folder = find_folder(recorded)
-    if spoiled == "not recorded":
-        shutil.rmtree(folder)
-    elif spoiled == "another script":
-        recorded.script.write_text(HALVES + "# changed\n", encoding="utf-8")
-    else:
-        (folder / OUTPUTS).write_text("made up", encoding="utf-8")
+    SPOILED[how][0](recorded)
     why = read_recording(recorded).fault
     on_paper, _, measured = replayed().partition(f".. not-recorded:: {why}\n")
     assert why and "tensor(2., requires_grad=True)" in on_paper

@@ -11,7 +11,7 @@ import pytest
 from atlas.gallery.recordings import read_recording, write_recording
 from atlas.gallery.run import find_stale_pages, make_job, run_pages
 from atlas.gallery.scripts import Page, find_pages
-from gallery.faulty import HALVES, HEALTHY
+from gallery.faulty import HALVES
 from tiny.tiny_site import written
 
 FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"}}
@@ -50,7 +50,7 @@ def test_where_there_is_a_gpu_both_halves_are_run(page: Page, run_stale: Callabl
 def test_a_replay_publishes_nothing_but_the_halves(
     page: Page, run_stale: Callable[..., str], run: Callable, tmp_path: Path
 ) -> None:
-    write_recording(page, run({"page": HALVES})["page"].job.place.made, FACTS)
+    write_recording(page, run({"page": HALVES})["page"].job.made, FACTS)
     left = tmp_path / "running" / "cuda--page" / "docs" / "gallery" / "cuda" / "images" / "sphx_glr_page_002.svg"
     left.parent.mkdir(parents=True)
     left.write_text("of a build that was killed", encoding="utf-8")
@@ -62,27 +62,8 @@ def test_a_replay_publishes_nothing_but_the_halves(
     assert ".. needs-a-gpu::" in run_stale(), "a GPU has come"
 
 
-def test_without_a_recording_the_first_half_alone_is_shown(page: Page, run_stale: Callable[..., str]) -> None:
-    text = run_stale(page)
-    assert "tensor(2., requires_grad=True)" in text and "tensor(42., grad_fn=" not in text
-    assert ".. not-recorded:: it has not been recorded yet" in text
-
-
 def test_what_varies_runs_alone_unless_it_is_in_the_half_that_is_not_run(page: Page, tmp_path: Path) -> None:
     """It measures time, which another script would take from it."""
     page.script.write_text(f"{HALVES}\n# varies: the time\n", encoding="utf-8")
     jobs = [make_job(page, tmp_path, on_paper=on_paper) for on_paper in (False, True)]
     assert [(job.alone, job.end is None) for job in jobs] == [(True, True), (False, False)]
-
-
-def test_a_failed_page_is_replaced_and_the_others_are_published(
-    page: Page, tmp_path: Path, settings: dict[str, Any]
-) -> None:
-    good = page.script.with_name("good.py")
-    good.write_text(HEALTHY.replace("A page", "G page"), encoding="utf-8")
-    page.script.write_text(f"{HEALTHY}\n1 / 0\n", encoding="utf-8")
-    pages = list_pages(tmp_path)
-    (fault,) = run_pages(find_stale_pages(pages, {}, settings), {}, settings, tmp_path / "running")
-    assert fault.message == "ZeroDivisionError: division by zero"
-    assert "This page has no outputs" in (page.cache / "page.rst").read_text(encoding="utf-8")
-    assert set(find_stale_pages(pages, {}, settings)) == {page}

@@ -59,9 +59,8 @@ def test_words_to_choose_from() -> None:
 def test_what_is_no_answer_fails_with_file_and_line(comment: str, said: str) -> None:
     with pytest.raises(PageFault) as raised:
         _rst(comment)
-    assert str(raised.value).startswith(f"{ROOT}/examples/graphs/first_graph.py:7: # predict: ") and said in str(
-        raised.value
-    )
+    at = f"{ROOT}/examples/graphs/first_graph.py:7: # predict: "
+    assert str(raised.value).startswith(at) and said in str(raised.value)
 
 
 GRAPH = """
@@ -78,7 +77,7 @@ def test_a_graph_is_written_as_data(run: Callable[..., dict[str, Outcome]]) -> N
     """With the lines that made its cards, and with what backward has freed: enough to drag a leaf."""
     outcome = run({"page": HEAD + GRAPH})["page"]
     assert outcome.fault is None, outcome.fault
-    made = outcome.job.place.made
+    made = outcome.job.made
     rst = (made / "page.rst").read_text(encoding="utf-8")
     assert ".. graph-figure:: /gallery/faults/images/sphx_glr_page_001.graph.json\n   :title: Two nodes\n" in rst
     data = json.loads((made / "images/sphx_glr_page_001.graph.json").read_text(encoding="utf-8"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from graphs.model import Card, Graph
 from graphs.read import read_graph
 
@@ -47,3 +49,11 @@ def derivatives(graph: Graph) -> dict[tuple[str, str, int], float | None]:
     """The local derivative of every edge by (from, to, input number)."""
     names = {card.key: label(card) for card in graph.cards}
     return {(names[edge.tail], names[edge.head], edge.input): edge.derivative for edge in graph.edges}
+
+
+def first_graph() -> dict[str, torch.Tensor]:
+    """The variables of the first graph of the site: w = log(x1 · x2) · sin(x2)."""
+    x1, x2 = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+    a = x1 * x2
+    y1, y2 = torch.log(a), torch.sin(x2)
+    return {"x1": x1, "x2": x2, "a": a, "y1": y1, "y2": y2, "w": y1 * y2}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
+from operator import ge, le, lt
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -14,8 +15,7 @@ MARGIN = 4
 """How near to its card's border a text may come, in pixels."""
 
 
-@dataclass(frozen=True)
-class Area:
+class Area(NamedTuple):
     left: float
     top: float
     right: float
@@ -25,20 +25,10 @@ class Area:
         return Area(self.left - by, self.top - by, self.right + by, self.bottom + by)
 
     def holds(self, other: Area) -> bool:
-        return (
-            self.left <= other.left
-            and other.right <= self.right
-            and self.top <= other.top
-            and other.bottom <= self.bottom
-        )
+        return all(map(ge, other[:2], self[:2])) and all(map(le, other[2:], self[2:]))
 
     def overlaps(self, other: Area) -> bool:
-        return (
-            self.left < other.right
-            and other.left < self.right
-            and self.top < other.bottom
-            and other.top < self.bottom
-        )
+        return all(map(lt, self[:2], other[2:])) and all(map(lt, other[:2], self[2:]))
 
 
 #: Which attribute says where an element stands, as conf/static/upright.js knows it.
@@ -69,7 +59,6 @@ class Drawing:
 
     def __init__(self, svg: str) -> None:
         self.root = ElementTree.fromstring(svg)
-        self.style = self.root.findtext(f"{SVG}style")
         groups = self.root.findall(f"{SVG}g")
         self.cards = {int(group.get("data-card")): group for group in groups if group.get("data-card")}
         self.edges = [group for group in groups if group.get("data-from")]
@@ -91,45 +80,31 @@ class Drawing:
 
     def labels(self) -> list[tuple[tuple[int, int], str]]:
         """What stands at the edges, as ((from, to), text)."""
-        ends = [(int(edge.get("data-from")), int(edge.get("data-to"))) for edge in self.edges]
         return [
-            (end, text.text)
-            for end, edge in zip(ends, self.edges, strict=True)
+            ((int(edge.get("data-from")), int(edge.get("data-to"))), text.text)
+            for edge in self.edges
             for text in edge.findall(f"{SVG}text")
         ]
 
     def written(self) -> Iterator[tuple[int | None, str, Area]]:
         """Every text with its area, and the card it belongs to, if any."""
-        for element in self.root.findall(f"{SVG}text"):
-            yield None, element.text, _extent(element)
-        for edge in self.edges:
-            for element in edge.findall(f"{SVG}text"):
-                yield None, element.text, _extent(element)
+        for parent in (self.root, *self.edges):
+            yield from ((None, one.text, _extent(one)) for one in parent.findall(f"{SVG}text"))
         for key, card in self.cards.items():
-            for element in card.findall(f"{SVG}text"):
-                yield key, element.text, _extent(element)
+            yield from ((key, one.text, _extent(one)) for one in card.findall(f"{SVG}text"))
 
     def faults(self) -> list[str]:
         """Texts out of their card, things that lie over one another, things out of the picture."""
-        boxes = self.boxes()
-        texts = list(self.written())
-        found = [
-            f"{text!r} runs out of its card"
-            for key, text, area in texts
-            if key in boxes and not boxes[key].holds(area.grown(MARGIN))
-        ]
-        found += [f"{text!r} is cut off" for _key, text, area in texts if not self.area.holds(area)]
-        found += [f"card {key} is cut off" for key, box in boxes.items() if not self.area.holds(box)]
-        for (one, first), (other, second) in combinations(boxes.items(), 2):
-            if first.overlaps(second):
-                found.append(f"cards {one} and {other} overlap")
-        for (_one, first, a), (_other, second, b) in combinations(texts, 2):
-            if a.overlaps(b):
-                found.append(f"{first!r} and {second!r} overlap")
-        for key, text, area in texts:
-            if key is None and any(area.overlaps(box) for box in boxes.values()):
-                found.append(f"{text!r} lies on a card")
-        return found
+        boxes, texts = self.boxes(), list(self.written())
+        placed = [(text, area) for _key, text, area in texts] + [(f"card {key}", box) for key, box in boxes.items()]
+        inside = [(text, area, boxes[key]) for key, text, area in texts if key in boxes]
+        found = [f"{text!r} runs out of its card" for text, area, box in inside if not box.holds(area.grown(MARGIN))]
+        found += [f"{what!r} is cut off" for what, area in placed if not self.area.holds(area)]
+        for things in (boxes.items(), [(text, area) for _key, text, area in texts]):
+            pairs = combinations(things, 2)
+            found += [f"{one!r} and {other!r} overlap" for (one, a), (other, b) in pairs if a.overlaps(b)]
+        free = [(text, area) for key, text, area in texts if key is None]
+        return found + [f"{text!r} lies on a card" for text, area in free if any(map(area.overlaps, boxes.values()))]
 
 
 def _rectangle(element: ElementTree.Element) -> Area:

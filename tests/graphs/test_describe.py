@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from shorthand import graph_of
+from shorthand import first_graph, graph_of
 
 from graphs.describe import describe_graph
 from graphs.model import Card, Edge, Graph
@@ -14,15 +13,9 @@ def rows(*cards: Card, edges: tuple[Edge, ...] = ()) -> list[tuple[str, ...]]:
 
 
 def test_first_graph():
-    x1, x2 = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
-    a = x1 * x2
-    y1, y2 = torch.log(a), torch.sin(x2)
-    w = y1 * y2
-    w.backward(retain_graph=True)
-    found = {
-        name: tuple(cells) for name, *cells in describe_graph(graph_of("w", x1=x1, x2=x2, a=a, y1=y1, y2=y2, w=w))
-    }
-
+    first = first_graph()
+    first["w"].backward(retain_graph=True)
+    found = {name: tuple(cells) for name, *cells in describe_graph(graph_of("w", **first))}
     assert found == {
         "x1": ("leaf", "2", "0.0706", "a × 3"),
         "x2": ("leaf", "3", "−1.7268 = −1.7738 + 0.0470", "a × 2, y2 × −0.9900"),
@@ -44,15 +37,8 @@ def test_cards_of_one_kind_are_numbered_and_edges_lead_to_the_right_one():
     ]
 
 
-def test_what_a_node_saved():
+def test_what_a_node_saved_and_which_output_an_edge_leaves():
     node = Card(0, "function", "MmBackward0", shape=(3, 2), dtype="float32", saved=("mat2 (4×2)", "self (3×4)"))
-    assert rows(node)[0][2] == "3×2 float32; saved: mat2 (4×2), self (3×4)"
-
-
-def test_an_edge_says_which_output_it_leaves():
-    unbind = Card(0, "function", "UnbindBackward0", names=("a", "b"))
     z = Card(1, "function", "MulBackward0", names=("z",), is_root=True)
-    goes_into = rows(unbind, z, edges=(Edge(0, 1, 0, 1, derivative=2.0), Edge(0, 1, 1, 0)))[0][-1]
-    first, second = goes_into.split(", ")
-    assert "out 1" in first and "× 2" in first  # as the drawing says it
-    assert second == "z"
+    found = rows(node, z, edges=(Edge(0, 1, 0, 1, derivative=2.0), Edge(0, 1, 1, 0)))[0]
+    assert found[2:] == ("3×2 float32; saved: mat2 (4×2), self (3×4)", "", "z (out 1) × 2, z")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 import re
+import runpy
+import sys
 from itertools import pairwise
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from svg import Drawing, turned_upright
 
 import graphs
-from graphs.draw import draw_graph
+from graphs.draw import HEIGHT, WIDTH, draw_graph, draw_picture
 from graphs.model import Card, Edge, Graph
 
 EVERY_KIND = Graph(
@@ -23,27 +26,11 @@ EVERY_KIND = Graph(
         Card(4, "function", "MmBackward0", shape=(3, 2), dtype="float64", saved=("mat2 (4×2)", "self (3×4)")),
         Card(5, "folded", "7 nodes: SinBackward0 ×7"),
         Card(6, "function", "UnbindBackward0", names=("a", "b")),
-        Card(
-            7,
-            "function",
-            "MulBackward0",
-            ("y",),
-            True,
-            shape=(),
-            dtype="float32",
-            value=0.25285,
-            saved=("other (scalar)",),
-        ),
+        Card(7, "function", "MulBackward0", ("y",), True, (), "float32", 0.25285, saved=("other (scalar)",)),
     ),
     (
-        Edge(0, 2),
-        Edge(2, 7, 0, derivative=-2.0),
-        Edge(1, 4, 0),
-        Edge(3, 4, 1),
-        Edge(4, 5),
-        Edge(5, 6),
-        Edge(6, 7, 1, 1, derivative=0.5),
-        Edge(6, 7, 2, 0),
+        *(Edge(0, 2), Edge(2, 7, 0, derivative=-2.0), Edge(1, 4, 0), Edge(3, 4, 1), Edge(4, 5), Edge(5, 6)),
+        *(Edge(6, 7, 1, 1, derivative=0.5), Edge(6, 7, 2, 0)),
     ),
 )
 
@@ -119,8 +106,8 @@ def test_names_are_escaped(name):
 
 
 def test_every_edge_is_drawn_with_its_derivative_and_output(drawing):
-    ends = [(int(edge.get("data-from")), int(edge.get("data-to"))) for edge in drawing.edges]
-    assert ends == [(edge.tail, edge.head) for edge in EVERY_KIND.edges]
+    ends = [(edge.get("data-from"), edge.get("data-to")) for edge in drawing.edges]
+    assert ends == [(str(edge.tail), str(edge.head)) for edge in EVERY_KIND.edges]
     assert drawing.labels() == [((2, 7), "× −2"), ((6, 7), "out 1 × 0.5000")]
 
 
@@ -136,23 +123,15 @@ def test_data_flows_down_where_there_is_little_room(graph, svg):
     assert drawing.area.right < Drawing(draw_graph(SUM)).area.right + 100
 
 
-def ends(group) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Where an edge's line begins, and the tip of its arrow."""
-    x, y, *_ = (float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", group.find("{*}path").get("d")))
-    tip_x, tip_y = (float(number) for number in group.find("{*}polygon").get("points").split()[0].split(","))
-    return (x, y), (tip_x, tip_y)
-
-
 def test_an_edge_begins_at_its_tail_and_points_at_its_head():
     drawing = Drawing(draw_graph(SUM))
     boxes = drawing.boxes()
     for edge, group in zip(SUM.edges, drawing.edges, strict=True):
-        (x, y), tip = ends(group)
-        tail, head = boxes[edge.tail], boxes[edge.head]
-        assert x == pytest.approx(tail.right, abs=1.5)
-        assert tail.top - 1.5 <= y <= tail.bottom + 1.5
-        assert tip[0] == pytest.approx(head.left, abs=1.5)
-        assert head.top - 1.5 <= tip[1] <= head.bottom + 1.5
+        x, y, *_ = (float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", group.find("{*}path").get("d")))
+        tip = [float(number) for number in group.find("{*}polygon").get("points").split()[0].split(",")]
+        for (at, height), side, box in (((x, y), "right", boxes[edge.tail]), (tip, "left", boxes[edge.head])):
+            assert at == pytest.approx(getattr(box, side), abs=1.5)
+            assert box.top - 1.5 <= height <= box.bottom + 1.5
 
 
 # --- that all of it fits -------------------------------------------------------------------------
@@ -166,12 +145,9 @@ def crowded() -> Graph:
         layer = []
         for _row in range(6):
             key = len(cards)
-            names = ("n" * chance.randrange(0, 60),) if chance.random() < 0.7 else ()
-            value, gradient = chance.uniform(-1e5, 1e5), chance.uniform(-1, 1)
-            card = Card(
-                key, "function", "F" * chance.randrange(1, 30), names, depth == 4, (), "float32", value, gradient
-            )
-            cards.append(card)
+            names = ("n" * chance.randrange(1, 60),) if chance.random() < 0.7 else ()
+            kind = ("function", "F" * chance.randrange(1, 30), names, depth == 4, (), "float32")
+            cards.append(Card(key, *kind, chance.uniform(-1e5, 1e5), chance.uniform(-1, 1)))
             layer.append(key)
         layers.append(layer)
     for here, there in pairwise(layers):
@@ -240,28 +216,74 @@ def test_every_colour_is_a_class():
     assert not re.search(r"fill|stroke|style=|#[0-9a-fA-F]{3}", svg)
 
 
-ROLES = [
-    "name",
-    "operation",
-    "small",
-    "gradient",
-    "card",
-    "leaf",
-    "root",
-    "accumulate",
-    "folded",
-    "constant",
-    "edge",
-    "dotted",
-]
+ROLES = "name operation small gradient card leaf root accumulate folded constant edge dotted"
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", ROLES.split())
 def test_the_style_has_a_rule_for_each_role(role):
     style = Path(graphs.__file__).with_name("graph.css").read_text(encoding="utf-8")
     assert re.search(rf"\.g-{role}\b[^}}]*{{", style)
 
 
+def test_a_missing_library_of_graphviz_is_named_with_the_way_out(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygraphviz", None)
+    with pytest.raises(ImportError, match=r"pygraphviz.*apt-get install libglib2\.0-0"):
+        runpy.run_path(str(Path(graphs.__file__).with_name("draw.py")))
+
+
 def test_two_drawings_are_the_same_bytes():
     assert draw_graph(EVERY_KIND) == draw_graph(EVERY_KIND)
     assert draw_graph(crowded()) == draw_graph(crowded())
+
+
+# --- the small picture ---------------------------------------------------------------------------
+
+
+def follow_names(*names: str, pairs: tuple[tuple[int, int], ...] = ()) -> Graph:
+    """A leaf, and functions that follow one another, or are joined as ``pairs`` says; the last is a root."""
+    cards = [Card(0, "leaf", names=(names[0],), shape=(), value=1.0)]
+    for key, name in enumerate(names[1:], 1):
+        named = (name,) if name else ()
+        cards.append(Card(key, "function", "MulBackward0", named, key == len(names) - 1, (), value=2.0))
+    return Graph(tuple(cards), tuple(Edge(*pair, derivative=3.0) for pair in pairs or pairwise(range(len(names)))))
+
+
+def read_picture(graph: Graph) -> tuple[list[str], list[float]]:
+    """The names in the picture, and where its boxes begin; none of them may stick out."""
+    picture = draw_picture(graph)
+    ElementTree.fromstring(picture)
+    assert "MulBackward0" not in picture and "×" not in picture
+    found = [re.findall(r'(?: x| y|width|height)="([-\d.]+)"', rect) for rect in re.findall(r"<rect[^>]*>", picture)]
+    boxes = [tuple(map(float, sides)) for sides in found]
+    assert len(boxes) == len(graph.cards)
+    assert all(x >= 0 and y >= 0 and x + w <= WIDTH and y + h <= HEIGHT for x, y, w, h in boxes)
+    starts = [float(x) for x in re.findall(r'<path d="M([-\d.]+),', picture)]
+    ends = [float(x) for x in re.findall(r'<polygon points="([-\d.]+),', picture)]
+    names = re.findall(r"<text[^>]*>([^<]*)</text>", picture)
+    assert not names or all(start < end for start, end in zip(starts, ends, strict=True)), "an edge runs backward"
+    return names, [x for x, *_ in boxes]
+
+
+def test_a_graph_that_stands_upright_lies_in_its_picture() -> None:
+    graph = follow_names("x", *[""] * 14, "w")
+    assert "graph-upright" in draw_graph(graph)
+    _names, across = read_picture(graph)
+    assert across == sorted(across) and across[-1] > WIDTH * 0.8
+
+
+@pytest.mark.parametrize(
+    ("names", "kept"),
+    [
+        (["x1", "w < 2"], ["x1", "w &lt; 2"]),
+        (["x", "state_1", "state_2", "state_3", "loss"], ["x", "loss"]),
+        (["a_long_name"] * 8, []),
+        (["a_long_name"] * 30, []),
+    ],
+    ids=["a small graph", "no room for all", "a crowd", "a large crowd"],
+)
+def test_names_stay_as_long_as_there_is_room(names: list[str], kept: list[str]) -> None:
+    assert read_picture(follow_names(*names))[0] == kept
+
+
+def test_an_edge_never_runs_backward_where_a_name_is_kept() -> None:
+    assert read_picture(follow_names("x", "state", "a_captured_result", "s", pairs=((0, 1), (1, 2), (1, 3))))[0]

@@ -16,24 +16,15 @@ from live_script import fill, run, written
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 25.0, -40.0, 1e-30, 1e30, math.inf, -math.inf, math.nan]
 #: PyTorch's own operations: not the formulas.
-_SAME_NAME = [
-    *("Abs", "Add", "Cos", "Div", "Exp", "Log1P", "Log", "Maximum", "Minimum", "Mul"),
-    *("Neg", "Reciprocal", "Relu", "Rsqrt", "Sigmoid", "Sin", "Sqrt", "Sub", "Tan", "Tanh"),
-]
+_SAME_NAME = ["Abs", "Add", "Cos", "Div", "Exp", "Log", "Mul", "Neg", "Relu", "Sigmoid", "Sin", "Sqrt", "Sub", "Tanh"]
 TORCH = {f"{name}Backward0": getattr(torch, name.lower()) for name in _SAME_NAME} | {
     "ClampBackward1": lambda a, n, m: a.clamp(n, m),
     "MulBackward1": lambda a, n: torch.ops.aten.mul.Scalar(a, n),
     "PowBackward0": lambda a, n: a**n,
     "RsubBackward1": lambda a, n: n - a,
-    "SoftplusBackward0": torch.nn.functional.softplus,
 }
-_POWERS = [(2,), (3,), (0,), (0.5,), (-1,), (1,)]
-CALLED_WITH = {
-    "ClampBackward1": [(-1.0, 2.0)],
-    "MulBackward1": [(3.0,)],
-    "PowBackward0": _POWERS,
-    "RsubBackward1": [(10.0,)],
-}
+CALLED_WITH = {"ClampBackward1": [(-1.0, 2.0)], "MulBackward1": [(3.0,)], "RsubBackward1": [(10.0,)]}
+CALLED_WITH["PowBackward0"] = [(2,), (3,), (0,), (0.5,), (-1,), (1,)]
 
 
 def test_every_rule_is_compared() -> None:
@@ -45,9 +36,7 @@ def test_a_function_gives_what_pytorch_gives(node: str) -> None:
     choose = random.Random(0)
     some = [choose.uniform(-3, 3) for _ in range(12)]
     count = len(RULES[node]) - 1
-    cases = list(itertools.product(EDGES + some[:4], repeat=count)) + [
-        tuple(choose.choices(some, k=count)) for _ in range(20)
-    ]
+    cases = [*itertools.product(EDGES + some[:4], repeat=count), *(choose.choices(some, k=count) for _ in range(20))]
     for numbers in CALLED_WITH.get(node, [()]):
         for given in cases:
             leaves = [torch.tensor(one, dtype=torch.float64, requires_grad=True) for one in given]
@@ -56,17 +45,13 @@ def test_a_function_gives_what_pytorch_gives(node: str) -> None:
             slope = torch.tensor(choose.choice([1.0, -2.5]), dtype=torch.float64)
             gradients = torch.autograd.grad(y, leaves, slope)
             a, b = [*map(written, given), "undefined"][:2]
-            called = [written(one) for one in numbers]
+            called = ",".join([a, b, *map(written, numbers)])
             f = f"rules[{json.dumps(node.removesuffix('Backward0'))}]"
-            forward = f"{f}[0]({','.join([a, b, *called])})"
-            found = run(
-                f"[{forward}, ...{f}.slice(1).map(g => g({','.join([written(slope.item()), forward, a, b, *called])}))]"
-            )
+            forward = f"{f}[0]({called})"
+            found = run(f"[{forward}, ...{f}.slice(1).map(g => g({written(slope.item())},{forward},{called}))]")
             expected = [y.item(), *(gradient.item() for gradient in gradients)]
-            assert list(map(float, found)) == pytest.approx(expected, rel=1e-12, abs=1e-300, nan_ok=True), (
-                given,
-                numbers,
-            )
+            near = pytest.approx(expected, rel=1e-12, abs=1e-300, nan_ok=True)
+            assert list(map(float, found)) == near, (given, numbers)
 
 
 def test_what_has_no_javascript_is_refused() -> None:

@@ -56,11 +56,11 @@ def loaded_by(code: str) -> set[str]:
 
 
 def test_the_cache_of_examples_depends_on_what_reads_and_not_on_what_draws() -> None:
-    loaded = {name for name in loaded_by("import graphs.read, graphs.fold") if name.startswith("graphs.")}
+    loaded = {name for name in loaded_by("import graphs.read") if name.startswith("graphs.")}
     counted = {path.stem for path in list_code(ROOT / "conf") if path.parent.name == "graphs"} - {"__init__"}
     assert {name.partition(".")[2] for name in loaded} == counted
 
 
 def test_a_page_is_drawn_without_torch_and_nothing_knows_the_site() -> None:
-    found = loaded_by("import graphs.draw, graphs.picture, graphs.play")
+    found = loaded_by("import graphs.draw, graphs.play")
     assert not {"torch", "sphinx", "docutils", "atlas"} & found

@@ -13,14 +13,14 @@ def leaf(*numbers: float) -> torch.Tensor:
     return torch.tensor(numbers[0] if len(numbers) == 1 else numbers, requires_grad=True)
 
 
-def test_constants_are_read_before_backward_frees_them() -> None:
-    for reads in (False, True):
-        w = leaf(3.0)
-        loss = (w * 2 - 1) ** 2
-        if reads:
-            remember_operands([loss.grad_fn])
-        loss.backward()
-        assert bool(graph_of("loss", w=w, loss=loss).program) == reads
+@pytest.mark.parametrize("reads", [False, True])
+def test_constants_are_read_before_backward_frees_them(reads) -> None:
+    w = leaf(3.0)
+    loss = (w * 2 - 1) ** 2
+    if reads:
+        remember_operands([loss.grad_fn])
+    loss.backward()
+    assert bool(graph_of("loss", w=w, loss=loss).program) == reads
 
 
 def test_a_constant_that_no_node_saves_follows_from_the_result() -> None:
@@ -64,18 +64,12 @@ def detached() -> dict[str, torch.Tensor]:
     return {"w": w, "e": e, "y": e * e.detach()}
 
 
-def without_a_rule() -> dict[str, torch.Tensor]:
-    w = leaf(3.0, 2.0)
-    return {"w": w, "y": w.cumsum(0)}
-
-
-def too_large() -> dict[str, torch.Tensor]:
-    w = torch.ones(200, requires_grad=True)
-    return {"w": w, "y": (w * w).sum()}
-
-
-@pytest.mark.parametrize(
-    "script", [changed_leaf, added_up, detached, without_a_rule, too_large], ids=lambda one: one.__name__
-)
+@pytest.mark.parametrize("script", [changed_leaf, added_up, detached], ids=lambda one: one.__name__)
 def test_there_is_none(script) -> None:
     assert graph_of("y", **script()).program is None
+
+
+def test_there_is_none_without_a_rule_or_of_many_numbers() -> None:
+    w, many = leaf(3.0, 2.0), torch.ones(200, requires_grad=True)
+    assert graph_of("y", w=w, y=w.cumsum(0)).program is None
+    assert graph_of("y", many=many, y=(many * many).sum()).program is None

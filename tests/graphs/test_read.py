@@ -9,35 +9,6 @@ from shorthand import card, edges, graph_of, label, labels
 from graphs.read import GraphError, read_graph
 
 
-def test_first_graph():
-    x1, x2 = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
-    a = x1 * x2
-    y1, y2 = torch.log(a), torch.sin(x2)
-    w = y1 * y2
-
-    graph = graph_of("w", x1=x1, x2=x2, a=a, y1=y1, y2=y2, w=w)
-
-    assert {(label(card), card.kind, card.operation, card.is_root) for card in graph.cards} == {
-        ("x1", "leaf", "", False),
-        ("x2", "leaf", "", False),
-        ("a", "function", "MulBackward0", False),
-        ("y1", "function", "LogBackward0", False),
-        ("y2", "function", "SinBackward0", False),
-        ("w", "function", "MulBackward0", True),
-    }
-    assert len(graph.cards) == 6
-    assert edges(graph) == {
-        ("x1", "a", 0, 0),
-        ("x2", "a", 1, 0),
-        ("a", "y1", 0, 0),
-        ("x2", "y2", 0, 0),
-        ("y1", "w", 0, 0),
-        ("y2", "w", 1, 0),
-    }
-    assert len(graph.edges) == 6
-    assert graph.left_out == 0
-
-
 def test_shape_dtype_and_value():
     x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
     s = x.sum()
@@ -49,7 +20,6 @@ def test_shape_dtype_and_value():
         ("s", (), "float64", 6.0),
         ("one", (1,), "float64", None),
     ]
-    assert [card.is_scalar for card in graph.cards] == [False, True, False]
 
 
 def test_an_input_that_needs_no_gradient_is_a_constant():
@@ -80,16 +50,6 @@ def test_the_outputs_of_unbind():
     assert (unbind.operation, unbind.shape, unbind.value) == ("UnbindBackward0", None, None)
 
 
-def test_several_roots_share_their_nodes():
-    x = torch.tensor(2.0, requires_grad=True)
-    a = x.exp()
-    y, z = a.sin(), a.cos()
-    graph = graph_of("y z", x=x, a=a, y=y, z=z)
-
-    assert {label(card): card.is_root for card in graph.cards} == {"x": False, "a": False, "y": True, "z": True}
-    assert edges(graph) == {("x", "a", 0, 0), ("a", "y", 0, 0), ("a", "z", 0, 0)}
-
-
 def test_a_leaf_may_be_the_root():
     x = torch.tensor(2.0, requires_grad=True)
     x.sin().backward()
@@ -107,16 +67,9 @@ def test_accumulate_grad_is_drawn_when_asked_for():
     y.backward()
     graph = graph_of("y", x=x, y=y, accumulate=True)
 
-    assert [(card.kind, label(card)) for card in graph.cards] == [
-        ("leaf", "x"),
-        ("accumulate", "AccumulateGrad"),
-        ("function", "y"),
-    ]
-    assert edges(graph) == {
-        ("x", "AccumulateGrad", 0, 0),
-        ("AccumulateGrad", "y", 0, 0),
-        ("AccumulateGrad", "y", 1, 0),
-    }
+    assert [card.kind for card in graph.cards] == ["leaf", "accumulate", "function"]
+    into = {("AccumulateGrad", "y", 0, 0), ("AccumulateGrad", "y", 1, 0)}
+    assert edges(graph) == {("x", "AccumulateGrad", 0, 0)} | into
     assert card(graph, "x").gradient == 6.0
 
 
@@ -130,17 +83,6 @@ def test_an_in_place_operation_takes_the_name_to_its_own_node():
     graph = graph_of("y", x=x, y=y)
     assert (card(graph, "y").operation, card(graph, "y").value) == ("AddBackward0", 7.0)
     assert ("MulBackward0", "y", 0, 0) in edges(graph)
-
-
-def test_writing_into_a_part_makes_copy_slices():
-    x = torch.ones(3, requires_grad=True)
-    s = x.sum()
-    b = torch.zeros(3)
-    b[0] = s
-    graph = graph_of("b", x=x, s=s, b=b)
-
-    assert card(graph, "b").operation == "CopySlices"
-    assert edges(graph) == {("x", "s", 0, 0), ("constant", "b", 0, 0), ("s", "b", 1, 0)}
 
 
 def test_a_view_that_is_out_of_date_does_not_stop_the_reading():
@@ -162,22 +104,10 @@ def test_complex_tensors():
     r.backward()
     graph = graph_of("r", z=z, square=square, r=r)
 
-    leaf = card(graph, "z")
-    assert (leaf.dtype, leaf.value, leaf.gradient, leaf.terms) == ("complex64", 1 + 2j, 2 + 4j, ())
-    assert (card(graph, "square").dtype, card(graph, "square").value) == ("complex64", 5 + 0j)
-    assert (card(graph, "r").dtype, card(graph, "r").value) == ("float32", 5.0)
+    found = {name: (card(graph, name).dtype, card(graph, name).value) for name in ("z", "square", "r")}
+    assert found == {"z": ("complex64", 1 + 2j), "square": ("complex64", 5 + 0j), "r": ("float32", 5.0)}
+    assert (card(graph, "z").gradient, card(graph, "z").terms) == (2 + 4j, ())
     assert {edge.derivative for edge in graph.edges} == {None}
-
-
-def test_integer_indices_are_no_inputs():
-    x, i = torch.arange(6.0, requires_grad=True), torch.tensor([1, 2])
-    y = x[i]
-    z = y.gather(0, torch.tensor([1]))
-    graph = graph_of("z", x=x, i=i, y=y, z=z)
-
-    assert labels(graph) == ["x", "y", "z"]
-    assert edges(graph) == {("x", "y", 0, 0), ("y", "z", 0, 0)}
-    assert card(graph, "y").saved == ("indices[0] (2)",)
 
 
 @pytest.mark.parametrize("shape", [(), (3,)])
@@ -206,24 +136,6 @@ def test_saved_tensors():
     graph = graph_of("total", a=a, b=b, product=product, total=product.sum())
     assert card(graph, "product").saved == ("mat2 (4×2)", "self (3×4)")
     assert card(graph, "total").saved == ()
-
-
-def test_what_a_custom_function_saves():
-    class Cube(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x, None)
-            return x**3
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad
-
-    x = torch.ones(2, requires_grad=True)
-    y = Cube.apply(x)
-    assert card(graph_of("y", x=x, y=y), "y").saved == ("tensors[0] (2)",)
-    y.sum().backward()
-    assert card(graph_of("y", x=x, y=y), "y").saved == ("freed",)
 
 
 @pytest.mark.parametrize(

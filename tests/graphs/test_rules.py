@@ -11,17 +11,12 @@ from shorthand import card, graph_of
 from graphs.play import name_rules
 from graphs.rules import RULES
 
-_SAME_NAME = [
-    *("abs", "sign", "clamp", "cos", "sin", "dot", "exp", "log", "log1p", "maximum"),
-    *("minimum", "mm", "mv", "outer", "rsqrt", "sigmoid", "relu", "sqrt", "tan", "tanh"),
-]
-NAMES = {name: getattr(torch, name) for name in _SAME_NAME} | {"softplus": torch.nn.functional.softplus, "n": 3}
+NAMES = vars(torch) | {"n": 3}
 CALLED_WITH = {"ClampBackward1": {"n": -0.5, "m": 0.5}}
 SHAPES = {
     "AddmmBackward0": {"a": (4,), "b": (2, 3), "c": (3, 4)},
     "DotBackward0": {"a": (3,), "b": (3,)},
     "MmBackward0": {"a": (2, 3), "b": (3, 4)},
-    "MvBackward0": {"a": (2, 3), "b": (3,)},
 }
 
 
@@ -35,7 +30,7 @@ def inputs(node: str) -> dict[str, torch.Tensor]:
 def test_a_rule_is_what_backward_computes(node: str) -> None:
     operation, *rules = RULES[node]
     given = inputs(node)
-    if node in ("LogBackward0", "Log1PBackward0", "RsqrtBackward0", "SqrtBackward0"):
+    if node in ("LogBackward0", "SqrtBackward0"):
         given = {name: tensor.detach().abs().requires_grad_() for name, tensor in given.items()}
     code = {"a + b @ c": "torch.addmm(a, b, c)", "a.view(...)": "a.view(3, 2)"}.get(operation, operation)
     code = "torch.ops.aten.mul.Scalar(a, n)" if node == "MulBackward1" else code
@@ -55,14 +50,6 @@ def rules_for(root: str, **variables: Any) -> dict[str, str]:
     return {names[key]: rule for key, rule in name_rules(graph, card(graph, root))}
 
 
-def test_the_rule_has_the_names_of_the_script() -> None:
-    weight, gate = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-    assert rules_for("out", weight=weight, gate=gate, out=weight / gate) == {
-        "weight": "grad / gate",
-        "gate": "-grad * weight / gate**2",
-    }
-
-
 def test_an_input_without_a_name_keeps_its_letter() -> None:
     x = torch.ones(2, requires_grad=True)
     assert rules_for("out", x=x, out=x.sin() * x) == {"SinBackward0": "grad * x", "x": "grad * a"}
@@ -74,8 +61,3 @@ def test_a_broadcast_input_gets_a_sum() -> None:
         "x": "grad * shift",
         "shift": "(grad * x).sum_to_size(shift.shape)",
     }
-
-
-def test_an_operation_without_a_rule_says_nothing() -> None:
-    x = torch.ones(2, requires_grad=True)
-    assert rules_for("out", x=x, out=x.cumsum(0)) == {}

@@ -6,10 +6,9 @@ import math
 
 import pytest
 import torch
-from shorthand import card, graph_of, label
+from shorthand import card, first_graph, graph_of, label
 
-from graphs.fold import fold_graph
-from graphs.model import Graph
+from graphs.model import Graph, fold_graph
 from graphs.play import Step, play_graph
 
 
@@ -19,11 +18,7 @@ def scalar(value: float) -> torch.Tensor:
 
 @pytest.fixture
 def first() -> dict[str, torch.Tensor]:
-    """The first graph of the site: w = log(x1 · x2) · sin(x2)."""
-    x1, x2 = scalar(2.0), scalar(3.0)
-    a = x1 * x2
-    y1, y2 = torch.log(a), torch.sin(x2)
-    return {"x1": x1, "x2": x2, "a": a, "y1": y1, "y2": y2, "w": y1 * y2}
+    return first_graph()
 
 
 def told(graph: Graph, step: Step) -> str:
@@ -99,14 +94,3 @@ def test_a_graph_that_is_left_out_in_part_is_played_with_its_accumulate_grads() 
     assert graph.left_out
     kept = [step for step in play_graph(graph) if step.kind == "keep"]
     assert len(kept) == len([card for card in graph.cards if card.kind == "accumulate"]) > 0
-
-
-def test_a_folded_card_is_computed_and_called_once() -> None:
-    x = torch.ones(2, requires_grad=True)
-    y = x
-    for _ in range(60):
-        y = y.sin()
-    graph = fold_graph(graph_of("y", x=x, y=y))
-    (folded,) = [card.key for card in graph.cards if card.kind == "folded"]
-    assert [step.kind for step in play_graph(graph) if step.cards == (folded,)] == ["compute", "send"]
-    assert [told(graph, step) for step in play_graph(graph)][-1] == "keep x"

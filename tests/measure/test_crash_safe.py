@@ -42,24 +42,20 @@ def test_each_item_has_its_answer(jobs: int, apart: bool) -> None:
     assert answer_each(work, items, jobs, apart=apart) == expected
 
 
-def test_a_hang_is_ended_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hang_is_ended_and_named_and_who_waits_for_a_core_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is slow takes four times as long as it may work, by the clock."""
     monkeypatch.setattr(crash_safe, "CPU_SECONDS", 1)
     monkeypatch.setattr(crash_safe, "CLOCK_SECONDS", 20)
-    found = answer_each(work, ["busy", 1], 1)
-    assert found == [(None, "no answer within 1 s of CPU time"), (2, "")]
+    busy = (None, "no answer within 1 s of CPU time")
+    assert answer_each(work, ["busy", 1, "slow"], 1) == [busy, (2, ""), ("slowslow", "")]
     monkeypatch.setattr(crash_safe, "CLOCK_SECONDS", 1)
     assert answer_each(work, ["asleep", 1], 1) == [(None, "no answer within 1 s"), (2, "")]
 
 
-def test_a_process_that_waits_for_a_core_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes four times as long as it may work, by the clock."""
-    monkeypatch.setattr(crash_safe, "CPU_SECONDS", 1)
-    assert answer_each(work, ["slow"], 1) == [("slowslow", "")]
-
-
 def test_items_apart_have_a_process_each() -> None:
-    assert len({pid for pid, _why in answer_each(lambda _: os.getpid(), range(4), 2)}) == 2
-    assert len({pid for pid, _why in answer_each(lambda _: os.getpid(), range(4), 2, apart=True)}) == 4
+    for apart, processes in ((False, 2), (True, 4)):
+        answers = answer_each(lambda _: os.getpid(), range(4), 2, apart=apart)
+        assert len({pid for pid, _why in answers}) == processes
 
 
 def test_no_items_and_large_answers() -> None:

@@ -132,7 +132,8 @@ def test_what_another_process_asked_of_torch_is_kept() -> None:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     files = {
         "docs/reference/names.md": "# Names\n\nAll of them.\n\n```{names-used}\n```\n",
-        "docs/page.md": page("y = torch.exp(x)\nz = torch.exp(torch.sin(y))") + "\n```diff\n-torch.cos(x)\n```\n",
+        "docs/page.md": page("y = torch.exp(x)\nz = torch.exp(torch.sin(y))\nz._version")
+        + "\n```diff\n-torch.cos(x)\n```\n",
         "docs/session.md": f"# Session\n\nText.\n\n```{{doctest}}\n{SESSION}\n```\n",
         "docs/about/page.md": "# About\n\nText.\n\n```python\ntorch.exp(x)\n```\n",
         "examples/one/example.py": EXAMPLE,
@@ -167,6 +168,7 @@ def test_the_index_leads_to_the_reference(built: Build) -> None:
     assert [said(link) for links in terms.values() for link in links] == [name for name in terms if terms[name]]
     assert terms["torch.exp"][0]["href"] == RELEASE + PLACES["torch.exp"]
     assert not terms["torch.Tensor.grad_fn"]
+    assert list(terms)[-1] == "torch.Tensor._version"  # what begins with an underscore comes last
 
 
 def test_an_address_that_is_written_by_hand_leads_to_the_same_release(built: Build) -> None:

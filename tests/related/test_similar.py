@@ -25,13 +25,9 @@ def vectors(used: Mapping[str, Collection[str]], spoken: Mapping[str, set[str]])
 
 
 def test_the_page_with_more_of_the_same_rare_names_comes_first() -> None:
+    """What all pages use, and what one page uses, is nothing in common."""
     about = vectors(USED, {})
-    assert find_nearest("a", about, USED)[0] == "b"
-    assert "a" not in find_nearest("a", about, USED)
-
-
-def test_what_all_pages_use_and_what_one_page_uses_is_nothing_in_common() -> None:
-    about = vectors(USED, {})
+    assert find_nearest("a", about, USED)[0] == "b" and "a" not in find_nearest("a", about, USED)
     assert about["e"] == {} and "f" not in about
     assert find_nearest("e", about, USED) == find_nearest("f", about, USED) == []
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import warm_python
-from atlas.gallery.scripts import read_script, split_script
+from atlas.gallery.scripts import read_script, split_at_mark
 from sources import ROOT, sources_of_examples
 
 #: What differs from one build, version or machine to the next.
@@ -26,7 +26,7 @@ ASKS_FOR_CUDA = re.compile(r"torch\.(cuda|version|utils\.benchmark)\b|device='cu
 
 def before_gpu(script: str) -> str:
     """The code of an example that runs in every build."""
-    return split_script(read_script(ROOT / "examples" / script))[0]
+    return split_at_mark(read_script(ROOT / "examples" / script))[0]
 
 
 def guarded_asserts(code: str) -> list[int]:

@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 from bs4 import BeautifulSoup
 
-from atlas.gallery.scripts import split_script
+from atlas.gallery.scripts import split_at_mark
 from markup import FIGURES, OUTPUTS, read, text_of
 
 SECTIONS = ["What people get wrong", "Exercise", "See also"]
@@ -49,7 +49,7 @@ def stated_checks(page: BeautifulSoup) -> int | None:
 def asserts(script: Path, page: BeautifulSoup) -> int:
     """How many asserts of a script have run for its page: if it says that its second half has not, those of the first."""
     text = script.read_text(encoding="utf-8")
-    tree = ast.parse(split_script(text)[0] if page.select(".not-recorded") else text)
+    tree = ast.parse(split_at_mark(text)[0] if page.select(".not-recorded") else text)
     return len({node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert)})
 
 
@@ -68,13 +68,9 @@ def reached(site: Path, start: str) -> set[str]:
     return seen
 
 
-def test_the_page_is_complete(site: Path, script: str) -> None:
+def test_the_page_is_complete_and_counts_all_its_checks(site: Path, root: Path, script: str) -> None:
     page = read(site / page_of(script))
     assert missing_parts(page, sections_of(script)) == []
-
-
-def test_the_page_counts_all_its_checks(site: Path, root: Path, script: str) -> None:
-    page = read(site / page_of(script))
     assert stated_checks(page) == asserts(root / "examples" / script, page)
 
 
@@ -108,14 +104,3 @@ def test_what_a_bare_page_lacks_is_found(tmp_path: Path) -> None:
     for script in ("graphs/bare.py", "errors/bare.py"):
         sections = sections_of(script)
         assert missing_parts(read(bare), sections) == OF_A_RUN + sections
-
-
-def test_checks_are_counted(tmp_path: Path) -> None:
-    one, ten, script = tmp_path / "one.html", tmp_path / "ten.html", tmp_path / "script.py"
-    one.write_text('<p class="claims">One assert ran on this page.</p>')
-    ten.write_text('<p class="claims">10 asserts ran on this page. 2 of them are about errors.</p>')
-    script.write_text("assert True\nfor x in range(3):\n    assert x < 3\n# .. needs-a-gpu::\nassert True\n")
-    assert (stated_checks(read(one)), stated_checks(read(ten)), asserts(script, read(one))) == (1, 10, 3)
-    gap = tmp_path / "gap.html"
-    gap.write_text('<div class="provenance not-recorded"></div>')
-    assert asserts(script, read(gap)) == 2

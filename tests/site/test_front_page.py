@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from bs4 import BeautifulSoup, Tag
+from bs4 import BeautifulSoup
 
 from atlas.pages import read_pages
 from markup import read, text_of
@@ -69,13 +69,9 @@ def test_each_page_of_a_chapter_has_a_card(site: Path, chapter: str) -> None:
         assert re.match(r"(\d+ h )?\d+ min( · Before: |$)", text_of(card.select_one(".card-small")))
 
 
-def pictures(page: BeautifulSoup) -> list[Tag]:
-    return page.select(".card .picture")
-
-
 @pytest.mark.parametrize("page_", ["index", *(f"gallery/{chapter}/index" for chapter in WITH_MAP)])
 def test_pictures_are_there_and_light(site: Path, page_: str) -> None:
-    found = pictures(read(site / f"{page_}.html"))
+    found = read(site / f"{page_}.html").select(".card .picture")
     assert found and all(picture.select("svg path, svg rect, svg image") for picture in found)
     heavy = [len(gzip.compress(str(picture).encode())) for picture in found]
     assert max(heavy) <= PICTURE

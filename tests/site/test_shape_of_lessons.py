@@ -104,9 +104,3 @@ def test_what_is_folded_does_not_count() -> None:
     article = lesson(page)
     assert prose(article) == "one four five six"
     assert place_of_the_mistakes(article) == 2 / 10
-
-
-def test_plumbing_is_told_from_code() -> None:
-    code = 'y = x.sin()\ny.backward()\nprint(x.grad)\nprint(f"{x.grad:.3f}")\nax.plot(x, y)\n'
-    page = BeautifulSoup(f'<article><div class="highlight"><pre>{code}</pre></div></article>', "html.parser")
-    assert plumbing(page) == (2, 5)

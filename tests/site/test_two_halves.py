@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from atlas.gallery.scripts import find_marks, split_script
+from atlas.gallery.scripts import find_marks, split_at_mark
 from markup import FIGURES, OUTPUTS, read, text_of
 from sources import ROOT, sources_of_examples
 
@@ -29,7 +29,7 @@ def faults_of_script(text: str) -> list[str]:
     """What keeps a script from ending by itself, on a machine without a GPU, at the mark that the site goes by."""
     if len(find_marks(text)) != 1:
         return ["it has no mark"]
-    before, after = split_script(text)
+    before, after = split_at_mark(text)
     first_cell = re.sub(r"\A(?:#.*\n|\s*\n|import sys\n)*", "\n", after)
     found = [] if first_cell.startswith(GUARD) else ["no guard stands behind the mark"]
     asks = any(getattr(node, "attr", "") == "is_available" for node in ast.walk(ast.parse(before)))

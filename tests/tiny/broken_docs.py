@@ -31,10 +31,5 @@ DOCS = [
         "cannot read the graph's drawing: No such file or directory",
         "```{",
     ),
-    doc(
-        "a_plot",
-        "# Title\n\n```{graph-figure} /plot.svg\n:title: A title\n```\n",
-        "/plot.svg is no graph",
-        "```{",
-    ),
+    doc("a_plot", "# Title\n\n```{graph-figure} /plot.svg\n:title: A title\n```\n", "/plot.svg is no graph", "```{"),
 ]

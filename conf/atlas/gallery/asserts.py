@@ -73,16 +73,15 @@ class _WatchAsserts(ast.NodeTransformer):
 def _watch_lines(body: list[ast.stmt]) -> list[ast.stmt]:
     watched: list[ast.stmt] = []
     for node in body:
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":  # nothing may stand before it
-            watched.append(node)
-            continue
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             for part in (node, *getattr(node, "handlers", []), *getattr(node, "cases", [])):
                 for name in ("body", "orelse", "finalbody"):
                     if getattr(part, name, None):
                         setattr(part, name, _watch_lines(getattr(part, name)))
-        # sphinx-gallery assigns a cell's last expression to a name of its own, on line 1, which is the docstring's
-        watched += [_call(_LINE, node.value if node.lineno == 1 else node), node]
+        if getattr(node, "module", "") != "__future__":  # nothing may stand before such an import
+            # sphinx-gallery assigns a cell's last expression to a name of its own, on line 1, which is the docstring's
+            watched.append(_call(_LINE, node.value if node.lineno == 1 else node))
+        watched.append(node)
     return watched
 
 
@@ -99,7 +98,7 @@ def report_asserts(block: Any, block_vars: Mapping[str, Any]) -> str:
     :raises PageFault: if an assert of the page has not run by then; it names file and line.
     """
     path = Path(block_vars["src_file"])
-    if block.lineno != sphinx_gallery_patches.list_cells(path, _end)[-1]:
+    if block.lineno != list(sphinx_gallery_patches.read_code_cells(path, _end))[-1]:
         return ""
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     lines = _find_asserts(tree)
@@ -126,12 +125,8 @@ def note_recording_line(line: int | None) -> None:
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "autograd"):  # the script has not imported it yet, or is about to
         return
-    number = torch.autograd._get_sequence_nr()
-    if _numbers and _numbers[-1] == number:
-        _lines[-1] = line
-    else:
-        _numbers.append(number)
-        _lines.append(line)
+    _numbers.append(torch.autograd._get_sequence_nr())
+    _lines.append(line)
 
 
 def find_recording_line(number: int) -> int | None:

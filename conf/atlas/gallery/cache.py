@@ -7,7 +7,6 @@ the last; outputs without one are never used. If a build is killed, or the disk 
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import math
@@ -15,9 +14,11 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
+from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,8 @@ def compute_fingerprint(settings: Mapping[str, Any]) -> str:
     found = hashlib.sha256()
     for path in list_code(CONF):
         found.update(f"{path.relative_to(CONF)}\0".encode() + path.read_bytes())
-    driver = (
-        _DRIVER.read_bytes() if _DRIVER.exists() else b""
-    )  # to ask torch would start CUDA, and then no fork may follow
+    # to ask torch would start CUDA, and then no fork may follow
+    driver = _DRIVER.read_bytes() if _DRIVER.exists() else b""
     versions = [platform.python_version(), *map(version, PACKAGES)]
     found.update(repr((versions, driver, sphinx_gallery_patches.describe_settings(settings))).encode())
     return found.hexdigest()
@@ -52,28 +52,11 @@ def compute_fingerprint(settings: Mapping[str, Any]) -> str:
 
 @cache
 def list_code(conf: Path) -> list[Path]:
-    """The files of ours that run with an example: what ``gallery/child.py`` imports, and what that imports, and so on."""
-    found: set[Path] = set()
-    waiting = [conf / "atlas" / "gallery" / "child.py"]
-    while waiting:
-        path = waiting.pop()
-        if path not in found:
-            found.add(path)
-            waiting += _list_imports(path, conf)
-    return sorted(found | set((conf / "atlas" / "gallery").glob("*.mplstyle")))
-
-
-def _list_imports(path: Path, conf: Path) -> Iterator[Path]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            folder = path.parents[node.level - 1] if node.level else conf
-            module = folder.joinpath(*(node.module or "").split("."))
-            names = [module, *(module / alias.name for alias in node.names)]
-        elif isinstance(node, ast.Import):
-            names = [conf.joinpath(*alias.name.split(".")) for alias in node.names]
-        else:
-            continue
-        yield from (file for name in names if (file := name.with_suffix(".py")).is_file())
+    """The files of ours that run with an example: ``gallery/process.py``, what that imports, and so on."""
+    finder = ModuleFinder([str(conf)])
+    finder.import_hook("atlas.gallery.process")
+    files = {Path(module.__file__) for module in finder.modules.values() if module.__file__ and not module.__path__}
+    return sorted(files | {conf / "atlas" / "gallery" / "atlas.mplstyle"})
 
 
 def compute_key(page: Page, *besides: str) -> dict[str, str]:
@@ -121,11 +104,10 @@ def publish_failure(page: Page, fault: Fault) -> None:
     page.cache.mkdir(parents=True, exist_ok=True)
     title = read_title(read_script(page.script)) or page.name
     label = f"sphx_glr_{page.cache.parent.name}_{page.cache.name}_{page.script.name}"
-    report = "\n".join(f"   {line}" for line in fault.make_report().splitlines())
     text = (
         f".. _{label}:\n\n{title}\n{'=' * max(4, 2 * len(title))}\n\n"
         ".. error:: This page has no outputs: its script failed when the site was built.\n\n"
-        f".. code-block:: none\n\n{report}\n"
+        f".. code-block:: none\n\n{textwrap.indent(fault.make_report(), '   ')}\n"
     )
     write_whole(page.cache / f"{page.script.stem}.rst", text)
     copied = page.cache / page.script.name
@@ -134,11 +116,10 @@ def publish_failure(page: Page, fault: Fault) -> None:
     sphinx_gallery_patches.mark_current(copied)
 
 
-def remove_page(page: Page, all_but: Iterable[Path] = ()) -> None:
+def remove_page(page: Page, all_but: Collection[Path] = ()) -> None:
     """Remove the outputs of a page, but for some."""
-    kept = set(all_but)
     for path, stem in list(_list_outputs(page.cache)):
-        if stem == page.script.stem and path not in kept:
+        if stem == page.script.stem and path not in all_but:
             path.unlink(missing_ok=True)
 
 

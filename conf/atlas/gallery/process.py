@@ -1,26 +1,42 @@
-"""Run examples in child processes: as many at once as there are cores, the longest first, each within its limits."""
+"""Run examples in child processes: as many at once as there are cores, the longest first, each within its limits.
+
+A process is forked from the build, which has imported torch and matplotlib but computed nothing. It starts a session, so that
+it can be ended together with everything that it starts. It runs the script in a folder that holds nothing else, and writes
+the page's outputs and a result, or a fault.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import faulthandler
+import gc
 import importlib
 import json
+import logging
+import math
 import mmap
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from . import child, notebooks
-from .child import Limits, Workplace
-from .scripts import Fault, find_cell, may_have_gpu
+import joblib
+import matplotlib
 
+from atlas import toolbox
+
+from . import asserts, notebooks, scrapers, scripts, sphinx_gallery_patches
+from .scripts import Fault, PageFault, UnfinishedExample
+
+_RESULT = "result.json"
 _POLL = 0.02  # seconds
 _GRACE = 2.0  # seconds that processes which an example started have to end after it
 _GPU_TIME_LIMIT = 120.0  # seconds; a GPU that nobody uses takes some to wake up, and PyTorch must be imported
@@ -29,18 +45,53 @@ _MANY = 4  # examples from which on it pays to import, once for all, what only s
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of the machine one example may take."""
+
+    seconds: float = 60.0
+    """CPU time that its process may take. It does not depend on what else the machine does."""
+    output: int = 1_000_000
+    """Characters that it may print, in all cells together."""
+    memory: int = 6 * 2**30
+    """Bytes that it may allocate on top of what the build has."""
+
+    @property
+    def wall_clock(self) -> float:
+        """Seconds until an example is ended that sleeps, or waits for what never comes; waiting for a core is not counted."""
+        return 5 * self.seconds
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """One example to run."""
+    """One example to run, in the folder ``root``, which nobody needs after the run."""
 
     name: str
     script: Path
-    place: Workplace
-    limits: Limits
+    root: Path
+    limits: Limits = LIMITS
     alone: bool = False
     """Whether nothing else may run beside it: it measures time."""
-    expected_seconds: float = float("inf")
+    expected_seconds: float = math.inf
     end: int | None = None
     """The line from which on the script must not run; None to run all of it."""
+
+    @property
+    def copied(self) -> Path:
+        """The copy of the script that runs, with nothing beside it."""
+        return self.root / "examples" / self.script.parent.name / self.script.name
+
+    @property
+    def made(self) -> Path:
+        """Where sphinx-gallery writes; in ``docs``, as on the site."""
+        return self.root / "docs" / "gallery" / self.script.parent.name
+
+    @property
+    def log(self) -> Path:
+        """What was written to the process's file descriptors 1 and 2, not through ``sys.stdout`` and ``sys.stderr``."""
+        return self.root / "log.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +113,19 @@ class _Running:
 
 def count_cores() -> int:
     """How many cores this process may use: those that it may run on, or fewer if a container has a quota; at least 1."""
-    import joblib
-
     return joblib.cpu_count()
 
 
 def find_gpu() -> str:
     """The name of the first CUDA device, which another process asks: one that has used CUDA must not fork. Empty without one.
 
-    :raises RuntimeError: if PyTorch fails, or does not answer. That is not a machine without a GPU.
+    :raises SubprocessError, LookupError: if PyTorch fails, or does not answer. That is not a machine without a GPU.
     """
-    if not may_have_gpu():
+    if not scripts.may_have_gpu():
         return ""
-    try:
-        asked = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, timeout=_GPU_TIME_LIMIT, check=True)
-        return asked.stdout.decode().splitlines()[-1]
-    except (subprocess.SubprocessError, LookupError) as error:
-        said = (getattr(error, "stderr", None) or b"").decode(errors="replace")
-        raise RuntimeError(
-            f"PyTorch could not be asked what GPU is here; does nvidia-smi answer? {error}\n{said}"
-        ) from None
+    command = [sys.executable, "-c", _ASK]
+    asked = subprocess.run(command, stdout=subprocess.PIPE, timeout=_GPU_TIME_LIMIT, check=True, encoding="utf-8")
+    return asked.stdout.splitlines()[-1]
 
 
 def import_before_fork(children: int) -> None:
@@ -89,10 +133,8 @@ def import_before_fork(children: int) -> None:
 
     Compute nothing: threads and CUDA do not survive a fork.
     """
-    import matplotlib
-
     matplotlib.use("agg")
-    modules = ["matplotlib.pyplot", "torch", "graphs.read", "graphs.fold", "pypandoc"]
+    modules = ["torch", "graphs.read", "graphs.model", "pypandoc"]
     if children >= _MANY:
         # torch.optim, torch.func and torch.export import _dynamo on first use, which takes as long as importing torch
         modules += ["pandas", "torch._dynamo"]
@@ -101,24 +143,22 @@ def import_before_fork(children: int) -> None:
         importlib.import_module(module)
 
 
-def run_jobs(jobs: Sequence[Job], settings: Mapping[str, Any], *, at_once: int | None = None) -> Iterator[Outcome]:
+def run_jobs(jobs: Sequence[Job], settings: Mapping[str, Any], *, at_once: int = 0) -> Iterator[Outcome]:
     """Run all jobs, and yield the outcome of each as it ends.
 
     :param settings: sphinx-gallery's settings, filled in.
-    :param at_once: how many may run beside each other; by default as many as there are cores.
+    :param at_once: how many may run beside each other; 0 for as many as there are cores.
     """
     if jobs:
         import_before_fork(len(jobs))
     waiting = sorted(jobs, key=lambda job: (job.alone, -job.expected_seconds, job.name))
-    slots = at_once or count_cores()
-    running: list[_Running] = []
+    slots, running = at_once or count_cores(), []
     try:
         while waiting or running:
             while waiting and len(running) < slots and _may_start(waiting[0], running):
                 running.append(_start_job(waiting.pop(0), settings))
             for one in list(running):
-                outcome = _poll_job(one)
-                if outcome is not None:
+                if (outcome := _poll_job(one)) is not None:
                     running.remove(one)
                     yield outcome
             time.sleep(_POLL)
@@ -132,10 +172,10 @@ def _may_start(job: Job, running: Sequence[_Running]) -> bool:
 
 
 def _start_job(job: Job, settings: Mapping[str, Any]) -> _Running:
-    shutil.rmtree(job.place.root, ignore_errors=True)
-    job.place.script.parent.mkdir(parents=True)
-    job.place.docs.mkdir(parents=True)
-    shutil.copyfile(job.script, job.place.script)
+    shutil.rmtree(job.root, ignore_errors=True)
+    job.copied.parent.mkdir(parents=True)
+    shutil.copyfile(job.script, job.copied)
+    job.log.touch()
     line = mmap.mmap(-1, 8)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -143,7 +183,7 @@ def _start_job(job: Job, settings: Mapping[str, Any]) -> _Running:
     pid = os.fork()
     if pid == 0:
         try:
-            child.run_example(job.place, settings, job.limits, line, parent, job.end)
+            _run_example(job, settings, line, parent)
         finally:  # whatever happens, this process must not go on as the build
             os._exit(70)
     return _Running(job, pid, line, time.monotonic())
@@ -151,20 +191,17 @@ def _start_job(job: Job, settings: Mapping[str, Any]) -> _Running:
 
 def _poll_job(one: _Running) -> Outcome | None:
     """The outcome of a run that has ended or must be ended; None while it may go on."""
-    job = one.job
+    job, seconds = one.job, time.monotonic() - one.started
     pid, status, used = os.wait4(one.pid, os.WNOHANG)
     if pid:
         return _read_outcome(one, os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime)
-    message = ""
-    seconds = time.monotonic() - one.started
-    if seconds > job.limits.wall_clock and seconds - _waited_for_core(one.pid) > job.limits.wall_clock:
-        message = (
-            f"the script did not end within {job.limits.wall_clock:g} s, and computed little; "
-            "does it wait for something that never comes?"
-        )
-    elif job.place.log.exists() and job.place.log.stat().st_size > job.limits.output:
+    limit = job.limits.wall_clock
+    if seconds > limit and seconds - _waited_for_core(one.pid) > limit:
+        message = f"the script did not end within {limit:g} s, and computed little; "
+        message += "does it wait for something that never comes?"
+    elif job.log.stat().st_size > job.limits.output:
         message = f"the script wrote more than {job.limits.output:,} bytes past Python's streams; write less"
-    if not message:
+    else:
         return None
     _end_job(one)
     return Outcome(job, fault=_make_fault(one, message))
@@ -186,7 +223,7 @@ def _read_outcome(one: _Running, code: int, seconds: float) -> Outcome:
     job = one.job
     left = _kill_what_is_left(one.pid)
     try:
-        result = json.loads(job.place.result.read_text(encoding="utf-8"))
+        result = json.loads((job.root / _RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return Outcome(job, fault=_make_fault(one, _explain_death(code, seconds, job.limits.seconds)))
     if "fault" in result:
@@ -199,10 +236,8 @@ def _read_outcome(one: _Running, code: int, seconds: float) -> Outcome:
 def _explain_death(code: int, seconds: float, limit: float) -> str:
     """What to say of a process that has ended without a result."""
     if code == -signal.SIGXCPU or (code == -signal.SIGKILL and seconds > limit):
-        return (
-            f"the script did not end within {limit:g} s of CPU time; make it shorter, "
-            "or allow more with '# sphinx_gallery_time_limit = SECONDS'"
-        )
+        way_out = "make it shorter, or allow more with '# sphinx_gallery_time_limit = SECONDS'"
+        return f"the script did not end within {limit:g} s of CPU time; {way_out}"
     if code >= 0:
         return f"the script's process ended with exit code {code} before the page was finished; was os._exit called?"
     names = {int(one): one.name for one in signal.Signals}  # real-time signals have none
@@ -211,15 +246,14 @@ def _explain_death(code: int, seconds: float, limit: float) -> str:
 
 def _make_fault(one: _Running, message: str) -> Fault:
     """A fault of a process that left no result, at the line that it ran last."""
-    line, log = int.from_bytes(one.line[:8], "little"), one.job.place.log
-    said = log.read_text(encoding="utf-8", errors="replace")[-2000:] if log.exists() else ""
-    cell = find_cell(one.job.script, line)
-    return _name_original(Fault(str(one.job.place.script), line, message, said, cell), one.job)
+    line, job = int.from_bytes(one.line[:8], "little"), one.job
+    said = job.log.read_text(encoding="utf-8", errors="replace")[-2000:]
+    return _name_original(Fault(str(job.copied), line, message, said, scripts.find_cell(job.script, line)), job)
 
 
 def _name_original(fault: Fault, job: Job) -> Fault:
     """The same fault with the path of the original script. What ran was a copy, and its author does not know the copy."""
-    copied, original = str(job.place.script), str(job.script).removeprefix(f"{Path.cwd()}/")
+    copied, original = str(job.copied), str(job.script).removeprefix(f"{Path.cwd()}/")
     said = (text.replace(copied, original) for text in (fault.message, fault.details))
     return Fault(original, fault.line, *said, fault.cell)
 
@@ -241,11 +275,9 @@ def _list_session(session: int) -> list[int]:
 
 
 def _kill_session(session: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(session, signal.SIGKILL)
-    for pid in _list_session(session):
+    for kill, number in ((os.killpg, session), *((os.kill, pid) for pid in _list_session(session))):
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+            kill(number, signal.SIGKILL)
 
 
 def _kill_what_is_left(session: int) -> bool:
@@ -265,3 +297,91 @@ def _end_job(one: _Running) -> None:
     with contextlib.suppress(ProcessLookupError, ChildProcessError):  # its outcome could not be read
         os.kill(one.pid, signal.SIGKILL)  # it may not have started its session yet
         os.waitpid(one.pid, 0)
+
+
+# -- In the process of the example ---------------------------------------------------------------------------
+
+
+def _run_example(job: Job, settings: dict[str, Any], line: mmap.mmap, parent: int) -> NoReturn:
+    """Run an example. This process ends here: what the build does at its end must not be done in it too.
+
+    :param line: shared memory for the number of the running line, which the build reads if this process dies.
+    :param parent: the build's process number.
+    """
+    started = time.monotonic()
+    gc.freeze()  # the collector would walk all objects of the build, which took longer than most examples
+    toolbox.collect_garbage_as_usual()
+    try:
+        _detach(job, parent)
+        scripts.check_source(job.copied)
+        _set_limits(job.limits)
+        import torch
+
+        torch.set_num_threads(1)  # as many examples run at once as there are cores; and sums must not depend on them
+        asserts.start_watching(line, job.end)
+        scrapers.remember_operands(job.copied)
+        watch = _Watch(job.limits.output)
+        of_cells = {"image_scrapers": (*settings["image_scrapers"], watch.look_after_cell)}
+        compiler, count = asserts.WatchedCompile, watch.count_printed
+        sphinx_gallery_patches.make_page(job.copied, job.made, settings | of_cells, job.end, compiler, count)
+        result: dict[str, Any] = {"seconds": round(time.monotonic() - started, 3)}
+    except BaseException as error:
+        result = {"fault": asdict(scripts.explain_error(error, job.copied, int.from_bytes(line[:8], "little")))}
+    toolbox.write_whole(job.root / _RESULT, json.dumps(result))
+    os._exit(0)
+
+
+def end_with_parent(parent: int) -> None:
+    """Have this process killed when its parent ends, however that ends. Does nothing outside of Linux.
+
+    :param parent: the parent's number, taken before the fork: a parent that has ended by now sends no signal.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # 1: PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _detach(job: Job, parent: int) -> None:
+    """Start a session, end when the build ends, and write to files instead of the build's terminal."""
+    os.setsid()
+    end_with_parent(parent)
+    faulthandler.disable()  # where the build has enabled it, it writes to the build's terminal
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    log = os.open(job.log, os.O_WRONLY | os.O_APPEND)
+    for target, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, log), (2, log)):
+        os.dup2(source, target)
+    sys.stdout, sys.stderr = (os.fdopen(n, "w", encoding="utf-8", buffering=1, closefd=False) for n in (1, 2))
+    logging.getLogger("sphinx").handlers[:] = [logging.NullHandler()]  # its own write to the build's terminal
+
+
+def _set_limits(limits: Limits) -> None:
+    if sys.platform == "linux" and not scripts.may_have_gpu():  # CUDA reserves far more than it uses
+        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_DATA, (used + limits.memory, used + limits.memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # The first limit sends SIGXCPU; a script that blocks it is killed at the second
+    seconds = math.ceil(limits.seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+
+
+class _Watch:
+    """Counts what the script prints, and ends the script when that is too much; looks for files that it leaves."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.sum = limit, 0
+
+    def count_printed(self, characters: int) -> None:
+        self.sum += characters
+        if self.sum > self.limit:
+            raise UnfinishedExample(f"the script printed more than {self.limit:,} characters; print less")
+
+    def look_after_cell(self, block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
+        """A scraper. A thread of the script that prints too much ends only itself, so the sum is looked at again here."""
+        script = Path(block_vars["src_file"])
+        others = sorted(path.name for path in script.parent.iterdir() if path != script)
+        if others:
+            first = block.lineno + len(block.content) - len(block.content.lstrip("\n"))
+            raise PageFault(f"{script}:{first}: this cell leaves a file beside the script: {', '.join(others)}")
+        self.count_printed(0)
+        return ""

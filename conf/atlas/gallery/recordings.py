@@ -21,7 +21,7 @@ from typing import Any
 from atlas.toolbox import write_whole
 
 from . import sphinx_gallery_patches
-from .scripts import Page, ScriptError, find_marks, read_script, split_page
+from .scripts import Page, ScriptError, find_marks, read_script, split_at_mark
 
 MANIFEST, OUTPUTS = "manifest.json", "outputs.rst"
 #: Raised by whoever changes what a recording holds, so that older recordings are refused instead of misread.
@@ -59,12 +59,9 @@ def needs_gpu(script: Path) -> bool:
 def hash_code(script: Path) -> str:
     """The SHA-256 of what a script runs: its code cells in order, and before which of them the second half begins.
 
-    Of a script that sphinx-gallery cannot read it is that of the bytes.
+    :raises ValueError: if sphinx-gallery cannot read the script.
     """
-    try:
-        cells = sphinx_gallery_patches.read_code_cells(script)
-    except Exception:
-        return hash_file(script)
+    cells = sphinx_gallery_patches.read_code_cells(script)
     parted = [line > mark for line in cells for mark in find_marks(read_script(script))]
     return hashlib.sha256(json.dumps([list(cells.values()), parted]).encode()).hexdigest()
 
@@ -73,33 +70,26 @@ def hash_file(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def find_folder(page: Page) -> Path:
-    """Where the recording of ``page`` lies."""
-    return page.script.parent / "recordings" / page.script.stem
-
-
 def read_recording(page: Page) -> Recording:
     """Read and verify the recording of ``page``."""
-    folder = find_folder(page)
+    folder = page.recording
     if not folder.is_dir():
         return Recording(folder, fault="it has not been recorded yet")
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if manifest["format"] != FORMAT:
-            return Recording(
-                folder, fault=f"its recording is in format {manifest['format']}, and this code reads {FORMAT}"
-            )
+        if (of := manifest["format"]) != FORMAT:
+            return Recording(folder, fault=f"its recording is in format {of}, and this code reads {FORMAT}")
         outputs, _ = dict(manifest["outputs"]), (manifest["gpu"], manifest["date"], manifest["versions"]["torch"])
         if manifest["code"] != hash_code(page.script):
             return Recording(folder, manifest, "its code has changed since it was recorded")
     except (OSError, ValueError, TypeError, LookupError) as error:
         return Recording(folder, fault=f"its {MANIFEST} cannot be read ({type(error).__name__}: {error})")
-    present = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()} - {MANIFEST}
-    for name in sorted(present | set(outputs) | {OUTPUTS}):
-        if name not in present:
-            return Recording(folder, manifest, f"its recorded {name} is missing")
-        if hash_file(folder / name) != outputs.get(name):
-            return Recording(folder, manifest, f"its recorded {name} is not what was recorded")
+    files = (file for file in folder.rglob("*") if file.is_file() and file.name != MANIFEST)
+    present = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
+    for name in sorted({*present, *outputs, OUTPUTS}):
+        if present.get(name) != outputs.get(name, ""):
+            fault = "is not what was recorded" if name in present else "is missing"
+            return Recording(folder, manifest, f"its recorded {name} {fault}")
     return Recording(folder, manifest)
 
 
@@ -111,9 +101,9 @@ def write_recording(page: Page, made: Path, facts: Mapping[str, Any]) -> None:
     :param made: what sphinx-gallery wrote: the outputs, and beside them the copy of the script that ran.
     :param facts: at least ``gpu``, ``date`` and ``versions`` with ``torch``; see ``conf/measure/record.py``.
     """
-    folder = find_folder(page)
+    folder = page.recording
     shutil.rmtree(folder, ignore_errors=True)
-    measured = split_page((made / f"{page.script.stem}.rst").read_text(encoding="utf-8"))[1]
+    measured = split_at_mark((made / f"{page.script.stem}.rst").read_text(encoding="utf-8"))[1]
     cells = [cell[found.end() :] for cell in _CELL.split(measured) if (found := _CODE.match(cell))]
     outputs = "".join(f".. output of measured cell {number}\n{cell}" for number, cell in enumerate(cells, 1))
     write_whole(folder / OUTPUTS, outputs)
@@ -135,7 +125,7 @@ def replay_recording(page: Page, recording: Recording, made: Path) -> None:
     :raises ScriptError: if what ran here is not the script that was recorded: it has been saved in the meantime.
     """
     rst, copied = made / f"{page.script.stem}.rst", made / page.script.name
-    on_paper, measured = split_page(rst.read_text(encoding="utf-8"))
+    on_paper, measured = split_at_mark(rst.read_text(encoding="utf-8"))
     note = f".. not-recorded:: {recording.fault}"
     if not recording.fault:
         facts = recording.manifest
@@ -144,9 +134,8 @@ def replay_recording(page: Page, recording: Recording, made: Path) -> None:
         ran_here = sum(int(found[2]) for found in _CLAIMS.finditer(on_paper))
         on_paper = _CLAIMS.sub("", on_paper)  # the recorded half ends with the number of all
         outputs = iter(_OUTPUT_OF.split((recording.folder / OUTPUTS).read_text(encoding="utf-8"))[1:])
-        measured = "".join(
-            found[0] + next(outputs) if (found := _CODE.match(cell)) else cell for cell in _CELL.split(measured)
-        )
+        cells = _CELL.split(measured)
+        measured = "".join(found[0] + next(outputs) if (found := _CODE.match(cell)) else cell for cell in cells)
         measured = _CLAIMS.sub(rf".. claims:: \1 {ran_here}\n", measured)
         note = f".. recorded::\n   :gpu: {facts['gpu']}\n   :date: {facts['date']}\n   :torch: {facts['versions']['torch']}"
         if hash_file(copied) != facts["script"]:

@@ -22,24 +22,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from atlas.toolbox import one_line
 
 from .scripts import PageFault
 
-if TYPE_CHECKING:
-    from docutils import nodes
-    from sphinx.application import Sphinx
-
 GRAPH_OPTIONS = ("AccumulateGrad", "saved")
 
-_BEGINS, _GOES_ON = "# ?(graph|figure|varies|predict):", "#   "
-_COMMENT = re.compile(f"{_BEGINS}(.*)")
+KINDS = ("graph", "figure", "varies", "predict")
+
+_BEGINS, _GOES_ON = f"# ?({'|'.join(KINDS)}):", "#   "
 _PREDICT = re.compile(r"(?P<code>\S.*?)\s*(?:\[(?P<words>[^\[\]|]+(?:\|[^\[\]|]+)+)\])?\s+--\s+(?P<question>\S.*)")
 _GRAPH = re.compile(r"(?P<names>[\w\s,]+?)\s*(?:\((?P<options>[^)]*)\))?\s+--\s+(?P<title>\S.*)")
 _REQUEST = re.compile(rf"^{_BEGINS}.*(?:\n{_GOES_ON}.*)*(?:\n|\Z)", re.MULTILINE)
-_BETWEEN_EMPTY_LINES = re.compile(
-    rf"(?<=\n\n)(?:{_REQUEST.pattern})+\n+|(?<=\n\n)(?:{_REQUEST.pattern})+\Z", re.MULTILINE
-)
+_BETWEEN_EMPTY_LINES = re.compile(rf"(?<=\n\n)(?:{_REQUEST.pattern})+(?:\n+|\Z)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +75,13 @@ def read_requests(code: str, first_line: int, path: str) -> Iterator[Request]:
     ...
     atlas.gallery.scripts.PageFault: page.py:10: a graph needs a title that says what to see in it: # graph: ...
     """
-    lines = code.splitlines()
-    for number, line in enumerate(lines):
-        found = _COMMENT.fullmatch(line.rstrip())
-        if not found:
-            continue
-        words = [found[2].strip()]
-        for continued in lines[number + 1 :]:
-            if not continued.startswith(_GOES_ON):
-                break
-            words.append(continued[1:].strip())
-        text = " ".join(word for word in words if word)
+    for found in _REQUEST.finditer(code):
+        line = first_line + code.count("\n", 0, found.start())
+        text = one_line(found[0].replace("\n#", "\n").partition(":")[2])
         try:
-            yield _read_request(found[1], first_line + number, text)
+            yield _read_request(found[1], line, text)
         except PageFault as error:
-            raise PageFault(f"{path}:{first_line + number}: {error}") from None
+            raise PageFault(f"{path}:{line}: {error}") from None
 
 
 def _read_request(kind: str, line: int, text: str) -> Request:
@@ -110,9 +101,8 @@ def _read_graph(line: int, text: str) -> Request:
         raise PageFault("a graph needs a title that says what to see in it: # graph: NAME -- TITLE")
     names = tuple(name.strip() for name in found["names"].split(","))
     options = frozenset(option.strip() for option in (found["options"] or "").split(",") if option.strip())
-    for name in names:
-        if not name.isidentifier():
-            raise PageFault(f"{name!r} is not a variable's name: # graph: NAME -- TITLE")
+    if wrong := [name for name in names if not name.isidentifier()]:
+        raise PageFault(f"{wrong[0]!r} is not a variable's name: # graph: NAME -- TITLE")
     if unknown := sorted(options.difference(GRAPH_OPTIONS)):
         raise PageFault(f"unknown option {unknown[0]!r}; there are: {', '.join(GRAPH_OPTIONS)}")
     return Request("graph", line, found["title"].strip(), names, options)
@@ -141,8 +131,6 @@ def without_requests(code: str) -> str:
 
 def hide_requests(app: Sphinx, doctree: nodes.document) -> None:
     """Rewrite the code cells of an example's page; one of which nothing is left goes. Connected to ``doctree-read``."""
-    from docutils import nodes
-
     if not app.env.docname.startswith("gallery/"):
         return
     for block in list(doctree.findall(nodes.literal_block)):

@@ -23,7 +23,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 
 from . import asserts
-from .requests import Request, has_request, read_requests
+from .requests import KINDS, Request, has_request, read_requests
 from .scripts import PageFault
 
 STYLE = Path(__file__).with_name("atlas.mplstyle")
@@ -59,13 +59,14 @@ def scrape_cell(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping
     asserts.note_recording_line(None)
     path, docs = block_vars["src_file"], gallery_conf["src_dir"]
     asked = list(read_requests(block.content, block.lineno, path))
-    of_kind = {kind: [one for one in asked if one.kind == kind] for kind in ("graph", "figure", "varies", "predict")}
-    rst = _write_graphs(of_kind["graph"], block, block_vars, docs)
-    rst += _draw_plots(of_kind["figure"], block, block_vars, docs)
-    rst += "".join(f"\n.. varies::\n\n   {request.text}\n\n" for request in of_kind["varies"])
-    for request in of_kind["predict"]:
+    graphs, figures, varies, questions = ([one for one in asked if one.kind == kind] for kind in KINDS)
+    rst = _write_graphs(graphs, block, block_vars, docs) + _draw_plots(figures, block, block_vars, docs)
+    rst += "".join(f"\n.. varies::\n\n   {request.text}\n\n" for request in varies)
+    for request in questions:
         try:
-            rst += _ask_for_prediction(request, block_vars["example_globals"])
+            answer = _make_answer(eval(request.code, dict(block_vars["example_globals"])), request.words)
+            words = f"   :words: {json.dumps(request.words)}\n" if request.words else ""
+            rst += f"\n.. predict:: {request.text}\n   :answer: {json.dumps(answer)}\n{words}\n"
         except Exception as error:
             at = f"{path}:{request.line}: # predict: {request.code}"
             raise PageFault(f"{at}: {type(error).__name__}: {error}") from None
@@ -113,8 +114,7 @@ def _write_graphs(asked: Sequence[Request], block: Any, block_vars: Mapping[str,
     if not asked:
         return ""
     # here, because a build in which no example runs does without torch, and so without its seconds
-    from graphs.fold import fold_graph
-    from graphs.model import graph_to_dict
+    from graphs.model import fold_graph, graph_to_dict
 
     path, rst = block_vars["src_file"], ""
     assigned = find_assignments(path, block.lineno + block.content.count("\n"))
@@ -180,12 +180,6 @@ def _draw_plots(asked: Sequence[Request], block: Any, block_vars: Mapping[str, A
     return rst
 
 
-def _ask_for_prediction(request: Request, namespace: Mapping[str, Any]) -> str:
-    answer = _make_answer(eval(request.code, dict(namespace)), request.words)
-    words = f"   :words: {json.dumps(request.words)}\n" if request.words else ""
-    return f"\n.. predict:: {request.text}\n   :answer: {json.dumps(answer)}\n{words}\n"
-
-
 def _make_answer(value: Any, words: tuple[str, ...]) -> list[str]:
     """A value as the page compares it with what a reader types: a word, or numbers.
 
@@ -238,11 +232,8 @@ def find_assignments(path: str, end: int) -> dict[str, Statement]:
     for name, statement, in_loop in _list_assignments(tree.body, in_loop=False):
         if statement.lineno <= end:
             assigned.setdefault(name, []).append((statement, in_loop))
-    return {
-        name: _make_statement(text, found[-1][0])
-        for name, found in assigned.items()
-        if len(found) == 1 or not any(in_loop for _, in_loop in found)
-    }
+    known = {name: found for name, found in assigned.items() if len(found) == 1 or not any(loop for _, loop in found)}
+    return {name: _make_statement(text, found[-1][0]) for name, found in known.items()}
 
 
 def find_loop_variables(path: str) -> set[str]:
@@ -271,11 +262,9 @@ def _list_assignments(body: list[ast.stmt], *, in_loop: bool) -> Iterator[tuple[
 
 def _assigned_names(node: ast.AST) -> Iterator[str]:
     """The names that a statement assigns; of anything else, none."""
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
+    if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+        for target in getattr(node, "targets", None) or [node.target]:
             yield from _stored_names(target)
-    elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
-        yield from _stored_names(node.target)
 
 
 def _stored_names(target: ast.expr) -> Iterator[str]:

@@ -17,8 +17,7 @@ HEADER = "GALLERY_HEADER.rst"
 #: after it runs only where there is a GPU: elsewhere a recording of it is shown, or its code without outputs.
 MARK = ".. needs-a-gpu::"
 
-_MARK_IN_SCRIPT = re.compile(rf"^# {re.escape(MARK)}[ \t]*$", re.MULTILINE)
-_MARK_ON_PAGE = re.compile(rf"^{re.escape(MARK)}[ \t]*$", re.MULTILINE)
+_MARK = re.compile(rf"^(# |){re.escape(MARK)}[ \t]*$", re.MULTILINE)
 _TIME_LIMIT = re.compile(r"^# sphinx_gallery_time_limit\b(?:[ \t]*=[ \t]*(\d+(?:\.\d+)?)[ \t]*$)?", re.MULTILINE)
 _DOCSTRING = re.compile(r"\A\ufeff?(?:\s*#.*\n)*\s*[rR]?(\"\"\"|''')(.*?)\1", re.DOTALL)
 #: A text block, as sphinx-gallery finds it, also in a script that Python cannot read.
@@ -49,6 +48,11 @@ class Page:
     def receipt(self) -> Path:
         return self.cache / f"{self.script.stem}.receipt.json"
 
+    @property
+    def recording(self) -> Path:
+        """The folder of what a machine with a GPU has recorded of it."""
+        return self.script.parent / "recordings" / self.script.stem
+
 
 def find_pages(examples: Path, cache: Path) -> list[Page]:
     """The examples of all chapters. As for sphinx-gallery, a chapter is a folder with a header."""
@@ -72,21 +76,12 @@ def find_marks(text: str) -> list[int]:
     >>> find_marks("import torch\\n\\n# %%\\n# Measured\\n# --------\\n# .. needs-a-gpu::\\n")
     [6]
     """
-    return [text.count("\n", 0, found.start()) + 1 for found in _MARK_IN_SCRIPT.finditer(text)]
+    return [text.count("\n", 0, found.start()) + 1 for found in _MARK.finditer(text) if found[1]]
 
 
-def split_script(text: str) -> tuple[str, str]:
-    """What of a script runs in every build, and what needs a GPU."""
-    return _split_at(_MARK_IN_SCRIPT, text)
-
-
-def split_page(rst: str) -> tuple[str, str]:
-    """What of a page stands before the mark, and what after it; without a mark, nothing stands after it."""
-    return _split_at(_MARK_ON_PAGE, rst)
-
-
-def _split_at(mark: re.Pattern[str], text: str) -> tuple[str, str]:
-    found = mark.search(text)
+def split_at_mark(text: str) -> tuple[str, str]:
+    """What of a script or of a page runs in every build, and what needs a GPU; without a mark, nothing does."""
+    found = _MARK.search(text)
     return (text[: found.start()], text[found.end() :]) if found else (text, "")
 
 
@@ -102,15 +97,10 @@ def read_title(text: str) -> str:
     return one_line(next(said, ""))
 
 
-def read_time_limit(text: str) -> float:
-    """How many seconds a script asks for with ``# sphinx_gallery_time_limit = SECONDS``; 0 if it does not.
-
-    :raises ValueError: if it does not say how many; the message is the number of the line.
-    """
+def find_time_limit(text: str) -> tuple[float, int]:
+    """What a script asks for with ``# sphinx_gallery_time_limit = SECONDS``, and in which line; 0 if it does not."""
     found = _TIME_LIMIT.search(text)
-    if found and not (found[1] and float(found[1])):
-        raise ValueError(text.count("\n", 0, found.start()) + 1)
-    return float(found[1]) if found else 0.0
+    return (float(found[1] or 0), text.count("\n", 0, found.start()) + 1) if found else (0.0, 0)
 
 
 def check_scripts(examples: Path) -> None:
@@ -171,7 +161,7 @@ class Fault:
 
     def make_report(self) -> str:
         """The headline, with the details below it."""
-        return "\n".join([self.make_headline(), *(f"    {line}" for line in self.details.splitlines())])
+        return "\n    ".join([self.make_headline(), *self.details.splitlines()])
 
 
 class UnfinishedExample(BaseException):
@@ -194,12 +184,9 @@ def check_source(script: Path) -> None:
     ast.parse(text, str(script))
     if not read_title(text):
         raise PageFault(f'{script}:1: a page begins with a docstring, """...""", and the docstring with its title')
-    try:
-        read_time_limit(text)
-    except ValueError as error:
-        raise PageFault(
-            f"{script}:{error}: this is no time limit; write a positive number of seconds, such as 120"
-        ) from None
+    seconds, line = find_time_limit(text)
+    if line and not seconds:
+        raise PageFault(f"{script}:{line}: this is no time limit; write a positive number of seconds, such as 120")
 
 
 def explain_error(error: BaseException, script: Path, running_line: int) -> Fault:

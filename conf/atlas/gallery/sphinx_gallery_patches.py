@@ -23,6 +23,9 @@ from sphinx_gallery.utils import get_md5sum
 
 from atlas.toolbox import Refusal
 
+from .notebooks import fill_notebook
+from .scripts import read_script
+
 #: Words in the names of settings that shape no page: orders, and what differs from build to build.
 _NOT_OF_A_PAGE = re.compile("order|example|parallel|plot_gallery|ignore_pattern|first_notebook_cell")
 
@@ -38,14 +41,13 @@ def describe_settings(settings: Mapping[str, Any]) -> str:
     return json.dumps(of_pages, default=lambda value: sorted(value) if isinstance(value, set) else repr(value))
 
 
-def list_cells(script: Path, end: int | None = None) -> list[int]:
-    """The first lines of a script's code cells, of those before the line ``end`` if there is one."""
-    return [line for line in read_code_cells(script) if end is None or line < end]
+def read_code_cells(script: Path, end: int | None = None) -> dict[int, str]:
+    """The code of a script's cells by their first lines, of those before the line ``end`` if there is one.
 
-
-def read_code_cells(script: Path) -> dict[int, str]:
-    """The code of a script's cells by their first lines; ``without_hidden`` leaves what a page has of it."""
-    return {line: code for kind, code, line in split_code_and_text_blocks(str(script))[1] if kind == "code"}
+    ``without_hidden`` leaves what a page has of it.
+    """
+    blocks = split_code_and_text_blocks(str(script))[1]
+    return {line: code for kind, code, line in blocks if kind == "code" and (end is None or line < end)}
 
 
 def without_hidden(code: str) -> str:
@@ -56,25 +58,21 @@ def without_hidden(code: str) -> str:
 def make_page(
     script: Path,
     target: Path,
-    docs: Path,
     settings: Mapping[str, Any],
-    *,
+    end: int | None,
     compiler: type,
-    count_output: Callable[[int], None],
-    fill_notebook: Callable[..., None],
-    end: int | None = None,
+    count: Callable[[int], None],
 ) -> None:
     """Run ``script`` here and write its page, images, notebook and archive to ``target``. What is patched stays so.
 
-    :param docs: the source folder that the page's paths are relative to; ``target`` lies in it.
+    :param target: the folder of a chapter, in ``gallery`` in the source folder that the page's paths are relative to.
+    :param end: the line from which on code is not run: the page shows it without outputs. None to run all.
     :param compiler: a kind of ``codeop.Compile``, which gets the syntax trees of cells.
-    :param count_output: called with a number of characters before the script prints them, and when a cell's value is shown.
-        What it raises is raised inside the script.
-    :param fill_notebook: gets the list of a notebook's cells to be filled, the blocks, and the code of those that raise.
-    :param end: the line from which on code is not run: the page shows it without outputs.
+    :param count: called with a number of characters before the script prints them, and when a cell's value is shown. What it
+        raises is raised inside the script.
     :raises Exception: what the script raised, with its traceback.
     """
-    running = list_cells(script, end)
+    running = list(read_code_cells(script, end))
 
     def stop_after_last(block: Any, block_vars: dict[str, Any], gallery_conf: Mapping[str, Any]) -> str:
         """A scraper, called after each cell."""
@@ -82,21 +80,19 @@ def make_page(
             block_vars["execute_script"] = False
         return ""
 
-    settings = {
-        **settings,
-        "image_scrapers": (*settings["image_scrapers"], stop_after_last),
-        "src_dir": str(docs),
-        "abort_on_example_error": True,
-        "plot_gallery": bool(running),
-        "run_stale_examples": False,
-    }
+    def fill_cells(notebook: dict[str, Any], blocks: Any, *others: Any) -> None:
+        fill_notebook(read_script(script), notebook["cells"], blocks, raising)
+
+    settings = {**settings, "image_scrapers": (*settings["image_scrapers"], stop_after_last)}
+    settings |= {"src_dir": str(target.parents[1]), "plot_gallery": bool(running)}
+    settings |= {"abort_on_example_error": True, "run_stale_examples": False}
     target.mkdir(parents=True, exist_ok=True)
-    _count_output(count_output)
+    _count_output(count)
     raising = _show_errors_without_harness()
     gen_rst.codeop = SimpleNamespace(Compile=compiler)
     gen_rst.zip_files = _zip_without_times
     scrapers._find_image_ext = _find_graph_or_image
-    sphinx_gallery.notebook.fill_notebook = lambda cells, blocks, *_: fill_notebook(cells["cells"], blocks, raising)
+    sphinx_gallery.notebook.fill_notebook = fill_cells
     gen_rst.generate_file_rst(script.name, target, script.parent, settings)
 
 
