@@ -50,7 +50,7 @@ def test_a_cell_that_fails_is_named_with_its_page(failed: dict[str, Build], name
 def test_nox_builds_with_warnings_as_errors() -> None:
     """What is said of these sites holds for the real one: ``noxfile.py`` builds it as they are built."""
     tree = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8"))
-    (task,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "sphinx"]
+    (task,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "run_sphinx"]
     assert {"--fail-on-warning", "--keep-going", "--conf-dir"} <= {
         node.value for node in ast.walk(task) if isinstance(node, ast.Constant)
     }
