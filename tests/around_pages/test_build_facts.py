@@ -31,12 +31,6 @@ def test_what_is_no_address_of_a_site_is_refused() -> None:
         check_settings(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
 
 
-def test_a_build_stops_at_a_setting_that_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATLAS_COMMIT", "main")
-    done = build(written(tmp_path, {"docs/text.md": "# Text\n\nText.\n"}))
-    assert done.is_refused_with("ATLAS_COMMIT is 'main', which is no hash of a commit")
-
-
 # -- The date -------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,6 @@ from bs4 import BeautifulSoup, Tag
 
 from atlas.page_weight import join_sheets, shrink_scripts
 from atlas.toolbox import Refusal
-from sources import ROOT
 from tiny.tiny_site import Build, build, written
 
 SCRIPT = """\
@@ -81,15 +80,6 @@ def test_scripts_go_out_small_and_do_the_same(tmp_path: Path) -> None:
     )
     shrink_scripts(tmp_path / "static", tmp_path / "out")
     assert (tmp_path / "static" / "a.js").read_text() == SCRIPT and small.stat().st_mtime_ns == first
-
-
-def test_all_scripts_of_a_site_are_small(hosted: Build) -> None:
-    static = ROOT / "conf" / "static"
-    names = [path.name for path in static.glob("*.js")]
-    made = [path.stem for path in static.glob("*.js.jinja")]
-    assert len(names) > 10 and made
-    for name in [*names, *made]:
-        assert "\n  //" not in (hosted.out / "_static" / name).read_text(), name
 
 
 # -- The sidebar ----------------------------------------------------------------------------------

@@ -87,17 +87,6 @@ def test_the_words_of_an_entry_are_those_of_the_page_and_its_links_lead_from_any
     ]
 
 
-def test_each_page_says_where_the_feed_is(hosted: Build) -> None:
-    for name in ("index.html", "404.html", "gallery/basics/two.html"):
-        page = hosted.out / name
-        head = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").head
-        (link,) = head.select("link[type='application/atom+xml']")
-        assert link["rel"] == ["alternate"] and link["title"] == "Release notes"
-        path = urlsplit(link["href"]).path
-        target = hosted.out / path.removeprefix("/fork/") if path.startswith("/") else page.parent / path
-        assert target.resolve() == (hosted.out / FEED).resolve()
-
-
 JOIN = "a release note is older than the one above it: join it with that of 2026-12-24"
 HEAD = "the heading of a release note is a day and a title, as in '2026-11-23: The first edition'"
 

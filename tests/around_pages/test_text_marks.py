@@ -28,12 +28,6 @@ def test_the_table_gets_a_class_for_each() -> None:
     assert mark_number_columns(html) == html  # once is enough
 
 
-def test_cells_that_span_others_are_left_alone() -> None:
-    index = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")])
-    text = pd.DataFrame({"n": [1, 2]}, index=index).to_html(notebook=True)
-    assert "rowspan" in text and mark_number_columns(text) == text
-
-
 def test_a_chinese_term_names_its_language(hosted_page) -> None:
     page: BeautifulSoup = hosted_page("words")
     assert [term.get_text() for term in page.select("article [lang=zh]")] == ["叶子"]

@@ -28,13 +28,6 @@ thread = threading.Thread(target=check)
 thread.start()
 thread.join()
 """
-IN_A_POOL = """
-from concurrent.futures import ThreadPoolExecutor
-def check(number):
-    assert number < 3
-with ThreadPoolExecutor(2) as pool:
-    list(pool.map(check, range(3)))
-"""
 # PyTorch's autograd calls hooks and custom backwards for a GPU in threads like this one, which `threading` does not know
 IN_A_FOREIGN_THREAD = """
 import ctypes
@@ -84,7 +77,6 @@ except AssertionError as error:
 """
 COUNTED = {
     "in a thread": (IN_A_THREAD, "2 0 0"),
-    "in a pool": (IN_A_POOL, "1 0 0"),
     "in a thread that Python did not start": (IN_A_FOREIGN_THREAD, "1 0 0"),
     "in a loop, once": ("x = 1\nfor x in range(9):\n    assert x < 9\n", "1 0 0"),
     "about errors raised on purpose, apart": (ABOUT_ERRORS, "2 1 0"),

@@ -84,17 +84,6 @@ def test_a_build_after_a_killed_one_makes_all_again_and_removes_no_foreign_file(
     assert {name: (site / name).read_text(encoding="utf-8") for name in FOREIGN} == dict.fromkeys(FOREIGN, "mine")
 
 
-def test_a_builder_says_what_another_was_warned_of(tmp_path: Path) -> None:
-    """They share the doctrees, and in those a page that could not be read looks like any other."""
-    site = written(tmp_path, {"examples/basics/one.py": HEALTHY, "docs/read.md": "# Good\n\nText.\n"})
-    assert build(site).code == 0
-    (site / "docs/read.md").write_text(FILES["docs/read.md"], encoding="utf-8")
-    for builder in ("doctest", "html"):
-        done = build(site, builder)
-        assert done.code != 0 and WARNINGS["read.md"] in done.output, done.output
-    assert "starting from the sources" not in done.output
-
-
 def test_a_build_that_failed_for_itself_is_followed_by_one_from_the_sources(tmp_path: Path) -> None:
     """As on a full disk: what was written then may be cut off. Where not even the lock can be written, a build says so."""
     site = written(tmp_path, SOUND)

@@ -61,15 +61,6 @@ def test_nothing_changed_runs_nothing_and_writes_nothing_and_one_edit_runs_one(b
     assert "tensor(20." in (again.out / "gallery" / "basics" / "one.html").read_text(encoding="utf-8")
 
 
-def test_a_renamed_script_leaves_nothing_among_the_sources(folder: Path) -> None:
-    script = folder / "examples" / "basics" / "two.py"
-    script.rename(script.with_name("renamed.py"))
-    again = build(folder)
-    assert again.code == 0, again.output
-    assert not [path for path in folder.rglob("*two*") if not {"doctrees", "html"} & set(path.parts)]
-    assert (again.out / "gallery" / "basics" / "renamed.html").exists()
-
-
 def test_a_failing_page_is_replaced_named_and_run_again(folder: Path) -> None:
     script = folder / "examples" / "basics" / "one.py"
     good = HEALTHY.replace("print(x)", "print(x * 10)")

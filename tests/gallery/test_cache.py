@@ -86,14 +86,6 @@ def test_what_gone_scripts_left_is_removed_and_nothing_else(page: Page, tmp_path
     assert not (page.cache.parent / "gone_chapter").exists()
 
 
-@pytest.mark.parametrize("last", ["old.receipt.json", "old.rst.part", "images/thumb/sphx_glr_old_thumb.png"])
-def test_a_removal_that_was_interrupted_is_finished_by_the_next_build(page: Page, last: str) -> None:
-    """Whatever file of a gone page is the last that is left."""
-    (page.cache / last).parent.mkdir(parents=True, exist_ok=True)
-    (page.cache / last).write_text("x", encoding="utf-8")
-    assert cache.remove_gone_pages(page.cache.parent, [page]) == ["graphs/old"] and not list_files(page.cache)
-
-
 def test_a_page_that_failed_once_keeps_nothing_of_that(page: Page, tmp_path: Path) -> None:
     """Its card had the picture of a broken page, which would stand beside the new one, or in its place."""
     cache.publish_failure(page, Fault(str(page.script), 1, "ValueError: no"))
@@ -117,15 +109,6 @@ def test_a_page_leaves_the_images_of_another_whose_name_is_like_its_image(page: 
 # -- What outputs depend on ---------------------------------------------------------------------------
 
 
-def test_the_code_is_what_runs_with_an_example_and_no_more() -> None:
-    """Found by its imports: what reads a graph, not what draws one; not what decides which examples run."""
-    found = {path.relative_to(ROOT / "conf").as_posix() for path in cache.list_code(ROOT / "conf")}
-    gallery = {"process", "asserts", "scrapers", "notebooks", "requests", "sphinx_gallery_patches", "scripts"}
-    assert {Path(path).stem for path in found if path.startswith("atlas/gallery/")} == {"atlas", *gallery}
-    assert {"atlas/toolbox.py", "graphs/read.py", "graphs/model.py"} <= found
-    assert not found & {"graphs/draw.py", "graphs/graph.css", "conf.py"}
-
-
 def test_an_edit_of_that_code_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
 ) -> None:
@@ -138,24 +121,14 @@ def test_an_edit_of_that_code_counts(
         assert (cache.compute_fingerprint(settings) != before) is counts, name
 
 
-OF_PAGES = {"show_signature": True, "remove_config_comments": False}
-OF_NO_PAGE = {"within_subsection_order": "other", "stale_examples": ["x"]}
-
-
-@pytest.mark.parametrize("name", [*OF_PAGES, *OF_NO_PAGE])
-def test_settings_that_shape_pages_count(settings: dict[str, Any], name: str) -> None:
-    """The order of pages and the state of a build do not."""
-    changed = {**settings, name: (OF_PAGES | OF_NO_PAGE)[name]}
-    assert (cache.compute_fingerprint(settings) != cache.compute_fingerprint(changed)) is (name in OF_PAGES)
-
-
-def test_versions_and_the_gpu_count(
+def test_versions_settings_and_the_gpu_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
 ) -> None:
-    found = [cache.compute_fingerprint(settings)]
+    assert cache.compute_fingerprint(settings | {"stale_examples": ["x"]}) == cache.compute_fingerprint(settings)
+    found = [cache.compute_fingerprint(settings), cache.compute_fingerprint(settings | {"show_signature": True})]
     (tmp_path / "version").write_text("NVRM version: 570", encoding="ascii")
     monkeypatch.setattr(cache, "_DRIVER", tmp_path / "version")
     found.append(cache.compute_fingerprint(settings))
     monkeypatch.setattr(cache, "version", lambda package: "9.9" if package == "torch" else "1")
     found.append(cache.compute_fingerprint(settings))
-    assert len(set(found)) == 3
+    assert len(set(found)) == 4

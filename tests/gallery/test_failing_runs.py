@@ -13,8 +13,6 @@ PLOT = "import matplotlib.pyplot as plt\n\nplt.plot([1, 2])\n"
 MARK, EMPTY, BARE = (f"examples/faults/a_{name}.py" for name in ("mark", "empty", "bare"))
 STOPS = [
     example("a_syntax", "x = 1\nx = = 2\n", "SyntaxError: invalid syntax", "x = = 2"),
-    example("a_later", "x = 1\n\n# %%\n# Text.\n\nx = = 2\n", "cell 2: SyntaxError: invalid syntax", "x = = 2"),
-    example("a_tab", "if torch:\n    x = 1\n\ty = 2\n", "cell 1: TabError", "\ty = 2"),
     Fault(MARK, "\ufeff" + head_of("A mark") + "x = 1\n", "save it as UTF-8 without BOM", '\ufeff"""'),
     Fault(EMPTY, "", "a page begins with a docstring"),
     Fault(BARE, "x = 1\n", "a page begins with a docstring", "x = 1"),

@@ -74,12 +74,6 @@ def test_the_last_line_that_assigned_where_that_is_certain(script: str) -> None:
     assert find_assignments(script, 14) == known
 
 
-def test_the_statement_of_a_line(script: str) -> None:
-    assert find_statement(script, 3) == ("with mode():", 3, 3)
-    assert find_statement(script, 5) == ("y, z = x * 2, ( …", 4, 6)
-    assert find_statement(script, 8) == ("for i in range(3):", 8, 8)
-
-
 def test_variables_of_a_loop_alone(tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text("for a, (b, c) in pairs:\n    a.grad = None\n    c[0] = 1\n    b = 2\n")

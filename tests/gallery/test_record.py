@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from atlas.gallery import process, recordings
-from atlas.gallery.process import Outcome
-from atlas.gallery.scripts import Page
 from gallery.faulty import HALVES, HEALTHY
 from measure import record
 from tiny.tiny_site import written
@@ -46,21 +42,3 @@ def test_it_records_and_a_check_keeps_nothing(checkout: Path, capsys: pytest.Cap
     assert "tensor(42.," in (folder / recordings.OUTPUTS).read_text(encoding="utf-8")
     (checkout / "examples/cuda/page.py").write_text(HALVES.replace("y == 42", "y == 43"), encoding="utf-8")
     assert record.main(["--check"]) == 1 and "cell 3: AssertionError" in capsys.readouterr().err
-
-
-def test_a_script_that_is_edited_while_it_runs_is_named(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its recording is of what ran, and fits the script no more."""
-    script, run = checkout / "examples/cuda/page.py", process.run_jobs
-
-    def edit_meanwhile(*arguments: Any, **options: Any) -> Iterator[Outcome]:
-        for outcome in run(*arguments, **options):
-            script.write_text(HALVES + "# edited\n", encoding="utf-8")
-            yield outcome
-
-    monkeypatch.setattr(process, "run_jobs", edit_meanwhile)
-    assert record.main([]) == 1
-    assert "record: cuda/page: the script was edited while it ran; record it again" in capsys.readouterr().err
-    script.write_text(HALVES, encoding="utf-8")
-    assert recordings.read_recording(Page(script, checkout)).fault == ""

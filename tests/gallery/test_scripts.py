@@ -49,11 +49,6 @@ def test_a_script_with_two_second_halves(tmp_path: Path) -> None:
         check_scripts(tmp_path / "examples")
 
 
-@pytest.mark.parametrize("script", ["basics/two.py", "basics/.ipynb_checkpoints/one-checkpoint.py"])
-def test_others_are_let_be(tmp_path: Path, script: str) -> None:
-    check_scripts(write_script(tmp_path, script))
-
-
 @pytest.mark.parametrize(("asked", "seconds"), [("120", 120), ("90.5", 90.5), ("7", 60), ("abc", 60), ("-5", 60)])
 def test_a_script_gets_the_time_that_it_asks_for_if_that_is_more(tmp_path: Path, asked: str, seconds: float) -> None:
     script = tmp_path / "page.py"

@@ -6,7 +6,6 @@ import pytest
 import torch
 from shorthand import check, edges, graph_of, labels
 
-from graphs.draw import draw_graph
 from graphs.model import DRAWN, READABLE, Card, Edge, Graph, fold_graph
 
 
@@ -88,12 +87,3 @@ def test_a_chain_of_5_000_nodes_is_deeper_than_the_stack():
     whole = graph_of("y", x=x, y=y)
     assert len(whole.cards) == 5_001
     assert labels(fold_graph(whole)) == ["x", "4999 nodes: NegBackward0 ×4999", "y"]
-
-
-def test_2_000_nodes_without_a_run():
-    y = x = torch.ones(2, requires_grad=True)
-    for _step in range(1_000):
-        y = y * y.sin()
-    graph = fold_graph(graph_of("y", x=x, y=y))
-    assert (len(graph.cards), graph.left_out) == (DRAWN, 2_001 - DRAWN)
-    assert f"… {graph.left_out} more" in draw_graph(graph)

@@ -52,11 +52,3 @@ def test_the_engine_does_as_computed(seed: int, chosen: list[int]) -> None:
     roots = [results[place] for place in chosen]
     nodes = all_nodes([root.grad_fn for root in roots])
     assert order_backward([root.grad_fn for root in roots], nodes) == called(roots, nodes)
-
-
-@pytest.mark.parametrize("inputs", range(1, 9))
-def test_many_leaves_of_one_node(inputs: int) -> None:
-    leaves = [torch.ones(1, requires_grad=True) for _ in range(inputs)]
-    root = torch.cat(leaves).sum()
-    nodes = all_nodes([root.grad_fn])
-    assert order_backward([root.grad_fn], nodes) == called([root], nodes)

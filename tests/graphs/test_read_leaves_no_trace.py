@@ -130,17 +130,6 @@ def test_reading_does_not_warn(accumulate):
             y.grad  # noqa: B018
 
 
-def test_reading_does_not_warn_about_a_leaf_that_became_a_result():
-    x, factor = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
-    y = x + x
-    x.requires_grad_(False)
-    x.mul_(factor)
-    assert not x.is_leaf
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        graph_of("y", factor=factor, x=x, y=y)
-
-
 def test_backward_gives_the_same_gradients_after_a_reading():
     def gradients(*, is_read: bool) -> list[float]:
         x, base = torch.tensor(2.0, requires_grad=True), torch.tensor(5.0)

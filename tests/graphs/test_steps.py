@@ -8,7 +8,7 @@ import pytest
 import torch
 from shorthand import card, first_graph, graph_of, label
 
-from graphs.model import Graph, fold_graph
+from graphs.model import Graph
 from graphs.play import Step, play_graph
 
 
@@ -86,11 +86,3 @@ def test_accumulate_grad_with_a_card_of_its_own() -> None:
         "keep x <- x",
     ]
     assert play_graph(graph)[-1].arrived[0] == (pytest.approx(7.389056),)
-
-
-def test_a_graph_that_is_left_out_in_part_is_played_with_its_accumulate_grads() -> None:
-    leaves = [scalar(1.0) for _ in range(60)]
-    graph = fold_graph(graph_of("y", accumulate=True, leaves=leaves, y=sum(leaves)))
-    assert graph.left_out
-    kept = [step for step in play_graph(graph) if step.kind == "keep"]
-    assert len(kept) == len([card for card in graph.cards if card.kind == "accumulate"]) > 0

@@ -65,19 +65,6 @@ def test_the_index_has_no_cards(site: Path) -> None:
     assert index.select(".symptoms li") and not index.select(".cards, .sphx-glr-thumbcontainer")
 
 
-@pytest.mark.parametrize(
-    ("symptoms", "said"),
-    [((), "names no symptom"), (("Went Wrong",), "in its title already"), (("loss is NaN",), "two pages")],
-)
-def test_a_page_that_cannot_be_found_is_at_fault(tmp_path: Path, symptoms: tuple[str, ...], said: str) -> None:
-    script = tmp_path / "page.py"
-    lines = "".join(f"   ! single: {symptom}\n" for symptom in symptoms)
-    script.write_text(f'r"""\nIt went wrong\n=============\n\n.. index::\n{lines}\nWhy.\n"""\n')
-    other = error_pages.ErrorPage("gallery/errors/other.html", "Another", ("Loss is nan",))
-    (fault,) = faults([error_pages.read(script), other])
-    assert said in fault
-
-
 def faults_of_form(title: str, page: BeautifulSoup, cells: list[str]) -> list[str]:
     """What a page about an error lacks.
 
@@ -138,12 +125,6 @@ FIRST, SECOND = "try:\n    y += 1\n    y.backward()\nexcept ...", "y = y + 1  # 
         ("highlight-diff", "highlight-text", [FIRST, SECOND], "no In short box with a '.. code-block:: diff'"),
         ("Not this", "But not", [FIRST, SECOND], "begin a paragraph with '**Not this:**'"),
         ("it went wrong", "else", [FIRST, SECOND], "the first output is not the message"),
-        (
-            "</div>\n<div",
-            '</div><div class="quoted-message"><pre>it went wrong</pre></div>\n<div',
-            [FIRST, SECOND],
-            None,
-        ),
         (DIFF, "- y += 1", [FIRST, SECOND], "a diff has 2 to 8 lines"),
         ("", "", ["", SECOND], "'y += 1' is in the diff and not in the first code cell"),
         ("", "", [FIRST], "'y = y + 1' is in the diff and in no code cell after the first"),

@@ -270,17 +270,11 @@ GOOD = """<html lang="en"><head><title>T</title><link rel="canonical" href="http
         ('<li class="card"><img src="a.png"><a href="a.html">words</a></li>', "without alt"),
         ('<svg class="plot"><path style="fill: var(--plot-123456, #123456)"/></svg>', "no 123456 for a dark page"),
         ("<pre>&lt;MulBackward0 object at 0x7f2a0ef090b0&gt;</pre>", "a trace"),
-        ("<pre>File &quot;/home/someone/site/page.py&quot;, line 3</pre>", "a trace"),
         ("<pre><span>/</span><span>root</span><span>/site/page.py</span></pre>", "a trace"),
-        ("<pre>/opt/hostedtoolcache/Python</pre>", "a trace"),
         (f"<pre>in {ROOT}/docs</pre>", f"a trace of the builder: {ROOT}"),
         ('<script src="//cdn.example/mathjax.js"></script>', "loaded from another site: //cdn"),
         ('<link rel="stylesheet" href="https://fonts.example/css">', "loaded from another site"),
-        ('<link rel="preconnect" href="https://fonts.example">', "loaded from another site"),
-        (
-            '<img src="a.png" srcset="a.png 1x, https://img.example/a.png 2x" alt="A picture">',
-            "loaded from another site",
-        ),
+        ('<img src="a.png" srcset="https://b.example/a.png 2x" alt="A picture">', "loaded from another site"),
         ("<style>@import 'https://fonts.example/css';</style>", "loaded from another site"),
         ('<p style="background: url(https://img.example/a.png)">', "loaded from another site"),
         ('<iframe src="https://video.example"></iframe>', "loaded from another site"),
@@ -296,19 +290,9 @@ def test_a_fault_is_found(html: str, said: str) -> None:
 @pytest.mark.parametrize(
     "html",
     [
-        *(
-            '<a href="gone.html">',
-            '<a href="#gone">',
-            '<a href="page.html#gone">',
-            '<a href="/gone/">',
-            '<img src="gone.png">',
-        ),
+        *('<a href="gone.html">', '<a href="#gone">', '<a href="page.html#gone">', '<a href="/gone/">'),
         '<img src="page.html" srcset="page.html 1x, gone.png 2x">',
-        *(
-            '<link rel="stylesheet" href="gone.css?v=1">',
-            '<script src="gone.js"></script>',
-            '<form action="gone.html"></form>',
-        ),
+        *('<link rel="stylesheet" href="gone.css?v=1">', '<script src="gone.js"></script>'),
         *('<svg><use href="#gone"></use></svg>', '<a download href="_downloads/gone.py">', '<a href="/page.html">'),
     ],
 )

@@ -78,13 +78,6 @@ def test_the_index_leads_to_every_example(site: Path, all_scripts: list[str]) ->
     assert not set(map(page_of, all_scripts)) - reached(site, "index.html")
 
 
-def test_the_numbers_of_the_first_graph(site: Path) -> None:
-    page = read(site / "gallery/graphs/first_graph.html")
-    outputs = [text_of(output) for output in page.select(OUTPUTS)]
-    assert any("-1.7267885" in output for output in outputs)
-    assert any("0.2528530" in output or "0.25285310" in output for output in outputs)
-
-
 def test_a_long_table_is_shown_whole(site: Path) -> None:
     """pandas leaves out the rows in the middle if it is not told otherwise."""
     page = read(site / "reference/shapes.html")
@@ -93,14 +86,3 @@ def test_a_long_table_is_shown_whole(site: Path) -> None:
     )
     longest = max((table.select("tbody > tr") for table in page.select(".cell_output table")), key=len)
     assert len(longest) == int(calls) and "..." not in [text_of(row.th) for row in longest]
-
-
-def test_what_a_bare_page_lacks_is_found(tmp_path: Path) -> None:
-    bare = tmp_path / "bare.html"
-    bare.write_text(
-        '<div class="sphx-glr-script-out"><pre> </pre></div><h2>Exercises</h2><p class="claims">Many asserts ran.</p>'
-        '<li class="card"><img src="a.png" alt=""></li>'
-    )
-    for script in ("graphs/bare.py", "errors/bare.py"):
-        sections = sections_of(script)
-        assert missing_parts(read(bare), sections) == OF_A_RUN + sections

@@ -57,14 +57,6 @@ def test_a_translation_says_that_it_is_chinese(glossary: BeautifulSoup) -> None:
     assert {term.get("lang") for term in translations} == {"zh"}
 
 
-@pytest.mark.parametrize("lost", ["p > em", "p:nth-of-type(2)", ".highlight-pycon"])
-def test_an_incomplete_word_is_found(glossary: BeautifulSoup, lost: str) -> None:
-    page = BeautifulSoup(str(glossary), "html.parser")
-    entry = page.select("dl.glossary > dd")[4]
-    entry.select_one(lost).decompose()
-    assert incomplete(page) == [words(page)[4]]
-
-
 def test_the_pages_that_say_more_are_linked(glossary: BeautifulSoup) -> None:
     addresses = " ".join(link["href"] for link in glossary.select("dl.glossary a.reference.internal"))
     assert not [page for page in LINKED if page.removeprefix("reference/") + ".html" not in addresses]

@@ -15,32 +15,10 @@ import torch
 from live_script import compute, fill_all
 
 _SAME_NAME = (
-    "Abs",
-    "Add",
-    "Cos",
-    "Div",
-    "Exp",
-    "Log",
-    "Mul",
-    "Neg",
-    "Pow",
-    "Relu",
-    "Sigmoid",
-    "Sin",
-    "Sqrt",
-    "Sub",
-    "Tanh",
-)
-OPERATIONS = {
-    **{name: getattr(torch, name.lower()) for name in _SAME_NAME},
-    "ClampBackward1": torch.clamp,
-    "MulBackward1": torch.mul,
-    "RsubBackward1": torch.rsub,
-}
-_SAME_NAME = (
     "Abs Add Cos Div Exp Log Log1P Maximum Minimum Mul Neg Pow Reciprocal Relu Rsqrt Sigmoid Sin Sqrt Sub Tan Tanh"
 )
-OPERATIONS |= {name: getattr(torch, name.lower()) for name in _SAME_NAME.split(" ")}
+OPERATIONS = {name: getattr(torch, name.lower()) for name in _SAME_NAME.split(" ")}
+OPERATIONS |= {"ClampBackward1": torch.clamp, "MulBackward1": torch.mul}
 LEAST = 40
 
 

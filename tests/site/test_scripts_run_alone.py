@@ -71,20 +71,6 @@ def test_the_script_imports_nothing_of_this_site(script: str) -> None:
     assert of_this_site((ROOT / "examples" / script).read_text(encoding="utf-8")) == set()
 
 
-@pytest.mark.parametrize(
-    ("code", "found"),
-    [
-        ("import torch, math", set()),
-        ("from atlas.gallery import run", {"atlas"}),
-        ("def f():\n    import graphs.first_graph", {"graphs"}),
-        ("import first_graph", {"first_graph"}),
-        ("from . import first_graph", {"."}),
-    ],
-)
-def test_such_an_import_is_found(code: str, found: set[str]) -> None:
-    assert of_this_site(code) == found
-
-
 def test_every_chapter_has_one_that_is_run_and_so_is_what_starts_processes() -> None:
     run = run_as_programs()
     assert {script.partition("/")[0] for script in run} == {

@@ -93,14 +93,3 @@ def test_half_of_the_lessons_are_shorter_still(site: Path) -> None:
 def test_code_is_about_pytorch_and_not_about_layout(site: Path) -> None:
     found = [plumbing(lesson_of_page(site, script)) for script in LESSONS]
     assert sum(lines for lines, _ in found) <= 0.15 * sum(all_lines for _, all_lines in found)
-
-
-def test_what_is_folded_does_not_count() -> None:
-    page = BeautifulSoup(
-        "<article><h1>T</h1><p>one</p><details><p>three</p><pre>x</pre></details>"
-        f"<h2>{MISTAKES}<a class='headerlink'>¶</a></h2><p>four five six</p></article>",
-        "html.parser",
-    )
-    article = lesson(page)
-    assert prose(article) == "one four five six"
-    assert place_of_the_mistakes(article) == 2 / 10
