@@ -6,16 +6,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
+from page_scripts import run_script
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from visiting import open_page
 
 PAGE = "gallery/graphs/first_graph.html"
 DRAWERS = {"Toggle site navigation sidebar": ".sidebar-drawer", "Toggle table of contents sidebar": ".toc-drawer"}
-#: Where the focus is: its left and right edge, and whether anything shows it.
-FOCUS = """() => {
-  const {left, right} = document.activeElement.getBoundingClientRect();
-  return [left, right, document.activeElement.checkVisibility({visibilityProperty: true})];
-}"""
 
 
 @pytest.fixture
@@ -28,7 +24,7 @@ def narrow(browser: Browser, origin: str) -> Iterator[Page]:
 def test_a_closed_drawer_takes_no_focus(narrow: Page) -> None:
     for _ in range(25):
         narrow.keyboard.press("Tab")
-        left, right, is_shown = narrow.evaluate(FOCUS)
+        left, right, is_shown = run_script(narrow, "findFocus")
         assert is_shown and left >= 0 and right <= 640, narrow.evaluate("document.activeElement.outerHTML")[:100]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from page_scripts import run_script
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from visiting import open_page, too_wide
 
@@ -29,10 +30,6 @@ TYPES = [
     "genindex.html",
     "search.html?q=leaf",
 ]
-#: What stands in the same place of each sheet.
-STAMPS = """() => [...document.body.querySelectorAll("*")]
-  .filter(box => ["fixed", "sticky"].includes(getComputedStyle(box).position) && box.checkVisibility())
-  .map(box => box.outerHTML.slice(0, 80))"""
 MESSAGE = "Trying to backward through the graph a second time"
 
 
@@ -64,7 +61,7 @@ def test_on_paper_there_is_the_text_and_nothing_else(fresh: BrowserContext, orig
     expect(tab.locator("article h1").first).to_be_visible()
     for part in (".sidebar-drawer", ".toc-drawer", ".graph-bar", ".filter", ".copybtn"):
         assert not tab.locator(f"{part}:visible").count(), part
-    assert not tab.evaluate(STAMPS), "what is fixed to the window stands on every sheet"
+    assert not run_script(tab, "listStamps"), "what is fixed to the window stands on every sheet"
 
 
 def test_paper_is_light_in_each_theme(origin: str, window: Callable[[str], BrowserContext]) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from page_scripts import run_script
 from playwright.sync_api import BrowserContext, Page, expect
 from visiting import new_tab, open_page
 
@@ -35,27 +36,15 @@ def table(opened: Callable[[str], Page]) -> Page:
 # -- Lists ----------------------------------------------------------------------------------------
 
 
-def list_texts(tab: Page, entries: str) -> list[str]:
-    """What is shown of each entry that is not filtered out, its definition too."""
-    return tab.evaluate(
-        """entries => [...document.querySelectorAll(entries)].filter(one => !one.hidden).map(head => {
-          let text = head.textContent, next = head;
-          while (head.localName === "dt" && (next = next.nextElementSibling)?.localName === "dd") text += next.textContent;
-          return text.toLowerCase();
-        })""",
-        entries,
-    )
-
-
 @pytest.mark.parametrize("address", LISTS)
 def test_a_list_shows_what_has_the_words(opened: Callable[[str], Page], address: str) -> None:
     label, typed, entries = LISTS[address]
     tab, words = opened(address), typed.lower().split(", ")
     box, count = tab.get_by_label(label), tab.locator(".filter output")
-    every = list_texts(tab, entries)
+    every = run_script(tab, "listEntries", entries)
     expect(count).to_contain_text(f"{len(every)} of {len(every)} ")
     box.fill(typed.upper())
-    found = list_texts(tab, entries)
+    found = run_script(tab, "listEntries", entries)
     assert 0 < len(found) < len(every) / 2 and all(word in text for text in found for word in words)
     if address != "reference/names.html":
         assert len(found) == sum(all(word in text for word in words) for text in every)
@@ -67,7 +56,7 @@ def test_a_list_shows_what_has_the_words(opened: Callable[[str], Page], address:
         == 0
     )
     box.fill("")
-    assert list_texts(tab, entries) == every
+    assert run_script(tab, "listEntries", entries) == every
 
 
 def test_a_part_without_an_entry_left_is_not_shown(opened: Callable[[str], Page]) -> None:

@@ -7,22 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from page_scripts import run_script
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from visiting import new_tab, open_page
 
 PAGE = "gallery/tensors/strides.html"
 WALKS, STEPS = 40, 6
-STATE = """() => {
-  const box = document.querySelector(".memory-cells");
-  const rows = table => [...box.querySelectorAll(`.cells-${table} tr`)]
-    .map(row => [...row.cells].map(cell => +cell.textContent));
-  return {
-    facts: [...box.querySelectorAll(".cells-facts code")].map(fact => fact.textContent),
-    numbers: rows("tensor"), memory: rows("memory")[0], said: box.querySelector(".cells-said").textContent,
-    read: [...box.querySelectorAll(".cells-memory td.read")].map(cell => cell.cellIndex),
-    calls: [...box.querySelectorAll("button[data-call]:enabled")].map(button => button.dataset.call),
-  };
-}"""
 
 
 @pytest.fixture
@@ -32,7 +22,7 @@ def cells(fresh: BrowserContext, origin: str) -> Page:
 
 def click(page: Page, call: str) -> dict[str, Any]:
     page.evaluate("call => document.querySelector(`button[data-call='${call}']`).click()", call)
-    return page.evaluate(STATE)
+    return run_script(page, "readCells")
 
 
 def facts(x: torch.Tensor) -> list[str]:
@@ -50,7 +40,7 @@ def test_walks_through_views_end_where_pytorch_does(cells: Page) -> None:
     for _walk in range(WALKS):
         cells.locator(".cells-calls button").last.click()
         first = x = torch.arange(12).reshape(3, 4)
-        state = cells.evaluate(STATE)
+        state = run_script(cells, "readCells")
         for _step in range(STEPS):
             call = choose.choice(state["calls"])
             seen.add(call)
@@ -79,11 +69,11 @@ def test_a_number_points_to_its_cell(cells: Page) -> None:
 
 
 def test_starting_again_brings_back_the_first_tensor(cells: Page) -> None:
-    before = cells.evaluate(STATE)
+    before = run_script(cells, "readCells")
     for call in (".t()", "[1:]", ".reshape(-1)"):
         click(cells, call)
     cells.get_by_role("button", name="start again").click()
-    assert cells.evaluate(STATE) == before
+    assert run_script(cells, "readCells") == before
 
 
 def test_without_javascript_there_is_a_picture(browser: Browser, origin: str) -> None:

@@ -6,27 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from page_scripts import SETTLE
+from page_scripts import run_script
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 from visiting import open_page, until
 
-#: The colors of every element that a page shows. Copy buttons, clear until they are pointed at, keep the old theme's color.
-LOOK_OF_ALL = """() => [...document.body.querySelectorAll("*")].map(box => {
-  if (!box.checkVisibility({opacityProperty: true})) return box.localName;
-  const {color, fill, backgroundColor, display, filter} = getComputedStyle(box);
-  return [box.localName, color, fill, backgroundColor, display, filter].join();
-})"""
 FIRST, FORMULAS = "gallery/graphs/first_graph.html", "gallery/training/initialisation.html"
 
 
 def find_colors(tab: Page) -> dict[str, str]:
-    """The colors that matter in the first graph of a page."""
-    tab.evaluate(SETTLE)
-    return tab.evaluate("""() => ({
-      name: getComputedStyle(document.querySelector(".graph text.g-name")).fill,
-      card: getComputedStyle(document.querySelector(".graph .g-card rect")).fill,
-      page: getComputedStyle(document.body).backgroundColor,
-    })""")
+    run_script(tab, "settle")
+    return run_script(tab, "listGraphColors")
 
 
 def read_style(tab: Page, part: str, name: str) -> str:
@@ -55,8 +44,8 @@ def test_a_page_that_is_turned_looks_as_one_that_was_opened_so(
     def list_looks() -> list[list[str]]:
         for tab in tabs:
             tab.emulate_media(color_scheme="dark")
-            tab.evaluate(SETTLE)
-        return [tab.evaluate(LOOK_OF_ALL) for tab in tabs]
+            run_script(tab, "settle")
+        return [run_script(tab, "listLooks") for tab in tabs]
 
     # deferred scripts may still add to one of them
     until(tabs[0], lambda: len({*map(tuple, list_looks())}) == 1, list_looks)
@@ -87,7 +76,7 @@ def test_a_copy_button_is_seen_when_a_key_reaches_it(opened: Callable[[str], Pag
         if button.evaluate("button => button === document.activeElement"):
             break
     expect(button).to_be_focused()
-    tab.evaluate(SETTLE)
+    run_script(tab, "settle")
     look = button.evaluate("button => [getComputedStyle(button).opacity, getComputedStyle(button).outlineStyle]")
     assert look == ["1", "solid"]
 
