@@ -39,10 +39,8 @@ def read_step(workflow: str, job: str, name: str) -> str:
 
 
 LINKS = read_step("links", "ask", "Open, update or close the issue")
-VERSIONS = read_step("weekly", "versions", "Open, update or close the issue")
 RECORDINGS = read_step("cuda", "record", "Propose the recordings, if they differ")
 FOR_READERS = read_step("ci", "check", "On main, build what publish will deploy")
-PREVIEW = read_step("ci", "preview", "Say where the preview is, and which pages it is about")
 TIP = read_step("publish", "fetch", "Leave it to the next run if main has moved on")
 REFUSE = read_step("publish", "fetch", "Refuse a site that is not made for readers, or has gaps")
 ADDRESSES = read_step("publish", "addresses", "Propose the list of published addresses, if it has grown")
@@ -93,11 +91,10 @@ def runner(tmp_path: Path) -> Runner:
     (programs / "gh").write_text(GH)
     (programs / "gh").chmod(0o755)
     address = f"https://x-access-token:secret@github.com/{REPOSITORY}.git"
-    (tmp_path / "gitconfig").write_text(
-        f'[url "{remote}"]\n\tinsteadOf = {address}\n[init]\n\tdefaultBranch = main\n'
-    )
+    config = f'[url "{remote}"]\n\tinsteadOf = {address}\n[init]\n\tdefaultBranch = main\n'
+    (tmp_path / "gitconfig").write_text(config)
     kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
-    files = ("CALLS", "GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_STEP_SUMMARY")
+    files = ("CALLS", "GITHUB_OUTPUT", "GITHUB_ENV")
     environment = {
         **kept,
         **{name: str(tmp_path / name) for name in files},
@@ -113,51 +110,24 @@ def runner(tmp_path: Path) -> Runner:
 # -- Issues ----------------------------------------------------------------------------------------
 
 BROKEN = "index.md:3: [broken] https://a.example/: 404\n"
-REDIRECTED = "index.md:4: [redirected] https://b.example/ to https://c.example/\n"
 
 
 @pytest.mark.parametrize(
     ("found", "outcome", "issue", "status", "change"),
     [
-        (BROKEN + REDIRECTED, "failure", "", 0, "issue create --title Links that lead nowhere --body-file body.md"),
+        (BROKEN, "failure", "", 0, "issue create --title Links that lead nowhere --body-file body.md"),
         (BROKEN * 9999, "failure", "7", 0, "issue edit 7 --body-file body.md"),
         ("", "success", "7", 0, f"issue close 7 --comment All links lead somewhere again: {RUN}"),
-        ("", "success", "", 0, ""),
         ("", "failure", "", 1, ""),  # the check of links crashed
-        (REDIRECTED, "failure", "", 1, ""),
     ],
 )
 def test_one_issue_says_which_links_are_broken(
     runner: Runner, found: str, outcome: str, issue: str, status: int, change: str
 ) -> None:
     runner.write({"build/linkcheck/output.txt": found} if found else {})
-    done = runner.run(LINKS, OUTCOME=outcome, ISSUE=issue)
-    assert done.returncode == status, done.stderr
-    assert ("without a list of broken links" in done.stdout) == bool(status)
+    assert runner.run(LINKS, OUTCOME=outcome, ISSUE=issue).returncode == status
     assert runner.read_changes()[:1] == [change][: len(change)]
-    assert runner.read("CALLS").count("[broken] https://a.example/: 404") == min(found.count(BROKEN), 200)
-    assert "redirected" not in runner.read("CALLS")
-
-
-@pytest.mark.parametrize(
-    ("differs", "issue", "change"),
-    [
-        (True, "", "issue create --title What newer versions of PyTorch do otherwise --body-file body.md"),
-        (True, "7", "issue edit 7 --body-file body.md"),
-        (False, "7", f"issue close 7 --comment They answer as the versions on the site: {RUN}"),
-        (False, "", ""),
-    ],
-)
-def test_one_issue_says_what_newer_versions_do_otherwise(
-    runner: Runner, differs: bool, issue: str, change: str
-) -> None:
-    line = "- kinks: `x.abs() at x = [0]`: `[0]` on 2.15.0, `[1]` on 99.1.0\n"
-    runner.write({"differences.md": line * 2000 + "- " + "x" * 100_000} if differs else {})
-    assert runner.run(VERSIONS, ISSUE=issue).returncode == 0
-    assert runner.read_changes()[:1] == [change][: len(change)]
-    if differs:
-        body = (runner.checkout / "body.md").read_text()
-        assert RUN in body and line in body and 5_000 < len(body) < 65_536
+    assert runner.read("CALLS").count(BROKEN) == min(found.count(BROKEN), 200)
 
 
 # -- Proposals -------------------------------------------------------------------------------------
@@ -178,7 +148,7 @@ def test_what_a_workflow_made_is_one_proposal(
     assert runner.run(COMMIT).returncode == 0
     done = runner.run(step)
     assert done.returncode == 0 and as_before in done.stdout
-    assert runner.git("branch") == "" and runner.read("CALLS") == ""
+    assert runner.read("CALLS") == ""
     for text, proposal in (("new", ""), ("newer", "7")):
         runner.write({file: text, "build.log": "something else"})
         done = runner.run(step, PROPOSAL=proposal)
@@ -195,32 +165,12 @@ def test_what_a_workflow_made_is_one_proposal(
 # -- ci --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("address", ["https://owner.example/atlas", "https://owner.example/atlas/", ""])
+@pytest.mark.parametrize("address", ["https://owner.example/atlas", ""])
 def test_what_ci_builds_on_main_is_for_readers(runner: Runner, address: str) -> None:
     """GitHub's answer has no slash at its end; ATLAS_SITE has one. A fork without an address is checked all the same."""
-    said = {"ADDRESS": address, "REPOSITORY": "https://github.com/someone/atlas", "COMMIT": "0123abc"}
-    assert runner.run(FOR_READERS, **said).returncode == 0
-    settings = [
-        "ATLAS_SITE=https://owner.example/atlas/",
-        f"ATLAS_REPOSITORY={said['REPOSITORY']}",
-        "ATLAS_COMMIT=0123abc",
-    ]
-    assert runner.read("GITHUB_ENV").splitlines() == (settings if address else [])
-
-
-def test_the_preview_of_a_proposal_is_linked_with_its_pages(runner: Runner) -> None:
-    runner.write({"examples/graphs/gone.py": "", "docs/guide/a.md": "", "conf/conf.py": ""})
-    assert runner.run(COMMIT).returncode == 0
-    runner.write({"conf/conf.py": "changed"})
-    assert runner.run(f"{COMMIT}; {PREVIEW}", ADDRESS="https://artifact.example").returncode == 0
-    assert "none; what they share may be" in runner.read("GITHUB_STEP_SUMMARY")
-    (runner.checkout / "examples/graphs/gone.py").unlink()
-    runner.write({"examples/graphs/my_page.py": "new", "docs/guide/a.md": "changed"})
-    assert runner.run(f"{COMMIT}; {PREVIEW}", ADDRESS="https://artifact.example").returncode == 0
-    told = runner.read("GITHUB_STEP_SUMMARY")
-    assert "](https://artifact.example)" in told
-    pages = [line for line in told.splitlines() if line.startswith("- ") and line.endswith(".html")]
-    assert pages == ["- guide/a.html", "- gallery/graphs/my_page.html"]
+    assert runner.run(FOR_READERS, ADDRESS=address, REPOSITORY="https://a.example", COMMIT="0123abc").returncode == 0
+    settings = "ATLAS_SITE=https://owner.example/atlas/ ATLAS_REPOSITORY=https://a.example ATLAS_COMMIT=0123abc"
+    assert runner.read("GITHUB_ENV").split() == (settings.split() if address else [])
 
 
 # -- publish ---------------------------------------------------------------------------------------
@@ -245,7 +195,6 @@ def test_the_tip_of_main_is_published(runner: Runner, step: str, tip: str, statu
     [
         ('{"commit": "0123abc", "not_recorded": []}', None),
         ('{"commit": null, "not_recorded": []}', "Set the variable ATLAS_SITE"),
-        ('{"commit": "4567def", "not_recorded": []}', "Set the variable ATLAS_SITE"),
         ('{"commit": "0123abc", "not_recorded": ["gallery/cuda/devices"]}', "nox -s record"),
         ('{"commit": "0123abc"}', ""),
         ("{", ""),
