@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from looking import LEAST_CONTRAST
 from page_scripts import run_script
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 from visiting import FIRST, find_card, open_page
 
 FIGURE = "graph-first-graph-1"  # right below the code
@@ -36,16 +38,15 @@ def test_a_card_lights_its_line(figure: Locator, code: Locator, how: str) -> Non
     assert run_script(code, "listLitLines") == []
 
 
-def test_a_tap_on_a_card_lights_its_line(browser: Browser, origin: str) -> None:
-    with browser.new_context(has_touch=True, is_mobile=True, viewport={"width": 390, "height": 800}) as phone:
-        tab = open_page(phone, origin, FIRST)
-        figure = tab.locator(f"#{FIGURE}")
-        figure.scroll_into_view_if_needed()
-        before = tab.evaluate("scrollY")
-        find_card(figure, "a").tap()
-        expect(figure.locator(".graph-note")).to_be_visible()
-        assert run_script(tab.locator("#cell-1 pre"), "listLitLines") == ["a = x1 * x2"]
-        assert tab.evaluate("scrollY") == pytest.approx(before, abs=2), "nothing scrolls by itself"
+def test_a_tap_on_a_card_lights_its_line(phone: BrowserContext, origin: str) -> None:
+    tab = open_page(phone, origin, FIRST)
+    figure = tab.locator(f"#{FIGURE}")
+    figure.scroll_into_view_if_needed()
+    before = tab.evaluate("scrollY")
+    find_card(figure, "a").tap()
+    expect(figure.locator(".graph-note")).to_be_visible()
+    assert run_script(tab.locator("#cell-1 pre"), "listLitLines") == ["a = x1 * x2"]
+    assert tab.evaluate("scrollY") == pytest.approx(before, abs=2), "nothing scrolls by itself"
 
 
 def test_a_line_lights_its_cards_in_each_figure(tab: Page, figure: Locator, code: Locator) -> None:
@@ -73,7 +74,6 @@ def test_play_marks_the_line_that_runs(figure: Locator, code: Locator) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_code_can_be_read_on_a_band(browser: Browser, origin: str, theme: str) -> None:
-    with browser.new_context(color_scheme=theme) as window:
-        code = open_page(window, origin, FIRST).locator("#cell-1 pre")
-        assert run_script(code, "listPaleTokens", LEAST_CONTRAST) == []
+def test_code_can_be_read_on_a_band(window: Callable[[str], BrowserContext], origin: str, theme: str) -> None:
+    code = open_page(window(theme), origin, FIRST).locator("#cell-1 pre")
+    assert run_script(code, "listPaleTokens", LEAST_CONTRAST) == []

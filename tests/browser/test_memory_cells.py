@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from page_scripts import run_script
-from playwright.sync_api import Browser, BrowserContext, Page, expect
-from visiting import new_tab, open_page
+from playwright.sync_api import BrowserContext, Page, expect
+from visiting import open_page
 
 PAGE = "gallery/tensors/strides.html"
 WALKS, STEPS = 40, 6
 
 
 @pytest.fixture
-def cells(fresh: BrowserContext, origin: str) -> Page:
-    return open_page(fresh, origin, PAGE)
+def cells(opened: Callable[[str], Page]) -> Page:
+    return opened(PAGE)
 
 
 def click(page: Page, call: str) -> dict[str, Any]:
@@ -76,9 +77,7 @@ def test_starting_again_brings_back_the_first_tensor(cells: Page) -> None:
     assert run_script(cells, "readCells") == before
 
 
-def test_without_javascript_there_is_a_picture(browser: Browser, origin: str) -> None:
-    with browser.new_context(java_script_enabled=False) as context:
-        tab = new_tab(context)
-        tab.goto(f"{origin}/{PAGE}")
-        assert tab.locator(".cells-tensor td").count() == tab.locator(".cells-memory td").count() == 12
-        assert not tab.locator(".cells-calls button").count()
+def test_without_javascript_there_is_a_picture(scriptless: BrowserContext, origin: str) -> None:
+    tab = open_page(scriptless, origin, PAGE)
+    assert tab.locator(".cells-tensor td").count() == tab.locator(".cells-memory td").count() == 12
+    assert not tab.locator(".cells-calls button").count()

@@ -114,6 +114,7 @@ def test_an_address_with_a_question_shows_results_that_mark_nothing_on_their_pag
 
 def test_without_scripts_the_box_leads_to_the_titles_of_all_pages(scriptless: BrowserContext, origin: str) -> None:
     tab = open_page(scriptless, origin, FIRST)
+    tab.set_viewport_size({"width": 1280, "height": 900})
     tab.locator(".sidebar-search").fill("hooks")
     tab.keyboard.press("Enter")
     tab.wait_for_url("**/search.html?q=hooks")

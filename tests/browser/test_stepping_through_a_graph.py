@@ -15,7 +15,7 @@ SUM = "At x2 they add up: (−1.7738) + 0.0470 = −1.7268."
 TRAVEL = 1500  # milliseconds from the moment at which tokens leave until the cards have what they bring
 
 
-def test_by_mouse(figure: Locator) -> None:
+def test_by_mouse(figure: Locator, visit: Visit) -> None:
     said = figure.locator(".graph-now")
     for words in ("Before the first operation: x1 = 2, x2 = 3.", "Forward: a = 6, recorded as MulBackward0."):
         figure.get_by_role("button", name="One step on").click()
@@ -28,6 +28,7 @@ def test_by_mouse(figure: Locator) -> None:
     assert any(SUM in words for words in told)
     figure.get_by_role("button", name="One step back").click()
     expect(said).to_contain_text("x1.grad")
+    assert not visit.errors + visit.other_sites
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -104,7 +105,7 @@ def timed(fresh: BrowserContext, origin: str) -> Page:
     return tab
 
 
-def test_a_token_is_multiplied_on_its_way(timed: Page) -> None:
+def test_a_token_is_multiplied_on_its_way_and_those_that_meet_are_added(timed: Page) -> None:
     figure = timed.locator(f"#{FIGURE}")
     figure.get_by_role("slider").fill("6")
     figure.get_by_role("button", name="One step on").click()
@@ -118,12 +119,7 @@ def test_a_token_is_multiplied_on_its_way(timed: Page) -> None:
     expect(find_card(figure, "x2").locator(".g-got")).to_have_count(0)
     timed.clock.run_for(TRAVEL)
     expect(find_card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7738")
-
-
-def test_tokens_that_meet_are_added(timed: Page) -> None:
-    figure = timed.locator(f"#{FIGURE}")
-    figure.get_by_role("slider").fill("6")
-    for _ in range(3):
+    for _ in range(2):
         figure.get_by_role("button", name="One step on").click()
     assert figure.locator(".g-token").count() == 2, "those of this step alone, for who is in a hurry"
     timed.clock.run_for(1200)
@@ -218,9 +214,8 @@ def test_the_arrow_keys_go_from_card_to_card(tab: Page, figure: Locator) -> None
     expect(figure.locator(".graph-note")).to_be_hidden()
 
 
-def test_a_link_opens_the_figure_in_its_step(fresh: BrowserContext, origin: str) -> None:
-    tab = open_page(fresh, origin, f"{FIRST}#{FIGURE}.11")
-    figure = tab.locator(f"#{FIGURE}")
+def test_a_link_opens_the_figure_in_its_step(opened: Callable[[str], Page]) -> None:
+    figure = opened(f"{FIRST}#{FIGURE}.11").locator(f"#{FIGURE}")
     expect(figure.locator(".graph-now")).to_have_text(GRADIENT)
     expect(figure.locator("svg.graph")).to_be_in_viewport()
     figure.get_by_role("button", name="One step back").click()
@@ -228,21 +223,21 @@ def test_a_link_opens_the_figure_in_its_step(fresh: BrowserContext, origin: str)
 
 
 @pytest.mark.parametrize("fragment", ["%", f"{FIGURE}.x", f"{FIGURE}.-1"])
-def test_a_link_to_no_step_leaves_the_figure_whole(fresh: BrowserContext, origin: str, fragment: str) -> None:
-    visit = Visit()
-    tab = open_page(fresh, origin, f"{FIRST}#{fragment}", visit)
+def test_a_link_to_no_step_leaves_the_figure_whole(
+    opened: Callable[[str], Page], visit: Visit, fragment: str
+) -> None:
+    tab = opened(f"{FIRST}#{fragment}")
     expect(tab.locator(f"#{FIGURE}").get_by_role("slider")).to_have_value("12")
     assert not visit.errors
 
 
 def test_it_can_be_made_larger(tab: Page, figure: Locator) -> None:
-    box = figure.locator(".graph-scroll")
     width = figure.locator("svg.graph").bounding_box()["width"]
     for _ in range(5):
         figure.get_by_role("button", name="Larger").click()
     assert figure.locator("svg.graph").bounding_box()["width"] > 2 * width
     assert not too_wide(tab)
-    expect(box).to_have_attribute("tabindex", "0")
+    expect(figure.locator(".graph-scroll")).to_have_attribute("tabindex", "0")
 
 
 def test_a_double_click_fits_all_of_it_into_its_box(browser: Browser, origin: str) -> None:
