@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import axe
 import pytest
 from chromium import SWITCHES, chromium
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 from serving import Server, nginx, serve
-from visiting import PATIENCE, open_page
+from visiting import FIGURE, FIRST, PATIENCE, Visit, open_page
 
 expect.set_options(timeout=PATIENCE)
 
@@ -82,9 +82,27 @@ def fresh(window: Callable[[str], BrowserContext]) -> BrowserContext:
 
 
 @pytest.fixture
-def opened(fresh: BrowserContext, origin: str) -> Callable[[str], Page]:
+def visit() -> Visit:
+    """What the pages of one test ask for, and what goes wrong."""
+    return Visit()
+
+
+@pytest.fixture
+def opened(fresh: BrowserContext, origin: str, visit: Visit) -> Callable[[str], Page]:
     """Open a page of the site in that window."""
-    return lambda address: open_page(fresh, origin, address)
+    return lambda address: open_page(fresh, origin, address, visit)
+
+
+@pytest.fixture
+def tab(opened: Callable[[str], Page]) -> Page:
+    """The page of the first graph."""
+    return opened(FIRST)
+
+
+@pytest.fixture
+def figure(tab: Page) -> Locator:
+    """Its graph after backward."""
+    return tab.locator(f"#{FIGURE}")
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import axe
-import page_scripts
-from page_scripts import LATE_FIGURE, LATE_FIX
+from page_scripts import run_script
 from playwright.sync_api import BrowserContext, Page
 from visiting import Visit, new_tab, watch
 
@@ -66,16 +65,20 @@ def inspect_page(
         for theme in themes:
             now = Visit()
             if theme == themes[0]:
-                in_first_screen = (
-                    {"late-figure": LATE_FIGURE} if is_lesson else {"late-fix": LATE_FIX} if is_error else {}
+                late = (
+                    {"late-figure": "findLateFigure"}
+                    if is_lesson
+                    else {"late-fix": "findLateFix"}
+                    if is_error
+                    else {}
                 )
-                found = _load_page(tab, f"{origin}/{page}", in_first_screen if width == max(LOADS) else {})
-                found += [("cut-message", said) for said in tab.evaluate(page_scripts.CUT_MESSAGE) if is_error]
-                found += [("copy-button", said) for said in tab.evaluate(page_scripts.COPY_BUTTONS) if is_example]
+                found = _load_page(tab, f"{origin}/{page}", late if width == max(LOADS) else {})
+                found += [("cut-message", said) for said in run_script(tab, "findCutMessage") if is_error]
+                found += [("copy-button", said) for said in run_script(tab, "listCopyButtons") if is_example]
             else:
                 found = []
                 tab.emulate_media(color_scheme=theme)
-                tab.evaluate(page_scripts.SETTLE)
+                run_script(tab, "settle")
             found += _measure_page(tab) + axe.color_faults(tab, looks)
             found += axe.faults(tab) if theme == themes[-1] else []  # last, for it changes the page
             found += [("other-site", url) for url in now.other_sites] + [("error", said) for said in now.errors]
@@ -87,13 +90,13 @@ def inspect_page(
 def _load_page(tab: Page, address: str, in_first_screen: Mapping[str, str]) -> list[tuple[str, str]]:
     """Load a page and open its folds.
 
-    :param in_first_screen: by the name of a rule, a script that says what is not in the first screen as it should be.
+    :param in_first_screen: by the name of a rule, a function of ``page_scripts.js`` that says what is late.
     """
     tab.goto(address, wait_until="load")
-    shifts = tab.evaluate(page_scripts.SHIFTS)
-    late = [(rule, said) for rule, script in in_first_screen.items() for said in tab.evaluate(script, HEIGHT)]
-    tab.evaluate(page_scripts.UNFOLD)
-    tab.evaluate(page_scripts.SETTLE)
+    shifts = run_script(tab, "listShifts")
+    late = [(rule, said) for rule, script in in_first_screen.items() for said in run_script(tab, script, HEIGHT)]
+    run_script(tab, "unfold")
+    run_script(tab, "settle")
     axe.inject(tab)
     found = [("layout-shift", str(shifts))] if sum(value for value, _ in shifts) >= LARGEST_SHIFT else []
     return found + late
@@ -102,9 +105,9 @@ def _load_page(tab: Page, address: str, in_first_screen: Mapping[str, str]) -> l
 def _measure_page(tab: Page) -> list[tuple[str, str]]:
     """What is measured in each theme and width, as the rule's name and a sentence."""
     measures = {
-        "small-text": (page_scripts.SMALL_TEXT, SMALLEST_TEXT),
-        "too-wide": (page_scripts.TOO_WIDE, None),
-        "unreachable": (page_scripts.UNREACHABLE, None),
-        "pale-graph": (page_scripts.PALE_GRAPHS, LEAST_CONTRAST),
+        "small-text": ("listSmallTexts", SMALLEST_TEXT),
+        "too-wide": ("listTooWide", None),
+        "unreachable": ("listUnreachable", None),
+        "pale-graph": ("listPaleGraphs", LEAST_CONTRAST),
     }
-    return [(rule, said) for rule, (script, limit) in measures.items() for said in tab.evaluate(script, limit)]
+    return [(rule, said) for rule, (script, limit) in measures.items() for said in run_script(tab, script, limit)]

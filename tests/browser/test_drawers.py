@@ -6,29 +6,24 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
+from page_scripts import run_script
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from visiting import open_page
+from visiting import FIRST, open_page
 
-PAGE = "gallery/graphs/first_graph.html"
 DRAWERS = {"Toggle site navigation sidebar": ".sidebar-drawer", "Toggle table of contents sidebar": ".toc-drawer"}
-#: Where the focus is: its left and right edge, and whether anything shows it.
-FOCUS = """() => {
-  const {left, right} = document.activeElement.getBoundingClientRect();
-  return [left, right, document.activeElement.checkVisibility({visibilityProperty: true})];
-}"""
 
 
 @pytest.fixture
 def narrow(browser: Browser, origin: str) -> Iterator[Page]:
     """A window of 1280 pixels at twice the size."""
     with browser.new_context(viewport={"width": 640, "height": 400}, device_scale_factor=2) as context:
-        yield open_page(context, origin, PAGE)
+        yield open_page(context, origin, FIRST)
 
 
 def test_a_closed_drawer_takes_no_focus(narrow: Page) -> None:
     for _ in range(25):
         narrow.keyboard.press("Tab")
-        left, right, is_shown = narrow.evaluate(FOCUS)
+        left, right, is_shown = run_script(narrow, "findFocus")
         assert is_shown and left >= 0 and right <= 640, narrow.evaluate("document.activeElement.outerHTML")[:100]
 
 
@@ -52,19 +47,14 @@ def test_a_drawer_opens_and_closes_by_keyboard_and_by_a_click_beside_it(narrow: 
     expect(drawer).to_be_hidden()
 
 
-@pytest.mark.parametrize(
-    ("part", "drawer"), [(".nav-overlay-icon", ".sidebar-drawer"), (".toc-header-icon", ".toc-drawer")]
-)
-def test_without_javascript_a_drawer_opens_by_pointer(
-    scriptless: BrowserContext, origin: str, part: str, drawer: str
-) -> None:
-    tab = open_page(scriptless, origin, PAGE)
-    tab.locator(part).click()
+@pytest.mark.parametrize("drawer", DRAWERS.values())
+def test_without_javascript_a_drawer_opens_by_pointer(scriptless: BrowserContext, origin: str, drawer: str) -> None:
+    tab = open_page(scriptless, origin, FIRST)
+    tab.locator({".sidebar-drawer": ".nav-overlay-icon", ".toc-drawer": ".toc-header-icon"}[drawer]).click()
     expect(tab.locator(drawer)).to_be_visible()
 
 
-def test_the_contents_of_a_page_are_in_sight(fresh: BrowserContext, origin: str) -> None:
-    tab = open_page(fresh, origin, PAGE)
+def test_the_contents_of_a_page_are_in_sight(tab: Page) -> None:
     for width in (1280, 1312, 1313, 1366):
         tab.set_viewport_size({"width": width, "height": 900})
         expect(tab.locator(".toc-drawer a:visible").first).to_be_in_viewport(ratio=1)

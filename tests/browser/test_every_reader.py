@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from page_scripts import run_script
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from visiting import open_page, too_wide
+from visiting import FIRST, open_page, too_wide
 
 from atlas.pages import read_pages
 
@@ -18,7 +19,7 @@ TYPES = [
     "guide/which-switch.html",
     "gallery/index.html",
     "gallery/graphs/index.html",
-    "gallery/graphs/first_graph.html",
+    FIRST,
     "gallery/tensors/copy_table.html",
     "gallery/errors/backward_twice.html",
     "gallery/cuda/devices.html",
@@ -29,10 +30,6 @@ TYPES = [
     "genindex.html",
     "search.html?q=leaf",
 ]
-#: What stands in the same place of each sheet.
-STAMPS = """() => [...document.body.querySelectorAll("*")]
-  .filter(box => ["fixed", "sticky"].includes(getComputedStyle(box).position) && box.checkVisibility())
-  .map(box => box.outerHTML.slice(0, 80))"""
 MESSAGE = "Trying to backward through the graph a second time"
 
 
@@ -57,26 +54,20 @@ def test_without_javascript_it_can_be_read(scriptless: BrowserContext, origin: s
         expect(fold).to_have_attribute("open", "")
 
 
-@pytest.mark.parametrize("page_", ["gallery/graphs/first_graph.html", "reference/operators.html"])
-def test_on_paper_there_is_the_text_and_nothing_else(fresh: BrowserContext, origin: str, page_: str) -> None:
-    tab = open_page(fresh, origin, page_)
+@pytest.mark.parametrize("page_", [FIRST, "reference/operators.html"])
+def test_on_paper_there_is_the_text_and_nothing_else(opened: Callable[[str], Page], page_: str) -> None:
+    tab = opened(page_)
     tab.emulate_media(media="print")
     expect(tab.locator("article h1").first).to_be_visible()
     for part in (".sidebar-drawer", ".toc-drawer", ".graph-bar", ".filter", ".copybtn"):
         assert not tab.locator(f"{part}:visible").count(), part
-    assert not tab.evaluate(STAMPS), "what is fixed to the window stands on every sheet"
+    assert not run_script(tab, "listStamps"), "what is fixed to the window stands on every sheet"
 
 
 def test_paper_is_light_in_each_theme(origin: str, window: Callable[[str], BrowserContext]) -> None:
     parts = {
         "gallery/memory/checkpointing.html": ["svg.plot path"],
-        "gallery/graphs/first_graph.html": [
-            ".g-card rect",
-            ".g-name",
-            ".g-gradient",
-            "article p",
-            "div.highlight pre",
-        ],
+        FIRST: [".g-card rect", ".g-name", ".g-gradient", "article p", "div.highlight pre"],
     }
     read = "parts => parts.slice(0, 20).map(part => [getComputedStyle(part).fill, getComputedStyle(part).color])"
 
@@ -91,8 +82,8 @@ def test_paper_is_light_in_each_theme(origin: str, window: Callable[[str], Brows
     assert list_colors("light") == list_colors("dark")
 
 
-def test_from_a_message_to_the_fix(fresh: BrowserContext, origin: str) -> None:
-    tab = open_page(fresh, origin, "index.html")
+def test_from_a_message_to_the_fix(opened: Callable[[str], Page]) -> None:
+    tab = opened("index.html")
     tab.set_viewport_size({"width": 1500, "height": 900})  # wide enough for the list of the page's sections
     tab.get_by_placeholder("Search").first.click()
     tab.get_by_role("combobox").fill(MESSAGE)
@@ -116,8 +107,8 @@ def test_from_the_front_page_through_the_first_chapter_on_a_phone(phone: Browser
     assert len(read) == len(CHAPTERS["graphs"]) and "differentiation" in tab.url
 
 
-def test_with_the_keyboard_alone(fresh: BrowserContext, origin: str) -> None:
-    tab = open_page(fresh, origin, "index.html")
+def test_with_the_keyboard_alone(opened: Callable[[str], Page]) -> None:
+    tab = opened("index.html")
     go_to(tab, "document.activeElement.matches('.sd-card a[href$=\"first_graph.html\"]')")
     tab.keyboard.press("Enter")
     tab.wait_for_url("**/first_graph.html")

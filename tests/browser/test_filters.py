@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from page_scripts import run_script
 from playwright.sync_api import BrowserContext, Page, expect
 from visiting import new_tab, open_page
 
@@ -35,27 +36,15 @@ def table(opened: Callable[[str], Page]) -> Page:
 # -- Lists ----------------------------------------------------------------------------------------
 
 
-def list_texts(tab: Page, entries: str) -> list[str]:
-    """What is shown of each entry that is not filtered out, its definition too."""
-    return tab.evaluate(
-        """entries => [...document.querySelectorAll(entries)].filter(one => !one.hidden).map(head => {
-          let text = head.textContent, next = head;
-          while (head.localName === "dt" && (next = next.nextElementSibling)?.localName === "dd") text += next.textContent;
-          return text.toLowerCase();
-        })""",
-        entries,
-    )
-
-
 @pytest.mark.parametrize("address", LISTS)
 def test_a_list_shows_what_has_the_words(opened: Callable[[str], Page], address: str) -> None:
     label, typed, entries = LISTS[address]
     tab, words = opened(address), typed.lower().split(", ")
     box, count = tab.get_by_label(label), tab.locator(".filter output")
-    every = list_texts(tab, entries)
+    every = run_script(tab, "listEntries", entries)
     expect(count).to_contain_text(f"{len(every)} of {len(every)} ")
     box.fill(typed.upper())
-    found = list_texts(tab, entries)
+    found = run_script(tab, "listEntries", entries)
     assert 0 < len(found) < len(every) / 2 and all(word in text for text in found for word in words)
     if address != "reference/names.html":
         assert len(found) == sum(all(word in text for word in words) for text in every)
@@ -67,7 +56,7 @@ def test_a_list_shows_what_has_the_words(opened: Callable[[str], Page], address:
         == 0
     )
     box.fill("")
-    assert list_texts(tab, entries) == every
+    assert run_script(tab, "listEntries", entries) == every
 
 
 def test_a_part_without_an_entry_left_is_not_shown(opened: Callable[[str], Page]) -> None:
@@ -86,9 +75,8 @@ def test_a_link_within_the_page_finds_its_entry(opened: Callable[[str], Page]) -
     expect(tab.get_by_label("Filter the terms")).to_have_value("")
 
 
-def test_the_list_of_errors_is_short_on_a_phone(opened: Callable[[str], Page]) -> None:
-    tab = opened("gallery/errors/index.html")
-    tab.set_viewport_size({"width": 390, "height": 844})
+def test_the_list_of_errors_is_short_on_a_phone(phone: BrowserContext, origin: str) -> None:
+    tab = open_page(phone, origin, "gallery/errors/index.html")
     assert tab.locator(".symptoms li:visible").count() == 0
     assert tab.evaluate("document.documentElement.scrollHeight") < 3 * 844
 
@@ -159,6 +147,9 @@ def test_a_table_is_filtered_by_name_and_by_kind_and_the_address_keeps_it(table:
     again.goto(table.url)
     expect(again.get_by_label(NAME)).to_have_value("pool")
     assert again.locator(ROWS).count() == shown > 0
+    again.get_by_label(NAME).fill("no operator is called so")
+    expect(again.locator(".filter output")).to_contain_text("traceback")
+    expect(again.locator(".operators")).to_be_hidden()
 
 
 @pytest.mark.parametrize(
@@ -174,12 +165,6 @@ def test_a_table_knows_signs_nodes_and_full_names(table: Page, asked: str, row: 
     table.get_by_label(NAME).fill(asked)
     expect(table.locator(f"tr#{row}")).to_be_visible()
     assert table.locator(ROWS).count() < 15
-
-
-def test_nothing_found_says_what_to_do(table: Page) -> None:
-    table.get_by_label(NAME).fill("no operator is called so")
-    expect(table.locator(".filter output")).to_contain_text("traceback")
-    expect(table.locator(".operators")).to_be_hidden()
 
 
 def test_a_head_sorts_its_column_and_back(table: Page) -> None:

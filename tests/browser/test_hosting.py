@@ -1,7 +1,7 @@
 """The site as nginx serves it, at a root and below a path: headers, the policy, what is not found.
 
 All browser tests go through the same server, and ``test_every_page.py`` opens every page under the policy. What is done on
-a page after it was opened is looked at here: a search, and a graph that plays.
+a page after it was opened is looked at here, in a fork: a search, and a graph that plays.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ import pytest
 from bs4 import BeautifulSoup
 from playwright.sync_api import BrowserContext, Page, expect
 from serving import Server
-from visiting import Visit, open_page, until
+from visiting import FIGURE, FIRST, Visit, open_page, until
 
 from tiny.tiny_site import build, written
 
-PAGE = "gallery/graphs/first_graph.html"
 FOREVER = "public, max-age=31536000, immutable"
 SECURITY = [
     "Content-Security-Policy",
@@ -62,8 +61,8 @@ def find_style(site: Path) -> str:
 # -- Headers --------------------------------------------------------------------------------------
 
 TYPES = {
-    PAGE: "text/html; charset=utf-8",
-    f"{PAGE}.md": "text/markdown; charset=utf-8",
+    FIRST: "text/html; charset=utf-8",
+    f"{FIRST}.md": "text/markdown; charset=utf-8",
     "llms.txt": "text/plain; charset=utf-8",
     "_static/site.css": "text/css; charset=utf-8",
     "search-index.js": "application/javascript; charset=utf-8",
@@ -91,17 +90,9 @@ def test_other_files_have_their_types(origin: str) -> None:
 def test_what_has_a_checksum_is_kept_and_all_else_asked_for_again(origin: str, site: Path) -> None:
     """A page's link with ``?v=`` that somebody made up would otherwise leave its readers with today's page for a year."""
     style = find_style(site)
-    for address in (
-        style,
-        style.split("?")[0],
-        *TYPES,
-        *(f"{address}?v=abc123" for address in (PAGE, "", "sitemap.xml")),
-    ):
-        answer = ask_server(f"{origin}/{address}")
-        assert (answer.status, answer.headers["Cache-Control"]) == (
-            200,
-            FOREVER if address == style else "no-cache",
-        ), address
+    for address in (style, style.split("?")[0], *TYPES, *(f"{name}?v=abc123" for name in (FIRST, "", "sitemap.xml"))):
+        answer, kept = ask_server(f"{origin}/{address}"), FOREVER if address == style else "no-cache"
+        assert (answer.status, answer.headers["Cache-Control"]) == (200, kept), address
     answer = ask_server(f"{origin}/_static/none.css?v=1234")
     assert (answer.status, answer.headers["Cache-Control"]) == (404, "no-cache")
     assert [name for name in SECURITY if name in answer.headers] == SECURITY
@@ -133,25 +124,10 @@ def test_the_policy_bites(tampered: str, fresh: BrowserContext) -> None:
         until(tab, lambda said=said: any(map(said.search, wrong.errors)), lambda: wrong.errors)
 
 
-def test_a_search_and_a_graph_that_plays_keep_to_the_policy(origin: str, fresh: BrowserContext) -> None:
-    visit = Visit()
-    tab = open_page(fresh, origin, PAGE, visit)
-    figure = tab.locator("#graph-first-graph-2")
-    for button in ("One step on", "One step back", "Larger", "Play"):
-        figure.get_by_role("button", name=button, exact=True).click()
-    figure.locator(".g-card").first.hover()
-    expect(figure.locator(".graph-note")).to_be_visible()
-    open_search(tab, "retain_grad")
-    assert not visit.errors + visit.other_sites
+def test_a_page_asks_its_own_site_alone(tab: Page, origin: str) -> None:
     asked = "address => fetch(address).then(answer => answer.status, () => 'refused')"
     assert tab.evaluate(asked, f"{origin}/robots.txt") == 404, "Lighthouse asks for it as the page would"
     assert tab.evaluate(asked, "https://other.example/robots.txt") == "refused"
-
-
-def open_search(tab: Page, words: str) -> None:
-    tab.get_by_placeholder("Search").first.click()
-    tab.get_by_role("dialog").get_by_role("combobox").fill(words)
-    expect(tab.get_by_role("dialog").get_by_role("option").first).to_be_visible()
 
 
 # -- Not found ------------------------------------------------------------------------------------
@@ -191,10 +167,11 @@ def fork(site: Path, server: Server) -> Iterator[str]:
 
 def test_below_a_path_only_what_has_a_checksum_is_kept_and_nothing_is_above_it(fork: str, site: Path) -> None:
     kept = [
-        ask_server(f"{fork}/{address}").headers["Cache-Control"] for address in (find_style(site), f"{PAGE}?v=abc123")
+        ask_server(f"{fork}/{address}").headers["Cache-Control"]
+        for address in (find_style(site), f"{FIRST}?v=abc123")
     ]
     assert kept == [FOREVER, "no-cache"]
-    assert ask_server(f"{fork.removesuffix('/some-fork')}/{PAGE}").status == 404
+    assert ask_server(f"{fork.removesuffix('/some-fork')}/{FIRST}").status == 404
     with urllib.request.urlopen(fork) as answer:
         assert answer.url == f"{fork}/", "the path without its slash leads there"
 
@@ -206,12 +183,18 @@ def test_a_fork_is_clicked_through(fork: str, fresh: BrowserContext) -> None:
     tab.locator(".sidebar-tree").get_by_role("link", name="Computation graphs", exact=True).click()
     tab.wait_for_url(f"{fork}/gallery/graphs/index.html")
     tab.locator(".card").first.click()
-    tab.wait_for_url(f"{fork}/{PAGE}")
-    tab.locator("#graph-first-graph-2").get_by_role("button", name="One step on").click()
+    tab.wait_for_url(f"{fork}/{FIRST}")
+    figure = tab.locator(f"#{FIGURE}")
+    for button in ("One step on", "Larger", "Play"):
+        figure.get_by_role("button", name=button, exact=True).click()
+    figure.locator(".g-card").first.hover()
+    expect(figure.locator(".graph-note")).to_be_visible()
     with tab.expect_navigation():
         tab.locator(".related-pages .next-page").click()
-    assert tab.url.startswith(f"{fork}/gallery/graphs/") and not tab.url.endswith(PAGE)
-    open_search(tab, "retain_grad")
+    assert tab.url.startswith(f"{fork}/gallery/graphs/") and not tab.url.endswith(FIRST)
+    tab.get_by_placeholder("Search").first.click()
+    tab.get_by_role("dialog").get_by_role("combobox").fill("retain_grad")
+    expect(tab.get_by_role("dialog").get_by_role("option").first).to_be_visible()
     with tab.expect_navigation():
         tab.keyboard.press("Enter")
     assert tab.url.startswith(f"{fork}/") and "search.html" not in tab.url

@@ -14,13 +14,8 @@ LONGER_THAN_THE_REST = 1200  # milliseconds
 
 
 @pytest.fixture
-def visit() -> Visit:
-    return Visit()
-
-
-@pytest.fixture
-def tab(fresh: BrowserContext, origin: str, visit: Visit) -> Page:
-    return open_page(fresh, origin, GLOSSARY, visit)
+def tab(opened: Callable[[str], Page]) -> Page:
+    return opened(GLOSSARY)
 
 
 def find_note(tab: Page) -> Locator:
@@ -43,9 +38,7 @@ def expect_nothing(tab: Page) -> None:
     expect(find_note(tab)).to_be_hidden()
 
 
-def test_a_pointer_that_rests_on_a_link_sees_what_is_there_while_it_is_on_one_of_the_two(
-    tab: Page, visit: Visit
-) -> None:
+def test_a_pointer_that_rests_on_a_link_sees_what_is_there(tab: Page, visit: Visit) -> None:
     link, note = find_leaf(tab), find_note(tab)
     link.hover()
     expect(note).to_contain_text("leaf 叶子节点")
@@ -121,9 +114,8 @@ def test_a_finger_gets_the_link_and_no_note(phone: BrowserContext, origin: str, 
     assert "link-previews.js" not in visit.files
 
 
-def test_texts_that_do_not_come_leave_the_link_as_it_is(fresh: BrowserContext, origin: str, visit: Visit) -> None:
-    fresh.route("**/link-previews.js", lambda route: route.abort())
-    tab = open_page(fresh, origin, GLOSSARY, visit)
+def test_texts_that_do_not_come_leave_the_link_as_it_is(tab: Page, visit: Visit) -> None:
+    tab.route("**/link-previews.js", lambda route: route.abort())
     find_leaf(tab).hover()
     expect_nothing(tab)
     assert not [said for said in visit.errors if said.startswith("script: ")]

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from page_scripts import run_script
 from playwright.sync_api import BrowserContext, Locator, Page, expect
-from visiting import open_page, too_wide
+from visiting import FIGURE, FIRST, open_page, too_wide
 
 from graphs.describe import format_number
 
-FRONT, LESSON, VECTOR = "index.html", "gallery/graphs/first_graph.html", "gallery/errors/unused_in_graph.html"
-FIGURE = "graph-first-graph-2"
+FRONT, VECTOR = "index.html", "gallery/errors/unused_in_graph.html"
 LIVE = "Computed in your browser"
 
 
 @pytest.fixture
-def front(fresh: BrowserContext, origin: str) -> Page:
-    return open_page(fresh, origin, FRONT)
-
-
-@pytest.fixture
-def figure(front: Page) -> Locator:
-    return front.locator(f"#{FIGURE}")
+def tab(opened: Callable[[str], Page]) -> Page:
+    return opened(FRONT)
 
 
 def field(figure: Locator, name: str) -> Locator:
@@ -50,30 +46,23 @@ def computed(x1: float, x2: float) -> tuple[float, float, float]:
     return w.item(), one.grad.item(), two.grad.item()
 
 
-#: Values and gradients in all their digits, by the names of the cards.
-NUMBERS = """figure => {
-  const { notes, computed: { values, gradients } } = figure.graph;
-  return Object.fromEntries(Object.entries(notes).map(([key, note]) => [note[0][1], [values[key][0], gradients[key][0]]]));
-}"""
-
-
 def shown(figure: Locator) -> tuple[float, float, float]:
     """The value of w, and both gradients; the notes say the same in fewer digits."""
-    found, said = figure.evaluate(NUMBERS), facts(figure)
+    found, said = run_script(figure, "listNumbers"), facts(figure)
     numbers = found["w"][0], found["x1"][1], found["x2"][1]
     texts = said["w"]["value"], said["x1"]["gradient"], said["x2"]["gradient"].rpartition("= ")[2]
     assert texts == tuple(map(format_number, numbers))
     return numbers
 
 
-def test_dragged_on_the_front_page(front: Page, figure: Locator) -> None:
+def test_dragged_on_the_front_page(tab: Page, figure: Locator) -> None:
     box = field(figure, "x1").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    front.mouse.move(x, y)
-    front.mouse.down()
-    front.mouse.move(x + 60, y, steps=4)  # 4 px are a step of 0.1
+    tab.mouse.move(x, y)
+    tab.mouse.down()
+    tab.mouse.move(x + 60, y, steps=4)  # 4 px are a step of 0.1
     expect(figure.locator(".graph-note")).not_to_be_visible()
-    front.mouse.up()
+    tab.mouse.up()
     expect(field(figure, "x1")).to_have_attribute("aria-valuetext", "3.5000")
     assert shown(figure) == pytest.approx(computed(3.5, 3.0), rel=1e-6)
     expect(figure.locator(".graph-whose")).to_contain_text(f"{LIVE}: w = 0.3318.")
@@ -88,21 +77,18 @@ def test_turned_with_the_keys(figure: Locator) -> None:
     assert shown(figure) == pytest.approx(computed(2.0, 4.1), rel=1e-5)
 
 
-def test_typed_and_put_back(figure: Locator) -> None:
-    before = figure.locator(".graph-scroll").inner_text(), facts(figure)
+def test_what_is_typed_counts_if_it_is_a_number_and_is_put_back(figure: Locator) -> None:
+    before = facts(figure)
+    for text in ("", "x", "3 + 4"):
+        type_number(figure, "x1", text)
+        expect(figure.locator(".graph-whose")).to_contain_text("as PyTorch computed them")
     type_number(figure, "x1", "0,5")
     assert shown(figure) == pytest.approx(computed(0.5, 3.0), rel=1e-6)
     expect(figure.locator(".g-hint")).to_have_count(0)
     figure.get_by_role("button", name="Back to PyTorch’s numbers").click()
     expect(figure.locator(".graph-whose")).to_contain_text("as PyTorch computed them")
     expect(figure.locator("svg.graph")).to_contain_text("grad −1.7268")
-    assert facts(figure) == before[1]
-
-
-@pytest.mark.parametrize("text", ["", "x", "3 + 4"])
-def test_what_is_no_number_changes_nothing(figure: Locator, text: str) -> None:
-    type_number(figure, "x1", text)
-    expect(figure.locator(".graph-whose")).to_contain_text("as PyTorch computed them")
+    assert facts(figure) == before
 
 
 def test_outside_of_the_domain(figure: Locator) -> None:
@@ -124,19 +110,18 @@ def test_the_steps_say_the_new_numbers(figure: Locator) -> None:
     expect(figure.locator(".g-card:has(.g-name:text-is('x2')) .g-got")).to_have_text("grad −2.3278")
 
 
-def test_a_small_vector(fresh: BrowserContext, origin: str) -> None:
-    figure = open_page(fresh, origin, VECTOR).locator(".graph-figure > div[id]").first
+def test_a_small_vector(opened: Callable[[str], Page]) -> None:
+    figure = opened(VECTOR).locator(".graph-figure > div[id]").first
     type_number(figure, "point[1]", "5")
     expect(figure.locator(".graph-whose")).to_contain_text("loss = 26")
     expect(figure.locator(".g-numbers.g-under")).to_have_text("[1, 5]")
 
 
-def test_on_a_phone(browser: Any, origin: str) -> None:
-    with browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True) as context:
-        page = open_page(context, origin, LESSON)
-        figure = page.locator(f"#{FIGURE}")
-        field(figure, "x1").tap()
-        figure.get_by_role("textbox", name="Value of x1").fill("3.5")
-        figure.get_by_role("textbox", name="Value of x1").press("Enter")
-        expect(figure.locator(".graph-whose")).to_contain_text(LIVE)
-        assert not too_wide(page)
+def test_on_a_phone(phone: BrowserContext, origin: str) -> None:
+    tab = open_page(phone, origin, FIRST)
+    figure = tab.locator(f"#{FIGURE}")
+    field(figure, "x1").tap()
+    figure.get_by_role("textbox", name="Value of x1").fill("3.5")
+    figure.get_by_role("textbox", name="Value of x1").press("Enter")
+    expect(figure.locator(".graph-whose")).to_contain_text(LIVE)
+    assert not too_wide(tab)

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from playwright.sync_api import Browser, BrowserContext, Page, expect
-from visiting import new_tab, open_page
+from page_scripts import run_script
+from playwright.sync_api import BrowserContext, Page, expect
+from visiting import open_page
 
 PAGE = "gallery/tensors/strides.html"
 WALKS, STEPS = 40, 6
-STATE = """() => {
-  const box = document.querySelector(".memory-cells");
-  const rows = table => [...box.querySelectorAll(`.cells-${table} tr`)]
-    .map(row => [...row.cells].map(cell => +cell.textContent));
-  return {
-    facts: [...box.querySelectorAll(".cells-facts code")].map(fact => fact.textContent),
-    numbers: rows("tensor"), memory: rows("memory")[0], said: box.querySelector(".cells-said").textContent,
-    read: [...box.querySelectorAll(".cells-memory td.read")].map(cell => cell.cellIndex),
-    calls: [...box.querySelectorAll("button[data-call]:enabled")].map(button => button.dataset.call),
-  };
-}"""
 
 
 @pytest.fixture
-def cells(fresh: BrowserContext, origin: str) -> Page:
-    return open_page(fresh, origin, PAGE)
+def cells(opened: Callable[[str], Page]) -> Page:
+    return opened(PAGE)
 
 
 def click(page: Page, call: str) -> dict[str, Any]:
     page.evaluate("call => document.querySelector(`button[data-call='${call}']`).click()", call)
-    return page.evaluate(STATE)
+    return run_script(page, "readCells")
 
 
 def facts(x: torch.Tensor) -> list[str]:
@@ -50,7 +41,7 @@ def test_walks_through_views_end_where_pytorch_does(cells: Page) -> None:
     for _walk in range(WALKS):
         cells.locator(".cells-calls button").last.click()
         first = x = torch.arange(12).reshape(3, 4)
-        state = cells.evaluate(STATE)
+        state = run_script(cells, "readCells")
         for _step in range(STEPS):
             call = choose.choice(state["calls"])
             seen.add(call)
@@ -79,16 +70,14 @@ def test_a_number_points_to_its_cell(cells: Page) -> None:
 
 
 def test_starting_again_brings_back_the_first_tensor(cells: Page) -> None:
-    before = cells.evaluate(STATE)
+    before = run_script(cells, "readCells")
     for call in (".t()", "[1:]", ".reshape(-1)"):
         click(cells, call)
     cells.get_by_role("button", name="start again").click()
-    assert cells.evaluate(STATE) == before
+    assert run_script(cells, "readCells") == before
 
 
-def test_without_javascript_there_is_a_picture(browser: Browser, origin: str) -> None:
-    with browser.new_context(java_script_enabled=False) as context:
-        tab = new_tab(context)
-        tab.goto(f"{origin}/{PAGE}")
-        assert tab.locator(".cells-tensor td").count() == tab.locator(".cells-memory td").count() == 12
-        assert not tab.locator(".cells-calls button").count()
+def test_without_javascript_there_is_a_picture(scriptless: BrowserContext, origin: str) -> None:
+    tab = open_page(scriptless, origin, PAGE)
+    assert tab.locator(".cells-tensor td").count() == tab.locator(".cells-memory td").count() == 12
+    assert not tab.locator(".cells-calls button").count()

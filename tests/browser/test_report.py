@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import axe
 import pytest
+from page_scripts import run_script
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 from serving import Server
 from visiting import Visit, open_page
@@ -30,11 +30,6 @@ def origin(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def visit() -> Visit:
-    return Visit()
-
-
-@pytest.fixture
 def tab(origin: str, fresh: BrowserContext, visit: Visit) -> Iterator[Page]:
     yield open_page(fresh, origin, "page.html", visit)
     assert not visit.errors + visit.other_sites
@@ -46,38 +41,18 @@ def issue(link: Locator) -> tuple[str, str]:
     return fields["title"][0], fields["body"][0]
 
 
-def select(tab: Page, words: str) -> None:
-    """Select these words, as a mouse or Shift with the arrow keys does."""
-    tab.evaluate(
-        """words => {
-          const walker = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
-          while (walker.nextNode()) {
-            const at = walker.currentNode.data.indexOf(words);
-            if (at >= 0) {
-              getSelection().setBaseAndExtent(walker.currentNode, at, walker.currentNode, at + words.length);
-              return;
-            }
-          }
-        }""",
-        words,
-    )
-
-
-def test_what_is_selected_goes_into_the_issue_by_keyboard(tab: Page) -> None:
-    select(tab, SAID)
+def test_an_issue_is_about_the_page_or_what_is_selected_by_keyboard(tab: Page) -> None:
     link = tab.locator(".report a")
+    link.focus()
+    title, body = issue(link)
+    assert (title, body.splitlines()[0]) == ("A page", f"Page: {WHERE}")
+    link.blur()
+    run_script(tab, "selectWords", SAID)
     link.focus()
     title, body = issue(link)
     assert title == "A page: The part"
     assert body.startswith(f"> {SAID}\n\nPage: {WHERE}#the-part\nPyTorch: ")
     assert "Another one" not in body
-
-
-def test_without_a_selection_it_is_about_the_page(tab: Page) -> None:
-    link = tab.locator(".report a")
-    link.focus()
-    title, body = issue(link)
-    assert (title, body.splitlines()[0]) == ("A page", f"Page: {WHERE}")
 
 
 def rest_on(tab: Page, block: str) -> Locator:
@@ -110,18 +85,14 @@ def test_the_mark_can_be_reached_and_moves_nothing(tab: Page) -> None:
     expect(mark).to_be_hidden()
 
 
-def test_no_mark_while_somebody_reads_on(tab: Page) -> None:
-    tab.locator("#the-part p").hover()
-    tab.mouse.move(5, 5)
-    tab.wait_for_timeout(1000)
-    expect(tab.locator(".report-mark")).to_be_hidden()
-
-
-def test_no_mark_where_there_is_no_margin(tab: Page) -> None:
-    tab.set_viewport_size({"width": 390, "height": 800})
-    tab.locator("#the-part p").hover()
-    tab.wait_for_timeout(1000)
-    expect(tab.locator(".report-mark")).to_be_hidden()
+def test_no_mark_while_somebody_reads_on_or_where_there_is_no_margin(tab: Page) -> None:
+    for width, rests in [(1280, False), (390, True)]:
+        tab.set_viewport_size({"width": width, "height": 800})
+        tab.locator("#the-part p").hover()
+        if not rests:
+            tab.mouse.move(5, 5)
+        tab.wait_for_timeout(1000)
+        expect(tab.locator(".report-mark")).to_be_hidden()
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -133,8 +104,7 @@ def test_axe_finds_nothing(tab: Page, theme: str) -> None:
     assert not [*axe.faults(tab), *axe.color_faults(tab, axe.Looks())]
 
 
-def test_an_address_stays_short_enough_for_any_host(origin: str, fresh: BrowserContext, tmp_path: Path) -> None:
-    tab = open_page(fresh, origin, "page.html")
+def test_an_address_stays_short_enough_for_any_host(tab: Page) -> None:
     # no taller than the window: to scroll would be to point at nothing
     tab.add_style_tag(content="#the-part p { height: 3rem; overflow: hidden; }")
     tab.evaluate("document.querySelector('#the-part p').textContent = 'word '.repeat(5000)")

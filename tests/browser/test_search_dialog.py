@@ -7,26 +7,16 @@ from collections.abc import Callable
 
 import axe
 import pytest
+from page_scripts import run_script
 from playwright.sync_api import BrowserContext, Page, expect
-from visiting import Visit, open_page
+from visiting import FIRST, Visit, open_page
 
 from search import pastes
 
-PAGE = "gallery/graphs/first_graph.html"
 MESSAGE = (
     "one of the variables needed for gradient computation has been modified by an inplace operation: "
     "[torch.FloatTensor [3]], which is output 0 of ExpBackward0, is at version 1; expected version 0 instead."
 )
-
-
-@pytest.fixture
-def visit() -> Visit:
-    return Visit()
-
-
-@pytest.fixture
-def tab(fresh: BrowserContext, origin: str, visit: Visit) -> Page:
-    return open_page(fresh, origin, PAGE, visit)
 
 
 @pytest.mark.parametrize("keys", ["Control+k", "Meta+k", "/"])
@@ -70,25 +60,19 @@ def test_by_keyboard_alone_to_a_part_of_a_page(tab: Page, visit: Visit) -> None:
     assert tab.url == wanted and not visit.errors + visit.other_sites
 
 
-def test_results_follow_each_key_and_fetch_no_page(tab: Page, visit: Visit) -> None:
-    asked: list[str] = []
-    tab.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
+def test_results_follow_each_key_and_fetch_the_index_and_no_page(tab: Page, visit: Visit) -> None:
+    tab.wait_for_load_state("networkidle")
+    before = {*visit.files}
+    assert before and not [name for name in before if "search-index" in name or "search_engine" in name]
     tab.keyboard.press("Control+k")
     expect(tab.get_by_role("combobox")).to_be_focused()
     for key in "gradcheck":
         tab.keyboard.press(key)
         expect(tab.get_by_role("option").first).to_be_visible()
     expect(tab.get_by_role("option").first).to_contain_text("gradcheck")
-    fetched = {name for name in asked if not name.endswith(".svg")}  # a mark may still be on its way
+    fetched = {name.rpartition("/")[2] for name in visit.files - before}
     assert fetched == {"search-index.js", "search.css", "search_dialog.js", "search_engine.js"}
     assert not visit.errors + visit.other_sites
-
-
-def test_a_page_that_is_only_read_loads_no_index(fresh: BrowserContext, origin: str) -> None:
-    asked: list[str] = []
-    fresh.on("request", lambda request: asked.append(request.url))
-    open_page(fresh, origin, PAGE).wait_for_load_state("networkidle")
-    assert asked and not [url for url in asked if "search-index" in url or "search_engine" in url]
 
 
 def test_a_traceback_of_fifteen_lines_gets_one_card(tab: Page) -> None:
@@ -96,11 +80,7 @@ def test_a_traceback_of_fifteen_lines_gets_one_card(tab: Page) -> None:
     paste = pastes.traceback("RuntimeError", pastes.reworded(MESSAGE, chance), chance)
     assert len(paste.splitlines()) > 15
     tab.keyboard.press("/")
-    tab.get_by_role("combobox").evaluate("""(box, text) => {
-      const clipboardData = new DataTransfer();
-      clipboardData.setData("text", text);
-      box.dispatchEvent(new ClipboardEvent("paste", {clipboardData, cancelable: true, bubbles: true}));
-    }""", paste)  # fmt: skip
+    run_script(tab.get_by_role("combobox"), "pasteText", paste)
     card = tab.locator(".search-card")
     expect(card).to_have_count(1)
     assert card.get_attribute("href").endswith("gallery/errors/modified_in_place.html")
@@ -109,8 +89,8 @@ def test_a_traceback_of_fifteen_lines_gets_one_card(tab: Page) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "gallery/errors/index.html", "search.html"])
-def test_a_box_on_a_page_answers_below_it(fresh: BrowserContext, origin: str, address: str, visit: Visit) -> None:
-    tab = open_page(fresh, origin, address, visit)
+def test_a_box_on_a_page_answers_below_it(opened: Callable[[str], Page], address: str, visit: Visit) -> None:
+    tab = opened(address)
     box = tab.locator(".search-here textarea")
     box.fill(f'Traceback (most recent call last):\n  File "a.py", line 2\nRuntimeError: {MESSAGE}')
     card = tab.locator(".search-results a").first
@@ -120,24 +100,30 @@ def test_a_box_on_a_page_answers_below_it(fresh: BrowserContext, origin: str, ad
     assert not visit.errors + visit.other_sites
 
 
-def test_an_address_with_a_question_shows_its_results(fresh: BrowserContext, origin: str) -> None:
-    tab = open_page(fresh, origin, "search.html?q=retian_graph")
+def test_an_address_with_a_question_shows_results_that_mark_nothing_on_their_pages(
+    opened: Callable[[str], Page],
+) -> None:
+    tab = opened("search.html?q=retian_graph")
     expect(tab.locator(".search-here textarea")).to_have_value("retian_graph")
     expect(tab.locator(".search-results a").first).to_contain_text("retain_graph")
+    tab.locator(".search-results a").first.click()
+    tab.wait_for_url(lambda url: "search.html" not in url)
+    tab.wait_for_load_state("networkidle")
+    assert tab.locator("article mark, article .highlighted").count() == 0
 
 
-def test_without_scripts_the_box_leads_to_the_titles_of_all_pages(fresh: BrowserContext, origin: str) -> None:
-    with fresh.browser.new_context(java_script_enabled=False) as context:
-        tab = open_page(context, origin, PAGE)
-        tab.locator(".sidebar-search").fill("hooks")
-        tab.keyboard.press("Enter")
-        tab.wait_for_url("**/search.html?q=hooks")
-        tab.get_by_role("link", name="Hooks on modules: full_backward_hook").click()
-        tab.wait_for_url("**/hooks_on_modules.html")
+def test_without_scripts_the_box_leads_to_the_titles_of_all_pages(scriptless: BrowserContext, origin: str) -> None:
+    tab = open_page(scriptless, origin, FIRST)
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    tab.locator(".sidebar-search").fill("hooks")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/search.html?q=hooks")
+    tab.get_by_role("link", name="Hooks on modules: full_backward_hook").click()
+    tab.wait_for_url("**/hooks_on_modules.html")
 
 
-def test_an_address_that_is_dead_offers_the_nearest_pages(fresh: BrowserContext, origin: str) -> None:
-    tab = open_page(fresh, origin, "gallery/old/leaf_tensors.html")
+def test_an_address_that_is_dead_offers_the_nearest_pages(opened: Callable[[str], Page]) -> None:
+    tab = opened("gallery/old/leaf_tensors.html")
     expect(tab.locator(".search-here textarea")).to_have_value("leaf tensors")
     links = tab.locator(".search-results a")
     expect(links).to_have_count(3)
@@ -145,20 +131,12 @@ def test_an_address_that_is_dead_offers_the_nearest_pages(fresh: BrowserContext,
     tab.wait_for_url("**/leaves_and_roots.html")
 
 
-def test_a_result_marks_nothing_on_its_page(fresh: BrowserContext, origin: str) -> None:
-    tab = open_page(fresh, origin, "search.html?q=leaf")
-    tab.locator(".search-results a").first.click()
-    tab.wait_for_url(lambda url: "search.html" not in url)
-    tab.wait_for_load_state("networkidle")
-    assert tab.locator("article mark, article .highlighted").count() == 0
-
-
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_in_the_open_dialog(
     window: Callable[[str], BrowserContext], origin: str, width: int, theme: str
 ) -> None:
-    tab = open_page(window(theme), origin, PAGE)
+    tab = open_page(window(theme), origin, FIRST)
     tab.set_viewport_size({"width": width, "height": 844})
     if width == 390:
         tab.locator(".search-open").click()

@@ -6,32 +6,16 @@ from collections.abc import Callable
 
 import pytest
 from looking import LEAST_CONTRAST
-from page_scripts import CONTRAST
+from page_scripts import run_script
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
-from visiting import Visit, new_tab, open_page, too_wide
+from visiting import FIGURE, FIRST, Visit, find_card, new_tab, open_page, too_wide
 
-PAGE = "gallery/graphs/first_graph.html"
-FIGURE = "graph-first-graph-2"  # after backward
 GRADIENT = "Backward: AccumulateGrad adds what has arrived to x2.grad: −1.7268."
 SUM = "At x2 they add up: (−1.7738) + 0.0470 = −1.7268."
 TRAVEL = 1500  # milliseconds from the moment at which tokens leave until the cards have what they bring
 
 
-@pytest.fixture
-def page_(fresh: BrowserContext, origin: str) -> Page:
-    return open_page(fresh, origin, PAGE)
-
-
-@pytest.fixture
-def figure(page_: Page) -> Locator:
-    return page_.locator(f"#{FIGURE}")
-
-
-def find_card(figure: Locator, name: str) -> Locator:
-    return figure.locator(f".g-card:has(.g-name:text-is('{name}'))")
-
-
-def test_by_mouse(figure: Locator) -> None:
+def test_by_mouse(figure: Locator, visit: Visit) -> None:
     said = figure.locator(".graph-now")
     for words in ("Before the first operation: x1 = 2, x2 = 3.", "Forward: a = 6, recorded as MulBackward0."):
         figure.get_by_role("button", name="One step on").click()
@@ -44,23 +28,23 @@ def test_by_mouse(figure: Locator) -> None:
     assert any(SUM in words for words in told)
     figure.get_by_role("button", name="One step back").click()
     expect(said).to_contain_text("x1.grad")
+    assert not visit.errors + visit.other_sites
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_icon_is_seen_under_the_pointer(window: Callable[[str], BrowserContext], origin: str, theme: str) -> None:
-    play = open_page(window(theme), origin, PAGE).locator(f"#{FIGURE}").get_by_role("button", name="Play")
+    play = open_page(window(theme), origin, FIRST).locator(f"#{FIGURE}").get_by_role("button", name="Play")
     play.hover()
-    read = "const style = getComputedStyle(button); return contrast(style.color, style.backgroundColor);"
-    assert play.evaluate(f"button => {{{CONTRAST} {read}}}") > LEAST_CONTRAST
+    assert run_script(play, "findIconContrast") > LEAST_CONTRAST
 
 
-def test_by_keyboard_from_the_slider_the_drawing_and_a_button(page_: Page, figure: Locator) -> None:
+def test_by_keyboard_from_the_slider_the_drawing_and_a_button(tab: Page, figure: Locator) -> None:
     slider = figure.get_by_role("slider", name="Step")
     slider.focus()
-    page_.keyboard.press("Home")
+    tab.keyboard.press("Home")
     expect(figure.locator(".graph-now")).to_contain_text("Before the first operation")
     for _ in range(11):
-        page_.keyboard.press("ArrowRight")
+        tab.keyboard.press("ArrowRight")
     expect(figure.locator(".graph-now")).to_have_text(GRADIENT)
     assert slider.get_attribute("aria-valuetext") == "12 / 13"
     for start in ("the drawing", "a button"):
@@ -71,15 +55,15 @@ def test_by_keyboard_from_the_slider_the_drawing_and_a_button(page_: Page, figur
             figure.get_by_role("button", name="Play").focus()
         steps = []
         for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft"):
-            page_.keyboard.press(key)
+            tab.keyboard.press(key)
             steps.append(slider.input_value())
         assert steps == ["0", "1", "0", "0"], start
-    page_.keyboard.press("Space")
+    tab.keyboard.press("Space")
     expect(figure.get_by_role("button", name="Pause")).to_be_visible()
 
 
 def test_other_words_where_there_are_no_arrow_keys(phone: BrowserContext, origin: str) -> None:
-    said = open_page(phone, origin, PAGE).locator(f"#{FIGURE} .graph-now")
+    said = open_page(phone, origin, FIRST).locator(f"#{FIGURE} .graph-now")
     expect(said.get_by_text("with the buttons")).to_be_visible()
     expect(said.get_by_text("with the arrow keys")).to_be_hidden()
 
@@ -116,12 +100,12 @@ def timed(fresh: BrowserContext, origin: str) -> Page:
     """The page, in a tab whose time stands still until a test lets it pass."""
     tab = new_tab(fresh)
     tab.clock.install(time=0)
-    tab.goto(f"{origin}/{PAGE}")
+    tab.goto(f"{origin}/{FIRST}")
     tab.clock.pause_at(60_000)
     return tab
 
 
-def test_a_token_is_multiplied_on_its_way(timed: Page) -> None:
+def test_a_token_is_multiplied_on_its_way_and_those_that_meet_are_added(timed: Page) -> None:
     figure = timed.locator(f"#{FIGURE}")
     figure.get_by_role("slider").fill("6")
     figure.get_by_role("button", name="One step on").click()
@@ -135,12 +119,7 @@ def test_a_token_is_multiplied_on_its_way(timed: Page) -> None:
     expect(find_card(figure, "x2").locator(".g-got")).to_have_count(0)
     timed.clock.run_for(TRAVEL)
     expect(find_card(figure, "x2").locator(".g-got")).to_have_text("grad −1.7738")
-
-
-def test_tokens_that_meet_are_added(timed: Page) -> None:
-    figure = timed.locator(f"#{FIGURE}")
-    figure.get_by_role("slider").fill("6")
-    for _ in range(3):
+    for _ in range(2):
         figure.get_by_role("button", name="One step on").click()
     assert figure.locator(".g-token").count() == 2, "those of this step alone, for who is in a hurry"
     timed.clock.run_for(1200)
@@ -151,16 +130,11 @@ def test_tokens_that_meet_are_added(timed: Page) -> None:
 
 
 def test_arrowheads_turn_where_a_gradient_has_gone(figure: Locator) -> None:
-    tips = """edge => {
-        const card = edge.ownerSVGElement.querySelector(`[data-card="${edge.dataset.from}"] rect`).getBBox();
-        const [x] = edge.querySelector("polygon").getAttribute("points").split(",");
-        return Math.abs(card.x + card.width - x) < 3;
-    }"""
     edges = figure.locator(".g-edge")
     drawn = edges.evaluate_all("edges => edges.map(edge => edge.innerHTML)")
     for step, turned in {"4": 0, "6": 2, "7": 3, "9": 6, "12": 0}.items():
         figure.get_by_role("slider").fill(step)
-        at_tail = [edge.evaluate(tips) for edge in edges.all()]
+        at_tail = [run_script(edge, "isTurned") for edge in edges.all()]
         assert sum(at_tail) == turned, f"step {step}"
         assert edges.evaluate_all("edges => edges.map(edge => edge.matches('.g-back'))") == at_tail
     assert edges.evaluate_all("edges => edges.map(edge => edge.innerHTML)") == drawn
@@ -229,20 +203,19 @@ def test_a_note_leaves_the_other_cards_and_the_controls_free(figure: Locator) ->
             assert not (across and down), name
 
 
-def test_the_arrow_keys_go_from_card_to_card(page_: Page, figure: Locator) -> None:
+def test_the_arrow_keys_go_from_card_to_card(tab: Page, figure: Locator) -> None:
     figure.locator(".g-card[tabindex='0']").focus()
     names = []
     for _ in range(6):
-        names.append(page_.evaluate("document.activeElement.querySelector('.g-name').textContent"))
-        page_.keyboard.press("ArrowRight")
+        names.append(tab.evaluate("document.activeElement.querySelector('.g-name').textContent"))
+        tab.keyboard.press("ArrowRight")
     assert names == ["x1", "x2", "a", "y1", "y2", "w"]
-    page_.keyboard.press("Escape")
+    tab.keyboard.press("Escape")
     expect(figure.locator(".graph-note")).to_be_hidden()
 
 
-def test_a_link_opens_the_figure_in_its_step(fresh: BrowserContext, origin: str) -> None:
-    tab = open_page(fresh, origin, f"{PAGE}#{FIGURE}.11")
-    figure = tab.locator(f"#{FIGURE}")
+def test_a_link_opens_the_figure_in_its_step(opened: Callable[[str], Page]) -> None:
+    figure = opened(f"{FIRST}#{FIGURE}.11").locator(f"#{FIGURE}")
     expect(figure.locator(".graph-now")).to_have_text(GRADIENT)
     expect(figure.locator("svg.graph")).to_be_in_viewport()
     figure.get_by_role("button", name="One step back").click()
@@ -250,26 +223,26 @@ def test_a_link_opens_the_figure_in_its_step(fresh: BrowserContext, origin: str)
 
 
 @pytest.mark.parametrize("fragment", ["%", f"{FIGURE}.x", f"{FIGURE}.-1"])
-def test_a_link_to_no_step_leaves_the_figure_whole(fresh: BrowserContext, origin: str, fragment: str) -> None:
-    visit = Visit()
-    tab = open_page(fresh, origin, f"{PAGE}#{fragment}", visit)
+def test_a_link_to_no_step_leaves_the_figure_whole(
+    opened: Callable[[str], Page], visit: Visit, fragment: str
+) -> None:
+    tab = opened(f"{FIRST}#{fragment}")
     expect(tab.locator(f"#{FIGURE}").get_by_role("slider")).to_have_value("12")
     assert not visit.errors
 
 
-def test_it_can_be_made_larger(page_: Page, figure: Locator) -> None:
-    box = figure.locator(".graph-scroll")
+def test_it_can_be_made_larger(tab: Page, figure: Locator) -> None:
     width = figure.locator("svg.graph").bounding_box()["width"]
     for _ in range(5):
         figure.get_by_role("button", name="Larger").click()
     assert figure.locator("svg.graph").bounding_box()["width"] > 2 * width
-    assert not too_wide(page_)
-    expect(box).to_have_attribute("tabindex", "0")
+    assert not too_wide(tab)
+    expect(figure.locator(".graph-scroll")).to_have_attribute("tabindex", "0")
 
 
 def test_a_double_click_fits_all_of_it_into_its_box(browser: Browser, origin: str) -> None:
     with browser.new_context(viewport={"width": 190, "height": 800}) as narrow:
-        figure = open_page(narrow, origin, PAGE).locator(f"#{FIGURE}")
+        figure = open_page(narrow, origin, FIRST).locator(f"#{FIGURE}")
         box, drawing = figure.locator(".graph-scroll"), figure.locator("svg.graph")
         overflows = "box => box.scrollWidth > box.clientWidth + 1"
         for fits in (True, False):
@@ -285,7 +258,7 @@ def test_a_double_click_fits_all_of_it_into_its_box(browser: Browser, origin: st
 
 def test_nothing_moves_for_who_asked_for_that(browser: Browser, origin: str) -> None:
     with browser.new_context(reduced_motion="reduce") as still:
-        tab = open_page(still, origin, f"{PAGE}#{FIGURE}.7")
+        tab = open_page(still, origin, f"{FIRST}#{FIGURE}.7")
         assert tab.locator(f"#{FIGURE} .g-edge.g-active").count() == 1
         tab.get_by_role("button", name="One step on").nth(1).click()
         token = tab.locator(f"#{FIGURE} .g-token")
@@ -297,7 +270,7 @@ def test_nothing_moves_for_who_asked_for_that(browser: Browser, origin: str) -> 
 
 
 def test_without_javascript_the_figure_is_whole(scriptless: BrowserContext, origin: str) -> None:
-    figure = open_page(scriptless, origin, f"{PAGE}#{FIGURE}.3").locator(f"#{FIGURE}")
+    figure = open_page(scriptless, origin, f"{FIRST}#{FIGURE}.3").locator(f"#{FIGURE}")
     expect(figure.locator("svg.graph")).to_be_visible()
     expect(figure.get_by_text("grad −1.7268")).to_be_visible()
     expect(figure.locator(".graph-bar")).to_be_hidden()

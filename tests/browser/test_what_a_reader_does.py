@@ -1,4 +1,4 @@
-"""What a reader does with a page: change its theme, copy code, open a solution, reach a box that scrolls; and parts of pages
+"""What a reader does with a page: change its theme, copy code, reach a box that scrolls; and parts of pages
 that once looked wrong."""
 
 from __future__ import annotations
@@ -6,27 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from page_scripts import SETTLE
+from page_scripts import run_script
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 from visiting import open_page, until
 
-#: The colors of every element that a page shows. Copy buttons, clear until they are pointed at, keep the old theme's color.
-LOOK_OF_ALL = """() => [...document.body.querySelectorAll("*")].map(box => {
-  if (!box.checkVisibility({opacityProperty: true})) return box.localName;
-  const {color, fill, backgroundColor, display, filter} = getComputedStyle(box);
-  return [box.localName, color, fill, backgroundColor, display, filter].join();
-})"""
 FIRST, FORMULAS = "gallery/graphs/first_graph.html", "gallery/training/initialisation.html"
 
 
 def find_colors(tab: Page) -> dict[str, str]:
-    """The colors that matter in the first graph of a page."""
-    tab.evaluate(SETTLE)
-    return tab.evaluate("""() => ({
-      name: getComputedStyle(document.querySelector(".graph text.g-name")).fill,
-      card: getComputedStyle(document.querySelector(".graph .g-card rect")).fill,
-      page: getComputedStyle(document.body).backgroundColor,
-    })""")
+    run_script(tab, "settle")
+    return run_script(tab, "listGraphColors")
 
 
 def read_style(tab: Page, part: str, name: str) -> str:
@@ -55,8 +44,8 @@ def test_a_page_that_is_turned_looks_as_one_that_was_opened_so(
     def list_looks() -> list[list[str]]:
         for tab in tabs:
             tab.emulate_media(color_scheme="dark")
-            tab.evaluate(SETTLE)
-        return [tab.evaluate(LOOK_OF_ALL) for tab in tabs]
+            run_script(tab, "settle")
+        return [run_script(tab, "listLooks") for tab in tabs]
 
     # deferred scripts may still add to one of them
     until(tabs[0], lambda: len({*map(tuple, list_looks())}) == 1, list_looks)
@@ -64,7 +53,7 @@ def test_a_page_that_is_turned_looks_as_one_that_was_opened_so(
     assert output.evaluate("box => getComputedStyle(box).backgroundColor") == "rgba(0, 0, 0, 0)", "one border"
 
 
-# -- Code and folds -------------------------------------------------------------------------------
+# -- Code -----------------------------------------------------------------------------------------
 
 
 def test_the_copied_code_is_the_code_that_is_shown(fresh: BrowserContext, origin: str) -> None:
@@ -87,19 +76,9 @@ def test_a_copy_button_is_seen_when_a_key_reaches_it(opened: Callable[[str], Pag
         if button.evaluate("button => button === document.activeElement"):
             break
     expect(button).to_be_focused()
-    tab.evaluate(SETTLE)
+    run_script(tab, "settle")
     look = button.evaluate("button => [getComputedStyle(button).opacity, getComputedStyle(button).outlineStyle]")
     assert look == ["1", "solid"]
-
-
-@pytest.mark.parametrize("key", ["Enter", "Space"])
-def test_a_solution_opens_by_keyboard(opened: Callable[[str], Page], key: str) -> None:
-    tab = opened(FIRST)
-    fold = tab.locator("details.solution").first
-    expect(fold.locator("p").first).to_be_hidden()
-    fold.locator("summary").focus()
-    tab.keyboard.press(key)
-    expect(fold.locator("p").first).to_be_visible()
 
 
 # -- A box that scrolls is a stop of the Tab key, and fades out where there is more; no other is one --------------
@@ -168,10 +147,6 @@ def test_the_profilers_table_is_whole(opened: Callable[[str], Page]) -> None:
     )
     assert tables.count()
     assert all(tables.evaluate_all("tables => tables.map(table => table.scrollWidth <= table.clientWidth + 1)"))
-
-
-def test_what_is_said_of_a_recording_stands_off_its_bar(opened: Callable[[str], Page]) -> None:
-    assert read_style(opened("gallery/cuda/devices.html"), ".provenance", "paddingLeft") == "12px"
 
 
 def test_formulas_have_their_font_on_the_first_visit_and_their_lines(opened: Callable[[str], Page]) -> None:

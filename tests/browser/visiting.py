@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from page_scripts import TOO_WIDE
-from playwright.sync_api import BrowserContext, Page, Request, Response
+from page_scripts import run_script
+from playwright.sync_api import BrowserContext, Locator, Page, Request, Response
 
+#: The page of the first graph, and its figure after backward.
+FIRST, FIGURE = "gallery/graphs/first_graph.html", "graph-first-graph-2"
 #: Milliseconds that a test waits for what it waits for. A busy machine may need many; who waits for an event loses none.
 PATIENCE = 90_000
 
@@ -85,4 +87,9 @@ def until(tab: Page, holds: Callable[[], bool], seen: Callable[[], object]) -> N
 
 def too_wide(tab: Page) -> list[str]:
     """What of an open page runs out of the window, with its first five elements that do."""
-    return tab.evaluate(TOO_WIDE)
+    return run_script(tab, "listTooWide")
+
+
+def find_card(figure: Locator, name: str) -> Locator:
+    """The card of a graph that has this name."""
+    return figure.locator(f".g-card:has(.g-name:text-is('{name}'))")
