@@ -17,6 +17,23 @@ CUDA graphs: capture a training step, and what a replay does not do
 # records the kernels of one step, and launches them together. It has nothing to do with the graph of autograd: it notes the
 # kernels and the addresses that they read and write.
 #
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 40 30 30
+#
+#    * - in the step
+#      - during capture
+#      - in each replay
+#    * - kernels
+#      - noted, not run
+#      - run again
+#    * - the memory that they read and write
+#      - its addresses are noted
+#      - the same addresses
+#    * - Python: an ``if``, a hook, a number
+#      - runs once
+#      - does not run
+#
 # To see what follows from that, here is a recorder for the CPU that behaves in nearly the same way. It notes each operation,
 # those of backward included. A replay runs them again, and puts the results into the same tensors. One difference: this
 # recorder computes while it records, and a capture on the GPU does not.

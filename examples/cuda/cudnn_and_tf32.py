@@ -15,9 +15,28 @@ TF32: why convolutions on a GPU differ from the CPU, and their gradients
 # The problem: the same layer, a different result
 # -----------------------------------------------
 # You compare a convolution on the GPU with the same one on the CPU, and the results agree to three digits only. With a linear
-# layer they agree to six. The reason is a number format. A float32 has 24 binary digits. *TF32* has the range of float32 and 11
-# digits, and the GPU has fast units that multiply matrices of such numbers. The tensors stay float32, and only the inputs of
-# the product are rounded. Here is that rounding on the CPU:
+# layer they agree to six. The reason is a number format, *TF32*, for which the GPU has fast units that multiply matrices:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - format
+#      - binary digits
+#      - largest number
+#    * - float32
+#      - 24
+#      - 3.4e38
+#    * - TF32
+#      - 11
+#      - 3.4e38
+#    * - float16
+#      - 11
+#      - 65,504
+#    * - bfloat16
+#      - 8
+#      - 3.4e38
+#
+# The tensors stay float32, and only the inputs of the product are rounded. Here is that rounding on the CPU:
 
 import sys
 

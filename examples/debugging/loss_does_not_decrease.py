@@ -30,8 +30,7 @@ The loss does not decrease: what to check, in order
 # You fine-tune a network: the body is frozen, and the head is new. There is no error, and the loss does not decrease. The five
 # steps below find the mistake. (Random weights and data stand for yours.)
 #
-# .. how-measured:: This code makes data of five classes, trains on 200 different batches and on one batch 200 times, with your
-#    code and with the corrected code, and draws the losses.
+# .. how-measured:: 200 batches of five classes, and one batch 200 times; with your code, and with the corrected code.
 
 import math
 

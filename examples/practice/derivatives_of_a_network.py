@@ -30,7 +30,7 @@ PINN: u_t, u_xx and the Laplacian
 # The temperature :math:`u(x, t)` of a rod obeys the heat equation :math:`u_t = 0.1\, u_{xx}`, starts as :math:`\sin(\pi x)`,
 # and is 0 at both ends. A physics-informed neural network (PINN) learns :math:`u` from that alone.
 #
-# .. how-measured:: This code trains for 200 steps; the start and the ends weigh 10 times as much as the residual.
+# .. how-measured:: 200 steps; the start and the ends weigh 10 times as much as the residual.
 
 import math
 import re

@@ -22,8 +22,8 @@ Save and load a checkpoint, and resume training
       model.load_state_dict(saved["model"])
       optimizer.load_state_dict(saved["optimizer"])
 
-   To use a trained model, its own state is enough; then call ``model.eval()``. Schedulers and a ``GradScaler`` have states too.
-   Flags such as ``requires_grad`` are in no state: set them again.
+   To use a trained model, its own state is enough; then call ``model.eval()``. Schedulers and a ``GradScaler`` have states too,
+   flags such as ``requires_grad`` none.
 """
 
 # %%
@@ -90,7 +90,7 @@ folder = tempfile.TemporaryDirectory()
 path = folder.name + "/checkpoint.pt"
 
 # %%
-# The training, the file, and two ways to go on in a new program, which begins with other weights:
+# The training, the file, and two ways to go on in a new program, with new weights:
 
 model, optimizer = start(seed=0)
 before = train(model, optimizer, steps=300)
