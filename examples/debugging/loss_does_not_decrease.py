@@ -30,7 +30,7 @@ The loss does not decrease: what to check, in order
 # You fine-tune a network: the body is frozen, and the head is new. There is no error, and the loss does not decrease. The five
 # steps below find the mistake. (Random weights and data stand for yours.)
 #
-# .. how-measured:: 200 batches of five classes, or one batch 200 times; both versions of the code.
+# .. how-measured:: 200 batches of five classes, or one batch 200 times; both versions.
 
 import math
 
