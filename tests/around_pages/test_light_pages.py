@@ -34,7 +34,7 @@ def test_a_page_links_one_sheet_and_that_of_formulas_if_it_has_any(
 
 def test_the_sheet_has_the_rules_of_all_parts_and_the_colors_of_code_in_the_dark(hosted: Build) -> None:
     """``_orig_css_files`` of Sphinx's builder is a private name: without it a page would link its own sheets only."""
-    rules = (hosted.out / "_static/site.css").read_text()
+    rules = (hosted.out / "_static/site.css").read_text(encoding="utf-8")
     for part in ("sphx-glr-script-out", "sd-card", "sidebar-drawer", "graph-scroll", "cell_output", "copybtn"):
         assert f".{part}" in rules
     assert re.search(r"prefers-color-scheme: *dark[^{]*\{[^}]*\.highlight", rules)
@@ -62,7 +62,7 @@ def test_a_sheet_that_would_lead_elsewhere_or_cannot_be_read_is_named() -> None:
 
 
 def test_a_page_loads_the_scripts_that_it_uses(hosted: Build) -> None:
-    plain, coded = ((hosted.out / f"{name}.html").read_text() for name in ("text", "bare"))
+    plain, coded = ((hosted.out / f"{name}.html").read_text(encoding="utf-8") for name in ("text", "bare"))
     scripts = ("furo.js", "search_box.js", "copybutton.js", "predict.js")
     assert [script in plain for script in scripts] == [True, True, False, False]
     assert "copybutton.js" in coded
@@ -75,11 +75,11 @@ def test_scripts_go_out_small_and_do_the_same(tmp_path: Path) -> None:
     shrink_scripts(tmp_path / "static", tmp_path / "out")
     small = tmp_path / "out" / "a.js"
     first = small.stat().st_mtime_ns
-    assert small.read_text() == (
+    assert small.read_text(encoding="utf-8") == (
         'const words=`two  spaces // here\\n`;if(words.match(/a  \\/\\/ b/)){alert("c  // d");}\n'
     )
     shrink_scripts(tmp_path / "static", tmp_path / "out")
-    assert (tmp_path / "static" / "a.js").read_text() == SCRIPT and small.stat().st_mtime_ns == first
+    assert (tmp_path / "static" / "a.js").read_text(encoding="utf-8") == SCRIPT and small.stat().st_mtime_ns == first
 
 
 # -- The sidebar ----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ HERE = "https://owner.example/fork/"
 
 
 def test_the_sitemap_names_each_page(hosted: Build) -> None:
-    named = re.findall(r"<loc>(.*?)</loc>", (hosted.out / "sitemap.xml").read_text())
+    named = re.findall(r"<loc>(.*?)</loc>", (hosted.out / "sitemap.xml").read_text(encoding="utf-8"))
     assert f"{HERE}gallery/basics/two.html" in named and f"{HERE}index.html" in named
     assert named == sorted(named) and not [name for name in named if "old.html" in name or "404" in name]
 
@@ -129,7 +129,7 @@ def test_an_old_address_leads_on(hosted: Build, old: str, to: str) -> None:
 
 
 def test_the_next_list_of_addresses_has_those_of_today_and_of_before(hosted: Build) -> None:
-    listed = (hosted.out / "published-pages.txt").read_text().splitlines()
+    listed = (hosted.out / "published-pages.txt").read_text(encoding="utf-8").splitlines()
     assert {"old.html", "text.html", "index.html", "gallery/basics/two.html"} <= set(listed)
     assert listed == sorted(listed) and "long/gone.html" not in listed
 

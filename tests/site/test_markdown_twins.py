@@ -26,7 +26,7 @@ def test_a_page_says_where_its_twin_is(site: Path, page: str, twin: Path) -> Non
 
 
 def test_a_twin_is_the_page_in_markdown(site: Path, page: str, twin: Path) -> None:
-    text = twin.read_text()
+    text = twin.read_text(encoding="utf-8")
     title = read(site / page).select_one("article h1").find(string=True).replace("`", "")
     assert re.search(rf"^# .*{re.escape(title.strip()[:20])}", text.replace("\\", "").replace("`", ""), re.MULTILINE)
     code = re.sub(r"^```.*?^```$|^    .*$|`+.+?`+", "", text, flags=re.DOTALL | re.MULTILINE)
@@ -34,13 +34,13 @@ def test_a_twin_is_the_page_in_markdown(site: Path, page: str, twin: Path) -> No
 
 
 def test_a_twin_has_its_tables_and_no_pictures_in_letters(twin: Path) -> None:
-    text = twin.read_text()
+    text = twin.read_text(encoding="utf-8")
     assert "[TABLE]" not in text, "a cell of a table holds a block, such as a list or a div"
     assert "data:image" not in text
 
 
 def test_a_twin_has_the_outputs(site: Path) -> None:
-    text = (site / "gallery/graphs/first_graph.html.md").read_text()
+    text = (site / "gallery/graphs/first_graph.html.md").read_text(encoding="utf-8")
     assert "``` python\nimport torch" in text
     assert "dw/dx2 = -1.7267885" in text
     assert "*Figure: The graph that these four lines recorded" in text
@@ -48,7 +48,7 @@ def test_a_twin_has_the_outputs(site: Path) -> None:
 
 
 def test_llms_txt_lists_every_page_once(site: Path) -> None:
-    lines = (site / "llms.txt").read_text().splitlines()
+    lines = (site / "llms.txt").read_text(encoding="utf-8").splitlines()
     assert lines[0] == "# Autograd Atlas" and lines[2].startswith("> ")
     found = [match[1] for line in lines if (match := LINK.match(line))]
     twins = {path.relative_to(site).as_posix() for path in site.rglob("*.html.md")}
