@@ -2,6 +2,7 @@
 
 - An output with a memory address or a path of the machine that built the page: either differs from build to build.
 - A ``>>>`` of a page under ``docs/`` that no doctest runs.
+- A page that is not UTF-8.
 - ``examples/pages.toml`` that does not fit the scripts, and two pages with one title.
 
 Sphinx reads the pages that sphinx-gallery makes of scripts, so it would name ``docs/gallery/graphs/zero.rst:40``, which nobody
@@ -21,12 +22,25 @@ from sphinx.util.logging import getLogger
 
 from .page_store import connect_for_pages
 from .pages import check_pages
+from .toolbox import Refusal, find_wrong_encoding
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
 logger = getLogger(__name__)
+
+# -- Sources ----------------------------------------------------------------------------------------
+
+
+def check_encodings(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
+    """See that Sphinx can read the pages. Connected to ``env-before-read-docs``.
+
+    :raises Refusal: if it cannot: Sphinx itself would end in a traceback that does not name the file.
+    """
+    if wrong := [fault for page in sorted(pages) if (fault := find_wrong_encoding(Path(env.doc2path(page))))]:
+        raise Refusal("\n".join(wrong))
+
 
 # -- Outputs ----------------------------------------------------------------------------------------
 
@@ -227,6 +241,7 @@ class PlaceInScript(logging.Filter):
 
 
 def setup(app: Sphinx) -> None:
+    app.connect("env-before-read-docs", check_encodings)
     connect_for_pages(app, "doctree-read", check_outputs)
     connect_for_pages(app, "doctree-read", check_doctests)
     app.connect("env-updated", check_site)  # in every build, also in one that reads no page

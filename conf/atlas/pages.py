@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sphinx.errors import ConfigError
+
 if TYPE_CHECKING:
     from sphinx.environment import BuildEnvironment
 
@@ -49,9 +51,12 @@ class Pages:
 def read_pages(file: Path = FILE) -> Pages:
     """Read the file.
 
-    :raises tomllib.TOMLDecodeError: if it is no TOML; the message names line and column.
+    :raises ConfigError: if it is no TOML; the message names line and column. Sphinx prints it alone, where conf.py reads it.
     """
-    found = tomllib.loads(file.read_text(encoding="utf-8"))
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ConfigError(f"{file}: this file is no TOML: {error}") from None
     return Pages(found.get("tags", []), found.get("chapters", {}), found.get("errors", {}))
 
 
@@ -76,8 +81,8 @@ def check_pages(file: Path, scripts: Iterable[str]) -> Iterator[tuple[str, str]]
     name = f"{file.parent.name}/{file.name}"
     try:
         pages = read_pages(file)
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        yield name, f"this file is no TOML: {error}"
+    except (OSError, ConfigError) as error:
+        yield name, str(error)
         return
     text, known, tags_of = file.read_text(encoding="utf-8"), set(scripts), pages.tags_of
     for page in sorted(known - tags_of.keys()):

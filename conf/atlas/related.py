@@ -12,7 +12,6 @@ filter too. Its tags are no buttons, so a keyboard does not reach them, and it s
 from __future__ import annotations
 
 import math
-import tomllib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
@@ -24,6 +23,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.errors import ConfigError
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
@@ -121,7 +121,7 @@ def read_tags(app: Sphinx) -> Pages:
     """What ``examples/pages.toml`` says; nothing if it cannot be read, which ``atlas.checks`` reports."""
     try:
         return read_pages(Path(app.srcdir, app.config.sphinx_gallery_conf["examples_dirs"], "pages.toml").resolve())
-    except (OSError, tomllib.TOMLDecodeError):
+    except (OSError, ConfigError):
         return Pages([], {}, {})
 
 

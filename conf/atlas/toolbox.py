@@ -30,6 +30,17 @@ class Refusal(SystemExit):
         super().__init__(f"\nERROR: {message}")
 
 
+def find_wrong_encoding(file: Path) -> str:
+    """What is wrong with a source that is not UTF-8, with its line and the way out; empty if it is."""
+    content = file.read_bytes()
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        return f"{file}:{line}: the file is not UTF-8: {error.reason}; save it as UTF-8"
+    return ""
+
+
 # -- Files that a build keeps for the next one ----------------------------------------------------
 
 

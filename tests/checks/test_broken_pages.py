@@ -76,3 +76,13 @@ def test_the_file_of_pages_fits_the_scripts_and_titles_differ(tmp_path: Path) ->
         f"docs/two.md:1: ERROR: this page has the title of {tmp_path}/examples/a/two.py:2",
     ):
         assert fault in done.output, done.output
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    conf = copy_conf(tmp_path)
+    site = written(tmp_path, {"docs/latin.md": "# One\n\nGr\udcf6\n", "docs/mark.md": "\ufeff# Mark\n\nText.\n"})
+    done = build(site, "dummy", conf=conf)
+    assert done.is_refused_with(f"{site}/docs/latin.md:3: the file is not UTF-8: invalid"), done.output
+    (site / "examples/pages.toml").write_text("tags = [a]\n", encoding="utf-8")
+    done = build(site, "dummy", conf=conf)
+    assert f"{site}/examples/pages.toml: this file is no TOML: Invalid value (at line 1, column 9)" in done.output

@@ -41,6 +41,12 @@ def test_a_script_that_would_become_no_page(tmp_path: Path, script: str, way_out
     assert str(error.value).startswith(f"examples/{script}: ") and way_out in str(error.value)
 
 
+def test_the_head_of_a_chapter_in_another_encoding(tmp_path: Path) -> None:
+    written(tmp_path, {"examples/basics/one.py": HEALTHY, "examples/basics/GALLERY_HEADER.rst": "Gr\udcf6\n---\n"})
+    with pytest.raises(ScriptError, match=r"/examples/basics/GALLERY_HEADER.rst:1: .* save it as UTF-8$"):
+        check_scripts(tmp_path / "examples")
+
+
 def test_a_script_with_two_second_halves(tmp_path: Path) -> None:
     written(tmp_path, {"examples/cuda/page.py": HALVES})
     check_scripts(tmp_path / "examples")

@@ -83,7 +83,7 @@ def written(site: Path, files: dict[str, str]) -> Path:
     for name, text in {**first, **heads, **files}.items():
         path = site / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", errors="surrogateescape")
     return site
 
 

@@ -118,7 +118,7 @@ def run_pages(
             faults.append(outcome.fault)
             logger.error("%s", outcome.fault.make_report(), type="atlas", subtype="example")
             cache.publish_failure(page, outcome.fault)
-            if not scripts.read_title(scripts.read_script(page.script)):  # sphinx-gallery could not list it
+            if not scripts.can_be_listed(page.script):
                 cache.remove_page(page)
                 settings["ignore_pattern"] += rf"|^{re.escape(page.script.name)}$"
         logger.info("examples: %d/%d %s %s", done, len(jobs), page.name, said)

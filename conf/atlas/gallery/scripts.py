@@ -9,7 +9,7 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from atlas.toolbox import one_line
+from atlas.toolbox import find_wrong_encoding, one_line
 
 #: The file that makes a folder of examples a chapter.
 HEADER = "GALLERY_HEADER.rst"
@@ -97,6 +97,11 @@ def read_title(text: str) -> str:
     return one_line(next(said, ""))
 
 
+def can_be_listed(script: Path) -> bool:
+    """Whether sphinx-gallery can make a page of a script that failed: it needs a title, and reads UTF-8 alone."""
+    return bool(read_title(read_script(script))) and not find_wrong_encoding(script)
+
+
 def find_time_limit(text: str) -> tuple[float, int]:
     """What a script asks for with ``# sphinx_gallery_time_limit = SECONDS``, and in which line; 0 if it does not."""
     found = _TIME_LIMIT.search(text)
@@ -104,11 +109,11 @@ def find_time_limit(text: str) -> tuple[float, int]:
 
 
 def check_scripts(examples: Path) -> None:
-    """See that each script below the examples becomes a page.
+    """See that each script below the examples becomes a page, and that sphinx-gallery can read the head of each chapter.
 
     :raises ScriptError: if one does not.
     """
-    wrong = []
+    wrong = [fault for head in sorted(examples.rglob(HEADER)) if (fault := find_wrong_encoding(head))]
     for script in sorted(examples.rglob("*.py")):
         path = script.relative_to(examples)
         hidden = any(part.startswith(".") for part in path.parts[:-1])  # a copy that an editor keeps
@@ -176,11 +181,9 @@ def check_source(script: Path) -> None:
     content = script.read_bytes()
     if content.startswith(b"\xef\xbb\xbf"):
         raise PageFault(f"{script}:1: the file begins with a byte order mark; save it as UTF-8 without BOM")
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise PageFault(f"{script}:{line}: the file is not UTF-8: {error.reason}; save it as UTF-8") from None
+    if fault := find_wrong_encoding(script):
+        raise PageFault(fault)
+    text = content.decode()
     ast.parse(text, str(script))
     if not read_title(text):
         raise PageFault(f'{script}:1: a page begins with a docstring, """...""", and the docstring with its title')
