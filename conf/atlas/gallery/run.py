@@ -169,6 +169,7 @@ def begin_build(app: Sphinx, config: Config) -> None:
             _forget_all(app)
         mark.touch()
     except OSError as error:
+        refuse_full_disk(app, error)
         raise Refusal(f"nothing can be written here; build in a checkout that is yours: {error}") from None
     app.atlas_warned = set()
 
