@@ -19,6 +19,7 @@ TF32: why convolutions on a GPU differ from the CPU, and their gradients
 #
 # .. list-table::
 #    :header-rows: 1
+#    :widths: 34 33 33
 #
 #    * - format
 #      - binary digits
