@@ -22,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from atlas.folds import make_details
 from atlas.gallery import sphinx_gallery_patches
 from atlas.gallery.requests import without_requests
+from atlas.gallery.visible_code import show_code
 from atlas.page_store import connect_for_pages
 from atlas.player import write_player
 from atlas.toolbox import json_for_script
@@ -183,11 +184,12 @@ def number_lines(code: str, first: int, shown: str) -> list[int]:
     >>> number_lines("x = 1\\n# graph: x -- One\\n\\ny = 2", 10, "x = 1\\n\\ny = 2")
     [10, 0, 13]
     """
-    lines = enumerate(code.split("\n"), first)
     marked = "\n".join(
-        f"{line}{_MARK}{at}" if line.strip() and line.lstrip()[0] != "#" else line for at, line in lines
+        f"{line}{_MARK}{at}" if line.strip() and line.lstrip()[0] != "#" else line
+        for at, line in enumerate(show_code(code).lines, first)
+        if line is not None
     )
-    left = without_requests(sphinx_gallery_patches.without_hidden(marked)).strip("\n").split("\n")
+    left = without_requests(sphinx_gallery_patches.remove_config_comments(marked)).strip("\n").split("\n")
     parts = [line.partition(_MARK) for line in left]
     if [line.strip() for line, _, _ in parts] != [line.strip() for line in shown.strip("\n").split("\n")]:
         return []

@@ -19,7 +19,6 @@ Checkpointing and bfloat16 on a GPU: memory, time, gradients
 # .. how-measured:: 6 layers of attention and a feed-forward network, and a step in four ways.
 
 # sphinx_gallery_time_limit = 500
-import sys
 import weakref
 
 import pandas as pd
@@ -119,6 +118,12 @@ on_paper = (pd.DataFrame(predicted, ["held", "peak"]).T / 2**20).round(0).astype
 
 # %%
 # *Held* is what the graph keeps when forward is done. *Peak* is the most that the whole step takes.
+
+import sys
+
+import pandas as pd
+import torch
+from torch import nn
 
 # figure: Four horizontal pairs of bars, held and peak of a step. float32 is longest, with a peak of 817 MiB, then
 #   bfloat16 with 609 MiB. The two with checkpointing peak near 220 MiB, and of these bfloat16 has the longer bar.

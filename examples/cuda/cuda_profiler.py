@@ -19,18 +19,10 @@ The profiler on a GPU: kernels, launches, and where the CPU waits
 #
 # .. how-measured:: a kernel starts when it has been launched and the kernel before it is done.
 
-import sys
 import warnings
-from collections import Counter
 
 import matplotlib.pyplot as plt
-import pandas as pd
-import torch
-import torch.nn.functional as F
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.autograd import DeviceType
-from torch.profiler import ProfilerActivity, profile, schedule
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
@@ -65,6 +57,17 @@ def draw(launches, runs, question, title):
 
 # %%
 # The time line:
+
+import sys
+from collections import Counter
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile, schedule
 
 # figure: A time line with two lanes, computed from the assumed rates. In the upper one, the CPU, ten marks at the
 #   left edge are so close that they look like one, and a long bar, item, spans the rest. In the lower one, the GPU,

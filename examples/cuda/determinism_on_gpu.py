@@ -21,16 +21,7 @@ Same seed, different sums: determinism on a GPU
 #
 # .. how-measured:: one sum of 20,000 numbers is computed on the CPU in 200 shuffled orders.
 
-import contextlib
-import os
-import sys
-import textwrap
-import warnings
-
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 torch.manual_seed(0)
@@ -48,6 +39,17 @@ results = runs[:, 0].unique()
 
 # %%
 # The first of the ten sums, computed from the same numbers in 200 orders, on the CPU:
+
+import contextlib
+import os
+import sys
+import textwrap
+import warnings
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
+import torch.nn.functional as F
 
 # figure: A histogram of 200 sums of the same numbers in shuffled orders. They spread around the middle like a bell.
 fig, ax = plt.subplots(figsize=(7, 2.6))

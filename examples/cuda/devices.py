@@ -18,13 +18,9 @@ CUDA devices: where a tensor lives, and when its value is there
 #
 # .. how-measured:: each call runs on fake tensors, and the table notes the device of the result or the error.
 
-import sys
-import time
-
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 fake = FakeTensorMode()
@@ -66,6 +62,14 @@ assert all(one.endswith("cuda:0") for one in outcomes[5:])
 # %%
 # ``number`` is a CPU tensor without dimensions. The last two calls take it. The call above them takes a plain number. (An index
 # in brackets is another exception: on a real GPU ``x[labels]`` works, too.)
+
+import sys
+import time
+
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import nn
 
 outcomes.to_frame("what happens")
 

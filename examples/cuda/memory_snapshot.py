@@ -20,14 +20,8 @@ GPU memory: allocated, reserved, empty_cache and the snapshot
 
 # sphinx_gallery_time_limit = 500
 import os
-import sys
 import weakref
-from collections import Counter
-from pathlib import Path
 
-import matplotlib.pyplot as plt
-import pandas as pd
-import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -36,6 +30,14 @@ MIB = 2**20
 
 # %%
 # The segment, after nine of the ten are gone:
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
 
 # figure: A bar of 20 MiB, the segment. A piece of 2 MiB at 10 MiB is a tensor. The 10 MiB before it and the 8 MiB
 #   behind it are free.

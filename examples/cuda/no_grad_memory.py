@@ -24,9 +24,7 @@ How much GPU memory ``no_grad`` saves
 # .. how-measured:: ResNet-50 is written out here, as torchvision has it.
 
 import contextlib
-import gc
 import importlib
-import sys
 import warnings
 import weakref
 
@@ -122,6 +120,12 @@ paper = pd.DataFrame(
 
 # %%
 # Peak memory of one forward pass, without a GPU:
+
+import gc
+import sys
+
+import pandas as pd
+import torch
 
 # figure: Peak memory over batch size, two straight lines from 8 to 64 images. With the graph the line rises from 0.7
 #   to 5.2 GiB, under no_grad from 0.2 to 0.75 GiB.

@@ -23,12 +23,7 @@ pin_memory and non_blocking: what is safe, and what reads old data
 # .. how-measured:: nothing is measured here. A copy takes its bytes divided by a rate, and the steps of a queue follow each
 #    other. Three round numbers are assumed: 10 GB/s pageable, 50 GB/s pinned, and 2 ms of computing for each batch.
 
-import sys
-import time
-
 import matplotlib.pyplot as plt
-import pandas as pd
-import torch
 
 BATCH, WORK = 64 * 2**20, 2.0  # bytes, and ms of computing
 PAGEABLE, PINNED = BATCH / 10e6, BATCH / 50e6  # ms for one copy
@@ -70,6 +65,12 @@ def draw_schedule():
 
 # %%
 # The time line:
+
+import sys
+import time
+
+import pandas as pd
+import torch
 
 # figure: Three rows over time, computed from the assumed rates. From pageable memory the copies take most of the 52 ms.
 #   From pinned memory copies and computations alternate, and end at 20 ms. With two streams the copies run beside the

@@ -33,12 +33,7 @@ CUDA streams and backward: where it runs, and when a gradient may be read
 # .. how-measured:: on paper. Each branch takes 3 ms forward and 3 ms backward, all else 1 ms. A stream begins its next work
 #    when it is free; wait does what wait_stream does.
 
-import sys
-import threading
-
 import matplotlib.pyplot as plt
-import pandas as pd
-import torch
 
 
 def schedule(second):
@@ -81,6 +76,12 @@ assert one[1] == 16 and two[1] == 10
 
 # %%
 # The prime marks backward:
+
+import sys
+import threading
+
+import pandas as pd
+import torch
 
 # figure: A time line with two lanes, computed on paper. Forward: x in the default stream, then a in the default stream beside b
 #   in the side stream, then the loss. Backward mirrors it: the loss, then a in the default stream beside b in the side stream.

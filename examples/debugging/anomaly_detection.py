@@ -20,6 +20,8 @@ Anomaly detection: find the forward line behind a backward error
 # ---------------------------------------
 # ``root`` should be 0 where x is not positive. The loss is finite, ``backward()`` raises nothing, and a gradient is NaN:
 
+import warnings
+
 import torch
 
 
@@ -56,7 +58,6 @@ print(loss.item(), width.grad.item(), height.grad.item())
 
 import contextlib
 import re
-import warnings
 from pathlib import Path
 
 FOLDERS = [Path(torch.__file__).parents[1], Path(root.__code__.co_filename).parent]

@@ -34,15 +34,12 @@ Loss is NaN: find what made it
 
 import contextlib
 import re
-import traceback
 import warnings
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 zero, minus, large = torch.tensor([0.0, -1.0, 100.0])
 inf = large.exp()
@@ -65,6 +62,12 @@ table = pd.DataFrame(
 
 # %%
 # The value of each:
+
+import traceback
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 # sphinx_gallery_start_ignore
 assert table["value"].tolist() == ["inf", "inf", "-inf"] + ["nan"] * 5

@@ -32,12 +32,9 @@ The loss does not decrease: what to check, in order
 #
 # .. how-measured:: 200 batches of five classes, or one batch 200 times; both versions.
 
-import math
-
 import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 # sphinx_gallery_start_ignore
 _threads = torch.get_num_threads()
@@ -90,6 +87,12 @@ def draw():
 
 # %%
 # The code with the mistake, and its loss at each step:
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
 
 
 def fine_tune(lr=1e-2):

@@ -52,11 +52,7 @@ Silent mistakes: wrong numbers and no error
 # .. how-measured:: The with block expects that its assert fails, prints both numbers, and keeps them for a table.
 
 import contextlib
-import copy
 import traceback
-
-import torch
-from torch import nn
 
 rows = {}
 
@@ -84,6 +80,11 @@ def caught(mistake, wrong, right):
 # A model returns the shape ``(20, 1)``, and the targets have the shape ``(20,)``. Their difference is broadcast to
 # ``(20, 20)``: each prediction is compared with *every* target. The best answer to all of them is their mean, so the slope is
 # 0 instead of 2.
+
+import copy
+
+import torch
+from torch import nn
 
 x = torch.linspace(-1, 1, 20)[:, None]
 target = (2 * x + 1)[:, 0]

@@ -37,7 +37,6 @@ NaN gradients: log(softmax(x)), a fully masked row, acos
 
 import matplotlib.pyplot as plt
 import torch
-import torch.nn.functional as F
 
 versions = {
     "softmax, + 1e-8, log": (lambda x: (x.softmax(1) + 1e-8).log(), "#7c3aed", "-"),
@@ -69,6 +68,10 @@ def draw(gaps):
 
 # %%
 # Two classes, with scores that are 0 to 120 apart. Right: the gradient for the score of the label, which should approach -1:
+
+import pandas as pd
+import torch
+import torch.nn.functional as F
 
 # figure: Two panels over the distance of the scores, from 0 to 120. Left, the loss: log_softmax is a straight line. Softmax
 #   and log follow it up to 103, then inf. With 1e-8 added, the loss stops growing at 18. Right, the gradient: log_softmax
@@ -204,8 +207,6 @@ ways = {
 # %%
 # .. how-measured:: This code runs each way, then two functions of PyTorch, and looks for NaN in the first row of the output and
 #    in the gradients of the weights that make queries, keys and values.
-
-import pandas as pd
 
 q, k, v = (nn.Linear(8, 8) for _ in range(3))
 shared = [q.weight, k.weight, v.weight]

@@ -19,7 +19,6 @@ Gradient accumulation and zero_grad
 #
 # .. how-measured:: This code takes 60 steps of SGD, with or without that line, and draws w.
 
-import pandas as pd
 import torch
 
 
@@ -44,6 +43,9 @@ def draw(paths):
 
 # %%
 # Once with that line, and once without it:
+
+import pandas as pd
+import torch
 
 paths = pd.DataFrame({"zero_grad in each step": train(True), "never": train(False)})
 draw(paths)

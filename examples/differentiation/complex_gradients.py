@@ -55,6 +55,8 @@ def draw_paths():
 # %%
 # The path of ``z`` in the complex plane, with circles of equal :math:`|z|^2`:
 
+import torch
+
 # figure: The complex plane with circles around zero. From 1 + 2i, the path along the gradient runs in a straight line
 #   towards zero. The path along the conjugate climbs away from zero, across larger and larger circles.
 draw_paths()

@@ -37,6 +37,9 @@ def draw_velocities(curve):
 # %%
 # The velocity at twelve moments:
 
+import torch
+from torch.func import jvp
+
 draw_velocities(lambda t: torch.stack([torch.cos(t), torch.sin(2 * t)]))
 
 # figure: A curve in the shape of a lying eight. Twelve blue arrows start on it, and each points along the curve. The
@@ -274,9 +277,8 @@ value, tangent = jvp(ExpWithJvp.apply, (one,), (one,))
 print(f"value {value:.4f}, tangent {tangent:.4f}")
 assert value == tangent == torch.exp(one)
 
+
 # sphinx_gallery_start_ignore
-
-
 class SavedForBackwardOnly(ExpWithJvp):
     @staticmethod
     def setup_context(ctx, inputs, output):

@@ -52,6 +52,9 @@ def show(values):
 # %%
 # The network has two scores. The second one is for vertical lines:
 
+import torch
+from torch import nn
+
 features = []
 
 

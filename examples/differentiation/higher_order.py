@@ -16,6 +16,7 @@ Second derivatives with create_graph=True
 # You train a critic, and its output must not be too steep: the loss gets a penalty on the gradient of the output with respect
 # to the input. To train the weights, PyTorch must differentiate that gradient. With one weight it looks like this:
 
+import matplotlib.pyplot as plt
 import torch
 
 w = torch.tensor(0.5, requires_grad=True)
@@ -310,8 +311,6 @@ assert abs(_direct - model.weight.grad).item() > 0.1
 #    weights. It sees only tensors that are saved through autograd.
 
 import weakref
-
-import matplotlib.pyplot as plt
 
 
 class Saved:

@@ -22,6 +22,10 @@ Hooks on modules: full_backward_hook
 # You want the gradient at one layer of a model. A full backward hook gets two tuples: the gradients with respect to the inputs
 # of the layer, and those with respect to its outputs.
 
+import contextlib
+import warnings
+
+import pandas as pd
 import torch
 from torch import nn
 
@@ -56,9 +60,7 @@ _plain = _layer(torch.ones(8, 4))  # an input that does not require grad
 _behind = _plain.grad_fn
 assert _behind.name() == y.grad_fn.name()
 assert _behind.next_functions[0][0].next_functions[1][0] is None
-import contextlib
 import io
-import warnings
 
 _first, _attends = nn.Linear(4, 3), nn.MultiheadAttention(4, 1)
 _first.register_full_backward_hook(report)
@@ -142,9 +144,6 @@ model[1].inplace = True
 
 import collections
 import dataclasses
-import warnings
-
-import pandas as pd
 
 
 @dataclasses.dataclass

@@ -21,9 +21,6 @@ Jacobian and Hessian in PyTorch: torch.func
 import warnings
 
 import matplotlib.pyplot as plt
-import torch
-import torch.nn.functional as F
-from torch import nn
 
 
 def draw(J):
@@ -43,6 +40,9 @@ def draw(J):
 # %%
 # Here ``pool`` averages each 2 x 2 block of an image. ``J[i, j]`` is how much each pixel counts for output ``(i, j)``.
 
+import torch
+import torch.nn.functional as F
+from torch import nn
 from torch.func import jacrev
 
 

@@ -16,6 +16,7 @@ NaN gradients: torch.where, sqrt at 0, relu at 0
 # You know that the slope of ``sqrt`` at 0 is infinite, so you guard it with ``torch.where``. The loss stays finite. After
 # the first step, your weights are NaN.
 
+import pandas as pd
 import torch
 
 x = torch.tensor(0.0, requires_grad=True)
@@ -169,7 +170,6 @@ assert "Jacobian mismatch" in message and "0.5000" in message
 
 import warnings
 
-import pandas as pd
 import torch.nn.functional as F
 
 inf = float("inf")

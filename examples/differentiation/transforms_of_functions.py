@@ -33,9 +33,6 @@ torch.func: grad, vmap, vjp, jvp and linearize
 import warnings
 
 import matplotlib.pyplot as plt
-import pandas as pd
-import torch
-from torch.func import grad, vmap
 
 
 def draw(curves):
@@ -49,6 +46,10 @@ def draw(curves):
 
 # %%
 # ``grad(f)`` is the derivative and ``grad(grad(f))`` the second one. ``vmap`` applies them to all points:
+
+import pandas as pd
+import torch
+from torch.func import grad, vmap
 
 
 def f(x):

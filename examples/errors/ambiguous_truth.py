@@ -25,10 +25,9 @@ Boolean value of Tensor with more than one value is ambiguous
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
 
+# sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
     prediction = torch.tensor([1, 2, 3])
@@ -62,6 +61,8 @@ for _statement in ("while p: break", "assert p", "p and 1", "p or 1", "not p"):
 # ``not`` and ``assert`` want one answer. PyTorch could mean *all* or *any*, and does not guess. A tensor with one element has
 # one answer, so such code works until the batch is larger. For a tensor without elements the message is *Boolean value of
 # Tensor with no values is ambiguous*.
+
+import matplotlib.pyplot as plt
 
 # figure: Three cells, one for each element. The first two say True, the third says False.
 fig, ax = plt.subplots(figsize=(5, 1.3), layout="constrained")

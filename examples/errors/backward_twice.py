@@ -24,13 +24,14 @@ Trying to backward through the graph a second time
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import warnings
-
 import torch
 from torch import nn
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
+import warnings
+
 try:
     # sphinx_gallery_end_ignore
     cell = nn.RNNCell(3, 4)

@@ -27,12 +27,14 @@ cannot assign 'torch.FloatTensor' as parameter 'weight' (torch.nn.Parameter or N
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
+import matplotlib.pyplot as plt
+
 raised = []
 try:
     # sphinx_gallery_end_ignore

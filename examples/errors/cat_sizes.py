@@ -26,13 +26,13 @@ Sizes of tensors must match except in dimension 1. Expected size 24 but got size
 # The code that raises it
 # -----------------------
 
+import torch
+from torch import nn
+
 # sphinx_gallery_start_ignore
+# isort: split
 import logging
 
-import matplotlib.pyplot as plt
-import torch
-import torch.nn.functional as F
-from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 try:
@@ -88,6 +88,8 @@ assert _fake.endswith(
 # ``stride=2`` and ``padding=1`` rounds up: 25, 13, 26.) With four such poolings the network gets back the size of the image
 # if this size is a multiple of 16:
 
+import matplotlib.pyplot as plt
+
 # figure: A saw-tooth. The pixels that are missing grow from 0 to 15 and fall back to 0 at 224, 240, 256 and 272.
 sizes = range(220, 275)
 missing = []
@@ -109,6 +111,8 @@ assert missing == [size % 16 for size in sizes]
 # The fix
 # -------
 # Resize the upsampled map to the size of the skip connection, in each block of the decoder. Then odd sizes work, too:
+
+import torch.nn.functional as F
 
 x = up(down(skip))
 x = F.interpolate(x, size=skip.shape[2:])

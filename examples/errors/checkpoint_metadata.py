@@ -28,21 +28,21 @@ Recomputed values for the following tensors have different metadata
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import random
-
-import matplotlib.pyplot as plt
-import numpy as np
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
+import matplotlib.pyplot as plt
+import numpy as np
 
 
 def _show(error):
     print(f"{type(error).__name__}: {error}".partition("\n\nTip:")[0])
 
 
-torch.manual_seed(0)
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -124,6 +124,8 @@ assert rows == [3, 6] and len(cache) == 2
 # %%
 # If the two runs save a different *number* of tensors, you read another message, for the same reason. Here a layer is left out
 # at random:
+
+import random
 
 # sphinx_gallery_start_ignore
 random.seed(1)  # the first number is below 0.5, the second is not

@@ -26,15 +26,18 @@ None of the inputs have requires_grad=True. Gradients will be None
 # -----------------------
 # It is a warning. Here the embedding is frozen, as in training with LoRA:
 
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+
 # sphinx_gallery_start_ignore
 import warnings
 
 import matplotlib.pyplot as plt
-import torch
-from torch import nn
-from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+from torch.utils.checkpoint import checkpoint_sequential
 
-torch.manual_seed(0)
 with warnings.catch_warnings(record=True) as warned:
     warnings.simplefilter("always")
     # sphinx_gallery_end_ignore

@@ -25,14 +25,16 @@ default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lis
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import tempfile
-
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
+
+# sphinx_gallery_start_ignore
+# isort: split
+import tempfile
+
+import matplotlib.pyplot as plt
 
 folder = tempfile.TemporaryDirectory()
 files = [f"{folder.name}/{number}.png" for number in range(12)]

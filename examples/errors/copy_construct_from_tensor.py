@@ -24,12 +24,14 @@ To copy construct from a tensor, it is recommended to use sourceTensor.detach().
 # The code that raises it
 # -----------------------
 
+import torch
+from torch.utils.data import DataLoader, Dataset
+
 # sphinx_gallery_start_ignore
+# isort: split
 import warnings
 
 import matplotlib.pyplot as plt
-import torch
-from torch.utils.data import DataLoader, Dataset
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

@@ -26,11 +26,13 @@ Cannot copy out of meta tensor; no data!
 # The code that raises it
 # -----------------------
 
+import torch
+
 # sphinx_gallery_start_ignore
+# isort: split
 import warnings
 
 import matplotlib.pyplot as plt
-import torch
 from torch import nn
 
 torch.manual_seed(0)
@@ -267,6 +269,8 @@ assert _unset == ["self_attn.in_proj_weight", "self_attn.in_proj_bias"]
 # because some modules, such as ``nn.MultiheadAttention``, have no such method.
 #
 # **Do not run a model that is on meta.** It computes shapes, and fails where a number is needed:
+
+from torch import nn
 
 # sphinx_gallery_start_ignore
 raised = []

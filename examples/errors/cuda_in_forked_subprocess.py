@@ -28,7 +28,11 @@ Cannot re-initialize CUDA in forked subprocess
 # The code that raises it
 # -----------------------
 
+import torch
+from torch.utils.data import DataLoader, Dataset
+
 # sphinx_gallery_start_ignore
+# isort: split
 import multiprocessing
 import os
 import subprocess
@@ -39,8 +43,7 @@ from pathlib import Path
 from unittest import mock
 
 import matplotlib.pyplot as plt
-import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import IterableDataset
 
 warnings.filterwarnings("ignore", "This process .* is multi-threaded")
 _method = multiprocessing.get_start_method()
@@ -132,6 +135,8 @@ assert not _alone or (
 # ---
 # ``fork`` copies the memory of your program into the worker. CUDA's state is copied, too, and is not valid in another process.
 # ``spawn`` starts a new Python, where nothing of CUDA is in use. (This page chose ``fork``.)
+
+import multiprocessing
 
 print("workers start by:", multiprocessing.get_start_method())
 

@@ -32,9 +32,7 @@ import ctypes
 import warnings
 from unittest import mock
 
-import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
@@ -154,6 +152,10 @@ with torch.enable_grad():
 # -------------
 # The line need not contain the word NumPy: other libraries convert their arguments. Here ``loss`` is a number on the GPU:
 
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
 loss = scores.square().mean()
 calls = {
     "np.asarray(scores)": lambda: np.asarray(scores),
@@ -179,6 +181,8 @@ assert _said == [f"TypeError: {message}"] * 5 + ["works"] * 3
 # Why
 # ---
 # ``x.numpy()`` copies nothing. The array uses the memory of the tensor:
+
+import torch
 
 x = torch.zeros(3)
 array = x.numpy()

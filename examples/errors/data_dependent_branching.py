@@ -28,13 +28,15 @@ torch._dynamo.exc.Unsupported: Data-dependent branching
 # The code that raises it
 # -----------------------
 
+import torch
+
 # sphinx_gallery_start_ignore
+# isort: split
 import contextlib
 import io
 import warnings
 
 import matplotlib.pyplot as plt
-import torch
 
 raised = []
 try:

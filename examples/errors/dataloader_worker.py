@@ -45,8 +45,7 @@ import time
 import traceback
 
 import matplotlib.pyplot as plt
-import pandas as pd
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 multiprocessing.set_start_method("fork", force=True)  # for the cells below
 folder = tempfile.TemporaryDirectory()
@@ -117,6 +116,10 @@ gc.freeze()  # gc.collect() is quick now
 # A worker can also be ended from outside. Linux sends the signal *Killed* to a process when memory runs out, and *Bus error*
 # when shared memory does, in which batches travel. Here the worker sends one of the two signals to itself, while the program
 # waits for a batch. Below these lines the message of the title comes again. During a training step, only these lines come:
+
+import os
+
+from torch.utils.data import Dataset
 
 
 class Ends(Dataset):
@@ -237,6 +240,8 @@ assert "loader" in _seen and "batch" not in _seen
 #
 # **Caught KeyError in DataLoader worker process 0** is another case: the worker lives, and your ``__getitem__`` or
 # ``collate_fn`` raised. The last line says what. Often it is a filtered pandas table, which keeps the old row labels:
+
+import pandas as pd
 
 # sphinx_gallery_start_ignore
 caught = []

@@ -27,13 +27,14 @@ Expected to have finished reduction in the prior iteration before starting a new
 # -----------------------
 # This page runs one process, with the backend *gloo* on a CPU. DDP raises the same with several processes.
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
-import torch.distributed as dist
 from torch import nn
-from torch.nn.parallel import DataParallel, DistributedDataParallel
-from torch.utils.checkpoint import checkpoint
+from torch.nn.parallel import DistributedDataParallel
+
+# sphinx_gallery_start_ignore
+# isort: split
+import torch.distributed as dist
+from torch.nn.parallel import DataParallel
 
 torch.manual_seed(0)
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -123,6 +124,8 @@ assert len(_said) == 1 and _said[0].startswith("Expected to have finished reduct
 # ---
 # DDP averages the gradients over the processes while backward still runs, in buckets of several parameters. A bucket goes out
 # when all its gradients are there. Here two do not come:
+
+import matplotlib.pyplot as plt
 
 # figure: Six fields, one for each parameter. The gradients of body and head are there. The two of old_head are missing, and
 #   DDP still waits for them.
@@ -221,6 +224,8 @@ assert says(ZeroWeight(), _one) == ""
 # ---------------------
 # The reverse fault: a gradient comes twice in one step. Often the cause is a checkpoint with ``use_reentrant=True``, together
 # with ``find_unused_parameters=True``, or of one layer twice:
+
+from torch.utils.checkpoint import checkpoint
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -24,13 +24,14 @@ Only Tensors created explicitly by the user (graph leaves) support the deepcopy 
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
 import copy
 
 import torch
 from torch import nn
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
     class Net(nn.Module):

@@ -27,12 +27,14 @@ derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not
 # -----------------------
 # A gradient penalty, as in a GAN:
 
+import torch
+from torch import nn
+
 # sphinx_gallery_start_ignore
+# isort: split
 import warnings
 
 import matplotlib.pyplot as plt
-import torch
-from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
@@ -156,9 +158,8 @@ penalty = slope.square().mean()
 penalty.backward()
 print(attention.in_proj_weight.grad.norm() > 0)
 
+
 # sphinx_gallery_start_ignore
-
-
 def _penalty(**options):
     result, _ = attention(x, x, x, **options)
     (slope,) = torch.autograd.grad(result.sum(), x, create_graph=True)

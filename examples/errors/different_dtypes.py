@@ -24,11 +24,11 @@ mat1 and mat2 must have the same dtype, but got Double and Float
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
 import numpy as np
 import torch
 from torch import nn
 
+# sphinx_gallery_start_ignore
 torch.manual_seed(0)
 try:
     # sphinx_gallery_end_ignore

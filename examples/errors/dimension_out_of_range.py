@@ -26,9 +26,11 @@ Dimension out of range (expected to be in range of [-1, 0], but got 1)
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
+
+# sphinx_gallery_start_ignore
+# isort: split
+import matplotlib.pyplot as plt
 import torch.nn.functional as F
 
 try:

@@ -25,10 +25,12 @@ einsum(): subscript j has size 4 for operand 1 which does not broadcast with pre
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
+
+# sphinx_gallery_start_ignore
+# isort: split
+import matplotlib.pyplot as plt
 
 torch.manual_seed(0)
 torch.backends.opt_einsum.enabled = False  # where it is installed, it has other words

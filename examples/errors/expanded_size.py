@@ -25,11 +25,11 @@ The expanded size of the tensor (4) must match the existing size (3)
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
+
+# sphinx_gallery_start_ignore
+# isort: split
 from torch import nn
-from torch.nn.utils.rnn import pad_sequence
 
 raised = []
 try:
@@ -78,6 +78,8 @@ assert _said(
 # 1 can be stretched, because then it is clear which element goes where. In each panel below, the two numbers of a column must
 # agree, or the lower one must be 1 or missing.
 
+import matplotlib.pyplot as plt
+
 
 # sphinx_gallery_start_ignore
 def draw(ax, shape, target):
@@ -117,6 +119,8 @@ for _shape, _target, _fits in (
 # -------
 # **Rows of different lengths:** pad them, and keep the lengths. A loader does it in its ``collate_fn``, see :ref:`the page on
 # data loading <sphx_glr_gallery_training_data_loading.py>`.
+
+from torch.nn.utils.rnn import pad_sequence
 
 rows = [torch.tensor([2.0, 4.0, 6.0]), torch.tensor([1.0, 2.0, 3.0, 6.0])]
 lengths = torch.tensor([len(row) for row in rows])

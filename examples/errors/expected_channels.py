@@ -26,11 +26,12 @@ Given groups=1, weight of size [6, 3, 5, 5], expected input[1, 1, 28, 28] to hav
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
-import torch.nn.functional as F
 from torch import nn
+
+# sphinx_gallery_start_ignore
+# isort: split
+import torch.nn.functional as F
 
 torch.manual_seed(0)
 try:
@@ -86,6 +87,8 @@ assert _meta == "RuntimeError: Invalid channel dimensions"
 #
 # When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape and raises nothing, but it only counts
 # through the numbers in their old order. So it reads the three colors of a pixel as three pixels. The first channel, both ways:
+
+import matplotlib.pyplot as plt
 
 # figure: Three pictures. The original is a blue disc on an orange ground. After permute the first channel shows the same disc
 #   in gray. After reshape it shows stripes and a pattern of single pixels, and no disc.

@@ -24,13 +24,13 @@ expected dtype float for \`end\` but got dtype double
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-from functools import partial
-
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
 from torch.nn import functional
+
+# sphinx_gallery_start_ignore
+# isort: split
+from functools import partial
 
 torch.manual_seed(0)
 try:
@@ -64,6 +64,8 @@ assert message == "expected dtype float for `end` but got dtype double"
 # ---
 # ``model.double()`` converts weights, and new gradients follow them. It does not know the optimizer. There the means
 # ``exp_avg`` and ``exp_avg_sq`` of each weight keep the type of the first step:
+
+import matplotlib.pyplot as plt
 
 state = optimizer.state[model.weight]
 numbers = {

@@ -26,13 +26,16 @@ to return a scalar Tensor, got tensor with 1 dims
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
-from torch import nn
-from torch.func import grad, jacrev, vjp, vmap
+from torch.func import grad
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
+import matplotlib.pyplot as plt
+from torch import nn
+from torch.func import vjp
+
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -77,6 +80,8 @@ assert "got tensor with 2 dims" in says(lambda: grad(lambda w: w[None] * 2)(weig
 # ---
 # A gradient has the shape of the weight: one slope for each element, of *one* number. Five numbers have five such rows, which
 # together are the Jacobian. ``grad`` of the mean is the mean of these rows:
+
+from torch.func import jacrev
 
 
 # sphinx_gallery_start_ignore
@@ -129,6 +134,8 @@ assert torch.allclose(grad(loss)(weight), _leaf.grad)
 #   a batch gets ``x[None]``;
 # - a weighted sum of the rows: ``vjp``;
 # - the loss and, for example, the predictions: ``grad(f, has_aux=True)``, as below.
+
+from torch.func import vmap
 
 
 def sample_loss(weight, x, y):
@@ -221,6 +228,8 @@ assert says(lambda: grad(_own_leaf)(weight)) is None
 
 # %%
 # **backward() in the function:**
+
+from torch import nn
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -25,13 +25,15 @@ The .grad attribute of a Tensor that is not a leaf Tensor is being accessed
 # -----------------------
 # It is a warning and not an error: the program goes on, with ``None`` in the place of the gradient.
 
+import torch
+
+torch.manual_seed(0)
+
 # sphinx_gallery_start_ignore
 import warnings
 
-import torch
 from torch import nn
 
-torch.manual_seed(0)
 shown = []
 
 
@@ -119,6 +121,8 @@ assert torch.randn(3).to("meta").double().requires_grad_().is_leaf
 
 # %%
 # **If it is a result,** such as the output of a hidden layer, call ``retain_grad()`` before ``backward()``:
+
+from torch import nn
 
 first, second = nn.Linear(3, 2), nn.Linear(2, 1)
 hidden = torch.tanh(first(x))

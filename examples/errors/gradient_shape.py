@@ -26,11 +26,12 @@ Mismatch in shape: grad_output[0] has a shape of torch.Size([1])
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-from functools import partial
-
 import torch
 from torch import nn
+
+# sphinx_gallery_start_ignore
+# isort: split
+from functools import partial
 
 torch.manual_seed(0)
 try:

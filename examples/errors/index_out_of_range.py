@@ -26,12 +26,10 @@ index out of range in self
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
-import torch.nn.functional as F
 from torch import nn
 
+# sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
     words = torch.tensor([[1, 4, 10]])
@@ -61,6 +59,8 @@ assert (
 # %%
 # The message has no number. Ask for it yourself:
 
+import matplotlib.pyplot as plt
+
 print(f"words from {words.min()} to {words.max()}, rows {embedding.num_embeddings}")
 
 # figure: The words 1, 4 and 10 as dots beside a shaded band of the rows 0 to 9. The third dot, 10, lies outside of it.
@@ -76,6 +76,8 @@ assert words.max() == embedding.num_embeddings == 10
 
 # %%
 # Some other operations that use an index say more. Here ``says`` returns the message of a call:
+
+import torch.nn.functional as F
 
 logits, labels = torch.zeros(2, 3), torch.tensor([1, 3])  # labels from 1 to 3
 print(says(lambda: F.cross_entropy(logits, labels)))

@@ -28,11 +28,12 @@ Inference tensors cannot be saved for backward
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
 import torch
 from torch import nn
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
     backbone, head = nn.Linear(5, 3), nn.Linear(3, 1)

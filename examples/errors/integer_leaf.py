@@ -24,8 +24,10 @@ Only Tensors of floating point and complex dtype can require gradients
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
 import torch
+
+# sphinx_gallery_start_ignore
+# isort: split
 from torch import nn
 
 try:
@@ -122,6 +124,8 @@ assert torch.equal(w.grad, x) and torch.equal(a.grad, x) and torch.equal(b.grad,
 # **Indices and labels** need no gradient. It belongs to what they select: here to rows 0 and 2 of a table. If you want to know
 # how much each word of an input counts, take the gradient of the selected rows.
 
+from torch import nn
+
 table = nn.Embedding(3, 2)
 words = torch.tensor([0, 2])
 rows = table(words)
@@ -181,9 +185,10 @@ guess = (scores.softmax(0) * choices).sum()
 ((guess - 2) ** 2).backward()
 print("scores.grad:", scores.grad)
 
+torch.manual_seed(0)
+
 # sphinx_gallery_start_ignore
 assert scores.grad.all()
-torch.manual_seed(0)
 scores.grad = None
 _choice = nn.functional.gumbel_softmax(scores, hard=True)
 assert sorted(_choice.round(decimals=4).tolist()) == [0, 0, 1]

@@ -24,10 +24,12 @@ returned an invalid gradient at index 0
 # The code that raises it
 # -----------------------
 
+from torch.autograd import Function
+
 # sphinx_gallery_start_ignore
+# isort: split
 import torch
-from torch import nn
-from torch.autograd import Function, gradcheck
+from torch.autograd import gradcheck
 
 x = torch.arange(6.0).reshape(2, 3).requires_grad_()
 scale = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -105,6 +107,8 @@ y = Scale.apply(x, scale)
 # *Compatible* means: the same shape, or a larger one to which broadcasting could have brought the tensor. Autograd sums the
 # larger one without a message. So you may leave out that ``sum``, and a mistake with a larger result is not noticed. Here a
 # column of three numbers gets gradients of ones, in six shapes.
+
+import torch
 
 
 def attempt(shape):
@@ -232,6 +236,8 @@ assert (
 # **The message names a node of PyTorch**, such as ``AddmmBackward0``: look for code that gives a parameter another size through
 # ``.data``, as pruning scripts do. An output from before the change keeps the parameter's old shape in its graph.
 
+from torch import nn
+
 # sphinx_gallery_start_ignore
 raised = []
 try:
@@ -272,6 +278,8 @@ assert layer.weight.grad.shape == (2, 4) and torch.all(layer.bias.grad == 2)
 # What not to do
 # --------------
 # **Expand the gradient** to the shape in the message. Each row then gets the sum over all rows. ``gradcheck`` sees it:
+
+from torch.autograd import gradcheck
 
 # sphinx_gallery_start_ignore
 x.grad = None

@@ -25,11 +25,10 @@ shape '[2, 4]' is invalid for input of size 6
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
+# sphinx_gallery_start_ignore
 torch.manual_seed(0)
 raised = []
 try:
@@ -89,6 +88,8 @@ assert layers(torch.randn(1, 3, 32, 32)).shape == (1, 16, 5, 5) and x.shape == (
 # %%
 # 1536 / 400 is not a whole number. With another number of images it can be one, and nothing is raised. Here are three samples
 # of four numbers, and what ``view(-1, 6)`` makes of them:
+
+import matplotlib.pyplot as plt
 
 
 # sphinx_gallery_start_ignore

@@ -24,13 +24,14 @@ Jacobian mismatch for output 0 with respect to input 0
 # The code that raises it
 # -----------------------
 
+import torch
+from torch.autograd import Function, gradcheck
+
 # sphinx_gallery_start_ignore
+# isort: split
 import warnings
 
-import matplotlib.pyplot as plt
-import torch
 from torch import nn
-from torch.autograd import Function, gradcheck
 
 torch.manual_seed(0)
 try:
@@ -96,6 +97,8 @@ assert _message(_OldCube.apply, x)[0] == message
 # The numerical values need no formula: a small step to both sides, and the slope between the two results.
 #
 # .. how-measured:: The function draw_slopes() measures the slope at 2 with steps of a millionth, and draws both slopes.
+
+import matplotlib.pyplot as plt
 
 
 def draw_slopes(claimed, step=1e-6):
@@ -206,6 +209,8 @@ assert torch.autograd.grad(torch.abs(_kink).sum(), _kink)[0] == 0
 # %%
 # **The function is random**, such as dropout in training mode. Each call then has another result. Call ``module.eval()``, or
 # draw the random numbers once, outside of the function. Huge numerical values, as here for ``nn.Dropout``, are a sign of it:
+
+from torch import nn
 
 # sphinx_gallery_start_ignore
 values = torch.ones(4, dtype=torch.float64, requires_grad=True)

@@ -26,13 +26,15 @@ a leaf Variable that requires grad is being used in an in-place operation
 # The code that raises it
 # -----------------------
 
+import torch
+
+torch.manual_seed(0)
+
 # sphinx_gallery_start_ignore
 import warnings
 
-import torch
 from torch import nn
 
-torch.manual_seed(0)
 try:
     # sphinx_gallery_end_ignore
     x = torch.linspace(-1, 1, 20)
@@ -187,6 +189,8 @@ print("w.is_leaf:", w.is_leaf)
 # %%
 # In a loop over the parameters of a model the same line raises nothing. It gives the name ``p`` to a new tensor, the model
 # keeps the old one, and nothing is learned.
+
+from torch import nn
 
 model = nn.Linear(1, 1, bias=False)
 losses = []

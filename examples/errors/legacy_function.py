@@ -24,12 +24,12 @@ Legacy autograd function with non-static forward method is deprecated
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import warnings
-
 import torch
-from torch import nn
 from torch.autograd import Function
+
+# sphinx_gallery_start_ignore
+# isort: split
+import warnings
 
 raised = []
 with warnings.catch_warnings(record=True) as caught:
@@ -133,6 +133,8 @@ assert [strength.item() for strength in _strengths] == [-1, -2]
 
 # %%
 # **A module that kept the object** keeps its settings instead:
+
+from torch import nn
 
 
 class ReverseLayer(nn.Module):

@@ -25,14 +25,14 @@ expected sequence of length 2 at dim 1 (got 1)
 # The code that raises it
 # -----------------------
 
+import torch
+
 # sphinx_gallery_start_ignore
+# isort: split
 import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
-import torch
-from torch import nn
 
 try:
     # sphinx_gallery_end_ignore
@@ -97,6 +97,8 @@ assert lengths == [2, 1, 3]
 # :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`. A tokenizer pads by itself if you ask it to
 # (`transformers#15183 <https://github.com/huggingface/transformers/issues/15183>`__).
 
+from torch import nn
+
 rows = [torch.tensor(sentence) for sentence in sentences]
 batch = nn.utils.rnn.pad_sequence(rows, batch_first=True)
 print(batch)
@@ -153,6 +155,8 @@ assert batch.shape == (2, 2) and torch.cat(outputs).shape == (4,)
 # **A pandas table** with numbers in one column and ``bool`` or text in another becomes an array of Python objects. Often
 # ``get_dummies`` has made a column of ``bool``, or a column of numbers holds text:
 
+import pandas as pd
+
 # sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
@@ -175,6 +179,8 @@ assert torch.tensor(pd.DataFrame({"x": [1], "y": [1.5]}).values).shape == (1, 2)
 
 # %%
 # Look at ``table.dtypes``. Replace text such as ``"Rome"``, as ``get_dummies`` did here for ``sex``. Then ask for one type:
+
+import numpy as np
 
 print(table.dtypes)
 x = torch.tensor(table.to_numpy(dtype=np.float32))

@@ -26,16 +26,15 @@ Loss is nan, stopping training
 # -----------------------
 # PyTorch does not print this line. Many training scripts do, and stop:
 
-# sphinx_gallery_start_ignore
 import sys
-from functools import partial
 
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
 from torch.nn import functional
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
 log = []
 try:
     # sphinx_gallery_end_ignore
@@ -66,6 +65,8 @@ assert message == "Loss is nan, stopping training" and len(log) < 8
 # ----------------------
 # Call ``watch(model)`` once, before the loop. The first module whose output is not finite raises, with the largest number of
 # its input, parameters and buffers:
+
+from functools import partial
 
 
 def check(name, module, inputs, output):
@@ -168,6 +169,8 @@ assert _norm(torch.ones(1, 2)).isfinite().all()
 # ``inf / inf`` are NaN. Backward and one optimizer step bring the NaN to the weights.
 #
 # Here a learning rate that is too large makes the loss grow before the NaN, and bad data comes without a warning:
+
+import matplotlib.pyplot as plt
 
 # figure: Two logs on a logarithmic axis. With a learning rate of 0.1 the loss grows from 200 to above 1e30 in three steps
 #   and is NaN in the next. With a NaN in the batch of step 6, the loss falls until step 5 and is NaN at step 6.

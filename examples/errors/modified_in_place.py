@@ -24,11 +24,12 @@ one of the variables needed for gradient computation has been modified by an inp
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
 import torch
 from torch import nn
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
     layer = nn.Linear(3, 4)

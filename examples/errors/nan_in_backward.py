@@ -25,14 +25,16 @@ Function 'SqrtBackward0' returned nan values in its 0th output.
 # -----------------------
 # Distances between all samples of a batch. Those of a sample to itself do not count: they are multiplied by 0.
 
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
 # sphinx_gallery_start_ignore
 import warnings
 
-import torch
-from torch import nn
 from torch.nn import functional
 
-torch.manual_seed(0)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     try:

@@ -26,7 +26,11 @@ At least one stride in the given numpy array is negative, and tensors with negat
 # The code that raises it
 # -----------------------
 
+import numpy as np
+import torch
+
 # sphinx_gallery_start_ignore
+# isort: split
 import multiprocessing
 import os
 import resource
@@ -34,9 +38,6 @@ import signal
 import warnings
 
 import matplotlib.pyplot as plt
-import numpy as np
-import pandas as pd
-import torch
 from PIL import Image
 
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
@@ -166,6 +167,8 @@ assert image.max() == 6
 # -------------------------------------
 # A warning from the same line. The array may only be read, and a tensor that shares its memory has no such lock. Arrays like
 # this come from pandas 3, from ``np.asarray`` of a PIL image, and from ``np.frombuffer`` of ``bytes``.
+
+import pandas as pd
 
 # sphinx_gallery_start_ignore
 with warnings.catch_warnings(record=True) as caught:

@@ -24,11 +24,12 @@ element 0 of tensors does not require grad and does not have a grad_fn
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import warnings
-
 import torch
 from torch import nn
+
+# sphinx_gallery_start_ignore
+# isort: split
+import warnings
 
 torch.manual_seed(0)
 try:

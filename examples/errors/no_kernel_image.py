@@ -26,15 +26,16 @@ with CUDA capability sm_120 is not compatible with the current PyTorch installat
 # The code that raises it
 # -----------------------
 
+import torch
+
 # sphinx_gallery_start_ignore
+# isort: split
 import contextlib
 import types
 import warnings
 from unittest import mock
 
 import matplotlib.pyplot as plt
-import torch
-from torch import nn
 
 _card = types.SimpleNamespace(name="NVIDIA GeForce RTX 5090", major=12, minor=0)
 _built_for = [f"sm_{number}" for number in (50, 60, 70, 75, 80, 86, 90)]
@@ -96,9 +97,8 @@ print("the build:", torch.cuda.get_arch_list())
 # %%
 # Which build for x86-64 has code for which GPU, as the installed PyTorch knows it:
 
+
 # sphinx_gallery_start_ignore
-
-
 def _runs(device, code):
     return torch.cuda._code_compatible_with_device(device, code)
 
@@ -203,6 +203,8 @@ assert torch.cuda.is_available() or not has_kernels()
 #   <sphx_glr_gallery_errors_out_of_memory.py>`.
 #
 # To find out, start the program again, and run the same batch on the CPU. The CPU names the fault, at the line that has it:
+
+from torch import nn
 
 # sphinx_gallery_start_ignore
 raised = []

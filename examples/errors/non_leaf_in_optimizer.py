@@ -28,12 +28,12 @@ can't optimize a non-leaf Tensor
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
 import torch
-from torch import nn
 from torch.optim import SGD
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
     w = torch.randn(3)
@@ -122,6 +122,8 @@ assert torch.randn(3, device="meta", requires_grad=True).is_leaf
 
 # %%
 # **In a module,** wrap the finished tensor in ``nn.Parameter``. It is a leaf also if it is made of a result.
+
+from torch import nn
 
 scale = nn.Parameter(made * 0.01)
 print("is_leaf:", scale.is_leaf)

@@ -26,13 +26,15 @@ r"""
 # The code that raises it
 # -----------------------
 
+import torch
+
+torch.manual_seed(0)
+
 # sphinx_gallery_start_ignore
 import warnings
 
-import torch
 from torch import nn
 
-torch.manual_seed(0)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     try:
@@ -144,6 +146,8 @@ w.grad = None  # before the first backward
 #
 # **There is an optimizer.** Since PyTorch 2.0, its ``zero_grad()`` sets the gradients to ``None``. Older code that then writes
 # to them raises:
+
+from torch import nn
 
 # sphinx_gallery_start_ignore
 raised = []

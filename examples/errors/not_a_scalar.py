@@ -25,13 +25,14 @@ grad can be implicitly created only for scalar outputs
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import inspect
-
 import torch
 from torch import nn
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
+import inspect
+
 try:
     # sphinx_gallery_end_ignore
     model = nn.Linear(3, 2)

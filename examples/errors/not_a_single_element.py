@@ -26,12 +26,13 @@ a Tensor with 3 elements cannot be converted to Scalar
 # The code that raises it
 # -----------------------
 
+import torch.nn.functional as F
+
 # sphinx_gallery_start_ignore
+# isort: split
 import math
 
-import matplotlib.pyplot as plt
 import torch
-import torch.nn.functional as F
 
 scores = torch.tensor([[2.0, 0.0], [0.5, 0.0], [1.5, 0.0]])
 labels = torch.tensor([0, 0, 1])
@@ -63,6 +64,8 @@ assert torch.ones(0).mean().isnan()
 # ``3 elements`` is often the batch size. With ``0 elements`` the tensor is empty, and its mean is ``nan``.
 #
 # Python's own conversions raise with other words. Here ``says`` returns the message of a call:
+
+import torch
 
 names = ["cat", "dog"]
 classes = scores.argmax(dim=1)
@@ -106,6 +109,8 @@ assert f"{losses.mean():.2f}" == "0.77" and f"{torch.ones(1)}" == "tensor([1.])"
 # ---
 # A tensor of three losses is three numbers, and Python wants one. PyTorch could take the sum, the mean or the first, and does
 # not guess. With a batch of one sample there is one number, so such code works until the batch is larger.
+
+import matplotlib.pyplot as plt
 
 # figure: Three bars, the losses of three samples: small, medium and large. A line shows their mean, well above the first bar.
 fig, ax = plt.subplots(figsize=(6, 1.9), layout="constrained")

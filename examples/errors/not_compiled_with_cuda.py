@@ -27,7 +27,10 @@ Torch not compiled with CUDA enabled
 # The code that raises it
 # -----------------------
 
+from torch import nn
+
 # sphinx_gallery_start_ignore
+# isort: split
 import contextlib
 import tempfile
 from pathlib import Path
@@ -35,7 +38,6 @@ from unittest import mock
 
 import matplotlib.pyplot as plt
 import torch
-from torch import nn
 
 _no_cuda = contextlib.ExitStack()
 _no_cuda.enter_context(mock.patch.object(torch.version, "cuda", None))
@@ -123,6 +125,8 @@ assert _no_function == _no_library == (_count is None)
 #
 # **A file from a GPU** fails with other words, for the same reason. The file notes that its tensors were on ``cuda:0`` (here a
 # hidden part wrote that note):
+
+import torch
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -26,12 +26,13 @@ r"""
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
+
+# sphinx_gallery_start_ignore
+# isort: split
+import matplotlib.pyplot as plt
 from matplotlib.colors import ListedColormap
-from torch import nn
 
 try:
     # sphinx_gallery_end_ignore
@@ -172,6 +173,8 @@ assert says(lambda: correct.float().mean()) == "no message, torch.float32"
 #
 # **Words for an embedding** go the other way, from float to integer. ``torch.Tensor`` with a capital T makes ``float32`` of
 # whole numbers (or the default type that you set); ``torch.tensor`` makes ``int64``:
+
+from torch import nn
 
 embedding = nn.Embedding(10, 4)
 print(says(lambda: embedding(torch.Tensor([1, 4]))))

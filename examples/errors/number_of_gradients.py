@@ -24,11 +24,10 @@ returned an incorrect number of gradients (expected 2, got 1)
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
-from torch.autograd import Function, gradcheck
+from torch.autograd import Function
 
+# sphinx_gallery_start_ignore
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -130,6 +129,8 @@ x.grad = None
 #
 # .. how-measured:: The function draw_pairs() draws each argument with the value that belongs to it.
 
+import matplotlib.pyplot as plt
+
 
 def draw_pairs(pairs):
     _, ax = plt.subplots(figsize=(7, 2), layout="constrained")
@@ -228,6 +229,8 @@ assert torch.func.grad(lambda x: FixedExp.apply(x, 0.5))(_at) == x.grad
 # %%
 # If the argument is a tensor to be trained, its place needs its gradient. ``gradcheck`` compares both gradients with numerical
 # ones.
+
+from torch.autograd import gradcheck
 
 
 class TrainedExp(Exp):

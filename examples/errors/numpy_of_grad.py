@@ -23,14 +23,16 @@ Can't call numpy() on Tensor that requires grad
 # The code that raises it
 # -----------------------
 
+import matplotlib.pyplot as plt
+from torch.nn import functional
+
 # sphinx_gallery_start_ignore
+# isort: split
 import warnings
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
 
 torch.manual_seed(0)
 model = nn.Linear(3, 1)
@@ -91,6 +93,9 @@ assert _said == [f"RuntimeError: {message}"] * 4
 # ---
 # An array holds numbers and nothing else. What NumPy computes from it is not recorded, and the result comes back as a
 # constant. Here :math:`z = w^2 + \sqrt{w^2}`, and the root is computed by NumPy.
+
+import numpy as np
+import torch
 
 w = torch.tensor(3.0, requires_grad=True)
 y = w**2

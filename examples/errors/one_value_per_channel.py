@@ -24,12 +24,11 @@ Expected more than 1 value per channel when training, got input size torch.Size(
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
+# sphinx_gallery_start_ignore
 torch.manual_seed(0)
 try:
     # sphinx_gallery_end_ignore
@@ -80,6 +79,8 @@ assert raises(nn.BatchNorm2d(4), 1, 4, 1, 1) and not raises(
 # value itself. So each input would become 0, and so would its gradient. PyTorch raises instead.
 #
 # Two values are not much better: if they differ by 0.1 or more, they become nearly +1 and −1, whatever they are.
+
+import matplotlib.pyplot as plt
 
 # figure: The results of one channel for batches of 2 to 9 samples. For 2 samples they are near plus and minus 1. For more
 #   samples they spread further, to less than 3 on either side.

@@ -28,12 +28,14 @@ loaded state dict contains a parameter group that doesn't match the size of opti
 # -----------------------
 # First the head alone is trained. Then training goes on with all layers:
 
+import torch
+from torch import nn
+
 # sphinx_gallery_start_ignore
+# isort: split
 import copy
 
 import matplotlib.pyplot as plt
-import torch
-from torch import nn
 
 torch.manual_seed(0)
 try:

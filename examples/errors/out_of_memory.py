@@ -33,19 +33,20 @@ CUDA out of memory. Tried to allocate
 #
 # On the CPU the same fault has other words. This page lets its own program take 200 MiB more, so that memory is full soon:
 
+import torch.nn.functional as F
+from torch import nn
+
 # sphinx_gallery_start_ignore
+# isort: split
 import resource
 import weakref
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import torch
-import torch.nn.functional as F
-from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.checkpoint import checkpoint
 
 torch.manual_seed(0)
 _batch = torch.randn(4096, 64), torch.randint(10, (4096,))
@@ -129,9 +130,11 @@ assert "doesn't increase the amount of GPU" in torch.cuda.empty_cache.__doc__
 #
 # In training, one batch may be too much. Here is the peak of one pass of eight blocks, as predicted from the shapes:
 
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
 # sphinx_gallery_start_ignore
-
-
 class _Peak(TorchDispatchMode):
     """The most bytes in use at once, in storages that appeared within."""
 

@@ -26,11 +26,12 @@ Calculated padded input size per channel: (4 x 4). Kernel size: (5 x 5). Kernel 
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
-import torch.nn.functional as F
 from torch import nn
+
+# sphinx_gallery_start_ignore
+# isort: split
+import matplotlib.pyplot as plt
 
 try:
     # sphinx_gallery_end_ignore
@@ -76,6 +77,8 @@ assert "per channel: (4). Kernel size: (5)." in _series
 # - ``Kernel size``: with its dilation. A kernel of 5 with ``dilation=3`` spans 13 pixels.
 #
 # A pooling layer says the same with other words. Here five poolings, as in VGG, meet an image of 28 × 28:
+
+import torch.nn.functional as F
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -30,14 +30,16 @@ torch._dynamo hit config.recompile_limit (8)
 # -----------------------
 # It is a warning. The model of this page makes its output small in the first ten steps:
 
+import torch
+from torch import nn
+
 # sphinx_gallery_start_ignore
+# isort: split
 import contextlib
 import logging
 import re
 
 import matplotlib.pyplot as plt
-import torch
-from torch import nn
 
 torch._dynamo.reset()  # other pages may have compiled something in this process
 _logger = logging.getLogger("torch._dynamo.convert_frame")

@@ -24,11 +24,12 @@ you can only change requires_grad flags of leaf variables
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
 import torch
 from torch import nn
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
     body, head = nn.Linear(3, 4), nn.Linear(4, 1)

@@ -27,11 +27,10 @@ input.size(-1) must be equal to input_size. Expected 10, got 5
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
+# sphinx_gallery_start_ignore
 torch.manual_seed(0)
 try:
     # sphinx_gallery_end_ignore
@@ -77,6 +76,8 @@ assert "shapes cannot be multiplied" in says(lambda: lstm(_packed))
 # The layer reads one vector of features at each time. Convolutions keep the features in dimension 1, recurrent layers want them
 # last: ``(batch, time, features)`` with ``batch_first=True``, ``(time, batch, features)`` without. ``transpose`` moves them.
 # ``reshape`` gives the same shape, and mixes them:
+
+import matplotlib.pyplot as plt
 
 # figure: Two grids of 5 times and 10 features. After transpose each column has one color: one sensor. After reshape each row
 #   has two colors: numbers of two sensors fill the ten features of one time.

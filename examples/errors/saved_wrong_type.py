@@ -25,7 +25,10 @@ save_for_backward can only save variables
 # The code that raises it
 # -----------------------
 
+from torch.autograd import Function
+
 # sphinx_gallery_start_ignore
+# isort: split
 import gc
 import traceback
 import weakref
@@ -33,7 +36,6 @@ import weakref
 import numpy as np
 import torch
 from torch import nn
-from torch.autograd import Function
 
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 x = torch.tensor(2.0, requires_grad=True)
@@ -181,6 +183,8 @@ assert torch.func.grad(lambda value: Power.apply(value, 3))(x.detach()) == 12
 # %%
 # **A list of tensors**: spread it with ``*``, already in the call of ``apply``. ``apply`` does not look into a list, and a
 # tensor inside of one gets no gradient.
+
+import torch
 
 
 class Weighted(Function):

@@ -26,17 +26,17 @@ Detected call of \`lr_scheduler.step()\` before \`optimizer.step()\`
 # -----------------------
 # It is a warning, and training goes on.
 
-# sphinx_gallery_start_ignore
-import functools
-import warnings
-
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
-from torch.optim import lr_scheduler
 from torch.optim.lr_scheduler import StepLR
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
+import warnings
+
+from torch.optim import lr_scheduler
+
 x, y = torch.rand(8, 3), torch.rand(8, 1)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -67,6 +67,8 @@ assert before == [0.4, 0.2, 0.1, 0.05, 0.025]
 # ---
 # A scheduler sets the first learning rate when you make it. Each ``step()`` sets the next one. A ``step()`` before the first
 # update therefore skips the first value, and all others come one update too early. Up to PyTorch 1.0 this order was right.
+
+import matplotlib.pyplot as plt
 
 model = nn.Linear(3, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.8)
@@ -217,6 +219,8 @@ assert warned(inside) == warned(resumed) == []
 # %%
 # **Something replaced** ``optimizer.step``, such as a library that counts or times it. Then the scheduler cannot see the steps,
 # and says so:
+
+import functools
 
 # sphinx_gallery_start_ignore
 optimizer, scheduler = fresh()

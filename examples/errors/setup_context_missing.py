@@ -31,10 +31,13 @@ In order to use an autograd.Function with functorch transforms
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
-from torch.func import grad, jacfwd, jacrev, jvp, vmap
+from torch.func import grad
+
+# sphinx_gallery_start_ignore
+# isort: split
+import matplotlib.pyplot as plt
+from torch.func import jacfwd, jacrev, jvp, vmap
 from torch.utils.checkpoint import checkpoint
 
 raised = []
@@ -297,6 +300,8 @@ draw(works())
 # ---------------------
 # **vmap** has to know what your code does with a batch:
 
+from torch.func import vmap
+
 # sphinx_gallery_start_ignore
 raised = []
 try:
@@ -328,6 +333,8 @@ assert torch.allclose(vmap(grad(BatchedSwish.apply))(x), _right)
 # If they use NumPy or a kernel of your own, write a static method ``vmap`` instead.
 #
 # **Forward mode** (``jvp``, and inside of ``jacfwd`` and ``hessian``) needs a static method ``jvp``:
+
+from torch.func import jvp
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -25,10 +25,10 @@ mat1 and mat2 shapes cannot be multiplied (2x2304 and 400x10)
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
 import torch
 from torch import nn
 
+# sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
     net = nn.Sequential(

@@ -24,14 +24,16 @@ more than one element of the written-to tensor refers to a single memory locatio
 # The code that raises it
 # -----------------------
 
+import torch
+
+torch.manual_seed(0)
+
 # sphinx_gallery_start_ignore
 import warnings
 
 import matplotlib.pyplot as plt
-import torch
 from torch import nn
 
-torch.manual_seed(0)
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -199,9 +201,10 @@ assert b.tolist() == [0, 1, 3, 5, 7]
 # rows. (An expanded parameter raises in ``optimizer.step()``. With ``fused=True`` it does not, and the step :ref:`writes into
 # the memory of other tensors <sphx_glr_gallery_differentiation_gradient_layouts.py>`.)
 
+from torch import nn
+
+
 # sphinx_gallery_start_ignore
-
-
 class _Net(nn.Module):
     def __init__(self, copied):
         super().__init__()

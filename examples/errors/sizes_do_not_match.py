@@ -25,13 +25,13 @@ The size of tensor a (3) must match the size of tensor b (4)
 # The code that raises it
 # -----------------------
 
+import torch
+
 # sphinx_gallery_start_ignore
-import warnings
+# isort: split
 from functools import partial
 
 import matplotlib.pyplot as plt
-import torch
-from torch import nn
 
 try:
     # sphinx_gallery_end_ignore
@@ -185,6 +185,8 @@ assert "tensor a (5) must match the size of tensor b (4)" in _said(
 # %%
 # **An odd size on a skip connection**: here 7 is halved to 4 and doubled to 8. Upsample to the size that is wanted.
 
+from torch import nn
+
 x = torch.randn(1, 1, 7)
 halved = nn.Conv1d(1, 1, 3, stride=2, padding=1)(x)
 upsampled = nn.functional.interpolate(halved, size=x.shape[2:])
@@ -251,6 +253,8 @@ assert 1 < wrong[2][-1] < wrong[2][0]
 
 # %%
 # **Ignore the warning.** ``mse_loss`` computes the same wrong number, and warns. The subtraction above does not.
+
+import warnings
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

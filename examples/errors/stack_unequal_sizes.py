@@ -23,12 +23,10 @@ stack expects each tensor to be equal size, but got [3] at entry 0 and [5] at en
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
-from torch import nn
 from torch.utils.data import DataLoader
 
+# sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
     sentences = [torch.tensor([4, 2, 7]), torch.tensor([5, 9, 3, 1, 8])]
@@ -96,6 +94,8 @@ assert next(iter(DataLoader(_same, batch_size=2)))["text"].shape == (2, 3)
 # -------
 # Pad each batch to its own longest sample, and keep the lengths.
 
+from torch import nn
+
 
 def pad(samples):
     lengths = torch.tensor([len(sample) for sample in samples])
@@ -115,6 +115,8 @@ assert batch.tolist() == [[4, 2, 7, 0, 0], [5, 9, 3, 1, 8]] and lengths.tolist()
 
 # %%
 # With the lengths you know which places are words and which are padding:
+
+import matplotlib.pyplot as plt
 
 mask = torch.arange(batch.shape[1]) < lengths[:, None]
 # figure: A grid of two rows and five columns. In the first row three cells are words and two are padding, in the second all

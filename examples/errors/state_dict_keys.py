@@ -24,10 +24,11 @@ Error(s) in loading state_dict for Net:
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
-import torch
 from torch import nn
+
+# sphinx_gallery_start_ignore
+# isort: split
+import torch
 
 torch.manual_seed(0)
 try:
@@ -64,6 +65,8 @@ assert 'Unexpected key(s) in state_dict: "module.body.weight"' in message
 # A state dict names each tensor by the attributes that lead to it: ``body.weight`` is ``net.body.weight``. A wrapper puts the
 # model into an attribute of its own, and so the name of each weight gets one word more:
 
+import torch
+
 wrappers = {"itself": Net(), "DataParallel": nn.DataParallel(Net())}
 wrappers["compiled"] = torch.compile(Net(), backend="eager")
 wrappers["averaged"] = torch.optim.swa_utils.AveragedModel(Net())
@@ -90,6 +93,8 @@ assert "body.weight" in _in_place.state_dict()
 # ``AveragedModel`` also saves its own counter, ``n_averaged``, which your model does not have.
 #
 # How many names of the file fit the model, before and after the first word is taken off:
+
+import matplotlib.pyplot as plt
 
 # figure: Two bars. As saved, 0 of 4 names fit the model. Without the first word, all 4 fit.
 fits = {"as saved": saved, "without module.": trained.module.state_dict()}

@@ -25,15 +25,15 @@ Target size (torch.Size([2])) must be the same as input size (torch.Size([2, 1])
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import warnings
-from functools import partial
-
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
+import warnings
+from functools import partial
+
 try:
     # sphinx_gallery_end_ignore
     model = nn.Linear(3, 1)
@@ -166,6 +166,8 @@ assert raised == ["all elements of input should be between 0 and 1"]
 # %%
 # Use ``BCEWithLogitsLoss``, which applies the sigmoid itself. It is also exact where a sigmoid is rounded to 0. There
 # ``BCELoss`` replaces the logarithm by -100, and the gradient is 0.
+
+import matplotlib.pyplot as plt
 
 loss = nn.BCEWithLogitsLoss()(scores, labels)
 print(loss, nn.BCELoss()(scores.sigmoid(), labels))

@@ -27,11 +27,13 @@ Expected all tensors to be on the same device
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import contextlib
-
 import torch
 from torch import nn
+
+# sphinx_gallery_start_ignore
+# isort: split
+import contextlib
+
 from torch._subclasses.fake_tensor import (
     FakeTensor,
     FakeTensorMode,

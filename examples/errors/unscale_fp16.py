@@ -27,15 +27,15 @@ Attempting to unscale FP16 gradients.
 # -----------------------
 # On a GPU you write ``"cuda"`` instead of ``"cpu"``.
 
-# sphinx_gallery_start_ignore
-from functools import partial
-
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
 from torch.nn import functional
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
+from functools import partial
+
 x, y = torch.rand(8, 4), torch.rand(8, 1)
 try:
     # sphinx_gallery_end_ignore
@@ -66,6 +66,8 @@ assert message == "Attempting to unscale FP16 gradients."
 #
 # The weights need ``float32`` as well. A step of 0.0001 is lost next to a weight of 1: in ``float16`` the numbers next to 1 are
 # 0.0005 and 0.001 away.
+
+import matplotlib.pyplot as plt
 
 # figure: A weight over 1,000 steps of 0.0001. In float32 it falls from 1 to 0.9. In float16 it stays at 1.
 fig, ax = plt.subplots(figsize=(7, 1.8), layout="constrained")

@@ -25,14 +25,15 @@ view size is not compatible with input tensor's size and stride
 # The code that raises it
 # -----------------------
 
+import torch
+
+torch.manual_seed(0)
+
 # sphinx_gallery_start_ignore
 from itertools import pairwise, product
 
-import matplotlib.pyplot as plt
-import torch
 from torch import nn
 
-torch.manual_seed(0)
 try:
     # sphinx_gallery_end_ignore
     heads = torch.randn(2, 4, 3, 2)  # batch, heads, tokens, size
@@ -77,6 +78,8 @@ assert not _views(torch.randn(4, 6)[:, :3], 12) and _views(torch.randn(4, 6)[:2]
 # ---
 # A tensor is read by its *strides*: how many places to go on in memory for one step along each dimension. A transpose exchanges
 # strides and moves nothing. For a flat tensor, ``view`` needs the same distance from each element to the next:
+
+import matplotlib.pyplot as plt
 
 # sphinx_gallery_start_ignore
 x = torch.arange(6).reshape(2, 3)

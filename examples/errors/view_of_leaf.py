@@ -27,11 +27,12 @@ a view of a leaf Variable that requires grad is being used in an in-place operat
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
 import torch
 from torch import nn
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
     embedding = nn.Embedding(5, 3)

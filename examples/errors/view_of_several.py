@@ -26,10 +26,10 @@ Output 0 of Unbind is a view and is being modified inplace
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
 import torch
 from torch import nn
 
+# sphinx_gallery_start_ignore
 torch.manual_seed(0)
 try:
     # sphinx_gallery_end_ignore

@@ -26,13 +26,14 @@ vmap: It looks like you're calling .item() on a Tensor
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import matplotlib.pyplot as plt
 import torch
-from torch import nn
-from torch.func import functional_call, grad, vmap
+from torch.func import vmap
 
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
+import matplotlib.pyplot as plt
+
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -197,6 +198,8 @@ assert len(raised) == 1 and "indexing with a boolean mask" in raised[0]
 # %%
 # **Dropout, or another random number.** ``vmap`` asks whether all rows get the same mask:
 
+from torch import nn
+
 # sphinx_gallery_start_ignore
 raised = []
 try:
@@ -247,6 +250,8 @@ assert raised[0].startswith(
 
 # %%
 # For gradients of single samples, ``vmap(grad(loss))``, PyTorch 2.13 says this instead:
+
+from torch.func import functional_call, grad
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -26,12 +26,15 @@ Weights only load failed. This file can still be loaded, to do so you have two o
 # The code that raises it
 # -----------------------
 
+import numpy as np
+import torch
+
 # sphinx_gallery_start_ignore
+# isort: split
 import argparse
 import collections
 import contextlib
 import datetime
-import io
 import os
 import pathlib
 import pickle
@@ -40,8 +43,6 @@ import tempfile
 import zipfile
 
 import matplotlib.pyplot as plt
-import numpy as np
-import torch
 from torch import nn
 
 torch.manual_seed(0)
@@ -80,6 +81,9 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 # ---
 # ``torch.save`` writes a *pickle*, and a pickle may name any function of any module, to be called while it is loaded. So a
 # file can run code. With ``weights_only=True``, the default since 2.6, a name that is not on a list is not called:
+
+import io
+import pickle
 
 
 def loads(value):
@@ -228,6 +232,8 @@ assert not loads(vars(argparse.Namespace(data=pathlib.Path("data"))))
 #
 # **The file is a whole model,** as ``torch.save(net, path)`` writes it. Each name in its list must be allowed: the
 # classes of its layers, and in other models also functions, such as ``torch.nn.functional.relu``.
+
+from torch import nn
 
 torch.save(nn.Sequential(net, nn.ReLU()), path)
 print(sorted(get_unsafe_globals_in_checkpoint(path)))

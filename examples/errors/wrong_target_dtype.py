@@ -26,11 +26,12 @@ expected target dtype to be Long or Byte, but got Float
 # The code that raises it
 # -----------------------
 
-# sphinx_gallery_start_ignore
-import warnings
-
 import torch
 import torch.nn.functional as F
+
+# sphinx_gallery_start_ignore
+# isort: split
+import warnings
 
 try:
     # sphinx_gallery_end_ignore

@@ -15,7 +15,11 @@ Gradient reversal, scaling and straight-through
 # You want to slow down a backbone, train a feature *against* a second head, or get a gradient past a rounding step.
 # ``GradCoeff`` multiplies the gradient:
 
+import textwrap
+
+import pandas as pd
 import torch
+from torch import nn
 
 
 class GradCoeff(torch.autograd.Function):
@@ -59,11 +63,7 @@ assert abs(x.grad.item() + 0.4) < 1e-6
 #
 # .. how-measured:: outcome() runs GradCoeff with another backward and returns the message, or the gradient that x got.
 
-import textwrap
-
 import matplotlib.pyplot as plt
-import pandas as pd
-from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits as bce
 
 

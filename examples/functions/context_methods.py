@@ -44,6 +44,8 @@ ctx: save_for_backward, mark_dirty, needs_input_grad
 # For :math:`x > 0` the derivative of :math:`y = x^{1.5}` is :math:`1.5 \, y / x`, so this ``backward`` uses the input and the
 # output. The Function keeps them as attributes. ``gradcheck`` passes at 1 and 4, and in the loop below the memory grows.
 
+import textwrap
+
 import torch
 
 
@@ -81,7 +83,6 @@ class Power(PowerOnCtx):
 #    collector off. The last count follows a collection.
 
 import gc
-import textwrap
 import weakref
 
 import matplotlib.pyplot as plt
@@ -438,9 +439,8 @@ for function in (Positive, LeanPositive):
     values.sum().backward()
     assert x.grad.tolist() == [0, 1]
 
+
 # sphinx_gallery_start_ignore
-
-
 class _Outputs(torch.autograd.Function):
     got = []
 

@@ -21,8 +21,6 @@ Double backward of a custom Function
 
 import matplotlib.pyplot as plt
 import torch
-from torch.autograd import gradcheck, gradgradcheck
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import silu
 
 
@@ -48,6 +46,11 @@ def draw_second(functions):
 
 # %%
 # This Function saves it, and half of its second derivative at 0 is missing:
+
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import silu
 
 
 class Swish(torch.autograd.Function):

@@ -19,12 +19,9 @@ How to write a custom autograd Function
 #
 # .. how-measured:: The function draw_parts() draws the three methods, and what goes from one to another.
 
-import math
 import warnings
 
 import matplotlib.pyplot as plt
-import numpy as np
-import torch
 
 
 def draw_parts():
@@ -56,6 +53,11 @@ def draw_parts():
 
 # %%
 # ``backward`` runs after ``forward`` has returned. What it needs is kept in ``ctx``:
+
+import math
+
+import numpy as np
+import torch
 
 draw_parts()
 

@@ -22,10 +22,8 @@ Custom Function under torch.func: vmap and jvp
 
 import warnings
 
-import numpy as np
 import pandas as pd
 import torch
-from torch.autograd import gradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
 x, tangent = torch.tensor([1.0, 3.0]), torch.tensor([1.0, -1.0])
@@ -114,6 +112,11 @@ def tried(functions, reference):
 
 # %%
 # Four versions of a Function for :math:`e^x`, and the same as an operator:
+
+import numpy as np
+import torch
+from torch.autograd import gradcheck
+from torch.func import grad, hessian, jacfwd, jvp, vmap
 
 functions = {"no rule": version(), "vmap rule": version("vmap")}
 functions |= {"jvp rule": version("jvp"), "both rules": version("vmap", "jvp")}
@@ -261,9 +264,8 @@ class BatchedSum(RunningSum):
 
 print(vmap(lambda v: BatchedSum.apply(v, 0))(batch))
 
+
 # sphinx_gallery_start_ignore
-
-
 def _rows(v):
     return BatchedSum.apply(v, 0)
 
@@ -380,9 +382,8 @@ one = torch.tensor(1.0)
 print("jacfwd(jacfwd):", jacfwd(jacfwd(Exp.apply))(one))
 print("hessian:       ", hessian(Exp.apply)(one))
 
+
 # sphinx_gallery_start_ignore
-
-
 def _jvp_of_jvp(f):
     speed = torch.ones_like
     first = lambda v: jvp(f, (v,), (speed(v),))[1]  # noqa: E731

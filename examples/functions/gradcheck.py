@@ -17,14 +17,9 @@ gradcheck: test a custom backward
 #
 # .. how-measured:: compare() computes the gradient and, from function values, the slope.
 
-import textwrap
-import warnings
-
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import torch
-from torch.autograd import gradcheck
 
 
 def central_difference(f, x, eps):
@@ -43,6 +38,14 @@ def compare(f, x, eps=1e-6):
 
 # %%
 # The gradient of this Function beside the slope between two nearby points:
+
+import textwrap
+import warnings
+
+import numpy as np
+import pandas as pd
+import torch
+from torch.autograd import gradcheck
 
 
 class WrongSigmoid(torch.autograd.Function):

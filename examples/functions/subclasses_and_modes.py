@@ -38,8 +38,6 @@ Tensor subclasses and TorchDispatchMode
 
 import matplotlib.pyplot as plt
 import torch
-import torch.nn.functional as F
-from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -116,6 +114,15 @@ def draw(parts):
 
 # %%
 # Forward and backward of a linear layer, a ReLU and a loss, under both modes:
+
+import copy
+
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
@@ -325,12 +332,9 @@ x.label = "camera 3"
 # %%
 # .. how-measured:: Each expression, and the type and the label of what it returns. An error is named.
 
-import copy
 import io
 import pickle
 import warnings
-
-import pandas as pd
 
 
 def reloaded(tensor):

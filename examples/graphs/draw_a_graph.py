@@ -14,6 +14,11 @@ Visualize the autograd graph
 # -----------------------------------
 # One layer of your model never changes. Is the loss connected to it? Draw the graph.
 
+import io
+
+import graphviz
+import torch
+
 
 def to_dot(root, names):
     nodes, lines = [root.grad_fn], ["digraph {"]
@@ -31,12 +36,8 @@ def to_dot(root, names):
 # %%
 # .. how-measured:: Picture lays out such a text with Graphviz; the model has three layers.
 
-import io
 import os
 import re
-
-import graphviz
-import torch
 
 try:
     import pygraphviz  # its wheels contain Graphviz

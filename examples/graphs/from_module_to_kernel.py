@@ -52,6 +52,7 @@ Where is nn.ReLU implemented? From Python to C++
 
 import inspect
 
+import pandas as pd
 import torch
 
 try:
@@ -201,8 +202,6 @@ x.grad = None
 # input:
 #
 # .. how-measured:: The function left_by() notes what the mode sees in a module's forward, and the nodes behind its result.
-
-import pandas as pd
 
 pd.set_option("display.max_colwidth", None)
 

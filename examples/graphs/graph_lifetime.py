@@ -20,6 +20,8 @@ retain_graph=True, and when memory is freed
 # You train a recurrent model and carry its state from one step to the next. (To keep the figure small, the state is also
 # the loss here.) The first step works:
 
+import weakref
+
 import torch
 
 weight = torch.tensor(0.5, requires_grad=True)
@@ -179,8 +181,6 @@ del found, node, carried
 #
 # .. how-measured:: A hook puts each tensor that a node saves here into an object, which lives as long as the node keeps it.
 #    The function kept() adds up the bytes of their storages.
-
-import weakref
 
 import matplotlib.pyplot as plt
 from torch.autograd.graph import saved_tensors_hooks

@@ -20,6 +20,9 @@ Static and dynamic graphs: compile, export, fx
 #
 # .. how-measured:: The modules run in eager PyTorch and after each capture, for torch.compile with the backend "aot_eager".
 
+import contextlib
+import io
+
 import pandas as pd
 import torch
 from torch import nn
@@ -154,8 +157,6 @@ ROWS = {
 }
 
 # sphinx_gallery_start_ignore
-import contextlib
-import io
 import logging
 
 logging.disable(logging.WARNING)  # the failing export logs a line with the date
@@ -172,6 +173,9 @@ with contextlib.redirect_stderr(io.StringIO()):  # the unfinished graph is print
 
 # %%
 # Each row is something you do, and each column says what happens then:
+
+import torch
+from torch import nn
 
 # sphinx_gallery_start_ignore
 logging.disable(logging.NOTSET)
@@ -376,9 +380,8 @@ assert torch.allclose(x.grad, -4 * torch.ones(3).sin())
 # ``backward``, but in PyTorch 2.13 lost it inside ``torch.func.grad``. A :ref:`custom operator
 # <sphx_glr_gallery_functions_functions_and_transforms.py>` with the same ``backward`` kept it in all three captures.
 
+
 # sphinx_gallery_start_ignore
-
-
 class Reversed(torch.autograd.Function):
     @staticmethod
     def forward(x):
@@ -533,9 +536,8 @@ eager_result = Scale()(x)
 
 # graph: captured_result -- What autograd records while the exported module runs: the same nodes as in eager PyTorch
 
+
 # sphinx_gallery_start_ignore
-
-
 def names(node):
     return [node.name(), *(names(n) for n, _ in node.next_functions if n)]
 

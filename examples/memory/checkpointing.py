@@ -30,7 +30,6 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.checkpoint import checkpoint
 
 
 def build():
@@ -90,6 +89,10 @@ def draw(plain, checkpointed):
 
 # %%
 # The network, as it is and in segments of equal length:
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 
 def plain(net, x):

@@ -25,11 +25,7 @@ Forecast the GPU memory of a training step
 # .. how-measured:: A transformer of 6 layers, a training loop of two steps, and a log of each storage that appears and is
 #    freed. The parts, the table and the plot are made from the log.
 
-import contextlib
-import gc
-import sys
 import weakref
-from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,7 +33,6 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
@@ -181,6 +176,15 @@ def train(net, optimizer, words, mark):
 
 # %%
 # Here are two training steps with 8 sequences of 512 tokens, on *fake tensors*, which have a shape and no data:
+
+import contextlib
+import gc
+import sys
+from functools import partial
+
+import pandas as pd
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 with FakeTensorMode(), StorageLog() as log:
     net = Transformer()

@@ -87,6 +87,10 @@ def draw(healthy, sick):
 # %%
 # The scale in each step:
 
+import torch
+import torch.nn.functional as F
+from torch import nn
+
 # figure: The scale over 60 steps, on a logarithmic axis. In both runs it falls from 65,536 to a few thousand in the first
 #   steps. The scale of the healthy run then doubles after ten good steps, with a few halvings. In the other run the scale is
 #   halved in each step from 20 on, and ends far below 1.
@@ -251,7 +255,6 @@ assert _scaler.get_scale() == 65536
 #
 # **update() for each optimizer.** Two models, two optimizers, one scaler. If the first has an infinite gradient, ``update()``
 # halves the scale. The gradients of the second are then divided by the wrong scale:
-
 
 a, b = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
 optimizer_a = torch.optim.SGD(a.parameters(), lr=0.1)

@@ -33,6 +33,7 @@ Use less memory in a custom Function
 # The activation Swish, written with two operations:
 
 import torch
+import torch.nn.functional as F
 
 
 def swish(x):
@@ -44,7 +45,6 @@ def swish(x):
 
 import matplotlib.pyplot as plt
 import pandas as pd
-import torch.nn.functional as F
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 

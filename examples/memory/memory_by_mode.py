@@ -24,7 +24,6 @@ Which mode saves memory, eval or no_grad?
 from weakref import WeakSet
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
@@ -115,6 +114,9 @@ modes = {
 
 # %%
 # Each way gets a new network in training mode and a batch of 32 images:
+
+import pandas as pd
+import torch
 
 table = pd.DataFrame({name: measure(mode) for name, mode in modes.items()}).T
 draw(table)

@@ -29,7 +29,6 @@ import warnings
 import matplotlib.pyplot as plt
 import torch
 import torch._functorch.config as functorch_config
-from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -83,6 +82,10 @@ def draw(rows):
 
 # %%
 # Each result of the first layer takes 1 MiB:
+
+import torch._functorch.config as functorch_config
+from functorch.compile import aot_function, nop
+from torch import nn
 
 
 class GELU(nn.Module):
@@ -235,7 +238,7 @@ assert saved == [1.0] and measure(torch.relu, numbers)[0] == []
 #
 # .. how-measured:: This code prints what a backward graph gets, and what it computes.
 
-from functorch.compile import aot_function, make_boxed_func, nop
+from functorch.compile import make_boxed_func
 
 
 def show(graph, inputs):

@@ -38,7 +38,6 @@ import textwrap
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
-import torch.nn.functional as F
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
@@ -88,6 +87,10 @@ steps = pd.DataFrame(rows).T.rename_axis(columns="step")
 # %%
 # What the graph keeps for backward, beside weights and batch:
 
+import torch
+import torch.nn.functional as F
+from torch import nn
+
 # sphinx_gallery_start_ignore
 _bytes = [int(text.replace(",", "")) for text in steps["bytes saved for backward"]]
 _batch, _weight = 1024 * 256 * 2, 256 * 256 * 2
@@ -136,7 +139,6 @@ assert w.grad.dtype == torch.float32 and w.grad.flatten().tolist() == [-1, -2]
 # ---------------------
 # **A training loop inside of one** ``with``. Autocast keeps the copy of a float32 weight that requires grad until you leave the
 # outermost ``with``. The optimizer changes the weight and not the copy, so the loss stays where it is:
-
 
 torch.manual_seed(0)
 model, x = nn.Linear(4, 1), torch.randn(64, 4)

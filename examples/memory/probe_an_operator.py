@@ -181,6 +181,9 @@ table = rows(calls)
 # %%
 # The answers for eleven operators, with small inputs in double precision:
 
+import torch
+import torch.nn.functional as F
+
 # sphinx_gallery_start_ignore
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 _cell = table.loc

@@ -24,14 +24,13 @@ saved_tensors_hooks: offload or compress activations
 # .. how-measured:: Four formats for the tensors of a small network: the bytes that the graph holds, the error of the
 #    gradient, and the plot.
 
-import gc
 import weakref
 
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from torch import nn
-from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
+from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._pytree import tree_leaves
 
 
@@ -115,6 +114,13 @@ def draw(table):
 
 # %%
 # One training step, with activations kept in four formats:
+
+import gc
+import weakref
+
+import torch
+from torch import nn
+from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 
 runs = {name: run(*pair) for name, pair in formats.items()}
 table = compare(runs)

@@ -22,7 +22,10 @@ Saved tensors: what autograd keeps for backward
 
 import sys
 
+import pandas as pd
 import torch
+import torch.nn.functional as F
+from torch import nn
 
 x = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 e = torch.exp(x)
@@ -89,9 +92,6 @@ assert len(saved) == 3 and sum(sizes.values()) == 8_000_000
 # The same measurement for single operations on ``v``, 4 MB large. ``w`` is a constant of the same size.
 #
 # .. how-measured:: This code runs each operation under the hooks, adds up the storages, and looks up whose memory each is.
-
-import pandas as pd
-import torch.nn.functional as F
 
 
 def storage_of(tensor):
@@ -223,7 +223,6 @@ assert _found == [(8_000_000, 4.0), (4_000, 4.0), (4_000, 0.004)]
 
 import weakref
 
-from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 

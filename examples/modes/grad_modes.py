@@ -20,6 +20,9 @@ torch.no_grad, inference_mode, enable_grad and set_grad_enabled
 # In Q-learning, a network learns to predict a target that it computes itself. The target should count as a constant, so
 # compute it in a block:
 
+from contextlib import nullcontext
+
+import pandas as pd
 import torch
 
 w = torch.tensor(3.0, requires_grad=True)
@@ -50,8 +53,6 @@ for _mode in (torch.no_grad, torch.inference_mode):
 # Make a tensor ``k`` in each of the blocks, and use it after the block:
 #
 # .. how-measured:: This code makes k in each mode, runs each use outside of the block, and shortens the error.
-
-import pandas as pd
 
 
 def add_one(k):
@@ -328,8 +329,6 @@ assert asyncio.run(_both(_closed)) == [False, True]
 # Each row is an outer block, each column a block inside of it. What becomes of a product in the inner one?
 #
 # .. how-measured:: This code computes w * x in each pair of blocks.
-
-from contextlib import nullcontext
 
 OUTER = {
     "no block": nullcontext,

@@ -86,6 +86,11 @@ table = pd.DataFrame({name: effects(*how) for name, how in COMBINATIONS.items()}
 # %%
 # Six combinations, and six effects:
 
+import copy
+
+import torch
+from torch import nn
+
 # sphinx_gallery_start_ignore
 _training = [how[0] for how in COMBINATIONS.values()]
 for _column in ("drops units", "updates statistics", "uses batch statistics"):
@@ -246,8 +251,6 @@ assert [len(_batch) for _batch in _loader] == [64, 64]
 # input and the same seed:
 #
 # .. how-measured:: This code compares the outputs and the buffers of copies of each layer.
-
-import copy
 
 
 def layers():

@@ -35,15 +35,12 @@ EMA, target networks, stop-gradient
 #
 # .. how-measured:: This code makes data, a network with BatchNorm and its training step.
 
-import copy
-
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from torch import nn
 from torch.nn.functional import cosine_similarity, mse_loss, normalize
 from torch.nn.utils.parametrizations import spectral_norm
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 torch.set_num_threads(1)  # small tensors: more threads do not help
 torch.set_default_dtype(torch.float64)
@@ -94,6 +91,13 @@ losses = {"model": [], "its average": []}
 
 # %%
 # ``AveragedModel`` makes the copy. The first call of ``update_parameters`` copies the weights, each later one averages:
+
+import copy
+
+import torch
+from torch import nn
+from torch.nn.functional import mse_loss
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.95))
 ema.update_parameters(model)

@@ -90,6 +90,9 @@ train(model)
 # %%
 # The model returns ``head(body(x))``. A forward hook on ``model.body`` stores what ``head`` gets:
 
+import torch
+from torch import nn
+
 features = []
 
 

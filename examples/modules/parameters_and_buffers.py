@@ -29,10 +29,7 @@ nn.Parameter, register_buffer and state_dict: what a module registers
 #
 # .. how-measured:: This code has forward(), trains the network for 150 steps, and draws the losses.
 
-import copy
-
 import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from torch import nn
 
@@ -75,6 +72,12 @@ _ = torch.manual_seed(0)
 
 # %%
 # The same network twice: with the list, and with ``nn.ModuleList`` in its place. The loss falls in both.
+
+import copy
+
+import pandas as pd
+import torch
+from torch import nn
 
 
 class Net(Forward):

@@ -36,7 +36,6 @@ functional_call and MAML: backward through an update step
 
 import torch
 from torch import nn
-from torch.func import functional_call
 
 mse = nn.functional.mse_loss
 x, y, x_outer, y_outer = torch.tensor([1.0, 3.0, 2.0, 8.0])
@@ -56,6 +55,9 @@ model = OneWeight()
 
 # %%
 # The inner step, with its graph, and the outer loss:
+
+import torch
+from torch.func import functional_call, vmap
 
 weights = dict(model.named_parameters())
 inner = mse(model(x), y)
@@ -626,7 +628,6 @@ assert abs(rate.grad + g * first).item() < 1e-3 and abs(rate.grad + 83.2) < 1e-3
 # .. how-measured:: This code makes the network and the tasks. It also measures a start on 200 new tasks, and draws one of them.
 
 import matplotlib.pyplot as plt
-from torch.func import vmap
 
 torch.set_num_threads(1)  # such small tensors are slower on several
 

@@ -36,7 +36,6 @@ import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.func import functional_call, grad, vmap
 
 torch.set_num_threads(1)  # such small tensors are slower on several
 torch.manual_seed(0)
@@ -72,6 +71,11 @@ def draw(norms):
 
 # %%
 # One call gives 60 gradients of each weight. The wrong labels have the longest:
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.func import functional_call, grad, vmap
 
 
 def per_sample_gradients(model, inputs, targets, **options):

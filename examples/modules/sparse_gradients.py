@@ -37,7 +37,6 @@ Sparse gradients: nn.Embedding(sparse=True) and SparseAdam
 # .. how-measured:: This code makes the gradient of 4,096 tokens, counts its bytes, and draws both figures of this page.
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from torch import nn
 
@@ -81,6 +80,10 @@ def draw_paths(paths):
 
 # %%
 # The bytes of both gradients, for embeddings of 1,000 to 1,000,000 words:
+
+import pandas as pd
+import torch
+from torch import nn
 
 # figure: Bytes of the gradient for 1,000 to 1,000,000 words, both axes logarithmic. With sparse=False they grow with the number
 #   of words, from 64 kB to 64 MB. With sparse=True they stay at 0.29 MB. For 1,000 words this is more than the dense gradient.

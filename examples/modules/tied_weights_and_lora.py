@@ -34,7 +34,6 @@ Weight tying, parametrize and LoRA from scratch
 #
 # .. how-measured:: The model: an embedding, and a linear layer whose weight is that of the embedding.
 
-import torch
 from torch import nn
 
 
@@ -51,6 +50,9 @@ class Model(nn.Module):
 
 # %%
 # In the model, ``self.out.weight = self.emb.weight``:
+
+import torch
+from torch import nn
 
 torch.manual_seed(0)
 model = Model()

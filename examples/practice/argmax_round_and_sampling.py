@@ -37,9 +37,7 @@ Gradients through argmax, round and sampling
 # .. how-measured:: This code draws the loss over the first score, for the hard choice and for two soft ones.
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import torch
-import torch.nn.functional as F
 
 
 def soft_option(scores, tau):
@@ -63,6 +61,10 @@ def draw_losses():
 
 # %%
 # The loss is the square of ``option - 1``, and the hard choice is ``options[scores.argmax()]``:
+
+import pandas as pd
+import torch
+import torch.nn.functional as F
 
 scores = torch.tensor([0.0, 0.5, 1.0], requires_grad=True)
 options = torch.tensor([1.0, 2.0, 4.0])  # the first one would be right

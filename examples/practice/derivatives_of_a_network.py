@@ -36,7 +36,6 @@ import math
 import re
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from torch import nn
 from torch.autograd import grad
@@ -105,6 +104,11 @@ def messages(calls):
 
 # %%
 # The residual is the difference of the two sides. ``constant_residual`` has no ``create_graph`` for ``u_t`` and ``u_xx``:
+
+import pandas as pd
+import torch
+from torch import nn
+from torch.autograd import grad
 
 
 def residual(model, x, t):

@@ -146,6 +146,9 @@ table = tabulate(
 # %%
 # One loss and its backward in each row:
 
+import torch
+from torch import nn
+
 # sphinx_gallery_start_ignore
 assert (table[["G.grad", "D.grad"]] == "yes").to_numpy().tolist() == [
     [True, True],

@@ -35,7 +35,6 @@ gather: one index per row, and pairwise distances with cdist
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 torch.manual_seed(0)
@@ -71,6 +70,9 @@ def draw(learned):
 
 # %%
 # Two ways to pick the values. Both losses run without an error or a warning:
+
+import torch
+import torch.nn.functional as F
 
 
 def with_slice(values, action):

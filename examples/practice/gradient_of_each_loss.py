@@ -37,7 +37,7 @@ The gradient of each loss: multi-task learning and PCGrad
 import matplotlib.pyplot as plt
 import torch
 from torch import nn
-from torch.nn.functional import cosine_similarity, mse_loss
+from torch.nn.functional import mse_loss
 
 torch.manual_seed(75)
 trunk = nn.Sequential(nn.Linear(4, 6), nn.Tanh())
@@ -80,6 +80,10 @@ def draw(grad_a, grad_b):
 
 # %%
 # One call for each loss:
+
+import torch
+from torch import nn
+from torch.nn.functional import cosine_similarity, mse_loss
 
 loss_a, loss_b = two_losses()
 shared = list(trunk.parameters())

@@ -36,7 +36,6 @@ Gradients of the input: saliency maps, integrated gradients, Grad-CAM, FGSM
 #
 # .. how-measured:: This code makes the images, trains the network, measures occlusion and draws, in double precision.
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from torch import nn
@@ -80,6 +79,10 @@ def trained_network():
 
 
 # %%
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
 
 
 def occlusion(image, label):

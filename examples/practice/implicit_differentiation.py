@@ -37,7 +37,6 @@ Implicit differentiation: backward through a fixed point or a solver
 # .. how-measured:: The layer, with a row of x for each sample; a hook counts the memory that a graph keeps, without W and x.
 
 import torch
-from torch.autograd import grad, gradcheck
 
 
 def f(z, W, x):
@@ -85,6 +84,9 @@ def draw_memory(counts):
 
 # %%
 # What the graph saves:
+
+import torch
+from torch.autograd import grad, gradcheck
 
 # figure: Kibibytes saved for backward over 1 to 40 recorded iterations. The line rises evenly, to about 500.
 draw_memory(counts=[1, 5, 10, 20, 30, 40])

@@ -37,7 +37,7 @@ Policy gradient: REINFORCE, log_prob, rsample, detach
 # .. how-measured:: This code is the three machines: a game pays the average and noise.
 
 import torch
-from torch.distributions import Categorical, Normal
+from torch.distributions import Normal
 
 torch.manual_seed(0)
 payout = torch.tensor([10.0, 11.0, 12.0])
@@ -49,6 +49,9 @@ def play(action):
 
 # %%
 # The loss has a minus sign, because an optimizer minimizes. So ``-logits.grad`` estimates the gradient of the average reward.
+
+import torch
+from torch.distributions import Categorical
 
 logits = torch.tensor([1.0, 0.0, 0.0], requires_grad=True)
 policy = Categorical(logits=logits)

@@ -38,7 +38,6 @@ Truncated backpropagation through time: detach the hidden state
 import matplotlib.pyplot as plt
 import torch
 from torch import nn
-from torch.nn.functional import mse_loss
 
 torch.manual_seed(0)
 torch.set_num_threads(1)  # one is enough for such small tensors
@@ -82,6 +81,11 @@ def draw_chunks():
 
 # %%
 # What you want:
+
+import pandas as pd
+import torch
+from torch import nn
+from torch.nn.functional import mse_loss
 
 # figure: Three boxes in a row, one for each chunk. An arrow labeled "state" leads from each chunk to the next. Below each one,
 #   an arrow labeled "gradient" leads from its end back to its start, and not into the chunk before.
@@ -185,7 +189,6 @@ for _options in ({}, {"num_layers": 2}, {"bidirectional": True}):
 
 import weakref
 
-import pandas as pd
 from torch.autograd.graph import saved_tensors_hooks
 
 
@@ -528,6 +531,7 @@ table = pd.DataFrame(
 )
 
 # sphinx_gallery_start_ignore
+# isort: split
 from torch.utils.data import DataLoader
 
 _loaded = DataLoader(windows, 16)

@@ -74,6 +74,8 @@ curves = {}
 # %%
 # Each loss gets ``values`` and ``Q`` from ``eigh``:
 
+import torch
+
 t = torch.tensor([0.6, 0.64, 0.48], dtype=torch.float64)
 losses = {
     "values": lambda values, Q: values[:2].sum(),

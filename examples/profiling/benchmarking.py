@@ -21,8 +21,6 @@ How to benchmark PyTorch code: Timer, Measurement, Compare
 #
 # .. how-measured:: This code makes a network, sets one thread, and draws the readings.
 
-import time
-
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
@@ -50,6 +48,10 @@ def draw(readings):
 
 # %%
 # Here are 400 of them:
+
+import time
+
+import torch
 
 # varies: Times depend on the machine, its load, and what ran before in the same process.
 

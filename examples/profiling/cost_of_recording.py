@@ -19,9 +19,7 @@ The cost of recording: grad, no_grad, inference_mode, hooks, anomaly mode
 
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import partial
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -129,6 +127,14 @@ def draw(ratios):
 
 # %%
 # Ten times ``h = torch.tanh(h @ w)``, for matrices of several sizes, in a thread of its own:
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
+
+import pandas as pd
+import torch
+from torch.autograd.graph import saved_tensors_hooks
 
 # varies: Ratios of times depend on the machine and its load.
 

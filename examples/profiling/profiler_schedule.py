@@ -29,7 +29,6 @@ import warnings
 from collections import Counter
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -93,6 +92,11 @@ def draw(plan):
 # %%
 # Ten steps, of which four are recorded:
 
+from collections import Counter
+
+import pandas as pd
+import torch
+import torch.nn.functional as F
 from torch.profiler import profile, record_function, schedule
 
 plan = schedule(wait=1, warmup=1, active=2, repeat=2)

@@ -23,9 +23,7 @@ How to read the torch.profiler table: Self CPU and CPU total
 #
 # .. how-measured:: This code writes out ResNet-18 and one training step, and makes a narrow table of the profiler's rows.
 
-import time
 import warnings
-from collections import Counter
 from itertools import pairwise
 
 import pandas as pd
@@ -95,6 +93,13 @@ def narrow(prof):
 
 # %%
 # Two training steps, forward and backward, after one that is not recorded:
+
+import time
+from collections import Counter
+
+import torch
+import torch.nn.functional as F
+from torch import nn
 
 # varies: Times depend on the machine and its load. The counts do not.
 

@@ -28,7 +28,6 @@ PyTorch profiler traces: export_chrome_trace, timeline, stacks
 import json
 import tempfile
 import warnings
-from itertools import accumulate
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -124,6 +123,12 @@ def draw(events):
 
 # %%
 # ``record`` profiles one training step. A part of its trace as a picture:
+
+from itertools import accumulate
+from pathlib import Path
+
+import torch
+from torch.profiler import profile
 
 # varies: Where the bars are, and how long, depends on the machine and its load. The links do not.
 

@@ -32,7 +32,9 @@ torch.compile and autograd: hooks, double backward, graph breaks
 # You compile a model, and training works. Then a hook does not run, or a gradient penalty fails. The reason is in the graph
 # that autograd records:
 
+import pandas as pd
 import torch
+from torch import nn
 
 
 def wave(x):
@@ -120,9 +122,6 @@ assert not torch.equal(*_masks)
 # .. how-measured:: Five hooks are registered before the first call of a compiled model, or after it; this notes which ones run.
 
 import warnings
-
-import pandas as pd
-from torch import nn
 
 warnings.filterwarnings("ignore", "The .grad attribute of a Tensor")  # while compiling
 HOOKS = {

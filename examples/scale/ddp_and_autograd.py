@@ -38,7 +38,6 @@ import os
 import tempfile
 import time
 import warnings
-from contextlib import nullcontext
 from copy import deepcopy
 from datetime import timedelta
 
@@ -47,11 +46,7 @@ import pandas as pd
 import torch
 import torch._dynamo  # DDP imports it: do it once, before there are two processes
 import torch.distributed as dist
-from torch import nn
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.multiprocessing import start_processes
-from torch.nn.functional import l1_loss, mse_loss
-from torch.nn.parallel import DistributedDataParallel
 
 warnings.filterwarnings("ignore", "This process .* is multi-threaded")
 warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
@@ -105,6 +100,16 @@ x, y = torch.randn(2, 8, 4), torch.randn(2, 8, 1)  # 8 samples for each process
 
 # %%
 # ``run`` calls a function in two processes, with the number of the process: its *rank*.
+
+from contextlib import nullcontext
+
+import torch
+import torch._dynamo
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.nn.functional import l1_loss, mse_loss
+from torch.nn.parallel import DistributedDataParallel
 
 
 def alone(rank):
@@ -716,9 +721,8 @@ def flag_after_forward(model, rank):
 
 table = compare(no_sync_around_both, no_sync_around_backward, flag_after_forward)
 
+
 # sphinx_gallery_start_ignore
-
-
 def _without(model, rank):
     for _, (xs, ys) in pieces(rank):
         loss = mse_loss(model(xs), ys) / 4
@@ -958,9 +962,8 @@ for hook in (default_hooks.fp16_compress_hook, sum_only):
     )
     # sphinx_gallery_end_ignore
 
+
 # sphinx_gallery_start_ignore
-
-
 def _refused(rank):
     said, sent, plain = [], [], dist.all_reduce
     model = DistributedDataParallel(nn.Linear(4, 1))

@@ -36,16 +36,12 @@ Threads and processes: thread-safe backward and Hogwild
 
 import contextlib
 import multiprocessing
-import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Lock, Thread
+from threading import Thread
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from torch import nn
-from torch.nn.functional import mse_loss
 
 # sphinx_gallery_start_ignore
 _threads = torch.get_num_threads()
@@ -114,6 +110,15 @@ def draw(rows):
 
 # %%
 # The step, and what is seen of it:
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Lock, Thread
+
+import pandas as pd
+import torch
+from torch import nn
+from torch.nn.functional import mse_loss
 
 
 def train(net, optimizer):

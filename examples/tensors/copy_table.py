@@ -126,6 +126,8 @@ assert torch.equal(_sparse.to_dense(), _x) and _x.layout is torch.strided
 # %%
 # *Yes*: the write was seen in ``x``, so they share memory. *No*: the result is a copy.
 
+import torch
+
 table
 
 # %%

@@ -19,7 +19,6 @@ detach, clone, .data, item, deepcopy: which one to use
 # .. how-measured:: This code asks four questions of each call. Hooks tell if what exp saved is kept when only y is left.
 
 import copy
-import sys
 import weakref
 
 import pandas as pd
@@ -111,6 +110,12 @@ table = pd.DataFrame({name: answers(call) for name, call in CALLS.items()}).T
 # %%
 # Here ``t = torch.exp(w)``, and ``y`` is what the call returns. The third column is about backward of ``t`` after a write
 # into ``y``:
+
+import copy
+import sys
+
+import pandas as pd
+import torch
 
 # sphinx_gallery_start_ignore
 _no = "no write into a number"

@@ -21,7 +21,6 @@ from itertools import product
 
 import matplotlib.pyplot as plt
 import pandas as pd
-import torch
 
 COLORS = ["#2563eb", "#c2410c", "#047857"]
 
@@ -57,6 +56,8 @@ def draw_cells(tensors):
 
 # %%
 # ``expand`` makes four columns of one. Then you set a single element:
+
+import torch
 
 x = torch.tensor([[1.0], [2.0], [3.0]])
 wide = x.expand(3, 4)

@@ -86,6 +86,9 @@ for _pair in (
 # %%
 # *Shares* means that the tensor saw a write into ``a``. A write into the tensor is then seen in ``a``, too:
 
+import numpy as np
+import torch
+
 # sphinx_gallery_start_ignore
 with torch.device("meta"):  # a default device counts for as_tensor
     assert torch.as_tensor(np.zeros(2)).device.type == "meta"

@@ -22,7 +22,6 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from matplotlib.colors import to_rgb
-from torch import nn
 from torch.nn import functional as F
 
 i, j = torch.meshgrid(torch.arange(48), torch.arange(64), indexing="ij")
@@ -43,6 +42,9 @@ def show(pictures):
 # %%
 # An image often comes with the three colors of a pixel side by side, as ``(height, width, 3)``. A convolution wants one plane
 # for each color, ``(3, height, width)``. Both lines below return that shape:
+
+import torch
+from torch import nn
 
 right = image.permute(2, 0, 1)
 wrong = image.reshape(3, 48, 64)

@@ -51,6 +51,8 @@ def draw(things):
 # %%
 # The size of the file, for five things:
 
+import torch
+
 big = torch.zeros(1_000_000)
 things = {"big": big, "big[:10]": big[:10], "big[:10].clone()": big[:10].clone()}
 things["[big[:10], big[5:15]]"] = [big[:10], big[5:15]]

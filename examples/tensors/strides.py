@@ -20,8 +20,6 @@ from itertools import pairwise, product
 from math import prod
 
 import matplotlib.pyplot as plt
-import pandas as pd
-import torch
 
 COLORS = ["#2563eb", "#c2410c", "#047857"]
 
@@ -62,6 +60,9 @@ def draw_memory(tensors):
 
 # %%
 # The values of ``x`` are the numbers of its memory cells. ``view`` flattens ``x``, but not its transpose:
+
+import pandas as pd
+import torch
 
 x = torch.arange(12).reshape(3, 4)
 print(x.view(12).shape)

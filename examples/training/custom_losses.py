@@ -34,6 +34,9 @@ Custom loss functions: what keeps the graph
 # A bakery forecasts its sales. A forecast that is too low costs four times as much as one that is too high. Write
 # that, and call ``backward()``:
 
+import warnings
+
+import pandas as pd
 import torch
 
 
@@ -147,7 +150,6 @@ kept, cut = descend(cut=False), descend(cut=True)
 # .. how-measured:: This code draws the loss over w, and the values that descent went through.
 
 import matplotlib.pyplot as plt
-import pandas as pd
 
 
 def draw():
@@ -199,7 +201,6 @@ for _scale in (1, 100):
 # .. how-measured:: This code calls each expression, alone and beside the other term, and notes what happens.
 
 import math
-import warnings
 
 labels = torch.tensor([1.0, 3.0])
 CALLS = {

@@ -44,6 +44,8 @@ y = 3 * x**2 + 2 + noise
 # %%
 # Start with any two numbers, compute the loss, and call ``backward()``:
 
+import torch
+
 w = torch.randn(1, 1, requires_grad=True)
 b = torch.zeros(1, 1, requires_grad=True)
 r = w * x**2 + b - y

@@ -36,7 +36,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from torch import nn
-from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+from torch.nn.utils import clip_grad_norm_
 
 
 class Memory(nn.Module):
@@ -80,6 +80,11 @@ def draw(without, clipped):
 # %%
 # The same training twice, with ``norm = clip_grad_norm_(model.parameters(), max_norm)`` in each step. The limit ``inf`` clips
 # nothing, and the call still returns the norm.
+
+import pandas as pd
+import torch
+from torch import nn
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
 # varies: The weights that fly away depend on the last bits of the arithmetic.
 

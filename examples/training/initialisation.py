@@ -41,7 +41,6 @@ Weight initialization: the default, Xavier and Kaiming
 # .. how-measured:: This code fills 30 layers, sends a gradient back, draws the variances, and trains such a net.
 
 import math
-import textwrap
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -111,6 +110,12 @@ def train(init, depth=DEPTH):
 
 # %%
 # Read the gradients from right to left, since backward begins at layer 30:
+
+import math
+import textwrap
+
+import torch
+from torch import nn
 
 # figure: Two panels with logarithmic axes over the layers 1 to 30 with relu: the variance of the activations, and that of the
 #   gradients. In both, the Kaiming line stays near 1, and the lines of the other scales g leave it as straight lines. The

@@ -30,23 +30,10 @@ Learning rate schedules: warm-up and decay
 #
 # .. how-measured:: This code takes steps, and reads the rate from the optimizer just before each of them.
 
-import copy
-import textwrap
-import warnings
-
 import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from torch.optim import SGD
-from torch.optim.lr_scheduler import (
-    CosineAnnealingLR,
-    LambdaLR,
-    LinearLR,
-    OneCycleLR,
-    ReduceLROnPlateau,
-    SequentialLR,
-    StepLR,
-)
+from torch.optim.lr_scheduler import OneCycleLR
 
 
 def one_cycle(optimizer):
@@ -79,6 +66,22 @@ def draw(schedules):
 
 # %%
 # The rates of 1000 steps. ``OneCycleLR(optimizer, max_lr=0.1, total_steps=1000)`` has warm-up and decay in one:
+
+import copy
+import textwrap
+import warnings
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from torch.optim.lr_scheduler import (
+    CosineAnnealingLR,
+    LambdaLR,
+    LinearLR,
+    OneCycleLR,
+    ReduceLROnPlateau,
+    SequentialLR,
+    StepLR,
+)
 
 
 def warmup_cosine(optimizer, warm=100, total=1000):

@@ -33,10 +33,9 @@ Optimizer variants: foreach, fused and LBFGS
 #
 # .. how-measured:: A dispatch mode counts the operators of a step, and the versions are read in a second run without the mode.
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import torch
-from torch.optim import LBFGS, SGD, Adagrad, Adam, AdamW
+from torch.optim import Adagrad
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -95,6 +94,10 @@ def compare(optimizer_class):
 
 # %%
 # The second step of AdamW over 100 parameters of 8 by 8 numbers, in three ways. (The first step also creates the state.)
+
+import matplotlib.pyplot as plt
+import torch
+from torch.optim import LBFGS, SGD, Adam, AdamW
 
 table = compare(AdamW)
 

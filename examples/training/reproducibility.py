@@ -35,16 +35,9 @@ Reproducibility: same seed, different results
 #
 # .. how-measured:: This code trains pairs of runs, and draws the largest difference between their weights.
 
-import io
-import random
-import textwrap
-from itertools import permutations
-
 import matplotlib.pyplot as plt
-import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
 
 def train(lr, dtype, reverse=False):
@@ -83,6 +76,16 @@ def draw_gaps():
 
 # %%
 # The gap is the largest difference between two weights:
+
+import io
+import random
+import textwrap
+from itertools import permutations
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 # varies: The last bits, and what grows out of them, depend on the processor and on the version of PyTorch.
 

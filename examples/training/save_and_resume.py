@@ -33,13 +33,9 @@ Save and load a checkpoint, and resume training
 #
 # .. how-measured:: This code builds a small model, trains it on one batch, and draws losses.
 
-import copy
-import io
-import os
 import tempfile
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from torch import nn
 
@@ -91,6 +87,14 @@ path = folder.name + "/checkpoint.pt"
 
 # %%
 # The training, the file, and two ways to go on in a new program, with new weights:
+
+import copy
+import io
+import os
+
+import pandas as pd
+import torch
+from torch import nn
 
 model, optimizer = start(seed=0)
 before = train(model, optimizer, steps=300)

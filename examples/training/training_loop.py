@@ -110,7 +110,11 @@ assert table["momentum"].tolist() == [0] * 4 + [4] * 6
 # %%
 # Each row is the state after that line:
 
+import torch
+from torch import nn
+
 # sphinx_gallery_start_ignore
+# isort: split
 import gc as _gc
 import weakref as _weakref
 

@@ -80,6 +80,10 @@ batches = [batch(7), batch(120), batch(31)]
 # %%
 # A usual loop divides each mean by 3:
 
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
 for words, labels in batches:
     loss = cross_entropy(model(words), labels)  # the mean over this batch's tokens
     (loss / 3).backward()

@@ -9,6 +9,7 @@ is never published as if a GPU had made it. The text between the code may be edi
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import re
@@ -22,10 +23,11 @@ from atlas.toolbox import write_whole
 
 from . import sphinx_gallery_patches
 from .scripts import Page, ScriptError, find_marks, read_script, split_at_mark
+from .visible_code import MARKS_OF_HIDDEN, list_imports
 
 MANIFEST, OUTPUTS = "manifest.json", "outputs.rst"
 #: Raised by whoever changes what a recording holds, so that older recordings are refused instead of misread.
-FORMAT = 4
+FORMAT = 5
 
 #: Where a cell begins on a page of sphinx-gallery's, or what stands below the last.
 _CELL = re.compile(r"^(?=\.\. GENERATED FROM PYTHON SOURCE LINES |\.\. _sphx_glr_download_)", re.MULTILINE)
@@ -57,13 +59,26 @@ def needs_gpu(script: Path) -> bool:
 
 
 def hash_code(script: Path) -> str:
-    """The SHA-256 of what a script runs: its code cells in order, and before which of them the second half begins.
+    """The SHA-256 of what a script runs: what it imports, the code of the first half, and the cells of the second, in order.
 
-    :raises ValueError: if sphinx-gallery cannot read the script.
+    Where it imports something and which lines a page hides changes no output, so none of that counts.
+
+    :raises ValueError, SyntaxError: if sphinx-gallery cannot read the script.
     """
-    cells = sphinx_gallery_patches.read_code_cells(script)
-    parted = [line > mark for line in cells for mark in find_marks(read_script(script))]
-    return hashlib.sha256(json.dumps([list(cells.values()), parted]).encode()).hexdigest()
+    marks, cells = find_marks(read_script(script)), sphinx_gallery_patches.read_code_cells(script)
+    measured = [_leave_out_imports(code) for line, code in cells.items() if any(line > mark for mark in marks)]
+    on_paper = [line for code in list(cells.values())[: -len(measured) or None] for line in _leave_out_imports(code)]
+    imports = sorted(set(list_imports(ast.parse("\n".join(cells.values())))))
+    return hashlib.sha256(json.dumps([imports, on_paper, measured]).encode()).hexdigest()
+
+
+def _leave_out_imports(code: str) -> list[str]:
+    """The lines of a cell that say something, but for imports at its top level and the marks of hidden blocks."""
+    lines = code.split("\n")
+    for node in ast.parse(code).body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
+    return [line for line in lines if line.strip() and line.strip() not in MARKS_OF_HIDDEN]
 
 
 def hash_file(path: Path) -> str:

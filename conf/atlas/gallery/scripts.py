@@ -11,6 +11,8 @@ from pathlib import Path
 
 from atlas.toolbox import find_wrong_encoding, one_line
 
+from .visible_code import find_hidden_needs
+
 #: The file that makes a folder of examples a chapter.
 HEADER = "GALLERY_HEADER.rst"
 #: What parts the halves on a page; in a script it stands in a comment. What stands before it runs in every build. What stands
@@ -190,6 +192,8 @@ def check_source(script: Path) -> None:
     seconds, line = find_time_limit(text)
     if line and not seconds:
         raise PageFault(f"{script}:{line}: this is no time limit; write a positive number of seconds, such as 120")
+    if needs := find_hidden_needs(text):
+        raise PageFault(f"{script}:{needs[0]}: {needs[1]}")
 
 
 def explain_error(error: BaseException, script: Path, running_line: int) -> Fault:

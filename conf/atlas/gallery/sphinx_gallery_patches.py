@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import textwrap
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,15 +15,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import sphinx_gallery.notebook
-from sphinx_gallery import gen_rst, glr_path_static, scrapers
+from sphinx_gallery import gen_rst, glr_path_static, py_source_parser, scrapers
 from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF, _fill_gallery_conf_defaults
-from sphinx_gallery.py_source_parser import remove_config_comments, remove_ignore_blocks, split_code_and_text_blocks
+from sphinx_gallery.py_source_parser import remove_config_comments, split_code_and_text_blocks
 from sphinx_gallery.utils import get_md5sum
 
 from atlas.toolbox import Refusal
 
 from .notebooks import fill_notebook
 from .scripts import read_script
+from .visible_code import show_code
 
 #: Words in the names of settings that shape no page: orders, and what differs from build to build.
 _NOT_OF_A_PAGE = re.compile("order|example|parallel|plot_gallery|ignore_pattern|first_notebook_cell")
@@ -52,7 +52,7 @@ def read_code_cells(script: Path, end: int | None = None) -> dict[int, str]:
 
 def without_hidden(code: str) -> str:
     """A cell without its hidden lines and without comments for sphinx-gallery."""
-    return remove_config_comments(remove_ignore_blocks(code))
+    return remove_config_comments(show_code(code).code)
 
 
 def make_page(
@@ -81,6 +81,7 @@ def make_page(
         return ""
 
     def fill_cells(notebook: dict[str, Any], blocks: Any, *others: Any) -> None:
+        raising = {without_hidden(code) for code in read_code_cells(script).values() if show_code(code).raises}
         fill_notebook(read_script(script), notebook["cells"], blocks, raising)
 
     settings = {**settings, "image_scrapers": (*settings["image_scrapers"], stop_after_last)}
@@ -88,7 +89,7 @@ def make_page(
     settings |= {"abort_on_example_error": True, "run_stale_examples": False}
     target.mkdir(parents=True, exist_ok=True)
     _count_output(count)
-    raising = _show_errors_without_harness()
+    py_source_parser.remove_ignore_blocks = _remove_hidden
     gen_rst.codeop = SimpleNamespace(Compile=compiler)
     gen_rst.zip_files = _zip_without_times
     scrapers._find_image_ext = _find_graph_or_image
@@ -127,24 +128,10 @@ def _zip_without_times(files: list[str], target: Any, relative_to: Any) -> None:
             archive.writestr(info, path.read_bytes())
 
 
-def _show_errors_without_harness() -> set[str]:
-    """Show code that raises as somebody would write it, where the script hides the ``try`` around it.
-
-    What is left of such a cell is indented, and sphinx-gallery keeps that. The set that is returned will hold such code.
-    """
-    clean, raising = gen_rst._clean_script_blocks, set()
-
-    def clean_and_dedent(*arguments: Any) -> Any:
-        blocks, outputs = clean(*arguments)
-        for place, block in enumerate(blocks):
-            code = textwrap.dedent(block.content)
-            if block.type == "code" and code.lstrip("\n") != block.content.lstrip("\n"):
-                raising.add(code)
-                blocks[place] = block._replace(content=code)
-        return blocks, outputs
-
-    gen_rst._clean_script_blocks = clean_and_dedent
-    return raising
+def _remove_hidden(content: str, remove: Callable[[str], str] = py_source_parser.remove_ignore_blocks) -> str:
+    """Instead of sphinx-gallery's own, which keeps the indentation of code from whose ``try`` it has taken the line."""
+    removed = remove(content)  # it refuses marks without their counterpart
+    return removed if removed == content else show_code(content).code
 
 
 def refuse_to_run(refusal: Callable[[str], str]) -> None:

@@ -1,0 +1,132 @@
+"""Run the cells of notebooks as Jupyter does, each notebook in a process of its own, forked from one that has imported PyTorch.
+
+``python tests/notebook_kernel.py examples/graphs/first_graph.py ...`` runs what a reader sees of scripts, without a build.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[1]
+os.environ |= {"MPLBACKEND": "agg", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+sys.path.insert(0, str(ROOT / "conf"))
+
+import error_pages
+from atlas.gallery.scripts import find_marks
+from atlas.gallery.sphinx_gallery_patches import read_code_cells
+from atlas.gallery.visible_code import find_hidden_needs, show_code
+
+#: The first line of a cell that needs a GPU, on a page whose other cells need none.
+NEEDS_GPU = "# This needs a GPU"
+
+
+class Ran(NamedTuple):
+    """What a cell did: its text outputs, and the error that ended it, as ``NameError: ...``; empty if none did."""
+
+    output: str
+    error: str
+
+
+def run_cells(cells: Sequence[str]) -> list[Ran]:
+    """Run cells in a new kernel, in this process, which should do nothing after it. A cell that raises ends itself alone."""
+    from ipykernel.inprocess import InProcessKernelManager
+
+    manager = InProcessKernelManager()
+    manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    ran = []
+    for cell in cells:
+        client.execute(cell)
+        output, error = "", ""
+        for message in client.iopub_channel.get_msgs():
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                output += content["text"]
+            elif message["msg_type"] == "execute_result":
+                output += content["data"]["text/plain"] + "\n"
+            elif message["msg_type"] == "error":
+                error = f"{content['ename']}: {content['evalue']}"
+        ran.append(Ran(output, error))
+    return ran
+
+
+def call_in_child(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What ``function`` returns in a forked process, in an empty folder.
+
+    :raises RuntimeError: if it raises, or the process dies.
+    """
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as said:
+        pid = os.fork()
+        if not pid:
+            status = 1
+            try:
+                os.chdir(folder)
+                said.write(json.dumps(function(*arguments)).encode())
+                said.flush()
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if code:
+            raise RuntimeError(f"the process ended with {code}")
+        said.seek(0)
+        return json.loads(said.read())
+
+
+class Cell(NamedTuple):
+    """A code cell as a reader sees it."""
+
+    line: int
+    code: str
+    raises: bool
+    """Whether it has to raise."""
+    needs_gpu: bool
+    is_measured: bool
+    """Whether it stands in the half of a page that ends where there is no GPU."""
+
+
+def read_cells(script: Path) -> list[Cell]:
+    """The code cells of a script as a reader sees them."""
+    text = script.read_text(encoding="utf-8")
+    mark = next(iter(find_marks(text)), 10**9)
+    cells = [(line, show_code(code)) for line, code in read_code_cells(script).items()]
+    return [
+        Cell(line, shown.code.strip(), shown.raises, shown.code.strip().startswith(NEEDS_GPU), line > mark)
+        for line, shown in cells
+        if shown.code.strip()
+    ]
+
+
+def find_faults(script: Path) -> list[str]:
+    """What is wrong with what a reader sees of a script, where there is no GPU, with the lines."""
+    if needs := find_hidden_needs(script.read_text(encoding="utf-8")):
+        return [f"{script}:{needs[0]}: {needs[1]}"]
+    cells = [cell for cell in read_cells(script) if not cell.is_measured]
+    ran = call_in_child(run_cells, [cell.code for cell in cells])
+    faults = []
+    for cell, (_, error) in zip(cells, ran, strict=True):
+        if bool(error) != cell.raises and not cell.needs_gpu:
+            faults.append(f"{script}:{cell.line}: this cell raises {error or 'nothing'}")
+    title = error_pages.read(script).title
+    if script.parent.name == "errors" and not cells[0].needs_gpu and title not in "".join(ran[0]):
+        faults.append(f"{script}:{cells[0].line}: the first block says {''.join(ran[0])!r} and not {title!r}")
+    return faults
+
+
+if __name__ == "__main__":
+    for module in ("ipykernel.inprocess", "matplotlib.pyplot", "pandas", "torch._dynamo"):
+        importlib.import_module(module)  # before the first fork, so that all share them
+    wrong = [fault for script in sys.argv[1:] for fault in find_faults(Path(script))]
+    print("\n".join(wrong) or "all of it runs")
+    sys.exit(bool(wrong))
