@@ -93,6 +93,7 @@ html_logo = "static/mark.svg"
 html_favicon = "static/mark.svg"
 templates_path = ["templates"]
 html_static_path = ["static", "graphs/graph.css"]
+html_additional_pages = {"figure": "figure.html"}
 html_css_files = ["graph.css", "graph_player.css", "graph_live.css", "plot.css", "atlas.css"]
 # Each script with what is in the text of a page that needs it: a pattern, empty for every page.
 _own_scripts = {
@@ -107,6 +108,8 @@ _own_scripts = {
     "memory_cells.js": r"\bmemory-cells\b",
     "predict.js": '<form class="predict',
     "link_previews.js": "",
+    "copy_page.js": r'class="page-markdown"',
+    "figure_page.js": r'class="figure-page"',
     "read_pages.js": r"\b(sphx-glr-footer|read-pages)\b",
 }
 atlas_scripts = _own_scripts | {  # and those of extensions
@@ -130,7 +133,7 @@ pygments_dark_style = "a11y-high-contrast-dark"
 
 html_math_renderer = "mathml"
 
-copybutton_exclude = ".linenos, .gp, .go"
+copybutton_exclude = ".linenos, .gp, .go, .gd"  # of a diff, it copies the new code: atlas/boxes.py
 copybutton_selector = "div:not(.output_area):not(.sphx-glr-script-out) > div.highlight > pre"
 
 notfound_urls_prefix = urlsplit(html_baseurl).path or "/"  # a 404 page is shown at any depth

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,13 @@ class KeepTogether(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         found = _PAGE.match(nodeid)
         return found["page"] if found else nodeid.partition("::")[0]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the sums of what tests have recorded with ``record_property``."""
+    passed = terminalreporter.stats.get("passed", [])
+    for words, number in Counter(name for report in passed for name, _ in report.user_properties).items():
+        terminalreporter.write_line(f"{number} {words}")
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ os.environ |= {"MPLBACKEND": "agg", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 sys.path.insert(0, str(ROOT / "conf"))
 
 import error_pages
+from atlas.gallery.requests import without_requests
 from atlas.gallery.scripts import find_marks
 from atlas.gallery.sphinx_gallery_patches import read_code_cells
 from atlas.gallery.visible_code import find_hidden_needs, show_code
@@ -106,6 +107,12 @@ def read_cells(script: Path) -> list[Cell]:
         for line, shown in cells
         if shown.code.strip()
     ]
+
+
+def shown_lines(cells: Iterable[Cell]) -> Iterator[str]:
+    """The lines of code that a page shows of cells, without comments that ask the site for something."""
+    for cell in cells:
+        yield from (line for line in without_requests(cell.code).splitlines() if line.strip())
 
 
 def find_faults(script: Path) -> list[str]:

@@ -33,9 +33,9 @@ from typing import Any
 PATIENT = {"OMP_WAIT_POLICY": "passive"}
 #: What builds and examples import. None of these may compute: threads do not survive a fork.
 IMPORTED = """
-    docutils.parsers.rst furo.navigation matplotlib.pyplot myst_nb.core.execute myst_nb.sphinx_ext notfound.extension numpy
-    pandas pygraphviz sphinx.builders.html sphinx.cmd.build sphinx.ext.doctest sphinx.search sphinx_copybutton sphinx_design
-    sphinx_gallery.gen_gallery sphinxext.opengraph torch._dynamo
+    docutils.parsers.rst furo.navigation ipykernel.inprocess matplotlib.pyplot myst_nb.core.execute myst_nb.sphinx_ext
+    notfound.extension numpy pandas pygraphviz sphinx.builders.html sphinx.cmd.build sphinx.ext.doctest sphinx.search
+    sphinx_copybutton sphinx_design sphinx_gallery.gen_gallery sphinxext.opengraph torch._dynamo
 """
 #: The server's: a test may change that of its own process.
 _ENVIRONMENT = {**os.environ, **PATIENT}

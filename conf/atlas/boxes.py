@@ -30,6 +30,8 @@ from urllib.parse import urlsplit
 
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
+from pygments.lexer import RegexLexer, bygroups
+from pygments.token import Generic, Text
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
@@ -78,6 +80,20 @@ class QuotedMessage(SphinxDirective):
         link = nodes.reference("", source.removeprefix("https://"), refuri=source)
         seen = "This build cannot raise the message. It was seen here: "
         return [block, nodes.paragraph("", seen, link, classes=[f"{QUOTED}-source"])]
+
+
+class NewCodeLexer(RegexLexer):
+    """A diff whose marks and old lines are of the kinds that the copy button leaves out: what is left is the new code."""
+
+    name = "diff"
+    tokens: ClassVar = {
+        "root": [
+            (r"-.*\n", Generic.Deleted),
+            (r"(\+ ?)(.*\n)", bygroups(Generic.Prompt, Generic.Inserted)),
+            (r"(  )(.*\n)", bygroups(Generic.Prompt, Text)),
+            (r".*\n", Text),
+        ]
+    }
 
 
 # -- An output that varies ------------------------------------------------------------------------
@@ -303,6 +319,7 @@ class MemoryCells(SphinxDirective):
 
 def setup(app: Sphinx) -> None:
     app.add_directive("memory-cells", MemoryCells)
+    app.add_lexer("diff", NewCodeLexer)
     app.add_directive("in-short", InShort)
     app.add_directive("quoted-message", QuotedMessage)
     app.add_directive("varies", Varies)

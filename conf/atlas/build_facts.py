@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # Sphinx is imported where it is needed: noxfile.py asks for 
 SOURCES = ("conf", "docs", "examples", "requirements.txt")
 _COUNT = "atlas-checks"
 _GAP = "atlas-not-recorded"
+_HISTORY = ("log", "--format=%x00%cs", "--name-only", "--no-renames", "--", "docs", "examples")
 _SITE = re.compile(r"https?://[^\s/?#]+/([^\s?#]+/)?")
 
 # -- Settings of a host ---------------------------------------------------------------------------
@@ -80,6 +81,7 @@ def get_torch_version() -> str:
 
 def collect_facts(app: Sphinx, env: BuildEnvironment) -> None:
     """Collect the facts of this build once for all its pages. Connected to ``env-updated``: all pages have been read."""
+    app.atlas_changes = find_changes(Path(env.srcdir).parent)
     app.atlas_facts = {
         "commit": app.config.atlas_commit or None,
         "date": find_date(Path(env.srcdir).parent),
@@ -111,6 +113,22 @@ def find_date(root: Path) -> str | None:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).date().isoformat()
     except (ValueError, OverflowError, OSError):
         raise Refusal(f"SOURCE_DATE_EPOCH is {said!r}, which is no number of seconds since 1970; unset it") from None
+
+
+def find_changes(root: Path) -> dict[str, str]:
+    """The day of the commit that last changed each page's source. Empty where the history is not whole, or files are edited."""
+    if _read_commit_time(root) is None or _ask_git(root, "rev-parse", "--is-shallow-repository") != "false":
+        return {}
+    changes: dict[str, str] = {}
+    for commit in (_ask_git(root, *_HISTORY) or "").split("\0")[1:]:
+        day, _, files = commit.partition("\n")
+        changes = dict.fromkeys(files.split("\n"), day) | changes  # the newest is first, and stays
+    return changes
+
+
+def find_change(app: Sphinx, source: str) -> str | None:
+    """The day on which a file of the repository was last changed, if git knows it."""
+    return app.atlas_changes.get(source)
 
 
 def _read_commit_time(root: Path) -> int | None:

@@ -47,6 +47,20 @@ def _read_source(directive: SphinxDirective, what: str) -> tuple[str, str]:
         raise directive.error(f"cannot read the {what}'s drawing: {found}") from None
 
 
+def _shorten(name: str) -> str:
+    """Of the file ``sphx_glr_first_graph_002``: ``first-graph-2``."""
+    return re.sub(r"[^a-z0-9]+0*", "-", name.removeprefix("sphx_glr_").lower())
+
+
+def link_to_figure(page: str, name: str) -> nodes.raw:
+    """A link to ``figure.html``, which shows the figure ``name`` of a page alone: to save it, to link to it, for slides.
+
+    ``conf/static/figure_page.js`` fills that page.
+    """
+    address = f"{'../' * page.count('/')}figure.html?{page}.html#{name}"
+    return nodes.raw("", f'<a class="figure-alone" href="{address}">Save or link this figure</a>', format="html")
+
+
 # -- Graphs ---------------------------------------------------------------------------------------
 
 
@@ -74,13 +88,14 @@ class GraphFigure(SphinxDirective):
         except (ValueError, LookupError, TypeError):
             raise self.error(f"{self.arguments[0]} is no graph; a plot has a plot-figure") from None
         # an id that a reader can put into a link: graph-first-graph-2
-        name = "graph-" + re.sub(r"[^a-z0-9]+0*", "-", name.removeprefix("sphx_glr_").lower())
+        name = "graph-" + _shorten(name)
         data = describe_play(graph, made_by)
         svg = draw_graph(graph, label=nodes.unescape(title), show_saved=show_saved)
         shown = f'<div id="{name}"><div class="graph-scroll">{svg}</div>{write_player(name, data)}</div>'
         figure = nodes.figure("", classes=["graph-figure"])
         figure += nodes.raw("", shown, format="html", **{_MADE_BY: made_by})
         figure += nodes.caption(title, title)
+        figure += link_to_figure(self.env.docname, name)
         self.set_source_info(figure)
         legend = nodes.legend()
         if graph.left_out:
@@ -232,8 +247,10 @@ class Plot(SphinxDirective):
         alt = self.options.get("alt")
         if not alt:
             raise self.error("a plot needs an :alt: that says what to see in it")
+        name = "plot-" + _shorten(name)
         svg = inline_plot(drawing, name, nodes.unescape(alt))
-        return [nodes.raw("", f'<div class="plot-scroll">{svg}</div>', format="html", classes=["plot-figure"])]
+        shown = f'<div class="plot-scroll">{svg}</div>{link_to_figure(self.env.docname, name).astext()}'
+        return [nodes.raw("", shown, format="html", classes=["plot-figure"])]
 
 
 class PlotFigure(Plot):

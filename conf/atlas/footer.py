@@ -23,7 +23,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 from atlas.boxes import claims
-from atlas.build_facts import count_checks, get_facts
+from atlas.build_facts import count_checks, find_change, get_facts
 from atlas.gallery.notebooks import list_packages
 from atlas.names import names_line
 from atlas.page_store import connect_for_pages
@@ -35,7 +35,6 @@ _SCOPED = ("gallery/", "guide/")
 _ERRORS = "gallery/errors/"
 #: The branch onto which the workflow ``publish`` pushes the notebooks: Colab opens them from GitHub, and the build makes them.
 _NOTEBOOKS = "notebooks"
-REPORT_SCRIPT = "report.js"
 
 # -- Lines in the page ----------------------------------------------------------------------------
 
@@ -122,15 +121,12 @@ def describe_foot(
         "scope": make_scope_sentence(app, page, context),
         "built": " ".join(list_built_sentences(app, page, context)),
     }
-    if context["foot"]["report"]:
-        app.add_js_file(REPORT_SCRIPT, loading_method="defer")
 
 
 def make_report(app: Sphinx, page: str) -> dict[str, str] | None:
     """A link that opens an issue about the page, with its PyTorch and its commit filled in; None without a repository.
 
-    ``conf/static/report.js`` adds the section and the words that a reader has selected, and shows the same link beside a
-    paragraph or an output. A reader writes and sends the issue on the host of the sources; this site is told nothing.
+    A reader writes and sends the issue on the host of the sources; this site is told nothing.
     """
     sources, facts = get_repository(app.config), get_facts(app)
     if not sources:
@@ -144,9 +140,7 @@ def make_report(app: Sphinx, page: str) -> dict[str, str] | None:
         "link": make_issue_address(
             sources, app.env.titles[page].astext(), "\n".join(lines) + "\n\nWhat is wrong:\n\n"
         ),
-        "page": where,
         "label": "Say what happened instead" if is_error else "Report a mistake on this page",
-        "beside": "Report a mistake in this passage",
         "question": "Was this wrong for you?" if is_error else "",
     }
 
@@ -182,6 +176,8 @@ def list_built_sentences(app: Sphinx, page: str, context: dict[str, Any]) -> Ite
     facts = get_facts(app)
     commit, day = facts["commit"], facts["date"]
     sources = f" from sources of {day}" if day else ""
+    if changed := find_change(app, find_source(page) or f"docs/{app.env.doc2path(page, base=False)}"):
+        yield f"This page was last changed on {changed}."
     if commit:
         words = f"<code>{commit[:7]}</code>"
         if address := get_repository(app.config):

@@ -39,7 +39,7 @@ _REPLACED: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = 
         (r"<form\b.*?</form>", ""),
         (r'<svg[^>]*aria-label="([^"]*)"[^>]*>.*?</svg>', r"<p><em>Figure: \1</em></p>"),
         (r"<svg\b.*?</svg>", ""),  # an icon
-        (r'<a class="headerlink".*?</a>|<script.*?</script>', ""),
+        (r'<a class="(?:headerlink|figure-alone)".*?</a>|<script.*?</script>', ""),
         (r'<div class="sphx-glr-download-link-note.*?</div>', ""),
         # a line of a table in Markdown is one line: pandoc leaves out a table that has a line break in a cell
         (r"<table.*?</table>", lambda table: re.sub(r"<br */?>", "; ", table[0])),
@@ -121,9 +121,10 @@ def convert_page(page: str) -> str:
 def link_to_copy(
     app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None
 ) -> None:
-    """Say in the page's head where its copy is. Connected to ``html-page-context``."""
+    """Say in the page's head where its copy is, and give the template its name. Connected to ``html-page-context``."""
     if document is not None and app.builder.name == "html":
         copy = find_copy(Path(app.builder.get_outfilename(page))).name
+        context["markdown_copy"] = copy
         link = f'<link rel="alternate" type="text/markdown" href="{copy}">'
         context["metatags"] = f"{context.get('metatags', '')}\n{link}"
 

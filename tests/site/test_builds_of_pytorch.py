@@ -14,12 +14,15 @@ import pytest
 
 import warm_python
 from atlas.gallery.scripts import read_script, split_at_mark
+from atlas.gallery.visible_code import show_code
 from sources import ROOT, sources_of_examples
 
 #: What differs from one build, version or machine to the next.
 OF_THE_BUILD = re.compile(
     r"torch\.(__version__|version\b)|is_available\(|device_count\(|is_built\(|torch\._C\b|hasattr\(torch\b"
 )
+#: A function of PyTorch that answers whether there is a GPU.
+ASKS_FOR_GPU = re.compile(r"\b(?:is_available|device_count|current_device|get_device_\w+)$")
 #: Code that asks PyTorch for CUDA, or has it look for CUDA's compiler.
 ASKS_FOR_CUDA = re.compile(r"torch\.(cuda|version|utils\.benchmark)\b|device='cuda'|GradScaler\(\)")
 
@@ -46,6 +49,19 @@ def guarded_asserts(code: str) -> list[int]:
 
     guards = [node for node in nodes if isinstance(node, ast.If) and decides(node.test)]
     return sorted({node.lineno for guard in guards for node in ast.walk(guard) if isinstance(node, ast.Assert)})
+
+
+def gpu_questions(code: str) -> list[int]:
+    """The lines in sight that ask whether there is a GPU, but for the choice of a device that readers copy.
+
+    Hidden code may ask: its asserts run either way. A page that imitates a GPU, or a machine without one, has its own answer.
+    """
+    if re.search(r'"torch\.cuda\.(is_available|device_count)"', code):  # it puts an answer of its own there
+        return []
+    nodes = list(ast.walk(ast.parse(show_code(code).code_in_place)))
+    choices = {part for node in nodes if isinstance(node, ast.IfExp) for part in ast.walk(node.test)}
+    calls = (node for node in nodes if isinstance(node, ast.Call) and node not in choices)
+    return sorted(call.lineno for call in calls if ASKS_FOR_GPU.search(ast.unparse(call.func)))
 
 
 def asks_for_cuda(script: str) -> bool:
@@ -95,6 +111,27 @@ def test_no_assert_is_guarded(script: str) -> None:
 )
 def test_a_guarded_assert_is_found(code: str, found: list[int]) -> None:
     assert guarded_asserts(code) == found
+
+
+def test_what_a_reader_sees_asks_for_no_gpu_before_the_half_that_needs_one(script: str) -> None:
+    found = gpu_questions(before_gpu(script))
+    assert not found, (
+        f"examples/{script}:{found[0]}: this asks for a GPU; put it below '# .. needs-a-gpu::', or hide it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("if torch.cuda.is_available():\n    x", [1]),
+        ("print(torch.cuda.device_count())", [1]),
+        ("device = 'cuda' if torch.cuda.is_available() else 'cpu'", []),
+        ("# sphinx_gallery_start_ignore\ntorch.cuda.is_available()\n# sphinx_gallery_end_ignore", []),
+        ('patch("torch.cuda.is_available", f)\ntorch.cuda.is_available()', []),
+    ],
+)
+def test_a_question_for_a_gpu_is_found(code: str, found: list[int]) -> None:
+    assert gpu_questions(code) == found
 
 
 @pytest.mark.parametrize("asking", [*filter(asks_for_cuda, sources_of_examples())])
