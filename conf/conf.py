@@ -108,9 +108,7 @@ _own_scripts = {
     "memory_cells.js": r"\bmemory-cells\b",
     "predict.js": '<form class="predict',
     "link_previews.js": "",
-    "copy_page.js": r'class="page-markdown"',
-    "figure_page.js": r'class="figure-page"',
-    "read_pages.js": r"\b(sphx-glr-footer|read-pages)\b",
+    "copy_page.js": "",
 }
 atlas_scripts = _own_scripts | {  # and those of extensions
     "clipboard.min.js": '<div class="highlight"',

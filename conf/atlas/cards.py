@@ -7,8 +7,6 @@ read before it. What it says is found when its page is read (``CardFacts``).
 chapter by the page whose picture stands for it, as ``memory/checkpointing``. ``.. learning-path::`` lists pages to read one
 after the other, without pictures; each line names one. On the first page of a chapter, the cards of its pages stand where
 sphinx-gallery puts cards of its own, which have a title and a picture of the whole first figure.
-
-``conf/static/read_pages.js`` adds a tick to the pages that were read, and fills the line that ``make_ticks_line`` makes.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
@@ -32,7 +31,7 @@ from .folds import details
 from .head import find_first_paragraph, make_plain_text
 from .page_store import PageStore, connect_for_pages, enable_stores
 from .pages import list_pages_in_order, read_pages, resolve_link
-from .toolbox import first_sentences, json_for_script, link_to
+from .toolbox import first_sentences, link_to
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +85,15 @@ class CardFacts(PageStore[Facts]):
         varies = any(first in figure.astext() for box in boxes for figure in box.findall(nodes.raw))
         named = tuple(_list_see_also(document))
         return Facts(_find_answer(document), count_minutes(document), named, picture, look, varies)
+
+    def gather(self, app: Sphinx, env: BuildEnvironment) -> dict[str, tuple[str, str, int, int]]:
+        """Of each page its chapter and the chapter's title, its place there, and how many pages that has."""
+        chapters = {page: list_pages_of_chapter(env, page) for page in self.facts(env) if page.endswith("/index")}
+        return {
+            page: (chapter, env.titles[chapter].astext(), place, len(pages))
+            for chapter, pages in chapters.items()
+            for place, page in enumerate(pages, 1)
+        }
 
 
 def _find_answer(document: nodes.document) -> str:
@@ -330,11 +338,29 @@ def fill_lists(app: Sphinx, document: nodes.document, page: str) -> None:
         look = "path" if place["kind"] == "learning-path" else "cards"
         parts = [
             *([nodes.paragraph("", head, classes=["map-head"])] if head else []),
-            *([make_ticks_line()] if place is places[0] or place["kind"] != "learning-path" else []),
             nodes.enumerated_list("", *items, classes=[look], enumtype="arabic", prefix="", suffix="."),
         ]
         # the words are other pages'; the search would find this page for all of them
         place.replace_self(nodes.container("", *parts, classes=["map", "no-search"]))
+
+
+def describe_place(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None
+) -> None:
+    """Give the template ``place``, for the line above the title. Connected to ``html-page-context``."""
+    if found := CardFacts.gathered(app.env).get(page):
+        chapter, title, number, count = found
+        said = f"{number} of {count} · {format_duration(CardFacts.facts(app.env)[page].minutes)}"
+        is_error = page.startswith("gallery/errors/")
+        group = next(
+            (name for name, pages in read_pages().errors.items() if page.removeprefix("gallery/") in pages), ""
+        )
+        context["place"] = {
+            "chapter": chapter,
+            "title": title,
+            "said": group if is_error else said,
+            "is_error": is_error,
+        }
 
 
 def make_item(app: Sphinx, page: str, card: Card, *, is_read_in_order: bool) -> nodes.list_item:
@@ -361,18 +387,6 @@ def _mark_code(said: str) -> Iterable[nodes.Node]:
             yield nodes.literal("", part) if number % 2 else nodes.Text(part)
 
 
-def make_ticks_line() -> nodes.raw:
-    """The line above a list of pages that says how many of them were read: its place, with the words of the script."""
-    said = {
-        "read": "read",
-        "count": "You have read {read} of {all} pages to their end. Only this browser knows.",
-        "counted": "You have read {read} pages to their end. Only this browser knows.",
-        "none": "A page that you read to its end gets a tick here. Only this browser knows.",
-        "forget": "Forget",
-    }
-    return nodes.raw("", f'<div class="read-pages">{json_for_script(said)}</div>', format="html")
-
-
 def setup(app: Sphinx) -> None:
     app.add_node(card_list)
     for name in ("chapter-cards", "learning-path"):
@@ -381,3 +395,4 @@ def setup(app: Sphinx) -> None:
     enable_stores(app, CardFacts, CardLists)
     app.connect("env-check-consistency", check_lists)
     connect_for_pages(app, "doctree-resolved", fill_lists)
+    connect_for_pages(app, "html-page-context", describe_place)

@@ -45,8 +45,6 @@ def check_encodings(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> Non
 # -- Outputs ----------------------------------------------------------------------------------------
 
 TOO_LONG = 88
-#: Characters that fit the column in smaller type: the profiler's own table has 116.
-SMALL_TYPE = 118
 
 #: Folders at the root of a machine in which sources, programs and temporary files are.
 FOLDERS = ("home", "root", "tmp", "usr", "opt", "var", "work", "Users", "mnt", "private")
@@ -82,16 +80,16 @@ def is_prose(output: str) -> bool:
 def choose_style(output: str) -> list[str]:
     """The class that ``atlas.css`` knows such an output by, if any.
 
-    Long prose is wrapped, and so is the message of an error, which must stand whole on a phone. A table that is a little wider
-    than the column is set in smaller type; of one that is wider still the reader scrolls.
+    Long prose is wrapped, and so is the message of an error, which must stand whole on a phone. A table that is wider than the
+    column of text gets all the width there is.
 
-    >>> [choose_style(text) for text in ("fused=True   TypeError: no", "name" + " " * 90 + "calls", "name" + " " * 190 + "x")]
-    [['wrap'], ['small-type'], []]
+    >>> [choose_style(text) for text in ("fused=True   TypeError: no", "name" + " " * 90 + "calls", "x = 1")]
+    [['wrap'], ['wide'], []]
     """
     longest = max(map(len, output.splitlines()), default=0)
     if (_MESSAGE.search(output) or longest > TOO_LONG) and is_prose(output):
         return ["wrap"]
-    return ["small-type"] if TOO_LONG < longest <= SMALL_TYPE else []
+    return ["wide"] if longest > TOO_LONG else []
 
 
 def check_outputs(app: Sphinx, document: nodes.document) -> None:

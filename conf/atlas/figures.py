@@ -94,8 +94,7 @@ class GraphFigure(SphinxDirective):
         shown = f'<div id="{name}"><div class="graph-scroll">{svg}</div>{write_player(name, data)}</div>'
         figure = nodes.figure("", classes=["graph-figure"])
         figure += nodes.raw("", shown, format="html", **{_MADE_BY: made_by})
-        figure += nodes.caption(title, title)
-        figure += link_to_figure(self.env.docname, name)
+        figure += [link_to_figure(self.env.docname, name), nodes.caption(title, title)]
         self.set_source_info(figure)
         legend = nodes.legend()
         if graph.left_out:

@@ -24,6 +24,7 @@ from sphinx.config import Config
 
 from atlas.boxes import claims
 from atlas.build_facts import count_checks, find_change, get_facts
+from atlas.folds import make_details
 from atlas.gallery.notebooks import list_packages
 from atlas.names import names_line
 from atlas.page_store import connect_for_pages
@@ -56,12 +57,17 @@ def insert_foot(app: Sphinx, document: nodes.document, page: str) -> None:
 
 
 def list_foot_lines(app: Sphinx, document: nodes.document, page: str) -> list[nodes.Node]:
-    """The lines above the downloads, in their order; the number of asserts is taken from where the code ends."""
+    """What is above the downloads: related pages, and a fold of what else is known of the page.
+
+    The number of asserts is taken from where the code ends.
+    """
     counted = list(document.findall(claims))
     for line in counted:
         line.parent.remove(line)
     names = names_line(app, page)
-    return [*counted, *([names] if names else []), *related_lines(app, page)]
+    related, tags = related_lines(app, page)
+    folded = [*counted, *([names] if names else []), *tags]
+    return [*related, *([make_details("About this page", *folded, classes=["about-page"])] if folded else [])]
 
 
 def find_downloads(document: nodes.document) -> nodes.container | None:

@@ -24,8 +24,6 @@ _BUTTONS = {
     "play": ("Play", '<path d="M4 2.5v11l9-5.5z"/>'),
     "back": ("One step back", '<path d="M10.5 3 5.5 8l5 5" class="g-stroke"/>'),
     "next": ("One step on", '<path d="m5.5 3 5 5-5 5" class="g-stroke"/>'),
-    "less": ("Smaller", '<path d="M3 8h10" class="g-stroke"/>'),
-    "more": ("Larger", '<path d="M3 8h10M8 3v10" class="g-stroke"/>'),
 }
 
 
@@ -36,7 +34,7 @@ def write_player(name: str, data: dict[str, Any]) -> str:
     :param data: as ``graphs.play.describe_play`` returns it.
     """
     last = len(data["steps"])
-    play, back, on, less, more = (
+    play, back, on = (
         f'<button type="button" class="graph-{kind}" aria-label="{words}" title="{words}">{_draw_icon(drawing)}</button>'
         for kind, (words, drawing) in _BUTTONS.items()
     )
@@ -59,8 +57,7 @@ def write_player(name: str, data: dict[str, Any]) -> str:
         f'<div class="graph-bar" role="group" aria-label="Step through the graph">{play}{back}'
         f'<input type="range" min="0" max="{last}" value="{last}" aria-label="Step">{on}'
         f'<a class="graph-link" href="#{name}" aria-label="Link to this step" title="Link to this step">{chain}</a>'
-        '<button type="button" class="graph-speed" aria-label="Speed: 1×" title="Speed: 1×">1×</button>'
-        f'<span class="graph-zoom">{less}{more}</span></div>'
+        '<button type="button" class="graph-speed" aria-label="Speed: 1×" title="Speed: 1×">1×</button></div>'
         '<p class="graph-now" aria-live="polite">'
         '<span class="graph-keys">The whole graph. Play it, or step with the arrow keys.</span>'
         '<span class="graph-touch">The whole graph. Play it, or step through it with the buttons.</span></p>'

@@ -27,7 +27,6 @@ from sphinx.errors import ConfigError
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
-from .cards import make_ticks_line
 from .names import Used, UsedNames
 from .page_store import ListingPages, PageStore, connect_for_pages, enable_stores
 from .pages import Pages, is_example, list_pages_in_order, read_pages, resolve_link
@@ -142,7 +141,7 @@ def fill_list(app: Sphinx, document: nodes.document, page: str) -> None:
                 listed += nodes.list_item("", nodes.paragraph("", "", link), words)
             heading = nodes.paragraph("", "", nodes.strong("", "", link_to(app, page, f"{chapter}/index")))
             filled += nodes.container("", heading, listed, classes=["chapter"])
-        place.replace_self([make_ticks_line(), filled])
+        place.replace_self(filled)
 
 
 def _make_filter(words: Sequence[str], count: int) -> nodes.raw:
@@ -193,16 +192,15 @@ class RelatedPages(PageStore[list[tuple[str, str]]]):
         return lines
 
 
-def related_lines(app: Sphinx, page: str) -> list[nodes.Node]:
-    """The two lines, as far as the page has them, for its foot."""
+def related_lines(app: Sphinx, page: str) -> tuple[list[nodes.Node], list[nodes.Node]]:
+    """The line of related pages and that of tags, each as far as the page has it, for its foot."""
     related, tags, home = RelatedPages.gathered(app.env).get(page, ([], [], ""))
-    found = []
-    if related:
-        found.append(_make_line("Related pages:", [link_to(app, page, *other) for other in related], " · "))
-    if home and tags:
-        links = [link_to(app, page, home, tag, after=f"?tag={quote(tag)}") for tag in tags]
-        found.append(_make_line("Tags:", links, ", "))
-    return found
+    others = [link_to(app, page, *other) for other in related]
+    links = [link_to(app, page, home, tag, after=f"?tag={quote(tag)}") for tag in tags] if home else []
+    return (
+        [_make_line("Related pages:", others, " · ")] if others else [],
+        [_make_line("Tags:", links, ", ")] if links else [],
+    )
 
 
 def _make_line(label: str, links: list[nodes.reference], between: str) -> nodes.paragraph:

@@ -33,7 +33,6 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.index_entries import split_index_msg
 
-from .cards import make_ticks_line
 from .folds import make_details
 from .names import UsedNames
 from .page_store import ListingPages, PageStore, connect_for_pages, enable_stores
@@ -329,7 +328,7 @@ def fill_symptoms(app: Sphinx, document: nodes.document, page: str) -> None:
         for title, pages in PagesWithSymptoms.gathered(app.env):
             listed = nodes.bullet_list("", *(_make_item(app, page, *said) for said in pages))
             filled += make_details(f"{title} ({len(pages)})", listed)
-        place.replace_self([make_ticks_line(), above, filled])
+        place.replace_self([above, filled])
 
 
 def _make_item(app: Sphinx, page: str, name: str, title: str, symptoms: list[str]) -> nodes.list_item:

@@ -2,7 +2,6 @@
 
 ``build.json``           what the site was built from, for programs
 ``sitemap.xml``          the address of every page, for search engines
-``release-notes.atom``   the release notes as a feed, written with their page
 ``link-previews.js``     what a link to a page or a term shows to who points at it
 old addresses            a small page leads on from where a page once was, and every address that was published answers
 two archives             the site as a folder that needs no server, and all scripts and notebooks; of a published build
@@ -15,12 +14,9 @@ import json
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
-from datetime import date
 from pathlib import Path
 from string import Template
 from typing import Any
-from urllib.parse import urljoin
-from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from docutils import nodes
@@ -32,7 +28,6 @@ from sphinx.util.osutil import relative_uri
 
 from atlas.build_facts import get_facts
 from atlas.head import make_plain_text
-from atlas.page_store import PageError, connect_for_pages
 from atlas.toolbox import first_sentences, one_line, write_if_changed, write_whole
 
 logger = logging.getLogger(__name__)
@@ -240,115 +235,7 @@ def visit_site_file(self: Any, node: site_file) -> None:
     raise nodes.SkipNode
 
 
-# -- The feed of the release notes ----------------------------------------------------------------
-
-NOTES = "about/release-notes"
-FEED = "release-notes.atom"
-_TYPE = "application/atom+xml"
-_HEADING = re.compile(r"(\d{4}-\d\d-\d\d): (\S.*)")
-_ADDRESS = re.compile(r'(?<= )(href|src)="([^"]*)"')
-
-
-def _list_notes(document: nodes.document) -> list[tuple[str, str, nodes.section]]:
-    """Day, title and section of each release note; day and title are empty for one whose heading is wrong."""
-    sections = [node for node in next(document.findall(nodes.section)) if isinstance(node, nodes.section)]
-    found = []
-    for section in sections:
-        heading = _HEADING.fullmatch(section[0].astext())
-        try:
-            day = date.fromisoformat(heading[1]).isoformat() if heading else ""
-        except ValueError:  # the 31st of February
-            day = ""
-        found.append((day, heading[2][0].upper() + heading[2][1:] if day else "", section))
-    return found
-
-
-def check_notes(app: Sphinx, document: nodes.document) -> None:
-    """See that each release note has a day, and the newest is first. Connected to ``doctree-read``.
-
-    :raises PageError: if one has none, or is older than the one above it.
-    """
-    above = "9999"
-    for day, _title, section in _list_notes(document) if app.env.docname == NOTES else ():
-        if not day:
-            said = "the heading of a release note is a day and a title, as in '2026-11-23: The first edition'"
-            raise PageError(said, section[0])
-        if day >= above:
-            said = f"a release note is older than the one above it: join it with that of {above}, or move it up"
-            raise PageError(said, section[0])
-        above = day
-
-
-def make_feed(app: Sphinx, document: nodes.document) -> str:
-    """The release notes as XML, by RFC 4287, each section of the page an entry.
-
-    The day of a section is its entry's time and, with the page's address, its id: a clock says neither, and a title may be
-    mended. feedgen 1.0.0 writes what is given to it, which is the smaller part, and needs lxml; ablog 0.11.13 wants a blog.
-    """
-    page = app.config.html_baseurl + app.builder.get_target_uri(NOTES)
-    notes = _list_notes(document)
-    root = ElementTree.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom", "xml:lang": app.config.language})
-    _add_element(root, "id", app.config.html_baseurl + FEED)
-    _add_element(root, "title", f"{app.config.project}: {app.env.titles[NOTES].astext()}")
-    _add_element(root, "updated", f"{notes[0][0]}T00:00:00Z")
-    _add_element(_add_element(root, "author"), "name", app.config.author)
-    _add_element(root, "link", rel="self", type=_TYPE, href=app.config.html_baseurl + FEED)
-    _add_element(root, "link", rel="alternate", type="text/html", href=page)
-    for day, title, section in notes:
-        entry = _add_element(root, "entry")
-        _add_element(entry, "id", f"{page}#{day}")
-        _add_element(entry, "title", title)
-        _add_element(entry, "updated", f"{day}T00:00:00Z")
-        _add_element(entry, "link", rel="alternate", type="text/html", href=f"{page}#{section['ids'][0]}")
-        _add_element(entry, "content", _render_note(app, section, page), type="html")
-    ElementTree.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
-
-
-def _add_element(
-    parent: ElementTree.Element, name: str, text: str | None = None, **attributes: str
-) -> ElementTree.Element:
-    element = ElementTree.SubElement(parent, name, attributes)
-    element.text = text
-    return element
-
-
-def _render_note(app: Sphinx, section: nodes.section, page: str) -> str:
-    """What stands below the heading of a section, with whole addresses."""
-    builder = app.builder
-    builder.add_permalinks, before = False, builder.add_permalinks
-    try:
-        parts = [builder.render_partial(node.deepcopy())["fragment"] for node in section[1:]]
-    finally:
-        builder.add_permalinks = before
-    return _ADDRESS.sub(
-        lambda found: f'{found[1]}="{html.escape(urljoin(page, html.unescape(found[2])))}"', "".join(parts).strip()
-    )
-
-
-def write_feed(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document | None
-) -> None:
-    """Write the feed when its page is written, as no other build can render it, and name it in the head of each page.
-
-    Connected to ``html-page-context``. Notes that are wrong are an error already.
-    """
-    if app.builder.name != "html" or NOTES not in app.env.found_docs:
-        return
-    title = html.escape(app.env.titles[NOTES].astext())
-    address = context["pathto"](FEED, resource=True)
-    context["metatags"] = (
-        f'{context.get("metatags", "")}\n<link rel="alternate" type="{_TYPE}" title="{title}" href="{address}">'
-    )
-    if page == NOTES and document is not None:
-        days = [day for day, _title, _section in _list_notes(document)]
-        if days and all(days):
-            write_whole(Path(app.outdir, FEED), make_feed(app, document))
-
-
 def setup(app: Sphinx) -> None:
     app.add_node(site_file, html=(visit_site_file, None))
     app.add_role("site-file", SiteFile())
-    connect_for_pages(app, "doctree-read", check_notes)
-    connect_for_pages(app, "html-page-context", write_feed)
     app.connect("build-finished", write_site_files)

@@ -1,6 +1,8 @@
-// The two drawers of a narrow window, by keyboard: furo opens them with labels of hidden boxes, which no key reaches. Each label
+// The sidebar shows the page that the reader is on. The two drawers of a narrow window, by keyboard: furo opens them with labels of hidden boxes, which no key reaches. Each label
 // becomes a button that says whether its drawer is open. Without this script the labels are there, for a pointer.
 (() => {
+  const here = document.querySelector(".sidebar-tree .current-page"), tree = document.querySelector(".sidebar-scroll");
+  if (here && tree) tree.scrollTo({ top: tree.scrollTop + here.getBoundingClientRect().top - innerHeight / 3, behavior: "instant" });
   const drawers = { __navigation: ".sidebar-drawer", __toc: ".toc-drawer" };
   for (const [id, drawer] of Object.entries(drawers)) {
     const box = document.getElementById(id), inside = document.querySelector(drawer);

@@ -189,7 +189,7 @@
   const place = ({ figure, find, cards }, note, card) => {
     const at = card.getBoundingClientRect(), frame = figure.getBoundingClientRect(), { offsetWidth: width, offsetHeight: height } = note;
     const left = Math.max(0, Math.min(at.left - frame.left, frame.width - width)), from = frame.left + left;
-    const taken = [find(".graph-bar"), ...cards.values()].filter(other => other !== card);
+    const taken = [find(".graph-bar"), find(".graph-whose"), ...cards.values()].filter(other => other && other !== card);
     const covers = top => (top < Math.max(0, frame.top) || top + height > innerHeight ? 9 : 0) + taken.filter(part => {
       const other = part.getBoundingClientRect();
       return top < other.bottom && top + height > other.top && from < other.right && from + width > other.left;
@@ -223,6 +223,7 @@
       light(graph);
       graph.tell();
     };
+    graph.leave = leave;
     const label = ([key, card]) => card.setAttribute("aria-label", factsOf(graph, key).map(fact => fact.join(" ").trim()).join("; "));
     graph.tell = () => {
       [...cards].forEach(label);
@@ -251,28 +252,6 @@
     });
   };
 
-  // -- Size: buttons, and the pointer drags what is larger than its box -------------------------------------------
-  const scalable = ({ find, svg, box }) => {
-    const [, , width] = svg.getAttribute("viewBox").split(" ").map(Number);
-    const shown = () => svg.getBoundingClientRect().width;
-    const resize = wanted => {
-      const middle = (box.scrollLeft + box.clientWidth / 2) / shown();
-      svg.style.width = wanted ? `${Math.max(width / 4, Math.min(width * 4, wanted))}px` : "";
-      svg.style.maxWidth = wanted ? "none" : "";
-      box.scrollLeft = middle * shown() - box.clientWidth / 2;
-      dispatchEvent(new Event("resize")); // what scrolls now must be reachable by keyboard
-    };
-    find(".graph-less").onclick = () => resize(shown() * 0.8);
-    find(".graph-more").onclick = () => resize(shown() * 1.25);
-    // All of it in its box; what has another size than at first gets that again
-    box.ondblclick = () => resize(!svg.style.width && shown() > box.clientWidth && box.clientWidth);
-    box.onpointermove = event => {
-      if (event.buttons !== 1 || event.pointerType !== "mouse") return;
-      box.scrollLeft -= event.movementX;
-      event.preventDefault();
-    };
-  };
-
   // -- A link to a step -------------------------------------------------------------------------------------------
   const linked = ({ figure, name }, go) => {
     const follow = () => {
@@ -289,6 +268,5 @@
     answering(graph);
     graph.tell();
     linked(graph, steppable(graph));
-    scalable(graph);
   }
 })();

@@ -16,7 +16,7 @@ SOURCES = "https://github.com/someone/atlas"
 EXAMPLE = '"""\nA page\n======\n\nText.\n"""\nimport torch\n\nx = torch.ones(2)\nassert x.sum() == 2\n'
 NOTES = """# Release notes
 
-What changed. The same as a feed: {site-file}`release-notes.atom`.
+What changed: {site-file}`llms.txt`.
 
 ## 2026-12-24: a second <edition> & more
 

@@ -1,4 +1,4 @@
-"""What is written once for the whole site: feed, previews, old addresses, archives; and what is refused."""
+"""What is written once for the whole site: previews, old addresses, archives; and what is refused."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-from xml.etree import ElementTree
 
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.site_files import ARCHIVES, EXAMPLES, FEED, FOLDER, PREVIEWS, SITE, find_lost_addresses
+from atlas.site_files import ARCHIVES, EXAMPLES, FOLDER, PREVIEWS, SITE, find_lost_addresses
 from markup import addresses
 from tiny.tiny_site import Build, build, written
 
 Page = Callable[[str], BeautifulSoup]
-ATOM = "{http://www.w3.org/2005/Atom}"
 HERE = "https://owner.example/fork/"
 
 
@@ -26,77 +24,6 @@ def test_the_sitemap_names_each_page(hosted: Build) -> None:
     named = re.findall(r"<loc>(.*?)</loc>", (hosted.out / "sitemap.xml").read_text(encoding="utf-8"))
     assert f"{HERE}gallery/basics/two.html" in named and f"{HERE}index.html" in named
     assert named == sorted(named) and not [name for name in named if "old.html" in name or "404" in name]
-
-
-# -- The feed -------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def feed(hosted: Build) -> ElementTree.Element:
-    return ElementTree.parse(hosted.out / FEED).getroot()
-
-
-def text(element: ElementTree.Element, name: str) -> str:
-    (found,) = element.findall(f"{ATOM}{name}")
-    return found.text
-
-
-def links(element: ElementTree.Element) -> dict[str, str]:
-    return {link.get("rel"): link.get("href") for link in element.findall(f"{ATOM}link")}
-
-
-def content(entry: ElementTree.Element) -> BeautifulSoup:
-    (found,) = entry.findall(f"{ATOM}content")
-    assert found.get("type") == "html"
-    return BeautifulSoup(found.text, "html.parser")
-
-
-def test_the_feed_has_what_a_feed_must_have(feed: ElementTree.Element) -> None:
-    assert feed.tag == f"{ATOM}feed"
-    said = [text(feed, name) for name in ("id", "title", "updated")]
-    assert said == [HERE + FEED, "Autograd Atlas: Release notes", "2026-12-24T00:00:00Z"]
-    assert feed.find(f"{ATOM}author/{ATOM}name").text
-    assert links(feed) == {"self": HERE + FEED, "alternate": f"{HERE}about/release-notes.html"}
-
-
-def test_each_section_is_an_entry_with_its_day(feed: ElementTree.Element) -> None:
-    entries = [
-        [text(entry, name) for name in ("id", "title", "updated")] + [links(entry)["alternate"]]
-        for entry in feed.findall(f"{ATOM}entry")
-    ]
-    page = f"{HERE}about/release-notes.html"
-    second, first = "2026-12-24T00:00:00Z", "2026-11-23T00:00:00Z"
-    assert entries == [
-        [f"{page}#2026-12-24", "A second <edition> & more", second, f"{page}#a-second-more"],
-        [f"{page}#2026-11-23", "The first", first, f"{page}#the-first"],
-    ]
-
-
-def test_the_words_of_an_entry_are_those_of_the_page_and_its_links_lead_from_anywhere(
-    feed: ElementTree.Element,
-) -> None:
-    newest, first = (content(entry) for entry in feed.findall(f"{ATOM}entry"))
-    assert newest.select_one("code").get_text() == '"x" < y'
-    assert "Mended" in newest.get_text() and "One sentence" in newest.get_text() and "¶" not in newest.get_text()
-    assert first.get_text().strip() == "It begins."
-    assert [link["href"] for link in newest.select("[href]")] == [
-        f"{HERE}text.html#a-part",
-        "https://other.example/a?b=1&c=2",
-        f"{HERE}llms.txt",
-        f"{HERE}about/release-notes.html#mended",
-    ]
-
-
-JOIN = "a release note is older than the one above it: join it with that of 2026-12-24"
-HEAD = "the heading of a release note is a day and a title, as in '2026-11-23: The first edition'"
-
-
-@pytest.mark.parametrize(("day", "said"), [("2026-11", HEAD), ("2026-02-31", HEAD), ("2026-12-24", JOIN)])
-def test_a_heading_that_makes_no_entry_is_refused(tmp_path: Path, day: str, said: str) -> None:
-    notes = f"# Release notes\n\nText.\n\n## 2026-12-24: New\n\nText.\n\n## {day}: The first\n\nText.\n"
-    done = build(written(tmp_path, {"docs/about/release-notes.md": notes}))
-    assert done.code != 0
-    assert f"docs/about/release-notes.md:9: ERROR: {said}" in done.output, done.output[-1500:]
 
 
 # -- What a link shows ----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
-from visiting import Visit, new_tab, until, watch
+from visiting import Visit, new_tab, watch
 
 from atlas.site_files import FOLDER, SITE, list_site, pack_archive
 
@@ -41,11 +41,6 @@ def test_what_answers_a_reader_answers_there(tab: Page, folder: Path, visit: Vis
     tab.goto(f"{folder.as_uri()}/reference/operators.html")
     tab.locator(".filter [type=search]").fill("matmul")
     tab.wait_for_url("**/operators.html?name=matmul")
-    tab.goto(f"{folder.as_uri()}/gallery/graphs/first_graph.html")
-    tab.locator(".sphx-glr-footer").scroll_into_view_if_needed()
-    until(tab, lambda: tab.evaluate("localStorage.getItem('atlas-read')") is not None, lambda: "nothing is kept")
-    tab.goto(f"{folder.as_uri()}/gallery/graphs/index.html")
-    expect(tab.locator(".card.is-read")).to_have_count(1)
     assert not visit.errors + visit.other_sites
 
 

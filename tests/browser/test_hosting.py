@@ -67,7 +67,6 @@ TYPES = {
     "_static/site.css": "text/css; charset=utf-8",
     "search-index.js": "application/javascript; charset=utf-8",
     "sitemap.xml": "text/xml; charset=utf-8",
-    "release-notes.atom": "application/atom+xml; charset=utf-8",
 }
 
 

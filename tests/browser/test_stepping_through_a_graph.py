@@ -8,7 +8,7 @@ import pytest
 from looking import LEAST_CONTRAST
 from page_scripts import run_script
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
-from visiting import FIGURE, FIRST, Visit, find_card, new_tab, open_page, too_wide
+from visiting import FIGURE, FIRST, Visit, find_card, new_tab, open_page
 
 GRADIENT = "Backward: AccumulateGrad adds what has arrived to x2.grad: −1.7268."
 SUM = "At x2 they add up: (−1.7738) + 0.0470 = −1.7268."
@@ -229,31 +229,6 @@ def test_a_link_to_no_step_leaves_the_figure_whole(
     tab = opened(f"{FIRST}#{fragment}")
     expect(tab.locator(f"#{FIGURE}").get_by_role("slider")).to_have_value("12")
     assert not visit.errors
-
-
-def test_it_can_be_made_larger(tab: Page, figure: Locator) -> None:
-    width = figure.locator("svg.graph").bounding_box()["width"]
-    for _ in range(5):
-        figure.get_by_role("button", name="Larger").click()
-    assert figure.locator("svg.graph").bounding_box()["width"] > 2 * width
-    assert not too_wide(tab)
-    expect(figure.locator(".graph-scroll")).to_have_attribute("tabindex", "0")
-
-
-def test_a_double_click_fits_all_of_it_into_its_box(browser: Browser, origin: str) -> None:
-    with browser.new_context(viewport={"width": 190, "height": 800}) as narrow:
-        figure = open_page(narrow, origin, FIRST).locator(f"#{FIGURE}")
-        box, drawing = figure.locator(".graph-scroll"), figure.locator("svg.graph")
-        overflows = "box => box.scrollWidth > box.clientWidth + 1"
-        for fits in (True, False):
-            assert box.evaluate(overflows) == fits
-            drawing.dblclick(position={"x": 3, "y": 3})
-        drawing.dblclick(position={"x": 3, "y": 3})
-        middle = "box => (box.scrollLeft + box.clientWidth / 2) / box.scrollWidth"
-        box.evaluate("box => { box.scrollLeft = 120; }")
-        before = box.evaluate(middle)
-        figure.get_by_role("button", name="Larger").click()
-        assert box.evaluate(middle) == pytest.approx(before, abs=0.02), "what is in the middle stays there"
 
 
 def test_nothing_moves_for_who_asked_for_that(browser: Browser, origin: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from atlas.checks import SMALL_TYPE, TOO_LONG, choose_style, find_traces, is_prose
+from atlas.checks import TOO_LONG, choose_style, find_traces, is_prose
 
 ADDRESS, PATH = "a memory address: 0x", "a path of this machine: "
 TRACES = {
@@ -68,9 +68,8 @@ def test_prose(line: str, prose: bool) -> None:
         ("without return     TypeError: float() argument must be a string", ["wrap"]),
         ("  in a list: ValueError: no", ["wrap"]),
         ("an Error in a sentence", []),
-        ("name" + " " * (TOO_LONG - 4) + "x", ["small-type"]),
-        ("name" + " " * (SMALL_TYPE - 5) + "x", ["small-type"]),
-        ("name" + " " * (SMALL_TYPE - 4) + "x", []),
+        ("name" + " " * (TOO_LONG - 5) + "x", []),
+        ("name" + " " * (TOO_LONG - 4) + "x", ["wide"]),
     ],
 )
 def test_how_an_output_is_shown(output: str, classes: list[str]) -> None:
