@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # Sphinx is imported where it is needed: noxfile.py asks for 
 SOURCES = ("conf", "docs", "examples", "requirements.txt")
 _COUNT = "atlas-checks"
 _GAP = "atlas-not-recorded"
-_HISTORY = ("log", "--format=%x00%cs", "--name-only", "--no-renames", "--", "docs", "examples")
+_HISTORY = ("log", "--format=%x00%ct", "--name-only", "--no-renames", "--", "docs", "examples")
 _SITE = re.compile(r"https?://[^\s/?#]+/([^\s?#]+/)?")
 
 # -- Settings of a host ---------------------------------------------------------------------------
@@ -121,7 +121,8 @@ def find_changes(root: Path) -> dict[str, str]:
         return {}
     changes: dict[str, str] = {}
     for commit in (_ask_git(root, *_HISTORY) or "").split("\0")[1:]:
-        day, _, files = commit.partition("\n")
+        seconds, _, files = commit.partition("\n")
+        day = datetime.fromtimestamp(int(seconds), UTC).date().isoformat()
         changes = dict.fromkeys(files.split("\n"), day) | changes  # the newest is first, and stays
     return changes
 

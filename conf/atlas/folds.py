@@ -34,19 +34,19 @@ logger = logging.getLogger(__name__)
 
 
 class details(nodes.General, nodes.Element):
-    """Content that is folded away until the reader opens it. Attribute ``summary``: what stands on the closed fold."""
+    """Content that can be folded away. Attributes ``summary``, what stands on the fold, and ``is_open``, at first."""
 
 
-def make_details(summary: str, *content: nodes.Node, classes: Sequence[str] = ()) -> details:
-    """A closed fold.
+def make_details(summary: str, *content: nodes.Node, classes: Sequence[str] = (), is_open: bool = False) -> details:
+    """A fold, which is closed at first unless ``is_open``.
 
     :param summary: what stands on it, as plain text.
     """
-    return details("", *content, summary=summary, classes=list(classes))
+    return details("", *content, summary=summary, is_open=is_open, classes=list(classes))
 
 
 def visit_details(self: Any, node: details) -> None:
-    self.body.append(self.starttag(node, "details"))
+    self.body.append(self.starttag(node, "details", **({"open": "open"} if node.get("is_open") else {})))
     self.body.append(f"<summary>{self.encode(node['summary'])}</summary>\n")
 
 

@@ -23,6 +23,7 @@ from furo import get_pygments_stylesheet
 from sphinx.application import Sphinx
 
 from atlas.page_store import connect_for_pages
+from atlas.pages import read_pages
 from atlas.toolbox import Refusal, write_if_changed
 
 # -- The style sheet ------------------------------------------------------------------------------
@@ -39,6 +40,10 @@ UNUSED = re.compile(
     r"|sphx-glr-(thumb|tag).*"  # sphinx-gallery's own cards: atlas.cards has others
 )
 _CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
+#: The entry of a page about an error in the sidebar of another one.
+_ENTRY = re.compile(r'<li class="toctree-l2"><a class="reference internal" href="(\w+)\.html">.*?</li>\n?', re.DOTALL)
+_ERRORS = "gallery/errors/"
+FEW_HEADINGS = 3  # in the contents of a page, its title among them
 _RELATIVE = re.compile(r"""url\(\s*["']?+(?!data:|https?:|[/#])""")
 
 
@@ -120,7 +125,7 @@ def shrink_at_end(app: Sphinx, exception: Exception | None) -> None:
         shrink_scripts(Path(app.confdir) / "static", Path(app.outdir) / "_static")
 
 
-# -- The sidebar ----------------------------------------------------------------------------------
+# -- The sidebar and the contents ---------------------------------------------------------------------
 
 
 def collapse_sidebar(
@@ -128,11 +133,25 @@ def collapse_sidebar(
 ) -> None:
     """Give furo the collapsed tree, whatever it asks for: the branches above the page are open, and no others are walked.
 
+    Of the pages about errors, of which there are many, only those of the page's own group are in it.
+
     Connected to ``html-page-context``: after sphinx-notfound-page (400), which makes a tree of its own for the page 404, and
     before furo (500).
     """
     if toctree := context.get("toctree"):
-        context["toctree"] = lambda **options: toctree(**options | {"collapse": True})
+        groups = [{f"gallery/{name}" for name in group} for group in read_pages().errors.values()]
+        others = set().union(*(group for group in groups if page not in group)) if page.startswith(_ERRORS) else set()
+
+        def make_tree(**options: Any) -> str:
+            tree = toctree(**options | {"collapse": True})
+            return _ENTRY.sub(lambda entry: "" if f"{_ERRORS}{entry[1]}" in others else entry[0], tree)
+
+        context["toctree"] = make_tree
+
+
+def hide_short_contents(app: Sphinx, page: str, template: str, context: dict[str, Any], document: Any) -> None:
+    """A list of one or two headings helps nobody. Connected to ``html-page-context``, after furo."""
+    context["furo_hide_toc"] = context.get("toc", "").count("<a ") <= FEW_HEADINGS
 
 
 def setup(app: Sphinx) -> None:
@@ -140,6 +159,7 @@ def setup(app: Sphinx) -> None:
         app.add_css_file(Path(file).name)
     app.add_config_value("atlas_scripts", {}, "html", [dict])
     connect_for_pages(app, "html-page-context", collapse_sidebar, 450)
+    connect_for_pages(app, "html-page-context", hide_short_contents, 600)
     connect_for_pages(app, "html-page-context", link_one_sheet, 900)
     connect_for_pages(app, "html-page-context", keep_needed_scripts, 900)
     connect_for_pages(app, "html-page-context", shrink_before_pages, 900)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).parents[2] / "examples" / "pages.toml"
 MOST_TAGS = 3  # of one page
+_KEYS = {"tags": list, "chapters": dict, "errors": dict, "begin": list}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Pages:
     """The pages of each chapter in the order of reading, each with its tags."""
     errors: dict[str, list[str]]
     """Groups of pages about errors, as ``chapter/page``, by the title of the group."""
+    begin: list[str]
+    """Names of pages that the search shows before a question is typed."""
 
     @property
     def order(self) -> list[str]:
@@ -57,7 +60,7 @@ def read_pages(file: Path = FILE) -> Pages:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ConfigError(f"{file}: this file is no TOML: {error}") from None
-    return Pages(found.get("tags", []), found.get("chapters", {}), found.get("errors", {}))
+    return Pages(*(found.get(key, kind()) for key, kind in _KEYS.items()))
 
 
 def page_order(file_name: str) -> tuple[int, str]:

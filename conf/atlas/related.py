@@ -121,7 +121,7 @@ def read_tags(app: Sphinx) -> Pages:
     try:
         return read_pages(Path(app.srcdir, app.config.sphinx_gallery_conf["examples_dirs"], "pages.toml").resolve())
     except (OSError, ConfigError):
-        return Pages([], {}, {})
+        return Pages([], {}, {}, [])
 
 
 def find_tags(said: Pages, page: str) -> list[str]:

@@ -30,6 +30,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.index_entries import split_index_msg
 
@@ -39,6 +40,7 @@ from .page_store import ListingPages, PageStore, connect_for_pages, enable_store
 from .pages import list_pages_in_order, read_pages
 from .search_index import (
     PAGE,
+    QUESTIONS,
     Found,
     find_fix,
     find_older_wordings,
@@ -46,10 +48,13 @@ from .search_index import (
     kind_of_page,
     make_index,
     read_other_wordings,
+    read_questions,
     split_words,
 )
 from .tables import make_filter_form
 from .toolbox import link_to, one_line, write_whole
+
+logger = logging.getLogger(__name__)
 
 FILE = "search-index.js"
 LIST = 50  # entries at one place: they name the rows of a list
@@ -150,7 +155,13 @@ def _find_prose(node: nodes.Node) -> Iterator[str]:
 def write_search_index(app: Sphinx, exception: Exception | None) -> None:
     """Write ``search-index.js``: a script and no JSON, so that it loads from a folder too, where a browser refuses to fetch."""
     if exception is None and app.builder.name == "html":
-        index = make_index(SearchedPages.facts(app.env), app.builder.get_target_uri)
+        questions = read_questions(Path(app.srcdir).parent / "examples" / QUESTIONS)
+        for page in sorted(questions.keys() - app.env.found_docs):
+            logger.error(
+                "examples/%s: there is no page %s", QUESTIONS, page, type="atlas", subtype="questions"
+            )
+            app.statuscode = 1
+        index = make_index(SearchedPages.facts(app.env), questions, app.builder.get_target_uri)
         data = json.dumps(index, ensure_ascii=False, separators=(",", ":"))
         write_whole(Path(app.outdir, FILE), f"window.atlasSearchIndex={data}\n")
 
@@ -327,7 +338,7 @@ def fill_symptoms(app: Sphinx, document: nodes.document, page: str) -> None:
         filled = nodes.container("", classes=["symptoms"])
         for title, pages in PagesWithSymptoms.gathered(app.env):
             listed = nodes.bullet_list("", *(_make_item(app, page, *said) for said in pages))
-            filled += make_details(f"{title} ({len(pages)})", listed)
+            filled += make_details(title, listed, is_open=True)
         place.replace_self([above, filled])
 
 

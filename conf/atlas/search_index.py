@@ -28,6 +28,7 @@ from typing import Any
 from docutils import nodes
 
 from .names import INDEX as NAMES
+from .pages import read_pages
 from .toolbox import first_sentences, one_line
 
 # -- Words ----------------------------------------------------------------------------------------
@@ -37,6 +38,7 @@ from .toolbox import first_sentences, one_line
 # The stemmer is short on purpose: both languages must agree on it, and a stem that is wrong on both sides still finds its page.
 
 _SYNONYMS = Path(__file__).with_name("synonyms.toml")
+QUESTIONS = "questions.toml"  # in examples/
 _DROPPED = """
 a about an and are as at be been but by can could did do does doing for from had has have how i if in into is it its me
 my of on or our should so some than that the their them then there these they this those to too was we were what when
@@ -109,6 +111,11 @@ def read_synonyms() -> dict[str, list[str]]:
     with _SYNONYMS.open("rb") as file:
         found = tomllib.load(file)
     return {stem_word(word): list(dict.fromkeys(split_words(others))) for word, others in found.items()}
+
+
+def read_questions(file: Path) -> dict[str, list[str]]:
+    """What people ask whom a page answers, in their words, by the name of the page. They stand nowhere on the site."""
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 # -- Messages -------------------------------------------------------------------------------------
@@ -233,6 +240,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _FIELDS = {
     "title": _Field(9, 0.3),
     "symptoms": _Field(7, 0.1),
+    "questions": _Field(6, 0.3),
     "entries": _Field(6, 0.1),
     "rows": _Field(9, 0),
     "sections": _Field(3, 0.4),
@@ -315,11 +323,23 @@ def kind_of_page(page: str) -> str:
     return "l" if chapter[:1] in (["gallery"], ["guide"]) else "r"
 
 
-def make_index(pages: Mapping[str, Found], address: Callable[[str], str]) -> dict[str, Any]:
-    """The index of these pages, by name. ``address`` turns the name of a page into its address below the site's root."""
+def make_index(
+    pages: Mapping[str, Found], questions: Mapping[str, list[str]], address: Callable[[str], str]
+) -> dict[str, Any]:
+    """The index of these pages, by name.
+
+    :param questions: of pages, by name.
+    :param address: turns the name of a page into its address below the site's root.
+    """
     names = sorted(pages.keys() - {PAGE})
     site = [pages[name] for name in names]
-    found = weigh_words([page.fields for page in site])
+    asked = [questions.get(name, []) for name in names]
+    found = weigh_words(
+        [
+            page.fields | {"questions": Counter(split_words(" ".join(said)))}
+            for page, said in zip(site, asked, strict=True)
+        ]
+    )
     vocabulary = sorted(found)
     headings = Counter(title for page in site for _anchor, title in page.sections)
     often = {title for title, times in headings.items() if times >= _OFTEN}
@@ -335,13 +355,17 @@ def make_index(pages: Mapping[str, Found], address: Callable[[str], str]) -> dic
         "weak": " ".join(sorted({stem_word(word) for word in WEAK})),
         "synonyms": read_synonyms(),
         "messages": order_messages((page.title, page.messages, page.wordings, page.fix) for page in site),
-        "symptoms": _number_symptoms(site, vocabulary),
+        "symptoms": _number_symptoms(
+            [[*page.symptoms, *said] for page, said in zip(site, asked, strict=True)], vocabulary
+        ),
         "rows": {number: page.row_anchor for number, page in enumerate(site) if page.row_anchor},
+        "begin": [names.index(name) for name in read_pages().begin if name in names],
         "fixes": {number: page.fix for number, page in enumerate(site) if page.fix},
         "said": {
             "search": "Search",
             "hint": "A question, a name, or a whole traceback",
             "close": "Close",
+            "begin": "Begin here",
             "card": "This message",
             "sibling": "This message is raised on",
             "fix": "Fix:",
@@ -383,11 +407,11 @@ def _cut_snippet(lead: str) -> str:
     return lead[: end if end > 0 else SNIPPET] + " …"
 
 
-def _number_symptoms(site: list[Found], vocabulary: list[str]) -> list[list[int]]:
-    """Of each symptom the number of its page, and its words as numbers in the vocabulary."""
+def _number_symptoms(site: list[list[str]], vocabulary: list[str]) -> list[list[int]]:
+    """Of each symptom or question the number of its page, and its words as numbers in the vocabulary."""
     number_of = {word: number for number, word in enumerate(vocabulary)}
     return [
         [page, *sorted({number_of[word] for word in split_words(symptom) if word in number_of})]
-        for page, found in enumerate(site)
-        for symptom in found.symptoms
+        for page, symptoms in enumerate(site)
+        for symptom in symptoms
     ]

@@ -32,10 +32,7 @@ for (const form of document.querySelectorAll("form.filter")) {
       entry.left = has(chosen)(entry) && words.every(word => fits(entry, word));
       for (const part of entry.parts) part.hidden = !entry.left;
     }
-    for (const { group, inside } of parents) {
-      group.hidden = !inside.some(({ left }) => left);
-      if (group.localName === "details") group.open = words.length > 0;
-    }
+    for (const { group, inside } of parents) group.hidden = !inside.some(({ left }) => left);
     for (const tag of tags) tag.disabled = !tag.checked && !entries.some(has([...chosen, tag.value])); // it would leave nothing
     const number = entries.filter(({ left }) => left).length;
     told.value = (number ? count : none).replace("{shown}", number).replace("{all}", entries.length);

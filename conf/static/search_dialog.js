@@ -1,6 +1,6 @@
 // The dialog of the search, and the answers below a box that stands on a page (conf/atlas/search.py). What to say is in the index.
 window.atlasSearchDialog = root => {
-  const { find, words, pages } = window.atlasSearch, { said } = window.atlasSearchIndex;
+  const { find, words, pages } = window.atlasSearch, { said, begin } = window.atlasSearchIndex;
   const element = (name, attributes, ...children) => {
     const made = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -82,13 +82,14 @@ window.atlasSearchDialog = root => {
       element("div", { class: "search-bar" }, input, close), status, list);
     let options = [], active = -1;
     const point = to => {
-      active = options.length ? (to + options.length) % options.length : -1;
+      active = options.length && to !== undefined ? (to + options.length) % options.length : -1;
       options.forEach((option, number) => { option.ariaSelected = String(number === active); });
       options[active]?.scrollIntoView({ block: "nearest" });
       input.setAttribute("aria-activedescendant", options[active]?.id ?? "");
     };
     const show = () => {
-      const query = input.value, found = find(query, 10), shown = query.trim() ? groups(found) : [];
+      const query = input.value, found = find(query, 10);
+      const shown = query.trim() ? groups(found) : [[said.begin, begin.map(page => link({ page }, new Map()))]];
       options = shown.flatMap(([, links]) => links);
       options.forEach((option, number) => Object.assign(option, {
         role: "option", id: `search-option-${number}`, tabIndex: -1, ariaSelected: "false",
@@ -100,7 +101,7 @@ window.atlasSearchDialog = root => {
       input.setAttribute("aria-expanded", String(options.length > 0));
       status.textContent = summary(found, query);
       list.scrollTop = 0;
-      point(0);
+      point(query.trim() ? 0 : undefined);
     };
     input.addEventListener("input", show);
     // A line of text drops the ends of lines, and with them the spaces between words.
@@ -115,6 +116,7 @@ window.atlasSearchDialog = root => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (step) point(active + step);
       else if (event.key === "Enter") options[active]?.click();
+      else if (event.key === "Escape") dialog.close(); // a search field would be emptied first
       else return;
       event.preventDefault();
     });

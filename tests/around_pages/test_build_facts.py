@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from atlas.build_facts import check_settings, find_date
+from atlas.build_facts import check_settings, find_changes, find_date
 from atlas.toolbox import Refusal
 from tiny.tiny_site import Build, build, written
 
@@ -52,6 +52,15 @@ def test_it_is_the_day_of_the_commit_of_these_sources(checkout: Path) -> None:
     (checkout / "build/index.html").write_text("what a build leaves behind does not count")
     assert find_date(checkout) == "2001-05-02"
     assert find_date(checkout / "docs") is None  # a repository around the sources says nothing of them
+
+
+def test_a_file_has_the_day_of_the_commit_that_last_changed_it(checkout: Path, tmp_path: Path) -> None:
+    assert find_changes(checkout)["docs/index.md"] == "2001-05-02"
+    assert not find_changes(checkout / "docs")
+    (checkout / ".git/shallow").write_text(
+        subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True).stdout
+    )
+    assert not find_changes(checkout), "where the history is cut, its first commit is not what changed a file"
 
 
 @pytest.mark.parametrize("name", ["docs/index.md", "docs/new.md"])
