@@ -1,4 +1,4 @@
-"""Run an example as the build does, with a PyTorch that seems to be built for CUDA, where there is no GPU.
+"""Run an example as the build does, with a PyTorch that seems to be built for CUDA (``build``), or where a GPU seems to be (``gpu``).
 
 pip brings that PyTorch on an ordinary Linux machine. It is gigabytes large, so here the one for the CPU answers as it does: the
 answers are those of 2.13.0+cu130 on a machine without a driver, with ``nvcc``. It fails if an assert never ran.
@@ -15,6 +15,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "conf"))
 
@@ -54,6 +55,30 @@ def imitate_build() -> None:
     os.environ["CUDA_HOME"] = "/usr/local"  # where nvcc would be
 
 
+class OnCpu(TorchFunctionMode):
+    """Gives the CPU to whoever asks for a GPU."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.cuda:
+            return args[0]
+        if func is torch.device:
+            return func(*args, **(kwargs or {}))
+        return func(*map(leave_on_cpu, args), **{name: leave_on_cpu(value) for name, value in (kwargs or {}).items()})
+
+
+def leave_on_cpu(value: Any) -> Any:
+    is_gpu = isinstance(value, str | torch.device) and str(value).startswith("cuda")
+    return torch.device("cpu") if is_gpu else value
+
+
+def imitate_gpu() -> None:
+    """Have PyTorch answer as if there were a GPU, whose work the CPU does."""
+    torch.cuda.is_available = lambda: True
+    torch.cuda.device_count = lambda: 1
+    torch.cuda.current_device = lambda: 0
+    OnCpu().__enter__()
+
+
 def run_example(script: Path) -> None:
     """Run what of a script needs no GPU.
 
@@ -74,5 +99,5 @@ def run_example(script: Path) -> None:
 
 
 if __name__ == "__main__":
-    imitate_build()
-    run_example(Path(sys.argv[1]))
+    {"build": imitate_build, "gpu": imitate_gpu}[sys.argv[1]]()
+    run_example(Path(sys.argv[2]))
