@@ -5,21 +5,20 @@ Gradient accumulation and zero_grad
 .. in-short::
 
    ``backward()`` *adds* to ``.grad``, so call ``optimizer.zero_grad()`` once in each step. If a batch is too large for memory,
-   call ``(loss / pieces).backward()`` for each piece, then step. Up to rounding, the gradient is that of the large batch, if
-   ``loss`` is a mean with the same weight for each sample, the pieces have equal sizes, and each sample has the same loss and
-   gradient as in the large batch. Batch normalization and dropout in training mode usually break this, and so do many
-   contrastive losses.
+   call ``(loss / pieces).backward()`` for each piece, then step. You then get the gradient of the large batch if the loss is a
+   plain mean, all pieces have the same size, and no layer mixes the samples. Batch normalization and dropout in training mode
+   usually break this, and so do many contrastive losses.
 """
 
 # %%
 # The weights swing and do not settle
 # -----------------------------------
-# Your training runs without an error, and the loss goes up and down. One line may be missing: ``optimizer.zero_grad()``. Here
-# the loss is :math:`w^2 / 2`, with its minimum at 0.
-#
-# .. how-measured:: This code takes 60 steps of SGD, with or without that line, and draws w.
+# Your training runs without an error, and the loss goes up and down. One line may be missing: ``optimizer.zero_grad()``. The
+# loss below is :math:`w^2 / 2`, with its minimum at 0. Train once with that line, and once without it:
 
+import pandas as pd
 import torch
+from torch import nn
 
 
 def train(clear):
@@ -29,26 +28,17 @@ def train(clear):
     for _ in range(60):
         if clear:
             optimizer.zero_grad()
-        (w**2 / 2).backward()
+        loss = w**2 / 2
+        loss.backward()
         optimizer.step()
         path.append(w.item())
     return path
 
 
-def draw(paths):
-    ax = paths.plot(style=["-", "--"], figsize=(7, 2.3), ylim=(-1.2, 2))
-    ax.set(xlabel="step", ylabel="w")
-    ax.set_title("Without zero_grad, w swings around the minimum at 0")
-
-
-# %%
-# Once with that line, and once without it:
-
-import pandas as pd
-import torch
-
 paths = pd.DataFrame({"zero_grad in each step": train(True), "never": train(False)})
-draw(paths)
+ax = paths.plot(style=["-", "--"], figsize=(7, 2.3), ylim=(-1.2, 2))
+ax.set(xlabel="step", ylabel="w")
+ax.set_title("Without zero_grad, w swings around the minimum at 0")
 
 # figure: Two curves of w over 60 steps. With zero_grad in each step, w falls smoothly toward the minimum at 0. Without it,
 #   w swings between about 1 and -1, and the swings do not get smaller.
@@ -61,22 +51,7 @@ assert all(0.98 < swing < 1.03 for swing in _swings) and _never.min() < -0.98
 # sphinx_gallery_end_ignore
 
 # %%
-# Without the line, each step uses the sum of all gradients so far, which drives ``w`` past the minimum again and again. The
-# loop of the smooth curve:
-
-w = torch.tensor(1.0, requires_grad=True)
-optimizer = torch.optim.SGD([w], lr=0.1)
-
-for _ in range(60):
-    optimizer.zero_grad()  # remove this line for the other curve
-    (w**2 / 2).backward()
-    optimizer.step()
-
-print(f"w after 60 steps: {w.item():.4f}")
-
-# sphinx_gallery_start_ignore
-assert w.item() == _cleared.iloc[-1]
-# sphinx_gallery_end_ignore
+# Without the line, each step uses the sum of all gradients so far, which drives ``w`` past the minimum again and again.
 
 # %%
 # ``backward()`` adds
@@ -97,8 +72,8 @@ assert totals == [6, 12, 18]
 # ``retain_graph=True`` has nothing to do with it: that keeps what one graph saved, so that you can run backward over the same
 # graph twice.
 #
-# Inside one graph it is the same: where two paths meet, their gradients add up. So these two losses may share one backward, or
-# have one each. (If two losses share a part of the graph, the first may need ``retain_graph=True``.)
+# Gradients also add up inside one graph, where two paths meet. So these two losses may share one backward, or have one each.
+# (If two losses share a part of the graph, the first may need ``retain_graph=True``.)
 
 x.grad = None
 (x**2 + 5 * x).backward()
@@ -122,92 +97,11 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# What people get wrong
-# ---------------------
-# **Clearing between** ``backward`` **and** ``step``. Below, the optimizer then finds no gradient. Nothing is trained, and there
-# is no error.
-
-w = torch.tensor(1.0, requires_grad=True)
-optimizer = torch.optim.SGD([w], lr=0.1)
-
-for _ in range(100):
-    (w**2 / 2).backward()
-    optimizer.zero_grad()
-    optimizer.step()
-
-print(f"w after 100 steps: {w.item()}")
-assert w.item() == 1.0 and w.grad is None
-
-# %%
-# The order is ``zero_grad``, ``backward``, ``step``. (``zero_grad`` right after ``step`` works too, unless another backward
-# reaches these parameters before the one of the next step, as in a :ref:`GAN <sphx_glr_gallery_practice_gan.py>`.)
-#
-# **Keeping a gradient without a copy.** Below, backward adds in place, to the tensor that ``w.grad`` already is. The list
-# ``history`` holds that same tensor three times. Use ``w.grad.clone()``:
-
-w.grad = None
-history, copies = [], []
-for _ in range(3):
-    (w**2 / 2).backward()
-    history.append(w.grad)
-    copies.append(w.grad.clone())
-
-print("kept:  ", [g.item() for g in history])
-print("copied:", [g.item() for g in copies])
-
-# sphinx_gallery_start_ignore
-assert [g.item() for g in history] == [3, 3, 3] and [g.item() for g in copies] == [
-    1,
-    2,
-    3,
-]
-assert history[0] is history[1] is history[2] is w.grad
-
-
-def _steps(order):
-    w = torch.tensor(1.0, requires_grad=True)
-    optimizer = torch.optim.SGD([w], lr=0.1)
-    for _ in range(5):
-        for word in order:
-            (w**2 / 2).backward() if word == "backward" else getattr(optimizer, word)()
-    return w.item()
-
-
-assert (
-    _steps(["zero_grad", "backward", "step"])
-    == _steps(["backward", "step", "zero_grad"])
-    < 0.6
-)
-
-
-def _two_networks(late, reaches):
-    g, d = (torch.tensor(1.0, requires_grad=True) for _ in range(2))
-    opt_g, opt_d = torch.optim.SGD([g], lr=0.1), torch.optim.SGD([d], lr=0.1)
-    for _ in range(3):
-        for optimizer in (opt_d, opt_g):
-            if not late:
-                optimizer.zero_grad()
-            judge = d if reaches else d.detach()
-            (d**2 / 2 if optimizer is opt_d else g * judge).backward()
-            optimizer.step()
-            if late:
-                optimizer.zero_grad()
-    return d.item()
-
-
-assert abs(_two_networks(late=False, reaches=True) - 0.9**3) < 1e-6
-assert abs(_two_networks(late=True, reaches=False) - 0.9**3) < 1e-6
-assert abs(_two_networks(late=True, reaches=True) - 0.9**3) > 0.1
-# sphinx_gallery_end_ignore
-
-# %%
 # A large batch in small pieces
 # -----------------------------
 # Because gradients add up, you can compute a batch in pieces and take one step at the end. A mean over twelve samples is one
 # third of the sum of three means over four. So divide each loss by the number of pieces. (``chunk`` may give fewer than you ask
 # for: ``torch.arange(9).chunk(4)`` gives three.)
-
-from torch import nn
 
 torch.manual_seed(0)
 data = torch.randn(12, 8, dtype=torch.float64)
@@ -239,7 +133,7 @@ assert torch.allclose(gradient(model, pieces=5, divisor=4), large)
 # sphinx_gallery_end_ignore
 
 # %%
-# Here each ``backward()`` frees what its piece saved, before the next piece is computed. That saves the memory:
+# Each ``backward()`` frees what its piece saved, before the next piece is computed. That saves the memory:
 #
 # .. how-measured:: A hook wraps each saved tensor. Weak references count what is kept: the numbers that are not parameters.
 
@@ -253,7 +147,7 @@ class Box:
         self.tensor = tensor
 
 
-def kept_over_time(pieces):
+def count_numbers_kept(pieces):
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
     alive, kept = weakref.WeakSet(), [0]
 
@@ -276,7 +170,7 @@ def kept_over_time(pieces):
     return kept
 
 
-def plot_kept(large, pieces):
+def plot_numbers_kept(large, pieces):
     _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     moments = ["start"] + [f"{what} {i}" for i in (1, 2, 3) for what in ("fwd", "bwd")]
     ax.step(moments[:3], large, "--", where="post", label="one batch of 12")
@@ -289,11 +183,11 @@ def plot_kept(large, pieces):
 # %%
 # How many numbers the graph keeps after each forward and each backward:
 
-in_one, in_pieces = kept_over_time(pieces=1), kept_over_time(pieces=3)
+in_one, in_pieces = count_numbers_kept(pieces=1), count_numbers_kept(pieces=3)
 
 # figure: The numbers that the graph keeps, after each forward and each backward. One batch of twelve keeps three times as
 #   much after its forward pass as each of three pieces of four. After each backward nothing is kept.
-plot_kept(in_one, in_pieces)
+plot_numbers_kept(in_one, in_pieces)
 
 # sphinx_gallery_start_ignore
 assert in_one[0] == in_one[2] == 0 and in_one[1] > 0
@@ -365,11 +259,9 @@ assert _sums_in_steps(late=False) == [6, 15, 6, 15]
 # %%
 # When pieces do not add up to the large batch
 # --------------------------------------------
-# In the large batch, no sample may depend on one of another piece. Batch normalization does not do that: in training it
-# uses the mean and the variance of the samples that it gets at one time. The layer and group normalization below look at one
-# sample at a time. Many contrastive losses compare the samples that they get with each other. Dropout may draw other masks for
-# the pieces. ``nn.Embedding(..., scale_grad_by_freq=True)`` divides the gradient of a row by how often the row was used in one
-# call.
+# In the large batch, no sample may depend on one of another piece. Batch normalization breaks this: in training it uses the
+# mean and the variance of the samples that it gets at one time. Layer and group normalization look at one sample at a time.
+# Many contrastive losses compare the samples that they get with each other. Dropout can draw different masks for the pieces.
 
 for layer in (nn.BatchNorm1d(16), nn.LayerNorm(16), nn.GroupNorm(4, 16)):
     torch.manual_seed(0)
@@ -379,28 +271,8 @@ for layer in (nn.BatchNorm1d(16), nn.LayerNorm(16), nn.GroupNorm(4, 16)):
     print(f"{type(layer).__name__:<12} relative difference {difference:.2f}")
     assert difference > 0.1 if isinstance(layer, nn.BatchNorm1d) else difference < 1e-12
 
+
 # sphinx_gallery_start_ignore
-_words, _found = torch.tensor([0, 0, 0, 1, 1, 2, 0, 1, 0, 0, 2, 1]), []
-for _scaled in (False, True):
-    _table = nn.Embedding(3, 2, scale_grad_by_freq=_scaled).double()
-    for _pieces in (1, 3):
-        _table.zero_grad()
-        for _rows in torch.arange(12).chunk(_pieces):
-            (_table(_words[_rows]).square().mean() / _pieces).backward()
-        _found.append(_table.weight.grad)
-assert torch.allclose(_found[0], _found[1])
-assert not torch.allclose(_found[2], _found[3], rtol=0.1)
-_plain = nn.Embedding.from_pretrained(_table.weight.detach(), freeze=False)
-for _layer in (_plain, _table):
-    _layer.zero_grad()
-    _layer(_words).square().mean().backward()
-_times = torch.bincount(_words)[:, None]
-assert torch.allclose(_table.weight.grad, _plain.weight.grad / _times)
-_table.zero_grad()
-(_table(_words).sum() + _table(_words[:1]).sum()).backward()  # counted for each call
-assert _table.weight.grad[0].tolist() == [2, 2]
-
-
 def _both(net):
     found = []
     for pieces in (1, 3):
@@ -423,15 +295,6 @@ for _pieces in (1, 3):
         (_loss / _pieces).backward()
     _found.append(_net.weight.grad)
 assert (_found[1] - _found[0]).norm() / _found[0].norm() > 0.1
-_same, _found = torch.tensor([1.0, -1.0]).repeat(6), []
-for _pieces in (1, 3):  # a contrastive loss of given pairs adds up
-    _net.zero_grad()
-    for _rows in torch.arange(12).chunk(_pieces):
-        _first, _second = _net(data[_rows]), _net(data[_rows].flip(1))
-        _loss = nn.functional.cosine_embedding_loss(_first, _second, _same[_rows])
-        (_loss / _pieces).backward()
-    _found.append(_net.weight.grad)
-assert torch.allclose(*_found)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -454,11 +317,12 @@ assert w.grad.item() == 0.5 and w.grad.dtype == torch.bfloat16
 
 # %%
 # Keep the parameters in float32, and compute :ref:`under autocast <sphx_glr_gallery_memory_precision.py>`.
-#
+
+# %%
 # ``None`` and zero are not the same
 # ----------------------------------
 # ``optimizer.zero_grad()`` sets ``.grad`` to ``None``; ``zero_grad(set_to_none=False)`` fills the gradients that are there with
-# zeros. The optimizers below leave out a parameter whose gradient is ``None``. If the gradient is zero, momentum, weight decay
+# zeros. The optimizers below skip a parameter whose gradient is ``None``. If the gradient is zero, momentum, weight decay
 # and the averages of Adam can still move the parameter.
 #
 # .. how-measured:: A parameter takes one step with the gradient 1, then a second one with the gradient None or zero.
@@ -475,26 +339,29 @@ def two_steps(second_gradient, optimizer_class, **options):
     return values
 
 
-rows = {}
-for name, choice, options in [
-    ("SGD", torch.optim.SGD, {}),
-    ("SGD, momentum=0.9", torch.optim.SGD, {"momentum": 0.9}),
-    ("SGD, weight_decay=0.5", torch.optim.SGD, {"weight_decay": 0.5}),
-    ("Adam", torch.optim.Adam, {}),
-]:
-    first, with_none = two_steps(None, choice, **options)
-    _, with_zero = two_steps(torch.tensor(0.0), choice, **options)
-    rows[name] = {
-        "w after gradient 1": first,
-        "then grad None": with_none,
-        "then grad 0": with_zero,
-    }
-table = pd.DataFrame(rows).T.rename_axis(columns="optimizer")
+def tabulate_second_steps():
+    rows = {}
+    for name, choice, options in [
+        ("SGD", torch.optim.SGD, {}),
+        ("SGD, momentum=0.9", torch.optim.SGD, {"momentum": 0.9}),
+        ("SGD, weight_decay=0.5", torch.optim.SGD, {"weight_decay": 0.5}),
+        ("Adam", torch.optim.Adam, {}),
+    ]:
+        first, with_none = two_steps(None, choice, **options)
+        _, with_zero = two_steps(torch.tensor(0.0), choice, **options)
+        rows[name] = {
+            "w after gradient 1": first,
+            "then grad None": with_none,
+            "then grad 0": with_zero,
+        }
+    return pd.DataFrame(rows).T.rename_axis(columns="optimizer")
+
 
 # %%
 # Where ``w`` is after a step with the gradient 1, and after one more step without a gradient or with zero:
 
 # sphinx_gallery_start_ignore
+table = tabulate_second_steps()
 assert (table["then grad None"] == table["w after gradient 1"]).all()
 _moved = table["then grad 0"] != table["w after gradient 1"]
 assert _moved.tolist() == [False, True, True, True]
@@ -521,10 +388,89 @@ for _to_none in (True, False):  # b is a head that the second step does not use
         assert (_b.item() == _before) == _to_none
         _before = _b.item()
 # sphinx_gallery_end_ignore
-table.round(4)
+tabulate_second_steps().round(4)
 
 # %%
 # This matters for parameters that only some steps use, such as one of several heads, or a layer that you freeze later.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Clearing between** ``backward`` **and** ``step``. The optimizer then finds no gradient. Nothing is trained, and you get no
+# error.
+
+w = torch.tensor(1.0, requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+
+for _ in range(100):
+    (w**2 / 2).backward()
+    optimizer.zero_grad()
+    optimizer.step()
+
+print(f"w after 100 steps: {w.item()}")
+assert w.item() == 1.0 and w.grad is None
+
+# %%
+# The order is ``zero_grad``, ``backward``, ``step``. (``zero_grad`` right after ``step`` works too, unless another
+# ``backward()`` adds to these parameters before the next step, as in a :ref:`GAN <sphx_glr_gallery_practice_gan.py>`.)
+#
+# **Keeping a gradient without a copy.** Backward adds in place, to the tensor that ``w.grad`` already is. So the list
+# ``history`` holds the same tensor three times. Use ``w.grad.clone()``:
+
+w.grad = None
+history, copies = [], []
+for _ in range(3):
+    (w**2 / 2).backward()
+    history.append(w.grad)
+    copies.append(w.grad.clone())
+
+print("kept:  ", [g.item() for g in history])
+print("copied:", [g.item() for g in copies])
+
+# sphinx_gallery_start_ignore
+assert [g.item() for g in history] == [3, 3, 3] and [g.item() for g in copies] == [
+    1,
+    2,
+    3,
+]
+assert history[0] is history[1] is history[2] is w.grad
+
+
+def _steps(order):
+    w = torch.tensor(1.0, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    for _ in range(5):
+        for word in order:
+            (w**2 / 2).backward() if word == "backward" else getattr(optimizer, word)()
+    return w.item()
+
+
+assert (
+    _steps(["zero_grad", "backward", "step"])
+    == _steps(["backward", "step", "zero_grad"])
+    < 0.6
+)
+
+
+def _two_networks(late, reaches):
+    g, d = (torch.tensor(1.0, requires_grad=True) for _ in range(2))
+    opt_g, opt_d = torch.optim.SGD([g], lr=0.1), torch.optim.SGD([d], lr=0.1)
+    for _ in range(3):
+        for optimizer in (opt_d, opt_g):
+            if not late:
+                optimizer.zero_grad()
+            judge = d if reaches else d.detach()
+            (d**2 / 2 if optimizer is opt_d else g * judge).backward()
+            optimizer.step()
+            if late:
+                optimizer.zero_grad()
+    return d.item()
+
+
+assert abs(_two_networks(late=False, reaches=True) - 0.9**3) < 1e-6
+assert abs(_two_networks(late=True, reaches=False) - 0.9**3) < 1e-6
+assert abs(_two_networks(late=True, reaches=True) - 0.9**3) > 0.1
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
@@ -539,7 +485,7 @@ table.round(4)
 # :math:`\frac{1}{6}`, twice what they should have.
 #
 # Language models meet this with padding: ``cross_entropy(..., ignore_index=...)`` takes the mean over the tokens that count,
-# and their number can differ from piece to piece. (With ``weight=`` and class indices, it divides by the sum of their weights.)
+# and their number can differ from piece to piece.
 # The Trainer of Hugging Face had this bug: `transformers#34191
 # <https://github.com/huggingface/transformers/pull/34191>`__.
 
@@ -562,19 +508,6 @@ assert torch.allclose(uneven(lambda n: n / 12), large, rtol=1e-10, atol=1e-12)
 assert [len(rows) for rows in torch.arange(12).split(5)] == [5, 5, 2]
 _logits, _labels = torch.randn(6, 4), torch.tensor([0, 1, -100, -100, -100, 2])
 _loss = nn.functional.cross_entropy(_logits, _labels, ignore_index=-100)
-_classes, _sizes = torch.tensor([1.0, 5.0, 0.2, 1.0]), torch.tensor([0, 1, 1, 3, 2, 2])
-_weighted = nn.functional.cross_entropy(_logits, _sizes, weight=_classes)
-_each = nn.functional.cross_entropy(_logits, _sizes, weight=_classes, reduction="sum")
-assert torch.allclose(_weighted, _each / _classes[_sizes].sum())
-_probabilities = nn.functional.one_hot(_sizes, 4).float()  # not indices: divides by 6
-assert torch.allclose(
-    nn.functional.cross_entropy(_logits, _probabilities, weight=_classes), _each / 6
-)
-_halves = [
-    nn.functional.cross_entropy(_logits[rows], _sizes[rows], weight=_classes)
-    for rows in torch.arange(6).chunk(2)
-]
-assert not torch.allclose(sum(_halves) / 2, _weighted)  # equal pieces do not suffice
 _counted = _labels != -100
 assert torch.allclose(
     _loss, nn.functional.cross_entropy(_logits[_counted], _labels[_counted])
