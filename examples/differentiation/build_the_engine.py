@@ -6,8 +6,8 @@ How loss.backward() works: walk the graph
 
    ``loss.backward()`` calls ``loss.grad_fn`` with the gradient 1. A node returns one gradient (or ``None``) for each entry of
    its ``next_functions``. The next node waits for every edge that leads to it from this loss, adds the gradients, and is
-   called once. About 40 lines of Python do this walk on PyTorch's own nodes. They run no hooks of tensors or nodes, and they
-   fail at a node that is written in Python, such as that of your own ``torch.autograd.Function``.
+   called once. About 40 lines of Python do this walk on PyTorch's own nodes. It does not run the
+   hooks of tensors or nodes, and it fails on a custom ``torch.autograd.Function``.
 """
 
 # %%
@@ -28,7 +28,7 @@ F = D + E
 # graph: F -- D is used twice, so two paths lead from F to B
 
 # %%
-# Here a node is the backward step of one operation, and Python can call it. Give it the gradient of the result. It returns one
+# A node is the backward step of one operation, and Python can call it. Give it the gradient of the result. It returns one
 # gradient for each edge, or a bare tensor if it has one edge.
 
 
@@ -69,82 +69,6 @@ del tensor
 # gradient for ``D``. (PyTorch's reference lists no such call. Use it to learn, and ``torch.autograd.grad`` in programs.)
 
 # %%
-# What people get wrong
-# ---------------------
-# **Walking after backward.** By then the nodes that ran have freed what they had saved. Pass ``retain_graph=True`` to keep it.
-# **Calling the node of a Function written in Python.** That node is not callable.
-
-
-class Double(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return 2 * x
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return 2 * gradient
-
-
-used, own = A.exp(), Double.apply(A)
-used.backward()
-raised = []
-for result in (used, own):
-    try:
-        call(result.grad_fn, one)
-    except (RuntimeError, TypeError) as error:
-        raised.append(str(error))
-        print(f"{type(error).__name__}: {raised[-1].partition(' (')[0]}")
-
-# sphinx_gallery_start_ignore
-_kept = A.exp()
-_kept.backward(retain_graph=True)
-assert call(_kept.grad_fn, one)[0] == _kept
-assert own.grad_fn.apply(one) == 2
-_inside = torch.utils.checkpoint.checkpoint(torch.exp, A, use_reentrant=True)
-assert not callable(_inside.grad_fn)  # a Function in Python, inside PyTorch
-assert len(raised) == 2 and raised[1] == "'DoubleBackward' object is not callable"
-assert raised[0].startswith(
-    "Trying to backward through the graph a second time (or directly access saved tensors"
-)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Expecting hooks to run.** A call by hand runs neither the hook of this tensor nor that of its node. ``backward`` runs both.
-
-seen, result = [], A.exp()
-result.register_hook(lambda gradient: seen.append("hook of the tensor"))
-result.grad_fn.register_hook(lambda inputs, outputs: seen.append("hook of the node"))
-
-call(result.grad_fn, one)
-print("by hand: ", seen)
-result.backward()
-print("backward:", seen)
-
-# sphinx_gallery_start_ignore
-assert sorted(seen) == ["hook of the node", "hook of the tensor"]
-_result = A.exp()
-_result.register_hook(seen.append)
-_result.grad_fn.register_prehook(seen.append)
-call(_result.grad_fn, one)
-assert len(seen) == 2
-_unpacked = []
-with torch.autograd.graph.saved_tensors_hooks(
-    lambda tensor: tensor, lambda tensor: _unpacked.append(1) or tensor
-):
-    _result = A.exp()
-call(_result.grad_fn, one)
-assert _unpacked == [1]  # a hook of another kind: it runs
-_leaf, _ran = torch.tensor(3.0, requires_grad=True), []
-_leaf.register_hook(lambda gradient: _ran.append("tensor"))
-_leaf.register_post_accumulate_grad_hook(lambda leaf: _ran.append("post accumulate"))
-_node = torch.autograd.graph.get_gradient_edge(_leaf).node
-_node.register_prehook(lambda gradients: _ran.append("before the node"))
-_node.register_hook(lambda inputs, outputs: _ran.append("after the node"))
-assert call(_node, one) == () and _ran == ["post accumulate"] and _leaf.grad == 1
-A.grad = B.grad = None
-# sphinx_gallery_end_ignore
-
-# %%
 # Version 1: a queue
 # ------------------
 # Start with the root and the gradient 1. Take a node from the queue, call it, and append what it returns. At a leaf, add the
@@ -180,14 +104,16 @@ from torch import nn
 torch.manual_seed(0)
 layer, data = nn.Linear(3, 2), torch.randn(4, 3)
 
+# sphinx_gallery_start_ignore
+raised = []
 try:
+    # sphinx_gallery_end_ignore
     walk_1(layer(data))
+# sphinx_gallery_start_ignore
 except AttributeError as error:
     raised.append(str(error))
     print("AttributeError:", error)
-
-# sphinx_gallery_start_ignore
-assert raised[2:] == ["'NoneType' object has no attribute 'next_functions'"]
+assert raised == ["'NoneType' object has no attribute 'next_functions'"]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -248,15 +174,16 @@ found = walk_3(layer(data))
 print("bias:", tuple(found[layer.bias].shape))
 
 left, right = layer(data).chunk(2, dim=1)
+# sphinx_gallery_start_ignore
 try:
+    # sphinx_gallery_end_ignore
     walk_3(left * right)
+# sphinx_gallery_start_ignore
 except TypeError as error:
     raised.append(str(error))
     print("TypeError:", error)
-
-# sphinx_gallery_start_ignore
 assert torch.equal(found[layer.bias], torch.full((2,), 4.0))
-assert raised[3:] == ["expected 2 arguments, got 1 instead"]
+assert raised[1:] == ["expected 2 arguments, got 1 instead"]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -425,16 +352,12 @@ assert 35 <= _code_lines(call) + _code_lines(count_edges) + _code_lines(engine) 
 # sphinx_gallery_end_ignore
 
 # %%
-# .. how-measured:: It counts the calls of both walks for one to twelve diamonds, and defines how to draw them.
+# .. how-measured:: It draws the calls of both walks.
 
 import matplotlib.pyplot as plt
 
-counts = range(1, 13)
-by_paths = [count_calls(walk_5, diamonds(count)) for count in counts]
-by_nodes = [count_calls(engine, diamonds(count)) for count in counts]
 
-
-def draw():
+def plot_calls(counts, by_paths, by_nodes):
     _, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
     axes.semilogy(
         counts, by_paths, "o-", color="#c2410c", label="walk_5: for each path"
@@ -448,11 +371,15 @@ def draw():
 
 
 # %%
-# The axis is logarithmic, so the almost straight line of ``walk_5`` is almost exponential growth:
+# The axis is logarithmic, so a straight line is exponential growth:
+
+counts = range(1, 13)
+by_paths = [count_calls(walk_5, diamonds(count)) for count in counts]
+by_nodes = [count_calls(engine, diamonds(count)) for count in counts]
 
 # figure: The calls of nodes against the number of diamonds, on a logarithmic axis. For walk_5 they rise almost along a
 #   straight line, from 3 to 12285. For the engine they rise from 3 to 36.
-draw()
+plot_calls(counts, by_paths, by_nodes)
 print("12 diamonds:", by_paths[-1], "calls by walk_5,", by_nodes[-1], "by the engine")
 assert by_paths == [3 * (2**n - 1) for n in counts]
 assert by_nodes == [3 * n for n in counts]
@@ -464,6 +391,7 @@ assert all(2 < ratio <= 3 for ratio in _growth) and _growth[-1] < 2.001
 _before = count_edges(F.grad_fn)[D.grad_fn]
 _other = D + 1
 assert count_edges(F.grad_fn)[D.grad_fn] == _before == 2
+assert not engine(product)[layer.weight].requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
@@ -513,20 +441,22 @@ def random_graph(seed):
     return leaves, next(tensor for tensor in tensors[::-1] if tensor.requires_grad)
 
 
-called, nodes = 0, 0
-for leaves, root in map(random_graph, range(50)):
-    upstream = torch.randn_like(root)
-    options = {"allow_unused": True, "retain_graph": True}
-    expected = torch.autograd.grad(root, leaves, upstream, **options)
-    found = engine(root, upstream)
-    found = tuple(found.get(leaf) for leaf in leaves)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
-    reached = count_edges(get_gradient_edge(root).node)
-    nodes += sum(not hasattr(node, "variable") for node in reached)
-    called += count_calls(engine, root)
+def compare_random_graphs(how_many):
+    nodes, called = 0, 0
+    for leaves, root in map(random_graph, range(how_many)):
+        upstream = torch.randn_like(root)
+        options = {"allow_unused": True, "retain_graph": True}
+        expected = torch.autograd.grad(root, leaves, upstream, **options)
+        found = engine(root, upstream)
+        found = tuple(found.get(leaf) for leaf in leaves)
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
+        reached = count_edges(get_gradient_edge(root).node)
+        nodes += sum(not hasattr(node, "variable") for node in reached)
+        called += count_calls(engine, root)
+    return nodes, called
+
 
 # sphinx_gallery_start_ignore
-_linear = nn.Linear(3, 1)
 for _model in (
     nn.Conv1d(3, 3, 2),
     nn.GRU(4, 4),
@@ -559,6 +489,7 @@ for _model in (
 # On 50 random graphs, the gradients agree to twelve digits, and each node of an operation is called once. (The two engines
 # can add in different orders, so the last digits can differ.)
 
+nodes, called = compare_random_graphs(50)
 print("nodes:", nodes, "  calls:", called)
 assert nodes == called > 400
 
@@ -575,39 +506,102 @@ assert len(_seen) == 4
 _two = torch.ones(2, 3, requires_grad=True).max(0)  # two results, and one takes part
 assert len(_two.values.grad_fn._input_metadata) == 1 and len(_two) == 2
 assert torch.equal(*engine(_two.values).values(), torch.tensor([[1.0] * 3, [0.0] * 3]))
-_failed = []
-for _root in (_result, Double.apply(_watched)):
-    try:
-        engine(_root)
-    except (RuntimeError, TypeError) as error:
-        _failed.append(type(error))
-assert _failed == [RuntimeError, TypeError]
 for _shape in (), (3,), (0,), (2, 1):
     _leaf = torch.ones(_shape, requires_grad=True)
     _mixed = _leaf * torch.ones(_shape, dtype=torch.float64)
     assert engine(_mixed)[_leaf].dtype == torch.float64
     assert torch.autograd.grad(_mixed.sum(), _leaf)[0].dtype == torch.float32
-_called = []
-
-
-def _recorded(node, *gradients, plain=call):
-    _called.append(node)
-    return plain(node, *gradients)
-
-
-with mock.patch.dict(globals(), call=_recorded):
-    for _, _root in map(random_graph, range(50)):  # each node, and each once
-        _called.clear()
-        engine(_root)
-        _reached = count_edges(get_gradient_edge(_root).node)
-        _nodes = [node for node in _reached if not hasattr(node, "variable")]
-        assert len(_called) == len(_nodes) and set(_called) == set(_nodes)
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch's engine does more. It frees what the nodes saved, runs hooks, and runs the backward of your own Functions. It also
-# converts dtypes: for a ``float32`` leaf times a ``float64`` tensor of the same shape, PyTorch's gradient of the leaf is
-# ``float32``, and that of the engine above is ``float64``.
+# PyTorch's engine does more. It frees what the nodes saved, adds to ``.grad``, runs hooks, and runs the backward of your own
+# Functions. Of the nodes that are ready, it takes the one that was recorded last. It also converts dtypes: for a ``float32``
+# leaf times a ``float64`` tensor of the same shape, PyTorch's gradient of the leaf is ``float32``, and that of the engine above
+# is ``float64``.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Walking after backward.** By then the nodes that ran have freed what they had saved. Pass ``retain_graph=True`` to keep it.
+#
+# **Calling the node of a Function written in Python.** That node is not callable.
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * gradient
+
+
+used, own = A.exp(), Double.apply(A)
+used.backward()
+raised = []
+for result in (used, own):
+    try:
+        call(result.grad_fn, one)
+    except (RuntimeError, TypeError) as error:
+        raised.append(str(error))
+        print(f"{type(error).__name__}: {raised[-1].partition(' (')[0]}")
+
+# sphinx_gallery_start_ignore
+_kept = A.exp()
+_kept.backward(retain_graph=True)
+assert call(_kept.grad_fn, one)[0] == _kept
+assert own.grad_fn.apply(one) == 2
+_inside = torch.utils.checkpoint.checkpoint(torch.exp, A, use_reentrant=True)
+assert not callable(_inside.grad_fn)  # a Function in Python, inside PyTorch
+_failed = []
+for _root in (used, Double.apply(A)):
+    try:
+        engine(_root)
+    except (RuntimeError, TypeError) as error:
+        _failed.append(type(error))
+assert _failed == [RuntimeError, TypeError]
+assert len(raised) == 2 and raised[1] == "'DoubleBackward' object is not callable"
+assert raised[0].startswith(
+    "Trying to backward through the graph a second time (or directly access saved tensors"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Expecting hooks to run.** A call by hand runs neither the hook of this tensor nor that of its node. ``backward`` runs both.
+
+seen, result = [], A.exp()
+result.register_hook(lambda gradient: seen.append("hook of the tensor"))
+result.grad_fn.register_hook(lambda inputs, outputs: seen.append("hook of the node"))
+
+call(result.grad_fn, one)
+print("by hand: ", seen)
+result.backward()
+print("backward:", seen)
+
+# sphinx_gallery_start_ignore
+assert sorted(seen) == ["hook of the node", "hook of the tensor"]
+_result = A.exp()
+_result.register_hook(seen.append)
+_result.grad_fn.register_prehook(seen.append)
+call(_result.grad_fn, one)
+assert len(seen) == 2
+_unpacked = []
+with torch.autograd.graph.saved_tensors_hooks(
+    lambda tensor: tensor, lambda tensor: _unpacked.append(1) or tensor
+):
+    _result = A.exp()
+call(_result.grad_fn, one)
+assert _unpacked == [1]  # a hook of another kind: it runs
+_leaf, _ran = torch.tensor(3.0, requires_grad=True), []
+_leaf.register_hook(lambda gradient: _ran.append("tensor"))
+_leaf.register_post_accumulate_grad_hook(lambda leaf: _ran.append("post accumulate"))
+_node = torch.autograd.graph.get_gradient_edge(_leaf).node
+_node.register_prehook(lambda gradients: _ran.append("before the node"))
+_node.register_hook(lambda inputs, outputs: _ran.append("after the node"))
+assert call(_node, one) == () and _ran == ["post accumulate"] and _leaf.grad == 1
+A.grad = B.grad = None
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
