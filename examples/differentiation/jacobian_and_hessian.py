@@ -13,17 +13,32 @@ Jacobian and Hessian in PyTorch: torch.func
 # %%
 # Which input moves which output?
 # -------------------------------
-# ``backward()`` gives you the gradient of one number. You have many outputs, and want to know how much each of them reacts to
-# each input. That table of derivatives is the Jacobian.
-#
-# .. how-measured:: It imports the libraries, and defines how to draw a Jacobian as four images.
+# ``backward()`` gives you the gradient of one number, the loss. You have many outputs, and want to know how much each of them
+# reacts to each input. That table of derivatives is the Jacobian. Below, ``pool`` averages each 2 x 2 block of an image:
 
-import warnings
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.autograd.functional import jacobian
+from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+
+
+def pool(image):
+    return F.avg_pool2d(image[None], 2)[0]
+
+
+J = jacrev(pool)(torch.randn(4, 4))
+print("shape of the output, then of the input:", tuple(J.shape))
+
+# %%
+# .. how-measured:: It defines how to draw a Jacobian as four images.
 
 import matplotlib.pyplot as plt
 
 
-def draw(J):
+def plot_jacobian(J):
     figure, axes = plt.subplots(1, 4, figsize=(7, 2.3), layout="constrained")
     titles = ["J[0, 0]", "J[0, 1]", "J[1, 0]", "J[1, 1]"]
     for image, title, ax in zip(J.flatten(0, 1), titles, axes, strict=True):
@@ -38,24 +53,11 @@ def draw(J):
 
 
 # %%
-# Here ``pool`` averages each 2 x 2 block of an image. ``J[i, j]`` is how much each pixel counts for output ``(i, j)``.
-
-import torch
-import torch.nn.functional as F
-from torch import nn
-from torch.func import jacrev
-
-
-def pool(image):
-    return F.avg_pool2d(image[None], 2)[0]
-
-
-J = jacrev(pool)(torch.randn(4, 4))
+# ``J[i, j]`` is how much each pixel counts for output ``(i, j)``:
 
 # figure: Four squares of 4 by 4 pixels in a row, one for each output of the pool. In each, one quarter is dark and
 #   marked 0.25, top left for output (0, 0), top right for (0, 1) and so on; the other twelve pixels are 0.
-draw(J)
-print(J.shape)
+plot_jacobian(J)
 
 # sphinx_gallery_start_ignore
 assert J.shape == (2, 2, 4, 4)
@@ -81,13 +83,13 @@ for _x, _function in (
     (torch.ones(2) * 1j, torch.abs),
     (torch.ones(2), lambda x: x * 1j),
 ):
-    for _way in (jacrev, torch.func.hessian):
+    for _way in (jacrev, hessian):
         try:
             _way(_function)(_x)
         except RuntimeError as error:
             _failed += "to be real but received complex" in str(error)
 assert _failed == 4
-for _way in (jacrev(torch.sin), torch.func.hessian(lambda x: x.sin().sum())):
+for _way in (jacrev(torch.sin), hessian(lambda x: x.sin().sum())):
     try:
         _way(torch.tensor([1, 2]))
     except (RuntimeError, ValueError) as error:
@@ -96,7 +98,7 @@ assert _failed == 6
 # sphinx_gallery_end_ignore
 
 # %%
-# The output has 2 x 2 entries and the input 4 x 4, so the Jacobian has the shape (2, 2, 4, 4). For a linear layer,
+# For a linear layer,
 # :math:`y = Wx + b`, it is the weight. For a scalar output it has the shape of the input: it is the gradient.
 
 torch.manual_seed(0)
@@ -110,174 +112,54 @@ assert torch.equal(jacrev(torch.sum)(x), torch.ones(4))
 # sphinx_gallery_end_ignore
 
 # %%
-# What people get wrong
-# ---------------------
-# **The Jacobian of a batch.** ``jacrev`` takes the whole batch for one input. Then the result also has the derivatives of the
-# outputs of one sample with respect to another sample. Here they are zeros: 48 of 72 numbers. ``vmap`` computes one Jacobian
-# for each sample, without these zeros:
+# When jacrev, when jacfwd
+# ------------------------
+# Backward computes :math:`v^\top J`. A vector with a single 1 gives one row of the Jacobian, so ``jacrev`` needs a row for each
+# output. ``jacfwd`` computes a column for each input, in :ref:`forward mode
+# <sphx_glr_gallery_differentiation_forward_mode.py>`. Both run all rows or columns in one pass, under ``vmap``, but the work of
+# that pass grows with their number. So the rule is: **more inputs than outputs, jacrev; more outputs than inputs, jacfwd**. The
+# older ``jacobian`` runs a backward pass for each row, in a Python loop.
+#
+# .. how-measured:: A hook on the result of a layer with 32 inputs and 32 outputs is called once for each backward pass.
 
-from torch.func import vmap
 
-batch = torch.randn(3, 4)
-whole = jacrev(linear)(batch)
-per_sample = vmap(jacrev(linear))(batch)
+def count_backward_passes(way):
+    passes, weight = [], torch.randn(32, 32) / 32**0.5
 
-print("jacrev(f):      ", tuple(whole.shape), "zeros:", (whole == 0).sum().item())
-print("vmap(jacrev(f)):", tuple(per_sample.shape))
+    def layer(x):
+        y = torch.tanh(weight @ x)
+        if y.requires_grad:
+            y.register_hook(passes.append)
+        return y
 
-# sphinx_gallery_start_ignore
-assert (whole == 0).sum() == 48 and whole.numel() == 72 and (per_sample == 0).sum() == 0
-for _i in range(3):
-    assert torch.equal(whole[_i, :, _i], per_sample[_i])
-# sphinx_gallery_end_ignore
+    x = torch.randn(32)
+    expected = (1 - torch.tanh(weight @ x) ** 2)[:, None] * weight
+    assert torch.allclose(way(layer, x), expected, atol=1e-5)
+    return len(passes)
+
 
 # %%
-# **if and .item() under vmap.** By default ``vmap`` runs your function once for the whole batch, so a condition on the numbers
-# of a sample would need several answers. Keep numbers as tensors, and use ``torch.where``. It differentiates both branches:
-# give each a :ref:`safe input
-# <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`, or the Jacobian can be NaN.
-#
-# **Filling a tensor under vmap.** ``out = torch.zeros(2)`` has no batch dimension, so ``out[0] = x.sum()`` raises an error on
-# "inplace arithmetic". Write ``out = x.new_zeros(2)``.
-#
-# **nn.Dropout under vmap.** Say whether each sample draws its own mask: ``vmap(jacrev(f), randomness="different")``. ``jacfwd``
-# has a ``vmap`` of its own, so write ``jacfwd(f, randomness="same")``, for a single sample too. (With ``"different"``, each
-# column would get another mask, without an error.) For ``hessian``, write ``jacfwd(jacrev(f), randomness="same")``.
-#
-# **torch.cdist and nn.PReLU.** On PyTorch 2.13, ``jacrev`` of ``torch.cdist(x, c)`` and ``vmap(jacrev(f))`` with an
-# ``nn.PReLU`` in ``f`` can be wrong, without a message. Write ``(x[:, None] - c).norm(dim=-1)`` for the first, and
-# ``vmap(jacfwd(f))`` for the second.
+# The number of backward passes for a layer with 32 outputs. ``chunk_size`` limits the rows of one pass, if memory is short:
 
+ways = {
+    "jacobian": jacobian,
+    "jacobian, vectorize=True": partial(jacobian, vectorize=True),
+    "jacrev": lambda f, x: jacrev(f)(x),
+    "jacrev, chunk_size=8": lambda f, x: jacrev(f, chunk_size=8)(x),
+    "jacfwd": lambda f, x: jacfwd(f)(x),
+}
 
-def positive_part(x):
-    return x * x if x.sum() > 0 else x
-
-
-raised = []
-for function in (positive_part, nn.Dropout(0.5)):
-    try:
-        vmap(jacrev(function))(batch)
-    except RuntimeError as error:
-        raised.append(str(error))
-        print(raised[-1].partition(" or (3)")[0].partition(". ")[0])
+for name, way in ways.items():
+    print(f"{name:<25} {count_backward_passes(way):>2}")
 
 # sphinx_gallery_start_ignore
-from torch.func import hessian, jacfwd
-
-assert len(raised) == 2 and "data-dependent control flow" in raised[0]
-assert "called random operation while in randomness error mode" in raised[1]
-assert vmap(jacrev(nn.Dropout(0.5)), randomness="different")(batch).shape == (3, 4, 4)
-assert jacrev(positive_part)(x).shape == (4, 4)
-_state, _drop = torch.get_rng_state(), nn.Dropout(0.5)
-_failed = 0
-for _way in (jacfwd(_drop), hessian(lambda x: _drop(x).square().sum())):
-    try:
-        vmap(_way, randomness="different")(batch)
-    except RuntimeError as error:
-        _failed += "randomness error mode" in str(error)
-for _way in (jacfwd(_drop), hessian(lambda x: _drop(x).square().sum())):
-    try:
-        _way(batch[0])
-    except RuntimeError as error:
-        _failed += "randomness error mode" in str(error)
-assert _failed == 4
-assert jacfwd(_drop, randomness="same")(batch[0]).shape == (4, 4)
-_J = jacfwd(lambda x: _drop(x.sum().expand(50)), randomness="different")(batch[0])
-assert not torch.equal(_J[:, 0], _J[:, 1])  # one mask would give equal columns
-_J = vmap(jacfwd(_drop, randomness="same"), randomness="different")(torch.ones(3, 50))
-assert set(_J.diagonal(dim1=1, dim2=2).unique().tolist()) == {0, 2}
-assert not torch.equal(_J[0], _J[1]) and torch.equal(_J[0].diag().diag(), _J[0])
-_H = vmap(
-    jacfwd(jacrev(lambda x: _drop(x).square().sum()), randomness="same"),
-    randomness="different",
-)(torch.ones(3, 50))
-assert set(_H.diagonal(dim1=1, dim2=2).unique().tolist()) == {0, 8}
-assert not torch.equal(_H[0], _H[1])
-torch.set_rng_state(_state)
-vmap(lambda s, flag: s * 2 if flag > 0 and len(s) else s, in_dims=(0, None))(
-    batch, torch.tensor(1.0)
-)  # a condition on what is not batched is no problem
-_runs = []
-vmap(lambda sample: _runs.append(1) or sample * 2)(batch)
-assert len(_runs) == 1
-vmap(lambda sample: _runs.append(1) or sample * 2, chunk_size=2)(batch)
-assert len(_runs) == 1 + 2
-_failed = False
-try:
-    vmap(lambda sample: sample * sample.sum().item())(batch)
-except RuntimeError as error:
-    _failed = ".item()" in str(error)
-assert _failed
-_masked = vmap(jacrev(lambda x: torch.where(x.sum() > 0, x * x, x)))(batch)
-for _one, _sample in zip(_masked, batch, strict=True):
-    assert torch.allclose(_one, jacrev(positive_part)(_sample))
-
-
-def _unit(x, divisor):
-    return torch.where(x.norm() > 0, x / divisor(x.norm()), x)
-
-
-def _fill(out, x):
-    out[0] = x.sum()
-    return out
-
-
-_J = vmap(jacrev(lambda x: _unit(x, lambda norm: norm)))(torch.zeros(1, 3))
-assert _J.isnan().all()  # the derivative of the branch taken is the identity
-_J = vmap(jacrev(lambda x: _unit(x, lambda norm: torch.where(norm > 0, norm, 1.0))))(
-    torch.zeros(1, 3)
-)
-assert torch.equal(_J[0], torch.eye(3))
-_J = vmap(jacrev(lambda x: _fill(x.new_zeros(2), x)))(batch)
-assert torch.equal(_J[:, 0], torch.ones(3, 4)) and not _J[:, 1].any()
-_failed = False
-try:
-    vmap(jacrev(lambda x: _fill(torch.zeros(2), x)))(batch)
-except RuntimeError as error:
-    _failed = "vmap: inplace arithmetic" in str(error)
-assert _failed
-_points, _c = batch[:, :2], batch[:, 2:]
-_J = torch.autograd.functional.jacobian(lambda x: torch.cdist(x, _c), _points)
-assert torch.allclose(jacrev(lambda x: (x[:, None] - _c).norm(dim=-1))(_points), _J)
-_net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.PReLU())
-_one_by_one = torch.stack([jacrev(_net)(sample) for sample in batch])
-assert torch.allclose(vmap(jacfwd(_net))(batch), _one_by_one)
-with warnings.catch_warnings(record=True) as _caught:
-    warnings.simplefilter("always")
-    _right = [
-        torch.allclose(jacrev(lambda x: torch.cdist(x, _c))(_points), _J),
-        torch.allclose(vmap(jacrev(_net))(batch), _one_by_one),
-    ]
-assert not torch.__version__.startswith("2.13.") or (
-    _right == [False] * 2 and not _caught
-)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Training on a constant.** By default the older ``torch.autograd.functional.jacobian`` returns a tensor without history. Pass
-# ``create_graph=True``, or use ``jacrev``:
-
-from torch.autograd.functional import jacobian
-
-x = torch.randn(4, requires_grad=True)
-print("jacobian:", jacobian(torch.tanh, x).requires_grad)
-print("  with create_graph:", jacobian(torch.tanh, x, create_graph=True).requires_grad)
-print("jacrev:  ", jacrev(torch.tanh)(x).requires_grad)
-
-# sphinx_gallery_start_ignore
-for _function in (torch.tanh, linear, lambda x: linear(x).tanh()):
-    for _vectorize in (False, True):
-        assert not jacobian(_function, x, vectorize=_vectorize).requires_grad
-_gradients = []
-for _J in (jacobian(torch.tanh, x, create_graph=True), jacrev(torch.tanh)(x)):
-    _gradients += torch.autograd.grad(_J.square().sum(), x)
-assert torch.allclose(*_gradients) and _gradients[0].abs().sum() > 0
+assert [count_backward_passes(way) for way in ways.values()] == [32, 1, 1, 4, 0]
 # sphinx_gallery_end_ignore
 
 # %%
 # Several inputs, several outputs
 # -------------------------------
-# ``argnums`` names the arguments to differentiate by. Here the result has the structure of the output, and in it one Jacobian
+# ``argnums`` names the arguments to differentiate by. The result has the structure of the output, and in it one Jacobian
 # for each argument. Outputs and arguments may be tuples and dictionaries.
 
 
@@ -309,8 +191,6 @@ assert torch.allclose(J["energy"][0], 8 * x) and torch.allclose(
 # ``jacrev`` differentiates by arguments, and a module keeps its parameters inside. ``functional_call`` runs the module with
 # parameters that you pass in:
 
-from torch.func import functional_call, grad
-
 params = dict(linear.named_parameters())
 inputs, targets = torch.randn(8, 4), torch.randn(8, 2)
 
@@ -333,7 +213,7 @@ assert torch.allclose(J["weight"], torch.einsum("ij,k->ijk", torch.eye(2), input
 
 # %%
 # In the same way you get :ref:`one gradient for each sample <sphx_glr_gallery_modules_per_sample_gradients.py>`, to clip each
-# one. Here ``backward()`` gives you only their mean. ``in_dims`` says that the parameters are shared.
+# one. ``backward()`` gives you only their mean. ``in_dims`` says that the parameters are shared.
 
 
 def loss_of_one(params, x, target):
@@ -360,58 +240,9 @@ for _i in range(8):
 # sphinx_gallery_end_ignore
 
 # %%
-# Why jacrev needs one pass
-# -------------------------
-# Backward computes :math:`v^\top J`. A vector with a single 1 gives one row of the Jacobian. By default ``jacobian`` runs such
-# a backward pass for each row, in a Python loop, and ``jacrev`` runs one pass for all rows, under ``vmap``. ``jacfwd`` computes
-# columns, in :ref:`forward mode <sphx_glr_gallery_differentiation_forward_mode.py>`.
-#
-# .. how-measured:: A hook on the result of a layer with 32 inputs and 32 outputs is called once for each backward pass.
-
-from functools import partial
-
-from torch.func import jacfwd
-
-ways = {
-    "jacobian": jacobian,
-    "jacobian, vectorize=True": partial(jacobian, vectorize=True),
-    "jacrev": lambda f, x: jacrev(f)(x),
-    "jacrev, chunk_size=8": lambda f, x: jacrev(f, chunk_size=8)(x),
-    "jacfwd": lambda f, x: jacfwd(f)(x),
-}
-
-
-def backward_passes(way):
-    passes, weight = [], torch.randn(32, 32) / 32**0.5
-
-    def layer(x):
-        y = torch.tanh(weight @ x)
-        if y.requires_grad:
-            y.register_hook(passes.append)
-        return y
-
-    x = torch.randn(32)
-    expected = (1 - torch.tanh(weight @ x) ** 2)[:, None] * weight
-    assert torch.allclose(way(layer, x), expected, atol=1e-5)
-    return len(passes)
-
-
-# %%
-# The number of backward passes for a layer with 32 outputs. ``chunk_size`` limits the rows of one pass, if memory is short:
-
-for name, way in ways.items():
-    print(f"{name:<25} {backward_passes(way):>2}")
-
-# sphinx_gallery_start_ignore
-assert [backward_passes(way) for way in ways.values()] == [32, 1, 1, 4, 0]
-# sphinx_gallery_end_ignore
-
-# %%
 # The Hessian and Hessian-vector products
 # ---------------------------------------
 # The Hessian is the Jacobian of the gradient. For the Rosenbrock function at its minimum:
-
-from torch.func import hessian
 
 
 def rosenbrock(p):
@@ -443,8 +274,6 @@ assert grad(rosenbrock)(_p).norm() > 10
 #
 # On PyTorch 2.13, ``hvp`` also fails on ``F.mse_loss(y, t)`` and ``F.huber_loss(y, t)``. There, use
 # ``vjp(grad(f), x)[1](v)[0]``, which is the same product for a symmetric Hessian.
-
-from torch.func import jvp, vjp
 
 
 def chain(x):
@@ -538,6 +367,146 @@ assert torch.allclose(jvp(linear, (x,), (t,))[0], linear(x))
 _one = torch.tensor([1 + 0j])
 assert jvp(lambda z: z * (2 + 3j), (_one,), (_one,))[1].item() == 2 + 3j
 assert vjp(lambda z: z * (2 + 3j), _one)[1](_one)[0].item() == 2 - 3j  # not 2 + 3j
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **The Jacobian of a batch.** ``jacrev`` takes the whole batch for one input. Then the result also has the derivatives of the
+# outputs of one sample with respect to another sample. Here they are zeros: 48 of 72 numbers. ``vmap`` computes one Jacobian
+# for each sample, without these zeros:
+
+batch = torch.randn(3, 4)
+whole = jacrev(linear)(batch)
+per_sample = vmap(jacrev(linear))(batch)
+
+print("jacrev(f):      ", tuple(whole.shape), "zeros:", (whole == 0).sum().item())
+print("vmap(jacrev(f)):", tuple(per_sample.shape))
+
+# sphinx_gallery_start_ignore
+assert (whole == 0).sum() == 48 and whole.numel() == 72 and (per_sample == 0).sum() == 0
+for _i in range(3):
+    assert torch.equal(whole[_i, :, _i], per_sample[_i])
+# sphinx_gallery_end_ignore
+
+# %%
+# **if and .item() under vmap.** By default ``vmap`` runs your function once for the whole batch, so a condition on the numbers
+# of a sample would need several answers. Keep numbers as tensors, and use ``torch.where``. It differentiates both branches:
+# give each a :ref:`safe input
+# <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`, or the Jacobian can be NaN.
+#
+# **nn.Dropout under vmap.** Say whether each sample draws its own mask: ``vmap(jacrev(f), randomness="different")``. ``jacfwd``
+# uses ``vmap`` itself, so write ``jacfwd(f, randomness="same")``, for a single sample too. (With ``"different"``, each column
+# gets a different mask, and you get no error.) For ``hessian``, write ``jacfwd(jacrev(f), randomness="same")``.
+#
+# **torch.cdist and nn.PReLU.** On PyTorch 2.13, ``jacrev`` of ``torch.cdist(x, c)`` and ``vmap(jacrev(f))`` with an
+# ``nn.PReLU`` in ``f`` can be wrong, without a message. Write ``(x[:, None] - c).norm(dim=-1)`` for the first, and
+# ``vmap(jacfwd(f))`` for the second.
+
+
+def positive_part(x):
+    return x * x if x.sum() > 0 else x
+
+
+raised = []
+for function in (positive_part, nn.Dropout(0.5)):
+    try:
+        vmap(jacrev(function))(batch)
+    except RuntimeError as error:
+        raised.append(str(error))
+        print(raised[-1].partition(" or (3)")[0].partition(". ")[0])
+
+# sphinx_gallery_start_ignore
+import warnings
+
+assert len(raised) == 2 and "data-dependent control flow" in raised[0]
+assert "called random operation while in randomness error mode" in raised[1]
+assert vmap(jacrev(nn.Dropout(0.5)), randomness="different")(batch).shape == (3, 4, 4)
+assert jacrev(positive_part)(x).shape == (4, 4)
+_state, _drop = torch.get_rng_state(), nn.Dropout(0.5)
+_failed = 0
+for _way in (jacfwd(_drop), hessian(lambda x: _drop(x).square().sum())):
+    try:
+        vmap(_way, randomness="different")(batch)
+    except RuntimeError as error:
+        _failed += "randomness error mode" in str(error)
+for _way in (jacfwd(_drop), hessian(lambda x: _drop(x).square().sum())):
+    try:
+        _way(batch[0])
+    except RuntimeError as error:
+        _failed += "randomness error mode" in str(error)
+assert _failed == 4
+assert jacfwd(_drop, randomness="same")(batch[0]).shape == (4, 4)
+_J = jacfwd(lambda x: _drop(x.sum().expand(50)), randomness="different")(batch[0])
+assert not torch.equal(_J[:, 0], _J[:, 1])  # one mask would give equal columns
+_J = vmap(jacfwd(_drop, randomness="same"), randomness="different")(torch.ones(3, 50))
+assert set(_J.diagonal(dim1=1, dim2=2).unique().tolist()) == {0, 2}
+assert not torch.equal(_J[0], _J[1]) and torch.equal(_J[0].diag().diag(), _J[0])
+_H = vmap(
+    jacfwd(jacrev(lambda x: _drop(x).square().sum()), randomness="same"),
+    randomness="different",
+)(torch.ones(3, 50))
+assert set(_H.diagonal(dim1=1, dim2=2).unique().tolist()) == {0, 8}
+assert not torch.equal(_H[0], _H[1])
+torch.set_rng_state(_state)
+_runs = []
+vmap(lambda sample: _runs.append(1) or sample * 2)(batch)
+assert len(_runs) == 1
+_failed = False
+try:
+    vmap(lambda sample: sample * sample.sum().item())(batch)
+except RuntimeError as error:
+    _failed = ".item()" in str(error)
+assert _failed
+_masked = vmap(jacrev(lambda x: torch.where(x.sum() > 0, x * x, x)))(batch)
+for _one, _sample in zip(_masked, batch, strict=True):
+    assert torch.allclose(_one, jacrev(positive_part)(_sample))
+
+
+def _unit(x, divisor):
+    return torch.where(x.norm() > 0, x / divisor(x.norm()), x)
+
+
+_J = vmap(jacrev(lambda x: _unit(x, lambda norm: norm)))(torch.zeros(1, 3))
+assert _J.isnan().all()  # the derivative of the branch taken is the identity
+_J = vmap(jacrev(lambda x: _unit(x, lambda norm: torch.where(norm > 0, norm, 1.0))))(
+    torch.zeros(1, 3)
+)
+assert torch.equal(_J[0], torch.eye(3))
+_points, _c = batch[:, :2], batch[:, 2:]
+_J = torch.autograd.functional.jacobian(lambda x: torch.cdist(x, _c), _points)
+assert torch.allclose(jacrev(lambda x: (x[:, None] - _c).norm(dim=-1))(_points), _J)
+_net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.PReLU())
+_one_by_one = torch.stack([jacrev(_net)(sample) for sample in batch])
+assert torch.allclose(vmap(jacfwd(_net))(batch), _one_by_one)
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    _right = [
+        torch.allclose(jacrev(lambda x: torch.cdist(x, _c))(_points), _J),
+        torch.allclose(vmap(jacrev(_net))(batch), _one_by_one),
+    ]
+assert not torch.__version__.startswith("2.13.") or (
+    _right == [False] * 2 and not _caught
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Training on a constant.** By default the older ``torch.autograd.functional.jacobian`` returns a tensor without history. Pass
+# ``create_graph=True``, or use ``jacrev``:
+
+x = torch.randn(4, requires_grad=True)
+print("jacobian:", jacobian(torch.tanh, x).requires_grad)
+print("  with create_graph:", jacobian(torch.tanh, x, create_graph=True).requires_grad)
+print("jacrev:  ", jacrev(torch.tanh)(x).requires_grad)
+
+# sphinx_gallery_start_ignore
+for _function in (torch.tanh, linear, lambda x: linear(x).tanh()):
+    for _vectorize in (False, True):
+        assert not jacobian(_function, x, vectorize=_vectorize).requires_grad
+_gradients = []
+for _J in (jacobian(torch.tanh, x, create_graph=True), jacrev(torch.tanh)(x)):
+    _gradients += torch.autograd.grad(_J.square().sum(), x)
+assert torch.allclose(*_gradients) and _gradients[0].abs().sum() > 0
 # sphinx_gallery_end_ignore
 
 # %%

@@ -13,8 +13,8 @@ backward(v): vector-Jacobian products
 # %%
 # A result with several entries
 # -----------------------------
-# You call ``backward()`` on something with three entries, and PyTorch refuses: *grad can be implicitly created only for scalar
-# outputs*. It wants to know how much each entry counts. Here the weights are 1, 10 and 100:
+# You call ``backward()`` on something with three entries, for example a loss for each sample, and PyTorch refuses: *grad can be
+# implicitly created only for scalar outputs*. It wants to know how much each entry counts. Here the weights are 1, 10 and 100:
 
 import torch
 
@@ -26,6 +26,7 @@ def f(x):
 x = torch.tensor([2.0, 3.0], requires_grad=True)
 v = torch.tensor([1.0, 10.0, 100.0])
 f(x).backward(gradient=v)
+print("x.grad:", x.grad)
 
 # sphinx_gallery_start_ignore
 assert x.grad.tolist() == [43, 602] and f(x).tolist() == [6, 4, 9]
@@ -42,7 +43,7 @@ assert torch.equal(_pulled, _constant) and torch.equal(_square, 2 * _pulled)
 import matplotlib.pyplot as plt
 
 
-def draw(v, J, product):
+def draw_product(v, J, product):
     _, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     ax.set_title("One weight for each row of J; the weighted rows add up")
     for left, top, text, matrix in [
@@ -63,13 +64,13 @@ def draw(v, J, product):
 
 
 # %%
-# Each entry of ``y`` has a gradient of its own: one row of the *Jacobian matrix* ``J``.
+# Each entry of ``y`` has its own gradient: one row of the *Jacobian matrix* ``J``.
 
 J = torch.tensor([[3.0, 2.0], [4.0, 0.0], [0.0, 6.0]])  # by hand
 
 # figure: The row vector v with the entries 1, 10, 100, times the three by two matrix J with the rows 3 2, 4 0 and
 #   0 6, gives the row vector 43, 602, which is x.grad.
-draw(v, J, x.grad)
+draw_product(v, J, x.grad)
 
 # sphinx_gallery_start_ignore
 assert torch.equal(x.grad, v @ J)
@@ -79,7 +80,8 @@ assert torch.equal(x.grad, 2 * v @ J)  # backward adds
 
 # %%
 # 43 is 3 from the first row and 40 from the second. 602 is 2 from the first row and 600 from the third.
-#
+
+# %%
 # Why does PyTorch ask?
 # ---------------------
 # For :math:`y = (x_1 x_2,\; x_1^2,\; x_2^2)` at :math:`x = (2, 3)` the derivatives are
@@ -97,66 +99,6 @@ x.grad = None
 (v * f(x)).sum().backward()
 print("gradient of (v * y).sum():", x.grad.tolist())
 assert torch.equal(x.grad, v @ J)
-
-# %%
-# What people get wrong
-# ---------------------
-# **Passing ones to silence the error.** With ``gradient=torch.ones_like(y)`` the error is gone. But ones mean: the gradient
-# of the *sum* of all entries. For ``exp`` that happens to be the derivative of each entry, because here each logit affects
-# only the result in its own place. For the softmax of three numbers it is useless: the three results add up to 1, so the
-# gradient of their sum is zero, up to rounding.
-
-logits = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
-ones = torch.ones(3)
-
-(of_exp,) = torch.autograd.grad(logits.exp(), logits, grad_outputs=ones)
-(of_softmax,) = torch.autograd.grad(logits.softmax(dim=0), logits, grad_outputs=ones)
-
-print("exp:    ", of_exp)
-print("softmax: largest entry below 1e-6?", bool(of_softmax.abs().max() < 1e-6))
-
-# sphinx_gallery_start_ignore
-_two = torch.tensor([1.0, 2.0], requires_grad=True)
-(_of_both,) = torch.autograd.grad(_two.repeat(2).exp(), _two, torch.ones(4))
-assert torch.equal(_of_both, 2 * _two.exp())  # each entry affects two entries of y
-_p = logits.detach().softmax(dim=0)
-assert torch.allclose(of_exp, logits.detach().exp()) and of_softmax.abs().max() < 1e-6
-_last = torch.tensor([0.0, 0.0, 1.0])
-(_of_last,) = torch.autograd.grad(logits.softmax(dim=0), logits, grad_outputs=_last)
-logits.softmax(dim=0)[2].backward()
-assert torch.allclose(logits.grad, _of_last, atol=1e-6)
-assert (
-    torch.allclose(_of_last, _p[2] * (_last - _p), atol=1e-6)
-    and _of_last.abs().max() > 0.1
-)
-# sphinx_gallery_end_ignore
-
-# %%
-# Decide which number you want the gradient of. For one entry, call ``y[2].backward()``. For one loss per sample, take
-# ``.mean()`` or ``.sum()`` first. If you want every derivative, see *The whole Jacobian* below.
-#
-# **A** ``v`` **of the wrong shape.** ``v`` needs the shape of ``y``, not that of ``x``, and it is not broadcast. Three calls
-# fail: without ``v``, with the shape of ``x``, and with three vectors at once:
-
-raised = []
-for wrong in (None, torch.ones(2), torch.eye(3)):
-    try:
-        f(x).backward(gradient=wrong)
-    except RuntimeError as error:
-        raised.append(str(error))
-        print("RuntimeError:", error)
-
-# sphinx_gallery_start_ignore
-assert len(raised) == 3 and "only for scalar outputs" in raised[0]
-assert all("Mismatch in shape: grad_output[0]" in message for message in raised[1:])
-_refused = 0
-for _wrong in (torch.tensor(1.0), torch.ones(1), torch.ones(1, 3), torch.ones(3, 1)):
-    try:
-        f(x).backward(gradient=_wrong)
-    except RuntimeError:
-        _refused += 1
-assert _refused == 4
-# sphinx_gallery_end_ignore
 
 # %%
 # In practice, v comes from the loss
@@ -213,8 +155,6 @@ _big.exp().backward(gradient=torch.ones(100_000))
 assert _big.numel() ** 2 == 10_000_000_000 and torch.allclose(
     _big.grad, torch.tensor(1.0).exp()
 )
-_z = torch.tensor([1 + 1j], requires_grad=True)
-assert (_z * (2 + 3j)).grad_fn(torch.tensor([1 + 0j]))[0].item() == 2 - 3j  # not 2 + 3j
 _seeds = []
 for _seed in (None, torch.tensor(1.0), torch.tensor(0.5)):
     x.grad = None
@@ -234,8 +174,9 @@ x.grad = None
 # %%
 # The whole Jacobian
 # ------------------
-# A ``v`` that is zero but for a single 1 picks one row of :math:`J`. The loop below takes one pass for each of the three rows.
-# With ``is_grads_batched=True``, one pass carries three vectors:
+# A ``v`` with a single 1 and zeros gives one row of :math:`J`. (An infinite derivative in another row spoils it: 0 times
+# infinity is NaN.) The loop below takes one pass for each of the three rows. With ``is_grads_batched=True``, one pass carries
+# three vectors:
 
 y = f(x)
 units = torch.eye(3)
@@ -256,11 +197,15 @@ assert len(_visits) == 3
 torch.autograd.grad(_y, x, units, is_grads_batched=True)
 assert len(_visits) == 4
 assert torch.equal(torch.func.jacrev(f)(x.detach()), J)
+_zero = torch.tensor(0.0, requires_grad=True)
+_pair = torch.stack([_zero, _zero.sqrt()])
+assert torch.autograd.grad(_pair, _zero, torch.tensor([1.0, 0.0]))[0].isnan()
 # sphinx_gallery_end_ignore
 
 # %%
 # :math:`J` has one row for each entry of ``y``. A loss has one entry, so one pass is enough.
-#
+
+# %%
 # Fill only some gradients: ``inputs=``
 # -------------------------------------
 # Without ``inputs=``, the first call below would fill the ``.grad`` of both leaves, ``W`` and ``x``. With it, you choose:
@@ -283,17 +228,6 @@ assert torch.equal(
 W.grad = x.grad = None
 (W @ (2 * x)).backward(gradient=v)  # without inputs=
 assert W.grad is not None and x.grad is not None
-W.grad = x.grad = None
-for _names, _steps in (("W", 0), ("x", 1), ("h", 0)):
-    _features = 2 * x
-    _h, _visits = W @ _features, []
-    _features.grad_fn.register_prehook(
-        lambda gradients, visits=_visits: visits.append(1)
-    )
-    _inputs = {"W": W, "x": x, "h": _h}[_names]
-    (_h**2).backward(gradient=v, inputs=[_inputs])
-    assert len(_visits) == _steps
-assert torch.equal(_h.grad, 2 * _h * v)
 x.grad, _entry = None, x[0]
 f(x).backward(gradient=torch.ones(3), inputs=[_entry])
 assert _entry.grad is None and x.grad is None
@@ -308,8 +242,64 @@ assert _z.grad.item() == 3 + 2j and 1j * (2 + 3j) == -3 + 2j  # complex: not v @
 # sphinx_gallery_end_ignore
 
 # %%
-# In the first call, the step from ``2 * x`` back to ``x`` does not run. If you name a new ``x[0]``, it gets no gradient, and
-# there is no error.
+# ``inputs=[x[0]]`` names a new tensor, which gets no gradient, and you get no error.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Passing ones to silence the error.** With ``gradient=torch.ones_like(y)`` the error is gone. But ones mean: the gradient
+# of the *sum* of all entries. For ``exp`` that is the derivative of each entry, because each logit affects only its own
+# result. For the softmax of three numbers it is useless: the three results add up to 1, so the
+# gradient of their sum is zero, up to rounding.
+
+logits = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
+ones = torch.ones(3)
+
+(of_exp,) = torch.autograd.grad(logits.exp(), logits, grad_outputs=ones)
+(of_softmax,) = torch.autograd.grad(logits.softmax(dim=0), logits, grad_outputs=ones)
+
+print("exp:    ", of_exp)
+print("softmax: largest entry below 1e-6?", bool(of_softmax.abs().max() < 1e-6))
+
+# sphinx_gallery_start_ignore
+_p = logits.detach().softmax(dim=0)
+assert torch.allclose(of_exp, logits.detach().exp()) and of_softmax.abs().max() < 1e-6
+_last = torch.tensor([0.0, 0.0, 1.0])
+(_of_last,) = torch.autograd.grad(logits.softmax(dim=0), logits, grad_outputs=_last)
+logits.softmax(dim=0)[2].backward()
+assert torch.allclose(logits.grad, _of_last, atol=1e-6)
+assert (
+    torch.allclose(_of_last, _p[2] * (_last - _p), atol=1e-6)
+    and _of_last.abs().max() > 0.1
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Decide which number you want the gradient of. For one entry, call ``y[2].backward()``. For one loss per sample, take
+# ``.mean()`` or ``.sum()`` first. If you want every derivative, see *The whole Jacobian* above.
+#
+# **A** ``v`` **of the wrong shape.** ``v`` needs the shape of ``y``, not that of ``x``, and it is not broadcast. Three calls
+# fail: without ``v``, with the shape of ``x``, and with three vectors at once:
+
+raised = []
+for wrong in (None, torch.ones(2), torch.eye(3)):
+    try:
+        f(x).backward(gradient=wrong)
+    except RuntimeError as error:
+        raised.append(str(error))
+        print("RuntimeError:", error)
+
+# sphinx_gallery_start_ignore
+assert len(raised) == 3 and "only for scalar outputs" in raised[0]
+assert all("Mismatch in shape: grad_output[0]" in message for message in raised[1:])
+_refused = 0
+for _wrong in (torch.tensor(1.0), torch.ones(1), torch.ones(1, 3), torch.ones(3, 1)):
+    try:
+        f(x).backward(gradient=_wrong)
+    except RuntimeError:
+        _refused += 1
+assert _refused == 4
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
