@@ -16,44 +16,14 @@ Forward-mode AD in PyTorch: jvp and dual numbers
 # You have a position as a function of time, and you want the velocity. ``backward()`` gives the derivative of one output at a
 # time. ``jvp`` gives those of all outputs at once: you say that the time moves with speed 1, and ``jvp`` returns how fast each
 # output moves.
-#
-# .. how-measured:: This code draws a curve, and the velocity as an arrow at twelve moments.
 
-import matplotlib.pyplot as plt
-import torch
-from torch.func import jvp
-
-
-def draw_velocities(curve):
-    _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
-    ax.plot(*curve(torch.linspace(0, 2 * torch.pi, 200)), color="#94a3b8")
-    for moment in torch.linspace(0.2, 5.96, 12):
-        (x, y), (dx, dy) = jvp(curve, (moment,), (torch.tensor(1.0),))
-        ax.arrow(x, y, 0.3 * dx, 0.3 * dy, width=0.012, color="#2563eb")
-    ax.set(aspect="equal", xlabel="first output", ylabel="second output")
-    ax.set_title("Each arrow is one call of jvp: both outputs at once")
-
-
-# %%
-# The velocity at twelve moments:
+import math
 
 import torch
+import torch.autograd.forward_ad as fwAD
 from torch.func import jvp
-
-draw_velocities(lambda t: torch.stack([torch.cos(t), torch.sin(2 * t)]))
-
-# figure: A curve in the shape of a lying eight. Twelve blue arrows start on it, and each points along the curve. The
-#   arrows are short at the tops and bottoms of the two loops, where the point is slow, and longer everywhere else.
-
-# sphinx_gallery_start_ignore
-_moments = torch.linspace(0.2, 5.96, 12)
-_speeds = torch.stack([torch.sin(_moments), 2 * torch.cos(2 * _moments)]).norm(dim=0)
-_slow = torch.sin(2 * _moments).abs() > 0.9  # at the tops and bottoms
-assert _slow.sum() == 4 and _speeds[_slow].max() < 0.8 and _speeds[~_slow].min() > 1.5
-# sphinx_gallery_end_ignore
-
-# %%
-# At one moment:
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
 
 
 def curve(t):
@@ -65,8 +35,6 @@ position, velocity = jvp(curve, (t,), (torch.tensor(1.0),))
 print("velocity at t = 1:", [round(v, 4) for v in velocity.tolist()])
 
 # sphinx_gallery_start_ignore
-import math
-
 moment = t.clone().requires_grad_()
 rows = [
     torch.autograd.grad(y, moment, retain_graph=True)[0].item() for y in curve(moment)
@@ -79,11 +47,179 @@ assert torch.allclose(velocity, torch.tensor([-math.sin(1), 2 * math.cos(2)]))
 # Two backward passes, one for each output, give the same two numbers.
 
 # %%
+# .. how-measured:: This code draws a curve, and the velocity as an arrow at twelve moments.
+
+import matplotlib.pyplot as plt
+
+
+def plot_velocities(curve):
+    _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
+    ax.plot(*curve(torch.linspace(0, 2 * torch.pi, 200)), color="#94a3b8")
+    for moment in torch.linspace(0.2, 5.96, 12):
+        (x, y), (dx, dy) = jvp(curve, (moment,), (torch.tensor(1.0),))
+        ax.arrow(x, y, 0.3 * dx, 0.3 * dy, width=0.012, color="#2563eb")
+    ax.set(aspect="equal", xlabel="first output", ylabel="second output")
+    ax.set_title("Each arrow is one call of jvp: both outputs at once")
+
+
+# %%
+# The velocity at twelve moments:
+
+# figure: A curve in the shape of a lying eight. Twelve blue arrows start on it, and each points along the curve. The
+#   arrows are short at the tops and bottoms of the two loops, where the point is slow, and longer everywhere else.
+plot_velocities(curve)
+
+# sphinx_gallery_start_ignore
+_moments = torch.linspace(0.2, 5.96, 12)
+_speeds = torch.stack([torch.sin(_moments), 2 * torch.cos(2 * _moments)]).norm(dim=0)
+_slow = torch.sin(2 * _moments).abs() > 0.9  # at the tops and bottoms
+assert _slow.sum() == 4 and _speeds[_slow].max() < 0.8 and _speeds[~_slow].min() > 1.5
+# sphinx_gallery_end_ignore
+
+# %%
+# Why it works: dual numbers
+# --------------------------
+# A *dual number* is a pair: a value, and a *tangent* that says how fast the value moves. Each operation computes both. For a
+# product the tangent follows the product rule, for a function the chain rule:
+
+
+class Dual:
+    def __init__(self, value, tangent=0.0):
+        self.value, self.tangent = value, tangent
+
+    def __mul__(self, other):
+        tangent = self.tangent * other.value + self.value * other.tangent
+        return Dual(self.value * other.value, tangent)
+
+    def log(self):
+        return Dual(math.log(self.value), self.tangent / self.value)
+
+    def sin(self):
+        return Dual(math.sin(self.value), math.cos(self.value) * self.tangent)
+
+
+# %%
+# The expression of :ref:`the first page <sphx_glr_gallery_graphs_first_graph.py>` is :math:`w = \log(x_1 x_2) \sin(x_2)`, at
+# :math:`x_1 = 2` and :math:`x_2 = 3`. You want :math:`\partial w / \partial x_2`, so ``x2`` moves with speed 1 and ``x1``
+# with speed 0.
+
+x1, x2 = Dual(2.0, 0.0), Dual(3.0, 1.0)
+a = x1 * x2
+y1 = a.log()
+y2 = x2.sin()
+w = y1 * y2
+
+steps = {"x1": x1, "x2": x2, "a = x1 * x2": a, "y1 = log(a)": y1, "y2 = sin(x2)": y2}
+for name, dual in {**steps, "w = y1 * y2": w}.items():
+    print(f"{name:<13} value {dual.value:8.5f}   tangent {dual.tangent:8.5f}")
+assert math.isclose(w.tangent, -1.7267885, rel_tol=1e-7)
+
+# sphinx_gallery_start_ignore
+_x2 = torch.tensor(3.0, dtype=torch.float64, requires_grad=True)
+(torch.log(2 * _x2) * torch.sin(_x2)).backward()
+assert math.isclose(w.tangent, _x2.grad.item(), rel_tol=1e-12)
+# sphinx_gallery_end_ignore
+
+# %%
+# The last tangent is the number that ``backward()`` finds for ``x2``.
+#
+# PyTorch does the same with tensors. ``make_dual`` returns a tensor with a tangent, and the operations below carry it to
+# ``w``. ``jvp`` does this for you.
+
+x1, x2 = torch.tensor(2.0), torch.tensor(3.0)
+
+with fwAD.dual_level():
+    moving = fwAD.make_dual(x2, torch.tensor(1.0))  # x2 itself has no tangent
+    w = torch.log(x1 * moving) * torch.sin(moving)
+    value, tangent = fwAD.unpack_dual(w)
+    # sphinx_gallery_start_ignore
+    assert fwAD.unpack_dual(x2).tangent is None
+    # sphinx_gallery_end_ignore
+
+print(f"value {value:.5f}, tangent {tangent:.5f}, grad_fn {w.grad_fn}")
+print("tangent after the level:", fwAD.unpack_dual(w).tangent)
+
+# sphinx_gallery_start_ignore
+assert math.isclose(tangent.item(), -1.7267885, rel_tol=1e-6)
+assert (
+    not w.requires_grad and w.grad_fn is None and abs(value.item() - 0.25285309) < 1e-6
+)
+assert fwAD.unpack_dual(w).tangent is None
+# sphinx_gallery_end_ignore
+
+# %%
+# There is no ``grad_fn``, because neither ``x1`` nor ``x2`` requires grad. When the level ends, ``w`` loses its tangent,
+# without an error. Unpack it inside.
+
+# %%
+# When forward mode is cheaper than backward
+# ------------------------------------------
+# Forward mode along one input gives one *column* of the Jacobian: how all outputs move. Backward from one output gives one
+# *row*. So columns are cheaper for few inputs, and rows for few outputs. Take networks whose inputs and outputs are 64
+# together. ``jacfwd`` computes all columns, and ``jacrev`` all rows.
+#
+# .. how-measured:: This code counts the operations in matrix products, without those of the plain forward pass.
+
+from torch.func import jacfwd, jacrev
+from torch.utils.flop_counter import FlopCounterMode
+
+
+def network(inputs, outputs):
+    first, second = torch.randn(64, inputs), torch.randn(outputs, 64)
+    return lambda x: second @ torch.tanh(first @ x)
+
+
+torch.manual_seed(0)
+inputs = [1, *range(4, 64, 4), 63]
+cost = {jacfwd: [], jacrev: []}
+for m in inputs:
+    g, x = network(m, 64 - m), torch.randn(m)
+    for way, operations in cost.items():
+        with FlopCounterMode(display=False) as counter:
+            way(g)(x)
+        operations.append(counter.get_total_flops())
+
+
+def plot_costs():
+    _, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    for way, label, color, style in [
+        (jacfwd, "jacfwd: by columns", "#2563eb", "o-"),
+        (jacrev, "jacrev: by rows", "#c2410c", "s--"),
+    ]:
+        ax.plot(inputs, cost[way], style, color=color, label=label)
+    ax.set(xlabel="inputs (outputs = 64 - inputs)", ylabel="floating point operations")
+    ax.yaxis.set_major_formatter("{x:,.0f}")
+    ax.set_title("Cost of a full Jacobian: the shorter side decides")
+    ax.legend(loc="upper center")
+
+
+# %%
+# The cost of ``jacfwd`` grows with the inputs, the cost of ``jacrev`` with the outputs:
+
+# figure: Two straight lines over the number of inputs, from 1 to 63, where inputs and outputs are 64 together. The
+#   cost of jacfwd rises, the cost of jacrev falls, and they cross at 32 inputs and 32 outputs.
+plot_costs()
+
+# sphinx_gallery_start_ignore
+one_pass = cost[jacfwd][0]
+assert cost[jacfwd] == [one_pass * m for m in inputs]
+assert cost[jacrev] == [one_pass * (64 - m) for m in inputs]
+with FlopCounterMode(display=False) as counter:
+    network(1, 63)(torch.randn(1))
+assert counter.get_total_flops() == 0  # the forward computation alone
+assert cost[jacfwd][inputs.index(32)] == cost[jacrev][inputs.index(32)]
+# sphinx_gallery_end_ignore
+
+# %%
+# A training loss is at the right end of this figure: each number in the parameters is an input, and there is one output.
+# That is why training uses backward.
+
+# %%
 # What people get wrong
 # ---------------------
 # **Running a model under** ``jvp`` **without** ``no_grad()``. The parameters require grad, so the pass records a graph for
-# ``backward()`` too, and saves tensors for it. ``no_grad()`` switches this off. The tangents are the same here. (But leave it
-# out where ``torch.func.grad`` differentiates the tangent: inside its function, ``no_grad()`` makes the tangent a constant.)
+# ``backward()`` too, and saves tensors for it. ``no_grad()`` switches this off. The tangents are the same. (But leave it out
+# where ``torch.func.grad`` differentiates the tangent: inside its function, ``no_grad()`` makes the tangent a constant.)
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(
@@ -150,7 +286,7 @@ assert double_within(torch.no_grad) == 2 and double_within(torch.inference_mode)
 
 # %%
 # **Dropping the tangent on the way.** ``detach()``, ``.data`` and ``item()`` drop the tangent, and so does ``x * 2`` under
-# ``torch.inference_mode()`` inside the function. Here there is no error: the answer is 0, and 2 would be right.
+# ``torch.inference_mode()`` inside the function. You get no error: the answer is 0, and 2 would be right.
 
 for name, function in {
     "x * 2": lambda x: x * 2,
@@ -174,9 +310,6 @@ assert jvp(lambda x: x + x.detach(), (t,), (torch.tensor(1.0),))[1] == 1  # righ
 # %%
 # **An operation without a forward formula.** The fused attention that PyTorch picks here has none, and the message names it.
 # The plain implementation works:
-
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import scaled_dot_product_attention
 
 q = torch.randn(1, 2, 4, 8)
 
@@ -234,7 +367,7 @@ torch.backends.mha.set_fastpath_enabled(True)
 # has no formula either. Switch it off with ``torch.backends.mha.set_fastpath_enabled(False)``.
 
 # %%
-# **A custom Function that has only a backward.** Forward mode needs a formula of its own.
+# **A custom Function that has only a backward.** Forward mode needs its own formula.
 
 
 class Exp(torch.autograd.Function):
@@ -301,159 +434,11 @@ assert jvp(first_derivative, (one,), (one,))[1] == 0  # right is e
 assert torch.func.grad(first_derivative)(one) == torch.exp(one)
 
 
-def _times_x(x):
-    return jvp(lambda x: x * ExpWithJvp.apply(x), (x,), (torch.ones_like(x),))[1]
-
-
-# right is 3e: wrong too, and not 0
-assert torch.isclose(jvp(_times_x, (one,), (one,))[1], 2 * torch.exp(one))
 # sphinx_gallery_end_ignore
 
 # %%
-# For a second derivative, take ``torch.func.grad`` of this tangent. A second ``jvp`` around the first gives 0 here without an
-# error, and *e* would be right (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__).
-
-# %%
-# Why it works: dual numbers
-# --------------------------
-# A *dual number* is a pair: a value, and a *tangent* that says how fast the value moves. Each operation computes both. For a
-# product the tangent follows the product rule, for a function the chain rule:
-
-import math
-
-
-class Dual:
-    def __init__(self, value, tangent=0.0):
-        self.value, self.tangent = value, tangent
-
-    def __mul__(self, other):
-        tangent = self.tangent * other.value + self.value * other.tangent
-        return Dual(self.value * other.value, tangent)
-
-    def log(self):
-        return Dual(math.log(self.value), self.tangent / self.value)
-
-    def sin(self):
-        return Dual(math.sin(self.value), math.cos(self.value) * self.tangent)
-
-
-# %%
-# The expression of :ref:`the first page <sphx_glr_gallery_graphs_first_graph.py>` is :math:`w = \log(x_1 x_2) \sin(x_2)`, at
-# :math:`x_1 = 2` and :math:`x_2 = 3`. You want :math:`\partial w / \partial x_2`, so ``x2`` moves with speed 1 and ``x1``
-# with speed 0.
-
-x1, x2 = Dual(2.0, 0.0), Dual(3.0, 1.0)
-a = x1 * x2
-y1 = a.log()
-y2 = x2.sin()
-w = y1 * y2
-
-steps = {"x1": x1, "x2": x2, "a = x1 * x2": a, "y1 = log(a)": y1, "y2 = sin(x2)": y2}
-for name, dual in {**steps, "w = y1 * y2": w}.items():
-    print(f"{name:<13} value {dual.value:8.5f}   tangent {dual.tangent:8.5f}")
-assert math.isclose(w.tangent, -1.7267885, rel_tol=1e-7)
-
-# sphinx_gallery_start_ignore
-_x2 = torch.tensor(3.0, dtype=torch.float64, requires_grad=True)
-(torch.log(2 * _x2) * torch.sin(_x2)).backward()
-assert math.isclose(w.tangent, _x2.grad.item(), rel_tol=1e-12)
-# sphinx_gallery_end_ignore
-
-# %%
-# The last tangent is the number that ``backward()`` finds for ``x2``.
-#
-# PyTorch does the same with tensors. ``make_dual`` returns a tensor with a tangent, and the operations below carry it to
-# ``w``. ``jvp`` does this for you.
-
-import torch.autograd.forward_ad as fwAD
-
-x1, x2 = torch.tensor(2.0), torch.tensor(3.0)
-
-with fwAD.dual_level():
-    moving = fwAD.make_dual(x2, torch.tensor(1.0))  # x2 itself has no tangent
-    w = torch.log(x1 * moving) * torch.sin(moving)
-    value, tangent = fwAD.unpack_dual(w)
-    # sphinx_gallery_start_ignore
-    assert fwAD.unpack_dual(x2).tangent is None
-    # sphinx_gallery_end_ignore
-
-print(f"value {value:.5f}, tangent {tangent:.5f}, grad_fn {w.grad_fn}")
-print("tangent after the level:", fwAD.unpack_dual(w).tangent)
-
-# sphinx_gallery_start_ignore
-assert math.isclose(tangent.item(), -1.7267885, rel_tol=1e-6)
-assert (
-    not w.requires_grad and w.grad_fn is None and abs(value.item() - 0.25285309) < 1e-6
-)
-assert fwAD.unpack_dual(w).tangent is None
-# sphinx_gallery_end_ignore
-
-# %%
-# There is no ``grad_fn``, because neither ``x1`` nor ``x2`` requires grad. When the level ends, ``w`` loses its tangent,
-# without an error. Unpack it inside.
-
-# %%
-# When forward mode is cheaper than backward
-# ------------------------------------------
-# Forward mode along one input gives one *column* of the Jacobian: how all outputs move. Backward from one output gives one
-# *row*. So columns are cheaper for few inputs, and rows for few outputs. Take networks whose inputs and outputs are 64
-# together. ``jacfwd`` computes all columns, and ``jacrev`` all rows.
-#
-# .. how-measured:: This code counts the operations in matrix products, without those of the plain forward pass.
-
-from torch.func import jacfwd, jacrev
-from torch.utils.flop_counter import FlopCounterMode
-
-
-def network(inputs, outputs):
-    first, second = torch.randn(64, inputs), torch.randn(outputs, 64)
-    return lambda x: second @ torch.tanh(first @ x)
-
-
-torch.manual_seed(0)
-inputs = [1, *range(4, 64, 4), 63]
-cost = {jacfwd: [], jacrev: []}
-for m in inputs:
-    g, x = network(m, 64 - m), torch.randn(m)
-    for way, operations in cost.items():
-        with FlopCounterMode(display=False) as counter:
-            way(g)(x)
-        operations.append(counter.get_total_flops())
-
-
-def draw_costs():
-    _, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
-    for way, label, color, style in [
-        (jacfwd, "jacfwd: by columns", "#2563eb", "o-"),
-        (jacrev, "jacrev: by rows", "#c2410c", "s--"),
-    ]:
-        ax.plot(inputs, cost[way], style, color=color, label=label)
-    ax.set(xlabel="inputs (outputs = 64 - inputs)", ylabel="floating point operations")
-    ax.yaxis.set_major_formatter("{x:,.0f}")
-    ax.set_title("Cost of a full Jacobian: the shorter side decides")
-    ax.legend(loc="upper center")
-
-
-# %%
-# The cost of ``jacfwd`` grows with the inputs, the cost of ``jacrev`` with the outputs:
-
-# figure: Two straight lines over the number of inputs, from 1 to 63, where inputs and outputs are 64 together. The
-#   cost of jacfwd rises, the cost of jacrev falls, and they cross at 32 inputs and 32 outputs.
-draw_costs()
-
-# sphinx_gallery_start_ignore
-one_pass = cost[jacfwd][0]
-assert cost[jacfwd] == [one_pass * m for m in inputs]
-assert cost[jacrev] == [one_pass * (64 - m) for m in inputs]
-with FlopCounterMode(display=False) as counter:
-    network(1, 63)(torch.randn(1))
-assert counter.get_total_flops() == 0  # the forward computation alone
-assert cost[jacfwd][inputs.index(32)] == cost[jacrev][inputs.index(32)]
-# sphinx_gallery_end_ignore
-
-# %%
-# A training loss is at the right end of this figure: each number in the parameters is an input, and there is one output.
-# That is why training uses backward.
+# For a second derivative, take ``torch.func.grad`` of this tangent. A second ``jvp`` around the first gives 0 without an error,
+# and *e* would be right (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__).
 
 # %%
 # Exercise
@@ -463,7 +448,7 @@ assert cost[jacfwd][inputs.index(32)] == cost[jacrev][inputs.index(32)]
 #
 # .. solution::
 #
-# The velocity is a function of ``t``, so take the ``jvp`` of it. Here ``jvp`` can be nested, and ``dual_level`` cannot.
+# The velocity is a function of ``t``, so take the ``jvp`` of it. ``jvp`` can be nested, and ``dual_level`` cannot.
 
 
 def velocity_at(t):

@@ -10,96 +10,14 @@ How to get the gradient of an intermediate tensor
 """
 
 # %%
-# Which part of the picture made the score?
-# -----------------------------------------
-# To see what a network for pictures looked at, *Grad-CAM* needs the feature maps of a layer and the gradient of a score with
-# respect to them. But their ``.grad`` is ``None``: by default ``backward()`` keeps gradients for leaves only. A forward hook
-# can call ``retain_grad()`` on them. (With frozen weights that can raise: call ``picture.requires_grad_()`` first.)
-#
-# .. how-measured:: The code builds a network with a filter for horizontal and one for vertical lines, a picture, a plot.
-
-import matplotlib.pyplot as plt
-import pandas as pd
-import torch
-from torch import nn
-
-model = nn.Sequential(
-    nn.Conv2d(1, 2, 3, padding=1, bias=False),
-    nn.ReLU(),
-    nn.AdaptiveAvgPool2d(1),
-    nn.Flatten(),
-    nn.Linear(2, 2, bias=False),
-)
-line = torch.tensor([[-1.0, 2.0, -1.0]]).expand(3, 3)
-with torch.no_grad():
-    model[0].weight.copy_(torch.stack([line.T, line])[:, None])
-    model[4].weight.copy_(torch.tensor([[1.0, -1.0], [-1.0, 1.0]]))
-
-picture = torch.zeros(1, 1, 12, 12)
-picture[..., 2:10, 2] = 1  # a vertical line
-picture[..., 8, 5:11] = 1  # a horizontal line
-
-
-def show(values):
-    _, axes = plt.subplots(1, 2, figsize=(5, 2.4), layout="constrained")
-    titles = ["The picture", 'Where "vertical" looks']
-    for ax, title, image in zip(axes, titles, [picture[0, 0], values[0]], strict=True):
-        ax.imshow(image.detach().numpy(), cmap="Blues", vmin=0)
-        ax.set_title(title)
-        ax.set(xticks=[], yticks=[])
-
-
-# %%
-# The network has two scores. The second one is for vertical lines:
-
-import torch
-from torch import nn
-
-features = []
-
-
-def keep(module, args, output):
-    output.retain_grad()
-    features.append(output)
-
-
-handle = model[1].register_forward_hook(keep)
-model(picture)[0, 1].backward()
-
-(h,) = features
-weights = h.grad.mean(dim=(2, 3), keepdim=True)
-
-# figure: Two small pictures. The first has a vertical and a horizontal line. In the second, the map for the score
-#   "vertical", the vertical line stands out.
-show((weights * h).sum(dim=1).relu())
-
-# sphinx_gallery_start_ignore
-_map = (weights * h).sum(dim=1).relu()[0].detach()
-assert _map[1:11, 2].sum() > 0.85 * _map.sum() and _map.argmax() % 12 == 2
-handle.remove()
-_unkept = []
-_handle = model[1].register_forward_hook(
-    lambda module, args, output: _unkept.append(output)
-)
-model(picture)[0, 0].backward()
-_handle.remove()
-assert not _unkept[0].is_leaf and not _unkept[0].retains_grad
-_handle, _refused = model.requires_grad_(False)[1].register_forward_hook(keep), []
-try:
-    model(picture)
-except RuntimeError as error:
-    _refused.append(str(error))
-assert len(_refused) == 1 and "can't retain_grad" in _refused[0]
-model(picture.clone().requires_grad_())[0, 1].backward()
-_handle.remove()
-assert torch.equal(features.pop().grad, h.grad) and features.pop() is h
-# sphinx_gallery_end_ignore
-
-# %%
 # Three ways, in a few lines each
 # -------------------------------
-# Backward computes the gradient of each intermediate tensor on its way, and then drops it. Here that tensor is ``C``, with
-# :math:`C = A B = 6` and :math:`D = C^2`. So :math:`\partial D / \partial C = 2 C = 12`.
+# You want the gradient at a place inside a network, but ``.grad`` is ``None`` there: backward computes the gradient of each
+# intermediate tensor on its way, and then drops it. Below that tensor is ``C``, with :math:`C = A B = 6` and :math:`D = C^2`.
+# So :math:`\partial D / \partial C = 2 C = 12`.
+
+import torch
+from torch import nn
 
 
 def compute():
@@ -153,10 +71,158 @@ for _asked in (0, 2):  # for A, and for C itself
 # sphinx_gallery_end_ignore
 
 # %%
+# Which part of the picture made the score?
+# -----------------------------------------
+# To see what a network for pictures looked at, *Grad-CAM* needs the feature maps of a layer and the gradient of a score with
+# respect to them. This network has a filter for vertical lines and one for horizontal lines:
+
+model = nn.Sequential(
+    nn.Conv2d(1, 2, 3, padding=1, bias=False),
+    nn.ReLU(),
+    nn.AdaptiveAvgPool2d(1),
+    nn.Flatten(),
+    nn.Linear(2, 2, bias=False),
+)
+line = torch.tensor([[-1.0, 2.0, -1.0]]).expand(3, 3)
+with torch.no_grad():
+    model[0].weight.copy_(torch.stack([line.T, line])[:, None])
+    model[4].weight.copy_(torch.tensor([[1.0, -1.0], [-1.0, 1.0]]))
+
+picture = torch.zeros(1, 1, 12, 12)
+picture[..., 2:10, 2] = 1  # a vertical line
+picture[..., 8, 5:11] = 1  # a horizontal line
+
+# %%
+# .. how-measured:: It draws two pictures side by side.
+
+import matplotlib.pyplot as plt
+
+
+def plot_picture_and_map(picture, values):
+    _, axes = plt.subplots(1, 2, figsize=(5, 2.4), layout="constrained")
+    titles = ["The picture", 'Where "vertical" looks']
+    for ax, title, image in zip(axes, titles, [picture[0, 0], values[0]], strict=True):
+        ax.imshow(image.detach().numpy(), cmap="Blues", vmin=0)
+        ax.set_title(title)
+        ax.set(xticks=[], yticks=[])
+
+
+# %%
+# A forward hook can call ``retain_grad()`` on what a layer returns. (With frozen weights that can raise: call
+# ``picture.requires_grad_()`` first. An ``nn.LSTM`` returns a tuple: take ``output[0]``.) The second score is for vertical
+# lines:
+
+features = []
+
+
+def keep(module, args, output):
+    output.retain_grad()
+    features.append(output)
+
+
+handle = model[1].register_forward_hook(keep)
+model(picture)[0, 1].backward()
+
+(h,) = features
+weights = h.grad.mean(dim=(2, 3), keepdim=True)
+
+# figure: Two small pictures. The first has a vertical and a horizontal line. In the second, the map for the score
+#   "vertical", the vertical line stands out.
+plot_picture_and_map(picture, (weights * h).sum(dim=1).relu())
+
+# sphinx_gallery_start_ignore
+_map = (weights * h).sum(dim=1).relu()[0].detach()
+assert _map[1:11, 2].sum() > 0.85 * _map.sum() and _map.argmax() % 12 == 2
+handle.remove()
+_unkept = []
+_handle = model[1].register_forward_hook(
+    lambda module, args, output: _unkept.append(output)
+)
+model(picture)[0, 0].backward()
+_handle.remove()
+assert not _unkept[0].is_leaf and not _unkept[0].retains_grad
+_handle, _refused = model.requires_grad_(False)[1].register_forward_hook(keep), []
+try:
+    model(picture)
+except RuntimeError as error:
+    _refused.append(str(error))
+assert len(_refused) == 1 and "can't retain_grad" in _refused[0]
+model(picture.clone().requires_grad_())[0, 1].backward()
+_handle.remove()
+assert torch.equal(features.pop().grad, h.grad) and features.pop() is h
+# sphinx_gallery_end_ignore
+
+# %%
+# Which of the three should you take?
+# -----------------------------------
+# Each way, twice over one graph:
+#
+# .. how-measured:: Each way runs backward twice with retain_graph=True, and notes the gradient of C that it gets in each pass.
+
+import pandas as pd
+
+
+def tabulate_two_passes():
+    passes = {}
+
+    A, _, C, D = compute()
+    results = [torch.autograd.grad(D, C, retain_graph=True)[0].item() for _ in range(2)]
+    passes["autograd.grad"] = [*results, A.grad]
+
+    A, _, C, D = compute()
+    C.retain_grad()
+    results = []
+    for _ in range(2):
+        D.backward(retain_graph=True)
+        results.append(C.grad.item())
+    passes["retain_grad"] = [*results, A.grad.item()]
+
+    A, _, C, D = compute()
+    results = []
+    C.register_hook(lambda gradient: results.append(gradient.item()))
+    for _ in range(2):
+        D.backward(retain_graph=True)
+    passes["register_hook"] = [*results, A.grad.item()]
+
+    columns = ["C, first pass", "C, second pass", "A.grad after both"]
+    table = pd.DataFrame(passes, index=columns, dtype=object).T
+    return table.rename_axis(columns="way")
+
+
+# %%
+# What you get for ``C``, and what is left in ``A.grad``:
+
+# sphinx_gallery_start_ignore
+table = tabulate_two_passes()
+assert table.loc["autograd.grad"].tolist() == [12, 12, None]
+assert table.loc["retain_grad"].tolist() == [12, 24, 72]
+assert table.loc["register_hook"].tolist() == [12, 12, 72]
+
+_A, _B, _C, _D = compute()
+_D.backward(inputs=[_C])
+assert _C.grad == 12 and _A.grad is None and _B.grad is None
+_w = torch.tensor(2.0, requires_grad=True)
+for _create, _right in ((True, 24 + 576), (False, 24)):  # a penalty on a gradient
+    _h = _w * torch.ones(2)
+    (_g,) = torch.autograd.grad((_h**3).sum(), _h, create_graph=_create)
+    (_slope,) = torch.autograd.grad((_w**3) * 2 + _g.square().sum(), _w)
+    assert _slope == _right
+# sphinx_gallery_end_ignore
+tabulate_two_passes()
+
+# %%
+# - ``torch.autograd.grad`` to compute with a gradient, for a map like the one above. It leaves the ``.grad`` of ``A``
+#   alone, and does not compute the step from ``C`` back to ``A``. (For a penalty on the gradient, pass ``create_graph=True``.
+#   )
+# - ``retain_grad()`` to look at a few tensors of a training step. ``C.grad`` adds up, like the ``.grad`` of a leaf. If you need
+#   only these, ``D.backward(inputs=[C])`` fills ``C.grad`` and no other.
+# - ``register_hook`` to change a gradient, or to look at many gradients without keeping them. It gets each pass for itself.
+
+# %%
 # What people get wrong
 # ---------------------
 # **Calling** ``retain_grad()`` **after** ``backward()``. It is too late for that pass: the gradient has been dropped, and
-# ``.grad`` is ``None``. There is no error. (Without any ``retain_grad()``, reading ``.grad`` gives you a :ref:`warning
+# ``.grad`` is ``None``. You get no error. (Without any ``retain_grad()``, reading ``.grad`` gives you a :ref:`warning
 # <sphx_glr_gallery_errors_grad_of_non_leaf.py>`. The late call silences that warning.)
 
 A, B, C, D = compute()
@@ -215,10 +281,9 @@ assert torch.autograd.grad((x**2).sum(), x)[0][0] == 2
 # Ask for ``x`` and take the entry from the result: ``torch.autograd.grad(y, x)[0][0]``. With ``allow_unused=True``, as the
 # message suggests, you get ``None`` instead of an error.
 #
-# **Changing the tensor in place afterwards.** Below, the hook gets the gradient for the value that ``C`` had when you
-# registered the hook. ``C.grad`` is for the value that ``C`` has in the end. ``nn.ReLU(inplace=True)`` after your layer can
-# cause the same. (If ``C`` is a view, as from ``view`` and often from ``nn.Flatten``, the hook gets nothing from what is
-# computed after the change.)
+# **Changing the tensor in place afterwards.** The hook gets the gradient for the value that ``C`` had when you registered it.
+# ``C.grad`` is for the value that ``C`` has in the end. ``nn.ReLU(inplace=True)`` after your layer can
+# cause the same. (If ``C`` is a view, as from ``nn.Flatten``, the hook misses what is computed after the change.)
 
 A, B, C, _ = compute()
 before = []
@@ -247,73 +312,11 @@ for _layer, _runs in ((_conv, 1), (nn.Sequential(_conv, nn.Flatten()), 0)):
     assert len(_hooked) == _runs and torch.equal(_out.grad, 2 * _out.detach())
 _flat = nn.Linear(2, 3)(torch.ones(4, 2))
 assert nn.Flatten()(_flat) is _flat  # nothing to flatten: not a view
-for _kind, _got in ((lambda x: x * 2, 1 + 36), (lambda x: (x * 2).view(-1), 1)):
-    _C, _hooked = _kind(torch.ones(3, requires_grad=True)), []
-    _C.register_hook(_hooked.append)
-    _C.retain_grad()
-    _early = _C.sum()  # a use before the change
-    (_early + _C.mul_(3).square().sum()).backward()
-    assert _hooked[0].tolist() == [_got] * 3 and _C.grad.tolist() == [12] * 3
 # sphinx_gallery_end_ignore
 
 # %%
 # Both are right, and they answer different questions. Give the new value a new name, ``E = C * 3``, and each name has one
 # value.
-
-# %%
-# Which of the three should you take?
-# -----------------------------------
-# In the table, each way runs twice over one graph:
-#
-# .. how-measured:: Each way runs backward twice with retain_graph=True, and notes the gradient of C that it gets in each pass.
-
-passes = {}
-
-A, B, C, D = compute()
-results = [torch.autograd.grad(D, C, retain_graph=True)[0].item() for _ in range(2)]
-passes["autograd.grad"] = [*results, A.grad]
-
-A, B, C, D = compute()
-C.retain_grad()
-results = []
-for _ in range(2):
-    D.backward(retain_graph=True)
-    results.append(C.grad.item())
-passes["retain_grad"] = [*results, A.grad.item()]
-
-A, B, C, D = compute()
-results = []
-C.register_hook(lambda gradient: results.append(gradient.item()))
-for _ in range(2):
-    D.backward(retain_graph=True)
-passes["register_hook"] = [*results, A.grad.item()]
-
-columns = ["C, first pass", "C, second pass", "A.grad after both"]
-table = pd.DataFrame(passes, index=columns, dtype=object).T
-
-# %%
-# What you get for ``C``, and what is left in ``A.grad``:
-
-# sphinx_gallery_start_ignore
-assert table.loc["autograd.grad"].tolist() == [12, 12, None]
-assert table.loc["retain_grad"].tolist() == [12, 24, 72]
-assert table.loc["register_hook"].tolist() == [12, 12, 72]
-
-_w = torch.tensor(2.0, requires_grad=True)
-for _create, _right in ((True, 24 + 576), (False, 24)):  # a penalty on a gradient
-    _h = _w * torch.ones(2)
-    (_g,) = torch.autograd.grad((_h**3).sum(), _h, create_graph=_create)
-    (_slope,) = torch.autograd.grad((_w**3) * 2 + _g.square().sum(), _w)
-    assert _slope == _right
-# sphinx_gallery_end_ignore
-table.rename_axis(columns="way")
-
-# %%
-# - ``torch.autograd.grad`` to compute with a gradient, for a map like the one above. Here it leaves the ``.grad`` of ``A``
-#   alone, and does not compute the step from ``C`` back to ``A``. (For a penalty on the gradient, pass ``create_graph=True``.
-#   Without it, the penalty counts as a constant.)
-# - ``retain_grad()`` to look at a few tensors of a training step. ``C.grad`` adds up, like the ``.grad`` of a leaf.
-# - ``register_hook`` to change a gradient, or to look at many gradients without keeping them. It gets each pass for itself.
 
 # %%
 # Exercise

@@ -16,8 +16,14 @@ Second derivatives with create_graph=True
 # You train a critic, and its output must not be too steep: the loss gets a penalty on the gradient of the output with respect
 # to the input. To train the weights, PyTorch must differentiate that gradient. With one weight it looks like this:
 
-import matplotlib.pyplot as plt
+import math
+import warnings
+
 import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 w = torch.tensor(0.5, requires_grad=True)
 x = torch.tensor(3.0, requires_grad=True)
@@ -57,6 +63,211 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
+# Why it works
+# ------------
+# With ``create_graph=True`` the computation of the gradient is recorded, so the gradient usually has a ``grad_fn``. (That of
+# ``3 * x`` has none: it is computed without ``x``.) Each turn of this loop differentiates what the last one returned:
+
+x = torch.tensor(5.0, requires_grad=True)
+derivative = x**3
+for order in (1, 2, 3):
+    (derivative,) = torch.autograd.grad(derivative, x, create_graph=True)
+    print(f"order {order}: {derivative.item():>4}   {derivative.grad_fn.name()}")
+
+# sphinx_gallery_start_ignore
+assert derivative == 6
+for _linear in (3 * x, x + x, x.clone()):
+    (_slope,) = torch.autograd.grad(_linear, x, create_graph=True)
+    assert _slope.grad_fn is None and not _slope.requires_grad
+(_fourth,) = torch.autograd.grad(derivative, x, create_graph=True)
+assert _fourth == 0 and not _fourth.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# If ``f`` works entry by entry, as ``tanh`` does, differentiate the sum of ``f(x)``. You get the derivative for each entry:
+
+x = torch.tensor([-1.0, 0.5, 2.0], requires_grad=True)
+(first,) = torch.autograd.grad(torch.tanh(x).sum(), x, create_graph=True)
+(second,) = torch.autograd.grad(first.sum(), x)
+
+t = torch.tanh(x)
+print("tanh'':", second)
+assert torch.allclose(second, -2 * t * (1 - t**2))
+
+# %%
+# Learn through an update step
+# ----------------------------
+# Meta-learning asks: which start is good *after* one step of gradient descent? Then the step is part of the loss. By default
+# PyTorch's optimizers write in place and record nothing. So compute the new parameters yourself, and run the module with them
+# through ``torch.func.functional_call``.
+
+torch.manual_seed(0)
+model, inputs = nn.Linear(1, 1), torch.randn(8, 1)
+target = 3 * inputs + 1
+params = dict(model.named_parameters())
+
+inner = F.mse_loss(model(inputs), target)
+gradients = torch.autograd.grad(inner, list(params.values()), create_graph=True)
+step = dict(zip(params, gradients, strict=True))
+new = {name: params[name] - 0.1 * step[name] for name in params}
+
+outer = F.mse_loss(functional_call(model, new, (inputs,)), target)
+outer.backward()
+print(f"loss before the step {inner.item():.3f}, after it {outer.item():.3f}")
+print("gradient through the step:", model.weight.grad)
+
+# sphinx_gallery_start_ignore
+for _optimizer in ("SGD", "Adam", "AdamW", "NAdam", "RMSprop", "Adagrad", "Rprop"):
+    _model = nn.Linear(1, 1)
+    _model(inputs).sum().backward()
+    _version = _model.weight._version
+    getattr(torch.optim, _optimizer)(_model.parameters(), lr=0.1).step()
+    assert _model.weight._version > _version and _model.weight.is_leaf
+assert outer < inner and torch.equal(params["weight"], model.weight)
+
+
+def _after_a_step(weight, bias):
+    residual = weight * inputs + bias - target
+    weight = weight - 0.1 * 2 * (residual * inputs).mean()
+    bias = bias - 0.1 * 2 * residual.mean()
+    return (weight * inputs + bias - target).square().mean()
+
+
+_w, _b, _h = model.weight.detach().double(), model.bias.detach().double(), 1e-4
+_slope = (_after_a_step(_w + _h, _b) - _after_a_step(_w - _h, _b)) / (2 * _h)
+assert abs(_slope - model.weight.grad.item()) < 1e-4
+_direct = torch.autograd.grad(F.mse_loss(model(inputs), target), model.weight)[0]
+assert abs(_direct - model.weight.grad).item() > 0.1
+# sphinx_gallery_end_ignore
+
+# %%
+# What it costs in memory
+# -----------------------
+# The recorded backward pass saves tensors for the next one. How much is saved in total, compared with the forward pass?
+#
+# .. how-measured:: It counts the bytes of the tensors that nodes have saved and not released, each storage once, without the
+#    weights. It sees only tensors that are saved through autograd.
+
+import weakref
+
+import matplotlib.pyplot as plt
+
+
+class Saved:
+    def __init__(self, tensor):
+        self.tensor = tensor.detach()
+
+
+class Meter(torch.autograd.graph.saved_tensors_hooks):
+    def __init__(self, parameters=()):
+        self.known = {p.untyped_storage().data_ptr() for p in parameters}
+        self.alive = weakref.WeakSet()  # a node that frees its tensors drops them
+        super().__init__(self.pack, lambda saved: saved.tensor)
+
+    def pack(self, tensor):
+        saved = Saved(tensor)
+        self.alive.add(saved)
+        return saved
+
+    def bytes(self):
+        storages = [saved.tensor.untyped_storage() for saved in self.alive]
+        sizes = {storage.data_ptr(): storage.nbytes() for storage in storages}
+        return sum(size for place, size in sizes.items() if place not in self.known)
+
+
+def measure_saved_bytes(layers, create_graph, rows=256):
+    torch.manual_seed(0)
+    parts = [part for _ in range(layers) for part in (nn.Linear(64, 64), nn.Tanh())]
+    model = nn.Sequential(*parts, nn.Linear(64, 1))
+    batch = torch.randn(rows, 64, requires_grad=True)
+    meter = Meter(model.parameters())
+    with meter:
+        y = model(batch).sum()
+        forward = meter.bytes()
+        (g,) = torch.autograd.grad(y, batch, create_graph=create_graph)
+        penalty = ((g.norm(dim=1) - 1) ** 2).mean()
+        return forward, meter.bytes(), penalty
+
+
+def differentiate_tanh_six_times():
+    x, saved = torch.linspace(-3, 3, 1000, requires_grad=True), []
+    meter = Meter()
+    with meter:
+        f = torch.tanh(x)
+        for order in range(7):
+            if order > 0:
+                (f,) = torch.autograd.grad(f.sum(), x, create_graph=True)
+            saved.append((f.detach(), meter.bytes()))
+    return x.detach(), saved
+
+
+def plot_derivatives_and_bytes(x, saved):
+    fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
+    fig.suptitle("Higher derivatives of tanh, and what their graphs keep")
+    styles = [("-", "#1e293b"), ("--", "#2563eb"), ("-.", "#c2410c"), (":", "#047857")]
+    for order, (style, color) in enumerate(styles):
+        left.plot(x, saved[order][0], style, color=color, label=f"order {order}")
+    left.set(xlabel="x", ylabel="value")
+    left.legend(fontsize=8)
+    right.bar(range(7), [count / 1000 for _, count in saved], color="#2563eb")
+    right.set(xlabel="order of the derivative", ylabel="kilobytes saved, in total")
+
+
+# %%
+# The model has 64 units a layer, and the batch 256 rows. The plain gradient frees all that the forward pass saved. With
+# ``create_graph`` it stays, and more is added:
+
+print("layers   forward   plain gradient   create_graph   ratio")
+for layers in (1, 2, 4, 8):
+    forward, plain, _ = measure_saved_bytes(layers, create_graph=False)
+    _, total, _ = measure_saved_bytes(layers, create_graph=True)
+    ratio = total / forward
+    print(f"{layers:>6} {forward:>9,} {plain:>16} {total:>14,} {ratio:>7.2f}")
+    assert plain == 0 and 2.5 < ratio < 3
+
+# sphinx_gallery_start_ignore
+_y = nn.Tanh()(nn.Linear(4, 4)(torch.ones(2, 4, requires_grad=True))).sum()
+_meter, _x = Meter(), torch.ones(2, 4, requires_grad=True)
+with _meter:
+    _y = torch.tanh(_x).sum()
+torch.autograd.grad(_y, _x, retain_graph=True)
+assert _meter.bytes() == 32  # the meter sees a release: with retain_graph there is none
+torch.autograd.grad(_y, _x)
+assert _meter.bytes() == 0
+_, _whole, _ = measure_saved_bytes(8, create_graph=True)
+_forward, _, _ = measure_saved_bytes(8, create_graph=False)
+_, _part, _ = measure_saved_bytes(
+    8, create_graph=True, rows=64
+)  # a penalty of a quarter
+assert _forward + _part < 0.65 * _whole
+# sphinx_gallery_end_ignore
+
+# %%
+# The total is two and a half to three times what the forward pass saved. If memory is short, compute the penalty on a
+# part of the batch.
+#
+# For tanh at 1000 points, the first derivative adds little. Each of the next five about doubles what is saved:
+
+# figure: On the left, tanh and its first three derivatives between -3 and 3, each wavier than the one before. On the
+#   right, the kilobytes saved up to each order, from 4 for tanh itself to about 170 for the sixth derivative. From the
+#   first order on, the bars about double from one to the next.
+x, saved = differentiate_tanh_six_times()
+plot_derivatives_and_bytes(x, saved)
+
+# sphinx_gallery_start_ignore
+counts = [count for _, count in saved]
+assert (
+    counts[0] == 4 * 1000
+    and counts[1] < 1.1 * counts[0]
+    and 35 < counts[6] / counts[0] < 50
+)
+assert all(1.9 < counts[k + 1] / counts[k] < 2.3 for k in range(1, 6))
+slopes = [curve.diff() for curve, _ in saved[:4]]
+turns = [slope[slope.abs() > 1e-6].sign().diff().count_nonzero() for slope in slopes]
+assert turns == [0, 1, 2, 3]
+# sphinx_gallery_end_ignore
+
+# %%
 # What people get wrong
 # ---------------------
 # **retain_graph in place of create_graph.** The loss below contains ``y`` and ``g``. Without an option, PyTorch complains about
@@ -90,16 +301,15 @@ assert len(raised) == 2 and "backward through the graph a second time" in raised
 # sphinx_gallery_end_ignore
 
 # %%
-# The difference is the 24 from above. ``create_graph=True`` retains the graph too, so it alone is the fix.
+# The difference is 24, the gradient of the penalty. ``create_graph=True`` retains the graph too, so it alone is the fix.
 # ``assert g.requires_grad`` below the call catches this mistake here.
 #
-# **backward(create_graph=True).** Here it adds to the ``.grad`` of both leaves, so the derivative of ``y`` stays in ``w.grad``.
+# **backward(create_graph=True).** It adds to the ``.grad`` of both leaves, so the derivative of ``y`` stays in ``w.grad``.
 # And ``x.grad`` keeps a graph alive that contains ``x``. PyTorch warns of the memory leak, but by default only once. Use
 # ``torch.autograd.grad``.
 
-import warnings
-
-w.grad = x.grad = None
+w = torch.tensor(0.5, requires_grad=True)
+x = torch.tensor(3.0, requires_grad=True)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     (w * x**2).backward(create_graph=True)
@@ -125,8 +335,6 @@ x.grad = w.grad = None
 # **A second derivative through ReLU.** A network of linear layers and ReLU is piecewise linear, so its second derivative with
 # respect to the *input* is zero between the kinks. A loss with that term, as for a differential equation, learns nothing from
 # it. Take a smooth activation, such as ``nn.Tanh``. A penalty on the *first* derivative does train the weights.
-
-from torch import nn
 
 points = torch.linspace(-2, 2, 50)[:, None].requires_grad_()
 for activation in (nn.ReLU(), nn.Tanh()):
@@ -154,9 +362,6 @@ for activation in (nn.ReLU(), nn.Tanh()):
 # **Attention and compiled models.** Some backward passes have no derivative of their own: :ref:`see the error
 # <sphx_glr_gallery_errors_derivative_not_implemented.py>`. The fused attention kernel of the CPU is an example. A model
 # compiled through AOTAutograd is another, and the default backend of ``torch.compile`` uses AOTAutograd:
-
-import torch.nn.functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 
 def attention(x):
@@ -223,212 +428,6 @@ assert torch.allclose(_compiled, sequence.grad) and sequence.grad.any()
 # sphinx_gallery_end_ignore
 
 # %%
-# Why it works
-# ------------
-# With ``create_graph=True`` the computation of the gradient is recorded, so the gradient usually has a ``grad_fn``. (That of
-# ``3 * x`` has none: it is computed without ``x``.) Each turn of this loop differentiates what the last one returned:
-
-x = torch.tensor(5.0, requires_grad=True)
-derivative = x**3
-for order in (1, 2, 3):
-    (derivative,) = torch.autograd.grad(derivative, x, create_graph=True)
-    print(f"order {order}: {derivative.item():>4}   {derivative.grad_fn.name()}")
-
-# sphinx_gallery_start_ignore
-assert derivative == 6
-for _linear in (3 * x, x + x, x.clone()):
-    (_slope,) = torch.autograd.grad(_linear, x, create_graph=True)
-    assert _slope.grad_fn is None and not _slope.requires_grad
-(_fourth,) = torch.autograd.grad(derivative, x, create_graph=True)
-assert _fourth == 0 and not _fourth.requires_grad
-# sphinx_gallery_end_ignore
-
-# %%
-# If ``f`` works entry by entry, as ``tanh`` does, differentiate the sum of ``f(x)``. You get the derivative for each entry:
-
-x = torch.tensor([-1.0, 0.5, 2.0], requires_grad=True)
-(first,) = torch.autograd.grad(torch.tanh(x).sum(), x, create_graph=True)
-(second,) = torch.autograd.grad(first.sum(), x)
-
-t = torch.tanh(x)
-print("tanh'':", second)
-assert torch.allclose(second, -2 * t * (1 - t**2))
-
-# %%
-# Learn through an update step
-# ----------------------------
-# Meta-learning asks: which start is good *after* one step of gradient descent? Then the step is part of the loss. By default
-# PyTorch's optimizers write in place and record nothing. So compute the new parameters yourself, and run the module with them
-# through ``torch.func.functional_call``.
-
-from torch.func import functional_call
-
-torch.manual_seed(0)
-model, inputs = nn.Linear(1, 1), torch.randn(8, 1)
-target = 3 * inputs + 1
-params = dict(model.named_parameters())
-
-inner = F.mse_loss(model(inputs), target)
-gradients = torch.autograd.grad(inner, list(params.values()), create_graph=True)
-step = dict(zip(params, gradients, strict=True))
-new = {name: params[name] - 0.1 * step[name] for name in params}
-
-outer = F.mse_loss(functional_call(model, new, (inputs,)), target)
-outer.backward()
-print(f"loss before the step {inner.item():.3f}, after it {outer.item():.3f}")
-print("gradient through the step:", model.weight.grad)
-
-# sphinx_gallery_start_ignore
-for _optimizer in ("SGD", "Adam", "AdamW", "NAdam", "RMSprop", "Adagrad", "Rprop"):
-    _model = nn.Linear(1, 1)
-    _model(inputs).sum().backward()
-    _version = _model.weight._version
-    getattr(torch.optim, _optimizer)(_model.parameters(), lr=0.1).step()
-    assert _model.weight._version > _version and _model.weight.is_leaf
-assert outer < inner and torch.equal(params["weight"], model.weight)
-
-
-def _after_a_step(weight, bias):
-    residual = weight * inputs + bias - target
-    weight = weight - 0.1 * 2 * (residual * inputs).mean()
-    bias = bias - 0.1 * 2 * residual.mean()
-    return (weight * inputs + bias - target).square().mean()
-
-
-_w, _b, _h = model.weight.detach().double(), model.bias.detach().double(), 1e-4
-_slope = (_after_a_step(_w + _h, _b) - _after_a_step(_w - _h, _b)) / (2 * _h)
-assert abs(_slope - model.weight.grad.item()) < 1e-4
-_direct = torch.autograd.grad(F.mse_loss(model(inputs), target), model.weight)[0]
-assert abs(_direct - model.weight.grad).item() > 0.1
-# sphinx_gallery_end_ignore
-
-# %%
-# What it costs in memory
-# -----------------------
-# The recorded backward pass saves tensors for the next one. How much is saved in total, compared with the forward pass?
-#
-# .. how-measured:: It counts the bytes of the tensors that nodes have saved and not released, each storage once, without the
-#    weights. It sees only tensors that are saved through autograd.
-
-import weakref
-
-
-class Saved:
-    def __init__(self, tensor):
-        self.tensor = tensor.detach()
-
-
-class Meter(torch.autograd.graph.saved_tensors_hooks):
-    def __init__(self, parameters=()):
-        self.known = {p.untyped_storage().data_ptr() for p in parameters}
-        self.alive = weakref.WeakSet()  # a node that frees its tensors drops them
-        super().__init__(self.pack, lambda saved: saved.tensor)
-
-    def pack(self, tensor):
-        saved = Saved(tensor)
-        self.alive.add(saved)
-        return saved
-
-    def bytes(self):
-        storages = [saved.tensor.untyped_storage() for saved in self.alive]
-        sizes = {storage.data_ptr(): storage.nbytes() for storage in storages}
-        return sum(size for place, size in sizes.items() if place not in self.known)
-
-
-# %%
-
-
-def step_bytes(layers, create_graph, rows=256):
-    torch.manual_seed(0)
-    parts = [part for _ in range(layers) for part in (nn.Linear(64, 64), nn.Tanh())]
-    model = nn.Sequential(*parts, nn.Linear(64, 1))
-    batch = torch.randn(rows, 64, requires_grad=True)
-    meter = Meter(model.parameters())
-    with meter:
-        y = model(batch).sum()
-        forward = meter.bytes()
-        (g,) = torch.autograd.grad(y, batch, create_graph=create_graph)
-        penalty = ((g.norm(dim=1) - 1) ** 2).mean()
-        return forward, meter.bytes(), penalty
-
-
-def tanh_bytes():
-    x, saved = torch.linspace(-3, 3, 1000, requires_grad=True), []
-    meter = Meter()
-    with meter:
-        f = torch.tanh(x)
-        for order in range(7):
-            if order > 0:
-                (f,) = torch.autograd.grad(f.sum(), x, create_graph=True)
-            saved.append((f.detach(), meter.bytes()))
-    return x.detach(), saved
-
-
-def draw(x, saved):
-    fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
-    fig.suptitle("Higher derivatives of tanh, and what their graphs keep")
-    styles = [("-", "#1e293b"), ("--", "#2563eb"), ("-.", "#c2410c"), (":", "#047857")]
-    for order, (style, color) in enumerate(styles):
-        left.plot(x, saved[order][0], style, color=color, label=f"order {order}")
-    left.set(xlabel="x", ylabel="value")
-    left.legend(fontsize=8)
-    right.bar(range(7), [count / 1000 for _, count in saved], color="#2563eb")
-    right.set(xlabel="order of the derivative", ylabel="kilobytes saved, in total")
-
-
-# %%
-# The model has 64 units a layer, and the batch 256 rows. The plain gradient frees all that the forward pass saved here. With
-# ``create_graph`` it stays, and more is added:
-
-print("layers   forward   plain gradient   create_graph   ratio")
-for layers in (1, 2, 4, 8):
-    forward, plain, _ = step_bytes(layers, create_graph=False)
-    _, total, _ = step_bytes(layers, create_graph=True)
-    ratio = total / forward
-    print(f"{layers:>6} {forward:>9,} {plain:>16} {total:>14,} {ratio:>7.2f}")
-    assert plain == 0 and 2.5 < ratio < 3
-
-# sphinx_gallery_start_ignore
-_y = nn.Tanh()(nn.Linear(4, 4)(torch.ones(2, 4, requires_grad=True))).sum()
-_meter, _x = Meter(), torch.ones(2, 4, requires_grad=True)
-with _meter:
-    _y = torch.tanh(_x).sum()
-torch.autograd.grad(_y, _x, retain_graph=True)
-assert _meter.bytes() == 32  # the meter sees a release: with retain_graph there is none
-torch.autograd.grad(_y, _x)
-assert _meter.bytes() == 0
-_, _whole, _ = step_bytes(8, create_graph=True)
-_forward, _, _ = step_bytes(8, create_graph=False)
-_, _part, _ = step_bytes(8, create_graph=True, rows=64)  # a penalty of a quarter
-assert _forward + _part < 0.65 * _whole
-# sphinx_gallery_end_ignore
-
-# %%
-# Here the total is two and a half to three times what the forward pass saved. If memory is short, compute the penalty on a
-# part of the batch.
-#
-# For tanh at 1000 points, the first derivative adds little. Each of the next five about doubles what is saved:
-
-# figure: On the left, tanh and its first three derivatives between -3 and 3, each wavier than the one before. On the
-#   right, the kilobytes saved up to each order, from 4 for tanh itself to about 170 for the sixth derivative. From the
-#   first order on, the bars about double from one to the next.
-x, saved = tanh_bytes()
-draw(x, saved)
-
-# sphinx_gallery_start_ignore
-counts = [count for _, count in saved]
-assert (
-    counts[0] == 4 * 1000
-    and counts[1] < 1.1 * counts[0]
-    and 35 < counts[6] / counts[0] < 50
-)
-assert all(1.9 < counts[k + 1] / counts[k] < 2.3 for k in range(1, 6))
-slopes = [curve.diff() for curve, _ in saved[:4]]
-turns = [slope[slope.abs() > 1e-6].sign().diff().count_nonzero() for slope in slopes]
-assert turns == [0, 1, 2, 3]
-# sphinx_gallery_end_ignore
-
-# %%
 # Exercise
 # --------
 # Newton's method can find a minimum with two derivatives: :math:`x \leftarrow x - f'(x) / f''(x)`. Write it for
@@ -438,8 +437,6 @@ assert turns == [0, 1, 2, 3]
 # .. solution::
 #
 # Only the first call: its result is differentiated once more. The minimum is at :math:`\log(2)`, where :math:`e^x = 2`.
-
-import math
 
 start = 0.0
 for step in range(1, 6):

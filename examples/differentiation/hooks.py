@@ -6,8 +6,8 @@ Hooks: see and change gradients
 
    ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` with the gradient of that tensor. Backward goes
    on with the tensor that ``f`` returns, or with ``gradient`` if ``f`` returns ``None``.
-   ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``. Instead of a
-   view, hook a clone and use that, if the view or its base is changed in place later.
+   ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``. Will a view
+   or its base be changed in place later? Then put the hook on a clone, and use the clone.
 """
 
 # %%
@@ -15,6 +15,9 @@ Hooks: see and change gradients
 # ----------------------------------
 # Your network of ten layers does not learn. Does the gradient fade on its way to the first one? A hook sees the gradient of
 # an activation as it passes:
+
+import gc
+import weakref
 
 import matplotlib.pyplot as plt
 import torch
@@ -54,13 +57,13 @@ assert _order == ["a newer node", "hook"]  # complete, but not called at once
 # sphinx_gallery_end_ignore
 
 # %%
-# Here, with ``sigmoid`` behind each layer, the norm at the first layer is less than a millionth of the norm at the last.
+# With ``sigmoid`` behind each layer, the norm at the first layer is less than a millionth of the norm at the last.
 
 # %%
 # Change the gradient
 # -------------------
-# The tensor that a hook returns goes on in place of the gradient. Here a hook limits the gradient at ``q`` to 1, so ``p`` gets
-# less. The handle removes the hook, and ``p`` gets its full gradient:
+# Backward goes on with the tensor that a hook returns. Below, a hook limits the gradient at ``q`` to 1, so ``p`` gets less. The
+# handle removes the hook, and ``p`` gets its full gradient:
 
 p = torch.tensor([3.0, 0.1], requires_grad=True)
 q = p**3
@@ -96,6 +99,180 @@ assert _both(False) == (5 * 27 + 2, 7, 1) and _both(True) == (27 + 2, 7, 1)
 # sphinx_gallery_end_ignore
 
 # %%
+# On a parameter: before or after accumulation
+# --------------------------------------------
+# Below, the hook of ``register_hook`` gets the gradient of *this* ``backward()``. The hook of
+# ``register_post_accumulate_grad_hook`` runs after that gradient was added to ``.grad``, and gets the leaf ``x`` itself:
+
+x = torch.tensor(1.0, requires_grad=True)
+x.register_hook(lambda gradient: print("  register_hook:", gradient.item()))
+x.register_post_accumulate_grad_hook(
+    lambda leaf: print("  register_post_accumulate_grad_hook:", leaf.grad.item())
+)
+
+for number in (1, 2):
+    print("backward", number)
+    (3 * x).backward()
+assert x.grad == 6
+
+# sphinx_gallery_start_ignore
+_leaf, _same = torch.tensor(1.0, requires_grad=True), []
+_leaf.register_post_accumulate_grad_hook(lambda given: _same.append(given is _leaf))
+(3 * _leaf).backward()
+assert _same == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# The second hook can take the optimizer step at once and drop the gradient. Then the gradients of all parameters need not be in
+# memory together. Each call counts how many there are:
+
+model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+present = []
+
+
+@torch.no_grad()
+def step_and_drop(parameter):
+    present.append(sum(p.grad is not None for p in model.parameters()))
+    parameter -= 0.1 * parameter.grad
+    parameter.grad = None
+
+
+for parameter in model.parameters():
+    parameter.register_post_accumulate_grad_hook(step_and_drop)
+
+model(torch.ones(2, 4)).sum().backward()
+print("gradients in memory at each call:", present)
+
+# sphinx_gallery_start_ignore
+assert present == [1, 1, 1, 1] and all(p.grad is None for p in model.parameters())
+_plain = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+_plain(torch.ones(2, 4)).sum().backward()
+assert sum(p.grad is not None for p in _plain.parameters()) == 4
+present.clear()
+for _rows in torch.ones(2, 4).split(1):
+    model(_rows).sum().backward()
+assert len(present) == 8  # two micro-batches: two steps for each parameter
+# sphinx_gallery_end_ignore
+
+# %%
+# Without the hook, four gradients are there at the end. The price: with
+# :ref:`gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>` over two micro-batches, each parameter takes
+# two steps instead of one. And clipping by the norm of all gradients does not work: each call sees one gradient.
+
+# %%
+# When does each hook run?
+# ------------------------
+# A node of the graph takes hooks too: ``register_prehook`` runs before the node computes, ``register_hook`` after it. Below are
+# six hooks of these four kinds. They are registered in the reverse of the order in which they run. Each writes down its name,
+# and what ``v.grad`` and ``u.grad`` are at that moment.
+
+calls = []
+
+
+def note(name):
+    return lambda *_: calls.append((name, str(v.grad), str(u.grad)))
+
+
+u = torch.tensor(2.0, requires_grad=True)
+v = u * 3
+w = v * v
+
+u.register_post_accumulate_grad_hook(note("u.register_post_accumulate_grad_hook"))
+u.register_hook(note("u.register_hook"))
+v.grad_fn.register_hook(note("v.grad_fn.register_hook"))
+v.grad_fn.register_prehook(note("v.grad_fn.register_prehook"))
+v.retain_grad()
+v.register_hook(note("v.register_hook"))
+w.register_hook(note("w.register_hook"))
+w.backward()
+
+# sphinx_gallery_start_ignore
+assert [name for name, _, _ in calls] == [
+    "w.register_hook",
+    "v.register_hook",
+    "v.grad_fn.register_prehook",
+    "v.grad_fn.register_hook",
+    "u.register_hook",
+    "u.register_post_accumulate_grad_hook",
+]
+assert [v_grad for _, v_grad, _ in calls] == ["None"] * 2 + ["tensor(12.)"] * 4
+assert [u_grad for _, _, u_grad in calls] == ["None"] * 5 + ["tensor(36.)"]
+for _first in (
+    True,
+    False,
+):  # retain_grad keeps what the tensor's hooks made, registered before or after it
+    _kept = torch.tensor(2.0, requires_grad=True) * 1
+    if _first:
+        _kept.retain_grad()
+    _kept.register_hook(lambda gradient: gradient * 10)
+    if not _first:
+        _kept.retain_grad()
+    _kept.backward()
+    assert _kept.grad == 10
+_got = []
+_b = torch.tensor(2.0, requires_grad=True) * 3
+_b.grad_fn.register_prehook(lambda *given: _got.append(given))
+_b.grad_fn.register_hook(lambda *given: _got.append(given))
+(5 * _b).backward()
+assert _got == [((5,),), ((15, None), (5,))]
+_got, _b = [], torch.tensor(2.0, requires_grad=True) * 3
+_b.grad_fn.register_prehook(lambda arriving: (arriving[0] * 7,))
+_b.grad_fn.register_hook(lambda *given: _got.append(given))
+_b.backward()
+assert _got == [((21, None), (7,))]  # 1 arrived
+_leaf, _order = torch.tensor(1.0, requires_grad=True), []
+_node = torch.autograd.graph.get_gradient_edge(_leaf).node
+_node.register_hook(lambda *_: _order.append(("hook", _leaf.grad)))
+_node.register_prehook(lambda *_: _order.append(("prehook", _leaf.grad)))
+(3 * _leaf).backward()
+assert _order == [("prehook", None), ("hook", 3)]
+_runs, _leaf = [], torch.tensor(1.0, requires_grad=True)
+torch.autograd.graph.get_gradient_edge(_leaf).node.register_prehook(_runs.append)
+_leaf.backward()
+assert not _runs  # nothing kept that node: its hook went with it
+# sphinx_gallery_end_ignore
+
+# %%
+# .. how-measured:: The code draws one row for each recorded call, and a bar for each .grad.
+
+
+def plot_order_of_calls(calls):
+    _, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+    names = [name for name, _, _ in calls]
+    ax.scatter(range(1, 7), names, s=70, color="#2563eb", zorder=3)
+    ax.hlines(names, 0.5, range(1, 7), color="#cbd5e1", linewidth=1)
+    for column, row in ((1, "v.grad"), (2, "u.grad")):
+        seen = [call[column] for call in calls]
+        start = 0.5 + seen.count("None")
+        ax.barh(row, 7 - start, left=start, height=0.6, color="#cbd5e1")
+        ax.text(start + 0.1, row, seen[-1], va="center")
+    ax.set(xlim=(0.5, 7), xticks=range(1, 7), xlabel="time: the order of the calls")
+    ax.set_title("From the root to the leaf, one hook after the other")
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+
+
+# %%
+# A bar begins before the first call that found this ``.grad`` filled:
+
+# figure: Six hooks, one row each, and the time from left to right. They run in this order: the tensor hook of w, the
+#   tensor hook of v, the prehook and the hook of the node of v, the tensor hook of u, the hook of u after accumulation.
+#   v.grad is filled before the third call, u.grad before the sixth.
+plot_order_of_calls(calls)
+
+# %%
+# At ``v``, the tensor hook comes first. Then ``v.grad`` is stored, as the tensor hook left it. Then the node runs, between its
+# two hooks. The kinds of hooks differ in what they get:
+#
+# - ``tensor.register_hook``: the gradient with respect to the tensor. It may return a different one.
+# - ``leaf.register_post_accumulate_grad_hook``: the leaf. Read ``leaf.grad``.
+# - ``node.register_prehook``: a tuple, the gradients that arrive at the node.
+# - ``node.register_hook``: two tuples, the gradients that the node returns and those that it was called with.
+#
+# A leaf that requires grad has a node too: ``torch.autograd.graph.get_gradient_edge(leaf).node``. Keep the node, or its hooks
+# are lost when nothing refers to it.
+
+# %%
 # What people get wrong
 # ---------------------
 # **Registering inside the training loop.** Each call of ``register_hook`` adds one more hook, and a parameter keeps its hooks
@@ -117,10 +294,7 @@ assert halved == [4, 2, 1]
 # Register once, before the loop. Or keep the handle and call ``handle.remove()`` at the end of each step.
 #
 # **A hook that uses its own tensor.** The hook below reads ``h``. Then ``h`` keeps its ``grad_fn``, which keeps the hook,
-# which keeps ``h``. Python's garbage collector does not free this circle, a part of which lies in C++:
-
-import gc
-import weakref
+# which keeps ``h``. Python's garbage collector does not free this circle, a part of which is in C++:
 
 
 def train_step(remove):
@@ -139,9 +313,8 @@ for remove in (False, True):
     print(f"remove={remove}: {alive} of 20 tensors are still in memory")
     assert alive == (0 if remove else 20)
 
+
 # sphinx_gallery_start_ignore
-
-
 def _shape_only():
     h = torch.ones(5, requires_grad=True).exp()
     shape, copy = h.shape, h.detach()
@@ -159,8 +332,8 @@ assert not any(reference() is not None for reference in _references)
 # Remove the hook, or compute what it needs beforehand: ``shape = h.shape``, or ``values = h.detach()``.
 
 # %%
-# **Changing the gradient in place.** Other nodes may get the same tensor. Here ``r`` and ``s`` receive one and the same
-# gradient from their sum, so the hook on ``s`` changes both. There is no error, and the result is wrong.
+# **Changing the gradient in place.** Other nodes may get the same tensor. Below, ``r`` and ``s`` receive the same tensor from
+# their sum, so the hook on ``s`` changes both. You get a wrong result and no error.
 
 
 def slope(hook):
@@ -181,8 +354,8 @@ assert slope(lambda gradient: gradient.mul_(10)) == 50
 # sphinx_gallery_end_ignore
 
 # %%
-# **Changing a view in place behind its hook.** ``flatten`` returns a view here. After ``relu_()``, or
-# ``nn.ReLU(inplace=True)``, the hook on the view does not run, and there is no error. The hook on the clone runs:
+# **Changing a view in place behind its hook.** ``flatten`` returns a view of this tensor. After ``relu_()``, or
+# ``nn.ReLU(inplace=True)``, the hook on the view does not run, and you get no error. The hook on the clone runs:
 
 for name, prepare in (("view", lambda h: h), ("clone", torch.clone)):
     hidden = prepare(nn.Linear(4, 4)(torch.ones(2, 3, 4)).flatten(1))
@@ -270,182 +443,6 @@ for mistake in mistakes:
 assert len(raised) == 3 and "has changed the size of value" in raised[0]
 assert "doesn't require gradient" in raised[1] and "non-leaf" in raised[2]
 # sphinx_gallery_end_ignore
-
-# %%
-# On a parameter: before or after accumulation
-# --------------------------------------------
-# Below, the hook of ``register_hook`` gets the gradient of *this* ``backward()``. The hook of
-# ``register_post_accumulate_grad_hook`` runs after that gradient was added to ``.grad``, and gets the leaf ``x`` itself:
-
-x = torch.tensor(1.0, requires_grad=True)
-x.register_hook(lambda gradient: print("  register_hook:", gradient.item()))
-x.register_post_accumulate_grad_hook(
-    lambda leaf: print("  register_post_accumulate_grad_hook:", leaf.grad.item())
-)
-
-for number in (1, 2):
-    print("backward", number)
-    (3 * x).backward()
-assert x.grad == 6
-
-# sphinx_gallery_start_ignore
-_leaf, _same = torch.tensor(1.0, requires_grad=True), []
-_leaf.register_post_accumulate_grad_hook(lambda given: _same.append(given is _leaf))
-(3 * _leaf).backward()
-assert _same == [True]
-# sphinx_gallery_end_ignore
-
-# %%
-# The second hook can take the optimizer step at once and drop the gradient. Then the gradients of all parameters need not be in
-# memory together. Each call counts how many there are:
-
-model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
-present = []
-
-
-@torch.no_grad()
-def step_and_drop(parameter):
-    present.append(sum(p.grad is not None for p in model.parameters()))
-    parameter -= 0.1 * parameter.grad
-    parameter.grad = None
-
-
-for parameter in model.parameters():
-    parameter.register_post_accumulate_grad_hook(step_and_drop)
-
-model(torch.ones(2, 4)).sum().backward()
-print("gradients in memory at each call:", present)
-
-# sphinx_gallery_start_ignore
-assert present == [1, 1, 1, 1] and all(p.grad is None for p in model.parameters())
-_plain = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
-_plain(torch.ones(2, 4)).sum().backward()
-assert sum(p.grad is not None for p in _plain.parameters()) == 4
-present.clear()
-for _rows in torch.ones(2, 4).split(1):
-    model(_rows).sum().backward()
-assert len(present) == 8  # two micro-batches: two steps for each parameter
-# sphinx_gallery_end_ignore
-
-# %%
-# Without the hook, four gradients are there at the end. The price: with
-# :ref:`gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>` over two micro-batches, each parameter takes
-# two steps instead of one. And clipping by the norm of all gradients does not work here: each call sees one gradient.
-
-# %%
-# When does each hook run?
-# ------------------------
-# A node of the graph takes hooks too: ``register_prehook`` runs before the node computes, ``register_hook`` after it. Below are
-# six hooks of these four kinds. They are registered in the reverse of the order in which they run. Each writes down its name,
-# and what ``v.grad`` and ``u.grad`` are at that moment.
-
-calls = []
-
-
-def note(name):
-    return lambda *_: calls.append((name, str(v.grad), str(u.grad)))
-
-
-u = torch.tensor(2.0, requires_grad=True)
-v = u * 3
-w = v * v
-
-u.register_post_accumulate_grad_hook(note("u.register_post_accumulate_grad_hook"))
-u.register_hook(note("u.register_hook"))
-v.grad_fn.register_hook(note("v.grad_fn.register_hook"))
-v.grad_fn.register_prehook(note("v.grad_fn.register_prehook"))
-v.retain_grad()
-v.register_hook(note("v.register_hook"))
-w.register_hook(note("w.register_hook"))
-w.backward()
-
-# sphinx_gallery_start_ignore
-assert [name for name, _, _ in calls] == [
-    "w.register_hook",
-    "v.register_hook",
-    "v.grad_fn.register_prehook",
-    "v.grad_fn.register_hook",
-    "u.register_hook",
-    "u.register_post_accumulate_grad_hook",
-]
-assert [v_grad for _, v_grad, _ in calls] == ["None"] * 2 + ["tensor(12.)"] * 4
-assert [u_grad for _, _, u_grad in calls] == ["None"] * 5 + ["tensor(36.)"]
-for _first in (
-    True,
-    False,
-):  # retain_grad keeps what the tensor's hooks made, registered before or after it
-    _kept = torch.tensor(2.0, requires_grad=True) * 1
-    if _first:
-        _kept.retain_grad()
-    _kept.register_hook(lambda gradient: gradient * 10)
-    if not _first:
-        _kept.retain_grad()
-    _kept.backward()
-    assert _kept.grad == 10
-_got = []
-_b = torch.tensor(2.0, requires_grad=True) * 3
-_b.grad_fn.register_prehook(lambda *given: _got.append(given))
-_b.grad_fn.register_hook(lambda *given: _got.append(given))
-(5 * _b).backward()
-assert _got == [((5,),), ((15, None), (5,))]
-_got, _b = [], torch.tensor(2.0, requires_grad=True) * 3
-_b.grad_fn.register_prehook(lambda arriving: (arriving[0] * 7,))
-_b.grad_fn.register_hook(lambda *given: _got.append(given))
-_b.backward()
-assert _got == [((21, None), (7,))]  # 1 arrived
-_leaf, _order = torch.tensor(1.0, requires_grad=True), []
-_node = torch.autograd.graph.get_gradient_edge(_leaf).node
-_node.register_hook(lambda *_: _order.append(("hook", _leaf.grad)))
-_node.register_prehook(lambda *_: _order.append(("prehook", _leaf.grad)))
-(3 * _leaf).backward()
-assert _order == [("prehook", None), ("hook", 3)]
-_runs, _leaf = [], torch.tensor(1.0, requires_grad=True)
-torch.autograd.graph.get_gradient_edge(_leaf).node.register_prehook(_runs.append)
-_leaf.backward()
-assert not _runs  # nothing kept that node: its hook went with it
-# sphinx_gallery_end_ignore
-
-# %%
-# .. how-measured:: The code draws one row for each recorded call, and a bar for each .grad.
-
-import matplotlib.pyplot as plt
-
-
-def timeline(calls):
-    _, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-    names = [name for name, _, _ in calls]
-    ax.scatter(range(1, 7), names, s=70, color="#2563eb", zorder=3)
-    ax.hlines(names, 0.5, range(1, 7), color="#cbd5e1", linewidth=1)
-    for column, row in ((1, "v.grad"), (2, "u.grad")):
-        seen = [call[column] for call in calls]
-        start = 0.5 + seen.count("None")
-        ax.barh(row, 7 - start, left=start, height=0.6, color="#cbd5e1")
-        ax.text(start + 0.1, row, seen[-1], va="center")
-    ax.set(xlim=(0.5, 7), xticks=range(1, 7), xlabel="time: the order of the calls")
-    ax.set_title("From the root to the leaf, one hook after the other")
-    ax.invert_yaxis()
-    ax.tick_params(axis="y", length=0)
-
-
-# %%
-# A bar begins before the first call that found this ``.grad`` filled:
-
-# figure: Six hooks, one row each, and the time from left to right. They run in this order: the tensor hook of w, the
-#   tensor hook of v, the prehook and the hook of the node of v, the tensor hook of u, the hook of u after accumulation.
-#   v.grad is filled before the third call, u.grad before the sixth.
-timeline(calls)
-
-# %%
-# At ``v``, the tensor hook comes first. Then ``v.grad`` is stored, as the tensor hook left it. Then the node runs, between its
-# two hooks. The kinds of hooks differ in what they get:
-#
-# - ``tensor.register_hook``: the gradient with respect to the tensor. It may return another.
-# - ``leaf.register_post_accumulate_grad_hook``: the leaf. Read ``leaf.grad``.
-# - ``node.register_prehook``: a tuple, the gradients that arrive at the node.
-# - ``node.register_hook``: two tuples, the gradients that the node returns and those that it was called with.
-#
-# A leaf that requires grad has a node too: ``torch.autograd.graph.get_gradient_edge(leaf).node``. Keep the node, or its hooks
-# are lost when nothing refers to it.
 
 # %%
 # Exercise

@@ -5,18 +5,17 @@ NaN gradients: torch.where, sqrt at 0, relu at 0
 .. in-short::
 
    A gradient can be NaN although every value of the forward pass is fine. A common cause is 0 times infinity: the slope
-   of ``sqrt`` at 0 is infinite. A ``torch.where`` after the root does not help alone. Choose a safe input *before* the root
-   too: ``torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)``. At a kink, as in ``relu`` at 0, no derivative exists
-   and PyTorch picks a slope. If the *value* is NaN already, look in the forward pass instead.
+   of ``sqrt`` at 0 is infinite. A ``torch.where`` after the root is not enough. Choose a safe input *before* the root
+   too: ``torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)``. (That turns a NaN in ``x`` into 0. If the *value* is NaN
+   already, look in the forward pass first.) At a kink, as in ``relu`` at 0, no derivative exists and PyTorch picks a slope.
 """
 
 # %%
 # The problem: the loss is fine and the gradient is NaN
 # -----------------------------------------------------
-# You know that the slope of ``sqrt`` at 0 is infinite, so you guard it with ``torch.where``. The loss stays finite. After
-# the first step, your weights are NaN.
+# You know that the slope of ``sqrt`` at 0 is infinite, so you guard it with ``torch.where``. The loss stays finite. But after
+# one step of SGD or Adam, your weights are NaN.
 
-import pandas as pd
 import torch
 
 x = torch.tensor(0.0, requires_grad=True)
@@ -58,8 +57,9 @@ assert len(named) == 1 and "Function 'SqrtBackward0' returned nan values" in nam
 # and :math:`0 \cdot \infty` is NaN. The two paths meet in ``x``, and a number plus NaN is NaN.
 #
 # :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` names the node that made this NaN:
-# ``SqrtBackward0``. The cure is a second ``where`` before the root. Where ``x`` is not positive, the root then sees 1,
-# and 0 times its finite slope is 0:
+# ``SqrtBackward0``. (For ``x ** 0.5`` it is ``PowBackward0``.) The rule: **keep the bad input out of the operation. Do not only
+# mask its result.** The cure is a second ``where`` before the root. Where ``x`` is not positive, the root then sees 1, and 0
+# times its finite slope is 0:
 
 
 def one_where(x):
@@ -93,72 +93,8 @@ def _box(x):
 
 
 assert gradient(_box, [-1.0, -0.0, 0.0, 4.0]).tolist() == [0, 0, 0, 0.25]
-assert _box(torch.tensor([-1.0, -0.0, 0.0, 4.0])).tolist() == [0, 0, 0, 2]
-# sphinx_gallery_end_ignore
-
-# %%
-# What people get wrong
-# ---------------------
-# **A distance of a point to itself.** The distances between all pairs in a batch include the diagonal, and there each
-# distance is 0. Backward multiplies infinity from the root by 0 from the square. So the whole weight gets NaN:
-
-torch.manual_seed(0)
-model = torch.nn.Linear(2, 2)
-out = model(torch.randn(3, 2))
-squares = (out[:, None] - out).square().sum(-1)
-
-losses = {
-    "squares.sqrt()": squares.sqrt(),
-    "squares.sqrt() + 1e-8": squares.sqrt() + 1e-8,
-    "(squares + 1e-8).sqrt()": (squares + 1e-8).sqrt(),
-    "vector_norm(...)": torch.linalg.vector_norm(out[:, None] - out, dim=-1),
-}
-for name, distances in losses.items():
-    grad = torch.autograd.grad(distances.mean(), model.weight, retain_graph=True)[0]
-    print(f"{name:<24} NaN in the gradient of the weight: {grad.isnan().any()}")
-
-# sphinx_gallery_start_ignore
-nan = [
-    torch.autograd.grad(d.mean(), model.weight, retain_graph=True)[0].isnan()
-    for d in losses.values()
-]
-assert nan[0].all() and nan[1].all() and not nan[2].any() and not nan[3].any()
-assert all(d.isfinite().all() for d in losses.values())
-assert not gradient(torch.linalg.vector_norm, [0.0, 0.0]).any()
-_zeros = torch.zeros(2, requires_grad=True)
-(_first,) = torch.autograd.grad(
-    torch.linalg.vector_norm(_zeros), _zeros, create_graph=True
-)
-assert torch.autograd.grad(_first.sum(), _zeros)[0].isnan().all()
-assert not torch.func.hessian(torch.linalg.vector_norm)(torch.zeros(2)).any()
-for _type, _small, _bad in (
-    (torch.float32, 1e-8, False),
-    (torch.float16, 1e-8, True),
-    (torch.float16, 1e-4, False),
-):
-    _zeros = torch.zeros(2, dtype=_type, requires_grad=True)
-    (_zeros.square().sum() + _small).sqrt().backward()
-    assert _zeros.grad.isnan().any() == _bad
-# sphinx_gallery_end_ignore
-
-# %%
-# A small number added *after* the root leaves the infinite slope where it is. Added *under* the root, it keeps the root
-# away from 0. (In ``float16``, 1e-8 is rounded to 0. There, 1e-4 works.) ``vector_norm`` has a formula of its own. Here its
-# gradient is 0 for a vector of zeros, but backward through that gradient gives NaN.
-
-# %%
-# **A gradient check at a kink.** ``gradcheck`` compares the gradient with the slope between two points, one on each side. At
-# the kink of ``relu`` that slope is 0.5, and the gradient is 0. ``relu`` is not broken: choose inputs away from kinks and ties.
-
-at_kink = torch.zeros(1, dtype=torch.float64, requires_grad=True)
-try:
-    torch.autograd.gradcheck(torch.relu, at_kink)
-except RuntimeError as error:
-    message = str(error)
-    print(f"{type(error).__name__}: {message}")
-
-# sphinx_gallery_start_ignore
-assert "Jacobian mismatch" in message and "0.5000" in message
+assert _box(torch.tensor([-1.0, -0.0, 0.0, 4.0, torch.nan])).tolist() == [0, 0, 0, 2, 0]
+assert gradient(lambda x: torch.where(x > 0, x**0.5, x), [0.0]).isnan()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -170,6 +106,7 @@ assert "Jacobian mismatch" in message and "0.5000" in message
 
 import warnings
 
+import pandas as pd
 import torch.nn.functional as F
 
 inf = float("inf")
@@ -188,19 +125,29 @@ cases = [
     ("x.sign()", torch.sign, [0.3]),
     ("x.floor()", torch.floor, [0.3]),
 ]
-rows = {}
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # the variance of one element warns
-    for name, function, at in cases:
-        value, slope = function(torch.tensor(at)), gradient(function, at)
-        rows[name] = {
-            "at": str(at),
-            "value": f"{value.flatten()[0].item():.4g}",
-            "gradient": f"{slope.flatten()[0].item():.4g}",
-        }
+
+
+def tabulate_gradients(cases):
+    rows = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the variance of one element warns
+        for name, function, at in cases:
+            value, slope = function(torch.tensor(at)), gradient(function, at)
+            rows[name] = {
+                "at": str(at),
+                "value": f"{value.flatten()[0].item():.4g}",
+                "gradient": f"{slope.flatten()[0].item():.4g}",
+            }
+    return pd.DataFrame(rows).T.rename_axis(index=None, columns="expression")
+
+
+# %%
+# The table shows the first element of the value and of the gradient. The functions of the last three rows have the gradient 0
+# at their steps and between them.
 
 # sphinx_gallery_start_ignore
-assert [(row["value"], row["gradient"]) for row in rows.values()] == [
+_rows = tabulate_gradients(cases)
+assert [*zip(_rows.value, _rows.gradient, strict=True)] == [
     *[("0", "-inf"), ("nan", "nan"), ("nan", "nan"), ("0", "nan"), ("nan", "nan")],
     *[("-inf", "nan"), ("0", "1e+12"), ("1", "nan"), ("nan", "-1")],
     *[("0", "0"), ("1", "0"), ("0", "0")],
@@ -208,16 +155,16 @@ assert [(row["value"], row["gradient"]) for row in rows.values()] == [
 for function in (torch.round, torch.sign, torch.floor):
     assert not gradient(function, [-1.5, -1.0, 0.0, 0.5, 1.0]).any()
     assert not gradient(function, torch.linspace(-3, 3, 61).tolist()).any()
+_entropy = gradient(lambda p: -(p * p.clamp(min=1e-12).log()).sum(), [0.0, 1.0])
+_lowest = torch.full((2,), torch.finfo(torch.float32).min)
+_masked = gradient(lambda x: (x + _lowest).softmax(0)[0], [1.0, 2.0])
+assert _entropy.isfinite().all() and _masked.isfinite().all()
 # sphinx_gallery_end_ignore
+tabulate_gradients(cases)
 
 # %%
-# The table shows the first element of the value and of the gradient. The functions of the last three rows have the gradient 0
-# at their steps and between them.
-
-pd.DataFrame(rows).T.rename_axis(index=None, columns="expression")
-
-# %%
-# Look at the logarithm of a negative number: its value is NaN, and its gradient is an ordinary number.
+# The cure is again a safe input: ``p * p.clamp(min=1e-12).log()`` for the entropy, and ``torch.finfo(x.dtype).min`` in place of
+# ``-inf`` in a mask.
 
 # %%
 # Kinks: PyTorch picks a slope
@@ -263,7 +210,7 @@ assert abs(weight.item() - 1) < 1e-3
 
 # %%
 # None of the three slopes is wrong: each is a *subgradient*, the slope of a line that touches the curve at the kink and is
-# nowhere above it. At a start of exactly 0 the choice decides here whether the weight moves.
+# nowhere above it. At a start of exactly 0 the choice decides whether the weight moves.
 #
 # .. torch-changed:: 2.14
 #    :probe: kinks: x.clamp(0, 1) at x = [0, 1]
@@ -278,7 +225,7 @@ assert abs(weight.item() - 1) < 1e-3
 import matplotlib.pyplot as plt
 
 
-def draw(curves):
+def plot_values_and_gradients(curves):
     x = torch.arange(-200, 201) / 100
     figure, axes = plt.subplots(
         2, 3, figsize=(7, 3.8), sharex=True, sharey="row", layout="constrained"
@@ -307,7 +254,7 @@ curves = {
 }
 # figure: Values above, gradients below, for relu, abs and clamp. The gradient jumps at each kink, and a dot marks
 #   what autograd returns there: 0 for relu, 0 for abs, halfway between -1 and 1, and at both edges of clamp 1 (PyTorch 2.13).
-draw(curves)
+plot_values_and_gradients(curves)
 
 # sphinx_gallery_start_ignore
 _at_bound = 0 if TORCH >= (2, 14) else 1
@@ -326,28 +273,18 @@ assert torch.equal(_old_clamp(_around)[:5], _around.clamp(0, 1)[:5])
 assert _old_clamp(_around)[5].isnan() and _around.clamp(0, 1)[5].isnan()
 assert gradient(_old_clamp, [torch.nan]) == 1
 assert gradient(lambda x: x.clamp(0, 1), [torch.nan]) == 0
-for _at, _bound in ((0.0, 0), (1.0, 1)):
-    _three = [torch.tensor(t, requires_grad=True) for t in (0.0, 1.0, _at)]
-    _shares = torch.autograd.grad(_three[2].clamp(*_three[:2]), _three)
-    _half = 0.5 if TORCH >= (2, 14) else 0
-    assert (_shares[2], _shares[_bound], _shares[1 - _bound]) == (1 - _half, _half, 0)
 assert gradient(torch.abs, [-0.1, 0.1]).tolist() == [-1, 1]
-_pair = torch.zeros(2, requires_grad=True)  # the subgradients are (s, 1 - s)
-_halves = torch.autograd.grad(torch.maximum(_pair[0], _pair[1]), _pair)[0]
-assert _halves.tolist() == [0.5, 0.5]
-assert all(s**2 + (1 - s) ** 2 >= 0.5 for s in torch.linspace(0, 1, 11).tolist())
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch's notes, linked below, say which slope an operation should return. In short: the derivative where it exists; at a
-# kink of a convex function, the subgradient with the smallest norm. At 0, ``relu`` and ``abs`` follow that: 0. ``maximum``
-# follows it for its two arguments together: each gets half. In PyTorch 2.13, ``clamp`` does not at its lower edge: it passes
-# the gradient on. So measure where it matters.
+# PyTorch's rule, linked below: at a kink of a convex function, the subgradient with the smallest norm. At 0, ``relu`` and
+# ``abs`` follow it. In PyTorch 2.13, ``clamp`` does not at its lower edge: it passes the gradient on. So measure where it
+# matters.
 
 # %%
 # Ties in max
 # -----------
-# Where several elements are the maximum, ``amax`` and ``max()`` split the gradient evenly here. The other three pick an index,
+# Where several elements are the maximum, ``amax`` and ``max()`` split the gradient evenly. The other three pick an index,
 # and send all of it to that index:
 
 for name, function in {
@@ -389,6 +326,70 @@ for _tied in (torch.fmax, torch.fmin):
 # sphinx_gallery_end_ignore
 
 # %%
+# What people get wrong
+# ---------------------
+# **A distance of a point to itself.** Subtract all pairs of a batch, and the diagonal has the distance 0. Backward multiplies
+# infinity from the root by 0 from the square. So the whole weight gets NaN:
+
+torch.manual_seed(0)
+model = torch.nn.Linear(2, 2)
+out = model(torch.randn(3, 2))
+squares = (out[:, None] - out).square().sum(-1)
+
+losses = {
+    "squares.sqrt()": squares.sqrt(),
+    "squares.sqrt() + 1e-8": squares.sqrt() + 1e-8,
+    "(squares + 1e-8).sqrt()": (squares + 1e-8).sqrt(),
+    "vector_norm(...)": torch.linalg.vector_norm(out[:, None] - out, dim=-1),
+}
+for name, distances in losses.items():
+    grad = torch.autograd.grad(distances.mean(), model.weight, retain_graph=True)[0]
+    print(f"{name:<24} NaN in the gradient of the weight: {grad.isnan().any()}")
+
+# sphinx_gallery_start_ignore
+nan = [
+    torch.autograd.grad(d.mean(), model.weight, retain_graph=True)[0].isnan()
+    for d in losses.values()
+]
+assert nan[0].all() and nan[1].all() and not nan[2].any() and not nan[3].any()
+assert all(d.isfinite().all() for d in losses.values())
+assert not gradient(torch.linalg.vector_norm, [0.0, 0.0]).any()
+_zeros = torch.zeros(2, requires_grad=True)
+(_first,) = torch.autograd.grad(
+    torch.linalg.vector_norm(_zeros), _zeros, create_graph=True
+)
+assert torch.autograd.grad(_first.sum(), _zeros)[0].isnan().all()
+for _type, _small, _bad in (
+    (torch.float32, 1e-8, False),
+    (torch.float16, 1e-8, True),
+    (torch.float16, 1e-4, False),
+):
+    _zeros = torch.zeros(2, dtype=_type, requires_grad=True)
+    (_zeros.square().sum() + _small).sqrt().backward()
+    assert _zeros.grad.isnan().any() == _bad
+# sphinx_gallery_end_ignore
+
+# %%
+# A small number added *after* the root leaves the infinite slope where it is. Added *under* the root, it keeps the root
+# away from 0. (In ``float16``, 1e-8 is rounded to 0. There, 1e-4 works.) ``vector_norm`` has its own formula, which gives 0
+# for a vector of zeros. (Its second derivative is NaN there.)
+
+# %%
+# **A gradient check at a kink.** ``gradcheck`` compares the gradient with the slope between two points, one on each side. At
+# the kink of ``relu`` that slope is 0.5, and the gradient is 0. ``relu`` is not broken: choose inputs away from kinks and ties.
+
+at_kink = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+try:
+    torch.autograd.gradcheck(torch.relu, at_kink)
+except RuntimeError as error:
+    message = str(error)
+    print(f"{type(error).__name__}: {message}")
+
+# sphinx_gallery_start_ignore
+assert "Jacobian mismatch" in message and "0.5000" in message
+# sphinx_gallery_end_ignore
+
+# %%
 # Exercise
 # --------
 # :math:`f(x) = (e^x - 1) / x` is 0 divided by 0 at 0, but its limit there is 1, and the limit of its derivative is
@@ -398,20 +399,24 @@ for _tied in (torch.fmax, torch.fmin):
 # .. solution::
 #
 # The gradient is 0, the derivative of a constant. It is not NaN, but it is wrong. The branch taken needs the right slope as
-# well: near 0, :math:`f(x) \approx 1 + \frac{x}{2}`.
+# well: near 0, :math:`f(x) \approx 1 + \frac{x}{2} + \frac{x^2}{6}`.
 
 
 def f(x, near_zero):
-    small = x.abs() < 1e-4
+    small = x.abs() < 1e-2
     inside = torch.where(small, 1.0, x)
     return torch.where(small, near_zero(x), torch.expm1(inside) / inside)
 
 
-for name, near_zero in (("1", torch.ones_like), ("1 + x/2", lambda x: 1 + x / 2)):
+def series(x):
+    return 1 + x / 2 + x * x / 6
+
+
+for name, near_zero in (("1", torch.ones_like), ("series", series)):
     x = torch.tensor([0.0, 1.0], requires_grad=True)
     y = f(x, near_zero)
     y.sum().backward()
-    print(f"{name:<8} value at 0: {y[0].item()}   gradient at 0: {x.grad[0].item()}")
+    print(f"{name:<6} value at 0: {y[0].item()}   gradient at 0: {x.grad[0].item()}")
 assert x.grad[0] == 0.5 and abs(x.grad[1] - 1) < 1e-5
 
 # predict: gradient(lambda x: f(x, torch.ones_like), [0.0]) -- What is the gradient at
@@ -419,7 +424,10 @@ assert x.grad[0] == 0.5 and abs(x.grad[1] - 1) < 1e-5
 
 # sphinx_gallery_start_ignore
 assert gradient(lambda x: f(x, torch.ones_like), [0.0]).item() == 0
-assert f(torch.zeros(1), torch.ones_like) == f(torch.zeros(1), lambda x: 1 + x / 2) == 1
+assert f(torch.zeros(1), torch.ones_like) == f(torch.zeros(1), series) == 1
+_near = torch.linspace(1e-3, 0.1, 200)
+_true = (_near.double() * _near.double().exp() - _near.double().expm1()) / _near**2
+assert (gradient(lambda x: f(x, series), _near.tolist()) - _true).abs().max() < 1e-4
 # sphinx_gallery_end_ignore
 
 # %%
