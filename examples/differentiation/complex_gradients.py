@@ -15,11 +15,10 @@ Complex gradients in PyTorch: what z.grad means
 # The problem: do you need a conjugate?
 # -------------------------------------
 # You train a complex parameter, such as a filter in the frequency domain. Formulas with complex derivatives are full of
-# conjugates. Does the step need one? Here are eight steps on :math:`|z|^2`, without a conjugate and with one.
-#
-# .. how-measured:: This code takes both ways by hand, and draws the paths.
+# conjugates. Does the step need one? Take eight steps on :math:`|z|^2`, without a conjugate and with one:
 
-import matplotlib.pyplot as plt
+import warnings
+
 import torch
 
 
@@ -36,9 +35,15 @@ def descend(direction, steps=8):
 
 good = descend(lambda gradient: gradient)
 bad = descend(lambda gradient: gradient.conj())
+print(f"|z| at the end: {good[-1].abs():.2f}, with the conjugate {bad[-1].abs():.2f}")
+
+# %%
+# .. how-measured:: This code draws both paths.
+
+import matplotlib.pyplot as plt
 
 
-def draw_paths():
+def plot_paths(good, bad):
     _, ax = plt.subplots(figsize=(7, 2.9), layout="constrained")
     for radius in range(1, 13):
         circle = plt.Circle((0, 0), radius, fill=False, color="#cbd5e1", linewidth=0.8)
@@ -55,11 +60,9 @@ def draw_paths():
 # %%
 # The path of ``z`` in the complex plane, with circles of equal :math:`|z|^2`:
 
-import torch
-
 # figure: The complex plane with circles around zero. From 1 + 2i, the path along the gradient runs in a straight line
 #   towards zero. The path along the conjugate climbs away from zero, across larger and larger circles.
-draw_paths()
+plot_paths(good, bad)
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(good, (1 + 2j) * 0.8 ** torch.arange(9))
@@ -127,90 +130,6 @@ assert torch.allclose(z.detach(), good[-1])
 # (``Adafactor``, ``Muon``, ``SparseAdam``, and ``fused=True`` do not accept complex parameters.)
 
 # %%
-# What people get wrong
-# ---------------------
-# **Calling backward on a complex result.** "Smaller" means nothing for a complex number. Make the loss real. It happens by
-# accident: ``z * z.conj()`` is a real number in mathematics, but has a complex dtype.
-
-z = torch.tensor(1 + 2j, requires_grad=True)
-try:
-    (z * z.conj()).backward()
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
-
-(z * z.conj()).real.backward()
-print("with .real:", z.grad.item())
-
-# sphinx_gallery_start_ignore
-assert z.grad == 2 + 4j
-assert "only for real scalar outputs but got torch.complex64" in message
-_product = z * z.conj()
-assert _product.imag == 0 and _product.is_complex()
-_given = []
-for _gradient in (torch.tensor(1.0), torch.tensor(1 + 0j)):
-    try:
-        torch.autograd.grad(_product, z, _gradient, retain_graph=True)
-        _given.append("accepted")
-    except RuntimeError as error:
-        _given.append("have the same dtype" in str(error))
-assert _given == [True, "accepted"]
-# sphinx_gallery_end_ignore
-
-# %%
-# **Squaring without the modulus.** The square of a complex difference is not a squared distance. Its real part can be
-# negative, and minimizing that part can lead away from the target, as it does from this ``z``.
-
-target = torch.tensor(0.5 + 0j)
-z = torch.tensor(1 + 2j)
-print("((z - target) ** 2).real:", ((z - target) ** 2).real.item())
-print("(z - target).abs() ** 2: ", (z - target).abs().square().item())
-assert ((z - target) ** 2).real < 0
-
-# sphinx_gallery_start_ignore
-moved = z.clone().requires_grad_()
-((moved - target) ** 2).real.backward()
-assert (moved - 0.1 * moved.grad - target).abs() > (z - target).abs()
-# sphinx_gallery_end_ignore
-
-# %%
-# **Casting to a real number.** ``z.to(torch.float32)`` drops the imaginary part, with a warning, and its gradient is 0. Write
-# ``z.real`` if you want the real part, and ``z.abs()`` if you want the modulus.
-
-import warnings
-
-z = torch.tensor(1 + 2j, requires_grad=True)
-torch.set_warn_always(True)  # the default is once in a process
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    z.to(torch.float32).backward()
-torch.set_warn_always(False)
-
-message = str(caught[0].message).split(" (Triggered")[0]
-print(f"{caught[0].category.__name__}: {message}")
-print("z.grad:", z.grad.item())
-assert message == "Casting complex values to real discards the imaginary part"
-assert z.grad == 1
-
-# sphinx_gallery_start_ignore
-assert len(caught) == 1
-for _cast in (
-    torch.Tensor.double,
-    torch.Tensor.half,
-    torch.zeros(()).copy_,
-    lambda z: torch.zeros(2).index_fill(0, torch.tensor([0]), z.float()),
-):
-    _leaf = torch.tensor(1 + 2j, requires_grad=True)
-    torch.set_warn_always(True)
-    with warnings.catch_warnings(record=True) as _caught:
-        warnings.simplefilter("always")
-        _cast(_leaf).sum().backward()
-    torch.set_warn_always(False)
-    assert _leaf.grad == 1
-    assert any("discards the imaginary part" in str(w.message) for w in _caught)
-# sphinx_gallery_end_ignore
-
-# %%
 # Why: two real numbers in one
 # ----------------------------
 # A real loss of :math:`z = a + bi` is a function of two real numbers. The real part of ``z.grad`` says how the loss changes
@@ -229,31 +148,31 @@ losses = {
     "z.angle()": (lambda z: z.angle(), lambda a, b: torch.atan2(b, a)),
     "(z**2).real": (lambda z: (z**2).real, lambda a, b: a**2 - b**2),
 }
-rows = {}
-for name, (of_z, of_parts) in losses.items():
-    z = torch.tensor(1 + 2j, requires_grad=True)
-    of_z(z).backward()
-    a, b = (torch.tensor(part, requires_grad=True) for part in (1.0, 2.0))
-    of_parts(a, b).backward()
-    assert torch.isclose(of_z(z), of_parts(a, b)) and z.grad != 0
-    assert torch.isclose(z.grad, torch.complex(a.grad, b.grad))
-    by_a, by_b = a.grad.item(), b.grad.item()
-    rows[name] = {"z.grad": f"{z.grad.item():.3f}", "dL/da": by_a, "dL/db": by_b}
 
-table = pd.DataFrame(rows).T.rename_axis(index=None, columns="loss at 1+2i")
 
-# sphinx_gallery_start_ignore
-assert (
-    rows["z.real"]["z.grad"] == "1.000+0.000j"
-    and rows["z.imag"]["z.grad"] == "0.000+1.000j"
-)
-assert rows["(z**2).real"]["z.grad"] == "2.000-4.000j"
-# sphinx_gallery_end_ignore
+def tabulate_gradients(losses):
+    rows = {}
+    for name, (of_z, of_parts) in losses.items():
+        z = torch.tensor(1 + 2j, requires_grad=True)
+        of_z(z).backward()
+        a, b = (torch.tensor(part, requires_grad=True) for part in (1.0, 2.0))
+        of_parts(a, b).backward()
+        assert torch.isclose(of_z(z), of_parts(a, b)) and z.grad != 0
+        assert torch.isclose(z.grad, torch.complex(a.grad, b.grad))
+        numbers = {"z.grad": z.grad, "dL/da": a.grad, "dL/db": b.grad}
+        rows[name] = {column: f"{t.item():.3f}" for column, t in numbers.items()}
+    return pd.DataFrame(rows).T.rename_axis(index=None, columns="loss at 1+2i")
+
 
 # %%
 # At :math:`z = 1 + 2i`:
 
-table.map(lambda value: value if isinstance(value, str) else f"{value:.3f}")
+# sphinx_gallery_start_ignore
+_found = tabulate_gradients(losses)["z.grad"]
+assert _found["z.real"] == "1.000+0.000j" and _found["z.imag"] == "0.000+1.000j"
+assert _found["(z**2).real"] == "2.000-4.000j"
+# sphinx_gallery_end_ignore
+tabulate_gradients(losses)
 
 # %%
 # Where the conjugate comes from
@@ -309,6 +228,88 @@ loss.backward()
 print(f"square.grad: {square.grad.item():.4f}")
 print(f"z.grad:      {z.grad.item():.4f}")
 assert torch.allclose(z.grad, square.grad * (2 * z.detach()).conj())
+
+# %%
+# What people get wrong
+# ---------------------
+# **Calling backward on a complex result.** "Smaller" means nothing for a complex number. Make the loss real. It happens by
+# accident: ``z * z.conj()`` is a real number in mathematics, but has a complex dtype.
+
+z = torch.tensor(1 + 2j, requires_grad=True)
+try:
+    (z * z.conj()).backward()
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+(z * z.conj()).real.backward()
+print("with .real:", z.grad.item())
+
+# sphinx_gallery_start_ignore
+assert z.grad == 2 + 4j
+assert "only for real scalar outputs but got torch.complex64" in message
+_product = z * z.conj()
+assert _product.imag == 0 and _product.is_complex()
+_given = []
+for _gradient in (torch.tensor(1.0), torch.tensor(1 + 0j)):
+    try:
+        torch.autograd.grad(_product, z, _gradient, retain_graph=True)
+        _given.append("accepted")
+    except RuntimeError as error:
+        _given.append("have the same dtype" in str(error))
+assert _given == [True, "accepted"]
+# sphinx_gallery_end_ignore
+
+# %%
+# **Squaring without the modulus.** The square of a complex difference is not a squared distance. Its real part can be
+# negative, and minimizing that part can lead away from the target, as it does from this ``z``.
+
+target = torch.tensor(0.5 + 0j)
+z = torch.tensor(1 + 2j)
+print("((z - target) ** 2).real:", ((z - target) ** 2).real.item())
+print("(z - target).abs() ** 2: ", (z - target).abs().square().item())
+assert ((z - target) ** 2).real < 0
+
+# sphinx_gallery_start_ignore
+moved = z.clone().requires_grad_()
+((moved - target) ** 2).real.backward()
+assert (moved - 0.1 * moved.grad - target).abs() > (z - target).abs()
+# sphinx_gallery_end_ignore
+
+# %%
+# **Casting to a real number.** ``z.to(torch.float32)`` drops the imaginary part, with a warning, and its gradient is 0. Write
+# ``z.real`` if you want the real part, and ``z.abs()`` if you want the modulus.
+
+z = torch.tensor(1 + 2j, requires_grad=True)
+torch.set_warn_always(True)  # the default is once in a process
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    z.to(torch.float32).backward()
+torch.set_warn_always(False)
+
+message = str(caught[0].message).split(" (Triggered")[0]
+print(f"{caught[0].category.__name__}: {message}")
+print("z.grad:", z.grad.item())
+assert message == "Casting complex values to real discards the imaginary part"
+assert z.grad == 1
+
+# sphinx_gallery_start_ignore
+assert len(caught) == 1
+for _cast in (
+    torch.Tensor.double,
+    torch.Tensor.half,
+    torch.zeros(()).copy_,
+    lambda z: torch.zeros(2).index_fill(0, torch.tensor([0]), z.float()),
+):
+    _leaf = torch.tensor(1 + 2j, requires_grad=True)
+    torch.set_warn_always(True)
+    with warnings.catch_warnings(record=True) as _caught:
+        warnings.simplefilter("always")
+        _cast(_leaf).sum().backward()
+    torch.set_warn_always(False)
+    assert _leaf.grad == 1
+    assert any("discards the imaginary part" in str(w.message) for w in _caught)
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

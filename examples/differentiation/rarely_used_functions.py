@@ -19,14 +19,14 @@ Rarely used functions of autograd and checkpoint, each in a few lines
       torch.autograd.graph.increment_version(t)
 
    If a PyTorch operation had saved ``t`` or a view of it, its backward then raises an error, and does not return a wrong
-   gradient. For a saved tensor that has hooks, this check is off.
+   gradient. This check is off for a saved tensor that has hooks, and under ``torch.func``.
 """
 
 # %%
 # ``increment_version``: tell autograd that a tensor was written
 # --------------------------------------------------------------
-# NumPy, a C library, or a kernel of your own that gets ``data_ptr()``, writes into the memory of a tensor. Autograd does not
-# notice: the tensor's version counter stays as it is. Here ``sin`` has saved ``y``, and NumPy overwrites it before backward:
+# NumPy, a C library, or your own kernel that gets ``data_ptr()``, writes into the memory of a tensor. Autograd does not
+# notice: the tensor's version counter stays as it is. Below, ``sin`` has saved ``y``, and NumPy overwrites it before backward:
 
 import numpy as np
 import torch
@@ -57,7 +57,7 @@ assert _written.eq(5).all() and _written._version == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient is wrong, and there was no error. With one more line, backward sees the write:
+# The gradient is wrong, and you get no error. With one more line, backward sees the write:
 
 x = torch.tensor(1.0, requires_grad=True)
 y = 1 * x
@@ -84,14 +84,6 @@ _sum = (1 * _x).sum()  # a sum saves no values, so nothing is raised
 increment_version(_x)
 _sum.backward()
 assert torch.equal(_x.grad, torch.ones(4))
-
-
-_x = torch.ones(3, requires_grad=True)
-_y = 1 * _x
-_loss = _y.sin().sum()
-np.copyto(_y.detach().clone().numpy(), 5.0)
-_loss.backward()
-assert torch.allclose(_x.grad, torch.ones(3).cos())
 
 
 class _KeepsOnCtx(torch.autograd.Function):
@@ -151,15 +143,20 @@ for _operation in (
 _shared = _after_a_write(lambda y: y * torch.from_numpy(y.detach().numpy()))
 assert torch.equal(_shared, torch.full((3,), 5.0))  # should be 1
 assert torch.equal(_after_a_write(lambda y: y * y.data), torch.full((3,), 5.0))
+_w = torch.ones(3)
+_pull = torch.func.vjp(torch.sin, _w)[1]
+_x = torch.ones(3, requires_grad=True)
+_loss = torch.utils.checkpoint.checkpoint(lambda x: x * _w, _x, use_reentrant=False)
+np.copyto(_w.numpy(), 5.0)
+increment_version(_w)
+_loss.sum().backward()
+assert torch.equal(_x.grad, torch.full((3,), 5.0))  # should be 1
+assert torch.allclose(_pull(torch.ones(3))[0], torch.full((3,), 5.0).cos())
 _whole = torch.ones(4)
 for _part in (_whole.expand(2, 4), _whole.detach(), _whole.view(2, 2).T):
     _before = _whole._version
     increment_version(_part)
     assert _whole._version == _before + 1
-for _part in (_whole.data, torch.from_numpy(_whole.numpy())):
-    _before = _whole._version
-    increment_version(_part)
-    assert _whole._version == _before
 # sphinx_gallery_end_ignore
 
 # %%
@@ -172,48 +169,8 @@ for _part in (_whole.data, torch.from_numpy(_whole.numpy())):
 #
 # - The operation ran inside hooks on saved tensors that kept the tensor, such as ``save_on_cpu`` for a CPU tensor.
 # - A custom Function kept the tensor as ``ctx.y = y``. Use ``ctx.save_for_backward(y)``.
-# - The operation saved ``y.data`` or ``torch.from_numpy(...)`` of the same memory. Each of them has a counter of its own.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Calling it before the operation.** The call must come after the operation that saves the tensor, and before backward. An
-# operation after the call saves the new version, so backward compares equal numbers.
-
-x = torch.tensor(1.0, requires_grad=True)
-y = 1 * x
-increment_version(y)  # too early: sin saves y after it
-loss = y.sin()
-np.copyto(y.detach().numpy(), 5.0)
-loss.backward()
-print(x.grad)
-
-# sphinx_gallery_start_ignore
-assert torch.allclose(x.grad, torch.tensor(5.0).cos())
-_x = torch.ones(3, requires_grad=True)
-_y = 1 * _x
-_loss = _y.sin().sum()
-increment_version(_y)  # before the write, and after the save
-np.copyto(_y.detach().numpy(), 5.0)
-_raised = []
-try:
-    _loss.backward()
-except RuntimeError as error:
-    _raised.append(error)
-assert len(_raised) == 1
-# sphinx_gallery_end_ignore
-
-# %%
-# **Writing through** ``.data``. It hides the write in the same way. Write to the tensor itself under ``torch.no_grad()``: then
-# the counter rises by itself.
-
-t = torch.ones(3)
-t.data.fill_(5.0)
-hidden = t._version
-with torch.no_grad():
-    t.fill_(5.0)
-print("version after .data:", hidden, "  after no_grad:", t._version)
-assert hidden == 0 and t._version == 1
+# - The operation saved ``y.data`` or ``torch.from_numpy(...)`` of the same memory. Each of them has its own counter.
+# - The operation ran under ``torch.func``, or in a checkpoint that takes the tensor from a closure.
 
 # %%
 # ``GradientEdge``: a gradient at a place, without its tensor
@@ -260,7 +217,7 @@ assert get_gradient_edge(_leaf).node.name() == "torch::autograd::AccumulateGrad"
 # sphinx_gallery_end_ignore
 
 # %%
-# ``del y`` freed the memory of ``y`` here, because neither product saved ``y``. With ``x.exp().sin()`` it would not: both
+# ``del y`` freed the memory of ``y``, because neither product saved ``y``. With ``x.exp().sin()`` it would not: both
 # operations save ``y``, and the graph keeps it.
 #
 # A tensor that does not require grad has no edge: ``get_gradient_edge`` raises an error.
@@ -324,8 +281,8 @@ with save_on_cpu():
 # %%
 # ``set_multithreading_enabled``: backward in the thread that called it
 # ---------------------------------------------------------------------
-# By default, backward runs the nodes of each GPU in a thread of its own. With ``False`` it runs them in the thread that called
-# ``backward()``. On a CPU nothing changes here: that thread runs the node anyway.
+# By default, backward runs the nodes of each GPU in a separate thread. With ``False`` it runs them in the thread that called
+# ``backward()``. On a CPU that thread usually runs them anyway:
 
 import threading
 
@@ -412,7 +369,7 @@ for _product, _times in ((vhp, 2), (hvp, 3)):
 # %%
 # ``checkpoint_sequential``: checkpoint an ``nn.Sequential`` in pieces
 # --------------------------------------------------------------------
-# Six layers in three pieces. Each piece but the last is :ref:`checkpointed <sphx_glr_gallery_memory_checkpointing.py>`: here,
+# Six layers in three pieces. Each piece but the last is :ref:`checkpointed <sphx_glr_gallery_memory_checkpointing.py>`:
 # its layers run again in backward. With one piece, nothing is checkpointed.
 
 from torch import nn
@@ -511,13 +468,6 @@ for _run in (
     (first.sum() + second.sum()).backward()
     _grads.append(_leaf.grad)
 assert torch.allclose(*_grads)
-_leaf = torch.ones(3, requires_grad=True)  # an operation before the block may be shared
-first, second = checkpoint(
-    lambda x: (x.sin(), x.cos()), _leaf.exp(), use_reentrant=False
-)
-with GraphExecGroup():
-    first.sum().backward(retain_graph=True)
-    second.sum().backward()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -529,7 +479,7 @@ with GraphExecGroup():
 # ``CheckpointPolicy``: decide for each operation
 # -----------------------------------------------
 # A checkpoint can :ref:`keep the results of the operations that you list <sphx_glr_gallery_memory_checkpointing.py>`. A
-# function can look at the arguments, too. (Its own first argument is a ``SelectiveCheckpointContext``.) This function keeps the
+# function can look at the arguments, too. This function keeps the
 # result of ``mm``, a product of two matrices, only if it takes more than 1,000 multiplications:
 
 from functools import partial
@@ -565,12 +515,11 @@ x.grad = None
 two_products(x).sum().backward()
 assert torch.allclose(x.grad, _expected)
 assert 20 * 3 * 20 > 1000 > 20 * 20 * 2
-_asked, _contexts = [], set()
+_asked = []
 
 
 def _looks(ctx, op, *args, **kwargs):
     _asked.append((op, [tuple(arg.shape) for arg in args if hasattr(arg, "shape")]))
-    _contexts.add(type(ctx).__name__)
     return large_products(ctx, op, *args, **kwargs)
 
 
@@ -599,12 +548,52 @@ _large = _products_in_backward(_looks)
 _both = _products_in_backward(lambda *_, **__: CheckpointPolicy.MUST_SAVE)
 assert (_large - _both, _neither - _large) == (1, 1)
 _asked = _asked[: _before[1]]  # in forward; torch 2.11 asks in backward, too
-assert _contexts == {"SelectiveCheckpointContext"}
 assert [shapes for op, shapes in _asked if op is torch.ops.aten.mm.default] == [
     [(20, 3), (3, 20)],
     [(20, 20), (20, 2)],
 ]
 # sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Calling it before the operation.** Call it after the operation that saves the tensor, and before backward. An
+# operation after the call saves the new version, so backward compares equal numbers.
+
+x = torch.tensor(1.0, requires_grad=True)
+y = 1 * x
+increment_version(y)  # too early: sin saves y after it
+loss = y.sin()
+np.copyto(y.detach().numpy(), 5.0)
+loss.backward()
+print(x.grad)
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(x.grad, torch.tensor(5.0).cos())
+_x = torch.ones(3, requires_grad=True)
+_y = 1 * _x
+_loss = _y.sin().sum()
+increment_version(_y)  # before the write, and after the save
+np.copyto(_y.detach().numpy(), 5.0)
+_raised = []
+try:
+    _loss.backward()
+except RuntimeError as error:
+    _raised.append(error)
+assert len(_raised) == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# **Writing through** ``.data``. It hides the write in the same way. Write to the tensor itself under ``torch.no_grad()``: then
+# the counter rises by itself.
+
+t = torch.ones(3)
+t.data.fill_(5.0)
+hidden = t._version
+with torch.no_grad():
+    t.fill_(5.0)
+print("version after .data:", hidden, "  after no_grad:", t._version)
+assert hidden == 0 and t._version == 1
 
 # %%
 # Exercise

@@ -57,7 +57,7 @@ for whole in (torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=Tru
 # gave ``scores`` a new node, ``CopySlices``. It passes on 0 for the first score, and the multiplication before it makes
 # 0 · 2 = 0 of that. (For ``x.log()`` at 0 the slope is infinite, and you get NaN.)
 #
-# Here ``x[1]`` is on the right-hand side too, and its gradient is 2 + 5:
+# Below, ``x[1]`` is on the right-hand side too, and its gradient is 2 + 5:
 
 x.grad = None
 scores = x * 2
@@ -97,6 +97,150 @@ for function in (assign, assign_tensor, buffer):
     _, pullback = torch.func.vjp(function, x.detach())
     assert torch.equal(pullback(torch.ones(3))[0], expected)
 # sphinx_gallery_end_ignore
+
+# %%
+# Why: a view shares the memory of its base
+# -----------------------------------------
+# ``part`` is a view of ``a``. A write into ``part`` changes ``a``, so the graph of ``a`` has to change too:
+
+x.grad = None
+a = x * 2
+part = a[:2]
+print("before:", a.grad_fn.name(), part.grad_fn.name(), a._version)
+part.mul_(10)
+print("after: ", a.grad_fn.name(), part.grad_fn.name(), a._version)
+
+total = a.sum()
+total.backward()
+print("x.grad:", x.grad)
+
+# graph: total -- a was written to through the view part: CopySlices records the write
+
+# sphinx_gallery_start_ignore
+assert x.grad.tolist() == [20, 20, 2] and a.tolist() == [20, 40, 6]
+assert a.grad_fn.name().endswith("CopySlices") and a._version == 1 == part._version
+assert part.grad_fn.name() == "AsStridedBackward0"
+assert part.grad_fn.next_functions[0][0] is a.grad_fn
+assert a.grad_fn.next_functions[0][0].name() == "MulBackward0"
+# sphinx_gallery_end_ignore
+
+# %%
+# The node ``CopySlices`` means: ``a`` as it was, with one region replaced. In backward it multiplies the gradient of that
+# region by 10, and passes on the gradient of the rest unchanged. ``part`` has a new node as well, which reads its region from
+# the new ``a``.
+#
+# On the leaf ``x``, the same step would make ``x`` the result of an operation. It would no longer be a leaf, so PyTorch
+# refuses. And ``_version`` went from 0 to 1: this number is how backward notices that a saved tensor was written to.
+
+# %%
+# Which writes are refused?
+# -------------------------
+# Some writes raise on their own line. In the table, ``x`` is a leaf that requires grad, and ``y`` is ``x * 2``.
+#
+# .. how-measured:: Each case runs. Its row has the node that y got by the write, "not recorded", or how the error begins.
+
+
+import pandas as pd
+
+
+def view_under_no_grad(y):
+    with torch.no_grad():
+        part = y[:2]
+    part.mul_(10)
+
+
+def plain(x):
+    with torch.no_grad():
+        x[0] = 0
+
+
+CASES = {
+    "y[0] = 0": lambda x, y: y.__setitem__(0, 0.0),
+    "y[:2].mul_(10)": lambda x, y: y[:2].mul_(10),
+    "y[y > 3] = 0": lambda x, y: y.__setitem__(y > 3, 0.0),
+    "y[[0, 1]] = 0": lambda x, y: y.__setitem__([0, 1], 0.0),
+    "y[:] = x * 3": lambda x, y: y.__setitem__(slice(None), x * 3),
+    "y += 1": lambda x, y: y.add_(1),
+    "x += 1": lambda x, y: x.add_(1),
+    "x[0] = 0": lambda x, y: x.__setitem__(0, 0.0),
+    "x[0] = 0 under no_grad": lambda x, y: plain(x),
+    "for part in y: part += 1": lambda x, y: [part.add_(1) for part in y],
+    "y.split([1, 2])[0].add_(1)": lambda x, y: y.split([1, 2])[0].add_(1),
+    "a view made under no_grad": lambda x, y: view_under_no_grad(y),
+    "y[0].expand(3).mul_(2)": lambda x, y: y[0].expand(3).mul_(2),
+    "y[1:] = y[:-1]": lambda x, y: y.__setitem__(slice(1, None), y[:-1]),
+}
+
+
+def outcome(write):
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = x * 2
+    try:
+        write(x, y)
+    except RuntimeError as error:
+        return f"refused: {str(error)[:45]} ..."
+    assert x.is_leaf
+    node = type(y.grad_fn).__name__
+    return "not recorded" if node == "MulBackward0" else f"recorded: {node}"
+
+
+def tabulate_writes():
+    outcomes = {written: outcome(write) for written, write in CASES.items()}
+    return pd.DataFrame({"what happens": outcomes}).rename_axis(columns="you write")
+
+
+# %%
+# What each write leaves in ``y``, or the error that it raises:
+
+# sphinx_gallery_start_ignore
+_outcomes = tabulate_writes()["what happens"].tolist()
+leaf = torch.ones(3, requires_grad=True)
+plain(leaf)
+assert leaf.tolist() == [0, 1, 1] and leaf.is_leaf and leaf.requires_grad
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+_by_mask, _by_list = "IndexPutBackward0", "IndexPutBackward0"
+if TORCH >= (2, 15):
+    _by_mask, _by_list = "MaskedFillBackward0", "IndexFillBackward0"
+assert _outcomes[:6] == [
+    "recorded: CopySlices",
+    "recorded: CopySlices",
+    f"recorded: {_by_mask}",
+    f"recorded: {_by_list}",
+    "recorded: CopyBackwards",
+    "recorded: AddBackward0",
+]
+kinds = [happens.partition(":")[0] for happens in _outcomes]
+assert kinds[6:] == ["refused"] * 2 + ["not recorded"] + ["refused"] * 5
+for refused in list(CASES.values())[-2:]:  # without any gradient, too
+    raised = []
+    for y in (torch.ones(3), torch.ones(3, requires_grad=True) * 2):
+        try:
+            refused(None, y)
+        except RuntimeError as error:
+            raised.append(str(error))
+    assert len(raised) == 2 and raised[0] == raised[1]
+    assert "to a single memory location" in raised[0]
+
+for factor in (torch.tensor(1.0), torch.tensor(1.0, requires_grad=True)):
+    wrong = 0
+    for columns in range(3, 17):
+        m, copied = (torch.arange(2.0 * columns).view(2, -1) * factor for _ in range(2))
+        m[:, 1:] = m[:, :-1]  # nothing is raised
+        copied[:, 1:] = copied[:, :-1].clone()
+        assert copied[1].tolist() == [columns, *range(columns, 2 * columns - 1)]
+        wrong += not torch.equal(m, copied)
+    assert wrong
+# sphinx_gallery_end_ignore
+tabulate_writes()
+
+# %%
+# The last two writes raise the same error if ``y`` requires no grad. All elements of ``y[0].expand(3)`` are in one place in
+# memory. And ``y[:-1]`` is partly the same memory as ``y[1:]``, to which the assignment writes. In a contiguous matrix of two
+# rows, ``m[:, 1:] = m[:, :-1]`` raises nothing, and can be wrong: put ``.clone()`` after the right-hand side.
+#
+# Pages on single errors: :ref:`a leaf <sphx_glr_gallery_errors_leaf_in_place.py>`,
+# :ref:`a view of a leaf <sphx_glr_gallery_errors_view_of_leaf.py>`,
+# :ref:`one of several views <sphx_glr_gallery_errors_view_of_several.py>`.
 
 # %%
 # What people get wrong
@@ -188,7 +332,7 @@ assert torch.autograd.gradcheck(sums_in_a_buffer, w64)
 
 # %%
 # **Filling a long buffer in a loop.** The loop below only writes, and nothing is raised. But backward goes through the writes
-# one by one, and each ``CopySlices`` copies the gradient of the *whole* buffer here. ``n`` rows of eight numbers are put into
+# one by one, and each ``CopySlices`` copies the gradient of the *whole* buffer. ``n`` rows of eight numbers are put into
 # one tensor:
 
 
@@ -227,18 +371,24 @@ def elements_in_backward(fill, n):
     return elements.total
 
 
-counts = {
-    n: {
-        fill.__name__: elements_in_backward(fill, n)
-        for fill in (by_assignment, by_stack)
+def tabulate_elements_in_backward():
+    counts = {
+        n: {
+            fill.__name__: elements_in_backward(fill, n)
+            for fill in (by_assignment, by_stack)
+        }
+        for n in (10, 20, 40, 80)
     }
-    for n in (10, 20, 40, 80)
-}
-table = pd.DataFrame(counts).T.rename_axis(columns="n")
+    return pd.DataFrame(counts).T.rename_axis(columns="n")
+
+
+# %%
+# How many elements the results have together, views counted too:
 
 # sphinx_gallery_start_ignore
+table = tabulate_elements_in_backward()
 many = table["by_assignment"]
-assert all(2 * 8 * n * n <= many[n] <= 2 * 8 * n * n + 100 * n for n in counts)
+assert all(2 * 8 * n * n <= many[n] <= 2 * 8 * n * n + 100 * n for n in table.index)
 few = table["by_stack"]
 for n in (10, 20, 40):
     assert 3.45 < many[2 * n] / many[n] < 3.85 and 1.99 < few[2 * n] / few[n] <= 2
@@ -261,18 +411,14 @@ out = torch.zeros(5, 3)
 out[0] = rows[0]
 assert out.requires_grad and not out.is_leaf
 # sphinx_gallery_end_ignore
-
-# %%
-# How many elements the results have together, views counted too:
-
-table
+tabulate_elements_in_backward()
 
 # %%
 # With twice as many rows, the number for ``by_stack`` about doubles. The number for ``by_assignment`` grows 3.5 to 3.8 times.
 
 # %%
 # **A write that is not recorded.** Under ``no_grad``, or through ``.detach()`` or ``.data``, the value changes, and no
-# node records it. Here no error is raised, and the gradient is that of the old value:
+# node records it. You get no error, and the gradient is that of the old value:
 
 x.grad = None
 scores = x * 2
@@ -296,145 +442,6 @@ for write in (lambda y: y.detach()[:1].zero_(), lambda y: y.data[:1].zero_()):
 # sphinx_gallery_end_ignore
 
 # %%
-# Which writes are refused?
-# -------------------------
-# Some writes raise on their own line. In the table, ``x`` is a leaf that requires grad, and ``y`` is ``x * 2``.
-#
-# .. how-measured:: Each case runs. Its row has the node that y got by the write, "not recorded", or how the error begins.
-
-
-def view_under_no_grad(y):
-    with torch.no_grad():
-        part = y[:2]
-    part.mul_(10)
-
-
-def plain(x):
-    with torch.no_grad():
-        x[0] = 0
-
-
-CASES = {
-    "y[0] = 0": lambda x, y: y.__setitem__(0, 0.0),
-    "y[:2].mul_(10)": lambda x, y: y[:2].mul_(10),
-    "y[y > 3] = 0": lambda x, y: y.__setitem__(y > 3, 0.0),
-    "y[[0, 1]] = 0": lambda x, y: y.__setitem__([0, 1], 0.0),
-    "y[:] = x * 3": lambda x, y: y.__setitem__(slice(None), x * 3),
-    "y += 1": lambda x, y: y.add_(1),
-    "x += 1": lambda x, y: x.add_(1),
-    "x[0] = 0": lambda x, y: x.__setitem__(0, 0.0),
-    "x[0] = 0 under no_grad": lambda x, y: plain(x),
-    "for part in y: part += 1": lambda x, y: [part.add_(1) for part in y],
-    "y.split([1, 2])[0].add_(1)": lambda x, y: y.split([1, 2])[0].add_(1),
-    "a view made under no_grad": lambda x, y: view_under_no_grad(y),
-    "y[0].expand(3).mul_(2)": lambda x, y: y[0].expand(3).mul_(2),
-    "y[1:] = y[:-1]": lambda x, y: y.__setitem__(slice(1, None), y[:-1]),
-}
-
-
-def outcome(write):
-    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    y = x * 2
-    try:
-        write(x, y)
-    except RuntimeError as error:
-        return f"refused: {str(error)[:45]} ..."
-    assert x.is_leaf
-    node = type(y.grad_fn).__name__
-    return "not recorded" if node == "MulBackward0" else f"recorded: {node}"
-
-
-outcomes = {written: outcome(write) for written, write in CASES.items()}
-table = pd.DataFrame({"what happens": outcomes}).rename_axis(columns="you write")
-
-# sphinx_gallery_start_ignore
-leaf = torch.ones(3, requires_grad=True)
-plain(leaf)
-assert leaf.tolist() == [0, 1, 1] and leaf.is_leaf and leaf.requires_grad
-TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
-_by_mask, _by_list = "IndexPutBackward0", "IndexPutBackward0"
-if TORCH >= (2, 15):
-    _by_mask, _by_list = "MaskedFillBackward0", "IndexFillBackward0"
-assert list(outcomes.values())[:6] == [
-    "recorded: CopySlices",
-    "recorded: CopySlices",
-    f"recorded: {_by_mask}",
-    f"recorded: {_by_list}",
-    "recorded: CopyBackwards",
-    "recorded: AddBackward0",
-]
-kinds = [happens.partition(":")[0] for happens in outcomes.values()]
-assert kinds[6:] == ["refused"] * 2 + ["not recorded"] + ["refused"] * 5
-for refused in list(CASES.values())[-2:]:  # without any gradient, too
-    raised = []
-    for y in (torch.ones(3), torch.ones(3, requires_grad=True) * 2):
-        try:
-            refused(None, y)
-        except RuntimeError as error:
-            raised.append(str(error))
-    assert len(raised) == 2 and raised[0] == raised[1]
-    assert "to a single memory location" in raised[0]
-
-for factor in (torch.tensor(1.0), torch.tensor(1.0, requires_grad=True)):
-    wrong = 0
-    for columns in range(3, 17):
-        m, copied = (torch.arange(2.0 * columns).view(2, -1) * factor for _ in range(2))
-        m[:, 1:] = m[:, :-1]  # nothing is raised
-        copied[:, 1:] = copied[:, :-1].clone()
-        assert copied[1].tolist() == [columns, *range(columns, 2 * columns - 1)]
-        wrong += not torch.equal(m, copied)
-    assert wrong
-# sphinx_gallery_end_ignore
-
-# %%
-# What each write leaves in ``y``, or the error that it raises:
-
-table
-
-# %%
-# The last two writes raise the same error if ``y`` requires no grad. All elements of ``y[0].expand(3)`` are in one place in
-# memory. And ``y[:-1]`` is partly the same memory as ``y[1:]``, to which the assignment writes. In a contiguous matrix of two
-# rows, ``m[:, 1:] = m[:, :-1]`` raises nothing, and can be wrong: put ``.clone()`` after the right-hand side.
-#
-# Pages on single errors: :ref:`a leaf <sphx_glr_gallery_errors_leaf_in_place.py>`,
-# :ref:`a view of a leaf <sphx_glr_gallery_errors_view_of_leaf.py>`,
-# :ref:`one of several views <sphx_glr_gallery_errors_view_of_several.py>`.
-
-# %%
-# Why: a view shares the memory of its base
-# -----------------------------------------
-# ``part`` is a view of ``a``. A write into ``part`` changes ``a``, so the graph of ``a`` has to change too:
-
-x.grad = None
-a = x * 2
-part = a[:2]
-print("before:", a.grad_fn.name(), part.grad_fn.name(), a._version)
-part.mul_(10)
-print("after: ", a.grad_fn.name(), part.grad_fn.name(), a._version)
-
-total = a.sum()
-total.backward()
-print("x.grad:", x.grad)
-
-# graph: total -- a was written to through the view part: CopySlices records the write
-
-# sphinx_gallery_start_ignore
-assert x.grad.tolist() == [20, 20, 2] and a.tolist() == [20, 40, 6]
-assert a.grad_fn.name().endswith("CopySlices") and a._version == 1 == part._version
-assert part.grad_fn.name() == "AsStridedBackward0"
-assert part.grad_fn.next_functions[0][0] is a.grad_fn
-assert a.grad_fn.next_functions[0][0].name() == "MulBackward0"
-# sphinx_gallery_end_ignore
-
-# %%
-# The node ``CopySlices`` means: ``a`` as it was, with one region replaced. Here it multiplies the gradient of that region by 10
-# in backward, and passes on the gradient of the rest unchanged. ``part`` has a new node as well, which reads its region from
-# the new ``a``.
-#
-# On the leaf ``x``, the same step would make ``x`` the result of an operation. It would no longer be a leaf, so PyTorch
-# refuses. And ``_version`` went from 0 to 1: this number is how backward notices that a saved tensor was written to.
-
-# %%
 # Exercise
 # --------
 # ``y = x * 2``, then ``y[1:] = y[:-1] * 3``. The right-hand side reads what the assignment overwrites. Does backward work, and
@@ -442,7 +449,7 @@ assert a.grad_fn.next_functions[0][0].name() == "MulBackward0"
 #
 # .. solution::
 #
-# It works. The product is computed before the write, into memory of its own, and its node saves the number 3 and nothing of
+# It works. The product is computed before the write, into new memory, and its node saves the number 3 and nothing of
 # ``y``. After the assignment, ``y`` is :math:`[2x_1, 6x_1, 6x_2]`. The sum is :math:`8x_1 + 6x_2`, without :math:`x_3`.
 
 x.grad = None

@@ -26,30 +26,12 @@ torch.func: grad, vmap, vjp, jvp and linearize
 # %%
 # The derivative at two hundred points
 # ------------------------------------
-# You have a function of one number, and want its slope and its curvature at many points.
-#
-# .. how-measured:: This code draws the three curves.
+# You have a function of one number, and want its slope and its curvature at many points. ``grad(f)`` is the derivative and
+# ``grad(grad(f))`` the second one. ``vmap`` applies them to all points:
 
-import warnings
-
-import matplotlib.pyplot as plt
-
-
-def draw(curves):
-    _, ax = plt.subplots(figsize=(6.4, 2.7), layout="constrained")
-    colors = ["#2563eb", "#c2410c", "#047857"]
-    for (name, values), color in zip(curves.items(), colors, strict=True):
-        ax.plot(points, values, color=color, label=name)
-    ax.set(xlabel="x", title="A function, its slope and its curvature")
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-
-
-# %%
-# ``grad(f)`` is the derivative and ``grad(grad(f))`` the second one. ``vmap`` applies them to all points:
-
-import pandas as pd
 import torch
-from torch.func import grad, vmap
+from torch.func import grad, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+from torch.fx.experimental.proxy_tensor import make_fx
 
 
 def f(x):
@@ -59,10 +41,29 @@ def f(x):
 points = torch.linspace(0, 10, 200)
 slopes = vmap(grad(f))(points)
 curvatures = vmap(grad(grad(f)))(points)
+print(slopes.shape, curvatures.shape)
+
+# %%
+# .. how-measured:: This code draws the three curves.
+
+import matplotlib.pyplot as plt
+
+
+def plot_curves(points, curves):
+    _, ax = plt.subplots(figsize=(6.4, 2.7), layout="constrained")
+    colors = ["#2563eb", "#c2410c", "#047857"]
+    for (name, values), color in zip(curves.items(), colors, strict=True):
+        ax.plot(points, values, color=color, label=name)
+    ax.set(xlabel="x", title="A function, its slope and its curvature")
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+
+
+# %%
+# The three curves:
 
 # figure: Three damped waves over x from 0 to 10. The slope of the function is 0 where the function has a maximum or a
 #   minimum, and the curvature is negative at its maxima.
-draw({"f": f(points), "grad(f)": slopes, "grad(grad(f))": curvatures})
+plot_curves(points, {"f": f(points), "grad(f)": slopes, "grad(grad(f))": curvatures})
 
 # sphinx_gallery_start_ignore
 _wave, _decay = torch.sin(points), torch.exp(-points / 4)
@@ -97,14 +98,13 @@ assert _seen == [()]
 
 # %%
 # You set no ``requires_grad`` and read no ``.grad``: ``grad(f)(x)`` returns the gradient. ``grad`` needs a function whose
-# result has the shape ``()``: one number, not ``(1,)``. Here it has this shape: inside ``vmap``, the shape of ``x`` is ``()``.
-#
+# result has the shape ``()``: one number, not ``(1,)``. Inside ``vmap``, the shape of ``x`` is ``()``, so ``f`` has it too.
+
+# %%
 # What each transform returns
 # ---------------------------
 # A function from three numbers to two, at the point ``x``. ``v`` is a direction in the space of the inputs, and ``u`` has one
 # weight for each output.
-
-from torch.func import hessian, jacfwd, jacrev, jvp, linearize, vjp
 
 
 def g(x):
@@ -114,6 +114,8 @@ def g(x):
 x, v = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 0.0, 0.0])
 u = torch.tensor([1.0, 0.0])
 # sphinx_gallery_start_ignore
+import warnings
+
 _quiet = warnings.catch_warnings()
 _quiet.__enter__()
 warnings.simplefilter("ignore")  # linearize: a constant of torch.fx has no name
@@ -183,21 +185,127 @@ for _transform in (
         _branch_errors.append(True)
 assert _branch_errors == [False] * 6 + [True]  # only linearize refuses an if
 # sphinx_gallery_end_ignore
-pd.DataFrame({"shape": {name: str(tuple(t.shape)) for name, t in shapes.items()}})
+for name, tensor in shapes.items():
+    print(f"{name:<23} {tuple(tensor.shape)}")
 
 # %%
 # - ``vjp`` runs ``g`` once. It returns ``g(x)`` and a function that does backward for a given ``u``.
 # - ``jvp`` runs ``g`` in forward mode, with one ``v``. It returns ``g(x)`` and the derivative along ``v``.
 # - ``linearize`` returns ``g(x)`` and a function of ``v``, for this ``x``. Call that function for as many directions as you
 #   like: it does not call ``g`` again. Do not differentiate through ``linearize`` with respect to ``x``: in PyTorch 2.13,
-#   ``jacrev`` then gave a wrong result without an error here. Use ``jvp`` instead.
+#   ``jacrev`` then gave a wrong result without an error. Use ``jvp`` instead.
 # - ``jacrev`` and ``jacfwd`` return the whole Jacobian: :ref:`which one, and when
 #   <sphx_glr_gallery_differentiation_forward_mode.py>`. ``hessian`` returns the second derivatives of each output.
 
 # %%
+# Which argument is batched: ``in_dims``
+# --------------------------------------
+# By default ``vmap`` walks along the first dimension of each positional argument. In ``in_dims``, ``None`` passes an argument
+# whole, and a number names the dimension to walk along. ``out_dims`` says where the batch goes in the result:
+
+weights, inputs = torch.ones(4), torch.ones(4, 10)  # here samples are columns
+print(vmap(torch.dot, in_dims=(None, 1))(weights, inputs).shape)
+print(vmap(torch.mul, in_dims=(None, 1))(weights, inputs).shape)
+print(vmap(torch.mul, in_dims=(None, 1), out_dims=1)(weights, inputs).shape)
+
+try:
+    vmap(torch.dot)(torch.ones(3, 2), torch.ones(4, 2))
+except ValueError as error:
+    message = str(error)
+    print("ValueError:", message)
+
+# sphinx_gallery_start_ignore
+assert vmap(torch.dot, in_dims=(None, 1))(weights, inputs).shape == (10,)
+assert "same size in the mapped dimension, got sizes [3, 4]" in message
+_side_by_side = vmap(torch.mul, in_dims=(None, 1), out_dims=1)(weights, inputs)
+assert _side_by_side.shape == (4, 10)
+assert vmap(torch.mul, in_dims=(None, 1))(weights, inputs).shape == (10, 4)
+_rows, _number_errors = torch.zeros(3), []
+try:
+    vmap(lambda x, a: x * a)(_rows, 2.0)
+except ValueError as error:
+    _number_errors.append(str(error))
+assert (
+    len(_number_errors) == 1
+    and "use None as the respective in_dim" in _number_errors[0]
+)
+assert vmap(lambda x, a: x * a, in_dims=(0, None))(_rows, 2.0).shape == (3,)
+_by_name = []
+
+
+def _shape_by_name(x, *, a):
+    _by_name.append(tuple(a.shape))
+    return x * a.sum()
+
+
+vmap(_shape_by_name)(_rows, a=torch.ones(3, 2))
+vmap(_shape_by_name, in_dims=1)(inputs, a=torch.ones(10, 4))
+assert _by_name == [(3, 2), (10, 4)]
+assert torch.equal(vmap(lambda x, a: x + a)(_rows, a=2.0), torch.full((3,), 2.0))
+# sphinx_gallery_end_ignore
+
+# %%
+# For a Python number among them, write ``None``. An argument passed by keyword is passed whole, whatever ``in_dims`` says.
+#
+# ``grad(f)`` is the gradient with respect to the first argument of ``f``. ``argnums=(0, 1)`` asks for the first two.
+# ``grad_and_value`` returns the gradient first, then the value, and runs the function once:
+
+
+def loss(weight, x):
+    return (weight @ x) ** 2
+
+
+(of_weight, of_x), value = torch.func.grad_and_value(loss, argnums=(0, 1))(
+    torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+)
+print(of_weight, of_x, value)
+assert value == 121 and torch.equal(of_weight, 22 * torch.tensor([3.0, 4.0]))
+
+# sphinx_gallery_start_ignore
+assert torch.equal(of_x, 22 * torch.tensor([1.0, 2.0]))
+_calls.clear()
+torch.func.grad_and_value(lambda x: _counted(x).sum())(x)
+assert len(_calls) == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# ``functionalize``: a graph without in-place operations
+# ------------------------------------------------------
+# ``functionalize`` is for tools that read graphs. Below is what ``make_fx`` records of the function ``in_place``, and of the
+# same function after ``functionalize``. (A write into an argument, such as ``x.mul_(2)``, leaves a ``copy_`` into it.)
+
+
+def in_place(x):
+    y = x.clone()
+    y.add_(1)
+    return y.mul_(2)
+
+
+def operations(function):
+    nodes = make_fx(function)(torch.ones(3)).graph.nodes
+    return [n.target.__name__ for n in nodes if n.op == "call_function"]
+
+
+print(operations(in_place))
+print(operations(torch.func.functionalize(in_place)))
+
+# sphinx_gallery_start_ignore
+assert operations(in_place) == ["clone.default", "add_.Tensor", "mul_.Tensor"]
+assert not any("_." in name for name in operations(torch.func.functionalize(in_place)))
+assert torch.equal(torch.func.functionalize(in_place)(x), in_place(x))
+for _writes in (
+    lambda x: x.mul_(2),
+    lambda x: x.mul_(2).add_(1),
+    lambda x: x[0].mul_(2) + x[1:].add_(1),
+):
+    _names = operations(torch.func.functionalize(_writes))
+    assert [n for n in _names if "_." in n] == ["copy_.default"] == _names[-1:], _names
+# sphinx_gallery_end_ignore
+
+# %%
 # What people get wrong
 # ---------------------
-# **Random numbers in** ``vmap``. PyTorch does not guess whether each row should get numbers of its own:
+# **Random numbers in** ``vmap``. PyTorch does not guess whether each row should get its own numbers:
 
 
 def noisy(x):
@@ -242,7 +350,7 @@ assert len(vmap(noisy, randomness="same")(rows).unique()) == 1
 
 # %%
 # ``jacfwd`` and ``hessian`` use ``vmap`` inside, and raise the same error for such a function. In ``jacfwd``, write
-# ``randomness="same"``. With ``"different"``, each column of the Jacobian can get numbers of its own: silently wrong.
+# ``randomness="same"``. With ``"different"``, each column of the Jacobian can get different numbers: silently wrong.
 #
 # **Keeping a tensor from inside** ``vmap``. Inside, a tensor computed from the batch is a wrapper. Do not compute with it after
 # ``vmap``. Return the tensor instead. Under ``vmap``, a function may return several; for ``grad``, ``has_aux=True`` passes a
@@ -284,13 +392,11 @@ assert kept[0].sum() == 6
 # %%
 # To look at such a wrapper in a debugger, ``torch.func.debug_unwrap`` returns the tensor inside:
 
-from torch.func import debug_unwrap
-
 shown = []
 
 
 def looked_at(x):
-    shown.append(debug_unwrap(x).shape)
+    shown.append(torch.func.debug_unwrap(x).shape)
     return x.sum()
 
 
@@ -354,115 +460,6 @@ assert _weight.grad == 6
 #
 # **Counting on** ``no_grad``. ``no_grad`` around the call does not switch ``grad(f)`` off. Inside ``f``, it makes constants for
 # ``grad``, ``vjp`` and ``jacrev``, but not for ``jvp`` and ``jacfwd``. ``.detach()`` makes constants for all five.
-#
-# Which argument is batched: ``in_dims``
-# --------------------------------------
-# By default ``vmap`` walks along the first dimension of each positional argument. In ``in_dims``, ``None`` passes an argument
-# whole, and a number names the dimension to walk along. ``out_dims`` says where the batch goes in the result:
-
-weights, inputs = torch.ones(4), torch.ones(4, 10)  # here samples are columns
-print(vmap(torch.dot, in_dims=(None, 1))(weights, inputs).shape)
-print(vmap(torch.mul, in_dims=(None, 1))(weights, inputs).shape)
-print(vmap(torch.mul, in_dims=(None, 1), out_dims=1)(weights, inputs).shape)
-
-try:
-    vmap(torch.dot)(torch.ones(3, 2), torch.ones(4, 2))
-except ValueError as error:
-    message = str(error)
-    print("ValueError:", message)
-
-# sphinx_gallery_start_ignore
-assert vmap(torch.dot, in_dims=(None, 1))(weights, inputs).shape == (10,)
-assert "same size in the mapped dimension, got sizes [3, 4]" in message
-_side_by_side = vmap(torch.mul, in_dims=(None, 1), out_dims=1)(weights, inputs)
-assert _side_by_side.shape == (4, 10)
-assert vmap(torch.mul, in_dims=(None, 1))(weights, inputs).shape == (10, 4)
-_number_errors = []
-try:
-    vmap(lambda x, a: x * a)(rows, 2.0)
-except ValueError as error:
-    _number_errors.append(str(error))
-assert (
-    len(_number_errors) == 1
-    and "use None as the respective in_dim" in _number_errors[0]
-)
-assert vmap(lambda x, a: x * a, in_dims=(0, None))(rows, 2.0).shape == (3,)
-_by_name = []
-
-
-def _shape_by_name(x, *, a):
-    _by_name.append(tuple(a.shape))
-    return x * a.sum()
-
-
-vmap(_shape_by_name)(rows, a=torch.ones(3, 2))
-vmap(_shape_by_name, in_dims=1)(inputs, a=torch.ones(10, 4))
-assert _by_name == [(3, 2), (10, 4)]
-assert torch.equal(vmap(lambda x, a: x + a)(rows, a=2.0), torch.full((3,), 2.0))
-# sphinx_gallery_end_ignore
-
-# %%
-# For a Python number among them, write ``None``. An argument passed by keyword is passed whole, whatever ``in_dims`` says.
-#
-# ``grad(f)`` is the gradient with respect to the first argument of ``f``. ``argnums=(0, 1)`` asks for the first two.
-# ``grad_and_value`` returns the gradient first, then the value, and runs the function once:
-
-from torch.func import grad_and_value
-
-
-def loss(weight, x):
-    return (weight @ x) ** 2
-
-
-(of_weight, of_x), value = grad_and_value(loss, argnums=(0, 1))(
-    torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
-)
-print(of_weight, of_x, value)
-assert value == 121 and torch.equal(of_weight, 22 * torch.tensor([3.0, 4.0]))
-
-# sphinx_gallery_start_ignore
-assert torch.equal(of_x, 22 * torch.tensor([1.0, 2.0]))
-_calls.clear()
-grad_and_value(lambda x: _counted(x).sum())(x)
-assert len(_calls) == 1
-# sphinx_gallery_end_ignore
-
-# %%
-# ``functionalize``: a graph without in-place operations
-# ------------------------------------------------------
-# ``functionalize`` is for tools that read graphs. Below is what ``make_fx`` records of the function ``in_place``, and of the
-# same function after ``functionalize``. (A write into an argument, such as ``x.mul_(2)``, leaves a ``copy_`` into it.)
-
-from torch.func import functionalize
-from torch.fx.experimental.proxy_tensor import make_fx
-
-
-def in_place(x):
-    y = x.clone()
-    y.add_(1)
-    return y.mul_(2)
-
-
-def operations(function):
-    nodes = make_fx(function)(torch.ones(3)).graph.nodes
-    return [n.target.__name__ for n in nodes if n.op == "call_function"]
-
-
-print(operations(in_place))
-print(operations(functionalize(in_place)))
-
-# sphinx_gallery_start_ignore
-assert operations(in_place) == ["clone.default", "add_.Tensor", "mul_.Tensor"]
-assert not any("_." in name for name in operations(functionalize(in_place)))
-assert torch.equal(functionalize(in_place)(x), in_place(x))
-for _writes in (
-    lambda x: x.mul_(2),
-    lambda x: x.mul_(2).add_(1),
-    lambda x: x[0].mul_(2) + x[1:].add_(1),
-):
-    _names = operations(functionalize(_writes))
-    assert [n for n in _names if "_." in n] == ["copy_.default"] == _names[-1:], _names
-# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
