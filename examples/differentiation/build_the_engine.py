@@ -514,9 +514,10 @@ for _shape in (), (3,), (0,), (2, 1):
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch's engine does more. It frees what the nodes saved, adds to ``.grad``, runs hooks, and runs custom Functions. Of the nodes that are ready, it takes the one that was recorded last. It also converts dtypes: for a ``float32``
-# leaf times a ``float64`` tensor of the same shape, PyTorch's gradient of the leaf is ``float32``, and that of the engine above
-# is ``float64``.
+# PyTorch's engine does more. It frees what the nodes saved, adds to ``.grad``, runs hooks, and runs custom Functions. Of the
+# nodes that are ready, it takes the one that was recorded last. It also converts dtypes: for a ``float32`` leaf times a
+# ``float64`` tensor of the same shape, PyTorch's gradient of the leaf is ``float32``, and that of the engine above is
+# ``float64``.
 
 # %%
 # What people get wrong

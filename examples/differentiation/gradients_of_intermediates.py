@@ -212,8 +212,7 @@ tabulate_two_passes()
 
 # %%
 # - ``torch.autograd.grad`` to compute with a gradient, for a map like the one above. It leaves the ``.grad`` of ``A``
-#   alone, and does not compute the step from ``C`` back to ``A``. (For a penalty on the gradient, pass ``create_graph=True``.
-#   )
+#   alone, and does not compute the step from ``C`` back to ``A``. (For a penalty on the gradient, pass ``create_graph=True``.)
 # - ``retain_grad()`` to look at a few tensors of a training step. ``C.grad`` adds up, like the ``.grad`` of a leaf. If you need
 #   only these, ``D.backward(inputs=[C])`` fills ``C.grad`` and no other.
 # - ``register_hook`` to change a gradient, or to look at many gradients without keeping them. It gets each pass for itself.
