@@ -155,8 +155,7 @@ assert _calls.count(_x) == _x.grad == 32
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient is right. But it is a sum of 65,536 ones, and ``x.backward`` was called for each. One more ``y + y`` doubles
-# these calls.
+# The gradient is right. But it is a sum of 65,536 ones, and ``x.backward`` was called for each.
 
 # %%
 # Step 3: the last recorded value goes first

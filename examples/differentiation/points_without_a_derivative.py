@@ -5,8 +5,8 @@ NaN gradients: torch.where, sqrt at 0, relu at 0
 .. in-short::
 
    A gradient can be NaN although every value of the forward pass is fine. A common cause is 0 times infinity: the slope
-   of ``sqrt`` at 0 is infinite. A ``torch.where`` after the root is not enough. Choose a safe input *before* the root
-   too: ``torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)``. (That turns a NaN in ``x`` into 0. If the *value* is NaN
+   of ``sqrt`` at 0 is infinite. A ``torch.where`` after the root is not enough. Choose a safe input *before* the root:
+   ``torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)``. (That turns a NaN in ``x`` into 0. If the *value* is NaN
    already, look in the forward pass first.) At a kink, as in ``relu`` at 0, no derivative exists and PyTorch picks a slope.
 """
 
@@ -278,8 +278,7 @@ assert gradient(torch.abs, [-0.1, 0.1]).tolist() == [-1, 1]
 
 # %%
 # PyTorch's rule, linked below: at a kink of a convex function, the subgradient with the smallest norm. At 0, ``relu`` and
-# ``abs`` follow it. In PyTorch 2.13, ``clamp`` does not at its lower edge: it passes the gradient on. So measure where it
-# matters.
+# ``abs`` follow it. In PyTorch 2.13, ``clamp`` does not at its lower edge: it passes the gradient on.
 
 # %%
 # Ties in max
