@@ -30,8 +30,6 @@ from torch import nn
 torch.manual_seed(0)
 
 # sphinx_gallery_start_ignore
-import warnings
-
 try:
     # sphinx_gallery_end_ignore
     cell = nn.RNNCell(3, 4)
@@ -57,8 +55,8 @@ assert message.startswith("Trying to backward through the graph a second time")
 #
 # Why
 # ---
-# ``backward()`` frees what the forward pass saved, as it goes. Below, ``loss1`` has had its backward. ``loss2`` is computed
-# from ``state1``, so its graph includes the first step, and the first ``tanh`` has nothing left.
+# To save memory, ``backward()`` frees what the forward pass kept for it. Below, ``loss1`` has had its backward. ``loss2`` is
+# computed from ``state1``, so its graph includes the first step, where ``tanh`` has nothing left.
 
 w = torch.tensor(0.5, requires_grad=True)
 state1 = torch.tanh(w * 1.0)
@@ -94,27 +92,15 @@ assert state1.grad_fn in _nodes(loss2)
 _sum = (torch.ones(2, requires_grad=True) + w - 2.0).sum()
 _sum.backward()
 _sum.backward()
-_compiled = torch.compile(lambda x: (x + 2.0).sum(), backend="aot_eager")
-_sum = _compiled(torch.ones(2, requires_grad=True))
-_sum.backward()
-try:
-    _sum.backward()
-except RuntimeError as error:
-    raised.append(str(error))
-try:
-    state1.grad_fn._saved_result
-except RuntimeError as error:
-    raised.append(str(error))
-assert raised == [message] * 3
 # sphinx_gallery_end_ignore
 
 # %%
-# The error comes when the second backward meets a node that had saved a tensor. A sum or an addition saves none (unless it was
-# compiled), so a toy example may pass where your model does not.
+# The error comes when the second backward meets a node that had saved a tensor. A sum or an addition saves none, so a toy
+# example may pass where your model does not.
 #
 # How to find the line
 # --------------------
-# Look at the tensors that a step gets from outside of the step: the state, a cache, a running total, a tensor computed before
+# Look at the tensors that a step gets from outside: the state, a cache, a running total, a tensor computed before
 # the loop. Data and parameters usually have no ``grad_fn``. A tensor that has one brings its history along:
 
 state = torch.zeros(2, 4)
@@ -123,8 +109,9 @@ for step, x in enumerate(torch.ones(2, 2, 3)):
     state = cell(x, state)
 
 # sphinx_gallery_start_ignore
+import warnings
+
 assert state.grad_fn.name() == "TanhBackward0" and torch.zeros(2, 4).grad_fn is None
-assert all(parameter.grad_fn is None for parameter in cell.parameters())
 with (
     warnings.catch_warnings(record=True) as caught,
     torch.autograd.set_detect_anomaly(True),
@@ -136,14 +123,14 @@ with (
             _early.sum().backward()
         except RuntimeError as error:
             raised.append(str(error))
-assert raised == 4 * [message]
+assert raised == 2 * [message]
 assert "Error detected in TanhBackward0" in str(caught[-1].message)
 assert "this line is named" in str(caught[-1].message)
 # sphinx_gallery_end_ignore
 
 # %%
 # Nothing found? :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line of the forward pass that
-# made the emptied node.
+# created the node.
 #
 # The fix
 # -------
@@ -176,11 +163,11 @@ _loss.backward()
 # sphinx_gallery_end_ignore
 
 # %%
-# Each step now learns from its own loss only. If the gradient is to go back through several steps, add their losses and call
-# ``backward()`` once for all of them. The state of an LSTM is a tuple: ``state = tuple(s.detach() for s in state)``.
+# Each step now learns only from its own loss. If the gradient should go back through several steps, add their losses and call
+# ``backward()`` once. The state of an LSTM is a tuple: ``state = tuple(s.detach() for s in state)``.
 #
 # **A tensor computed once, before the loop** or in ``__init__``, such as a penalty on the weights or an embedding of all nodes:
-# compute it in the loop, or in ``forward``. After an optimizer step it would be out of date anyway.
+# compute it in the loop, or in ``forward``. After an optimizer step the old one would be out of date anyway.
 
 model = nn.Linear(3, 1)
 for inputs in torch.ones(3, 2, 3):
@@ -188,10 +175,8 @@ for inputs in torch.ones(3, 2, 3):
     loss = model(inputs).mean() + 0.01 * penalty
     loss.backward()
 
+
 # sphinx_gallery_start_ignore
-assert loss.isfinite()
-
-
 def _penalty_before():
     penalty = model.weight.square().sum()
     for inputs in torch.ones(3, 2, 3):
@@ -345,15 +330,14 @@ assert _sizes == [4, 6, 8]
 # sphinx_gallery_end_ignore
 
 # %%
-# That is :ref:`modified by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Do not go on from it to
-# ``.data`` or ``clone()``: ``detach()`` on the state mends both. With ``fused=True`` an optimizer's write :ref:`is not counted
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: no error, and wrong gradients.
+# That is :ref:`modified by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Do not try ``.data`` or
+# ``clone()`` next. ``detach()`` on the state fixes both errors. An optimizer with ``fused=True`` raises no error, and :ref:`the
+# gradients are wrong <sphx_glr_gallery_differentiation_inplace_and_versions.py>`.
 #
-# Without a step in between, no error comes. But each loss has a larger graph than the one before: 4, 6 and 8 nodes in three
-# steps of the small example above.
+# Without an optimizer step in between, you get no error. But each loss has a larger graph than the one before.
 #
 # ``retain_graph=True`` is right if you want two backwards through one graph, for example to compare the gradients of two
-# losses. Leave it out of the last one, so that the graph is freed.
+# losses. Leave it out of the last backward, so that the graph is freed.
 
 shared = torch.exp(w)
 first, second = shared.sin(), shared.cos()
