@@ -31,13 +31,6 @@ torch._dynamo.exc.Unsupported: Data-dependent branching
 import torch
 
 # sphinx_gallery_start_ignore
-# isort: split
-import contextlib
-import io
-import warnings
-
-import matplotlib.pyplot as plt
-
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -63,8 +56,7 @@ assert "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170" in ra
 # <https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html>`__. Earlier versions said *Dynamic control flow is
 # not supported at the moment*.
 #
-# This page uses ``backend="eager"``, which needs no compiler. The message comes before the backend, so yours makes no
-# difference.
+# This page uses ``backend="eager"``, which needs no compiler. The message comes before the backend is called.
 #
 # Why
 # ---
@@ -77,8 +69,8 @@ assert "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170" in ra
 #
 # How to find graph breaks
 # ------------------------
-# ``torch._dynamo.explain`` runs the function once, without ``fullgraph=True``, and counts the graphs of this call. Choose
-# arguments with which much of the function runs: with a short vector, the count here is 0 breaks.
+# ``torch._dynamo.explain`` runs the function once, without ``fullgraph=True``, and counts the graphs of this call. It sees only
+# what runs: with a short vector, it counts 0 breaks here.
 
 
 def with_if(x):
@@ -151,29 +143,22 @@ _zero = torch.zeros(4, requires_grad=True)
 _norm = _zero.norm()
 torch.where(_norm > 1, _zero / _norm, _zero).sum().backward()
 assert _zero.grad.isnan().all()
+# sphinx_gallery_end_ignore
+
+# %%
+# .. how-measured:: This code draws the operations of each recorded graph.
+
+import matplotlib.pyplot as plt
 
 
-def recorded(function):
-    """The names of the operations in each graph that is recorded."""
-    graphs = []
-
-    def keep(module, inputs):
-        nodes = [n for n in module.graph.nodes if n.op.startswith("call_")]
-        names = [getattr(n.target, "__name__", n.target) for n in nodes]
-        graphs.append([{"gt": ">", "truediv": "/"}.get(name, name) for name in names])
-        return module
-
-    torch._dynamo.reset()
-    torch.compile(function, backend=keep)(torch.ones(4))
-    return graphs
-
-
-def draw(functions):
+def plot_graphs(functions):
     _, ax = plt.subplots(figsize=(7, 1.7), layout="constrained")
-    colors = ("#2563eb", "#c2410c")
     for name, function in functions.items():
         left = 0
-        for names, color in zip(recorded(function), colors, strict=False):
+        graphs = torch._dynamo.explain(function)(torch.ones(4)).graphs
+        for graph, color in zip(graphs, ("#2563eb", "#c2410c"), strict=False):
+            called = [node.target for node in graph.graph.nodes if "call" in node.op]
+            names = [getattr(target, "__name__", target) for target in called]
             ax.barh(name, len(names), left=left, color=color, height=0.6)
             middle = left + len(names) / 2
             text = "   ".join(names)
@@ -185,19 +170,19 @@ def draw(functions):
     ax.set_xticks(range(5))
 
 
-assert recorded(with_if) == [["norm", ">"], ["/"]]
-assert recorded(with_where) == [["norm", ">", "where", "/"]]
-# sphinx_gallery_end_ignore
-
 # %%
 # Here is what is recorded, before and after:
 
 # figure: Two rows. With if: a graph of two operations, Python, a graph of one. With where: one graph of four operations.
-draw({"if": with_if, "torch.where": with_where})
+plot_graphs({"if": with_if, "torch.where": with_where})
+
+# sphinx_gallery_start_ignore
+assert torch._dynamo.explain(with_where)(torch.ones(4)).graph_count == 1
+# sphinx_gallery_end_ignore
 
 # %%
-# With ``torch.where``, both cases are computed. If one case is expensive, use ``torch.cond``, which records both and runs one.
-# Each case is a function. It may not return its own input, so return a copy:
+# ``torch.where`` computes both cases. If one case is expensive, use ``torch.cond``, which records both and runs one. Each case
+# is a function. It may not return its own input, so return a copy:
 
 
 @torch.compile(fullgraph=True, backend="eager")
@@ -311,6 +296,9 @@ except torch._dynamo.exc.Unsupported as error:
     raised.append(str(error))
     print(f"torch._dynamo.exc.Unsupported: {error}".partition("\n  Hint")[0])
 assert len(raised) == 1 and "builtin operator `print`" in raised[0]
+import contextlib
+import io
+
 torch._dynamo.reset()
 _allowed = torch._dynamo.config.reorderable_logging_functions
 _allowed.add(print)
@@ -337,6 +325,8 @@ finally:
 # warning. Then it divides short vectors, too:
 
 # sphinx_gallery_start_ignore
+import warnings
+
 with warnings.catch_warnings(record=True) as _noted:
     warnings.simplefilter("always")
     # sphinx_gallery_end_ignore
@@ -350,7 +340,7 @@ assert torch.allclose(traced(torch.full((4,), 0.1)), torch.full((4,), 0.5))
 
 # %%
 # **Do not put the division inside of torch.where.** ``torch.where(norm > 1, x / norm, x)`` has the right value at zero. Its
-# gradient there is NaN, because the case that was not chosen is differentiated, too.
+# gradient there is NaN, because autograd differentiates both cases.
 #
 # See also
 # --------
