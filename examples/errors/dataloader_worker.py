@@ -30,82 +30,78 @@ DataLoader worker (pid(s) 1234) exited unexpectedly
 # A script, ``train.py``. With ``"spawn"`` it fails here as it does under Windows and macOS, where ``"spawn"`` is the default.
 
 # sphinx_gallery_start_ignore
-import contextlib
 import gc
 import multiprocessing
 import os
 import re
 import runpy
-import signal
-import sys
 import tempfile
 import textwrap
-import threading
-import time
 import traceback
 
-import matplotlib.pyplot as plt
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
 multiprocessing.set_start_method("fork", force=True)  # for the cells below
 folder = tempfile.TemporaryDirectory()
 
 
-def run(script):
-    """Run a script as a program of its own would be run, and return what its workers said."""
+def _run(script):
+    """Run a script as its own program, with what its workers say in ``said.txt``."""
     path = os.path.join(folder.name, "train.py")
     with open(path, "w") as file:
-        file.write(script)
-    with said_by_workers() as said:
-        try:
-            runpy.run_path(path, run_name="__main__")
-        except RuntimeError as error:
-            said.append(error)
-    return said
+        file.write(textwrap.dedent(script))
+    saved = os.dup(2)
+    with open(f"{folder.name}/said.txt", "w") as said:
+        os.dup2(said.fileno(), 2)
+    try:
+        runpy.run_path(path, run_name="__main__")
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
 
 
-@contextlib.contextmanager
-def said_by_workers():
-    said = []
-    with tempfile.TemporaryFile("w+") as file:
-        saved = os.dup(2)
-        os.dup2(file.fileno(), 2)
-        try:
-            yield said
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
-            file.seek(0)
-            said.insert(0, file.read())
+def _said_by_workers():
+    with open(f"{folder.name}/said.txt") as file:
+        return file.read()
 
 
-def numbered(error):
+def _numbered(error):
     return re.sub(r"(pid(?:\(s\))?) \d+", r"\1 1234", str(error)).strip()
 
 
-script = """
-# sphinx_gallery_end_ignore
-from torch.utils.data import DataLoader
+try:
+    script = """
+    # sphinx_gallery_end_ignore
+    from torch.utils.data import DataLoader, Dataset
 
-loader = DataLoader(range(4), num_workers=1, multiprocessing_context="spawn")
-for batch in loader:
-    print(batch)
-# sphinx_gallery_start_ignore
-"""
-_worker, _error = run(script)
-_, _, _last = _worker.rpartition("RuntimeError: ")
-print("RuntimeError:", textwrap.dedent(_last).strip(), end="\n\n")
-print("RuntimeError:", numbered(_error))
-assert numbered(_error) == "DataLoader worker (pid(s) 1234) exited unexpectedly"
-assert textwrap.dedent(_last).strip().startswith("An attempt has been made to start")
-assert "exited unexpectedly with exit code 1. Details are lost" in str(_error.__cause__)
-del _error
+
+    class Numbers(Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            return index
+
+
+    loader = DataLoader(Numbers(), num_workers=1, multiprocessing_context="spawn")
+    for batch in loader:
+        print(batch)
+    # sphinx_gallery_start_ignore
+    """
+    _run(script)
+except RuntimeError as error:
+    message, _cause = _numbered(error), str(error.__cause__)
+    _last = textwrap.dedent(_said_by_workers().rpartition("RuntimeError: ")[2]).strip()
+    print("RuntimeError:", _last, end="\n\n")
+    print("RuntimeError:", message)
+assert message == "DataLoader worker (pid(s) 1234) exited unexpectedly"
+assert _last.startswith("An attempt has been made to start")
+assert "exited unexpectedly with exit code 1. Details are lost" in _cause
 _freed = gc.collect()  # the loader that failed, before a new worker gets a copy of it
-gc.freeze()  # gc.collect() is quick now
 # sphinx_gallery_end_ignore
 
 # %%
-# The first message is the worker's, the second is your program's. The process number, here 1234, is another in each run.
+# The first message is the worker's, the second is your program's. The number of the process, here 1234, differs in each run.
 #
 # Why
 # ---
@@ -114,12 +110,11 @@ gc.freeze()  # gc.collect() is quick now
 # run by an import. ``"forkserver"``, the default of Linux from Python 3.14 on, needs the same line.
 #
 # A worker can also be ended from outside. Linux sends the signal *Killed* to a process when memory runs out, and *Bus error*
-# when shared memory does, in which batches travel. Here the worker sends one of the two signals to itself, while the program
-# waits for a batch. Below these lines the message of the title comes again. During a training step, only these lines come:
+# when the shared memory is full, in which batches travel. Here the worker sends each of the two to itself:
 
 import os
-
-from torch.utils.data import Dataset
+import signal
+import time
 
 
 class Ends(Dataset):
@@ -130,60 +125,31 @@ class Ends(Dataset):
         return 4
 
     def __getitem__(self, index):
+        time.sleep(0.5)
         os.kill(os.getpid(), self.number)
 
 
+# varies: Each process has its own number.
+messages = []
+for number in (signal.SIGKILL, signal.SIGBUS):
+    try:
+        next(iter(DataLoader(Ends(number), num_workers=1)))
+    except RuntimeError as error:
+        messages.append(str(error.__cause__ or error))
+        print(messages[-1])
+
 # sphinx_gallery_start_ignore
-awaited = multiprocessing.Semaphore(0)
-
-
-def prefetch(number):
-    """Start a worker that ends at its first sample, but not before ``awaited`` is released."""
-    wait = {"worker_init_fn": lambda _: awaited.acquire()}
-    return iter(DataLoader(Ends(number), num_workers=1, **wait))
-
-
-def let_end(program):
-    """Let the worker end once the program waits for a batch: wherever it is, it gets the error there."""
-    get = multiprocessing.queues.Queue.get.__code__
-    while all(
-        frame.f_code is not get
-        for frame, _ in traceback.walk_stack(sys._current_frames()[program])
-    ):
-        time.sleep(0.01)
-    awaited.release()
-
-
-raised = []
-for _number in (signal.SIGKILL, signal.SIGBUS):
-    with said_by_workers():
-        _batches = prefetch(_number)
-        _program = (threading.get_ident(),)
-        threading.Thread(target=let_end, args=_program, daemon=True).start()
-        try:
-            next(_batches)
-        except RuntimeError as error:
-            raised += [numbered(error.__cause__), numbered(error)]
-    print("RuntimeError:", raised[-2])
-    del _batches
-    gc.collect()
-assert raised[1::2] == ["DataLoader worker (pid(s) 1234) exited unexpectedly"] * 2
-assert raised[0] == "DataLoader worker (pid 1234) is killed by signal: Killed."
-assert "is killed by signal: Bus error. It is possible that dataloader's" in raised[2]
-_batches = prefetch(signal.SIGKILL)
-try:
-    awaited.release()
-    time.sleep(60)  # as a long training step
-except RuntimeError as error:
-    raised += [numbered(error), error.__cause__]
-assert raised[4:] == [raised[0], None]
-del _batches
-gc.collect()
-gc.unfreeze()
+assert (
+    _numbered(messages[0])
+    == "DataLoader worker (pid 1234) is killed by signal: Killed."
+)
+assert "is killed by signal: Bus error. It is possible that dataloader's" in messages[1]
 # sphinx_gallery_end_ignore
 
 # %%
 # Memory grows with the number of workers, since each one loads batches ahead, 2 by default:
+
+import matplotlib.pyplot as plt
 
 # figure: Four bars, the batches that are loaded ahead. 2 for one worker, 4 for two workers, 8 for two workers with
 #   prefetch_factor 4, and 2 for two workers with prefetch_factor 1.
@@ -197,12 +163,12 @@ ahead = [
     iter(DataLoader(range(99), **kwargs))._tasks_outstanding
     for kwargs in settings.values()
 ]
-
-# sphinx_gallery_start_ignore
 fig, ax = plt.subplots(figsize=(6.5, 1.8), layout="constrained")
 ax.barh(list(settings), ahead, color=["#2563eb"] * 3 + ["#047857"])
 ax.set(title="Batches loaded ahead")
 ax.invert_yaxis()
+
+# sphinx_gallery_start_ignore
 assert ahead == [2, 4, 8, 2]
 # sphinx_gallery_end_ignore
 
@@ -223,7 +189,8 @@ if __name__ == "__main__":
         print(batch)
 # sphinx_gallery_start_ignore
 """
-assert run(script) == [""]
+_run(script)
+assert _said_by_workers() == ""
 # what a spawned worker imports: the script under another name
 _seen = runpy.run_path(folder.name + "/train.py", run_name="__mp_main__")
 assert "loader" in _seen and "batch" not in _seen
@@ -297,17 +264,6 @@ print(values)
 assert values == [0.3, 0.4]
 
 
-def _no_rule(samples):
-    raise KeyError("no rule")
-
-
-_wrapped = []
-try:
-    next(iter(DataLoader(range(2), num_workers=1, collate_fn=_no_rule)))
-except KeyError as error:
-    _wrapped = str(error.args[0]).strip().splitlines()
-    traceback.clear_frames(error.__traceback__)
-assert _wrapped[0] == caught[0] and _wrapped[-1] == "KeyError: 'no rule'"
 _again = Rows(table[table["part"] == "train"].reset_index(drop=True))
 assert [x.item() for x in DataLoader(_again)] == [0.3, 0.4]
 folder.cleanup()
@@ -316,7 +272,7 @@ folder.cleanup()
 # %%
 # What not to do
 # --------------
-# **Do not stay at num_workers=0.** Run one epoch with it to see the real error. Correct the error, and set the workers again.
+# **Do not stay at num_workers=0.** Run one epoch with it to see the real error. Fix that, and set the workers again.
 #
 # See also
 # --------
