@@ -68,8 +68,6 @@ def _copies(value):
 _w = torch.ones(2, requires_grad=True)
 assert _copies(Net()) and not _copies(model)
 assert not _copies(_w * 3) and _copies(_w) and _copies(torch.ones(2) * 3)
-_w.grad = _w * 3
-assert not _copies(_w)
 _averaged = []
 try:
     torch.optim.swa_utils.AveragedModel(model)
@@ -80,10 +78,9 @@ assert _averaged == [message]
 
 # %%
 # - ``graph leaves``: tensors without a ``grad_fn``. The message does not name the tensor; a search for it is below.
-# - ``weight_norm``: one known source, below too. Earlier versions do not speak of it, and the oldest ones say
-#   *Only Variables created explicitly by the user (graph leaves) support the deepcopy protocol*.
-# - You did not call ``deepcopy``? ``AveragedModel`` copies the model that it is given.
-# - The tensor is a leaf? Then its ``.grad`` can be the computed tensor, after a backward with ``create_graph=True``.
+# - ``weight_norm``: one known source, below too. The oldest versions say *Only Variables created explicitly by the user (graph
+#   leaves) support the deepcopy protocol*.
+# - You did not call ``deepcopy``? ``AveragedModel`` and other averages of weights (EMA) do.
 #
 # Why
 # ---
@@ -101,8 +98,8 @@ assert not features.is_leaf and weight.is_leaf and bias.is_leaf
 # %%
 # How to find the tensor
 # ----------------------
-# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries. It does not see a tensor in
-# another object, such as a hook that keeps an output:
+# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries. It does not see a tensor that a
+# hook keeps:
 
 
 def computed(value, name):
@@ -200,7 +197,19 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# **The model is not yours to change:** copy its parameters and buffers into a new one. Other attributes stay behind.
+# **A weight computed in** ``__init__``, such as ``torch.randn(3, requires_grad=True) * 0.1``: make it a parameter. Detached, it
+# would never learn.
+
+scale = nn.Parameter(torch.randn(3) * 0.1)
+print("copied:", torch.equal(copy.deepcopy(scale), scale))
+
+# sphinx_gallery_start_ignore
+assert copy.deepcopy(scale).requires_grad and copy.deepcopy(scale) is not scale
+# sphinx_gallery_end_ignore
+
+# %%
+# **The model is not yours to change:** copy its state dict into a new one. Other attributes, and buffers with
+# ``persistent=False``, stay behind.
 
 fresh = Net()
 fresh.load_state_dict(model.state_dict())
@@ -243,7 +252,7 @@ assert _copies(_pruned) and _pruned.weight.eq(0).sum() == 3
 # sphinx_gallery_end_ignore
 
 # %%
-# **It is one tensor:** ``y.clone()`` is a copy in the graph, and ``y.detach().clone()`` one outside of it.
+# **It is one tensor:** ``y.detach().clone()`` is a copy outside of the graph, and ``y.clone()`` one inside.
 #
 # What not to do
 # --------------
@@ -261,7 +270,7 @@ assert best.head.bias is model.head.bias and best.head.bias.item() != before
 
 # %%
 # **Detach an attribute that belongs to the loss.** Some layers keep a penalty for the training loop to add. Detached, it still
-# changes the loss, and no longer the gradients.
+# changes the loss, but not the gradients.
 
 
 class Penalized(nn.Linear):
@@ -301,8 +310,8 @@ assert _copies(_layer)
 # sphinx_gallery_end_ignore
 
 # %%
-# The losses are equal, so a log does not show it. Return the penalty from ``forward`` beside the output, or set the attribute
-# to ``None`` after backward: then the model can be copied.
+# The first losses are equal, so a log may not show it. Set the attribute to ``None`` after backward instead: then the model can
+# be copied.
 #
 # Messages that are close to this one
 # -----------------------------------
@@ -323,7 +332,7 @@ assert len(raised) == 1 and raised[0].startswith(_words)
 # sphinx_gallery_end_ignore
 
 # %%
-# Send ``y.detach()``. Gradients do not cross a process boundary.
+# Send ``y.detach()``. A queue carries no graph.
 #
 # See also
 # --------

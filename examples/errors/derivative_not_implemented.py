@@ -32,12 +32,6 @@ from torch import nn
 
 # sphinx_gallery_start_ignore
 # isort: split
-import warnings
-
-import matplotlib.pyplot as plt
-from torch.nn.functional import scaled_dot_product_attention
-from torch.utils.checkpoint import checkpoint
-
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 torch.manual_seed(0)
 raised = []
@@ -56,7 +50,7 @@ except RuntimeError as error:
     print("RuntimeError:", error)
 
 
-def says(call):
+def _says(call):
     try:
         call()
     except RuntimeError as error:
@@ -73,7 +67,7 @@ def _twice(kernel, *options):
     query = torch.empty(1, 2, 4, 64, device="meta", requires_grad=True)
     result = kernel(query, query, query, *options)[0]
     (first,) = torch.autograd.grad(result.sum(), query, create_graph=True)
-    return says(lambda: first.sum().backward())
+    return _says(lambda: first.sum().backward())
 
 
 for _name, _options in (
@@ -99,16 +93,18 @@ for _name, _options in (
 # The fast kernel computes all of attention in one operation, and its backward is one operation, too. PyTorch has no formula for
 # the derivative of that backward. The ``MATH`` version is made of matrix products and a softmax. These can be differentiated
 # again. Its price is memory: it keeps the whole table of attention weights.
+#
+# .. how-measured:: This code counts what attention saves for backward.
 
+import matplotlib.pyplot as plt
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
 
-# sphinx_gallery_start_ignore
 LENGTHS = (128, 256, 512, 1024)
 
 
-def saved(name):
-    """MiB that attention saves for backward, for each length."""
+def saved(backend):
     result = []
-    backend = getattr(torch.nn.attention.SDPBackend, name)
     for length in LENGTHS:
         query = torch.zeros(1, 2, length, 32, requires_grad=True)
         storages = {}
@@ -119,35 +115,40 @@ def saved(name):
             return tensor
 
         hooks = torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
-        with hooks, torch.nn.attention.sdpa_kernel(backend):
+        with hooks, sdpa_kernel(backend):
             scaled_dot_product_attention(query, query, query)
         result.append(sum(s.nbytes() for s in storages.values()) / 2**20)
     return result
 
 
-def draw(lines):
+mib = {"fast": saved(SDPBackend.FLASH_ATTENTION), "MATH": saved(SDPBackend.MATH)}
+
+
+def plot_saved(mib):
     _, ax = plt.subplots(figsize=(7, 2), layout="constrained")
-    for (name, numbers), color in zip(
-        lines.items(), ("#2563eb", "#c2410c"), strict=True
-    ):
+    for (name, numbers), color in zip(mib.items(), ("#2563eb", "#c2410c"), strict=True):
         ax.plot(LENGTHS, numbers, "o-", color=color)
         ax.text(LENGTHS[-1] + 20, numbers[-1], name, color=color, va="center")
     ax.set(xlabel="length of the sequence", ylabel="MiB", xlim=(0, 1240))
     ax.set_title("What one attention keeps for backward: 2 heads of 32")
 
 
-_fast, _math = saved("FLASH_ATTENTION"), saved("MATH")
+# %%
+# What each one saves:
+
+# figure: Two lines. The fast kernel stays near 1 MiB, MATH grows with the square of the length.
+plot_saved(mib)
+
+# sphinx_gallery_start_ignore
+_fast, _math = mib.values()
 assert _math[-1] > 8 > 1.5 > _fast[-1]
 assert _math[-1] / _math[-2] > 3 and 1.9 < _fast[-1] / _fast[-2] < 2.1
 # sphinx_gallery_end_ignore
-# figure: Two lines. The fast kernel stays near 1 MiB, MATH grows with the square of the length.
-draw({"fast": saved("FLASH_ATTENTION"), "MATH": saved("MATH")})
 
 # %%
 # The fix
 # -------
-# Put the *forward* pass of the part that you differentiate twice into ``sdpa_kernel``. The choice is made there: around
-# ``backward()`` it changes nothing.
+# Put ``sdpa_kernel`` around the *forward* pass of what you differentiate twice. Around ``backward()`` it changes nothing.
 
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -160,6 +161,11 @@ print(attention.in_proj_weight.grad.norm() > 0)
 
 
 # sphinx_gallery_start_ignore
+import warnings
+
+from torch.utils.checkpoint import checkpoint
+
+
 def _penalty(**options):
     result, _ = attention(x, x, x, **options)
     (slope,) = torch.autograd.grad(result.sum(), x, create_graph=True)
@@ -173,13 +179,13 @@ assert torch.allclose(attention.in_proj_weight.grad, _reference, atol=1e-6)
 assert _reference.norm() > 0
 _late = _penalty(need_weights=False)
 with sdpa_kernel(SDPBackend.MATH):
-    assert says(_late.backward) == raised[0]
+    assert _says(_late.backward) == raised[0]
 with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):
-    assert says(lambda: _penalty(need_weights=False).backward()) == raised[0]
+    assert _says(lambda: _penalty(need_weights=False).backward()) == raised[0]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # sdp_kernel is deprecated
     with torch.backends.cuda.sdp_kernel(enable_math=True):
-        assert says(lambda: _penalty(need_weights=False).backward()) == raised[0]
+        assert _says(lambda: _penalty(need_weights=False).backward()) == raised[0]
 # sdpa_kernel around a checkpoint is not there when the forward runs again; inside it is
 
 
@@ -203,7 +209,7 @@ def _around():
 attention.zero_grad()
 _checkpointed(lambda: checkpoint(_math, x, use_reentrant=False))
 assert torch.allclose(attention.in_proj_weight.grad, _reference, atol=1e-6)
-assert "different metadata" in says(lambda: _checkpointed(_around))
+assert "different metadata" in _says(lambda: _checkpointed(_around))
 # create_graph=False: the loss has other terms, and the penalty adds nothing to the gradient
 attention.zero_grad()
 _score, _ = attention(x, x, x, need_weights=False)
@@ -216,13 +222,13 @@ assert torch.allclose(attention.in_proj_weight.grad, _alone)
 
 # %%
 # - ``need_weights=True``, the default of ``nn.MultiheadAttention``, does not use the fast kernel, and works as well.
-# - ``torch.backends.cuda.sdp_kernel(enable_math=True)``, in older code, leaves the fast kernels on. It does not help.
+# - ``torch.backends.cuda.sdp_kernel(enable_math=True)``, in older code, leaves the fast kernels on.
 # - With ``torch.utils.checkpoint``, put ``sdpa_kernel`` inside of the function that is checkpointed: its forward runs twice.
 # - If the second derivative comes from meta-learning (MAML), its first-order variant needs none.
 #
 # Other messages of this kind
 # ---------------------------
-# **the derivative for ... is not implemented.** Here the forces between points come from a gradient, and are trained. This
+# **the derivative for ... is not implemented.** Here a loss contains the forces between points, which are a gradient. This
 # raises up to PyTorch 2.13:
 
 # sphinx_gallery_start_ignore
@@ -249,8 +255,8 @@ assert raised == ([] if TORCH >= (2, 14) else _no_derivative)
 #    The code above runs on 2.14, where ``cdist`` and ``pdist`` have a second derivative (`pytorch#188901
 #    <https://github.com/pytorch/pytorch/pull/188901>`__).
 #
-# Other operations still raise it on 2.14, such as ``embedding_bag`` with ``mode="max"``. For them, and for ``cdist`` on older
-# versions, build the operation from simple ones:
+# Other operations still raise it on 2.14, such as ``embedding_bag`` with ``mode="max"``. Build them from simple ones, as here
+# ``cdist``:
 
 energy = (points[:, None] - centers).norm(dim=-1).square().sum()
 (force,) = torch.autograd.grad(energy, points, create_graph=True)
@@ -267,7 +273,7 @@ assert points.grad.isfinite().all()
 # sphinx_gallery_start_ignore
 _direct = 2 * (2 * points - centers.sum(0))
 assert torch.allclose(force, _direct, atol=1e-5)
-_said = says(
+_said = _says(
     lambda: torch.autograd.functional.hessian(lambda x: torch.pdist(x).sum(), points)
 )
 _expected = "the derivative for '_pdist_backward' is not implemented."
@@ -285,7 +291,7 @@ assert _second(_difference.norm(dim=-1)).isnan().all()
 assert _second(_difference.square().sum(-1)).isfinite().all()
 assert _second((_difference.square().sum(-1) + 1e-12).sqrt()).isfinite().all()
 _shape = torch.rand(3, requires_grad=True)
-_said = says(lambda: torch.igamma(_shape, torch.rand(3)).sum().backward())
+_said = _says(lambda: torch.igamma(_shape, torch.rand(3)).sum().backward())
 assert _said == "the derivative for 'igamma: input' is not implemented."
 torch.igamma(torch.rand(3), _shape).sum().backward()
 assert _shape.grad is not None
@@ -309,8 +315,8 @@ torch.zeros(3).index_add(0, index, weights).square().sum().backward()
 assert weights.grad.all()
 
 # %%
-# **torch.compile** compiles the backward, too, but no second one. ``aot_eager`` is used here because it needs no compiler; with
-# the default backend it `fails as well <https://github.com/pytorch/pytorch/issues/183603>`__:
+# **torch.compile** compiles the backward, too, but no second one. The default backend `fails as well
+# <https://github.com/pytorch/pytorch/issues/183603>`__:
 
 # sphinx_gallery_start_ignore
 _counted = torch.zeros(3).index_add(0, index, weights)
