@@ -28,8 +28,9 @@ import numpy as np
 import torch
 from torch import nn
 
-# sphinx_gallery_start_ignore
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
     data = np.random.default_rng(0).random((8, 3))
@@ -65,28 +66,24 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 #    * - Byte, unsigned char
 #      - ``torch.uint8``
 #
-# Other operations use other words for the same fault. Here ``tell`` prints the message of a call:
+# Other operations say it differently:
 
-# sphinx_gallery_start_ignore
+double = torch.ones(2, 3, 3, dtype=torch.float64)
+single = torch.ones(2, 3, 3)
+calls = {
+    "conv": lambda: nn.Conv1d(3, 4, 1)(double),
+    "bytes": lambda: nn.Conv1d(3, 4, 1)(double.byte()),
+    "bmm": lambda: double @ single,
+    "@": lambda: double[0] @ single[0],
+    "linear": lambda: nn.Linear(3, 1)(double.long()),
+}
 said = []
-
-
-def tell(name, call):
+for name, call in calls.items():
     try:
         call()
     except RuntimeError as error:
         said.append(str(error))
-        print(f"{name:<8}", error)
-
-
-double = torch.ones(2, 3, 3, dtype=torch.float64)
-single = torch.ones(2, 3, 3)
-# sphinx_gallery_end_ignore
-tell("conv", lambda: nn.Conv1d(3, 4, 1)(double))
-tell("conv", lambda: nn.Conv1d(3, 4, 1)(double.byte()))
-tell("bmm", lambda: double @ single)
-tell("@", lambda: double[0] @ single[0])
-tell("linear", lambda: nn.Linear(3, 1)(double.long()))
+        print(f"{name:<7}", error)
 
 # sphinx_gallery_start_ignore
 assert said == [
@@ -118,8 +115,7 @@ assert _raised == [True] * 5
 # ---
 # A sum or a product element by element converts its operands to a common type. A product of matrices and a convolution do not.
 # The usual sources of ``float64`` are NumPy and pandas, where it is the default for floating point numbers.
-# ``torch.from_numpy`` and ``torch.tensor`` keep the type of an array. Python's own floats become ``float32``. The elements of
-# ``list(array)`` are still NumPy's numbers and stay ``float64``, and ``array.tolist()`` makes Python's floats of them.
+# ``torch.from_numpy`` and ``torch.tensor`` keep the type of an array. Python's own floats become ``float32``.
 
 print("from NumPy:", torch.tensor(data).dtype)
 print("from Python:", torch.tensor(data.tolist()).dtype)
@@ -129,22 +125,12 @@ print("element by element:", (torch.ones(3) + torch.from_numpy(data[0])).dtype)
 assert torch.tensor(data).dtype == torch.as_tensor(data).dtype == torch.float64
 assert torch.tensor(data.tolist()).dtype == torch.float32
 assert (torch.ones(3) + torch.from_numpy(data[0])).dtype == torch.float64
-assert (torch.ones(3) + torch.tensor(data[0, 0])).dtype == torch.float32
-assert torch.tensor(data[0, 0]).dtype == torch.float64
-assert torch.tensor(list(data[0])).dtype == torch.float64
 assert torch.tensor([1, 2]).dtype == torch.int64  # not every Python number is a float
-# a tensor without dimensions changes the type of another one without dimensions
-_weight = torch.tensor(2.0, dtype=torch.float64)
-assert (torch.ones(()) * _weight).dtype == torch.float64
-assert (torch.ones(1) * _weight).dtype == torch.float32
-# in place, the tensor that is changed keeps its type
-assert torch.ones(3).add_(torch.from_numpy(data[0])).dtype == torch.float32
 # sphinx_gallery_end_ignore
 
 # %%
 # The last line is a trap: targets of ``float64`` make a loss such as ``(output - target).square().mean()`` ``float64``, and
-# nothing is raised. (A ``float64`` tensor without dimensions does so only if the other one has no dimensions either, as in
-# ``loss * weight``.) Weights of ``float32`` still get gradients of ``float32``.
+# nothing is raised. Weights of ``float32`` still get gradients of ``float32``.
 #
 # The fix
 # -------
@@ -168,8 +154,40 @@ finally:
     torch.set_default_dtype(torch.float32)
 assert _made[0] == torch.float64 and _made[1].weight.dtype == torch.float32
 _loss = (model(x) - torch.zeros(8, 1, dtype=torch.float64)).square().mean()
-_loss.backward()
-assert _loss.dtype == torch.float64 and model.weight.grad.dtype == torch.float32
+(_gradient,) = torch.autograd.grad(_loss, model.weight)
+assert _loss.dtype == torch.float64 and _gradient.dtype == torch.float32
+
+
+def _product(forward_as=lambda f: f, backward_as=lambda f: f):
+    class Product(torch.autograd.Function):
+        @staticmethod
+        @forward_as
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a @ b
+
+        @staticmethod
+        @backward_as
+        def backward(ctx, grad):
+            a, b = ctx.saved_tensors
+            return grad @ b.t(), a.t() @ grad
+
+    a, b = torch.ones(2, 3, requires_grad=True), torch.ones(3, 4, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        result = Product.apply(a, b)
+    result.sum().backward()
+    return a.grad.tolist(), b.grad.tolist()
+
+
+try:
+    _product()
+except RuntimeError as error:
+    _raised.append("m1 and m2 to have the same dtype" in str(error))
+assert _raised == [True] * 6
+_both = (
+    getattr(torch.amp, f"custom_{way}")(device_type="cpu") for way in ("fwd", "bwd")
+)
+assert _product(*_both) == ([[4] * 3] * 2, [[2] * 4] * 3)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -177,6 +195,8 @@ assert _loss.dtype == torch.float64 and model.weight.grad.dtype == torch.float32
 # - **Integers**, such as images of ``uint8``: ``x.float() / 255``.
 # - **Half and Float in one model**: one part was converted with ``.half()`` and the rest was not. Convert the whole model, or
 #   none of it and use :ref:`autocast <sphx_glr_gallery_memory_precision.py>`.
+# - **In the backward of your own Function**: autocast is off there. Put ``@torch.amp.custom_fwd(device_type="cuda")`` on
+#   ``forward`` and ``@torch.amp.custom_bwd(device_type="cuda")`` on ``backward``.
 #
 # What not to do
 # --------------
