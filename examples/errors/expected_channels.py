@@ -33,7 +33,6 @@ from torch import nn
 # isort: split
 import torch.nn.functional as F
 
-torch.manual_seed(0)
 try:
     # sphinx_gallery_end_ignore
     images = torch.ones(1, 1, 28, 28)
@@ -49,18 +48,18 @@ assert message == (
 )
 
 
-def says(call):
+def _says(call):
     try:
         return f"no message, shape {tuple(call().shape)}"
     except RuntimeError as error:
         return f"RuntimeError: {error}"
 
 
-_groups = says(lambda: nn.Conv2d(4, 6, 5, groups=2)(torch.ones(1, 3, 9, 9)))
+_groups = _says(lambda: nn.Conv2d(4, 6, 5, groups=2)(torch.ones(1, 3, 9, 9)))
 assert "Given groups=2, weight of size [6, 2, 5, 5]" in _groups
-_transposed = says(lambda: nn.ConvTranspose2d(3, 6, 5)(torch.ones(1, 4, 9, 9)))
+_transposed = _says(lambda: nn.ConvTranspose2d(3, 6, 5)(torch.ones(1, 4, 9, 9)))
 assert "Given transposed=1, weight of size [3, 6, 5, 5]" in _transposed
-_meta = says(lambda: nn.Conv2d(3, 6, 5, device="meta")(images.to("meta")))
+_meta = _says(lambda: nn.Conv2d(3, 6, 5, device="meta")(images.to("meta")))
 assert _meta == "RuntimeError: Invalid channel dimensions"
 # sphinx_gallery_end_ignore
 
@@ -74,19 +73,19 @@ assert _meta == "RuntimeError: Invalid channel dimensions"
 #
 # Why
 # ---
-# A convolution has one slice of its kernel for each input channel. It takes the second dimension of a batch as the channels,
-# even if you put something else there. So the number that you *got* tells you what is there:
+# A convolution has one slice of its kernel for each input channel. It takes the second dimension of a batch as the channels. So
+# the number that you *got* tells you what is there:
 #
 # - **1**: gray images.
 # - **3, and the layer expects 1**: color images. Take ``images.mean(dim=1, keepdim=True)``, or open them with ``convert("L")``.
 # - **4**: PNG images with transparency. Take ``images[:, :3]``, or open them with ``convert("RGB")``.
 # - **28, 224, 640**: a height. The channels are last, as in images from NumPy or OpenCV.
 # - **Your batch size**: the dimension of the channels is missing, see below.
-# - **Another number, in a layer inside the network**: so many channels arrive there. Often it is the number of output channels
-#   of the layer before. After ``torch.cat`` it is the sum of two.
+# - **A different number, in a layer inside the network**: often the number of output channels of the layer before. After
+#   ``torch.cat`` it is the sum of two.
 #
-# When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape and raises nothing, but it only counts
-# through the numbers in their old order. So it reads the three colors of a pixel as three pixels. The first channel, both ways:
+# When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape, but leaves the numbers in their old
+# order. So the three colors of a pixel become three pixels. The first channel, both ways:
 
 import matplotlib.pyplot as plt
 
@@ -139,14 +138,14 @@ _gray = torch.rand(2, 1, 28, 28)
 _summed = F.conv2d(_gray, trained.weight.sum(1, keepdim=True), trained.bias)
 assert torch.allclose(_summed, trained(_gray.expand(-1, 3, -1, -1)), atol=1e-5)
 assert torch.equal(_gray.repeat(1, 3, 1, 1), _gray.expand(-1, 3, -1, -1))
-assert "isn't allowed" in says(lambda: _gray[0].expand(-1, 3, -1, -1))
+assert "isn't allowed" in _says(lambda: _gray[0].expand(-1, 3, -1, -1))
 assert trained(_gray[0].expand(3, -1, -1)).shape == (6, 24, 24)
 _means = torch.tensor([0.5, 0.4, 0.3])[:, None, None]
 _normed = trained(_gray.expand(-1, 3, -1, -1) - _means)
 _summed = F.conv2d(_gray - 0.4, trained.weight.sum(1, keepdim=True), trained.bias)
 assert not torch.allclose(_summed, _normed, atol=1e-3)
 _color = torch.rand(2, 3, 28, 28)
-assert "to have 1 channels, but got 3 channels" in says(lambda: conv(_color))
+assert "to have 1 channels, but got 3 channels" in _says(lambda: conv(_color))
 assert conv(_color.mean(dim=1, keepdim=True)).shape == (2, 6, 24, 24)
 # sphinx_gallery_end_ignore
 
@@ -155,48 +154,51 @@ assert conv(_color.mean(dim=1, keepdim=True)).shape == (2, 6, 24, 24)
 #
 # **Channels last.** Move the dimension with ``permute``:
 
-print(says(lambda: trained(photo)))
-print(says(lambda: trained(photo.permute(2, 0, 1))))
+print(tuple(trained(photo.permute(2, 0, 1)).shape))
 
 # sphinx_gallery_start_ignore
-assert "to have 3 channels, but got 60 channels instead" in says(lambda: trained(photo))
-assert says(lambda: trained(photo.permute(2, 0, 1))) == "no message, shape (6, 56, 56)"
+assert "to have 3 channels, but got 60 channels instead" in _says(
+    lambda: trained(photo)
+)
+assert trained(photo.permute(2, 0, 1)).shape == (6, 56, 56)
 _batch = torch.rand(2, 28, 28, 3)
 assert trained(_batch.permute(0, 3, 1, 2)).shape == (2, 6, 24, 24)
 # sphinx_gallery_end_ignore
 
 # %%
-# (``says`` returns the message of a call, or the shape of its result.) For a batch it is ``permute(0, 3, 1, 2)``.
+# For a batch it is ``permute(0, 3, 1, 2)``.
 #
 # **A dimension is missing.** A convolution for images takes four dimensions, or three for one image without a batch. Two raise:
 
-gray = torch.ones(28, 28)
-print(says(lambda: conv(gray)))
-print(says(lambda: conv(gray[None, None])))
-
 # sphinx_gallery_start_ignore
-assert says(lambda: conv(gray)) == (
-    "RuntimeError: Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [28, 28]"
-)
-assert "no message" in says(lambda: conv(gray[None, None]))
-assert "(batched) input to conv2d" in says(lambda: conv(torch.ones(1, 1, 1, 28, 28)))
-assert "(batched) input to conv1d" in says(lambda: nn.Conv1d(3, 6, 5)(torch.ones(9)))
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    gray = torch.ones(28, 28)
+    conv(gray)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == [
+    "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [28, 28]"
+]
+assert "(batched) input to conv1d" in _says(lambda: nn.Conv1d(3, 6, 5)(torch.ones(9)))
 # sphinx_gallery_end_ignore
 
 # %%
-# Three dimensions are one image. So a batch of gray images without its channels is taken for one image of many channels. It
-# raises, or not: here 3 gray images are taken for one color image.
+# Write ``conv(gray[None, None])``. Three dimensions are one image. So a batch of gray images without its channels is taken for
+# one image of many channels. It raises, or not: 3 gray images are taken for one color image. Add the channels:
 
-print(says(lambda: conv(torch.ones(64, 28, 28))))
-print(says(lambda: trained(torch.ones(3, 28, 28))))
-print(says(lambda: conv(torch.ones(64, 28, 28).unsqueeze(1))))
+batch = torch.ones(64, 28, 28)
+print(tuple(conv(batch.unsqueeze(1)).shape))
+print(tuple(trained(batch[:3]).shape))  # one result for three images
 
 # sphinx_gallery_start_ignore
-assert "expected input[1, 64, 28, 28] to have 1 channels" in says(
-    lambda: conv(torch.ones(64, 28, 28))
-)
-assert says(lambda: trained(torch.ones(3, 28, 28))).endswith("(6, 24, 24)")
-assert says(lambda: conv(torch.ones(64, 28, 28)[:, None])).endswith("(64, 6, 24, 24)")
+assert conv(gray[None, None]).shape == (1, 6, 24, 24)
+assert "expected input[1, 64, 28, 28] to have 1 channels" in _says(lambda: conv(batch))
+assert trained(batch[:3]).shape == (6, 24, 24)
+assert conv(batch.unsqueeze(1)).shape == (64, 6, 24, 24)
 # sphinx_gallery_end_ignore
 
 # %%

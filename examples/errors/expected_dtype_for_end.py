@@ -32,7 +32,6 @@ from torch.nn import functional
 # isort: split
 from functools import partial
 
-torch.manual_seed(0)
 try:
     # sphinx_gallery_end_ignore
     x, y = torch.rand(8, 3), torch.rand(8, 1)
@@ -62,7 +61,7 @@ assert message == "expected dtype float for `end` but got dtype double"
 #
 # Why
 # ---
-# ``model.double()`` converts weights, and new gradients follow them. It does not know the optimizer. There the means
+# ``model.double()`` converts the weights, and new gradients follow them. It knows nothing about the optimizer. There the means
 # ``exp_avg`` and ``exp_avg_sq`` of each weight keep the type of the first step:
 
 import matplotlib.pyplot as plt
@@ -90,7 +89,7 @@ assert size == [8, 8, 4, 4]
 
 
 def after(convert, make, reload=False):
-    """What the second step says if the model is converted in between, and the types of the state then."""
+    """What the second step says if the model is converted in between, or the types of the state."""
     model = nn.Linear(3, 1)
     optimizer = make(model.parameters())
     for convert_to in (torch.float32, convert):
@@ -124,7 +123,7 @@ for _type, _name in _types.items():
 # The fix
 # -------
 # **In the middle of training**: load the optimizer's state into the same optimizer. ``load_state_dict`` converts the means to
-# the type of the weights. Into ``float64`` they keep their values; ``float16`` turns a small ``exp_avg_sq`` into 0.
+# the type of the weights. In ``float64`` they keep their values. ``float16`` turns a small ``exp_avg_sq`` into 0.
 
 model = nn.Linear(3, 1)
 optimizer = torch.optim.Adam(model.parameters())
@@ -244,8 +243,8 @@ assert _average.module.weight.dtype == torch.float32
 #
 # What not to do
 # --------------
-# **Change the optimizer until it is silent.** SGD with momentum raises nothing. Its state is still ``float32``, and here each
-# gradient of your ``float64`` weights is rounded to ``float32`` there:
+# **Change the optimizer until it is silent.** SGD with momentum raises nothing. But its state is still ``float32``, and rounds
+# each gradient of your ``float64`` weights:
 
 model = nn.Linear(3, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
