@@ -163,7 +163,7 @@ assert _known.grad is None and _known is not _mixture.weight
 
 layer, x = nn.Linear(3, 2), torch.ones(3)
 
-# your own weight from the start, before the optimizer is made
+# your own weight, before the optimizer is made
 layer.weight = nn.Parameter(torch.zeros(2, 3))
 
 # new numbers in the same parameter
@@ -317,7 +317,7 @@ assert nn.DataParallel(_Local()).module.ready.weight.shape == (2, 3)
 # %%
 # - ``_init_`` with one underscore is a method that nobody calls. It needs two on each side.
 # - ``layer = ...`` in ``__init__`` without ``self.`` is a local variable.
-# - ``'DataParallel' object has no attribute``: your model is ``model.module``.
+# - ``'DataParallel' object has no attribute``: use ``model.module``.
 # - ``'Upsample' object has no attribute 'recompute_scale_factor'``: an older PyTorch pickled this model. Load its
 #   ``state_dict()`` into a new one.
 # - The attribute is a property? Then its own code raised an ``AttributeError``.

@@ -26,8 +26,7 @@ Expected to have finished reduction in the prior iteration before starting a new
 # %%
 # The code that raises it
 # -----------------------
-# This page runs one process on a CPU. If one of several left a layer out, only that one raises. The others end with a timeout
-# or an error of gloo or NCCL.
+# This page runs one process on a CPU. If one of several left a layer out, only that one raises. The others end with a timeout.
 
 import torch
 import torch.distributed as dist
