@@ -34,13 +34,14 @@ from torch.utils.checkpoint import checkpoint
 
 torch.manual_seed(0)
 
-
 # sphinx_gallery_start_ignore
+raised = []
+
+
 def _show(error):
     print(f"{type(error).__name__}: {error}".partition("\n\nTip:")[0])
 
 
-raised = []
 try:
     # sphinx_gallery_end_ignore
     layer = nn.Linear(2, 2)
