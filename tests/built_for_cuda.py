@@ -1,4 +1,4 @@
-"""Run an example as the build does, with a PyTorch that seems to be built for CUDA (``build``), or where a GPU seems to be (``gpu``).
+"""Run an example as the build does, where PyTorch seems to be built for CUDA (``build``), or to have a GPU (``gpu``).
 
 pip brings that PyTorch on an ordinary Linux machine. It is gigabytes large, so here the one for the CPU answers as it does: the
 answers are those of 2.13.0+cu130 on a machine without a driver, with ``nvcc``. It fails if an assert never ran.

@@ -157,9 +157,7 @@ def write_search_index(app: Sphinx, exception: Exception | None) -> None:
     if exception is None and app.builder.name == "html":
         questions = read_questions(Path(app.srcdir).parent / "examples" / QUESTIONS)
         for page in sorted(questions.keys() - app.env.found_docs):
-            logger.error(
-                "examples/%s: there is no page %s", QUESTIONS, page, type="atlas", subtype="questions"
-            )
+            logger.error("examples/%s: there is no page %s", QUESTIONS, page, type="atlas", subtype="questions")
             app.statuscode = 1
         index = make_index(SearchedPages.facts(app.env), questions, app.builder.get_target_uri)
         data = json.dumps(index, ensure_ascii=False, separators=(",", ":"))

@@ -169,6 +169,7 @@ def draw(lines):
 # %%
 # The number of nodes, by the length of the sequence:
 
+# This needs a GPU.
 # sphinx_gallery_start_ignore
 _with, _without = nodes(True), nodes(False)
 assert len(set(_with)) == 1 and _with[0] == 1
@@ -184,6 +185,7 @@ draw({"with cuDNN": nodes(True), "without cuDNN": nodes(False)})
 # Compute the forward pass of the layer without cuDNN. Put only this layer into the ``with``; the rest of the network may use
 # cuDNN:
 
+# This needs a GPU.
 with torch.backends.cudnn.flags(enabled=False):
     output, _ = lstm(x)
 (slope,) = torch.autograd.grad(output.sum(), x, create_graph=True)

@@ -23,7 +23,7 @@ from atlas.toolbox import write_whole
 
 from . import sphinx_gallery_patches
 from .scripts import Page, ScriptError, find_marks, read_script, split_at_mark
-from .visible_code import MARKS_OF_HIDDEN, list_imports
+from .visible_code import MARKS_OF_HIDDEN, NEEDS_GPU, list_imports
 
 MANIFEST, OUTPUTS = "manifest.json", "outputs.rst"
 #: Raised by whoever changes what a recording holds, so that older recordings are refused instead of misread.
@@ -61,7 +61,7 @@ def needs_gpu(script: Path) -> bool:
 def hash_code(script: Path) -> str:
     """The SHA-256 of what a script runs: what it imports, the code of the first half, and the cells of the second, in order.
 
-    Where it imports something and which lines a page hides changes no output, so none of that counts.
+    Where it imports something, which lines a page hides, and which cell says that it needs a GPU changes no output.
 
     :raises ValueError, SyntaxError: if sphinx-gallery cannot read the script.
     """
@@ -78,7 +78,7 @@ def _leave_out_imports(code: str) -> list[str]:
     for node in ast.parse(code).body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             lines[node.lineno - 1 : node.end_lineno] = [""] * (node.end_lineno - node.lineno + 1)
-    return [line for line in lines if line.strip() and line.strip() not in MARKS_OF_HIDDEN]
+    return [line for line in lines if line.strip() and line.strip() not in (*MARKS_OF_HIDDEN, NEEDS_GPU)]
 
 
 def hash_file(path: Path) -> str:

@@ -14,6 +14,8 @@ import symtable
 from collections.abc import Iterator
 from typing import NamedTuple
 
+#: The first line of a cell that needs a GPU, on a page whose other cells need none.
+NEEDS_GPU = "# This needs a GPU."
 MARKS_OF_HIDDEN = _STARTS, _ENDS = "# sphinx_gallery_start_ignore", "# sphinx_gallery_end_ignore"
 _TEXT = re.compile(r"# ?%%|#{20,}")  # where a text block begins; the code cells below it follow its comment lines
 _FOLD = re.compile(r"#\s+\.\. how-measured::")
@@ -93,11 +95,16 @@ def find_hidden_needs(text: str) -> tuple[int, str] | None:
 
 
 def _mark_folded(code: str) -> Iterator[tuple[str, bool]]:
-    is_folded = False
+    is_folded = is_text = False
     for line in code.split("\n"):
         if _TEXT.match(line):
+            is_text = True
+        elif _FOLD.match(line):
+            is_folded, is_text = True, False
+        elif is_text and not line.startswith("#"):
+            is_text = False
+        elif is_text and line.strip("# "):  # an empty text block ends no fold
             is_folded = False
-        is_folded = is_folded or bool(_FOLD.match(line))
         yield line, is_folded
 
 
