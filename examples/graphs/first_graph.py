@@ -4,18 +4,20 @@ What is a computation graph in PyTorch?
 
 .. in-short::
 
-   While you compute with tensors that require grad, PyTorch records a graph, usually one node for each operation.
-   ``torch.no_grad()`` turns the recording off. ``loss.backward()`` walks the graph back from the loss. Along a path it
-   multiplies local derivatives, and where paths meet it adds. ``x > 0``, ``x.argmax()`` and ``x.detach()`` are not recorded:
-   no gradient passes through them.
+   While you compute with tensors that require grad, PyTorch records a graph: usually one node for each operation.
+   ``loss.backward()`` walks this graph back from the loss to your weights. On the way it applies the chain rule and leaves in
+   each ``weight.grad`` how fast the loss changes with that weight. ``x > 0``, ``x.argmax()`` and ``x.detach()`` are not
+   recorded: no gradient passes through them.
 """
 
 # %%
 # The question: how does the loss react?
 # --------------------------------------
-# To train a model by gradient descent, you need one number for each weight: how fast the loss grows or shrinks as that weight
-# grows. That number is the weight's gradient. Here the "loss" is :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`, and the
-# "weights" are ``x1`` and ``x2``.
+# To train a model, you need one number for each weight: how fast the loss grows as that weight grows. That number is the
+# weight's *gradient*, and a graph is how PyTorch finds it. We begin with two "weights", ``x1`` and ``x2``, and the "loss"
+# :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`. A real loss follows below.
+
+import math
 
 import torch
 
@@ -36,10 +38,10 @@ assert not any(t.retains_grad for t in (a, y1, y2, w))  # by default
 
 # %%
 # Read the figure along its arrows. Each card is a tensor. The card of a result names the node that PyTorch recorded for its
-# operation, such as ``LogBackward0`` for ``torch.log``. For the *leaves* ``x1`` and ``x2``, no operation was recorded. The
-# *root* ``w`` is where ``backward()`` will start. The number on an edge is a local derivative: if only the value where the
-# edge begins moves a little, the value where it ends moves by about that number times as much. ``x2`` is used twice, so two
-# edges leave it. :doc:`/guide/how-to-read-a-graph` explains such figures.
+# operation, such as ``LogBackward0`` for ``torch.log``. ``x1`` and ``x2`` are *leaves*: no operation was recorded for them. The
+# *root* ``w`` is where ``backward()`` will start. The number on an edge is a *local derivative*: if the value at the start of
+# the edge changes a little, the value at its end changes by about that number times as much. ``x2`` is used twice, so two edges
+# leave it. :doc:`/guide/how-to-read-a-graph` explains such figures.
 
 # %%
 # ``backward()`` fills in the gradients
@@ -65,62 +67,9 @@ assert w.grad == 1  # where the walk starts
 # sphinx_gallery_end_ignore
 
 # %%
-# What people get wrong
-# ---------------------
-# **Following one path only.** ``x2`` reaches ``w`` through ``y2`` and also through ``a``. The path through ``y2`` alone gives a
-# number that looks plausible and is wrong.
-
-import math
-
-through_y2 = y1.item() * math.cos(3)
-through_a = y2.item() / a.item() * x1.item()
-print(f"through y2 only {through_y2:.5f}")
-print(f"both paths      {through_y2 + through_a:.5f}, x2.grad {x2.grad.item():.5f}")
-
-# sphinx_gallery_start_ignore
-assert math.isclose(through_y2 + through_a, x2.grad.item(), rel_tol=1e-6)
-assert not math.isclose(through_y2, x2.grad.item(), rel_tol=1e-2)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Calling** ``backward()`` **twice on one graph.** The nodes of this graph saved tensors that backward needs, and the first
-# call drops them. The second call raises an error:
-
-try:
-    w.backward()
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert "backward through the graph a second time" in message
-
-
-def _second_step(carry):
-    weight = torch.tensor(0.5, requires_grad=True)
-    state = torch.tanh(weight)
-    (state**2).backward()
-    (torch.tanh(weight * carry(state)) ** 2).backward()
-
-
-_raised = []
-try:
-    _second_step(lambda state: state)  # a new forward pass alone is no cure
-except RuntimeError as error:
-    _raised.append(str(error))
-assert _raised == [message]
-_second_step(torch.Tensor.detach)
-# sphinx_gallery_end_ignore
-
-# %%
-# Run the forward pass again: it records a new graph. If you carry a result such as ``state = torch.tanh(weight)`` into the
-# next training step, carry ``state.detach()``. Otherwise the new graph leads back into the old one. See :ref:`the page on this
-# error <sphx_glr_gallery_errors_backward_twice.py>`.
-
-# %%
 # What the number tells you
 # -------------------------
-# The gradient of ``x2`` is about -1.73. If ``x2`` grows by a small step, ``w`` shrinks by about 1.73 times that step:
+# The gradient of ``x2`` is about -1.73. So if ``x2`` grows by a small step, ``w`` shrinks by about 1.73 times that step:
 
 
 def w_at(x2):
@@ -141,13 +90,10 @@ assert 80 < gaps[0] / gaps[1] < 120 and 80 < gaps[1] / gaps[2] < 120
 # sphinx_gallery_end_ignore
 
 # %%
-# The prediction follows a straight line and ``w`` is a curve, so the two differ. Here a smaller step has a better prediction.
-
-# %%
 # Why it works: the chain rule, one node at a time
 # ------------------------------------------------
-# Do by hand what ``backward()`` does. Start at ``w`` with the gradient 1, and go against the arrows. For each edge, multiply
-# the gradient at its tip by the number on the edge. At ``x2``, two products arrive: add them.
+# Let us do by hand what ``backward()`` does. **Start at the root with 1, and go against the arrows. Along an edge, multiply by
+# its number. Where several edges lead back to one tensor, add.** That happens at ``x2``:
 
 dw = 1.0
 dy1 = dw * y2.item()  # w = y1 * y2
@@ -173,15 +119,10 @@ for _tip, _start, _number in _edges:
 assert {_name for _name, _products in _arrived.items() if len(_products) == 2} == {"x2"}
 for _name, _tensor in tensors.items():
     assert math.isclose(sum(_arrived[_name]), _tensor.grad.item(), rel_tol=1e-6)
-_weights = [torch.tensor(float(n), requires_grad=True) for n in range(1000)]
-_loss = sum(_weight**2 for _weight in _weights)
-_loss.backward()
-assert all(_weight.grad == 2 * _weight for _weight in _weights)
 # sphinx_gallery_end_ignore
 
 # %%
-# The five numbers agree up to rounding. As a formula, the gradient of ``x2`` is a sum over its two paths, and each term is
-# a product of local derivatives:
+# As a formula, the gradient of ``x2`` is a sum over its two paths, and each term is a product of local derivatives:
 #
 # .. math::
 #
@@ -189,15 +130,40 @@ assert all(_weight.grad == 2 * _weight for _weight in _weights)
 #      = \underbrace{y_2 \cdot \frac{1}{a} \cdot x_1}_{\text{through } a}
 #      + \underbrace{y_1 \cdot \cos x_2}_{\text{through } y_2}
 #
-# This way of computing is called *reverse-mode automatic differentiation*, or *backpropagation*. The graph has directed edges
-# and no cycles: a *directed acyclic graph*. One walk gave the gradients of both leaves. For a sum of the squares of 1,000
-# weights, one walk is enough too.
+# This is called *reverse-mode automatic differentiation*, or *backpropagation*. The graph has directed edges and no cycles: it
+# is a *directed acyclic graph*.
+
+# %%
+# The same with a real loss
+# -------------------------
+# Here is a model with one weight and a bias, and a batch of three samples:
+
+inputs = torch.tensor([1.0, 2.0, 3.0])
+targets = torch.tensor([3.0, 5.0, 7.0])
+weight = torch.tensor(1.5, requires_grad=True)
+bias = torch.tensor(0.0, requires_grad=True)
+
+loss = ((weight * inputs + bias - targets) ** 2).mean()
+loss.backward()
+print(
+    f"loss {loss.item():.2f}, weight.grad {weight.grad:.2f}, bias.grad {bias.grad:.2f}"
+)
+
+# sphinx_gallery_start_ignore
+errors = 1.5 * inputs - targets
+assert torch.isclose(weight.grad, (2 * errors * inputs).mean()) and weight.grad < 0
+assert torch.isclose(bias.grad, (2 * errors).mean()) and bias.grad < 0
+# sphinx_gallery_end_ignore
+
+# %%
+# Both gradients are negative, so the loss gets smaller if ``weight`` and ``bias`` grow a little. One call of ``backward()``
+# gave both.
 
 # %%
 # What is recorded, and what is not
 # ---------------------------------
 # Each recorded result keeps a reference to the node that can send its gradient back: its ``grad_fn``. The last three results
-# here have none, so ``backward()`` has no way through them.
+# below have none, so ``backward()`` has no way through them.
 
 results = {
     "torch.log(a)": y1,
@@ -212,29 +178,59 @@ for text, result in results.items():
 names = [t.grad_fn.name() for t in (a, y1, y2, w)]
 assert names == ["MulBackward0", "LogBackward0", "SinBackward0", "MulBackward0"]
 assert x1.is_leaf and x2.is_leaf and x1.grad_fn is None and x2.grad_fn is None
+assert [text for text, t in results.items() if t.grad_fn] == ["torch.log(a)"]
 vector = torch.ones(3, requires_grad=True)
-for result in (
-    a > 1,
-    a.int(),
-    a.detach(),
-    vector.argmax(),
-    vector > 0,
-    torch.zeros_like(a),
-):
+for result in (vector.argmax(), vector > 0, vector.detach()):
     assert result.grad_fn is None and not result.requires_grad
 with torch.no_grad():
     assert torch.log(a).grad_fn is None
-assert vector.float() is vector  # an operation that does nothing: no node
-# in place, a comparison is recorded, with zeros for its gradient
-_compared = (vector * 1).gt_(0)
-assert _compared.grad_fn.name() == "GtBackward0"
-assert not torch.autograd.grad(_compared.sum(), vector)[0].any()
-# an operation without a derivative may still leave a grad_fn, and one operation several nodes
-assert torch.heaviside(a, a).grad_fn is not None
-outer = torch.einsum("i,j->ij", vector, vector)
-assert outer.grad_fn.next_functions[0][0].next_functions[0][0] is not None
-assert outer.grad_fn.next_functions[0][0].name() != "torch::autograd::AccumulateGrad"
 # sphinx_gallery_end_ignore
+
+# %%
+# To compute without recording, as in a validation loop, write ``with torch.no_grad():``.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Calling** ``backward()`` **twice on one graph.** The nodes of this graph saved tensors that backward needs, and the first
+# call drops them. So the second call raises an error:
+
+try:
+    w.backward()
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "backward through the graph a second time" in message
+# sphinx_gallery_end_ignore
+
+# %%
+# Run the forward pass again: it records a new graph. If that does not help, see :ref:`the page on this error
+# <sphx_glr_gallery_errors_backward_twice.py>`.
+#
+# **Not clearing** ``.grad``. Each ``backward()`` adds to it, so after a second one here both gradients are twice as large:
+
+loss = ((weight * inputs + bias - targets) ** 2).mean()
+loss.backward()
+print(f"weight.grad {weight.grad:.2f}, bias.grad {bias.grad:.2f}")
+
+# sphinx_gallery_start_ignore
+assert torch.isclose(weight.grad, 2 * (2 * errors * inputs).mean())
+assert torch.isclose(bias.grad, 2 * (2 * errors).mean())
+try:
+    (weight * inputs).backward()
+except RuntimeError as error:
+    assert "only for scalar outputs" in str(error)
+else:
+    raise AssertionError
+# sphinx_gallery_end_ignore
+
+# %%
+# Call ``optimizer.zero_grad()`` in each training step, or set ``weight.grad = None``.
+#
+# **Calling** ``backward()`` **on several numbers.** ``(weight * inputs).backward()`` raises :ref:`an error
+# <sphx_glr_gallery_errors_not_a_scalar.py>`. Take the mean or the sum first, as ``loss`` does.
 
 # %%
 # Exercise
