@@ -16,6 +16,7 @@ Leaf tensors: is_leaf, retain_grad() and .grad
 # You want to train one weight, and you scale its initial value on the same line:
 
 import torch
+from torch import nn
 
 weight = torch.tensor(100.0, requires_grad=True) * 0.01
 
@@ -46,7 +47,7 @@ del hidden
 # gradient passed through it and was stored in the leaf
 # (`pytorch#91851 <https://github.com/pytorch/pytorch/issues/91851>`__).
 #
-# Compute the value first, and ask for the gradient last:
+# So compute the value first, and ask for the gradient last:
 
 weight = (torch.tensor(100.0) * 0.01).requires_grad_()
 print(weight, weight.is_leaf)
@@ -56,153 +57,7 @@ torch.optim.SGD([weight], lr=0.1)  # accepted
 assert weight.is_leaf and weight.requires_grad
 late = (torch.ones(2) * 0.01).to("cpu", torch.float64).requires_grad_()
 assert late.is_leaf and torch.optim.SGD([late], lr=0.1)
-for optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.LBFGS):
-    raised = []
-    try:
-        optimizer([late * 2])
-    except ValueError as error:
-        raised.append(str(error))
-    assert raised == ["can't optimize a non-leaf Tensor"]
 # sphinx_gallery_end_ignore
-
-# %%
-# What people get wrong
-# ---------------------
-# **Using requires_grad_() as a late repair.** ``p * 0.01`` requires grad already, so ``requires_grad_()`` changes nothing, and
-# the result is still not a leaf. With ``detach()`` first you get a new leaf with the same value:
-
-p = torch.ones(2, requires_grad=True)
-print((p * 0.01).requires_grad_().is_leaf)
-print((p * 0.01).detach().requires_grad_().is_leaf)
-
-# sphinx_gallery_start_ignore
-late = p * 0.01
-node = late.grad_fn
-assert late.requires_grad and late.requires_grad_() is late
-assert late.grad_fn is node and not late.is_leaf
-assert late.detach().requires_grad_().is_leaf
-assert torch.equal(late.detach().requires_grad_(), late)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Silencing the optimizer with retain_grad().** The optimizer accepts a result that retains its gradient. Here its step
-# changes a value that the next forward pass computes anew from the leaf, so nothing is learned:
-
-leaf = torch.tensor(100.0, requires_grad=True)
-weight = leaf * 0.01
-weight.retain_grad()
-optimizer = torch.optim.SGD([weight], lr=0.1)  # accepted
-(weight**2).backward()
-optimizer.step()
-print(
-    f"weight {weight.item():.2f}, and in the next forward pass {leaf.item() * 0.01:.2f}"
-)
-
-# sphinx_gallery_start_ignore
-assert abs(weight.item() - 0.8) < 1e-6 and leaf.item() == 100 and leaf.grad is not None
-# "here": a view has the leaf's memory, so the step does reach the leaf
-shared = torch.ones(2, requires_grad=True)
-seen = shared.view(2, 1)
-seen.retain_grad()
-(seen**2).sum().backward()
-torch.optim.SGD([seen], lr=0.1).step()
-assert torch.allclose(shared, torch.full((2,), 0.8))
-# sphinx_gallery_end_ignore
-
-# %%
-# **Moving a leaf to the GPU.** ``x = x.to(device)`` works on a laptop without a GPU, and leaves ``x.grad`` empty on a GPU
-# (`pytorch#22860 <https://github.com/pytorch/pytorch/issues/22860>`__). Below, ``p.to("cpu")`` returns ``p`` itself, which is
-# on the CPU already. The other two lines are of copies: to another device, and to another dtype. Both copies were recorded, so
-# they are not leaves. Here ``"meta"``, a device for shapes without data, stands in for the GPU:
-
-for moved in (p.to("cpu"), p.to("meta"), p.to(torch.float64)):
-    print(f"same tensor: {moved is p}, is_leaf: {moved.is_leaf}")
-
-# sphinx_gallery_start_ignore
-made = [p.to("cpu"), p.to(torch.float32), p.to("meta"), p.to(torch.float64), p.double()]
-made += [p.to("cpu", copy=True), p.to(torch.bfloat16), p.to(torch.float8_e4m3fn)]
-assert [t is p for t in made] == [True] * 2 + [False] * 6 == [t.is_leaf for t in made]
-assert {t.grad_fn.name() for t in made[2:]} == {"ToCopyBackward0"}
-# sphinx_gallery_end_ignore
-
-# %%
-# **Computing on a parameter inside a module.** ``nn.Parameter(...) * 0.01`` is a plain tensor. The module below takes it
-# without an error, but does not register it. So it is not in ``scale.parameters()``, which you give to the optimizer. (In
-# `pytorch#17484 <https://github.com/pytorch/pytorch/issues/17484>`__ it was ``nn.Parameter(...).to("cuda")``.)
-
-from torch import nn
-
-
-class Scale(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.good = nn.Parameter(torch.ones(2) * 0.01)
-        self.lost = nn.Parameter(torch.ones(2)) * 0.01
-
-
-scale = Scale()
-good = scale.good
-scale.to(torch.float64)
-
-print("parameters:", [name for name, _ in scale.named_parameters()])
-print("dtypes after scale.to(torch.float64):", scale.good.dtype, scale.lost.dtype)
-
-# sphinx_gallery_start_ignore
-assert scale.good is good and good.is_leaf and type(good) is nn.Parameter
-assert [name for name, _ in scale.named_parameters()] == ["good"]
-assert good.dtype == torch.float64 and scale.lost.dtype == torch.float32
-assert not scale.lost.is_leaf and type(scale.lost) is torch.Tensor
-assert "lost" in vars(scale) and len(list(scale.parameters())) == 1
-assert len(torch.optim.SGD(scale.parameters(), lr=0.1).param_groups[0]["params"]) == 1
-assert type(nn.Parameter(torch.ones(2)).to("meta")) is torch.Tensor
-# sphinx_gallery_end_ignore
-
-# %%
-# Convert the whole *module*: here ``scale.good`` is still the same leaf. ``lost`` was left behind.
-
-# %%
-# **Calling retain_grad() too late.** By then the gradient has been dropped. After the late call, reading ``y.grad`` no longer
-# warns you, because ``y`` now counts as a tensor that keeps its gradient:
-
-w = torch.tensor(3.0, requires_grad=True)
-y = w * 2
-y.backward()
-y.retain_grad()
-print(y.grad)
-
-# sphinx_gallery_start_ignore
-import warnings
-
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    assert y.grad is None and not caught
-    early = w * 2
-    early.backward()
-    assert early.grad is None and len(caught) == 1
-# sphinx_gallery_end_ignore
-
-# %%
-# **Switching requires_grad off on a result.** ``y`` requires grad because the leaf ``w`` did when ``y`` was computed. You can
-# set it to False on ``w``, but not on ``y``:
-
-try:
-    y.requires_grad_(False)
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert "you can only change requires_grad flags of leaf variables" in message
-assert "use var_no_grad = var.detach()" in message
-w.requires_grad_(False)
-assert not w.requires_grad and y.requires_grad and not (w * 2).requires_grad
-w.requires_grad_()
-assert not y.detach().requires_grad and torch.equal(y.detach(), y)
-del message
-# sphinx_gallery_end_ignore
-
-# %%
-# As the message says, use ``y.detach()``: the same value, outside the graph.
 
 # %%
 # Which tensors get a gradient
@@ -224,17 +79,17 @@ assert (y.item(), z.item()) == (6.0, 7.0)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``z`` is the *root*: you call ``backward()`` on it. The table shows three attributes of each tensor, and its ``.grad`` at
-# three moments.
+# ``z`` is the *root*: you call ``backward()`` on it. The table below shows three attributes of each tensor, and its ``.grad``
+# at three moments.
 #
-# .. how-measured:: This code reads the attributes of each tensor into a table. quiet_grad() reads .grad without warning.
+# .. how-measured:: This code reads the attributes of each tensor into a table. read_grad() reads .grad without warning.
 
 import warnings
 
 import pandas as pd
 
 
-def attributes(tensors):
+def tabulate_attributes(tensors):
     rows = {
         name: {
             "is_leaf": t.is_leaf,
@@ -246,42 +101,50 @@ def attributes(tensors):
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(columns="tensor")
 
 
-def quiet_grad(t):
+def read_grad(t):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return t.grad
 
 
-def grads(tensors):
-    return [str(quiet_grad(t)) for t in tensors.values()]
+def list_grads(tensors):
+    return [str(read_grad(t)) for t in tensors.values()]
 
 
 # %%
 # The three moments, and the table:
 
 named = {"x": x, "w": w, "b": b, "c": c, "y": y, "z": z}
-table = attributes(named)
-table["grad before"] = grads(named)
+six_tensors = tabulate_attributes(named)
+six_tensors["grad before"] = list_grads(named)
 
 z.backward()
-table["after backward"] = grads(named)
+six_tensors["after backward"] = list_grads(named)
 
 torch.optim.SGD([w, b, c], lr=0.1).zero_grad()
-table["after zero_grad"] = grads(named)
+six_tensors["after zero_grad"] = list_grads(named)
 
 # sphinx_gallery_start_ignore
-assert list(table.index[table["is_leaf"]]) == ["x", "w", "b", "c"]
-assert list(table.index[table["requires_grad"]]) == ["w", "b", "c", "y", "z"]
-assert (table["is_leaf"] == (table["grad_fn"] == "None")).all()
-assert table["after backward"].tolist() == [
+assert list(six_tensors.index[six_tensors["is_leaf"]]) == ["x", "w", "b", "c"]
+assert list(six_tensors.index[six_tensors["requires_grad"]]) == [
+    "w",
+    "b",
+    "c",
+    "y",
+    "z",
+]
+assert (six_tensors["is_leaf"] == (six_tensors["grad_fn"] == "None")).all()
+assert six_tensors["after backward"].tolist() == [
     "None",
     "tensor(2.)",
     "tensor(1.)",
     *["None"] * 3,
 ]
-assert set(table["grad before"]) == set(table["after zero_grad"]) == {"None"}
-stored = table["after backward"] != "None"
-assert (table["is_leaf"] & table["requires_grad"])[stored].all()
+assert (
+    set(six_tensors["grad before"]) == set(six_tensors["after zero_grad"]) == {"None"}
+)
+stored = six_tensors["after backward"] != "None"
+assert (six_tensors["is_leaf"] & six_tensors["requires_grad"])[stored].all()
 assert not any(
     f[1] and f[1].match("The .grad attribute of a Tensor") for f in warnings.filters
 )  # so a reader does see the warning
@@ -295,21 +158,42 @@ zeroed = torch.tensor(3.0, requires_grad=True)
 torch.optim.SGD([zeroed], lr=0.1).zero_grad(set_to_none=False)  # not the default
 assert zeroed.grad == 0
 # sphinx_gallery_end_ignore
-table
+six_tensors
 
 # %%
-# Row by row:
-#
-# - ``x`` is a leaf, but it does not require grad.
 # - ``w`` and ``b`` got their gradients, :math:`\partial z / \partial w = x = 2` and :math:`\partial z / \partial b = 1`.
 #   By default, ``zero_grad()`` sets ``.grad`` back to None.
-# - ``c`` is a leaf and requires grad, but ``z`` was not computed from it.
-# - ``y`` and ``z`` are results. You did not set their ``requires_grad``: it spread from ``w`` and ``b``. Their gradients were
-#   passed on and dropped.
+# - ``x`` does not require grad, and ``z`` was not computed from ``c``.
+# - ``y`` and ``z`` are results. Their ``requires_grad`` spread from ``w`` and ``b``. Their gradients were passed on and
+#   dropped. If you read ``y.grad``, PyTorch warns you and names the fix, ``retain_grad()``.
 #
-# If you read ``y.grad`` or ``z.grad`` here, PyTorch warns you and names the cure, ``retain_grad()``. For ``x`` and ``c`` it
-# gives no warning. :ref:`Why is .grad None? <sphx_glr_gallery_graphs_why_is_grad_none.py>` lists more causes, with a cure
-# for each.
+# So this is the rule for a tensor that the loss was computed from:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - ``is_leaf``
+#      - ``requires_grad``
+#      - ``retain_grad()`` was called
+#      - ``.grad`` after ``backward()``
+#    * - True
+#      - True
+#      - makes no difference
+#      - the gradient
+#    * - True
+#      - False
+#      - raises an error
+#      - None
+#    * - False
+#      - True
+#      - no
+#      - None, with a warning
+#    * - False
+#      - True
+#      - yes
+#      - the gradient
+#
+# :ref:`Why is .grad None? <sphx_glr_gallery_graphs_why_is_grad_none.py>` lists more causes, with a fix for each.
 #
 # With ``retain_grad()``, called in time, ``y`` keeps its gradient. It is still not a leaf:
 
@@ -322,17 +206,22 @@ print(f"y.grad {y.grad}   y.is_leaf {y.is_leaf}")
 
 # sphinx_gallery_start_ignore
 assert y.grad == 1 and not y.is_leaf
-asked = w * x
-(asked * 5).backward(inputs=[asked])  # the other way to fill .grad of a result
-assert asked.grad == 5
+w.retain_grad()
+assert not w.retains_grad and w.grad == 2
+try:
+    x.retain_grad()
+except RuntimeError as error:
+    assert "requires_grad=False" in str(error)
+else:
+    raise AssertionError
 # sphinx_gallery_end_ignore
 
 # %%
 # What makes a leaf
 # -----------------
-# ``w * x`` has a ``grad_fn``, the node that sends a gradient back to ``w``. The next six rows were computed too, but they are
-# leaves. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. PyTorch does not record ``zeros_like`` or
-# ``detach``. ``w > 0`` is boolean, and ``w.long()`` is an integer.
+# ``w * x`` has a ``grad_fn``, the node that sends a gradient back to ``w``, so it is not a leaf. The next six rows were computed
+# too, but they have no ``grad_fn``. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. PyTorch does not
+# record ``zeros_like`` or ``detach``. ``w > 0`` is boolean, and ``w.long()`` is an integer.
 
 with torch.no_grad():
     unrecorded = w * 2
@@ -363,7 +252,7 @@ source = torch.tensor(3.0, requires_grad=True)
 (nn.Parameter(source * 2) * 5).backward()
 assert source.grad is None
 # sphinx_gallery_end_ignore
-attributes(made)
+tabulate_attributes(made)
 
 # %%
 # ``nn.Parameter(w * 2)`` has no history: it is a new leaf with these values, and no gradient flows from it back to ``w``. You
@@ -381,6 +270,95 @@ assert refused == [True] * 4
 # sphinx_gallery_end_ignore
 
 # %%
+# What people get wrong
+# ---------------------
+# **Using requires_grad_() as a late repair.** ``p * 0.01`` requires grad already, so ``requires_grad_()`` changes nothing, and
+# the result is still not a leaf. With ``detach()`` first you get a new leaf with the same value:
+
+p = torch.ones(2, requires_grad=True)
+print((p * 0.01).requires_grad_().is_leaf)
+print((p * 0.01).detach().requires_grad_().is_leaf)
+
+# sphinx_gallery_start_ignore
+late = p * 0.01
+node = late.grad_fn
+assert late.requires_grad and late.requires_grad_() is late
+assert late.grad_fn is node and not late.is_leaf
+assert late.detach().requires_grad_().is_leaf
+assert torch.equal(late.detach().requires_grad_(), late)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Moving a leaf to the GPU.** ``x = x.to(device)`` works on a laptop without a GPU, and leaves ``x.grad`` empty on a GPU
+# (`pytorch#22860 <https://github.com/pytorch/pytorch/issues/22860>`__). Below, ``p.to("cpu")`` returns ``p`` itself, which is
+# on the CPU already. The other two lines make copies: one on a different device, one with a different dtype. Both copies were
+# recorded, so they are not leaves. ``"meta"``, a device for shapes without data, plays the GPU:
+
+for moved in (p.to("cpu"), p.to("meta"), p.to(torch.float64)):
+    print(f"same tensor: {moved is p}, is_leaf: {moved.is_leaf}")
+
+# sphinx_gallery_start_ignore
+made = [p.to("cpu"), p.to(torch.float32), p.to("meta"), p.to(torch.float64), p.double()]
+made += [p.to("cpu", copy=True), p.to(torch.bfloat16), p.to(torch.float8_e4m3fn)]
+assert [t is p for t in made] == [True] * 2 + [False] * 6 == [t.is_leaf for t in made]
+assert {t.grad_fn.name() for t in made[2:]} == {"ToCopyBackward0"}
+# sphinx_gallery_end_ignore
+
+# %%
+# **Computing on a parameter inside a module.** ``nn.Parameter(...) * 0.01`` is a plain tensor. The module below takes it
+# without an error, but does not register it. So it is not in ``scale.parameters()``, which you give to the optimizer. (In
+# `pytorch#17484 <https://github.com/pytorch/pytorch/issues/17484>`__ it was ``nn.Parameter(...).to("cuda")``.)
+
+
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.good = nn.Parameter(torch.ones(2) * 0.01)
+        self.lost = nn.Parameter(torch.ones(2)) * 0.01
+
+
+scale = Scale()
+good = scale.good
+scale.to(torch.float64)
+
+print("parameters:", [name for name, _ in scale.named_parameters()])
+print("dtypes after scale.to(torch.float64):", scale.good.dtype, scale.lost.dtype)
+
+# sphinx_gallery_start_ignore
+assert scale.good is good and good.is_leaf and type(good) is nn.Parameter
+assert [name for name, _ in scale.named_parameters()] == ["good"]
+assert good.dtype == torch.float64 and scale.lost.dtype == torch.float32
+assert not scale.lost.is_leaf and type(scale.lost) is torch.Tensor
+assert "lost" in vars(scale) and len(list(scale.parameters())) == 1
+assert len(torch.optim.SGD(scale.parameters(), lr=0.1).param_groups[0]["params"]) == 1
+assert type(nn.Parameter(torch.ones(2)).to("meta")) is torch.Tensor
+# sphinx_gallery_end_ignore
+
+# %%
+# Convert the whole *module*, as here: ``scale.good`` is still the same leaf. ``lost`` was left behind.
+
+# %%
+# **Calling retain_grad() too late.** By then the gradient has been dropped. After the late call, reading ``y.grad`` no longer
+# warns you, because ``y`` now counts as a tensor that keeps its gradient:
+
+w = torch.tensor(3.0, requires_grad=True)
+y = w * 2
+y.backward()
+y.retain_grad()
+print(y.grad)
+
+# sphinx_gallery_start_ignore
+import warnings
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert y.grad is None and not caught
+    early = w * 2
+    early.backward()
+    assert early.grad is None and len(caught) == 1
+# sphinx_gallery_end_ignore
+
+# %%
 # Exercise
 # --------
 # You minimize :math:`v^2` by hand, from a leaf :math:`v = 3`. One step is ``(v**2).backward()`` and then
@@ -395,16 +373,16 @@ v = torch.tensor(3.0, requires_grad=True)
 first = v
 (v**2).backward()
 v = v - 0.1 * v.grad
-first.grad = None  # gradients add up otherwise
+first.grad = None  # or the gradients add up
 (v**2).backward()
 
-print(f"v.is_leaf {v.is_leaf}, v.grad {quiet_grad(v)}")
+print(f"v.is_leaf {v.is_leaf}, v.grad {read_grad(v)}")
 print(f"gradient of the first v: {first.grad.item():.2f}")
 
 # predict: str(v.is_leaf) [True | False] -- What is ``v.is_leaf`` after this step?
 
 # sphinx_gallery_start_ignore
-assert not v.is_leaf and quiet_grad(v) is None
+assert not v.is_leaf and read_grad(v) is None
 assert abs(first.grad.item() - 4.8) < 1e-5
 # sphinx_gallery_end_ignore
 
@@ -431,7 +409,8 @@ assert v is start and v.is_leaf and abs(v.item() - 1.92) < 1e-5  # 3 * 0.8 * 0.8
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: causes and cures in one table.
-# - :ref:`The page on the optimizer's error <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.
+# - The errors about non-leaf tensors: :ref:`in an optimizer <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`, and
+#   :ref:`when you change requires_grad <sphx_glr_gallery_errors_requires_grad_of_non_leaf.py>`.
 # - In PyTorch's reference: `Tensor.is_leaf
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.is_leaf.html>`__ and `Tensor.retain_grad
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.retain_grad.html>`__.
