@@ -219,8 +219,8 @@ else:
 # %%
 # What makes a leaf
 # -----------------
-# ``w * x`` has a ``grad_fn``, the node that sends a gradient back to ``w``, so it is not a leaf. The next six rows were computed
-# too, but they have no ``grad_fn``. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. PyTorch does not
+# ``w * x`` has a ``grad_fn``, the node that sends a gradient back to ``w``, so it is not a leaf. The next six rows were
+# computed too, but they have no ``grad_fn``. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. PyTorch does not
 # record ``zeros_like`` or ``detach``. ``w > 0`` is boolean, and ``w.long()`` is an integer.
 
 with torch.no_grad():

@@ -17,6 +17,9 @@ Why is .grad None, zero or NaN?
 # %%
 # Find your case
 # --------------
+# *None* means that nothing was stored. *Zero* means that backward reached the tensor and found that the loss does not change
+# with it.
+#
 # .. list-table::
 #    :header-rows: 1
 #    :widths: 12 44 44
@@ -114,71 +117,6 @@ for name, state in (
         f"{name}.weight: {state}" in lines[:8] and f"{name}.bias: {state}" in lines[:8]
     )
 assert lines[8] == "good.weight: NaN or inf"
-table = nn.Embedding(4, 2, sparse=True)
-table(torch.tensor([1])).sum().backward()
-with contextlib.redirect_stdout(io.StringIO()) as printed:
-    report(table)
-assert table.weight.grad.is_sparse and printed.getvalue() == "weight: fine\n"
-# sphinx_gallery_end_ignore
-
-# %%
-# What people get wrong
-# ---------------------
-# **Calling requires_grad_() on the loss.** It silences "element 0 of tensors does not require grad". Here backward then runs
-# and reaches no parameter, because the loss itself is a leaf:
-
-layer = nn.Linear(3, 1)
-with torch.no_grad():
-    loss = layer(torch.ones(3)).sum()
-
-loss.requires_grad_().backward()  # no error
-print(layer.weight.grad)
-
-# sphinx_gallery_start_ignore
-assert layer.weight.grad is None and loss.is_leaf and loss.grad == 1
-# sphinx_gallery_end_ignore
-
-# %%
-# **Replacing a bad value afterwards.** ``torch.where`` hides the minus infinity of ``log``, but sends it the gradient 0. The
-# backward of ``log`` divides that by ``x``, which is 0 too, and 0 / 0 is NaN. Make the *input* safe:
-
-x = torch.tensor([0.0, 4.0], requires_grad=True)
-positive = x > 0
-
-output_replaced = torch.where(positive, x.log(), 0.0)
-input_replaced = torch.where(positive, torch.where(positive, x, 1.0).log(), 0.0)
-
-for y in (output_replaced, input_replaced):
-    print(y.tolist(), torch.autograd.grad(y.sum(), x)[0].tolist())
-
-# sphinx_gallery_start_ignore
-output_replaced = torch.where(positive, x.log(), 0.0)
-input_replaced = torch.where(positive, torch.where(positive, x, 1.0).log(), 0.0)
-assert x.log()[0] == -torch.inf and output_replaced[0] == 0
-assert torch.equal(output_replaced, input_replaced)
-bad, good = (
-    torch.autograd.grad(y.sum(), x)[0] for y in (output_replaced, input_replaced)
-)
-assert bad[0].isnan() and bad[1] == 0.25 and good.tolist() == [0, 0.25]
-logs = x.log()
-(sent,) = torch.autograd.grad(torch.where(positive, logs, 0.0).sum(), logs)
-assert sent.tolist() == [0, 1] and (sent / x)[0].isnan()
-# sphinx_gallery_end_ignore
-
-# %%
-# **Clipping a NaN by norm.** ``clip_grad_norm_`` computes one factor for all gradients from their norm. Here the norm is NaN,
-# so one NaN spreads to all four entries:
-
-a, b = (torch.ones(2, requires_grad=True) for _ in range(2))
-a.grad, b.grad = torch.tensor([torch.nan, 1.0]), torch.ones(2)
-nn.utils.clip_grad_norm_([a, b], max_norm=1.0)
-print(a.grad, b.grad)
-
-# sphinx_gallery_start_ignore
-assert a.grad.isnan().all() and b.grad.isnan().all()
-a.grad, b.grad = torch.tensor([torch.nan, 1.0]), torch.ones(2)
-nn.utils.clip_grad_value_([a, b], 0.5)
-assert a.grad[1] == 0.5 and b.grad.tolist() == [0.5, 0.5]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -218,7 +156,7 @@ assert not layer.weight.grad.any()
 # %%
 # It is not a leaf
 # ~~~~~~~~~~~~~~~~
-# ``copy`` is the result of an operation on ``w``. Here ``backward()`` stores a gradient in ``w`` only. Call
+# ``copy`` is the result of an operation on ``w``, so ``backward()`` stores a gradient in ``w`` only. Call
 # ``copy.retain_grad()`` before it, and ``copy`` keeps one, too. A slice such as ``w[0]`` is also a result.
 
 w = torch.ones(3, requires_grad=True)
@@ -247,7 +185,7 @@ assert copy.grad.tolist() == [1, 1, 1]
 # %%
 # It does not require grad
 # ~~~~~~~~~~~~~~~~~~~~~~~~
-# By default, data does not, and a frozen parameter does not. Here ``requires_grad_(False)`` freezes the first layer:
+# Data does not, and a frozen parameter does not. Here ``requires_grad_(False)`` freezes the first layer:
 
 model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
 model[0].requires_grad_(False)
@@ -305,8 +243,8 @@ assert w.grad == 6
 # %%
 # The loss does not use it
 # ~~~~~~~~~~~~~~~~~~~~~~~~
-# Perhaps a layer was not called. Or the tensor only decides something, as ``scores`` does here: ``argmax`` is not recorded, nor
-# is ``x > 0``. Ask ``torch.autograd.grad``: here you get an error instead of None.
+# Perhaps a layer was not called. Or the tensor is used only to choose. Here ``scores`` goes into ``argmax``, and ``argmax`` is
+# not recorded. Ask ``torch.autograd.grad``: you get an error instead of None.
 
 scores = torch.tensor([0.1, 0.7, 0.2], requires_grad=True)
 values = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -329,7 +267,7 @@ assert torch.autograd.grad(smooth, scores)[0].all()
 # sphinx_gallery_end_ignore
 
 # %%
-# This smooth choice has a gradient here: ``(torch.softmax(scores, 0) * values).sum()``.
+# A smooth choice has a gradient: ``(torch.softmax(scores, 0) * values).sum()``.
 
 # %%
 # The gradient is zero
@@ -337,14 +275,14 @@ assert torch.autograd.grad(smooth, scores)[0].all()
 #
 # The function is flat there
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~
-# These results do not change if ``x`` moves a little, and the gradient is 0.
+# These results do not change if ``x`` moves a little.
 #
-# .. how-measured:: The function table_of() differentiates each expression at its start and collects values and gradients.
+# .. how-measured:: tabulate_gradients() differentiates each expression at its start and collects values and gradients.
 
 import pandas as pd
 
 
-def table_of(cases):
+def tabulate_gradients(cases):
     rows = {}
     for text, (start, function) in cases.items():
         x = torch.tensor(start, requires_grad=True)
@@ -373,9 +311,9 @@ flat = {
     "x.clamp(0, 1)": (5.0, lambda x: x.clamp(0, 1)),
     "x.sigmoid()": (20.0, torch.sigmoid),
 }
-flat_table = table_of(flat)
 
 # sphinx_gallery_start_ignore
+flat_table = tabulate_gradients(flat)
 assert set(flat_table["gradient"]) == {"0"} and len(flat_table) == 6
 x = torch.tensor(20.0, dtype=torch.float64, requires_grad=True)
 assert 0 < torch.autograd.grad(x.sigmoid(), x)[0] < 1e-8
@@ -385,7 +323,7 @@ for start, function in flat.values():
     moved = [function(torch.tensor(start + step)) for step in (-1e-3, 0, 1e-3)]
     assert moved[0] == moved[1] == moved[2]
 # sphinx_gallery_end_ignore
-flat_table
+tabulate_gradients(flat)
 
 # %%
 # A ReLU whose input is negative for *all* your data sends back only zeros: it is *dead*. The slope of ``sigmoid`` at 20 is
@@ -427,9 +365,9 @@ edge = {
     "x.clamp(min=1e-6).sqrt()": (0.0, lambda x: x.clamp(min=1e-6).sqrt()),
     "(x + 1e-6).log()": (0.0, lambda x: (x + 1e-6).log()),
 }
-edge_table = table_of(edge)
 
 # sphinx_gallery_start_ignore
+edge_table = tabulate_gradients(edge)
 assert edge_table["gradient"].tolist()[:3] == ["inf", "inf", "-inf"]
 assert all(torch.tensor(float(g)).isfinite() for g in edge_table["gradient"][3:])
 assert edge_table["gradient"].tolist()[3:] == ["0", "1e+06"]
@@ -443,10 +381,10 @@ x = torch.tensor(1e-3, dtype=torch.float16, requires_grad=True)
 (x.float() * 65536).backward()
 assert x.grad == torch.inf and torch.finfo(torch.float16).max == 65504
 # sphinx_gallery_end_ignore
-edge_table
+tabulate_gradients(edge)
 
 # %%
-# This ``clamp`` is flat at 0, so the gradient is 0. For the logarithm of a softmax, use ``log_softmax``.
+# For the logarithm of a softmax, use ``log_softmax``.
 #
 # A gradient can also be too large for its data type. The largest finite number in float16 is 65,504, so the gradients of a
 # scaled loss can overflow there.
@@ -464,9 +402,9 @@ zero_times = {
     "(x - 1).norm()": ([1.0, 1.0], lambda x: (x - 1).norm()),
     "x * x.clamp(min=1e-9).log()": (0.0, lambda x: x * x.clamp(min=1e-9).log()),
 }
-zero_table = table_of(zero_times)
 
 # sphinx_gallery_start_ignore
+zero_table = tabulate_gradients(zero_times)
 assert ["nan" in g for g in zero_table["gradient"]] == [True] * 3 + [False] * 2
 assert ["nan" in v for v in zero_table["value"]] == [False, True] + [False] * 3
 x = torch.tensor(0.0, dtype=torch.float16, requires_grad=True)
@@ -474,11 +412,11 @@ assert torch.tensor(1e-9).half() == 0
 y = x * x.clamp(min=1e-9).log()
 assert y.isnan() and not torch.autograd.grad(y, x)[0].isfinite()
 # sphinx_gallery_end_ignore
-zero_table
+tabulate_gradients(zero_times)
 
 # %%
-# The last two rows are the first two, written so that the gradient here is finite. In float16 the value of the last row is NaN
-# again, because 1e-9 rounds to 0.
+# The last two rows are the first two, written so that the gradient is finite. In float16 the last row is NaN again, because
+# 1e-9 rounds to 0.
 
 # %%
 # The value is NaN already
@@ -522,8 +460,8 @@ assert len(caught) == 1 and "degrees of freedom" in str(caught[0].message)
 # %%
 # Eigenvalues are equal
 # ~~~~~~~~~~~~~~~~~~~~~
-# The derivative of an eigenvector divides by the difference of the two eigenvalues, which is 0 here. The derivative of the
-# eigenvalues themselves is finite here:
+# The derivative of an eigenvector divides by the difference of the two eigenvalues, which is 0 here. That of the eigenvalues
+# themselves is finite:
 
 matrix = torch.eye(2, requires_grad=True)
 eigenvalues, vectors = torch.linalg.eigh(matrix)
@@ -544,6 +482,66 @@ for _only in (torch.linalg.eigvalsh, torch.linalg.svdvals):
 apart = torch.diag(torch.tensor([1.0, 2.0])).requires_grad_()
 assert torch.autograd.grad(torch.linalg.eigh(apart)[1][0, 0], apart)[0].isfinite().all()
 assert torch.autograd.grad(torch.linalg.svd(apart)[0][0, 0], apart)[0].isfinite().all()
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Calling requires_grad_() on the loss.** It silences "element 0 of tensors does not require grad". But backward then reaches
+# no parameter, because the loss itself is a leaf:
+
+layer = nn.Linear(3, 1)
+with torch.no_grad():
+    loss = layer(torch.ones(3)).sum()
+
+loss.requires_grad_().backward()  # no error
+print(layer.weight.grad)
+
+# sphinx_gallery_start_ignore
+assert layer.weight.grad is None and loss.is_leaf and loss.grad == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# **Replacing a bad value afterwards.** ``torch.where`` hides the minus infinity of ``log``, but sends it the gradient 0. The
+# backward of ``log`` divides that by ``x``, which is 0 too, and 0 / 0 is NaN. Make the *input* safe:
+
+x = torch.tensor([0.0, 4.0], requires_grad=True)
+positive = x > 0
+
+output_replaced = torch.where(positive, x.log(), 0.0)
+input_replaced = torch.where(positive, torch.where(positive, x, 1.0).log(), 0.0)
+
+for y in (output_replaced, input_replaced):
+    print(y.tolist(), torch.autograd.grad(y.sum(), x)[0].tolist())
+
+# sphinx_gallery_start_ignore
+output_replaced = torch.where(positive, x.log(), 0.0)  # with fresh graphs
+input_replaced = torch.where(positive, torch.where(positive, x, 1.0).log(), 0.0)
+assert x.log()[0] == -torch.inf and output_replaced[0] == 0
+assert torch.equal(output_replaced, input_replaced)
+bad, good = (
+    torch.autograd.grad(y.sum(), x)[0] for y in (output_replaced, input_replaced)
+)
+assert bad[0].isnan() and bad[1] == 0.25 and good.tolist() == [0, 0.25]
+logs = x.log()
+(sent,) = torch.autograd.grad(torch.where(positive, logs, 0.0).sum(), logs)
+assert sent.tolist() == [0, 1] and (sent / x)[0].isnan()
+# sphinx_gallery_end_ignore
+
+# %%
+# **Clipping a NaN by norm.** ``clip_grad_norm_`` computes one factor for all gradients from their norm. So one NaN spreads to
+# all four entries:
+
+a, b = (torch.ones(2, requires_grad=True) for _ in range(2))
+a.grad, b.grad = torch.tensor([torch.nan, 1.0]), torch.ones(2)
+nn.utils.clip_grad_norm_([a, b], max_norm=1.0)
+print(a.grad, b.grad)
+
+# sphinx_gallery_start_ignore
+assert a.grad.isnan().all() and b.grad.isnan().all()
+a.grad, b.grad = torch.tensor([torch.nan, 1.0]), torch.ones(2)
+nn.utils.clip_grad_value_([a, b], 0.5)
+assert a.grad[1] == 0.5 and b.grad.tolist() == [0.5, 0.5]
 # sphinx_gallery_end_ignore
 
 # %%
