@@ -8,9 +8,9 @@ torch.no_grad, inference_mode, enable_grad and set_grad_enabled
 
 .. in-short::
 
-   In ``with torch.no_grad():`` operations are not recorded: nothing is saved for backward, and no gradient passes. Take it
+   In ``with torch.no_grad():`` operations are not recorded: nothing is saved for backward, and no gradient passes. Use it
    if a later loss uses the results. ``with torch.inference_mode():`` is stricter: new tensors from it cannot be saved
-   for a later ``backward()``. Take it for results that leave the program. ``enable_grad()`` turns recording on again inside
+   for a later ``backward()``. Use it for results that leave the program. ``enable_grad()`` turns recording on again inside
    ``no_grad()``, but not inside ``inference_mode()``. Neither mode switches dropout off: call ``model.eval()``.
 """
 
@@ -20,9 +20,10 @@ torch.no_grad, inference_mode, enable_grad and set_grad_enabled
 # In Q-learning, a network learns to predict a target that it computes itself. The target should count as a constant, so
 # compute it in a block:
 
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
-import pandas as pd
 import torch
 
 w = torch.tensor(3.0, requires_grad=True)
@@ -47,12 +48,32 @@ for _mode in (torch.no_grad, torch.inference_mode):
 
 # %%
 # The gradient is -4. Without the block, the same ``w`` would move both sides, and the gradient of this loss would be 0.
-#
+
+# %%
 # no_grad or inference_mode?
 # --------------------------
-# Make a tensor ``k`` in each of the blocks, and use it after the block:
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 24 26 50
+#
+#    * - mode
+#      - recorded
+#      - use it for
+#    * - none
+#      - yes
+#      - the forward pass in training
+#    * - ``no_grad()``
+#      - no
+#      - your own update of a weight; a target or a cached value that a loss uses
+#    * - ``inference_mode()``
+#      - no, and no way back
+#      - validation, predictions, preparing data
+#
+# To see what "no way back" means, make a tensor ``k`` in each of the blocks and use it after the block:
 #
 # .. how-measured:: This code makes k in each mode, runs each use outside of the block, and shortens the error.
+
+import pandas as pd
 
 
 def add_one(k):
@@ -80,15 +101,21 @@ def outcome(mode, use):
     return "works"
 
 
-modes = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode}
-uses = pd.DataFrame(
-    {
-        name: {text: outcome(mode, use) for text, use in USES.items()}
-        for name, mode in modes.items()
+def tabulate_uses(*modes):
+    outcomes = {
+        mode.__name__: {text: outcome(mode, use) for text, use in USES.items()}
+        for mode in modes
     }
-)
+    return pd.DataFrame(outcomes).rename_axis(columns="after the block")
+
+
+pd.set_option("display.max_colwidth", None)
+
+# %%
+# The error, or "works":
 
 # sphinx_gallery_start_ignore
+uses = tabulate_uses(torch.no_grad, torch.inference_mode)
 assert (uses["no_grad"] == "works").all()
 assert uses["inference_mode"].tolist() == [
     "works",
@@ -115,31 +142,199 @@ assert _many.grad.tolist() == [1, 1, 1, 1]
 assert (w * torch.ones(4)).grad_fn._saved_other is not None
 assert not hasattr((w + torch.ones(4)).grad_fn, "_saved_other")
 # sphinx_gallery_end_ignore
-
-# %%
-# The error, or "works":
-
-pd.set_option("display.max_colwidth", None)
-uses.rename_axis(columns="after the block")
+tabulate_uses(torch.no_grad, torch.inference_mode)
 
 # %%
 # An inference tensor has no :ref:`version counter <sphx_glr_gallery_differentiation_inplace_and_versions.py>`, so autograd
-# could not tell if it was changed. That is why a graph does not save it. The sum does not save ``k``, and the product does:
-# ``w + k`` works, and ``w * k`` raises. :ref:`The page on this message <sphx_glr_gallery_errors_inference_tensor.py>` has ways
+# could not tell if it was changed. That is why a graph does not save it. The product has to save ``k``, and the sum does not:
+# ``w * k`` raises, and ``w + k`` works. :ref:`The page on this message <sphx_glr_gallery_errors_inference_tensor.py>` has ways
 # out. You meet the last row in libraries that read ``_version`` (`k2#1210 <https://github.com/k2-fsa/k2/issues/1210>`__).
 #
 # Which is faster? Both skip the recording. For its new tensors, inference mode also skips version counters and the tracking of
 # views. :ref:`The page on the cost of recording <sphx_glr_gallery_profiling_cost_of_recording.py>` has the times.
 
 # %%
-# What people get wrong
-# ---------------------
-# **Calling torch.no_grad() without with.** On a line of its own it makes an object, and nothing is switched off:
+# Nested: which one wins
+# ----------------------
+# Each row is an outer block, each column a block inside it. Is a product in the inner block recorded?
+#
+# .. how-measured:: This code computes w * x in each pair of blocks.
+
+OUTER = {
+    "no block": nullcontext,
+    "no_grad()": torch.no_grad,
+    "inference_mode()": torch.inference_mode,
+}
+INNER = {
+    "enable_grad()": torch.enable_grad,
+    "no_grad()": torch.no_grad,
+    "inference_mode()": torch.inference_mode,
+    "inference_mode(False)": lambda: torch.inference_mode(False),
+}
+
+
+def product_in(outer, inner):
+    with outer(), inner():
+        product = w * x
+    if product.is_inference():
+        return "inference tensor"
+    return "recorded" if product.requires_grad else "not recorded"
+
+
+def tabulate_nested_blocks():
+    products = {
+        name: {outer: product_in(OUTER[outer], inner) for outer in OUTER}
+        for name, inner in INNER.items()
+    }
+    return pd.DataFrame(products).rename_axis(columns="outer block")
+
+
+# %%
+# In the rows, the outer block:
+
+# sphinx_gallery_start_ignore
+nested = tabulate_nested_blocks()
+assert nested["enable_grad()"].tolist() == ["recorded"] * 2 + ["inference tensor"]
+assert nested["no_grad()"].tolist() == ["not recorded"] * 2 + ["inference tensor"]
+assert set(nested["inference_mode()"]) == {"inference tensor"}
+assert set(nested["inference_mode(False)"]) == {"recorded"}
+with torch.inference_mode(), torch.set_grad_enabled(True):
+    assert not (w * x).requires_grad and (w * x).is_inference()
+# sphinx_gallery_end_ignore
+tabulate_nested_blocks()
+
+# %%
+# Between ``no_grad`` and ``enable_grad``, the inner block wins. Inference mode is a second switch, which ``enable_grad`` does
+# not turn off. ``inference_mode(False)`` does, and it also turns recording *on*, even in a ``no_grad`` block.
+
+# %%
+# As a block, as a decorator, as a call
+# -------------------------------------
+# Each of the four works in a ``with`` statement and as a decorator. ``set_grad_enabled`` takes a flag, so one piece of code
+# serves training and validation. Of the four, it alone also works as a plain call:
 
 
 def records():
     return (w * x).requires_grad
 
+
+@torch.no_grad()
+def evaluate():
+    return records()
+
+
+for training in (True, False):
+    with torch.set_grad_enabled(training):
+        print(training, records(), evaluate())
+
+torch.set_grad_enabled(False)
+print(records())
+torch.set_grad_enabled(True)
+
+
+# sphinx_gallery_start_ignore
+@torch.no_grad
+def _bare():
+    return records()
+
+
+@torch.inference_mode
+def _bare_inference():
+    return records()
+
+
+@torch.enable_grad
+def _bare_enabled():
+    return records()
+
+
+assert records() and not evaluate() and not _bare() and not _bare_inference()
+with torch.no_grad():
+    assert _bare_enabled() and torch.enable_grad()(records)() and not records()
+with torch.set_grad_enabled(False):
+    assert not records()
+assert not torch.set_grad_enabled(False)(records)() and records()
+_raised = []
+try:
+    torch.set_grad_enabled(records)
+except TypeError as error:
+    _raised.append("must be bool, not function" in str(error))
+assert _raised == [True] and records()
+# sphinx_gallery_end_ignore
+
+# %%
+# ``@torch.no_grad`` without brackets works too, and so do ``@torch.inference_mode`` and ``@torch.enable_grad``.
+
+# %%
+# What the modes leave alone
+# --------------------------
+# The modes decide what operations record for ``backward()``. You can still ask for the gradient of a new tensor. Each ``y`` is
+# made in a ``no_grad`` block and used after it:
+#
+# .. how-measured:: This code makes y in a block and runs backward outside of it.
+
+MAKE = {
+    "w * 2": lambda w: w * 2,
+    "torch.zeros_like(w)": lambda w: torch.zeros_like(w),
+    "torch.ones(4, requires_grad=True)": lambda w: torch.ones(4, requires_grad=True),
+    "nn.Parameter(torch.ones(4))": lambda w: torch.nn.Parameter(torch.ones(4)),
+    "w.float()": lambda w: w.float(),  # float32 already
+}
+
+
+def made_in(mode, make):
+    w = torch.ones(4, requires_grad=True)
+    with mode():
+        y = make(w)
+    if y.requires_grad:
+        (y * 2).sum().backward()
+    reached = [name for name, t in {"w": w, "y": y}.items() if t.grad is not None]
+    return {
+        "requires_grad": str(y.requires_grad),
+        "a gradient reaches": reached[0] if reached else "nothing",
+    }
+
+
+def tabulate_gradients_after(mode):
+    found = {text: made_in(mode, make) for text, make in MAKE.items()}
+    return pd.DataFrame(found).T.rename_axis(columns="y")
+
+
+# %%
+# The table is the same for ``inference_mode``:
+
+# sphinx_gallery_start_ignore
+table = tabulate_gradients_after(torch.no_grad)
+assert table.equals(tabulate_gradients_after(torch.inference_mode))
+assert table["requires_grad"].tolist() == ["False"] * 2 + ["True"] * 3
+assert table["a gradient reaches"].tolist() == ["nothing"] * 2 + ["y", "y", "w"]
+# sphinx_gallery_end_ignore
+tabulate_gradients_after(torch.no_grad)
+
+# %%
+# The last row converts nothing, because ``w`` is float32 already: it returns ``w`` itself.
+
+# %%
+# Variable and volatile
+# ---------------------
+# Before PyTorch 0.4, ``volatile=True`` switched recording off for a ``Variable``. Both names are still accepted. The first
+# makes a tensor, and the second does nothing but warn:
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    old = torch.autograd.Variable(torch.ones(3), volatile=True)
+
+print(caught[0].message)
+
+# sphinx_gallery_start_ignore
+assert type(old) is torch.Tensor and (w * old).requires_grad
+assert str(caught[0].message).startswith("volatile was removed")
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Calling torch.no_grad() without with.** On a line of its own it makes an object, and nothing is switched off:
 
 torch.no_grad()
 print("recorded?", records())
@@ -188,34 +383,6 @@ assert _layer.weight.grad.tolist() == [[2, 2, 2, 2]]
 # %%
 # Two ``Linear`` layers in a row raise: *Inference tensors cannot be saved for backward*. So does a convolution. Under
 # ``no_grad``, the same lines build a model that can be trained.
-#
-# **Asking for a Jacobian in inference mode.** ``torch.autograd.functional`` needs recording. It turns recording on, which
-# does not help in this mode. Unless you pass ``strict=True``, it returns zeros without an error. ``torch.func.jacrev`` of
-# this release gives the right derivative in both modes. In PyTorch 2.11 it returned 0 here, too:
-
-with torch.inference_mode():
-    print(torch.autograd.functional.jacobian(lambda x: x**3, x))
-    print(torch.func.jacrev(lambda x: x**3)(x))
-
-# sphinx_gallery_start_ignore
-with torch.inference_mode():
-    assert torch.autograd.functional.jacobian(lambda x: x**3, x) == 0
-    assert torch.autograd.functional.hessian(lambda x: x**3, x) == 0
-    _raised = []
-    try:
-        torch.autograd.functional.jacobian(lambda x: x**3, x, strict=True)
-    except RuntimeError as error:
-        _raised.append("does not require gradients" in str(error))
-    assert _raised == [True]
-    _now = torch.__version__ >= (2, 13)
-    assert torch.func.jacrev(lambda x: x**3)(x) == (12 if _now else 0)
-    _new = torch.ones(4)
-    _ones = torch.func.jacrev(lambda x: (x * _new).sum())(_new).tolist() == [1, 1, 1, 1]
-    assert _ones == _now
-with torch.no_grad():
-    assert torch.autograd.functional.jacobian(lambda x: x**3, x) == 12
-    assert torch.func.jacrev(lambda x: x**3)(x) == 12
-# sphinx_gallery_end_ignore
 
 # %%
 # **Taking a view in the block.** A slice takes ``requires_grad`` from its base, but its history is not recorded. So the slice
@@ -274,236 +441,19 @@ for _recorded in _rows():
 # sphinx_gallery_end_ignore
 
 # %%
-# The decorator ``@torch.no_grad()`` is right for a generator: recording is off inside, and back as it was at each ``yield``.
-# It does nothing for an ``async def`` function. There, use a ``with`` block without ``await`` in it.
+# Use the decorator ``@torch.no_grad()`` for a generator: recording is off inside, and back as it was at each ``yield``.
 #
 # **Expecting the mode in another thread.** A mode belongs to the thread that set it. A new thread starts with recording on:
-
-from concurrent.futures import ThreadPoolExecutor
 
 with torch.no_grad(), ThreadPoolExecutor() as pool:
     print("recorded?", pool.submit(records).result())
 
 # sphinx_gallery_start_ignore
-import asyncio
-
 with torch.no_grad(), ThreadPoolExecutor() as pool:
     assert pool.submit(records).result()
 with torch.inference_mode(), ThreadPoolExecutor() as pool:
     assert pool.submit(records).result()
 
-
-@torch.no_grad()
-async def _decorated():
-    return records()
-
-
-async def _open():
-    with torch.no_grad():
-        await asyncio.sleep(0)
-
-
-async def _other():
-    return records()
-
-
-async def _closed():
-    with torch.no_grad():
-        found = records()
-    await asyncio.sleep(0)
-    return found
-
-
-async def _both(first):
-    return await asyncio.gather(first(), _other())
-
-
-assert asyncio.run(_decorated())
-assert asyncio.run(_both(_open)) == [None, False]  # the block reached another task
-assert asyncio.run(_both(_closed)) == [False, True]
-# sphinx_gallery_end_ignore
-
-# %%
-# Nested: which one wins
-# ----------------------
-# Each row is an outer block, each column a block inside of it. What becomes of a product in the inner one?
-#
-# .. how-measured:: This code computes w * x in each pair of blocks.
-
-OUTER = {
-    "no block": nullcontext,
-    "no_grad()": torch.no_grad,
-    "inference_mode()": torch.inference_mode,
-}
-INNER = {
-    "enable_grad()": torch.enable_grad,
-    "no_grad()": torch.no_grad,
-    "inference_mode()": torch.inference_mode,
-    "inference_mode(False)": lambda: torch.inference_mode(False),
-}
-
-
-def product_in(outer, inner):
-    with outer(), inner():
-        product = w * x
-    if product.is_inference():
-        return "inference tensor"
-    return "recorded" if product.requires_grad else "not recorded"
-
-
-nested = pd.DataFrame(
-    {
-        name: {outer: product_in(OUTER[outer], inner) for outer in OUTER}
-        for name, inner in INNER.items()
-    }
-)
-
-# sphinx_gallery_start_ignore
-assert nested["enable_grad()"].tolist() == ["recorded"] * 2 + ["inference tensor"]
-assert nested["no_grad()"].tolist() == ["not recorded"] * 2 + ["inference tensor"]
-assert set(nested["inference_mode()"]) == {"inference tensor"}
-assert set(nested["inference_mode(False)"]) == {"recorded"}
-with torch.inference_mode(), torch.set_grad_enabled(True):
-    assert not records() and (w * x).is_inference()
-# sphinx_gallery_end_ignore
-
-# %%
-# In the rows, the outer block:
-
-nested.rename_axis(columns="outer block")
-
-# %%
-# Between ``no_grad`` and ``enable_grad``, the inner block wins. Inference mode is a second switch, which ``enable_grad`` does
-# not turn off. ``inference_mode(False)`` does, and it also turns recording *on*, even in a ``no_grad`` block.
-
-# %%
-# As a block, as a decorator, as a call
-# -------------------------------------
-# Each of the four works in a ``with`` statement and as a decorator. ``set_grad_enabled`` takes a flag, so one piece of code
-# serves training and validation. Of the four, it alone also works as a plain call:
-
-
-@torch.no_grad()
-def evaluate():
-    return records()
-
-
-for training in (True, False):
-    with torch.set_grad_enabled(training):
-        print(training, records(), evaluate())
-
-torch.set_grad_enabled(False)
-print(records())
-torch.set_grad_enabled(True)
-
-
-# sphinx_gallery_start_ignore
-@torch.no_grad
-def _bare():
-    return records()
-
-
-@torch.inference_mode
-def _bare_inference():
-    return records()
-
-
-@torch.enable_grad
-def _bare_enabled():
-    return records()
-
-
-assert records() and not evaluate() and not _bare() and not _bare_inference()
-with torch.no_grad():
-    assert _bare_enabled() and torch.enable_grad()(records)() and not records()
-with torch.set_grad_enabled(False):
-    assert not records()
-assert not torch.set_grad_enabled(False)(records)() and records()
-_raised = []
-try:
-    torch.set_grad_enabled(records)
-except TypeError as error:
-    _raised.append("must be bool, not function" in str(error))
-assert _raised == [True] and records()
-# sphinx_gallery_end_ignore
-
-# %%
-# ``@torch.no_grad`` without brackets works too, and so do ``@torch.inference_mode`` and ``@torch.enable_grad``.
-
-# %%
-# What the modes leave alone
-# --------------------------
-# The modes decide what operations record for ``backward()``. The tangents of forward mode pass through ``no_grad``. And you
-# can still ask for a gradient. Each ``y`` is made in a ``no_grad`` block and used after it:
-#
-# .. how-measured:: This code makes y in a block and runs backward outside, in both modes, which agree.
-
-MAKE = {
-    "w * 2": lambda w: w * 2,
-    "torch.zeros_like(w)": lambda w: torch.zeros_like(w),
-    "torch.ones(4, requires_grad=True)": lambda w: torch.ones(4, requires_grad=True),
-    "nn.Parameter(torch.ones(4))": lambda w: torch.nn.Parameter(torch.ones(4)),
-    "w.float()": lambda w: w.float(),  # float32 already
-}
-
-
-def made_in(mode, make):
-    w = torch.ones(4, requires_grad=True)
-    with mode():
-        y = make(w)
-    if y.requires_grad:
-        (y * 2).sum().backward()
-    reached = [name for name, t in {"w": w, "y": y}.items() if t.grad is not None]
-    return {
-        "requires_grad": str(y.requires_grad),
-        "a gradient reaches": reached[0] if reached else "nothing",
-    }
-
-
-table, same = (
-    pd.DataFrame({text: made_in(mode, make) for text, make in MAKE.items()}).T
-    for mode in modes.values()
-)
-assert table.equals(same)
-
-# %%
-# The table is the same for ``inference_mode``:
-
-# sphinx_gallery_start_ignore
-from torch.autograd import forward_ad
-
-with forward_ad.dual_level(), torch.no_grad():
-    _dual = forward_ad.make_dual(torch.ones(2), torch.ones(2))
-    assert forward_ad.unpack_dual(_dual * 3).tangent.tolist() == [3, 3]
-assert torch.func.jacfwd(torch.no_grad()(lambda t: t**3))(x) == 12
-assert table["requires_grad"].tolist() == ["False"] * 2 + ["True"] * 3
-assert table["a gradient reaches"].tolist() == ["nothing"] * 2 + ["y", "y", "w"]
-for _mode in (torch.no_grad, torch.inference_mode):
-    with _mode():
-        assert weights.float() is weights
-# sphinx_gallery_end_ignore
-table.rename_axis(columns="y")
-
-# %%
-# The last row converts nothing, because ``w`` is float32 already: it returns ``w`` itself.
-
-# %%
-# Variable and volatile
-# ---------------------
-# Before PyTorch 0.4, ``volatile=True`` switched recording off for a ``Variable``. Both names are still accepted. The first
-# makes a tensor, and the second does nothing but warn:
-
-import warnings
-
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    old = torch.autograd.Variable(torch.ones(3), volatile=True)
-
-print(caught[0].message)
-
-# sphinx_gallery_start_ignore
-assert type(old) is torch.Tensor and (w * old).requires_grad
-assert str(caught[0].message).startswith("volatile was removed")
 # sphinx_gallery_end_ignore
 
 # %%
