@@ -66,10 +66,10 @@ for _mode in (torch.no_grad, torch.inference_mode):
 #      - no
 #      - your own update of a weight; a target or a cached value that a loss uses
 #    * - ``inference_mode()``
-#      - no, and no way back
+#      - no, and no later graph can save its results
 #      - validation, predictions, preparing data
 #
-# To see what "no way back" means, make a tensor ``k`` in each of the blocks and use it after the block:
+# To see what the last row means, make a tensor ``k`` in each of the blocks and use it after the block:
 #
 # .. how-measured:: This code makes k in each mode, runs each use outside of the block, and shortens the error.
 
