@@ -71,6 +71,288 @@ assert w1.grad == w3 * w2 * x == 3 and w2.grad is None and w3.grad == 1
 # ``w2`` gets no gradient. Its value is still a factor in the gradient of ``w1``, so backward goes through the frozen layer.
 
 # %%
+# Which frozen layers keep their input
+# ------------------------------------
+# Freezing often saves no activations. If something before the frozen layer learns, 8 of the 12 layers below keep as many
+# bytes for backward as before.
+#
+# .. how-measured:: A hook notes each tensor that is saved for backward; parameters and buffers are not counted.
+
+import pandas as pd
+from torch.autograd.graph import saved_tensors_hooks
+
+
+class SelfAttention(nn.MultiheadAttention):
+    def forward(self, x):
+        return super().forward(x, x, x, need_weights=False)[0]
+
+
+IDS = torch.arange(4096) % 100
+LAYERS = {
+    "Linear(16, 16)": (nn.Linear(16, 16), (512, 16)),
+    "Conv1d(16, 16, 3)": (nn.Conv1d(16, 16, 3), (8, 16, 64)),
+    "Conv2d(16, 16, 3)": (nn.Conv2d(16, 16, 3), (8, 16, 8, 8)),
+    "ConvTranspose2d(16, 16, 3)": (nn.ConvTranspose2d(16, 16, 3), (8, 16, 8, 8)),
+    "BatchNorm2d(16)": (nn.BatchNorm2d(16), (8, 16, 8, 8)),
+    "BatchNorm2d(16).eval()": (nn.BatchNorm2d(16).eval(), (8, 16, 8, 8)),
+    "LayerNorm(16)": (nn.LayerNorm(16), (512, 16)),
+    "GroupNorm(4, 16)": (nn.GroupNorm(4, 16), (8, 16, 8, 8)),
+    "RMSNorm(16)": (nn.RMSNorm(16), (512, 16)),
+    "PReLU()": (nn.PReLU(), (512, 16)),
+    "MultiheadAttention(16, 4)": (SelfAttention(16, 4), (64, 8, 16)),
+    "Embedding(100, 16)": (nn.Embedding(100, 16), None),
+}
+
+
+def measure_saved(layer, x):
+    saved = {}
+
+    def pack(tensor):
+        saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor.detach()
+
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        out = layer(x)
+    for own in (*layer.parameters(), *layer.buffers()):
+        saved.pop(own.untyped_storage().data_ptr(), None)
+    del out
+    return sum(saved.values()), x.untyped_storage().data_ptr() in saved
+
+
+def row(layer, shape):
+    torch.manual_seed(0)
+    x = torch.randn(shape, requires_grad=True) * 1 if shape else IDS  # * 1: no leaf
+    learning, _ = measure_saved(layer.requires_grad_(True), x)
+    frozen, keeps_input = measure_saved(layer.requires_grad_(False), x)
+    return {
+        "input": f"{x.nbytes:,}",
+        "kept if it learns": f"{learning:,}",
+        "kept if frozen": f"{frozen:,}",
+        "frozen keeps its input": "yes" if keeps_input else "no",
+    }
+
+
+def tabulate_saved_bytes():
+    rows = {name: row(*how) for name, how in LAYERS.items()}
+    return pd.DataFrame(rows).T.rename_axis(index=None, columns="bytes")
+
+
+# %%
+# Bytes in ``float32`` on the CPU, without autocast and ``torch.compile``. Something before each layer learns, except before the
+# embedding:
+
+# sphinx_gallery_start_ignore
+table = tabulate_saved_bytes()
+_keeps = table["frozen keeps its input"] == "yes"
+assert len(table) == 12 and _keeps.sum() == 9
+assert _keeps.tolist() == [False] + [True] * 9 + [False] * 2
+assert set(table["input"]) == {"32,768"}
+_frozen, _learns = (
+    table[c].str.replace(",", "").astype(int)
+    for c in ("kept if frozen", "kept if it learns")
+)
+assert _frozen["Linear(16, 16)"] == _frozen["Embedding(100, 16)"] == 0
+assert (_frozen[_keeps] >= 32_768).all() and (_learns[_keeps] >= _frozen[_keeps]).all()
+_less = _frozen.index[_frozen < _learns].tolist()
+assert _less == [
+    "Linear(16, 16)",
+    "RMSNorm(16)",
+    "MultiheadAttention(16, 4)",
+    "Embedding(100, 16)",
+]
+assert _learns["MultiheadAttention(16, 4)"] > _frozen["MultiheadAttention(16, 4)"]
+assert _frozen["MultiheadAttention(16, 4)"] > 3 * 32_768  # queries, keys and values
+_x = torch.randn(64, 8, 16, requires_grad=True) * 1
+_attention = LAYERS["MultiheadAttention(16, 4)"][0]
+_three = []
+with saved_tensors_hooks(lambda t: (_three.append(t), t.detach())[1], lambda t: t):
+    _attention(_x)
+assert [t.numel() for t in _three].count(_x.numel()) == 4  # and their result
+assert (_frozen == _learns).sum() == 8  # most of 12
+
+
+def _needs_input(layer, shape):
+    grads = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        x = torch.randn(shape, requires_grad=True)
+        out = layer(x)
+        (out * torch.linspace(0, 1, out.numel()).view_as(out)).sum().backward()
+        grads.append(x.grad)
+    return not torch.allclose(*grads, atol=1e-6)
+
+
+_need = [_needs_input(*how) for how in LAYERS.values() if how[1]]
+assert _need == [False] * 4 + [True, False] + [True] * 5
+for _shape in [(16,), (0, 16), (2, 3, 16), (1, 16)]:
+    _x = torch.randn(_shape, requires_grad=True) * 1
+    assert measure_saved(nn.Linear(16, 16).requires_grad_(False), _x) == (0, False)
+    assert measure_saved(nn.Linear(16, 16, bias=False).requires_grad_(False), _x) == (
+        0,
+        False,
+    )
+_x = torch.randn(16, 512, requires_grad=True).t() * 1
+assert measure_saved(nn.Linear(16, 16).requires_grad_(False), _x) == (0, False)
+for _layer, _shape in LAYERS.values():  # frozen by row(), and nothing before it learns
+    assert measure_saved(_layer, torch.randn(_shape) if _shape else IDS) == (0, False)
+    if _shape:
+        assert not _layer(torch.randn(_shape)).requires_grad
+with torch.autocast("cpu", torch.bfloat16):
+    _x = torch.randn(512, 16, requires_grad=True) * 1
+    assert measure_saved(nn.Linear(16, 16).requires_grad_(False), _x) == (
+        16 * 16 * 2,
+        False,
+    )
+    _saved = []
+    with saved_tensors_hooks(lambda t: (_saved.append(t), t.detach())[1], lambda t: t):
+        nn.Linear(16, 16).requires_grad_(False)(_x)
+    assert [t.dtype for t in _saved] == [torch.bfloat16]  # and not the weight itself
+for _layer, _shape in [
+    (nn.Conv3d(16, 16, 3), (2, 16, 4, 4, 4)),
+    (nn.Conv2d(16, 16, 1), (8, 16, 8, 8)),
+    (nn.Conv2d(16, 16, 3, groups=16), (8, 16, 8, 8)),
+    (nn.InstanceNorm2d(16, affine=True), (8, 16, 8, 8)),
+]:
+    _x = torch.randn(_shape, requires_grad=True) * 1
+    assert measure_saved(_layer.requires_grad_(False), _x)[1]
+# sphinx_gallery_end_ignore
+tabulate_saved_bytes()
+
+# %%
+# - A ``Linear`` needs its input for the gradient of its weight only. The frozen one keeps only the weight (under autocast, a
+#   ``bfloat16`` copy of it).
+# - The convolutions, and batch normalization in ``eval()``, do not need their input for the gradient of the input. PyTorch
+#   saves it anyway. ``PReLU`` and the other normalizations do need it.
+# - Attention with ``need_weights=False``, as here, keeps the queries, the keys, the values and their result, each as large as
+#   the input. By default it keeps its weights instead of the result.
+# - An embedding has integer indices as its input, and no gradient passes to what comes before it.
+#
+# If nothing before it learns, each frozen layer of this table keeps 0 bytes. So freeze from the input on. If you cannot,
+# :ref:`checkpointing <sphx_glr_gallery_memory_checkpointing.py>` saves memory.
+
+# %%
+# Freeze a part of an embedding
+# -----------------------------
+# ``requires_grad`` belongs to the whole tensor. ``weight[:3].requires_grad_(False)`` freezes no row: it raises an error, or
+# under ``no_grad()`` changes nothing. A common workaround sets the gradient of the frozen rows to zero. Weight decay, which is
+# on by default in ``AdamW``, shrinks them anyway:
+
+mask = torch.tensor([[0.0], [0.0], [0.0], [1.0]])  # train row 3 only
+
+for make in (torch.optim.Adam, torch.optim.AdamW):
+    table = nn.Embedding(4, 2)
+    table.weight.register_hook(lambda grad: grad * mask)
+    before = table.weight.detach().clone()
+    table(torch.tensor([0, 3])).sum().backward()
+    make(table.parameters()).step()
+    print(make.__name__, "moves rows:", (table.weight != before).any(1).tolist())
+
+# sphinx_gallery_start_ignore
+assert (table.weight != before).any(1).all()
+_table = nn.Embedding(4, 2)
+_table.weight.register_hook(lambda grad: grad * mask)
+_before = _table.weight.detach().clone()
+_table(torch.tensor([0, 3])).sum().backward()
+torch.optim.Adam(_table.parameters()).step()
+assert (_table.weight != _before).any(1).tolist() == [False, False, False, True]
+_raised = []
+try:
+    _table.weight[:3].requires_grad_(False)
+except RuntimeError as error:
+    _raised.append("change requires_grad flags of leaf variables" in str(error))
+assert _raised == [True]
+with torch.no_grad():
+    _table.weight[:3].requires_grad_(False)
+assert _table.weight.requires_grad
+# momentum from before: row 0 has learned, and moves without a gradient
+_table = nn.Embedding(4, 2)
+_optimizer = torch.optim.Adam(_table.parameters())
+for _step in range(2):
+    _before = _table.weight.detach().clone()
+    _optimizer.zero_grad()
+    _table(torch.tensor([0, 3])).sum().backward()
+    if _step == 1:
+        _table.weight.grad *= mask
+    _optimizer.step()
+assert (_table.weight != _before).any(1).tolist() == [True, False, False, True]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``Adam`` moves them too if they have learned before, because it remembers earlier gradients. It is safer to give the optimizer
+# only what may change: a buffer for the old rows, a parameter for the new ones. (``cat`` copies the table in each forward
+# pass.)
+
+
+class PartlyFrozen(nn.Module):
+    def __init__(self, old, new):
+        super().__init__()
+        self.register_buffer("old", old.detach())
+        self.new = nn.Parameter(new)
+
+    def forward(self, ids):
+        return nn.functional.embedding(ids, torch.cat([self.old, self.new]))
+
+
+table = PartlyFrozen(old=torch.ones(3, 2), new=torch.zeros(1, 2))
+table(torch.tensor([0, 3])).sum().backward()
+torch.optim.AdamW(table.parameters()).step()
+print("old:", table.old[0], "  new:", table.new[0].detach())
+
+# sphinx_gallery_start_ignore
+assert table.old.eq(1).all() and table.new.ne(0).all()
+_whole = nn.Embedding(4, 2)
+_part = PartlyFrozen(_whole.weight[:3], torch.zeros(1, 2))
+for _ in range(2):
+    _part(torch.tensor([0, 3])).sum().backward()
+assert _whole.weight.grad is None and not _part.old.requires_grad
+assert not nn.Embedding.from_pretrained(torch.ones(3, 2)).weight.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# LoRA: a small trained part beside a frozen layer
+# ------------------------------------------------
+# LoRA freezes the layer and trains two thin matrices beside it. ``B`` starts at zero, so at first the output is that of the
+# frozen layer:
+
+
+class LoRA(nn.Module):
+    def __init__(self, layer, rank):
+        super().__init__()
+        self.layer = layer.requires_grad_(False)
+        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / rank)
+        self.B = nn.Parameter(torch.zeros(layer.out_features, rank))
+
+    def forward(self, x):
+        return self.layer(x) + x @ self.A.T @ self.B.T
+
+
+layer = nn.Linear(256, 256)
+lora = LoRA(layer, rank=4)
+x = torch.randn(64, 256, requires_grad=True) * 1  # something before it learns
+
+print("trained:", lora.A.numel() + lora.B.numel(), "  frozen:", layer.weight.numel())
+for module in (layer, lora):
+    saved_bytes, keeps_input = measure_saved(module, x)
+    print(type(module).__name__, "keeps", saved_bytes, "bytes")
+
+# sphinx_gallery_start_ignore
+assert lora.A.numel() + lora.B.numel() == 2 * 4 * 256 and layer.weight.numel() == 65536
+assert torch.equal(lora(x), layer(x))
+assert measure_saved(layer, x) == (0, False) and measure_saved(lora, x) == (
+    64 * 256 * 4 + 64 * 4 * 4,
+    True,
+)
+lora(x).square().sum().backward()
+assert lora.A.grad.eq(0).all() and lora.B.grad.ne(0).any() and layer.weight.grad is None
+_unfrozen = nn.Linear(256, 256)
+assert measure_saved(_unfrozen, x) == (64 * 256 * 4, True)
+# sphinx_gallery_end_ignore
+
+# %%
+# You save gradients and optimizer state: 2,048 parameters learn instead of 65,536 weights. But ``A`` needs the input for its
+# gradient, so the graph keeps the input again, as it does for a ``Linear`` that learns.
+
+# %%
 # What people get wrong
 # ---------------------
 # **Batch normalization that still moves.** Its weight and bias are parameters. Its running statistics are buffers: by
@@ -78,8 +360,6 @@ assert w1.grad == w3 * w2 * x == 3 and w2.grad is None and w3.grad == 1
 # <https://github.com/pytorch/pytorch/issues/86590>`__).
 #
 # .. how-measured:: This code takes one training step with each combination and compares the values before and after.
-
-import pandas as pd
 
 
 def batch_norm_step(training, frozen):
@@ -94,19 +374,21 @@ def batch_norm_step(training, frozen):
     return {n: "same" if torch.equal(before[n], after[n]) else "moves" for n in names}
 
 
-table = pd.DataFrame(
-    {
+def tabulate_batch_norm_steps():
+    rows = {
         "train()": batch_norm_step(training=True, frozen=False),
         "train(), requires_grad_(False)": batch_norm_step(training=True, frozen=True),
         "eval()": batch_norm_step(training=False, frozen=False),
         "eval(), requires_grad_(False)": batch_norm_step(training=False, frozen=True),
     }
-).T
+    return pd.DataFrame(rows).T.rename_axis(columns="batch normalization in")
+
 
 # %%
 # What moves in one training step:
 
 # sphinx_gallery_start_ignore
+table = tabulate_batch_norm_steps()
 assert (table == "moves").to_numpy().tolist() == [
     [True, True, True, True],
     [False, False, True, True],
@@ -114,7 +396,7 @@ assert (table == "moves").to_numpy().tolist() == [
     [False, False, False, False],
 ]
 # sphinx_gallery_end_ignore
-table.rename_axis(index=None, columns="batch normalization in")
+tabulate_batch_norm_steps()
 
 # %%
 # So you need both. And ``eval()`` does not last: the next ``model.train()`` sets the flag of each layer again. Call
@@ -201,28 +483,22 @@ def moves(make, clear):
     return "same" if torch.equal(before, net[0].weight) else "moves"
 
 
-moved = pd.DataFrame(
-    {
+def tabulate_moves():
+    columns = {
         how: {name: moves(make, clear) for name, make in OPTIMIZERS.items()}
         for how, clear in CLEARED.items()
     }
-)
+    return pd.DataFrame(columns).rename_axis(columns="before freezing")
+
 
 # %%
 # Does the weight move in the step after it was frozen?
 
 # sphinx_gallery_start_ignore
+moved = tabulate_moves()
 assert set(moved[".grad left as it is"]) == {"moves"}
 assert moved["zero_grad(set_to_none=False)"].tolist() == ["same"] + ["moves"] * 4
 assert set(moved["zero_grad()"]) == {"same"}
-assert moves(torch.optim.LBFGS, CLEARED["zero_grad()"]) == "moves"
-for _name in (
-    *("ASGD", "Adadelta", "Adafactor", "Adagrad", "Adamax"),
-    *("NAdam", "RAdam", "RMSprop", "Rprop"),
-):
-    _make = getattr(torch.optim, _name)
-    assert moves(_make, CLEARED["zero_grad()"]) == "same"
-    assert moves(_make, CLEARED[".grad left as it is"]) == "moves"
 # a gradient that was left is used again in each later step
 _net = network()
 _optimizer = torch.optim.SGD(_net.parameters(), lr=0.1)
@@ -241,12 +517,11 @@ _before = _net[0].weight.clone()
 _optimizer.step()
 assert torch.equal(_before, _net[0].weight)
 # sphinx_gallery_end_ignore
-moved.rename_axis(index=None, columns="before freezing")
+tabulate_moves()
 
 # %%
 # Call ``zero_grad()`` after you freeze and before the next ``backward()``. A loop that begins each step with it does so
-# already. (``LBFGS`` is different: here it moves the weight even then.) See :ref:`why None and zero differ
-# <sphx_glr_gallery_differentiation_accumulation.py>`.
+# already. See :ref:`why None and zero differ <sphx_glr_gallery_differentiation_accumulation.py>`.
 #
 # **no_grad() around the frozen layer.** It cuts the graph in two, and no gradient gets through the block to what comes before
 # it:
@@ -280,371 +555,22 @@ assert _layer.weight.requires_grad and not hasattr(nn.Linear(2, 2), "requires_gr
 # sphinx_gallery_end_ignore
 
 # %%
-# **Freezing everything.** If the input does not require grad either, nothing is recorded, and backward raises:
-
-try:
-    layer(torch.ones(1, 2)).sum().backward()
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert "does not require grad and does not have a grad_fn" in message
-del message
-# sphinx_gallery_end_ignore
-
-# %%
-# **Freezing after DDP was made.** With its default options, ``DistributedDataParallel`` waits for the gradient of each
-# parameter that required grad when it was made. Freeze a layer later, and the forward pass of the second step raises (here one
-# process, on the CPU):
-
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-
-dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-net = network()
-model = DistributedDataParallel(net)
-net[0].requires_grad_(False)  # too late
-
-try:
-    for x in torch.randn(2, 64, 20):
-        model(x).sum().backward()
-except RuntimeError as error:
-    message = str(error).partition(". ")[0]
-    print(f"RuntimeError: {message}.")
-
-
-# sphinx_gallery_start_ignore
-import warnings
-
-assert net[2].weight.grad is not None  # the first of the two went well
-assert message.startswith("Expected to have finished reduction in the prior iteration")
-del message
-
-
-def _reduced(early, late, wrap_again=False, **options):
-    net, seen = network(), set()
-    net[0].requires_grad_(early)
-    model = DistributedDataParallel(net, **options)
-    net[0].requires_grad_(late)
-    if wrap_again:
-        model = DistributedDataParallel(model.module, **options)
-
-    def hook(state, bucket):
-        seen.update(bucket.parameters())
-        future = torch.futures.Future()
-        future.set_result(bucket.buffer())
-        return future
-
-    model.register_comm_hook(None, hook)
-    for x in torch.randn(2, 64, 20):
-        model(x).sum().backward()
-    return seen == set(net.parameters()), net[0].weight.grad is not None
-
-
-assert _reduced(early=True, late=True) == (True, True)
-assert _reduced(early=False, late=False) == (False, False)  # and no error
-assert _reduced(early=False, late=True) == (False, True)
-assert _reduced(early=False, late=True, wrap_again=True) == (True, True)
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it tells that a flag was not needed
-    assert not _reduced(early=True, late=False, find_unused_parameters=True)[1]
-dist.destroy_process_group()
-# sphinx_gallery_end_ignore
-
-# %%
-# Freeze first, then wrap. (``find_unused_parameters=True`` also avoids the error. PyTorch's documentation says what it costs:
-# a walk through the graph to find the parameters without a gradient.) If you unfreeze a layer later, it gets a gradient, but
-# DDP does not average it over the processes: wrap the model again. See :ref:`the page on this error
+# **Freezing after DDP was made.** ``DistributedDataParallel`` waits for the gradient of each parameter that required grad when
+# it was made. So freeze first, then wrap. See :ref:`the page on this error
 # <sphx_glr_gallery_errors_ddp_finished_reduction.py>`.
-
-# %%
-# Which frozen layers keep their input
-# ------------------------------------
-# Do not count on freezing to save memory. If something before the frozen layer learns, 8 of the 12 layers below keep as many
-# bytes for backward as before.
-#
-# .. how-measured:: A hook notes each tensor that is saved for backward; parameters and buffers are not counted.
-
-from torch.autograd.graph import saved_tensors_hooks
-
-
-class SelfAttention(nn.MultiheadAttention):
-    def forward(self, x):
-        return super().forward(x, x, x, need_weights=False)[0]
-
-
-IDS = torch.arange(4096) % 100
-LAYERS = {
-    "Linear(16, 16)": (nn.Linear(16, 16), (512, 16)),
-    "Conv1d(16, 16, 3)": (nn.Conv1d(16, 16, 3), (8, 16, 64)),
-    "Conv2d(16, 16, 3)": (nn.Conv2d(16, 16, 3), (8, 16, 8, 8)),
-    "ConvTranspose2d(16, 16, 3)": (nn.ConvTranspose2d(16, 16, 3), (8, 16, 8, 8)),
-    "BatchNorm2d(16)": (nn.BatchNorm2d(16), (8, 16, 8, 8)),
-    "BatchNorm2d(16).eval()": (nn.BatchNorm2d(16).eval(), (8, 16, 8, 8)),
-    "LayerNorm(16)": (nn.LayerNorm(16), (512, 16)),
-    "GroupNorm(4, 16)": (nn.GroupNorm(4, 16), (8, 16, 8, 8)),
-    "RMSNorm(16)": (nn.RMSNorm(16), (512, 16)),
-    "PReLU()": (nn.PReLU(), (512, 16)),
-    "MultiheadAttention(16, 4)": (SelfAttention(16, 4), (64, 8, 16)),
-    "Embedding(100, 16)": (nn.Embedding(100, 16), None),
-}
-
-
-def kept(layer, x):
-    saved = {}
-
-    def pack(tensor):
-        saved[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-        return tensor.detach()
-
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        out = layer(x)
-    for own in (*layer.parameters(), *layer.buffers()):
-        saved.pop(own.untyped_storage().data_ptr(), None)
-    del out
-    return sum(saved.values()), x.untyped_storage().data_ptr() in saved
-
-
-def row(layer, shape):
-    torch.manual_seed(0)
-    x = torch.randn(shape, requires_grad=True) * 1 if shape else IDS  # * 1: no leaf
-    learning, _ = kept(layer.requires_grad_(True), x)
-    frozen, keeps_input = kept(layer.requires_grad_(False), x)
-    return {
-        "input": f"{x.nbytes:,}",
-        "kept if it learns": f"{learning:,}",
-        "kept if frozen": f"{frozen:,}",
-        "frozen keeps its input": "yes" if keeps_input else "no",
-    }
-
-
-table = pd.DataFrame({name: row(*how) for name, how in LAYERS.items()}).T
-
-# %%
-# Bytes in ``float32`` on the CPU, without autocast and ``torch.compile``. Something before each layer learns, except before the
-# embedding:
-
-# sphinx_gallery_start_ignore
-_keeps = table["frozen keeps its input"] == "yes"
-assert len(table) == 12 and _keeps.sum() == 9
-assert _keeps.tolist() == [False] + [True] * 9 + [False] * 2
-assert set(table["input"]) == {"32,768"}
-_frozen, _learns = (
-    table[c].str.replace(",", "").astype(int)
-    for c in ("kept if frozen", "kept if it learns")
-)
-assert _frozen["Linear(16, 16)"] == _frozen["Embedding(100, 16)"] == 0
-assert (_frozen[_keeps] >= 32_768).all() and (_learns[_keeps] >= _frozen[_keeps]).all()
-_less = _frozen.index[_frozen < _learns].tolist()
-assert _less == [
-    "Linear(16, 16)",
-    "RMSNorm(16)",
-    "MultiheadAttention(16, 4)",
-    "Embedding(100, 16)",
-]
-assert _learns["MultiheadAttention(16, 4)"] > _frozen["MultiheadAttention(16, 4)"]
-assert _frozen["MultiheadAttention(16, 4)"] > 3 * 32_768  # queries, keys and values
-_x = torch.randn(64, 8, 16, requires_grad=True) * 1
-_attention = LAYERS["MultiheadAttention(16, 4)"][0]
-_three = []
-with saved_tensors_hooks(lambda t: (_three.append(t), t.detach())[1], lambda t: t):
-    _attention(_x)
-assert [t.numel() for t in _three].count(_x.numel()) == 4  # and their result
-assert (_frozen == _learns).sum() == 8  # most of 12
-
-
-def _needs_input(layer, shape):
-    grads = []
-    for seed in (1, 2):
-        torch.manual_seed(seed)
-        x = torch.randn(shape, requires_grad=True)
-        out = layer(x)
-        (out * torch.linspace(0, 1, out.numel()).view_as(out)).sum().backward()
-        grads.append(x.grad)
-    return not torch.allclose(*grads, atol=1e-6)
-
-
-_need = [_needs_input(*how) for how in LAYERS.values() if how[1]]
-assert _need == [False] * 4 + [True, False] + [True] * 5
-for _shape in [(16,), (0, 16), (2, 3, 16), (1, 16)]:
-    _x = torch.randn(_shape, requires_grad=True) * 1
-    assert kept(nn.Linear(16, 16).requires_grad_(False), _x) == (0, False)
-    assert kept(nn.Linear(16, 16, bias=False).requires_grad_(False), _x) == (0, False)
-_x = torch.randn(16, 512, requires_grad=True).t() * 1
-assert kept(nn.Linear(16, 16).requires_grad_(False), _x) == (0, False)
-for _layer, _shape in LAYERS.values():  # frozen by row(), and nothing before it learns
-    assert kept(_layer, torch.randn(_shape) if _shape else IDS) == (0, False)
-    if _shape:
-        assert not _layer(torch.randn(_shape)).requires_grad
-with torch.autocast("cpu", torch.bfloat16):
-    _x = torch.randn(512, 16, requires_grad=True) * 1
-    assert kept(nn.Linear(16, 16).requires_grad_(False), _x) == (16 * 16 * 2, False)
-    _saved = []
-    with saved_tensors_hooks(lambda t: (_saved.append(t), t.detach())[1], lambda t: t):
-        nn.Linear(16, 16).requires_grad_(False)(_x)
-    assert [t.dtype for t in _saved] == [torch.bfloat16]  # and not the weight itself
-_rows = [torch.randn(3, 16), torch.randn(5, 16)]
-_x = torch.nested.nested_tensor(_rows, layout=torch.jagged, requires_grad=True) * 1
-_saved = []
-with saved_tensors_hooks(lambda t: (_saved.append(t), t.detach())[1], lambda t: t):
-    nn.Linear(16, 16).requires_grad_(False)(_x)
-assert any(t.is_nested for t in _saved)
-for _layer, _shape in [
-    (nn.Conv3d(16, 16, 3), (2, 16, 4, 4, 4)),
-    (nn.Conv2d(16, 16, 1), (8, 16, 8, 8)),
-    (nn.Conv2d(16, 16, 3, groups=16), (8, 16, 8, 8)),
-    (nn.InstanceNorm2d(16, affine=True), (8, 16, 8, 8)),
-]:
-    _x = torch.randn(_shape, requires_grad=True) * 1
-    assert kept(_layer.requires_grad_(False), _x)[1]
-# sphinx_gallery_end_ignore
-table.rename_axis(index=None, columns="bytes")
-
-# %%
-# - A ``Linear`` needs its input for the gradient of its weight only. The frozen one keeps nothing but the weight (under
-#   autocast, a ``bfloat16`` copy of it), unless the input is a nested tensor.
-# - The convolutions, and batch normalization in ``eval()``, do not need their input for the gradient of the input. PyTorch
-#   saves it all the same. ``PReLU`` and the other normalizations do need it.
-# - Attention with ``need_weights=False``, as here, keeps the queries, the keys, the values and their result, each as large as
-#   the input. By default it keeps its weights instead of the result.
-# - An embedding has integer indices as its input, and no gradient passes to what comes before it.
-#
-# If nothing before it learns, each frozen layer of this table keeps 0 bytes. So freeze from the input on. If you cannot,
-# :ref:`checkpointing <sphx_glr_gallery_memory_checkpointing.py>` saves memory.
-
-# %%
-# Freeze a part of an embedding
-# -----------------------------
-# ``requires_grad`` belongs to the whole tensor. ``weight[:3].requires_grad_(False)`` freezes no row: it raises an error, or
-# under ``no_grad()`` changes nothing. A common workaround sets the gradient of the frozen rows to zero. Weight decay shrinks
-# them all the same, and it is on by default in ``AdamW``:
-
-mask = torch.tensor([[0.0], [0.0], [0.0], [1.0]])  # train row 3 only
-
-for make in (torch.optim.Adam, torch.optim.AdamW):
-    table = nn.Embedding(4, 2)
-    table.weight.register_hook(lambda grad: grad * mask)
-    before = table.weight.detach().clone()
-    table(torch.tensor([0, 3])).sum().backward()
-    make(table.parameters()).step()
-    print(make.__name__, "moves rows:", (table.weight != before).any(1).tolist())
-
-# sphinx_gallery_start_ignore
-assert (table.weight != before).any(1).all()
-_table = nn.Embedding(4, 2)
-_table.weight.register_hook(lambda grad: grad * mask)
-_before = _table.weight.detach().clone()
-_table(torch.tensor([0, 3])).sum().backward()
-torch.optim.Adam(_table.parameters()).step()
-assert (_table.weight != _before).any(1).tolist() == [False, False, False, True]
-_raised = []
-try:
-    _table.weight[:3].requires_grad_(False)
-except RuntimeError as error:
-    _raised.append("change requires_grad flags of leaf variables" in str(error))
-assert _raised == [True]
-with torch.no_grad():
-    _table.weight[:3].requires_grad_(False)
-assert _table.weight.requires_grad
-# momentum from before: row 0 has learned, and moves without a gradient
-_table = nn.Embedding(4, 2)
-_optimizer = torch.optim.Adam(_table.parameters())
-for _step in range(2):
-    _before = _table.weight.detach().clone()
-    _optimizer.zero_grad()
-    _table(torch.tensor([0, 3])).sum().backward()
-    if _step == 1:
-        _table.weight.grad *= mask
-    _optimizer.step()
-assert (_table.weight != _before).any(1).tolist() == [True, False, False, True]
-# sphinx_gallery_end_ignore
-
-# %%
-# ``Adam`` moves them too if they have learned before, because it remembers earlier gradients. It is safer to give the optimizer
-# only what may change: a buffer for the old rows, a parameter for the new ones. (``cat`` copies the table in each forward
-# pass.)
-
-
-class PartlyFrozen(nn.Module):
-    def __init__(self, old, new):
-        super().__init__()
-        self.register_buffer("old", old.detach())
-        self.new = nn.Parameter(new)
-
-    def forward(self, ids):
-        return nn.functional.embedding(ids, torch.cat([self.old, self.new]))
-
-
-table = PartlyFrozen(old=torch.ones(3, 2), new=torch.zeros(1, 2))
-table(torch.tensor([0, 3])).sum().backward()
-torch.optim.AdamW(table.parameters()).step()
-print("old:", table.old[0], "  new:", table.new[0].detach())
-
-# sphinx_gallery_start_ignore
-assert table.old.eq(1).all() and table.new.ne(0).all()
-_whole = nn.Embedding(4, 2)
-_part = PartlyFrozen(_whole.weight[:3], torch.zeros(1, 2))
-for _ in range(2):
-    _part(torch.tensor([0, 3])).sum().backward()
-assert _whole.weight.grad is None and not _part.old.requires_grad
-assert not nn.Embedding.from_pretrained(torch.ones(3, 2)).weight.requires_grad
-# sphinx_gallery_end_ignore
-
-# %%
-# LoRA: a small trained part beside a frozen layer
-# ------------------------------------------------
-# LoRA freezes the layer and trains two thin matrices beside it. ``B`` starts at zero, so at first the output is that of the
-# frozen layer. (``kept`` is the function that measured the table above.)
-
-
-class LoRA(nn.Module):
-    def __init__(self, layer, rank):
-        super().__init__()
-        self.layer = layer.requires_grad_(False)
-        self.A = nn.Parameter(torch.randn(rank, layer.in_features) / rank)
-        self.B = nn.Parameter(torch.zeros(layer.out_features, rank))
-
-    def forward(self, x):
-        return self.layer(x) + x @ self.A.T @ self.B.T
-
-
-layer = nn.Linear(256, 256)
-lora = LoRA(layer, rank=4)
-x = torch.randn(64, 256, requires_grad=True) * 1  # something before it learns
-
-print("trained:", lora.A.numel() + lora.B.numel(), "  frozen:", layer.weight.numel())
-print("bytes kept, frozen:", kept(layer, x)[0], "  with LoRA:", kept(lora, x)[0])
-
-# sphinx_gallery_start_ignore
-assert lora.A.numel() + lora.B.numel() == 2 * 4 * 256 and layer.weight.numel() == 65536
-assert torch.equal(lora(x), layer(x))
-assert kept(layer, x) == (0, False) and kept(lora, x) == (
-    64 * 256 * 4 + 64 * 4 * 4,
-    True,
-)
-lora(x).square().sum().backward()
-assert lora.A.grad.eq(0).all() and lora.B.grad.ne(0).any() and layer.weight.grad is None
-_unfrozen = nn.Linear(256, 256)
-assert kept(_unfrozen, x) == (64 * 256 * 4, True)
-# sphinx_gallery_end_ignore
-
-# %%
-# You save gradients and optimizer state: here 2,048 parameters learn in place of 65,536 weights. But ``A`` needs the input for
-# its gradient, so the graph keeps the input again, as it does for a ``Linear`` that learns.
 
 # %%
 # Exercise
 # --------
 # An optimizer was made for the trainable parameters only: ``SGD([p for p in net.parameters() if p.requires_grad])``, with the
-# first layer frozen. Later you unfreeze the layer, and it gets gradients. Does it learn? If not, repair it.
+# first layer frozen. Later you unfreeze the layer, and it gets gradients. Does it learn? If not, fix it.
 #
 # .. solution::
 #
-# It does not. The optimizer has a list of its own, and the layer is not on it. ``add_param_group`` puts it there, with a
-# learning rate of its own if you like.
+# It does not. The optimizer has its own list, and the layer is not on it. ``add_param_group`` puts it there. It can have its
+# own learning rate.
 
-net = network()
+net = nn.Sequential(nn.Linear(20, 30), nn.GELU(), nn.Linear(30, 5))
 net[0].requires_grad_(False)
 optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)
 
@@ -674,7 +600,5 @@ assert not unfrozen and added
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: ``requires_grad_(False)`` works on leaves only.
 # - :doc:`Which switch do I want? </guide/which-switch>`, by purpose.
 # - In PyTorch's reference: `Setting requires_grad
-#   <https://docs.pytorch.org/docs/stable/notes/autograd.html#setting-requires-grad>`__, `Module.requires_grad_
-#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_>`__ and
-#   `DistributedDataParallel
-#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html>`__.
+#   <https://docs.pytorch.org/docs/stable/notes/autograd.html#setting-requires-grad>`__ and `Module.requires_grad_
+#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_>`__.
