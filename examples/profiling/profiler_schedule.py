@@ -19,19 +19,16 @@ Profile a training loop: schedule, prof.step() and record_function
 # %%
 # A few steps instead of the whole run
 # ------------------------------------
-# Where does the time of a training loop go? A profiler around the whole loop keeps each recorded call in memory, and here
-# a step has hundreds. A schedule records a few steps.
-#
-# .. how-measured:: A small model with ten batches, and a figure of what was recorded in each step.
+# Where does the time of a training loop go? A schedule records a few steps of it:
 
-import textwrap
 import warnings
 from collections import Counter
 
-import matplotlib.pyplot as plt
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.profiler import ProfilerActivity, profile, record_function, schedule
 from torch.utils.data import DataLoader, TensorDataset
 
 # sphinx_gallery_start_ignore
@@ -42,40 +39,67 @@ warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
 warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
 # sphinx_gallery_end_ignore
 torch.set_num_threads(1)  # for steady times
-cpu = [torch.profiler.ProfilerActivity.CPU]
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 data = TensorDataset(torch.randn(1280, 64), torch.randint(10, (1280,)))
-loader = DataLoader(data, batch_size=128)
+loader = DataLoader(data, batch_size=128)  # ten batches
 
 
 def train_step(inputs, labels):
     optimizer.zero_grad()
-    loss = F.cross_entropy(model(inputs), labels)
-    loss.backward()
+    F.cross_entropy(model(inputs), labels).backward()
     optimizer.step()
 
 
-def inside(event):
-    return [event.name] + [name for e in event.cpu_children for name in inside(e)]
+def print_calls(prof):
+    for row in prof.key_averages():
+        if row.key == "aten::linear":
+            print(f"after step {prof.step_num - 1}: {row.count} calls of {row.key}")
 
 
-def steps_of(prof):
+cpu = [ProfilerActivity.CPU]
+plan = schedule(wait=1, warmup=1, active=2, repeat=2)
+with profile(activities=cpu, schedule=plan, on_trace_ready=print_calls) as prof:
+    for inputs, labels in loader:
+        train_step(inputs, labels)
+        prof.step()  # this step has ended
+
+# %%
+# The model has two linear layers, so each recorded step has two calls.
+#
+# .. how-measured:: This code runs the loop again and draws what was recorded in each step.
+
+import matplotlib.pyplot as plt
+
+
+def list_names_inside(event):
+    below = [name for e in event.cpu_children for name in list_names_inside(e)]
+    return [event.name, *below]
+
+
+def find_steps(prof):
     return [event for event in prof.events() if event.name == "ProfilerStep*"]
 
 
-recorded, ready_after = {}, []
+def record_steps(plan):
+    recorded, ready_after = {}, []
+
+    def ready(prof):
+        steps = find_steps(prof)
+        for number, event in enumerate(steps, prof.step_num - len(steps)):
+            recorded[number] = Counter(list_names_inside(event))
+        ready_after.append(prof.step_num - 1)
+
+    with profile(activities=cpu, schedule=plan, on_trace_ready=ready) as prof:
+        for inputs, labels in loader:
+            train_step(inputs, labels)
+            prof.step()
+    return recorded, ready_after
 
 
-def ready(prof):
-    steps = steps_of(prof)
-    for number, event in enumerate(steps, prof.step_num - len(steps)):
-        recorded[number] = Counter(inside(event))
-    ready_after.append(prof.step_num - 1)
-
-
-def draw(plan):
+def plot_recorded_steps(plan):
+    recorded, ready_after = record_steps(plan)
     _fig, ax = plt.subplots(figsize=(7, 1.6), layout="constrained")
     layers = [recorded.get(number, Counter())["aten::linear"] for number in range(10)]
     ax.bar(range(10), layers, 0.9, color="#2563eb")
@@ -92,31 +116,18 @@ def draw(plan):
 # %%
 # Ten steps, of which four are recorded:
 
-from collections import Counter
-
-import pandas as pd
-import torch
-import torch.nn.functional as F
-from torch.profiler import profile, record_function, schedule
-
-plan = schedule(wait=1, warmup=1, active=2, repeat=2)
-
-with profile(activities=cpu, schedule=plan, on_trace_ready=ready) as prof:
-    for inputs, labels in loader:
-        train_step(inputs, labels)
-        prof.step()  # this step has ended
 # figure: A bar for each of ten steps: how many calls of aten::linear were recorded. Steps 2, 3, 6 and 7 have two calls each,
 #   the others none. Below, what the profiler does in each step: off, warmup, active, active, twice, then off. Marks after
 #   steps 3 and 7 show when on_trace_ready is called.
-draw(plan)
+plot_recorded_steps(plan)
 
 # sphinx_gallery_start_ignore
 _cycle = ["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"]
 assert [plan(_number).name for _number in range(10)] == _cycle * 2 + ["NONE"] * 2
+recorded, ready_after = record_steps(plan)
 assert list(recorded) == [2, 3, 6, 7] and ready_after == [3, 7]
 assert {_names["aten::linear"] for _names in recorded.values()} == {2}
 assert {_names["AddmmBackward0"] for _names in recorded.values()} == {2}
-assert min(_names.total() for _names in recorded.values()) > 200
 _later = schedule(wait=0, warmup=1, active=2, skip_first=3)
 assert [_later(_n).name for _n in range(7)] == ["NONE"] * 3 + _cycle[1:] + ["WARMUP"]
 _partial = []
@@ -140,8 +151,8 @@ assert _on == [False, False, True, True, False, False]
 # - ``wait``: the profiler is off.
 # - ``warmup``: the profiler gets ready. These steps are not in the results. Without them, ``schedule`` warns: ``Profiler won't
 #   be using warmup, this can skew profiler results``.
-# - ``active``: the steps are recorded. After the last of them, the profiler calls ``on_trace_ready`` with itself. To print a
-#   table, pass ``on_trace_ready=lambda prof: print(prof.key_averages().table(row_limit=5))``.
+# - ``active``: the steps are recorded. After the last of them, the profiler calls ``on_trace_ready`` with itself. To print the
+#   usual table there, call ``print(prof.key_averages().table(row_limit=5))``.
 #
 # After ``repeat`` cycles it stays off. With ``repeat=0``, the default, it goes on as long as the loop does. To skip the
 # beginning of a run once, pass ``skip_first=100``.
@@ -165,7 +176,8 @@ with profile(activities=cpu, schedule=plan, **options) as prof:
         optimizer.step()
         prof.step()
 
-step = steps_of(prof)[-1]
+steps = [event for event in prof.events() if event.name == "ProfilerStep*"]
+step = steps[-1]
 for part in step.cpu_children:
     print(part.name)
 
@@ -178,8 +190,8 @@ assert list(_parts) == [
     "backward",
     "Optimizer.step#SGD.step",
 ]
-assert len(steps_of(prof)) == 3 and step.cpu_parent is None
-assert Counter(inside(step.cpu_children[0]))["aten::select"] == 2 * 128
+assert len(find_steps(prof)) == 3 and step.cpu_parent is None
+assert Counter(list_names_inside(step.cpu_children[0]))["aten::select"] == 2 * 128
 _below = [part.name for part in _parts["backward"].cpu_children]
 assert _below[0] == "aten::ones_like" and len(_below) == 12
 _engine = "autograd::engine::evaluate_function: "
@@ -191,7 +203,7 @@ del part
 # .. how-measured:: This code draws CPU total of each part: the shortest of the three recorded steps.
 
 
-def draw_parts(steps):
+def plot_parts_of_step(steps):
     names = ["next batch", "zero_grad", "forward", "backward", "optimizer.step"]
     times = [[part.cpu_time_total for part in step.cpu_children] for step in steps]
     spent = [min(of_part) / 1000 for of_part in zip(*times, strict=True)]
@@ -210,7 +222,7 @@ def draw_parts(steps):
 
 # figure: Five horizontal bars, the times of the parts of one training step: the next batch, zero_grad, forward,
 #   backward and optimizer.step.
-draw_parts(steps_of(prof))
+plot_parts_of_step(steps)
 
 # sphinx_gallery_start_ignore
 with profile(activities=cpu) as _prof:
@@ -223,8 +235,92 @@ assert _picked["aten::index"] == 2 and "aten::select" not in _picked
 # Look at the next batch. The loader picks 128 samples one by one, which is 256 calls of ``aten::select``, and then stacks
 # them. ``data[torch.arange(128)]`` would get them with two calls of ``aten::index``.
 #
-# The profiler itself costs time for each recorded call. So a part with many short calls looks longer than it is without the
-# profiler. Before you change the code, measure with :ref:`a benchmark <sphx_glr_gallery_profiling_benchmarking.py>`.
+# The profiler adds time to each recorded call, so a part with many short calls looks longer than it is. Before you change the
+# code, measure with :ref:`a benchmark <sphx_glr_gallery_profiling_benchmarking.py>`.
+
+# %%
+# Bytes: what each part allocates and frees
+# -----------------------------------------
+# With ``profile_memory=True``, each call also has bytes: what was allocated in it, minus what was freed. Here is the last
+# recorded step:
+
+rows = {part.name.split("#")[0]: part.cpu_memory_usage for part in step.cpu_children}
+rows["the whole step"] = step.cpu_memory_usage
+
+# sphinx_gallery_start_ignore
+_gradients = sum(parameter.grad.nbytes for parameter in model.parameters())
+_batch = inputs.nbytes + labels.nbytes
+_kept = 128 * 256 * 4 + 128 * 10 * 4 + 4  # of ReLU, log-softmax, and the total weight
+assert rows == {
+    "enumerate(DataLoader)": _batch,
+    "Optimizer.zero_grad": -_gradients,
+    "forward": _kept,
+    "backward": _gradients - _kept,
+    "Optimizer.step": 0,
+    "the whole step": 0,
+}
+assert (_batch, _gradients, _kept) == (33_792, 76_840, 136_196)
+assert F.cross_entropy(model(inputs), labels).grad_fn._saved_total_weight.nbytes == 4
+assert step.self_cpu_memory_usage == -_batch
+_before = {
+    part.name: part.cpu_memory_usage for part in find_steps(prof)[0].cpu_children
+}
+assert _before["Optimizer.zero_grad#SGD.zero_grad"] == 0
+assert find_steps(prof)[1].cpu_memory_usage == 0 != find_steps(prof)[0].cpu_memory_usage
+_hoard = []
+with profile(activities=cpu, schedule=plan, profile_memory=True) as _leaky:
+    for inputs, labels in loader:
+        optimizer.zero_grad()
+        _hoard.append(F.cross_entropy(model(inputs), labels))
+        _hoard[-1].backward()
+        _leaky.step()
+assert [_step.cpu_memory_usage for _step in find_steps(_leaky)[1:]] == [4, 4]
+# sphinx_gallery_end_ignore
+pd.Series(rows, name="bytes").to_frame()
+
+# %%
+# - The next batch is 33,792 bytes. The old batch is freed between the parts.
+# - ``zero_grad`` frees the gradients of all parameters, 76,840 bytes, and ``backward`` allocates them again.
+# - ``forward`` leaves 136,196 bytes: the results that :ref:`autograd saves <sphx_glr_gallery_memory_what_is_saved.py>`.
+#   ``backward`` frees them.
+# - The whole step is 0: it frees as much as it allocates. If this number is positive in each step, look for tensors that your
+#   loop keeps.
+#
+# What was allocated before the recording is not counted when it is freed. So the first active step looks different, and so does
+# a loop that replaces old tensors in a buffer.
+
+# %%
+# Shapes: one row for each kind of input
+# --------------------------------------
+# With ``record_shapes=True``, ``group_by_input_shape`` keeps calls with different shapes apart. These are the matrix products
+# of three backward passes:
+
+for row in prof.key_averages(group_by_input_shape=True):
+    if row.key == "aten::mm":
+        print(row.count, row.input_shapes)
+
+# sphinx_gallery_start_ignore
+_mm = [
+    (row.count, row.input_shapes)
+    for row in prof.key_averages(group_by_input_shape=True)
+    if row.key == "aten::mm"
+]
+_shapes = [[[128, 10], [10, 256]], [[10, 128], [128, 256]], [[256, 128], [128, 64]]]
+assert _mm == [(3, _one) for _one in _shapes]
+with profile(activities=cpu, schedule=plan) as _unshaped:
+    for inputs, labels in loader:
+        train_step(inputs, labels)
+        _unshaped.step()
+_plain = _unshaped.key_averages(group_by_input_shape=True)
+_mm = [(row.count, row.input_shapes) for row in _plain if row.key == "aten::mm"]
+assert _mm == [(9, [])]
+del row
+# sphinx_gallery_end_ignore
+
+# %%
+# The second layer needs two products: for the gradient of its input, of shape (128, 256), and for that of its weight,
+# (10, 256). The first layer needs one, for its weight: its input requires no gradient. Without ``record_shapes=True`` there
+# is no error: the shapes are empty, and all nine calls are in one row.
 
 # %%
 # What people get wrong
@@ -237,7 +333,7 @@ assert _picked["aten::index"] == 2 and "aten::select" not in _picked
 outcomes = []
 
 
-def ten_steps(title, plan, mark=True, **options):
+def run_ten_steps(title, plan, mark=True, **options):
     ready = []
     options = {"schedule": plan, "on_trace_ready": ready.append, **options}
     with profile(activities=cpu, **options) as prof:
@@ -257,9 +353,9 @@ def ten_steps(title, plan, mark=True, **options):
 # %%
 # **Forgetting prof.step().** Then step 0 does not end, and its action is in force for the whole loop:
 
-ten_steps("wait=1, warmup=1", schedule(wait=1, warmup=1, active=2), mark=False)
-ten_steps("wait=0, warmup=1", schedule(wait=0, warmup=1, active=2), mark=False)
-ten_steps("wait=0, warmup=0", schedule(wait=0, warmup=0, active=2), mark=False)
+run_ten_steps("wait=1, warmup=1", schedule(wait=1, warmup=1, active=2), mark=False)
+run_ten_steps("wait=0, warmup=1", schedule(wait=0, warmup=1, active=2), mark=False)
+run_ten_steps("wait=0, warmup=0", schedule(wait=0, warmup=0, active=2), mark=False)
 
 # sphinx_gallery_start_ignore
 _error = "AssertionError: Profiler must be initialized before getting key averages"
@@ -271,19 +367,21 @@ with warnings.catch_warnings(record=True) as caught:
 with profile(activities=cpu, schedule=schedule(wait=0, warmup=0, active=2)) as _prof:
     train_step(inputs, labels)
     train_step(inputs, labels)
-assert len(steps_of(_prof)) == 1
+assert len(find_steps(_prof)) == 1
 _warning = "Profiler won't be using warmup, this can skew profiler results"
 assert {str(entry.message) for entry in caught} == {_warning}
 # sphinx_gallery_end_ignore
 
 # %%
-# In the first case the profiler did not start. In the second there is no error, and the table is empty. In the third all ten
-# steps are recorded as one.
+# In the first case the profiler did not start. In the second the table is empty. In the third all ten steps are recorded as
+# one.
 #
 # **Reading the results after the loop.** Each cycle replaces the events of the cycle before. Two cycles record four steps, or
 # eight calls. After the loop, only the last cycle is left:
 
 # sphinx_gallery_start_ignore
+import textwrap
+
 getattr(torch.profiler.profiler, "_WARNINGS_SHOWN", set()).clear()
 _context = warnings.catch_warnings(record=True)
 caught = _context.__enter__()
@@ -291,9 +389,9 @@ warnings.simplefilter("always")
 # sphinx_gallery_end_ignore
 two = schedule(wait=1, warmup=1, active=2, repeat=2)
 endless = schedule(wait=1, warmup=1, active=2)
-ten_steps("repeat=2", two)
-ten_steps("repeat=2, acc_events=True", two, acc_events=True)
-ten_steps("repeat=0", endless)
+run_ten_steps("repeat=2", two)
+run_ten_steps("repeat=2, acc_events=True", two, acc_events=True)
+run_ten_steps("repeat=0", endless)
 # sphinx_gallery_start_ignore
 _context.__exit__(None, None, None)
 message = str(caught[0].message)
@@ -330,99 +428,27 @@ _counts = {
 }
 assert list(_counts) == [4, 8, 10]
 assert min(_counts[4], _counts[8]) > 100 and _counts[10] == 0
-assert any(event["name"] == "ProfilerStep#10" for event in _files[10])
 with tempfile.TemporaryDirectory() as _folder:
     _run(endless, on_trace_ready=torch.profiler.tensorboard_trace_handler(_folder))
     assert len(list(Path(_folder).glob("*.pt.trace.json"))) == 3
-_save(_run(two, acc_events=True))
-_names = [event["name"] for event in _files[10] if "ProfilerStep" in event["name"]]
-assert _names == ["ProfilerStep#6", "ProfilerStep#7"]
+_seen = []
+
+
+def _count(prof):
+    _seen.append({row.key: row.count for row in prof.key_averages()}["aten::linear"])
+
+
+_run(two, acc_events=True, on_trace_ready=_count)
+assert _seen == [4, 8]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``acc_events=True`` keeps the events of all cycles for the table. (An exported trace still has one cycle.)
+# ``acc_events=True`` keeps the events of all cycles for the table, so ``on_trace_ready`` then sees the sum so far.
 #
 # With ``repeat=0`` and ten steps, even the last cycle is gone. Step 10 would be the first active step of a third cycle, so the
 # profiler has begun it. When the block ends, it calls ``on_trace_ready`` with a profile that has no operators. A callback that
 # writes to the same path each time then replaces a good file. Put ``prof.step_num`` into the name, or pass
 # ``on_trace_ready=torch.profiler.tensorboard_trace_handler("folder")``, which makes a new name for each file.
-
-# %%
-# Bytes: what each part allocates and frees
-# -----------------------------------------
-# With ``profile_memory=True``, each call also has bytes: what was allocated in it, minus what was freed. Here is the last
-# recorded step:
-
-rows = {part.name.split("#")[0]: part.cpu_memory_usage for part in step.cpu_children}
-rows["the whole step"] = step.cpu_memory_usage
-
-# sphinx_gallery_start_ignore
-_gradients = sum(parameter.grad.nbytes for parameter in model.parameters())
-_batch = inputs.nbytes + labels.nbytes
-_kept = 128 * 256 * 4 + 128 * 10 * 4 + 4  # of ReLU, log-softmax, and the total weight
-assert rows == {
-    "enumerate(DataLoader)": _batch,
-    "Optimizer.zero_grad": -_gradients,
-    "forward": _kept,
-    "backward": _gradients - _kept,
-    "Optimizer.step": 0,
-    "the whole step": 0,
-}
-assert (_batch, _gradients, _kept) == (33_792, 76_840, 136_196)
-assert F.cross_entropy(model(inputs), labels).grad_fn._saved_total_weight.nbytes == 4
-assert step.self_cpu_memory_usage == -_batch
-_before = {part.name: part.cpu_memory_usage for part in steps_of(prof)[0].cpu_children}
-assert _before["Optimizer.zero_grad#SGD.zero_grad"] == 0
-assert steps_of(prof)[1].cpu_memory_usage == 0 != steps_of(prof)[0].cpu_memory_usage
-_hoard = []
-with profile(activities=cpu, schedule=plan, profile_memory=True) as _leaky:
-    for inputs, labels in loader:
-        optimizer.zero_grad()
-        _hoard.append(F.cross_entropy(model(inputs), labels))
-        _hoard[-1].backward()
-        _leaky.step()
-assert [_step.cpu_memory_usage for _step in steps_of(_leaky)[1:]] == [4, 4]
-# sphinx_gallery_end_ignore
-pd.Series(rows, name="bytes").to_frame()
-
-# %%
-# - The next batch is 33,792 bytes. The old batch is freed between the parts.
-# - ``zero_grad`` frees the gradients of all parameters, 76,840 bytes, and ``backward`` allocates them again.
-# - ``forward`` leaves 136,196 bytes: the results that :ref:`autograd saves <sphx_glr_gallery_memory_what_is_saved.py>`.
-#   ``backward`` frees them.
-# - The whole step is 0: it frees as much as it allocates. If this number is positive in each step, with inputs of one size,
-#   your loop keeps something.
-#
-# Memory of the CPU from before the recording is not counted when it is freed, so the first active step looks different.
-
-# %%
-# Shapes: one row for each kind of input
-# --------------------------------------
-# With ``record_shapes=True``, ``group_by_input_shape`` keeps calls with different shapes apart. These are the matrix products
-# of three backward passes:
-
-for row in prof.key_averages(group_by_input_shape=True):
-    if row.key == "aten::mm":
-        print(row.count, row.input_shapes)
-
-# sphinx_gallery_start_ignore
-_mm = [
-    (row.count, row.input_shapes)
-    for row in prof.key_averages(group_by_input_shape=True)
-    if row.key == "aten::mm"
-]
-_shapes = [[[128, 10], [10, 256]], [[10, 128], [128, 256]], [[256, 128], [128, 64]]]
-assert _mm == [(3, _one) for _one in _shapes]
-_plain = _run(plan).key_averages(group_by_input_shape=True)
-_mm = [(row.count, row.input_shapes) for row in _plain if row.key == "aten::mm"]
-assert _mm == [(9, [])]
-del row
-# sphinx_gallery_end_ignore
-
-# %%
-# The second layer needs two products: for the gradient of its input, of shape (128, 256), and for that of its weight,
-# (10, 256). The first layer needs one, for its weight: its input requires no gradient. Without ``record_shapes=True`` there
-# is no error: the shapes are empty, and all nine calls are in one row.
 
 # %%
 # Exercise
@@ -435,7 +461,7 @@ del row
 # Each recorded step is an event ``ProfilerStep*``. Count the names inside it.
 
 
-def counted(warmup):
+def count_calls(warmup):
     optimizer = torch.optim.Adam(model.parameters())
     plan = schedule(wait=0, warmup=warmup, active=3, repeat=1)
     with profile(activities=cpu, schedule=plan) as prof:
@@ -448,11 +474,11 @@ def counted(warmup):
     for _state in optimizer.state.values():
         assert _state.keys() == {"step", "exp_avg", "exp_avg_sq"}
     # sphinx_gallery_end_ignore
-    return [Counter(inside(event)) for event in steps_of(prof)]
+    return [Counter(list_names_inside(event)) for event in find_steps(prof)]
 
 
 for warmup in (0, 1):
-    first, second, third = counted(warmup)
+    first, second, third = count_calls(warmup)
     print(f"warmup={warmup}:", dict(first - second))
     assert second == third and (first == second) == (warmup == 1)
 
