@@ -17,14 +17,22 @@ How to benchmark PyTorch code: Timer, Measurement, Compare
 # %%
 # The problem: one reading is one of many
 # ---------------------------------------
-# You read the clock before and after a call. The next reading gives another number.
-#
-# .. how-measured:: This code makes a network, sets one thread, and draws the readings.
+# You read the clock before and after a call. The next reading gives a different number:
 
-import matplotlib.pyplot as plt
-import pandas as pd
+# varies: Times depend on the machine, its load, and what ran before in the same process.
+
+# sphinx_gallery_start_ignore
+import logging
+
+# A build for CUDA without a GPU would print the path of nvcc
+logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
+# sphinx_gallery_end_ignore
+import importlib
+import time
+
 import torch
 from torch import nn
+from torch.utils.benchmark import Compare, Measurement, TaskSpec, Timer
 
 torch.set_num_threads(1)
 torch.manual_seed(0)
@@ -32,14 +40,30 @@ net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
 batch = torch.randn(256, 64)
 
 
-def draw(readings):
+def read_clock():
+    start = time.perf_counter()
+    net(batch)
+    return time.perf_counter() - start
+
+
+for _ in range(3):
+    print(f"{read_clock() * 1e6:.0f} microseconds")
+
+# %%
+# .. how-measured:: This code draws readings in their order, and how they spread.
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+
+def plot_readings(readings):
     ratios = readings / readings.min()
     shape = {"figsize": (7, 2.2), "sharey": True, "width_ratios": (2.2, 1)}
     _, (left, right) = plt.subplots(1, 2, layout="constrained", **shape)
     left.semilogy(ratios, ".", color="#2563eb", markersize=4)
     left.plot(0, ratios[0], "D", color="#c2410c")
     left.set(xlabel="reading", ylabel="time / fastest time")
-    left.set_title("400 readings; the first is the diamond")
+    left.set_title("400 more; the first is the diamond")
     bins = torch.logspace(0, ratios.max().log10().item(), 40)
     right.hist(ratios, bins.tolist(), orientation="horizontal", color="#64748b")
     right.set(xlabel="number of readings")
@@ -47,37 +71,24 @@ def draw(readings):
 
 
 # %%
-# Here are 400 of them:
-
-import time
-
-import torch
+# 400 more of them:
 
 # varies: Times depend on the machine, its load, and what ran before in the same process.
 
-
-def reading():
-    start = time.perf_counter()
-    net(batch)
-    return time.perf_counter() - start
-
-
-draw(torch.tensor([reading() for _ in range(400)]))
+plot_readings(torch.tensor([read_clock() for _ in range(400)]))
 
 # figure: Two panels with one vertical axis, the time as a multiple of the fastest reading, on a logarithmic scale.
 #   Left, the 400 readings in order, the first as a diamond. Right, a histogram of the same readings.
 
 # sphinx_gallery_start_ignore
 assert len(plt.gcf().axes[0].lines[0].get_xdata()) == 400
-assert time.get_clock_info("time").adjustable
-assert not time.get_clock_info("perf_counter").adjustable
 _threads = torch.get_num_threads()
 # sphinx_gallery_end_ignore
 
 # %%
 # Each dot could have been your one number. The first call can be slow because libraries are loaded and memory is taken from the
-# system. Later calls can be slow because other programs use the machine. ``time.perf_counter()`` is a clock for such
-# differences. ``time.time()`` tells the date, and the system may set it while you measure.
+# system. Later calls can be slow because other programs use the machine. (Use ``time.perf_counter()`` for differences.
+# ``time.time()`` tells the date, and the system may set it while you measure.)
 
 # %%
 # A Timer
@@ -86,14 +97,6 @@ _threads = torch.get_num_threads()
 
 # varies: Times depend on the machine and its load, and so does the number of runs.
 
-# sphinx_gallery_start_ignore
-import logging
-
-# A build for CUDA without a GPU would print the path of nvcc
-logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
-# sphinx_gallery_end_ignore
-from torch.utils.benchmark import Timer
-
 timer = Timer("net(batch)", globals={"net": net, "batch": batch})
 measured = timer.blocked_autorange()  # for min_run_time=0.2 seconds
 print(repr(measured).partition("\n")[2])  # without the object's address
@@ -101,181 +104,6 @@ print(repr(measured).partition("\n")[2])  # without the object's address
 # sphinx_gallery_start_ignore
 assert measured.num_threads == 1 and "1 thread" in repr(measured)
 assert sum(measured.raw_times) >= 0.2
-_raised = []
-try:
-    Timer(reading)
-except ValueError as error:
-    _raised.append("only a `str` stmt is supported" in str(error))
-assert _raised == [True]
-# sphinx_gallery_end_ignore
-
-# %%
-# What people get wrong
-# ---------------------
-# **Expecting a Timer to see local names.** The statement runs in a namespace of its own. Pass the names as ``globals``:
-
-
-def in_a_function():
-    local = torch.ones(3)
-    timer = Timer("local + 1", globals={"local": local})
-    print(timer.timeit(10).number_per_run, "runs")
-    Timer("local + 1").timeit(10)
-
-
-try:
-    in_a_function()
-except NameError as error:
-    message = str(error)
-    print("NameError:", message)
-
-# sphinx_gallery_start_ignore
-assert message == "name 'local' is not defined"
-_used, scale = [], 1
-_timer = Timer("_used.append(scale)", globals=globals())
-scale = 2
-_timer.timeit(1)
-assert set(_used) == {1}
-# sphinx_gallery_end_ignore
-
-# %%
-# The ``Timer`` copies the dictionary when it is made. A value that you assign to a name afterwards does not reach it.
-#
-# **Comparing a Timer with a loop of your own.** They can use different numbers of threads:
-
-torch.set_num_threads(2)
-inside = []
-spy = "inside.append(torch.get_num_threads())"
-Timer(spy, globals={"inside": inside}).timeit(1)
-Timer(spy, globals={"inside": inside}, num_threads=3).timeit(1)
-print("here:", torch.get_num_threads(), "  in the two Timers:", sorted(set(inside)))
-
-# sphinx_gallery_start_ignore
-assert torch.get_num_threads() == 2 and set(inside) == {1, 3}
-torch.set_num_threads(_threads)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Reading the clock while a GPU still works.** A call puts its work into a queue and returns. In a loop of your own, call
-# ``torch.cuda.synchronize()`` before each reading of the clock
-# (:ref:`see the two times drift apart <sphx_glr_gallery_cuda_devices.py>`). A ``Timer`` does that itself, before and after each
-# block of runs.
-#
-# **Timing the compiler.** The first call of a compiled function compiles, and so can a call with another shape, under
-# ``no_grad``, or with another number of threads. Run ``timer.timeit(1)`` before you measure. This backend only counts how often
-# it compiles:
-
-compiled = []
-
-
-def backend(graph, inputs):
-    compiled.append(graph)
-    return graph.forward
-
-
-compiled_sin = torch.compile(lambda x: x.sin(), backend=backend)
-for rows in (8, 8, 16, 32, 1):
-    compiled_sin(torch.randn(rows, 64))
-    print("batch of", rows, " compiled so far:", len(compiled))
-
-# sphinx_gallery_start_ignore
-import importlib.util
-from unittest.mock import patch
-
-_file = importlib.util.find_spec("torch.utils.benchmark.utils.timer").origin
-_spec = importlib.util.spec_from_file_location("second_copy", _file)
-with (
-    patch("torch.accelerator.is_available", return_value=True),
-    patch("torch.accelerator.synchronize") as _synchronize,
-):  # a stand-in for a GPU; some versions look for one when the module is loaded
-    _copy = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(_copy)
-    _copy.Timer("pass").timeit(10)
-assert _synchronize.call_count == 4  # the warm-up is a block too
-assert len(compiled) == 3
-_counts = []
-for _context, _n in [(torch.no_grad, 1), (torch.enable_grad, 2)]:
-    torch.set_num_threads(_n)
-    with _context():
-        compiled_sin(torch.randn(1, 64))
-    _counts.append(len(compiled))
-torch.set_num_threads(_threads)
-assert _counts == [4, 5]  # no_grad, then another number of threads
-_now, _slow = [0.0], [5.0]
-
-
-def _slow_at_first():
-    _now[0] += _slow.pop() if _slow else 1e-4
-
-
-def _clock():
-    _now[0] += 1e-7
-    return _now[0]
-
-
-_names = {"call": _slow_at_first}
-_timer = Timer("call()", timer=_clock, globals=_names)
-assert _timer.blocked_autorange(min_run_time=0.01).number_per_run == 1
-assert _timer.blocked_autorange(min_run_time=0.01).number_per_run == 10
-torch._dynamo.reset()
-compiled.clear()
-_names = {"compiled_sin": compiled_sin, "batch": batch}
-_seen = []
-_names |= {"note": lambda: _seen.append(len(compiled))}
-Timer("compiled_sin(batch); note()", globals=_names).timeit(100)
-assert set(_seen) == {1} and len(_seen) == 102
-# sphinx_gallery_end_ignore
-
-# %%
-# The second shape made a version for other numbers of rows too, but not for 1. The warm-up of a ``Timer`` compiles, so with one
-# shape the compiler is not timed. But ``blocked_autorange`` takes the length of its blocks from the warm-up: if it compiled
-# there, each block is *one* run.
-#
-# **Timing one tensor that stays in the cache.** A ``Timer`` runs on the same tensor again and again. Training gets a new batch
-# in each step. The second line goes through 128 MB, more than the caches of many processors hold:
-
-# varies: Times depend on the machine, its caches, and its load.
-
-import itertools
-
-data = torch.ones(128, 262_144)  # 128 rows of 1 MB
-for name, rows in {"one row": data[:1], "128 rows": data}.items():
-    timer = Timer("next(rows).sum()", globals={"rows": itertools.cycle(rows)})
-    median = timer.blocked_autorange(min_run_time=0.05).median
-    print(f"{name:<9} {median * 1e6:7.1f} microseconds each")
-
-# sphinx_gallery_start_ignore
-assert data.nbytes == 128 * 2**20 and data[0].nbytes == 2**20
-# sphinx_gallery_end_ignore
-
-# %%
-# **Timing something that does not run.** ``map`` and generators do no work until something takes their elements:
-
-for statement in ("map(touched.append, rows)", "list(map(touched.append, rows))"):
-    touched = []
-    Timer(statement, globals={"touched": touched, "rows": torch.ones(3, 2)}).timeit(100)
-    print(statement, "touched", len(touched), "rows")
-
-# sphinx_gallery_start_ignore
-assert len(touched) == 306
-_empty = []
-Timer("map(touched.append, rows)", globals={"touched": _empty, "rows": "abc"}).timeit(9)
-assert not _empty
-# sphinx_gallery_end_ignore
-
-# %%
-# **Looking for torch.utils.bottleneck.** Older notes recommend it. It has been removed. Use the
-# :ref:`profiler <sphx_glr_gallery_profiling_profiler_table.py>` to find *where* the time goes.
-
-import importlib
-
-try:
-    importlib.import_module("torch.utils.bottleneck")
-except ModuleNotFoundError as error:
-    message = str(error)
-    print("ModuleNotFoundError:", message)
-
-# sphinx_gallery_start_ignore
-assert message == "No module named 'torch.utils.bottleneck'"
 # sphinx_gallery_end_ignore
 
 # %%
@@ -303,19 +131,22 @@ def blocks(measure):
     }
 
 
-ways = {
-    "timeit(100)": lambda timer: timer.timeit(100),
-    "blocked_autorange": lambda timer: timer.blocked_autorange(min_run_time=0.05),
-    "adaptive_autorange": lambda timer: timer.adaptive_autorange(max_run_time=0.1),
-}
-table = pd.DataFrame({name: blocks(measure) for name, measure in ways.items()}).T
+def tabulate_blocks(ways):
+    return pd.DataFrame({name: blocks(run) for name, run in ways.items()}).T
+
 
 # %%
 # The number of runs in each block:
 
 # varies: How many runs are needed depends on the machine and its load. The warm-up of timeit(100) does not.
 
+ways = {
+    "timeit(100)": lambda timer: timer.timeit(100),
+    "blocked_autorange": lambda timer: timer.blocked_autorange(min_run_time=0.05),
+    "adaptive_autorange": lambda timer: timer.adaptive_autorange(max_run_time=0.1),
+}
 # sphinx_gallery_start_ignore
+table = tabulate_blocks(ways)
 assert table.loc["timeit(100)"].tolist() == ["2", "1 of 100", 2]
 for _way in ("blocked_autorange", "adaptive_autorange"):
     _warm_up = [int(_n) for _n in table["warm-up blocks"][_way].split(", ")]
@@ -325,7 +156,15 @@ for _way in ("blocked_autorange", "adaptive_autorange"):
     assert _length == _warm_up[-1] and table["setup ran"][_way] == _count + len(
         _warm_up
     )
-_adaptive = Timer("call()", timer=_clock, globals={"call": _slow_at_first})
+_now = [0.0]
+
+
+def _pass_time(seconds=1e-7):
+    _now[0] += seconds
+    return _now[0]
+
+
+_adaptive = Timer("call(1e-4)", timer=_pass_time, globals={"call": _pass_time})
 _steady = _adaptive.adaptive_autorange(min_run_time=0.0)
 assert len(_steady.raw_times) == 4
 assert sum(_adaptive.adaptive_autorange(min_run_time=0.1).raw_times) > 0.1
@@ -337,20 +176,19 @@ Timer("_runs.append(gc.isenabled())", "import gc", globals={"_runs": _runs}).tim
 )
 assert set(_runs) == {False} and len(_runs) == 1010
 # sphinx_gallery_end_ignore
-table.rename_axis(columns="way")
+tabulate_blocks(ways)
 
 # %%
-# ``setup`` runs once for each block, and **not** once for each run. It runs for the warm-up blocks too. In the two
+# ``setup`` runs once for each block, **not** once for each run. It runs for the warm-up blocks too. In the two
 # ``autorange`` ways, the first five blocks are *empty*: they measure what reading the clock costs. Blocks of 1, 10, 100 and so
 # on follow, until the cost of the clock is negligible or a block takes too long. ``timeit(n)`` warms up with one block of
 # ``n // 100`` runs, at least two. Python's garbage collector is off while a block runs.
-#
+
+# %%
 # Median, mean and spread
 # -----------------------
 # A ``Measurement`` holds one time per block, divided by the runs in a block. Here are two made by hand, with
 # eight blocks each. In the first, one block was disturbed; in the second, four were.
-
-from torch.utils.benchmark import Measurement, TaskSpec
 
 task = TaskSpec("net(batch)", setup="", label="made by hand")
 quiet = Measurement(100, [0.100, 0.101, 0.102, 0.103, 0.104, 0.105, 0.106, 0.9], task)
@@ -375,13 +213,12 @@ assert _single.iqr == 0 and not _single.has_warnings and "IQR" not in repr(_sing
 # One slow block nearly doubled the mean of the first, and left its median alone. ``iqr`` is the interquartile range, the width
 # of the middle half of the times. A warning is printed if it is at least a tenth of the median. With a single block there is no
 # spread to see, and so no warning: give ``min_run_time`` enough time for many blocks.
-#
+
+# %%
 # Several candidates, in turn
 # ---------------------------
 # ``Compare`` makes a table: a row for each ``sub_label``, a column for each ``description``. All candidates run in turn, in six
-# short rounds: a load that lasts longer than a round meets each of them. First make sure that they compute the same.
-
-from torch.utils.benchmark import Compare
+# short rounds, so a load that lasts longer than a round meets each of them. First make sure that they compute the same.
 
 candidates = {
     "Python loop": lambda x: sum(v * v for v in x),
@@ -439,9 +276,118 @@ assert _raised == [True]
 # see whether the order stays.
 
 # %%
+# What people get wrong
+# ---------------------
+# **Expecting a Timer to see local names.** The statement runs in its own namespace. Pass the names as ``globals``:
+
+
+def in_a_function():
+    local = torch.ones(3)
+    timer = Timer("local + 1", globals={"local": local})
+    print(timer.timeit(10).number_per_run, "runs")
+    Timer("local + 1").timeit(10)
+
+
+try:
+    in_a_function()
+except NameError as error:
+    message = str(error)
+    print("NameError:", message)
+
+# sphinx_gallery_start_ignore
+assert message == "name 'local' is not defined"
+_used, scale = [], 1
+_timer = Timer("_used.append(scale)", globals=globals())
+scale = 2
+_timer.timeit(1)
+assert set(_used) == {1}
+# sphinx_gallery_end_ignore
+
+# %%
+# The ``Timer`` copies the dictionary when it is made. A value that you assign to a name afterwards does not reach it.
+#
+# **Comparing a Timer with your own loop.** They can use different numbers of threads:
+
+torch.set_num_threads(2)
+inside = []
+spy = "inside.append(torch.get_num_threads())"
+Timer(spy, globals={"inside": inside}).timeit(1)
+Timer(spy, globals={"inside": inside}, num_threads=3).timeit(1)
+print("here:", torch.get_num_threads(), "  in the two Timers:", sorted(set(inside)))
+
+# sphinx_gallery_start_ignore
+assert torch.get_num_threads() == 2 and set(inside) == {1, 3}
+torch.set_num_threads(_threads)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Reading the clock while a GPU still works.** A call puts its work into a queue and returns. In your own loop, call
+# ``torch.cuda.synchronize()`` before each reading of the clock
+# (:ref:`see the two times drift apart <sphx_glr_gallery_cuda_devices.py>`). A ``Timer`` does that itself, before and after each
+# block of runs.
+#
+# **Timing the compiler.** The first call of a compiled function compiles, and so can a call with a different shape, under
+# ``no_grad``, or with a different number of threads. Run ``timer.timeit(1)`` before you measure. This backend only counts how
+# often it compiles:
+
+compiled = []
+
+
+def backend(graph, inputs):
+    compiled.append(graph)
+    return graph.forward
+
+
+compiled_sin = torch.compile(lambda x: x.sin(), backend=backend)
+for rows in (8, 8, 16, 32, 1):
+    compiled_sin(torch.randn(rows, 64))
+    print("batch of", rows, " compiled so far:", len(compiled))
+
+# sphinx_gallery_start_ignore
+import importlib.util
+from unittest.mock import patch
+
+_file = importlib.util.find_spec("torch.utils.benchmark.utils.timer").origin
+_spec = importlib.util.spec_from_file_location("second_copy", _file)
+with (
+    patch("torch.accelerator.is_available", return_value=True),
+    patch("torch.accelerator.synchronize") as _synchronize,
+):  # a stand-in for a GPU; some versions look for one when the module is loaded
+    _copy = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(_copy)
+    _copy.Timer("pass").timeit(10)
+assert _synchronize.call_count == 4  # the warm-up is a block too
+assert len(compiled) == 3
+_counts = []
+for _context, _n in [(torch.no_grad, 1), (torch.enable_grad, 2)]:
+    torch.set_num_threads(_n)
+    with _context():
+        compiled_sin(torch.randn(1, 64))
+    _counts.append(len(compiled))
+torch.set_num_threads(_threads)
+assert _counts == [4, 5]  # no_grad, then another number of threads
+# sphinx_gallery_end_ignore
+
+# %%
+# The second shape made a version for all other numbers of rows except 1.
+#
+# **Looking for torch.utils.bottleneck.** Older notes recommend it. It has been removed. Use the
+# :ref:`profiler <sphx_glr_gallery_profiling_profiler_table.py>` to find *where* the time goes.
+
+try:
+    importlib.import_module("torch.utils.bottleneck")
+except ModuleNotFoundError as error:
+    message = str(error)
+    print("ModuleNotFoundError:", message)
+
+# sphinx_gallery_start_ignore
+assert message == "No module named 'torch.utils.bottleneck'"
+# sphinx_gallery_end_ignore
+
+# %%
 # Exercise
 # --------
-# You want the time of the backward pass alone, and build the loss in ``setup``. Why does this fail? Mend it, and predict
+# You want the time of the backward pass alone, and build the loss in ``setup``. Why does this fail? Fix it, and predict
 # ``x.grad`` after ``timeit(100)`` if each backward adds 1.
 
 x = torch.ones(3, requires_grad=True)
