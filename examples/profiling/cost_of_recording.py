@@ -13,16 +13,15 @@ The cost of recording: grad, no_grad, inference_mode, hooks, anomaly mode
 # %%
 # The problem: is autograd slowing me down?
 # -----------------------------------------
-# What would ``no_grad`` gain? What does a forgotten debugging switch cost? Six ways through the same ten layers:
-#
-# .. how-measured:: On one thread, each round runs all ways in turn, and the fastest run of each counts.
+# Your model runs a thousand small operations in a step. Would ``no_grad`` make evaluation faster? Here is the fastest of 300
+# runs of ten small layers:
+
+# varies: Times depend on the machine and its load.
 
 import time
-from collections import Counter
 from contextlib import nullcontext
+from functools import partial
 
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
@@ -30,7 +29,12 @@ from torch.autograd.graph import saved_tensors_hooks
 _threads = torch.get_num_threads()
 # sphinx_gallery_end_ignore
 torch.set_num_threads(1)
-calls = 0
+
+
+def make_matrices(size):
+    torch.manual_seed(0)
+    w = torch.randn(size, size) / size**0.5
+    return torch.randn(size, size), w.requires_grad_()
 
 
 def forward(h, w, hook=None):
@@ -39,6 +43,30 @@ def forward(h, w, hook=None):
         if hook is not None:
             h.register_hook(hook)
     return h
+
+
+x, w = make_matrices(16)
+for mode in (nullcontext, torch.no_grad, torch.inference_mode):
+    times = []
+    with mode():
+        for _ in range(300):
+            start = time.perf_counter()
+            forward(x, w)
+            times.append(time.perf_counter() - start)
+    print(f"{mode.__name__:<15} {min(times) * 1e6:.0f} microseconds")
+
+# %%
+# What does a forgotten debugging switch cost? Here are six ways through the same layers, for matrices of several sizes.
+#
+# .. how-measured:: In a new thread, each round runs all ways in turn, and the fastest run of each counts.
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+calls = 0
 
 
 def tensor_hook(gradient):
@@ -67,14 +95,8 @@ WAYS = {
 }
 
 
-def make(size):
-    torch.manual_seed(0)
-    w = torch.randn(size, size) / size**0.5
-    return torch.randn(size, size), w.requires_grad_()
-
-
 def prepare(way, size):
-    (mode, hook), (x, w) = WAYS[way], make(size)
+    (mode, hook), (x, w) = WAYS[way], make_matrices(size)
 
     def run():
         with mode():
@@ -83,7 +105,7 @@ def prepare(way, size):
     return run
 
 
-def fastest(runs, rounds):
+def measure_fastest(runs, rounds):
     times = {name: [] for name in runs}
     names = list(runs)
     for number in range(rounds):
@@ -98,14 +120,20 @@ def fastest(runs, rounds):
 def measure(rounds):
     torch.set_num_threads(1)  # in the new thread too
     rows = {
-        n: fastest({way: prepare(way, n) for way in WAYS}, count)
+        n: measure_fastest({way: prepare(way, n) for way in WAYS}, count)
         for n, count in rounds.items()
     }
     seconds = pd.DataFrame(rows).T
     return seconds.div(seconds["no_grad"], axis=0)
 
 
-def draw(ratios):
+def measure_six_ways():
+    with ThreadPoolExecutor(1) as thread:
+        rounds = {2: 24, 16: 24, 64: 24, 128: 16, 256: 16}
+        return thread.submit(measure, rounds).result()
+
+
+def plot_six_ways(ratios):
     styles = {
         "no_grad": ("#64748b", "-", "."),
         "inference_mode": ("#047857", "--", "v"),
@@ -126,22 +154,12 @@ def draw(ratios):
 
 
 # %%
-# Ten times ``h = torch.tanh(h @ w)``, for matrices of several sizes, in a thread of its own:
-
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from functools import partial
-
-import pandas as pd
-import torch
-from torch.autograd.graph import saved_tensors_hooks
+# Times relative to ``no_grad``:
 
 # varies: Ratios of times depend on the machine and its load.
 
-with ThreadPoolExecutor(1) as thread:
-    rounds = {2: 24, 16: 24, 64: 24, 128: 16, 256: 16}
-    ratios = thread.submit(measure, rounds).result()
-draw(ratios)
+ratios = measure_six_ways()
+plot_six_ways(ratios)
 
 # figure: Time of the forward pass divided by its time under no_grad, over the size of the matrices, one line for each of six
 #   ways. Both axes are logarithmic.
@@ -175,11 +193,134 @@ assert not _tracked
 # <sphx_glr_gallery_modes_grad_modes.py>`.
 
 # %%
+# What each way adds
+# ------------------
+# Times depend on the machine. Counts do not.
+#
+# .. how-measured:: The profiler counts operators. A walk over the graph counts nodes, what they saved, and stored stacks.
+
+
+def nodes_of(node, found):
+    if node is not None and node not in found:
+        found.append(node)
+        for following, _ in node.next_functions:
+            nodes_of(following, found)
+    return found
+
+
+def saved_by(node):
+    names = [name for name in dir(node) if name.startswith("_saved_")]
+    return sum(torch.is_tensor(getattr(node, name)) for name in names)
+
+
+def count_operators(run):
+    with torch.autograd.profiler.profile() as prof:
+        result = run()
+    return result, Counter(event.name for event in prof.function_events)
+
+
+def count_additions(way):
+    global calls
+    calls = 0
+    result, called = count_operators(prepare(way, 4))
+    in_forward = calls
+    nodes = nodes_of(result.grad_fn, [])
+    row = {
+        "operators": called["aten::mm"] + called["aten::tanh"],
+        "nodes": len(nodes),
+        "tensors saved": sum(map(saved_by, nodes)),
+        "stacks": sum("traceback_" in node.metadata for node in nodes),
+        "hook calls, forward": in_forward,
+    }
+    calls = 0
+    if nodes:
+        result.sum().backward()
+    return row | {"hook calls, backward": calls}
+
+
+def tabulate_counts():
+    rows = {way: count_additions(way) for way in WAYS}
+    return pd.DataFrame(rows).T.rename_axis(index=None, columns="way")
+
+
+# %%
+# One forward pass of ten layers, and its backward where there is a graph:
+
+# sphinx_gallery_start_ignore
+counts = tabulate_counts()
+assert counts.loc["no_grad"].tolist() == [20, 0, 0, 0, 0, 0]
+assert counts.loc["inference_mode"].tolist() == [20, 0, 0, 0, 0, 0]
+assert counts.loc["recorded"].tolist() == [20, 21, 29, 0, 0, 0]
+assert counts.loc["saved-tensor hooks"].tolist() == [20, 21, 29, 0, 29, 29]
+assert counts.loc["tensor hooks"].tolist() == [20, 21, 29, 0, 0, 10]
+assert counts.loc["anomaly mode"].tolist() == [20, 21, 29, 21, 0, 0]
+_seen = Counter()
+_x, _w = make_matrices(4)
+
+
+def _note(tensor):
+    _seen.update([tensor.data_ptr()])
+    return tensor.detach()
+
+
+with saved_tensors_hooks(_note, lambda tensor: tensor):
+    _result = forward(_x, _w)
+assert _seen[_x.data_ptr()] == _seen[_result.data_ptr()] == 1
+assert _seen[_w.data_ptr()] == 9 and sorted(_seen.values()) == [1, 1] + [2] * 9 + [9]
+_, _called = count_operators(lambda: forward(_x, _w.detach()))
+for _way, (_mode, _hook) in WAYS.items():
+    with _mode():
+        _, _these = count_operators(lambda: forward(_x, _w, _hook))  # noqa: B023
+    if _way == "saved-tensor hooks":  # its hook detaches what it gets
+        _these = Counter(
+            {name: n for name, n in _these.items() if not name.endswith("detach")}
+        )
+    assert all(_these[name] == _called[name] for name in ("aten::mm", "aten::tanh"))
+    assert set(_these) <= set(_called)
+_encoder = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+for _function, _operator, _recorded in (
+    (lambda: torch.max_pool1d(_w, 2), "aten::max_pool1d_with_indices", True),
+    (lambda: _encoder(torch.ones(1, 3, 8)), "aten::_transformer_encoder_layer_fwd", 0),
+):
+    with torch.no_grad():
+        _, _without = count_operators(_function)
+    _, _with = count_operators(_function)
+    assert (_with[_operator], _without[_operator]) == (_recorded, not _recorded)
+# sphinx_gallery_end_ignore
+tabulate_counts()
+
+# %%
+# Each way computes the same 10 products and 10 times ``tanh``. Recording makes a node for each of them, and one more that
+# adds to ``w.grad``. It saves 29 tensors: the weight nine times, nine of the ten results twice, the last result and the input
+# once. Saved-tensor hooks are called for each of the 29, when it is saved and when backward needs it. A tensor hook is called
+# in backward. Anomaly mode stores a stack for each of the 21 nodes. The size of the tensors appears nowhere.
+#
+# Some functions compute differently when they are recorded. ``max_pool1d`` then also notes where each maximum was. In eval
+# mode, ``nn.TransformerEncoderLayer`` calls one fused operator under ``no_grad``, and many when it is recorded.
+
+# %%
+# Backward costs more than recording
+# ----------------------------------
+# The gradient of one matrix product takes two products, one for each factor. Here the first layer takes one, because its input
+# does not require grad:
+
+x, w = make_matrices(4)
+result, in_forward = count_operators(lambda: forward(x, w).sum())
+_, in_backward = count_operators(result.backward)
+print("products in forward: ", in_forward["aten::mm"])
+print("products in backward:", in_backward["aten::mm"])
+assert in_forward["aten::mm"] == 10 and in_backward["aten::mm"] == 19
+
+# %%
+# Where matrix products take most of the time, expect a step with backward to take two to three times as long as the forward
+# pass alone.
+
+# %%
 # What people get wrong
 # ---------------------
 # **Judging by time alone.** Recording keeps results for backward:
 
-x, w = make(256)
+x, w = make_matrices(256)
 kept = {}
 
 
@@ -209,7 +350,7 @@ assert not kept
 # there the memory shows. Under ``no_grad``, PyTorch uses the memory of an earlier result again. Recording needs new memory for
 # each result:
 
-x, w = make(1024)
+x, w = make_matrices(1024)
 
 
 def ten_products(mode):
@@ -224,7 +365,9 @@ def ten_products(mode):
 # varies: The ratio of times depends on the machine and its load, and the allocator chooses the addresses.
 
 modes = {"no_grad": torch.no_grad, "recorded": nullcontext}
-seconds = fastest({name: partial(ten_products, modes[name]) for name in modes}, 10)
+seconds = measure_fastest(
+    {name: partial(ten_products, modes[name]) for name in modes}, 10
+)
 for name, mode in modes.items():
     times = round(seconds[name] / seconds["no_grad"], 1)
     print(f"{name:<9} {ten_products(mode):>2} addresses, {times} times as long")
@@ -237,7 +380,7 @@ assert ten_products(nullcontext) == 10 > ten_products(torch.no_grad)
 # **Expecting no_grad to help where nothing is recorded.** An operation is recorded only if one of its inputs requires grad.
 # With a frozen weight, and data as input, none does:
 
-x, w = make(4)
+x, w = make_matrices(4)
 result = forward(x, w.requires_grad_(False))
 print("gradient mode on:", torch.is_grad_enabled(), "  node:", result.grad_fn)
 assert torch.is_grad_enabled() and result.grad_fn is None
@@ -258,13 +401,18 @@ def deeper(depth, run):
 
 
 def frames_in_stack():
-    return len(forward(*make(2)).grad_fn.metadata["traceback_"])
+    return len(forward(*make_matrices(2)).grad_fn.metadata["traceback_"])
 
 
 def by_depth():
     runs = {depth: partial(deeper, depth, frames_in_stack) for depth in (0, 20, 80)}
     with anomaly(True):
-        return {depth: run() for depth, run in runs.items()}, fastest(runs, 10)
+        return {depth: run() for depth, run in runs.items()}, measure_fastest(runs, 10)
+
+
+def measure_depths():
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(by_depth).result()
 
 
 # %%
@@ -272,8 +420,7 @@ def by_depth():
 
 # varies: Ratios of times depend on the machine and its load. The numbers of frames do not.
 
-with ThreadPoolExecutor(1) as thread:
-    frames, seconds = thread.submit(by_depth).result()
+frames, seconds = measure_depths()
 for depth, took in seconds.items():
     times = round(took / seconds[0], 1)
     print(depth, "deeper:", frames[depth], "frames,", times, "times as long")
@@ -287,125 +434,6 @@ assert not torch.is_anomaly_enabled()
 # :ref:`Switch it on for the run that fails <sphx_glr_gallery_debugging_anomaly_detection.py>`, and off again.
 
 # %%
-# What each way adds
-# ------------------
-# Counts do not depend on the machine.
-#
-# .. how-measured:: The profiler counts operators. A walk over the graph counts nodes, what they saved, and stored stacks.
-
-
-def nodes_of(node, found):
-    if node is not None and node not in found:
-        found.append(node)
-        for following, _ in node.next_functions:
-            nodes_of(following, found)
-    return found
-
-
-def saved_by(node):
-    names = [name for name in dir(node) if name.startswith("_saved_")]
-    return sum(torch.is_tensor(getattr(node, name)) for name in names)
-
-
-def operators(run):
-    with torch.autograd.profiler.profile() as prof:
-        result = run()
-    return result, Counter(event.name for event in prof.function_events)
-
-
-def count(way):
-    global calls
-    calls = 0
-    result, called = operators(prepare(way, 4))
-    in_forward = calls
-    nodes = nodes_of(result.grad_fn, [])
-    row = {
-        "operators": called["aten::mm"] + called["aten::tanh"],
-        "nodes": len(nodes),
-        "tensors saved": sum(map(saved_by, nodes)),
-        "stacks": sum("traceback_" in node.metadata for node in nodes),
-        "hook calls, forward": in_forward,
-    }
-    calls = 0
-    if nodes:
-        result.sum().backward()
-    return row | {"hook calls, backward": calls}
-
-
-# %%
-# One forward pass of ten layers, and its backward where there is a graph:
-
-counts = pd.DataFrame({way: count(way) for way in WAYS}).T
-
-# sphinx_gallery_start_ignore
-assert counts.loc["no_grad"].tolist() == [20, 0, 0, 0, 0, 0]
-assert counts.loc["inference_mode"].tolist() == [20, 0, 0, 0, 0, 0]
-assert counts.loc["recorded"].tolist() == [20, 21, 29, 0, 0, 0]
-assert counts.loc["saved-tensor hooks"].tolist() == [20, 21, 29, 0, 29, 29]
-assert counts.loc["tensor hooks"].tolist() == [20, 21, 29, 0, 0, 10]
-assert counts.loc["anomaly mode"].tolist() == [20, 21, 29, 21, 0, 0]
-_seen = Counter()
-_x, _w = make(4)
-
-
-def _note(tensor):
-    _seen.update([tensor.data_ptr()])
-    return tensor.detach()
-
-
-with saved_tensors_hooks(_note, lambda tensor: tensor):
-    _result = forward(_x, _w)
-assert _seen[_x.data_ptr()] == _seen[_result.data_ptr()] == 1
-assert _seen[_w.data_ptr()] == 9 and sorted(_seen.values()) == [1, 1] + [2] * 9 + [9]
-_, _called = operators(lambda: forward(_x, _w.detach()))
-for _way, (_mode, _hook) in WAYS.items():
-    with _mode():
-        _, _these = operators(lambda: forward(_x, _w, _hook))  # noqa: B023
-    if _way == "saved-tensor hooks":  # its hook detaches what it gets
-        _these = Counter(
-            {name: n for name, n in _these.items() if not name.endswith("detach")}
-        )
-    assert all(_these[name] == _called[name] for name in ("aten::mm", "aten::tanh"))
-    assert set(_these) <= set(_called)
-_encoder = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
-for _function, _operator, _recorded in (
-    (lambda: torch.max_pool1d(_w, 2), "aten::max_pool1d_with_indices", True),
-    (lambda: _encoder(torch.ones(1, 3, 8)), "aten::_transformer_encoder_layer_fwd", 0),
-):
-    with torch.no_grad():
-        _, _without = operators(_function)
-    _, _with = operators(_function)
-    assert (_with[_operator], _without[_operator]) == (_recorded, not _recorded)
-# sphinx_gallery_end_ignore
-counts.rename_axis(index=None, columns="way")
-
-# %%
-# Each way computes the same 10 products and 10 times ``tanh``. Recording makes a node for each of them, and one more that
-# adds to ``w.grad``. It saves 29 tensors: the weight nine times, nine of the ten results twice, the last result and the input
-# once. Saved-tensor hooks are called for each of the 29, when it is saved and when backward needs it. A tensor hook is called
-# in backward. Anomaly mode stores a stack for each of the 21 nodes. The size of the tensors appears nowhere.
-#
-# Some functions compute differently when they are recorded. ``max_pool1d`` then also notes where each maximum was. In eval
-# mode, ``nn.TransformerEncoderLayer`` calls one fused operator under ``no_grad``, and many when it is recorded.
-
-# %%
-# Backward costs more than recording
-# ----------------------------------
-# The gradient of one matrix product takes two products, one for each factor. Here the first layer takes one, because its input
-# does not require grad:
-
-x, w = make(4)
-result, in_forward = operators(lambda: forward(x, w).sum())
-_, in_backward = operators(result.backward)
-print("products in forward: ", in_forward["aten::mm"])
-print("products in backward:", in_backward["aten::mm"])
-assert in_forward["aten::mm"] == 10 and in_backward["aten::mm"] == 19
-
-# %%
-# Where matrix products take most of the time, expect a step with backward to take two to three times as long as the forward
-# pass alone.
-
-# %%
 # Exercise
 # --------
 # 32 samples of 4 numbers are evaluated with a 4 x 4 weight. Version A calls ``forward`` for each sample, in ``inference_mode``.
@@ -415,7 +443,7 @@ assert in_forward["aten::mm"] == 10 and in_backward["aten::mm"] == 19
 #
 # The batch. ``inference_mode`` takes a part off the cost of each operator; the batch takes away 31 of 32 operators.
 
-_, w = make(4)
+_, w = make_matrices(4)
 samples = torch.randn(32, 4)
 
 
@@ -429,7 +457,7 @@ def batched():
 
 
 for run in (one_by_one, batched):
-    _, called = operators(run)
+    _, called = count_operators(run)
     print(run.__name__, called["aten::mm"] + called["aten::tanh"], "operators")
 
     # sphinx_gallery_start_ignore
@@ -442,7 +470,7 @@ assert torch.allclose(one_by_one(), batched(), atol=1e-6)
 
 # varies: The ratio of times depends on the machine and its load.
 
-seconds = fastest({"one by one": one_by_one, "batch": batched}, 10)
+seconds = measure_fastest({"one by one": one_by_one, "batch": batched}, 10)
 print(f"one by one / batch: {seconds['one by one'] / seconds['batch']:.0f}")
 
 # sphinx_gallery_start_ignore
