@@ -19,17 +19,141 @@ How to read the torch.profiler table: Self CPU and CPU total
 # %%
 # Which operator takes the time?
 # ------------------------------
-# A training step is slow. A clock says how long it takes, and the profiler says where. Here the model is a ResNet-18.
-#
-# .. how-measured:: This code writes out ResNet-18 and one training step, and makes a narrow table of the profiler's rows.
+# A training step is slow. A clock says how long it takes, and the profiler says in which operators. Two steps, after one that
+# is not recorded:
 
-import warnings
-from itertools import pairwise
+# varies: Times depend on the machine and its load. The counts do not.
 
-import pandas as pd
+import threading
+import time
+from collections import Counter
+
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.profiler import ProfilerActivity, profile
+
+# sphinx_gallery_start_ignore
+import warnings  # isort: skip
+
+_threads = torch.get_num_threads()
+# torch 2.11 warns that events of earlier cycles are cleared, even where there is one cycle only.
+warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
+# sphinx_gallery_end_ignore
+torch.set_num_threads(1)  # for steady times
+torch.manual_seed(0)
+layers = [nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU()]
+model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+images, labels = torch.randn(8, 3, 64, 64), torch.arange(8)
+
+
+def step():
+    model.zero_grad()
+    F.cross_entropy(model(images), labels).backward()
+
+
+step()
+with profile(activities=[ProfilerActivity.CPU]) as prof:
+    for _ in range(2):
+        step()
+
+rows = prof.key_averages()  # one row for all calls with one name
+print(rows.table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=32))
+
+# sphinx_gallery_start_ignore
+by_name = {row.key: row for row in rows}
+assert len(by_name) == len(rows)
+self_sum = sum(row.self_cpu_time_total for row in rows)
+_conv = by_name["aten::conv2d"]
+_line = next(
+    line.split()
+    for line in rows.table(time_unit="us").splitlines()
+    if "aten::conv2d " in line
+)
+_own, _total = _conv.self_cpu_time_total, _conv.cpu_time_total
+_shown = [100 * _own / self_sum, _own, 100 * _total / self_sum, _total, _total / 4]
+assert len(_line) == 7 and _line[-1] == "4" == str(_conv.count)
+_units = ["%", "us", "%", "us", "us"]
+assert _line[1:6] == [
+    (f"{value:.2f}" if unit == "%" else f"{value:.3f}") + unit
+    for value, unit in zip(_shown, _units, strict=True)
+]
+assert all(abs(row.cpu_time - row.cpu_time_total / row.count) < 1e-6 for row in rows)
+for _sort in ("self_cpu_time_total", "cpu_time_total", "cpu_time", "count"):
+    _biggest = max(rows, key=lambda row: getattr(row, _sort))
+    _text = rows.table(sort_by=_sort, row_limit=1, max_name_column_width=100)
+    _first = next(row for row in rows if f" {row.key} " in _text)
+    assert getattr(_first, _sort) == getattr(_biggest, _sort)
+# sphinx_gallery_end_ignore
+
+# %%
+# What each column means
+# ----------------------
+# - **Name**: what ran. ``aten::`` marks an operator of PyTorch's C++ library. The names with ``Backward`` are explained below.
+# - **Self CPU**: time in the operator itself, *without* the operators that it called.
+# - **CPU total**: the same *with* the operators that it called.
+# - **CPU time avg**: CPU total divided by the number of calls.
+# - **# of Calls**: how many recorded calls the row adds up.
+# - **Self CPU %** and **CPU total %**: both are shares of the sum of the whole *Self CPU* column. The profiler prints that sum
+#   below the table as *Self CPU time total*.
+#
+# Time that Python spends between two operators is in no row. To see it, put the code into ``with record_function("my part"):``,
+# which makes a row for it.
+#
+# In Python, a row has ``self_cpu_time_total``, ``cpu_time_total`` and ``cpu_time`` (the average), in microseconds, and
+# ``count``. You can also pass these names to ``sort_by``.
+
+# %%
+# Self against total on one call
+# ------------------------------
+# Operators call operators. ``prof.events()`` lists the single recorded calls, and each call knows its children.
+#
+# .. how-measured:: This code prints one recorded call, and below it, indented, the calls that it made.
+
+ENGINE = "autograd::engine::evaluate_function: "
+
+
+def print_calls_of(event, depth=0):
+    name = "  " * depth + event.name.replace(ENGINE, "engine: ")
+    own, total = event.self_cpu_time_total, event.cpu_time_total
+    print(f"{name:<36} self {own:8.1f} us   total {total:8.1f} us")
+    for child in event.cpu_children:
+        print_calls_of(child, depth + 1)
+
+
+def find_last(name):
+    return [event for event in prof.events() if event.name == name][-1]
+
+
+# %%
+# Here is the last convolution of a forward pass, opened down to the bottom:
+
+# varies: Times depend on the machine. Which kernel computes the convolution depends on the processor.
+
+print_calls_of(find_last("aten::conv2d"))
+
+# sphinx_gallery_start_ignore
+for event in prof.events():
+    children = sum(child.cpu_time_total for child in event.cpu_children)
+    assert abs(event.self_cpu_time_total - (event.cpu_time_total - children)) < 1e-3
+_calls = [_event for _event in prof.events() if _event.name == "aten::conv2d"]
+_below = [[_child.name for _child in _call.cpu_children] for _call in _calls]
+assert _below == [["aten::convolution"]] * 4
+del event, children
+# sphinx_gallery_end_ignore
+
+# %%
+# Self is total minus the totals of the direct children.
+#
+# ``aten::conv2d`` calls ``aten::convolution``, and an operator further down does the arithmetic. Its time is in the total of
+# ``aten::conv2d``, not in the self time. So sort by *self* to find where the time is spent, and by *total* to find which call
+# of yours spent it.
+
+# %%
+# The counts follow from the model
+# --------------------------------
+# Times change from run to run. Counts do not: each follows from the model and the number of steps. Take ResNet-18, as
+# ``torchvision`` has it:
 
 
 class Block(nn.Module):
@@ -60,160 +184,173 @@ def resnet18():
     return nn.Sequential(*layers)
 
 
-# sphinx_gallery_start_ignore
-_threads = torch.get_num_threads()
-# sphinx_gallery_end_ignore
-torch.set_num_threads(1)  # for steady times
-torch.manual_seed(0)
-model = resnet18()
-images, labels = torch.randn(2, 3, 64, 64), torch.tensor([1, 2])
-# sphinx_gallery_start_ignore
-assert sum(p.numel() for p in model.parameters()) == 11_689_512
-# sphinx_gallery_end_ignore
-
-
-def step():
-    model.zero_grad()
-    F.cross_entropy(model(images), labels).backward()
-
-
-ENGINE = "autograd::engine::evaluate_function: "
-
-
-def narrow(prof):
-    rows = sorted(prof.key_averages(), key=lambda row: -row.self_cpu_time_total)
-    columns = {
-        "Self CPU, ms": [row.self_cpu_time_total / 1000 for row in rows],
-        "CPU total, ms": [row.cpu_time_total / 1000 for row in rows],
-        "# of Calls": [row.count for row in rows],
-    }
-    names = [row.key.replace(ENGINE, "engine: ") for row in rows]
-    return pd.DataFrame(columns, names).round(2).rename_axis(columns="Name")
-
-
-# %%
-# Two training steps, forward and backward, after one that is not recorded:
-
-import time
-from collections import Counter
-
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-# varies: Times depend on the machine and its load. The counts do not.
-
-# sphinx_gallery_start_ignore
-# torch 2.11 warns that events of earlier cycles are cleared, even where there is one cycle only.
-warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
-# sphinx_gallery_end_ignore
-from torch.profiler import ProfilerActivity, profile
-
+model, images, labels = resnet18(), torch.randn(2, 3, 64, 64), torch.tensor([1, 2])
 step()
 with profile(activities=[ProfilerActivity.CPU]) as prof:
     for _ in range(2):
         step()
-
-narrow(prof).head(4)
+rows = prof.key_averages()
 
 # %%
-# The convolutions do most of the arithmetic of this model, and more in backward than in forward, as counted below. So look at
-# their rows first.
+# It has 20 convolutions in 8 blocks:
+
+convolutions = sum(isinstance(module, nn.Conv2d) for module in model.modules())
+tensors = len(list(model.parameters()))
+per_step = {
+    "aten::conv2d": convolutions,
+    "aten::batch_norm": convolutions,  # one after each convolution
+    "aten::relu": 1 + 2 * 8,  # one before the eight blocks, two in each
+    "aten::add": 8,  # one in each block
+    "aten::linear": 1,
+    "ConvolutionBackward0": convolutions,
+    "AddBackward0": 8,
+    "torch::autograd::AccumulateGrad": tensors,  # one for each parameter
+}
+counts = {row.key: row.count for row in rows}
+for name, expected in per_step.items():
+    count = counts[name]
+    print(f"{name:<31} {expected:>2} per step x 2 steps = {count:>3} calls")
+    assert count == expected * 2
+
+# sphinx_gallery_start_ignore
+assert sum(p.numel() for p in model.parameters()) == 11_689_512
+by_name = {row.key: row for row in rows}
+assert convolutions == 20 and tensors == 62 and by_name["aten::conv2d"].count == 40
+del name, expected
+# sphinx_gallery_end_ignore
+
+# %%
+# Names of the backward rows
+# --------------------------
+# A node of the graph that runs in backward has a row with its name. One residual step shows two such nodes:
+
+torch.manual_seed(0)
+h = torch.randn(1, 4, 8, 8, requires_grad=True)
+weight = torch.randn(4, 4, 3, 3, requires_grad=True)
+path = F.conv2d(h, weight, padding=1)
+joined = path + h
+
+# graph: joined -- A residual step: h reaches the sum on two paths, so two gradients meet in h on the way back
+
+print(joined.grad_fn.name(), "<-", path.grad_fn.name())
+
+# sphinx_gallery_start_ignore
+assert joined.grad_fn.name() == "AddBackward0"
+assert path.grad_fn.name() == "ConvolutionBackward0"
+# sphinx_gallery_end_ignore
+
+# %%
+# When backward reaches the node ``ConvolutionBackward0``, three rows record it, one inside the other. The engine handles the
+# node (``autograd::engine::evaluate_function: ConvolutionBackward0``, here shortened to ``engine:``). The node runs. It calls
+# the operator that computes.
+
+# varies: Times depend on the machine. What the operator calls depends on the processor.
+
+print_calls_of(find_last("autograd::engine::evaluate_function: ConvolutionBackward0"))
+
+# sphinx_gallery_start_ignore
+nested = ["ConvolutionBackward0", "aten::convolution_backward"]
+nested.insert(0, ENGINE + nested[0])
+assert [by_name[name].count for name in nested] == [40, 40, 40]
+_node = find_last(nested[0]).cpu_children[0]
+assert [_node.name, _node.cpu_children[0].name] == nested[1:]
+# sphinx_gallery_end_ignore
+
+# %%
+# Forward against backward
+# ------------------------
+# ``aten::conv2d`` and the engine's row for ``ConvolutionBackward0`` do not contain each other, so you may compare their
+# totals. The same holds for the other pairs in the figure.
 #
-# The profiler's own table is wider. Here ``key_averages()`` puts the calls with one name into one row:
+# .. how-measured:: This code takes CPU total of the outermost row of each operator, for one step, and draws bars.
+
+import pandas as pd
+
+PAIRS = {
+    "convolution": ("aten::conv2d", "ConvolutionBackward0"),
+    "batch norm": ("aten::batch_norm", "NativeBatchNormBackward0"),
+    "relu": ("aten::relu", "ReluBackward0"),
+    "max pool": ("aten::max_pool2d", "MaxPool2DWithIndicesBackward0"),
+    "linear": ("aten::linear", "AddmmBackward0"),
+    "addition": ("aten::add", "AddBackward0"),
+}
+
+
+def measure_pairs(rows):
+    ms = {row.key: row.cpu_time_total / 1000 / 2 for row in rows}
+    pairs = [(ms[name], ms[ENGINE + node]) for name, node in PAIRS.values()]
+    return pd.DataFrame(pairs, list(PAIRS), ["forward", "backward"])
+
+
+def plot_forward_and_backward(times):
+    colors = ["#2563eb", "#c2410c"]
+    ax = times.plot.barh(figsize=(7, 3.6), color=colors, edgecolor="white", width=0.8)
+    for bar in ax.containers[1]:
+        bar.set_hatch("///")
+    for bars in ax.containers:
+        ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
+    ax.invert_yaxis()
+    ax.margins(x=0.12)
+    ax.set_xlabel("CPU total, ms per step")
+    ax.set_title("ResNet-18: time by operator, forward and backward")
+    ax.legend()
+    ax.figure.tight_layout()
+
+
+# %%
+# For one step. Backward has more to compute: for most convolutions, the gradient of the input and that of the weight.
+
+# varies: The lengths of the bars are times. They depend on the machine and its load.
+
+times = measure_pairs(rows)
+# figure: Horizontal bars, two for each operator, in milliseconds per step: forward plain and blue, backward hatched
+#   and orange. The operators are convolution, batch norm, relu, max pool, linear and addition.
+plot_forward_and_backward(times)
+
+# sphinx_gallery_start_ignore
+# No parent of a pair's row is the row of another pair.
+_outermost = [one for name, node in PAIRS.values() for one in (name, ENGINE + node)]
+_nested = []
+for _event in prof.events():
+    _parent = _event.cpu_parent
+    while _event.name in _outermost and _parent is not None:
+        _nested += [_parent.name] * (_parent.name in _outermost)
+        _parent = _parent.cpu_parent
+assert not _nested
+assert sum(_event.name in _outermost for _event in prof.events()) == 2 * 2 * 67
+# sphinx_gallery_end_ignore
+
+# %%
+# The table in older notes: ``torch.autograd.profiler``
+# -----------------------------------------------------
+# Older notes use ``torch.autograd.profiler.profile``. It still works, and its table has the same columns. Its documentation
+# calls it the backend and recommends ``torch.profiler``:
 
 # varies: Times depend on the machine and its load. The counts do not.
 
-rows = prof.key_averages()
-print(rows.table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=32))
+with torch.autograd.profiler.profile() as old:
+    for _ in range(2):
+        step()
+
+older = old.key_averages()
+print(older.table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=32))
+assert {row.key: row.count for row in older} == counts
 
 # sphinx_gallery_start_ignore
-by_name = {row.key: row for row in rows}
-assert len(by_name) == len(rows)
-self_sum = sum(row.self_cpu_time_total for row in rows)
-_conv = by_name["aten::conv2d"]
-_line = next(
-    line.split()
-    for line in rows.table(time_unit="us").splitlines()
-    if "aten::conv2d " in line
-)
-_own, _total = _conv.self_cpu_time_total, _conv.cpu_time_total
-_shown = [100 * _own / self_sum, _own, 100 * _total / self_sum, _total, _total / 40]
-assert len(_line) == 7 and _line[-1] == "40" == str(_conv.count)
-_units = ["%", "us", "%", "us", "us"]
-assert _line[1:6] == [
-    (f"{value:.2f}" if unit == "%" else f"{value:.3f}") + unit
-    for value, unit in zip(_shown, _units, strict=True)
+assert "This is the backend, most people should use" in old.__doc__
+_heads = [
+    table.table(max_name_column_width=32).splitlines()[1] for table in (rows, older)
 ]
-assert all(abs(row.cpu_time - row.cpu_time_total / row.count) < 1e-6 for row in rows)
-for _sort in ("self_cpu_time_total", "cpu_time_total", "cpu_time", "count"):
-    _biggest = max(rows, key=lambda row: getattr(row, _sort))
-    _text = rows.table(sort_by=_sort, row_limit=1, max_name_column_width=100)
-    _first = next(row for row in rows if f" {row.key} " in _text)
-    assert getattr(_first, _sort) == getattr(_biggest, _sort)
-_others = [name for name in by_name if not name.startswith("aten::")]
-_of_backward = ["Backward" in name or "AccumulateGrad" in name for name in _others]
-assert sum(_of_backward) >= len(_others) - 1
+assert _heads[0] == _heads[1]
+assert "conv2d" not in by_name
+assert not any(name.startswith(("MkldnnConv", "CudnnConv")) for name in by_name)
 # sphinx_gallery_end_ignore
 
 # %%
-# What each column means
-# ----------------------
-# - **Name**: what ran. ``aten::`` marks an operator of PyTorch's C++ library. The names with ``Backward`` are explained below.
-# - **Self CPU**: time in the operator itself, *without* the operators that it called.
-# - **CPU total**: the same *with* the operators that it called.
-# - **CPU time avg**: CPU total divided by the number of calls.
-# - **# of Calls**: how many recorded calls the row adds up.
-# - **Self CPU %** and **CPU total %**: both are shares of the sum of the whole *Self CPU* column. The profiler prints that sum
-#   below the table as *Self CPU time total*.
-#
-# In Python, a row has ``self_cpu_time_total``, ``cpu_time_total`` and ``cpu_time`` (the average), in microseconds, and
-# ``count``. You can also pass these names to ``sort_by``.
-
-# %%
-# Self against total on one call
-# ------------------------------
-# Operators call operators. ``prof.events()`` lists the single recorded calls, and each call knows its children.
-#
-# .. how-measured:: This code prints one recorded call, and below it, indented, the calls that it made.
-
-
-def show(event, depth=0):
-    name = "  " * depth + event.name.replace(ENGINE, "engine: ")
-    own, total = event.self_cpu_time_total, event.cpu_time_total
-    print(f"{name:<36} self {own:8.1f} us   total {total:8.1f} us")
-    for child in event.cpu_children:
-        show(child, depth + 1)
-
-
-def last(name):
-    return [event for event in prof.events() if event.name == name][-1]
-
-
-# %%
-# Here is the last convolution of a forward pass, opened down to the bottom:
-
-# varies: Times depend on the machine. Which kernel computes the convolution depends on the processor.
-
-show(last("aten::conv2d"))
-
-for event in prof.events():
-    children = sum(child.cpu_time_total for child in event.cpu_children)
-    assert abs(event.self_cpu_time_total - (event.cpu_time_total - children)) < 1e-3
-
-# sphinx_gallery_start_ignore
-_calls = [_event for _event in prof.events() if _event.name == "aten::conv2d"]
-_below = [[_child.name for _child in _call.cpu_children] for _call in _calls]
-assert _below == [["aten::convolution"]] * 40
-del event, children
-# sphinx_gallery_end_ignore
-
-# %%
-# Self is total minus the totals of the direct children. The loop asserts it for each call of this run.
-#
-# ``aten::conv2d`` calls ``aten::convolution``, and an operator further down does the arithmetic. Its time is in the total of
-# ``aten::conv2d``, not in the self time. So sort by *self* to find where the time is spent, and by *total* to find which call
-# of yours spent it.
+# In the linked older tables the forward row is ``conv2d``, without ``aten::`` (`pytorch#32370
+# <https://github.com/pytorch/pytorch/issues/32370>`__), and the backward row is named after a library,
+# ``MkldnnConvolutionBackward`` (`pytorch#27974 <https://github.com/pytorch/pytorch/issues/27974>`__) or
+# ``CudnnConvolutionBackward`` (`kaldi#3999 <https://github.com/kaldi-asr/kaldi/pull/3999>`__).
 
 # %%
 # What people get wrong
@@ -238,7 +375,10 @@ for name, microseconds in sums.items():
     print(f"{name:<18} {microseconds / 1000:6.1f} ms")
 
 # sphinx_gallery_start_ignore
+from itertools import pairwise
+
 del name, microseconds
+assert 0 < sums["sum of Self CPU"] < clock
 # In one thread, calls contain each other or do not overlap: the outermost ones, one after the other, are the sum.
 assert len({_event.thread for _event in prof_timed.events()}) == 1
 _outer = [_e.time_range for _e in prof_timed.events() if _e.cpu_parent is None]
@@ -272,8 +412,6 @@ assert _text.splitlines() == rows.table(row_limit=-1).splitlines()
 # **Starting a thread inside the block.** By default the profiler follows the thread of its ``with`` block. Here the step runs
 # in another thread, and the table stays empty:
 
-import threading
-
 with profile(activities=[ProfilerActivity.CPU]) as prof_thread:
     thread = threading.Thread(target=step)
     thread.start()
@@ -301,8 +439,8 @@ assert sum(_event.name == "aten::conv2d" for _event in _seen) == 20
 # %%
 # Open the profiler in the thread that does the work.
 #
-# **Judging by the first step.** It may do work that no later step repeats, such as making the buffers of Adam. In a training
-# loop, :ref:`a schedule <sphx_glr_gallery_profiling_profiler_schedule.py>` lets it pass.
+# **Judging by the first step.** It may do work that no later step repeats, such as making the buffers of Adam. Let it pass, as
+# :ref:`a schedule <sphx_glr_gallery_profiling_profiler_schedule.py>` does.
 #
 # **Asking for the GPU with an old argument.** In PyTorch 2.13, ``torch.autograd.profiler.profile`` warns about
 # ``use_cuda=True`` and recommends ``use_device``, which ``torch.profiler.profile`` does not know. There, write
@@ -346,213 +484,9 @@ assert profile().activities == _default
 # sphinx_gallery_end_ignore
 
 # %%
-# The counts follow from the model
-# --------------------------------
-# Times change from run to run. The counts below do not: each follows from the model and the number of steps.
-
-convolutions = sum(isinstance(module, nn.Conv2d) for module in model.modules())
-tensors = len(list(model.parameters()))
-per_step = {
-    "aten::conv2d": convolutions,
-    "aten::batch_norm": convolutions,  # one after each convolution
-    "aten::relu": 1 + 2 * 8,  # one before the eight blocks, two in each
-    "aten::add": 8,  # one in each block
-    "aten::linear": 1,
-    "ConvolutionBackward0": convolutions,
-    "AddBackward0": 8,
-    "torch::autograd::AccumulateGrad": tensors,  # one for each parameter
-}
-for name, expected in per_step.items():
-    count = by_name[name].count
-    print(f"{name:<31} {expected:>2} per step x 2 steps = {count:>3} calls")
-    assert count == expected * 2
-
-# sphinx_gallery_start_ignore
-assert convolutions == 20 and tensors == 62 and by_name["aten::conv2d"].count == 40
-del name, expected
-# sphinx_gallery_end_ignore
-
-# %%
-# Names of the backward rows
-# --------------------------
-# A node of the graph that runs in backward has a row with its name. One residual step shows two such nodes:
-
-torch.manual_seed(0)
-h = torch.randn(1, 4, 8, 8, requires_grad=True)
-weight = torch.randn(4, 4, 3, 3, requires_grad=True)
-path = F.conv2d(h, weight, padding=1)
-joined = path + h
-
-# graph: joined -- A residual step: h reaches the sum on two paths, so two gradients meet in h on the way back
-
-print(joined.grad_fn.name(), "<-", path.grad_fn.name())
-
-# sphinx_gallery_start_ignore
-assert joined.grad_fn.name() == "AddBackward0"
-assert path.grad_fn.name() == "ConvolutionBackward0"
-# sphinx_gallery_end_ignore
-
-# %%
-# When backward reaches the node ``ConvolutionBackward0``, three rows record it, one inside the other. The engine handles the
-# node (``autograd::engine::evaluate_function: ConvolutionBackward0``, here shortened to ``engine:``). The node runs. It calls
-# the operator that computes.
-
-# varies: Times depend on the machine. What the operator calls depends on the processor.
-
-show(last(ENGINE + "ConvolutionBackward0"))
-
-# sphinx_gallery_start_ignore
-nested = ["ConvolutionBackward0", "aten::convolution_backward"]
-nested.insert(0, ENGINE + nested[0])
-assert [by_name[name].count for name in nested] == [40, 40, 40]
-_node = last(nested[0]).cpu_children[0]
-assert [_node.name, _node.cpu_children[0].name] == nested[1:]
-# sphinx_gallery_end_ignore
-
-# %%
-# Forward against backward
-# ------------------------
-# ``aten::conv2d`` and the engine's row for ``ConvolutionBackward0`` do not contain each other, so you may compare their
-# totals. The same holds for the other pairs in the figure. (The engine's row also contains the additions that the exercise
-# finds.)
-#
-# .. how-measured:: This code takes CPU total of the outermost row of each operator, for one step, and draws bars.
-
-PAIRS = {
-    "convolution": ("aten::conv2d", "ConvolutionBackward0"),
-    "batch norm": ("aten::batch_norm", "NativeBatchNormBackward0"),
-    "relu": ("aten::relu", "ReluBackward0"),
-    "max pool": ("aten::max_pool2d", "MaxPool2DWithIndicesBackward0"),
-    "linear": ("aten::linear", "AddmmBackward0"),
-    "addition": ("aten::add", "AddBackward0"),
-}
-
-
-def forward_and_backward(rows):
-    ms = {row.key: row.cpu_time_total / 1000 / 2 for row in rows}
-    pairs = [(ms[name], ms[ENGINE + node]) for name, node in PAIRS.values()]
-    return pd.DataFrame(pairs, list(PAIRS), ["forward", "backward"])
-
-
-def draw(times):
-    colors = ["#2563eb", "#c2410c"]
-    ax = times.plot.barh(figsize=(7, 3.6), color=colors, edgecolor="white", width=0.8)
-    for bar in ax.containers[1]:
-        bar.set_hatch("///")
-    for bars in ax.containers:
-        ax.bar_label(bars, fmt="%.2f", padding=3, fontsize=8)
-    ax.invert_yaxis()
-    ax.margins(x=0.12)
-    ax.set_xlabel("CPU total, ms per step")
-    ax.set_title("ResNet-18: time by operator, forward and backward")
-    ax.legend()
-    ax.figure.tight_layout()
-
-
-# %%
-# For one step:
-
-# varies: The lengths of the bars are times. They depend on the machine and its load.
-
-times = forward_and_backward(rows)
-# figure: Horizontal bars, two for each operator, in milliseconds per step: forward plain and blue, backward hatched
-#   and orange. The operators are convolution, batch norm, relu, max pool, linear and addition.
-draw(times)
-
-# sphinx_gallery_start_ignore
-# No parent of a pair's row is the row of another pair.
-_outermost = [one for name, node in PAIRS.values() for one in (name, ENGINE + node)]
-_nested = []
-for _event in prof.events():
-    _parent = _event.cpu_parent
-    while _event.name in _outermost and _parent is not None:
-        _nested += [_parent.name] * (_parent.name in _outermost)
-        _parent = _parent.cpu_parent
-assert not _nested
-assert sum(_event.name in _outermost for _event in prof.events()) == 2 * 2 * 67
-# sphinx_gallery_end_ignore
-
-# %%
-# How much more arithmetic is there in backward? Here ``aten::convolution_backward`` computes two results: the gradient of the
-# input and that of the weight. (For the first convolution only that of the weight: the images require no gradient.)
-
-# varies: The ratio of the times depends on the machine and its load. The ratio of the arithmetic does not.
-
-from torch.utils.flop_counter import FlopCounterMode
-
-with FlopCounterMode(display=False) as counter:
-    step()
-flops = counter.get_flop_counts()["Global"]
-forward, backward = torch.ops.aten.convolution, torch.ops.aten.convolution_backward
-time_of = times.loc["convolution"]
-
-print(f"backward / forward, arithmetic: {flops[backward] / flops[forward]:.2f}")
-print(f"backward / forward, time:       {time_of['backward'] / time_of['forward']:.2f}")
-
-# sphinx_gallery_start_ignore
-assert 1.5 * flops[forward] < flops[backward] < 2 * flops[forward]
-# Not counted are the operators that work element by element: at most 100 operations for each element of an activation.
-# The meter counts a multiplication and an addition as two.
-_elements = []
-_handles = [
-    module.register_forward_hook(lambda _m, _i, out: _elements.append(out.numel()))
-    for module in model.modules()
-    if not isinstance(module, (Block, nn.Sequential))
-]
-step()
-for _handle in _handles:
-    _handle.remove()
-assert flops[forward] + flops[backward] > 0.99 * sum(flops.values())
-assert flops[forward] + flops[backward] > 2 * 100 * sum(_elements)
-# sphinx_gallery_end_ignore
-
-# %%
-# The two ratios need not agree: forward and backward call different operators, and their times depend on more than the
-# arithmetic.
-
-# %%
-# The table in older notes: ``torch.autograd.profiler``
-# -----------------------------------------------------
-# Older notes use ``torch.autograd.profiler.profile``. It still works. Its documentation calls it the backend and recommends
-# ``torch.profiler``. Its table has the same columns, and here each name has the same count:
-
-# varies: Times depend on the machine and its load. The counts do not.
-
-with torch.autograd.profiler.profile() as old:
-    for _ in range(2):
-        step()
-
-older = old.key_averages()
-print(older.table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=32))
-assert {row.key: row.count for row in older} == {row.key: row.count for row in rows}
-
-# sphinx_gallery_start_ignore
-assert "This is the backend, most people should use" in old.__doc__
-_heads = [
-    table.table(max_name_column_width=32).splitlines()[1] for table in (rows, older)
-]
-assert _heads[0] == _heads[1]
-assert "conv2d" not in by_name
-assert not any(name.startswith(("MkldnnConv", "CudnnConv")) for name in by_name)
-assert hasattr(old, "table") and not hasattr(prof, "table")
-for _table, _events in ((old, old.function_events), (prof.events(), prof.events())):
-    _lines = [len(_table.table(row_limit=_n).splitlines()) for _n in (0, 100, -1)]
-    assert len(_table.table().splitlines()) == _lines[1] == _lines[0] + 100
-    assert _lines[2] == _lines[0] + len(_events) > _lines[1]
-# sphinx_gallery_end_ignore
-
-# %%
-# - ``old.table()`` has a row for each of the first 100 calls, and with ``row_limit=-1`` for each call. The new object has no
-#   ``table``: write ``prof.events().table()``.
-# - In the linked older tables the forward row is ``conv2d``, without ``aten::`` (`pytorch#32370
-#   <https://github.com/pytorch/pytorch/issues/32370>`__), and the backward row is named after a library,
-#   ``MkldnnConvolutionBackward`` (`pytorch#27974 <https://github.com/pytorch/pytorch/issues/27974>`__) or
-#   ``CudnnConvolutionBackward`` (`kaldi#3999 <https://github.com/kaldi-asr/kaldi/pull/3999>`__).
-
-# %%
 # Exercise
 # --------
-# The table has a row ``aten::add_``, an addition in place, with 56 calls. The code above adds no tensor in
+# The table of ResNet-18 has a row ``aten::add_``, an addition in place, with 56 calls. The code above adds no tensor in
 # place. Where do the 56 calls come from? Each recorded call knows its ``cpu_parent``.
 #
 # .. solution::
@@ -567,8 +501,11 @@ for call in prof.events():
 for name, count in sorted(parents.items()):
     print(count, name)
 
-assert by_name["aten::add_"].count == 56
+assert parents.total() == counts["aten::add_"] == 56
+
+# sphinx_gallery_start_ignore
 assert parents == {"no parent": 40, ENGINE + "ConvolutionBackward0": 16}
+# sphinx_gallery_end_ignore
 
 # %%
 # The other 40 are 20 in each step. In training mode, each batch norm of this model adds 1 to its counter
