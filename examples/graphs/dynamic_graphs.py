@@ -4,8 +4,8 @@ Dynamic graphs: if, for and while in a model
 
 .. in-short::
 
-   Write Python's ``if``, ``for`` and ``while`` in ``forward()``: autograd records only operations that run in this call, so
-   each call can leave another graph. The gradient is that of the branch that was taken. The condition itself gets none: you
+   Write Python's ``if``, ``for`` and ``while`` in ``forward()``. Autograd records only the operations that run in this call, so
+   each call can build a different graph. The gradient is that of the branch that was taken. The condition itself gets none: you
    cannot learn ``threshold`` through ``if x > threshold``. Use ``torch.sigmoid((x - threshold) / width)`` as a weight instead.
 """
 
@@ -52,135 +52,6 @@ assert (y0.grad, y1.grad, y2.grad, q) == (10, 15, 6, 30)
 # %%
 # Neither graph contains an ``if`` or a loop. Autograd recorded the multiplications while they ran. None ran for ``x1``, so
 # ``x1.grad`` is None.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Learning a threshold through an if.** The comparison returns a boolean, and autograd records no node for it. No path leads
-# from the result below to the threshold:
-
-x = torch.tensor([0.5, -1.0, 4.0, 0.25])
-threshold = torch.tensor(0.3, requires_grad=True)
-scale = torch.tensor(1.0, requires_grad=True)
-
-result = scale * sum(number for number in x if number > threshold)
-try:
-    torch.autograd.grad(result, threshold)
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert "appears to not have been used in the graph" in message
-assert (x > threshold).dtype == torch.bool and (x > threshold).grad_fn is None
-assert result == 4.5
-del message
-# sphinx_gallery_end_ignore
-
-# %%
-# Give each number a weight between 0 and 1 that changes smoothly with the threshold. If you need the hard choice in the
-# forward pass, take its value and the gradient of the smooth weight (a *straight-through* estimator). The ``if`` above gives
-# 4.5:
-
-soft = torch.sigmoid((x - threshold) / 0.1)
-hard = (x > threshold).float() + soft - soft.detach()
-
-for name, weights in (("soft", soft), ("hard", hard)):
-    result = (weights * x).sum()
-    (gradient,) = torch.autograd.grad(result, threshold, retain_graph=True)
-    print(f"{name}: result {result.item():.3f}, gradient {gradient.item():.3f}")
-
-# sphinx_gallery_start_ignore
-assert abs((hard * x).sum().item() - 4.5) < 1e-5 and abs((soft * x).sum() - 4.5) > 0.01
-slopes = [
-    torch.autograd.grad((weights * x).sum(), threshold, retain_graph=True)[0]
-    for weights in (soft, hard)
-]
-assert slopes[0] == slopes[1] != 0 and slopes[0].isfinite()
-delta = 1e-3
-with torch.no_grad():
-    up, down = (
-        (torch.sigmoid((x - threshold - d) / 0.1) * x).sum() for d in (delta, -delta)
-    )
-assert abs((up - down) / (2 * delta) - slopes[0]) < 0.01
-for _weight in ((x[2] - threshold) / 0.1).sigmoid(), soft[2], hard[2]:
-    assert (
-        x[2] == 4 and torch.autograd.grad(_weight, threshold, retain_graph=True)[0] == 0
-    )
-_wide = torch.sigmoid((x[2] - threshold) / 1.0)
-assert torch.autograd.grad(_wide, threshold)[0] != 0
-for _moved in (threshold - 0.01, threshold + 0.01):
-    assert sum(number for number in x if number > _moved) == 4.5
-# sphinx_gallery_end_ignore
-
-# %%
-# The hard result is that of the ``if`` up to rounding, but its gradient is not the derivative of its value: moving the
-# threshold by 0.01 leaves 4.5 as it is.
-# :ref:`sphx_glr_gallery_functions_change_the_gradient.py` trains through rounding with such a gradient. The 0.1 is the width of
-# the smooth step. The number 4 is far outside of it, and here it adds nothing to the gradient.
-
-# %%
-# **Forgetting the call in which no branch is taken.** Both weights below are smaller than 1, so ``penalty`` returns the
-# constant that it started with. Then ``backward()`` raises an error:
-
-
-def penalty(weights):
-    total = torch.tensor(0.0)
-    for weight in weights:
-        if weight > 1:
-            total = total + (weight - 1) ** 2
-    return total
-
-
-small = torch.tensor([0.5, 0.9], requires_grad=True)
-try:
-    penalty(small).backward()
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert "does not require grad and does not have a grad_fn" in message
-del message
-assert penalty(small).is_leaf and penalty(small) == 0
-assert next(iter(small)).grad_fn is not None  # the loop itself is recorded
-# sphinx_gallery_end_ignore
-
-# %%
-# Write it as operations on the whole tensor. For these weights they are recorded too, and the gradient is zero:
-
-(torch.relu(small - 1) ** 2).sum().backward()
-print(small.grad)
-
-# sphinx_gallery_start_ignore
-assert small.grad.tolist() == [0, 0]
-for entries in ([0.5, 0.9], [2.0, 0.1], [3.0, 1.5], [-4.0, 7.0]):
-    one, two = (torch.tensor(entries, requires_grad=True) for _ in range(2))
-    other = (torch.relu(two - 1) ** 2).sum()
-    assert torch.allclose(penalty(one), other)
-    if penalty(one).requires_grad:
-        penalty(one).backward()
-        other.backward()
-        assert torch.allclose(one.grad, two.grad)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Computing with item().** For a decision, ``item()`` is fine. In a formula it is a constant: below, the result is right,
-# and a part of the gradient is missing without a message.
-
-pair = torch.tensor([2.0, 3.0], requires_grad=True)
-right = pair[0] * pair[1]
-wrong = pair[0] * pair[1].item()
-
-print("right:", right.item(), torch.autograd.grad(right, pair)[0])
-print("wrong:", wrong.item(), torch.autograd.grad(wrong, pair)[0])
-
-# sphinx_gallery_start_ignore
-right, wrong = pair[0] * pair[1], pair[0] * pair[1].item()
-assert right == wrong == 6
-assert torch.autograd.grad(right, pair)[0].tolist() == [3, 2]
-assert torch.autograd.grad(wrong, pair)[0].tolist() == [3, 0]
-# sphinx_gallery_end_ignore
 
 # %%
 # In a module: layers that are skipped
@@ -251,15 +122,15 @@ del node, start, value
 # sphinx_gallery_end_ignore
 
 # %%
-# With :math:`k` doublings the gradient here is :math:`2^k`. That is right where a small change of the input leaves :math:`k`
-# as it is. The figure shows where it does not.
+# With :math:`k` doublings the gradient is :math:`2^k`. That is right where a small change of the input does not change
+# :math:`k`. The figure shows where it does.
 #
-# .. how-measured:: The function plot() draws grow(x) above its gradient.
+# .. how-measured:: plot_growth() draws grow(x) above its gradient.
 
 import matplotlib.pyplot as plt
 
 
-def plot(starts, values, slopes):
+def plot_growth(starts, values, slopes):
     fig, (top, bottom) = plt.subplots(2, 1, figsize=(7, 4.6), sharex=True)
     for edge in (1.25, 2.5, 5, 10):
         top.axvline(edge, color="#64748b", linewidth=0.8, linestyle=":")
@@ -282,7 +153,7 @@ def plot(starts, values, slopes):
 starts = torch.linspace(0.7, 12, 800, requires_grad=True)
 values = torch.stack([grow(start) for start in starts])
 (slopes,) = torch.autograd.grad(values.sum(), starts)
-plot(starts, values, slopes)
+plot_growth(starts, values, slopes)
 
 # figure: Above, grow(x) rises in straight pieces to almost 20 and falls back to 10 at x = 1.25, 2.5, 5 and 10; after
 #   that it rises with slope 1. Below, the gradient is a staircase with steps at the same four places: 16, 8, 4, 2
@@ -323,6 +194,135 @@ assert torch.autograd.grad(grow(start), start)[0] == 2
 for step in (0.1, 0.01, 0.001, 1e-6):
     assert abs((grow(5 + step) - grow(5)) / step - 2) < 1e-6
     assert abs((grow(5) - grow(5 - step)) + 10 - 4 * step) < 1e-9
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Learning a threshold through an if.** The comparison returns a boolean, and autograd records no node for it. No path leads
+# from the result below to the threshold:
+
+x = torch.tensor([0.5, -1.0, 4.0, 0.25])
+threshold = torch.tensor(0.3, requires_grad=True)
+scale = torch.tensor(1.0, requires_grad=True)
+
+result = scale * sum(number for number in x if number > threshold)
+try:
+    torch.autograd.grad(result, threshold)
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "appears to not have been used in the graph" in message
+assert (x > threshold).dtype == torch.bool and (x > threshold).grad_fn is None
+assert result == 4.5
+del message
+# sphinx_gallery_end_ignore
+
+# %%
+# Give each number a weight between 0 and 1 that changes smoothly with the threshold. If you need the hard choice in the
+# forward pass, take its value and the gradient of the smooth weight (a *straight-through* estimator). The ``if`` above gives
+# 4.5:
+
+soft = torch.sigmoid((x - threshold) / 0.1)
+hard = (x > threshold).float() + soft - soft.detach()
+
+for name, weights in (("soft", soft), ("hard", hard)):
+    result = (weights * x).sum()
+    (gradient,) = torch.autograd.grad(result, threshold, retain_graph=True)
+    print(f"{name}: result {result.item():.3f}, gradient {gradient.item():.3f}")
+
+# sphinx_gallery_start_ignore
+assert abs((hard * x).sum().item() - 4.5) < 1e-5 and abs((soft * x).sum() - 4.5) > 0.01
+slopes = [
+    torch.autograd.grad((weights * x).sum(), threshold, retain_graph=True)[0]
+    for weights in (soft, hard)
+]
+assert slopes[0] == slopes[1] != 0 and slopes[0].isfinite()
+delta = 1e-3
+with torch.no_grad():
+    up, down = (
+        (torch.sigmoid((x - threshold - d) / 0.1) * x).sum() for d in (delta, -delta)
+    )
+assert abs((up - down) / (2 * delta) - slopes[0]) < 0.01
+for _weight in ((x[2] - threshold) / 0.1).sigmoid(), soft[2], hard[2]:
+    assert (
+        x[2] == 4 and torch.autograd.grad(_weight, threshold, retain_graph=True)[0] == 0
+    )
+_wide = torch.sigmoid((x[2] - threshold) / 1.0)
+assert torch.autograd.grad(_wide, threshold)[0] != 0
+for _moved in (threshold - 0.01, threshold + 0.01):
+    assert sum(number for number in x if number > _moved) == 4.5
+# sphinx_gallery_end_ignore
+
+# %%
+# The hard result is that of the ``if`` up to rounding, but its gradient is not the derivative of its value: moving the
+# threshold by 0.01 does not change the 4.5.
+# :ref:`sphx_glr_gallery_functions_change_the_gradient.py` trains through rounding with such a gradient. The 0.1 is the width of
+# the smooth step. The number 4 is far outside of it, and here it adds nothing to the gradient.
+
+# %%
+# **Forgetting the call in which no branch is taken.** Both weights below are smaller than 1, so ``penalty`` returns the
+# constant that it started with. Then ``backward()`` raises an error:
+
+
+def penalty(weights):
+    total = torch.tensor(0.0)
+    for weight in weights:
+        if weight > 1:
+            total = total + (weight - 1) ** 2
+    return total
+
+
+small = torch.tensor([0.5, 0.9], requires_grad=True)
+try:
+    penalty(small).backward()
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "does not require grad and does not have a grad_fn" in message
+del message
+assert penalty(small).is_leaf and penalty(small) == 0
+assert next(iter(small)).grad_fn is not None  # the loop itself is recorded
+# sphinx_gallery_end_ignore
+
+# %%
+# Write it as operations on the whole tensor. For these weights they are recorded too, and the gradient is zero:
+
+(torch.relu(small - 1) ** 2).sum().backward()
+print(small.grad)
+
+# sphinx_gallery_start_ignore
+assert small.grad.tolist() == [0, 0]
+for entries in ([0.5, 0.9], [2.0, 0.1], [3.0, 1.5], [-4.0, 7.0]):
+    one, two = (torch.tensor(entries, requires_grad=True) for _ in range(2))
+    other = (torch.relu(two - 1) ** 2).sum()
+    assert torch.allclose(penalty(one), other)
+    if penalty(one).requires_grad:
+        penalty(one).backward()
+        other.backward()
+        assert torch.allclose(one.grad, two.grad)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Computing with item().** For a decision, ``item()`` is fine. In a formula it is a constant: below, the result is right,
+# and a part of the gradient is missing without a message.
+
+pair = torch.tensor([2.0, 3.0], requires_grad=True)
+right = pair[0] * pair[1]
+wrong = pair[0] * pair[1].item()
+
+print("right:", right.item(), torch.autograd.grad(right, pair)[0])
+print("wrong:", wrong.item(), torch.autograd.grad(wrong, pair)[0])
+
+# sphinx_gallery_start_ignore
+right, wrong = pair[0] * pair[1], pair[0] * pair[1].item()
+assert right == wrong == 6
+assert torch.autograd.grad(right, pair)[0].tolist() == [3, 2]
+assert torch.autograd.grad(wrong, pair)[0].tolist() == [3, 0]
 # sphinx_gallery_end_ignore
 
 # %%

@@ -4,7 +4,7 @@ grad_fn and next_functions explained
 
 .. in-short::
 
-   ``t.grad_fn``, if it is not None, is the node to which backward sends the gradient of ``t``.
+   ``t.grad_fn`` is the node that receives the gradient of ``t``. For a leaf it is None.
    ``t.grad_fn.next_functions`` says where this node sends gradients: pairs of a node and an input number. Follow the pairs to
    walk the graph of a loss. Two traps: an entry can be ``(None, 0)``, and several paths can lead to one node.
 """
@@ -16,6 +16,7 @@ grad_fn and next_functions explained
 # answer. Here is a small one:
 
 import torch
+from torch.autograd.graph import get_gradient_edge
 
 values = (4.0, 2.0, 5.0, 9.0, 7.0)
 a, w1, w2, w3, w4 = (torch.tensor(value, requires_grad=True) for value in values)
@@ -29,13 +30,6 @@ L = 10 - d
 
 # sphinx_gallery_start_ignore
 assert [t.item() for t in (b, c, d, L)] == [8, 20, 212, -202]
-for _change in (torch.Tensor.clone, torch.Tensor.exp_, lambda t: t[:1].exp_()):
-    _made, _arrived = torch.ones(2, requires_grad=True) * 3, []
-    _change(_made)  # a recorded change in place gives it another node
-    _made.grad_fn.register_prehook(_arrived.extend)
-    (_made * 3).sum().backward()
-    assert [_gradient.tolist() for _gradient in _arrived] == [[3, 3]]
-del _made, _arrived
 # sphinx_gallery_end_ignore
 
 # %%
@@ -92,81 +86,35 @@ def next_rows(node, nodes):
 
 
 result_of = {b.grad_fn: "b", c.grad_fn: "c", d.grad_fn: "d", L.grad_fn: "L"}
-rows = []
-for node in nodes:
-    rows.append(
+
+
+def tabulate_nodes(nodes):
+    rows = [
         {
             "node": node.name().removeprefix("torch::autograd::"),
             "result": result_of.get(node, ""),
             "next rows": ", ".join(map(str, next_rows(node, nodes))),
         }
-    )
-table = pd.DataFrame(rows).rename_axis(columns="row")
+        for node in nodes
+    ]
+    return pd.DataFrame(rows).rename_axis(columns="row")
+
 
 # %%
 # Each row of this table is a node. *next rows* are the nodes that it sends gradients to:
 
 # sphinx_gallery_start_ignore
-assert table["next rows"][[5, 7]].tolist() == ["8, 9", "10, 9"]
+assert tabulate_nodes(nodes)["next rows"][[5, 7]].tolist() == ["8, 9", "10, 9"]
 _nodes = walk((d * 2).grad_fn)  # with a constant, whose entry has no row
 assert [next_rows(_node, _nodes) for _node in _nodes[:2]] == [[1], [2, 3]]
 del _nodes
 # sphinx_gallery_end_ignore
-table
+tabulate_nodes(nodes)
 
 # %%
 # Six operations, and one ``AccumulateGrad`` for each of the five leaves. Two rows lead to row 9, the node of ``a``, because
 # ``b`` and ``c`` were both computed from ``a``. The pairs lead from the loss back to the leaves: from the node of ``d`` you can
 # reach the node of ``b``, but not that of ``L``.
-
-# %%
-# What people get wrong
-# ---------------------
-# **A walk that forgets shared nodes and None.** This short recursion looks right. It counts a node once for *each path* that
-# leads to it. With 15 additions in a row, 32768 paths lead to ``a``, and the 16 nodes are counted as 65535. At a ``None`` the
-# recursion stops with an error. In ``d * 2``, that is the entry of the 2:
-
-
-def count(node):
-    return 1 + sum(count(next_node) for next_node, _ in node.next_functions)
-
-
-z = a
-for _ in range(15):
-    z = z + z
-
-print("walk: ", len(walk(z.grad_fn)), "nodes")
-print("count:", count(z.grad_fn), "nodes")
-try:
-    count((d * 2).grad_fn)
-except AttributeError as error:
-    message = str(error)
-    print(f"AttributeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert message == "'NoneType' object has no attribute 'next_functions'"
-del message
-assert len(walk(z.grad_fn)) == 16 and count(z.grad_fn) == 2**16 - 1
-assert b.grad_fn in walk(d.grad_fn) and L.grad_fn not in walk(d.grad_fn)
-assert count(L.grad_fn) == 12  # the constant 10 of L has no entry
-assert len(walk((d * 2).grad_fn)) == 11
-assert (d * 2).grad_fn.next_functions[1] == (None, 0)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Asking a node for its tensor.** Among these nodes, only those of leaves have a ``.variable``. ``d.grad_fn`` cannot give
-# you ``d``, so keep the tensor if you want to look at it later.
-
-try:
-    d.grad_fn.variable
-except AttributeError as error:
-    message = str(error)
-    print(f"AttributeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert "'AddBackward0' object has no attribute 'variable'" in message
-del message
-# sphinx_gallery_end_ignore
 
 # %%
 # The number in a pair
@@ -209,8 +157,6 @@ assert len(first.grad_fn._input_metadata) == 3
 # ``get_gradient_edge(t)`` gives the node and the number for a tensor that requires grad, as ``edge.node`` and
 # ``edge.output_nr``. In ``torch.autograd.grad``, you can pass the edge in place of the tensor, even when the tensor itself is
 # gone or, as here, was overwritten:
-
-from torch.autograd.graph import get_gradient_edge
 
 h = w1 * a
 edge = get_gradient_edge(h)
@@ -326,24 +272,11 @@ class Scale(torch.autograd.Function):
 (slot, empty) = Scale.apply(a, torch.tensor([1]), 3.0).grad_fn.next_functions
 assert slot[0].variable is a and empty == (None, 0)
 
-
-class _First(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, tensors, other):
-        return tensors[0] * other
-
-    @staticmethod
-    def backward(ctx, grad):
-        return None, grad
-
-
-assert not _First.apply([a, a], ten).requires_grad
-assert len(_First.apply([a, a], w1).grad_fn.next_functions) == 1
 # sphinx_gallery_end_ignore
 
 # %%
 # So code that walks a graph has to expect ``None``. A custom ``torch.autograd.Function`` has one slot for each argument that
-# is a tensor. Tensors in a list have no slot there, so its node sends them no gradient.
+# is a tensor.
 
 # %%
 # What backward does with the nodes
@@ -378,8 +311,57 @@ assert grads == [-53, -36, -28, -8, -20]
 #      + \underbrace{(-1) \cdot 1 \cdot w_4 \cdot w_2}_{\text{through } c}
 #      = -18 - 35 = -53
 #
-# ``backward()`` does not list the paths. Calling each node once gives the same sum, and the graph of ``z`` above shows why
-# that matters: it has 16 nodes and 32768 paths.
+# ``backward()`` does not list the paths. Calling each node once gives the same sum. That matters, because a graph of 16 nodes
+# can have 32768 paths, as you see next.
+
+# %%
+# What people get wrong
+# ---------------------
+# **A walk that forgets shared nodes and None.** This short recursion looks right. It counts a node once for *each path* that
+# leads to it. With 15 additions in a row, 32768 paths lead to ``a``, and the 16 nodes are counted as 65535. At a ``None`` the
+# recursion stops with an error. In ``d * 2``, that is the entry of the 2:
+
+
+def count(node):
+    return 1 + sum(count(next_node) for next_node, _ in node.next_functions)
+
+
+z = a
+for _ in range(15):
+    z = z + z
+
+print("walk: ", len(walk(z.grad_fn)), "nodes")
+print("count:", count(z.grad_fn), "nodes")
+try:
+    count((d * 2).grad_fn)
+except AttributeError as error:
+    message = str(error)
+    print(f"AttributeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert message == "'NoneType' object has no attribute 'next_functions'"
+del message
+assert len(walk(z.grad_fn)) == 16 and count(z.grad_fn) == 2**16 - 1
+assert b.grad_fn in walk(d.grad_fn) and L.grad_fn not in walk(d.grad_fn)
+assert count(L.grad_fn) == 12  # the constant 10 of L has no entry
+assert len(walk((d * 2).grad_fn)) == 11
+assert (d * 2).grad_fn.next_functions[1] == (None, 0)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Asking a node for its tensor.** Among these nodes, only those of leaves have a ``.variable``. ``d.grad_fn`` cannot give
+# you ``d``, so keep the tensor if you want to look at it later.
+
+try:
+    d.grad_fn.variable
+except AttributeError as error:
+    message = str(error)
+    print(f"AttributeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "'AddBackward0' object has no attribute 'variable'" in message
+del message
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
@@ -422,7 +404,7 @@ assert paths_to(a, z.grad_fn) == 32768 and len(walk(z.grad_fn)) == 16
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_graphs_grad_fn_names.py`: which operation records which node.
-# - :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`: a backward of your own over these nodes.
+# - :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`: your own backward over these nodes.
 # - In PyTorch's reference: `Node.next_functions
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.graph.Node.next_functions.html>`__ and
 #   `How autograd encodes the history
