@@ -16,7 +16,12 @@ grad_fn names: what AddmmBackward0 and others mean
 # You print a tensor, or read an error or a profile, and find a name that is not in your code (as in `mmdetection#5584
 # <https://github.com/open-mmlab/mmdetection/issues/5584>`__). Here is a single layer, on four sequences of five tokens:
 
+import re
+from pathlib import Path
+
 import torch
+import torch.nn.functional as F
+import torchgen
 from torch import nn
 
 torch.manual_seed(0)
@@ -47,13 +52,8 @@ assert output.grad_fn.name() == _last
 # %%
 # Layers, attention and losses
 # ----------------------------
-# The table says what each expression leaves in this build, on a CPU. Here ``x`` and ``m`` are matrices, ``v`` is a vector,
-# ``b`` and ``c`` are batches of matrices, ``image`` is a batch of one image, and ``rows`` has two integers.
-#
-# .. how-measured:: Each expression is run. The nodes from its result to the leaves are collected, without those of leaves.
-
-import pandas as pd
-import torch.nn.functional as F
+# The tables say what each expression leaves in this build, on a CPU. These are the tensors in them, and a function that lists
+# the nodes from a result to the leaves, without those of the leaves:
 
 x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
 v = torch.ones(3, requires_grad=True)
@@ -65,8 +65,7 @@ image = torch.rand(1, 1, 4, 4, requires_grad=True)
 rows = torch.tensor([0, 1])
 
 
-def names(result):
-    """The names of the nodes behind a result, the last operation first."""
+def node_names(result):
     found = [result.grad_fn]
     for node in found:  # the list grows while it is read
         for next_node, _ in node.next_functions:
@@ -75,11 +74,19 @@ def names(result):
     return [type(node).__name__ for node in found]
 
 
-def several_nodes(text):
+print(node_names(output))
+
+# %%
+# .. how-measured:: Each expression is run and sorted by the name of its last node.
+
+import pandas as pd
+
+
+def tabulate_last_nodes(text):
     """Run expressions, one a line, and sort them by the last node of each."""
     found = []
     for written in text.strip().split("\n"):
-        last, *before = names(eval(written))
+        last, *before = node_names(eval(written))
         short = [name.removesuffix("Backward0") for name in before]
         found.append((last, written, ", ".join(short[:2]) + ", ..." * (len(short) > 2)))
     table = pd.DataFrame(sorted(found), columns=["grad_fn", "you wrote", "behind it"])
@@ -88,7 +95,7 @@ def several_nodes(text):
 
 pd.set_option("display.max_rows", None, "display.max_colwidth", None)
 
-layers = several_nodes("""
+LAYERS = """
 nn.Linear(3, 2)(x)
 nn.Linear(3, 2)(b)
 nn.Linear(3, 2)(c.mT)
@@ -112,47 +119,57 @@ nn.LSTM(3, 2)(b)[0]
 F.cross_entropy(x, rows)
 F.mse_loss(x, x)
 F.l1_loss(x, x)
-""")
+"""
+
+# %%
+# Sorted by name. The last column has up to two of the nodes behind it, without ``Backward0``:
 
 # sphinx_gallery_start_ignore
+layers = tabulate_last_nodes(LAYERS)
 assert len(layers) == 23 and not c.mT.is_contiguous()
 last = dict(zip(layers["you wrote"], layers.index, strict=True))
 # the steps that the text tells, and the same on other batches
-assert names(output)[:3] == [_last, "AddmmBackward0", "ViewBackward0"]
-assert sorted(names(output)[1:]) == ["AddmmBackward0", "TBackward0", "ViewBackward0"]
+assert node_names(output)[:3] == [_last, "AddmmBackward0", "ViewBackward0"]
+assert sorted(node_names(output)[1:]) == [
+    "AddmmBackward0",
+    "TBackward0",
+    "ViewBackward0",
+]
 for size in ((3,), (4, 5, 3), (2, 4, 5, 3), (0, 5, 3)):
-    assert names(nn.Linear(3, 2)(torch.ones(size)))[:2] == [_last, "AddmmBackward0"]
+    assert node_names(nn.Linear(3, 2)(torch.ones(size)))[:2] == [
+        _last,
+        "AddmmBackward0",
+    ]
 for size in ((1, 3), (7, 3), (0, 3)):
-    assert names(nn.Linear(3, 2)(torch.ones(size))) == ["AddmmBackward0", "TBackward0"]
+    assert node_names(nn.Linear(3, 2)(torch.ones(size))) == [
+        "AddmmBackward0",
+        "TBackward0",
+    ]
 assert last["nn.Linear(3, 2)(x)"] == "AddmmBackward0"
 assert last["nn.Linear(3, 2)(b)"] == _last
 assert last["nn.Linear(3, 2, bias=False)(b)"] == "UnsafeViewBackward0"
 assert last["nn.Dropout(0.5)(x)"] == "MulBackward0"
-assert names(b @ c)[:2] == ["UnsafeViewBackward0", "BmmBackward0"]
-assert names(b @ m) == ["UnsafeViewBackward0", "MmBackward0", "ViewBackward0"]
-assert [names(t)[0] for t in (x @ m, x @ v, v @ v)] == [
+assert node_names(b @ c)[:2] == ["UnsafeViewBackward0", "BmmBackward0"]
+assert node_names(b @ m) == ["UnsafeViewBackward0", "MmBackward0", "ViewBackward0"]
+assert [node_names(t)[0] for t in (x @ m, x @ v, v @ v)] == [
     "MmBackward0",
     "MvBackward0",
     "DotBackward0",
 ]
 attention = F.scaled_dot_product_attention(q, q, q)
-assert names(attention) == ["ScaledDotProductFlashAttentionForCpuBackward0"]
-assert names(F.scaled_dot_product_attention(q, q, q, dropout_p=0.5))[0] == (
+assert node_names(attention) == ["ScaledDotProductFlashAttentionForCpuBackward0"]
+assert node_names(F.scaled_dot_product_attention(q, q, q, dropout_p=0.5))[0] == (
     "UnsafeViewBackward0"
 )
-assert names(nn.LSTM(3, 2).double()(b.double())[0])[0] == "StackBackward0"
+assert node_names(nn.LSTM(3, 2).double()(b.double())[0])[0] == "StackBackward0"
 assert last["nn.Linear(3, 2)(c.mT)"] == "AddBackward0"
 assert tuple(q.shape) == (1, 2, 5, 8) and b.is_contiguous()
-assert names(nn.Linear(3, 2, bias=False)(x))[0] == "MmBackward0"
+assert node_names(nn.Linear(3, 2, bias=False)(x))[0] == "MmBackward0"
 assert not {"LinearBackward0", "MatmulBackward0", "LstmBackward0"} & {
-    name for written in last for name in names(eval(written))
+    name for written in last for name in node_names(eval(written))
 }
 # sphinx_gallery_end_ignore
-
-# %%
-# Sorted by name. The last column has up to two of the nodes behind it, without ``Backward0``:
-
-layers
+tabulate_last_nodes(LAYERS)
 
 # %%
 # - ``nn.Linear(3, 2)(c.mT)`` ends with ``AddBackward0``. The batch ``c.mT`` is not contiguous, and the bias is added last.
@@ -164,60 +181,6 @@ layers
 # Another device, backend or dtype may leave other names: here ``nn.LSTM`` in double precision ends with ``StackBackward0``.
 
 # %%
-# What people get wrong
-# ---------------------
-# **Searching the graph for the layer you wrote.** No node here has ``Linear`` in its name, so a search for it finds nothing,
-# and raises nothing:
-
-model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
-recorded = names(model(x))
-
-print(recorded)
-print("layers called Linear:", sum("Linear" in name for name in recorded))
-
-# sphinx_gallery_start_ignore
-assert not any("Linear" in name for name in recorded)
-assert [
-    name for name, part in model.named_modules() if isinstance(part, nn.Linear)
-] == [
-    "0",
-    "2",
-]
-# sphinx_gallery_end_ignore
-
-# %%
-# To find the layers of this ``model``, use ``model.named_modules()``.
-
-# %%
-# **Reading the number as a counter.** The two additions here leave two nodes of the same name. To tell the nodes apart, compare
-# the objects:
-
-z = (x + 1) + 2
-first, second = z.grad_fn.next_functions[0][0], z.grad_fn
-print(first.name(), second.name(), "the same node:", first is second)
-
-# sphinx_gallery_start_ignore
-assert first.name() == second.name() == "AddBackward0" and first is not second
-# sphinx_gallery_end_ignore
-
-# %%
-# **Taking a grad_fn for a gradient.** ``x // 2`` has a ``grad_fn``, and ``requires_grad`` is True. But PyTorch has no formula
-# for the derivative. The name of the node says so, and ``backward()`` raises an error:
-
-y = x // 2
-print("requires_grad:", y.requires_grad, "  grad_fn:", y.grad_fn.name())
-try:
-    y.sum().backward()
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert y.requires_grad and type(y.grad_fn).__name__ == "NotImplemented"
-assert "not implemented" in message
-# sphinx_gallery_end_ignore
-
-# %%
 # Arithmetic and reductions
 # -------------------------
 # Each of these expressions leaves a single node, if that of the leaf is not counted.
@@ -225,17 +188,17 @@ assert "not implemented" in message
 # .. how-measured:: Each expression is run, and sorted by the name of its one node.
 
 
-def single_nodes(text):
+def tabulate_single_nodes(text):
     made_by = {}
     for written in text.strip().replace("\n", "; ").split("; "):
-        (name,) = names(eval(written))  # fails where there is more than one node
+        (name,) = node_names(eval(written))  # fails where there is more than one node
         made_by.setdefault(name, []).append(written)
     listed = {name: "  ·  ".join(made_by[name]) for name in sorted(made_by)}
     table = pd.DataFrame({"you wrote": listed})
     return table.rename_axis(index=None, columns="grad_fn")
 
 
-arithmetic = single_nodes("""
+ARITHMETIC = """
 x + x; x + 1; x - x; x - 1; 1 - x; x * x; x * 2; x / x; x / 2; -x; x.abs()
 x ** 2; x.square(); x ** x; 2 ** x; x.sqrt(); x.exp(); x.log(); x.sin(); x.cos()
 x.tanh(); x.relu(); F.relu(x); x.sigmoid(); F.gelu(x); F.silu(x); x.softmax(1)
@@ -243,8 +206,8 @@ F.leaky_relu(x); F.softplus(x); x.log_softmax(1); x.logsumexp(1); x.clamp(0, 1)
 torch.maximum(x, x); x.sum(); x.sum(0); x.mean(); x.mean(0); x.max()
 x.max(0).values; x.amax(0); x.prod(); x.std(); x.var(); x.norm(); x.cumsum(0)
 x.topk(1).values; x.sort().values
-""")
-shapes = single_nodes("""
+"""
+SHAPES = """
 x.view(6); x.reshape(6); x.flatten(); x.t(); x.T; x.mT; x.transpose(0, 1)
 x.permute(1, 0); v.expand(2, 3); x.repeat(2, 1); x.unsqueeze(0); x[None]
 x.squeeze(); x.squeeze(0); x.clone(); x.double(); x.to(torch.bfloat16)
@@ -252,12 +215,15 @@ torch.cat([x, x]); torch.stack([x, x]); torch.hstack([x, x]); x[0]; x[:, 0]; x[0
 x[:, 1:]; x[...]; x[[0, 1]]; x[rows]; x[x > 2]; x.index_select(0, rows)
 x.gather(1, rows[:, None]); x.diagonal(); x.unbind()[0]; x.split(1)[0]
 x.chunk(2)[0]; x.masked_fill(x > 2, 0); torch.where(x > 2, x, 0); F.pad(x, (1, 1))
-""")
+"""
+
+# %%
+# The names on the left are what ``print`` shows of these results in ``grad_fn=<...>``:
 
 # sphinx_gallery_start_ignore
 made_by = {
     written: name
-    for table in (arithmetic, shapes)
+    for table in map(tabulate_single_nodes, (ARITHMETIC, SHAPES))
     for name, line in table["you wrote"].items()
     for written in line.split("  ·  ")
 }
@@ -281,9 +247,9 @@ for written, name in {
     assert made_by[written] == name
 for name in ("Reshape", "Flatten", "Hstack"):
     assert not hasattr(torch._C._functions, f"{name}Backward0")
-assert names(x.T.reshape(6))[0] != "ViewBackward0"
-assert names(x.T.contiguous()) == ["CloneBackward0", "PermuteBackward0"]
-assert names(2 / x) == ["MulBackward0", "ReciprocalBackward0"]
+assert node_names(x.T.reshape(6))[0] != "ViewBackward0"
+assert node_names(x.T.contiguous()) == ["CloneBackward0", "PermuteBackward0"]
+assert node_names(2 / x) == ["MulBackward0", "ReciprocalBackward0"]
 y = x * 1
 view = y.T
 assert view.grad_fn.name() == "PermuteBackward0"
@@ -300,23 +266,23 @@ assert f"output 0 of {shown}, is at version" in message
 assert (
     made_by["x[...]"] == "AliasBackward0" and made_by["x[None]"] == "UnsqueezeBackward0"
 )
+written = x.clone()
+written[rows] = 0.0
+assert written.grad_fn.name() == "IndexPutBackward0"
 # sphinx_gallery_end_ignore
-
-# %%
-# The names on the left are what ``print`` shows of these results in ``grad_fn=<...>``:
-
-arithmetic
+tabulate_single_nodes(ARITHMETIC)
 
 # %%
 # Shapes, indexing and copies
 # ---------------------------
-# In this table, ``reshape``, ``flatten``, ``hstack`` and ``.T`` call another operation, and that one is recorded. For an index,
-# the kind of the index decides: here a number leaves ``Select``, a slice such as ``0:1`` leaves ``Slice``, and a list, a mask
-# and the tensor ``rows`` leave ``Index``. ``AsStridedBackward0`` can come from a change in place: with ``y = x * 1``, the view
-# ``y.T`` gets it instead of ``PermuteBackward0`` if ``y`` is changed later. PyTorch 2.13 writes ``AsStrided`` for this node in
-# the error message about such a change.
+# ``reshape``, ``flatten``, ``hstack`` and ``.T`` call a different operation, and that one is recorded. For an index, its kind
+# decides: a number leaves ``Select``, a slice such as ``0:1`` leaves ``Slice``, and a list, a mask or the tensor ``rows``
+# leaves ``Index``. Writing with such an index, as in ``t[rows] = 0.0``, leaves ``IndexPutBackward0``.
+#
+# ``AsStridedBackward0`` can come from a change in place: change ``y`` after ``view = y.T``, and the node of the view is no
+# longer ``PermuteBackward0``. PyTorch 2.13 writes ``AsStrided`` for this node in the error message about such a change.
 
-shapes
+tabulate_single_nodes(SHAPES)
 
 # %%
 # Names without a number
@@ -360,8 +326,15 @@ made = {
     "torch.library.custom_op": twice(x).grad_fn,
 }
 types = {type(node).__name__: written for written, node in made.items()}
-special = pd.DataFrame({"left by": types})
-special = special.rename_axis(index=None, columns="grad_fn")
+
+
+def tabulate_names_without_number():
+    special = pd.DataFrame({"left by": types})
+    return special.rename_axis(index=None, columns="grad_fn")
+
+
+# %%
+# For the first four, ``node.name()`` is longer: ``torch::autograd::CopySlices``.
 
 # sphinx_gallery_start_ignore
 assert list(types) == [
@@ -379,14 +352,10 @@ _named = len(made) if TORCH >= (2, 13) else 4  # 2.11 has no name() for your Fun
 for number, node in enumerate(list(made.values())[:_named]):
     name = type(node).__name__
     assert node.name() == ("torch::autograd::" if number < 4 else "") + name
-assert names(checkpoint(torch.sin, x, use_reentrant=False)) == ["SinBackward0"]
+assert node_names(checkpoint(torch.sin, x, use_reentrant=False)) == ["SinBackward0"]
 assert x.exp().grad_fn.name() == "ExpBackward0"
 # sphinx_gallery_end_ignore
-
-# %%
-# For the first four, ``node.name()`` is longer: ``torch::autograd::CopySlices``.
-
-special
+tabulate_names_without_number()
 
 # %%
 # The class ``Exp`` becomes ``ExpBackward``. The missing number tells it from the built-in ``ExpBackward0``. With
@@ -398,11 +367,6 @@ special
 # The built-in nodes with a number are generated from one file, ``derivatives.yaml``, which is installed with PyTorch. ``sum()``
 # and ``sum(0)`` have two formulas there, so there are two nodes. Formulas of the same name are numbered from 0, in the order of
 # that file:
-
-import re
-from pathlib import Path
-
-import torchgen
 
 folder = Path(torchgen.__file__).parent / "packaged" / "autograd"
 formulas = (folder / "derivatives.yaml").read_text()
@@ -455,8 +419,8 @@ assert slope.grad_fn.name() == "SigmoidBackwardBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
-# A name with a number drops the underscore of an in-place operation. ``leaky_relu_`` has a formula of its own, so it gets a
-# number of its own: here ``nn.LeakyReLU(inplace=True)`` leaves ``LeakyReluBackward1``. ``relu`` and ``relu_`` share one
+# A name with a number drops the underscore of an in-place operation. ``leaky_relu_`` has its own formula, so it gets its own
+# number: here ``nn.LeakyReLU(inplace=True)`` leaves ``LeakyReluBackward1``. ``relu`` and ``relu_`` share one
 # formula, and here both leave ``ReluBackward0``. In ``SigmoidBackwardBackward0``, the operation was itself a step of backward,
 # ``sigmoid_backward``: you can find it on a gradient from ``create_graph=True``.
 
@@ -468,6 +432,20 @@ assert slope.grad_fn.name() == "SigmoidBackwardBackward0"
 #
 # .. how-measured:: The module torch._C._functions has the classes of built-in nodes. Each old name is looked up there.
 
+
+def tabulate_names_today(old_names):
+    found = []
+    for old, expressions in old_names.items():
+        assert not hasattr(torch._C._functions, old)
+        for written in expressions.split("; "):
+            found.append((old, node_names(eval(written))[0], written))
+    table = pd.DataFrame(found, columns=["old notes", "today", "you wrote"])
+    return table.set_index("old notes").rename_axis(index=None, columns="old notes")
+
+
+# %%
+# The last node that the same operation leaves today:
+
 old_names = {
     "AddBackward": "x + x",
     "MatMulBackward": "x @ m; x @ v; v @ v; b @ c",
@@ -475,17 +453,9 @@ old_names = {
     "ReluBackward1": "x.clone().relu_()",
     "MkldnnConvolutionBackward": "nn.Conv2d(1, 1, 2)(image)",
 }
-found = []
-for old, expressions in old_names.items():
-    assert not hasattr(torch._C._functions, old)
-    for written in expressions.split("; "):
-        found.append((old, names(eval(written))[0], written))
-old = pd.DataFrame(found, columns=["old notes", "today", "you wrote"])
-old = old.set_index("old notes").rename_axis(index=None, columns="old notes")
-
 # sphinx_gallery_start_ignore
 assert hasattr(torch._C._functions, "AddBackward0")
-assert old["today"].tolist() == [
+assert tabulate_names_today(old_names)["today"].tolist() == [
     "AddBackward0",
     "MmBackward0",
     "MvBackward0",
@@ -496,11 +466,61 @@ assert old["today"].tolist() == [
     "ConvolutionBackward0",
 ]
 # sphinx_gallery_end_ignore
+tabulate_names_today(old_names)
 
 # %%
-# The last node that the same operation leaves today:
+# What people get wrong
+# ---------------------
+# **Searching the graph for the layer you wrote.** No node here has ``Linear`` in its name, so a search for it finds nothing,
+# and raises nothing:
 
-old
+model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+recorded = node_names(model(x))
+
+print(recorded)
+print("layers called Linear:", sum("Linear" in name for name in recorded))
+
+# sphinx_gallery_start_ignore
+assert not any("Linear" in name for name in recorded)
+assert [
+    name for name, part in model.named_modules() if isinstance(part, nn.Linear)
+] == [
+    "0",
+    "2",
+]
+# sphinx_gallery_end_ignore
+
+# %%
+# To find the layers of this ``model``, use ``model.named_modules()``.
+
+# %%
+# **Reading the number as a counter.** The two additions here leave two nodes of the same name. To tell the nodes apart, compare
+# the objects:
+
+z = (x + 1) + 2
+first, second = z.grad_fn.next_functions[0][0], z.grad_fn
+print(first.name(), second.name(), "the same node:", first is second)
+
+# sphinx_gallery_start_ignore
+assert first.name() == second.name() == "AddBackward0" and first is not second
+# sphinx_gallery_end_ignore
+
+# %%
+# **Taking a grad_fn for a gradient.** ``x // 2`` has a ``grad_fn``, and ``requires_grad`` is True. But PyTorch has no formula
+# for the derivative. The name of the node says so, and ``backward()`` raises an error:
+
+y = x // 2
+print("requires_grad:", y.requires_grad, "  grad_fn:", y.grad_fn.name())
+try:
+    y.sum().backward()
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert y.requires_grad and type(y.grad_fn).__name__ == "NotImplemented"
+assert "not implemented" in message
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
@@ -514,18 +534,18 @@ old
 # ``UnsafeViewBackward0`` gives a new shape. The ``Clone`` between them copied the data: the elements of ``x.T`` are not in the
 # order that ``reshape`` needs. Without the transpose, ``reshape`` leaves one node here and copies nothing.
 
-print(names(x.T.reshape(6)))
-print(names(x.reshape(6)))
+print(node_names(x.T.reshape(6)))
+print(node_names(x.reshape(6)))
 
-assert names(x.T.reshape(6)) == [
+assert node_names(x.T.reshape(6)) == [
     "UnsafeViewBackward0",
     "CloneBackward0",
     "PermuteBackward0",
 ]
 assert x.reshape(6).data_ptr() == x.data_ptr() != x.T.reshape(6).data_ptr()
 # sphinx_gallery_start_ignore
-assert names(x.movedim(0, 1).reshape(6)) == names(x.T.reshape(6))
-assert names(x.permute(1, 0).reshape(6)) == names(x.T.reshape(6))
+assert node_names(x.movedim(0, 1).reshape(6)) == node_names(x.T.reshape(6))
+assert node_names(x.permute(1, 0).reshape(6)) == node_names(x.T.reshape(6))
 # sphinx_gallery_end_ignore
 
 # %%
