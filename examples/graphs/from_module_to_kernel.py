@@ -51,9 +51,15 @@ Where is nn.ReLU implemented? From Python to C++
 # Python has no source code for ``torch.relu``:
 
 import inspect
+from pathlib import Path
+from unittest.mock import patch
 
-import pandas as pd
 import torch
+import torch.nn.functional as F
+import torchgen
+from torch import nn
+from torch.profiler import ProfilerActivity, profile
+from torch.utils._python_dispatch import TorchDispatchMode
 
 try:
     print(inspect.getsource(torch.relu))
@@ -67,10 +73,7 @@ assert message.endswith("expected, got builtin_function_or_method")
 # sphinx_gallery_end_ignore
 
 # %%
-# You can start at each of the first three steps. Here the values are the same, and so is the name of the node:
-
-import torch.nn.functional as F
-from torch import nn
+# You can start at each of the first three steps. The values are the same, and so is the name of the node:
 
 x = torch.tensor([-1.0, 2.0], requires_grad=True)
 for relu in (nn.ReLU(), F.relu, torch.relu, torch.ops.aten.relu.default):
@@ -90,9 +93,7 @@ for _relu in (nn.ReLU(), F.relu, torch.relu, torch.ops.aten.relu.default):
 # %%
 # Watch a model call its operators
 # --------------------------------
-# A ``TorchDispatchMode`` sees the operators that autograd passes on in its thread. This mode notes their names:
-
-from torch.utils._python_dispatch import TorchDispatchMode
+# A ``TorchDispatchMode`` sees the operators that autograd passes on. This mode notes their names:
 
 
 class Operators(TorchDispatchMode):
@@ -175,19 +176,6 @@ assert ("ReluBackward0", "threshold_backward") in _order
 assert ("MseLossBackward0", "mse_loss_backward") in _order
 assert ("AddmmBackward0", "mm") in _order
 assert ("TBackward0", "t") in _order  # the operator of forward, once more
-from threading import Thread
-
-with Operators() as _elsewhere:  # another thread is not seen, not even a backward
-    _sum = torch.relu(x).sum()
-    _seen = len(_elsewhere.names)
-    for _call in (_sum.backward, lambda: torch.relu(x)):
-        _thread = Thread(target=_call)
-        _thread.start()
-        _thread.join()
-    assert len(_elsewhere.names) == _seen and x.grad is not None
-    torch.relu(x)
-assert len(_elsewhere.names) > _seen
-x.grad = None
 # sphinx_gallery_end_ignore
 
 # %%
@@ -196,118 +184,10 @@ x.grad = None
 # ``ReluBackward0`` calls ``threshold_backward``, and ``AddmmBackward0`` calls ``mm`` for the gradient of the weight.
 
 # %%
-# What people get wrong
-# ---------------------
-# **Expecting one operator and one node for each module.** The number depends on the module, on its options and on the
-# input:
-#
-# .. how-measured:: The function left_by() notes what the mode sees in a module's forward, and the nodes behind its result.
-
-pd.set_option("display.max_colwidth", None)
-
-
-def left_by(module, *inputs):
-    with Operators() as forward:
-        out = module(*inputs)
-    start = inputs[0].grad_fn
-    found = [out.grad_fn] if out.grad_fn is not start else []
-    for node in found:
-        found += [n for n, _ in node.next_functions if n not in (None, start, *found)]
-    names = [node.name() for node in found if not hasattr(node, "variable")]
-    names = [name.removesuffix("Backward0") for name in names]
-    called = [name for name in forward.names if name != "detach"]
-    return ", ".join(called) or "none", ", ".join(reversed(names)) or "none"
-
-
-def grad(*shape):
-    return torch.randn(*shape, requires_grad=True)
-
-
-classes = torch.zeros(8, dtype=torch.long)
-cases = {
-    "nn.Linear(4, 3), input 8×4": (nn.Linear(4, 3), grad(8, 4)),
-    "nn.Linear(4, 3), input 2×8×4": (nn.Linear(4, 3), grad(2, 8, 4)),
-    "nn.Linear(4, 3, bias=False)": (nn.Linear(4, 3, bias=False), grad(8, 4)),
-    "nn.ReLU()": (nn.ReLU(), grad(8, 4)),
-    "nn.ReLU6()": (nn.ReLU6(), grad(8, 4)),
-    "nn.Dropout()": (nn.Dropout(), grad(8, 4)),
-    "nn.Dropout().eval()": (nn.Dropout().eval(), grad(8, 4)),
-    "nn.Conv2d(3, 4, 3)": (nn.Conv2d(3, 4, 3), grad(2, 3, 8, 8)),
-    "nn.Flatten()": (nn.Flatten(), grad(2, 3, 8, 8)),
-    "nn.L1Loss()": (nn.L1Loss(), grad(8, 3), target),
-    "nn.CrossEntropyLoss()": (nn.CrossEntropyLoss(), grad(8, 3), classes),
-}
-
-# %%
-# The operators that the mode saw, without ``detach``, and the nodes, without ``Backward0`` and without those of leaves:
-
-table = {name: left_by(module, *args) for name, (module, *args) in cases.items()}
-# sphinx_gallery_start_ignore
-_expected = {
-    "nn.Linear(4, 3), input 8×4": ("t, addmm", "T, Addmm"),
-    "nn.ReLU6()": ("hardtanh", "Hardtanh"),
-    "nn.Dropout().eval()": ("none", "none"),
-    "nn.Flatten()": ("view", "View"),
-    "nn.L1Loss()": ("sub, abs, mean", "Sub, Abs, Mean"),
-}
-assert all(table[name] == left for name, left in _expected.items())
-assert len({table[name] for name in table if "Linear" in name}) == 3
-assert table["nn.Dropout()"][1] == "Mul" and "," in table["nn.Dropout()"][0]
-assert table["nn.CrossEntropyLoss()"][0] == "_log_softmax, nll_loss_forward"
-assert nn.Dropout().eval()(x) is x
-# not on the shape alone: the strides and the modes count, too
-assert left_by(nn.Flatten(), grad(2, 3, 8, 8).transpose(1, 3))[1] == "Clone, UnsafeView"
-assert left_by(nn.Flatten(), grad(2, 3)) == ("none", "none")
-with torch.inference_mode(), Operators() as _inference:
-    nn.functional.linear(torch.ones(8, 4), torch.ones(3, 4))
-assert _inference.names[-1] == "linear"
-# a node that calls nothing: the gradient of a sum is passed on
-_sum = x * 1 + x
-with Operators() as _passed_on:
-    _sum.grad_fn(torch.ones(2))
-assert _sum.grad_fn.name() == "AddBackward0" and _passed_on.names == ["ones"]
-# sphinx_gallery_end_ignore
-pd.DataFrame(table, ["operators", "nodes"]).T.rename_axis(columns="module")
-
-# %%
-# In this table, ``nn.ReLU6()`` runs ``hardtanh``, and ``nn.Dropout().eval()`` returns its input.
-#
-# **Replacing torch.relu to catch every ReLU.** ``x.relu()`` does not call ``torch.relu``. It calls the operator, and so does
-# ``torch.ops.aten.relu``. A ``TorchDispatchMode`` catches all three calls here:
-
-from unittest.mock import patch
-
-
-def three_times():
-    return nn.ReLU()(x), x.relu(), torch.ops.aten.relu(x)
-
-
-with patch("torch.relu", wraps=torch.relu) as replaced:
-    three_times()
-with Operators() as calls:
-    three_times()
-print("torch.relu replaced:", replaced.call_count)
-print("TorchDispatchMode:  ", calls.names.count("relu"))
-
-# sphinx_gallery_start_ignore
-assert (replaced.call_count, calls.names.count("relu")) == (1, 3)
-with Operators() as _inplace:
-    nn.ReLU(inplace=True)(x * 1)
-assert "relu_" in _inplace.names and "relu" not in _inplace.names
-# sphinx_gallery_end_ignore
-
-# %%
-# With ``nn.ReLU(inplace=True)``, the mode sees another operator, ``relu_``.
-
-# %%
 # Where the derivative is written
 # -------------------------------
 # PyTorch generates the C++ of ``ReluBackward0`` from a table. The table is installed with PyTorch, in the package ``torchgen``,
 # and so is the list of operators. The table's entry for ``relu``:
-
-from pathlib import Path
-
-import torchgen
 
 packaged = Path(torchgen.__file__).parent / "packaged"
 
@@ -396,8 +276,6 @@ assert y.grad_fn.name() == "ReluBackward0"
 # %%
 # The mode did not see ``clamp_min``, which the kernel calls inside. The profiler does see it:
 
-from torch.profiler import ProfilerActivity, profile
-
 with profile(activities=[ProfilerActivity.CPU]) as profiled:
     torch.relu(x).sum().backward()
 
@@ -426,6 +304,106 @@ assert torch.relu(torch.ones(2, dtype=torch.complex64, device="meta")).is_comple
 # types*.
 
 # %%
+# What people get wrong
+# ---------------------
+# **Expecting one operator and one node for each module.** The number depends on the module, on its options and on the
+# input:
+
+
+def make_input(*shape):
+    return torch.randn(*shape, requires_grad=True)
+
+
+classes = torch.zeros(8, dtype=torch.long)
+cases = {
+    "nn.Linear(4, 3), input 8×4": (nn.Linear(4, 3), make_input(8, 4)),
+    "nn.Linear(4, 3), input 2×8×4": (nn.Linear(4, 3), make_input(2, 8, 4)),
+    "nn.Linear(4, 3, bias=False)": (nn.Linear(4, 3, bias=False), make_input(8, 4)),
+    "nn.ReLU()": (nn.ReLU(), make_input(8, 4)),
+    "nn.ReLU6()": (nn.ReLU6(), make_input(8, 4)),
+    "nn.Dropout()": (nn.Dropout(), make_input(8, 4)),
+    "nn.Dropout().eval()": (nn.Dropout().eval(), make_input(8, 4)),
+    "nn.Conv2d(3, 4, 3)": (nn.Conv2d(3, 4, 3), make_input(2, 3, 8, 8)),
+    "nn.Flatten()": (nn.Flatten(), make_input(2, 3, 8, 8)),
+    "nn.L1Loss()": (nn.L1Loss(), make_input(8, 3), target),
+    "nn.CrossEntropyLoss()": (nn.CrossEntropyLoss(), make_input(8, 3), classes),
+}
+
+# %%
+# .. how-measured:: This code notes what the mode sees in a module's forward, and the nodes behind its result.
+
+import pandas as pd
+
+pd.set_option("display.max_colwidth", None)
+
+
+def left_by(module, *inputs):
+    with Operators() as forward:
+        out = module(*inputs)
+    start = inputs[0].grad_fn
+    found = [out.grad_fn] if out.grad_fn is not start else []
+    for node in found:
+        found += [n for n, _ in node.next_functions if n not in (None, start, *found)]
+    names = [node.name() for node in found if not hasattr(node, "variable")]
+    names = [name.removesuffix("Backward0") for name in names]
+    called = [name for name in forward.names if name != "detach"]
+    return ", ".join(called) or "none", ", ".join(reversed(names)) or "none"
+
+
+def tabulate_operators(cases):
+    left = {name: left_by(module, *args) for name, (module, *args) in cases.items()}
+    return pd.DataFrame(left, ["operators", "nodes"]).T.rename_axis(columns="module")
+
+
+# %%
+# The operators that the mode saw, without ``detach``, and the nodes, without ``Backward0`` and without those of leaves:
+
+# sphinx_gallery_start_ignore
+table = {name: left_by(module, *args) for name, (module, *args) in cases.items()}
+_expected = {
+    "nn.Linear(4, 3), input 8×4": ("t, addmm", "T, Addmm"),
+    "nn.ReLU6()": ("hardtanh", "Hardtanh"),
+    "nn.Dropout().eval()": ("none", "none"),
+    "nn.Flatten()": ("view", "View"),
+    "nn.L1Loss()": ("sub, abs, mean", "Sub, Abs, Mean"),
+}
+assert all(table[name] == left for name, left in _expected.items())
+assert len({table[name] for name in table if "Linear" in name}) == 3
+assert table["nn.Dropout()"][1] == "Mul" and "," in table["nn.Dropout()"][0]
+assert table["nn.CrossEntropyLoss()"][0] == "_log_softmax, nll_loss_forward"
+assert nn.Dropout().eval()(x) is x
+# sphinx_gallery_end_ignore
+tabulate_operators(cases)
+
+# %%
+# For example, ``nn.ReLU6()`` runs ``hardtanh``, and ``nn.Dropout().eval()`` returns its input.
+#
+# **Replacing torch.relu to catch every ReLU.** ``x.relu()`` does not call ``torch.relu``. It calls the operator, and so does
+# ``torch.ops.aten.relu``. A ``TorchDispatchMode`` catches all three calls here:
+
+
+def three_times():
+    return nn.ReLU()(x), x.relu(), torch.ops.aten.relu(x)
+
+
+with patch("torch.relu", wraps=torch.relu) as replaced:
+    three_times()
+with Operators() as calls:
+    three_times()
+print("torch.relu replaced:", replaced.call_count)
+print("TorchDispatchMode:  ", calls.names.count("relu"))
+
+# sphinx_gallery_start_ignore
+assert (replaced.call_count, calls.names.count("relu")) == (1, 3)
+with Operators() as _inplace:
+    nn.ReLU(inplace=True)(x * 1)
+assert "relu_" in _inplace.names and "relu" not in _inplace.names
+# sphinx_gallery_end_ignore
+
+# %%
+# With ``nn.ReLU(inplace=True)``, the mode sees a different operator, ``relu_``.
+
+# %%
 # Exercise
 # --------
 # ``relu`` calls ``clamp_min`` with 0, so ``torch.relu(x)`` and ``torch.clamp_min(x, 0)`` have the same values here. Do they
@@ -434,7 +412,7 @@ assert torch.relu(torch.ones(2, dtype=torch.complex64, device="meta")).is_comple
 # .. solution::
 #
 # Not in PyTorch 2.13. Autograd records ``relu``, and not what its kernel calls inside. ``relu`` leaves ``ReluBackward0``, whose
-# gradient at 0 is 0. ``clamp_min`` has an entry of its own in ``derivatives.yaml``, and its gradient at 0 is 1.
+# gradient at 0 is 0. ``clamp_min`` has its own entry in ``derivatives.yaml``, and its gradient at 0 is 1.
 #
 # .. torch-changed:: 2.14
 #    :probe: kinks: x.clamp_min(0) at x = [0]
@@ -465,7 +443,7 @@ assert torch.equal(torch.relu(_many), torch.clamp_min(_many, 0))
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: add an operator of your own.
+# - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: add your own operator.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: which gradient PyTorch returns at a kink.
 # - In PyTorch's notes: `Extending PyTorch
 #   <https://docs.pytorch.org/docs/stable/notes/extending.html>`__.
