@@ -13,17 +13,11 @@ Static and dynamic graphs: compile, export, fx
 # %%
 # The problem: your Python code does not run
 # ------------------------------------------
-# You append to a list in ``forward``, change ``self.number``, or pass a batch of another size. In eager PyTorch this just
-# works. After a capture it may have no effect, or raise an error. Here the module ``Scale`` multiplies ``torch.sin(x)`` by
-# ``self.number`` and by the buffer ``self.tensor``. For the first row, it also appends to ``calls``. The module ``Branch``
-# returns ``torch.sin(x)`` if ``x.sum() > 0``, and ``torch.cos(x)`` otherwise.
-#
-# .. how-measured:: The modules run in eager PyTorch and after each capture, for torch.compile with the backend "aot_eager".
+# You append to a list in ``forward``, change ``self.number``, or pass a batch of a different size. In eager PyTorch this just
+# works. After a capture it may have no effect, or raise an error:
 
-import contextlib
-import io
+import warnings
 
-import pandas as pd
 import torch
 from torch import nn
 
@@ -53,6 +47,30 @@ class Branch(nn.Module):
         return torch.cos(x)
 
 
+def ones(size=3):
+    return torch.ones(size, requires_grad=True)
+
+
+module = Scale()
+captured = torch.fx.symbolic_trace(module)
+module.number = 3.0
+print("follows the new number:", torch.equal(captured(ones()), module(ones())))
+
+# sphinx_gallery_start_ignore
+assert not torch.equal(captured(ones()), module(ones()))
+# sphinx_gallery_end_ignore
+
+# %%
+# The captured program still multiplies by 2. These are more things that you may do:
+#
+# .. how-measured:: The modules run in eager PyTorch and after each capture, for torch.compile with the backend "aot_eager".
+
+import contextlib
+import io
+
+import pandas as pd
+
+
 def compiled(module, x):
     torch.compiler.reset()
     return torch.compile(module, backend="aot_eager")
@@ -64,10 +82,6 @@ CAPTURES = {
     "torch.export": lambda module, x: torch.export.export(module, (x,)).module(),
     "torch.compile": compiled,
 }
-
-
-def ones(size=3):
-    return torch.ones(size, requires_grad=True)
 
 
 def python_runs(capture):
@@ -111,7 +125,7 @@ def outcome(work):
         try:
             right = work(capture)
         except (torch.fx.proxy.TraceError, RuntimeError, AssertionError) as error:
-            errors[work.__name__, capture] = error
+            errors.append((work.__name__, error))
             return "an error"
         return "works" if right else "a wrong value"
 
@@ -150,52 +164,51 @@ ROWS = {
     "module.number = 3.0": after(set_number),
     "module.tensor.fill_(3.0)": after(fill_tensor),
     "module.tensor = a new one": after(replace_tensor),
-    "an input of another size": outcome(other_size),
+    "an input of a different size": outcome(other_size),
     "an if on the data": outcome(an_if),
     "first derivative": outcome(first_gradient),
     "second derivative": outcome(second_gradient),
 }
+
+errors = []
+
+
+def tabulate_captures():
+    columns = {}
+    with contextlib.redirect_stderr(io.StringIO()):  # the unfinished graph goes there
+        for name, capture in CAPTURES.items():
+            columns[name] = [measure(capture) for measure in ROWS.values()]
+    return pd.DataFrame(columns, index=list(ROWS))
+
+
+# %%
+# Each row is something you do, and each column says what happens then:
 
 # sphinx_gallery_start_ignore
 import logging
 
 logging.disable(logging.WARNING)  # the failing export logs a line with the date
 # sphinx_gallery_end_ignore
-errors = {}
-with contextlib.redirect_stderr(io.StringIO()):  # the unfinished graph is printed there
-    table = pd.DataFrame(
-        {
-            name: [measure(capture) for measure in ROWS.values()]
-            for name, capture in CAPTURES.items()
-        },
-        index=list(ROWS),
-    )
-
-# %%
-# Each row is something you do, and each column says what happens then:
-
-import torch
-from torch import nn
-
+effects = tabulate_captures()
 # sphinx_gallery_start_ignore
 logging.disable(logging.NOTSET)
-assert list(table.loc["calls.append(...) in forward"]) == [
+assert list(effects.loc["calls.append(...) in forward"]) == [
     "in each call",
     *["at the capture only"] * 2,
     "in each call",
 ]
-assert list(table.loc["module.number = 3.0"]) == [
+assert list(effects.loc["module.number = 3.0"]) == [
     "new value",
     *["old value"] * 2,
     "new value",
 ]
-assert set(table.loc["module.tensor.fill_(3.0)"]) == {"new value"}
-assert list(table.loc["module.tensor = a new one"]) == [
+assert set(effects.loc["module.tensor.fill_(3.0)"]) == {"new value"}
+assert list(effects.loc["module.tensor = a new one"]) == [
     "new value",
     *["old value"] * 2,
     "new value",
 ]
-assert list(table.loc["an input of another size"]) == [
+assert list(effects.loc["an input of a different size"]) == [
     "works",
     "works",
     "an error",
@@ -243,16 +256,16 @@ late(torch.ones(5, 3))  # another size: captured again
 assert again == ["ran"]
 assert {work for work, _ in errors} == {"other_size", "an_if", "second_gradient"}
 ifs = ["works", "an error", "an error", "works"]
-assert list(table.loc["an if on the data"]) == ifs
-assert set(table.loc["first derivative"]) == {"works"}
-assert list(table.loc["second derivative"]) == [
+assert list(effects.loc["an if on the data"]) == ifs
+assert set(effects.loc["first derivative"]) == {"works"}
+assert list(effects.loc["second derivative"]) == [
     "works",
     "works",
     "works",
     "an error",
 ]
 # sphinx_gallery_end_ignore
-table
+effects
 
 # %%
 # ``torch.fx`` and ``torch.export`` captured once. ``torch.compile`` is closest to eager PyTorch here. Before each call it
@@ -260,6 +273,148 @@ table
 # to ``calls``, until the :ref:`limit of captures <sphx_glr_gallery_errors_recompile_limit.py>` was reached. Not every change
 # is guarded: here a forward hook that was registered on an inner ``nn.Linear`` after the first call ran only after the next
 # capture.
+
+# %%
+# Why: what a capture keeps
+# -------------------------
+# ``torch.fx`` calls ``forward`` once, with a stand-in that has no values: a ``Proxy``. The sine and the two products of the
+# proxy become lines of a new program. ``calls.append`` happened once and is not in that program. A
+# ``with torch.no_grad():`` in ``forward`` is lost, too: autograd then records more than before, and in a test for this page a
+# gradient changed without an error.
+
+calls.clear()
+captured = torch.fx.symbolic_trace(Appends())
+print(captured.code.strip())
+print("forward ran on:", calls)
+
+# sphinx_gallery_start_ignore
+assert calls == ["Proxy"] and "calls" not in captured.code and "2.0" in captured.code
+assert captured.code.count("sin") >= 1 and captured.code.count(" * ") == 2
+calls.clear()
+CAPTURES["torch.export"](Appends(), ones())
+assert set(calls) == {"FakeTensor"}
+
+
+class Constant(nn.Module):
+    def forward(self, x):
+        with torch.no_grad():
+            factor = 2 * x
+        return x * factor
+
+
+x = ones()
+for capture, slope in zip(CAPTURES, (2, 4, 2, 2), strict=True):
+    result = CAPTURES[capture](Constant(), ones())(x).sum()
+    assert torch.autograd.grad(result, x)[0].tolist() == [slope] * 3, capture
+# sphinx_gallery_end_ignore
+
+# %%
+# ``torch.export`` runs ``forward`` on a ``FakeTensor``, which has a shape and a dtype but no data. The ``if`` of ``Branch``
+# cannot be decided then, and export raises an error instead of guessing:
+
+# sphinx_gallery_start_ignore
+logging.disable(logging.WARNING)
+_quiet = contextlib.redirect_stderr(io.StringIO())
+_quiet.__enter__()
+# sphinx_gallery_end_ignore
+try:
+    torch.export.export(Branch(), (ones(),))
+except RuntimeError as error:
+    message = str(error).splitlines()[0]
+    print(f"{type(error).__name__}: {message}")
+
+# sphinx_gallery_start_ignore
+_quiet.__exit__(None, None, None)
+logging.disable(logging.NOTSET)
+assert "Could not guard on data-dependent expression" in message
+# sphinx_gallery_end_ignore
+
+# %%
+# Two ways around it: ``torch.cond(condition, if_true, if_false, (x,))`` puts both sides into the graph and decides when
+# the graph runs, and ``torch.where`` computes both sides and chooses. For a second derivative take ``torch.where``: through
+# this ``torch.cond``, ``create_graph=True`` returns a gradient without a graph, and no error. ``torch.compile`` breaks the
+# graph of ``Branch`` at the ``if`` and lets Python decide.
+
+
+class WithCond(nn.Module):
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+
+both = torch.export.export(WithCond(), (ones(),)).module()
+for x in (torch.ones(3), -torch.ones(3)):
+    assert torch.equal(both(x), Branch()(x))
+
+# sphinx_gallery_start_ignore
+from torch._dynamo.exc import Unsupported
+
+raised = []
+try:
+    with contextlib.redirect_stderr(io.StringIO()):
+        torch.compile(Branch(), backend="eager", fullgraph=True)(ones())
+except Unsupported:
+    raised.append("a graph break")
+assert raised == ["a graph break"]
+torch.compiler.reset()
+captured_graphs.clear()
+torch.compile(Branch(), backend=counting)(torch.ones(3))
+assert len(captured_graphs) == 2
+assert "sum_1" in captured_graphs[0].code and "torch.sin" in captured_graphs[1].code
+torch.compiler.reset()
+x = ones()
+(slope,) = torch.autograd.grad(both(x).sum(), x, create_graph=True)
+assert torch.equal(slope, x.cos()) and not slope.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# The captured graph and the autograd graph
+# -----------------------------------------
+# The exported graph describes the forward pass. When it runs on a tensor that requires grad, autograd records a second graph.
+# For ``Scale`` it has the same nodes as in eager PyTorch:
+
+x = ones()
+captured_result = torch.export.export(Scale(), (x,)).module()(x)
+eager_result = Scale()(x)
+
+# graph: captured_result -- What autograd records while the exported module runs: the same nodes as in eager PyTorch
+
+
+# sphinx_gallery_start_ignore
+def names(node):
+    return [node.name(), *(names(n) for n, _ in node.next_functions if n)]
+
+
+assert names(captured_result.grad_fn) == names(eager_result.grad_fn)
+# sphinx_gallery_end_ignore
+
+# %%
+# After this ``torch.compile``, autograd records *one* node for the whole graph. With ``backend="eager"``, ``Scale`` leaves the
+# same nodes as in eager PyTorch.
+
+result = torch.compile(Scale(), backend="aot_eager")(x)
+print(type(result.grad_fn).__name__)
+
+# sphinx_gallery_start_ignore
+assert type(result.grad_fn).__name__ == "CompiledFunctionBackward"
+assert not [
+    n for n, _ in result.grad_fn.next_functions if n and not hasattr(n, "variable")
+]
+plain = torch.compile(Scale(), backend="eager")
+assert names(plain(x).grad_fn) == names(eager_result.grad_fn)
+torch.compiler.reset()
+# sphinx_gallery_end_ignore
+
+# %%
+# Older notes speak of TorchScript, ``torch.jit.script``. It is deprecated:
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    torch.jit.script(torch.nn.ReLU())
+print(caught[0].message)
+
+# sphinx_gallery_start_ignore
+assert "deprecated" in str(caught[0].message)
+# sphinx_gallery_end_ignore
 
 # %%
 # What people get wrong
@@ -321,8 +476,8 @@ assert [key for key, does in follows.items() if not does] == [(Product, "torch.f
 # sphinx_gallery_end_ignore
 
 # %%
-# **Another size after export.** Here ``torch.export`` fixed the size 3 of the input. Name a size that will change as dynamic.
-# Its example should be at least 2: with size 1, this export raises an error.
+# **A different size after export.** ``torch.export`` has fixed the size 3 of the input. Name a size that will change as
+# dynamic. Its example should be at least 2: with size 1, this export raises an error.
 
 exported = torch.export.export(Scale(), (ones(3),)).module()
 try:
@@ -375,7 +530,7 @@ assert torch.allclose(x.grad, -4 * torch.ones(3).sin())
 # sphinx_gallery_end_ignore
 
 # %%
-# **A backward of your own.** Tried with a small ``autograd.Function``: ``torch.fx`` and ``torch.export`` wrote down what its
+# **Your own backward.** Tried with a small ``autograd.Function``: ``torch.fx`` and ``torch.export`` wrote down what its
 # ``forward`` computes, and lost its ``backward``. The gradient changed without an error. ``torch.compile`` kept the
 # ``backward``, but in PyTorch 2.13 lost it inside ``torch.func.grad``. A :ref:`custom operator
 # <sphx_glr_gallery_functions_functions_and_transforms.py>` with the same ``backward`` kept it in all three captures.
@@ -440,140 +595,6 @@ _lost = torch.allclose(slope, plain_sine / 2)
 assert _lost or torch.allclose(slope, own / 2)
 assert _lost or not torch.__version__.startswith("2.13.")
 torch.compiler.reset()
-# sphinx_gallery_end_ignore
-
-# %%
-# Why: what a capture keeps
-# -------------------------
-# ``torch.fx`` calls ``forward`` once, with a stand-in that has no values: a ``Proxy``. The sine and the two products of the
-# proxy become lines of a new program. ``calls.append`` happened once and is not in that program. A
-# ``with torch.no_grad():`` in ``forward`` is lost, too: autograd then records more than before, and in a test for this page a
-# gradient changed without an error.
-
-calls.clear()
-captured = torch.fx.symbolic_trace(Appends())
-print(captured.code.strip())
-print("forward ran on:", calls)
-
-# sphinx_gallery_start_ignore
-assert calls == ["Proxy"] and "calls" not in captured.code and "2.0" in captured.code
-assert captured.code.count("sin") >= 1 and captured.code.count(" * ") == 2
-calls.clear()
-CAPTURES["torch.export"](Appends(), ones())
-assert set(calls) == {"FakeTensor"}
-
-
-class Constant(nn.Module):
-    def forward(self, x):
-        with torch.no_grad():
-            factor = 2 * x
-        return x * factor
-
-
-x = ones()
-for capture, slope in zip(CAPTURES, (2, 4, 2, 2), strict=True):
-    result = CAPTURES[capture](Constant(), ones())(x).sum()
-    assert torch.autograd.grad(result, x)[0].tolist() == [slope] * 3, capture
-# sphinx_gallery_end_ignore
-
-# %%
-# ``torch.export`` runs ``forward`` on a ``FakeTensor``, which has a shape and a dtype but no data. The ``if`` of ``Branch``
-# cannot be decided then, and export raises an error instead of guessing:
-
-export = CAPTURES["torch.export"]
-print(str(errors["an_if", export]).splitlines()[0])
-
-# sphinx_gallery_start_ignore
-assert "Could not guard on data-dependent expression" in str(errors["an_if", export])
-# sphinx_gallery_end_ignore
-
-# %%
-# Two ways around it: ``torch.cond(condition, if_true, if_false, (x,))`` puts both sides into the graph and decides when
-# the graph runs, and ``torch.where`` computes both sides and chooses. For a second derivative take ``torch.where``: through
-# this ``torch.cond``, ``create_graph=True`` returns a gradient without a graph, and no error. ``torch.compile`` breaks the
-# graph of ``Branch`` at the ``if`` and lets Python decide.
-
-
-class WithCond(nn.Module):
-    def forward(self, x):
-        return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
-
-
-both = torch.export.export(WithCond(), (ones(),)).module()
-for x in (torch.ones(3), -torch.ones(3)):
-    assert torch.equal(both(x), Branch()(x))
-
-# sphinx_gallery_start_ignore
-from torch._dynamo.exc import Unsupported
-
-raised = []
-try:
-    with contextlib.redirect_stderr(io.StringIO()):
-        torch.compile(Branch(), backend="eager", fullgraph=True)(ones())
-except Unsupported:
-    raised.append("a graph break")
-assert raised == ["a graph break"]
-torch.compiler.reset()
-captured_graphs.clear()
-torch.compile(Branch(), backend=counting)(torch.ones(3))
-assert len(captured_graphs) == 2
-assert "sum_1" in captured_graphs[0].code and "torch.sin" in captured_graphs[1].code
-torch.compiler.reset()
-x = ones()
-(slope,) = torch.autograd.grad(both(x).sum(), x, create_graph=True)
-assert torch.equal(slope, x.cos()) and not slope.requires_grad
-# sphinx_gallery_end_ignore
-
-# %%
-# The captured graph and the autograd graph
-# -----------------------------------------
-# The exported graph describes the forward pass. When it runs on a tensor that requires grad, autograd records a second graph.
-# For ``Scale`` it has the same nodes as in eager PyTorch:
-
-x = ones()
-captured_result = torch.export.export(Scale(), (x,)).module()(x)
-eager_result = Scale()(x)
-
-# graph: captured_result -- What autograd records while the exported module runs: the same nodes as in eager PyTorch
-
-
-# sphinx_gallery_start_ignore
-def names(node):
-    return [node.name(), *(names(n) for n, _ in node.next_functions if n)]
-
-
-assert names(captured_result.grad_fn) == names(eager_result.grad_fn)
-# sphinx_gallery_end_ignore
-
-# %%
-# Here autograd records *one* node for the whole compiled graph. With ``backend="eager"``, ``Scale`` leaves the same nodes as
-# in eager PyTorch.
-
-result = torch.compile(Scale(), backend="aot_eager")(x)
-print(type(result.grad_fn).__name__)
-
-# sphinx_gallery_start_ignore
-assert type(result.grad_fn).__name__ == "CompiledFunctionBackward"
-assert not [
-    n for n, _ in result.grad_fn.next_functions if n and not hasattr(n, "variable")
-]
-plain = torch.compile(Scale(), backend="eager")
-assert names(plain(x).grad_fn) == names(eager_result.grad_fn)
-torch.compiler.reset()
-# sphinx_gallery_end_ignore
-
-# %%
-# Older notes speak of TorchScript, ``torch.jit.script``. It is deprecated:
-
-import warnings
-
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    torch.jit.script(torch.nn.ReLU())
-print(caught[0].message)
-
-# sphinx_gallery_start_ignore
-assert "deprecated" in str(caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
