@@ -13,9 +13,9 @@ What is a computation graph in PyTorch?
 # %%
 # The question: how does the loss react?
 # --------------------------------------
-# To train a model, you need one number for each weight: how fast the loss grows as that weight grows. That number is the
-# weight's *gradient*, and a graph is how PyTorch finds it. We begin with two "weights", ``x1`` and ``x2``, and the "loss"
-# :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`. A real loss follows below.
+# To train a model, you need one number for each weight: how fast the loss grows as that weight grows. This is the weight's
+# *gradient*, and PyTorch finds it with a graph. We begin with two "weights", ``x1`` and ``x2``, and the "loss"
+# :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`. A real loss follows.
 
 import math
 
@@ -92,7 +92,7 @@ assert 80 < gaps[0] / gaps[1] < 120 and 80 < gaps[1] / gaps[2] < 120
 # %%
 # Why it works: the chain rule, one node at a time
 # ------------------------------------------------
-# Let us do by hand what ``backward()`` does. **Start at the root with 1, and go against the arrows. Along an edge, multiply by
+# Let us do this by hand. **Start at the root with 1, and go against the arrows. Along an edge, multiply by
 # its number. Where several edges lead back to one tensor, add.** That happens at ``x2``:
 
 dw = 1.0
@@ -130,13 +130,13 @@ for _name, _tensor in tensors.items():
 #      = \underbrace{y_2 \cdot \frac{1}{a} \cdot x_1}_{\text{through } a}
 #      + \underbrace{y_1 \cdot \cos x_2}_{\text{through } y_2}
 #
-# This is called *reverse-mode automatic differentiation*, or *backpropagation*. The graph has directed edges and no cycles: it
-# is a *directed acyclic graph*.
+# This is called *reverse-mode automatic differentiation*, or *backpropagation*. The graph has directed edges and no cycles:
+# a *directed acyclic graph*.
 
 # %%
 # The same with a real loss
 # -------------------------
-# Here is a model with one weight and a bias, and a batch of three samples:
+# One weight, a bias, and a batch of three samples:
 
 inputs = torch.tensor([1.0, 2.0, 3.0])
 targets = torch.tensor([3.0, 5.0, 7.0])
@@ -156,14 +156,13 @@ assert torch.isclose(bias.grad, (2 * errors).mean()) and bias.grad < 0
 # sphinx_gallery_end_ignore
 
 # %%
-# Both gradients are negative, so the loss gets smaller if ``weight`` and ``bias`` grow a little. One call of ``backward()``
-# gave both.
+# Both gradients are negative, so the loss gets smaller if ``weight`` and ``bias`` grow a little.
 
 # %%
 # What is recorded, and what is not
 # ---------------------------------
-# Each recorded result keeps a reference to the node that can send its gradient back: its ``grad_fn``. The last three results
-# below have none, so ``backward()`` has no way through them.
+# Each recorded result refers to the node that can send its gradient back: its ``grad_fn``. The last three results below have
+# none.
 
 results = {
     "torch.log(a)": y1,

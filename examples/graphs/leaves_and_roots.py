@@ -220,8 +220,8 @@ else:
 # What makes a leaf
 # -----------------
 # ``w * x`` has a ``grad_fn``, the node that sends a gradient back to ``w``, so it is not a leaf. The next six rows were
-# computed too, but they have no ``grad_fn``. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. PyTorch does not
-# record ``zeros_like`` or ``detach``. ``w > 0`` is boolean, and ``w.long()`` is an integer.
+# computed too, but they have no ``grad_fn``. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. PyTorch
+# does not record ``zeros_like`` or ``detach``. ``w > 0`` is boolean, and ``w.long()`` is an integer.
 
 with torch.no_grad():
     unrecorded = w * 2
@@ -408,7 +408,7 @@ assert v is start and v.is_leaf and abs(v.item() - 1.92) < 1e-5  # 3 * 0.8 * 0.8
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: causes and cures in one table.
+# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: causes and fixes in one table.
 # - The errors about non-leaf tensors: :ref:`in an optimizer <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`, and
 #   :ref:`when you change requires_grad <sphx_glr_gallery_errors_requires_grad_of_non_leaf.py>`.
 # - In PyTorch's reference: `Tensor.is_leaf

@@ -44,10 +44,10 @@ Why is .grad None, zero or NaN?
 #      - call the layer; make a smooth choice
 #    * - zero
 #      - `The function is flat there`_: ``round``, a dead ReLU
-#      - another function or another start
+#      - a different function or start
 #    * - zero
 #      - `The loss cannot depend on it`_: ``softmax(x).sum()``
-#      - another loss
+#      - a different loss
 #    * - inf
 #      - `The derivative is infinite`_: ``sqrt``, ``log``, ``acos``
 #      - stay away from the edge, as with ``clamp(min=1e-6)``

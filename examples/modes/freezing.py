@@ -49,7 +49,7 @@ assert set(_optimizer.state) == set(head.parameters())
 # Neither the data nor the body requires grad, so the body is not recorded. You may pass all parameters to the optimizer:
 # Adam makes no state for a parameter that never had a gradient.
 #
-# A frozen layer with something to learn before it is another case. Here each layer is one weight, and ``w2`` is frozen:
+# A frozen layer with something to learn before it is a different case. Here each layer is one weight, and ``w2`` is frozen:
 
 x = torch.tensor(0.5)
 w1, w2, w3 = (torch.tensor(value, requires_grad=True) for value in (1.0, 2.0, 3.0))

@@ -334,7 +334,7 @@ assert str(caught[0].message).startswith("volatile was removed")
 # %%
 # What people get wrong
 # ---------------------
-# **Calling torch.no_grad() without with.** On a line of its own it makes an object, and nothing is switched off:
+# **Calling torch.no_grad() without with.** On its own line it makes an object, and nothing is switched off:
 
 torch.no_grad()
 print("recorded?", records())

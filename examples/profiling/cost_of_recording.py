@@ -13,8 +13,7 @@ The cost of recording: grad, no_grad, inference_mode, hooks, anomaly mode
 # %%
 # The problem: is autograd slowing me down?
 # -----------------------------------------
-# Your model runs a thousand small operations in a step. Would ``no_grad`` make evaluation faster? Here is the fastest of 300
-# runs of ten small layers:
+# Would ``no_grad`` make your evaluation faster? Here is the fastest of 300 runs of ten small layers:
 
 # varies: Times depend on the machine and its load.
 
@@ -56,7 +55,7 @@ for mode in (nullcontext, torch.no_grad, torch.inference_mode):
     print(f"{mode.__name__:<15} {min(times) * 1e6:.0f} microseconds")
 
 # %%
-# What does a forgotten debugging switch cost? Here are six ways through the same layers, for matrices of several sizes.
+# What does a forgotten debugging switch cost? Six ways through these layers, for several sizes:
 #
 # .. how-measured:: In a new thread, each round runs all ways in turn, and the fastest run of each counts.
 
@@ -195,7 +194,7 @@ assert not _tracked
 # %%
 # What each way adds
 # ------------------
-# Times depend on the machine. Counts do not.
+# Counts do not depend on the machine.
 #
 # .. how-measured:: The profiler counts operators. A walk over the graph counts nodes, what they saved, and stored stacks.
 
