@@ -29,7 +29,6 @@ import torch
 from torch import nn
 
 # sphinx_gallery_start_ignore
-torch.manual_seed(0)
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -41,19 +40,10 @@ except RuntimeError as error:
     raised.append(str(error))
     print("RuntimeError:", error)
 assert raised == ["shape '[2, 4]' is invalid for input of size 6"]
-assert features.shape == (2, 1, 1, 3) and nn.MaxPool2d(2)(torch.rand(2, 1, 2, 8)).view(
-    2, 4
-).shape == (2, 4)
-try:
-    features.reshape(-1, 4)
-except RuntimeError as error:
-    raised.append(str(error))
-assert raised.pop() == "shape '[-1, 4]' is invalid for input of size 6"
+assert features.shape == (2, 1, 1, 3)
 # sphinx_gallery_end_ignore
 
 # %%
-# Your numbers stand in place of these.
-#
 # - ``[2, 4]`` is what you asked for. A ``-1`` in it is the size that PyTorch should find.
 # - ``size 6`` is the number of elements that there are, here 2 images with 3 numbers each.
 #
@@ -62,8 +52,8 @@ assert raised.pop() == "shape '[-1, 4]' is invalid for input of size 6"
 # Why
 # ---
 # ``view`` and ``reshape`` use each element once, so the product of the sizes must be the number of elements. They read the
-# elements row after row, and know nothing of samples. In this network, ``16 * 5 * 5`` is right for images of 32 by 32. These
-# are of 28 by 28:
+# elements row after row, whichever sample they belong to. In this network, ``16 * 5 * 5`` is right for images of 32 by 32.
+# These are 28 by 28:
 
 # sphinx_gallery_start_ignore
 try:
@@ -86,31 +76,26 @@ assert layers(torch.randn(1, 3, 32, 32)).shape == (1, 16, 5, 5) and x.shape == (
 # sphinx_gallery_end_ignore
 
 # %%
-# 1536 / 400 is not a whole number. With another number of images it can be one, and nothing is raised. Here are three samples
-# of four numbers, and what ``view(-1, 6)`` makes of them:
+# 1536 / 400 is not a whole number. With a different number of images it can be one, and nothing is raised. For example,
+# ``view(-1, 6)`` turns three samples of four numbers into two rows:
 
 import matplotlib.pyplot as plt
 
+samples = torch.arange(3).repeat_interleave(4).view(3, 4)
+mixed = samples.view(-1, 6)
 
-# sphinx_gallery_start_ignore
-def draw(ax, rows, title):
+# figure: Left, three rows of four letters: aaaa, bbbb, cccc. Right, the same twelve letters in two rows of six:
+#   aaaabb and bbcccc. Each of these rows mixes two samples.
+fig, axes = plt.subplots(1, 2, figsize=(7, 1.8))
+for ax, rows in zip(axes, (samples, mixed), strict=True):
     for y, row in enumerate(rows.tolist()):
         for place, sample in enumerate(row):
             color = ["#2563eb", "#c2410c", "#047857"][sample]
-            box = ax.text(place, -y, "abc"[sample], ha="center", va="center")
-            box.set(color=color, fontsize=12, backgroundcolor="#e2e8f0")
-    ax.set(title=title, xlim=(-0.6, 5.6), ylim=(-2.5, 0.5))
+            ax.text(place, -y, "abc"[sample], color=color, backgroundcolor="#e2e8f0")
+    ax.set(xlim=(-0.6, 5.6), ylim=(-2.5, 0.5))
     ax.axis("off")
-
-
-# sphinx_gallery_end_ignore
-# figure: Left, three rows of four letters: aaaa, bbbb, cccc. Right, the same twelve letters in two rows of six:
-#   aaaabb and bbcccc. Each of these rows mixes two samples.
-samples = torch.arange(3).repeat_interleave(4).view(3, 4)
-mixed = samples.view(-1, 6)
-fig, axes = plt.subplots(1, 2, figsize=(7, 1.8))
-draw(axes[0], samples, "three samples: (3, 4)")
-draw(axes[1], mixed, "view(-1, 6): (2, 6)")
+axes[0].set_title("three samples: (3, 4)")
+axes[1].set_title("view(-1, 6): (2, 6)")
 
 # sphinx_gallery_start_ignore
 assert samples.tolist() == [[0] * 4, [1] * 4, [2] * 4]
@@ -132,7 +117,7 @@ for _shape in ((1, 3), (0, 3, 2), (5, 1, 1), (2, 3, 4, 5)):
 # sphinx_gallery_end_ignore
 
 # %%
-# A wrong size now meets the layer that it was meant for. That message has the right size in it, here 256:
+# If the size was wrong, the linear layer now raises. That message has the right size in it, here 256:
 
 # sphinx_gallery_start_ignore
 try:
@@ -191,20 +176,7 @@ print(f"{len(images)} images, {len(rows)} rows, the first from the images {used}
 assert len(rows) == 16 and used == [0, 1]
 
 # %%
-# **Squeeze the dimension that is in the way.** ``squeeze()`` without a number removes each dimension of size 1. For a single
-# image that is the batch as well, and its 16 channels become 16 samples. ``squeeze(2)`` leaves the batch alone.
-
-for count in (6, 1):
-    batch = torch.randn(count, 16, 1, 4)
-    print(count, tuple(batch.squeeze().shape), tuple(batch.squeeze(2).shape))
-
-# sphinx_gallery_start_ignore
-assert batch.squeeze().shape == (16, 4) and batch.squeeze(2).shape == (1, 16, 4)
-assert nn.Linear(4, 10)(batch.squeeze()).shape == (16, 10)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Drop the last batch of an evaluation**, to be rid of the small one. ``drop_last=True`` is usual in training, where the data
+# **Drop the last batch of an evaluation**, because it is smaller. ``drop_last=True`` is usual in training, where the data
 # are shuffled in each epoch. In an evaluation of ten samples in batches of four, two are not counted:
 
 loader = torch.utils.data.DataLoader(torch.arange(10), batch_size=4, drop_last=True)
