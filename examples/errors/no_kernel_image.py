@@ -26,6 +26,7 @@ with CUDA capability sm_120 is not compatible with the current PyTorch installat
 # The code that raises it
 # -----------------------
 
+# This needs a GPU.
 import torch
 
 # sphinx_gallery_start_ignore
@@ -34,8 +35,6 @@ import contextlib
 import types
 import warnings
 from unittest import mock
-
-import matplotlib.pyplot as plt
 
 _card = types.SimpleNamespace(name="NVIDIA GeForce RTX 5090", major=12, minor=0)
 _built_for = [f"sm_{number}" for number in (50, 60, 70, 75, 80, 86, 90)]
@@ -79,7 +78,7 @@ assert any(
 # sphinx_gallery_end_ignore
 
 # %%
-# This site is built without a GPU. A hidden part answers as an RTX 5090 and a build for CUDA 12.6 would, and the warnings are
+# This site is built without a GPU: hidden code answers as an RTX 5090 and a build for CUDA 12.6 would. The warnings are
 # PyTorch's own. On that machine, the next line that computes on the GPU raises:
 #
 # .. quoted-message:: https://github.com/pytorch/pytorch/issues/167244
@@ -89,49 +88,51 @@ assert any(
 # Why
 # ---
 # PyTorch contains machine code for some generations of GPUs, its *kernels*. The number after ``sm_`` is the generation. Code
-# for 8.0 runs on 8.6, and not on 9.0 or 7.5. (Integrated GPUs, such as 8.7, are exceptions.) Print both sides:
+# for 8.0 runs on 8.6, but not on 9.0 or 7.5. Print both sides:
 
+# This needs a GPU.
 print("the GPU:  ", torch.cuda.get_device_capability())
 print("the build:", torch.cuda.get_arch_list())
 
 # %%
-# Which build for x86-64 has code for which GPU, as the installed PyTorch knows it:
+# .. how-measured:: The function draw_builds() asks the installed PyTorch which build has code for which GPU.
+
+import matplotlib.pyplot as plt
 
 
-# sphinx_gallery_start_ignore
-def _runs(device, code):
-    return torch.cuda._code_compatible_with_device(device, code)
+def draw_builds(cards):
+    builds, runs = {}, torch.cuda._code_compatible_with_device
+    for cuda, built in torch.cuda.PYTORCH_RELEASES_CODE_CC.items():
+        builds[cuda] = built if isinstance(built, set) else built["x86_64"]
+    _, ax = plt.subplots(figsize=(7, 2), layout="constrained")
+    for row, codes in enumerate(builds.values()):
+        for column, card in enumerate(cards.values()):
+            has_code = any(runs(card, code) for code in codes)
+            color, text = ("#047857", "yes") if has_code else ("#c2410c", "no")
+            ax.text(column, row, text, color=color, ha="center", va="center")
+    ax.set(xlim=(-0.6, len(cards) - 0.4), ylim=(len(builds) - 0.4, -0.6))
+    ax.set_xticks(range(len(cards)), cards)
+    ax.set_yticks(range(len(builds)), [f"CUDA {cuda}" for cuda in builds])
+    version = torch.__version__.split("+")[0]
+    ax.set_title(f"PyTorch {version}: has the build code for the GPU?")
+    return builds
 
 
-def _on_x86(built):
-    return built if isinstance(built, set) else built["x86_64"]
+# %%
+# Which build for x86-64 has code for which GPU:
 
-
-_builds = {
-    cuda: _on_x86(built) for cuda, built in torch.cuda.PYTORCH_RELEASES_CODE_CC.items()
-}
-# sphinx_gallery_end_ignore
 cards = {"GTX 10": 61, "V100": 70, "RTX 20": 75, "A100": 80, "RTX 30": 86}
 cards |= {"RTX 40": 89, "H100": 90, "B200": 100, "RTX 50": 120}
+builds = draw_builds(cards)
 
 # figure: A table with a row for each CUDA version and a column for each GPU. The build for CUDA 12.6 has code from GTX 10 to
 #   H100, the later ones from RTX 20 to RTX 50.
+
 # sphinx_gallery_start_ignore
-fig, ax = plt.subplots(figsize=(7, 2), layout="constrained")
-for row, built in enumerate(_builds.values()):
-    for column, number in enumerate(cards.values()):
-        has_code = any(_runs(number, code) for code in built)
-        color, text = ("#047857", "yes") if has_code else ("#c2410c", "no")
-        ax.text(column, row, text, color=color, ha="center", va="center")
-ax.set(xlim=(-0.6, len(cards) - 0.4), ylim=(len(_builds) - 0.4, -0.6))
-ax.set_xticks(range(len(cards)), cards)
-ax.set_yticks(range(len(_builds)), [f"CUDA {cuda}" for cuda in _builds])
-ax.set_title(
-    f"PyTorch {torch.__version__.split('+')[0]}: has the build code for the GPU?"
-)
+_runs = torch.cuda._code_compatible_with_device
 _table = {
     cuda: [name for name, n in cards.items() if any(_runs(n, c) for c in built)]
-    for cuda, built in _builds.items()
+    for cuda, built in builds.items()
 }
 _names = list(cards)
 assert _table.pop("12.6") == _names[: _names.index("H100") + 1]
@@ -142,16 +143,16 @@ _new = _names[_names.index("RTX 20") :]
 assert list(_table.values()) == [_new] * 3 or not _seen
 _names_builds = "cu130" in _said[0] and "does not include kernels for" in _said[0]
 assert _names_builds or TORCH < (2, 13)
-assert _runs(86, 80) and not _runs(90, 80) and not _runs(75, 80) and not _runs(87, 80)
+assert _runs(86, 80) and not _runs(90, 80) and not _runs(75, 80)
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
 # Uninstall PyTorch, and install the build that has code for your GPU: a later CUDA for a new GPU, CUDA 12.6 for an old one. The
-# warning of this version contains the command, with ``--index-url``. Extensions such as *flash-attn* have kernels of their
-# own, and need to be built for your GPU as well. A later CUDA may also need a newer driver: ``The NVIDIA driver on your system
-# is too old`` (as in `pytorch#162531 <https://github.com/pytorch/pytorch/pull/162531>`__).
+# warning of this version contains the command, with ``--index-url``. Extensions such as *flash-attn* have their own kernels,
+# and need to be built for your GPU as well. A later CUDA may also need a newer driver: ``The NVIDIA driver on your system is
+# too old`` (as in `pytorch#162531 <https://github.com/pytorch/pytorch/pull/162531>`__).
 #
 # A program for several machines asks first:
 
@@ -173,7 +174,7 @@ print(device)
 # sphinx_gallery_start_ignore
 assert device.type == "cpu" and torch.cuda.get_device_capability() == (12, 0)
 for _device in (50, 52, 60, 61, 70, 75, 80, 86, 89, 90, 100, 103, 120, 121):
-    for _codes in _builds.values():
+    for _codes in builds.values():
         _ask = {
             "get_device_capability": lambda d=_device: divmod(d, 10),
             "get_arch_list": lambda codes=_codes: [
@@ -194,7 +195,7 @@ assert torch.cuda.is_available() or not has_kernels()
 # %%
 # Errors of cuBLAS and cuDNN
 # --------------------------
-# These two compute matrix products and convolutions. They often report a fault that is not theirs:
+# These two compute matrix products and convolutions. They often report an error that has a different cause:
 #
 # - ``CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)``: often an index that is too large for an embedding
 #   (`transformers#12935 <https://github.com/huggingface/transformers/issues/12935>`__), or there is no memory left.
@@ -202,7 +203,7 @@ assert torch.cuda.is_available() or not has_kernels()
 #   convolution``: often memory (`LLaVA#392 <https://github.com/haotian-liu/LLaVA/issues/392>`__). :ref:`Use a smaller batch
 #   <sphx_glr_gallery_errors_out_of_memory.py>`.
 #
-# To find out, start the program again, and run the same batch on the CPU. The CPU names the fault, at the line that has it:
+# To find out, start the program again, and run the same batch on the CPU. It raises at the right line:
 
 from torch import nn
 
@@ -222,7 +223,7 @@ assert raised == ["index out of range in self"]
 
 # %%
 # If the CPU finds nothing, halve the batch. If the error stays, try ``torch.backends.cudnn.enabled = False``. If the error is
-# gone then, the fault is probably with cuDNN: for example, another version of cuDNN is loaded.
+# gone then, the problem is probably cuDNN: for example, a different version of it is loaded.
 #
 # What not to do
 # --------------

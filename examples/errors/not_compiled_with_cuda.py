@@ -32,11 +32,8 @@ from torch import nn
 # sphinx_gallery_start_ignore
 # isort: split
 import contextlib
-import tempfile
-from pathlib import Path
 from unittest import mock
 
-import matplotlib.pyplot as plt
 import torch
 
 _no_cuda = contextlib.ExitStack()
@@ -48,19 +45,6 @@ _count = torch._C.__dict__.get("_cuda_getDeviceCount")
 if _count is not None:  # by its absence PyTorch knows a build for the CPU
     del torch._C._cuda_getDeviceCount
     _no_cuda.callback(setattr, torch._C, "_cuda_getDeviceCount", _count)
-
-torch.manual_seed(0)
-_folder = tempfile.TemporaryDirectory()
-path = Path(_folder.name, "model.pt")
-
-
-def _save(device):
-    """Save as on a GPU: a file notes the device of each tensor."""
-    with mock.patch("torch.serialization.location_tag", lambda storage: device):
-        torch.save(nn.Linear(3, 2).state_dict(), path)
-
-
-_save("cuda:0")
 try:
     # sphinx_gallery_end_ignore
     device = "cuda"
@@ -118,21 +102,27 @@ assert _no_function == _no_library == (_count is None)
 #      - for CUDA
 #      - Update the driver, or install a build for an older CUDA.
 #
-# This page acts as on a build for the CPU. Where this site is built with a build for CUDA, a hidden part switches CUDA off.
-#
 # On a build for the CPU, ``torch.cuda.set_device(0)`` says *module 'torch._C' has no attribute '_cuda_setDevice'*, and
 # ``torch.Generator(device="cuda")`` says *Cannot get CUDA generator without ATen_cuda library*.
 #
-# **A file from a GPU** fails with other words, for the same reason. The file notes that its tensors were on ``cuda:0`` (here a
-# hidden part wrote that note):
+# **A file from a GPU** gives a different message for the same reason. The file notes that its tensors were on ``cuda:0``. This
+# code writes that note without a GPU:
+
+import io
+from unittest import mock
 
 import torch
+
+file = io.BytesIO()
+with mock.patch("torch.serialization.location_tag", lambda storage: "cuda:0"):
+    torch.save(nn.Linear(3, 2).state_dict(), file)
 
 # sphinx_gallery_start_ignore
 raised = []
 try:
     # sphinx_gallery_end_ignore
-    weights = torch.load(path)
+    file.seek(0)
+    weights = torch.load(file)
 # sphinx_gallery_start_ignore
 except RuntimeError as error:
     raised.append(str(error))
@@ -147,53 +137,64 @@ assert len(raised) == 1 and raised[0].startswith(
 # %%
 # Why
 # ---
-# To use an NVIDIA GPU, you need the GPU with its driver *and* a build of PyTorch for CUDA. Ask for both:
+# To use an NVIDIA GPU, you need the GPU with its driver *and* a build of PyTorch for CUDA.
+#
+# .. how-measured:: The function draw_questions() draws the two questions and their answers.
+
+import matplotlib.pyplot as plt
+
+
+def draw_questions():
+    _, ax = plt.subplots(figsize=(7, 2), layout="constrained")
+    for text, x, y, color in (
+        ("torch.version.cuda", 1.6, 2, "#64748b"),
+        ("torch.cuda.is_available()", 6, 2, "#64748b"),
+        ("install the build for CUDA", 1.6, 0, "#c2410c"),
+        ("check the driver", 6, 0, "#c2410c"),
+        ("use the GPU", 9.8, 2, "#047857"),
+    ):
+        box = {"boxstyle": "round,pad=0.4", "fc": "none", "ec": color}
+        ax.text(x, y, text, ha="center", va="center", bbox=box)
+    for answer, start, end, place in (
+        ("13.0", (3.2, 2), (4.1, 2), (3.65, 2.15)),
+        ("True", (7.9, 2), (8.8, 2), (8.35, 2.15)),
+        ("  None", (1.6, 1.6), (1.6, 0.4), (2, 1)),
+        ("  False", (6, 1.6), (6, 0.4), (6.4, 1)),
+    ):
+        ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": "#64748b"})
+        ax.text(*place, answer, ha="center")
+    ax.set(xlim=(-0.3, 11), ylim=(-0.5, 2.6), title="Two questions, three answers")
+    ax.axis("off")
+
+
+# %%
+# Ask for both:
 
 print("built for CUDA:", torch.version.cuda)
 print("GPU to be used:", torch.cuda.is_available())
+draw_questions()
 
 # figure: A tree with two questions. If torch.version.cuda is None, it is a build for the CPU: install another. If it is a
 #   number and is_available() is False, look at the driver. If it is True, use the GPU.
+
 # sphinx_gallery_start_ignore
-fig, ax = plt.subplots(figsize=(7, 2), layout="constrained")
-places = {
-    "torch.version.cuda": (1.6, 2, "#64748b"),
-    "torch.cuda.is_available()": (6, 2, "#64748b"),
-    "install the build for CUDA": (1.6, 0, "#c2410c"),
-    "check the driver": (6, 0, "#c2410c"),
-    "use the GPU": (9.8, 2, "#047857"),
-}
-for text, (x, y, color) in places.items():
-    box = {"boxstyle": "round,pad=0.4", "fc": "none", "ec": color}
-    ax.text(x, y, text, ha="center", va="center", bbox=box)
-arrows = [(3.2, 2, 4.1, 2, "13.0"), (7.9, 2, 8.8, 2, "True")]
-arrows += [(1.6, 1.6, 1.6, 0.4, "None"), (6, 1.6, 6, 0.4, "False")]
-for x, y, to_x, to_y, text in arrows:
-    ax.annotate(
-        "", (to_x, to_y), (x, y), arrowprops={"arrowstyle": "->", "color": "#64748b"}
-    )
-    above = y == to_y
-    place = ((x + to_x) / 2 + (0 if above else 0.1), (y + to_y) / 2 + 0.15 * above)
-    ax.text(*place, text, ha="center" if above else "left")
-ax.set(xlim=(-0.3, 11), ylim=(-0.5, 2.6), title="Two questions, three answers")
-ax.axis("off")
 assert torch.version.cuda is None and not torch.cuda.is_available()
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``None``: a build without CUDA. ``nvidia-smi`` may show a GPU all the same, because it asks the driver and not PyTorch.
+# - ``None``: a build without CUDA. ``nvidia-smi`` may show a GPU anyway, because it asks the driver and not PyTorch.
 #   On Windows, ``pip install torch`` gives this build (`pytorch.github.io#757
-#   <https://github.com/pytorch/pytorch.github.io/pull/757>`__). Or the program runs in another environment than the one where
-#   you installed the build for CUDA.
+#   <https://github.com/pytorch/pytorch.github.io/pull/757>`__). Or the program runs in a different environment than the one
+#   where you installed the build for CUDA.
 # - ``13.0`` and ``False``: the build is right. The table above says what the message tells about the driver.
 #
-# On a Mac with a chip of Apple, the device is ``"mps"``. The build for AMD also has ``None`` here, and a version in
+# On a Mac with an Apple chip, the device is ``"mps"``. The build for AMD also has ``None`` here, and a version in
 # ``torch.version.hip``.
 #
 # The fix
 # -------
-# Choose the device once, where the program begins, and use that name in all places. Replace ``.cuda()`` by ``.to(device)``,
-# and remove ``torch.cuda.set_device``.
+# Choose the device once, where the program begins, and use it everywhere. Replace ``.cuda()`` by ``.to(device)``, and remove
+# ``torch.cuda.set_device``.
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = nn.Linear(3, 2).to(device)
@@ -203,41 +204,28 @@ print(model(torch.ones(1, 3, device=device)).device)
 # **If you have the GPU**, remove the build for the CPU first: ``pip uninstall torch``. Then run the command that `pytorch.org
 # <https://pytorch.org/get-started/locally/>`__ gives for your system. ``torch.version.cuda`` must print a number then.
 #
-# **Load a file** onto the device that you have. It works for files from both:
+# **Load a file** onto the device that you have:
 
-model.load_state_dict(torch.load(path, map_location=device))
+file.seek(0)
+model.load_state_dict(torch.load(file, map_location=device))
 print(model.weight.device)
 
 # sphinx_gallery_start_ignore
 assert model.weight.device.type == device == "cpu"
-_here = torch.load(path, map_location="cpu")
-_save("cpu")
-assert torch.load(path, map_location=device)["weight"].is_cpu
-# sphinx_gallery_end_ignore
-
-# %%
-# **Fewer GPUs than there were.** A file that was saved on the second GPU of another machine has this in it:
-
-# sphinx_gallery_start_ignore
-_save("cuda:1")
-_one_gpu = contextlib.ExitStack()
-_one_gpu.enter_context(mock.patch("torch.cuda.is_available", lambda: True))
-_one_gpu.enter_context(mock.patch("torch.cuda.device_count", lambda: 1))
-raised = []
-try:
-    # sphinx_gallery_end_ignore
-    weights = torch.load(path)
-# sphinx_gallery_start_ignore
-except RuntimeError as error:
-    raised.append(str(error))
-    print("RuntimeError:", error)
-_one_gpu.close()
-assert len(raised) == 1 and raised[0].startswith(
-    "Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1"
-)
-assert torch.load(path, map_location="cpu")["weight"].is_cpu
+_second = io.BytesIO()
+with mock.patch("torch.serialization.location_tag", lambda storage: "cuda:1"):
+    torch.save(torch.ones(2), _second)
+with (
+    mock.patch("torch.cuda.is_available", lambda: True),
+    mock.patch("torch.cuda.device_count", lambda: 1),
+):
+    _second.seek(0)
+    assert _message_of(torch.load, _second).startswith(
+        "Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1"
+    )
+_second.seek(0)
+assert torch.load(_second, map_location=device).is_cpu
 _no_cuda.close()
-_folder.cleanup()
 _own = _message_of(torch.ones, 2, device="cuda")  # the message of the build that runs
 _of_cuda = (
     "Found no NVIDIA driver on your system",
@@ -251,7 +239,8 @@ assert not _own or (_own.startswith(_of_cuda) if _count else _own == message)
 # sphinx_gallery_end_ignore
 
 # %%
-# (Here a hidden part says that there is one GPU.) ``map_location=device`` ends this message, too.
+# **Fewer GPUs than there were.** A file that was saved on the second GPU of another machine says *Attempting to deserialize
+# object on CUDA device 1 but torch.cuda.device_count() is 1*. The fix is the same.
 #
 # What not to do
 # --------------
