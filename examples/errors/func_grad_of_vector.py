@@ -60,9 +60,7 @@ assert len(raised) == 1
 assert raised[0].startswith("grad_and_value(f)(*args): Expected f(*args) to return")
 assert says(lambda: torch.func.grad_and_value(loss)(weight)) == raised[0]
 assert says(lambda: grad(lambda w: loss(w)[:1])(weight)) == raised[0]
-_critic = torch.nn.Linear(3, 1)
-assert says(lambda: grad(_critic)(weight)) == raised[0]
-assert torch.equal(grad(lambda w: _critic(w).squeeze())(weight), _critic.weight[0])
+assert says(lambda: grad(lambda w: loss(w)[:1].squeeze())(weight)) is None
 assert "got tensor with 2 dims" in says(lambda: grad(lambda w: w[None] * 2)(weight))
 # sphinx_gallery_end_ignore
 
@@ -139,7 +137,7 @@ print(vmap(grad(sample_loss), in_dims=(None, 0, 0))(weight, x, y).shape)
 _per_sample = vmap(grad(sample_loss), in_dims=(None, 0, 0))(weight, x, y)
 assert torch.allclose(_per_sample, rows)
 assert torch.allclose(jacrev(sample_loss)(weight, x, y), rows)
-_weights = torch.rand(5)
+_weights = torch.arange(5.0)
 _, _vjp = torch.func.vjp(lambda weight: sample_loss(weight, x, y), weight)
 assert torch.allclose(_vjp(_weights)[0], _weights @ rows)
 # sphinx_gallery_end_ignore

@@ -63,9 +63,9 @@ assert "output 0 of Addmm" in _says(layer(x), recorded=False)
 assert "output" not in _says(nn.Parameter(torch.ones(2)))
 
 
-def _raises(forward):
+def _raises(forward, *arguments):
     try:
-        forward().sum().backward()
+        forward(*arguments).sum().backward()
     except RuntimeError as error:
         return "modified by an inplace operation" in str(error)
     return False
@@ -86,16 +86,16 @@ assert _raises(_part)
 # - ``[torch.FloatTensor [2, 4]]``: type and shape of the tensor as it was *saved*. ``nn.Linear`` saves its weight transposed:
 #   ``[3, 4]`` can be a weight of shape ``(4, 3)``.
 # - ``output 0 of Sigmoid``: the operation that made the tensor. Here it saved its own result. If a later operation saved the
-#   tensor as its input, you can read the write here instead, such as ``Add``. For a parameter there is nothing, and for the
-#   transposed weight of a linear layer, ``AsStrided``. Earlier versions write *SigmoidBackward* or *SigmoidBackward0*, and the
-#   oldest ones end before all this, after *inplace operation*.
+#   tensor as its input, the message names the operation that wrote to it instead, for example ``Add``. For the transposed
+#   weight of a linear layer it says ``AsStrided``, for other parameters nothing. Earlier versions write *SigmoidBackward0*,
+#   *AsStridedBackward0* or *TBackward*.
 # - ``is at version 1; expected version 0``: a tensor counts its writes, also those to a part of it, as in ``gate[0] = 0``.
 #   The saved tensor was at 0, and now it is at 1.
 #
 # Why
 # ---
 # The derivative of the sigmoid is :math:`s (1 - s)`, where :math:`s` is its result. So its node keeps the result for backward.
-# It keeps no copy: what it saved and ``gate`` are one memory with one counter.
+# This is not a copy: the saved tensor and ``gate`` share one memory and one counter.
 
 gate = torch.sigmoid(layer(x))
 print("saved is gate:", gate.grad_fn._saved_result.data_ptr() == gate.data_ptr())
@@ -107,11 +107,10 @@ assert gate.grad_fn._saved_result.data_ptr() == gate.data_ptr() and gate._versio
 # sphinx_gallery_end_ignore
 
 # %%
-# Not every write is a problem. A ReLU with ``inplace=True`` works after a linear layer, a convolution, a batch norm or GELU, if
-# no other layer has used the result before. It raises after sigmoid, tanh, ReLU, exp, sqrt and softmax, because those save
-# their result.
-
-# %%
+# Each operation saves what its derivative needs: ``exp`` its result, ``x**2`` its input, ``10 * x`` neither. So a ReLU with
+# ``inplace=True`` works after a linear layer, a convolution, a batch norm or GELU, if no other layer has used the result
+# before. It raises after sigmoid, tanh, ReLU, exp, sqrt and softmax, because those save their result.
+#
 # The fix
 # -------
 # **The write is in the model.** Write to a new tensor: ``gate = gate + 1`` instead of ``gate += 1``, ``nn.ReLU()`` instead of
@@ -122,38 +121,23 @@ gate = gate + 1
 gate.sum().backward()
 print("layer.weight.grad:", layer.weight.grad[0])
 
+
 # sphinx_gallery_start_ignore
-_failed = []
-_layers = {
-    **{
-        name: getattr(torch, name)
-        for name in ("sigmoid", "tanh", "relu", "exp", "sqrt")
-    },
-    "softmax": nn.Softmax(-1),
-    **{
-        "linear": nn.Linear(4, 4),
-        "conv": nn.Conv1d(1, 4, 1),
-        "norm": nn.BatchNorm1d(4),
-        "gelu": nn.GELU(),
-    },
-}
-for _name, _layer in _layers.items():
-    _values = (
-        torch.rand(4, 1, 4) if _name == "conv" else torch.rand(4, 4)
-    ).requires_grad_()
-    _result = nn.ReLU(inplace=True)(_layer(_values))
-    try:
-        _result.sum().backward()
-    except RuntimeError:
-        _failed.append(_name)
-assert _failed == ["sigmoid", "tanh", "relu", "exp", "sqrt", "softmax"]
+def _relu_after(operation):
+    return nn.ReLU(inplace=True)(operation(torch.rand(4, 4, requires_grad=True)))
 
 
 def _used_before():
     hidden = layer(x)
-    return nn.Linear(4, 4)(hidden) + nn.ReLU(inplace=True)(hidden)
+    return hidden.square() + nn.ReLU(inplace=True)(hidden)
 
 
+with torch.random.fork_rng():
+    _fine = [nn.Linear(4, 4), nn.Conv1d(4, 4, 1), nn.BatchNorm1d(4), nn.GELU()]
+    _fine += [lambda x: 10 * x, torch.square]
+    _saving = [torch.sigmoid, torch.tanh, torch.relu, torch.exp, torch.sqrt]
+    assert not any(_raises(_relu_after, operation) for operation in _fine)
+    assert all(_raises(_relu_after, it) for it in [*_saving, nn.Softmax(-1)])
 assert _raises(_used_before)
 _s = torch.sigmoid(layer(x)).detach()
 assert torch.allclose(layer.weight.grad, (_s * (1 - _s)).t() @ x)
@@ -169,23 +153,17 @@ assert torch.allclose(layer.weight.grad, (_s * (1 - _s)).t() @ x)
 # critic's old weights.
 
 critic = nn.Linear(3, 1)
-fake = torch.ones(4, 3, requires_grad=True)  # what a generator made
 optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
-
-
-def train(order):
-    if order == "too early":
-        generator_loss = -critic(fake).mean()
-    critic(fake.detach()).mean().backward()
-    optimizer.step()
-    if order == "after the step":
-        generator_loss = -critic(fake).mean()
-    generator_loss.backward()
-
+fake = torch.ones(4, 3, requires_grad=True)  # what a generator made
 
 # sphinx_gallery_start_ignore
 try:
-    train("too early")
+    # sphinx_gallery_end_ignore
+    generator_loss = -critic(fake).mean()
+    critic(fake.detach()).mean().backward()
+    optimizer.step()
+    generator_loss.backward()
+# sphinx_gallery_start_ignore
 except RuntimeError as error:
     message = str(error)
     print("RuntimeError: ..." + message.split("operation: ")[1].partition(" Hint")[0])
@@ -195,20 +173,15 @@ assert "is at version 2; expected version 1 instead" in message
 
 def _weights(write):
     """Whether a write to the weights between forward and backward raises this error."""
-    loss = critic(fake).sum()
+    network = nn.Linear(3, 1)
+    loss = network(fake).sum()
     with torch.no_grad():
-        write(critic.weight)
+        write(network.weight)
     try:
         loss.backward()
     except RuntimeError as error:
         return "modified by an inplace operation" in str(error)
     return False
-
-
-assert _weights(lambda weight: weight.clamp_(-1, 1))
-assert _weights(lambda weight: weight.copy_(torch.ones(1, 3)))
-assert _weights(nn.init.zeros_)
-fake.grad = None
 
 
 def _steps(cut):
@@ -220,14 +193,28 @@ def _steps(cut):
         optimizer.step()
 
 
-try:
-    _steps(cut=False)
-except RuntimeError as error:
-    message = str(error)
+with torch.random.fork_rng():
+    assert _weights(lambda weight: weight.clamp_(-1, 1))
+    assert _weights(lambda weight: weight.copy_(torch.ones(1, 3)))
+    assert _weights(nn.init.zeros_)
+    try:
+        _steps(cut=False)
+    except RuntimeError as error:
+        message = str(error)
+    _steps(cut=True)
 assert message.startswith("one of the variables needed") and "[4, 4]" in message
-_steps(cut=True)
 # sphinx_gallery_end_ignore
-train("after the step")
+
+# %%
+# The shape ``[3, 1]`` is the critic's weight transposed. It is at version 2, because its initialization was the first write.
+#
+# Compute the second loss after the step:
+
+optimizer.zero_grad()
+critic(fake.detach()).mean().backward()
+optimizer.step()
+generator_loss = -critic(fake).mean()
+generator_loss.backward()
 print("fake.grad:", fake.grad[0])
 
 # sphinx_gallery_start_ignore
@@ -235,14 +222,10 @@ assert torch.allclose(fake.grad, -critic.weight.detach().expand(4, 3) / 4)
 # sphinx_gallery_end_ignore
 
 # %%
-# The shape in that message, ``[3, 1]``, is the critic's weight transposed. At version 2 and not 1: the weight's initialization
-# was its first write. Earlier versions write *which is output 0 of AsStridedBackward0, is at version 2; expected version 1*.
-#
-# Compute the second loss after the step. Or, if both losses are meant for the same weights, run every backward before the
-# first step. Did this message come after you set ``retain_graph=True``? Then a tensor from an earlier step is still in use:
-# :ref:`cut it off with detach() <sphx_glr_gallery_errors_backward_twice.py>`. With ``fused=True`` an optimizer's write
-# :ref:`is not counted <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: nothing is raised, and the gradient is
-# wrong.
+# Or, if both losses are meant for the same weights, run every backward before the first step. Did this message come after you
+# set ``retain_graph=True``? Then a tensor from an earlier step is still in use: :ref:`cut it off with detach()
+# <sphx_glr_gallery_errors_backward_twice.py>`. With ``fused=True`` an optimizer's write :ref:`is not counted
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: nothing is raised, and the gradient is wrong.
 #
 # What not to do
 # --------------
@@ -284,10 +267,6 @@ assert len(raised) == 1 and "is at version 1; expected version 0 instead" in rai
 # sphinx_gallery_end_ignore
 
 # %%
-# **Go back to PyTorch 1.4.** Up to that version the optimizers wrote through ``.data``
-# (`pytorch#34211 <https://github.com/pytorch/pytorch/pull/34211>`__). The message is gone there, and the gradient is wrong as
-# above.
-#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: which operations need which value, and which writes are not
