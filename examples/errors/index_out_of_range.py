@@ -11,7 +11,7 @@ index out of range in self
 .. in-short::
 
    An index is too large for its table, or negative: a word for an embedding, or a label for a loss. A table of 10 rows has the
-   rows 0 to 9, so 10 is too large. On a GPU the same fault is *CUDA error: device-side assert triggered*.
+   rows 0 to 9, so 10 is too large. On a GPU the same problem is *CUDA error: device-side assert triggered*.
 
    .. code-block:: diff
 
@@ -113,7 +113,7 @@ assert F.cross_entropy(logits, _negative[1], ignore_index=-1) > 0
 #
 # Why
 # ---
-# An embedding is a table: row ``i`` belongs to word ``i``. A table of 10 rows has the rows 0 to 9. Common causes:
+# An embedding is a table: row ``i`` belongs to word ``i``. Common causes:
 #
 # - **Labels from 1 to 3** for three classes. ``cross_entropy`` wants 0 to 2.
 # - **One more class**, such as *unknown* or padding, for which the last layer has no output.

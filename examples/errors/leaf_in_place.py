@@ -161,7 +161,7 @@ assert "The .grad attribute of a Tensor that is not a leaf" in str(caught[-1].me
 # sphinx_gallery_end_ignore
 
 # %%
-# ``w`` is at the end of a graph now, and no variable holds the leaf with the gradient:
+# No variable holds the leaf with the gradient now:
 
 print("w.is_leaf:", w.is_leaf)
 

@@ -58,9 +58,9 @@ assert "invoke them on the class itself" in str(_warning.message)
 # sphinx_gallery_end_ignore
 
 # %%
-# What raises is the call of the object. The first pair of parentheses, which makes the object, gives the warning
-# ``<class 'Reverse'> should not be instantiated``. PyTorch 1.3 only warned, with *is deprecated and will be removed in 1.3* in
-# the text (`pytorch-gdn#2 <https://github.com/jorge-pessoa/pytorch-gdn/issues/2>`__); PyTorch 1.5 raises
+# The call of the object raises. The first pair of parentheses, which makes the object, gives the warning
+# ``<class 'Reverse'> should not be instantiated``. PyTorch 1.3 only warned that the *legacy autograd function* would be removed
+# (`pytorch-gdn#2 <https://github.com/jorge-pessoa/pytorch-gdn/issues/2>`__). PyTorch 1.5 raises
 # (`torch-two-sample#6 <https://github.com/josipd/torch-two-sample/pull/6>`__).
 #
 # Why
@@ -119,7 +119,7 @@ y = ReverseBy.apply(x, 1.0)
 z = ReverseBy.apply(y, 0.5)
 print(y.grad_fn.strength, z.grad_fn.strength)
 
-# graph: z -- Two calls of apply made two nodes, each with a strength of its own
+# graph: z -- Two calls of apply made two nodes, each with its own strength
 
 # sphinx_gallery_start_ignore
 assert z.grad_fn.strength == 0.5 and y.grad_fn.strength == 1.0
@@ -198,11 +198,11 @@ assert raised == [message] * 3
 # What not to do
 # --------------
 # **Only add** ``@staticmethod``. This is common advice
-# (`TPN#35 <https://github.com/decisionforce/TPN/issues/35>`__). The call decides, not the decorator, so the object of the new
-# class raises the same message: ``ReverseBy()(x, 0.5)``.
+# (`TPN#35 <https://github.com/decisionforce/TPN/issues/35>`__), but calling an object still raises the same message:
+# ``ReverseBy()(x, 0.5)``.
 #
-# **Only replace the call**, and keep the object: ``OldReverse(0.5).apply(x)``. ``apply`` belongs to the class and makes a node
-# of its own, so ``backward`` does not see what the constructor stored.
+# **Only replace the call**, and keep the object: ``OldReverse(0.5).apply(x)``. ``apply`` belongs to the class and makes a new
+# node, so ``backward`` does not see what the constructor stored.
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -23,7 +23,7 @@ Function 'SqrtBackward0' returned nan values in its 0th output.
 # %%
 # The code that raises it
 # -----------------------
-# Distances between all samples of a batch. Those of a sample to itself do not count: they are multiplied by 0.
+# Distances between all samples of a batch. The distance of a sample to itself is multiplied by 0.
 
 import torch
 from torch import nn
@@ -81,7 +81,8 @@ def _anomaly(function, *values):
 
 # %%
 # - ``SqrtBackward0``: the node in whose result the NaN was first seen. Nodes are named after their operation.
-# - ``0th output``: the gradient of the operation's first input.
+# - ``0th output``: the gradient of the operation's first input. ``PowBackward1`` and ``1th output`` is ``x ** y`` where ``y``
+#   requires grad: that gradient needs ``log(x)``, which is NaN for a negative ``x``. Keep ``x`` positive there.
 #
 # Without :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` there is no message. ``backward()`` ends well,
 # and the NaN is in the gradients of the layer:
@@ -104,7 +105,7 @@ layer = nn.Linear(3, 2)
 # sphinx_gallery_end_ignore
 
 # %%
-# One optimizer step writes the NaN into the weights. From the next step on, the loss is NaN, too.
+# One optimizer step writes the NaN into the weights, so the next loss is NaN, too.
 #
 # Why
 # ---
@@ -127,24 +128,19 @@ assert root.grad == 0 and x.grad.isnan() and y == 0
 assert "distance = squared.sqrt()" in _warned.split("File")[-1]
 _named, _finite, _gradient = _anomaly(lambda w: (w**2).sum().sqrt(), 0.0, 0.0)
 assert _named == "PowBackward0" and _finite and _gradient.isnan().all()
+_named, _finite, _gradient = _anomaly(lambda y: torch.tensor(-2.0) ** y.sum(), 2.0)
+assert _named == "PowBackward1" and _finite and _gradient.isnan().all()
 _named, _finite, _gradient = _anomaly(
     lambda w: functional.mse_loss(w * float("nan"), torch.zeros(2)), 1.0, 2.0
 )
 assert _named == "MseLossBackward0" and not _finite
-_named, _finite, _gradient = _anomaly(
-    lambda w: functional.cross_entropy(
-        (w + float("inf")).expand(1, 2), torch.tensor([0])
-    ),
-    1.0,
-)
-assert _named == "LogSoftmaxBackward0" and not _finite
 # sphinx_gallery_end_ignore
 
 # %%
 # How to find the line
 # --------------------
 # Before the error comes a warning with the traceback of the *forward* call. Its last line here is
-# ``distance = squared.sqrt()``. That line is not always the one at fault:
+# ``distance = squared.sqrt()``. That line is not always the one to fix:
 #
 # - **Infinity is not NaN.** In ``(w**2).sum().sqrt()`` the root itself returns an infinite gradient, and only the square turns
 #   it into NaN. The message names ``PowBackward0``. Look at what comes *after* the square: the root.
@@ -154,8 +150,8 @@ assert _named == "LogSoftmaxBackward0" and not _finite
 #
 # The fix
 # -------
-# **A root**, so also a distance or a norm that is written by hand: add a small number *under* the root. The derivative is
-# large there and no longer infinite, and 0 times a large number is 0.
+# **A root**, also in a distance or a norm that you wrote yourself: add a small number *under* the root. Its derivative is then
+# large instead of infinite, and 0 times a large number is 0.
 
 z = layer(torch.rand(4, 3))
 squared = (z[:, None] - z).square().sum(dim=2)
@@ -208,11 +204,10 @@ for _function, _name in (
 # ``squared.clamp(min=1e-12).sqrt()``.
 #
 # **A norm**: ``torch.linalg.vector_norm``, ``x.norm()``, ``torch.cdist`` and ``std`` of several equal values return a gradient
-# of 0 where the root is 0. With them nothing has to be added, unless you differentiate the gradient of a norm again: that is
-# NaN at 0.
+# of 0 where the root is 0, so you do not need to add anything. But the second derivative of a norm is NaN at 0.
 #
 # **Anything else**, such as a logarithm, a power below 1 or a division: give it a harmless argument wherever you do not use
-# the result. That takes ``where`` twice. The inner one protects backward, the outer one picks the values.
+# the result. You need ``where`` twice. The inner one protects backward, the outer one picks the values.
 
 p = torch.tensor([0.0, 0.5], requires_grad=True)
 safe = torch.where(p > 0, p, 1.0)
@@ -260,8 +255,8 @@ assert _anomaly(lambda q: torch.where(q > 0, torch.sqrt(q), 0.0), 0.0)[2].isnan(
 # sphinx_gallery_end_ignore
 
 # %%
-# **Replace the NaN in the gradient by 0.** Each weight gets the *sum* of the gradients from all paths. One NaN makes the sum
-# NaN, so the part that was right is gone as well:
+# **Replace the NaN in the gradient by 0.** A gradient is the *sum* over all paths. One NaN makes it NaN, so the part that was
+# right is gone as well:
 
 w = torch.tensor([0.0, 3.0], requires_grad=True)
 bad = (w - w.detach()).square().sum().sqrt()
@@ -277,8 +272,8 @@ assert _anomaly(lambda w: (2 * w).sum(), 0.0, 3.0)[2].tolist() == [2, 2]
 # %%
 # The gradient of ``good`` alone is 2 for both numbers.
 #
-# **Clip the gradients.** ``clip_grad_norm_`` divides by the norm of all gradients. That norm is now NaN, and so is each
-# gradient afterwards:
+# **Clip the gradients.** ``clip_grad_norm_`` divides by the norm of all gradients. That norm is NaN, and so is each gradient
+# afterwards:
 
 first = nn.Parameter(torch.ones(2))
 second = nn.Parameter(torch.ones(2))

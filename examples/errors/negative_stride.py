@@ -37,7 +37,6 @@ import resource
 import signal
 import warnings
 
-import matplotlib.pyplot as plt
 from PIL import Image
 
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
@@ -77,26 +76,28 @@ assert refused([rgb, rgb], torch.utils.data.default_collate)
 # A stride says how far the next element of a dimension is in memory. NumPy reverses an array without moving a number: it starts
 # at the other end, with a negative stride. A tensor's strides are 0 or more.
 
+import matplotlib.pyplot as plt
+
 print("image:", image.strides)
 print("rgb:  ", rgb.strides)
 
 # figure: Six numbers in a row of memory, the colors of two pixels. An arrow above the first three runs to the right, with the
 #   stride 8 of image. An arrow below them runs to the left, with the stride -8 of rgb.
-
-# sphinx_gallery_start_ignore
-fig, ax = plt.subplots(figsize=(6, 1.9), layout="constrained")
+_, ax = plt.subplots(figsize=(6, 1.9), layout="constrained")
 for place, number in enumerate(image.ravel()):
     ax.barh(0, 0.94, left=place, height=0.5, color="#64748b")
     ax.text(place + 0.47, 0, number, color="white", ha="center", va="center")
-for start, end, height, color, text in (
-    (0.2, 2.8, 0.55, "#2563eb", f"image: stride {image.strides[-1]}"),
-    (2.8, 0.2, -0.55, "#c2410c", f"rgb: stride {rgb.strides[-1]}"),
+for text, start, end, height, color in (
+    (f"image: stride {image.strides[-1]}", 0.2, 2.8, 0.55, "#2563eb"),
+    (f"rgb: stride {rgb.strides[-1]}", 2.8, 0.2, -0.55, "#c2410c"),
 ):
     arrow = {"arrowstyle": "->", "color": color}
-    ax.annotate("", xy=(end, height), xytext=(start, height), arrowprops=arrow)
+    ax.annotate("", (end, height), (start, height), arrowprops=arrow)
     ax.text(3.1, height, text, color=color, va="center")
 ax.set(ylim=(-0.9, 0.9), title="One memory, read in two directions (bytes)")
 ax.axis("off")
+
+# sphinx_gallery_start_ignore
 assert image.strides == (48, 24, 8) and rgb.strides == (48, 24, -8)
 for _array in (
     np.flip(image, 0),
@@ -133,7 +134,7 @@ assert x.tolist() == [[[3, 2, 1], [6, 5, 4]]]
 # sphinx_gallery_end_ignore
 
 # %%
-# If you compute with the array anyway, the result is a new array, and no copy is needed: ``rgb.astype("float32")``.
+# If you compute a new array from it anyway, no copy is needed: ``rgb.astype("float32")``.
 #
 # Or reverse the tensor. Slices of a tensor have no negative steps:
 
@@ -165,8 +166,8 @@ assert image.max() == 6
 # %%
 # The given NumPy array is not writable
 # -------------------------------------
-# A warning from the same line. The array may only be read, and a tensor that shares its memory has no such lock. Arrays like
-# this come from pandas 3, from ``np.asarray`` of a PIL image, and from ``np.frombuffer`` of ``bytes``.
+# This warning comes from the same line. The array is read-only, but a tensor that shares its memory is not. Such arrays come
+# from pandas 3, from ``np.asarray`` of a PIL image, and from ``np.frombuffer`` of ``bytes``.
 
 import pandas as pd
 
@@ -193,8 +194,8 @@ for _array in (
 # sphinx_gallery_end_ignore
 
 # %%
-# The table was changed through the tensor. ``torch.tensor`` copies the array, and does not warn. The warning comes once in a
-# program, so look for other lines that need it:
+# The table was changed through the tensor. ``torch.tensor`` copies the array. The warning comes only once in a program, so look
+# for other lines that need the copy, too:
 
 x = torch.tensor(table["age"].to_numpy())
 x += 100

@@ -154,7 +154,7 @@ assert _runs(86, 80) and not _runs(90, 80) and not _runs(75, 80)
 # and need to be built for your GPU as well. A later CUDA may also need a newer driver: ``The NVIDIA driver on your system is
 # too old`` (as in `pytorch#162531 <https://github.com/pytorch/pytorch/pull/162531>`__).
 #
-# A program for several machines asks first:
+# For several machines, ask first:
 
 
 def has_kernels():
@@ -227,7 +227,7 @@ assert raised == ["index out of range in self"]
 #
 # What not to do
 # --------------
-# **Do not catch the error and go on.** After an error of CUDA, other calls of the same program may fail. Start it again.
+# **Do not catch the error and go on.** After a CUDA error, other calls may fail. Start the program again.
 #
 # **Do not leave cuDNN switched off.** It is a test, and convolutions may become slower.
 #

@@ -20,8 +20,8 @@ can't optimize a non-leaf Tensor
       + w.requires_grad_()
         optimizer = SGD([w], lr=0.1)
 
-   **Not this:** ``w.retain_grad()``, or a ``w.detach().requires_grad_()`` for the optimizer only. The optimizer takes both. In
-   a loop that computes ``w`` anew, nothing is learned.
+   **Not this:** ``w.retain_grad()``, or a ``w.detach().requires_grad_()`` for the optimizer only. The optimizer takes both, but
+   in a loop that computes ``w`` again, nothing is learned.
 """
 
 # %%
@@ -62,7 +62,7 @@ assert raised == [message] * 3
 # Why
 # ---
 # Backward stores gradients in leaves that require grad. Here the leaf is the tensor that ``randn`` returned. After the
-# multiplication, ``w`` is the product, and the leaf has no name.
+# multiplication, ``w`` is the product, and no variable holds the leaf.
 
 loss = ((w - 1) ** 2).sum()
 loss.backward()
@@ -121,7 +121,7 @@ assert torch.randn(3, device="meta", requires_grad=True).is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
-# **In a module,** wrap the finished tensor in ``nn.Parameter``. It is a leaf also if it is made of a result.
+# **In a module,** wrap the finished tensor in ``nn.Parameter``, which makes a leaf.
 
 from torch import nn
 
@@ -155,7 +155,7 @@ assert loss < 0.05
 # What not to do
 # --------------
 # **Make a leaf for the optimizer only,** or call ``retain_grad()``. The optimizer accepts both. But it updates
-# a tensor that the loss does not see, so the loss stands still.
+# a tensor that the loss does not use, so the loss does not change.
 
 
 def train(prepare):
@@ -211,8 +211,8 @@ assert _once(lambda raw: raw.double())
 # If ``w = raw * 0.5`` is computed once, before the loop, the retained tensor is used, and the second round raises ``Trying to
 # backward through the graph a second time``.
 #
-# **Forget** ``requires_grad``. A computed tensor that does not require grad is a leaf too, so the optimizer takes it without a
-# word. It gets no gradient, and ``step()`` skips it.
+# **Forget** ``requires_grad``. A computed tensor that does not require grad is a leaf too, so the optimizer takes it without an
+# error. It gets no gradient, and ``step()`` skips it.
 
 w = torch.randn(3) * 0.01
 before = w.clone()
@@ -274,7 +274,7 @@ assert len(SGD(_Listed().parameters(), lr=0.1).param_groups[0]["params"]) == 4
 # and ``model.parameters()`` that was stored and looped over before, for example to count. It is a generator, and now it is
 # empty.
 #
-# The optimizer was given something that is not a list of tensors:
+# The optimizer was given a single tensor. Put it into a list:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -284,19 +284,17 @@ try:
 # sphinx_gallery_start_ignore
 except TypeError as error:
     raised.append(str(error))
+    print("TypeError:", error)
 try:
-    # sphinx_gallery_end_ignore
     SGD([nn.Linear(3, 1)], lr=0.1)
-# sphinx_gallery_start_ignore
 except TypeError as error:
     raised.append(str(error))
-print(*(f"TypeError: {text}" for text in raised), sep="\n\n")
 assert len(raised) == 2 and "should be an iterable of Tensors or dicts" in raised[0]
 assert "one of the params is torch.nn.modules.linear.Linear" in raised[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# Put the single tensor into a list, and pass ``layer.parameters()`` instead of the layer.
+# ``SGD([layer])`` says *one of the params is torch.nn.modules.linear.Linear*: pass ``layer.parameters()``.
 #
 # See also
 # --------

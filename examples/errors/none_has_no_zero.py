@@ -28,9 +28,8 @@ r"""
 
 import torch
 
-torch.manual_seed(0)
-
 # sphinx_gallery_start_ignore
+# isort: split
 import warnings
 
 from torch import nn
@@ -61,7 +60,7 @@ assert ["not a leaf" in str(w.message) for w in caught] == [True]
 # Why
 # ---
 # ``w - 0.1 * w.grad`` makes a new tensor, and ``w =`` gives it the old name. The gradient is in the old tensor, and the new one
-# has none. It is not a leaf, either: it has a history that leads back to the old tensor.
+# has none. It is not a leaf: it has a history that leads back to the old tensor.
 
 old = torch.tensor([1.0, 2.0], requires_grad=True)
 (old - 5).square().sum().backward()
@@ -110,19 +109,12 @@ assert (_made.is_leaf, _made.requires_grad) == (False, True)
 _moved = torch.randn(2, requires_grad=True).to(torch.float64)
 assert (_moved.is_leaf, _moved.requires_grad) == (False, True)
 assert (_new.is_leaf, _new.requires_grad) == (True, False)
-_fresh = nn.Linear(2, 2)
-_fresh.weight.sum().backward()
-assert _fresh.weight.grad is not None and _fresh.bias.grad is None
-_fresh.zero_grad()
-assert _fresh.weight.grad is None
-for _leaf in (_fresh.weight, _fresh.bias):
-    assert (_leaf.is_leaf, _leaf.requires_grad) == (True, True)
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# **The update is by hand.** Write into ``w``, without a record of the write:
+# **You update by hand.** Write into ``w`` while nothing is recorded:
 
 w = torch.tensor([1.0, 2.0], requires_grad=True)
 
@@ -141,8 +133,8 @@ w.grad = None  # before the first backward
 # sphinx_gallery_end_ignore
 
 # %%
-# **zero_() stands before the first backward().** The gradient exists from the first ``backward()`` on. Use ``w.grad = None``
-# instead of ``w.grad.zero_()``: it works before the first ``backward()``, too.
+# **zero_() comes before the first backward().** Use ``w.grad = None`` instead of ``w.grad.zero_()``: it works before the first
+# ``backward()``, too.
 #
 # **There is an optimizer.** Since PyTorch 2.0, its ``zero_grad()`` sets the gradients to ``None``. Older code that then writes
 # to them raises:

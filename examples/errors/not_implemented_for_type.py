@@ -211,7 +211,7 @@ assert says(lambda: mask & mask) == (
 # sphinx_gallery_end_ignore
 
 # %%
-# **Half precision on a CPU.** Users of earlier versions met *"addmm_impl_cpu_" not implemented for 'Half'*, as `in this report
+# **Half precision on a CPU.** Earlier versions said *"addmm_impl_cpu_" not implemented for 'Half'*, as `in this report
 # <https://github.com/huggingface/transformers/issues/27769>`__. If the model was meant for a GPU, move the model and its input
 # there. In PyTorch 2.13 these layers run on a CPU, too:
 

@@ -187,8 +187,8 @@ assert _complex.resolve_conj().numpy().tolist() == [1, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# Siblings of the message
-# -----------------------
+# Messages that are close to this one
+# -----------------------------------
 # - ``can't convert cuda:0 device type tensor to numpy``: the array would be on the CPU. Add ``.cpu()``.
 # - ``Got unsupported ScalarType BFloat16``: NumPy has no such type. Add ``.float()``.
 # - ``Can't call numpy() on Tensor that has conjugate bit set``: add ``.resolve_conj()``.

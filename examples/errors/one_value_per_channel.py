@@ -28,8 +28,9 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-# sphinx_gallery_start_ignore
 torch.manual_seed(0)
+
+# sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
     samples = torch.rand(9, 3)
@@ -58,8 +59,6 @@ def raises(layer, *shape):
     return False
 
 
-assert raises(nn.BatchNorm1d(4), 1, 4, 1) and not raises(nn.BatchNorm1d(4), 1, 4, 2)
-assert not raises(nn.BatchNorm1d(4).eval(), 1, 4)
 assert raises(nn.BatchNorm1d(4, track_running_stats=False).eval(), 1, 4)
 assert not any(raises(layer, 1, 4) for layer in (nn.LayerNorm(4), nn.GroupNorm(2, 4)))
 assert raises(nn.GroupNorm(4, 4), 1, 4)  # one channel, and so one value, in each group
@@ -76,7 +75,7 @@ assert raises(nn.BatchNorm2d(4), 1, 4, 1, 1) and not raises(
 # Why
 # ---
 # In training, batch norm subtracts the mean of the batch and divides by its standard deviation. The mean of one value is the
-# value itself. So each input would become 0, and so would its gradient. PyTorch raises instead.
+# value itself, so every input and its gradient would become 0. PyTorch raises instead.
 #
 # Two values are not much better: if they differ by 0.1 or more, they become nearly +1 and −1, whatever they are.
 
@@ -98,9 +97,6 @@ assert (two > 0.85).all() and (two < 1).all() and 1.2 < nine.abs().max() < 2.7
 for _values in ([0.0, 0.1], [-3.0, 8.0], [1000.0, 0.0], [5.0, 5.1]):
     _two = nn.BatchNorm1d(1)(torch.tensor(_values)[:, None]).abs()
     assert (_two > 0.99).all() and (_two < 1.001).all()
-# of values that are closer, the constant eps in the divisor makes less
-_two = nn.BatchNorm1d(1)(torch.tensor([[0.0], [0.001]])).abs()
-assert (_two < 0.2).all()
 # what would come out of one value: 0, and no gradient
 _one = torch.rand(1, 4, requires_grad=True)
 _zero = torch.batch_norm(_one, None, None, None, None, True, 0.1, 1e-5, False)
@@ -112,7 +108,6 @@ assert _zero.abs().max() < 1e-3 and _one.grad.abs().max() < 1e-3
 # In evaluation it uses the running statistics, and one sample is enough (unless the layer has ``track_running_stats=False``):
 
 print(model.eval()(samples[:1]).shape)
-model.train()
 
 # %%
 # The fix
@@ -120,6 +115,7 @@ model.train()
 # **In training**: leave out the last batch if it is smaller. With ``shuffle=True``, other samples are left out in each epoch. A
 # dataset that is smaller than one batch then gives no batch at all.
 
+model.train()
 loader = DataLoader(samples, batch_size=4, drop_last=True)
 for batch in loader:
     print(tuple(model(batch).shape))
@@ -153,8 +149,8 @@ assert len(said) == 1 and said[0].startswith(
 # %%
 # What not to do
 # --------------
-# **Do not repeat the sample to make two of it.** Two equal values have no spread either. Up to rounding, the result is the bias
-# of the layer for every sample, here 0. Nothing is raised.
+# **Do not repeat the sample.** Two equal values have no spread either. Up to rounding, the result is the bias of the layer for
+# every sample, here 0. Nothing is raised.
 
 twice = samples[:1].repeat(2, 1)
 print(model(twice).abs().max() < 1e-3)
