@@ -145,7 +145,7 @@ for _labels in (labels, _ignored):
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``ignore_index`` or ``weight=``, the mean of ``F.cross_entropy`` is a different number: it counts only the labels that
+# With ``ignore_index`` or ``weight=``, the mean of ``F.cross_entropy`` can differ from this one: it counts only labels that
 # are used, with their weights. If you want that one, leave out ``reduction="none"``. And if the last batch is smaller, the mean
 # of the batch means is :ref:`not the mean of all samples <sphx_glr_gallery_training_unequal_batches.py>`.
 #
