@@ -84,8 +84,8 @@ def _anomaly(function, *values):
 # - ``0th output``: the gradient of the operation's first input. ``PowBackward1`` and ``1th output`` is ``x ** y`` where ``y``
 #   requires grad: that gradient needs ``log(x)``, which is NaN for a negative ``x``. Keep ``x`` positive there.
 #
-# Without :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` there is no message. ``backward()`` ends well,
-# and the NaN is in the gradients of the layer:
+# Without :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` there is no message, and the NaN is in the
+# gradients of the layer:
 
 z = layer(x)
 squared = (z[:, None] - z).square().sum(dim=2)
@@ -195,7 +195,7 @@ for _function, _name in (
 # sphinx_gallery_end_ignore
 
 # %%
-# In ``float16`` the number ``1e-12`` is 0 and does not help: use ``1e-4``, or compute the distances from ``z.float()``.
+# In ``float16``, ``1e-12`` is 0: use ``1e-4``, or compute from ``z.float()``.
 #
 # Rounding can also make the argument slightly *negative*, as in ``(x**2).mean() - x.mean()**2``. Then the loss is NaN, too. Use
 # ``squared.clamp(min=1e-12).sqrt()``.

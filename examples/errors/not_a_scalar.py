@@ -53,7 +53,7 @@ for _shape in ((), (1,), (1, 1)):
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``outputs``: the tensor that you called ``backward()`` on. Print its shape: here it is ``[4]``, one number for each sample.
+# - ``outputs``: the tensor that you called ``backward()`` on. Print its shape, here ``[4]``: one number for each sample.
 # - ``scalar``: exactly one number. The shapes ``[]``, ``[1]`` and ``[1, 1]`` pass, so the same code can run with a batch of 1,
 #   or on one GPU.
 #
@@ -185,7 +185,7 @@ assert losses.shape == (4, 4) and losses.mean() == 10 and predictions.grad.any()
 # sphinx_gallery_end_ignore
 
 # %%
-# All four predictions are right, but the mean is not 0, and the gradient pulls them together. With equal shapes both are 0.
+# All predictions are right, but the mean and the gradient are not 0. With equal shapes both are 0:
 
 losses = (predictions.squeeze(1) - targets) ** 2
 (gradient,) = torch.autograd.grad(losses.mean(), predictions)
