@@ -82,7 +82,7 @@ def _anomaly(function, *values):
 # %%
 # - ``SqrtBackward0``: the node in whose result the NaN was first seen. Nodes are named after their operation.
 # - ``0th output``: the gradient of the operation's first input. ``PowBackward1`` and ``1th output`` is ``x ** y`` where ``y``
-#   requires grad: that gradient needs ``log(x)``, which is NaN for a negative ``x``. Keep ``x`` positive there.
+#   requires grad: that gradient needs ``log(x)``, which is NaN for a negative ``x``. Keep ``x`` positive.
 #
 # Without :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` there is no message, and the NaN is in the
 # gradients of the layer:
@@ -136,7 +136,7 @@ assert _named == "MseLossBackward0" and not _finite
 # How to find the line
 # --------------------
 # Before the error comes a warning with the traceback of the *forward* call. Its last line here is
-# ``distance = squared.sqrt()``. That line is not always the one to fix:
+# ``distance = squared.sqrt()``. That is not always the line to fix:
 #
 # - **Infinity is not NaN.** In ``(w**2).sum().sqrt()`` the root itself returns an infinite gradient, and only the square turns
 #   it into NaN. The message names ``PowBackward0``. Look at what comes *after* the square: the root.
