@@ -16,7 +16,8 @@
   link.textContent = source.querySelector("h1").firstChild.textContent;
   main.querySelector("h1").textContent = figure.querySelector(".caption-text")?.textContent ?? link.textContent;
   main.querySelector(".figure-place").replaceChildren(figure);
-  for (const script of source.querySelectorAll("script[src*='/graph_']")) {
+  document.documentElement.classList.remove("no-js");
+  for (const script of source.querySelectorAll("script[src*='/graph_player'], script[src*='/graph_live']")) {
     document.head.append(make("script", { src: new URL(script.getAttribute("src"), page).href, async: false }));
   }
 
