@@ -9,67 +9,53 @@ View or copy: which calls share memory
 
 .. in-short::
 
-   For an ordinary matrix ``x`` (its layout is ``torch.strided``), numbers and slices in brackets, ``view``, ``transpose``,
+   For an ordinary matrix ``x``, numbers and slices in brackets, ``view``, ``transpose``,
    ``squeeze``, ``expand`` and ``split`` share memory: after ``y = x[0]``, the line ``y[0] = 9`` changes ``x`` too. A list of
    numbers or a mask in the brackets copies, and so do ``clone``, ``repeat`` and ``cat``. ``reshape``, ``flatten``, ``ravel``
-   and ``contiguous`` share or copy, depending on the strides of ``x``. For memory of your own, call ``x.clone()``.
+   and ``contiguous`` share or copy, depending on the strides of ``x``. If you need a separate copy, call ``x.clone()``.
 """
 
 # %%
 # Does a write into the result change x?
 # --------------------------------------
-# That can depend on how ``x`` lies in memory, so the table has three ``x`` with the same 4 by 6 numbers of ``float32``: stored
-# *by rows*, with the :ref:`strides <sphx_glr_gallery_tensors_strides.py>` ``(6, 1)``, *by columns* ``(1, 4)``, as a transpose
-# is, and *with gaps* ``(12, 2)``, as every second column of a wider tensor is.
+# You normalize a batch or clear a part of a mask, and another tensor changes too. Or the write is lost. ``x[0]`` and ``x[[0]]``
+# both read the first row:
+
+import numpy as np
+import torch
+
+x = torch.zeros(2, 3)
+shared, copied = x[0], x[[0]]
+shared[0] = 5
+copied[0] = 7
+print(x)
+
+# sphinx_gallery_start_ignore
+assert x.tolist() == [[5, 0, 0], [0, 0, 0]]
+# sphinx_gallery_end_ignore
+
+# %%
+# The 5 is in ``x``, and the 7 is not. Some calls depend on how ``x`` lies in memory, so the table has three ``x`` with the same
+# 4 by 6 numbers of ``float32``: stored *by rows*, with the :ref:`strides <sphx_glr_gallery_tensors_strides.py>` ``(6, 1)``,
+# *by columns* ``(1, 4)``, as a transpose is, and *with gaps* ``(12, 2)``, as every second column of a wider tensor is.
 #
 # .. how-measured:: Each call is run on all three, and then its result is written to.
 
 import pandas as pd
-import torch
 
-LAYOUTS = {
-    "by rows": (6, 1),
-    "by columns": (1, 4),
-    "with gaps": (12, 2),
-}
-ROWS = {
-    "x[1]    x[1:3]    x[:, ::2]    x[None]": (
-        lambda x: x[1],
-        lambda x: x[1:3],
-        lambda x: x[:, ::2],
-        lambda x: x[None],
-    ),
-    "x.t()    x.transpose(0, 1)    x.permute(1, 0)": (
-        lambda x: x.t(),
-        lambda x: x.transpose(0, 1),
-        lambda x: x.permute(1, 0),
-    ),
-    "x.squeeze()    x.unsqueeze(0)    x.expand(3, 4, 6)": (
-        lambda x: x.squeeze(),
-        lambda x: x.unsqueeze(0),
-        lambda x: x.expand(3, 4, 6),
-    ),
-    "x.split(2)[0]    x.chunk(2)[0]    x.detach()": (
-        lambda x: x.split(2)[0],
-        lambda x: x.chunk(2)[0],
-        lambda x: x.detach(),
-    ),
-    "x.view(24)": (lambda x: x.view(24),),
-    "x.reshape(24)    x.flatten()": (lambda x: x.reshape(24), lambda x: x.flatten()),
-    "x.ravel()    x.contiguous()": (lambda x: x.ravel(), lambda x: x.contiguous()),
-    'x.float()    x.to("cpu")': (lambda x: x.float(), lambda x: x.to("cpu")),
-    "x[[0, 2]]    x[x > 5]    x.masked_select(x > 5)": (
-        lambda x: x[[0, 2]],
-        lambda x: x[x > 5],
-        lambda x: x.masked_select(x > 5),
-    ),
-    "x.clone()    x.double()    x.repeat(1, 1)    torch.cat([x])": (
-        lambda x: x.clone(),
-        lambda x: x.double(),
-        lambda x: x.repeat(1, 1),
-        lambda x: torch.cat([x]),
-    ),
-}
+LAYOUTS = {"by rows": (6, 1), "by columns": (1, 4), "with gaps": (12, 2)}
+ROWS = [
+    ["x[1]", "x[1:3]", "x[:, ::2]", "x[None]"],
+    ["x.t()", "x.transpose(0, 1)", "x.permute(1, 0)"],
+    ["x.squeeze()", "x.unsqueeze(0)", "x.expand(3, 4, 6)"],
+    ["x.split(2)[0]", "x.chunk(2)[0]", "x.detach()"],
+    ["x.view(24)"],
+    ["x.reshape(24)", "x.flatten()"],
+    ["x.ravel()", "x.contiguous()"],
+    ["x.float()", 'x.to("cpu")'],
+    ["x[[0, 2]]", "x[x > 5]", "x.masked_select(x > 5)"],
+    ["x.clone()", "x.double()", "x.repeat(1, 1)", "torch.cat([x])"],
+]
 
 
 def make(layout):
@@ -77,29 +63,28 @@ def make(layout):
     return x.copy_(torch.arange(24.0).reshape(4, 6))
 
 
-def measure(call, layout):
+def write_into_result(call, layout):
     x = make(layout)
     try:
-        y = call(x)
+        y = eval(call, {"x": x, "torch": torch})
     except RuntimeError:
         return "raises"
     y[(0,) * y.dim()] = 99
     return "yes" if (x == 99).any() else "no"
 
 
-def answer(calls, layout):
-    (one,) = {measure(call, layout) for call in calls}  # all of a row agree
-    return one
+def tabulate_writes():
+    found = {}
+    for calls in ROWS:
+        answers = [[write_into_result(c, layout) for layout in LAYOUTS] for c in calls]
+        assert answers == answers[:1] * len(calls)  # all of a row agree
+        found[",  ".join(calls)] = answers[0]
+    return pd.DataFrame(found, index=list(LAYOUTS)).T
 
-
-table = pd.DataFrame(
-    [[answer(calls, layout) for layout in LAYOUTS] for calls in ROWS.values()],
-    index=list(ROWS),
-    columns=list(LAYOUTS),
-)
 
 # sphinx_gallery_start_ignore
-_found = {_row.split("    ")[0]: list(table.loc[_row]) for _row in table.index}
+table = tabulate_writes()
+_found = {_row.split(",  ")[0]: list(table.loc[_row]) for _row in table.index}
 _shares, _copies = ["yes"] * 3, ["no"] * 3
 assert _found == {
     "x[1]": _shares,
@@ -117,40 +102,147 @@ for _layout in LAYOUTS:
     assert torch.equal(make(_layout), torch.arange(24.0).reshape(4, 6))
     assert make(_layout).stride() == LAYOUTS[_layout]
     assert make(_layout).is_contiguous() == (_layout == "by rows")
-_x = torch.ones(2, 3)
-_sparse = _x.to_sparse()  # not strided: copies
-_sparse.transpose(0, 1)._values().mul_(2)
-assert torch.equal(_sparse.to_dense(), _x) and _x.layout is torch.strided
 # sphinx_gallery_end_ignore
 
 # %%
 # *Yes*: the write was seen in ``x``, so they share memory. *No*: the result is a copy.
 
-import torch
-
-table
+tabulate_writes()
 
 # %%
-# Here is such a write. ``x[0]`` and ``x[[0]]`` both read the first row:
+# A longer table, with over a hundred calls, is on the page of :doc:`shape operations
+# </reference/shapes>`. For arrays and lists, see :ref:`the page on NumPy <sphx_glr_gallery_tensors_numpy_and_torch.py>`.
 
-x = torch.zeros(2, 3)
-shared, copied = x[0], x[[0]]
-shared[0] = 5
-copied[0] = 7
-print(x)
+# %%
+# Why some answers depend on strides
+# ----------------------------------
+# A result can share memory if an offset and one step (stride) for each dimension describe it, and no step is negative. A slice
+# is such a result. ``x.flip(0)`` would need a negative step, so it copies. A list of indices can pick in any
+# order, so PyTorch copies, even where a step would do, as for ``x[[0, 2]]``.
+#
+# - ``view`` raises an error where no steps fit. ``reshape`` and ``flatten`` copy there.
+# - ``contiguous`` and ``ravel`` want rows without gaps. They also copy the ``x`` with gaps, where a step of 2 would fit.
+#
+# One number, expanded to a million, shows how much that can cost:
+
+big = torch.zeros(1).expand(1000, 1000)
+for flat in (big.reshape(-1), big.ravel()):
+    print(flat.shape, flat.untyped_storage().nbytes(), "bytes")
 
 # sphinx_gallery_start_ignore
-assert x.tolist() == [[5, 0, 0], [0, 0, 0]]
+assert big.reshape(-1).untyped_storage().nbytes() == 4
+assert big.ravel().untyped_storage().nbytes() == 4_000_000
+assert big.flatten().untyped_storage().nbytes() == 4
+assert make("with gaps").view(24).stride() == (2,)
 # sphinx_gallery_end_ignore
 
 # %%
-# The 5 is in ``x``, and the 7 is not. A longer table, with over a hundred calls, is on the page of :doc:`shape operations
-# </reference/shapes>`. For arrays and lists, see :ref:`the page on NumPy <sphx_glr_gallery_tensors_numpy_and_torch.py>`.
+# The index decides, too. An ``int64`` tensor with no dimension counts as a number. A boolean one is a mask:
+
+
+def same_storage(a, b):
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+x = torch.arange(24.0).reshape(4, 6)
+for index in (torch.tensor(1), torch.tensor([1]), torch.tensor(True)):
+    print(f"{index!s:<14} shares: {same_storage(x, x[index])}")
+
+# sphinx_gallery_start_ignore
+assert not same_storage(x, x.flip(0)) and same_storage(x, x[::2])
+assert not same_storage(x, x[[0, 2]])
+_indices = (torch.tensor(1), torch.tensor([1]), torch.tensor(True))
+assert [same_storage(x, x[_i]) for _i in _indices] == [True, False, False]
+# sphinx_gallery_end_ignore
+
+# %%
+# clone keeps the order of the strides, contiguous does not
+# ---------------------------------------------------------
+# ``x.t().clone()`` has new memory, and the order of its strides is that of ``x.t()``. ``x.t().contiguous()`` is sorted by rows.
+# The figure walks through each tensor, row after row, and shows where in its storage each element lies. A contiguous tensor is
+# a straight line.
 #
+# .. how-measured:: This code draws each tensor's elements, in reading order, over their places in its storage.
+
+import matplotlib.pyplot as plt
+
+
+def draw_places_in_storage(tensors, x):
+    fig, axes = plt.subplots(2, 2, figsize=(7, 4.4), sharex=True, sharey=True)
+    for ax, (name, y) in zip(axes.flat, tensors.items(), strict=True):
+        shares = same_storage(y, x)
+        places = torch.arange(24).as_strided(y.shape, y.stride()).flatten()
+        style, color = ("o-", "#2563eb") if shares else ("s--", "#c2410c")
+        ax.plot(places, style, color=color, markersize=4, linewidth=0.8)
+        memory = "storage of x" if shares else "new storage"
+        ax.set_title(f"{name}\n{memory}, strides {y.stride()}", fontsize=10)
+    fig.supxlabel("element, in reading order")
+    fig.supylabel("place in its storage")
+    fig.suptitle("Where each element lies in memory")
+    fig.set_layout_engine("constrained")
+
+
+# %%
+# Four tensors with the same 24 numbers:
+
+tensors = {
+    "x": x,
+    "x.t()": x.t(),
+    "x.t().clone()": x.t().clone(),
+    "x.t().contiguous()": x.t().contiguous(),
+}
+draw_places_in_storage(tensors, x)
+
+# figure: Four panels, place in storage against element in reading order. x is a straight line. x.t() is a zigzag
+#   on the storage of x. x.t().clone() is the same zigzag on new storage. x.t().contiguous() is a straight line on new
+#   storage.
+
+# sphinx_gallery_start_ignore
+assert [_y.stride() for _y in tensors.values()] == [(6, 1), (1, 6), (1, 6), (4, 1)]
+assert [same_storage(_y, x) for _y in tensors.values()] == [True, True, False, False]
+assert [_y.is_contiguous() for _y in tensors.values()] == [True, False, False, True]
+assert torch.zeros(1, 6).expand(4, 6).clone().stride() == (6, 1)
+assert make("with gaps").clone().stride() == (6, 1)
+_t = x.t()
+assert _t.to(memory_format=torch.contiguous_format) is _t
+assert _t.clone(memory_format=torch.contiguous_format).stride() == (4, 1)
+# sphinx_gallery_end_ignore
+
+# %%
+# ``clone`` keeps the strides of a tensor that has neither gaps nor repeated elements. The clone of an expanded row is sorted by
+# rows. ``x.t().to(memory_format=torch.contiguous_format)`` is a trap (`pytorch#62027
+# <https://github.com/pytorch/pytorch/issues/62027>`__): it returns the transpose as it was. Call ``contiguous()``.
+#
+# The gradient passes through both
+# --------------------------------
+# Whether a call copies does not decide whether autograd records it. This view and this copy are both recorded:
+
+x = torch.ones(2, 3, requires_grad=True)
+view = x.t()
+copy = view.clone()
+total = copy.sum()
+total.backward()
+
+# graph: total -- One view and one copy: both are recorded, and the gradient of x has passed through both
+
+print(x.grad)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(x.grad, torch.ones(2, 3))
+assert view.grad_fn.name() == "TBackward0" and copy.grad_fn.name() == "CloneBackward0"
+_d = x.detach()
+assert same_storage(_d, x) and not _d.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# ``detach()`` shares memory too, and is not recorded. For a copy outside the graph write
+# :ref:`x.detach().clone() <sphx_glr_gallery_tensors_detach_clone_data.py>`.
+
+# %%
 # What people get wrong
 # ---------------------
-# **Writing through reshape or flatten.** This function means to clear the first six elements. For a transposed tensor it
-# clears a copy, and reports nothing:
+# **Writing through reshape or flatten.** This function should clear the first six elements. For a transposed tensor it clears a
+# copy, without an error:
 
 
 def clear_six(matrix):
@@ -171,7 +263,7 @@ assert (a == 0).sum() == 6 and (b == 0).sum() == 0
 # <sphx_glr_gallery_errors_view_not_compatible.py>`.
 #
 # **Writing through two pairs of brackets.** ``x[mask]`` is a copy, so a second pair writes into the copy. Put both indices into
-# one pair, and the assignment writes into ``x``:
+# one pair:
 
 x = torch.ones(3, 2)
 mask = torch.tensor([True, False, True])
@@ -219,20 +311,12 @@ assert torch.nn.Dropout().eval()(_x) is _x and _x.contiguous() is _x
 # Write ``x = x.float() / 255``, or ask for a copy: ``x.to(torch.float32, copy=True)``. ``nn.Dropout`` in evaluation mode and
 # ``nn.Identity`` also return their input itself.
 #
-# **Comparing data_ptr().** It is the address of the first element, so a slice that starts elsewhere differs. The storage is a
-# better question, but sharing a storage is not sharing elements. Two halves of ``x`` have one storage, and a write into one
-# half is not seen in the other. ``np.shares_memory`` looks at the elements, for tensors that ``.numpy()`` accepts:
-
-import numpy as np
+# **Comparing data_ptr().** It is the address of the first element, so a slice that starts elsewhere differs. Comparing storages
+# is better, but two halves of ``x`` have one storage, and a write into one half is not seen in the other. ``np.shares_memory``
+# looks at the elements:
 
 x = torch.zeros(6)
 top, bottom = x[:3], x[3:]
-
-
-def same_storage(a, b):
-    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
-
-
 print("x and bottom have the same data_ptr:", x.data_ptr() == bottom.data_ptr())
 print("top and bottom have the same storage:", same_storage(top, bottom))
 print("top and bottom share elements:", np.shares_memory(top, bottom))
@@ -243,148 +327,9 @@ assert same_storage(top, bottom) and not np.shares_memory(top, bottom)
 assert np.shares_memory(x, bottom) and np.shares_memory(x, top)
 _even, _odd = x[::2], x[1::2]
 assert not np.shares_memory(_even, _odd) and np.may_share_memory(_even, _odd)
-_empty = torch.zeros(0)
-assert same_storage(_empty, _empty.clone()) and not same_storage(_empty, x[:0])
-assert not np.shares_memory(_empty, _empty.clone())
-_array = np.zeros(4)
-_whole, _rest = torch.from_numpy(_array), torch.from_numpy(_array[1:])
-assert not same_storage(_whole, _rest) and np.shares_memory(_whole, _rest)
-_bit = torch.tensor(1.0)
-assert np.shares_memory(_bit, _bit.view(1)) and not np.shares_memory(_bit, _bit.clone())
 # sphinx_gallery_end_ignore
 
 # %%
-# Storages mislead twice more. ``torch.zeros(0)`` and its clone both have the address 0. For an array ``a``,
-# ``torch.from_numpy(a)`` and ``torch.from_numpy(a[1:])`` have two storages, and share elements.
-#
-# Why some answers depend on strides
-# ----------------------------------
-# A result can share memory if an offset and one step (stride) for each dimension can describe it, and no step is negative. A
-# slice needs no more than that. ``x.flip(0)`` would need a negative step, so it copies. A list of indices can pick in any
-# order, so PyTorch copies, even where a step would do, as for ``x[[0, 2]]``.
-#
-# - ``view`` raises an error where no steps fit. ``reshape`` and ``flatten`` copy there.
-# - ``contiguous`` and ``ravel`` want rows without gaps. They also copy the ``x`` with gaps, where a step of 2 would fit.
-#
-# One number, expanded to a million, shows how much that can cost:
-
-big = torch.zeros(1).expand(1000, 1000)
-for flat in (big.reshape(-1), big.ravel()):
-    print(flat.shape, flat.untyped_storage().nbytes(), "bytes")
-
-# sphinx_gallery_start_ignore
-assert big.reshape(-1).untyped_storage().nbytes() == 4
-assert big.ravel().untyped_storage().nbytes() == 4_000_000
-assert big.flatten().untyped_storage().nbytes() == 4
-assert make("with gaps").view(24).stride() == (2,)
-_x = make("by rows")
-assert not same_storage(_x, _x.flip(0)) and same_storage(_x, _x[::2])
-assert not same_storage(_x, _x[[0, 2]])
-# sphinx_gallery_end_ignore
-
-# %%
-# The index decides, too. An ``int64`` tensor with no dimension counts as a number. A boolean one is a mask:
-
-x = make("by rows")
-for index in (torch.tensor(1), torch.tensor([1]), torch.tensor(True)):
-    print(f"{index!s:<14} shares: {same_storage(x, x[index])}")
-
-# sphinx_gallery_start_ignore
-_indices = (torch.tensor(1), torch.tensor([1]), torch.tensor(True))
-assert [same_storage(x, x[_i]) for _i in _indices] == [True, False, False]
-assert not same_storage(x, x[True])
-assert not same_storage(x, x[torch.tensor(1, dtype=torch.uint8)])  # a mask, too
-assert same_storage(x, x[torch.tensor(1, dtype=torch.int32)])
-assert same_storage(x, x[np.int64(1)]) and not same_storage(x, x[np.array([1])])
-# sphinx_gallery_end_ignore
-
-# %%
-# clone keeps the order of the strides, contiguous does not
-# ---------------------------------------------------------
-# ``x.t().clone()`` has new memory, and the order of its strides is that of ``x.t()``. ``x.t().contiguous()`` is sorted by rows.
-# The figure walks through each tensor, row after row, and shows where in its storage each element lies. Here, a straight line
-# is a contiguous tensor.
-#
-# .. how-measured:: This code draws each tensor's elements, in reading order, over their places in its storage.
-
-import matplotlib.pyplot as plt
-
-
-def draw(tensors, x):
-    fig, axes = plt.subplots(2, 2, figsize=(7, 4.4), sharex=True, sharey=True)
-    for ax, (name, y) in zip(axes.flat, tensors.items(), strict=True):
-        shares = same_storage(y, x)
-        places = torch.arange(24).as_strided(y.shape, y.stride()).flatten()
-        style, color = ("o-", "#2563eb") if shares else ("s--", "#c2410c")
-        ax.plot(places, style, color=color, markersize=4, linewidth=0.8)
-        memory = "storage of x" if shares else "new storage"
-        ax.set_title(f"{name}\n{memory}, strides {y.stride()}", fontsize=10)
-    fig.supxlabel("element, in reading order")
-    fig.supylabel("place in its storage")
-    fig.suptitle("Where each element lies in memory")
-    fig.set_layout_engine("constrained")
-
-
-# %%
-# Four tensors with the same 24 numbers:
-
-tensors = {
-    "x": x,
-    "x.t()": x.t(),
-    "x.t().clone()": x.t().clone(),
-    "x.t().contiguous()": x.t().contiguous(),
-}
-draw(tensors, x)
-
-# figure: Four panels, place in storage against element in reading order. x is a straight line. x.t() is a zigzag
-#   on the storage of x. x.t().clone() is the same zigzag on new storage. x.t().contiguous() is a straight line on new
-#   storage.
-
-# sphinx_gallery_start_ignore
-assert [_y.stride() for _y in tensors.values()] == [(6, 1), (1, 6), (1, 6), (4, 1)]
-assert [same_storage(_y, x) for _y in tensors.values()] == [True, True, False, False]
-assert [_y.is_contiguous() for _y in tensors.values()] == [True, False, False, True]
-assert torch.zeros(1, 6).expand(4, 6).clone().stride() == (6, 1)
-assert torch.zeros(0, 6).t().clone().stride() == torch.zeros(0, 6).t().stride()
-assert make("with gaps").clone().stride() == (6, 1)
-_dense = torch.zeros(2, 3, 4).permute(2, 0, 1)
-assert _dense.clone().stride() == _dense.stride() != (6, 3, 1)
-assert torch.empty_strided((6, 1, 2), (1, 9, 6)).clone().stride() == (1, 9, 6)
-_t = x.t()
-assert _t.to(memory_format=torch.contiguous_format) is _t
-assert _t.clone(memory_format=torch.contiguous_format).stride() == (4, 1)
-# sphinx_gallery_end_ignore
-
-# %%
-# ``clone`` keeps the strides of a tensor that has neither gaps nor repeated elements. The clone of an expanded row is sorted by
-# rows. ``x.t().to(memory_format=torch.contiguous_format)`` is a trap (`pytorch#62027
-# <https://github.com/pytorch/pytorch/issues/62027>`__): it returns the transpose as it was. Call ``contiguous()``.
-#
-# The gradient passes through both
-# --------------------------------
-# Whether a call copies does not decide whether autograd records it. This view and this copy are both recorded:
-
-x = torch.ones(2, 3, requires_grad=True)
-view = x.t()
-copy = view.clone()
-total = copy.sum()
-total.backward()
-
-# graph: total -- One view and one copy: both are recorded, and the gradient of x has passed through both
-
-print(x.grad)
-
-# sphinx_gallery_start_ignore
-assert torch.equal(x.grad, torch.ones(2, 3))
-assert view.grad_fn.name() == "TBackward0" and copy.grad_fn.name() == "CloneBackward0"
-_d = x.detach()
-assert same_storage(_d, x) and not _d.requires_grad
-# sphinx_gallery_end_ignore
-
-# %%
-# ``detach()`` shares memory too, and is not recorded. For a copy outside the graph write
-# :ref:`x.detach().clone() <sphx_glr_gallery_tensors_detach_clone_data.py>`.
-#
 # Exercise
 # --------
 # ``x`` is stored by rows, with shape ``(4, 6)``. Which of these share memory with it: ``x[:2].reshape(12)``, ``x[:,
@@ -397,7 +342,7 @@ assert same_storage(_d, x) and not _d.requires_grad
 # contiguous. The first three columns have a gap after each row. A transpose mixes steps of 6 with jumps back, and a second
 # transpose undoes the first.
 
-x = make("by rows")
+x = torch.arange(24.0).reshape(4, 6)
 results = [
     x[:2].reshape(12),
     x[:, :3].reshape(12),
@@ -417,6 +362,5 @@ assert answers == [True, False, True, False, False, True]
 # --------
 # - :doc:`Shape operations </reference/shapes>`: more calls, with their strides and nodes.
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: why a view or a copy of a leaf is not a leaf.
-# - In PyTorch's reference: `Tensor views <https://docs.pytorch.org/docs/stable/tensor_view.html>`__, the list of
-#   operations that return views, and `torch.Tensor.reshape
-#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.reshape.html>`__.
+# - In PyTorch's reference: `Tensor views <https://docs.pytorch.org/docs/stable/tensor_view.html>`__, the list of operations
+#   that return views, and `torch.Tensor.reshape <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.reshape.html>`__.

@@ -13,8 +13,8 @@ detach, clone, .data, item, deepcopy: which one to use
 # %%
 # Which one do I want?
 # --------------------
-# You want the values of ``t``, a result in the middle of your network, for a report, a target or an attack. Of these eight
-# calls, three let you make a gradient wrong without an error:
+# You want the values of ``t``, a result in the middle of your network, for a report, a target or an attack. Three of these
+# eight calls let you make a gradient wrong without an error:
 #
 # .. how-measured:: This code asks four questions of each call. Hooks tell if what exp saved is kept when only y is left.
 
@@ -113,6 +113,7 @@ table = pd.DataFrame({name: answers(call) for name, call in CALLS.items()}).T
 
 import copy
 import sys
+import warnings
 
 import pandas as pd
 import torch
@@ -151,8 +152,7 @@ table.rename_axis(columns="y")
 # - **An independent copy**: ``t.detach().clone()``.
 # - **A number for a log**: ``loss.item()``. A Python number has no graph.
 # - **An array**: ``t.detach().numpy()`` shares memory too. Use ``t.detach().cpu().numpy().copy()`` if you will write into it.
-# - **To record nothing in a whole block**: ``with torch.no_grad():``. New tensors from ``torch.inference_mode()`` cannot
-#   be saved for a later backward: with such a ``k``, ``w + k`` works, and ``w * k`` raises.
+# - **To record nothing in a whole block**: ``with torch.no_grad():``.
 #
 # Memory and history are two questions
 # ------------------------------------
@@ -271,13 +271,9 @@ assert w.grad.tolist() == [2, 2]
 # sphinx_gallery_end_ignore
 
 # %%
-# To *assign* ``p.data = new`` is something else: it can give a parameter another dtype or shape, and leaves it the same
-# object. By default, ``Module.to(torch.float64)`` uses it.
-#
 # **Keeping a loss with its graph.** In a validation loop without ``no_grad``, ``history.append(loss)`` keeps each graph with
-# the values that it saved, and memory grows. (After ``backward()`` the saved values are freed, and the nodes remain.) Append
-# ``loss.item()`` or ``loss.detach()``. But ``detach()`` does not free a graph by itself: as long as ``loss`` is there, its
-# graph is there too. And the forward pass saves as much as before. To save nothing, use ``torch.no_grad()``.
+# the values that it saved, and memory grows. Append ``loss.item()`` or ``loss.detach()``. To save nothing in forward either,
+# use ``torch.no_grad()``.
 #
 # **Copying with copy.copy().** The copy of ``t`` shares its memory, and it is a new leaf that requires grad. So the gradient
 # stops there, in ``y.grad``:
@@ -293,7 +289,7 @@ assert w.grad is None and y.grad.tolist() == [3, 3]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Copying a result with copy.deepcopy().** It works for dense leaves, such as the parameters of a model. For a result with
+# **Copying a result with copy.deepcopy().** It works for leaves, such as the parameters of a model. For a result with
 # a ``grad_fn`` it raises, and :ref:`so does deepcopy of a module that keeps such a result
 # <sphx_glr_gallery_errors_deepcopy_of_non_leaf.py>` in an attribute:
 
@@ -322,11 +318,8 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Copying with torch.tensor(t).** It copies, and a warning recommends ``t.detach().clone()``. People also write
-# ``t.clone().detach()``. Both give a copy with its own memory and no history. But ``clone()`` first records a node, which
-# ``detach()`` then drops.
-
-import warnings
+# **Copying with torch.tensor(t).** It copies, and a warning recommends ``t.detach().clone()``. ``t.clone().detach()`` gives the
+# same, but ``clone()`` first records a node, which ``detach()`` then drops.
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -365,8 +358,7 @@ assert torch.isclose(w.grad, product) and torch.isclose(product, torch.exp(2 * w
 # sphinx_gallery_end_ignore
 
 # %%
-# The product is :math:`e^{2w}`, and its derivative would be :math:`2 e^{2w}`. Because ``d`` counts as a constant, you get half
-# of it.
+# The derivative of :math:`e^{2w}` is :math:`2 e^{2w}`. Because ``d`` counts as a constant, you get half of it.
 
 # %%
 # item() in a loop: what waits for the GPU
@@ -388,8 +380,8 @@ assert not total.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# Which calls need the values? A tensor on the device ``"meta"`` has a shape and no values, so there most such calls
-# raise. (``print`` does not, and neither does ``torch.save``.) You can try it without a GPU:
+# Which calls need the values? You can try it without a GPU. A tensor on the device ``"meta"`` has a shape and no values, so
+# there most such calls raise:
 
 x = torch.ones(4, device="meta")
 try:
@@ -465,11 +457,10 @@ with FakeTensorMode():  # agrees, except on cpu(), which gives one more fake ten
 sorted_calls.rename_axis(columns="needs the values")
 
 # %%
-# ``x[x > 0]`` is there because only the values tell how many elements it has. PyTorch's `tuning
-# guide <https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html>`__ names ``item()``, ``cpu()``, ``nonzero()``,
-# an ``if`` on a result and ``print(x)``. On a GPU, ``torch.cuda.set_sync_debug_mode("warn")`` warns at calls that wait; its
-# documentation says that it does not find all of them. `Measured on a GPU`_ compares its warnings with the waits.
-# :ref:`The profiler on a GPU <sphx_glr_gallery_cuda_cuda_profiler.py>` shows what a wait looks like.
+# ``x[x > 0]`` is there because only the values tell how many elements it has. ``print(x)`` waits too, although it does not
+# raise on ``"meta"``. On a GPU, ``torch.cuda.set_sync_debug_mode("warn")`` warns at calls that wait; its documentation says
+# that it does not find all of them. `Measured on a GPU`_ compares its warnings with the waits. :ref:`The profiler on a GPU
+# <sphx_glr_gallery_cuda_cuda_profiler.py>` shows what a wait looks like.
 
 # %%
 # Exercise
@@ -610,8 +601,7 @@ on_gpu.replace({True: "yes", False: "no"}).rename_axis(columns="call")
 # --------
 # - :doc:`Shape operations </reference/shapes>`: more than a hundred calls, and whether they copy.
 # - :doc:`Which switch do I want? </guide/which-switch>`, and :ref:`sphx_glr_gallery_modes_grad_modes.py`.
-# - In PyTorch's reference: `Tensor.detach
-#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html>`__, `torch.clone
-#   <https://docs.pytorch.org/docs/stable/generated/torch.clone.html>`__, `Tensor.item
+# - In PyTorch's reference: `Tensor.detach <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html>`__,
+#   `torch.clone <https://docs.pytorch.org/docs/stable/generated/torch.clone.html>`__, `Tensor.item
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.item.html>`__ and `asynchronous execution
 #   <https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution>`__.

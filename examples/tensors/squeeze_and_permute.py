@@ -13,24 +13,28 @@ squeeze, permute, reshape, broadcasting
 # %%
 # The problem: a scrambled image, and no error
 # --------------------------------------------
-# .. how-measured:: This code makes an image of shape (height, width, 3), and shows three.
+# An image often comes with the three colors of a pixel side by side, as ``(height, width, 3)``. A convolution wants one plane
+# for each color, ``(3, height, width)``. Both lines below return that shape:
 
-import warnings
-from itertools import permutations
-
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
-from matplotlib.colors import to_rgb
-from torch.nn import functional as F
+from torch import nn
 
 i, j = torch.meshgrid(torch.arange(48), torch.arange(64), indexing="ij")
-image = torch.tensor(to_rgb("#2563eb")).repeat(48, 64, 1)
-image[i > 34] = torch.tensor(to_rgb("#047857"))
-image[(i - 18) ** 2 + (j - 42) ** 2 < 140] = torch.tensor(to_rgb("#b45309"))
+image = (torch.tensor([37, 99, 235]) / 255).repeat(48, 64, 1)  # a blue sky
+image[i > 34] = torch.tensor([4, 120, 87]) / 255  # above green ground
+image[(i - 18) ** 2 + (j - 42) ** 2 < 140] = torch.tensor([180, 83, 9]) / 255  # the sun
+
+right = image.permute(2, 0, 1)
+wrong = image.reshape(3, 48, 64)
+print(tuple(image.shape), tuple(right.shape), tuple(wrong.shape))
+
+# %%
+# .. how-measured:: This code shows three images.
+
+import matplotlib.pyplot as plt
 
 
-def show(pictures):
+def draw_images(pictures):
     fig, axes = plt.subplots(1, 3, figsize=(7, 2.4), layout="constrained")
     for ax, (name, planes) in zip(axes, pictures.items(), strict=True):
         ax.imshow(planes.permute(1, 2, 0).numpy(), interpolation="nearest")
@@ -40,20 +44,12 @@ def show(pictures):
 
 
 # %%
-# An image often comes with the three colors of a pixel side by side, as ``(height, width, 3)``. A convolution wants one plane
-# for each color, ``(3, height, width)``. Both lines below return that shape:
-
-import torch
-from torch import nn
-
-right = image.permute(2, 0, 1)
-wrong = image.reshape(3, 48, 64)
-print(tuple(image.shape), tuple(right.shape), tuple(wrong.shape))
+# What they look like:
 
 # figure: Three pictures of 48 by 64 pixels. The image shows an orange disc on a blue sky above green ground. After
 #   permute it is the same. After reshape it is a fine pattern of colored dots, without disc, sky and ground.
 original = torch.stack(image.unbind(2))
-show({"image": original, "permute(2, 0, 1)": right, "reshape(3, 48, 64)": wrong})
+draw_images({"image": original, "permute(2, 0, 1)": right, "reshape(3, 48, 64)": wrong})
 
 # sphinx_gallery_start_ignore
 assert torch.equal(original, right) and not torch.allclose(original, wrong)
@@ -85,18 +81,14 @@ for _shape, _new in (((2, 3, 4), (4, 3, 2)), ((2, 3, 4), (6, 4)), ((1, 0, 3), (3
     _t = torch.randn(_shape).permute(0, 2, 1)
     assert _t.reshape(_new).flatten().equal(_t.flatten())
 _t = torch.arange(24).reshape(2, 3, 4)
-_moved = _t.permute(2, 0, 1)
-assert all(
-    _moved[k, i, j] == _t[i, j, k] for i in range(2) for j in range(3) for k in range(4)
-)
+assert _t.permute(2, 0, 1)[3, 1, 2] == _t[1, 2, 3]
 # sphinx_gallery_end_ignore
 
 # %%
-# To exchange dimensions use ``permute``, ``transpose`` or ``movedim``. To merge or split them use ``reshape``. (If you have
-# ``(batch, time, size)`` and want time first, ``x.reshape(time, batch, size)`` is the same mistake: it mixes the sequences.)
+# To exchange dimensions use ``permute``, ``transpose`` or ``movedim``. To merge or split them use ``reshape``. For example, if
+# you have ``(batch, time, size)`` and want time first, ``x.reshape(time, batch, size)`` mixes the sequences.
 #
-# The way back from ``permute`` is the inverse permutation. ``argsort`` gives it, if no dimension is written as a negative
-# number. Here the same permutation again is not the way back:
+# The way back from ``permute`` is the inverse permutation, and often not the same permutation again. ``argsort`` gives it:
 
 order = (2, 0, 1)
 inverse = torch.tensor(order).argsort().tolist()
@@ -108,126 +100,9 @@ print(tuple(image.permute(order).permute(order).shape))
 assert inverse == [1, 2, 0]
 assert torch.equal(image.permute(order).permute(inverse), image)
 assert image.permute(order).permute(order).shape == (64, 3, 48)
-_own = [_p for _p in permutations(range(3)) if [_p[_q] for _q in _p] == [0, 1, 2]]
-assert _own == [(0, 1, 2), (0, 2, 1), (1, 0, 2), (2, 1, 0)]
-for _p in permutations(range(4)):
-    _back = torch.tensor(_p).argsort().tolist()
-    _t = torch.randn(2, 3, 4, 5)
-    assert torch.equal(_t.permute(_p).permute(_back), _t)
-_back = torch.tensor((-1, 0, 1)).argsort().tolist()  # the same as (2, 0, 1)
-assert _back == [0, 1, 2] != inverse
 _batch = torch.arange(6).reshape(2, 3)  # two sequences of three steps
 assert _batch.reshape(3, 2)[:, 0].tolist() == [0, 2, 4] != _batch[0].tolist()
 # sphinx_gallery_end_ignore
-
-# %%
-# What people get wrong
-# ---------------------
-# **squeeze() on a batch.** A model returns one number for each example, shape ``(batch, 1)``, and ``squeeze()`` makes
-# ``(batch,)`` of it. Nine examples in batches of four leave one for the last batch. Its result has no dimension at
-# all (`anomalib#2883 <https://github.com/open-edge-platform/anomalib/issues/2883>`__).
-
-torch.manual_seed(0)
-net = nn.Linear(5, 1)
-batches = torch.randn(9, 5).split(4)
-
-scores = [net(batch).squeeze() for batch in batches]
-print([tuple(score.shape) for score in scores])
-try:
-    torch.cat(scores)
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
-
-scores = [net(batch).squeeze(1) for batch in batches]
-print([tuple(score.shape) for score in scores])
-
-# sphinx_gallery_start_ignore
-assert "zero-dimensional tensor (at position 2)" in message
-assert [score.shape for score in scores] == [(4,), (4,), (1,)]
-assert torch.cat(scores).shape == (9,)
-# sphinx_gallery_end_ignore
-
-# %%
-# Here it ends with an error, when all batches are done. It need not: :ref:`a mean over dimension 0
-# <sphx_glr_gallery_debugging_silent_mistakes.py>` goes on with another dimension. Name the dimension that is to go.
-#
-# **A column minus a row in the loss.** These predictions are perfect. Their shape is ``(4, 1)``, and that of the targets is
-# ``(4,)``:
-
-target = torch.tensor([0.0, 1.0, 1.0, 0.0])
-pred = target[:, None]
-print(pred - target)
-print(((pred - target) ** 2).mean(), "is the loss")
-print((pred == target).float().mean(), "is the accuracy")
-
-# sphinx_gallery_start_ignore
-assert pred.shape == (4, 1) and (pred - target).shape == (4, 4)
-assert ((pred - target) ** 2).mean() == (pred == target).float().mean() == 0.5
-# sphinx_gallery_end_ignore
-
-# %%
-# Each prediction was compared with each target. The perfect model seems to have half of its answers right, and its loss is not
-# zero. Write ``pred.squeeze(1)``, and put an ``assert pred.shape == target.shape`` before the loss.
-#
-# .. how-measured:: Each formula runs on predictions of shape (4, 1) and (4,), and warnings and errors are recorded.
-
-FORMULAS = {
-    "((pred - target) ** 2).mean()": lambda pred: ((pred - target) ** 2).mean(),
-    "(pred == target).float().mean()": lambda pred: (pred == target).float().mean(),
-    "F.poisson_nll_loss": lambda pred: F.poisson_nll_loss(pred, target),
-    "F.gaussian_nll_loss": lambda pred: F.gaussian_nll_loss(
-        pred, target, torch.ones(4)
-    ),
-    "F.kl_div": lambda pred: F.kl_div(pred, target, reduction="sum"),
-    "F.mse_loss": lambda pred: F.mse_loss(pred, target),
-    "F.l1_loss": lambda pred: F.l1_loss(pred, target),
-    "F.huber_loss": lambda pred: F.huber_loss(pred, target),
-    "F.binary_cross_entropy": lambda pred: F.binary_cross_entropy(pred, target),
-    "F.binary_cross_entropy_with_logits": lambda pred: (
-        F.binary_cross_entropy_with_logits(pred, target)
-    ),
-}
-
-
-def evaluate(formula, pred):
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        try:
-            value = f"{formula(pred).item():.2f}"
-        except ValueError as error:
-            return "none", "raises", str(error)
-    return value, "warns" if seen else "silent", str(seen[0].message) if seen else ""
-
-
-rows, messages = {}, {}
-for name, formula in FORMULAS.items():
-    value, outcome, text = evaluate(formula, target[:, None])
-    right_value, right_outcome, _ = evaluate(formula, target)
-    rows[name] = {"(4, 1)": value, "(4,)": right_value, "with (4, 1)": outcome}
-    messages[outcome] = text
-    assert right_outcome == "silent"
-table = pd.DataFrame(rows).T.rename_axis(columns="shape of pred:")
-
-# %%
-# The first five are silent: two formulas of your own, and three of PyTorch's losses. Three warn, with the message below, and
-# the two for binary classification raise:
-
-print(messages["warns"])
-
-# sphinx_gallery_start_ignore
-assert table["with (4, 1)"].tolist() == ["silent"] * 5 + ["warns"] * 3 + ["raises"] * 2
-assert (table["(4, 1)"] != table["(4,)"]).all()
-assert (
-    "This will likely lead to incorrect results due to broadcast" in messages["warns"]
-)
-assert "must be the same as input size" in messages["raises"]
-_errors = [evaluate(FORMULAS[_name], pred)[2] for _name in list(FORMULAS)[-2:]]
-assert "that is different to the input size" in _errors[0]
-_warned = {evaluate(FORMULAS[_name], pred)[2] for _name in list(FORMULAS)[5:8]}
-assert _warned == {messages["warns"]}
-# sphinx_gallery_end_ignore
-table
 
 # %%
 # What squeeze removes
@@ -237,8 +112,10 @@ table
 #
 # .. how-measured:: This code shows the shape of each result in a table.
 
+import pandas as pd
 
-def shapes(results):
+
+def tabulate_shapes(results):
     rows = {name: {"shape": tuple(result.shape)} for name, result in results.items()}
     return pd.DataFrame(rows).T.rename_axis(columns="call")
 
@@ -265,12 +142,12 @@ assert x[:, 0].dim() == 3 and x.size(1) == 3
 for _y in (x.squeeze(), x.squeeze(1), x.squeeze((0, 2)), x[0], x.unsqueeze(1)):
     assert _y._is_view() and _y.data_ptr() == x.data_ptr()
 # sphinx_gallery_end_ignore
-shapes(results)
+tabulate_shapes(results)
 
 # %%
-# ``squeeze(1)`` changed nothing here, because that size is 3, and there was no error. ``x[0]`` removes a dimension of size 1 or
-# more: it takes one part of it. ``unsqueeze`` is the way back, and you say where. All results of the table share memory with
-# ``x``. They are :ref:`views <sphx_glr_gallery_tensors_copy_table.py>`.
+# ``squeeze(1)`` changed nothing, because that size is 3, and there was no error. ``x[0]`` takes one part of a dimension of any
+# size. ``unsqueeze`` is the way back. All results of the table share memory with ``x``. They are :ref:`views
+# <sphx_glr_gallery_tensors_copy_table.py>`.
 
 # %%
 # How shapes broadcast
@@ -324,15 +201,119 @@ assert _rule((4, 1), (4,)) == (4, 4) and _rule((4, 3), (3,)) == (4, 3)
 
 # %%
 # ``(4,)`` counts as ``(1, 4)``. So ``(4, 3)`` and ``(4,)`` do not fit, although both begin with 4. ``(4, 1)`` and ``(4,)`` do
-# fit: a column meets a row, and the result has all pairs. With large batches the memory would show it. The ``meta`` device
-# counts without computing:
+# fit: a column meets a row, and the result has all pairs.
 
-pairs = torch.empty(10_000, 1, device="meta") - torch.empty(10_000, device="meta")
-print(tuple(pairs.shape), pairs.nbytes // 10**6, "MB")
+# %%
+# What people get wrong
+# ---------------------
+# **squeeze() on a batch.** A model returns one number for each example, shape ``(batch, 1)``, and ``squeeze()`` turns
+# that into ``(batch,)``. Nine examples in batches of four leave one for the last batch. Its result has no dimension at
+# all (`anomalib#2883 <https://github.com/open-edge-platform/anomalib/issues/2883>`__).
+
+torch.manual_seed(0)
+net = nn.Linear(5, 1)
+batches = torch.randn(9, 5).split(4)
+
+scores = [net(batch).squeeze() for batch in batches]
+print([tuple(score.shape) for score in scores])
+try:
+    torch.cat(scores)
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+scores = [net(batch).squeeze(1) for batch in batches]
+print([tuple(score.shape) for score in scores])
 
 # sphinx_gallery_start_ignore
-assert pairs.nbytes == 400_000_000
+assert "zero-dimensional tensor (at position 2)" in message
+assert [score.shape for score in scores] == [(4,), (4,), (1,)]
+assert torch.cat(scores).shape == (9,)
 # sphinx_gallery_end_ignore
+
+# %%
+# The error comes when all batches are done, and :ref:`a mean over dimension 0
+# <sphx_glr_gallery_debugging_silent_mistakes.py>` would not even raise. Name the dimension to remove.
+#
+# **A column minus a row in the loss.** These predictions are perfect. Their shape is ``(4, 1)``, and that of the targets is
+# ``(4,)``:
+
+target = torch.tensor([0.0, 1.0, 1.0, 0.0])
+pred = target[:, None]
+print(pred - target)
+print(((pred - target) ** 2).mean(), "is the loss")
+print((pred == target).float().mean(), "is the accuracy")
+
+# sphinx_gallery_start_ignore
+assert pred.shape == (4, 1) and (pred - target).shape == (4, 4)
+assert ((pred - target) ** 2).mean() == (pred == target).float().mean() == 0.5
+# sphinx_gallery_end_ignore
+
+# %%
+# Each prediction was compared with each target. The perfect model seems to have half of its answers right, and its loss is not
+# zero. Write ``pred.squeeze(1)``, and put an ``assert pred.shape == target.shape`` before the loss.
+#
+# .. how-measured:: Each formula runs on predictions of shape (4, 1) and (4,), and warnings and errors are recorded.
+
+import warnings
+
+from torch.nn import functional as F
+
+FORMULAS = {
+    "((pred - target) ** 2).mean()": lambda pred: ((pred - target) ** 2).mean(),
+    "(pred == target).float().mean()": lambda pred: (pred == target).float().mean(),
+    "F.poisson_nll_loss": lambda pred: F.poisson_nll_loss(pred, target),
+    "F.gaussian_nll_loss": lambda pred: F.gaussian_nll_loss(
+        pred, target, torch.ones(4)
+    ),
+    "F.kl_div": lambda pred: F.kl_div(pred, target, reduction="sum"),
+    "F.mse_loss": lambda pred: F.mse_loss(pred, target),
+    "F.l1_loss": lambda pred: F.l1_loss(pred, target),
+    "F.huber_loss": lambda pred: F.huber_loss(pred, target),
+    "F.binary_cross_entropy": lambda pred: F.binary_cross_entropy(pred, target),
+    "F.binary_cross_entropy_with_logits": lambda pred: (
+        F.binary_cross_entropy_with_logits(pred, target)
+    ),
+}
+
+
+def evaluate(formula, pred):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            value = f"{formula(pred).item():.2f}"
+        except ValueError as error:
+            return "none", "raises", str(error)
+    return value, "warns" if seen else "silent", str(seen[0].message) if seen else ""
+
+
+def tabulate_losses():
+    rows = {}
+    for name, formula in FORMULAS.items():
+        value, outcome, _ = evaluate(formula, target[:, None])
+        right_value, right_outcome, _ = evaluate(formula, target)
+        rows[name] = {"(4, 1)": value, "(4,)": right_value, "with (4, 1)": outcome}
+        assert right_outcome == "silent"
+    return pd.DataFrame(rows).T.rename_axis(columns="shape of pred:")
+
+
+# %%
+# The first five are silent: two formulas of your own, and three of PyTorch's losses. Three warn that *This will likely lead to
+# incorrect results due to broadcasting*. The two for binary classification raise:
+
+# sphinx_gallery_start_ignore
+table = tabulate_losses()
+assert table["with (4, 1)"].tolist() == ["silent"] * 5 + ["warns"] * 3 + ["raises"] * 2
+assert (table["(4, 1)"] != table["(4,)"]).all()
+_errors = [evaluate(FORMULAS[_name], pred)[2] for _name in list(FORMULAS)[-2:]]
+assert "that is different to the input size" in _errors[0]
+assert "must be the same as input size" in _errors[1]
+_warned = [evaluate(FORMULAS[_name], pred)[2] for _name in list(FORMULAS)[5:8]]
+assert all(
+    "likely lead to incorrect results due to broadcasting" in _t for _t in _warned
+)
+# sphinx_gallery_end_ignore
+tabulate_losses()
 
 # %%
 # Exercise
@@ -374,7 +355,7 @@ assert torch.equal(batch.transpose(1, 3), batch.movedim(1, -1).transpose(1, 2))
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_tensors_strides.py`: why ``permute`` moves nothing in memory.
-# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: what training makes of a wrong shape.
+# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: what a wrong shape does in training.
 # - In PyTorch's reference: `torch.squeeze <https://docs.pytorch.org/docs/stable/generated/torch.squeeze.html>`__,
 #   `torch.permute <https://docs.pytorch.org/docs/stable/generated/torch.permute.html>`__ and `broadcasting semantics
 #   <https://docs.pytorch.org/docs/stable/notes/broadcasting.html>`__.
