@@ -5,26 +5,49 @@ How to write a custom autograd Function
 .. in-short::
 
    Subclass ``torch.autograd.Function``: ``forward`` computes the value, ``setup_context`` saves what is needed later,
-   ``backward`` turns the gradient of the output into the gradient of the input. Call it as ``Exp.apply(x)``. Autograd
-   does not check that your derivative is right; ``torch.autograd.gradcheck`` tests it. For external code that
-   ``torch.compile`` has to keep as one step, use ``torch.library.custom_op`` instead.
+   ``backward`` turns the gradient of the output into the gradient of the input. Call it as ``Exp.apply(x)``. Autograd does not
+   check that your derivative is right; ``torch.autograd.gradcheck`` tests it. If ``torch.compile`` must treat your external
+   code as one step, use ``torch.library.custom_op`` instead.
 """
 
 # %%
 # The problem: autograd does not see your computation
 # ---------------------------------------------------
-# One step of your model runs in NumPy or in a solver. For ``x = torch.tensor([1.0], requires_grad=True)``, ``x.numpy()``
-# raises ``Can't call numpy() on Tensor that requires grad``. With ``x.detach().numpy()`` there is no error, and no gradient
-# reaches ``x`` through this step. With a Function, the step becomes one node of the graph.
-#
-# .. how-measured:: The function draw_parts() draws the three methods, and what goes from one to another.
+# One step of your model runs in NumPy or in a solver. ``x.numpy()`` raises ``Can't call numpy() on Tensor that requires grad``.
+# With ``x.detach().numpy()`` there is no error, and no gradient reaches ``x`` through this step:
 
-import warnings
+import math
+
+import numpy as np
+import torch
+
+x = torch.tensor([1.0], requires_grad=True)
+y = torch.from_numpy(np.exp(x.detach().numpy()))
+print(y, y.requires_grad)
+
+# sphinx_gallery_start_ignore
+_raised = []
+try:
+    x.numpy()
+except RuntimeError as error:
+    _raised.append(str(error))
+assert (
+    len(_raised) == 1
+    and "Can't call numpy() on Tensor that requires grad" in _raised[0]
+)
+assert y.grad_fn is None
+# sphinx_gallery_end_ignore
+
+# %%
+# With a Function, the step becomes one node of the graph. ``backward`` runs after ``forward`` has returned. What it needs is
+# kept in ``ctx``:
+#
+# .. how-measured:: This code draws the three methods, and what goes from one to another.
 
 import matplotlib.pyplot as plt
 
 
-def draw_parts():
+def draw_parts_of_a_function():
     _, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
     ax.set(xlim=(0, 10), ylim=(0, 4), title="What goes where in Exp, below")
     ax.axis("off")
@@ -52,32 +75,23 @@ def draw_parts():
 
 
 # %%
-# ``backward`` runs after ``forward`` has returned. What it needs is kept in ``ctx``:
+# In this order:
 
-import math
-
-import numpy as np
-import torch
-
-draw_parts()
+draw_parts_of_a_function()
 
 # figure: Two boxes, forward above and backward below. x goes into forward and y comes out. From there setup_context leads
 #   down to a box named ctx, saved tensors, and an arrow leads on to backward. There grad_output comes in from the right
 #   and the gradient of x leaves to the left.
 
-# sphinx_gallery_start_ignore
-_x = torch.tensor([1.0], requires_grad=True)
-_raised = []
-try:
-    _x.numpy()
-except RuntimeError as error:
-    _raised.append(str(error))
-assert (
-    len(_raised) == 1
-    and "Can't call numpy() on Tensor that requires grad" in _raised[0]
-)
-assert torch.from_numpy(np.exp(_x.detach().numpy())).grad_fn is None
-# sphinx_gallery_end_ignore
+# %%
+# Write a Function in three cases. In all others combine PyTorch's operations, and write no ``backward``.
+#
+# - The value comes from outside PyTorch: NumPy, C++, a solver. If ``torch.compile`` has to keep it as one step, :ref:`define an
+#   operator <sphx_glr_gallery_functions_functions_and_transforms.py>` instead.
+# - The gradient should differ from the true derivative, as in :ref:`gradient reversal
+#   <sphx_glr_gallery_functions_change_the_gradient.py>`.
+# - You know a derivative that is more stable or needs less memory than the recorded steps.
+#
 
 # %%
 # A Function for the exponential
@@ -114,6 +128,8 @@ assert math.isclose(x.grad.item(), math.e, rel_tol=1e-6) and torch.equal(
     x.grad, y.detach()
 )
 assert torch.autograd.gradcheck(Exp.apply, inputs)
+import warnings
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     single = inputs.detach().float().requires_grad_()
@@ -125,11 +141,147 @@ with warnings.catch_warnings():
 # ``backward``. Give it ``float64`` inputs: in ``float32``, rounding makes it fail here.
 
 # %%
+# Several inputs: a linear layer
+# ------------------------------
+# ``backward`` returns one gradient for each argument of ``forward``, in their order, and ``None`` for an argument without one,
+# such as a number. :ref:`The page on deriving a backward <sphx_glr_gallery_functions_derive_a_backward.py>` explains these
+# products:
+
+
+class Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(x, weight, bias, scale):
+        return scale * (x @ weight.T + bias)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, weight, _, ctx.scale = inputs
+        ctx.save_for_backward(x, weight)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        g = ctx.scale * grad_output
+        return g @ weight, g.T @ x, g.sum(0), None
+
+
+sizes = (5, 3), (2, 3), (2,)
+tensors = [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in sizes]
+print("gradcheck:", torch.autograd.gradcheck(Linear.apply, (*tensors, 0.5)))
+
+# %%
+# Why: one node, and nothing inside it
+# ------------------------------------
+# ``Exp.apply(x)`` runs ``forward`` with recording switched off. Then it attaches one node to the output, named after the class.
+# This expression uses ``Exp`` and the built-in ``torch.exp``:
+
+x = torch.tensor(1.0, requires_grad=True)
+custom = Exp.apply(x)
+builtin = torch.exp(x)
+z = custom * builtin
+
+# graph: z -- ExpBackward belongs to the class on this page, ExpBackward0 and MulBackward0 are built in
+
+z.backward()
+print(f"dz/dx = {x.grad.item():.4f}, by hand 2 e^2 = {2 * math.e**2:.4f}")
+
+# sphinx_gallery_start_ignore
+assert math.isclose(x.grad.item(), 2 * math.e**2, rel_tol=1e-6)
+for node in (custom.grad_fn, builtin.grad_fn):
+    assert node.next_functions[0][0].variable is x
+_pair = Exp.apply(x), torch.exp(x)
+assert _pair[0].grad_fn.saved_tensors[0].data_ptr() == _pair[0].data_ptr()
+assert _pair[1].grad_fn._saved_result.data_ptr() == _pair[1].data_ptr()
+
+
+class _Probe(Exp):
+    seen = []
+
+    @staticmethod
+    def forward(x):
+        inner = Exp.forward(x)
+        _Probe.seen.append((torch.is_grad_enabled(), inner.grad_fn))
+        return inner
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        _Probe.seen.append(ctx)
+        return Exp.backward(ctx, grad_output)
+
+
+_probed = _Probe.apply(x)
+torch.autograd.grad(_probed, x)
+assert _Probe.seen == [(False, None), _probed.grad_fn]
+assert _Probe.seen[1] is _probed.grad_fn and _probed.grad_fn.name() == "_ProbeBackward"
+
+
+class _Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, others):
+        return x + sum(others) + _outside
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output, None
+
+
+_outside, _listed = torch.ones(2, requires_grad=True)
+_of_each = torch.autograd.grad(
+    _Sum.apply(x, [_listed]), (x, _outside, _listed), allow_unused=True
+)
+assert _of_each == (1, None, None)
+assert not _Sum.apply(x.detach(), [_listed]).requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# The ``torch.exp`` inside our ``forward`` left no node. The node of ``Exp`` is the same object as ``ctx``. ``ExpBackward`` and
+# ``ExpBackward0`` saved their result and share its memory: saving made no copy.
+#
+# Pass each tensor that needs a gradient to ``apply``, as a separate argument. A weight that ``forward`` takes from elsewhere
+# gets no gradient through this node, and there is no error.
+
+# %%
+# The older style: ctx in forward
+# -------------------------------
+# In the older style ``forward`` takes ``ctx`` and calls ``save_for_backward`` itself. ``backward`` is the same.
+# ``torch.func.grad`` refuses this style, so prefer ``setup_context`` for new code. (``torch.func.vmap`` needs more:
+# :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`.)
+
+
+class ExpWithCtx(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        result = torch.exp(x)
+        ctx.save_for_backward(result)
+        return result
+
+    backward = Exp.backward
+
+
+one = torch.tensor(1.0)
+print(f"torch.func.grad(Exp.apply)(one) = {torch.func.grad(Exp.apply)(one).item():.4f}")
+try:
+    torch.func.grad(ExpWithCtx.apply)(one)
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+assert "must override the setup_context staticmethod" in message
+assert torch.autograd.gradcheck(ExpWithCtx.apply, inputs)
+try:
+    torch.func.vmap(Exp.apply)(torch.ones(2))
+except RuntimeError as error:
+    _raised.append(str(error))
+assert "does not have vmap support" in _raised[-1]
+# sphinx_gallery_end_ignore
+
+# %%
 # What people get wrong
 # ---------------------
 # **Calling an instance or** ``forward``. ``Exp()(x)`` raises an error. ``Exp.forward(x)`` does not, and that is worse: autograd
 # records the ``torch.exp`` inside, and does not use your ``backward``. The node's name shows it: ``ExpBackward`` belongs to
-# the class on this page, ``ExpBackward0`` to ``torch.exp``. The fix for both is ``Exp.apply(x)``.
+# the class on this page, ``ExpBackward0`` to ``torch.exp``. Write ``Exp.apply(x)``.
 
 applied, called = Exp.apply(x), Exp.forward(x)
 print("Exp.apply(x):  ", applied.grad_fn.name())
@@ -144,47 +296,34 @@ with warnings.catch_warnings(record=True) as caught:
         Exp()(x)
     except RuntimeError as error:
         _raised.append(str(error))
-assert (
-    len(_raised) == 2
-    and "Legacy autograd function with non-static forward" in _raised[1]
-)
+assert "Legacy autograd function with non-static forward" in _raised[-1]
 assert "should not be instantiated" in str(caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# **The wrong number of gradients.** ``forward`` has two arguments here, so ``backward`` has to return two values.
-# ``factor`` is a number and has no gradient: its value is ``None``. The fix is ``return grad_output * ctx.factor, None``.
+# **The wrong number of gradients.** ``forward`` has four arguments, so ``backward`` has to return four values. This one returns
+# two:
 
 
-class Scale(torch.autograd.Function):
-    @staticmethod
-    def forward(x, factor):
-        return x * factor
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.factor = inputs[1]
-
+class LinearWithTwo(Linear):
     @staticmethod
     def backward(ctx, grad_output):
-        return grad_output * ctx.factor
+        return Linear.backward(ctx, grad_output)[:2]
 
 
 try:
-    Scale.apply(x, 3.0).backward()
+    LinearWithTwo.apply(*tensors, 0.5).sum().backward()
 except RuntimeError as error:
     message = str(error)
     print(f"RuntimeError: {message}")
 
 # sphinx_gallery_start_ignore
-assert "incorrect number of gradients (expected 2, got 1)" in message
-Scale.backward = staticmethod(lambda ctx, grad_output: (grad_output * ctx.factor, None))
-assert torch.autograd.grad(Scale.apply(x, 3.0), x)[0].item() == 3.0
+assert "incorrect number of gradients (expected 4, got 2)" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# **A tensor as an attribute of ctx.** With ``ctx.result = output``, ``gradcheck`` passes here. But autograd does not check
-# whether the attribute was changed. Multiply the result by 2 in place, and the right gradient is :math:`2e`:
+# **A tensor as an attribute of ctx.** With ``ctx.result = output``, ``gradcheck`` passes. But autograd does not check whether
+# the attribute was changed. Multiply the result by 2 in place, and the right gradient is :math:`2e`:
 
 
 class ExpOnAttribute(Exp):
@@ -217,14 +356,6 @@ _y.mul_(2)
 assert math.isclose(torch.autograd.grad(_y, x)[0].item(), 4 * math.e, rel_tol=1e-6)
 assert math.isclose(
     torch.autograd.grad(Exp.apply(x) * 2, x)[0].item(), 2 * math.e, rel_tol=1e-6
-)
-_release = tuple(int(part) for part in torch.__version__.split(".")[:2])
-try:
-    _outcome = f"{torch.autograd.grad(Exp.apply(x=x), x)[0].item():.4f}"
-except TypeError as error:
-    _outcome = str(error)
-assert _outcome.endswith(
-    "takes no keyword arguments" if _release <= (2, 11) else "2.7183"
 )
 # sphinx_gallery_end_ignore
 
@@ -267,141 +398,6 @@ assert not TotalOfList.apply(tuple(tensors)).requires_grad
 Total.apply(*tensors).sum().backward()
 assert all(torch.equal(tensor.grad, torch.ones(2)) for tensor in tensors)
 # sphinx_gallery_end_ignore
-
-# %%
-# Why: one node, and nothing inside it
-# ------------------------------------
-# ``Exp.apply(x)`` runs ``forward`` with recording switched off. Then, if ``x`` requires grad and recording was on before the
-# call, it attaches one node to the output, named after the class. Here one expression uses ``Exp`` and the built-in
-# ``torch.exp``:
-
-x = torch.tensor(1.0, requires_grad=True)
-custom = Exp.apply(x)
-builtin = torch.exp(x)
-z = custom * builtin
-
-# graph: z -- ExpBackward belongs to the class on this page, ExpBackward0 and MulBackward0 are built in
-
-z.backward()
-print(f"dz/dx = {x.grad.item():.4f}, by hand 2 e^2 = {2 * math.e**2:.4f}")
-
-# sphinx_gallery_start_ignore
-assert math.isclose(x.grad.item(), 2 * math.e**2, rel_tol=1e-6)
-for node in (custom.grad_fn, builtin.grad_fn):
-    assert node.next_functions[0][0].variable is x
-_pair = Exp.apply(x), torch.exp(x)
-assert _pair[0].grad_fn.saved_tensors[0].data_ptr() == _pair[0].data_ptr()
-assert _pair[1].grad_fn._saved_result.data_ptr() == _pair[1].data_ptr()
-
-
-class _Probe(Exp):
-    seen = []
-
-    @staticmethod
-    def forward(x):
-        inner = Exp.forward(x)
-        _Probe.seen.append((torch.is_grad_enabled(), inner.grad_fn))
-        return inner
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        _Probe.seen.append(ctx)
-        return Exp.backward(ctx, grad_output)
-
-
-_probed = _Probe.apply(x)
-torch.autograd.grad(_probed, x)
-assert _Probe.seen == [(False, None), _probed.grad_fn]
-assert _Probe.seen[1] is _probed.grad_fn and _probed.grad_fn.name() == "_ProbeBackward"
-assert Exp.apply(x.detach()).grad_fn is None
-assert torch.no_grad()(Exp.apply)(x).grad_fn is None
-
-
-class _Sum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, others):
-        return x + sum(others) + _outside
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        return grad_output, None
-
-
-_outside, _listed = torch.ones(2, requires_grad=True)
-_of_each = torch.autograd.grad(
-    _Sum.apply(x, [_listed]), (x, _outside, _listed), allow_unused=True
-)
-assert _of_each == (1, None, None)
-assert not _Sum.apply(x.detach(), [_listed]).requires_grad
-# sphinx_gallery_end_ignore
-
-# %%
-# The ``torch.exp`` inside our ``forward`` left no node. The node of ``Exp`` is the same object as ``ctx``. ``ExpBackward`` and
-# ``ExpBackward0`` saved their result and share its memory: saving made no copy.
-#
-# Pass each tensor that needs a gradient to ``apply``, as an argument of its own. A weight that ``forward`` takes from
-# elsewhere, or out of a list, gets no gradient through this node, and there is no error.
-
-# %%
-# The older style: ctx in forward
-# -------------------------------
-# In the older style ``forward`` takes ``ctx`` and calls ``save_for_backward`` itself. ``backward`` is the same.
-# ``torch.func.grad`` refuses this style, so prefer ``setup_context`` for new code. (``torch.func.vmap`` needs more:
-# :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`.)
-
-
-class ExpWithCtx(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        result = torch.exp(x)
-        ctx.save_for_backward(result)
-        return result
-
-    backward = Exp.backward
-
-
-one = torch.tensor(1.0)
-print(f"torch.func.grad(Exp.apply)(one) = {torch.func.grad(Exp.apply)(one).item():.4f}")
-try:
-    torch.func.grad(ExpWithCtx.apply)(one)
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert "must override the setup_context staticmethod" in message
-assert torch.autograd.gradcheck(ExpWithCtx.apply, inputs)
-for _transform in (
-    torch.func.grad,
-    torch.func.grad_and_value,
-    torch.func.jacrev,
-    torch.func.jacfwd,
-    torch.func.hessian,
-    torch.func.vmap,
-):
-    _point = torch.ones(2) if _transform is torch.func.vmap else one
-    try:
-        _transform(ExpWithCtx.apply)(_point)
-    except RuntimeError as error:
-        _raised.append(str(error))
-assert len(_raised) == 8 and all("setup_context" in text for text in _raised[2:])
-try:
-    torch.func.vmap(Exp.apply)(torch.ones(2))
-except RuntimeError as error:
-    _raised.append(str(error))
-assert "does not have vmap support" in _raised[8]
-# sphinx_gallery_end_ignore
-
-# %%
-# When to write one
-# -----------------
-# - The value comes from outside PyTorch: NumPy, C++, a solver. If ``torch.compile`` has to keep it as one step, :ref:`define an
-#   operator <sphx_glr_gallery_functions_functions_and_transforms.py>` instead.
-# - The gradient should differ from the true derivative, as in
-#   :ref:`gradient reversal <sphx_glr_gallery_functions_change_the_gradient.py>`.
-# - You know a derivative that is more stable or needs less memory than the recorded steps.
-#
-# Otherwise compose PyTorch's own operations, and write no ``backward``.
 
 # %%
 # Exercise
@@ -454,5 +450,5 @@ assert y.grad_fn.next_functions[0][0].variable is x  # one node for the step in 
 # - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`: find the operation behind an error in backward.
 # - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory, so that results change together.
 # - In PyTorch's reference: `the two styles of forward
-#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.Function.forward.html>`__ and
-#   `Extending PyTorch <https://docs.pytorch.org/docs/stable/notes/extending.html>`__.
+#   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.Function.forward.html>`__ and `Extending PyTorch
+#   <https://docs.pytorch.org/docs/stable/notes/extending.html>`__.
