@@ -24,23 +24,22 @@ EMA, target networks, stop-gradient
 
    The update is not recorded by autograd, and it copies the statistics of BatchNorm. ``ema.eval()`` evaluates with the
    average, and ``ema.module`` is the copy. When a loss takes its target from the average (a teacher, a target network), or from
-   the same network (SimSiam), compute it under ``no_grad`` or ``detach`` it. Otherwise the training may collapse.
+   the same network (SimSiam), compute it under ``no_grad`` or ``detach`` it. If you do not, the training may collapse.
 """
 
 # %%
 # A steadier model from noisy steps
 # ---------------------------------
 # With small batches and a large learning rate, the weights jump. Their *exponential moving average* (EMA) jumps less. After
-# each step, it moves a little toward the new weights: ``average = decay * average + (1 - decay) * weights``.
-#
-# .. how-measured:: This code makes data, a network with BatchNorm and its training step.
+# each step, it moves a little toward the new weights: ``average = decay * average + (1 - decay) * weights``. ``AveragedModel``
+# makes the copy. The first call of ``update_parameters`` copies the weights, each later one averages:
 
-import matplotlib.pyplot as plt
-import pandas as pd
+import copy
+
 import torch
 from torch import nn
-from torch.nn.functional import cosine_similarity, mse_loss, normalize
-from torch.nn.utils.parametrizations import spectral_norm
+from torch.nn.functional import mse_loss, normalize
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 torch.set_num_threads(1)  # small tensors: more threads do not help
 torch.set_default_dtype(torch.float64)
@@ -68,7 +67,28 @@ def test_loss(model):
     return loss
 
 
-def draw(curves, title, label, **options):
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+losses = {"model": [], "its average": []}
+
+ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.95))
+ema.update_parameters(model)
+for _ in range(300):
+    x, y = samples(16)
+    optimizer.zero_grad()
+    mse_loss(model(x), y).backward()
+    optimizer.step()
+    ema.update_parameters(model)
+    losses["model"].append(test_loss(model))
+    losses["its average"].append(test_loss(ema))
+
+# %%
+# .. how-measured:: This code draws curves.
+
+import matplotlib.pyplot as plt
+
+
+def draw_curves(curves, title, label, **options):
     _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     styles = [("#c2410c", "--"), ("#2563eb", "-"), ("#047857", "-."), ("#7c3aed", ":")]
     for (name, values), (color, style) in zip(curves.items(), styles, strict=False):
@@ -78,39 +98,13 @@ def draw(curves, title, label, **options):
     ax.legend(ncols=2, fontsize=9)
 
 
-def train_step(model, optimizer):
-    x, y = samples(16)
-    optimizer.zero_grad()
-    mse_loss(model(x), y).backward()
-    optimizer.step()
-
-
-model = network()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-losses = {"model": [], "its average": []}
-
 # %%
-# ``AveragedModel`` makes the copy. The first call of ``update_parameters`` copies the weights, each later one averages:
-
-import copy
-
-import torch
-from torch import nn
-from torch.nn.functional import mse_loss
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-
-ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.95))
-ema.update_parameters(model)
-for _ in range(300):
-    train_step(model, optimizer)
-    ema.update_parameters(model)
-    losses["model"].append(test_loss(model))
-    losses["its average"].append(test_loss(ema))
+# The loss on test data:
 
 # figure: The test loss over 300 steps, on a logarithmic axis. The curve of the model jumps up and down all the time. The curve
 #   of its average is smooth, and from about step 60 it stays below most of the other curve.
 title = "The average is better than nearly every model in it"
-draw(losses, title, "test loss", yscale="log")
+draw_curves(losses, title, "test loss", yscale="log")
 
 # sphinx_gallery_start_ignore
 _model, _average = (torch.tensor(values[-200:]) for values in losses.values())
@@ -120,35 +114,6 @@ assert abs(1 - 0.95**20 - 2 / 3) < 0.05
 _model, _average = (torch.tensor(values[60:]) for values in losses.values())
 assert (_average < _model).double().mean() > 0.85
 
-
-def _short_run(decay):
-    torch.manual_seed(0)
-    model, jumps = network(), {"model": 0, "average": 0}
-    ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
-    ema.update_parameters(model)
-    first = ema.module[0].weight.detach().clone()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(300):
-        before = [each.weight.detach().clone() for each in (model[0], ema.module[0])]
-        x, y = samples(16)
-        optimizer.zero_grad()
-        mse_loss(model(x), y).backward()
-        optimizer.step()
-        ema.update_parameters(model)
-        for name, each, old in zip(
-            jumps, (model[0], ema.module[0]), before, strict=True
-        ):
-            jumps[name] += (each.weight - old).norm().item()
-    assert ema.module.training
-    after = ema.eval()(test_x)
-    assert not ema.module.training and torch.equal(after, ema.module(test_x))
-    return test_loss(ema) / test_loss(model), jumps, first, ema.module[0].weight
-
-
-with torch.random.fork_rng():
-    _ratio, _jumps, _, _ = _short_run(0.95)
-    assert _ratio < 1 and _jumps["average"] < 0.3 * _jumps["model"]
-    assert _short_run(0.999)[0] > 5
 assert round(0.999**300, 2) == 0.74
 _options = {"multi_avg_fn": get_ema_multi_avg_fn(0.95)}
 _late = AveragedModel(network(), **_options)
@@ -156,8 +121,6 @@ _late.update_parameters(model)
 assert torch.equal(_late.module[0].weight, model[0].weight)
 assert not any(p.grad_fn for p in ema.parameters())
 assert all(p.requires_grad for p in ema.parameters())
-_frozen = copy.deepcopy(network().requires_grad_(False))
-assert not any(p.requires_grad for p in _frozen.parameters())
 _raised = []
 try:
     AveragedModel(model, get_ema_multi_avg_fn(0.95))
@@ -168,10 +131,9 @@ assert len(_raised) == 1 and "to() received an invalid combination" in _raised[0
 
 # %%
 # With ``decay=0.95``, the last 20 steps make up about two thirds of the average. A larger decay needs a longer training: with
-# 0.999, the weights of the first update still make up 74 % after 300 steps, and here this average is far worse than the model.
+# 0.999, the weights of the first update still make up 74 % after 300 steps.
 #
-# Write ``multi_avg_fn=``: by position, the second argument is a device. By hand,
-# the update is four lines:
+# Write ``multi_avg_fn=``: by position, the second argument is a device. By hand, the update is four lines:
 
 
 @torch.no_grad()
@@ -201,6 +163,214 @@ assert len(theirs) == 9 and not torch.allclose(mine[0].weight, model[0].weight)
 # sphinx_gallery_end_ignore
 
 # %%
+# Stop-gradient: where gradients arrive
+# -------------------------------------
+# A *mean teacher* is the average of the student. It sees another view of the same input, and the student should agree with it:
+#
+# .. how-measured:: Four ways to compute the target from the teacher.
+
+import pandas as pd
+
+
+def arrives(target_of, frozen=False):
+    torch.manual_seed(0)
+    student = nn.Linear(3, 2)
+    teacher = copy.deepcopy(student).requires_grad_(not frozen)
+    view, other_view = torch.randn(2, 4, 3)
+    target = target_of(teacher, other_view)
+    mse_loss(student(view), target).backward()
+    return {
+        "student": "yes" if student.weight.grad is not None else "no",
+        "teacher": "yes" if teacher.weight.grad is not None else "no",
+        "graph": "yes" if target.grad_fn is not None else "no",
+    }
+
+
+def without_grad(teacher, x):
+    with torch.no_grad():
+        return teacher(x)
+
+
+def tabulate_gradients():
+    rows = {
+        "as it is": arrives(lambda teacher, x: teacher(x)),
+        "detach()": arrives(lambda teacher, x: teacher(x).detach()),
+        "no_grad": arrives(without_grad),
+        "frozen": arrives(lambda teacher, x: teacher(x), frozen=True),
+    }
+    return pd.DataFrame(rows).T
+
+
+# %%
+# Who gets a gradient, and does the target have a graph? (*frozen* is a teacher with ``requires_grad_(False)``.)
+
+# sphinx_gallery_start_ignore
+arrivals = tabulate_gradients()
+assert arrivals["student"].tolist() == ["yes"] * 4
+assert arrivals["teacher"].tolist() == ["yes", "no", "no", "no"]
+assert arrivals["graph"].tolist() == ["yes", "no", "no", "no"]
+_x = torch.randn(4, 3, requires_grad=True)
+_frozen = nn.Linear(3, 2).requires_grad_(False)
+_frozen(_x).sum().backward()
+assert _x.grad is not None and _frozen.weight.grad is None
+# sphinx_gallery_end_ignore
+tabulate_gradients()
+
+# %%
+# (Asked in `DAFormer#59 <https://github.com/lhoyer/DAFormer/issues/59>`__.) If the optimizer has the teacher's parameters, a
+# teacher with a ``.grad`` is trained. A frozen teacher passes gradients on to its input: if the student computed that input,
+# ``requires_grad_(False)`` is not enough.
+#
+# In *SimSiam*, one encoder sees both views, and a small predictor maps the first result to the second. The target is
+# ``z2.detach()`` (asked in `SimSiam#39 <https://github.com/PatrickHua/SimSiam/issues/39>`__):
+
+encoder, predictor = nn.Linear(3, 2), nn.Linear(2, 2)
+view, other_view = torch.randn(2, 4, 3)
+z1, z2 = encoder(view), encoder(other_view)
+loss = mse_loss(predictor(z1), z2.detach())
+
+# graph: loss -- With detach, one way leads back to the encoder
+
+# %%
+# Without ``detach``, a second way leads back through ``z2``:
+
+both = mse_loss(predictor(z1), z2)
+
+# graph: both -- Without detach, two ways lead back to the encoder
+
+# sphinx_gallery_start_ignore
+_z1, _z2 = encoder(view), encoder(other_view)
+_p = predictor(_z1)
+_weight = encoder.weight
+_stopped = torch.autograd.grad(mse_loss(_p, _z2.detach()), _weight, retain_graph=True)
+_alone = torch.autograd.grad(mse_loss(_p.detach(), _z2), _weight, retain_graph=True)
+_whole = torch.autograd.grad(mse_loss(_p, _z2), _weight)
+assert torch.allclose(_stopped[0] + _alone[0], _whole[0]) and _alone[0].any()
+# sphinx_gallery_end_ignore
+
+# %%
+# Collapse, as a number
+# ---------------------
+# The encoder could make the task easy: map everything to one vector. To see it, normalize the outputs, take the standard
+# deviation over the batch, and multiply by the root of their size. If all outputs have the same direction, this spread is 0.
+# If they point equally in all directions, it is about 1.
+
+
+def spread(z):
+    z = normalize(z.detach(), dim=1)
+    return (z.std(dim=0).mean() * z.shape[1] ** 0.5).item()
+
+
+# %%
+# .. how-measured:: A small encoder is trained. The views are random vectors with noise.
+
+from torch.nn.functional import cosine_similarity
+
+
+def train_encoder(target="z.detach()", predict=True):
+    torch.manual_seed(0)
+    encoder = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 8))
+    hidden = (nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+    predictor = nn.Sequential(*hidden) if predict else nn.Identity()
+    average = copy.deepcopy(encoder).requires_grad_(False)
+    parameters = [*encoder.parameters(), *predictor.parameters()]
+    optimizer = torch.optim.SGD(parameters, lr=0.05, momentum=0.9)
+    spreads = []
+    for _ in range(200):
+        x = torch.randn(128, 10)
+        views = x + 0.3 * torch.randn(2, *x.shape)
+        z = encoder(views.flatten(0, 1))
+        goal = {"z": z, "z.detach()": z.detach()}.get(target)
+        if goal is None:
+            goal = average(views.flatten(0, 1))
+        loss = -cosine_similarity(predictor(z), goal.roll(128, 0)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        update(average, encoder, decay=0.95)
+        spreads.append(spread(z))
+    return spreads, loss.item()
+
+
+# %%
+# The spread of the outputs in four runs:
+
+runs = {
+    "EMA target (BYOL)": train_encoder("average(view)"),
+    "z.detach() (SimSiam)": train_encoder(),
+    "z.detach(), no predictor": train_encoder(predict=False),
+    "z, no detach": train_encoder("z"),
+}
+
+# figure: The spread of the outputs over 200 steps. With an average as target and with detach, it stays above 0.3. Without
+#   detach, and with detach but without a predictor, it falls to about 0.1 or less.
+spreads = {name: values for name, (values, _) in runs.items()}
+title = "Without detach or without a predictor, the outputs collapse"
+draw_curves(spreads, title, "spread of the outputs", ylim=(0, 1.3))
+
+for name, (values, last_loss) in runs.items():
+    print(f"{name:<24} spread {values[-1]:.2f}, loss {last_loss:.2f}")
+
+# sphinx_gallery_start_ignore
+_last = {name: values[-1] for name, (values, _) in runs.items()}
+_losses = {name: loss for name, (_, loss) in runs.items()}
+assert min(runs["EMA target (BYOL)"][0]) > 0.3 < min(runs["z.detach() (SimSiam)"][0])
+assert _last["z, no detach"] < 0.1 and _last["z.detach(), no predictor"] < 0.2
+_good, _collapsed = list(_losses.values())[:2], list(_losses.values())[2:]
+assert max(_collapsed) < -0.99 < -0.98 < min(_good)
+assert spread(torch.ones(9, 4)) == 0 and abs(spread(torch.randn(9999, 8)) - 1) < 0.02
+# sphinx_gallery_end_ignore
+
+# %%
+# The loss does not show the collapse: the two runs that collapse have the best losses (asked in `SimSiam#50
+# <https://github.com/PatrickHua/SimSiam/issues/50>`__). So log the spread. ``detach`` alone is not enough here: without the
+# predictor, all outputs get nearly the same direction too.
+
+# %%
+# Target networks
+# ---------------
+# In Q-learning, the goal ``reward + gamma * q(next_state)`` uses the network that is trained. Take three states: A is followed
+# by B or C, equally often. Then the episode ends, after B with reward 1, after C with 0. With ``gamma = 1``, the values should
+# be 0.5, 1 and 0.
+
+state, following = torch.tensor([0, 0, 1, 2]), torch.tensor([1, 2, 0, 0])  # A is 0
+reward, goes_on = torch.tensor([0.0, 0, 1, 0]), torch.tensor([1.0, 1, 0, 0])
+for stop in (True, False):
+    value = torch.zeros(3, requires_grad=True)
+    optimizer = torch.optim.SGD([value], lr=0.1)
+    for _ in range(300):
+        goal = reward + goes_on * value[following]
+        error = value[state] - (goal.detach() if stop else goal)
+        optimizer.zero_grad()
+        (error**2).sum().backward()
+        optimizer.step()
+    print(f"detach={stop!s:<5} ", *(f"{v:.2f}" for v in value.abs().tolist()))
+    assert value[1].isclose(torch.tensor(1.0 if stop else 0.75))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(value, torch.tensor([0.5, 0.75, 0.25]))  # the last: no detach
+_w, _far = torch.tensor(0.5, requires_grad=True), []
+for _ in range(100):  # q(s) = w * s, from s = 1 to s = 2: the solution is -1.25
+    (_slope,) = torch.autograd.grad((_w - (1 + 0.9 * 2 * _w).detach()) ** 2, _w)
+    _w = (_w - 0.05 * _slope).detach().requires_grad_()
+    _far.append(abs(_w.item() + 1.25))
+assert _far[-1] > 100 * _far[0]
+_online, _target, _soft = nn.Linear(3, 2), nn.Linear(3, 2), nn.Linear(3, 2)
+_target.load_state_dict(_online.state_dict())
+assert torch.equal(_target.weight, _online.weight)
+assert _target.weight.data_ptr() != _online.weight.data_ptr()
+_before, _tau = _soft.weight.detach().clone(), 0.005
+update(_soft, _online, decay=1 - _tau)
+assert torch.allclose(_soft.weight, _tau * _online.weight + (1 - _tau) * _before)
+# sphinx_gallery_end_ignore
+
+# %%
+# Without ``detach``, gradient descent also moves the goals, and pulls the values of B and C toward that of A. With larger
+# models, the values may diverge even with ``detach``. A *target network* makes this rarer: it computes the goal with older
+# weights, under ``no_grad``. Copy the weights now and then, with ``target.load_state_dict(online.state_dict())``, or average
+# them in each step: ``tau=0.005`` is ``decay=0.995``.
+
+# %%
 # What people get wrong
 # ---------------------
 # **Buffers.** BatchNorm keeps its running mean and variance in buffers, and ``spectral_norm`` keeps two vectors of length 1.
@@ -209,6 +379,8 @@ assert len(theirs) == 9 and not torch.allclose(mine[0].weight, model[0].weight)
 # <https://github.com/NCAR/miles-credit/pull/394>`__). Four kinds of average:
 #
 # .. how-measured:: The same training of a network whose first layer has spectral_norm, followed by BatchNorm.
+
+from torch.nn.utils.parametrizations import spectral_norm
 
 
 @torch.no_grad()
@@ -267,13 +439,13 @@ def compare_averages():
     return pd.DataFrame(rows).T[["50 steps", "300 steps", "norm"]], models
 
 
-table, averages = compare_averages()
-
 # %%
 # The test loss after 50 and 300 steps, and the largest singular value of the first layer's weight after 50 (*norm*, which
 # should be 1):
 
+losses_and_norms, averages = compare_averages()
 # sphinx_gallery_start_ignore
+table = losses_and_norms
 _rows = [table.loc[name].astype(float) for name in table.index]
 _model, _only, _default, _all, _but = _rows
 assert _only["300 steps"] > 20 and _only["norm"] > 1.2
@@ -293,11 +465,6 @@ assert _own.num_batches_tracked == 300 == _norms["AveragedModel"].num_batches_tr
 assert torch.equal(_own.running_mean, _norms["AveragedModel"].running_mean)
 _unused = _norms["parameters() only"]
 assert not _unused.running_mean.any() and (_unused.running_var == 1).all()
-_trained = copy.deepcopy(averages["the model"])  # a copy keeps what it has
-update_parameters_only(_trained, network(spectral_norm(nn.Linear(10, 32))), 0.95)
-assert torch.equal(_trained[1].running_mean, _own.running_mean)
-_unused.train()(torch.randn(4, 32) + 1)
-assert _unused.running_mean.any()
 assert not torch.allclose(_own.running_mean, _norms["use_buffers=True"].running_mean)
 _of_units = torch.stack([normalize(torch.randn(5, 8)) for _ in range(9)]).mean(0)
 assert (_of_units.norm(dim=1) < 1).all()
@@ -308,14 +475,14 @@ assert _passed.module[1].num_batches_tracked == 20 and not torch.equal(
     _mean, _own.running_mean
 )
 # sphinx_gallery_end_ignore
-table
+losses_and_norms
 
 # %%
-# - A loop over ``parameters()`` leaves the buffers as they were at the copy, here a running mean of 0 and a variance of 1
-#   (unless the copy itself runs in ``train()``). The loss is useless.
+# - A loop over ``parameters()`` leaves the buffers as they were at the copy, here a running mean of 0 and a variance of 1. The
+#   loss is useless.
 # - ``AveragedModel`` copies all buffers of the latest model.
 # - ``use_buffers=True`` averages all buffers. While the vectors of ``spectral_norm`` turn, their average is too short, and the
-#   weight becomes too large. Later they hardly turn. The last row averages BatchNorm's statistics, but copies the vectors.
+#   weight becomes too large. The last row averages BatchNorm's statistics, but copies the vectors.
 #
 # ``torch.optim.swa_utils.update_bn(loader, ema)`` computes BatchNorm's statistics anew, with the averaged weights.
 
@@ -357,19 +524,6 @@ for _ in range(3):
     _teacher.weight.mul_(0.99).add_(layer.weight, alpha=0.01)
     _counts.append(count_nodes(_teacher.weight))
 assert _teacher.weight.requires_grad and _counts[0] < _counts[1] < _counts[2]
-_raised = []
-try:
-    copy.deepcopy(layer).weight.mul_(0.99)
-except RuntimeError as error:
-    _raised.append(str(error))
-assert len(_raised) == 1 and "a leaf Variable that requires grad" in _raised[0]
-_from_state = {name: 0.99 * p + 0.01 * p for name, p in layer.state_dict().items()}
-assert not any(p.requires_grad for p in _from_state.values())
-_with = {name: 0.99 * p + 0.01 * p for name, p in layer.named_parameters()}
-assert all(p.requires_grad for p in _with.values())
-_live = copy.deepcopy(layer)
-_live.state_dict()["weight"].zero_()  # no copy
-assert not _live.weight.any() and layer.weight.any()
 _still = AveragedModel(layer, **_options).requires_grad_(False)
 _still.update_parameters(layer)
 assert not any(p.requires_grad for p in _still.parameters())
@@ -380,8 +534,6 @@ assert not any(p.requires_grad for p in _still.parameters())
 # %%
 # The graph grows with each step, and a loss that uses the average sends gradients through all of it. In place on a frozen copy,
 # ``teacher.weight.mul_(0.99).add_(layer.weight, alpha=0.01)`` raises no error either: it makes ``teacher.weight`` require grad.
-# What ``state_dict()`` returns is detached by default, so updates from it are not recorded. But these tensors share memory with
-# the weights: start the average from clones.
 #
 # **A copy that requires grad.** ``copy.deepcopy`` and ``AveragedModel`` copy ``requires_grad``. Call ``requires_grad_(False)``
 # on a teacher.
@@ -403,206 +555,6 @@ assert _wide.item() > 0.99
 
 # %%
 # Keep the average in float32: ``a.lerp_(p.to(a), 1 - decay)``.
-
-# %%
-# Stop-gradient: where gradients arrive
-# -------------------------------------
-# A *mean teacher* is the average of the student. It sees another view of the same input, and the student should agree with it:
-#
-# .. how-measured:: Four ways to compute the target from the teacher.
-
-
-def arrives(target_of, frozen=False):
-    torch.manual_seed(0)
-    student = nn.Linear(3, 2)
-    teacher = copy.deepcopy(student).requires_grad_(not frozen)
-    view, other_view = torch.randn(2, 4, 3)
-    target = target_of(teacher, other_view)
-    mse_loss(student(view), target).backward()
-    return {
-        "student": "yes" if student.weight.grad is not None else "no",
-        "teacher": "yes" if teacher.weight.grad is not None else "no",
-        "graph": "yes" if target.grad_fn is not None else "no",
-    }
-
-
-def without_grad(teacher, x):
-    with torch.no_grad():
-        return teacher(x)
-
-
-rows = {
-    "as it is": arrives(lambda teacher, x: teacher(x)),
-    "detach()": arrives(lambda teacher, x: teacher(x).detach()),
-    "no_grad": arrives(without_grad),
-    "frozen": arrives(lambda teacher, x: teacher(x), frozen=True),
-}
-arrivals = pd.DataFrame(rows).T
-
-# %%
-# Who gets a gradient, and does the target have a graph? (*frozen* is a teacher with ``requires_grad_(False)``.)
-
-# sphinx_gallery_start_ignore
-assert arrivals["student"].tolist() == ["yes"] * 4
-assert arrivals["teacher"].tolist() == ["yes", "no", "no", "no"]
-assert arrivals["graph"].tolist() == ["yes", "no", "no", "no"]
-_x = torch.randn(4, 3, requires_grad=True)
-_frozen = nn.Linear(3, 2).requires_grad_(False)
-_frozen(_x).sum().backward()
-assert _x.grad is not None and _frozen.weight.grad is None
-# sphinx_gallery_end_ignore
-arrivals
-
-# %%
-# (Asked in `DAFormer#59 <https://github.com/lhoyer/DAFormer/issues/59>`__.) If the optimizer has the teacher's parameters, a
-# teacher with a ``.grad`` is trained. A frozen teacher passes gradients on to its input: if the student computed that input,
-# ``requires_grad_(False)`` is not enough.
-#
-# In *SimSiam*, one encoder sees both views, and a small predictor maps the first result to the second. The target is
-# ``z2.detach()`` (asked in `SimSiam#39 <https://github.com/PatrickHua/SimSiam/issues/39>`__):
-
-encoder, predictor = nn.Linear(3, 2), nn.Linear(2, 2)
-view, other_view = torch.randn(2, 4, 3)
-z1, z2 = encoder(view), encoder(other_view)
-loss = mse_loss(predictor(z1), z2.detach())
-
-# graph: loss -- With detach, one way leads back to the encoder
-
-# %%
-# Without ``detach``, a second way leads back through ``z2``:
-
-both = mse_loss(predictor(z1), z2)
-
-# graph: both -- Without detach, two ways lead back to the encoder
-
-# sphinx_gallery_start_ignore
-_z1, _z2 = encoder(view), encoder(other_view)
-_p = predictor(_z1)
-_weight = encoder.weight
-_stopped = torch.autograd.grad(mse_loss(_p, _z2.detach()), _weight, retain_graph=True)
-_alone = torch.autograd.grad(mse_loss(_p.detach(), _z2), _weight, retain_graph=True)
-_whole = torch.autograd.grad(mse_loss(_p, _z2), _weight)
-assert torch.allclose(_stopped[0] + _alone[0], _whole[0]) and _alone[0].any()
-# sphinx_gallery_end_ignore
-
-# %%
-# Collapse, as a number
-# ---------------------
-# The encoder could make the task easy: map everything to one vector. To see it, normalize the outputs, take the standard
-# deviation over the batch, and multiply by the root of their size. If all outputs have the same direction, this spread is 0.
-# If they point equally in all directions, it is about 1 (but two opposite vectors have 1, too).
-#
-# .. how-measured:: A small encoder is trained in four ways. The views are random vectors with noise.
-
-
-def spread(z):
-    z = normalize(z.detach(), dim=1)
-    return (z.std(dim=0).mean() * z.shape[1] ** 0.5).item()
-
-
-def train(target="z.detach()", predict=True):
-    torch.manual_seed(0)
-    encoder = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 8))
-    hidden = (nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
-    predictor = nn.Sequential(*hidden) if predict else nn.Identity()
-    average = copy.deepcopy(encoder).requires_grad_(False)
-    parameters = [*encoder.parameters(), *predictor.parameters()]
-    optimizer = torch.optim.SGD(parameters, lr=0.05, momentum=0.9)
-    spreads = []
-    for _ in range(200):
-        x = torch.randn(128, 10)
-        views = x + 0.3 * torch.randn(2, *x.shape)
-        z = encoder(views.flatten(0, 1))
-        goal = {"z": z, "z.detach()": z.detach()}.get(target)
-        if goal is None:
-            goal = average(views.flatten(0, 1))
-        loss = -cosine_similarity(predictor(z), goal.roll(128, 0)).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        update(average, encoder, decay=0.95)
-        spreads.append(spread(z))
-    return spreads, loss.item()
-
-
-runs = {
-    "EMA target (BYOL)": train("average(view)"),
-    "z.detach() (SimSiam)": train(),
-    "z.detach(), no predictor": train(predict=False),
-    "z, no detach": train("z"),
-}
-
-# %%
-# The spread of the outputs in these runs:
-
-# figure: The spread of the outputs over 200 steps. With an average as target and with detach, it stays above 0.3. Without
-#   detach, and with detach but without a predictor, it falls to about 0.1 or less.
-spreads = {name: values for name, (values, _) in runs.items()}
-title = "Without detach or without a predictor, the outputs collapse"
-draw(spreads, title, "spread of the outputs", ylim=(0, 1.3))
-
-for name, (values, last_loss) in runs.items():
-    print(f"{name:<24} spread {values[-1]:.2f}, loss {last_loss:.2f}")
-
-# sphinx_gallery_start_ignore
-_last = {name: values[-1] for name, (values, _) in runs.items()}
-_losses = {name: loss for name, (_, loss) in runs.items()}
-assert min(runs["EMA target (BYOL)"][0]) > 0.3 < min(runs["z.detach() (SimSiam)"][0])
-assert _last["z, no detach"] < 0.1 and _last["z.detach(), no predictor"] < 0.2
-_good, _collapsed = list(_losses.values())[:2], list(_losses.values())[2:]
-assert max(_collapsed) < -0.99 < -0.98 < min(_good)
-assert abs(spread(torch.cat([torch.ones(99, 8), -torch.ones(99, 8)])) - 1) < 0.02
-assert spread(torch.ones(9, 4)) == 0 and abs(spread(torch.randn(9999, 8)) - 1) < 0.02
-# sphinx_gallery_end_ignore
-
-# %%
-# The loss does not show the collapse: the two runs that collapse have the best losses (asked in `SimSiam#50
-# <https://github.com/PatrickHua/SimSiam/issues/50>`__). So log the spread. Here, ``detach`` alone is not enough: without the
-# predictor, all outputs get nearly the same direction as well.
-
-# %%
-# Target networks
-# ---------------
-# In Q-learning, the goal ``reward + gamma * q(next_state)`` uses the network that is trained. Take three states: A is followed
-# by B or C, equally often. Then the episode ends, after B with reward 1, after C with 0. With ``gamma = 1``, the values should
-# be 0.5, 1 and 0.
-
-state, following = torch.tensor([0, 0, 1, 2]), torch.tensor([1, 2, 0, 0])  # A is 0
-reward, goes_on = torch.tensor([0.0, 0, 1, 0]), torch.tensor([1.0, 1, 0, 0])
-for stop in (True, False):
-    value = torch.zeros(3, requires_grad=True)
-    optimizer = torch.optim.SGD([value], lr=0.1)
-    for _ in range(300):
-        goal = reward + goes_on * value[following]
-        error = value[state] - (goal.detach() if stop else goal)
-        optimizer.zero_grad()
-        (error**2).sum().backward()
-        optimizer.step()
-    print(f"detach={stop!s:<5} ", *(f"{v:.2f}" for v in value.abs().tolist()))
-    assert value[1].isclose(torch.tensor(1.0 if stop else 0.75))
-
-# sphinx_gallery_start_ignore
-assert torch.allclose(value, torch.tensor([0.5, 0.75, 0.25]))  # the last: no detach
-_w, _far = torch.tensor(0.5, requires_grad=True), []
-for _ in range(100):  # q(s) = w * s, from s = 1 to s = 2: the solution is -1.25
-    (_slope,) = torch.autograd.grad((_w - (1 + 0.9 * 2 * _w).detach()) ** 2, _w)
-    _w = (_w - 0.05 * _slope).detach().requires_grad_()
-    _far.append(abs(_w.item() + 1.25))
-assert _far[-1] > 100 * _far[0]
-_online, _target, _soft = nn.Linear(3, 2), nn.Linear(3, 2), nn.Linear(3, 2)
-_target.load_state_dict(_online.state_dict())
-assert torch.equal(_target.weight, _online.weight)
-assert _target.weight.data_ptr() != _online.weight.data_ptr()
-_before, _tau = _soft.weight.detach().clone(), 0.005
-update(_soft, _online, decay=1 - _tau)
-assert torch.allclose(_soft.weight, _tau * _online.weight + (1 - _tau) * _before)
-# sphinx_gallery_end_ignore
-
-# %%
-# Without ``detach``, gradient descent also moves the goals, and pulls the values of B and C toward that of A. With ``detach``,
-# the values are right here, but with other models they may diverge. A *target network* is meant to make this rarer: it computes
-# the goal with older weights, under ``no_grad``. Copy the weights now and then, with
-# ``target.load_state_dict(online.state_dict())``, or average them in each step: ``tau=0.005`` is ``decay=0.995``.
 
 # %%
 # Exercise

@@ -30,14 +30,7 @@ Get the output of a layer: extract features with a forward hook
 # What does the last layer see?
 # -----------------------------
 # A network tells the points of two rings apart. No line separates the rings. So what does its last layer, a linear one, get?
-#
-# .. how-measured:: This code makes the points and the network, trains it for 80 steps, and draws points in two colors.
 
-import copy
-import weakref
-
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from torch import nn
 
@@ -46,30 +39,6 @@ angle = 6.2832 * torch.rand(300)
 inner = torch.arange(300) < 150
 radius = torch.where(inner, 1.0, 2.0) + 0.15 * torch.randn(300)
 x = torch.stack([radius * angle.cos(), radius * angle.sin()], dim=1)
-
-
-def train(model):
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-    for _ in range(80):
-        optimizer.zero_grad()
-        loss = nn.functional.binary_cross_entropy_with_logits(
-            model(x)[:, 0], inner.float()
-        )
-        loss.backward()
-        optimizer.step()
-    model.zero_grad()
-
-
-def draw(points, features, head):
-    _, axes = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
-    for ax, shown in zip(axes, (points, features), strict=True):
-        for mask, color in ((inner, "#2563eb"), (~inner, "#c2410c")):
-            ax.scatter(*shown[mask].T, s=8, color=color)
-    (slope_x, slope_y), offset = head.weight[0].tolist(), head.bias.item()
-    a = torch.linspace(-1.1, 1.1, 2)
-    axes[1].plot(a, -(slope_x * a + offset) / slope_y, color="#64748b")
-    axes[1].set(ylim=(-1.1, 1.1), title="The features, and the line of head")
-    axes[0].set_title("The input")
 
 
 class Net(nn.Module):
@@ -85,13 +54,16 @@ class Net(nn.Module):
 
 
 model = Net()
-train(model)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+for _ in range(80):
+    optimizer.zero_grad()
+    loss = nn.functional.binary_cross_entropy_with_logits(model(x)[:, 0], inner.float())
+    loss.backward()
+    optimizer.step()
+model.zero_grad()
 
 # %%
 # The model returns ``head(body(x))``. A forward hook on ``model.body`` stores what ``head`` gets:
-
-import torch
-from torch import nn
 
 features = []
 
@@ -103,11 +75,34 @@ def keep(module, args, output):
 with model.body.register_forward_hook(keep):
     model(x)
 
+# %%
+# .. how-measured:: This code draws points in two colors.
+
+import matplotlib.pyplot as plt
+
+
+def draw_input_and_features(points, features, head):
+    _, axes = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
+    for ax, shown in zip(axes, (points, features), strict=True):
+        for mask, color in ((inner, "#2563eb"), (~inner, "#c2410c")):
+            ax.scatter(*shown[mask].T, s=8, color=color)
+    (slope_x, slope_y), offset = head.weight[0].tolist(), head.bias.item()
+    a = torch.linspace(-1.1, 1.1, 2)
+    axes[1].plot(a, -(slope_x * a + offset) / slope_y, color="#64748b")
+    axes[1].set(ylim=(-1.1, 1.1), title="The features, and the line of head")
+    axes[0].set_title("The input")
+
+
+# %%
+# The input of the network, and the features:
+
 # figure: Two scatter plots of the same 300 points in two colors. In the first, one color is a ring around the other. In the
 #   second, a straight line separates nearly all points of one color from those of the other.
-draw(x, features[0], model.head)
+draw_input_and_features(x, features[0], model.head)
 
 # sphinx_gallery_start_ignore
+import copy
+
 assert torch.equal(features[0], model.body(x).detach())
 assert ((model.head(features[0])[:, 0] > 0) == inner).float().mean() > 0.97
 for _ring in (x[inner], x[~inner]):  # both surround the origin: no line separates them
@@ -123,25 +118,22 @@ try:
 except KeyError:
     model(x)
 assert len(features) == 2
-with model.body.register_forward_hook(keep), model.body.register_forward_hook(keep):
-    model(x)
-assert len(features) == 4
 _handle = model.body.register_forward_hook(keep)
 _copy = copy.deepcopy(model)
 _handle.remove()
 model(x)
-assert len(features) == 4
+assert len(features) == 2
 _copy(x)
-assert len(features) == 5
+assert len(features) == 3
 # sphinx_gallery_end_ignore
 
 # %%
 # In the features, one line separates nearly all points of the two rings.
 #
 # ``register_forward_hook`` returns a handle. The hook stays until you call ``handle.remove()``: a notebook cell that registers
-# a hook and does not remove it adds another one each time you run it. ``copy.deepcopy(model)`` copies the hook, and
-# ``handle.remove()`` does not reach that copy. ``with model.body.register_forward_hook(keep):`` removes the hook at the end of
-# the block. If your model has dropout or batch normalization, call ``model.eval()`` first.
+# a hook and does not remove it adds one more each time you run it. ``copy.deepcopy(model)`` copies the hook too.
+# ``with model.body.register_forward_hook(keep):`` removes it at the end of the block. If your model has dropout or batch
+# normalization, call ``model.eval()`` first.
 
 # %%
 # Print the output of each layer
@@ -179,22 +171,108 @@ assert [name for name, _ in _shared.named_modules()] == ["", "a"]
 _given = []
 with model.head.register_forward_hook(lambda *given: _given.append(given)):
     model.head(x)
-    model.head(input=x)
-with model.head.register_forward_hook(
-    lambda *given: _given.append(given), with_kwargs=True
-):
-    model.head(input=x)
-assert [given[1] for given in _given[1:]] == [(), ()] and _given[0][1][0] is x
-assert (
-    len(_given[0]) == 3 and _given[0][0] is model.head and type(_given[0][1]) is tuple
-)
-assert len(_given[2]) == 4 and _given[2][2]["input"] is x
+assert _given[0][0] is model.head and type(_given[0][1]) is tuple
 # sphinx_gallery_end_ignore
 
 # %%
 # A module is printed when its ``forward`` has returned: ``body`` after its layers, and the model, whose name is empty, at the
-# end. A hook gets the module, a tuple of the positional arguments, and the output. With ``with_kwargs=True`` it gets a
-# dictionary of the keyword arguments, too, before the output.
+# end. A hook gets the module, a tuple of the positional arguments, and the output.
+
+# %%
+# Without a hook: a slice or torch.fx
+# -----------------------------------
+# A forward hook gets what a module returns. Here the features are the result of a function, ``torch.tanh``, and no module
+# returns them:
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(2, 4), nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.second(torch.tanh(self.first(x)))
+
+
+small = Small()
+traced = torch.fx.symbolic_trace(small)
+(tanh,) = (node for node in traced.graph.nodes if node.name == "tanh")
+traced.graph.output_node().args = (tanh,)  # return this instead
+traced.graph.eliminate_dead_code()
+traced.recompile()
+
+print(traced.code.strip())
+
+
+# sphinx_gallery_start_ignore
+def _calls_of(module, call):
+    calls = []
+    with module.register_forward_hook(lambda *_: calls.append(1)):
+        call()
+    return len(calls)
+
+
+assert torch.equal(traced(x), torch.tanh(small.first(x)))
+assert traced.first.weight is small.first.weight
+assert _calls_of(small.second, lambda: traced(x)) == 0
+assert "second" not in traced.code and "torch.tanh(first)" in traced.code
+_got = []
+with small.second.register_forward_pre_hook(lambda m, args: _got.append(args[0])):
+    small(x)
+assert torch.equal(_got[0], traced(x))
+assert torch.equal(model.body[:2](x), torch.tanh(model.body[0](x)))
+assert torch.equal(nn.Sequential(*list(small.children())[:-1])(x), small.first(x))
+
+
+class _OnValues(Small):
+    def forward(self, x):
+        return super().forward(x if x.sum() > 0 else -x)
+
+
+class _OnShape(Small):
+    def forward(self, x):
+        return super().forward(x if x.shape[0] > 0 else -x)
+
+
+_said = []
+for _cls in (_OnValues, _OnShape):
+    try:
+        torch.fx.symbolic_trace(_cls())
+    except torch.fx.proxy.TraceError as error:
+        _said.append(str(error))
+assert len(_said) == 2 and all("control flow" in message for message in _said)
+
+
+class _Drops(Small):
+    def forward(self, x):
+        return self.second(nn.functional.dropout(self.first(x), 0.5, self.training))
+
+
+_drops, _ones = _Drops(), torch.ones(300, 2)
+for _mode in (True, False):  # traced in this mode, called in eval mode
+    _fixed = torch.fx.symbolic_trace(_drops.train(_mode)).eval()
+    assert torch.equal(_fixed(_ones), _fixed(_ones)) != _mode
+    assert f"training = {_mode}" in _fixed.code
+
+assert model.body[:2][0] is model.body[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``torch.fx`` records the calls of ``forward``, and writes a new ``forward`` with the same parameters, which ends at the
+# features: ``second`` does not run. It cannot trace an ``if`` on the values or the shape of the input
+# (:ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`). Call ``eval()`` or ``train()`` before you trace: ``F.dropout(...,
+# training=self.training)`` keeps the mode in which it was traced.
+#
+# Which way should you take?
+#
+# - Your own model: return the features from ``forward``.
+# - An ``nn.Sequential``: a slice, ``model.body[:2](x)``. For other models, ``nn.Sequential(*list(small.children())[:-1])`` is
+#   often tried. Here it leaves out ``torch.tanh``, without an error.
+# - The input of a module: ``register_forward_pre_hook``, whose function gets ``(module, args)``. Here ``small.second`` gets the
+#   features.
+# - The output of a module in someone else's model: a forward hook. The rest of the model runs, too.
+# - The result of a function in someone else's model: ``torch.fx``. For models of torchvision, `create_feature_extractor
+#   <https://docs.pytorch.org/vision/stable/feature_extraction.html>`__ uses it.
 
 # %%
 # What people get wrong
@@ -214,6 +292,10 @@ assert feature.grad_fn.name() == "TanhBackward0"
 
 # %%
 # .. how-measured:: Storages of stored and saved tensors are counted in bytes, without those of parameters and of the input.
+
+import weakref
+
+import pandas as pd
 
 
 class Saved:
@@ -254,41 +336,41 @@ STORED = {
     "detach()[0]": lambda output: output.detach()[0],
     "detach()[0].clone()": lambda output: output.detach()[0].clone(),
 }
-table = pd.DataFrame(
-    {
-        f"{batches} batches": {
-            name: f"{bytes_kept(store, batches):,}" for name, store in STORED.items()
-        }
-        for batches in (1, 10)
+
+
+def tabulate_bytes_kept():
+    columns = {
+        title: {name: f"{bytes_kept(store, n):,}" for name, store in STORED.items()}
+        for title, n in (("1 batch", 1), ("10 batches", 10))
     }
-).rename(columns={"1 batches": "1 batch"})
+    return pd.DataFrame(columns).rename_axis(columns="stored")
+
 
 # %%
 # Bytes in memory after 1 and after 10 batches without ``backward()``, when only what was stored is left:
 
 # sphinx_gallery_start_ignore
+table = tabulate_bytes_kept()
 assert table["1 batch"].tolist() == ["40,800", "2,400", "2,400", "8"]
 assert table["10 batches"].tolist() == ["408,000", "24,000", "24,000", "80"]
 assert 300 * 2 * 4 == 2400 and 300 * 32 * 4 == 38400  # the output; what Tanh saved
 assert bytes_kept(STORED["output"], 10, grad=False) == 24000
 assert bytes_kept(STORED["output"], 10, retain=False) == 24000
 assert bytes_kept(STORED["output"], 10, retain=True) == 408000
-assert bytes_kept(STORED["detach()"], 10, retain=False) == 24000
 _loss = feature.square().mean()  # a loss on features needs their graph
 _loss.backward()
 assert model.body[0].weight.grad.abs().sum() > 0 and not features[0].requires_grad
 # sphinx_gallery_end_ignore
-table.rename_axis(columns="stored")
+tabulate_bytes_kept()
 
 # %%
-# For each batch, this graph keeps 16 times as much as the output itself. ``backward()`` through the graph frees what was
-# saved, unless you set ``retain_graph=True``. With ``detach()`` the outputs alone are kept, one more for each batch: clear the
-# list when you have used it. A slice keeps the memory of the whole output, and a clone of the slice does not. Under
-# ``torch.no_grad()`` this model records no graph.
+# For each batch, this graph keeps 16 times as much as the output itself. With ``detach()`` the outputs alone are kept, one more
+# for each batch: clear the list when you have used it. A slice keeps the memory of the whole output, and a clone of the slice
+# does not.
 #
-# Do not detach the features if a loss on them is to train the layers before: its gradient has to reach these layers.
+# Do not detach the features if a loss on them should train the layers before.
 #
-# **The output is changed in place later.** ``detach()`` shares memory with the output. Here a ReLU overwrites it (asked about a
+# **The output is changed in place later.** ``detach()`` shares memory with the output. This ReLU overwrites it (asked about a
 # VGG in `pytorch#20705 <https://github.com/pytorch/pytorch/issues/20705>`__):
 
 block = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(inplace=True))
@@ -308,14 +390,6 @@ print("smallest, clone(): ", round(stored[1].min().item(), 1))
 # sphinx_gallery_start_ignore
 assert stored[0].min() == 0 and stored[1].min() < -0.3
 assert torch.equal(stored[0], stored[1].relu())
-for _between in (nn.Flatten(), nn.Dropout().eval(), nn.Dropout()):
-    _three = nn.Sequential(nn.Conv2d(1, 4, 3), _between, nn.ReLU(inplace=True))
-    with _three[0].register_forward_hook(keep_both):
-        _three(torch.randn(8, 1, 6, 6))
-    _shares = isinstance(_between, nn.Flatten) or not _between.training
-    assert (stored[-2].min() == 0) == _shares and stored[-1].min() < 0
-_same = torch.ones(3)
-assert nn.Dropout().eval()(_same).data_ptr() == _same.data_ptr()
 
 
 class _Residual(nn.Module):
@@ -334,19 +408,10 @@ with _residual.inner.register_forward_hook(keep_both):
     _sum = _residual(x)
 assert torch.equal(stored[-2], _sum.detach()) and not torch.equal(*stored[-2:])
 assert torch.equal(stored[-1], _residual.inner(x))
-_raised = []
-with block[0].register_full_backward_hook(lambda *_: None):
-    try:
-        block(torch.randn(8, 1, 6, 6))
-    except RuntimeError as error:
-        _raised.append(str(error))
-assert len(_raised) == 1 and "is a view and is being modified inplace" in _raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# The same happens with ``nn.Flatten`` (which returns a view here) or ``nn.Dropout`` in eval mode between the two layers, and
-# with ``out += x`` in a residual block. (A full *backward* hook on this layer makes the same call fail:
-# :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`.)
+# The same happens with ``out += x`` in a residual block.
 #
 # **A hook that returns something.** What a hook returns, if it is not ``None``, replaces the output. ``setdefault`` returns the
 # stored value, so the second batch gets the features of the first, and no gradient reaches ``body``:
@@ -386,14 +451,6 @@ with model.body.register_forward_hook(lambda *_: calls.append("hook")):
 # sphinx_gallery_start_ignore
 assert calls == ["hook"]
 
-
-def _calls_of(module, call):
-    calls = []
-    with module.register_forward_hook(lambda *_: calls.append(1)):
-        call()
-    return len(calls)
-
-
 _attention, _tokens = nn.MultiheadAttention(4, 1), torch.ones(2, 3, 4)
 assert (
     _calls_of(_attention.out_proj, lambda: _attention(_tokens, _tokens, _tokens)) == 0
@@ -407,9 +464,9 @@ assert _calls_of(model.body, lambda: model.forward(x)) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# Nor does a hook run on an ``nn.ModuleList``, which nobody calls, or on ``out_proj`` of ``nn.MultiheadAttention``, whose weight
-# is used without a call. With ``torch.compile``, register the hook before the first call. A later hook on an inner layer may
-# not run: :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`.
+# A hook does not run on an ``nn.ModuleList`` either, which nobody calls, or on ``out_proj`` of ``nn.MultiheadAttention``, whose
+# weight is used without a call. With ``torch.compile``, register the hook before the first call. A later hook on an inner layer
+# may not run: :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`.
 #
 # **A lambda in a loop.** It looks up ``name`` when it runs, after the loop. Then ``name`` is the last one:
 
@@ -461,104 +518,6 @@ assert _said[2].shape == (300, 3)
 #
 # **An output that is not a tensor.** With ``keep`` on an ``nn.LSTM``: *'tuple' object has no attribute 'detach'*. (``report``
 # fails in the same way, at ``shape``.) Take the part that you want, ``output[0].detach()``.
-
-# %%
-# Without a hook: a slice or torch.fx
-# -----------------------------------
-# A forward hook gets what a module returns. Here the features are the result of a function, ``torch.tanh``, and no module
-# returns them:
-
-
-class Small(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.Linear(2, 4), nn.Linear(4, 1)
-
-    def forward(self, x):
-        return self.second(torch.tanh(self.first(x)))
-
-
-small = Small()
-traced = torch.fx.symbolic_trace(small)
-(tanh,) = (node for node in traced.graph.nodes if node.name == "tanh")
-traced.graph.output_node().args = (tanh,)  # return this instead
-traced.graph.eliminate_dead_code()
-traced.recompile()
-
-print(traced.code.strip())
-
-# sphinx_gallery_start_ignore
-assert torch.equal(traced(x), torch.tanh(small.first(x)))
-assert traced.first.weight is small.first.weight
-assert _calls_of(small.second, lambda: traced(x)) == 0
-assert "second" not in traced.code and "torch.tanh(first)" in traced.code
-_got = []
-with small.second.register_forward_pre_hook(lambda m, args: _got.append(args[0])):
-    small(x)
-assert torch.equal(_got[0], traced(x))
-assert torch.equal(model.body[:2](x), torch.tanh(model.body[0](x)))
-assert torch.equal(nn.Sequential(*list(small.children())[:-1])(x), small.first(x))
-
-
-class _OnValues(Small):
-    def forward(self, x):
-        return super().forward(x if x.sum() > 0 else -x)
-
-
-class _OnShape(Small):
-    def forward(self, x):
-        return super().forward(x if x.shape[0] > 0 else -x)
-
-
-_said = []
-for _cls in (_OnValues, _OnShape):
-    try:
-        torch.fx.symbolic_trace(_cls())
-    except torch.fx.proxy.TraceError as error:
-        _said.append(str(error))
-assert len(_said) == 2 and all("control flow" in message for message in _said)
-
-
-class _Drops(Small):
-    def forward(self, x):
-        return self.second(nn.functional.dropout(self.first(x), 0.5, self.training))
-
-
-_drops, _ones = _Drops(), torch.ones(300, 2)
-for _mode in (True, False):  # traced in this mode, called in eval mode
-    _fixed = torch.fx.symbolic_trace(_drops.train(_mode)).eval()
-    assert torch.equal(_fixed(_ones), _fixed(_ones)) != _mode
-    assert f"training = {_mode}" in _fixed.code
-
-
-class _Stack(nn.Sequential):
-    def __init__(self, options=None):
-        super().__init__(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
-
-
-_whole = _Stack()
-assert len(_whole[:2]) == 3  # the slice calls __init__: a new network, all of it
-assert _whole[:2][0].weight is not _whole[0].weight
-assert model.body[:2][0] is model.body[0]
-# sphinx_gallery_end_ignore
-
-# %%
-# ``torch.fx`` records the calls of ``forward``, and writes a new ``forward`` with the same parameters, which ends at the
-# features: ``second`` does not run. It cannot trace an ``if`` on the values or the shape of the input
-# (:ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`). Call ``eval()`` or ``train()`` before you trace: ``F.dropout(...,
-# training=self.training)`` keeps the mode in which it was traced.
-#
-# Which way should you take?
-#
-# - Your own model: return the features from ``forward``.
-# - An ``nn.Sequential``: a slice, ``model.body[:2](x)``. (Not of a subclass with an ``__init__`` of its own: the slice calls
-#   it.) For other models, ``nn.Sequential(*list(small.children())[:-1])`` is often tried. Here it leaves out ``torch.tanh``,
-#   without an error.
-# - The input of a module: ``register_forward_pre_hook``, whose function gets ``(module, args)``. Here ``small.second`` gets the
-#   features.
-# - The output of a module in someone else's model: a forward hook. The rest of the model runs, too.
-# - The result of a function in someone else's model: ``torch.fx``. For models of torchvision, `create_feature_extractor
-#   <https://docs.pytorch.org/vision/stable/feature_extraction.html>`__ uses it.
 
 # %%
 # Exercise
