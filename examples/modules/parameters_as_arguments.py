@@ -31,11 +31,11 @@ functional_call and MAML: backward through an update step
 # ---------------------------------------------
 # You look for a *start*: weights from which one gradient step is enough for a new task (meta-learning, MAML). The inner step
 # uses some points of a task, the outer loss other points. You need the gradient of the outer loss for the weights *before* it.
-#
-# .. how-measured:: This model has one weight, 1, so that you can check each number by hand.
+# This model has one weight, 1, so that you can check each number by hand:
 
 import torch
 from torch import nn
+from torch.func import functional_call, grad, stack_module_state, vmap
 
 mse = nn.functional.mse_loss
 x, y, x_outer, y_outer = torch.tensor([1.0, 3.0, 2.0, 8.0])
@@ -53,16 +53,12 @@ class OneWeight(nn.Module):
 
 model = OneWeight()
 
-# %%
-# The inner step, with its graph, and the outer loss:
-
-import torch
-from torch.func import functional_call, vmap
-
+# the inner step, with its graph
 weights = dict(model.named_parameters())
 inner = mse(model(x), y)
 grads = torch.autograd.grad(inner, list(weights.values()), create_graph=True)
 new = {name: w - lr * g for (name, w), g in zip(weights.items(), grads, strict=True)}
+
 outer = mse(functional_call(model, new, (x_outer,)), y_outer)
 outer.backward()
 
@@ -97,17 +93,6 @@ class _Part(nn.Module):
         return self.first(x)
 
 
-_errors = []
-for _frozen in (True, False):
-    _module = _Part()
-    _module.second.requires_grad_(not _frozen)
-    _all = list(_module.parameters())
-    try:
-        torch.autograd.grad(_module(torch.ones(2, 1)).sum(), _all, create_graph=True)
-    except RuntimeError as error:
-        _errors.append(str(error))
-assert len(_errors) == 2 and "does not require grad" in _errors[0]
-assert "not have been used in the graph" in _errors[1]
 _module = _Part()
 _given = torch.autograd.grad(
     _module(torch.ones(2, 1)).sum(),
@@ -120,10 +105,8 @@ assert _given[0].item() == 2 and not _given[2].any() and not _given[3].any()
 
 # %%
 # The short path belongs to the weight itself. The long path is the backward pass of the inner loss, which ``create_graph=True``
-# has recorded.
-#
-# ``torch.autograd.grad`` raises an error for a frozen weight, and for a weight that the inner loss does not use. Leave frozen
-# weights out of ``weights``. For unused ones, pass ``materialize_grads=True``: their gradient is then zero.
+# has recorded. Leave frozen weights out of ``weights``. For weights that the inner loss does not use, pass
+# ``materialize_grads=True``: their gradient is then zero.
 #
 # Is -16.64 right? Start an ordinary training step a little to the left and to the right, and compare the two losses after it:
 
@@ -151,11 +134,10 @@ assert abs(difference / 0.02 + 16.64) < 5e-3
 #
 # ``functional_call(model, new, (x,))`` puts the tensors of ``new`` in place of the parameters with those names, runs
 # ``forward``, and puts the parameters back. (So a module runs with parameters that are not leaves, `asked in the forum
-# <https://discuss.pytorch.org/t/how-does-one-have-the-parameters-of-a-model-not-be-leafs/70076>`__.) Meanwhile other threads
-# see the new tensors, too, so give each thread its own copy.
+# <https://discuss.pytorch.org/t/how-does-one-have-the-parameters-of-a-model-not-be-leafs/70076>`__.)
 #
-# What you do not pass stays the module's own, unless it is tied to a weight that you pass. This holds for buffers, too: with
-# parameters alone, ``nn.BatchNorm1d`` updates its own running mean.
+# What you do not pass stays the module's own, buffers too: with parameters alone, ``nn.BatchNorm1d`` updates its own running
+# mean.
 
 # sphinx_gallery_start_ignore
 _refused = []
@@ -187,34 +169,6 @@ assert not _norm.running_mean.any() and _buffers["running_mean"].all()
 functional_call(_norm, _weights, (_rows,))
 assert torch.equal(_norm.running_mean, _buffers["running_mean"])
 assert nn.Parameter(new["weight"]).is_leaf
-
-# a tied weight: the name that is not passed is replaced as well
-_tied = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
-_tied[1].weight = _tied[0].weight
-_twice = functional_call(_tied, {"0.weight": 2 * torch.eye(2)}, (torch.ones(1, 2),))
-assert _twice.tolist() == [[4, 4]]
-
-# another thread sees the tensors of the call
-import threading
-
-
-class _Waits(OneWeight):
-    def forward(self, x):
-        if not _entered.is_set():
-            _entered.set()
-            _may_go.wait(60)
-        return self.weight * x
-
-
-_entered, _may_go, _waits = threading.Event(), threading.Event(), _Waits()
-_thread = threading.Thread(
-    target=functional_call, args=(_waits, {"weight": torch.tensor(5.0)}, (x,))
-)
-_thread.start()
-assert _entered.wait(60) and _waits(x) == 5
-_may_go.set()
-_thread.join()
-assert _waits(x) == 1
 # sphinx_gallery_end_ignore
 result = functional_call(model, {"weight": torch.tensor(5.0)}, (x,))
 print(f"with the weight 5: {result.item()}")
@@ -226,93 +180,35 @@ assert torch.equal(functional_call(model, new, x), functional_call(model, new, (
 # sphinx_gallery_end_ignore
 
 # %%
-# What people get wrong
-# ---------------------
-# **The step is not recorded.** Here is the same inner step, written in other ways. Each is tried on the model itself, and on
-# ``copy.deepcopy(model)``. The table shows ``.grad`` of the weight that the outer optimizer has.
-#
-# .. how-measured:: Each function makes the inner step. Then the outer loss is computed, and its backward called.
-
-import copy
-
-import pandas as pd
+# The same with torch.func.grad
+# -----------------------------
+# Write the loss as a function of the weights. ``torch.func.grad`` needs no ``create_graph``: it also differentiates an inner
+# ``grad``.
 
 
-def new_weights(model):
-    grads = torch.autograd.grad(mse(model(x), y), model.parameters(), create_graph=True)
-    named = zip(model.named_parameters(), grads, strict=True)
-    return {name: w - lr * g for (name, w), g in named}
+def inner_loss(weights, x, y):
+    return mse(functional_call(model, weights, (x,)), y)
 
 
-def optimizer_step(model):
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-    mse(model(x), y).backward()
-    optimizer.step()
-    optimizer.zero_grad()
+def outer_loss(weights, first_order=False):
+    g = grad(inner_loss)(weights, x, y)
+    if first_order:
+        g = {name: part.detach() for name, part in g.items()}
+    new = {name: weights[name] - lr * g[name] for name in weights}
+    return inner_loss(new, x_outer, y_outer)
 
 
-def write_to_data(model):
-    (g,) = torch.autograd.grad(mse(model(x), y), model.parameters(), create_graph=True)
-    model.weight.data -= lr * g
-
-
-def load(model):
-    model.load_state_dict(new_weights(model))
-
-
-def new_parameter(model):
-    model.weight = nn.Parameter(new_weights(model)["weight"])
-
-
-def through_call(model, **option):
-    (g,) = torch.autograd.grad(mse(model(x), y), model.parameters(), **option)
-    return functional_call(model, {"weight": model.weight - lr * g}, (x_outer,))
-
-
-def shown(grad):
-    return "None" if grad is None else f"{grad.item():.2f}"
-
-
-def outcome(step, on_a_copy):
-    model = OneWeight()
-    start, used = model.weight, copy.deepcopy(model) if on_a_copy else model
-    step(used)
-    mse(used(x_outer), y_outer).backward()
-    return shown(start.grad)
-
-
-def outcome_of_call(**option):
-    model = OneWeight()
-    mse(through_call(model, **option), y_outer).backward()
-    return shown(model.weight.grad)
-
-
-rows = {
-    "functional_call, create_graph=True": [outcome_of_call(create_graph=True), ""],
-    "functional_call without it": [outcome_of_call(), ""],
-}
-for name, step in {
-    "optimizer.step()": optimizer_step,
-    "weight.data -= lr * g": write_to_data,
-    "load_state_dict(new)": load,
-    "weight = nn.Parameter(new)": new_parameter,
-}.items():
-    rows[name] = [outcome(step, on_a_copy=False), outcome(step, on_a_copy=True)]
-table = pd.DataFrame(rows, index=["model itself", "copy"]).T
-
-# %%
-# Only the first row is the slope from above:
+start = {name: w.detach() for name, w in model.named_parameters()}
+full, first = (grad(outer_loss)(start, option)["weight"] for option in (False, True))
+print(f"MAML: {full.item():.2f}   first-order MAML: {first.item():.2f}")
 
 # sphinx_gallery_start_ignore
-assert table["model itself"].tolist() == ["-16.64"] + ["-20.80"] * 4 + ["None"]
-assert table["copy"].tolist() == ["", ""] + ["None"] * 4
-for _step in (optimizer_step, write_to_data, load):
-    _model = OneWeight()
-    _step(_model)
-    assert abs(_model.weight.item() - 1.4) < 1e-6  # the start is overwritten
+assert abs(full + 16.64) < 1e-4 and abs(first + 20.8) < 1e-4
+assert not full.requires_grad
+assert grad(outer_loss)(dict(model.named_parameters()))["weight"].requires_grad
+# a larger network: by hand, with torch.func, and first order differ by lr * H @ gradient
 
 
-# a model with several layers: the same, and what a restored start does
 def _net():
     torch.manual_seed(1)
     return nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
@@ -341,185 +237,6 @@ def _outer_grad(**option):
 
 _full, _first = _outer_grad(create_graph=True), _outer_grad()
 assert (_full - _first).norm() > 0.1 * _full.norm()
-
-
-def _w_data(model):
-    for p, w in zip(model.parameters(), _step_of(model).values(), strict=True):
-        p.data.copy_(w)
-
-
-def _w_no_grad(model):
-    new = _step_of(model)
-    with torch.no_grad():
-        for p, w in zip(model.parameters(), new.values(), strict=True):
-            p.copy_(w)
-
-
-def _w_load(model):
-    model.load_state_dict(_step_of(model, create_graph=True))
-
-
-def _w_optimizer(model):
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-    mse(model(_x), _y).backward()
-    optimizer.step()
-    optimizer.zero_grad()
-
-
-for _write in (_w_data, _w_no_grad, _w_load, _w_optimizer):
-    _model = _net()
-    _write(_model)
-    mse(_model(_xo), _yo).backward()
-    assert torch.allclose(
-        _flat(p.grad for p in _model.parameters()), _first, rtol=1e-4, atol=1e-6
-    )
-    _model = _net()
-    _used = copy.deepcopy(_model)
-    _write(_used)
-    mse(_used(_xo), _yo).backward()
-    assert all(p.grad is None for p in _model.parameters())
-_raised = []
-for _write in (_w_data, _w_no_grad, _w_load, _w_optimizer):
-    _model = _net()
-    _start = copy.deepcopy(_model.state_dict())
-    _write(_model)
-    _loss = mse(_model(_xo), _yo)
-    _model.load_state_dict(_start)
-    try:
-        _loss.backward()
-    except RuntimeError as error:
-        _raised.append(str(error))
-assert len(_raised) == 4
-assert all("has been modified by an inplace operation" in text for text in _raised)
-_model = _net()
-_start = copy.deepcopy(_model.state_dict())
-_w_data(_model)
-_loss = mse(_model(_xo), _yo)
-for _name, _p in _model.named_parameters():
-    _p.data.copy_(_start[_name])
-_loss.backward()
-_silent = _flat(p.grad for p in _model.parameters())
-for _right in (_full, _first):
-    assert (_silent - _right).norm() > 0.01 * _right.norm()
-
-
-def _differentiable_sgd(model, x, y, x_outer, y_outer):
-    clones = {name: w.clone() for name, w in model.named_parameters()}
-    optimizer = torch.optim.SGD(clones.values(), lr=lr, differentiable=True)
-    loss = mse(functional_call(model, clones, (x,)), y)
-    grads = torch.autograd.grad(loss, [*clones.values()], create_graph=True)
-    for clone, g in zip(clones.values(), grads, strict=True):
-        clone.grad = g
-    optimizer.step()
-    mse(functional_call(model, clones, (x_outer,)), y_outer).backward()
-
-
-_model = OneWeight()
-_differentiable_sgd(_model, x, y, x_outer, y_outer)
-assert abs(_model.weight.grad + 16.64) < 1e-4
-try:
-    _differentiable_sgd(_net(), _x, _y, _xo, _yo)
-except RuntimeError as error:
-    _raised.append(str(error))
-assert len(_raised) == 5 and "modified by an inplace operation" in _raised[4]
-# sphinx_gallery_end_ignore
-table
-
-# %%
-# - On a copy, no path leads to the model: ``None``. (``nn.Parameter`` makes a new leaf, so the old one gets nothing even on the
-#   model itself.)
-# - On the model itself, you get -20.80, and no error. It is the slope with respect to the *new* weight. ``functional_call``
-#   without ``create_graph=True`` gives the same number, since it treats the gradient in the step as a constant.
-# - ``optimizer.step()``, ``.data`` and ``load_state_dict`` also overwrite the start, with 1.4. If ``load_state_dict`` writes
-#   the start back before ``backward()``, a model of two layers raises :ref:`modified by an inplace operation
-#   <sphx_glr_gallery_errors_modified_in_place.py>`. A write through ``.data`` raises nothing, and the gradient is wrong.
-# - ``SGD(..., differentiable=True)``, with clones of the weights, records its step. But it writes in place: it works for this
-#   one weight, and raises the same error for a model of two layers.
-#
-# Published code has such steps (`MeLU#9 <https://github.com/hoyeoplee/MeLU/issues/9>`__ with ``load_state_dict``). Compare with
-# finite differences once, as above.
-#
-# **A wrong name is ignored.** ``weights`` is a misspelled ``weight`` here, and by default the call runs with the old weight.
-# (A name in a submodule that does not exist raises an error.) Pass ``strict=True``. It also wants each buffer, so for a model
-# with buffers pass both: ``(weights, buffers)``.
-
-wrong = {"weights": new["weight"]}
-print("without strict:", functional_call(model, wrong, (x,)).item())
-raised = []
-try:
-    functional_call(model, wrong, (x,), strict=True)
-except RuntimeError as error:
-    raised.append(str(error))
-    print("RuntimeError:", error)
-
-# sphinx_gallery_start_ignore
-assert functional_call(model, wrong, (x,)).item() == 1 and len(raised) == 1
-assert "Unexpected key(s): 'weights'" in raised[0] and "Missing key(s)" in raised[0]
-_part = functional_call(_net(), {"0.weight": torch.zeros(8, 1)}, (_x,))
-assert torch.equal(functional_call(_net(), {"0.other": _x}, (_x,)), _net()(_x))
-_zeroed = _net()
-nn.init.zeros_(_zeroed[0].weight)
-assert torch.equal(_part, _zeroed(_x))
-try:
-    functional_call(model, {"layer.weight": new["weight"]}, (x,))
-except AttributeError as error:
-    raised.append(str(error))
-assert len(raised) == 2  # a module that is not there is noticed
-_weights = {name: w.detach() for name, w in _norm.named_parameters()}
-_buffers = {name: buffer.clone() for name, buffer in _norm.named_buffers()}
-try:
-    functional_call(_norm, _weights, (_rows,), strict=True)
-except RuntimeError as error:
-    raised.append(str(error))
-assert len(raised) == 3 and "'running_mean'" in raised[2]
-_out = functional_call(_norm, (_weights, _buffers), (_rows,), strict=True)
-assert torch.equal(_out, _norm(_rows))
-# sphinx_gallery_end_ignore
-
-# %%
-# **state_dict() as weights.** By default its tensors are detached. Take ``dict(model.named_parameters())``:
-
-for name, source in {
-    "state_dict()": model.state_dict(),
-    "named_parameters()": dict(model.named_parameters()),
-}.items():
-    print(f"{name:<19}", functional_call(model, source, (x,)).requires_grad)
-
-# sphinx_gallery_start_ignore
-assert not functional_call(model, model.state_dict(), (x,)).requires_grad
-assert functional_call(model, dict(model.named_parameters()), (x,)).requires_grad
-# sphinx_gallery_end_ignore
-
-# %%
-# The same with torch.func.grad
-# -----------------------------
-# Write the loss as a function of the weights. ``torch.func.grad`` needs no ``create_graph``: it also differentiates an inner
-# ``grad``.
-
-from torch.func import grad
-
-
-def inner_loss(weights, x, y):
-    return mse(functional_call(model, weights, (x,)), y)
-
-
-def outer_loss(weights, first_order=False):
-    g = grad(inner_loss)(weights, x, y)
-    if first_order:
-        g = {name: part.detach() for name, part in g.items()}
-    new = {name: weights[name] - lr * g[name] for name in weights}
-    return inner_loss(new, x_outer, y_outer)
-
-
-start = {name: w.detach() for name, w in model.named_parameters()}
-full, first = (grad(outer_loss)(start, option)["weight"] for option in (False, True))
-print(f"MAML: {full.item():.2f}   first-order MAML: {first.item():.2f}")
-
-# sphinx_gallery_start_ignore
-assert abs(full + 16.64) < 1e-4 and abs(first + 20.8) < 1e-4
-assert not full.requires_grad
-assert grad(outer_loss)(dict(model.named_parameters()))["weight"].requires_grad
-# a larger network: by hand, with torch.func, and first order differ by lr * H @ gradient
 model_ = _net()
 
 
@@ -598,17 +315,16 @@ assert len(_errors) == 2 and "is not implemented" in _errors[1]
 # %%
 # ``start`` is detached. With the parameters themselves, the result requires grad, and keeps its graph in memory.
 #
-# **Batch norm** in training mode raises an error under ``torch.func.grad``, since it writes to its running statistics. Here
-# ``track_running_stats=False`` is a cure: each task is normalized with its own points. (For :ref:`per-sample gradients
-# <sphx_glr_gallery_modules_per_sample_gradients.py>` it is none.)
+# **Batch norm** in training mode raises an error under ``torch.func.grad``, since it writes to its running statistics. Use
+# ``track_running_stats=False``: each task is then normalized with its own points.
 #
 # **First-order MAML** treats the gradient in the step as a constant. It needs no second derivative, so it also works for
 # :ref:`fused attention, which has none <sphx_glr_gallery_errors_derivative_not_implemented.py>`. What it leaves out: the new
 # weight is :math:`w - 0.1 \cdot 2 (w - 3) = 0.8 w + 0.6`, so a change of ``w`` arrives at the new weight times 0.8. And
-# :math:`0.8 \cdot (-20.80) = -16.64`. For a whole network and one step, the factor is :math:`I - \text{lr} \cdot H`, with the
-# Hessian :math:`H` of the inner loss.
+# :math:`0.8 \cdot (-20.80) = -16.64`. For a network, the factor is :math:`I - \text{lr} \cdot H`, with the Hessian :math:`H` of
+# the inner loss.
 #
-# **The learning rate** can be learned, too, as a tensor that requires grad:
+# **The learning rate** can be learned too, as a tensor that requires grad:
 
 rate = torch.tensor(0.1, requires_grad=True)
 g = grad(inner_loss)(start, x, y)["weight"]
@@ -624,10 +340,6 @@ assert abs(rate.grad + g * first).item() < 1e-3 and abs(rate.grad + 83.2) < 1e-3
 # --------------
 # A task is a sine curve with its own amplitude and phase. The inner step sees 10 points of it, the outer loss 10 others. The
 # outer step uses 25 tasks, which ``vmap`` runs in one call. It is an ordinary ``backward()`` and ``step()``.
-#
-# .. how-measured:: This code makes the network and the tasks. It also measures a start on 200 new tasks, and draws one of them.
-
-import matplotlib.pyplot as plt
 
 torch.set_num_threads(1)  # such small tensors are slower on several
 
@@ -644,29 +356,6 @@ def sample_tasks(count, generator):
     x = 10 * torch.rand(count, 20, 1, generator=generator) - 5
     y = amplitude * torch.sin(x + phase)
     return x[:, :10], y[:, :10], x[:, 10:], y[:, 10:]
-
-
-def on_new_tasks(weights):
-    tasks = sample_tasks(200, torch.Generator().manual_seed(9))
-    return vmap(with_step, in_dims=(None, 0, 0, 0, 0))(weights, *tasks).mean().item()
-
-
-def draw(maml, plain):
-    x, y, *_ = (part[0] for part in sample_tasks(200, torch.Generator().manual_seed(9)))
-    line = torch.linspace(-5, 5, 100)[:, None]
-    figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
-    for weights, style, label in (
-        (maml, "b:", "MAML, before the step"),
-        (one_step(maml, x, y), "b-", "MAML, after it"),
-        (one_step(plain, x, y), "o--", "trained without the step, after it"),
-    ):
-        color = {"b": "#2563eb", "o": "#c2410c"}[style[0]]
-        curve = functional_call(net, weights, (line,)).detach()
-        ax.plot(line, curve, style[1:], color=color, label=label)
-    ax.plot(x, y, "o", color="#64748b", label="ten points of a new task")
-    ax.set(xlabel="x", ylabel="y")
-    ax.set_title("One step on ten points, from two starts")
-    figure.legend(loc="outside lower center", ncols=2)
 
 
 # %%
@@ -693,8 +382,7 @@ def without_step(weights, x, y, x_outer, y_outer):
 
 
 # %%
-# ``in_dims`` says that all tasks begin with the same weights, and that each has its own points. The output is the mean loss
-# on 200 new tasks, after one step:
+# ``in_dims`` says that all tasks begin with the same weights, and that each has its own points:
 
 
 def train_start(loss_of_task):
@@ -712,16 +400,48 @@ def train_start(loss_of_task):
 
 maml, plain = train_start(with_step), train_start(without_step)
 
+# %%
+# .. how-measured:: This code measures a start on 200 new tasks, and draws one of them.
+
+import matplotlib.pyplot as plt
+
+
+def measure_on_new_tasks(weights):
+    tasks = sample_tasks(200, torch.Generator().manual_seed(9))
+    return vmap(with_step, in_dims=(None, 0, 0, 0, 0))(weights, *tasks).mean().item()
+
+
+def draw_new_task(maml, plain):
+    x, y, *_ = (part[0] for part in sample_tasks(200, torch.Generator().manual_seed(9)))
+    line = torch.linspace(-5, 5, 100)[:, None]
+    figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    for weights, style, label in (
+        (maml, "b:", "MAML, before the step"),
+        (one_step(maml, x, y), "b-", "MAML, after it"),
+        (one_step(plain, x, y), "o--", "trained without the step, after it"),
+    ):
+        color = {"b": "#2563eb", "o": "#c2410c"}[style[0]]
+        curve = functional_call(net, weights, (line,)).detach()
+        ax.plot(line, curve, style[1:], color=color, label=label)
+    ax.plot(x, y, "o", color="#64748b", label="ten points of a new task")
+    ax.set(xlabel="x", ylabel="y")
+    ax.set_title("One step on ten points, from two starts")
+    figure.legend(loc="outside lower center", ncols=2)
+
+
+# %%
+# The mean loss on 200 new tasks, after one step:
+
 # figure: Ten points of a sine curve. The dotted blue curve, MAML before the step, is a flat wave that misses most of them. The
 #   solid blue curve, after one step, passes near nine of the ten. The dashed orange curve, the other start after the same step,
 #   misses most.
-draw(maml, plain)
+draw_new_task(maml, plain)
 for name, weights in {"with the step": maml, "without it": plain}.items():
-    print(f"trained {name:<14} {on_new_tasks(weights):.1f}")
+    print(f"trained {name:<14} {measure_on_new_tasks(weights):.1f}")
 
 # sphinx_gallery_start_ignore
-assert on_new_tasks(maml) < 1.5 and on_new_tasks(plain) > 2.5
-assert on_new_tasks(dict(make_net().named_parameters())) > 2.5
+assert measure_on_new_tasks(maml) < 1.5 < 2.5 < measure_on_new_tasks(plain)
+assert measure_on_new_tasks(dict(make_net().named_parameters())) > 2.5
 _x, _y, *_ = (part[0] for part in sample_tasks(200, torch.Generator().manual_seed(9)))
 _losses = [
     loss_of(w, _x, _y).item()
@@ -755,6 +475,8 @@ for _p, _g in zip(_start.parameters(), _at_once, strict=True):
 # .. how-measured:: It counts the bytes of the tensors that the graph of the outer loss has saved, each storage once.
 
 import weakref
+
+import pandas as pd
 
 
 class Saved:
@@ -791,11 +513,11 @@ def saved_bytes(inner_steps, create_graph):
     return sum({s.data_ptr(): s.nbytes() for s in storages}.values())
 
 
-memory = pd.DataFrame(
-    [[saved_bytes(n, full) / 1000 for full in (True, False)] for n in (1, 4, 16)],
-    index=pd.Index([1, 4, 16], name="inner steps"),
-    columns=["MAML", "first-order"],
-).round(1)
+def tabulate_saved_kilobytes():
+    rows = [[saved_bytes(n, full) / 1000 for full in (True, False)] for n in (1, 4, 16)]
+    index = pd.Index([1, 4, 16], name="inner steps")
+    return pd.DataFrame(rows, index, columns=["MAML", "first-order"]).round(1)
+
 
 # %%
 # Kilobytes, for the network above:
@@ -803,34 +525,23 @@ memory = pd.DataFrame(
 # sphinx_gallery_start_ignore
 import itertools
 
+memory = tabulate_saved_kilobytes()
 _full = [saved_bytes(n, True) for n in range(5)]
 assert len({after - before for before, after in itertools.pairwise(_full)}) == 1
 assert _full[1] > 2 * _full[0] and memory["MAML"][16] > 8 * memory["MAML"][1]
 assert len({saved_bytes(n, False) for n in range(5)}) == 1
-_alive, _counts = weakref.WeakSet(), []
-with watched(_alive):
-    for _ in range(3):
-        outer_loss_after(2, True).backward()
-        _counts.append(len(_alive))
-    _kept = [outer_loss_after(2, True) for _ in range(3)]
-_alive_of_one = weakref.WeakSet()
-with watched(_alive_of_one):
-    _one = outer_loss_after(2, True)
-assert _counts == [0, 0, 0] and len(_alive) == 3 * len(_alive_of_one) > 0
 # sphinx_gallery_end_ignore
-memory
+tabulate_saved_kilobytes()
 
 # %%
 # Call ``backward()`` for each task instead of adding up all losses: the gradients add up in ``.grad``, and only one graph is in
-# memory at a time. When you only *use* the start, after meta-training, you need no ``create_graph``.
+# memory at a time.
 
 # %%
 # Several models in one call
 # --------------------------
 # ``stack_module_state`` stacks the parameters and buffers of models of one class and size. ``vmap`` runs them all, through the
-# ``forward`` of ``models[0]``. (A ``ReLU`` in one ``Sequential`` and a ``Tanh`` in another raise no error.)
-
-from torch.func import stack_module_state
+# ``forward`` of ``models[0]``.
 
 models = [make_net(seed) for seed in range(4)]
 stacked, buffers = stack_module_state(models)
@@ -869,16 +580,12 @@ for _pair in (
     except RuntimeError as error:
         _refused.append(str(error))
 assert len(_refused) == 3
-_pair = [nn.Sequential(nn.Linear(1, 2), act) for act in (nn.ReLU(), nn.Tanh())]
-_weights, _none = stack_module_state(_pair)
 
 
 def _through_first(weights, buffers):
     return functional_call(_pair[0], (weights, buffers), (inputs,))
 
 
-_second = vmap(_through_first)(_weights, _none)[1]
-assert torch.allclose(_second, _pair[1][0](inputs).relu(), atol=1e-5)
 _pair = [nn.BatchNorm1d(1).eval() for _ in range(2)]
 _pair[1].running_mean.fill_(3)
 _weights, _means = stack_module_state(_pair)
@@ -891,6 +598,191 @@ assert torch.equal(_wrong[0], _wrong[1]) and not torch.allclose(_wrong, _both)
 # %%
 # The stacked weights are new leaves: give ``stacked.values()`` to the optimizer. The models keep their own numbers. Pass the
 # buffers as well: without them, batch norm in ``eval()`` uses the statistics of ``models[0]`` for each model.
+
+# %%
+# What people get wrong
+# ---------------------
+# **The step is not recorded.** Here is the same inner step, written in other ways. Each is tried on the model itself, and on
+# ``copy.deepcopy(model)``. The table shows ``.grad`` of the weight that the outer optimizer has.
+#
+# .. how-measured:: Each function makes the inner step. Then the outer loss is computed, and its backward called.
+
+import copy
+
+
+def new_weights(model):
+    grads = torch.autograd.grad(mse(model(x), y), model.parameters(), create_graph=True)
+    named = zip(model.named_parameters(), grads, strict=True)
+    return {name: w - lr * g for (name, w), g in named}
+
+
+def optimizer_step(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    mse(model(x), y).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def write_to_data(model):
+    (g,) = torch.autograd.grad(mse(model(x), y), model.parameters(), create_graph=True)
+    model.weight.data -= lr * g
+
+
+def load(model):
+    model.load_state_dict(new_weights(model))
+
+
+def new_parameter(model):
+    model.weight = nn.Parameter(new_weights(model)["weight"])
+
+
+def through_call(model, **option):
+    (g,) = torch.autograd.grad(mse(model(x), y), model.parameters(), **option)
+    return functional_call(model, {"weight": model.weight - lr * g}, (x_outer,))
+
+
+def shown(grad):
+    return "None" if grad is None else f"{grad.item():.2f}"
+
+
+def outcome(step, on_a_copy):
+    model = OneWeight()
+    start, used = model.weight, copy.deepcopy(model) if on_a_copy else model
+    step(used)
+    mse(used(x_outer), y_outer).backward()
+    return shown(start.grad)
+
+
+def outcome_of_call(**option):
+    model = OneWeight()
+    mse(through_call(model, **option), y_outer).backward()
+    return shown(model.weight.grad)
+
+
+def tabulate_steps():
+    rows = {
+        "functional_call, create_graph=True": [outcome_of_call(create_graph=True), ""],
+        "functional_call without it": [outcome_of_call(), ""],
+    }
+    for name, step in {
+        "optimizer.step()": optimizer_step,
+        "weight.data -= lr * g": write_to_data,
+        "load_state_dict(new)": load,
+        "weight = nn.Parameter(new)": new_parameter,
+    }.items():
+        rows[name] = [outcome(step, on_a_copy=False), outcome(step, on_a_copy=True)]
+    return pd.DataFrame(rows, index=["model itself", "copy"]).T
+
+
+# %%
+# Only the first row is the slope from above:
+
+# sphinx_gallery_start_ignore
+table = tabulate_steps()
+assert table["model itself"].tolist() == ["-16.64"] + ["-20.80"] * 4 + ["None"]
+assert table["copy"].tolist() == ["", ""] + ["None"] * 4
+for _step in (optimizer_step, write_to_data, load):
+    _model = OneWeight()
+    _step(_model)
+    assert abs(_model.weight.item() - 1.4) < 1e-6  # the start is overwritten
+
+
+torch.manual_seed(0)
+_x, _y, _xo, _yo = torch.randn(4, 8, 1)
+
+
+def _w_data(model):
+    for p, w in zip(model.parameters(), _step_of(model).values(), strict=True):
+        p.data.copy_(w)
+
+
+def _w_no_grad(model):
+    new = _step_of(model)
+    with torch.no_grad():
+        for p, w in zip(model.parameters(), new.values(), strict=True):
+            p.copy_(w)
+
+
+def _w_load(model):
+    model.load_state_dict(_step_of(model, create_graph=True))
+
+
+def _w_optimizer(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    mse(model(_x), _y).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+for _write in (_w_data, _w_no_grad, _w_load, _w_optimizer):
+    _model = _net()
+    _write(_model)
+    mse(_model(_xo), _yo).backward()
+    assert torch.allclose(
+        _flat(p.grad for p in _model.parameters()), _first, rtol=1e-4, atol=1e-6
+    )
+    _model = _net()
+    _used = copy.deepcopy(_model)
+    _write(_used)
+    mse(_used(_xo), _yo).backward()
+    assert all(p.grad is None for p in _model.parameters())
+# sphinx_gallery_end_ignore
+tabulate_steps()
+
+# %%
+# - On a copy, no path leads to the model: ``None``. ``nn.Parameter`` makes a new leaf, so the old one gets nothing even on the
+#   model itself.
+# - On the model itself, you get -20.80, and no error. It is the slope with respect to the *new* weight. ``functional_call``
+#   without ``create_graph=True`` gives the same number, since it treats the gradient in the step as a constant.
+# - ``optimizer.step()``, ``.data`` and ``load_state_dict`` also overwrite the start, with 1.4.
+#
+# Published code has such steps (`MeLU#9 <https://github.com/hoyeoplee/MeLU/issues/9>`__ with ``load_state_dict``). Compare with
+# finite differences once, as above.
+#
+# **A wrong name is ignored.** ``weights`` is a misspelled ``weight`` here, and by default the call runs with the old weight.
+# Pass ``strict=True``. It also wants each buffer, so for a model with buffers pass both: ``(weights, buffers)``.
+
+wrong = {"weights": new["weight"]}
+print("without strict:", functional_call(model, wrong, (x,)).item())
+raised = []
+try:
+    functional_call(model, wrong, (x,), strict=True)
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+
+# sphinx_gallery_start_ignore
+assert functional_call(model, wrong, (x,)).item() == 1 and len(raised) == 1
+assert "Unexpected key(s): 'weights'" in raised[0] and "Missing key(s)" in raised[0]
+_part = functional_call(_net(), {"0.weight": torch.zeros(8, 1)}, (_x,))
+assert torch.equal(functional_call(_net(), {"0.other": _x}, (_x,)), _net()(_x))
+_zeroed = _net()
+nn.init.zeros_(_zeroed[0].weight)
+assert torch.equal(_part, _zeroed(_x))
+_weights = {name: w.detach() for name, w in _norm.named_parameters()}
+_buffers = {name: buffer.clone() for name, buffer in _norm.named_buffers()}
+try:
+    functional_call(_norm, _weights, (_rows,), strict=True)
+except RuntimeError as error:
+    raised.append(str(error))
+assert len(raised) == 2 and "'running_mean'" in raised[1]
+_out = functional_call(_norm, (_weights, _buffers), (_rows,), strict=True)
+assert torch.equal(_out, _norm(_rows))
+# sphinx_gallery_end_ignore
+
+# %%
+# **state_dict() as weights.** By default its tensors are detached. Take ``dict(model.named_parameters())``:
+
+for name, source in {
+    "state_dict()": model.state_dict(),
+    "named_parameters()": dict(model.named_parameters()),
+}.items():
+    print(f"{name:<19}", functional_call(model, source, (x,)).requires_grad)
+
+# sphinx_gallery_start_ignore
+assert not functional_call(model, model.state_dict(), (x,)).requires_grad
+assert functional_call(model, dict(model.named_parameters()), (x,)).requires_grad
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

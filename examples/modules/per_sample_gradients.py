@@ -28,14 +28,12 @@ Per-sample gradients: vmap and grad
 # Which samples pull hardest?
 # ---------------------------
 # ``backward()`` on a mean loss gives you the mean of all gradients. You want one for each sample: to find unusual samples, or
-# to clip each one (DP-SGD). In these two groups, three of the 60 labels are wrong.
-#
-# .. how-measured:: This code makes the points, trains the network and draws the norms.
+# to clip each one (DP-SGD). In these two groups, three of the 60 labels are wrong:
 
-import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.func import functional_call, grad, vmap
 
 torch.set_num_threads(1)  # such small tensors are slower on several
 torch.manual_seed(0)
@@ -54,28 +52,8 @@ for _ in range(60):
     optimizer.step()
 optimizer.zero_grad()
 
-
-def draw(norms):
-    _, ax = plt.subplots(figsize=(7, 2.9), layout="constrained")
-    for label, color, marker in ((0, "#2563eb", "o"), (1, "#c2410c", "s")):
-        chosen = labels == label
-        x, y = points[chosen].T
-        area = 12 + 70 * norms[chosen]
-        name = f"labeled {label}"
-        ax.scatter(x, y, s=area, color=color, marker=marker, alpha=0.75, label=name)
-    ax.set_title("The larger the mark, the longer the gradient of that sample")
-    ax.set(xlabel="x[0]", ylabel="x[1]")
-    for handle in ax.legend(loc="upper left").legend_handles:
-        handle.set_sizes([30])
-
-
 # %%
-# One call gives 60 gradients of each weight. The wrong labels have the longest:
-
-import torch
-import torch.nn.functional as F
-from torch import nn
-from torch.func import functional_call, grad, vmap
+# One call gives 60 gradients of each weight:
 
 
 def per_sample_gradients(model, inputs, targets, **options):
@@ -90,16 +68,36 @@ def per_sample_gradients(model, inputs, targets, **options):
 grads = per_sample_gradients(model, points, labels)
 norms = torch.cat([g.flatten(1) for g in grads.values()], dim=1).norm(dim=1)
 
-# figure: Two groups of points, blue circles on the left and orange squares on the right. Three marks are much larger than the
-#   others: two orange squares among the circles, and one blue circle among the squares.
-draw(norms)
-
-# %%
-# The shapes, and the numbers of the samples:
-
 print("model[0].weight:", tuple(model[0].weight.shape))
 print("its gradients:  ", tuple(grads["0.weight"].shape))
 print("three longest:  ", sorted(norms.topk(3).indices.tolist()), "wrong:", wrong)
+
+# %%
+# .. how-measured:: This code draws the norms.
+
+import matplotlib.pyplot as plt
+
+
+def draw_norms(norms):
+    _, ax = plt.subplots(figsize=(7, 2.9), layout="constrained")
+    for label, color, marker in ((0, "#2563eb", "o"), (1, "#c2410c", "s")):
+        chosen = labels == label
+        x, y = points[chosen].T
+        area = 12 + 70 * norms[chosen]
+        name = f"labeled {label}"
+        ax.scatter(x, y, s=area, color=color, marker=marker, alpha=0.75, label=name)
+    ax.set_title("The larger the mark, the longer the gradient of that sample")
+    ax.set(xlabel="x[0]", ylabel="x[1]")
+    for handle in ax.legend(loc="upper left").legend_handles:
+        handle.set_sizes([30])
+
+
+# %%
+# The wrong labels have the longest gradients:
+
+# figure: Two groups of points, blue circles on the left and orange squares on the right. Three marks are much larger than the
+#   others: two orange squares among the circles, and one blue circle among the squares.
+draw_norms(norms)
 
 # sphinx_gallery_start_ignore
 assert sorted(norms.topk(3).indices.tolist()) == wrong
@@ -132,11 +130,9 @@ _ = model.requires_grad_(True)
 # %%
 # ``grad(loss_of_one)`` is the gradient for one sample. ``vmap`` runs it for all samples at once. ``in_dims`` says that all
 # samples share the weights (``None``), and that samples and targets are numbered in their dimension 0. The weights are
-# detached: otherwise the results require grad themselves, and keep their graph in memory. Frozen weights get gradients, too.
-# Add ``if w.requires_grad`` to leave them out.
+# detached, so that the results keep no graph. Frozen weights get gradients too. Add ``if w.requires_grad`` to leave them out.
 #
-# In ``loss_of_one``, ``x`` is a single sample without a batch dimension. ``x[None]`` makes it a batch of one, for a model that
-# expects a batch.
+# In ``loss_of_one``, ``x`` is a single sample without a batch dimension. ``x[None]`` makes it a batch of one.
 
 # %%
 # The same numbers in three ways
@@ -211,14 +207,6 @@ torch.testing.assert_close(_slope.T @ _input, model[2].weight.grad)
 for _name, _w in model.named_parameters():  # what is printed has room for rounding
     assert (grads[_name].mean(0) - _w.grad / 60).abs().max() < 1e-6
 _state = torch.random.get_rng_state()  # hidden draws change nothing that is shown
-for _inplace in (False, True):
-    torch.manual_seed(0)
-    _net = nn.Sequential(nn.Linear(2, 16), nn.ReLU(_inplace), nn.Linear(16, 2))
-    _expected = by_loop(_net, points, labels)["0.weight"]
-    _off = (by_hooks(_net, points, labels)["0.weight"] - _expected).norm()
-    assert (_off > 0.1 * _expected.norm()) == _inplace
-    _found = per_sample_gradients(_net, points, labels)["0.weight"]
-    torch.testing.assert_close(_found, _expected, rtol=1e-4, atol=1e-5)
 
 
 class _Last(nn.Module):
@@ -236,19 +224,6 @@ try:
 except RuntimeError as error:
     _refused.append(str(error))
 assert len(_refused) == 1
-
-# other layers: as in a loop
-_sequences, _tokens = torch.randn(4, 6, 4), torch.randint(0, 9, (4, 6))
-for _layer, _batch in (
-    (nn.Conv1d(6, 6, 2), _sequences),
-    (nn.LayerNorm(4), _sequences),
-    (nn.Embedding(9, 4), _tokens),
-    (nn.GroupNorm(2, 6), _sequences),
-):
-    _net = nn.Sequential(_layer, nn.Flatten())
-    _found = per_sample_gradients(_net, _batch, torch.tensor([0, 1, 2, 3]))
-    for _name, _g in by_loop(_net, _batch, torch.tensor([0, 1, 2, 3])).items():
-        torch.testing.assert_close(_found[_name], _g, rtol=1e-3, atol=1e-5)
 torch.random.set_rng_state(_state)
 # sphinx_gallery_end_ignore
 
@@ -256,219 +231,8 @@ torch.random.set_rng_state(_state)
 # Why does ``.grad`` not have them? For a linear layer, ``backward()`` computes ``slope.T @ input``. This matrix product has the
 # sum over the samples inside, so the single gradients never exist as tensors. ``einsum`` computes them instead of the sum.
 #
-# The hooks here fit ``nn.Linear`` with a bias, an input of two dimensions, and one call. No in-place operation may follow:
-# after ``nn.ReLU(inplace=True)``, the slope is silently that of the ReLU. Another kind of layer needs another formula. With
-# ``vmap`` you write none, but not every layer runs in it: ``nn.GRU`` raises an error (`pytorch#134606
-# <https://github.com/pytorch/pytorch/issues/134606>`__).
-
-# %%
-# What people get wrong
-# ---------------------
-# **Batch norm in training mode.** It normalizes with the mean of the batch, so the output for one sample depends on the others.
-# It also writes to its running statistics, and that raises the error (`functorch#986
-# <https://github.com/pytorch/functorch/issues/986>`__):
-
-images, digits = torch.randn(16, 1, 8, 8), torch.randint(0, 3, (16,))
-
-
-def conv_net(norm):
-    torch.manual_seed(0)
-    head = nn.Flatten(), nn.Linear(4 * 6 * 6, 3)
-    return nn.Sequential(nn.Conv2d(1, 4, 3), norm, nn.ReLU(), *head)
-
-
-raised = []
-try:
-    per_sample_gradients(conv_net(nn.BatchNorm2d(4)), images, digits)
-except RuntimeError as error:
-    raised.append(str(error))
-    print("RuntimeError:", raised[0].partition(" This is not")[0])
-
-# sphinx_gallery_start_ignore
-assert len(raised) == 1 and "that would mutate a captured Tensor" in raised[0]
-_net = conv_net(nn.BatchNorm2d(4))
-_other = images.clone()
-_other[1] += 1
-assert (_net(images)[0] - _net(_other)[0]).abs().max() > 1e-3
-# sphinx_gallery_end_ignore
-
-# %%
-# Two cures: a norm that looks at one sample only, as group norm does (also for training), or ``eval()``, where batch norm uses
-# its stored statistics (and dropout is off). Not a cure: ``track_running_stats=False`` or
-# ``torch.func.replace_all_batch_norm_modules_``. For this network the error is gone, but each sample is now normalized alone,
-# and not with its batch.
-#
-# .. how-measured:: The mean of the gradients is compared with the gradient of the mean loss, for the first weight.
-
-import pandas as pd
-
-
-def distance(model):
-    grads = per_sample_gradients(model, images, digits)
-    loss = F.cross_entropy(model(images), digits)
-    (expected,) = torch.autograd.grad(loss, model[0].weight)
-    return ((grads["0.weight"].mean(0) - expected).norm() / expected.norm()).item()
-
-
-cures = {
-    "group norm": conv_net(nn.GroupNorm(2, 4)),
-    "batch norm, eval()": conv_net(nn.BatchNorm2d(4)).eval(),
-    "track_running_stats=False": conv_net(nn.BatchNorm2d(4, track_running_stats=False)),
-}
-distances = {name: f"{distance(net):.0%}" for name, net in cures.items()}
-table = pd.DataFrame({"mean differs from .grad by": distances})
-
-# %%
-# Does the mean of the gradients still agree with ``.grad``?
-
-# sphinx_gallery_start_ignore
-assert (
-    table.iloc[:2, 0].tolist() == ["0%", "0%"]
-    and distance(list(cures.values())[2]) > 0.1
-)
-_net = torch.func.replace_all_batch_norm_modules_(conv_net(nn.BatchNorm2d(4)))
-assert distance(_net) > 0.1
-_alone, _batch = cures["track_running_stats=False"](images[:1]), _net(images)[:1]
-assert not torch.allclose(_alone, _batch, atol=1e-2)
-_mapped = vmap(lambda image: _net(image[None])[0])(images)
-_each = torch.cat([_net(image[None]) for image in images])
-torch.testing.assert_close(_mapped, _each, rtol=1e-3, atol=1e-5)
-_refused = []
-try:
-    per_sample_gradients(
-        nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4, track_running_stats=False)),
-        points,
-        labels,
-    )
-except ValueError as error:
-    _refused.append(str(error))
-assert len(_refused) == 1 and "Expected more than 1 value per channel" in _refused[0]
-for _norm in (nn.LayerNorm([4, 6, 6]), nn.InstanceNorm2d(4), nn.GroupNorm(1, 4)):
-    assert distance(conv_net(_norm)) < 1e-4
-# sphinx_gallery_end_ignore
-table
-
-# %%
-# If batch norm must stay in training mode, there is still a gradient of each *loss*. ``torch.autograd.grad`` computes all of
-# them from one ordinary forward pass. But each of them depends on all samples of the batch:
-
-net = conv_net(nn.BatchNorm2d(4))
-losses = F.cross_entropy(net(images), digits, reduction="none")  # 16 losses
-of_each_loss = torch.autograd.grad(
-    losses, list(net.parameters()), torch.eye(16), is_grads_batched=True
-)
-print([tuple(g.shape) for g in of_each_loss][:2])
-
-# sphinx_gallery_start_ignore
-_net = conv_net(nn.BatchNorm2d(4))
-F.cross_entropy(_net(images), digits).backward()
-for _g, _w in zip(of_each_loss, _net.parameters(), strict=True):
-    assert _g.shape == (16, *_w.shape)
-    torch.testing.assert_close(_g.mean(0), _w.grad, rtol=1e-3, atol=1e-5)
-_net = conv_net(nn.BatchNorm2d(4))
-_losses = F.cross_entropy(_net(_other), digits, reduction="none")
-(_first, *_) = torch.autograd.grad(_losses[0], _net[0].weight)
-assert (_first - of_each_loss[0][0]).abs().max() > 1e-4  # sample 1 moved, not sample 0
-# sphinx_gallery_end_ignore
-
-# %%
-# **torch.autograd.grad inside vmap.** It raises an error for a loss that is computed inside (asked in `pytorch#53445
-# <https://github.com/pytorch/pytorch/issues/53445>`__). There, neither an argument nor what is computed from it seems to
-# require grad (`pytorch#158610 <https://github.com/pytorch/pytorch/issues/158610>`__). Write ``torch.func.grad``, as above.
-
-
-def gradient_of_one(x, y):
-    loss = F.cross_entropy(model(x[None]), y[None])
-    return torch.autograd.grad(loss, list(model.parameters()))
-
-
-try:
-    vmap(gradient_of_one)(points, labels)
-except RuntimeError as error:
-    raised.append(str(error))
-    print("RuntimeError:", error)
-
-x = torch.ones(2, requires_grad=True)
-print("in vmap:", vmap(lambda v: torch.tensor(v.requires_grad))(x).tolist())
-
-# sphinx_gallery_start_ignore
-assert len(raised) == 2 and raised[1].startswith(
-    "element 0 of tensors does not require grad"
-)
-for _asked in (
-    lambda v: v.requires_grad,
-    lambda v: (v * 2).requires_grad,
-    lambda v: model(v[None]).requires_grad,
-):
-    assert not vmap(lambda v, asked=_asked: torch.tensor(asked(v)))(points).any()
-    _leaf = points.clone().requires_grad_()
-    assert not vmap(lambda v, asked=_asked: torch.tensor(asked(v)))(_leaf).any()
-_leaf = torch.tensor([1.0, 2.0], requires_grad=True)
-_square = _leaf**2  # recorded outside of vmap: no error
-_rows = vmap(lambda v: torch.autograd.grad(_square, _leaf, v)[0])(torch.eye(2))
-assert _rows.tolist() == [[2, 0], [0, 4]]
-# sphinx_gallery_end_ignore
-
-# %%
-# **Class weights.** The mean of ``F.cross_entropy(..., weight=w)`` is divided by the class weights in the batch. In a batch of
-# one they cancel, and have no effect. Pass ``reduction="sum"`` in ``loss_of_one``.
-#
-# **No batch dimension.** Without ``[None]``, ``nn.Flatten`` takes the channels of the one image for a batch. Here the next
-# layer raises :ref:`shapes cannot be multiplied <sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py>`.
-#
-# **Dropout.** By default ``vmap`` raises :ref:`an error <sphx_glr_gallery_errors_vmap_item.py>`, since it does not know whether
-# the samples share one mask. ``"different"`` is what ordinary training does. Here one sample is repeated eight times:
-
-dropped = nn.Sequential(nn.Linear(2, 16), nn.Dropout(0.5), nn.Linear(16, 2))
-repeated = points[:1].expand(8, 2), labels[:1].expand(8)
-for randomness in ("different", "same"):
-    grads_of = per_sample_gradients(dropped, *repeated, randomness=randomness)
-    masks = grads_of["2.weight"][:, 0] != 0
-    print(f"{randomness:<9} masks: {len(masks.unique(dim=0))}")
-
-# sphinx_gallery_start_ignore
-for _randomness, _masks in (("different", 8), ("same", 1)):
-    _found = per_sample_gradients(dropped, *repeated, randomness=_randomness)
-    assert len((_found["2.weight"][:, 0] != 0).unique(dim=0)) == _masks
-_refused.clear()
-try:
-    per_sample_gradients(dropped, *repeated)
-except RuntimeError as error:
-    _refused.append(str(error))
-
-
-def _without_batch(weights, x, y):
-    return F.cross_entropy(functional_call(_unbatched, weights, (x,)), y)
-
-
-_unbatched = conv_net(nn.GroupNorm(2, 4).eval())
-_unbatched[1] = nn.Identity()
-_weights = {n: w.detach() for n, w in _unbatched.named_parameters()}
-try:
-    vmap(grad(_without_batch), in_dims=(None, 0, 0))(_weights, images, digits)
-except RuntimeError as error:
-    _refused.append(str(error))
-assert len(_refused) == 2 and "randomness error mode" in _refused[0]
-assert "shapes cannot be multiplied" in _refused[1]
-_class_weights = torch.tensor([1.0, 5.0])
-
-
-def _weighted(reduction):
-    def one(weights, x, y):
-        output = functional_call(model, weights, (x[None],))
-        return F.cross_entropy(output, y[None], _class_weights, reduction=reduction)
-
-    weights = {n: w.detach() for n, w in model.named_parameters()}
-    return vmap(grad(one), in_dims=(None, 0, 0))(weights, points, labels)["0.weight"]
-
-
-torch.testing.assert_close(_weighted("mean"), grads["0.weight"], rtol=1e-4, atol=1e-5)
-_loss = F.cross_entropy(model(points), labels, _class_weights)
-(_expected,) = torch.autograd.grad(_loss, model[0].weight)
-_summed = _weighted("sum").sum(0) / _class_weights[labels].sum()
-torch.testing.assert_close(_summed, _expected, rtol=1e-4, atol=1e-5)
-assert (_weighted("mean").mean(0) - _expected).norm() > 0.05 * _expected.norm()
-# sphinx_gallery_end_ignore
+# These hooks are for ``nn.Linear``: every kind of layer needs its own formula. With ``vmap`` you write none, but not every
+# layer runs in it: ``nn.GRU`` raises an error (`pytorch#134606 <https://github.com/pytorch/pytorch/issues/134606>`__).
 
 # %%
 # What it costs
@@ -479,6 +243,7 @@ assert (_weighted("mean").mean(0) - _expected).norm() > 0.05 * _expected.norm()
 
 import weakref
 
+import pandas as pd
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -532,7 +297,7 @@ def norms_only(model, inputs, targets):
     return mapped(weights, inputs, targets)
 
 
-def measured(way):
+def measure_cost(way):
     with Alive() as alive:
         kept = way(*wide)
     assert len(kept) > 0
@@ -545,7 +310,7 @@ wide = (
     torch.randn(128, 64),
     torch.randint(0, 10, (128,)),
 )
-rows = {
+WAYS = {
     "one gradient, the mean": one_mean,
     "loop": by_loop,
     "vmap(grad)": per_sample_gradients,
@@ -553,13 +318,18 @@ rows = {
     "is_grads_batched": is_grads_batched,
     "vmap, norms, chunk_size=16": norms_only,
 }
-costs = pd.DataFrame({name: measured(way) for name, way in rows.items()}).T
-costs["operators"] = costs["operators"].astype(int)
+
+
+def tabulate_costs():
+    costs = pd.DataFrame({name: measure_cost(way) for name, way in WAYS.items()}).T
+    return costs.astype({"operators": int})
+
 
 # %%
 # Calls of operators, and megabytes:
 
 # sphinx_gallery_start_ignore
+costs = tabulate_costs()
 _calls, _mb = costs["operators"], costs["MB"]
 assert _calls["loop"] > 40 * _calls["vmap(grad)"] > 40 * _calls["hooks"]
 assert _mb["vmap(grad)"] > 10 * _mb.iloc[0]
@@ -576,14 +346,13 @@ _norms = torch.cat([g.flatten(1) for g in _grads.values()], dim=1).norm(dim=1)
 torch.testing.assert_close(norms_only(*wide), _norms, rtol=1e-3, atol=1e-5)
 assert 128 * 25e6 * 4 == 12.8e9
 # sphinx_gallery_end_ignore
-costs
+tabulate_costs()
 
 # %%
-# Each call of an operator has a cost of its own. The loop calls them once for each sample, ``vmap`` and the hooks once for
-# all samples. The price is memory: the result is as large as all weights, times the samples. (For 25 million ``float32``
-# weights and 128 samples: 12.8 gigabytes.) If you need only the norms, let the function for one sample return its norm, and
-# pass ``chunk_size=16``. Then the gradients of 16 samples exist at a time. ``is_grads_batched`` carries the whole batch
-# through each of the 128 backward passes, so here it needs more memory than ``vmap(grad)``.
+# The loop calls the operators once for each sample, ``vmap`` and the hooks once for all samples. The price is memory: the
+# result is as large as all weights, times the samples. (For 25 million ``float32`` weights and 128 samples: 12.8 gigabytes.) If
+# you need only the norms, let the function for one sample return its norm, and pass ``chunk_size=16``. Then the gradients of 16
+# samples exist at a time.
 
 # %%
 # Clip the gradient of each sample
@@ -605,6 +374,184 @@ for _name, _w in model.named_parameters():
     _slow = sum(f * g for f, g in zip(factors, grads[_name], strict=True)) / 60
     torch.testing.assert_close(_w.grad, _slow)
 assert norms.max() > 3 and (norms * factors).max() < 1.0001
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Batch norm in training mode.** It normalizes with the mean of the batch, so the output for one sample depends on the others.
+# It also writes to its running statistics, and that raises the error (`functorch#986
+# <https://github.com/pytorch/functorch/issues/986>`__):
+
+images, digits = torch.randn(16, 1, 8, 8), torch.randint(0, 3, (16,))
+
+
+def conv_net(norm):
+    torch.manual_seed(0)
+    head = nn.Flatten(), nn.Linear(4 * 6 * 6, 3)
+    return nn.Sequential(nn.Conv2d(1, 4, 3), norm, nn.ReLU(), *head)
+
+
+raised = []
+try:
+    per_sample_gradients(conv_net(nn.BatchNorm2d(4)), images, digits)
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", raised[0].partition(" This is not")[0])
+
+# sphinx_gallery_start_ignore
+assert len(raised) == 1 and "that would mutate a captured Tensor" in raised[0]
+_net = conv_net(nn.BatchNorm2d(4))
+_other = images.clone()
+_other[1] += 1
+assert (_net(images)[0] - _net(_other)[0]).abs().max() > 1e-3
+# sphinx_gallery_end_ignore
+
+# %%
+# Use a norm that looks at one sample only, as group norm does, also for training. Or call ``eval()``, where batch norm uses its
+# stored statistics. ``track_running_stats=False`` or ``torch.func.replace_all_batch_norm_modules_`` only remove the error: each
+# sample is then normalized alone, instead of with its batch.
+#
+# .. how-measured:: The mean of the gradients is compared with the gradient of the mean loss, for the first weight.
+
+
+def distance(model):
+    grads = per_sample_gradients(model, images, digits)
+    loss = F.cross_entropy(model(images), digits)
+    (expected,) = torch.autograd.grad(loss, model[0].weight)
+    return ((grads["0.weight"].mean(0) - expected).norm() / expected.norm()).item()
+
+
+def tabulate_distances(nets):
+    distances = {name: f"{distance(net):.0%}" for name, net in nets.items()}
+    return pd.DataFrame({"mean differs from .grad by": distances})
+
+
+# %%
+# Does the mean of the gradients still agree with ``.grad``?
+
+nets = {
+    "group norm": conv_net(nn.GroupNorm(2, 4)),
+    "batch norm, eval()": conv_net(nn.BatchNorm2d(4)).eval(),
+    "track_running_stats=False": conv_net(nn.BatchNorm2d(4, track_running_stats=False)),
+}
+# sphinx_gallery_start_ignore
+assert tabulate_distances(nets).iloc[:2, 0].tolist() == ["0%", "0%"]
+assert distance(nets["track_running_stats=False"]) > 0.1
+_net = torch.func.replace_all_batch_norm_modules_(conv_net(nn.BatchNorm2d(4)))
+assert distance(_net) > 0.1
+_alone, _batch = nets["track_running_stats=False"](images[:1]), _net(images)[:1]
+assert not torch.allclose(_alone, _batch, atol=1e-2)
+_mapped = vmap(lambda image: _net(image[None])[0])(images)
+_each = torch.cat([_net(image[None]) for image in images])
+torch.testing.assert_close(_mapped, _each, rtol=1e-3, atol=1e-5)
+# sphinx_gallery_end_ignore
+tabulate_distances(nets)
+
+# %%
+# If batch norm must stay in training mode, there is still a gradient of each *loss*. ``torch.autograd.grad`` computes all of
+# them from one ordinary forward pass. But each of them depends on all samples of the batch:
+
+net = conv_net(nn.BatchNorm2d(4))
+losses = F.cross_entropy(net(images), digits, reduction="none")  # 16 losses
+of_each_loss = torch.autograd.grad(
+    losses, list(net.parameters()), torch.eye(16), is_grads_batched=True
+)
+print([tuple(g.shape) for g in of_each_loss][:2])
+
+# sphinx_gallery_start_ignore
+_net = conv_net(nn.BatchNorm2d(4))
+F.cross_entropy(_net(images), digits).backward()
+for _g, _w in zip(of_each_loss, _net.parameters(), strict=True):
+    assert _g.shape == (16, *_w.shape)
+    torch.testing.assert_close(_g.mean(0), _w.grad, rtol=1e-3, atol=1e-5)
+_net = conv_net(nn.BatchNorm2d(4))
+_losses = F.cross_entropy(_net(_other), digits, reduction="none")
+(_first, *_) = torch.autograd.grad(_losses[0], _net[0].weight)
+assert (_first - of_each_loss[0][0]).abs().max() > 1e-4  # sample 1 moved, not sample 0
+# sphinx_gallery_end_ignore
+
+# %%
+# **torch.autograd.grad inside vmap.** It raises an error for a loss that is computed inside (asked in `pytorch#53445
+# <https://github.com/pytorch/pytorch/issues/53445>`__). Write ``torch.func.grad``, as above.
+
+
+def gradient_of_one(x, y):
+    loss = F.cross_entropy(model(x[None]), y[None])
+    return torch.autograd.grad(loss, list(model.parameters()))
+
+
+try:
+    vmap(gradient_of_one)(points, labels)
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+
+# sphinx_gallery_start_ignore
+assert len(raised) == 2 and raised[1].startswith(
+    "element 0 of tensors does not require grad"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Class weights.** The mean of ``F.cross_entropy(..., weight=w)`` is divided by the class weights in the batch. In a batch of
+# one they cancel, and have no effect. Pass ``reduction="sum"`` in ``loss_of_one``.
+#
+# **No batch dimension.** Without ``[None]``, ``nn.Flatten`` takes the channels of the one image for a batch, and the next layer
+# raises :ref:`shapes cannot be multiplied <sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py>`.
+#
+# **Dropout.** By default ``vmap`` raises :ref:`an error <sphx_glr_gallery_errors_vmap_item.py>`, since it does not know whether
+# the samples share one mask. ``"different"`` is what ordinary training does. One sample, repeated eight times:
+
+dropped = nn.Sequential(nn.Linear(2, 16), nn.Dropout(0.5), nn.Linear(16, 2))
+repeated = points[:1].expand(8, 2), labels[:1].expand(8)
+for randomness in ("different", "same"):
+    grads_of = per_sample_gradients(dropped, *repeated, randomness=randomness)
+    masks = grads_of["2.weight"][:, 0] != 0
+    print(f"{randomness:<9} masks: {len(masks.unique(dim=0))}")
+
+# sphinx_gallery_start_ignore
+for _randomness, _masks in (("different", 8), ("same", 1)):
+    _found = per_sample_gradients(dropped, *repeated, randomness=_randomness)
+    assert len((_found["2.weight"][:, 0] != 0).unique(dim=0)) == _masks
+_refused.clear()
+try:
+    per_sample_gradients(dropped, *repeated)
+except RuntimeError as error:
+    _refused.append(str(error))
+
+
+def _without_batch(weights, x, y):
+    return F.cross_entropy(functional_call(_unbatched, weights, (x,)), y)
+
+
+_unbatched = conv_net(nn.GroupNorm(2, 4).eval())
+_unbatched[1] = nn.Identity()
+_weights = {n: w.detach() for n, w in _unbatched.named_parameters()}
+try:
+    vmap(grad(_without_batch), in_dims=(None, 0, 0))(_weights, images, digits)
+except RuntimeError as error:
+    _refused.append(str(error))
+assert len(_refused) == 2 and "randomness error mode" in _refused[0]
+assert "shapes cannot be multiplied" in _refused[1]
+_class_weights = torch.tensor([1.0, 5.0])
+
+
+def _weighted(reduction):
+    def one(weights, x, y):
+        output = functional_call(model, weights, (x[None],))
+        return F.cross_entropy(output, y[None], _class_weights, reduction=reduction)
+
+    weights = {n: w.detach() for n, w in model.named_parameters()}
+    return vmap(grad(one), in_dims=(None, 0, 0))(weights, points, labels)["0.weight"]
+
+
+torch.testing.assert_close(_weighted("mean"), grads["0.weight"], rtol=1e-4, atol=1e-5)
+_loss = F.cross_entropy(model(points), labels, _class_weights)
+(_expected,) = torch.autograd.grad(_loss, model[0].weight)
+_summed = _weighted("sum").sum(0) / _class_weights[labels].sum()
+torch.testing.assert_close(_summed, _expected, rtol=1e-4, atol=1e-5)
+assert (_weighted("mean").mean(0) - _expected).norm() > 0.05 * _expected.norm()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -635,7 +582,7 @@ assert torch.allclose(squares.sqrt(), norms, rtol=1e-3)
 # - :ref:`sphx_glr_gallery_modules_parameters_as_arguments.py`: ``functional_call``, and ``vmap`` over tasks and models.
 # - :ref:`sphx_glr_gallery_errors_func_grad_of_vector.py` and :ref:`sphx_glr_gallery_errors_vmap_item.py`: what ``grad`` and
 #   ``vmap`` refuse.
-# - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: ``vmap`` through a Function of your own.
+# - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: ``vmap`` through a custom Function.
 # - :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`: forward hooks.
 # - In PyTorch's reference: `vmap <https://docs.pytorch.org/docs/stable/generated/torch.vmap.html>`__, `patching batch norm
 #   <https://docs.pytorch.org/docs/stable/func.batch_norm.html>`__ and `torch.autograd.grad

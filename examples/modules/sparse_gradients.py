@@ -16,7 +16,7 @@ Sparse gradients: nn.Embedding(sparse=True) and SparseAdam
 .. in-short::
 
    With ``sparse=True``, the ``.grad`` of an ``nn.Embedding`` holds the rows of the tokens in the batch, and no others. Give the
-   layer an optimizer of its own:
+   layer a separate optimizer:
 
    .. code-block:: python
 
@@ -32,75 +32,11 @@ Sparse gradients: nn.Embedding(sparse=True) and SparseAdam
 # A million words, and a batch of 4,096
 # -------------------------------------
 # ``nn.Embedding`` takes rows out of its weight. The gradient of a row that the batch does not use is zero. By default
-# ``.grad`` stores these zeros, so it is as large as the weight. With ``sparse=True`` it stores one entry for each token.
-#
-# .. how-measured:: This code makes the gradient of 4,096 tokens, counts its bytes, and draws both figures of this page.
-
-import matplotlib.pyplot as plt
-import torch
-from torch import nn
-
-torch.manual_seed(0)
-
-
-def gradient(words, sparse):
-    embedding = nn.Embedding(words, 16, sparse=sparse)
-    tokens = torch.randint(0, words, (4096,))
-    embedding(tokens).sum().backward()
-    return embedding.weight.grad
-
-
-def nbytes(grad):
-    parts = [grad._values(), grad._indices()] if grad.is_sparse else [grad]
-    return sum(part.nbytes for part in parts)
-
-
-def draw_bytes(sizes):
-    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
-    for sparse, color in ((False, "#c2410c"), (True, "#2563eb")):
-        counted = [nbytes(gradient(words, sparse)) for words in sizes]
-        ax.loglog(sizes, counted, "o-", color=color, label=f"sparse={sparse}")
-    ax.set(xlabel="rows of the embedding (words)", ylabel="bytes of .grad")
-    ax.set_yticks([1e5, 1e6, 1e7, 1e8], ["100 kB", "1 MB", "10 MB", "100 MB"])
-    ax.set_xticks(sizes, [f"{words:,}" for words in sizes])
-    ax.minorticks_off()
-    ax.set_title("The sparse gradient has the size of the batch")
-    ax.legend(loc="upper left")
-
-
-def draw_paths(paths):
-    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
-    for (name, path), color in zip(paths.items(), ("#c2410c", "#2563eb"), strict=True):
-        ax.plot(range(190, 260), path[190:260, 0], color=color, label=name)
-    ax.axvline(200, color="#64748b", lw=1, ls=":")
-    ax.set(xlabel="step", ylabel="weight of the rare word")
-    ax.set_title("The word occurs at step 200, and Adam goes on moving its row")
-    ax.legend(loc="center right")
-
-
-# %%
-# The bytes of both gradients, for embeddings of 1,000 to 1,000,000 words:
+# ``.grad`` stores these zeros, so it is as large as the weight. With ``sparse=True`` it stores one entry for each token:
 
 import pandas as pd
 import torch
 from torch import nn
-
-# figure: Bytes of the gradient for 1,000 to 1,000,000 words, both axes logarithmic. With sparse=False they grow with the number
-#   of words, from 64 kB to 64 MB. With sparse=True they stay at 0.29 MB. For 1,000 words this is more than the dense gradient.
-draw_bytes([1_000, 10_000, 100_000, 1_000_000])
-
-# sphinx_gallery_start_ignore
-_drawn = [line.get_ydata().tolist() for line in plt.gca().get_lines()]
-_dense, _sparse = _drawn
-assert _dense == [1000 * 10**k * 16 * 4 for k in range(4)]
-assert _sparse == [4096 * (16 * 4 + 8)] * 4
-assert _dense[-1] == 64_000_000 and round(_sparse[-1], -4) == 290_000
-assert _sparse[0] > _dense[0] and _sparse[1] < _dense[1]
-# sphinx_gallery_end_ignore
-
-# %%
-# For a million words, that is 0.29 MB instead of 64 MB. For 1,000 words the sparse gradient is the larger one here: a word that
-# occurs several times has several entries, and each entry has an index. Here is a small gradient:
 
 embedding = nn.Embedding(6, 2, sparse=True)
 tokens = torch.tensor([1, 4, 1])
@@ -128,22 +64,69 @@ _same(tokens).sum().backward()
 assert torch.equal(_same.weight.grad, grad.to_dense())
 assert not _same.weight.grad[[0, 2, 3, 5]].any()
 assert embedding.weight.layout is torch.strided  # the weight stays dense
-_differ = nn.Embedding(6, 2, sparse=True)  # no token repeats
-_differ(torch.tensor([1, 4])).sum().backward()
-assert not _differ.weight.grad.is_coalesced()
 # sphinx_gallery_end_ignore
 
 # %%
 # Word 1 has two entries, since it occurs twice. PyTorch calls this gradient *uncoalesced*: entries can repeat.
-# ``grad.indices()`` then raises *Cannot get indices on an uncoalesced tensor*, here also for the tokens 1 and 4 alone.
-# ``coalesce()`` adds the entries of a word. ``grad.to_dense()`` is the gradient of ``sparse=False``. The weight itself is
-# dense both ways.
+# ``grad.indices()`` then raises *Cannot get indices on an uncoalesced tensor*. ``coalesce()`` adds the entries of a word.
+# ``grad.to_dense()`` is the gradient of ``sparse=False``. The weight itself is dense both ways.
+#
+# .. how-measured:: This code makes the gradient of 4,096 tokens, counts its bytes, and draws them.
+
+import matplotlib.pyplot as plt
+
+
+def gradient(words, sparse):
+    embedding = nn.Embedding(words, 16, sparse=sparse)
+    tokens = torch.randint(0, words, (4096,))
+    embedding(tokens).sum().backward()
+    return embedding.weight.grad
+
+
+def count_bytes(grad):
+    parts = [grad._values(), grad._indices()] if grad.is_sparse else [grad]
+    return sum(part.nbytes for part in parts)
+
+
+def draw_gradient_bytes(sizes):
+    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    for sparse, color in ((False, "#c2410c"), (True, "#2563eb")):
+        counted = [count_bytes(gradient(words, sparse)) for words in sizes]
+        ax.loglog(sizes, counted, "o-", color=color, label=f"sparse={sparse}")
+    ax.set(xlabel="rows of the embedding (words)", ylabel="bytes of .grad")
+    ax.set_yticks([1e5, 1e6, 1e7, 1e8], ["100 kB", "1 MB", "10 MB", "100 MB"])
+    ax.set_xticks(sizes, [f"{words:,}" for words in sizes])
+    ax.minorticks_off()
+    ax.set_title("The sparse gradient has the size of the batch")
+    ax.legend(loc="upper left")
+
+
+# %%
+# For a batch of 4,096 tokens, the bytes of both gradients in embeddings of 1,000 to 1,000,000 words:
+
+# figure: Bytes of the gradient for 1,000 to 1,000,000 words, both axes logarithmic. With sparse=False they grow with the number
+#   of words, from 64 kB to 64 MB. With sparse=True they stay at 0.29 MB. For 1,000 words this is more than the dense gradient.
+draw_gradient_bytes([1_000, 10_000, 100_000, 1_000_000])
+
+# sphinx_gallery_start_ignore
+_drawn = [line.get_ydata().tolist() for line in plt.gca().get_lines()]
+_dense, _sparse = _drawn
+assert _dense == [1000 * 10**k * 16 * 4 for k in range(4)]
+assert _sparse == [4096 * (16 * 4 + 8)] * 4
+assert _dense[-1] == 64_000_000 and round(_sparse[-1], -4) == 290_000
+assert _sparse[0] > _dense[0] and _sparse[1] < _dense[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# For a million words, that is 0.29 MB instead of 64 MB. For 1,000 words the sparse gradient is the larger one: a word that
+# occurs several times has several entries, and each entry has an index.
 
 # %%
 # Two optimizers, one loop
 # ------------------------
-# The embedding gets ``SparseAdam``, and the rest of the model gets another optimizer:
+# The embedding gets ``SparseAdam``, and the rest of the model ``AdamW``:
 
+torch.manual_seed(0)
 texts = torch.randint(0, 100_000, (64, 5))
 labels = torch.randint(0, 2, (64,))
 words, head = nn.Embedding(100_000, 16, sparse=True), nn.Linear(16, 2)
@@ -172,18 +155,18 @@ for _optimizer in (optimizers[0], _adam):
     _tables = [v for v in _state if isinstance(v, torch.Tensor) and v.dim() == 2]
     assert [v.shape for v in _tables] == [words.weight.shape] * 2
     assert all(v.layout is torch.strided for v in _tables)
-assert nbytes(words.weight.grad) == 64 * 5 * (16 * 4 + 8)
+assert count_bytes(words.weight.grad) == 64 * 5 * (16 * 4 + 8)
 # sphinx_gallery_end_ignore
 
 # %%
 # SparseAdam is not Adam
 # ----------------------
 # ``SparseAdam`` needs as much memory for its state as :ref:`Adam <sphx_glr_gallery_training_optimizers.py>`: two running means
-# of the shape of the weight. And it is another algorithm. Here a word occurs once, at step 200. Another word occurs at each
-# step:
+# of the shape of the weight. And it is a different algorithm. In this test one word occurs once, at step 200, and the other
+# word at each step:
 
 
-def path(optimizer_class, sparse):
+def train_two_words(optimizer_class, sparse):
     embedding = nn.Embedding(2, 1, sparse=sparse)
     nn.init.zeros_(embedding.weight)
     optimizer = optimizer_class(embedding.parameters(), lr=0.01)
@@ -197,12 +180,29 @@ def path(optimizer_class, sparse):
     return torch.tensor(weights)
 
 
-adam = path(torch.optim.Adam, sparse=False)
-sparse_adam = path(torch.optim.SparseAdam, sparse=True)
+adam = train_two_words(torch.optim.Adam, sparse=False)
+sparse_adam = train_two_words(torch.optim.SparseAdam, sparse=True)
+
+# %%
+# .. how-measured:: This code draws the weights of the rare word.
+
+
+def draw_weight_paths(paths):
+    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    for (name, path), color in zip(paths.items(), ("#c2410c", "#2563eb"), strict=True):
+        ax.plot(range(190, 260), path[190:260, 0], color=color, label=name)
+    ax.axvline(200, color="#64748b", lw=1, ls=":")
+    ax.set(xlabel="step", ylabel="weight of the rare word")
+    ax.set_title("The word occurs at step 200, and Adam goes on moving its row")
+    ax.legend(loc="center right")
+
+
+# %%
+# The rare word:
 
 # figure: The weight of the rare word from step 190 to 260. Both optimizers leave it at 0 until step 200, and then move it to
 #   -0.0135. SparseAdam leaves it there. Adam moves it on, quickly at first and then more slowly, to about -0.138.
-draw_paths({"Adam": adam, "SparseAdam": sparse_adam})
+draw_weight_paths({"Adam": adam, "SparseAdam": sparse_adam})
 
 # sphinx_gallery_start_ignore
 import warnings
@@ -222,17 +222,6 @@ _optimizer = torch.optim.AdamW(_decay.parameters(), lr=0.01)
 _decay(torch.tensor([0])).sum().backward()
 _optimizer.step()
 assert (_decay.weight != _before).all()  # rows 1 and 2 were never used
-_lazy = nn.Embedding(2, 1, sparse=True)  # the running means of a row that is not used
-_optimizer = torch.optim.SparseAdam(_lazy.parameters())
-_means = []
-for _batch in ([0, 1], [1]):
-    _optimizer.zero_grad()
-    _lazy(torch.tensor(_batch)).sum().backward()
-    _optimizer.step()
-    _kept = _optimizer.state[_lazy.weight]
-    _means.append([_kept[k].flatten().tolist() for k in ("exp_avg", "exp_avg_sq")])
-for _one, _two in zip(*_means, strict=True):
-    assert _one[0] == _two[0] and _one[1] != _two[1]
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 _table = nn.Embedding(3, 2, sparse=True)
 _table(torch.tensor([1])).sum().backward()
@@ -246,10 +235,131 @@ assert "Sparse invariant checks are implicitly disabled" in _said or TORCH < (2,
 # %%
 # At step 200 both make the same step. After it the gradient is 0, but the running mean of ``Adam`` is not, and ``Adam`` moves
 # the row on, to ten times the distance here (asked in `pytorch#18404 <https://github.com/pytorch/pytorch/issues/18404>`__).
-# ``SparseAdam`` leaves a row and its running means alone until the word occurs again. The word that occurs at each step has the
-# same path under both here.
+# ``SparseAdam`` leaves a row alone until the word occurs again. ``Adam`` did not move the row before its first use. ``AdamW``
+# would, by its weight decay.
+
+# %%
+# padding_idx, scale_grad_by_freq, EmbeddingBag
+# ---------------------------------------------
+# The number of entries for the tokens 1, 4, 1, or the message:
+
+
+def describe_outcome(function, *arguments):
+    try:
+        return function(*arguments)
+    except (RuntimeError, TypeError, ValueError) as error:
+        message = str(error).split(" This could be")[0]
+        return f"{type(error).__name__}: {message}"
+
+
+def count_entries(layer_class, options):
+    layer = layer_class(6, 2, sparse=True, **options)
+    layer(tokens[None]).sum().backward()
+    return layer.weight.grad._nnz()
+
+
+layers = [
+    (nn.Embedding, {"padding_idx": 4}),
+    (nn.Embedding, {"scale_grad_by_freq": True}),
+    (nn.EmbeddingBag, {"mode": "sum"}),
+    (nn.EmbeddingBag, {"mode": "mean"}),
+    (nn.EmbeddingBag, {"mode": "max"}),
+]
+for layer_class, options in layers:
+    print(
+        layer_class.__name__,
+        options,
+        "->",
+        describe_outcome(count_entries, layer_class, options),
+    )
+
+# sphinx_gallery_start_ignore
+_said = [describe_outcome(count_entries, *layer) for layer in layers]
+assert _said[0] == 2 and _said[2:4] == [3, 3]
+assert "scale_grad_by_freq not supported with sparse gradients" in _said[1]
+assert "max mode does not support sparse weights" in _said[4]
+_pad = nn.Embedding(6, 2, sparse=True, padding_idx=4)
+_pad(tokens).sum().backward()
+assert 4 not in _pad.weight.grad._indices()
+_batch = torch.tensor([5, 1, 4, 1, 5, 5])
+_scaled = nn.Embedding(6, 2, scale_grad_by_freq=True)
+_by_hand = nn.Embedding(6, 2, sparse=True)
+for _layer in (_scaled, _by_hand):
+    (_layer(_batch) * torch.arange(6.0)[:, None]).sum().backward()
+_rows = _by_hand.weight.grad.coalesce()
+_kinds, _counts = _batch.unique(return_counts=True)
+assert torch.equal(_rows.indices()[0], _kinds)
+_rows.values().div_(_counts[:, None])
+assert torch.allclose(_rows.to_dense(), _scaled.weight.grad)
+# sphinx_gallery_end_ignore
+
+# %%
+# The padding token has no entry. To scale by frequency yourself, coalesce the gradient of one batch, and divide
+# ``grad.values()`` by ``counts[:, None]`` from ``tokens.unique(return_counts=True)``. Both are sorted by token.
+
+# %%
+# The gradient of a sparse matrix: torch.sparse.mm
+# ------------------------------------------------
+# Sparse matrices have gradients as well (`asked in the forum
+# <https://discuss.pytorch.org/t/does-pytorch-support-autograd-on-sparse-matrix/6156>`__). Here ``A`` has the 6,000 edges of a
+# graph of 2,000 nodes, and ``X`` has their features. Both require a gradient:
+
+nodes = 2000
+flat = torch.randperm(nodes * nodes)[:6000]
+edges = torch.stack([flat // nodes, flat % nodes])
+A = torch.sparse_coo_tensor(edges, torch.rand(6000), (nodes, nodes)).coalesce()
+X = torch.randn(nodes, 8, requires_grad=True)
+A.requires_grad_()
+
+rows = {}
+for name, multiply in {
+    "torch.sparse.mm(A, X)": torch.sparse.mm,
+    "A @ X": torch.mm,
+}.items():
+    of_A, of_X = torch.autograd.grad(multiply(A, X).square().sum(), (A, X))
+    rows[name] = {
+        "gradient of A": "sparse" if of_A.is_sparse else "dense",
+        "bytes": f"{count_bytes(of_A):,}",
+        "gradient of X": "sparse" if of_X.is_sparse else "dense",
+    }
+
+# sphinx_gallery_start_ignore
+assert [list(row.values()) for row in rows.values()] == [
+    ["sparse", "120,000", "dense"],
+    ["dense", "16,000,000", "dense"],
+]
+assert nodes * nodes * 4 == 16_000_000 and 6000 * (2 * 8 + 4) == 120_000
+_few, _ = torch.autograd.grad(torch.sparse.mm(A, X).square().sum(), (A, X))
+_all, _ = torch.autograd.grad((A @ X).square().sum(), (A, X))
+_few = _few.coalesce()
+_at = _all[tuple(_few.indices())]
+assert torch.allclose(_few.values(), _at, rtol=1e-4, atol=1e-3)
+assert torch.equal(_few.indices(), A.detach().indices())
+assert _all.count_nonzero() > 100 * 6000  # more than the entries of A
+_fixed = A.detach()
+assert (
+    torch.autograd.grad(torch.sparse.mm(_fixed, X).sum(), X)[0].layout is torch.strided
+)
+assert torch.autograd.grad((_fixed @ X).sum(), X)[0].layout is torch.strided
+_said = describe_outcome(torch.optim.SparseAdam, [A])
+assert "SparseAdam requires dense parameter tensors" in _said
+_weights = torch.rand(6000, requires_grad=True)
+_A = torch.sparse_coo_tensor(edges, _weights, (nodes, nodes))
+torch.sparse.mm(_A, X).square().sum().backward()
+assert _weights.grad.layout is torch.strided and _weights.grad.shape == (6000,)
+_dense = torch.zeros(nodes, nodes).index_put((edges[0], edges[1]), _weights)
+(_expected,) = torch.autograd.grad((_dense @ X).square().sum(), _weights)
+assert torch.allclose(_weights.grad, _expected, rtol=1e-4, atol=1e-3)
+torch.optim.Adam([_weights], lr=0.01).step()
+# sphinx_gallery_end_ignore
+pd.DataFrame(rows).T
+
+# %%
+# ``torch.sparse.mm`` computes the gradient of ``A`` at the entries of ``A``, and ``A @ X`` for each pair of nodes. At the
+# entries of ``A`` both agree. The gradient of ``X`` is dense in both, also if ``A`` needs no gradient.
 #
-# ``Adam`` did not move the row before its first use. ``AdamW`` would, by its weight decay.
+# To learn the edges, make their values the parameter, and build ``A = torch.sparse_coo_tensor(edges, values, size)`` anew in
+# each step. ``values.grad`` is an ordinary dense vector, and ``Adam`` accepts it.
 
 # %%
 # What people get wrong
@@ -280,22 +390,14 @@ def two_steps(optimizer_class, options, sparse=True):
     return "works, row 0 stays" if stays else "works, row 0 moves"
 
 
-def outcome(function, *arguments):
-    try:
-        return function(*arguments)
-    except (RuntimeError, TypeError, ValueError) as error:
-        message = str(error).split(" This could be")[0]
-        return f"{type(error).__name__}: {message}"
-
-
-def collect():
+def collect_answers():
     classes = {k: v for k, v in vars(torch.optim).items() if isinstance(v, type)}
     classes.pop("Optimizer")
     trials = [(name, {}) for name in classes] + [("SGD", {"momentum": 0.9})]
     trials += [(n, {"weight_decay": 0.1}) for n in ("SGD", "Adagrad", "SparseAdam")]
     answers = {}
     for name, options in trials:
-        said = outcome(two_steps, classes[name], options)
+        said = describe_outcome(two_steps, classes[name], options)
         if said.endswith(f"{name} does not support sparse gradients"):
             said = said.replace(name, "(its name)")
         label = "".join(f"({k}={v})" for k, v in options.items())
@@ -306,7 +408,7 @@ def collect():
 # %%
 # The answers, each with its optimizers:
 
-answers = collect()
+answers = collect_answers()
 for said, names in answers.items():
     print(said, ", ".join(names), sep="\n    ")
 
@@ -329,7 +431,7 @@ _said = _table["SparseAdam(weight_decay=0.1)"]
 assert _said.startswith("TypeError") and "argument 'weight_decay'" in _said
 for _name in ("Adamax", "NAdam", "RAdam", "RMSprop", "Adadelta", "ASGD", "Rprop"):
     assert _table[_name].endswith("(its name) does not support sparse gradients")
-_said = outcome(two_steps, torch.optim.SparseAdam, {}, False)
+_said = describe_outcome(two_steps, torch.optim.SparseAdam, {}, False)
 assert "SparseAdam does not support dense gradients, please consider Adam" in _said
 torch.set_warn_always(True)
 with warnings.catch_warnings(record=True) as _caught:
@@ -337,23 +439,7 @@ with warnings.catch_warnings(record=True) as _caught:
     two_steps(torch.optim.Adagrad, {})
 torch.set_warn_always(False)
 assert not _caught
-for _class, _options in (
-    (torch.optim.SGD, {}),
-    (torch.optim.SGD, {"momentum": 0.9}),
-    (torch.optim.Adagrad, {}),
-):
-    _ends = []
-    for _is_sparse in (False, True):
-        torch.manual_seed(0)
-        _table = nn.Embedding(50, 2, sparse=_is_sparse)
-        _optimizer = _class(_table.parameters(), lr=0.1, **_options)
-        for _ in range(30):
-            _optimizer.zero_grad()
-            _table(torch.randint(0, 50, (6,))).square().sum().backward()
-            _optimizer.step()
-        _ends.append(_table.weight.detach())
-    assert torch.allclose(*_ends, atol=1e-5)
-_said = outcome(two_steps, torch.optim.SGD, {"fused": True})
+_said = describe_outcome(two_steps, torch.optim.SGD, {"fused": True})
 assert _said.startswith("RuntimeError") and "support sparse gradients" in _said
 for _momentum in (0, 0.9):  # the running mean of SGD, 100 steps
     torch.manual_seed(0)
@@ -371,20 +457,19 @@ for _momentum in (0, 0.9):  # the running mean of SGD, 100 steps
 # sphinx_gallery_end_ignore
 
 # %%
-# The message of ``AdamW`` names *Adam*, and that of ``SGD`` with ``weight_decay`` is about an addition. It is not clear which
-# rows should decay: all, or those of the batch (`pytorch#30402 <https://github.com/pytorch/pytorch/issues/30402>`__). For those
-# of the batch, add ``0.01 * embedding(tokens.unique()).square().sum()`` to the loss. Then frequent words decay more often.
+# The message of ``AdamW`` names *Adam*, and that of ``SGD`` with ``weight_decay`` is about an addition. To decay the rows of
+# the batch, add ``0.01 * embedding(tokens.unique()).square().sum()`` to the loss (`pytorch#30402
+# <https://github.com/pytorch/pytorch/issues/30402>`__). Then frequent words decay more often.
 #
-# ``SGD``, with or without ``momentum``, and ``Adagrad`` compute the same weights here as with ``sparse=False``. But ``SGD``
-# with ``momentum`` keeps an uncoalesced sparse buffer, and the buffer grows. For 50 words and 6 random tokens a step, the
-# buffer has more than 300 entries after 100 steps here. ``Adagrad`` can warn *Sparse invariant checks are implicitly disabled*.
+# ``SGD`` with ``momentum`` keeps an uncoalesced sparse buffer, and the buffer grows: for 50 words and 6 random tokens a step,
+# to more than 300 entries after 100 steps here. ``Adagrad`` can warn *Sparse invariant checks are implicitly disabled*.
 # ``torch.sparse.check_sparse_tensor_invariants.disable()`` silences it.
 
 # %%
 # **Clipping.** In the loop above, ``clip_grad_norm_`` would have stopped:
 
 parameters = [*words.parameters(), *head.parameters()]
-print(outcome(nn.utils.clip_grad_norm_, parameters, 0.1))
+print(describe_outcome(nn.utils.clip_grad_norm_, parameters, 0.1))
 
 
 def clip_by_hand(parameters, max_norm):
@@ -404,9 +489,9 @@ print(f"norm after clipping: {clip_by_hand(parameters, max_norm=0.01).item():.4f
 
 # sphinx_gallery_start_ignore
 _said = "Could not run 'aten::linalg_vector_norm' with arguments from the 'SparseCPU'"
-_clip = outcome(nn.utils.clip_grad_norm_, parameters, 0.1)
+_clip = describe_outcome(nn.utils.clip_grad_norm_, parameters, 0.1)
 assert _said in str(_clip) or TORCH >= (2, 14)
-_clip = outcome(nn.utils.clip_grad_value_, parameters, 0.1)
+_clip = describe_outcome(nn.utils.clip_grad_value_, parameters, 0.1)
 assert "with arguments from the 'SparseCPU' backend" in _clip
 assert abs(clip_by_hand(parameters, 1.0) - 0.01) < 1e-4  # small: left alone
 _norms = []
@@ -446,11 +531,11 @@ assert torch.allclose(
 #    ``clip_grad_norm_`` accepts a sparse gradient. ``clip_grad_value_`` still raises an error.
 
 # %%
-# **A loss that uses the weight itself.** Then ``backward`` makes a dense gradient here, without a warning. This is so even if
-# the loss uses only some rows, as in ``weight[tokens]``. Here are six losses:
+# **A loss that uses the weight itself.** Then ``backward`` makes a dense gradient, without a warning. This is so even if the
+# loss uses only some rows, as in ``weight[tokens]``:
 
 
-def layout(loss_of):
+def layout_of_grad(loss_of):
     embedding = nn.Embedding(6, 2, sparse=True)
     rows = embedding(tokens)
     loss_of(embedding, rows).backward()
@@ -465,168 +550,23 @@ losses = {
     "penalty on the weight": lambda e, rows: rows.sum() + e.weight.norm(),
     "tied output layer": lambda e, rows: (rows @ e.weight.T).sum(),
 }
-table = pd.Series({name: layout(loss_of) for name, loss_of in losses.items()})
+layouts = pd.Series({name: layout_of_grad(f) for name, f in losses.items()})
 
 # sphinx_gallery_start_ignore
-assert table.tolist() == ["sparse"] * 3 + ["dense"] * 3
+assert layouts.tolist() == ["sparse"] * 3 + ["dense"] * 3
 _out = nn.Linear(2, 6, bias=False)
 _tied = nn.Embedding(6, 2, sparse=True)
 _out.weight = _tied.weight  # as a module does it
 _out(_tied(tokens)).sum().backward()
 assert not _tied.weight.grad.is_sparse
-_said = outcome(torch.optim.SparseAdam(_tied.parameters()).step)
+_said = describe_outcome(torch.optim.SparseAdam(_tied.parameters()).step)
 assert "SparseAdam does not support dense gradients" in _said
-for _first, _second in ((True, False), (False, True)):  # two backward calls
-    _tied.weight.grad, _layouts = None, []
-    for _whole in (_first, _second, False):
-        (_tied.weight if _whole else _tied(tokens)).sum().backward()
-        _layouts.append(_tied.weight.grad.is_sparse)
-    assert _layouts == [not _first, False, False]
-_tied.weight.grad = None
-_tied(tokens).sum().backward()
-_tied(torch.tensor([4, 5])).sum().backward()
-_both = _tied.weight.grad
-assert _both.is_sparse and not _both.is_coalesced()
-assert _both.to_dense()[:, 0].tolist() == [0, 2, 0, 0, 2, 1]
 # sphinx_gallery_end_ignore
-table.rename(".grad").to_frame()
+layouts.rename(".grad").to_frame()
 
 # %%
 # With :ref:`tied weights <sphx_glr_gallery_modules_tied_weights_and_lora.py>` the output uses each row, so leave out
-# ``sparse=True`` there. When several ``backward`` calls :ref:`accumulate
-# <sphx_glr_gallery_differentiation_accumulation.py>`, two sparse gradients add up to a sparse one here. A sparse and a dense
-# gradient add up to a dense one, in either order.
-
-# %%
-# padding_idx, scale_grad_by_freq, EmbeddingBag
-# ---------------------------------------------
-# The number of entries for the tokens 1, 4, 1, or the message:
-
-
-def entries(layer_class, options):
-    layer = layer_class(6, 2, sparse=True, **options)
-    layer(tokens[None]).sum().backward()
-    return layer.weight.grad._nnz()
-
-
-layers = [
-    (nn.Embedding, {"padding_idx": 4}),
-    (nn.Embedding, {"scale_grad_by_freq": True}),
-    (nn.EmbeddingBag, {"mode": "sum"}),
-    (nn.EmbeddingBag, {"mode": "mean"}),
-    (nn.EmbeddingBag, {"mode": "max"}),
-]
-for layer_class, options in layers:
-    print(layer_class.__name__, options, "->", outcome(entries, layer_class, options))
-
-# sphinx_gallery_start_ignore
-_said = [outcome(entries, *layer) for layer in layers]
-assert _said[0] == 2 and _said[2:4] == [3, 3]
-assert "scale_grad_by_freq not supported with sparse gradients" in _said[1]
-assert "max mode does not support sparse weights" in _said[4]
-_pad = nn.Embedding(6, 2, sparse=True, padding_idx=4)
-_pad(tokens).sum().backward()
-assert 4 not in _pad.weight.grad._indices()
-_batch = torch.tensor([5, 1, 4, 1, 5, 5])
-_scaled = nn.Embedding(6, 2, scale_grad_by_freq=True)
-_by_hand = nn.Embedding(6, 2, sparse=True)
-for _layer in (_scaled, _by_hand):
-    (_layer(_batch) * torch.arange(6.0)[:, None]).sum().backward()
-_rows = _by_hand.weight.grad.coalesce()
-_kinds, _counts = _batch.unique(return_counts=True)
-assert torch.equal(_rows.indices()[0], _kinds)
-_rows.values().div_(_counts[:, None])
-assert torch.allclose(_rows.to_dense(), _scaled.weight.grad)
-_scaled = nn.Embedding(6, 2, padding_idx=5, scale_grad_by_freq=True)
-_by_hand = nn.Embedding(6, 2, padding_idx=5, sparse=True)
-for _layer in (_scaled, _by_hand):
-    _layer(_batch).sum().backward()
-_rows = _by_hand.weight.grad.coalesce()
-assert len(_rows.values()) < len(_batch.unique())  # the padding token is missing
-_, _counts = _batch[_batch != 5].unique(return_counts=True)
-_rows.values().div_(_counts[:, None])
-assert torch.allclose(_rows.to_dense(), _scaled.weight.grad)
-# sphinx_gallery_end_ignore
-
-# %%
-# The padding token has no entry. To scale by frequency yourself, coalesce the gradient of one batch, and divide
-# ``grad.values()`` by ``counts[:, None]`` from ``tokens.unique(return_counts=True)``. Both are sorted by token. With
-# ``padding_idx``, count ``tokens[tokens != padding_idx]`` instead.
-
-# %%
-# The gradient of a sparse matrix: torch.sparse.mm
-# ------------------------------------------------
-# Sparse matrices have gradients as well (`asked in the forum
-# <https://discuss.pytorch.org/t/does-pytorch-support-autograd-on-sparse-matrix/6156>`__). Here ``A`` has the 6,000 edges of a
-# graph of 2,000 nodes, and ``X`` has their features. Both require a gradient:
-
-nodes = 2000
-flat = torch.randperm(nodes * nodes)[:6000]
-edges = torch.stack([flat // nodes, flat % nodes])
-A = torch.sparse_coo_tensor(edges, torch.rand(6000), (nodes, nodes)).coalesce()
-X = torch.randn(nodes, 8, requires_grad=True)
-A.requires_grad_()
-
-rows = {}
-for name, multiply in {
-    "torch.sparse.mm(A, X)": torch.sparse.mm,
-    "A @ X": torch.mm,
-}.items():
-    of_A, of_X = torch.autograd.grad(multiply(A, X).square().sum(), (A, X))
-    rows[name] = {
-        "gradient of A": "sparse" if of_A.is_sparse else "dense",
-        "bytes": f"{nbytes(of_A):,}",
-        "gradient of X": "sparse" if of_X.is_sparse else "dense",
-    }
-
-# sphinx_gallery_start_ignore
-assert [list(row.values()) for row in rows.values()] == [
-    ["sparse", "120,000", "dense"],
-    ["dense", "16,000,000", "dense"],
-]
-assert nodes * nodes * 4 == 16_000_000 and 6000 * (2 * 8 + 4) == 120_000
-_few, _ = torch.autograd.grad(torch.sparse.mm(A, X).square().sum(), (A, X))
-_all, _ = torch.autograd.grad((A @ X).square().sum(), (A, X))
-_few = _few.coalesce()
-_at = _all[tuple(_few.indices())]
-assert torch.allclose(_few.values(), _at, rtol=1e-4, atol=1e-3)
-assert torch.equal(_few.indices(), A.detach().indices())
-assert _all.count_nonzero() > 100 * 6000  # more than the entries of A
-_fixed = A.detach()
-assert (
-    torch.autograd.grad(torch.sparse.mm(_fixed, X).sum(), X)[0].layout is torch.strided
-)
-assert torch.autograd.grad((_fixed @ X).sum(), X)[0].layout is torch.strided
-_said = outcome(torch.optim.SparseAdam, [A])
-assert "SparseAdam requires dense parameter tensors" in _said
-_weights = torch.rand(6000, requires_grad=True)
-_A = torch.sparse_coo_tensor(edges, _weights, (nodes, nodes))
-torch.sparse.mm(_A, X).square().sum().backward()
-assert _weights.grad.layout is torch.strided and _weights.grad.shape == (6000,)
-_dense = torch.zeros(nodes, nodes).index_put((edges[0], edges[1]), _weights)
-(_expected,) = torch.autograd.grad((_dense @ X).square().sum(), _weights)
-assert torch.allclose(_weights.grad, _expected, rtol=1e-4, atol=1e-3)
-_again = outcome(torch.sparse.mm(_A, X).sum().backward)
-assert "backward through the graph a second time" in str(_again)
-for _optimizer in (torch.optim.Adam, torch.optim.SGD):
-    _before = _weights.detach().clone()
-    _optimizer([_weights], lr=0.01).step()
-    assert not torch.equal(_weights, _before)
-_g = [torch.autograd.grad(f(A, X).sum(), X)[0] for f in (torch.sparse.mm, torch.mm)]
-_g += [
-    torch.autograd.grad(f(_fixed, X).sum(), X)[0] for f in (torch.sparse.mm, torch.mm)
-]
-assert all(torch.allclose(_g[0], other, atol=1e-4) for other in _g)
-# sphinx_gallery_end_ignore
-pd.DataFrame(rows).T
-
-# %%
-# ``torch.sparse.mm`` computes the gradient of ``A`` at the entries of ``A``, and ``A @ X`` for each pair of nodes. At the
-# entries of ``A`` both agree. The gradient of ``X`` is dense in both, also if ``A`` needs no gradient.
-#
-# To learn the edges, make their values the parameter. Build ``A = torch.sparse_coo_tensor(edges, values, size)`` anew in each
-# step: here a second ``backward`` through the same ``A`` raises an error. ``values.grad`` is an ordinary dense vector, and
-# ``Adam`` accepts it.
+# ``sparse=True`` there.
 
 # %%
 # Exercise
