@@ -62,7 +62,8 @@ assert abs(x.grad.item() + 0.4) < 1e-6
 # ``forward`` takes two arguments, so ``backward`` returns two values. The coefficient is a number and has no gradient, so
 # its value is ``None``.
 #
-# .. how-measured:: try_to_return() runs GradCoeff with another backward and returns the message, or the gradient that x got.
+# .. how-measured:: try_to_return() runs GradCoeff with a different backward and returns the message, or the gradient that x
+# got.
 
 
 def try_to_return(returned):
@@ -100,7 +101,6 @@ assert accepted == ["g, None", "g, None, None", "g, None, None, None", "None, No
 assert "expected 2, got 3" in outcomes["g, None, g"]
 assert "different than None at position 2" in outcomes["g, g"]
 assert outcomes["None, None"] == "accepted, x.grad = None"
-
 # sphinx_gallery_end_ignore
 pd.Series(outcomes, name="outcome").rename_axis("returned").reset_index()
 
@@ -113,7 +113,7 @@ pd.Series(outcomes, name="outcome").rename_axis("returned").reset_index()
 # -----------------
 # With a negative coefficient, gradient descent pushes the layers before ``GradCoeff`` *up* the loss, and the layers after it
 # down. In domain adaptation, one head learns a label from a feature, and a second head learns which domain a sample comes
-# from. The reversal in front of the second head is meant to make the feature less useful to that head.
+# from. The reversal in front of the second head should make the feature less useful to that head.
 #
 # A small case: the feature is one number, :math:`w_1 x_1 + w_2 x_2`. The label depends on both coordinates, the
 # domain on :math:`x_2` alone. ``train`` fits the feature and the two heads, and notes the share of :math:`x_2` in the feature:

@@ -411,7 +411,6 @@ for _write in (lambda x: x.data.fill_(100), lambda x: x.detach().numpy().fill(10
     _y = Power.apply(_x)
     _write(_x)
     assert abs(torch.autograd.grad(_y, _leaf)[0].item() - 0.12) < 1e-6
-
 # sphinx_gallery_end_ignore
 
 # %%

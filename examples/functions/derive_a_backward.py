@@ -285,7 +285,7 @@ for _list in ([0, 5, -100, 2], [0, 5, -100, -100], [-100] * 4):
 #   refuses -100, so give it ``labels.clamp(min=0)``.
 # - ``label_smoothing=s``: replace ``one_hot`` by ``(1 - s) * one_hot + s / 6``, for 6 classes.
 #
-# Alone, a softmax has another backward. Each score enters every probability of its row, through the sum. Each row of the
+# Alone, a softmax has a different backward. Each score enters every probability of its row, through the sum. Each row of the
 # gradient is :math:`p \cdot (v - \sum_k v_k p_k)`:
 
 

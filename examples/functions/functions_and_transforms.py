@@ -64,7 +64,7 @@ assert torch.allclose(vmap(grad(loss))(batch, factors), factors[:, None] * batch
 # %%
 # Which transform needs which rule
 # --------------------------------
-# The same as an operator, which does not belong to autograd:
+# A Function has a rule for each kind of transform. The table also has :math:`e^x` as an *operator*, with two rules:
 
 
 @torch.library.custom_op("atlas_demo::exp", mutates_args=())
@@ -523,8 +523,8 @@ assert _speed(x).tolist() == [1, 2] and (not _in_213 or _fast(x).tolist() == [0,
 # %%
 # What people get wrong
 # ---------------------
-# **A rule that mixes the examples.** PyTorch does not test whether your rule is right. The rule above is wrong for a ``dim``
-# that counts from the end: -1 plus 1 is 0, the dimension of the batch.
+# **A rule that mixes the examples.** PyTorch does not test whether your rule is right. That of ``BatchedSum`` is wrong for a
+# ``dim`` that counts from the end: -1 plus 1 is 0, the dimension of the batch.
 
 by_vmap = vmap(lambda v: BatchedSum.apply(v, -1))(batch)
 by_loop = torch.stack([BatchedSum.apply(example, -1) for example in batch])
@@ -602,7 +602,7 @@ assert not jvp(exp_operator, (_wrt,), (tangent,))[1].any()
 
 # %%
 # By default, ``gradcheck`` passes: use ``check_forward_ad=True``. For ``jvp`` and for ``torch.func.grad``, call the operator
-# in the ``forward`` of a Function that has all rules, as ``Wrapped`` below does.
+# in the ``forward`` of a Function that has all rules, as ``Wrapped`` does.
 #
 # **Forward mode inside forward mode.** Each derivative of :math:`e^x` at 1 is 2.718. For the second one, ``jacfwd`` of
 # ``jacfwd`` gives 0, and raises nothing (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__):

@@ -485,13 +485,13 @@ for _swapped in (False, True):
 #      - a function mode
 #    * - take a unit or a name along
 #      - a subclass with ``__torch_function__``
-#    * - store the numbers in another form, for example quantized
+#    * - store the numbers in a different form, for example quantized
 #      - a wrapper
 #    * - read or change the gradient of one tensor
 #      - a :ref:`hook <sphx_glr_gallery_differentiation_hooks.py>`
 #    * - see or change what is saved for backward
 #      - :ref:`saved_tensors_hooks <sphx_glr_gallery_memory_saved_tensor_hooks.py>`
-#    * - write another derivative
+#    * - write a different derivative
 #      - a :ref:`Function <sphx_glr_gallery_functions_exp_function.py>`
 
 # %%
@@ -628,7 +628,7 @@ assert _counter.get_total_flops() == 2 * 8 * 4 * 3
 # On this CPU, one operation computes this ``float32`` LSTM, and the counter has no formula for it (`tnt#624
 # <https://github.com/meta-pytorch/tnt/issues/624>`__). On ``meta`` or in ``float64``, it is many, and counted.
 #
-# **Starting a thread.** A mode belongs to the thread that entered it. It does not see what this pool of threads runs, nor the
+# **Starting a thread.** A mode belongs to the thread that entered it. It does not see what this pool of threads runs, or the
 # threads of ``nn.DataParallel`` (`pytorch#103719 <https://github.com/pytorch/pytorch/issues/103719>`__).
 
 with CallNames() as calls, OperationNames() as operations, ThreadPoolExecutor() as pool:

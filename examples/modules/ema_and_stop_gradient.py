@@ -38,7 +38,7 @@ import copy
 
 import torch
 from torch import nn
-from torch.nn.functional import mse_loss, normalize
+from torch.nn.functional import cosine_similarity, mse_loss, normalize
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 torch.set_num_threads(1)  # small tensors: more threads do not help
@@ -59,33 +59,21 @@ def network(first=None):
 
 test_x, test_y = samples(1000, noise=0.0)
 
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.95))
+
+# %%
+# .. how-measured:: test_loss() measures a model on the test data, and draw_curves() draws.
+
+import matplotlib.pyplot as plt
+
 
 @torch.no_grad()
 def test_loss(model):
     loss = mse_loss(model.eval()(test_x), test_y).item()
     model.train()
     return loss
-
-
-model = network()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-losses = {"model": [], "its average": []}
-
-ema = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.95))
-ema.update_parameters(model)
-for _ in range(300):
-    x, y = samples(16)
-    optimizer.zero_grad()
-    mse_loss(model(x), y).backward()
-    optimizer.step()
-    ema.update_parameters(model)
-    losses["model"].append(test_loss(model))
-    losses["its average"].append(test_loss(ema))
-
-# %%
-# .. how-measured:: This code draws curves.
-
-import matplotlib.pyplot as plt
 
 
 def draw_curves(curves, title, label, **options):
@@ -99,7 +87,18 @@ def draw_curves(curves, title, label, **options):
 
 
 # %%
-# The loss on test data:
+# Each step of training is followed by one of the average:
+
+losses = {"model": [], "its average": []}
+ema.update_parameters(model)
+for _ in range(300):
+    x, y = samples(16)
+    optimizer.zero_grad()
+    mse_loss(model(x), y).backward()
+    optimizer.step()
+    ema.update_parameters(model)
+    losses["model"].append(test_loss(model))
+    losses["its average"].append(test_loss(ema))
 
 # figure: The test loss over 300 steps, on a logarithmic axis. The curve of the model jumps up and down all the time. The curve
 #   of its average is smooth, and from about step 60 it stays below most of the other curve.
@@ -253,18 +252,13 @@ assert torch.allclose(_stopped[0] + _alone[0], _whole[0]) and _alone[0].any()
 # ---------------------
 # The encoder could make the task easy: map everything to one vector. To see it, normalize the outputs, take the standard
 # deviation over the batch, and multiply by the root of their size. If all outputs have the same direction, this spread is 0.
-# If they point equally in all directions, it is about 1.
+# If they point equally in all directions, it is about 1. ``train_encoder`` gets random vectors as input, and adds noise for the
+# two views:
 
 
 def spread(z):
     z = normalize(z.detach(), dim=1)
     return (z.std(dim=0).mean() * z.shape[1] ** 0.5).item()
-
-
-# %%
-# .. how-measured:: A small encoder is trained. The views are random vectors with noise.
-
-from torch.nn.functional import cosine_similarity
 
 
 def train_encoder(target="z.detach()", predict=True):

@@ -235,6 +235,10 @@ tabulate_parts(Parts())
 # ``_modules``. Under a new name, everything else becomes an ordinary attribute of Python. That includes a list, and
 # :ref:`nn.Parameter(...) * 0.01 <sphx_glr_gallery_graphs_leaves_and_roots.py>`, which is an ordinary tensor.
 
+parts = Parts()
+for names in (parts._parameters, parts._buffers, parts._modules):
+    print(list(names))
+
 # sphinx_gallery_start_ignore
 assert "grad_tensor" not in dict(Parts().named_parameters())
 _assigned = nn.Module()

@@ -9,10 +9,10 @@ View or copy: which calls share memory
 
 .. in-short::
 
-   For an ordinary matrix ``x``, numbers and slices in brackets, ``view``, ``transpose``,
-   ``squeeze``, ``expand`` and ``split`` share memory: after ``y = x[0]``, the line ``y[0] = 9`` changes ``x`` too. A list of
-   numbers or a mask in the brackets copies, and so do ``clone``, ``repeat`` and ``cat``. ``reshape``, ``flatten``, ``ravel``
-   and ``contiguous`` share or copy, depending on the strides of ``x``. If you need a separate copy, call ``x.clone()``.
+   For an ordinary matrix ``x``, numbers and slices in brackets, ``view``, ``transpose``, ``squeeze``, ``expand`` and ``split``
+   share memory: after ``y = x[0]``, the line ``y[0] = 9`` changes ``x`` too. A list of numbers or a mask in the brackets
+   copies, and so do ``clone``, ``repeat`` and ``cat``. ``reshape``, ``flatten``, ``ravel`` and ``contiguous`` share or copy,
+   depending on the strides of ``x``. If you need a separate copy, call ``x.clone()``.
 """
 
 # %%
@@ -110,8 +110,8 @@ for _layout in LAYOUTS:
 tabulate_writes()
 
 # %%
-# A longer table, with over a hundred calls, is on the page of :doc:`shape operations
-# </reference/shapes>`. For arrays and lists, see :ref:`the page on NumPy <sphx_glr_gallery_tensors_numpy_and_torch.py>`.
+# A longer table, with over a hundred calls, is on the page of :doc:`shape operations </reference/shapes>`. For arrays and
+# lists, see :ref:`the page on NumPy <sphx_glr_gallery_tensors_numpy_and_torch.py>`.
 
 # %%
 # Why some answers depend on strides

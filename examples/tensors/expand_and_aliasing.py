@@ -343,7 +343,7 @@ assert "more than one element of the written-to tensor" in message
 # %%
 # Others pass, and that is worse.
 #
-# .. how-measured:: Each write runs on a copy, which counts the elements that it is meant to change, and on the expanded tensor.
+# .. how-measured:: Each write runs on a copy, which counts the elements that it should change, and on the expanded tensor.
 
 import operator
 import warnings
@@ -461,7 +461,7 @@ assert x.repeat(2, 1).shape == (6, 1)
 # %%
 # Exercise
 # --------
-# Each row of ``a`` is to be divided by its first element. Which of these are right: ``a /= a[:, :1]``, ``a /= a[:, [0]]``,
+# You divide each row of ``a`` by its first element. Which of these are right: ``a /= a[:, :1]``, ``a /= a[:, [0]]``,
 # ``a = a / a[:, :1]``? No first element is 1.
 #
 # .. solution::

@@ -146,7 +146,7 @@ def draw_memory_blocks(objects):
 # The array and the two tensors from the beginning, after ``a[0] = 9``:
 
 # figure: Three objects and two blocks of memory. The array a and the tensor from_numpy(a) point to the same block, which
-#   holds 9, 2, 3. The tensor made by torch.tensor(a) points to a block of its own, which holds 1, 2, 3.
+#   holds 9, 2, 3. The tensor made by torch.tensor(a) points to a separate block, which holds 1, 2, 3.
 arrays = {"a": a, "torch.from_numpy(a)": t.numpy(), "torch.tensor(a)": c.numpy()}
 draw_memory_blocks(arrays)
 

@@ -298,7 +298,7 @@ def tabulate_losses():
 
 
 # %%
-# The first five are silent: two formulas of your own, and three of PyTorch's losses. Three warn that *This will likely lead to
+# The first five are silent: your two formulas, and three of PyTorch's losses. Three warn that *This will likely lead to
 # incorrect results due to broadcasting*. The two for binary classification raise:
 
 # sphinx_gallery_start_ignore

@@ -135,17 +135,6 @@ buffer.seek(0)
 _first, _second = torch.load(buffer)
 _first[5] = 7
 assert _second[0] == 0 and _second.untyped_storage().nbytes() == 40
-# sphinx_gallery_end_ignore
-
-# %%
-# Clones would be small, and they would not share. For a large file, ``torch.load(path, mmap=True)`` maps the file into memory
-# instead of reading it all at once. Since 2.6, ``torch.load`` has ``weights_only=True`` by default, and :ref:`refuses a whole
-# module <sphx_glr_gallery_errors_weights_only_load_failed.py>`.
-#
-# Most pairs of dtypes on one storage cannot be saved together: ``torch.save([t, t.view(torch.int32)], path)`` raises an error.
-# For a complex ``z``, ``[z, z.real]`` does too.
-
-# sphinx_gallery_start_ignore
 import pickle
 
 _raised = []
@@ -163,6 +152,14 @@ for _pair in ([t, t.view(torch.int32)], [_z, _z.real]):
         _raised.append("view the same data as different types" in str(error))
 assert _raised == [True] * 3
 # sphinx_gallery_end_ignore
+
+# %%
+# Clones would be small, and they would not share. For a large file, ``torch.load(path, mmap=True)`` maps the file into memory
+# instead of reading it all at once. Since 2.6, ``torch.load`` has ``weights_only=True`` by default, and :ref:`refuses a whole
+# module <sphx_glr_gallery_errors_weights_only_load_failed.py>`.
+#
+# Most pairs of dtypes on one storage cannot be saved together: ``torch.save([t, t.view(torch.int32)], path)`` raises an error.
+# For a complex ``z``, ``[z, z.real]`` does too.
 
 # %%
 # Who keeps the storage?

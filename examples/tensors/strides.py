@@ -4,11 +4,11 @@ Strides, contiguous tensors and view
 
 .. in-short::
 
-   A tensor is a block of memory and a rule for where each element lies: a shape, an *offset* (the cell of the first element),
-   and one *stride* for each dimension (how many cells to move when the index increases by 1). ``transpose``, ``permute``,
-   ``expand`` and slices change the rule and move nothing. ``x.contiguous()`` puts the elements into memory in the order in
-   which you read them: it copies, or returns ``x`` itself if they lie so already. ``view`` never copies, so it raises if no
-   strides can describe the new shape. Then use ``x.reshape(...)``, which copies.
+   A tensor is a block of memory and a rule for where each element lies: a shape, an *offset* (the first cell), and one
+   *stride* for each dimension (how many cells to move when the index increases by 1). ``transpose``, ``permute``,
+   ``expand`` and slices change the rule and move nothing. ``x.contiguous()`` copies the elements into memory in the order in
+   which you read them, or returns ``x`` itself if they lie so already. ``view`` never copies: it raises if no strides
+   describe the new shape. Then ``x.reshape(...)`` copies.
 """
 
 # %%
