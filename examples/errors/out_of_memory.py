@@ -9,8 +9,8 @@ CUDA out of memory. Tried to allocate
 
 .. in-short::
 
-   There is no room for one more tensor. In validation, turn off the graph, as here. In training, use a smaller batch first. A
-   size of terabytes often means a wrong shape.
+   There is no room for one more tensor. In validation, turn off the graph, as below. In training, use a smaller batch first,
+   then bfloat16, then checkpointing. A size of terabytes often means a wrong shape.
 
    .. code-block:: diff
 
@@ -19,7 +19,8 @@ CUDA out of memory. Tried to allocate
             for images, labels in test_set:
                 total += F.cross_entropy(model(images), labels)
 
-   **Not this:** ``torch.cuda.empty_cache()`` in the loop. It frees no tensor, and PyTorch gets no more memory by it.
+   **Not this:** ``torch.cuda.empty_cache()`` in the loop. It does not free any tensor, and it does not give PyTorch more
+   memory.
 """
 
 # %%
@@ -31,82 +32,73 @@ CUDA out of memory. Tried to allocate
 #    which 12.73 GiB is free. Including non-PyTorch memory, this process has 18.73 GiB memory in use. Of the allocated memory
 #    9.08 GiB is allocated by PyTorch, and 9.35 GiB is reserved by PyTorch but unallocated.
 #
-# On the CPU the same fault has other words. This page lets its own program take 200 MiB more, so that memory is full soon:
+# The loop below may use 2% of the GPU, which is soon full. This site is built on a CPU, where the message is different:
 
+# This needs a GPU.
+import torch
 import torch.nn.functional as F
 from torch import nn
 
 # sphinx_gallery_start_ignore
 # isort: split
 import resource
-import weakref
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-
-torch.manual_seed(0)
-_batch = torch.randn(4096, 64), torch.randint(10, (4096,))
-test_set = [_batch] * 9
-_warm = nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 10))
-F.cross_entropy(_warm(_batch[0]), _batch[1]).backward()  # starts the threads
-del _warm
 _before = resource.getrlimit(resource.RLIMIT_AS)
+F.cross_entropy(nn.Linear(64, 2048)(torch.ones(4096, 64)), torch.zeros(4096).long())
 
 
-def _limit():
-    used = int(Path("/proc/self/statm").read_text().split()[0])
-    most = used * resource.getpagesize() + 200 * 2**20
-    resource.setrlimit(resource.RLIMIT_AS, (most, _before[1]))
+def _limit(more):
+    """On a CPU, let this process take so many bytes more; None takes the limit away."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    if not torch.cuda.is_available():
+        most = _before[0] if more is None else used + more
+        resource.setrlimit(resource.RLIMIT_AS, (most, _before[1]))
 
 
-def _no_limit():
-    resource.setrlimit(resource.RLIMIT_AS, _before)
-
-
-_limit()
+_limit(200 * 2**20)
 try:
     # sphinx_gallery_end_ignore
-    model = nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 10))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda":
+        torch.cuda.set_per_process_memory_fraction(0.02)
+    batch = torch.randn(4096, 64).to(device), torch.randint(10, (4096,)).to(device)
+    test_set = [batch] * 100
+    model = nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 10)).to(
+        device
+    )
 
     total = 0
     for images, labels in test_set:
         total += F.cross_entropy(model(images), labels)
 # sphinx_gallery_start_ignore
 except RuntimeError as error:
-    _no_limit()
     message = str(error)
-    print("RuntimeError:", message)
-_no_limit()
-assert "DefaultCPUAllocator: can't allocate memory: you tried to allocate" in message
-assert f"{4096 * 2048 * 4} bytes. Error code 12 (Cannot allocate memory)" in message
-
-
-def _says(call):
-    _limit()
-    try:
-        call()
-    except RuntimeError as error:
-        return str(error)
-    finally:
-        _no_limit()
-    return ""
-
-
-def _validate(model, number):
-    total = 0
-    for images, labels in test_set:
-        total = total + number(F.cross_entropy(model(images), labels))
-    return total
-
-
+_limit(None)
+print("RuntimeError:", message)
+_said = (
+    "DefaultCPUAllocator: can't allocate memory: you tried to allocate 33554432 bytes"
+)
+assert ("CUDA out of memory" if device == "cuda" else _said) in message
 del total
-assert "can't allocate memory" in _says(lambda: _validate(model.eval(), lambda x: x))
-assert _says(lambda: _validate(model.train(), torch.Tensor.item)) == ""
-assert _says(lambda: _validate(model.train(), torch.Tensor.detach)) == ""
+
+
+def _fits(number):
+    """Whether the loop stays within the limit if it adds up what ``number`` makes of each loss."""
+    total = 0
+    _limit(200 * 2**20)
+    try:
+        for images, labels in test_set:
+            total = total + number(F.cross_entropy(model(images), labels))
+    except RuntimeError:
+        return False
+    finally:
+        _limit(None)
+    return True
+
+
+model.eval()
+assert [_fits(one) for one in (lambda x: x, torch.Tensor.item)] == [False, True]
 assert 12.73 + 9.35 < 22.78  # of the message below
 assert "doesn't increase the amount of GPU" in torch.cuda.empty_cache.__doc__
 # sphinx_gallery_end_ignore
@@ -128,16 +120,78 @@ assert "doesn't increase the amount of GPU" in torch.cuda.empty_cache.__doc__
 # Forward keeps the tensors that backward will need, and ``backward()`` frees them. Validation calls no backward. ``total`` is a
 # tensor with a graph, so the graph of each batch stays.
 #
-# In training, one batch may be too much. Here is the peak of one pass of eight blocks, as predicted from the shapes:
+# The fix
+# -------
+# **In validation,** turn off the graph. The loop stays within the same limit:
 
-import torch
+# sphinx_gallery_start_ignore
+_limit(200 * 2**20)
+# sphinx_gallery_end_ignore
+total = 0
+with torch.no_grad():
+    for images, labels in test_set:
+        total += F.cross_entropy(model(images), labels)
+print("has a graph:", total.requires_grad)
+
+# sphinx_gallery_start_ignore
+_limit(None)
+assert not total.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# ``total += loss.item()`` also works, because a number keeps no graph. ``model.eval()`` alone does not: it still records.
+#
+# **In training,** try these in this order. The first :ref:`accumulates the gradients
+# <sphx_glr_gallery_differentiation_accumulation.py>`. Batch norm, which mixes the samples, then gives other results.
+
 from torch.utils.checkpoint import checkpoint
 
 
-# sphinx_gallery_start_ignore
-class _Peak(TorchDispatchMode):
-    """The most bytes in use at once, in storages that appeared within."""
+def half_the_batch_twice(model, images):
+    for half in images.chunk(2):
+        (model(half).mean() / 2).backward()
 
+
+def bfloat16(model, images):
+    with torch.autocast(images.device.type, torch.bfloat16):
+        loss = model(images).mean()
+    loss.backward()
+
+
+def checkpoint_each_block(model, images):  # costs a second forward pass
+    for block in model:
+        images = checkpoint(block, images, use_reentrant=False)
+    images.mean().backward()
+
+
+# sphinx_gallery_start_ignore
+def _halves_agree(layer):
+    batch = torch.randn(8, 3)
+    layer(batch).mean().backward()
+    whole = next(layer.parameters()).grad.clone()
+    layer.zero_grad()
+    half_the_batch_twice(layer, batch)
+    return torch.allclose(next(layer.parameters()).grad, whole, atol=1e-5)
+
+
+_tail = nn.Linear(3, 3), nn.GELU()
+assert _halves_agree(nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), *_tail))
+assert not _halves_agree(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), *_tail))
+# sphinx_gallery_end_ignore
+
+# %%
+# The peak of one pass of eight blocks, as predicted from the shapes:
+#
+# .. how-measured:: Fake tensors have shapes and no data. After each operation, this code adds up the storages that exist.
+
+import weakref
+
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Peak(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.sizes, self.most = {}, 0
@@ -154,103 +208,52 @@ class _Peak(TorchDispatchMode):
         return result
 
 
-def peak(way):
-    with FakeTensorMode(), _Peak() as meter:
+def peak_in_mib(way):
+    with FakeTensorMode(), Peak() as meter:
         blocks = [nn.Sequential(nn.Linear(512, 512), nn.GELU()) for _ in range(8)]
         way(nn.Sequential(*blocks), torch.randn(8192, 512))
     return meter.most / 2**20
 
 
-# sphinx_gallery_end_ignore
+# %%
+# The first bar is ``model(images).mean().backward()``.
+
+import matplotlib.pyplot as plt
 
 
-def plain(model, images):
+def as_it_is(model, images):
     model(images).mean().backward()
 
 
-def half_twice(model, images):
-    for half in images.chunk(2):
-        (model(half).mean() / 2).backward()
-
-
-def checkpointed(model, images):
-    for block in model:
-        images = checkpoint(block, images, use_reentrant=False)
-    images.mean().backward()
-
-
-ways = {"as it is": plain, "half the batch, twice": half_twice}
-ways |= {"checkpoint each block": checkpointed}
-ways["autocast, bfloat16"] = torch.autocast("cpu", torch.bfloat16)(plain)
-ways["no_grad, no backward"] = torch.no_grad()(lambda model, images: model(images))
-most = {name: peak(way) for name, way in ways.items()}
-
-# figure: Bars of the peak of one pass. As it is 296 MiB, half the batch twice 168, a checkpoint for each block 200,
-#   bfloat16 172, no_grad without backward 72.
-# sphinx_gallery_start_ignore
-fig, ax = plt.subplots(figsize=(7, 2), layout="constrained")
-bars = ax.barh(list(most), most.values(), color=["#c2410c"] + 4 * ["#2563eb"])
+# figure: Bars of the peak of one pass. As it is 296 MiB, half the batch twice 168, bfloat16 172, a checkpoint for each
+#   block 200.
+ways = as_it_is, half_the_batch_twice, bfloat16, checkpoint_each_block
+peaks = {way.__name__.replace("_", " "): peak_in_mib(way) for way in ways}
+fig, ax = plt.subplots(figsize=(7, 1.8), layout="constrained")
+bars = ax.barh(list(peaks), peaks.values(), color=["#c2410c"] + 3 * ["#2563eb"])
 ax.bar_label(bars, fmt="%.0f", padding=3)
-ax.set(
-    xlabel="MiB", xlim=(0, 340), title="Eight blocks, 8192 samples: memory at the peak"
-)
+ax.set(xlabel="MiB", xlim=(0, 340), title="Eight blocks, 8192 samples: the peak")
 ax.invert_yaxis()
-assert [round(size) for size in most.values()] == [296, 168, 200, 172, 72]
 
-
-def _halves_agree(layer):
-    batch = torch.randn(8, 3)
-    ways = []
-    for parts in (1, 2):
-        layer.zero_grad()
-        for part in batch.chunk(parts):
-            (layer(part).square().mean() / parts).backward()
-        ways.append(next(layer.parameters()).grad.clone())
-    return torch.allclose(*ways, atol=1e-5)
-
-
-assert _halves_agree(nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3)))
-assert not _halves_agree(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)))
+# sphinx_gallery_start_ignore
+assert [round(size) for size in peaks.values()] == [296, 168, 172, 200], peaks
 # sphinx_gallery_end_ignore
 
 # %%
-# The fix
-# -------
-# Turn off the graph where nothing is trained. The loop of above stays within the same 200 MiB:
-
-# sphinx_gallery_start_ignore
-_limit()
-# sphinx_gallery_end_ignore
-total = 0
-with torch.no_grad():
-    for images, labels in test_set:
-        total += F.cross_entropy(model(images), labels)
-print(f"loss {total / len(test_set):.1f}")
-
-# sphinx_gallery_start_ignore
-_no_limit()
-assert total.grad_fn is None
-# sphinx_gallery_end_ignore
-
-# %%
-# ``total += loss.item()`` also ends the error here: a number keeps no graph.
+# Then look at:
 #
-# In training, try in this order:
-#
-# 1. **Half the batch, twice**: :ref:`accumulate the gradients <sphx_glr_gallery_differentiation_accumulation.py>`. Layers and
-#    losses that mix the samples, such as batch norm, then give other results.
-# 2. **Autocast to bfloat16.**
-# 3. **Checkpoint each block.** It costs a second forward pass.
-# 4. **The weights and the optimizer**, if even a batch of 1 does not fit: see :ref:`the forecast
-#    <sphx_glr_gallery_memory_forecast_a_training_step.py>`.
-# 5. **Small pieces**: if free and unallocated memory together are *more* than the request, start the program with
-#    ``PYTORCH_ALLOC_CONF=expandable_segments:True`` (older: ``PYTORCH_CUDA_ALLOC_CONF``). `It helps where sizes change
-#    <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-memory-envvars>`__ from step to step.
-# 6. **Another program**, such as an old notebook: ``nvidia-smi`` lists what uses the GPU.
+# - **The weights and the optimizer**, if even a batch of 1 does not fit: see :ref:`the forecast
+#   <sphx_glr_gallery_memory_forecast_a_training_step.py>`.
+# - **Small pieces**: if free and unallocated memory together are *more* than the request, start the program with
+#   ``PYTORCH_ALLOC_CONF=expandable_segments:True`` (older: ``PYTORCH_CUDA_ALLOC_CONF``). `It helps where sizes change
+#   <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-memory-envvars>`__ from step to step.
+# - **Another program**, such as an old notebook: ``nvidia-smi`` lists what uses the GPU.
+# - **A second try with a smaller batch**: start it after the ``except`` block. `Inside it, the error keeps tensors alive
+#   <https://docs.pytorch.org/docs/stable/notes/faq.html#my-out-of-memory-exception-handler-can-t-allocate-memory>`__.
 #
 # Terabytes: a wrong shape
 # ------------------------
-# Here six million predictions of shape ``(n, 1)`` meet targets of shape ``(n,)``. The result would be ``(n, n)``:
+# Six million predictions of shape ``(n, 1)`` meet targets of shape ``(n,)``. The result would be ``(n, n)``:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -266,17 +269,13 @@ assert len(raised) == 1 and f"allocate {6_000_000**2 * 4} bytes" in raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# 4 bytes for each of n² numbers. Remove the dimension of 1:
+# Each of n² numbers takes 4 bytes. Remove the dimension of 1:
 
 loss = (prediction.squeeze(1) - target).square().mean()
 print(loss.item())
 assert loss == 0
 
 # %%
-# What not to do
-# --------------
-# **Do not rely on model.eval().** It records the graph all the same. The loop at the top raises with it, too.
-#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`: what a training step takes.

@@ -10,7 +10,7 @@ Calculated padded input size per channel: (4 x 4). Kernel size: (5 x 5). Kernel 
 
 .. in-short::
 
-   Convolutions and poolings made the feature map smaller than the next kernel. The image is too small for this network. Pad the
+   The image is too small for this network: convolutions and poolings made the feature map smaller than the next kernel. Pad the
    convolutions, leave out a pooling, or resize the images.
 
    .. code-block:: diff
@@ -30,9 +30,6 @@ import torch
 from torch import nn
 
 # sphinx_gallery_start_ignore
-# isort: split
-import matplotlib.pyplot as plt
-
 try:
     # sphinx_gallery_end_ignore
     net = nn.Sequential(
@@ -52,31 +49,29 @@ assert message == (
     "Calculated padded input size per channel: (4 x 4). Kernel size: (5 x 5). "
     "Kernel size can't be greater than actual input size"
 )
-valid = net
 
 
-def says(call):
+def _says(layer, *shape):
     try:
-        return f"no message, shape {tuple(call().shape)}"
+        layer(torch.ones(shape))
     except RuntimeError as error:
-        return f"RuntimeError: {error}"
+        return str(error)
+    return ""
 
 
-_dilated = says(lambda: nn.Conv2d(1, 1, 5, dilation=3)(torch.ones(1, 1, 12, 12)))
+_dilated = _says(nn.Conv2d(1, 1, 5, dilation=3), 1, 1, 12, 12)
 assert "(12 x 12). Kernel size: (13 x 13)." in _dilated
-_padded = says(lambda: nn.Conv2d(1, 1, 5, padding=1)(torch.ones(1, 1, 2, 2)))
+_padded = _says(nn.Conv2d(1, 1, 5, padding=1), 1, 1, 2, 2)
 assert "per channel: (4 x 4). Kernel size: (5 x 5)." in _padded
-_image = says(lambda: nn.Conv2d(1, 1, 5)(torch.ones(1, 1, 4, 9)))
+_image = _says(nn.Conv2d(1, 1, 5), 1, 1, 4, 9)
 assert "per channel: (4 x 9). Kernel size: (5 x 5)." in _image
-_series = says(lambda: nn.Conv1d(1, 1, 5)(torch.ones(1, 1, 4)))
-assert "per channel: (4). Kernel size: (5)." in _series
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``padded input size``: height and width of what arrives at the layer, plus the padding of the layer.
 # - ``Kernel size``: with its dilation. A kernel of 5 with ``dilation=3`` spans 13 pixels.
 #
-# A pooling layer says the same with other words. Here five poolings, as in VGG, meet an image of 28 × 28:
+# A pooling layer has a different message. Here five poolings, as in VGG, get an image of 28 × 28:
 
 import torch.nn.functional as F
 
@@ -94,17 +89,14 @@ except RuntimeError as error:
 assert raised == [
     "Given input size: (512x1x1). Calculated output size: (512x0x0). Output size is too small"
 ]
-assert says(lambda: nn.AvgPool2d(7)(torch.ones(1, 3, 4, 4))).endswith(
+assert _says(nn.AvgPool2d(7), 1, 3, 4, 4).endswith(
     "Calculated output size: (3x0x0). Output size is too small"
 )
-assert says(lambda: nn.MaxPool1d(4)(torch.ones(1, 3, 2))) == (
-    "RuntimeError: max_pool1d() Invalid computed output size: 0"
+assert _says(nn.MaxPool1d(4), 1, 3, 2) == (
+    "max_pool1d() Invalid computed output size: 0"
 )
-for _pool in (nn.AvgPool1d, nn.MaxPool2d, nn.AvgPool2d, nn.MaxPool3d):
-    _map = torch.ones(1, 3, *[2] * int(_pool.__name__[-2]))
-    assert says(lambda p=_pool, m=_map: p(4)(m)).endswith("Output size is too small")
-assert says(lambda: nn.AvgPool3d(4)(torch.ones(1, 3, 2, 2, 2))) == (
-    "RuntimeError: input image (T: 2 H: 2 W: 2) smaller than kernel size (kT: 4 kH: 4 kW: 4)"
+assert _says(nn.AvgPool3d(4), 1, 3, 2, 2, 2) == (
+    "input image (T: 2 H: 2 W: 2) smaller than kernel size (kT: 4 kH: 4 kW: 4)"
 )
 # sphinx_gallery_end_ignore
 
@@ -114,52 +106,38 @@ assert says(lambda: nn.AvgPool3d(4)(torch.ones(1, 3, 2, 2, 2))) == (
 #
 # Why
 # ---
-# Without padding, a kernel of 5 makes an image 4 pixels smaller. ``nn.MaxPool2d(2)`` halves it, and rounds down. These layers
-# are those of LeNet-5, made for 32 × 32. The digits of MNIST have 28 × 28. Here ``sizes`` returns the height of the image, and
-# the height after each layer:
+# Without padding, a kernel of 5 makes an image 4 pixels smaller. ``nn.MaxPool2d(2)`` halves it, and rounds down. These are the
+# layers of LeNet-5, which was made for 32 × 32. The digits of MNIST have 28 × 28. Here is the height after each layer:
+
+import matplotlib.pyplot as plt
 
 
-# sphinx_gallery_start_ignore
-def sizes(net, size):
-    x = torch.ones(1, 1, size, size)
-    found = [size]
-    try:
-        for layer in net:
-            x = layer(x)
-            found.append(x.shape[2])
-    except RuntimeError:
-        pass
+def heights(layers, x):
+    found = [x.shape[2]]
+    for layer in layers:
+        x = layer(x)
+        found.append(x.shape[2])
     return found
 
 
-padded = nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), *net[1:])
-# sphinx_gallery_end_ignore
 # figure: Two lines of sizes, layer by layer. Without padding: 28, 24, 12, 8, 4, which is below the dotted line of the kernel,
 #   5. With padding: 28, 28, 14, 10, 5, 1.
-print("without padding:", sizes(net, 28))
-print("padding=2:      ", sizes(padded, 28))
+without = heights(net[:-1], images)
+with_padding = heights([nn.Conv2d(1, 6, 5, padding=2), *net[1:]], images)
+print("without padding:", without)
+print("padding=2:      ", with_padding)
+
+fig, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
+ax.plot(without, "o-", color="#c2410c", label="without padding")
+ax.plot(with_padding, "s--", color="#047857", label="padding=2")
+ax.axhline(5, color="#64748b", ls=":")
+ax.set(ylabel="height", title="Height after each layer. Dotted: the kernel, 5")
+ax.set_xticks(range(6), ["image", "conv", "pool", "conv", "pool", "conv"])
+ax.legend()
 
 # sphinx_gallery_start_ignore
-lines = {
-    "without padding": (net, "#c2410c", "o-"),
-    "padding=2": (padded, "#047857", "s--"),
-}
-fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
-for name, (model, color, style) in lines.items():
-    heights = sizes(model, 28)
-    ax.semilogy(heights, style, color=color, label=name)
-    above, va = (1.3, "bottom") if model is padded else (0.75, "top")
-    for x, y in enumerate(heights):
-        ax.text(x, y * above, y, ha="center", va=va, color=color)
-ax.axhline(5, color="#64748b", ls=":")
-ax.set(ylim=(0.5, 90), yticks=[], ylabel="height")
-ax.set_title("Height after each layer. Dotted: the kernel, 5")
-ax.set_xticks(range(6), ["image", "conv", "pool", "conv", "pool", "conv"])
-ax.minorticks_off()
-ax.legend(loc="lower left")
-assert sizes(net, 28) == [28, 24, 12, 8, 4]
-assert sizes(net, 32) == [32, 28, 14, 10, 5, 1]
-assert sizes(padded, 28) == [28, 28, 14, 10, 5, 1]
+assert without == [28, 24, 12, 8, 4] and with_padding == [28, 28, 14, 10, 5, 1]
+assert heights(net, torch.ones(1, 1, 32, 32)) == [32, 28, 14, 10, 5, 1]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -167,30 +145,24 @@ assert sizes(padded, 28) == [28, 28, 14, 10, 5, 1]
 # -------
 # For digits of 28 × 28, pad the first convolution, so that it keeps the size:
 
-net = nn.Sequential(
+padded = nn.Sequential(
     nn.Conv2d(1, 6, 5, padding=2),
     nn.MaxPool2d(2),
     nn.Conv2d(6, 16, 5),
     nn.MaxPool2d(2),
     nn.Conv2d(16, 120, 5),
 )
-print(tuple(net(images).shape))
+print(tuple(padded(images).shape))
 
 # sphinx_gallery_start_ignore
-assert net(images).shape == (1, 120, 1, 1)
+assert padded(images).shape == (1, 120, 1, 1)
 for _kernel in (1, 3, 5, 7):  # padding of half the kernel keeps the size
     assert nn.Conv2d(1, 1, _kernel, padding=_kernel // 2)(images).shape == images.shape
-    assert nn.Conv2d(1, 1, _kernel, padding="same")(images).shape == images.shape
-    for _dilation in (2, 3):
-        _layer = nn.Conv2d(1, 1, _kernel, padding="same", dilation=_dilation)
-        assert _layer(images).shape == images.shape
-assert nn.Conv2d(1, 1, 3, padding=1, dilation=2)(images).shape == (1, 1, 26, 26)
 # sphinx_gallery_end_ignore
 
 # %%
 # With stride 1, an odd kernel and no dilation, ``padding=kernel // 2`` keeps the size. For a network that you cannot change,
-# resize the images. First ask which size is the smallest that it takes. (In training mode ``nn.BatchNorm2d`` raises a
-# ``ValueError`` for one pixel of one image. So the network is in eval mode here.)
+# resize the images. First find the smallest size that it takes (in eval mode, because batch norm may need more in training):
 
 
 def smallest(net, channels=1):
@@ -202,20 +174,15 @@ def smallest(net, channels=1):
             continue
 
 
-size = smallest(valid.eval())  # the network from above
+size = smallest(net.eval())
 large = F.interpolate(images, size=size, mode="bilinear")
-print(size, tuple(valid(large).shape))
+print(size, tuple(net(large).shape))
 
 # sphinx_gallery_start_ignore
-assert smallest(valid) == 32 and smallest(net) == 28
-assert valid(large).shape == (1, 120, 1, 1)
-_pools = nn.Sequential(*[nn.MaxPool2d(2)] * 5)
-assert smallest(_pools) == 32
+assert smallest(net) == 32 and smallest(padded) == 28
+assert net(large).shape == (1, 120, 1, 1)
 _same = [nn.Sequential(nn.Conv2d(1, 1, 3, padding=1), nn.MaxPool2d(2))] * 5
-assert (
-    smallest(nn.Sequential(*_same)) == 32 and smallest(nn.Sequential(*_same[1:])) == 16
-)
-assert smallest(nn.Sequential(nn.Conv2d(1, 1, 3), *_same)) == 34
+assert [smallest(nn.Sequential(*_same[:n])) for n in (5, 4)] == [32, 16]
 _norm = nn.Sequential(nn.Conv2d(1, 6, 5), nn.BatchNorm2d(6), nn.MaxPool2d(2))
 try:
     smallest(_norm)
@@ -227,27 +194,23 @@ assert smallest(_norm.eval()) == 6
 
 # %%
 # - **Five poolings by 2** need images of 32 × 32 or more, if the convolutions keep the size. Four need 16 × 16.
+# - **It happens for some images only.** Look for the smallest one. An object that was cut out may be 3 pixels wide.
 # - **A pooling at the end with a fixed kernel**, such as ``nn.AvgPool2d(7)``: ``nn.AdaptiveAvgPool2d(1)`` also works on smaller
 #   maps.
-# - **It happens for some images only.** Look for the smallest one. An object that was cut out may be 3 pixels wide.
-# - **Time series**: ``nn.Conv1d`` wants time in the last dimension. If the features are there, use ``x.transpose(1, 2)``.
+# - **Time series**: ``nn.Conv1d`` wants time in the last dimension. If the features are there, use ``x.transpose(1, 2)``. A
+#   layer that was made for as many channels as there are times may raise nothing.
 
-print(tuple(nn.AdaptiveAvgPool2d(1)(torch.ones(1, 512, 4, 4)).shape))
 series = torch.ones(8, 100, 3)  # batch, time, features
-print(says(lambda: nn.Conv1d(100, 16, 5)(series)))
-print(says(lambda: nn.Conv1d(3, 16, 5)(series.transpose(1, 2))))
+print(tuple(nn.Conv1d(3, 16, 5)(series.transpose(1, 2)).shape))
 
 # sphinx_gallery_start_ignore
-assert "per channel: (3). Kernel size: (5)." in says(
-    lambda: nn.Conv1d(100, 16, 5)(series)
-)
-assert says(lambda: nn.Conv1d(3, 16, 5)(series.transpose(1, 2))).endswith("(8, 16, 96)")
+assert nn.Conv1d(3, 16, 5)(series.transpose(1, 2)).shape == (8, 16, 96)
+assert "per channel: (3). Kernel size: (5)." in _says(nn.Conv1d(100, 16, 5), 8, 100, 3)
+assert _says(nn.Conv1d(100, 16, 5), 8, 100, 5) == ""
+assert nn.AdaptiveAvgPool2d(1)(torch.ones(1, 512, 4, 4)).shape == (1, 512, 1, 1)
 # sphinx_gallery_end_ignore
 
 # %%
-# (``says`` returns the message of a call, or the shape of its result.) Here ``nn.Conv1d(100, …)`` took the 100 times for
-# channels. With 5 features instead of 3 it would have raised nothing.
-#
 # What not to do
 # --------------
 # **Do not pad the last layer until it fits.** In the network above ``padding=1`` would be enough, and its output is then 2 × 2
@@ -257,17 +220,11 @@ print(F.pad(torch.ones(1, 1), (2, 2, 2, 2)).int())
 
 # sphinx_gallery_start_ignore
 assert F.pad(torch.ones(1, 1), (2, 2, 2, 2)).sum() == 1
-assert nn.Conv1d(100, 16, 5)(torch.ones(8, 100, 5)).shape == (8, 16, 1)
-_one = torch.rand(1, 3, 1, 1)
-assert torch.equal(nn.MaxPool2d(2, ceil_mode=True)(_one), _one)
-assert "too small" in says(lambda: nn.MaxPool2d(3, 2, ceil_mode=True)(_one))
-_last = nn.Sequential(*valid[:4], nn.Conv2d(16, 120, 5, padding=1))
+_last = nn.Sequential(*net[:4], nn.Conv2d(16, 120, 5, padding=1))
 assert _last(images).shape == (1, 120, 2, 2)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Do not silence a pooling by ceil_mode=True.** On a map of 1 × 1, ``nn.MaxPool2d(2, ceil_mode=True)`` returns its input.
-#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py`, when the linear layer after the convolutions raises.

@@ -10,8 +10,8 @@ torch._dynamo hit config.recompile_limit (8)
 
 .. in-short::
 
-   A compiled function is right for the Python values that it was compiled with. One of them changes in each call, often a
-   counter in the model. Make it a tensor.
+   A compiled function is right only for the Python values that it was compiled with. One of them changes in each call, often
+   a counter in the model. Make it a tensor.
 
    .. code-block:: diff
 
@@ -35,46 +35,32 @@ from torch import nn
 
 # sphinx_gallery_start_ignore
 # isort: split
-import contextlib
 import logging
 import re
 
-import matplotlib.pyplot as plt
-
-torch._dynamo.reset()  # other pages may have compiled something in this process
-_logger = logging.getLogger("torch._dynamo.convert_frame")
 warned = []
+_handler = logging.Handler()
+_handler.emit = lambda record: warned.append(record.getMessage())
+_logger = logging.getLogger("torch._dynamo.convert_frame")
+_logger.addHandler(_handler)
+_logger.propagate = False  # nothing is written to the terminal
+# sphinx_gallery_end_ignore
 
 
-@contextlib.contextmanager
-def log_to(messages):
-    """Collect the warnings of Dynamo in place of writing them to the terminal."""
-    handler = logging.Handler()
-    handler.emit = lambda record: messages.append(record.getMessage())
-    _logger.addHandler(handler)
-    _logger.propagate = False
-    try:
-        yield
-    finally:
-        _logger.removeHandler(handler)
-        _logger.propagate = True
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.layer(x) * min(1, self.calls / 10)
 
 
-with log_to(warned):
-    # sphinx_gallery_end_ignore
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(4, 4)
-            self.calls = 0
-
-        def forward(self, x):
-            self.calls += 1
-            return self.layer(x) * min(1, self.calls / 10)
-
-    net = torch.compile(Net(), backend="eager")
-    for _ in range(10):
-        net(torch.ones(2, 4))
+net = torch.compile(Net(), backend="eager")
+for _ in range(10):
+    net(torch.ones(2, 4))
 # sphinx_gallery_start_ignore
 assert len(warned) == 1
 _first, _function, _reason = warned[0].splitlines()[:3]
@@ -90,11 +76,11 @@ assert 'use TORCH_LOGS="recompiles"' in warned[0]
 
 # %%
 # - ``function``: what was compiled again and again.
-# - ``last reason``: what was true of the last version and is not any more. It names the value to look for.
+# - ``last reason``: the condition that failed. It names the value that changes.
 # - ``0/7``: the first function that was compiled, in its version 7. Both count from 0.
 #
-# Earlier versions said *torch._dynamo hit config.cache_size_limit (8)*. This page uses ``backend="eager"``, which needs no
-# compiler.
+# To see each reason and not the last one only, set ``TORCH_LOGS=recompiles`` before you start the program. Earlier versions
+# said *torch._dynamo hit config.cache_size_limit (8)*. This page uses ``backend="eager"``, which needs no compiler.
 #
 # Why
 # ---
@@ -102,15 +88,51 @@ assert 'use TORCH_LOGS="recompiles"' in warned[0]
 # constant in the record, so its guard is ``self.calls == 7``. In the next call the guard fails, and the function is compiled
 # again. After 8 versions PyTorch gives up: a call that fits none of them runs as plain Python.
 #
-# If a number is an *argument* of the function, PyTorch notices that it changes, and tries to make the second version for all
-# numbers. This fails if Python needs the number itself, as in ``range(n)``. PyTorch does not try for an integer in a module, in
-# another object or in a global variable. Here the value changes in each of 10 calls:
+# The fix
+# -------
+# Make the value that changes a tensor. The guards do not look at the numbers in a tensor. As a buffer it also goes with the
+# model to the GPU and into the checkpoint (not with ``persistent=False``).
 
+
+class NetWithBuffer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("calls", torch.tensor(0))
+
+    def forward(self, x):
+        self.calls += 1
+        return self.layer(x) * torch.clamp(self.calls / 10, max=1)
+
+
+torch._dynamo.reset()
+net = torch.compile(NetWithBuffer(), backend="eager")
+with torch._dynamo.config.patch(error_on_recompile=True):
+    for _ in range(10):
+        net(torch.ones(2, 4))
 
 # sphinx_gallery_start_ignore
+x = torch.ones(2, 4)
+assert net.calls == 10 and "_orig_mod.calls" in net.state_dict()
+_plain = NetWithBuffer()
+for _n in range(1, 11):
+    assert torch.allclose(_plain(x), _plain.layer(x) * min(1, _n / 10))
+# sphinx_gallery_end_ignore
+
+# %%
+# ``error_on_recompile`` raises if something is compiled again. Here nothing is. If your training loop sets the number, write
+# ``net.calls.fill_(number)``.
+#
+# Other values that change
+# ------------------------
+# If a number is an *argument* of the function, PyTorch notices that it changes, and tries to make the second version for all
+# numbers. This fails if Python needs the number itself, as in ``range(n)``. Here the value changes in each of 10 calls:
+#
+# .. how-measured:: A backend that keeps each graph counts the versions of a function.
+
+
 def versions(function, calls, **options):
-    """How many graphs are compiled for these calls."""
-    graphs, messages = [], []
+    graphs = []
 
     def keep(module, inputs):
         graphs.append(module)
@@ -118,182 +140,70 @@ def versions(function, calls, **options):
 
     torch._dynamo.reset()
     compiled = torch.compile(function, backend=keep, **options)
-    with log_to(messages):
-        for arguments in calls:
-            compiled(*arguments)
-    assert len(messages) == (len(graphs) == 8)
+    for arguments in calls:
+        compiled(*arguments)
     return len(graphs)
-
-
-class Buffered(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-        self.register_buffer("calls", torch.tensor(0))
-
-    def forward(self, x):
-        self.calls += 1
-        return self.layer(x) * torch.clamp(self.calls / 10, max=1)
-
-
-def marked(rows):
-    x = torch.ones(rows, 4)
-    torch._dynamo.mark_dynamic(x, 0)
-    return x
 
 
 def double(x):
     return x * 2
 
 
+def marked(x):
+    torch._dynamo.mark_dynamic(x, 0)
+    return x
+
+
 x = torch.ones(2, 4)
-_rows = [(torch.ones(n + 2, 4),) for n in range(10)]
+numbers = [(x, n) for n in range(10)]
+growing = [(torch.ones(n + 2, 4),) for n in range(10)]
 count = {
     "integer in the module": versions(Net(), [(x,)] * 10),
     "list that grows": versions(sum, [([x] * (n + 1),) for n in range(10)]),
-    "shape, dynamic=False": versions(double, _rows, dynamic=False),
-    "number as argument": versions(
-        lambda x, n: x * (n / 10), [(x, n) for n in range(10)]
-    ),
-    "shape": versions(double, _rows),
-    "shape, mark_dynamic": versions(double, [(marked(n + 2),) for n in range(10)]),
-    "tensor in the module": versions(Buffered(), [(x,)] * 10),
+    "shape, dynamic=False": versions(double, growing, dynamic=False),
+    "number as argument": versions(lambda x, n: x * (n / 10), numbers),
+    "shape": versions(double, growing),
+    "shape, mark_dynamic": versions(double, [(marked(x),) for (x,) in growing]),
+    "tensor in the module": versions(NetWithBuffer(), [(x,)] * 10),
 }
-assert list(count.values()) == [8, 8, 8, 2, 2, 1, 1]
-
-
-def draw(count):
-    _, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
-    colors = ["#c2410c" if number == 8 else "#047857" for number in count.values()]
-    ax.bar_label(ax.barh(list(count), count.values(), color=colors), padding=4)
-    ax.invert_yaxis()
-    ax.set(xlim=(0, 8.8), xlabel="versions compiled in 10 calls")
-    ax.set_title("At 8 versions, PyTorch gives up")
-
-
-# more numbers as arguments
-_numbers = [(x, n + 1) for n in range(10)]
-assert versions(lambda x, n: x * 0.5**n, _numbers) == 2
-assert versions(lambda x, n: x * n, [(x, n / 3) for _, n in _numbers]) == 2
-assert versions(lambda x, n: x * torch.zeros(n).sum(), _numbers) == 2
-assert versions(lambda x, n: sum(x * i for i in range(n)), _numbers) == 8
-# numbers that are no arguments; _settings is a global variable
-
-
-class _Settings:
-    number = 1
-
-
-def _changing(owner):
-    for owner.number in range(2, 12):
-        yield (x,)
-
-
-_settings = _Settings()
-assert versions(lambda x: x * _settings.number, _changing(_settings)) == 8
-
-
-def _changing_global():
-    global _number
-    for _number in range(2, 12):
-        yield (x,)
-
-
-assert versions(lambda x: x * _number, _changing_global()) == 8
-# after the limit, a new value runs as plain Python and is right, an old one runs its version
-_ran = []
-
-
-def _count_runs(module, inputs):
-    def run(*arguments):
-        _ran.append(1)
-        return module(*arguments)
-
-    return run
-
-
-torch._dynamo.reset()
-_compiled = torch.compile(lambda x, n: x * len(n), backend=_count_runs)
-with log_to([]):
-    for _n in range(1, 11):
-        assert _compiled(x, "a" * _n)[0, 0] == _n
-    assert len(_ran) == 8
-    _compiled(x, "a")
-    assert len(_ran) == 9
-# sphinx_gallery_end_ignore
-# figure: Seven bars. Integer in the module, list that grows, dynamic=False: 8. Number as argument, shape: 2. The rest: 1.
-draw(count)
 
 # %%
-# To see each reason and not the last one only, set ``TORCH_LOGS=recompiles`` before you start the program.
-#
-# The fix
-# -------
-# Make the value that changes a tensor. The guards do not look at the numbers in a tensor. As a buffer it also goes with the
-# model to the GPU and into the checkpoint (not with ``persistent=False``).
+# At 8 versions PyTorch gives up:
 
+import matplotlib.pyplot as plt
 
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-        self.register_buffer("calls", torch.tensor(0))
-
-    def forward(self, x):
-        self.calls += 1
-        return self.layer(x) * torch.clamp(self.calls / 10, max=1)
-
-
-torch._dynamo.reset()
-net = torch.compile(Net(), backend="eager")
-with torch._dynamo.config.patch(error_on_recompile=True):
-    for _ in range(10):
-        net(torch.ones(2, 4))
+# figure: Seven bars. Integer in the module, list that grows, dynamic=False: 8. Number as argument, shape: 2. The rest: 1.
+fig, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
+colors = ["#c2410c" if number == 8 else "#047857" for number in count.values()]
+ax.bar_label(ax.barh(list(count), count.values(), color=colors), padding=4)
+ax.invert_yaxis()
+ax.set(xlim=(0, 8.8), xlabel="versions compiled in 10 calls")
+ax.set_title("At 8 versions, PyTorch gives up")
 
 # sphinx_gallery_start_ignore
-assert net.calls == 10 and "_orig_mod.calls" in net.state_dict()
-_plain = Net()
-for _n in range(1, 11):
-    assert torch.allclose(_plain(x), _plain.layer(x) * min(1, _n / 10))
-_filled = Buffered()
-
-
-def _fill():
-    for number in range(10):
-        _filled.calls.fill_(number)
-        yield (x,)
-
-
-assert versions(_filled, _fill()) == 1
+assert list(count.values()) == [8, 8, 8, 2, 2, 1, 1]
+assert versions(lambda x, n: sum(x * i for i in range(n)), numbers[1:]) == 8
+assert versions(lambda x, n: x * 0.5**n, numbers[1:]) == 2
+assert versions(double, [(torch.ones(n, 4),) for n in range(10)]) == 3  # 0, 1, the rest
 # a larger limit, and twelve values that come again
-_few = [(x, "a" * n) for n in range(1, 13)] * 3
 with torch._dynamo.config.patch(recompile_limit=16):
+    _few = [(x, "a" * n) for n in range(1, 13)] * 3
     assert versions(lambda x, s: x * len(s), _few) == 12
 with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
-
-    class _Counter(Buffered):
-        def __init__(self):
-            super().__init__()
-            del self.calls
-            self.calls = 0
-
-        def forward(self, x):
-            self.calls += 1
-            return self.layer(x) * min(1, self.calls / 10)
-
-    assert versions(_Counter(), [(x,)] * 10) == 2
-assert versions(double, [(torch.ones(n, 4),) for n in range(10)]) == 3
+    assert versions(Net(), [(x,)] * 10) == 2
 _cache, _caches = torch.ones(1, 4), []
 for _ in range(10):
     _caches.append((_cache, torch.ones(1, 4)))
     _cache = torch.cat(_caches[-1])
 assert versions(lambda old, new: torch.cat([old, new]), _caches) == 2
+_filled = NetWithBuffer()
+assert versions(_filled, ((x, _filled.calls.fill_(n))[:1] for n in range(10))) == 1
+# after the limit, a new value runs as plain Python and is right
+_compiled = torch.compile(lambda x, n: x * len(n), backend="eager")
+assert [_compiled(x, "a" * n)[0, 0].item() for n in range(1, 11)] == [*range(1, 11)]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``error_on_recompile`` raises if something is compiled again. Here nothing is. If your training loop sets the number, write
-# ``net.calls.fill_(number)``. Other values that change:
-#
 # - **A shape.** Leave out ``dynamic=False``. PyTorch then tries to make the second version for all sizes from 2 on. To have it
 #   at once, call ``torch._dynamo.mark_dynamic(x, 0)`` on the first batch.
 # - **An integer that must stay one.** ``torch._dynamo.config.allow_unspec_int_on_nn_module = True`` treats it as an argument.
@@ -306,25 +216,25 @@ assert versions(lambda old, new: torch.cat([old, new]), _caches) == 2
 
 # sphinx_gallery_start_ignore
 raised = []
+warned.clear()
 torch._dynamo.reset()
-with contextlib.suppress(torch._dynamo.exc.FailOnRecompileLimitHit), log_to(raised):
-    try:
-        # sphinx_gallery_end_ignore
-        @torch.compile(fullgraph=True, dynamic=False, backend="eager")
-        def mean(x):
-            return x.mean()
+try:
+    # sphinx_gallery_end_ignore
+    @torch.compile(fullgraph=True, dynamic=False, backend="eager")
+    def mean(x):
+        return x.mean()
 
-        for rows in range(1, 11):
-            mean(torch.ones(rows))
-    # sphinx_gallery_start_ignore
-    except torch._dynamo.exc.FailOnRecompileLimitHit as error:
-        raised.append(str(error))
-        _cause = str(error.__cause__).partition("\n")[0]
-        print(f"torch._dynamo.exc.Unsupported: {_cause}")
-        print(f"torch._dynamo.exc.FailOnRecompileLimitHit: {error}")
-        assert rows == 9 and _cause == "Dynamo recompile limit exceeded"
-assert len(raised) == 2 and raised[1] == "Hard failure due to fullgraph=True"
-assert "size mismatch at index 0. expected 8, actual 9" in raised[0]
+    for rows in range(1, 11):
+        mean(torch.ones(rows))
+# sphinx_gallery_start_ignore
+except torch._dynamo.exc.FailOnRecompileLimitHit as error:
+    raised.append(str(error))
+    _cause = str(error.__cause__).partition("\n")[0]
+    print(f"torch._dynamo.exc.Unsupported: {_cause}")
+    print(f"torch._dynamo.exc.FailOnRecompileLimitHit: {error}")
+    assert rows == 9 and _cause == "Dynamo recompile limit exceeded"
+assert raised == ["Hard failure due to fullgraph=True"]
+assert "size mismatch at index 0. expected 8, actual 9" in warned[0]
 # sphinx_gallery_end_ignore
 
 # %%
