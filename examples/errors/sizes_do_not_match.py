@@ -9,16 +9,16 @@ The size of tensor a (3) must match the size of tensor b (4)
 
 .. in-short::
 
-   Two tensors meet element by element, and their shapes do not fit. Often you have one number for each row, and PyTorch lines
-   it up with the columns. Give that tensor a last dimension of size 1.
+   You combine two tensors element by element, and their shapes do not fit. Often you have one number for each row, and PyTorch
+   lines it up with the columns. Give that tensor a last dimension of size 1.
 
    .. code-block:: diff
 
       - centered = table - mean
       + centered = table - mean.unsqueeze(-1)
 
-   **Not this:** adding and removing dimensions until the message is gone. If the shapes fit by accident, each element of one
-   tensor meets each element of the other.
+   **Not this:** adding and removing dimensions until the message is gone. By accident, each element of one tensor can then meet
+   each element of the other.
 """
 
 # %%
@@ -28,11 +28,6 @@ The size of tensor a (3) must match the size of tensor b (4)
 import torch
 
 # sphinx_gallery_start_ignore
-# isort: split
-from functools import partial
-
-import matplotlib.pyplot as plt
-
 try:
     # sphinx_gallery_end_ignore
     table = torch.arange(12.0).reshape(4, 3)
@@ -63,9 +58,7 @@ assert "non-singleton dimension 2" in _said(lambda: torch.ones(2, 1, 3) + torch.
 # sphinx_gallery_end_ignore
 
 # %%
-# Your numbers stand in place of 3 and 4.
-#
-# - *a* and *b* are the first and the second operand, here ``table`` and ``mean``.
+# - *a* and *b* are the first and the second operand, here ``table`` and ``mean``. Your sizes replace 3 and 4.
 # - ``at non-singleton dimension 1``: where the two sizes meet, counted from 0 in the tensor with more dimensions.
 #
 # Older versions say *inconsistent tensor size* and that the two should *have the same number of elements*.
@@ -78,61 +71,38 @@ assert "non-singleton dimension 2" in _said(lambda: torch.ones(2, 1, 3) + torch.
 # A size of 1 fits where it should not, too. ``(4, 1)`` and ``(4,)`` are the same four numbers to a reader. Their difference has
 # 16 numbers, and nothing is raised:
 
-# sphinx_gallery_start_ignore
-for _one, _other, _fits in (
-    ((4, 3), (4,), False),
-    ((4, 3), (3,), True),
-    ((4, 3), (4, 1), True),
-    ((4, 3), (), True),
-    ((0, 3), (1, 3), True),
-    ((0, 3), (2, 3), False),
-):
-    if _fits:
-        _repeated = torch.rand(_one) + torch.rand(_other)
-        assert _repeated.shape == _one
-    else:
-        _add = partial(torch.add, torch.rand(_one), torch.rand(_other))
-        assert "must match the size of tensor b" in _said(_add)
-# sphinx_gallery_end_ignore
+import matplotlib.pyplot as plt
 
-
-# sphinx_gallery_start_ignore
-def draw(table):
-    _, ax = plt.subplots(figsize=(7, 3))
-    for i in range(4):
-        for j in range(4):
-            text = ax.text(j, -i, f"{table[i, j]:.0f}", ha="center", va="center")
-            text.set_color("#047857" if i == j else "#c2410c")
-            if i == j:
-                text.set_bbox({"facecolor": "white", "edgecolor": "#047857", "pad": 7})
-    ax.set_xticks(range(4), [f"target {t:.0f}" for t in targets])
-    ax.set_yticks(
-        range(0, -4, -1), [f"prediction {p:.0f}" for p in predictions.flatten()]
-    )
-    ax.set(xlim=(-0.6, 3.6), ylim=(-3.6, 0.6))
-    ax.set_title("Four differences were meant, and sixteen computed")
-
-
-# sphinx_gallery_end_ignore
+# figure: A table of four by four differences, prediction in row i minus target in column j. The four on the diagonal
+#   are zero and green: these were meant. The twelve others, from -3 to 3, compare different samples.
 predictions = torch.tensor([[1.0], [2.0], [3.0], [4.0]])
 targets = torch.tensor([1.0, 2.0, 3.0, 4.0])
 difference = predictions - targets
 print(tuple(predictions.shape), tuple(targets.shape), tuple(difference.shape))
 
-# figure: A table of four by four differences, prediction in row i minus target in column j. The four on the diagonal
-#   are zero and framed: these were meant. The twelve others, from -3 to 3, compare different samples.
-draw(difference)
+fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+for i in range(4):
+    for j in range(4):
+        color = "#047857" if i == j else "#c2410c"
+        number = f"{difference[i, j]:.0f}"
+        ax.text(j, i, number, color=color, ha="center", va="center")
+ax.set_xticks(range(4), [f"target {t:.0f}" for t in targets])
+ax.set_yticks(range(4), [f"prediction {p:.0f}" for p in predictions.flatten()])
+ax.set(xlim=(-0.6, 3.6), ylim=(3.6, -0.6))
+ax.set_title("Four differences were meant (green), and sixteen computed")
 
 # sphinx_gallery_start_ignore
 assert difference.shape == (4, 4) and not difference.diagonal().any()
 assert difference.min() == -3 and difference.max() == 3
 assert (difference != 0).sum() == 12
+for _one, _other in (((4, 3), (3,)), ((4, 3), (4, 1)), ((4, 3), ()), ((0, 3), (1, 3))):
+    assert (torch.rand(_one) + torch.rand(_other)).shape == _one
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# Print both shapes, and say what each dimension stands for. Then one of these applies.
+# Print both shapes, and say what each dimension means. Then one of these applies.
 #
 # **One number for each row** needs its own dimension at the end: ``unsqueeze(-1)``, or ``keepdim=True`` where it is computed.
 
@@ -144,12 +114,6 @@ print(centered[0], centered.mean(dim=1))
 # sphinx_gallery_start_ignore
 assert torch.equal(centered, table - table.mean(dim=1, keepdim=True))
 assert not centered.mean(dim=1).any()
-_batch = torch.rand(2, 4, 3)
-_mean = _batch.mean(dim=-1)
-assert "tensor a (3) must match the size of tensor b (4)" in _said(
-    lambda: _batch - _mean.unsqueeze(1)
-)
-assert (_batch - _mean.unsqueeze(-1)).mean(dim=-1).abs().max() < 1e-6
 # sphinx_gallery_end_ignore
 
 # %%
@@ -169,7 +133,7 @@ assert torch.equal(_shifted[1, 2], images[1, 2] - of_channels[2])
 # sphinx_gallery_end_ignore
 
 # %%
-# **One element too many**: a forecast of the next value has no target for the last input. Cut it off where it is.
+# **One element too many**: a forecast of the next value has no target for the last input. Cut it off.
 
 series = torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0])
 forecast, following = series * 2, series[1:]
@@ -183,7 +147,7 @@ assert "tensor a (5) must match the size of tensor b (4)" in _said(
 # sphinx_gallery_end_ignore
 
 # %%
-# **An odd size on a skip connection**: here 7 is halved to 4 and doubled to 8. Upsample to the size that is wanted.
+# **An odd size on a skip connection**: here 7 is halved to 4 and doubled to 8. Upsample to the size of the other tensor.
 
 from torch import nn
 
@@ -221,8 +185,8 @@ print(tuple(pairs.shape), "error:", round(pairs.square().mean().item(), 4))
 assert pairs.shape == (5, 4) and pairs.square().mean() > 100
 
 # %%
-# In training, such a loss goes down and leads elsewhere. Below, the data lie on a line with slope 3 and offset 5. The second
-# fit compares each prediction with all targets. The best single answer to all of them is their mean, so it finds the slope 0.
+# In training, such a loss goes down and the model is wrong. Below, the data lie on a line with slope 3 and offset 5. The second
+# fit compares each prediction with all targets. The best answer to all of them is their mean, so it finds the slope 0.
 
 
 def fit(shape):
@@ -266,12 +230,6 @@ assert len(caught) == 1 and "Using a target size" in str(caught[0].message)
 assert "will likely lead to incorrect results due to broadcasting" in str(
     caught[0].message
 )
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    assert nn.functional.mse_loss(predictions, targets) == difference.square().mean()
-    caught.clear()
-    predictions - targets
-assert not caught
 # sphinx_gallery_end_ignore
 
 # %%
