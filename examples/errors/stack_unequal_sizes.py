@@ -10,6 +10,7 @@ stack expects each tensor to be equal size, but got [3] at entry 0 and [5] at en
 .. in-short::
 
    The samples of a batch have different shapes, and a batch is one tensor. Pad them in a ``collate_fn``, and keep the lengths.
+   If all samples should have one shape, one of them is wrong: find it.
 
    .. code-block:: diff
 
@@ -49,7 +50,7 @@ assert (
 # Why
 # ---
 # Without a ``collate_fn`` the loader calls ``default_collate``, and for tensors this calls ``torch.stack``. It makes one tensor
-# of tensors that all have the same shape. ``torch.cat`` lets one dimension differ, and its message has other words:
+# of tensors that all have the same shape. ``torch.cat`` lets one dimension differ, and has a different message:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -63,15 +64,13 @@ except RuntimeError as error:
 assert len(raised) == 1 and raised[0].startswith(
     "Sizes of tensors must match except in dimension 0. Expected size 3"
 )
-assert torch.cat([torch.ones(2, 3), torch.ones(5, 3)]).shape == (7, 3)
-# other samples: Python lists, dictionaries, None
+# other samples: Python lists, None
 for _samples, _class, _words in (
     (
         [[1, 2], [1, 2, 3]],
         RuntimeError,
         "each element in list of batch should be of equal",
     ),
-    ([{"text": text} for text in sentences], RuntimeError, message),
     ([None, None], TypeError, "found <class 'NoneType'>"),
     ([sentences[0], None], TypeError, "element 1 in argument 0, but got NoneType"),
 ):
@@ -79,20 +78,13 @@ for _samples, _class, _words in (
         next(iter(DataLoader(_samples, batch_size=2)))
     except _class as error:
         raised.append(_words in str(error))
-assert raised[1:] == [True] * 4
-try:
-    next(iter(DataLoader([None], batch_size=1)))
-except TypeError:
-    raised.append("one sample can raise")
-assert len(raised) == 6
-_same = [{"text": sentences[0]}, {"text": sentences[0]}]
-assert next(iter(DataLoader(_same, batch_size=2)))["text"].shape == (2, 3)
+assert raised[1:] == [True] * 3
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# Pad each batch to its own longest sample, and keep the lengths.
+# Pad each batch to its longest sample, and keep the lengths.
 
 from torch import nn
 
@@ -107,14 +99,13 @@ batch, lengths = next(iter(loader))
 print(batch, lengths, sep="\n")
 
 # sphinx_gallery_start_ignore
-assert batch.tolist() == [[4, 2, 7, 0, 0], [5, 9, 3, 1, 8]] and lengths.tolist() == [
-    3,
-    5,
-]
+assert batch.tolist() == [[4, 2, 7, 0, 0], [5, 9, 3, 1, 8]]
+assert lengths.tolist() == [3, 5]
 # sphinx_gallery_end_ignore
 
 # %%
-# With the lengths you know which places are words and which are padding:
+# If your samples are pairs, begin with ``texts, labels = zip(*samples)``, pad the texts, and return ``torch.tensor(labels)``
+# too. With the lengths you know which places are words and which are padding:
 
 import matplotlib.pyplot as plt
 
@@ -130,8 +121,7 @@ ax.set_title("Blue: words. Gray: padding.")
 ax.invert_yaxis()
 
 # %%
-# Leave the padding out of a mean. Here each word has the loss 1, and the padding has 0. The mean over all places is too small.
-# The mean over the real words is right:
+# Leave the padding out of a mean. Here each word has the loss 1, and the padding has 0. The mean over all places is too small:
 
 losses = torch.ones(batch.shape) * mask
 print(f"all places {losses.mean():.1f}, real words {losses[mask].mean():.1f}")
@@ -145,32 +135,31 @@ _words = torch.randn(2, 5, 4)
 _other = torch.where(mask[:, :, None], _words, 9.0)  # differs in the padding only
 _encoder = nn.TransformerEncoderLayer(4, 2, dropout=0.0, batch_first=True)
 _attention = nn.MultiheadAttention(4, 2, batch_first=True)
-for _padding, _same in ((~mask, True), (None, False)):
-    _one, _two = (_encoder(x, src_key_padding_mask=_padding) for x in (_words, _other))
-    assert torch.allclose(_one[mask], _two[mask], atol=1e-5) == _same
-    _one, _two = (
-        _attention(x, x, x, key_padding_mask=_padding)[0] for x in (_words, _other)
-    )
-    assert torch.allclose(_one[mask], _two[mask], atol=1e-5) == _same
+for _layer in (
+    lambda x, padding: _encoder(x, src_key_padding_mask=padding),
+    lambda x, padding: _attention(x, x, x, key_padding_mask=padding)[0],
+):
+    for _padding, _same in ((~mask, True), (None, False)):
+        _one, _two = (_layer(x, _padding)[mask] for x in (_words, _other))
+        assert torch.allclose(_one, _two, atol=1e-5) == _same
 # sphinx_gallery_end_ignore
 
 # %%
 # - **cross_entropy**: pad the labels with −100, which it leaves out.
 # - **Attention**: ``src_key_padding_mask=~mask`` in ``nn.TransformerEncoder``, ``key_padding_mask=~mask`` in
 #   ``nn.MultiheadAttention``.
-# - **Images**: make one size of them in the dataset, by resizing or cropping.
+# - **Images**: give them one size in the dataset, by resizing or cropping.
 # - **Samples that are Python lists** of different lengths: *each element in list of batch should be of equal size*.
 # - **A sample that is None**: a ``TypeError`` that names ``NoneType``. Leave such samples out of the dataset.
-# - **Every sample should be of one size?** Then one is not. Look for it: ``{sample.shape for sample in dataset}``, or
+# - **Every sample should have one size?** Find the one that differs: ``{sample.shape for sample in dataset}``, or
 #   ``{x.shape for x, label in dataset}`` for pairs.
 #
 # What not to do
 # --------------
-# **Do not use batches of one sample.** With one sample there is nothing to compare, so this message is gone. But training
-# is often slow, and batch norm can raise: see :ref:`sphx_glr_gallery_errors_one_value_per_channel.py`.
+# **Do not use batches of one sample.** The message is gone, but training is often slow, and batch norm can raise: see
+# :ref:`sphx_glr_gallery_errors_one_value_per_channel.py`.
 #
-# **Do not cut all samples to the shortest of the batch.** The model does not see what is cut off. With shuffling, these are
-# other words in each epoch.
+# **Do not cut all samples to the shortest of the batch.** The model does not see what is cut off.
 #
 # See also
 # --------
