@@ -37,6 +37,7 @@ import warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     # sphinx_gallery_end_ignore
+    torch.manual_seed(0)
     x, y = torch.rand(8, 3), torch.rand(8, 1)
     model = nn.Linear(3, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.8)

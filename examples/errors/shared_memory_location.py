@@ -141,6 +141,7 @@ assert (
 # **A tensor to write to**: copy it first. ``expand(3, 4).clone()`` does the same as ``repeat(3, 1)``. ``state = state + x``
 # makes a new tensor as well.
 
+torch.manual_seed(0)
 start = torch.zeros(1, 4)
 state = start.repeat(3, 1)
 state += torch.rand(3, 4)

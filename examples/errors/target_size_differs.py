@@ -50,7 +50,7 @@ assert message == (
 # sphinx_gallery_end_ignore
 
 # %%
-# *Target* means the labels, the second argument. *Input* is what the model returned. ``BCELoss`` has a different message:
+# *Target* means the labels, *input* what the model returned. ``BCELoss`` has a different message:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -190,7 +190,7 @@ assert _says(nn.BCELoss(), torch.full((2,), torch.nan), torch.ones(2)) == _betwe
 #
 #    Loss.cu:94: operator(): ... Assertion \`input_val >= zero && input_val <= one\` failed.
 #
-# The labels need that range, too. Masks with 255, or labels -1 and 1, raise:
+# The labels need that range, too. Masks with 255 or labels -1 and 1 raise:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -209,7 +209,7 @@ for _labels in ([-1.0, 1.0], [1.0, 2.0]):
 # sphinx_gallery_end_ignore
 
 # %%
-# ``BCEWithLogitsLoss`` does not check the labels. A negative loss shows that they are outside of 0 to 1:
+# ``BCEWithLogitsLoss`` does not check them. A negative loss shows it:
 
 print(nn.BCEWithLogitsLoss()(scores, mask))
 print(nn.BCEWithLogitsLoss()(scores, mask / 255))

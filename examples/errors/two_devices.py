@@ -4,14 +4,16 @@ Expected all tensors to be on the same device
 
 .. index::
    ! single: found at least two devices, cuda:0 and cpu
+   ! single: Input and parameter tensors are not at the same device
+   ! single: indices should be either on cpu or on the same device as the indexed tensor
    ! single: but got mat1 is on cpu, different from other tensors on cuda:0
    ! single: Tensor on device meta is not on the expected device cpu
    ! single: Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same
 
 .. in-short::
 
-   One operation got a tensor on the GPU and another on the CPU. Move the model once, move each batch, and make new tensors
-   where the data is.
+   One operation got tensors on two devices, mostly the GPU and the CPU. Move the model once, move each batch, and make new
+   tensors where the data is.
 
    .. code-block:: diff
 
@@ -19,14 +21,16 @@ Expected all tensors to be on the same device
       + x = x.to(device)
         scores = model(x)
 
-   **Not this:** ``.to(x.device)`` in ``forward``, for a tensor that should be a parameter. The message is gone, and the tensor
-   is never trained.
+   **Not this:** ``.to(x.device)`` in ``forward``, for a tensor that should be a parameter. The message is gone, and
+   ``model.parameters()`` does not have the tensor.
 """
 
 # %%
 # The code that raises it
 # -----------------------
+# This site is built without a GPU: PyTorch's *fake tensors*, which have a device and no data, replace it.
 
+# This needs a GPU.
 import torch
 from torch import nn
 
@@ -41,28 +45,25 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 
-_fake = FakeTensorMode(allow_non_fake_inputs=True)
-
 
 class _Cpu(TorchDispatchMode):
     """Within a FakeTensorMode: only tensors on a GPU are fake, with a shape and no data. Those on the CPU are real."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if str(kwargs.get("device", "")).startswith("cuda") or any(
-            issubclass(one, FakeTensor) for one in types
-        ):
+        on_gpu = str(kwargs.get("device", "")).startswith("cuda")
+        if on_gpu or any(issubclass(one, FakeTensor) for one in types):
             return func(*args, **kwargs)
         with unset_fake_temporarily():
             return func(*args, **kwargs)
 
 
 _gpu = contextlib.ExitStack()
-_gpu.enter_context(_fake)
+_gpu.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
 _gpu.enter_context(_Cpu())
 torch.set_grad_enabled(
     False
-)  # without CUDA, autograd aborts the process at a weight on it
+)  # without CUDA, autograd ends the process at such a weight
 
 try:
     # sphinx_gallery_end_ignore
@@ -74,35 +75,22 @@ try:
 except RuntimeError as error:
     message = str(error)
     print("RuntimeError:", message)
-assert (
-    message
-    == "Expected all tensors to be on the same device, but found at least two devices, cpu and cuda:0!"
-)
+_same = "Expected all tensors to be on the same device"
+assert message == _same + ", but found at least two devices, cpu and cuda:0!"
 assert model.weight.device.type == model.bias.device.type == "cuda" and x.is_cpu
-
-assert [one.name for one in torch.ops.aten.addmm.default._schema.arguments][:3] == [
-    "self",
-    "mat1",
-    "mat2",
-]
-assert [one.name for one in torch.ops.aten.mm.default._schema.arguments] == [
-    "self",
-    "mat2",
-]
-assert [one.name for one in torch.ops.aten.index_select.default._schema.arguments] == [
-    "self",
-    "dim",
-    "index",
-]
-assert [one.name for one in torch.ops.aten.nll_loss_forward.default._schema.arguments][
-    :2
-] == ["self", "target"]
+for _operator, _names in (
+    (torch.ops.aten.addmm, ["self", "mat1", "mat2"]),
+    (torch.ops.aten.mm, ["self", "mat2"]),
+    (torch.ops.aten.index_select, ["self", "dim", "index"]),
+    (torch.ops.aten.nll_loss_forward, ["self", "target"]),
+):
+    _arguments = [one.name for one in _operator.default._schema.arguments]
+    assert _arguments[: len(_names)] == _names
 # sphinx_gallery_end_ignore
 
 # %%
-# This site is built without a GPU: PyTorch's *fake tensors*, which have a device and no data, take its place. On a GPU, many
-# operations also say which argument is at fault. The same line ends there in *but got mat1 is on cpu, different from other
-# tensors on cuda:0 (when checking argument in method wrapper_CUDA_addmm)* (seen in `RES4LYF#223
+# On a GPU, many operations also say which argument is at fault. The same line ends there in *but got mat1 is on cpu, different
+# from other tensors on cuda:0 (when checking argument in method wrapper_CUDA_addmm)* (seen in `RES4LYF#223
 # <https://github.com/ClownsharkBatwing/RES4LYF/pull/223>`__), or in the older words *found at least two devices, cpu and
 # cuda:0! (when checking argument for argument mat1 in method wrapper_CUDA_addmm)*.
 #
@@ -113,53 +101,16 @@ assert [one.name for one in torch.ops.aten.nll_loss_forward.default._schema.argu
 #
 # Why
 # ---
-# Most operations do not move their inputs, because such a copy is slow and would be hard to find. The usual exceptions: a CPU
-# tensor with no dimensions may take part in what works element by element, the index in ``x[index]`` :ref:`may be on the CPU
-# <sphx_glr_gallery_cuda_devices.py>`, and ``copy_`` copies between devices. (The index of ``gather`` and ``index_select`` may
-# not.) A tensor with no dimensions on the *GPU* is no
-# exception: such a loss cannot be added to a CPU tensor of shape ``(3,)``.
+# Most operations do not move their inputs, because such a copy is slow and would be hard to find. A CPU tensor without
+# dimensions is an exception: it may take part in what works element by element.
 #
 # How to find the tensor
 # ----------------------
-# Print ``.device`` of each tensor in the line that raised. If that line is in a module, this shows what belongs to it.
-# ``model.to`` moves parameters and buffers. A tensor that is only an attribute stays where it is:
-
-# sphinx_gallery_start_ignore
-_there, _here = torch.ones(3, device=device), torch.ones(3)
-assert (_there + torch.tensor(1.0)).device.type == "cuda"
-assert torch.where(_there > 0, _there, torch.tensor(1.0)).device.type == "cuda"
-_meta = torch.ones(3, device="meta")
-assert (
-    _meta[torch.tensor([0, 1])].device.type == _meta.copy_(_here).device.type == "meta"
-)
-_meta[:2] = torch.ones(2)
-raised = []
-for _call in (
-    lambda: _here + torch.tensor(1.0, device=device),
-    lambda: _there + torch.ones(1),
-    lambda: _there + _here,
-    lambda: _there @ _here,
-    lambda: torch.cat([_there, _here]),
-    lambda: nn.functional.cross_entropy(
-        torch.ones(2, 3, device=device), torch.tensor([0, 1])
-    ),
-    lambda: nn.Embedding(5, 2).to(device)(torch.tensor([0, 1])),
-    lambda: _there.gather(0, torch.tensor([0, 1])),
-    lambda: _there.index_select(0, torch.tensor([0, 1])),
-    lambda: nn.CrossEntropyLoss(weight=_here)(
-        torch.ones(2, 3, device=device), torch.tensor([0, 1], device=device)
-    ),
-):
-    try:
-        _call()
-    except RuntimeError as error:
-        raised.append(
-            str(error).startswith("Expected all tensors to be on the same device")
-        )
-assert raised == [True] * 10
-# sphinx_gallery_end_ignore
+# Print ``.device`` of each tensor in the line that raised. ``model.to`` moves parameters and buffers. A tensor that is only an
+# attribute stays where it is:
 
 
+# This needs a GPU.
 class Shift(nn.Module):
     def __init__(self):
         super().__init__()
@@ -180,22 +131,32 @@ for name, value in kept:
 # sphinx_gallery_start_ignore
 assert module.scale.device.type == module.mean.device.type == "cuda"
 assert module.offset.is_cpu and "offset" in vars(module)
-raised = []
-try:
-    module(torch.ones(2, 3, device=device))
-except RuntimeError as error:
-    raised.append(str(error))
-assert raised == [
-    "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
-]
+
+
+def _raises(call, *inputs):
+    try:
+        call(*inputs)
+    except RuntimeError as error:
+        assert str(error).startswith(_same)
+        return True
+    return False
+
+
+_there, _here = torch.ones(3, device=device), torch.ones(3)
+_number, _index = torch.tensor(1.0), torch.tensor([0, 1])
+assert _raises(module, torch.ones(2, 3, device=device)) and _raises(_there.add, _here)
+assert (_there + _number).device.type == (_there * _number).device.type == "cuda"
+assert _raises(nn.Embedding(5, 2).to(device), _index)
+assert _raises(nn.functional.cross_entropy, torch.ones(2, 3, device=device), _index)
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# **Move the batch, and keep what** ``to`` **returns.** ``x.to(device)`` on a line of its own changes nothing: a tensor is not
-# moved in place, a module is. The labels have to be moved as well.
+# **Move the batch, and keep what** ``to`` **returns.** A module is moved in place, a tensor is not. Move the labels as well,
+# and a loss with class weights: ``nn.CrossEntropyLoss(w).to(device)``.
 
+# This needs a GPU.
 model = nn.Linear(3, 2).to(device)
 x, labels = torch.ones(4, 3), torch.tensor([0, 1, 1, 0])
 x = x.to(device)
@@ -205,26 +166,21 @@ print("loss on", nn.functional.cross_entropy(scores, labels).device)
 
 # sphinx_gallery_start_ignore
 assert nn.functional.cross_entropy(scores, labels).device.type == "cuda"
-raised = []
-try:
-    nn.functional.cross_entropy(scores, labels.cpu())
-except RuntimeError as error:
-    raised.append(str(error))
-assert len(raised) == 1
+_weighted = nn.CrossEntropyLoss(torch.ones(2))
+assert _raises(_weighted, scores, labels)
+assert not _raises(_weighted.to(device), scores, labels)
 _alone = torch.ones(4, 3)
 _alone.to(device)
 assert _alone.is_cpu
-_layer = nn.Linear(3, 2)
-_layer.to(device)
-assert _layer.weight.device.type == "cuda"
 # sphinx_gallery_end_ignore
 
 # %%
-# **A tensor of the module** becomes a buffer, or a parameter if it is to be trained. **Layers in a Python list** become an
+# **A tensor of the module** becomes a buffer, or a parameter if you train it. **Layers in a Python list** become an
 # ``nn.ModuleList``. **A new tensor in** ``forward`` is made where the data is, with ``device=x.device`` or ``zeros_like``:
 
 
-class Shift(nn.Module):
+# This needs a GPU.
+class ShiftAndMask(nn.Module):
     def __init__(self):
         super().__init__()
         self.register_buffer("offset", torch.zeros(3))
@@ -237,43 +193,28 @@ class Shift(nn.Module):
         return x
 
 
-print("result on", Shift().to(device)(torch.ones(4, 3, device=device)).device)
+x = torch.ones(4, 3, device=device)
+print("result on", ShiftAndMask().to(device)(x).device)
 
 # sphinx_gallery_start_ignore
-assert Shift().to(device)(torch.ones(4, 3, device=device)).device.type == "cuda"
-assert Shift()(torch.ones(4, 3)).is_cpu
-
-
-class _Listed(Shift):
-    def __init__(self):
-        super().__init__()
-        del self.layers
-        self.layers = [nn.Linear(3, 3)]
-
-
-class _Masked(Shift):
-    def forward(self, x):
-        return x * (torch.arange(x.shape[1]) < 2)
-
-
-raised = []
-for _module in (_Listed(), _Masked()):
-    try:
-        _module.to(device)(torch.ones(4, 3, device=device))
-    except RuntimeError as error:
-        raised.append(
-            str(error).startswith("Expected all tensors to be on the same device")
-        )
-assert raised == [True, True] and not list(_Listed().parameters())
+assert ShiftAndMask().to(device)(x).device.type == "cuda"
+_listed = ShiftAndMask()
+_layers = list(_listed.layers)
+del _listed.layers
+_listed.layers = _layers
+assert _raises(_listed.to(device), x)
 # sphinx_gallery_end_ignore
 
 # %%
+# **You resume a training**: move the model before you make the optimizer and load its state.
+#
 # What not to do
 # --------------
-# **Move a weight inside** ``forward``. ``self.scale.to(x.device)`` ends the message and copies the tensor in every call. And if
-# ``scale`` is a plain tensor, the optimizer does not know it:
+# **Move a weight inside** ``forward``. ``self.scale.to(x.device)`` copies the tensor in every call. And if ``scale`` is a plain
+# tensor, ``parameters()`` does not have it:
 
 
+# This needs a GPU.
 class Patched(nn.Module):
     def __init__(self):
         super().__init__()
@@ -285,59 +226,60 @@ class Patched(nn.Module):
 
 
 patched = Patched().to(device)
-patched(torch.ones(2, 3, device=device))
+patched(x)
 print("to be trained:", [name for name, _ in patched.named_parameters()])
 print("saved:", list(patched.state_dict()))
 
 # sphinx_gallery_start_ignore
+_saved = list(patched.state_dict())
 assert (
-    [name for name, _ in patched.named_parameters()]
-    == list(patched.state_dict())
+    [n for n, _ in patched.named_parameters()]
+    == _saved
     == ["layer.weight", "layer.bias"]
 )
-_copies = [patched.scale.to(device) for _ in range(2)]
-assert _copies[0] is not _copies[1]
+_gpu.close()
+torch.set_grad_enabled(True)
 # sphinx_gallery_end_ignore
 
 # %%
-# The same fault in other words
-# -----------------------------
-# **A convolution** on a GPU says *Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same*
-# (seen in `pytorch-summary#52 <https://github.com/sksq96/pytorch-summary/issues/52>`__): the input was moved, and the model was
-# not. The other way around, the two types change places.
+# The same problem in other words
+# -------------------------------
+# - **A convolution**: *Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same* (`seen
+#   here <https://github.com/sksq96/pytorch-summary/issues/52>`__). The model was not moved.
+# - **An LSTM**: *Input and parameter tensors are not at the same device, found input tensor at cpu and parameter tensor at
+#   cuda:0*.
+# - ``x[index]`` with only the index on the GPU: *indices should be either on cpu or on the same device as the indexed tensor*.
 #
-# **The device** ``meta`` has shapes and no data. A model that was loaded without its weights ends like this:
+# **The device** ``meta`` has shapes and no data. A layer that was made there and has no weights yet can raise:
 
 # sphinx_gallery_start_ignore
+raised = []
 try:
     # sphinx_gallery_end_ignore
-    norm = nn.BatchNorm1d(3, device="meta").eval()
-    x = torch.ones(2, 3)
-    x * norm.weight
+    layer = nn.Linear(3, 2, device="meta")
+    layer(torch.ones(4, 3))
 # sphinx_gallery_start_ignore
 except RuntimeError as error:
     print("RuntimeError:", error)
     raised.append(str(error))
-assert raised[2:] == ["Tensor on device meta is not on the expected device cpu!"]
+assert raised == ["Tensor on device meta is not on the expected device cpu!"]
+assert nn.Linear(3, 2, bias=False, device="meta")(torch.ones(4, 3)).is_cpu
 # sphinx_gallery_end_ignore
 
 # %%
-# Load the weights first, with ``assign=True``:
+# Do not rely on that: with ``bias=False`` it returns whatever was in memory. Load the weights first, with ``assign=True``:
 
-norm.load_state_dict(nn.BatchNorm1d(3).state_dict(), assign=True)
-print((x * norm.weight).device)
+layer.load_state_dict(nn.Linear(3, 2).state_dict(), assign=True)
+print({p.device.type for p in layer.parameters()}, layer(torch.ones(4, 3)).shape)
 
 # sphinx_gallery_start_ignore
-assert torch.equal(x * norm.weight, x)
-torch.set_grad_enabled(True)
-_gpu.close()
+assert all(p.is_cpu for p in layer.parameters())
 # sphinx_gallery_end_ignore
 
 # %%
 # What ``to`` does to the graph
 # -----------------------------
-# ``to`` another device is an operation like any other. What it returns is computed from the weight. So the leaf stays on the
-# old device, and its gradient arrives there:
+# ``to`` another device is recorded. The leaf stays on the old device, and its gradient arrives there:
 
 scale = torch.ones(3, requires_grad=True)
 copy = scale.to("meta")
