@@ -32,7 +32,7 @@ CUDA out of memory. Tried to allocate
 #    which 12.73 GiB is free. Including non-PyTorch memory, this process has 18.73 GiB memory in use. Of the allocated memory
 #    9.08 GiB is allocated by PyTorch, and 9.35 GiB is reserved by PyTorch but unallocated.
 #
-# The loop below may use 2% of the GPU, which is soon full. This site is built on a CPU, where the message is different:
+# The loop below may use 1% of the GPU, which is soon full. This site is built on a CPU, where the message is different:
 
 # This needs a GPU.
 import torch
@@ -45,7 +45,7 @@ import resource
 from pathlib import Path
 
 _before = resource.getrlimit(resource.RLIMIT_AS)
-F.cross_entropy(nn.Linear(64, 2048)(torch.ones(4096, 64)), torch.zeros(4096).long())
+F.cross_entropy(nn.Linear(64, 2048)(torch.ones(1024, 64)), torch.zeros(1024).long())
 
 
 def _limit(more):
@@ -56,14 +56,14 @@ def _limit(more):
         resource.setrlimit(resource.RLIMIT_AS, (most, _before[1]))
 
 
-_limit(200 * 2**20)
+_limit(100 * 2**20)
 try:
     # sphinx_gallery_end_ignore
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
-        torch.cuda.set_per_process_memory_fraction(0.02)
-    batch = torch.randn(4096, 64).to(device), torch.randint(10, (4096,)).to(device)
-    test_set = [batch] * 100
+        torch.cuda.set_per_process_memory_fraction(0.01)
+    batch = torch.randn(1024, 64).to(device), torch.randint(10, (1024,)).to(device)
+    test_set = [batch] * 150
     model = nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 10)).to(
         device
     )
@@ -77,7 +77,7 @@ except RuntimeError as error:
 _limit(None)
 print("RuntimeError:", message)
 _said = (
-    "DefaultCPUAllocator: can't allocate memory: you tried to allocate 33554432 bytes"
+    "DefaultCPUAllocator: can't allocate memory: you tried to allocate 8388608 bytes"
 )
 assert ("CUDA out of memory" if device == "cuda" else _said) in message
 del total
@@ -86,7 +86,7 @@ del total
 def _fits(number):
     """Whether the loop stays within the limit if it adds up what ``number`` makes of each loss."""
     total = 0
-    _limit(200 * 2**20)
+    _limit(100 * 2**20)
     try:
         for images, labels in test_set:
             total = total + number(F.cross_entropy(model(images), labels))
@@ -112,7 +112,7 @@ assert "doesn't increase the amount of GPU" in torch.cuda.empty_cache.__doc__
 #
 # Free and unallocated memory together are 22.08 GiB, less than 22.78. So small pieces are not the cause here.
 #
-# On Windows, the CPU says *DefaultCPUAllocator: not enough memory: you tried to allocate 33554432 bytes.* Linux may also end a
+# On Windows, the CPU says *DefaultCPUAllocator: not enough memory: you tried to allocate 8388608 bytes.* Linux may also end a
 # program with ``Killed``, without a message.
 #
 # Why
@@ -125,7 +125,7 @@ assert "doesn't increase the amount of GPU" in torch.cuda.empty_cache.__doc__
 # **In validation,** turn off the graph. The loop stays within the same limit:
 
 # sphinx_gallery_start_ignore
-_limit(200 * 2**20)
+_limit(100 * 2**20)
 # sphinx_gallery_end_ignore
 total = 0
 with torch.no_grad():

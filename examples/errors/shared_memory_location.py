@@ -149,7 +149,7 @@ print("strides", state.stride(), state[:, 0])
 
 # sphinx_gallery_start_ignore
 assert state.stride() == (4, 1) and len(set(state[:, 0].tolist())) == 3
-_row = torch.rand(1, 4)
+_row = torch.arange(4.0)[None]
 assert torch.equal(_row.repeat(3, 1), _row.expand(3, 4).clone())
 assert (_row.expand(3, 4) + torch.ones(3, 4)).stride() == (4, 1)
 # sphinx_gallery_end_ignore

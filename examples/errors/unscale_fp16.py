@@ -257,7 +257,7 @@ assert not _wrong.weight.isfinite().any()
 # Do not replace ``scaler.step(optimizer)`` by ``optimizer.step()``. After ``unscale_`` nothing raises then, and a step with
 # infinite gradients is not skipped.
 #
-# If ``update()`` is missing, the second step raises:
+# Without ``update()`` the second step raises:
 
 # sphinx_gallery_start_ignore
 raised = []
