@@ -19,8 +19,7 @@ a view of a leaf Variable that requires grad is being used in an in-place operat
       + with torch.no_grad():
       +     embedding.weight[:2] = pretrained
 
-   **Not this:** a write through ``.data`` in the forward pass. The message is gone, the parameter changes, and the gradient is
-   wrong.
+   **Not this:** a write through ``.data`` in the forward pass. The parameter changes, and the gradient is wrong.
 """
 
 # %%
@@ -30,11 +29,10 @@ a view of a leaf Variable that requires grad is being used in an in-place operat
 import torch
 from torch import nn
 
-torch.manual_seed(0)
-
 # sphinx_gallery_start_ignore
 try:
     # sphinx_gallery_end_ignore
+    torch.manual_seed(0)
     embedding = nn.Embedding(5, 3)
     pretrained = torch.ones(2, 3)
 
@@ -79,8 +77,8 @@ assert [_says(write) for write in _indices] == 3 * [message.removeprefix("a view
 #
 # Why
 # ---
-# ``weight[:2]`` is a view: it is no copy, but a part of the memory of ``weight``. A write to the view changes ``weight``, so
-# autograd would have to record a change of ``weight``. On a copy, it does:
+# ``weight[:2]`` is a view: it shares the memory of ``weight``. A write to the view changes ``weight``, so autograd would have
+# to record a change of ``weight``. For a copy, it does:
 
 x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
 changed = x.clone()
@@ -96,13 +94,12 @@ assert not changed.is_leaf and changed.grad_fn.name().endswith("CopySlices")
 # sphinx_gallery_end_ignore
 
 # %%
-# If ``weight`` itself were written to in this way, it would be the result of an operation, and no leaf any more. Backward would
-# store no gradient in it. So PyTorch refuses.
+# After such a write, ``weight`` would be the result of an operation, and not a leaf. Backward would store no gradient in it. So
+# PyTorch refuses.
 #
 # The fix
 # -------
-# **To set values,** before training or between steps, write inside ``torch.no_grad()``. The parameter stays the same tensor,
-# and keeps ``requires_grad``.
+# **To set values** before training or between steps, write inside ``torch.no_grad()``. The parameter keeps ``requires_grad``.
 
 with torch.no_grad():
     embedding.weight[:2] = pretrained
@@ -124,8 +121,8 @@ assert embedding.weight.grad[0].tolist() == [1, 1, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# **For a step of the computation,** write to a copy. ``clone()`` is recorded, so the gradient finds its way back to ``x``. It
-# is 0 for the entry that was overwritten, because that entry has no influence on the result.
+# **For a step of the computation,** write to a copy. ``clone()`` is recorded, so the gradient goes back to ``x``. It is 0 for
+# the overwritten entry, because that entry has no influence on the result.
 
 changed = x.clone()
 changed[0] = 0
@@ -168,8 +165,7 @@ assert _x.grad.tolist() == [5, 5, 5] and _x.tolist() == [0, 2, 3]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Put a new parameter in its place.** An optimizer that was built before goes on with the old parameter, and the new one
-# learns nothing.
+# **Replace the parameter.** An optimizer that you made before still has the old parameter, and the new one learns nothing.
 
 layer = nn.Linear(1, 1)
 optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
@@ -186,10 +182,10 @@ assert layer.bias.item() == before and layer.bias.grad != 0
 # sphinx_gallery_end_ignore
 
 # %%
-# Siblings of the message
-# -----------------------
+# Similar messages
+# ----------------
 # - Without *a view of* at its start, as after ``weight[weight > 0] = 0`` or ``weight[:] = 0``: :ref:`a leaf Variable
-#   <sphx_glr_gallery_errors_leaf_in_place.py>`. The remedies are the same.
+#   <sphx_glr_gallery_errors_leaf_in_place.py>`. The fixes are the same.
 # - For a row of ``for row in weight``: :ref:`Output 0 of Unbind is a view <sphx_glr_gallery_errors_view_of_several.py>`.
 # - For a view that was made inside ``no_grad``, and is written to outside of it:
 
