@@ -10,8 +10,8 @@ Weights only load failed. This file can still be loaded, to do so you have two o
 
 .. in-short::
 
-   The file holds more than tensors and plain Python values, and since version 2.6 ``torch.load`` refuses other types. If you
-   trust the file, name those types. In your next checkpoint, save plain values.
+   The file holds more than tensors and plain Python values, and since version 2.6 ``torch.load`` refuses that. If you trust the
+   file, allow its types by name. In your next checkpoint, save plain values.
 
    .. code-block:: diff
 
@@ -26,32 +26,18 @@ Weights only load failed. This file can still be loaded, to do so you have two o
 # The code that raises it
 # -----------------------
 
+import tempfile
+
 import numpy as np
 import torch
+from torch import nn
 
 # sphinx_gallery_start_ignore
 # isort: split
-import argparse
-import collections
-import contextlib
-import datetime
-import os
-import pathlib
 import pickle
-import random
-import tempfile
-import zipfile
-
-import matplotlib.pyplot as plt
-from torch import nn
-
-torch.manual_seed(0)
-folder = tempfile.TemporaryDirectory()
-path = folder.name + "/checkpoint.pt"
-net = nn.Linear(3, 2)
 
 
-def plain(error):
+def _plain(error):
     """The message without the codes that make some words bold, and without tabs."""
     text = str(error).replace("\x1b[1m", "").replace("\x1b[0m", "")
     return text.replace("\t", "    ").replace(" \n", "\n")
@@ -59,6 +45,8 @@ def plain(error):
 
 try:
     # sphinx_gallery_end_ignore
+    path = tempfile.mkdtemp() + "/checkpoint.pt"
+    net = nn.Linear(3, 2)
     losses = [0.5, 0.25]
     checkpoint = {"model": net.state_dict(), "loss": np.mean(losses)}
     torch.save(checkpoint, path)
@@ -66,7 +54,7 @@ try:
     checkpoint = torch.load(path)
 # sphinx_gallery_start_ignore
 except pickle.UnpicklingError as error:
-    message = plain(error)
+    message = _plain(error)
     print("UnpicklingError:", message)
 assert message.startswith("Weights only load failed. This file can still be loaded")
 assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in message
@@ -80,30 +68,18 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 # Why
 # ---
 # ``torch.save`` writes a *pickle*, and a pickle may name any function of any module, to be called while it is loaded. So a
-# file can run code. With ``weights_only=True``, the default since 2.6, a name that is not on a list is not called:
+# file can run code. With ``weights_only=True``, the default since 2.6, a name that is not on a list is not called.
+#
+# .. how-measured:: This code saves fourteen values, and tries to load each.
 
+import argparse
+import collections
+import datetime
 import io
+import pathlib
 import pickle
+import random
 
-
-def loads(value):
-    file = io.BytesIO()
-    torch.save(value, file)
-    try:
-        torch.load(io.BytesIO(file.getvalue()))
-    except pickle.UnpicklingError:
-        return False
-    return True
-
-
-print("a number:", loads(0.5))
-print("a NumPy number:", loads(np.mean([0.5])))
-
-# figure: Two lists. These load: a state_dict, the optimizer's state_dict, tensors, numbers and strings, lists and
-#   dictionaries, sets, dtype and device, the state of random. These are refused: a NumPy number, a NumPy array, a whole
-#   model, argparse.Namespace, pathlib.Path, defaultdict, datetime.
-
-# sphinx_gallery_start_ignore
 values = {
     "net.state_dict()": net.state_dict(),
     "optimizer.state_dict()": torch.optim.Adam(net.parameters()).state_dict(),
@@ -120,25 +96,44 @@ values = {
     "collections.defaultdict": collections.defaultdict(list),
     "datetime.datetime": datetime.datetime(2026, 1, 1),
 }
+
+
+def loads(value):
+    file = io.BytesIO()
+    torch.save(value, file)
+    try:
+        torch.load(io.BytesIO(file.getvalue()))
+    except pickle.UnpicklingError:
+        return False
+    return True
+
+
+# %%
+# What loads, and what is refused:
+
+import matplotlib.pyplot as plt
+
+# figure: Two lists. These load: a state_dict, the optimizer's state_dict, tensors, numbers and strings, lists and
+#   dictionaries, sets, dtype and device, the state of random. These are refused: a NumPy number, a NumPy array, a whole
+#   model, argparse.Namespace, pathlib.Path, defaultdict, datetime.
 fig, ax = plt.subplots(figsize=(6, 2), layout="constrained")
 rows = {True: 0, False: 0}
 for name, value in values.items():
     good = loads(value)
-    ax.text(
-        0 if good else 0.55, rows[good], name, color="#047857" if good else "#c2410c"
-    )
+    color = "#047857" if good else "#c2410c"
+    ax.text(0 if good else 0.55, rows[good], name, color=color)
     rows[good] += 1
 ax.set(xlim=(0, 1), ylim=(6.6, -0.8), title="Loads (left), is refused (right)")
 ax.axis("off")
-assert rows == {True: 7, False: 7}
+
+# sphinx_gallery_start_ignore
 assert [loads(value) for value in values.values()] == [True] * 7 + [False] * 7
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
-# List what the file names, decide whether you trust it, and allow these types. Listing runs nothing of the file. A file in the
-# format from before version 1.6 cannot be listed. There, go by the messages.
+# **You trust the file**: list what it names, and allow these types. Listing runs nothing of the file.
 
 from numpy._core.multiarray import scalar
 from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
@@ -151,6 +146,8 @@ print(checkpoint["loss"])
 # sphinx_gallery_start_ignore
 assert checkpoint["loss"] == 0.375
 # a file that NumPy 1 wrote has the old name, and needs a pair
+import zipfile
+
 _bytes = io.BytesIO()
 with zipfile.ZipFile(path) as _new, zipfile.ZipFile(_bytes, "w") as _old:
     for _part in _new.namelist():
@@ -163,19 +160,6 @@ for _name in (scalar, (scalar, "numpy.core.multiarray.scalar")):
     except pickle.UnpicklingError as error:
         _refused.append("GLOBAL numpy.core.multiarray.scalar was not" in str(error))
 assert _refused == [True]
-# the format from before 1.6 cannot be listed, but loads
-_bytes = io.BytesIO()
-torch.save(checkpoint, _bytes, _use_new_zipfile_serialization=False)
-with open(folder.name + "/old.pt", "wb") as _file:
-    _file.write(_bytes.getvalue())
-_unlisted = []
-try:
-    get_unsafe_globals_in_checkpoint(folder.name + "/old.pt")
-except ValueError as error:
-    _unlisted.append(str(error))
-assert _unlisted == ["Expected input to be a checkpoint returned by torch.save"]
-with safe_globals([scalar, np.dtype, np.dtypes.Float64DType]):
-    assert torch.load(folder.name + "/old.pt")["loss"] == 0.375
 # sphinx_gallery_end_ignore
 
 # %%
@@ -192,7 +176,7 @@ try:
         torch.load(path)
 # sphinx_gallery_start_ignore
 except pickle.UnpicklingError as error:
-    raised.append(plain(error))
+    raised.append(_plain(error))
     print(
         "UnpicklingError: ..."
         + raised[0].partition("use case: ")[2].split("\n\nCheck")[0]
@@ -220,20 +204,15 @@ assert checkpoint["loss"] == 0.375
 # the replacements that the page names
 for _value in (vars(argparse.Namespace(lr=0.1)), str(pathlib.Path("data"))):
     assert loads(_value)
-assert loads(torch.from_numpy(np.ones(2))) and loads(
-    dict(collections.defaultdict(list))
-)
-assert not loads(vars(argparse.Namespace(data=pathlib.Path("data"))))
+assert loads(torch.from_numpy(np.ones(2)))
 # sphinx_gallery_end_ignore
 
 # %%
 # For an array of numbers it is ``torch.from_numpy(array)``, for a path ``str(path)``, and for an ``argparse.Namespace`` of
 # plain values ``vars(args)``.
 #
-# **The file is a whole model,** as ``torch.save(net, path)`` writes it. Each name in its list must be allowed: the
-# classes of its layers, and in other models also functions, such as ``torch.nn.functional.relu``.
-
-from torch import nn
+# **The file is a whole model,** as ``torch.save(net, path)`` writes it. Allow each name in its list: the classes of its layers,
+# and in other models also functions, such as ``torch.nn.functional.relu``.
 
 torch.save(nn.Sequential(net, nn.ReLU()), path)
 print(sorted(get_unsafe_globals_in_checkpoint(path)))
@@ -242,24 +221,16 @@ with safe_globals([nn.Sequential, nn.Linear, nn.ReLU]):
 
 # sphinx_gallery_start_ignore
 assert torch.equal(model[0].weight, net.weight)
-_missing = []
-for _left_out in (nn.Sequential, nn.Linear, nn.ReLU):
-    try:
-        with safe_globals({nn.Sequential, nn.Linear, nn.ReLU} - {_left_out}):
-            torch.load(path)
-    except pickle.UnpicklingError as error:
-        _missing.append(f"{_left_out.__name__} was not an allowed" in str(error))
-assert _missing == [True] * 3
-_other = folder.name + "/other.pt"
+_other = path + ".other"
 torch.save(nn.TransformerEncoderLayer(4, 1, 4), _other)
 assert "torch.nn.functional.relu" in get_unsafe_globals_in_checkpoint(_other)
 # sphinx_gallery_end_ignore
 
 # %%
-# If you wrote the file yourself, load it once with ``weights_only=False``, and save it anew.
+# If you wrote the file yourself, load it once with ``weights_only=False``, and save its ``state_dict()``.
 #
-# **"Unsupported operand 60"** is another fault: the file is no checkpoint. 60 is ``<``, the beginning of a web page.
-# 118 is the ``v`` of *version*, the beginning of a Git LFS pointer. Download the file again.
+# **"Unsupported operand 60"** is a different problem: the file is not a checkpoint. 60 is ``<``, as a web page begins. 118 is
+# the ``v`` of *version*, as a Git LFS pointer begins. Download the file again.
 
 # sphinx_gallery_start_ignore
 try:
@@ -269,7 +240,7 @@ try:
     torch.load(path)
 # sphinx_gallery_start_ignore
 except pickle.UnpicklingError as error:
-    raised.append(plain(error))
+    raised.append(_plain(error))
     print(
         "UnpicklingError: ..."
         + raised[1].partition("use case: ")[2].split("\n\nCheck")[0]
@@ -278,7 +249,7 @@ assert len(raised) == 2 and "Unsupported operand 60" in raised[1]
 try:
     torch.load(io.BytesIO(b"version https://git-lfs.github.com/spec/v1\n"))
 except pickle.UnpicklingError as error:
-    raised.append(plain(error))
+    raised.append(_plain(error))
 assert len(raised) == 3 and "Unsupported operand 118" in raised[2]
 # sphinx_gallery_end_ignore
 
@@ -304,16 +275,18 @@ try:
 except pickle.UnpicklingError as error:
     raised.append("GLOBAL print was not an allowed global" in str(error))
 assert raised[3:] == [True]
-_said = io.StringIO()
-with contextlib.redirect_stdout(_said):  # neither listing nor a refusal runs the file
+import contextlib
+import os
+import shutil
+
+with contextlib.redirect_stdout(
+    io.StringIO()
+) as _said:  # listing does not run the file
     assert get_unsafe_globals_in_checkpoint(path) == ["builtins.print"]
-    assert not loads({"epoch": Gift()})
-    assert _said.getvalue() == ""
-    torch.load(path, weights_only=False)
-assert _said.getvalue() != ""
+assert _said.getvalue() == ""
 
 
-class Calls:
+class _Calls:
     def __init__(self, function, *inputs):
         self.call = function, inputs
 
@@ -321,27 +294,17 @@ class Calls:
         return self.call
 
 
-_listed, _blocked = [], []
-for _gift in (Calls(eval, "1"), Calls(getattr, 1, "real"), Calls(os.system, "true")):
+_listed = []
+for _gift in (_Calls(eval, "1"), _Calls(getattr, 1, "real"), _Calls(os.system, "true")):
     torch.save({"epoch": _gift}, path)
     _listed += get_unsafe_globals_in_checkpoint(path)
 assert _listed == ["builtins.eval", "builtins.getattr", f"{os.name}.system"]
-try:
-    with safe_globals([os.system]):
-        torch.load(path)
-except pickle.UnpicklingError as error:
-    _blocked.append("is blocked" in str(error))
-assert _blocked == [True]
-net.activation = torch.tanh
-torch.save(net, path)
-assert "builtins.getattr" in get_unsafe_globals_in_checkpoint(path)
-folder.cleanup()
+shutil.rmtree(os.path.dirname(path))
 # sphinx_gallery_end_ignore
 
 # %%
 # **Do not allow what you do not know.** If the list of a stranger's file has ``builtins.eval``, ``builtins.getattr`` or
-# ``posix.system``, which is ``os.system``, leave the file alone. (A model of your own that keeps ``torch.tanh`` has ``getattr``
-# in its list, too.)
+# ``posix.system``, which is ``os.system``, leave the file alone.
 #
 # See also
 # --------
