@@ -71,7 +71,7 @@ assert _says(nn.GRU(10, 4), _packed) == _says(nn.RNN(10, 4), _packed) == message
 #
 # The layer was made for other vectors
 # ------------------------------------
-# This is the usual cause, for example word vectors with 768 numbers in place of 1,024. Make the layer for what arrives:
+# This is the usual cause, for example with word vectors of 768 numbers. Make the layer for what arrives:
 
 lstm = nn.LSTM(input_size=5, hidden_size=4, batch_first=True)
 output, state = lstm(series)
@@ -185,10 +185,10 @@ assert _says(lstm, _input, _flat) == _said("batched 3-D input", "3-D", "2-D", "2
 # sphinx_gallery_end_ignore
 
 # %%
-# If each batch goes on where the last one stopped, keep the state, leave out the small batch (``drop_last=True``), and detach
-# the state: see :ref:`sphx_glr_gallery_errors_backward_twice.py`.
+# If each batch goes on where the last one stopped, keep and detach the state, and leave out the small batch
+# (``drop_last=True``): see :ref:`sphx_glr_gallery_errors_backward_twice.py`.
 #
-# An input of two dimensions is one sample, ``(time, features)``, and so a batch ``(batch, features)`` is read as one sample.
+# An input of two dimensions is one sample, ``(time, features)``.
 # If only one of input and state has a batch, the message is *For batched 3-D input, hx and cx should also be 3-D* or *For
 # unbatched 2-D input, hx and cx should also be 2-D*.
 #

@@ -137,9 +137,9 @@ generator.zero_grad()
 # sphinx_gallery_end_ignore
 
 # %%
-# If ``image`` is a leaf that requires a gradient, the index raises :ref:`a view of a leaf
-# Variable <sphx_glr_gallery_errors_view_of_leaf.py>`. If it is the result of a sigmoid or a tanh, backward raises :ref:`modified
-# by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Then use one of the first two ways.
+# If ``image`` is a leaf that requires a gradient, the index raises :ref:`a view of a leaf Variable
+# <sphx_glr_gallery_errors_view_of_leaf.py>`. If it is the result of a sigmoid or a tanh, backward raises :ref:`modified by an
+# inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Then use one of the first two ways.
 #
 # What not to do
 # --------------
