@@ -42,19 +42,24 @@ def run_cells(cells: Sequence[str]) -> list[Ran]:
     manager.start_kernel()
     client = manager.client()
     client.start_channels()
-    ran = []
-    for cell in cells:
-        client.execute(cell)
-        output, error = "", ""
-        for message in client.iopub_channel.get_msgs():
-            content = message["content"]
-            if message["msg_type"] == "stream":
-                output += content["text"]
-            elif message["msg_type"] == "execute_result":
-                output += content["data"]["text/plain"] + "\n"
-            elif message["msg_type"] == "error":
-                error = f"{content['ename']}: {content['evalue']}"
-        ran.append(Ran(output, error))
+    ran, kept, read = [], os.dup(2), 0
+    with tempfile.TemporaryFile() as raw:  # what is written past sys.stderr, which Jupyter shows too
+        os.dup2(raw.fileno(), 2)
+        for cell in cells:
+            client.execute(cell)
+            raw.seek(read)
+            output, error = raw.read().decode(errors="replace"), ""
+            read = raw.tell()
+            for message in client.iopub_channel.get_msgs():
+                content = message["content"]
+                if message["msg_type"] == "stream":
+                    output += content["text"]
+                elif message["msg_type"] == "execute_result":
+                    output += content["data"]["text/plain"] + "\n"
+                elif message["msg_type"] == "error":
+                    error = f"{content['ename']}: {content['evalue']}"
+            ran.append(Ran(output, error))
+        os.dup2(kept, 2)
     return ran
 
 

@@ -1,4 +1,4 @@
-"""A lesson answers first: a box below its title, then the problem, what people get wrong before the middle, and no plumbing."""
+"""A lesson answers first: a box below its title, then the problem and the idea, then what people get wrong, and no plumbing."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ LESSONS = lessons()
 LONGEST = 1100  # words of prose on one page
 MEDIAN = 900  # of all lessons
 MISTAKES = "What people get wrong"
+IDEA = 0.3  # of a page stands before its mistakes; what needs a GPU stands behind them
 _NOT_READ = (
     "details, script, svg, figcaption, p.leads-on, .graph-bar, .graph-now, .sphx-glr-download-link-note, .sphx-glr-footer, "
     "p.claims, p.names-used"
@@ -80,9 +81,11 @@ def test_the_answer_is_below_the_title(site: Path, lesson_of: str) -> None:
 
 
 @pytest.mark.parametrize("lesson_of", LESSONS)
-def test_mistakes_stand_before_the_middle_and_the_page_is_short(site: Path, lesson_of: str) -> None:
+def test_the_idea_comes_before_the_mistakes_and_the_page_is_short(site: Path, lesson_of: str) -> None:
     article = lesson_of_page(site, lesson_of)
-    assert place_of_the_mistakes(article) <= 0.55
+    assert place_of_the_mistakes(article) >= IDEA
+    headings = [text_of(heading) for heading in article.find_all("h2")]
+    assert headings[0] != MISTAKES and "Exercise" in headings[headings.index(MISTAKES) :]
     assert words(prose(article)) <= LONGEST
 
 
