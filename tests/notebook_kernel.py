@@ -1,6 +1,7 @@
 """Run the cells of notebooks as Jupyter does, each notebook in a process of its own, forked from one that has imported PyTorch.
 
 ``python tests/notebook_kernel.py examples/graphs/first_graph.py ...`` runs what a reader sees of scripts, without a build.
+``SCRIPT=PAGE`` compares what a run prints with the built page.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from atlas.gallery.requests import without_requests
 from atlas.gallery.scripts import find_marks
 from atlas.gallery.sphinx_gallery_patches import read_code_cells
 from atlas.gallery.visible_code import NEEDS_GPU, find_hidden_needs, show_code
+from markup import OUTPUTS, read
 
 
 class Ran(NamedTuple):
-    """What a cell did: its text outputs, and the error that ended it, as ``NameError: ...``; empty if none did."""
+    """What a cell did. ``error`` ended it, as ``NameError: ...``; empty if none did."""
 
-    output: str
+    printed: str
+    warned: str
     error: str
 
 
@@ -48,17 +51,17 @@ def run_cells(cells: Sequence[str]) -> list[Ran]:
         for cell in cells:
             client.execute(cell)
             raw.seek(read)
-            output, error = raw.read().decode(errors="replace"), ""
+            printed, warned, error = "", raw.read().decode(errors="replace"), ""
             read = raw.tell()
             for message in client.iopub_channel.get_msgs():
                 content = message["content"]
-                if message["msg_type"] == "stream":
-                    output += content["text"]
-                elif message["msg_type"] == "execute_result":
-                    output += content["data"]["text/plain"] + "\n"
+                if message["msg_type"] == "stream" and content["name"] == "stdout":
+                    printed += content["text"]
+                elif message["msg_type"] == "stream":
+                    warned += content["text"]
                 elif message["msg_type"] == "error":
                     error = f"{content['ename']}: {content['evalue']}"
-            ran.append(Ran(output, error))
+            ran.append(Ran(printed, warned, error))
         os.dup2(kept, 2)
     return ran
 
@@ -123,16 +126,29 @@ def simplify(message: str) -> str:
     return re.sub(r"\d+", "0", re.sub(r"\b(?:\w+\.)+(?=[A-Z]\w+:)", "", message))
 
 
-def find_faults(script: Path) -> list[str]:
-    """What is wrong with what a reader sees of a script, where there is no GPU, with the lines."""
+def find_faults(script: Path, page: Path | None = None) -> list[str]:
+    """What is wrong with what a reader sees of a script, where there is no GPU, with the lines.
+
+    :param page: the built page. What a reader's run prints must stand there, except where a page says that it varies.
+    """
     if needs := find_hidden_needs(script.read_text(encoding="utf-8")):
         return [f"{script}:{needs[0]}: {needs[1]}"]
     cells = [cell for cell in read_cells(script) if not cell.is_measured]
     ran = call_in_child(run_cells, [cell.code for cell in cells])
     faults = []
-    for cell, (_, error) in zip(cells, ran, strict=True):
-        if bool(error) != cell.raises and not cell.needs_gpu:
+    shown = (
+        {line.rstrip() for part in read(page).select(OUTPUTS) for line in part.get_text().split("\n")}
+        if page
+        else set()
+    )
+    for cell, (printed, _, error) in zip(cells, ran, strict=True):
+        if cell.needs_gpu:
+            continue
+        if bool(error) != cell.raises:
             faults.append(f"{script}:{cell.line}: this cell raises {error or 'nothing'}")
+        other = [line for line in printed.split("\n") if line.rstrip() not in shown]
+        if page and other and "# varies:" not in cell.code:
+            faults.append(f"{script}:{cell.line}: this cell prints {other[0]!r}, and its page shows something else")
     title = error_pages.read(script).title
     said = "".join(ran[0]) if ran else ""
     if script.parent.name == "errors" and not cells[0].needs_gpu and simplify(title) not in simplify(said):
@@ -143,6 +159,7 @@ def find_faults(script: Path) -> list[str]:
 if __name__ == "__main__":
     for module in ("ipykernel.inprocess", "matplotlib.pyplot", "pandas", "torch._dynamo"):
         importlib.import_module(module)  # before the first fork, so that all share them
-    wrong = [fault for script in sys.argv[1:] for fault in find_faults(Path(script))]
+    pages = (argument.partition("=") for argument in sys.argv[1:])
+    wrong = [fault for script, _, page in pages for fault in find_faults(Path(script), Path(page) if page else None)]
     print("\n".join(wrong) or "all of it runs")
     sys.exit(bool(wrong))

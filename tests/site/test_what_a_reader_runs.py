@@ -1,7 +1,8 @@
 """What a reader sees of a page, runs: the notebook, cell by cell in a kernel, has the page's code and none that is hidden.
 
-A cell that has to raise does, and no other. The first block of a page about an error stands alone: it is the kernel's first
-cell, and it says the message of the title. What needs a GPU says so in its first line, and is counted apart.
+A cell that has to raise does, and no other. What a run prints stands on the page. The first block of a page about an error
+stands alone: it is the kernel's first cell, and it says the message of the title. What needs a GPU says so in its first line,
+and is counted apart.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def test_the_notebook_runs(
     tagged = {"".join(cell["source"]) for cell in notebook if "raises-exception" in cell["metadata"].get("tags", ())}
     assert tagged == {cell.code for cell in cells if cell.raises}
     done = warm_python.run_python(
-        ["-P", notebook_kernel.__file__, str(source)], cwd=tmp_path, env=os.environ, wall=SECONDS
+        ["-P", notebook_kernel.__file__, f"{source}={page}"], cwd=tmp_path, env=os.environ, wall=SECONDS
     )
     assert not done.code, done.output
     record_property("notebooks ran in a kernel, which is the code that a reader sees", 1)
