@@ -5,7 +5,7 @@ saved_tensors_hooks: offload or compress activations
 .. in-short::
 
    Put ``with saved_tensors_hooks(pack, unpack):`` around the forward pass. ``pack`` gets a tensor that a node saves, and the
-   graph keeps what it returns: a smaller copy, or a copy elsewhere. ``unpack`` makes a tensor of it again for backward.
+   graph keeps what it returns: a smaller copy, or a copy elsewhere. ``unpack`` turns it into a tensor again for backward.
    ``save_on_cpu()`` is such a pair. Leave weights and integers alone, and do not return the tensor itself: that can leak. Hooks
    switch off the check for changes in place.
 
@@ -19,29 +19,62 @@ saved_tensors_hooks: offload or compress activations
 # The activations do not fit into memory
 # --------------------------------------
 # Your training runs out of memory, and much of that memory holds tensors that the graph keeps for backward. You can keep them
-# in fewer bits, on the CPU or on disk, and restore them when backward needs them.
-#
-# .. how-measured:: Four formats for the tensors of a small network: the bytes that the graph holds, the error of the
-#    gradient, and the plot.
+# in fewer bits, on the CPU or on disk, and restore them when backward needs them. A training step that keeps its activations in
+# float16:
 
+import gc
+import itertools
+import tempfile
 import weakref
+from pathlib import Path
 
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
 from torch import nn
-from torch.autograd.graph import saved_tensors_hooks
-from torch.utils._pytree import tree_leaves
-
-
-def storage_of(tensor):
-    return tensor.untyped_storage().data_ptr()
+from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 
 
 def network(activation=nn.GELU):
     torch.manual_seed(0)
     blocks = [nn.Sequential(nn.Linear(64, 64), activation()) for _ in range(4)]
     return nn.Sequential(*blocks), torch.randn(4096, 64)
+
+
+def storage_of(tensor):
+    return tensor.untyped_storage().data_ptr()  # the address of its memory
+
+
+net, batch = network()
+exists = {storage_of(t) for t in (batch, *net.parameters(), *net.buffers())}
+sizes = []
+
+
+def pack(tensor):
+    if storage_of(tensor) in exists or tensor.dtype != torch.float32:
+        return tensor.detach()
+    sizes.append(tensor.nbytes)
+    return tensor.half()
+
+
+def unpack(kept):
+    return kept.float() if kept.dtype == torch.float16 else kept
+
+
+with saved_tensors_hooks(pack, unpack):
+    loss = net(batch).square().mean()
+loss.backward()
+print(f"{sum(sizes) / 1e6:.1f} MB of activations kept as {sum(sizes) / 2e6:.1f} MB")
+
+# sphinx_gallery_start_ignore
+assert sum(sizes) == 2 * 4 * 2**20
+# sphinx_gallery_end_ignore
+
+# %%
+# .. how-measured:: This code does the same step with any pair of hooks, measures the bytes that the graph holds and the error
+#    of the gradient, and draws both.
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from torch.utils._pytree import tree_leaves
 
 
 class Packed:
@@ -51,7 +84,7 @@ class Packed:
         self.content = content
 
 
-def run(pack, unpack, activation=nn.GELU):
+def measure_step(pack, unpack, activation=nn.GELU):
     net, batch = network(activation)
     exists = {storage_of(tensor) for tensor in (batch, *net.parameters())}
     alive = weakref.WeakSet()
@@ -76,29 +109,16 @@ def run(pack, unpack, activation=nn.GELU):
     return held, gradient, loss.item()
 
 
-def to_int8(tensor):
-    scale = tensor.abs().max() / 127
-    return (tensor / scale).round().to(torch.int8), scale
-
-
-formats = {
-    "float32": (lambda tensor: tensor.detach(), lambda kept: kept),
-    "bfloat16": (lambda tensor: tensor.bfloat16(), lambda kept: kept.float()),
-    "float16": (lambda tensor: tensor.half(), lambda kept: kept.float()),
-    "int8": (to_int8, lambda kept: kept[0] * kept[1]),
-}
-
-
-def compare(runs):
-    exact = runs["float32"][1]
+def tabulate_steps(steps):
+    exact = steps["float32"][1]
     rows = {}
-    for name, (held, gradient, loss) in runs.items():
+    for name, (held, gradient, loss) in steps.items():
         error = ((gradient - exact).norm() / exact.norm()).item()
         rows[name] = {"MB": held / 1e6, "error": error, "loss": loss}
     return pd.DataFrame(rows).T
 
 
-def draw(table):
+def plot_bytes_and_errors(table):
     _, (left, right) = plt.subplots(1, 2, figsize=(7, 2.1), layout="constrained")
     bars = left.barh(table.index, table["MB"], color="#2563eb")
     left.bar_label(bars, fmt="%.1f", padding=3)
@@ -113,63 +133,45 @@ def draw(table):
 
 
 # %%
-# One training step, with activations kept in four formats:
+# The same step with activations in four formats, each a pair of hooks:
 
-import gc
-import weakref
 
-import torch
-from torch import nn
-from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
+def to_int8(tensor):
+    scale = tensor.abs().max() / 127
+    return (tensor / scale).round().to(torch.int8), scale
 
-runs = {name: run(*pair) for name, pair in formats.items()}
-table = compare(runs)
-draw(table)
+
+formats = {
+    "float32": (lambda tensor: tensor.detach(), lambda kept: kept),
+    "bfloat16": (lambda tensor: tensor.bfloat16(), lambda kept: kept.float()),
+    "float16": (lambda tensor: tensor.half(), lambda kept: kept.float()),
+    "int8": (to_int8, lambda kept: kept[0] * kept[1]),
+}
+steps = {name: measure_step(*pair) for name, pair in formats.items()}
+plot_bytes_and_errors(tabulate_steps(steps))
 
 # figure: On the left, bars for the megabytes held: float32 8.4, bfloat16 and float16 4.2, int8 2.1. On the right, dots for
 #   the error of the gradient on a logarithmic axis: float16 lowest, bfloat16 several times larger, int8 largest, and none for
 #   float32, which is exact.
 
 # sphinx_gallery_start_ignore
+table = tabulate_steps(steps)
 assert table["MB"].round(2).tolist() == [8.39, 4.19, 4.19, 2.1]
 _errors = table["error"].tolist()
 assert _errors[0] == 0 < _errors[2] < _errors[1] < _errors[3] < 0.01, _errors
 assert 4 < _errors[1] / _errors[2] < 16
 _low, _high = plt.gcf().axes[1].get_xlim()
 assert all(_low < _error < _high for _error in _errors[1:]), _errors
-assert table["loss"].nunique() == 1
+assert table["loss"].nunique() == 1 and loss.item() == table["loss"].iloc[0]
+_gradient = torch.cat([p.grad.flatten() for p in net.parameters()])
+assert torch.equal(_gradient, steps["float16"][1])
 assert torch.finfo(torch.bfloat16).max > 1e38
 assert torch.finfo(torch.float16).eps < torch.finfo(torch.bfloat16).eps
 # sphinx_gallery_end_ignore
 
 # %%
-# The forward pass computes in float32 as before, so the loss is the same. Backward computes with rounded numbers. (For int8,
-# the pack hook scales each tensor so that its largest absolute value becomes 127. bfloat16 has a larger range than float16, and
-# fewer bits for the digits.) This is the step with float16, where ``storage_of`` returns the address of a tensor's memory:
-
-net, batch = network()
-exists = {storage_of(tensor) for tensor in (batch, *net.parameters())}
-
-
-def pack(tensor):
-    if storage_of(tensor) in exists or tensor.dtype != torch.float32:
-        return tensor.detach()
-    return tensor.half()
-
-
-def unpack(kept):
-    return kept.float() if kept.dtype == torch.float16 else kept
-
-
-with saved_tensors_hooks(pack, unpack):
-    loss = net(batch).square().mean()
-loss.backward()
-
-# sphinx_gallery_start_ignore
-_gradient = torch.cat([p.grad.flatten() for p in net.parameters()])
-assert torch.equal(_gradient, runs["float16"][1])
-assert loss.item() == table["loss"].iloc[0]
-# sphinx_gallery_end_ignore
+# The forward pass computes in float32 as before, so the loss is the same. Backward computes with rounded numbers. bfloat16 has
+# a larger range than float16, and fewer bits for the digits.
 
 # %%
 # How a pair of hooks works
@@ -224,6 +226,103 @@ gc.freeze()  # gc.collect() below is fast then, and still looks at what is made 
 # %%
 # The product saves both factors, so ``pack`` is called twice. The ``with`` must be around the forward pass; backward may run
 # outside of it. PyTorch does not compare the values.
+
+# %%
+# Move saved tensors to the CPU, or to disk
+# -----------------------------------------
+# ``save_on_cpu`` is a pair of hooks: ``pack`` copies a tensor to the CPU's memory, ``unpack`` copies it back to its device. It
+# copies weights too. That frees no memory, since the weights stay on the device. On a CPU there is nothing to copy:
+
+net, batch = network()
+with save_on_cpu():  # on a GPU: save_on_cpu(pin_memory=True)
+    loss = net(batch).square().mean()
+loss.backward()
+
+device, kept = save_on_cpu().pack_hook(batch)
+print(device, storage_of(kept) == storage_of(batch))
+
+# sphinx_gallery_start_ignore
+assert issubclass(save_on_cpu, saved_tensors_hooks)
+assert device == torch.device("cpu") and kept is batch
+_moved = []
+with saved_tensors_hooks(lambda t: _moved.append(t) or t.detach(), lambda t: t):
+    net(batch)
+_weights = {storage_of(p) for p in net.parameters()}
+assert any(storage_of(t) in _weights for t in _moved)
+
+# sphinx_gallery_end_ignore
+
+# %%
+# According to `its reference <https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.save_on_cpu>`__,
+# ``pin_memory=True`` copies to pinned memory, asynchronously.
+#
+# A file works too. ``torch.save`` writes the whole storage of a view, so a clone is saved:
+
+numbers = itertools.count()
+w = torch.rand(500, 500, requires_grad=True)
+
+with tempfile.TemporaryDirectory() as folder:
+
+    def to_disk(tensor):
+        path = Path(folder) / f"{next(numbers)}.pt"
+        torch.save(tensor.detach().clone(), path)
+        return path
+
+    with saved_tensors_hooks(to_disk, torch.load):
+        y = torch.exp(w).sin().sum()
+    print(len(list(Path(folder).iterdir())), "files")
+    y.backward()
+
+print("gradient right:", torch.allclose(w.grad, torch.exp(w).cos() * torch.exp(w)))
+
+# sphinx_gallery_start_ignore
+import io
+
+assert torch.allclose(w.grad, torch.exp(w).cos() * torch.exp(w)) and next(numbers) == 2
+
+
+class _Stored:
+    def __init__(self, tensor):
+        self.path = Path(_folder) / "tensor.pt"
+        torch.save(tensor.detach().clone(), self.path)
+
+    def __del__(self):
+        self.path.unlink()
+
+
+with tempfile.TemporaryDirectory() as _folder:
+    with saved_tensors_hooks(_Stored, lambda stored: torch.load(stored.path)):
+        _y = torch.exp(w)
+    assert len(list(Path(_folder).iterdir())) == 1
+    _y.sum().backward()
+    assert not list(Path(_folder).iterdir())
+_file = io.BytesIO()
+torch.save(w.detach()[0], _file)
+assert len(_file.getvalue()) > w.nbytes
+# sphinx_gallery_end_ignore
+
+# %%
+# Here the files stay until the folder is removed. To remove each as soon as its node is done, return an object that deletes the
+# file in ``__del__``.
+
+# %%
+# Pack one tensor only
+# --------------------
+# A saved tensor can get its own pair, through the attribute ``_raw_saved_...`` of its node, before backward:
+
+y = torch.exp(x)
+y.grad_fn._raw_saved_result.register_hooks(*formats["float16"])
+y.sum().backward()
+
+# sphinx_gallery_start_ignore
+x.grad, _events = None, []
+_y = torch.exp(x)
+_y.grad_fn._raw_saved_result.register_hooks(
+    lambda t: _events.append(1) or t.detach(), lambda t: t
+)
+_y.sum().backward()
+assert len(_events) == 1 and torch.equal(x.grad, x.exp())
+# sphinx_gallery_end_ignore
 
 # %%
 # What people get wrong
@@ -316,9 +415,9 @@ assert _x.grad == 10  # a saved result, silently wrong too
 # sphinx_gallery_end_ignore
 
 # %%
-# **Packing what should be left alone.** The hooks also get weights, positions and masks. A copy of a weight comes on top of the
-# weight, hence ``exists`` above. Positions and row numbers are integers. In float16, not every integer above 2048 exists, and
-# here a gradient goes to the wrong row:
+# **Packing what should be left alone.** The hooks also get weights, buffers, positions and masks. A copy of a weight comes on
+# top of the weight, so ``pack`` above looks it up in ``exists``. Positions and row numbers are integers. In float16, not every
+# integer above 2048 exists, and here a gradient goes to the wrong row:
 
 embedding = nn.Embedding(5000, 4)
 with saved_tensors_hooks(lambda t: t.half(), lambda kept: kept.long()):
@@ -343,8 +442,8 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# So test the dtype in ``pack``. And mind the range: the largest number of float16 is 65504. Here a larger one becomes infinity,
-# and the gradient of ``exp`` too:
+# So test the dtype in ``pack``. Mind the range too: the largest number of float16 is 65504. A larger one becomes infinity, and
+# here the gradient of ``exp`` becomes infinity with it:
 
 large = torch.tensor(12.0, requires_grad=True)
 for name in ("float16", "bfloat16"):
@@ -363,8 +462,7 @@ assert abs(_slope / _y - 1) < 0.01
 # sphinx_gallery_end_ignore
 
 # %%
-# **Nesting two pairs.** Only the innermost pair is called. ``checkpoint(..., use_reentrant=False)`` is built on these hooks
-# too: what a pair *inside* a checkpointed function gets is not recomputed, but kept.
+# **Nesting two pairs.** Only the innermost pair is called:
 
 events = []
 
@@ -382,26 +480,7 @@ with saved_tensors_hooks(*noting("outer")), saved_tensors_hooks(*noting("inner")
 print(events)
 
 # sphinx_gallery_start_ignore
-from torch.utils.checkpoint import checkpoint
-
 assert events == ["inner"]
-
-
-def _inside(x, runs):
-    runs.append(1)
-    with saved_tensors_hooks(*noting("inside")):
-        return x.exp().sin()
-
-
-_runs = []
-checkpoint(_inside, x, _runs, use_reentrant=False).sum().backward()
-assert events[1:] == ["inside"] * 2 and len(_runs) == 1
-checkpoint(
-    lambda x: _runs.append(1) or x.exp(), x, use_reentrant=False
-).sum().backward()
-assert len(_runs) == 3
-events = ["inner"]
-
 import threading
 
 _thread = threading.Thread(target=lambda: torch.exp(x))
@@ -422,111 +501,12 @@ assert events == ["inner"] and _raised == [True]
 # jacrev, hessian} don't yet support saved tensor hooks*.
 
 # %%
-# Move saved tensors to the CPU, or to disk
-# -----------------------------------------
-# ``save_on_cpu`` is a pair of hooks: ``pack`` copies a tensor to the CPU's memory, ``unpack`` copies it back to its device. It
-# copies weights too. That frees no memory, since the weights stay on the device. On a CPU there is nothing to copy:
-
-net, batch = network()
-with save_on_cpu():  # on a GPU: save_on_cpu(pin_memory=True)
-    loss = net(batch).square().mean()
-loss.backward()
-
-device, kept = save_on_cpu().pack_hook(batch)
-print(device, storage_of(kept) == storage_of(batch))
-
-# sphinx_gallery_start_ignore
-assert issubclass(save_on_cpu, saved_tensors_hooks)
-assert device == torch.device("cpu") and kept is batch
-_moved = []
-with saved_tensors_hooks(lambda t: _moved.append(t) or t.detach(), lambda t: t):
-    net(batch)
-_weights = {storage_of(p) for p in net.parameters()}
-assert any(storage_of(t) in _weights for t in _moved)
-
-# sphinx_gallery_end_ignore
-
-# %%
-# According to `its reference <https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.save_on_cpu>`__,
-# ``pin_memory=True`` copies to pinned memory, asynchronously.
-#
-# A file works too. ``torch.save`` writes the whole storage of a view, so a clone is saved:
-
-import itertools
-import tempfile
-from pathlib import Path
-
-numbers = itertools.count()
-w = torch.rand(500, 500, requires_grad=True)
-
-with tempfile.TemporaryDirectory() as folder:
-
-    def to_disk(tensor):
-        path = Path(folder) / f"{next(numbers)}.pt"
-        torch.save(tensor.detach().clone(), path)
-        return path
-
-    with saved_tensors_hooks(to_disk, torch.load):
-        y = torch.exp(w).sin().sum()
-    print(len(list(Path(folder).iterdir())), "files")
-    y.backward()
-
-print("gradient right:", torch.allclose(w.grad, torch.exp(w).cos() * torch.exp(w)))
-
-# sphinx_gallery_start_ignore
-import io
-
-assert torch.allclose(w.grad, torch.exp(w).cos() * torch.exp(w)) and next(numbers) == 2
-
-
-class _Stored:
-    def __init__(self, tensor):
-        self.path = Path(_folder) / "tensor.pt"
-        torch.save(tensor.detach().clone(), self.path)
-
-    def __del__(self):
-        self.path.unlink()
-
-
-with tempfile.TemporaryDirectory() as _folder:
-    with saved_tensors_hooks(_Stored, lambda stored: torch.load(stored.path)):
-        _y = torch.exp(w)
-    assert len(list(Path(_folder).iterdir())) == 1
-    _y.sum().backward()
-    assert not list(Path(_folder).iterdir())
-_file = io.BytesIO()
-torch.save(w.detach()[0], _file)
-assert len(_file.getvalue()) > w.nbytes
-# sphinx_gallery_end_ignore
-
-# %%
-# Here the files stay until the folder is removed. To remove each as soon as its node is done, return an object that deletes the
-# file in ``__del__``.
-
-# %%
-# Pack one tensor only
-# --------------------
-# A saved tensor can get a pair of its own, through the attribute ``_raw_saved_...`` of its node, before backward:
-
-y = torch.exp(x)
-y.grad_fn._raw_saved_result.register_hooks(*formats["float16"])
-y.sum().backward()
-
-# sphinx_gallery_start_ignore
-x.grad = None
-_y = torch.exp(x)
-_y.grad_fn._raw_saved_result.register_hooks(*noting("only this one"))
-_y.sum().backward()
-assert events == ["inner", "only this one"] and torch.equal(x.grad, x.exp())
-# sphinx_gallery_end_ignore
-
-# %%
 # Exercise
 # --------
 # With ``Tanh`` in place of ``GELU``, float16 should halve what is held, and frees nothing:
 
-full, _, _ = run(*formats["float32"], activation=nn.Tanh)
-half, rounded, _ = run(*formats["float16"], activation=nn.Tanh)
+full, _, _ = measure_step(*formats["float32"], activation=nn.Tanh)
+half, rounded, _ = measure_step(*formats["float16"], activation=nn.Tanh)
 print("float32:", full, "bytes; float16:", half, "bytes")
 
 # sphinx_gallery_start_ignore
@@ -539,8 +519,8 @@ assert full == half == 4 * 2**20
 # .. solution::
 #
 # The result of a ``Tanh`` is the input of the next ``Linear``. Both nodes save it, in the same memory. The hook is called twice
-# and makes two copies. A hook that remembers its copies returns the same one again. It must forget a copy when the original is
-# freed, because the memory is used again for other numbers: hence the weak dictionaries.
+# and makes two copies. A hook that remembers its copies returns the same one again. The dictionaries are weak, so a copy is
+# forgotten with the original or with its node.
 
 copies = weakref.WeakKeyDictionary()
 
@@ -551,14 +531,25 @@ def half_once(tensor):
     key = (*place, tensor.dtype, tensor._version)
     copy = known.get(key)
     if copy is None:
-        copy = known[key] = tensor.half()
+        copy = known[key] = tensor.detach().half()
     return copy
 
 
-once, gradient, _ = run(half_once, lambda kept: kept.float(), activation=nn.Tanh)
+once, gradient, _ = measure_step(
+    half_once, lambda kept: kept.float(), activation=nn.Tanh
+)
 print("remembering:", once, "bytes")
 assert once == full / 2
 assert torch.equal(gradient, rounded)  # the same as with two copies
+
+# sphinx_gallery_start_ignore
+with saved_tensors_hooks(half_once, lambda kept: kept):
+    _y = torch.ones(3, requires_grad=True).half().exp()
+_memory = weakref.ref(_y.untyped_storage())
+del _y
+gc.collect()
+assert _memory() is None
+# sphinx_gallery_end_ignore
 
 # %%
 # See also
