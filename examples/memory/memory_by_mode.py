@@ -11,21 +11,19 @@ Which mode saves memory, eval or no_grad?
 
    Write ``with torch.no_grad():`` or ``torch.inference_mode()`` around validation: then nothing is kept for backward.
    ``model.eval()`` alone keeps nearly as much as training. ``detach()`` on the result comes too late for the peak. Freezing
-   the last layers saves little: freeze from the input on. All of this is measured here, on one small convolutional network.
+   the last layers saves little: freeze from the input on.
 """
 
 # %%
 # What the graph keeps in eight modes
 # -----------------------------------
-# Training fits into memory, and validation with ``eval()`` does not? Compare what the graph keeps:
-#
-# .. how-measured:: This code builds the network, and a hook counts what nodes save; weights and the batch are left out.
+# Training fits into memory, and validation with ``eval()`` does not? Add up what the graph keeps for backward, beyond weights,
+# buffers and batch:
 
-from weakref import WeakSet
-
-import matplotlib.pyplot as plt
+import pandas as pd
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
 
 
@@ -39,6 +37,42 @@ def build(images=32):
     return net, torch.randn(images, 3, 32, 32)
 
 
+def measure_kept_mb(net, batch):
+    sizes = {}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor.detach()
+
+    with saved_tensors_hooks(pack, lambda kept: kept):
+        net(batch)
+    for tensor in (batch, *net.parameters(), *net.buffers()):
+        sizes.pop(tensor.untyped_storage().data_ptr(), None)
+    return sum(sizes.values()) / 1e6
+
+
+net, batch = build()
+print(f"train():           {measure_kept_mb(net, batch):4.1f} MB")
+net.eval()
+print(f"eval():            {measure_kept_mb(net, batch):4.1f} MB")
+with torch.no_grad():
+    print(f"eval(), no_grad(): {measure_kept_mb(net, batch):4.1f} MB")
+
+# sphinx_gallery_start_ignore
+assert (
+    measure_kept_mb(*build()) == 16.7776 and 15.7 < measure_kept_mb(net, batch) < 15.8
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# .. how-measured:: A meter with hooks counts what nodes save, and notes when they free it; weights and the batch are left out.
+
+from weakref import WeakSet
+
+import matplotlib.pyplot as plt
+
+
 def storage_of(tensor):
     return tensor.untyped_storage()._cdata  # private: a fake storage has no address
 
@@ -50,7 +84,7 @@ class Kept:
         self.tensor = tensor.detach()
 
 
-class Meter(saved_tensors_hooks):
+class SavedBytesMeter(saved_tensors_hooks):
     def __init__(self, net, batch):
         exists = [*net.parameters(), *net.buffers(), batch]
         self.exists = {storage_of(tensor) for tensor in exists}
@@ -69,14 +103,30 @@ class Meter(saved_tensors_hooks):
         return sum(size for key, size in sizes.items() if key not in self.exists)
 
 
-def measure(mode, images=32):
+def measure_mode(mode, images=32):
     net, batch = build(images)
-    meter = Meter(net, batch)
+    meter = SavedBytesMeter(net, batch)
     with meter:
         result = mode(net, batch)
     held = meter.held()
     del result
     return {"most held": meter.peak, "held after": held}
+
+
+def plot_kept(table):
+    _, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
+    bars = ax.barh(table.index, table["most held"] / 1e6, label="most during the call")
+    ax.bar_label(bars, fmt="%.1f", padding=6)
+    style = {"color": "#c2410c", "markersize": 5, "clip_on": False, "zorder": 3}
+    ax.plot(table["held after"] / 1e6, table.index, "D", label="left after it", **style)
+    ax.set(xlabel="MB kept for backward", xlim=(0, 20))
+    ax.set_title("eval() keeps nearly all, no_grad() nothing")
+    ax.legend(loc="center", bbox_to_anchor=(0.6, 0.6))
+    ax.invert_yaxis()
+
+
+# %%
+# More ways to call this network. Each gets a new network in training mode and a batch of 32 images:
 
 
 def body_frozen(net, batch):
@@ -87,18 +137,6 @@ def body_frozen(net, batch):
 def rest_frozen(net, batch):
     net[1:].requires_grad_(False)
     return net(batch)
-
-
-def draw(table):
-    _, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
-    bars = ax.barh(table.index, table["most held"] / 1e6, label="most during the call")
-    ax.bar_label(bars, fmt="%.1f", padding=6)
-    style = {"color": "#c2410c", "markersize": 5, "clip_on": False, "zorder": 3}
-    ax.plot(table["held after"] / 1e6, table.index, "D", label="left after it", **style)
-    ax.set(xlabel="MB kept for backward", xlim=(0, 20))
-    ax.set_title("eval() keeps nearly all, no_grad() nothing")
-    ax.legend(loc="center", bbox_to_anchor=(0.6, 0.6))
-    ax.invert_yaxis()
 
 
 modes = {
@@ -112,27 +150,21 @@ modes = {
     "only the first learns": rest_frozen,
 }
 
-# %%
-# Each way gets a new network in training mode and a batch of 32 images:
-
-import pandas as pd
-import torch
-
-table = pd.DataFrame({name: measure(mode) for name, mode in modes.items()}).T
-draw(table)
+kept = pd.DataFrame({name: measure_mode(mode) for name, mode in modes.items()}).T
+plot_kept(kept)
 
 # figure: Megabytes kept by the graph in eight modes. A bar shows the most during the call, a diamond what is left after it.
 #   A call in training mode keeps 16.8, one in eval mode and training the first layer alone 15.7. With detach the bar is 16.8
 #   and the diamond is at 0. Training the last layer alone keeps 1.0. no_grad, inference_mode and all layers frozen keep 0.
 
 # sphinx_gallery_start_ignore
-_most, _after = table["most held"], table["held after"]
+_most, _after = kept["most held"], kept["held after"]
 _all = 16_777_600
 assert _most["net(batch)"] == _all
 assert 0.06 < 1 - _most["net.eval()(batch)"] / _all < 0.065
 _none = ["under no_grad()", "under inference_mode()", "all layers frozen"]
-assert not table.loc[_none].to_numpy().any()
-assert table.loc["net(batch).detach()"].tolist() == [_all, 0]
+assert not kept.loc[_none].to_numpy().any()
+assert kept.loc["net(batch).detach()"].tolist() == [_all, 0]
 assert (_most == _after).sum() == 7
 assert _most["only the last learns"] == 2**20
 assert _most["only the first learns"] == _all - 2**20
@@ -152,77 +184,6 @@ assert modes["net.eval()(batch)"](*build()).requires_grad
 # - If only the first layer learns, nearly everything is kept. Its gradient comes back through the other layers.
 
 # %%
-# What people get wrong
-# ---------------------
-# **detach() to free memory.** A detached tensor shares memory with the original. As long as a variable names the original,
-# ``detach()`` frees nothing:
-
-net, batch = build()
-meter = Meter(net, batch)
-with meter:
-    output = net(batch)
-detached = output.detach()
-
-print("same memory: ", detached.data_ptr() == output.data_ptr())
-print("with both:   ", meter.held(), "bytes held")
-del output
-print("detached only:", meter.held(), "bytes held")
-
-# sphinx_gallery_start_ignore
-assert meter.held() == 0
-with meter:
-    output = net(batch)
-assert meter.held() == 16_777_600
-detached = output.detach()
-assert meter.held() == 16_777_600 and detached.data_ptr() == output.data_ptr()
-assert detached.untyped_storage()._cdata == output.untyped_storage()._cdata
-del output
-assert meter.held() == 0
-# sphinx_gallery_end_ignore
-
-# %%
-# **Freezing the wrong end.** Recording begins at the first layer that learns. What follows must pass the gradient back, frozen
-# or not. So freeze from the input on. The layers of this network have the numbers 0 to 9:
-
-
-def frozen_before(number):
-    def mode(net, batch):
-        net[:number].requires_grad_(False)
-        return net(batch)
-
-    return mode
-
-
-saved = {}
-for number in (0, 1, 3, 4, 9):
-    saved[number] = measure(frozen_before(number))["most held"]
-    print(f"layers before {number} frozen: {saved[number]:>10,} bytes")
-
-# sphinx_gallery_start_ignore
-assert list(saved.values()) == sorted(saved.values(), reverse=True)
-assert saved[0] == saved[1] == 16_777_600 and saved[9] == 2**20
-assert saved[4] < saved[3] < 0.9 * saved[0]
-assert _most["only the first learns"] > saved[3]
-
-
-def _frozen_from(number):
-    def mode(net, batch):
-        net[number:].requires_grad_(False)
-        return net(batch)
-
-    return mode
-
-
-for _number in range(1, 10):  # the last layers, as many as you like
-    assert measure(_frozen_from(_number))["most held"] == _all - 2**20
-# sphinx_gallery_end_ignore
-
-# %%
-# To freeze layer 0 alone saves nothing here: its input is the batch, which exists anyway. Training layer 0 alone keeps more
-# than training everything from layer 3 on. A frozen layer in the middle often keeps its input: :ref:`which layers do
-# <sphx_glr_gallery_modes_freezing.py>`.
-
-# %%
 # Where the bytes are
 # -------------------
 # Called layer by layer, the network shows which layer keeps how much. A tensor counts for the layer that saves it first.
@@ -230,10 +191,10 @@ for _number in range(1, 10):  # the last layers, as many as you like
 # .. how-measured:: This code reads the meter before and after each layer.
 
 
-def by_layer(training):
+def measure_by_layer(training):
     net, h = build()
     net.train(training)
-    meter, bytes_of = Meter(net, h), {}
+    meter, bytes_of = SavedBytesMeter(net, h), {}
     with meter:
         for number, layer in enumerate(net):
             before = meter.held()
@@ -242,10 +203,12 @@ def by_layer(training):
     return bytes_of
 
 
-layers = pd.DataFrame({"train()": by_layer(True), "eval()": by_layer(False)})
-
 # %%
 # Bytes that each layer adds:
+
+layers = pd.DataFrame(
+    {"train()": measure_by_layer(True), "eval()": measure_by_layer(False)}
+)
 
 # sphinx_gallery_start_ignore
 _train, _eval = layers["train()"], layers["eval()"]
@@ -276,18 +239,16 @@ layers.map("{:,}".format).rename_axis(columns="bytes")
 # How much would a batch keep that is too large for your machine? Under ``FakeTensorMode`` the weights and the batch have a
 # shape, a type and strides, and no data. Operations compute only those, and autograd records as before:
 
-from torch._subclasses.fake_tensor import FakeTensorMode
-
 for images in (32, 1024, 32768):
     with FakeTensorMode():
-        predicted = measure(modes["net(batch)"], images)["most held"]
+        predicted = measure_mode(modes["net(batch)"], images)["most held"]
     print(f"{images:>6} images: {predicted / 1e9:>7.3f} GB")
 
 # sphinx_gallery_start_ignore
 assert predicted == 1024 * (16_777_600 - 384) + 384
 for _name, _mode in modes.items():
     with FakeTensorMode():
-        assert measure(_mode) == table.loc[_name].to_dict()
+        assert measure_mode(_mode) == kept.loc[_name].to_dict()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -320,14 +281,78 @@ with FakeTensorMode():
 assert len(_messages) == 3
 assert "Please convert all Tensors to FakeTensors first" in _messages[0]
 assert "_local_scalar_dense" in _messages[1] and "_local_scalar_dense" in _messages[2]
-with FakeTensorMode():
-    assert torch.tensor(3.0).item() == 3 and torch.tensor(3.0) > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# ``_local_scalar_dense`` is the operator behind ``item()``. An ``if`` on such a value raises the same. (A number that you
-# write, as in ``torch.tensor(3.0)``, can be read: the mode remembers it.)
+# ``_local_scalar_dense`` is the operator behind ``item()``. An ``if`` on such a value raises the same.
 # ``torch._subclasses`` begins with an underscore: it is not a public interface, and may change.
+
+# %%
+# What people get wrong
+# ---------------------
+# **detach() to free memory.** A detached tensor shares memory with the original. As long as a variable names the original,
+# ``detach()`` frees nothing:
+
+net, batch = build()
+meter = SavedBytesMeter(net, batch)
+with meter:
+    output = net(batch)
+detached = output.detach()
+
+print("same memory: ", detached.data_ptr() == output.data_ptr())
+print("with both:   ", meter.held(), "bytes held")
+del output
+print("detached only:", meter.held(), "bytes held")
+
+# sphinx_gallery_start_ignore
+assert meter.held() == 0
+with meter:
+    output = net(batch)
+detached = output.detach()
+assert meter.held() == 16_777_600 and detached.data_ptr() == output.data_ptr()
+# sphinx_gallery_end_ignore
+
+# %%
+# **Freezing the wrong end.** Recording begins at the first layer that learns. What follows must pass the gradient back, frozen
+# or not. So freeze from the input on. The layers of this network have the numbers 0 to 9:
+
+
+def frozen_before(number):
+    def mode(net, batch):
+        net[:number].requires_grad_(False)
+        return net(batch)
+
+    return mode
+
+
+saved = {}
+for number in (0, 1, 3, 4, 9):
+    saved[number] = measure_mode(frozen_before(number))["most held"]
+    print(f"layers before {number} frozen: {saved[number]:>10,} bytes")
+
+# sphinx_gallery_start_ignore
+assert list(saved.values()) == sorted(saved.values(), reverse=True)
+assert saved[0] == saved[1] == 16_777_600 and saved[9] == 2**20
+assert saved[4] < saved[3] < 0.9 * saved[0]
+assert _most["only the first learns"] > saved[3]
+
+
+def _frozen_from(number):
+    def mode(net, batch):
+        net[number:].requires_grad_(False)
+        return net(batch)
+
+    return mode
+
+
+for _number in range(1, 10):  # the last layers, as many as you like
+    assert measure_mode(_frozen_from(_number))["most held"] == _all - 2**20
+# sphinx_gallery_end_ignore
+
+# %%
+# Freezing layer 0 alone saves nothing here: its input is the batch, which exists anyway. Training layer 0 alone keeps more
+# than training everything from layer 3 on. A frozen layer in the middle often keeps its input: :ref:`which layers do
+# <sphx_glr_gallery_modes_freezing.py>`.
 
 # %%
 # Exercise
@@ -346,13 +371,13 @@ def optimize_the_image(net, batch):
     return net(batch.requires_grad_())
 
 
-most = measure(optimize_the_image)["most held"]
-print(f"{most:,} of {table['most held']['net(batch)']:,} bytes")
-assert most == table["most held"]["net(batch)"] - layers["train()"]["9 Linear"]
+most = measure_mode(optimize_the_image)["most held"]
+print(f"{most:,} of {kept['most held']['net(batch)']:,} bytes")
+assert most == kept["most held"]["net(batch)"] - layers["train()"]["9 Linear"]
 
 # sphinx_gallery_start_ignore
 with FakeTensorMode():
-    assert measure(optimize_the_image)["most held"] == most
+    assert measure_mode(optimize_the_image)["most held"] == most
 # sphinx_gallery_end_ignore
 
 # %%
