@@ -12,30 +12,47 @@ Forecast the GPU memory of a training step
 
    Training in float32 with AdamW takes 16 bytes a parameter: 4 for the weight, 4 for its gradient, 8 for the optimizer's state.
    That is ``16 * sum(p.numel() for p in net.parameters())``; a frozen parameter takes only 4. Add the activations, which grow
-   with the batch: here 325 MiB on paper for each sequence of 512 tokens. The sum is too low for a tiny batch, because
-   ``AdamW.step()`` usually takes 4 bytes a parameter more on a GPU, and a little too high for a larger one.
+   with the batch: here 325 MiB on paper for each sequence of 512 tokens. For a tiny batch add 4 more bytes a parameter, because
+   ``AdamW.step()`` needs temporary memory on a GPU. For a large batch the sum is a little too high.
 """
 
 # %%
 # The problem: will it fit?
 # -------------------------
 # You want to know before you rent a card, or you got *CUDA out of memory* and ask what to change. The shapes answer most of
-# it, without a GPU.
+# it, without a GPU. For the weights, the gradients and the optimizer:
 #
-# .. how-measured:: A transformer of 6 layers, a training loop of two steps, and a log of each storage that appears and is
-#    freed. The parts, the table and the plot are made from the log.
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - training
+#      - bytes a parameter
+#      - 7 billion
+#    * - float32, or autocast; AdamW
+#      - 16
+#      - 112 GB
+#    * - float32, SGD without momentum
+#      - 8
+#      - 56 GB
+#    * - weights, gradients and AdamW in bfloat16
+#      - 8
+#      - 56 GB
+#    * - LoRA with AdamW, frozen weights in bfloat16
+#      - 2, and 16 for each that is trained
+#      - 14 GB, and the adapters
+#
+# The bytes of the activations come on top. For a transformer of 6 layers:
 
-import weakref
+import contextlib
+import gc
+import sys
+from functools import partial
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-from torch.utils.checkpoint import checkpoint
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 LAYERS, WIDTH, HEADS, VOCABULARY, LENGTH = 6, 768, 12, 30_522, 512
 MIB = 2**20
@@ -58,6 +75,18 @@ class Transformer(nn.Module):
         for layer in self.layers:
             x = call(layer, x)
         return self.head(x)
+
+
+# %%
+# .. how-measured:: A log of each storage that appears and is freed. The parts, the table and the plot are made from it.
+
+import weakref
+
+import matplotlib.pyplot as plt
+import numpy as np
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
 
 
 class StorageLog(TorchDispatchMode):
@@ -157,6 +186,10 @@ def draw(log):
     ax.legend(*(side[::-1] for side in ax.get_legend_handles_labels()), fontsize=8)
 
 
+# %%
+# The training loop. ``mark`` notes in the log which line has run:
+
+
 def train(net, optimizer, words, mark):
     """Two steps; mark(line) is called after each line that matters."""
     mark("start")
@@ -175,16 +208,7 @@ def train(net, optimizer, words, mark):
 
 
 # %%
-# Here are two training steps with 8 sequences of 512 tokens, on *fake tensors*, which have a shape and no data:
-
-import contextlib
-import gc
-import sys
-from functools import partial
-
-import pandas as pd
-import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+# Two training steps with 8 sequences of 512 tokens, on *fake tensors*, which have a shape and no data:
 
 with FakeTensorMode(), StorageLog() as log:
     net = Transformer()
@@ -221,18 +245,16 @@ table.round(0).astype(int).rename_axis(columns="step, line")
 # *Peak* is the most that is in use while the line runs. Forward adds what backward will need. Backward frees it, and leaves a
 # gradient for each weight. The first ``step()`` allocates the state, which stays.
 #
-# What people get wrong
-# ---------------------
-# **Counting the weights only.** A model of 341 MiB does not train in 341 MiB:
+# Where the peak is
+# -----------------
+# A model of 341 MiB needs far more to train:
 
 peak = table["peak"]
 weights, first, second = table["weights"].max(), peak[:5].max(), peak[5:].max()
 print(f"peak {second:,.0f} MiB, {second / weights:.1f} times the weights")
 
 # %%
-# **Trusting the first step.** AdamW has no state before its first ``step()``. From the second step on, the state is there
-# while the activations are, so memory can run out in the second step. A run that resumes from a checkpoint loads the state,
-# and meets the higher peak at once: `a real case <https://github.com/NVIDIA/Megatron-LM/pull/4638>`__.
+# AdamW has no state before its first ``step()``. From the second step on, the state is there while the activations are:
 
 state = table["state"].max()
 print(f"first {first:,.0f} MiB + state {state:,.0f} MiB = second {second:,.0f} MiB")
@@ -246,7 +268,7 @@ assert round(weights) == 341 and round(first) == 2937 and round(second) == 3619
 # sphinx_gallery_end_ignore
 
 # %%
-# **Looking for the peak in forward.** Here the peak is when backward begins: the loss kept one tensor of the logits' size, and
+# The peak comes when backward begins, after forward: the loss kept one tensor of the logits' size, and
 # its backward makes two more. With one sequence the peak is in ``optimizer.step()``, where ``foreach`` makes a temporary tensor
 # for each weight, all at the same time.
 #
@@ -360,7 +382,7 @@ def as_table(levers, batch):
 
 
 # %%
-# Here for a batch of 1 and of 8:
+# For a batch of 1 and of 8:
 
 parameters = sum(weight.numel() for weight in net.parameters())
 ready = Ready()
@@ -378,10 +400,6 @@ assert 1363 < 16 * parameters / MIB < 1365
 # sphinx_gallery_end_ignore
 
 # %%
-# **Comparing with nvidia-smi.** It also counts CUDA's context and memory that PyTorch keeps for later. The peak here is to be
-# compared with ``torch.cuda.max_memory_allocated()``: see :ref:`the page on the allocator
-# <sphx_glr_gallery_cuda_memory_snapshot.py>`.
-#
 # Where the numbers come from
 # ---------------------------
 # Weights, gradients and state follow from the number of parameters. For activations, count what the nodes of one layer keep for
@@ -454,7 +472,7 @@ large.round().astype({"peak, MiB": int})
 # %%
 # Half the batch does not halve the peak: the weights and the state stay as they are, and the gradients of the first half are
 # there during the second. After checkpointing, most of the activations are the 3 tensors of the logits' size. ``save_on_cpu``
-# is imitated here, and would need 2.4 GiB of host memory: it copies saved weights too, and a tensor twice if two nodes save it.
+# is imitated here, and would need 2.4 GiB of host memory.
 #
 # With 1 sequence, the peak is in ``optimizer.step()``. Checkpointing changes nothing there, and these do:
 
@@ -626,16 +644,23 @@ assert len(_raised) == len(_reads)
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch has such a log too, in a private module: ``torch.distributed._tools.mem_tracker.MemTracker``. It also names the
-# modules. For the first step of the smaller model its peak is the same.
-#
 # To forecast your own model, build it where ``Transformer()`` is built, inside the ``with``. Two things to know:
 #
 # - What ``forward`` does must not depend on the values of activations. For an activation ``x``, ``x.item()``, ``if x > 0`` and
 #   ``x[x > 0]`` raise here.
-# - Set dropout to 0. With dropout of 0.1 in attention, attention on the CPU keeps whole matrices: one layer here keeps 504 MiB
-#   then, not 192. The memory-efficient attention of a GPU returns no such matrix. The other dropouts of the layer keep
-#   something too: with all of them on, the layer keeps 576 MiB here.
+# - Set dropout to 0. With dropout, attention on the CPU keeps whole matrices, and the memory-efficient attention of a GPU does
+#   not.
+#
+# What people get wrong
+# ---------------------
+# **Counting the weights only.** The model above needs more than ten times as much.
+#
+# **Trusting the first step.** Memory can run out in the second step, when the state of AdamW is there too. A run that resumes
+# from a checkpoint loads the state, and meets the higher peak at once: `a real case
+# <https://github.com/NVIDIA/Megatron-LM/pull/4638>`__.
+#
+# **Comparing with nvidia-smi.** It also counts CUDA's context and memory that PyTorch keeps for later. Compare the peak with
+# ``torch.cuda.max_memory_allocated()``: see :ref:`the page on the allocator <sphx_glr_gallery_cuda_memory_snapshot.py>`.
 #
 # Exercise
 # --------
@@ -665,8 +690,8 @@ assert 0.94 <= 3 * VOCABULARY * 4 * LENGTH / MIB / sequence < 0.95
 #
 # Measured on a GPU
 # -----------------
-# The same levers, with real tensors. *Log* is the log of above; *allocator* is ``torch.cuda.max_memory_allocated()``, and
-# counts what the shapes do not show, too.
+# The same levers, with real tensors. *Log* is the log used above. *Allocator* is ``torch.cuda.max_memory_allocated()``; it also
+# counts memory that the shapes do not show.
 #
 # .. needs-a-gpu::
 
@@ -745,9 +770,7 @@ compared.round().astype(int).rename_axis(columns="peak, MiB")
 # such copy, but ``log_softmax`` stays in bfloat16 here.
 #
 # What the allocator counts beyond the log is nearly the same in each row: the workspaces of cuBLAS, and sizes that are rounded
-# up. A workspace has 32 MiB from Hopper on, about 8 MiB before, says `PyTorch's source
-# <https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/cuda/CublasHandlePool.cpp>`__. There are two, as forward and
-# backward have threads of their own.
+# up.
 #
 # See also
 # --------

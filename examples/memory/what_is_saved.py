@@ -26,6 +26,7 @@ import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.autograd.graph import saved_tensors_hooks
 
 x = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 e = torch.exp(x)
@@ -55,11 +56,16 @@ assert torch.polygamma(1, e).grad_fn._saved_n == 1  # here, self is the second o
 # ``self`` is usually the first operand, ``other`` the second.
 
 # %%
+# The rule: read the formula
+# --------------------------
+# The node of an operation keeps what PyTorch's formula for its derivative uses. So write down the derivative, and see which
+# values occur in it: :math:`\cos x` for ``sin``, the input; :math:`y \, (1 - y)` for ``sigmoid``, the result; 1 for a sum, no
+# value.
+
+# %%
 # Count the bytes of your own function
 # ------------------------------------
 # Inside ``saved_tensors_hooks``, PyTorch calls ``pack`` with the tensors that it is about to save:
-
-from torch.autograd.graph import saved_tensors_hooks
 
 torch.manual_seed(0)
 v = torch.rand(1000, 1000, requires_grad=True)  # 4 MB
@@ -184,22 +190,10 @@ by_operation
 #
 # ``v`` and ``w`` exist anyway, so to keep them costs nothing more while you hold them too. A result or a new tensor may be held
 # by the graph alone.
-#
-# Dropout on the CPU keeps a mask in the type of ``v``. On a CUDA device, `the mask is boolean
-# <https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/Dropout.cpp>`__, one byte for each number. `Measured on a
-# GPU`_ shows this and other operations.
-#
-# The rule: read the formula
-# --------------------------
-# The node of an operation keeps what PyTorch's formula for its derivative uses. So write down the derivative, and see which
-# values occur in it: :math:`\cos x` for ``sin``, the input; :math:`y \, (1 - y)` for ``sigmoid``, the result; 1 for a sum, no
-# value.
 
 # %%
-# What people get wrong
-# ---------------------
-# **Adding up the sizes of the saved tensors.** ``v * v`` saves two tensors in one storage. The other way round, a small view
-# keeps the whole storage that it looks into:
+# Adding up the sizes of the *tensors* gives a wrong number. ``v * v`` saves two tensors in one storage. The other way round, a
+# small view keeps the whole storage that it looks into:
 
 for name, factor in {"v": v, "w[0]": w[0], "w[0].clone()": w[0].clone()}.items():
     saved, megabytes, _ = measure(torch.mul, v, factor)
@@ -215,7 +209,9 @@ assert _found == [(8_000_000, 4.0), (4_000, 4.0), (4_000, 0.004)]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Expecting too much of inplace=True, or too little.** Four times ``Linear`` and an activation, with a batch of 4 MB.
+# In-place activations
+# --------------------
+# Four times ``Linear`` and an activation, with a batch of 4 MB.
 # How much does the graph keep for backward, and how much memory is in use at the worst moment of the forward pass?
 #
 # .. how-measured:: Hooks count what is kept; a TorchDispatchMode counts the live storages after each operation. Weights,
@@ -306,11 +302,12 @@ in_place.astype(int)
 # - ``LeakyReLU`` and ``ELU`` keep their input. In place they keep their result instead, which the next ``Linear`` keeps anyway.
 # - ``SiLU`` and ``Hardtanh`` keep their input. In place, they first save a copy of it, and you gain nothing here.
 #
-# So ``inplace=True`` `can lower the peak <https://github.com/pytorch/vision/issues/807>`__. After an ``exp``, whose result
-# backward needs, it makes backward :ref:`raise an error <sphx_glr_gallery_errors_modified_in_place.py>`.
+# So ``inplace=True`` `can lower the peak <https://github.com/pytorch/vision/issues/807>`__.
 
 # %%
-# **Trusting the hooks for everything.** A custom Function can keep a tensor as an :ref:`attribute of ctx
+# What the hooks do not see
+# -------------------------
+# A custom Function can keep a tensor as an :ref:`attribute of ctx
 # <sphx_glr_gallery_functions_context_methods.py>`. The hooks never get it, and the count is zero:
 
 
@@ -347,7 +344,7 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# The hooks also miss the number in ``v * 2.5``, which the node keeps as a tensor of 8 bytes. If pairs of hooks are nested, only
+# If pairs of hooks are nested, only
 # the innermost pair gets the tensors.
 
 # %%
@@ -503,6 +500,16 @@ assert measure(lambda: (v - u).square().mean())[1] == 4
 # <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html>`__ here.
 #
 # Measure before you rewrite: ``F.mse_loss(v, u)`` keeps both inputs, and ``(v - u).square().mean()`` only their difference.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Adding up the sizes of the saved tensors.** Count each storage once, as above.
+#
+# **Expecting too much of inplace=True, or too little.** With ``SiLU`` it saves nothing, with ``ReLU`` it lowers the peak by one
+# tensor, and after an ``exp`` it makes backward :ref:`raise an error <sphx_glr_gallery_errors_modified_in_place.py>`.
+#
+# **Trusting the hooks for everything.** They miss what a Function keeps on ``ctx``.
 
 # %%
 # Exercise
