@@ -25,97 +25,14 @@ GradScaler in a training loop
 """
 
 # %%
-# Skipped steps, and a scale that goes to 0
-# -----------------------------------------
-# Your log says that steps are skipped, or the scale is ``7e-15`` and nothing is learned. Two runs of the same small network. In
-# one of them, each batch from step 20 on has one NaN.
-#
-# .. how-measured:: This code trains with a growth interval of 10 steps, and draws the scale.
-
-import matplotlib.pyplot as plt
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-torch.set_num_threads(1)  # layers as small as these are not faster with more
-
-
-def network():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
-
-
-def data(size=64):
-    x = torch.randn(size, 8)
-    return x, 10 * x.sum(1, keepdim=True)
-
-
-def run(bad_from, scaler=None, steps=60):
-    model = network()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    scaler = scaler or torch.amp.GradScaler("cpu", growth_interval=10)
-    scales, skipped = [], []
-    for step in range(steps):
-        x, y = data()
-        if step >= bad_from:
-            x[0, 0] = float("nan")
-        before = model[0].weight.detach().clone()
-        optimizer.zero_grad()
-        with torch.autocast("cpu", dtype=torch.float16):
-            loss = F.mse_loss(model(x), y)
-        scales.append(scaler.get_scale())
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        if torch.equal(before, model[0].weight):
-            skipped.append(step)
-    return scales, skipped
-
-
-def draw(healthy, sick):
-    _, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
-    ax.step(range(60), sick, "--", color="#c2410c", label="a NaN in each batch from 20")
-    ax.step(range(60), healthy, color="#2563eb", label="healthy")
-    ax.axhline(1, color="#64748b", linestyle=":")
-    ax.set_yscale("log", base=2)
-    ax.set_yticks([2.0**-30, 2.0**-15, 1, 2.0**15])
-    ax.set(xlabel="step", ylabel="scale")
-    ax.set_title("Healthy: down, and up again. Sick: down from step 20 on")
-    ax.legend(loc="lower left")
-
-
-# %%
-# The scale in each step:
-
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-# figure: The scale over 60 steps, on a logarithmic axis. In both runs it falls from 65,536 to a few thousand in the first
-#   steps. The scale of the healthy run then doubles after ten good steps, with a few halvings. In the other run the scale is
-#   halved in each step from 20 on, and ends far below 1.
-(healthy, skips), (sick, sick_skips) = run(bad_from=60), run(bad_from=20)
-draw(healthy, sick)
-
-# sphinx_gallery_start_ignore
-assert skips[:4] == [0, 1, 2, 3] and 5 <= len(skips) <= 10
-assert any(healthy[step] == 2 * healthy[step - 1] for step in skips if step)
-assert healthy[:5] == [2.0**power for power in (16, 15, 14, 13, 12)]
-assert 256 <= min(healthy) <= 4096 and max(healthy[20:]) >= 4 * min(healthy)
-assert sick_skips[-40:] == list(range(20, 60)) and sick[-1] < 1e-6
-assert sick[:20] == healthy[:20]
-assert all(sick[step + 1] == sick[step] / 2 for step in range(20, 59))
-# sphinx_gallery_end_ignore
-
-# %%
-# The blue run is as it should be. 65,536 is too large for it, so the first steps are skipped until the gradients fit into
-# float16. After ``growth_interval`` good steps in a row the scale is doubled, which now and then costs a step. The default is
-# 2,000 steps; it is 10 here.
-
-# %%
 # The loop
 # --------
-# One ``Linear`` layer whose gradients are 1:
+# float16 ends at 65,504, and numbers smaller than about 3e-8 become 0 in it. So the loss is multiplied before ``backward()``,
+# and the gradients are divided after it. One ``Linear`` layer whose gradients are 1:
+
+import torch
+import torch.nn.functional as F
+from torch import nn
 
 model = nn.Linear(2, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -140,8 +57,231 @@ assert scaler.get_scale() == 32768
 # sphinx_gallery_end_ignore
 
 # %%
-# In the first step a gradient of 1, times 65,536, is beyond 65,504, the largest float16. The weights stayed as they were. From
-# the second step on, the gradient is 1 after the division.
+# In the first step a gradient of 1, times 65,536, is infinite, and the weights stay as they were. From the second step on, the
+# gradient is 1 after the division.
+
+# %%
+# Skipped steps, and a scale that goes to 0
+# -----------------------------------------
+# Your log says that steps are skipped, or the scale is ``7e-15`` and nothing is learned. Two runs of the same small network. In
+# one of them, each batch from step 20 on has one NaN.
+#
+# .. how-measured:: This code draws the scale.
+
+import matplotlib.pyplot as plt
+
+
+def plot_scales(healthy, sick):
+    _, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
+    ax.step(range(60), sick, "--", color="#c2410c", label="a NaN in each batch from 20")
+    ax.step(range(60), healthy, color="#2563eb", label="healthy")
+    ax.axhline(1, color="#64748b", linestyle=":")
+    ax.set_yscale("log", base=2)
+    ax.set_yticks([2.0**-30, 2.0**-15, 1, 2.0**15])
+    ax.set(xlabel="step", ylabel="scale")
+    ax.set_title("Healthy: down, and up again. Sick: down from step 20 on")
+    ax.legend(loc="lower left")
+
+
+# %%
+# The training loop, which notes the scale of each step and the steps that were skipped:
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+
+
+def data(size=64):
+    x = torch.randn(size, 8)
+    return x, 10 * x.sum(1, keepdim=True)
+
+
+def train(bad_from, scaler=None, steps=60):
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scaler = scaler or torch.amp.GradScaler("cpu", growth_interval=10)
+    scales, skipped = [], []
+    for step in range(steps):
+        x, y = data()
+        if step >= bad_from:
+            x[0, 0] = float("nan")
+        before = model[0].weight.detach().clone()
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = F.mse_loss(model(x), y)
+        scales.append(scaler.get_scale())
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        if torch.equal(before, model[0].weight):
+            skipped.append(step)
+    return scales, skipped
+
+
+# figure: The scale over 60 steps, on a logarithmic axis. In both runs it falls from 65,536 to a few thousand in the first
+#   steps. The scale of the healthy run then doubles after ten good steps, with a few halvings. In the other run the scale is
+#   halved in each step from 20 on, and ends far below 1.
+(healthy, skips), (sick, sick_skips) = train(bad_from=60), train(bad_from=20)
+plot_scales(healthy, sick)
+
+# sphinx_gallery_start_ignore
+assert skips[:4] == [0, 1, 2, 3] and 5 <= len(skips) <= 10
+assert any(healthy[step] == 2 * healthy[step - 1] for step in skips if step)
+assert healthy[:5] == [2.0**power for power in (16, 15, 14, 13, 12)]
+assert 256 <= min(healthy) <= 4096 and max(healthy[20:]) >= 4 * min(healthy)
+assert sick_skips[-40:] == list(range(20, 60)) and sick[-1] < 1e-6
+assert sick[:20] == healthy[:20]
+assert all(sick[step + 1] == sick[step] / 2 for step in range(20, 59))
+# sphinx_gallery_end_ignore
+
+# %%
+# The blue run is healthy. 65,536 is too large for it, so the first steps are skipped until the gradients fit into float16.
+# After ``growth_interval`` good steps in a row the scale is doubled, which now and then costs a step. The default is 2,000
+# steps; it is 10 here.
+
+# %%
+# Why a scale
+# -----------
+# Multiplying the loss makes each gradient on the way back larger by the same factor. If the factor is too large, gradients
+# become infinite.
+#
+# .. how-measured:: For each factor, this code counts the gradients of five layers that come out as 0, infinite or NaN.
+
+
+def measure_lost_gradients(kind, scale):
+    torch.manual_seed(0)
+    blocks = [nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(4)]
+    net, batch = nn.Sequential(*blocks, nn.Linear(64, 1)), torch.randn(256, 64)
+    with torch.autocast("cpu", dtype=kind):
+        loss = F.mse_loss(net(batch), torch.zeros(256, 1)) / 1000
+    (loss * scale).backward()
+    gradient = torch.cat([weight.grad.flatten() for weight in net.parameters()])
+    return 100 * ((gradient == 0) | ~gradient.isfinite()).float().mean().item()
+
+
+def plot_lost_gradients(shares):
+    _, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    ax.plot(exponents, shares[torch.float16], "s-", color="#c2410c", label="float16")
+    ax.plot(exponents, shares[torch.bfloat16], "o--", color="#2563eb", label="bfloat16")
+    ax.set(xlabel="power of 2 that multiplies the loss", ylabel="% of gradients lost")
+    ax.set_title("Without a scale, float16 loses the small gradients")
+    ax.legend()
+
+
+# %%
+# The share of gradients that are lost, for factors from 1 to 2 to the 44:
+
+# figure: The share of lost gradients over the factor, from 2 to the 0 to 2 to the 44. For float16 it starts near 40
+#   percent, is close to zero between 2 to the 4 and 2 to the 32, and 100 percent from 2 to the 40 on. For bfloat16 it
+#   is zero everywhere.
+exponents = range(0, 45, 4)
+shares = {
+    kind: [measure_lost_gradients(kind, 2.0**exponent) for exponent in exponents]
+    for kind in (torch.float16, torch.bfloat16)
+}
+plot_lost_gradients(shares)
+print(
+    f"float16 without a scale loses {shares[torch.float16][0]:.0f} % of the gradients"
+)
+
+# sphinx_gallery_start_ignore
+assert 30 < shares[torch.float16][0] < 55 and max(shares[torch.bfloat16]) < 0.1
+assert max(shares[torch.float16][2:9]) < 1 and shares[torch.float16][1] < 5
+assert all(share == 100 for share in shares[torch.float16][10:])
+# sphinx_gallery_end_ignore
+
+# %%
+# Each drawn factor from :math:`2^8` to :math:`2^{32}` loses less than 1 % of the gradients. So it is enough to halve and
+# double.
+
+# %%
+# Accumulation, clipping, schedule: the whole loop
+# ------------------------------------------------
+# Each call has one place:
+
+torch.manual_seed(0)
+model = network()
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
+scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, total_iters=60)
+scaler = torch.amp.GradScaler("cpu")
+batches = [data(size=16) for _ in range(4)]
+# sphinx_gallery_start_ignore
+_steps_taken = []
+optimizer.register_step_post_hook(lambda *_: _steps_taken.append(1))
+# sphinx_gallery_end_ignore
+
+for _ in range(60):
+    optimizer.zero_grad()
+    for x, y in batches:  # accumulation: one step for four batches
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = F.mse_loss(model(x), y) / len(batches)
+        scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)  # once, before you read or change gradients
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm=100.0)
+    scale = scaler.get_scale()
+    scaler.step(optimizer)
+    scaler.update()
+    if scaler.get_scale() >= scale:  # the step was not skipped
+        scheduler.step()
+
+print("steps of the scheduler:", scheduler.last_epoch, "  scale:", scaler.get_scale())
+print(f"loss of the last batch: {loss.item() * len(batches):.2f}")
+
+# sphinx_gallery_start_ignore
+assert len(_steps_taken) == scheduler.last_epoch < 60
+_scaler = torch.amp.GradScaler("cpu")
+optimizer.zero_grad()
+_scaler.scale(model(batches[0][0]).sum() * float("inf")).backward()
+_scaler.unscale_(optimizer)
+nn.utils.clip_grad_norm_(model.parameters(), max_norm=100.0)
+_before = model[0].weight.detach().clone()
+_scaler.step(optimizer)
+assert torch.equal(_before, model[0].weight)
+_off = torch.amp.GradScaler("cpu", enabled=False)
+assert _off.scale(loss) is loss and _off.get_scale() == 1
+model[0].weight.grad = torch.full_like(model[0].weight, float("inf"))
+_off.unscale_(optimizer)
+assert model[0].weight.grad.isinf().all()
+_off.step(optimizer)
+_off.update()
+assert len(_steps_taken) == scheduler.last_epoch + 1
+
+
+import warnings
+
+
+def _warnings_if_skipped(bad):
+    model, scaler = nn.Linear(2, 1), torch.amp.GradScaler("cpu")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, total_iters=9)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for step in range(3):
+            optimizer.zero_grad()
+            loss = model(torch.ones(1, 2)).sum() * (torch.inf if step == bad else 1)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            scheduler.step()
+    assert scaler.get_scale() == 32768 and scheduler.last_epoch == 3
+    return len(caught)
+
+
+assert _warnings_if_skipped(0) == 1 and _warnings_if_skipped(1) == 0
+assert 65536 / 2 ** (60 - scheduler.last_epoch) == scaler.get_scale()
+assert loss.item() * len(batches) < 40 < 10 * data()[1].square().mean()
+# sphinx_gallery_end_ignore
+
+# %%
+# - All pieces of one step need the same scale. So ``unscale_``, ``step`` and ``update`` come after the last of them.
+# - ``clip_grad_norm_`` :ref:`needs divided gradients <sphx_glr_gallery_training_gradient_clipping.py>`. It does not hide the
+#   infinity: ``unscale_`` has seen it already, and the step is skipped.
+# - A scheduler that steps after a skipped step changes the learning rate too early. If that was the first step, it :ref:`warns
+#   <sphx_glr_gallery_errors_scheduler_before_optimizer.py>`.
+# - On a GPU, ``get_scale()`` waits for the device, as its documentation says. So does ``if`` with a tensor, as in ``check``.
+# - ``GradScaler("cuda", enabled=dtype == torch.float16)`` lets one loop serve bfloat16 too: a scaler that is off only calls
+#   ``optimizer.step()``.
 
 # %%
 # What people get wrong
@@ -158,7 +298,7 @@ def check(loss, scaler):
         raise ArithmeticError("scale below 1: gradients are not finite without it")
 
 
-loss = model(torch.full((1, 2), float("nan"))).sum()
+loss = nn.Linear(2, 1)(torch.full((1, 2), float("nan"))).sum()
 try:
     check(loss, scaler)
 except ArithmeticError as error:
@@ -225,24 +365,12 @@ for _make in (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
     _scaler.scale(loss).backward()
     _scaler.step(_optimizer)
     assert not _model.weight.isfinite().any()
-    _model = nn.Linear(2, 1)
-    if _make is torch.optim.RMSprop:
-        continue  # has no fused step
-    _optimizer, _before = _make(_model.parameters(), fused=True), _model.weight.clone()
-    _scaler = torch.amp.GradScaler("cpu", init_scale=2.0**-128)
-    with torch.autocast("cpu", dtype=torch.float16):
-        loss = _model(torch.ones(1, 2)).sum()
-    _scaler.scale(loss).backward()
-    _scaler.step(_optimizer)
-    assert torch.allclose(_model.weight, _before, atol=0.01)
 _scaler.update(65536.0)
 assert _scaler.get_scale() == 65536
 # sphinx_gallery_end_ignore
 
 # %%
-# This was seen on the CPU. In PyTorch's source, `the kernel for CUDA
-# <https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cuda/AmpKernels.cu>`__ looks and divides in the same order.
-# Adam with ``fused=True`` divides in its own step: there, the weights stayed finite. What to do:
+# What to do:
 #
 # - The loss is NaN or infinite: :ref:`find the operation <sphx_glr_gallery_debugging_finding_nans.py>`. Typical are a NaN in
 #   the data, float16 overflow in attention scores, and a model that was trained in bfloat16 and has larger numbers than
@@ -319,7 +447,7 @@ assert torch.allclose(_penalty, torch.ones(())) and critic.weight.grad.norm() > 
 # Save ``scaler.state_dict()`` after ``update()``, together with model and optimizer:
 
 scaler = torch.amp.GradScaler("cpu", growth_interval=10)
-run(bad_from=60, scaler=scaler, steps=20)
+train(bad_from=60, scaler=scaler, steps=20)
 saved = scaler.state_dict()
 print(saved)
 
@@ -343,8 +471,6 @@ except RuntimeError as error:
     _raised.append(str(error))
 assert _off.state_dict() == {} and len(_raised) == 1
 assert "The source state dict is empty" in _raised[0]
-import warnings
-
 with warnings.catch_warnings(record=True) as _caught:
     warnings.simplefilter("always")
     _cuda = torch.amp.GradScaler()
@@ -354,150 +480,10 @@ assert (
     any("CUDA is not available.  Disabling" in t for t in _texts) != _cuda.is_enabled()
 )
 # sphinx_gallery_end_ignore
+
 # %%
 # Messages of the scaler and their causes, such as *No inf checks were recorded* and *Attempting to unscale FP16 gradients*,
 # have :ref:`a page of their own <sphx_glr_gallery_errors_unscale_fp16.py>`.
-
-# %%
-# Accumulation, clipping, schedule: the whole loop
-# ------------------------------------------------
-# Each call has one place:
-
-torch.manual_seed(0)
-model = network()
-optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
-scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, total_iters=60)
-scaler = torch.amp.GradScaler("cpu")
-batches = [data(size=16) for _ in range(4)]
-# sphinx_gallery_start_ignore
-_steps_taken = []
-optimizer.register_step_post_hook(lambda *_: _steps_taken.append(1))
-# sphinx_gallery_end_ignore
-
-for _ in range(60):
-    optimizer.zero_grad()
-    for x, y in batches:  # accumulation: one step for four batches
-        with torch.autocast("cpu", dtype=torch.float16):
-            loss = F.mse_loss(model(x), y) / len(batches)
-        scaler.scale(loss).backward()
-    scaler.unscale_(optimizer)  # once, before you read or change gradients
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm=100.0)
-    scale = scaler.get_scale()
-    scaler.step(optimizer)
-    scaler.update()
-    if scaler.get_scale() >= scale:  # the step was not skipped
-        scheduler.step()
-
-print("steps of the scheduler:", scheduler.last_epoch, "  scale:", scaler.get_scale())
-print(f"loss of the last batch: {loss.item() * len(batches):.2f}")
-
-# sphinx_gallery_start_ignore
-assert len(_steps_taken) == scheduler.last_epoch < 60
-_scaler = torch.amp.GradScaler("cpu")
-optimizer.zero_grad()
-_scaler.scale(model(batches[0][0]).sum() * float("inf")).backward()
-_scaler.unscale_(optimizer)
-nn.utils.clip_grad_norm_(model.parameters(), max_norm=100.0)
-_before = model[0].weight.detach().clone()
-_scaler.step(optimizer)
-assert torch.equal(_before, model[0].weight)
-_off = torch.amp.GradScaler("cpu", enabled=False)
-assert _off.scale(loss) is loss and _off.get_scale() == 1
-model[0].weight.grad = torch.full_like(model[0].weight, float("inf"))
-_off.unscale_(optimizer)
-assert model[0].weight.grad.isinf().all()
-_off.step(optimizer)
-_off.update()
-assert len(_steps_taken) == scheduler.last_epoch + 1
-
-
-def _warnings_if_skipped(bad):
-    model, scaler = nn.Linear(2, 1), torch.amp.GradScaler("cpu")
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, total_iters=9)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for step in range(3):
-            optimizer.zero_grad()
-            loss = model(torch.ones(1, 2)).sum() * (torch.inf if step == bad else 1)
-            scaler.scale(loss).backward()
-            scaler.step(optimizer)
-            scaler.update()
-            scheduler.step()
-    assert scaler.get_scale() == 32768 and scheduler.last_epoch == 3
-    return len(caught)
-
-
-assert _warnings_if_skipped(0) == 1 and _warnings_if_skipped(1) == 0
-assert 65536 / 2 ** (60 - scheduler.last_epoch) == scaler.get_scale()
-assert loss.item() * len(batches) < 40 < 10 * data()[1].square().mean()
-# sphinx_gallery_end_ignore
-
-# %%
-# - All pieces of one step need the same scale. So ``unscale_``, ``step`` and ``update`` come after the last of them.
-# - ``clip_grad_norm_`` :ref:`needs divided gradients <sphx_glr_gallery_training_gradient_clipping.py>`. It does not hide the
-#   infinity: ``unscale_`` has seen it already, and the step is skipped.
-# - A scheduler that steps after a skipped step changes the learning rate too early. If that was the first step, it :ref:`warns
-#   <sphx_glr_gallery_errors_scheduler_before_optimizer.py>`.
-# - On a GPU, ``get_scale()`` waits for the device, as its documentation says. So does ``if`` with a tensor, as in ``check``.
-# - ``GradScaler("cuda", enabled=dtype == torch.float16)`` lets one loop serve bfloat16 too: a scaler that is off only calls
-#   ``optimizer.step()``.
-
-# %%
-# Why a scale
-# -----------
-# Numbers smaller than about 3e-8 become 0 in float16. The loss is multiplied first, so each gradient on the way back is larger
-# by the same factor. If the factor is too large, gradients become infinite.
-#
-# .. how-measured:: For each factor, this code counts the gradients of five layers that come out as 0, infinite or NaN.
-
-
-def lost(kind, scale):
-    torch.manual_seed(0)
-    blocks = [nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(4)]
-    net, batch = nn.Sequential(*blocks, nn.Linear(64, 1)), torch.randn(256, 64)
-    with torch.autocast("cpu", dtype=kind):
-        loss = F.mse_loss(net(batch), torch.zeros(256, 1)) / 1000
-    (loss * scale).backward()
-    gradient = torch.cat([weight.grad.flatten() for weight in net.parameters()])
-    return 100 * ((gradient == 0) | ~gradient.isfinite()).float().mean().item()
-
-
-def draw_lost(shares):
-    _, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-    ax.plot(exponents, shares[torch.float16], "s-", color="#c2410c", label="float16")
-    ax.plot(exponents, shares[torch.bfloat16], "o--", color="#2563eb", label="bfloat16")
-    ax.set(xlabel="power of 2 that multiplies the loss", ylabel="% of gradients lost")
-    ax.set_title("Without a scale, float16 loses the small gradients")
-    ax.legend()
-
-
-exponents = range(0, 45, 4)
-
-# %%
-# The share of gradients that are lost, for factors from 1 to 2 to the 44:
-
-# figure: The share of lost gradients over the factor, from 2 to the 0 to 2 to the 44. For float16 it starts near 40
-#   percent, is close to zero between 2 to the 4 and 2 to the 32, and 100 percent from 2 to the 40 on. For bfloat16 it
-#   is zero everywhere.
-shares = {
-    kind: [lost(kind, 2.0**exponent) for exponent in exponents]
-    for kind in (torch.float16, torch.bfloat16)
-}
-draw_lost(shares)
-print(
-    f"float16 without a scale loses {shares[torch.float16][0]:.0f} % of the gradients"
-)
-
-# sphinx_gallery_start_ignore
-assert 30 < shares[torch.float16][0] < 55 and max(shares[torch.bfloat16]) < 0.1
-assert max(shares[torch.float16][2:9]) < 1 and shares[torch.float16][1] < 5
-assert all(share == 100 for share in shares[torch.float16][10:])
-# sphinx_gallery_end_ignore
-
-# %%
-# Here, each drawn factor from :math:`2^8` to :math:`2^{32}` loses less than 1 % of the gradients. So it is enough to halve and
-# double.
 
 # %%
 # Exercise
@@ -507,7 +493,7 @@ assert all(share == 100 for share in shares[torch.float16][10:])
 #
 # .. solution::
 #
-# Each bad batch halves the scale and sets the count of good steps back to 0, so 100 are never reached. After 17 bad batches, in
+# Each bad batch halves the scale and resets the count of good steps to 0, so 100 are never reached. After 17 bad batches, in
 # step 340, the scale is 0.5. Remove these batches, or skip them before ``backward()``. An infinity that the scale has made goes
 # away after some halvings, and then 100 good steps in a row are possible.
 
