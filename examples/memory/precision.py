@@ -25,91 +25,17 @@ Mixed precision with autocast: bfloat16 or float16
 """
 
 # %%
-# Less memory for the same model
-# ------------------------------
-# A training step needs too much memory. Four blocks of ``Linear`` and ``GELU``, in three ways: all in float32, under autocast,
-# and with everything in bfloat16, the weights too.
-#
-# .. how-measured:: A hook adds up the bytes of all that the graph saves, except weights and batch, and compares the gradients.
+# What autocast does
+# ------------------
+# In 16 bits, training takes less memory, and according to PyTorch's reference linear layers and convolutions are much faster.
+# Inside the ``with``, some operations cast their operands first. ``w`` itself stays in float32:
 
-import itertools
-import textwrap
-
-import matplotlib.pyplot as plt
 import pandas as pd
-import torch
-from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.autograd.graph import saved_tensors_hooks
-from torch.utils._python_dispatch import TorchDispatchMode
-
-low = torch.bfloat16
-torch.set_num_threads(1)  # enough here, since no time is measured
-
-
-def train_step(weights, products):
-    torch.manual_seed(0)
-    blocks = [nn.Sequential(nn.Linear(256, 256), nn.GELU()) for _ in range(4)]
-    net, batch = nn.Sequential(*blocks).to(weights), torch.randn(1024, 256).to(weights)
-    sizes = {}
-
-    def note(tensor):
-        storage = tensor.untyped_storage()
-        sizes[storage._cdata] = storage.nbytes()
-        return tensor.detach()
-
-    with saved_tensors_hooks(note, lambda tensor: tensor):
-        with torch.autocast("cpu", dtype=products, enabled=products == low):
-            output = net(batch)
-    for tensor in (batch, *net.parameters()):
-        sizes.pop(tensor.untyped_storage()._cdata, None)
-    output.float().square().sum().backward()
-    return sum(sizes.values()), torch.stack([layer.weight.grad for layer, _ in net])
-
-
-_, exact = train_step(torch.float32, torch.float32)
-rows = {}
-for name, *types in (
-    ("float32", torch.float32, torch.float32),
-    ("autocast", torch.float32, low),
-    ("all bfloat16", low, low),
-):
-    saved, gradient = train_step(*types)
-    error = (gradient.float() - exact).norm() / exact.norm()
-    rows[name] = {
-        "weights": str(types[0])[6:],
-        "gradients": str(gradient.dtype)[6:],
-        "bytes saved for backward": f"{saved:,}",
-        "error of the gradient": f"{error:.1%}",
-    }
-steps = pd.DataFrame(rows).T.rename_axis(columns="step")
-
-# %%
-# What the graph keeps for backward, beside weights and batch:
-
 import torch
 import torch.nn.functional as F
 from torch import nn
-
-# sphinx_gallery_start_ignore
-_bytes = [int(text.replace(",", "")) for text in steps["bytes saved for backward"]]
-_batch, _weight = 1024 * 256 * 2, 256 * 256 * 2
-assert _bytes == [14 * _batch, 7 * _batch + _batch + 3 * _weight, 7 * _batch]
-_errors = [float(text.rstrip("%")) for text in steps["error of the gradient"]]
-assert _errors[0] == 0
-assert all(0.1 < error < 100 * torch.finfo(low).eps for error in _errors[1:])
-assert steps["gradients"].tolist() == ["float32", "float32", "bfloat16"]
-# sphinx_gallery_end_ignore
-steps
-
-# %%
-# Under autocast, each saved result takes half of its bytes here. On top come copies in bfloat16, of the batch and of three
-# weights. The gradients differ from those of float32 by less than a percent here. Weights and optimizer take as much memory as
-# before. PyTorch's reference says that linear layers and convolutions are also much faster in 16 bits.
-#
-# What autocast does
-# ------------------
-# Inside the ``with``, some operations cast their operands first. ``w`` itself stays in float32:
+from torch.amp import custom_bwd, custom_fwd
+from torch.autograd.graph import saved_tensors_hooks
 
 x = torch.tensor([[1.0, 2.0]])
 w = torch.tensor([[0.25], [0.125]], requires_grad=True)
@@ -133,6 +59,471 @@ assert w.grad.dtype == torch.float32 and w.grad.flatten().tolist() == [-1, -2]
 # %%
 # The cast is a node of the graph, ``ToCopyBackward0``, and it returns the gradient in float32. ``backward()`` is outside of the
 # ``with``: it uses the types of the forward pass, and PyTorch's reference advises against running it inside.
+
+# %%
+# Less memory for the same model
+# ------------------------------
+# A training step needs too much memory. Four blocks of ``Linear`` and ``GELU``, in three ways: all in float32, under autocast,
+# and with everything in bfloat16, the weights too. The hook adds up the bytes of all that the graph saves, beside weights and
+# batch:
+
+
+def train_step(weights, products):
+    torch.manual_seed(0)
+    blocks = [nn.Sequential(nn.Linear(256, 256), nn.GELU()) for _ in range(4)]
+    net, batch = nn.Sequential(*blocks).to(weights), torch.randn(1024, 256).to(weights)
+    sizes = {}
+
+    def note(tensor):
+        storage = tensor.untyped_storage()
+        sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor.detach()
+
+    with saved_tensors_hooks(note, lambda tensor: tensor):
+        use_autocast = products != weights
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=use_autocast):
+            output = net(batch)
+    for tensor in (batch, *net.parameters()):
+        sizes.pop(tensor.untyped_storage().data_ptr(), None)
+    output.float().square().sum().backward()
+    return sum(sizes.values()), torch.stack([layer.weight.grad for layer, _ in net])
+
+
+_, exact = train_step(torch.float32, torch.float32)
+rows = {}
+for name, *types in (
+    ("float32", torch.float32, torch.float32),
+    ("autocast", torch.float32, torch.bfloat16),
+    ("all bfloat16", torch.bfloat16, torch.bfloat16),
+):
+    saved, gradient = train_step(*types)
+    error = (gradient.float() - exact).norm() / exact.norm()
+    rows[name] = {
+        "weights": str(types[0])[6:],
+        "gradients": str(gradient.dtype)[6:],
+        "bytes saved for backward": f"{saved:,}",
+        "error of the gradient": f"{error:.1%}",
+    }
+steps = pd.DataFrame(rows).T
+
+# sphinx_gallery_start_ignore
+_bytes = [int(text.replace(",", "")) for text in steps["bytes saved for backward"]]
+_batch, _weight = 1024 * 256 * 2, 256 * 256 * 2
+assert _bytes == [14 * _batch, 7 * _batch + _batch + 3 * _weight, 7 * _batch]
+_errors = [float(text.rstrip("%")) for text in steps["error of the gradient"]]
+assert _errors[0] == 0
+assert all(0.1 < error < 100 * torch.finfo(torch.bfloat16).eps for error in _errors[1:])
+assert steps["gradients"].tolist() == ["float32", "float32", "bfloat16"]
+# sphinx_gallery_end_ignore
+steps.rename_axis(columns="step")
+
+# %%
+# Under autocast, each saved result takes half of its bytes here. On top come copies in bfloat16, of the batch and of three
+# weights. The gradients differ from those of float32 by less than a percent here. Weights and optimizer take as much memory as
+# before.
+
+# %%
+# Which operation gives which type
+# --------------------------------
+# CPU and CUDA have different lists. ``nn.Linear`` returns bfloat16 under autocast, so look at *from bfloat16* first:
+#
+# .. how-measured:: Each expression runs under FakeTensorMode, which computes types and shapes for CUDA without a GPU.
+
+
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+
+class Casting:
+    """As torch.autocast, which turns itself off for "cuda" without a GPU."""
+
+    def __init__(self, device, dtype=torch.bfloat16):
+        self.device, self.dtype = device, dtype
+
+    def __enter__(self):
+        self.before = torch.get_autocast_dtype(self.device)
+        torch.set_autocast_enabled(self.device, True)
+        torch.set_autocast_dtype(self.device, self.dtype)
+
+    def __exit__(self, *error):
+        torch.set_autocast_enabled(self.device, False)
+        torch.set_autocast_dtype(self.device, self.before)
+        torch.clear_autocast_cache()
+
+
+def type_of(function, device, operands, lower=torch.bfloat16):
+    with FakeTensorMode(), torch.no_grad():
+        shapes = ((4, 4), (4, 4), (4,))
+        tensors = [torch.rand(s, dtype=operands, device=device) for s in shapes]
+        with Casting(device, lower):
+            return str(function(*tensors).dtype)[6:]
+
+
+def tabulate_types(expressions):
+    rows = {}
+    for name, function in expressions.items():
+        rows[name] = {
+            f"{device.upper()}, from {str(kind)[6:]}": type_of(function, device, kind)
+            for kind in (torch.bfloat16, torch.float32)
+            for device in ("cpu", "cuda")
+        }
+    types = pd.DataFrame(rows).T
+    cpu, cuda = types.filter(like="CPU"), types.filter(like="CUDA")
+    differ = (cpu.values != cuda.values).any(axis=1)
+    types.insert(0, "differ", ["yes" if d else "" for d in differ])
+    return types
+
+
+# %%
+# The type of each result under ``autocast(dtype=torch.bfloat16)``:
+
+expressions = {
+    "a @ b": lambda a, b, v: a @ b,
+    "torch.mv(a, v)": lambda a, b, v: torch.mv(a, v),
+    "F.scaled_dot_product_attention": lambda a, b, v: F.scaled_dot_product_attention(
+        a, b, b
+    ),
+    "a + b": lambda a, b, v: a + b,
+    "a.relu()": lambda a, b, v: a.relu(),
+    "a.mean()": lambda a, b, v: a.mean(),
+    "a.exp()": lambda a, b, v: a.exp(),
+    "a.sum()": lambda a, b, v: a.sum(),
+    "a.softmax(1)": lambda a, b, v: a.softmax(1),
+    "F.layer_norm(a, (4,))": lambda a, b, v: F.layer_norm(a, (4,)),
+    "F.mse_loss(a, b)": lambda a, b, v: F.mse_loss(a, b),
+    "F.cross_entropy(a, b)": lambda a, b, v: F.cross_entropy(a, b),
+}
+types = tabulate_types(expressions)
+
+# sphinx_gallery_start_ignore
+for _name, _function in expressions.items():
+    for _kind in (torch.float32, torch.bfloat16):
+        _operands = [torch.rand(s).to(_kind) for s in ((4, 4), (4, 4), (4,))]
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            _found = str(_function(*_operands).dtype)[6:]
+        assert _found == types.loc[_name, f"CPU, from {str(_kind)[6:]}"]
+    for _device in ("cpu", "cuda"):
+        for _kind, _half in (
+            (torch.float32, torch.float32),
+            (torch.bfloat16, torch.float16),
+        ):
+            _found = type_of(_function, _device, _half, torch.float16)
+            _column = f"{_device.upper()}, from {str(_kind)[6:]}"
+            assert _found.replace("float16", "bfloat16") == types.loc[_name, _column]
+assert (
+    list(types.index[types["differ"] == "yes"])
+    == """torch.mv(a, v)
+a.exp()
+a.sum()
+a.softmax(1)
+F.layer_norm(a, (4,))""".splitlines()
+)
+assert (
+    (types.loc[["F.mse_loss(a, b)", "F.cross_entropy(a, b)"]].iloc[:, 1:])
+    .eq("float32")
+    .all(axis=None)
+)
+# sphinx_gallery_end_ignore
+types.rename_axis(columns="expression")
+
+# %%
+# On CUDA, ``exp``, ``sum``, ``softmax`` and ``layer_norm`` return float32. On the CPU they return bfloat16 for an operand in
+# bfloat16. With float16 in place of bfloat16, this table is the same.
+#
+# Both lists in full follow, as this release has them; names that begin with an underscore are left out. An operation with *no
+# rule*, or outside of both lists, works with the types that it gets, or consists of others that have a rule, as
+# ``cross_entropy`` does on CUDA.
+#
+# .. how-measured:: For each operation that PyTorch registers for autocast, a dispatch mode notes the first cast and stops
+#    there. So shapes that do not fit do no harm.
+
+
+import itertools
+import textwrap
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Stopped(Exception):
+    pass
+
+
+class FirstCast(TorchDispatchMode):
+    dtype = None
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        if str(operation).startswith("prim."):  # asks for the device
+            return operation(*args, **(kwargs or {}))
+        self.dtype = (kwargs or {}).get("dtype")
+        raise Stopped
+
+
+def value_for(kind, tensor):
+    if kind in ("Tensor", "Optional[Tensor]"):
+        return tensor()
+    if kind in ("List[Tensor]", "List[Optional[Tensor]]"):
+        return [tensor(), tensor()]
+    if "List" in kind:
+        return [1]
+    simple = {"number": 2, "int": 1, "float": 0.5, "bool": False, "str": "nuc"}
+    return simple.get(kind)
+
+
+def first_cast(operation, device, first, *others):
+    made = []
+
+    def tensor():
+        kind = others[0] if made and others else first
+        made.append(torch.empty((2, 2), dtype=kind, device=device))
+        return made[-1]
+
+    needed = [a for a in operation._schema.arguments if not a.has_default_value()]
+    with FakeTensorMode(), torch.no_grad():
+        values = {a.name: value_for(str(a.type), tensor) for a in needed}
+        args = [values.pop(a.name) for a in needed if not a.kwarg_only]
+        if "Tensor self, Tensor other, int? dim" in str(operation._schema):
+            values["dim"] = 0  # cross warns without it
+        with FirstCast() as seen, Casting(device):
+            try:
+                operation(*args, **values)
+            except Exception as error:
+                return "raises" if "unsafe to autocast" in str(error) else seen.dtype
+
+
+def rule(operation, device):
+    low, wide = torch.bfloat16, torch.float32
+    mixed = first_cast(operation, device, low, wide)
+    if mixed == wide:
+        alone = first_cast(operation, device, low)
+        return "float32" if alone == wide else "widest"
+    if mixed == low or first_cast(operation, device, wide) == low:
+        return "16 bits"
+    return mixed
+
+
+def rules(device):
+    found = {}
+    key = "Autocast" + device.upper()
+    for name in torch._C._dispatch_get_registrations_for_dispatch_key(key):
+        packet, _, overload = name.removeprefix("aten::").partition(".")
+        operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
+        if not packet.startswith("_"):
+            found[packet] = rule(operation, device) or found.get(packet)
+    return found
+
+
+rules_of = pd.DataFrame({d.upper(): rules(d) for d in ("cpu", "cuda")})
+rules_of = rules_of.fillna("no rule").sort_index().rename_axis("operations")
+order = ["16 bits", "float32", "widest", "raises", "no rule"]
+
+
+def print_rules(rules_of):
+    for cuda, cpu in itertools.product(order, order):
+        chosen = (rules_of["CUDA"] == cuda) & (rules_of["CPU"] == cpu)
+        if chosen.any():
+            print(f"CUDA: {cuda}   CPU: {cpu}")
+            start = {"initial_indent": "    ", "subsequent_indent": "    "}
+            print(textwrap.fill(", ".join(rules_of.index[chosen]), 86, **start))
+
+
+# %%
+# *16 bits* and *float32* say to what the operands are cast, if you do not pass a ``dtype=`` to ``sum`` or ``softmax``. *widest*
+# is the wider type of 16 bits and float32 among them:
+
+# sphinx_gallery_start_ignore
+import pathlib
+import re
+
+_header = pathlib.Path(torch.__file__).parent / "include/ATen/autocast_mode.h"
+_text = _header.read_text()
+for _macro, _what in (
+    ("LOWER_PRECISION_FP", "16 bits"),
+    ("FP32", "float32"),
+    ("FP32_SET_OPT_DTYPE", "float32"),
+    ("PROMOTE", "widest"),
+):
+    _body = _text.split(f"define AT_FORALL_{_macro}(_)")[1].split("\n\n")[0]
+    _names = {n for n in re.findall(r"_\((\w+)", _body) if not n.startswith("_")}
+    assert len(_names) > 7 and all(rules_of["CUDA"][n] == _what for n in _names)
+for _function, _operand, _wanted in (
+    (lambda a, b, v: a.sum(dtype=torch.bfloat16), torch.float32, "bfloat16"),
+    (lambda a, b, v: a.softmax(0, dtype=torch.bfloat16), torch.float32, "bfloat16"),
+    (lambda a, b, v: a.sum(), torch.float64, "float64"),
+    (lambda a, b, v: a.softmax(0), torch.float64, "float64"),
+):
+    assert type_of(_function, "cuda", _operand) == _wanted
+for _operand in (torch.float32, torch.float64, torch.bfloat16):
+    _raised = []
+    try:
+        type_of(lambda a, b, v: F.binary_cross_entropy(a, b), "cuda", _operand)
+    except RuntimeError as error:
+        _raised.append("unsafe to autocast" in str(error))
+    assert _raised == [True]
+assert set(rules_of["CUDA"]) | set(rules_of["CPU"]) == set(order)
+assert (rules_of["CUDA"] == "raises").sum() == 1 and len(rules_of) > 150
+for _name in ("trace", "prod", "avg_pool3d", "cdist"):
+    assert rules_of["CPU"][_name] == "float32"
+for _name in ("mv", "dot", "addmv", "addr"):
+    assert rules_of["CPU"][_name] == "no rule"
+_h, _v = torch.rand(4, 4), torch.rand(4)
+with torch.autocast("cpu", torch.bfloat16):
+    assert torch.mv(_h, _v).dtype == torch.dot(_v, _v).dtype == torch.float32
+    assert torch.outer(_v, _v).dtype == torch.float32
+    assert _h.bfloat16().trace().dtype == _h.bfloat16().prod().dtype == torch.float32
+    _gauss = F.gaussian_nll_loss(*[t.bfloat16() for t in (_v, _v, _v)])
+    assert _gauss.dtype == torch.bfloat16 and "gaussian_nll_loss" not in rules_of.index
+    assert torch.einsum("ij,jk->ik", _h, _h).dtype == torch.bfloat16
+    assert F.binary_cross_entropy(_v.bfloat16(), _v).dtype == torch.float32
+# sphinx_gallery_end_ignore
+print_rules(rules_of)
+
+# %%
+# Losses are not one group: ``gaussian_nll_loss`` has no rule on either device. Under autocast on CUDA, ``binary_cross_entropy``
+# raises an error: use ``binary_cross_entropy_with_logits``.
+
+# %%
+# bfloat16 or float16
+# -------------------
+# Both take 16 bits. float16 spends more of them on digits, bfloat16 on range. Each point of a curve is the worst error of about
+# a thousand numbers, from that size to twice that size, rounded to the format:
+#
+# .. how-measured:: This code rounds numbers of each size to both formats, and draws the largest relative error.
+
+import matplotlib.pyplot as plt
+
+powers = range(-33, 27)
+numbers = torch.logspace(0, 1, 1001, base=2, dtype=torch.float64)  # from 1 to 2
+
+
+def measure_worst_error(kind, power):
+    exact = numbers * 2.0**power
+    return ((exact.to(kind).double() - exact) / exact).abs().clamp(max=1).max().item()
+
+
+def plot_worst_errors(errors):
+    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    sizes = [2.0**power for power in powers]
+    ax.loglog(sizes, errors[torch.float16], "-", color="#c2410c", label="float16")
+    ax.loglog(sizes, errors[torch.bfloat16], "--", color="#2563eb", label="bfloat16")
+    ax.set(xlabel="size of the number", ylabel="worst relative error")
+    ax.set_title("float16 is finer, and ends on both sides")
+    ax.legend(loc="upper center")
+
+
+# %%
+# The error of each format, from tiny numbers to large ones:
+
+formats = (torch.float16, torch.bfloat16)
+errors = {
+    kind: [measure_worst_error(kind, power) for power in powers] for kind in formats
+}
+
+# figure: The worst relative rounding error of numbers from 1e-10 to 1e8. bfloat16 is at 0.004 everywhere. float16 is
+#   at 0.0005 from about 6e-5 to more than 1e4. Towards smaller numbers its error grows, and under 3e-8 it is 1, for
+#   these numbers become zero. At the other end it jumps to 1, where numbers become infinite.
+plot_worst_errors(errors)
+
+print("largest float16:", torch.finfo(torch.float16).max)
+print("3e-8 in float16: ", torch.tensor(3e-8).half().item())
+print("2e-8 in float16: ", torch.tensor(2e-8).half().item())
+
+# sphinx_gallery_start_ignore
+assert 0.0004 < measure_worst_error(torch.float16, 0) < 0.0005
+assert 0.003 < measure_worst_error(torch.bfloat16, 0) < 0.004
+assert all(error == errors[torch.bfloat16][0] for error in errors[torch.bfloat16])
+_normal = [
+    e for e, p in zip(errors[torch.float16], powers, strict=True) if -14 <= p < 15
+]
+assert max(_normal) == min(_normal)
+assert errors[torch.float16][0] == errors[torch.float16][-1] == 1
+assert torch.tensor(2.9e-8).half() == 0 and torch.tensor(65520.0).half().isinf()
+assert torch.tensor(65519.0).half() == 65504 and -torch.tensor(2.9e-8).half() == 0
+assert torch.tensor(3e-8).half() > 0 and torch.finfo(torch.float16).max == 65504
+_bf, _single = torch.finfo(torch.bfloat16), torch.finfo(torch.float32)
+assert _bf.smallest_normal == _single.smallest_normal and _bf.max > 0.99 * _single.max
+# sphinx_gallery_end_ignore
+
+# %%
+# Gradients are often tiny, and those smaller than about 3e-8 become 0 in float16. So float16 needs :ref:`a GradScaler
+# <sphx_glr_gallery_memory_grad_scaler.py>`. bfloat16 has nearly the range of float32, and is used without a scaler.
+# ``torch.cuda.is_bf16_supported(including_emulation=False)`` says whether your GPU has it.
+
+# %%
+# An island in float32
+# --------------------
+# For a part that needs more digits or range, switch autocast off and convert the inputs:
+
+layer, batch = nn.Linear(4, 4), torch.ones(1, 4)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    h = layer(batch)
+    with torch.autocast("cpu", enabled=False):
+        scores = h.float() @ layer.weight.T
+print(h.dtype, scores.dtype)
+
+# sphinx_gallery_start_ignore
+assert (h.dtype, scores.dtype) == (torch.bfloat16, torch.float32)
+_raised = []
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast("cpu", enabled=False):
+        try:
+            h @ layer.weight.T
+        except RuntimeError as error:
+            _raised.append("to have the same dtype" in str(error))
+assert _raised == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# In your own ``autograd.Function``, two decorators do this for forward and backward:
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    @custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x @ x
+
+    @staticmethod
+    @custom_bwd(device_type="cpu")
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient @ x.T + x.T @ gradient
+
+
+x = torch.rand(2, 2, requires_grad=True)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    y = Square.apply(x @ x)
+print(y.dtype)
+
+# sphinx_gallery_start_ignore
+assert y.dtype == torch.float32
+y.sum().backward()
+_x = x.detach().clone().requires_grad_()
+_low = (_x.bfloat16() @ _x.bfloat16()).float()
+(_low @ _low).sum().backward()
+assert torch.allclose(x.grad, _x.grad, rtol=0.02)
+
+
+class _New(torch.autograd.Function):
+    forward = staticmethod(custom_fwd(lambda x: x * 2, device_type="cpu"))
+    setup_context = staticmethod(lambda ctx, inputs, output: None)
+    backward = staticmethod(custom_bwd(lambda ctx, g: g * 2, device_type="cpu"))
+
+
+_raised = []
+try:
+    _New.apply(x).sum().backward()
+except AttributeError as error:
+    _raised.append(str(error))
+assert _raised == ["'_NewBackward' object has no attribute '_fwd_used_autocast'"]
+assert torch.get_float32_matmul_precision() == "highest"
+# sphinx_gallery_end_ignore
+
+# %%
+# They do not work with a separate ``setup_context``: backward raises ``AttributeError: ... '_fwd_used_autocast'``
+# (`pytorch#132388 <https://github.com/pytorch/pytorch/issues/132388>`__).
+#
+# **TF32** is another switch. ``torch.set_float32_matmul_precision("high")`` lets products of float32 tensors use fewer digits
+# on GPUs that have TF32. The tensors stay in float32, and no memory is saved. PyTorch's default is ``"highest"``.
 
 # %%
 # What people get wrong
@@ -189,13 +580,6 @@ with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
     with torch.no_grad():
         _layer.weight.fill_(1)
     assert not torch.equal(_layer(torch.ones(1, 2)), _first)
-for _make in (nn.Conv2d, nn.ConvTranspose2d):
-    _layer2 = _make(1, 1, 1)
-    with torch.autocast("cpu", torch.bfloat16):
-        _first = _layer2(torch.ones(1, 1, 1, 1))
-        with torch.no_grad():
-            _layer2.weight.add_(1)
-        assert torch.equal(_layer2(torch.ones(1, 1, 1, 1)), _first)
 for _other in (_layer.half(), nn.Linear(2, 2).requires_grad_(False)):  # not kept
     with torch.autocast("cpu", torch.bfloat16):
         _first = _other(torch.ones(1, 2))
@@ -273,393 +657,6 @@ assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
 #
 # **torch.cuda.amp.autocast()** still works, with a ``FutureWarning``: write ``torch.amp.autocast("cuda")``, which is
 # ``torch.autocast("cuda")``.
-
-# %%
-# Which operation gives which type
-# --------------------------------
-# CPU and CUDA have different lists. ``nn.Linear`` returns bfloat16 under autocast, so look at *from bfloat16* first:
-#
-# .. how-measured:: Each expression runs under FakeTensorMode, which computes types and shapes for CUDA without a GPU.
-
-expressions = {
-    "a @ b": lambda a, b, v: a @ b,
-    "torch.mv(a, v)": lambda a, b, v: torch.mv(a, v),
-    "F.scaled_dot_product_attention": lambda a, b, v: F.scaled_dot_product_attention(
-        a, b, b
-    ),
-    "a + b": lambda a, b, v: a + b,
-    "a.relu()": lambda a, b, v: a.relu(),
-    "a.mean()": lambda a, b, v: a.mean(),
-    "a.exp()": lambda a, b, v: a.exp(),
-    "a.sum()": lambda a, b, v: a.sum(),
-    "a.softmax(1)": lambda a, b, v: a.softmax(1),
-    "F.layer_norm(a, (4,))": lambda a, b, v: F.layer_norm(a, (4,)),
-    "F.mse_loss(a, b)": lambda a, b, v: F.mse_loss(a, b),
-    "F.cross_entropy(a, b)": lambda a, b, v: F.cross_entropy(a, b),
-}
-
-
-class Casting:
-    """As torch.autocast, which turns itself off for "cuda" without a GPU."""
-
-    def __init__(self, device, dtype=torch.bfloat16):
-        self.device, self.dtype = device, dtype
-
-    def __enter__(self):
-        self.before = torch.get_autocast_dtype(self.device)
-        torch.set_autocast_enabled(self.device, True)
-        torch.set_autocast_dtype(self.device, self.dtype)
-
-    def __exit__(self, *error):
-        torch.set_autocast_enabled(self.device, False)
-        torch.set_autocast_dtype(self.device, self.before)
-        torch.clear_autocast_cache()
-
-
-def type_of(function, device, operands, lower=torch.bfloat16):
-    with FakeTensorMode(), torch.no_grad():
-        shapes = ((4, 4), (4, 4), (4,))
-        tensors = [torch.rand(s, dtype=operands, device=device) for s in shapes]
-        with Casting(device, lower):
-            return str(function(*tensors).dtype)[6:]
-
-
-rows = {}
-for name, function in expressions.items():
-    rows[name] = {
-        f"{device.upper()}, from {str(kind)[6:]}": type_of(function, device, kind)
-        for kind in (torch.bfloat16, torch.float32)
-        for device in ("cpu", "cuda")
-    }
-types = pd.DataFrame(rows).T.rename_axis(columns="expression")
-cpu, cuda = types.filter(like="CPU"), types.filter(like="CUDA")
-differ = (cpu.values != cuda.values).any(axis=1)
-types.insert(0, "differ", ["yes" if d else "" for d in differ])
-
-# %%
-# The type of each result under ``autocast(dtype=torch.bfloat16)``:
-
-# sphinx_gallery_start_ignore
-for _name, _function in expressions.items():
-    for _kind in (torch.float32, torch.bfloat16):
-        _operands = [torch.rand(s).to(_kind) for s in ((4, 4), (4, 4), (4,))]
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            _found = str(_function(*_operands).dtype)[6:]
-        assert _found == types.loc[_name, f"CPU, from {str(_kind)[6:]}"]
-    for _device in ("cpu", "cuda"):
-        for _kind, _half in (
-            (torch.float32, torch.float32),
-            (torch.bfloat16, torch.float16),
-        ):
-            _found = type_of(_function, _device, _half, torch.float16)
-            _column = f"{_device.upper()}, from {str(_kind)[6:]}"
-            assert _found.replace("float16", "bfloat16") == types.loc[_name, _column]
-assert (
-    list(types.index[types["differ"] == "yes"])
-    == """torch.mv(a, v)
-a.exp()
-a.sum()
-a.softmax(1)
-F.layer_norm(a, (4,))""".splitlines()
-)
-assert (
-    (types.loc[["F.mse_loss(a, b)", "F.cross_entropy(a, b)"]].iloc[:, 1:])
-    .eq("float32")
-    .all(axis=None)
-)
-# sphinx_gallery_end_ignore
-types
-
-# %%
-# On CUDA, ``exp``, ``sum``, ``softmax`` and ``layer_norm`` return float32. On the CPU they return bfloat16 for an operand in
-# bfloat16. With float16 in place of bfloat16, this table is the same.
-#
-# Both lists in full follow, as this release has them; names that begin with an underscore are left out. An operation with *no
-# rule*, or outside of both lists, works with the types that it gets, or consists of others that have a rule, as
-# ``cross_entropy`` does on CUDA.
-#
-# .. how-measured:: For each operation that PyTorch registers for autocast, a dispatch mode notes the first cast and stops
-#    there. So shapes that do not fit do no harm.
-
-
-class Stopped(Exception):
-    pass
-
-
-class FirstCast(TorchDispatchMode):
-    dtype = None
-
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-        if str(operation).startswith("prim."):  # asks for the device
-            return operation(*args, **(kwargs or {}))
-        self.dtype = (kwargs or {}).get("dtype")
-        raise Stopped
-
-
-def value_for(kind, tensor):
-    if kind in ("Tensor", "Optional[Tensor]"):
-        return tensor()
-    if kind in ("List[Tensor]", "List[Optional[Tensor]]"):
-        return [tensor(), tensor()]
-    if "List" in kind:
-        return [1]
-    simple = {"number": 2, "int": 1, "float": 0.5, "bool": False, "str": "nuc"}
-    return simple.get(kind)
-
-
-def first_cast(operation, device, first, *others):
-    made = []
-
-    def tensor():
-        kind = others[0] if made and others else first
-        made.append(torch.empty((2, 2), dtype=kind, device=device))
-        return made[-1]
-
-    needed = [a for a in operation._schema.arguments if not a.has_default_value()]
-    with FakeTensorMode(), torch.no_grad():
-        values = {a.name: value_for(str(a.type), tensor) for a in needed}
-        args = [values.pop(a.name) for a in needed if not a.kwarg_only]
-        if "Tensor self, Tensor other, int? dim" in str(operation._schema):
-            values["dim"] = 0  # cross warns without it
-        with FirstCast() as seen, Casting(device):
-            try:
-                operation(*args, **values)
-            except Exception as error:
-                return "raises" if "unsafe to autocast" in str(error) else seen.dtype
-
-
-def rule(operation, device):
-    low, wide = torch.bfloat16, torch.float32
-    mixed = first_cast(operation, device, low, wide)
-    if mixed == wide:
-        alone = first_cast(operation, device, low)
-        return "float32" if alone == wide else "widest"
-    if mixed == low or first_cast(operation, device, wide) == low:
-        return "16 bits"
-    return mixed
-
-
-def rules(device):
-    found = {}
-    key = "Autocast" + device.upper()
-    for name in torch._C._dispatch_get_registrations_for_dispatch_key(key):
-        packet, _, overload = name.removeprefix("aten::").partition(".")
-        operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
-        if not packet.startswith("_"):
-            found[packet] = rule(operation, device) or found.get(packet)
-    return found
-
-
-rules_of = pd.DataFrame({d.upper(): rules(d) for d in ("cpu", "cuda")})
-rules_of = rules_of.fillna("no rule").sort_index().rename_axis("operations")
-order = ["16 bits", "float32", "widest", "raises", "no rule"]
-
-
-def show(rules_of):
-    for cuda, cpu in itertools.product(order, order):
-        chosen = (rules_of["CUDA"] == cuda) & (rules_of["CPU"] == cpu)
-        if chosen.any():
-            print(f"CUDA: {cuda}   CPU: {cpu}")
-            start = {"initial_indent": "    ", "subsequent_indent": "    "}
-            print(textwrap.fill(", ".join(rules_of.index[chosen]), 86, **start))
-
-
-# %%
-# *16 bits* and *float32* say to what the operands are cast, if you do not pass a ``dtype=`` to ``sum`` or ``softmax``. *widest*
-# is the wider type of 16 bits and float32 among them:
-
-# sphinx_gallery_start_ignore
-import pathlib
-import re
-
-_header = pathlib.Path(torch.__file__).parent / "include/ATen/autocast_mode.h"
-_text = _header.read_text()
-for _macro, _what in (
-    ("LOWER_PRECISION_FP", "16 bits"),
-    ("FP32", "float32"),
-    ("FP32_SET_OPT_DTYPE", "float32"),
-    ("PROMOTE", "widest"),
-):
-    _body = _text.split(f"define AT_FORALL_{_macro}(_)")[1].split("\n\n")[0]
-    _names = {n for n in re.findall(r"_\((\w+)", _body) if not n.startswith("_")}
-    assert len(_names) > 7 and all(rules_of["CUDA"][n] == _what for n in _names)
-for _function, _operand, _wanted in (
-    (lambda a, b, v: a.sum(dtype=low), torch.float32, "bfloat16"),
-    (lambda a, b, v: a.softmax(0, dtype=low), torch.float32, "bfloat16"),
-    (lambda a, b, v: a.sum(), torch.float64, "float64"),
-    (lambda a, b, v: a.softmax(0), torch.float64, "float64"),
-):
-    assert type_of(_function, "cuda", _operand) == _wanted
-for _operand in (torch.float32, torch.float64, low):
-    _raised = []
-    try:
-        type_of(lambda a, b, v: F.binary_cross_entropy(a, b), "cuda", _operand)
-    except RuntimeError as error:
-        _raised.append("unsafe to autocast" in str(error))
-    assert _raised == [True]
-assert set(rules_of["CUDA"]) | set(rules_of["CPU"]) == set(order)
-assert (rules_of["CUDA"] == "raises").sum() == 1 and len(rules_of) > 150
-for _name in ("trace", "prod", "avg_pool3d", "cdist"):
-    assert rules_of["CPU"][_name] == "float32"
-for _name in ("mv", "dot", "addmv", "addr"):
-    assert rules_of["CPU"][_name] == "no rule"
-_h, _v = torch.rand(4, 4), torch.rand(4)
-with torch.autocast("cpu", torch.bfloat16):
-    assert torch.mv(_h, _v).dtype == torch.dot(_v, _v).dtype == torch.float32
-    assert torch.outer(_v, _v).dtype == torch.float32
-    assert _h.bfloat16().trace().dtype == _h.bfloat16().prod().dtype == torch.float32
-    _gauss = F.gaussian_nll_loss(*[t.bfloat16() for t in (_v, _v, _v)])
-    assert _gauss.dtype == torch.bfloat16 and "gaussian_nll_loss" not in rules_of.index
-    assert torch.einsum("ij,jk->ik", _h, _h).dtype == torch.bfloat16
-    assert F.binary_cross_entropy(_v.bfloat16(), _v).dtype == torch.float32
-# sphinx_gallery_end_ignore
-show(rules_of)
-
-# %%
-# Losses are not one group: ``gaussian_nll_loss`` has no rule on either device. Under autocast on CUDA, ``binary_cross_entropy``
-# raises an error: use ``binary_cross_entropy_with_logits``.
-
-# %%
-# bfloat16 or float16
-# -------------------
-# Both take 16 bits. float16 spends more of them on digits, bfloat16 on range. Each point of a curve is the worst error of about
-# a thousand numbers, from that size to twice that size, rounded to the format:
-#
-# .. how-measured:: This code rounds numbers of each size to both formats, and draws the largest relative error.
-
-formats = (torch.float16, torch.bfloat16)
-powers = range(-33, 27)
-numbers = torch.logspace(0, 1, 1001, base=2, dtype=torch.float64)  # from 1 to 2
-
-
-def worst(kind, power):
-    exact = numbers * 2.0**power
-    return ((exact.to(kind).double() - exact) / exact).abs().clamp(max=1).max().item()
-
-
-def draw(errors):
-    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
-    sizes = [2.0**power for power in powers]
-    ax.loglog(sizes, errors[torch.float16], "-", color="#c2410c", label="float16")
-    ax.loglog(sizes, errors[torch.bfloat16], "--", color="#2563eb", label="bfloat16")
-    ax.set(xlabel="size of the number", ylabel="worst relative error")
-    ax.set_title("float16 is finer, and ends on both sides")
-    ax.legend(loc="upper center")
-
-
-# %%
-# The error of each format, from tiny numbers to large ones:
-
-errors = {kind: [worst(kind, power) for power in powers] for kind in formats}
-
-# figure: The worst relative rounding error of numbers from 1e-10 to 1e8. bfloat16 is at 0.004 everywhere. float16 is
-#   at 0.0005 from about 6e-5 to more than 1e4. Towards smaller numbers its error grows, and under 3e-8 it is 1, for
-#   these numbers become zero. At the other end it jumps to 1, where numbers become infinite.
-draw(errors)
-
-print("largest float16:", torch.finfo(torch.float16).max)
-print("3e-8 in float16: ", torch.tensor(3e-8).half().item())
-print("2e-8 in float16: ", torch.tensor(2e-8).half().item())
-
-# sphinx_gallery_start_ignore
-assert 0.0004 < worst(torch.float16, 0) < 0.0005
-assert 0.003 < worst(torch.bfloat16, 0) < 0.004
-assert all(error == errors[torch.bfloat16][0] for error in errors[torch.bfloat16])
-_normal = [
-    e for e, p in zip(errors[torch.float16], powers, strict=True) if -14 <= p < 15
-]
-assert max(_normal) == min(_normal)
-assert errors[torch.float16][0] == errors[torch.float16][-1] == 1
-assert torch.tensor(2.9e-8).half() == 0 and torch.tensor(65520.0).half().isinf()
-assert torch.tensor(65519.0).half() == 65504 and -torch.tensor(2.9e-8).half() == 0
-assert torch.tensor(3e-8).half() > 0 and torch.finfo(torch.float16).max == 65504
-_bf, _single = torch.finfo(torch.bfloat16), torch.finfo(torch.float32)
-assert _bf.smallest_normal == _single.smallest_normal and _bf.max > 0.99 * _single.max
-# sphinx_gallery_end_ignore
-
-# %%
-# Gradients are often tiny, and those smaller than about 3e-8 become 0 in float16. So float16 needs :ref:`a GradScaler
-# <sphx_glr_gallery_memory_grad_scaler.py>`. bfloat16 has nearly the range of float32, and is used without a scaler.
-# ``torch.cuda.is_bf16_supported(including_emulation=False)`` says whether your GPU has it.
-
-# %%
-# An island in float32
-# --------------------
-# For a part that needs more digits or range, switch autocast off and convert the inputs:
-
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    h = layer(batch)
-    with torch.autocast("cpu", enabled=False):
-        scores = h.float() @ layer.weight.T
-print(h.dtype, scores.dtype)
-
-# sphinx_gallery_start_ignore
-assert (h.dtype, scores.dtype) == (torch.bfloat16, torch.float32)
-_raised = []
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    with torch.autocast("cpu", enabled=False):
-        try:
-            h @ layer.weight.T
-        except RuntimeError as error:
-            _raised.append("to have the same dtype" in str(error))
-assert _raised == [True]
-# sphinx_gallery_end_ignore
-
-# %%
-# In your own ``autograd.Function``, two decorators do this for forward and backward:
-
-from torch.amp import custom_bwd, custom_fwd
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    @custom_fwd(device_type="cpu", cast_inputs=torch.float32)
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x @ x
-
-    @staticmethod
-    @custom_bwd(device_type="cpu")
-    def backward(ctx, gradient):
-        (x,) = ctx.saved_tensors
-        return gradient @ x.T + x.T @ gradient
-
-
-x = torch.rand(2, 2, requires_grad=True)
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    y = Square.apply(x @ x)
-print(y.dtype)
-
-# sphinx_gallery_start_ignore
-assert y.dtype == torch.float32
-y.sum().backward()
-_x = x.detach().clone().requires_grad_()
-_low = (_x.bfloat16() @ _x.bfloat16()).float()
-(_low @ _low).sum().backward()
-assert torch.allclose(x.grad, _x.grad, rtol=0.02)
-
-
-class _New(torch.autograd.Function):
-    forward = staticmethod(custom_fwd(lambda x: x * 2, device_type="cpu"))
-    setup_context = staticmethod(lambda ctx, inputs, output: None)
-    backward = staticmethod(custom_bwd(lambda ctx, g: g * 2, device_type="cpu"))
-
-
-_raised = []
-try:
-    _New.apply(x).sum().backward()
-except AttributeError as error:
-    _raised.append(str(error))
-assert _raised == ["'_NewBackward' object has no attribute '_fwd_used_autocast'"]
-assert torch.get_float32_matmul_precision() == "highest"
-# sphinx_gallery_end_ignore
-
-# %%
-# They do not work with a separate ``setup_context``: backward raises ``AttributeError: ... '_fwd_used_autocast'``
-# (`pytorch#132388 <https://github.com/pytorch/pytorch/issues/132388>`__).
-#
-# **TF32** is another switch. ``torch.set_float32_matmul_precision("high")`` lets products of float32 tensors use fewer digits
-# on GPUs that have TF32. The tensors stay in float32, and no memory is saved. PyTorch's default is ``"highest"``.
 
 # %%
 # Exercise
