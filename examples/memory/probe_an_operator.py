@@ -18,16 +18,54 @@ Probe an operator: saved tensors, views, in-place changes
 # May I change this tensor in place?
 # ----------------------------------
 # Backward raises *modified by an inplace operation*, or memory is short. Does the function keep its input, its result, or a new
-# tensor? PyTorch's reference seldom says, but you can measure it.
+# tensor? PyTorch's reference seldom says, but you can measure it. By hand, for ``exp``:
+
+import torch
+import torch.nn.functional as F
+from torch.autograd.graph import saved_tensors_hooks
+
+
+def number(*shape):
+    values = torch.linspace(0.5, 2, torch.Size(shape).numel(), dtype=torch.float64)
+    return values.reshape(shape).requires_grad_()
+
+
+x = number(4, 8)
+copy = x.clone()  # a leaf that requires grad must not be changed in place
+saved = []
+
+
+def pack(tensor):
+    saved.append(tensor.detach())
+    return saved[-1]
+
+
+with saved_tensors_hooks(pack, lambda tensor: tensor):
+    y = torch.exp(copy)
+print("exp keeps its input: ", any(t.data_ptr() == copy.data_ptr() for t in saved))
+print("exp keeps its result:", any(t.data_ptr() == y.data_ptr() for t in saved))
+
+y = torch.exp(copy)  # without hooks, which switch the check off
+y.add_(1)
+try:
+    torch.autograd.grad(y.sum(), x)
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message.partition(". Hint")[0])
+
+# sphinx_gallery_start_ignore
+assert saved[0].data_ptr() != copy.data_ptr() and len(saved) == 1
+assert "modified by an inplace operation" in message
+# sphinx_gallery_end_ignore
+
+# %%
+# Why add 1? It changes no derivative of the call. So backward must give the same gradient as without the change, or raise.
 #
 # .. how-measured:: One function for each question, and one that returns a row with all the answers.
 
 import matplotlib.pyplot as plt
 import pandas as pd
-import torch
-import torch.nn.functional as F
 from torch.autograd import forward_ad
-from torch.autograd.graph import saved_tensors_hooks
 
 
 def storage_of(tensor):
@@ -66,7 +104,7 @@ def close(one, other):
     return torch.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-def kept(f, *inputs):
+def measure_kept(f, *inputs):
     saved = {}
 
     def pack(tensor):
@@ -143,7 +181,7 @@ def forward_mode(f, *inputs):
 
 def probe(f, *inputs):
     return {
-        "keeps": ", ".join(sorted(kept(f, *inputs))) or "nothing",
+        "keeps": ", ".join(sorted(measure_kept(f, *inputs))) or "nothing",
         "shares memory": "yes" if shares(f, *inputs) else "no",
         "result changed": after("result", f, *inputs),
         "input changed": after("input", f, *inputs),
@@ -152,17 +190,15 @@ def probe(f, *inputs):
     }
 
 
-def number(*shape):
-    values = torch.linspace(0.5, 2, torch.Size(shape).numel(), dtype=torch.float64)
-    return values.reshape(shape).requires_grad_()
-
-
-def rows(calls, columns=None):
+def tabulate_probes(calls, columns=None):
     found = pd.DataFrame({name: probe(*call) for name, call in calls.items()}).T
     return found[columns] if columns else found
 
 
-x, other, square = number(4, 8), number(4, 8), number(8, 8)
+# %%
+# The answers for eleven operators, with small inputs in double precision:
+
+other, square = number(4, 8), number(8, 8)
 calls = {
     "exp": (torch.exp, x),
     "relu": (F.relu, x),
@@ -176,35 +212,29 @@ calls = {
     "t": (torch.t, x),
     "cdist": (torch.cdist, x, square),
 }
-table = rows(calls)
-
-# %%
-# The answers for eleven operators, with small inputs in double precision:
-
-import torch
-import torch.nn.functional as F
+answers = tabulate_probes(calls)
 
 # sphinx_gallery_start_ignore
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
-_cell = table.loc
+_cell = answers.loc
 assert _cell["relu", "keeps"] == "the result" and _cell["gelu", "keeps"] == "an input"
 for _name in ("max_pool2d", "layer_norm"):
     assert _cell[_name, "keeps"] == "a new tensor, an input"
-assert list(table.index[table["shares memory"] == "yes"]) == ["t"]
-assert not table.isin(["wrong", "refused"]).any(axis=None)
-for _name, _row in table.iterrows():
+assert list(answers.index[answers["shares memory"] == "yes"]) == ["t"]
+assert not answers.isin(["wrong", "refused"]).any(axis=None)
+for _name, _row in answers.iterrows():
     assert (_row["result changed"] == "raises") == ("the result" in _row["keeps"]), (
         _name
     )
     assert (_row["input changed"] == "raises") == ("an input" in _row["keeps"]), _name
 _zero = ["relu", "max_pool2d", "cumsum", "t"]
-assert list(table.index[table["2nd derivative"] == "zero"]) == _zero
+assert list(answers.index[answers["2nd derivative"] == "zero"]) == _zero
 _cdist = "yes" if TORCH >= (2, 14) else "no"
 assert _cell["cdist", "2nd derivative"] == _cdist
-assert (table["2nd derivative"].drop("cdist") != "no").all()
-assert list(table.index[table["forward mode"] == "no"]) == ["cdist"]
+assert (answers["2nd derivative"].drop("cdist") != "no").all()
+assert list(answers.index[answers["forward mode"] == "no"]) == ["cdist"]
 assert probe(torch.prod, x)["keeps"] == "an input, the result"
-assert kept(lambda x: x * other.detach(), x) == {"a new tensor": other.nbytes}
+assert measure_kept(lambda x: x * other.detach(), x) == {"a new tensor": other.nbytes}
 _pair, _frozen = number(2), other.detach()
 _hostile = {
     "two results": (lambda x: x.sort(), x),
@@ -217,7 +247,7 @@ _hostile = {
     "integer": (F.embedding, torch.tensor([0, 1]), x),
     "unused": (lambda x, other: x.exp(), x, other),
 }
-_answers = rows(_hostile)
+_answers = tabulate_probes(_hostile)
 assert not _answers.isin(["wrong"]).any(axis=None)
 assert (_answers["forward mode"] == "yes").all()
 assert (_answers["shares memory"] == "no").all()
@@ -232,7 +262,7 @@ assert [after(_change, F.dropout, x) for _change in ("result", "input")] == [
     "works"
 ] * 2
 # sphinx_gallery_end_ignore
-table
+answers.rename_axis(columns="operator")
 
 # %%
 # The columns are those of :doc:`the table of all operators </reference/operators>`:
@@ -245,26 +275,60 @@ table
 #   gradient is wrong, and nothing is said.
 # - **2nd derivative**: *yes*, *zero* (it is 0 for this input, up to rounding), or *no* (it raises).
 # - **forward mode**: *yes* (it agrees with backward), *no* (it raises), or *wrong* (they disagree).
-#
-# Why add 1? It changes no derivative of the call. So backward must give the same gradient as without the change, or raise. The
-# same question by hand:
-
-copy = x.clone()  # a leaf that requires grad must not be changed in place
-y = torch.exp(copy)
-y.add_(1)
-
-try:
-    torch.autograd.grad(y.sum(), x)
-except RuntimeError as error:
-    message = str(error)
-    print("RuntimeError:", message.partition(". Hint")[0])
-
-# sphinx_gallery_start_ignore
-assert "modified by an inplace operation" in message
-# sphinx_gallery_end_ignore
-
 # %%
 # In this table, backward raises where the changed tensor is kept, and works where it is not.
+
+# %%
+# How many bytes they keep
+# ------------------------
+# An input that is kept needs no more memory while your code holds it too. A result is often the input of the next operator. The
+# new tensors of ``layer_norm`` and ``max_pool2d`` are held by the graph alone.
+#
+# .. how-measured:: The bytes kept by the operators of the first table, relative to the size of their first input, and the plot.
+
+sizes = {name: measure_kept(*call) for name, call in calls.items()}
+parts = (
+    pd.DataFrame(sizes, index=["an input", "the result", "a new tensor"]).fillna(0).T
+)
+relative = parts.div([call[1].nbytes for call in calls.values()], axis=0)
+
+
+def plot_kept():
+    _, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+    left = torch.zeros(len(relative)).numpy()
+    for kind, color, hatch in (
+        ("an input", "#2563eb", ""),
+        ("the result", "#047857", "//"),
+        ("a new tensor", "#c2410c", "xx"),
+    ):
+        style = {"color": color, "hatch": hatch, "edgecolor": "white"}
+        ax.barh(relative.index, relative[kind], left=left, label=kind, **style)
+        left = left + relative[kind].to_numpy()
+    ax.set_title("What each operator keeps for backward")
+    ax.set_xlabel("bytes kept, relative to the first input")
+    ax.invert_yaxis()
+    ax.legend()
+
+
+# %%
+# ``mm`` and ``cdist`` keep a second input of twice the size:
+
+plot_kept()
+
+# figure: Horizontal bars, one for each operator, for the bytes kept relative to the first input. Softmax, exp, relu and gelu
+#   keep as much as one input, mul twice, mm three times and cdist four times as much, cumsum and t nothing. Only layer_norm
+#   and max_pool2d have a part for new tensors.
+
+# sphinx_gallery_start_ignore
+assert list(relative.index[relative["a new tensor"] > 0]) == [
+    "layer_norm",
+    "max_pool2d",
+]
+_sums = relative.sum(axis=1)
+assert _sums[["mul", "mm", "cdist", "cumsum", "t"]].tolist() == [2, 3, 4, 0, 0]
+assert (_sums[["softmax", "exp", "relu", "gelu"]] == 1).all()
+assert (relative.loc[["mm", "cdist"], "an input"] == 3).all()
+# sphinx_gallery_end_ignore
 
 # %%
 # What people get wrong
@@ -279,7 +343,7 @@ exceptions = {
     "expand": (lambda x: x.expand(2, 4, 8), x),
     "kron": (torch.kron, number(2, 2), number(2, 2)),
 }
-found = rows(exceptions, columns)
+found = tabulate_probes(exceptions, columns)
 # sphinx_gallery_start_ignore
 for _name in ("split", "chunk", "unbind"):
     assert found.loc[_name].tolist() == ["nothing", "refused", "raises"]
@@ -307,11 +371,13 @@ except RuntimeError as _error:
     _raised.append("refers to a single memory location" in str(_error))
 assert _raised == [True]
 for _like_split in (lambda x: x.tensor_split(2), lambda x: x.hsplit(2)):
-    _found = rows({"": (_like_split, x)}, columns)
+    _found = tabulate_probes({"": (_like_split, x)}, columns)
     assert _found.iloc[0].tolist() == ["nothing", "works", "works"]
-assert rows({"": (lambda x: x.expand(4, 8), x)}, columns).iloc[0, 1] == "works"
+assert (
+    tabulate_probes({"": (lambda x: x.expand(4, 8), x)}, columns).iloc[0, 1] == "works"
+)
 # sphinx_gallery_end_ignore
-found
+found.rename_axis(columns="function")
 
 # %%
 # ``split``, ``chunk`` and ``unbind`` keep nothing, but return several views of one tensor. Outside of ``no_grad``, PyTorch
@@ -334,7 +400,7 @@ by_input = {
     "attention, 3 dimensions": (attention, number(1, 4, 8)),
     "attention, 4 dimensions": (attention, number(1, 1, 4, 8)),
 }
-found = rows(by_input, ["shares memory", "result changed", "2nd derivative"])
+found = tabulate_probes(by_input, ["shares memory", "result changed", "2nd derivative"])
 # sphinx_gallery_start_ignore
 for _sizes, _second in (((8, 25), _cdist), ((8, 26), "yes"), ((25, 25), _cdist)):
     assert second(torch.cdist, *(number(_size, 8) for _size in _sizes)) == _second
@@ -351,7 +417,7 @@ assert found["result changed"].tolist() == [
     *["raises" if TORCH >= (2, 14) else "works", "raises"],
 ]
 # sphinx_gallery_end_ignore
-found
+found.rename_axis(columns="function")
 
 # %%
 # According to `its reference <https://docs.pytorch.org/docs/stable/generated/torch.cdist.html>`__, ``cdist`` by default
@@ -394,7 +460,9 @@ class Careless(torch.autograd.Function):
         return 2 * ctx.x * gradient
 
 
-found = rows({"Square": (Square.apply, x), "Careless": (Careless.apply, x)}, columns)
+found = tabulate_probes(
+    {"Square": (Square.apply, x), "Careless": (Careless.apply, x)}, columns
+)
 
 # sphinx_gallery_start_ignore
 assert found["input changed"].tolist() == ["raises", "wrong"]
@@ -404,64 +472,12 @@ assert torch.equal(*_both)
 assert torch.autograd.gradcheck(Careless.apply, x)
 assert torch.autograd.gradcheck(Square.apply, x)
 # sphinx_gallery_end_ignore
-found
+found.rename_axis(columns="function")
 
 # %%
 # ``Careless`` seems to keep nothing, because hooks do not see an attribute. The check for :ref:`changes in place
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>` does not see it either. Without a change in place, both give the
 # same gradient, and ``gradcheck`` passes for both.
-
-# %%
-# How many bytes they keep
-# ------------------------
-# An input that is kept needs no more memory while your code holds it too. A result is often the input of the next operator. The
-# new tensors of ``layer_norm`` and ``max_pool2d`` are held by the graph alone.
-#
-# .. how-measured:: The bytes kept by the operators of the first table, relative to the size of their first input, and the plot.
-
-sizes = {name: kept(*call) for name, call in calls.items()}
-parts = (
-    pd.DataFrame(sizes, index=["an input", "the result", "a new tensor"]).fillna(0).T
-)
-relative = parts.div([call[1].nbytes for call in calls.values()], axis=0)
-
-
-def draw():
-    _, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
-    left = torch.zeros(len(relative)).numpy()
-    for kind, color, hatch in (
-        ("an input", "#2563eb", ""),
-        ("the result", "#047857", "//"),
-        ("a new tensor", "#c2410c", "xx"),
-    ):
-        style = {"color": color, "hatch": hatch, "edgecolor": "white"}
-        ax.barh(relative.index, relative[kind], left=left, label=kind, **style)
-        left = left + relative[kind].to_numpy()
-    ax.set_title("What each operator keeps for backward")
-    ax.set_xlabel("bytes kept, relative to the first input")
-    ax.invert_yaxis()
-    ax.legend()
-
-
-# %%
-# ``mm`` and ``cdist`` keep a second input of twice the size:
-
-draw()
-
-# figure: Horizontal bars, one for each operator, for the bytes kept relative to the first input. Softmax, exp, relu and gelu
-#   keep as much as one input, mul twice, mm three times and cdist four times as much, cumsum and t nothing. Only layer_norm
-#   and max_pool2d have a part for new tensors.
-
-# sphinx_gallery_start_ignore
-assert list(relative.index[relative["a new tensor"] > 0]) == [
-    "layer_norm",
-    "max_pool2d",
-]
-_sums = relative.sum(axis=1)
-assert _sums[["mul", "mm", "cdist", "cumsum", "t"]].tolist() == [2, 3, 4, 0, 0]
-assert (_sums[["softmax", "exp", "relu", "gelu"]] == 1).all()
-assert (relative.loc[["mm", "cdist"], "an input"] == 3).all()
-# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
@@ -479,15 +495,15 @@ def by_hand(x):
     return x * torch.sigmoid(x)
 
 
-print("by hand:", kept(by_hand, x))
-print("F.silu: ", kept(F.silu, x))
+print("by hand:", measure_kept(by_hand, x))
+print("F.silu: ", measure_kept(F.silu, x))
 
 # graph: y -- The product keeps x and the sigmoid; the sigmoid keeps its result, the same tensor
 gate = torch.sigmoid(x)
 y = x * gate
 
-assert kept(by_hand, x) == {"an input": x.nbytes, "a new tensor": x.nbytes}
-assert kept(F.silu, x) == {"an input": x.nbytes}
+assert measure_kept(by_hand, x) == {"an input": x.nbytes, "a new tensor": x.nbytes}
+assert measure_kept(F.silu, x) == {"an input": x.nbytes}
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(by_hand(x), F.silu(x))
