@@ -137,147 +137,6 @@ assert _raised == [True]
 # ``0 / 0`` is NaN. *0th output*: the gradients that a node returns are counted from 0, in the order of its ``next_functions``.
 
 # %%
-# What people get wrong
-# ---------------------
-# **Turning the mode on for backward only.** The stack is stored when a node is made. Without the mode in the forward pass
-# there is nothing to show:
-
-loss = root(width) + root(height)
-with screen() as shown:
-    with torch.autograd.set_detect_anomaly(True):
-        loss.backward()
-
-# sphinx_gallery_start_ignore
-assert "No forward pass information available. Enable detect anomaly" in shown[0]
-assert len(shown) == 2 and "returned nan values" in shown[1]
-with torch.autograd.set_detect_anomaly(True):
-    _loss = root(height)
-_loss.backward()  # stored, and not tested
-# sphinx_gallery_end_ignore
-
-# %%
-# **Losing the warning.** The forward line is in the warning. A filter that ignores warnings drops it, and so does a log that
-# keeps exceptions only. By default, Python prints a warning once for the same text and place: if you catch the error and go
-# on, a second step that fails with the same stack prints nothing.
-#
-# **Always mending the line that is named.** Here the square is named, because it is the first node that returns NaN. The cause
-# is the square root after it: it returned ``inf``, which passes the test, and the square multiplied ``inf`` by 0. If the
-# named line is fine, look at the operation that uses its result.
-
-with screen() as shown:
-    with torch.autograd.set_detect_anomaly(True):
-        square = height**2
-        torch.sqrt(square).backward()
-
-# sphinx_gallery_start_ignore
-assert "square = height**2" in shown[0] and "torch.sqrt(square)" not in shown[0]
-assert "'PowBackward0' returned nan" in shown[1]
-_seen = []
-with warnings.catch_warnings(record=True) as _caught:
-    warnings.simplefilter("default")
-    for _ in range(2):
-        try:
-            with torch.autograd.set_detect_anomaly(True):
-                root(height).backward()
-        except RuntimeError:
-            _seen.append(len(_caught))
-assert _seen == [1, 1]
-with warnings.catch_warnings(record=True) as _caught:
-    warnings.simplefilter("ignore")
-    with contextlib.suppress(RuntimeError), torch.autograd.detect_anomaly():
-        root(height).backward()
-assert not _caught
-# sphinx_gallery_end_ignore
-
-# %%
-# After an *in-place* error it is similar: the stack leads to the line whose node *saved* the tensor, and not to the line that
-# wrote to it. See :ref:`the page on that message <sphx_glr_gallery_errors_modified_in_place.py>`.
-#
-# **Confusing two functions.** ``detect_anomaly`` works in a ``with`` block only. A plain call of it turns nothing on, though
-# it prints a warning that says so. And its argument is ``check_nan``, so ``detect_anomaly(False)`` in a ``with`` block turns
-# the mode *on*. Use ``set_detect_anomaly(True)``, which works as a call and in a ``with`` block.
-
-# sphinx_gallery_start_ignore
-with warnings.catch_warnings(record=True) as _caught:
-    warnings.simplefilter("always")
-    # sphinx_gallery_end_ignore
-    torch.autograd.detect_anomaly()
-    print("after detect_anomaly():", torch.is_anomaly_enabled())
-    with torch.autograd.detect_anomaly(False):
-        print("with detect_anomaly(False):", torch.is_anomaly_enabled())
-        # sphinx_gallery_start_ignore
-        assert torch.is_anomaly_enabled() and not torch.is_anomaly_check_nan_enabled()
-assert not torch.is_anomaly_enabled() and len(_caught) == 2
-assert "Anomaly Detection has been enabled" in str(_caught[0].message)
-_state = torch.is_anomaly_enabled
-torch.autograd.set_detect_anomaly(True)
-assert _state()
-with torch.autograd.set_detect_anomaly(False):
-    assert not _state()
-assert _state()
-torch.autograd.set_detect_anomaly(False)
-assert not _state()
-_layer, _raised = torch.nn.Sigmoid(), []
-with warnings.catch_warnings(record=True) as _caught:
-    warnings.simplefilter("always")
-    with torch.autograd.set_detect_anomaly(True):
-        _gate = _layer(width)
-        _gate.mul_(2)
-        try:
-            _gate.backward()
-        except RuntimeError as error:
-            _raised.append("modified by an inplace operation" in str(error))
-assert _raised == [True] and "_gate = _layer(width)" in str(_caught[0].message)
-assert "_gate.mul_(2)" not in str(_caught[0].message)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Expecting the mode to stay in its thread.** ``no_grad`` belongs to a thread. This mode belongs to the whole process:
-
-from threading import Thread
-
-thread = Thread(target=torch.autograd.set_detect_anomaly, args=(True,))
-thread.start()
-thread.join()
-print("in the main thread:", torch.is_anomaly_enabled())
-torch.autograd.set_detect_anomaly(False)
-
-# sphinx_gallery_start_ignore
-from threading import Event
-
-_first_in, _both_in, _seen = Event(), Event(), []
-
-
-def _first():
-    with torch.autograd.set_detect_anomaly(True):
-        _first_in.set()
-        _both_in.wait(60)
-
-
-torch.autograd.set_detect_anomaly(True)
-_other = Thread(target=lambda: _seen.append(torch.is_anomaly_enabled()))
-_other.start()
-_other.join()
-torch.autograd.set_detect_anomaly(False)
-assert _seen == [True]
-_other = Thread(target=_first)
-_other.start()
-_first_in.wait(60)
-assert torch.is_anomaly_enabled()
-assert list(width.exp().grad_fn.metadata) == ["traceback_"]
-with torch.autograd.set_detect_anomaly(True):
-    _both_in.set()
-    _other.join()
-    assert not torch.is_anomaly_enabled()  # the other thread has left its block
-assert torch.is_anomaly_enabled()  # and this one restores what it found
-torch.autograd.set_detect_anomaly(False)
-assert not torch.is_anomaly_enabled()
-# sphinx_gallery_end_ignore
-
-# %%
-# If the blocks of two threads overlap, the mode can go off inside the second block, and stay on after both.
-
-# %%
 # What is tested for NaN, and what is not
 # ---------------------------------------
 # In the mode, backward tests what each node returns. At a leaf, the node ``AccumulateGrad`` adds to ``.grad`` and returns
@@ -542,6 +401,147 @@ assert {name.removeprefix("aten::") for name in on - off} == {
 # The last of the three is what ``item()`` calls. On a GPU tensor (none here), :ref:`item() waits for the device
 # <sphx_glr_gallery_cuda_devices.py>`. For times, see
 # :ref:`the page on the cost of recording <sphx_glr_gallery_profiling_cost_of_recording.py>`.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Turning the mode on for backward only.** The stack is stored when a node is made. Without the mode in the forward pass
+# there is nothing to show:
+
+loss = root(width) + root(height)
+with screen() as shown:
+    with torch.autograd.set_detect_anomaly(True):
+        loss.backward()
+
+# sphinx_gallery_start_ignore
+assert "No forward pass information available. Enable detect anomaly" in shown[0]
+assert len(shown) == 2 and "returned nan values" in shown[1]
+with torch.autograd.set_detect_anomaly(True):
+    _loss = root(height)
+_loss.backward()  # stored, and not tested
+# sphinx_gallery_end_ignore
+
+# %%
+# **Losing the warning.** The forward line is in the warning. A filter that ignores warnings drops it, and so does a log that
+# keeps exceptions only. By default, Python prints a warning once for the same text and place: if you catch the error and go
+# on, a second step that fails with the same stack prints nothing.
+#
+# **Always mending the line that is named.** Here the square is named, because it is the first node that returns NaN. The cause
+# is the square root after it: it returned ``inf``, which passes the test, and the square multiplied ``inf`` by 0. If the
+# named line is fine, look at the operation that uses its result.
+
+with screen() as shown:
+    with torch.autograd.set_detect_anomaly(True):
+        square = height**2
+        torch.sqrt(square).backward()
+
+# sphinx_gallery_start_ignore
+assert "square = height**2" in shown[0] and "torch.sqrt(square)" not in shown[0]
+assert "'PowBackward0' returned nan" in shown[1]
+_seen = []
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("default")
+    for _ in range(2):
+        try:
+            with torch.autograd.set_detect_anomaly(True):
+                root(height).backward()
+        except RuntimeError:
+            _seen.append(len(_caught))
+assert _seen == [1, 1]
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("ignore")
+    with contextlib.suppress(RuntimeError), torch.autograd.detect_anomaly():
+        root(height).backward()
+assert not _caught
+# sphinx_gallery_end_ignore
+
+# %%
+# After an *in-place* error it is similar: the stack leads to the line whose node *saved* the tensor, and not to the line that
+# wrote to it. See :ref:`the page on that message <sphx_glr_gallery_errors_modified_in_place.py>`.
+#
+# **Confusing two functions.** ``detect_anomaly`` works in a ``with`` block only. A plain call of it turns nothing on, though
+# it prints a warning that says so. And its argument is ``check_nan``, so ``detect_anomaly(False)`` in a ``with`` block turns
+# the mode *on*. Use ``set_detect_anomaly(True)``, which works as a call and in a ``with`` block.
+
+# sphinx_gallery_start_ignore
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    torch.autograd.detect_anomaly()
+    print("after detect_anomaly():", torch.is_anomaly_enabled())
+    with torch.autograd.detect_anomaly(False):
+        print("with detect_anomaly(False):", torch.is_anomaly_enabled())
+        # sphinx_gallery_start_ignore
+        assert torch.is_anomaly_enabled() and not torch.is_anomaly_check_nan_enabled()
+assert not torch.is_anomaly_enabled() and len(_caught) == 2
+assert "Anomaly Detection has been enabled" in str(_caught[0].message)
+_state = torch.is_anomaly_enabled
+torch.autograd.set_detect_anomaly(True)
+assert _state()
+with torch.autograd.set_detect_anomaly(False):
+    assert not _state()
+assert _state()
+torch.autograd.set_detect_anomaly(False)
+assert not _state()
+_layer, _raised = torch.nn.Sigmoid(), []
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    with torch.autograd.set_detect_anomaly(True):
+        _gate = _layer(width)
+        _gate.mul_(2)
+        try:
+            _gate.backward()
+        except RuntimeError as error:
+            _raised.append("modified by an inplace operation" in str(error))
+assert _raised == [True] and "_gate = _layer(width)" in str(_caught[0].message)
+assert "_gate.mul_(2)" not in str(_caught[0].message)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Expecting the mode to stay in its thread.** ``no_grad`` belongs to a thread. This mode belongs to the whole process:
+
+from threading import Thread
+
+thread = Thread(target=torch.autograd.set_detect_anomaly, args=(True,))
+thread.start()
+thread.join()
+print("in the main thread:", torch.is_anomaly_enabled())
+torch.autograd.set_detect_anomaly(False)
+
+# sphinx_gallery_start_ignore
+from threading import Event
+
+_first_in, _both_in, _seen = Event(), Event(), []
+
+
+def _first():
+    with torch.autograd.set_detect_anomaly(True):
+        _first_in.set()
+        _both_in.wait(60)
+
+
+torch.autograd.set_detect_anomaly(True)
+_other = Thread(target=lambda: _seen.append(torch.is_anomaly_enabled()))
+_other.start()
+_other.join()
+torch.autograd.set_detect_anomaly(False)
+assert _seen == [True]
+_other = Thread(target=_first)
+_other.start()
+_first_in.wait(60)
+assert torch.is_anomaly_enabled()
+assert list(width.exp().grad_fn.metadata) == ["traceback_"]
+with torch.autograd.set_detect_anomaly(True):
+    _both_in.set()
+    _other.join()
+    assert not torch.is_anomaly_enabled()  # the other thread has left its block
+assert torch.is_anomaly_enabled()  # and this one restores what it found
+torch.autograd.set_detect_anomaly(False)
+assert not torch.is_anomaly_enabled()
+# sphinx_gallery_end_ignore
+
+# %%
+# If the blocks of two threads overlap, the mode can go off inside the second block, and stay on after both.
 
 # %%
 # Exercise

@@ -185,70 +185,6 @@ with torch.no_grad():
 # largest number of each part, take ``watch(model)`` from :ref:`sphx_glr_gallery_errors_loss_is_nan.py`.
 
 # %%
-# What people get wrong
-# ---------------------
-# **Comparing with NaN.** A NaN is equal to nothing, not even to itself. The first test never fires:
-
-loss = torch.tensor(float("nan"))
-print(loss.item() == float("nan"), loss.isnan().item(), loss.isfinite().item())
-
-# sphinx_gallery_start_ignore
-assert loss.item() != float("nan") and loss.isnan() and loss != loss
-# sphinx_gallery_end_ignore
-
-# %%
-# **Replacing the NaN.** ``nan_to_num`` puts a number in place of the NaN, and the loss looks healthy. The gradient of the root
-# is NaN as before, because backward divides 0 by that NaN:
-
-for function in (torch.log, torch.sqrt):
-    x = torch.tensor([-1.0, 4.0], requires_grad=True)
-    loss = torch.nan_to_num(function(x)).sum()
-    loss.backward()
-    print(f"{function.__name__:<5} loss {loss.item():.2f}   gradient {x.grad.tolist()}")
-assert loss.isfinite() and x.grad[0].isnan()
-
-# sphinx_gallery_start_ignore
-assert x.sqrt().grad_fn(torch.tensor([0.0, 1.0]))[0].isnan()
-# sphinx_gallery_end_ignore
-
-# %%
-# **Using anomaly mode for a NaN of the forward pass.** It tests gradients only. The logarithm of -1 is NaN, but its derivative
-# :math:`1/x` is -1. Nothing is raised:
-
-with torch.autograd.set_detect_anomaly(True):
-    x = torch.tensor(-1.0, requires_grad=True)
-    loss = torch.log(x)
-    loss.backward()
-print("loss:", loss.item(), "  gradient:", x.grad.item())
-
-# sphinx_gallery_start_ignore
-assert loss.isnan() and x.grad == -1
-# sphinx_gallery_end_ignore
-
-# %%
-# **Clipping the gradients against NaN.** By default, ``clip_grad_norm_`` :ref:`spreads a NaN to all gradients
-# <sphx_glr_gallery_training_gradient_clipping.py>`. With ``error_if_nonfinite=True`` it raises before the optimizer writes NaN
-# into the weights:
-
-layer = nn.Linear(2, 1)
-layer(torch.tensor([[1.0, float("nan")]])).sum().backward()
-try:
-    nn.utils.clip_grad_norm_(layer.parameters(), 1.0, error_if_nonfinite=True)
-except RuntimeError as error:
-    message = str(error)
-    print("RuntimeError:", message.split(" To disable")[0])
-
-# sphinx_gallery_start_ignore
-assert "is non-finite, so it cannot be clipped" in message
-assert layer.bias.grad == 1 and layer.weight.grad.isnan().any()
-nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
-assert layer.bias.grad.isnan() and layer.weight.grad.isnan().all()
-# sphinx_gallery_end_ignore
-
-# %%
-# Do not use it with a ``GradScaler``, where some infinite gradients :ref:`are normal <sphx_glr_gallery_memory_grad_scaler.py>`.
-
-# %%
 # float16: larger than 65504
 # --------------------------
 # In mixed precision, attention is a usual place. The scores are sums of products, and the division by the root of the width
@@ -549,6 +485,70 @@ assert 50 <= first_inf <= 60 and 105 <= first_nan <= 125 and first_nan > 2 * fir
 # Do not look for the operation here. ``loss.isfinite()`` stops this run at half of the steps, and a look at the first three
 # losses stops it at once: lower the learning rate, or :ref:`clip the gradient
 # <sphx_glr_gallery_training_gradient_clipping.py>`.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Comparing with NaN.** A NaN is equal to nothing, not even to itself. The first test never fires:
+
+loss = torch.tensor(float("nan"))
+print(loss.item() == float("nan"), loss.isnan().item(), loss.isfinite().item())
+
+# sphinx_gallery_start_ignore
+assert loss.item() != float("nan") and loss.isnan() and loss != loss
+# sphinx_gallery_end_ignore
+
+# %%
+# **Replacing the NaN.** ``nan_to_num`` puts a number in place of the NaN, and the loss looks healthy. The gradient of the root
+# is NaN as before, because backward divides 0 by that NaN:
+
+for function in (torch.log, torch.sqrt):
+    x = torch.tensor([-1.0, 4.0], requires_grad=True)
+    loss = torch.nan_to_num(function(x)).sum()
+    loss.backward()
+    print(f"{function.__name__:<5} loss {loss.item():.2f}   gradient {x.grad.tolist()}")
+assert loss.isfinite() and x.grad[0].isnan()
+
+# sphinx_gallery_start_ignore
+assert x.sqrt().grad_fn(torch.tensor([0.0, 1.0]))[0].isnan()
+# sphinx_gallery_end_ignore
+
+# %%
+# **Using anomaly mode for a NaN of the forward pass.** It tests gradients only. The logarithm of -1 is NaN, but its derivative
+# :math:`1/x` is -1. Nothing is raised:
+
+with torch.autograd.set_detect_anomaly(True):
+    x = torch.tensor(-1.0, requires_grad=True)
+    loss = torch.log(x)
+    loss.backward()
+print("loss:", loss.item(), "  gradient:", x.grad.item())
+
+# sphinx_gallery_start_ignore
+assert loss.isnan() and x.grad == -1
+# sphinx_gallery_end_ignore
+
+# %%
+# **Clipping the gradients against NaN.** By default, ``clip_grad_norm_`` :ref:`spreads a NaN to all gradients
+# <sphx_glr_gallery_training_gradient_clipping.py>`. With ``error_if_nonfinite=True`` it raises before the optimizer writes NaN
+# into the weights:
+
+layer = nn.Linear(2, 1)
+layer(torch.tensor([[1.0, float("nan")]])).sum().backward()
+try:
+    nn.utils.clip_grad_norm_(layer.parameters(), 1.0, error_if_nonfinite=True)
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message.split(" To disable")[0])
+
+# sphinx_gallery_start_ignore
+assert "is non-finite, so it cannot be clipped" in message
+assert layer.bias.grad == 1 and layer.weight.grad.isnan().any()
+nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+assert layer.bias.grad.isnan() and layer.weight.grad.isnan().all()
+# sphinx_gallery_end_ignore
+
+# %%
+# Do not use it with a ``GradScaler``, where some infinite gradients :ref:`are normal <sphx_glr_gallery_memory_grad_scaler.py>`.
 
 # %%
 # Exercise

@@ -127,28 +127,6 @@ assert sum(b < a for a, b in pairwise(_noisy)) > 80
 # On the right, with one batch, you see at once that nothing is learned.
 
 # %%
-# What people get wrong
-# ---------------------
-# **Judging by changing batches.** The broken loss in the left panel goes down more than 80 times. Each time, the next batch is
-# easier for the same weights.
-#
-# **Changing the learning rate first.** It is one number, so people try it first. Here no value helps. This is the last loss of
-# the broken code on the one batch:
-
-for lr in (1e-4, 1e-2, 1.0):
-    last = fit(*fine_tune(lr), one)[-1]
-    print(f"lr {lr:<6g} loss {last:.4f}")
-
-    # sphinx_gallery_start_ignore
-    assert last == _flat[0]
-for _lr in (0.0, 1e-7, 1e3):
-    assert {*fit(*fine_tune(_lr), one[:5])} == {last}
-# sphinx_gallery_end_ignore
-
-# %%
-# So the learning rate is the last of the five steps.
-
-# %%
 # Step 1: is the first loss what chance gives?
 # --------------------------------------------
 # If the scores of an untrained classifier are small, the classes are almost equally likely. With five classes, the cross
@@ -431,7 +409,8 @@ assert _still == [False] * 4 + [True] * 2
 
 # %%
 # The head has a large gradient because its gradients have added up over all the steps.
-#
+
+# %%
 # Step 5: the learning rate
 # -------------------------
 # Try a few powers of ten on the one batch, each with a new model. Here the whole network is trained:
@@ -452,6 +431,28 @@ for lr in (1e-5, 1e-3, 1e-1, 1e1):
 # With the smallest rate, the loss falls too slowly. With the largest, it first rises above a million. Do not choose by the last
 # loss alone: 16 samples are so easy that with Adam even this run ends near 0. Take a rate with which the loss falls soon and
 # does not rise first, and go back to changing batches.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Judging by changing batches.** The broken loss in the left panel goes down more than 80 times. Each time, the next batch is
+# easier for the same weights.
+#
+# **Changing the learning rate first.** It is one number, so people try it first. Here no value helps. This is the last loss of
+# the broken code on the one batch:
+
+for lr in (1e-4, 1e-2, 1.0):
+    last = fit(*fine_tune(lr), one)[-1]
+    print(f"lr {lr:<6g} loss {last:.4f}")
+
+    # sphinx_gallery_start_ignore
+    assert last == _flat[0]
+for _lr in (0.0, 1e-7, 1e3):
+    assert {*fit(*fine_tune(_lr), one[:5])} == {last}
+# sphinx_gallery_end_ignore
+
+# %%
+# So the learning rate is the last of the five steps.
 
 # %%
 # Exercise

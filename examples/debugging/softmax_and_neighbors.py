@@ -350,134 +350,6 @@ table
 # mask, ``True`` means *do not look here*. For ``scaled_dot_product_attention``, ``True`` means *look here*.
 
 # %%
-# What people get wrong
-# ---------------------
-# **Leaving the bad row out of the loss.** The loss is finite. Backward starts with a gradient of 0 for the row that is left
-# out, and multiplies it by the NaN weights:
-
-s = torch.zeros(2, 2, requires_grad=True)
-values = torch.ones(2, 1, requires_grad=True)
-added = torch.tensor([[-torch.inf, -torch.inf], [0.0, 0.0]])
-out = (s + added).softmax(1) @ values
-loss = out[1].sum()  # the good row
-loss.backward()
-
-# graph: loss -- A gradient of 0 meets NaN weights in Mm (for values) and in Softmax (for s)
-
-print("loss:", loss.item())
-print("s.grad:", s.grad.tolist(), "  values.grad:", values.grad.flatten().tolist())
-print("masked by a product:", (out.flatten() * torch.tensor([0.0, 1.0])).sum().item())
-
-# sphinx_gallery_start_ignore
-assert loss == 1 and values.grad.isnan().all()
-assert s.grad[0].isnan().all() and not s.grad[1].any()
-assert (out.flatten() * torch.tensor([0.0, 1.0])).sum().isnan()
-for _select in (
-    lambda out: torch.where(torch.tensor([[False], [True]]), out, 0.0),
-    lambda out: out.masked_fill(torch.tensor([[True], [False]]), 0.0),
-    lambda out: out.nan_to_num(),
-    lambda out: out[torch.tensor([1])],
-    lambda out: out.nansum(),
-):
-    _loss = _select((s + added).softmax(1) @ values).sum()
-    assert _loss == 1
-    _slopes = torch.autograd.grad(_loss, (s, values))
-    assert _slopes[0][0].isnan().all() and _slopes[1].isnan().all()
-_early = ((s + added)[1:].softmax(1) @ values).sum()  # left out before the softmax
-_slopes = torch.autograd.grad(_early, (s, values))
-assert not _slopes[0].any() and torch.equal(_slopes[1], torch.full((2, 1), 0.5))
-# sphinx_gallery_end_ignore
-
-# %%
-# ``torch.where``, ``nan_to_num`` and ``nansum`` on ``out`` give the same NaN. A row left out *before* the softmax does no harm.
-
-# %%
-# **Training is fine, and evaluation is NaN.** A ``TransformerEncoderLayer`` does not ask for the weights of its attention. So
-# its training is clean here. In evaluation without gradients it takes the fast path, which returns NaN in PyTorch 2.13:
-
-layer = nn.TransformerEncoderLayer(8, 2, batch_first=True)
-train = layer(x[None], src_mask=~keep)
-layer.eval()
-with torch.no_grad():
-    fast = layer(x[None], src_mask=~keep)
-    torch.backends.mha.set_fastpath_enabled(False)
-    slow = layer(x[None], src_mask=~keep)
-    torch.backends.mha.set_fastpath_enabled(True)
-
-for name, out in (("train", train), ("eval", fast), ("no fast path", slow)):
-    print(f"{name:<13} NaN: {out.isnan().any().item()}")
-
-# sphinx_gallery_start_ignore
-assert train.isfinite().all() and slow.isfinite().all()
-assert fast[0, :2].isnan().all() or TORCH > (2, 13)
-assert torch.allclose(fast[0, 2:], slow[0, 2:], atol=1e-5)
-train.sum().backward()
-assert all(p.grad.isfinite().all() for p in layer.parameters())
-with torch.no_grad():
-    assert layer(x[None], src_mask=~keep & ~dead).isfinite().all()
-_alone = nn.MultiheadAttention(8, 2, batch_first=True)
-_x = x[None]
-_options = {"attn_mask": ~keep, "need_weights": False}
-assert _alone(_x, _x, _x, **_options)[0].isfinite().all()
-_alone.eval()
-with torch.no_grad():
-    _fast = _alone(_x, _x, _x, **_options)[0]
-    _options["attn_mask"] = ~keep & ~dead
-    assert _alone(_x, _x, _x, **_options)[0].isfinite().all()
-assert _fast[0, :2].isnan().all() or TORCH > (2, 13)
-# sphinx_gallery_end_ignore
-
-# %%
-# Self-attention by ``nn.MultiheadAttention(…, batch_first=True)`` with ``need_weights=False`` does the same. Switch the fast
-# path off, or open the dead rows.
-
-# %%
-# **The wrong input for nll_loss.** ``nll_loss`` computes no logarithm: it picks the number of the label and changes its sign.
-#
-# .. how-measured:: Six combinations for scores of 5 and 0, where the second class is right.
-
-scores = torch.tensor([[5.0, 0.0]], requires_grad=True)
-log_probs, probs = scores.log_softmax(1), scores.softmax(1)
-losses = {
-    "cross_entropy(scores)": F.cross_entropy(scores, label),
-    "nll_loss(log_softmax)": F.nll_loss(log_probs, label),
-    "cross_entropy(log_softmax)": F.cross_entropy(log_probs, label),
-    "nll_loss(softmax)": F.nll_loss(probs, label),
-    "nll_loss(scores)": F.nll_loss(scores, label),
-    "cross_entropy(softmax)": F.cross_entropy(probs, label),
-}
-rows = {}
-for name, loss in losses.items():
-    (gradient,) = torch.autograd.grad(loss, scores, retain_graph=True)
-    values = (loss.item(), *gradient[0].tolist())
-    rows[name] = [f"{value + 0.0:.3f}" for value in values]
-
-# %%
-# The first three are the same. The others raise nothing:
-
-# sphinx_gallery_start_ignore
-assert list(rows.values()) == [
-    *[["5.007", "0.993", "-0.993"]] * 3,
-    ["-0.007", "0.007", "-0.007"],
-    ["0.000", "0.000", "-1.000"],
-    ["1.303", "0.010", "-0.010"],
-]
-for _seed in range(20):
-    torch.manual_seed(_seed)
-    _s = (9 * torch.randn(6, 4)).requires_grad_()
-    _y = torch.randint(4, (6,))
-    assert -1 <= F.nll_loss(_s.softmax(1), _y) <= 0
-    _slope = torch.autograd.grad(F.nll_loss(_s, _y, reduction="sum"), _s)[0]
-    assert torch.equal(_slope, -F.one_hot(_y, 4).float())
-# sphinx_gallery_end_ignore
-pd.DataFrame(rows, index=["loss", "gradient, score 0", "gradient, score 1"]).T
-
-# %%
-# With probabilities, the mean of ``nll_loss`` is between -1 and 0, and a badly wrong sample has almost no gradient.
-# With scores, its gradient does not depend on the scores, so the loss can fall without end. The last line is one of the
-# :ref:`silent mistakes <sphx_glr_gallery_debugging_silent_mistakes.py>`.
-
-# %%
 # acos: the angle between two vectors
 # -----------------------------------
 # The slope of ``acos`` at 1 and -1 is infinite (`asked here
@@ -640,6 +512,134 @@ assert 0.8 < max(_third(_row).abs().max() for _row in _equal) < 1.1
 # ``F.layer_norm`` has no NaN here. It divides by :math:`\sqrt{10^{-5}}`, so it multiplies small differences by 316. The
 # third line divides by ``eps`` itself, and a rounding error of the mean can make its value 0.9 instead of 0. In the last, the
 # root has an infinite slope. With ``eps=0``, or an infinite number in the row, the value of ``F.layer_norm`` is NaN.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Leaving the bad row out of the loss.** The loss is finite. Backward starts with a gradient of 0 for the row that is left
+# out, and multiplies it by the NaN weights:
+
+s = torch.zeros(2, 2, requires_grad=True)
+values = torch.ones(2, 1, requires_grad=True)
+added = torch.tensor([[-torch.inf, -torch.inf], [0.0, 0.0]])
+out = (s + added).softmax(1) @ values
+loss = out[1].sum()  # the good row
+loss.backward()
+
+# graph: loss -- A gradient of 0 meets NaN weights in Mm (for values) and in Softmax (for s)
+
+print("loss:", loss.item())
+print("s.grad:", s.grad.tolist(), "  values.grad:", values.grad.flatten().tolist())
+print("masked by a product:", (out.flatten() * torch.tensor([0.0, 1.0])).sum().item())
+
+# sphinx_gallery_start_ignore
+assert loss == 1 and values.grad.isnan().all()
+assert s.grad[0].isnan().all() and not s.grad[1].any()
+assert (out.flatten() * torch.tensor([0.0, 1.0])).sum().isnan()
+for _select in (
+    lambda out: torch.where(torch.tensor([[False], [True]]), out, 0.0),
+    lambda out: out.masked_fill(torch.tensor([[True], [False]]), 0.0),
+    lambda out: out.nan_to_num(),
+    lambda out: out[torch.tensor([1])],
+    lambda out: out.nansum(),
+):
+    _loss = _select((s + added).softmax(1) @ values).sum()
+    assert _loss == 1
+    _slopes = torch.autograd.grad(_loss, (s, values))
+    assert _slopes[0][0].isnan().all() and _slopes[1].isnan().all()
+_early = ((s + added)[1:].softmax(1) @ values).sum()  # left out before the softmax
+_slopes = torch.autograd.grad(_early, (s, values))
+assert not _slopes[0].any() and torch.equal(_slopes[1], torch.full((2, 1), 0.5))
+# sphinx_gallery_end_ignore
+
+# %%
+# ``torch.where``, ``nan_to_num`` and ``nansum`` on ``out`` give the same NaN. A row left out *before* the softmax does no harm.
+
+# %%
+# **Training is fine, and evaluation is NaN.** A ``TransformerEncoderLayer`` does not ask for the weights of its attention. So
+# its training is clean here. In evaluation without gradients it takes the fast path, which returns NaN in PyTorch 2.13:
+
+layer = nn.TransformerEncoderLayer(8, 2, batch_first=True)
+train = layer(x[None], src_mask=~keep)
+layer.eval()
+with torch.no_grad():
+    fast = layer(x[None], src_mask=~keep)
+    torch.backends.mha.set_fastpath_enabled(False)
+    slow = layer(x[None], src_mask=~keep)
+    torch.backends.mha.set_fastpath_enabled(True)
+
+for name, out in (("train", train), ("eval", fast), ("no fast path", slow)):
+    print(f"{name:<13} NaN: {out.isnan().any().item()}")
+
+# sphinx_gallery_start_ignore
+assert train.isfinite().all() and slow.isfinite().all()
+assert fast[0, :2].isnan().all() or TORCH > (2, 13)
+assert torch.allclose(fast[0, 2:], slow[0, 2:], atol=1e-5)
+train.sum().backward()
+assert all(p.grad.isfinite().all() for p in layer.parameters())
+with torch.no_grad():
+    assert layer(x[None], src_mask=~keep & ~dead).isfinite().all()
+_alone = nn.MultiheadAttention(8, 2, batch_first=True)
+_x = x[None]
+_options = {"attn_mask": ~keep, "need_weights": False}
+assert _alone(_x, _x, _x, **_options)[0].isfinite().all()
+_alone.eval()
+with torch.no_grad():
+    _fast = _alone(_x, _x, _x, **_options)[0]
+    _options["attn_mask"] = ~keep & ~dead
+    assert _alone(_x, _x, _x, **_options)[0].isfinite().all()
+assert _fast[0, :2].isnan().all() or TORCH > (2, 13)
+# sphinx_gallery_end_ignore
+
+# %%
+# Self-attention by ``nn.MultiheadAttention(…, batch_first=True)`` with ``need_weights=False`` does the same. Switch the fast
+# path off, or open the dead rows.
+
+# %%
+# **The wrong input for nll_loss.** ``nll_loss`` computes no logarithm: it picks the number of the label and changes its sign.
+#
+# .. how-measured:: Six combinations for scores of 5 and 0, where the second class is right.
+
+scores = torch.tensor([[5.0, 0.0]], requires_grad=True)
+log_probs, probs = scores.log_softmax(1), scores.softmax(1)
+losses = {
+    "cross_entropy(scores)": F.cross_entropy(scores, label),
+    "nll_loss(log_softmax)": F.nll_loss(log_probs, label),
+    "cross_entropy(log_softmax)": F.cross_entropy(log_probs, label),
+    "nll_loss(softmax)": F.nll_loss(probs, label),
+    "nll_loss(scores)": F.nll_loss(scores, label),
+    "cross_entropy(softmax)": F.cross_entropy(probs, label),
+}
+rows = {}
+for name, loss in losses.items():
+    (gradient,) = torch.autograd.grad(loss, scores, retain_graph=True)
+    values = (loss.item(), *gradient[0].tolist())
+    rows[name] = [f"{value + 0.0:.3f}" for value in values]
+
+# %%
+# The first three are the same. The others raise nothing:
+
+# sphinx_gallery_start_ignore
+assert list(rows.values()) == [
+    *[["5.007", "0.993", "-0.993"]] * 3,
+    ["-0.007", "0.007", "-0.007"],
+    ["0.000", "0.000", "-1.000"],
+    ["1.303", "0.010", "-0.010"],
+]
+for _seed in range(20):
+    torch.manual_seed(_seed)
+    _s = (9 * torch.randn(6, 4)).requires_grad_()
+    _y = torch.randint(4, (6,))
+    assert -1 <= F.nll_loss(_s.softmax(1), _y) <= 0
+    _slope = torch.autograd.grad(F.nll_loss(_s, _y, reduction="sum"), _s)[0]
+    assert torch.equal(_slope, -F.one_hot(_y, 4).float())
+# sphinx_gallery_end_ignore
+pd.DataFrame(rows, index=["loss", "gradient, score 0", "gradient, score 1"]).T
+
+# %%
+# With probabilities, the mean of ``nll_loss`` is between -1 and 0, and a badly wrong sample has almost no gradient.
+# With scores, its gradient does not depend on the scores, so the loss can fall without end. The last line is one of the
+# :ref:`silent mistakes <sphx_glr_gallery_debugging_silent_mistakes.py>`.
 
 # %%
 # Exercise

@@ -114,6 +114,88 @@ assert not torch.equal(*_masks)
 # and the nodes are those of eager PyTorch, custom functions aside.
 
 # %%
+# A node for each graph
+# ---------------------
+# Where ``torch.compile`` cannot go on, it may leave the whole function uncompiled, as in the cases above. Or it ends the graph,
+# lets Python run, and begins another: a *graph break*. Here each of the two graphs has a node, and the tensor between them is
+# visible again:
+
+
+def in_two(x):
+    inside = torch.sin(x)
+    print("between two graphs")
+    return torch.sum(inside * x)
+
+
+value = torch.compile(in_two, backend="aot_eager")(x)
+
+# graph: value -- A graph break leaves two nodes
+
+# sphinx_gallery_start_ignore
+assert _nodes(value) == [COMPILED, COMPILED]
+_seen = []
+
+
+def _visible(x):
+    inside = torch.sin(x)
+    torch._dynamo.graph_break()
+    _seen.append(inside)
+    return torch.sum(inside * x)
+
+
+_value = torch.compile(_visible, backend="aot_eager")(x)
+_seen[0].retain_grad()
+_value.backward()
+assert torch.allclose(_seen[0].grad, x)
+x.grad = None
+assert _nodes(compiled_wave(torch.ones(3, requires_grad=True))) == [COMPILED]
+# sphinx_gallery_end_ignore
+
+# %%
+# :ref:`The page on graph breaks <sphx_glr_gallery_errors_data_dependent_branching.py>` finds the lines. A *recompilation* is
+# another thing: one more version, with the same single node
+# (:ref:`recompile_limit <sphx_glr_gallery_errors_recompile_limit.py>`).
+
+# %%
+# Custom functions
+# ----------------
+# A ``torch.autograd.Function`` is recorded, too: its ``backward`` becomes part of the backward graph, and its node is gone. If
+# ``backward`` does something besides computing, here appending to a list, the graph breaks around the function and its node
+# stays (`pytorch#138215 <https://github.com/pytorch/pytorch/issues/138215>`__):
+
+log = []
+
+
+class Sine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.sin(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient * torch.cos(x)
+
+
+class LoggedSine(Sine):
+    @staticmethod
+    def backward(ctx, gradient):
+        log.append("backward")
+        return Sine.backward(ctx, gradient)
+
+
+for function in (Sine, LoggedSine):
+    compiled = torch.compile(lambda x, f=function: f.apply(x) * 2, backend="aot_eager")
+    result = compiled(x)
+    node, _ = result.grad_fn.next_functions[0]
+    print(f"{function.__name__}:", result.grad_fn.name(), "<-", node.name())
+
+# sphinx_gallery_start_ignore
+assert _nodes(compiled(x)) == [COMPILED, "LoggedSineBackward"]
+# sphinx_gallery_end_ignore
+
+# %%
 # What people get wrong
 # ---------------------
 # **Registering a hook after the first call.** Then a hook on a layer does not run, and nothing tells you (asked in
@@ -507,88 +589,6 @@ value.backward()
 # above can keep its graph. ``create_graph=True`` raises here with the same message. Setting
 # ``torch._functorch.config.donated_buffer = False`` before the first call lets you keep the graph. A second gradient still
 # raises.
-
-# %%
-# A node for each graph
-# ---------------------
-# Where ``torch.compile`` cannot go on, it may leave the whole function uncompiled, as in the cases above. Or it ends the graph,
-# lets Python run, and begins another: a *graph break*. Here each of the two graphs has a node, and the tensor between them is
-# visible again:
-
-
-def in_two(x):
-    inside = torch.sin(x)
-    print("between two graphs")
-    return torch.sum(inside * x)
-
-
-value = torch.compile(in_two, backend="aot_eager")(x)
-
-# graph: value -- A graph break leaves two nodes
-
-# sphinx_gallery_start_ignore
-assert _nodes(value) == [COMPILED, COMPILED]
-_seen = []
-
-
-def _visible(x):
-    inside = torch.sin(x)
-    torch._dynamo.graph_break()
-    _seen.append(inside)
-    return torch.sum(inside * x)
-
-
-_value = torch.compile(_visible, backend="aot_eager")(x)
-_seen[0].retain_grad()
-_value.backward()
-assert torch.allclose(_seen[0].grad, x)
-x.grad = None
-assert _nodes(compiled_wave(torch.ones(3, requires_grad=True))) == [COMPILED]
-# sphinx_gallery_end_ignore
-
-# %%
-# :ref:`The page on graph breaks <sphx_glr_gallery_errors_data_dependent_branching.py>` finds the lines. A *recompilation* is
-# another thing: one more version, with the same single node
-# (:ref:`recompile_limit <sphx_glr_gallery_errors_recompile_limit.py>`).
-
-# %%
-# Custom functions
-# ----------------
-# A ``torch.autograd.Function`` is recorded, too: its ``backward`` becomes part of the backward graph, and its node is gone. If
-# ``backward`` does something besides computing, here appending to a list, the graph breaks around the function and its node
-# stays (`pytorch#138215 <https://github.com/pytorch/pytorch/issues/138215>`__):
-
-log = []
-
-
-class Sine(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return torch.sin(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (x,) = ctx.saved_tensors
-        return gradient * torch.cos(x)
-
-
-class LoggedSine(Sine):
-    @staticmethod
-    def backward(ctx, gradient):
-        log.append("backward")
-        return Sine.backward(ctx, gradient)
-
-
-for function in (Sine, LoggedSine):
-    compiled = torch.compile(lambda x, f=function: f.apply(x) * 2, backend="aot_eager")
-    result = compiled(x)
-    node, _ = result.grad_fn.next_functions[0]
-    print(f"{function.__name__}:", result.grad_fn.name(), "<-", node.name())
-
-# sphinx_gallery_start_ignore
-assert _nodes(compiled(x)) == [COMPILED, "LoggedSineBackward"]
-# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
