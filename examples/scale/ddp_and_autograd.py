@@ -27,8 +27,33 @@ DistributedDataParallel and autograd
 # %%
 # Two processes, one model
 # ------------------------
-# Each of two processes has 8 samples of its own. Their gradients differ, so without DDP, two optimizers would turn one model
-# into two.
+# Each of two processes has its own samples. Their gradients differ, so without DDP, two optimizers would turn one model into
+# two. A whole script, to be started by ``torchrun --nproc-per-node 2 train.py``:
+#
+# .. code-block:: python
+#
+#    import torch
+#    import torch.distributed as dist
+#    from torch import nn
+#    from torch.nn.parallel import DistributedDataParallel
+#    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+#
+#    dist.init_process_group("gloo")  # "nccl" on GPUs
+#    torch.manual_seed(0)
+#    data = TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
+#    sampler = DistributedSampler(data)  # each process gets its own half
+#    model = DistributedDataParallel(nn.Linear(4, 1))
+#    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+#    for epoch in range(3):
+#        sampler.set_epoch(epoch)
+#        for x, y in DataLoader(data, batch_size=8, sampler=sampler):
+#            optimizer.zero_grad()
+#            nn.functional.mse_loss(model(x), y).backward()
+#            optimizer.step()
+#    print(dist.get_rank(), model.module.weight)
+#    dist.destroy_process_group()
+#
+# Both processes print the same weight. To look inside, this page starts two processes itself:
 #
 # .. how-measured:: This code forks two processes (not on Windows), calls a function in both, and returns what each returned.
 
@@ -68,7 +93,7 @@ def process(rank, function, folder):
     dist.destroy_process_group()
 
 
-def run(function):
+def run_in_two_processes(function):
     with tempfile.TemporaryDirectory() as folder:
         arguments = (function, folder)
         both = start_processes(process, arguments, 2, join=False, start_method="fork")
@@ -82,7 +107,7 @@ def run(function):
         return [torch.load(f"{folder}/{rank}") for rank in range(2)]
 
 
-def draw(alone, averaged):
+def plot_gradients(alone, averaged):
     _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
     place = torch.arange(4)
     for shift, color, grad in zip((-0.27, 0), PALETTE, alone, strict=True):
@@ -95,11 +120,8 @@ def draw(alone, averaged):
     ax.legend(fontsize=8)
 
 
-torch.manual_seed(0)
-x, y = torch.randn(2, 8, 4), torch.randn(2, 8, 1)  # 8 samples for each process
-
 # %%
-# ``run`` calls a function in two processes, with the number of the process: its *rank*.
+# ``run_in_two_processes`` calls a function in both, with the number of the process: its *rank*.
 
 from contextlib import nullcontext
 
@@ -110,6 +132,9 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.functional import l1_loss, mse_loss
 from torch.nn.parallel import DistributedDataParallel
+
+torch.manual_seed(0)
+x, y = torch.randn(2, 8, 4), torch.randn(2, 8, 1)  # 8 samples for each process
 
 
 def alone(rank):
@@ -127,10 +152,10 @@ def with_ddp(rank):
 
 # figure: Bars for the gradients of four weights. Process 0 and process 1 alone have different ones. With DDP both have one and
 #   the same, half-way between.
-draw(run(alone), run(with_ddp))
+plot_gradients(run_in_two_processes(alone), run_in_two_processes(with_ddp))
 
 # sphinx_gallery_start_ignore
-_alone, _ddp = run(alone), run(with_ddp)
+_alone, _ddp = run_in_two_processes(alone), run_in_two_processes(with_ddp)
 assert torch.equal(*_ddp) and torch.allclose(sum(_alone) / 2, _ddp[0])
 assert ((_alone[0] - _alone[1]).abs() > 0.05).all()
 
@@ -143,7 +168,7 @@ def _other_seeds(rank):
     return before, net.weight.detach()
 
 
-(_before_0, _after_0), (_before_1, _after_1) = run(_other_seeds)
+(_before_0, _after_0), (_before_1, _after_1) = run_in_two_processes(_other_seeds)
 assert not torch.equal(_before_0, _before_1)
 assert torch.equal(_before_0, _after_0) and torch.equal(_before_0, _after_1)
 
@@ -159,7 +184,7 @@ def _all_samples(rank, *first):
     return (net[-1].weight.grad - copy[-1].weight.grad).abs().max()
 
 
-for _plain, _norm in run(
+for _plain, _norm in run_in_two_processes(
     lambda rank: [_all_samples(rank), _all_samples(rank, nn.BatchNorm1d)]
 ):
     assert _plain < 1e-5 and _norm > 0.1
@@ -197,7 +222,10 @@ def _steps(rank):
     return [*results, net.weight.detach()]
 
 
-_same = [torch.allclose(*pair, atol=1e-3) for pair in zip(*run(_steps), strict=True)]
+_same = [
+    torch.allclose(*pair, atol=1e-3)
+    for pair in zip(*run_in_two_processes(_steps), strict=True)
+]
 assert _same == [True, True, True, False, False]
 # sphinx_gallery_end_ignore
 
@@ -205,9 +233,6 @@ assert _same == [True, True, True, False, False]
 # When you wrap a model, DDP copies the weights of process 0 to all others. Equal weights, gradients and optimizers give equal
 # weights after the step. Later changes of weights are not copied: load a checkpoint before you wrap, and the optimizer's state
 # in each process.
-#
-# Your own script is started by ``torchrun --nproc-per-node 2 train.py``. It calls ``dist.init_process_group()`` first, and gets
-# its rank from ``dist.get_rank()``.
 #
 # Since both processes have 8 samples, the mean is the gradient of all 16 samples here. With a ``BatchNorm1d`` layer it is not:
 # each process normalizes its own samples.
@@ -241,10 +266,10 @@ def order(rank):
     return log
 
 
-print(*run(order)[0], sep="", end="")
+print(*run_in_two_processes(order)[0], sep="", end="")
 
 # sphinx_gallery_start_ignore
-_orders = run(order)
+_orders = run_in_two_processes(order)
 assert _orders[0] == _orders[1]
 assert "".join(_orders[0]).split("\n")[:-1] == [
     "step 1:",
@@ -272,8 +297,8 @@ def _sizes_of_two(rank):
     return _sizes(rank, bucket_cap_mb=2)
 
 
-assert run(_sizes) == [[4.0, 1.0, 3.0]] * 2
-assert run(_sizes_of_two) == [[4.0, 2.0, 2.0]] * 2
+assert run_in_two_processes(_sizes) == [[4.0, 1.0, 3.0]] * 2
+assert run_in_two_processes(_sizes_of_two) == [[4.0, 2.0, 2.0]] * 2
 
 
 def _held_back(rank):
@@ -294,7 +319,7 @@ def _held_back(rank):
     return counts
 
 
-assert run(_held_back) == [[1, 4, 0]] * 2
+assert run_in_two_processes(_held_back) == [[1, 4, 0]] * 2
 
 
 def _frozen(rank):
@@ -311,25 +336,9 @@ def _frozen(rank):
     return [tuple(shape) for shape in shapes], net[0].weight.grad
 
 
-assert run(_frozen) == [([(1, 4), (1,)], None)] * 2
+assert run_in_two_processes(_frozen) == [([(1, 4), (1,)], None)] * 2
 
 
-def _keeps_nodes(rank):
-    """Whether the AccumulateGrad node outlives the graph, since DDP holds it."""
-    found = []
-    for wrap in (lambda net: net, DistributedDataParallel):
-        net = nn.Linear(4, 1)
-        model = wrap(net)
-        for _ in range(2):
-            ((node, _),) = net.weight.view_as(net.weight).grad_fn.next_functions
-            found.append((node.name().rpartition("::")[2], len(node.metadata)))
-            node.metadata["seen"] = True
-            del node
-        del model
-    return found
-
-
-assert run(_keeps_nodes) == [[("AccumulateGrad", seen) for seen in (0, 0, 0, 1)]] * 2
 # sphinx_gallery_end_ignore
 
 # %%
@@ -338,16 +347,18 @@ assert run(_keeps_nodes) == [[("AccumulateGrad", seen) for seen in (0, 0, 0, 1)]
 # parameter is in no bucket: :ref:`freeze it before you wrap <sphx_glr_gallery_modes_freezing.py>`.
 
 # %%
-# What people get wrong
-# ---------------------
-# DDP exchanges gradients in the first ``backward()`` after a forward *of the wrapper*. In the patterns below, all else stays
-# local, and no error is raised (with DDP's default arguments).
+# Which backward exchanges gradients
+# ----------------------------------
+# The rule: DDP exchanges gradients in the first ``backward()`` after a forward *of the wrapper*. In the patterns below, every
+# other gradient stays local, and you get no error:
 #
 # .. how-measured:: For each pattern, this code wraps a new model, counts the buckets sent, and compares the gradients.
 
 
-def compare(*patterns):
-    first, second = run(lambda rank: [measured(pattern, rank) for pattern in patterns])
+def compare_processes(*patterns):
+    first, second = run_in_two_processes(
+        lambda rank: [measure_pattern(pattern, rank) for pattern in patterns]
+    )
     rows = {}
     for pattern, (sent, grads), (_, others) in zip(
         patterns, first, second, strict=True
@@ -358,7 +369,7 @@ def compare(*patterns):
     return pd.DataFrame(rows).T
 
 
-def measured(pattern, rank):
+def measure_pattern(pattern, rank):
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
     model, sent = DistributedDataParallel(net), []
@@ -413,7 +424,7 @@ def autograd_grad(model, rank):
 # How many buckets DDP sent, and whether both processes have the same gradients afterwards:
 
 losses = one_backward, two_backwards, two_forwards_first
-table = compare(*losses, around_the_wrapper, autograd_grad)
+table = compare_processes(*losses, around_the_wrapper, autograd_grad)
 
 # sphinx_gallery_start_ignore
 assert table["exchanges"].tolist() == [1, 1, 1, 0, 0]
@@ -434,10 +445,11 @@ def _right(*cases):
 
     def worker(rank):
         return [
-            (*measured(pattern, rank), _whole(*losses)) for pattern, *losses in cases
+            (*measure_pattern(pattern, rank), _whole(*losses))
+            for pattern, *losses in cases
         ]
 
-    first, second = run(worker)
+    first, second = run_in_two_processes(worker)
     return [
         (one[0], _close(one[1], one[2]) and _close(other[1], one[2]))
         for one, other in zip(first, second, strict=True)
@@ -495,7 +507,7 @@ def _by_hand(rank):
     return results
 
 
-for _found in run(_by_hand):
+for _found in run_in_two_processes(_by_hand):
     assert _found[:4] == [False, False, True, True] and not any(_found[4:])
 
 
@@ -544,7 +556,7 @@ def _deleted(rank):
     return net.weight.grad
 
 
-for _grad, _local in zip(run(_deleted), _alone, strict=True):
+for _grad, _local in zip(run_in_two_processes(_deleted), _alone, strict=True):
     assert torch.allclose(_grad, _local, atol=1e-6)
 
 
@@ -556,7 +568,7 @@ def _errors(rank):
     ]
 
 
-for _heads, _some, _none in run(_errors):
+for _heads, _some, _none in run_in_two_processes(_errors):
     assert "marked as ready twice" in _heads and _none == ""
     assert _some.startswith("Expected to have finished reduction")
 
@@ -577,7 +589,7 @@ def _logged(rank):
     return [torch.allclose(results[0], other, rtol=0.01) for other in results[1:]]
 
 
-assert run(_logged) == [[False, False, True]] * 2
+assert run_in_two_processes(_logged) == [[False, False, True]] * 2
 
 
 def _hooks(rank):
@@ -597,7 +609,7 @@ def _hooks(rank):
     return found
 
 
-for _rank, _found in enumerate(run(_hooks)):
+for _rank, _found in enumerate(run_in_two_processes(_hooks)):
     for _i, _grad in enumerate(_found):
         assert torch.allclose(_grad, (_alone if _i % 3 < 2 else _ddp)[_rank], atol=1e-6)
 assert len(_found) == 12
@@ -612,7 +624,7 @@ def _step_in_hook(rank):
     return net.weight.detach()
 
 
-assert not torch.allclose(*run(_step_in_hook))
+assert not torch.allclose(*run_in_two_processes(_step_in_hook))
 
 
 def _collectives(rank):
@@ -623,21 +635,11 @@ def _collectives(rank):
         dist.all_reduce(total)
         total.sum().backward()
     found.append([str(w.message) for w in caught])
-    gathered = [torch.empty(2), torch.empty(2)]
-    dist.all_gather(gathered, leaf * (rank + 1))
-    found.append([part.requires_grad for part in gathered])
-    with warnings.catch_warnings(record=True) as deprecated:
-        warnings.simplefilter("always")
-        recorded = torch.distributed.nn.functional.all_reduce(leaf * (rank + 1))
-        parts = torch.distributed.nn.functional.all_gather(leaf * (rank + 1))
-    found.append(["Reduce" in recorded.grad_fn.name(), parts[0].requires_grad])
-    return [*found, ["deprecated, use" in str(w.message) for w in deprecated]]
+    return found
 
 
-for _warned, _gathered, _recorded, _deprecated in run(_collectives):
+for (_warned,) in run_in_two_processes(_collectives):
     assert len(_warned) == 1 and "an autograd kernel was not registered" in _warned[0]
-    assert _gathered == [False, False] and _recorded == [True, True]
-    assert _deprecated == [True, True] or TORCH < (2, 13)
 
 
 def _statistics(rank):
@@ -649,14 +651,14 @@ def _statistics(rank):
     return [after, net.module.running_mean.item()]
 
 
-assert run(_statistics) == [[0.0, 0.0], [1.0, 0.0]]
+assert run_in_two_processes(_statistics) == [[0.0, 0.0], [1.0, 0.0]]
 _sampler = torch.utils.data.DistributedSampler(range(8), num_replicas=2, rank=0)
 _order = list(_sampler)
 assert list(_sampler) == _order
 _sampler.set_epoch(1)
 assert list(_sampler) != _order
 # sphinx_gallery_end_ignore
-table
+table.rename_axis(columns="pattern")
 
 # %%
 # - **One backward for each forward.** Add the losses up, or call forward, backward, forward, backward. After two backwards,
@@ -669,19 +671,6 @@ table
 #   ``grad = grad.contiguous()``, then ``dist.all_reduce(grad)`` makes it the sum, then ``grad /= dist.get_world_size()``. Of a
 #   strided tensor, the backend Gloo returned a wrong sum here; NCCL refuses one (`pytorch#192920
 #   <https://github.com/pytorch/pytorch/issues/192920>`__).
-# - **A hook of yours sees the gradient of its own process**, with ``register_hook`` and with
-#   ``register_post_accumulate_grad_hook``. An optimizer step in such a hook made the weights differ here. :ref:`Clip
-#   <sphx_glr_gallery_training_gradient_clipping.py>` after ``backward()``.
-# - **The same order in each epoch.** ``DistributedSampler`` shuffles with its seed and the number of the epoch: call
-#   ``sampler.set_epoch(epoch)``. **BatchNorm** has other running statistics in each process, until the next forward copies
-#   those of process 0. A checkpoint has those of the process that wrote it.
-# - ``dist.all_reduce`` **inside the loss** writes into its argument and is not differentiated: PyTorch warns that *an autograd
-#   kernel was not registered*. For a log, reduce ``loss.detach().clone()``. The results of ``dist.all_gather`` do not require a
-#   gradient. ``torch.distributed.nn.functional`` has versions of both that autograd records. In PyTorch 2.13 they are
-#   deprecated, and the warning names their successors.
-#
-# By default, the next forward raises an error if only some of the parameters got a gradient: see :ref:`the page on this message
-# <sphx_glr_gallery_errors_ddp_finished_reduction.py>`, also for *marked as ready twice*.
 
 # %%
 # Gradient accumulation: ``no_sync`` must cover the forward
@@ -719,7 +708,9 @@ def flag_after_forward(model, rank):
         loss.backward()
 
 
-table = compare(no_sync_around_both, no_sync_around_backward, flag_after_forward)
+table = compare_processes(
+    no_sync_around_both, no_sync_around_backward, flag_after_forward
+)
 
 
 # sphinx_gallery_start_ignore
@@ -762,7 +753,7 @@ def _epoch_ends(model, rank):
         mse_loss(model(x[rank]), y[rank]).backward()
 
 
-assert compare(_epoch_ends).to_numpy().tolist() == [[0, "no"]]
+assert compare_processes(_epoch_ends).to_numpy().tolist() == [[0, "no"]]
 
 
 def _last_forward(model, rank):
@@ -772,7 +763,7 @@ def _last_forward(model, rank):
     loss.backward()
 
 
-assert compare(_last_forward).to_numpy().tolist() == [[1, "yes"]]
+assert compare_processes(_last_forward).to_numpy().tolist() == [[1, "yes"]]
 
 
 def _static(rank):
@@ -780,12 +771,12 @@ def _static(rank):
     _epoch_ends(DistributedDataParallel(net, static_graph=True), rank)
 
 
-for _said in run(lambda rank: _raises(_static, rank)):
+for _said in run_in_two_processes(lambda rank: _raises(_static, rank)):
     assert "INTERNAL ASSERT FAILED" in _said or TORCH != (2, 13)
 
 
 def _piece_that_is_sent(rank):
-    results = measured(flag_after_forward, rank)[1]
+    results = measure_pattern(flag_after_forward, rank)[1]
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
     for other in range(2):
@@ -796,9 +787,9 @@ def _piece_that_is_sent(rank):
     return results, [p.grad for p in net.parameters()]
 
 
-assert all(_close(*pair) for pair in run(_piece_that_is_sent))
+assert all(_close(*pair) for pair in run_in_two_processes(_piece_that_is_sent))
 # sphinx_gallery_end_ignore
-table
+table.rename_axis(columns="pattern")
 
 # %%
 # Around backward alone, ``no_sync`` saves nothing here: without it there are four exchanges, too. In the last row, only the
@@ -838,7 +829,7 @@ def with_zero_times_output(model, rank):
     (penalty(output, inputs) + 0 * output.sum()).backward()
 
 
-table = compare(with_a_loss, penalty_alone, with_zero_times_output)
+table = compare_processes(with_a_loss, penalty_alone, with_zero_times_output)
 
 # sphinx_gallery_start_ignore
 assert table.to_numpy().tolist() == [[1, "yes"], [0, "no"], [1, "yes"]]
@@ -854,11 +845,13 @@ def _penalties(rank):
         loss = weight * mse_loss(output, y.flatten(0, 1))
         (loss + penalty(output, inputs)).backward()
         grads = [torch.zeros(1) if p.grad is None else p.grad for p in net.parameters()]
-        results.append((measured(pattern, rank)[1], grads))
+        results.append((measure_pattern(pattern, rank)[1], grads))
     return results
 
 
-assert all(_close(*pair) for pairs in run(_penalties) for pair in pairs)
+assert all(
+    _close(*pair) for pairs in run_in_two_processes(_penalties) for pair in pairs
+)
 
 
 def _again(rank, **options):
@@ -870,7 +863,9 @@ def _again(rank, **options):
     return net[0].weight.grad
 
 
-_found = run(lambda rank: [_again(rank, bias=False), _raises(_again, rank)])
+_found = run_in_two_processes(
+    lambda rank: [_again(rank, bias=False), _raises(_again, rank)]
+)
 assert torch.allclose(_found[0][0], _found[1][0])
 for _, _said in _found:
     assert _said.startswith("Expected to have finished reduction")
@@ -883,7 +878,7 @@ def _unused_flag(rank):
     return net[0].weight.grad, net[2].bias.grad is None
 
 
-(_grad_0, _none), (_grad_1, _) = run(_unused_flag)
+(_grad_0, _none), (_grad_1, _) = run_in_two_processes(_unused_flag)
 assert _none and not torch.allclose(_grad_0, _grad_1)
 
 
@@ -896,10 +891,10 @@ def _on_weights(model, rank):
 def _on_weights_alone(rank):
     net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
     _on_weights(net, rank)
-    return *measured(_on_weights, rank), [p.grad for p in net.parameters()]
+    return *measure_pattern(_on_weights, rank), [p.grad for p in net.parameters()]
 
 
-(_sent, _got, _one), (_, _same, _other) = run(_on_weights_alone)
+(_sent, _got, _one), (_, _same, _other) = run_in_two_processes(_on_weights_alone)
 _mean = [(a + b) / 2 for a, b in zip(_one, _other, strict=True)]
 assert _sent == 1 and _close(_got, _mean) and _close(_got, _same)
 
@@ -916,9 +911,9 @@ def _create_graph(rank):
 
 
 _said = "a leaf Variable that requires grad is being used in an in-place operation"
-assert all(said.startswith(_said) for said in run(_create_graph))
+assert all(said.startswith(_said) for said in run_in_two_processes(_create_graph))
 # sphinx_gallery_end_ignore
-table
+table.rename_axis(columns="pattern")
 
 # %%
 # The bias of the last layer does not change the slope, so the penalty alone gives it no gradient. Its bucket is never complete
@@ -951,9 +946,11 @@ def with_hook(rank, hook):
     return net.weight.grad
 
 
-mean = run(with_ddp)[0]
+mean = run_in_two_processes(with_ddp)[0]
 for hook in (default_hooks.fp16_compress_hook, sum_only):
-    ratio = run(lambda rank, hook=hook: with_hook(rank, hook))[0] / mean
+    ratio = (
+        run_in_two_processes(lambda rank, hook=hook: with_hook(rank, hook))[0] / mean
+    )
     print(f"{hook.__name__:<20}", [round(value, 2) for value in ratio[0].tolist()])
 
     # sphinx_gallery_start_ignore
@@ -996,9 +993,9 @@ def _overflows(rank):
     return found
 
 
-assert run(_overflows) == [[True, False]] * 2
+assert run_in_two_processes(_overflows) == [[True, False]] * 2
 
-for _said, _sent in run(_refused):
+for _said, _sent in run_in_two_processes(_refused):
     assert (
         len(_said) == 2 and "bucket" in _said[0] and "only be called once" in _said[1]
     )
@@ -1007,6 +1004,25 @@ for _said, _sent in run(_refused):
 
 # %%
 # DDP refuses a hook that has no parameter called ``bucket``, and a second hook for the same model.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Reading gradients in a hook.** A hook of yours sees the gradient of its own process, with ``register_hook`` and with
+# ``register_post_accumulate_grad_hook``. An optimizer step in such a hook makes the weights differ here. :ref:`Clip
+# <sphx_glr_gallery_training_gradient_clipping.py>` after ``backward()``.
+#
+# **Leaving set_epoch out.** ``DistributedSampler`` shuffles with its seed and the number of the epoch: call
+# ``sampler.set_epoch(epoch)``. Without it, each epoch has the same order.
+#
+# **Taking BatchNorm for shared.** It has different running statistics in each process, until the next forward copies those of
+# process 0. A checkpoint has those of the process that wrote it.
+#
+# **Calling dist.all_reduce inside the loss.** It writes into its argument and is not differentiated: PyTorch warns that *an
+# autograd kernel was not registered*. For a log, reduce ``loss.detach().clone()``.
+#
+# By default, the next forward raises an error if only some of the parameters got a gradient: see :ref:`the page on this message
+# <sphx_glr_gallery_errors_ddp_finished_reduction.py>`, also for *marked as ready twice*.
 
 # %%
 # Exercise
@@ -1034,7 +1050,9 @@ def by_number(model, rank):
 
 
 for pattern in (mean_of_means, by_number):
-    (_, grads), _ = run(lambda rank, pattern=pattern: measured(pattern, rank))
+    (_, grads), _ = run_in_two_processes(
+        lambda rank, pattern=pattern: measure_pattern(pattern, rank)
+    )
     print(f"{pattern.__name__:<14} bias of the last layer: {grads[-1].item():.3f}")
 
 # sphinx_gallery_start_ignore
