@@ -21,6 +21,7 @@ Anomaly detection: find the forward line behind a backward error
 # ``root`` should be 0 where x is not positive. The loss is finite, ``backward()`` raises nothing, and a gradient is NaN:
 
 import warnings
+from threading import Thread
 
 import torch
 
@@ -54,7 +55,8 @@ print(loss.item(), width.grad.item(), height.grad.item())
 # -----------------------------
 # Put both passes into the mode. On your screen you now get a warning and then an error.
 #
-# .. how-measured:: This code prints warnings and the error as a terminal does, less the folders and the frames above this page.
+# .. how-measured:: This code prints warnings and the error as a terminal does, less the folders, the line numbers and the
+#    frames above this page.
 
 import contextlib
 import re
@@ -72,12 +74,13 @@ def as_on_screen(warning):
     text = "".join(above) + file + below
     for folder in FOLDERS:
         text = text.replace(f"{folder}/", "")
+    text = re.sub(r", line \d+, in ", ", in ", text)
     text = re.sub(r"at /\S+/torch/csrc", "at torch/csrc", text)
     return f"{warning.category.__name__}: {text.rstrip()}"
 
 
 @contextlib.contextmanager
-def screen():
+def print_as_on_screen():
     texts = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -92,9 +95,9 @@ def screen():
 
 
 # %%
-# ``screen()`` only catches both, to print them here:
+# ``print_as_on_screen()`` only catches both, to print them here:
 
-with screen() as shown:
+with print_as_on_screen() as shown:
     with torch.autograd.set_detect_anomaly(True):
         wide = root(width)
         high = root(height)
@@ -106,7 +109,7 @@ assert len(shown) == 2
 assert shown[0].startswith(
     "UserWarning: Error detected in SqrtBackward0. Traceback of forward call that caused"
 )
-_frames = re.findall(r'File "(.+)", line \d+, in (\S+)\n +(.+)', shown[0])
+_frames = re.findall(r'File "(.+)", in (\S+)\n +(.+)', shown[0])
 assert [_frame[1:] for _frame in _frames] == [
     ("<module>", "high = root(height)"),
     ("root", "return torch.sqrt(x).masked_fill(x <= 0, 0)"),
@@ -303,7 +306,7 @@ def penalty(x):
     return slope**2
 
 
-with screen() as shown:
+with print_as_on_screen() as shown:
     with torch.autograd.set_detect_anomaly(True):
         penalty(height).backward()
 
@@ -409,7 +412,7 @@ assert {name.removeprefix("aten::") for name in on - off} == {
 # there is nothing to show:
 
 loss = root(width) + root(height)
-with screen() as shown:
+with print_as_on_screen() as shown:
     with torch.autograd.set_detect_anomaly(True):
         loss.backward()
 
@@ -426,11 +429,11 @@ _loss.backward()  # stored, and not tested
 # keeps exceptions only. By default, Python prints a warning once for the same text and place: if you catch the error and go
 # on, a second step that fails with the same stack prints nothing.
 #
-# **Always mending the line that is named.** Here the square is named, because it is the first node that returns NaN. The cause
+# **Always fixing the line that is named.** Here the square is named, because it is the first node that returns NaN. The cause
 # is the square root after it: it returned ``inf``, which passes the test, and the square multiplied ``inf`` by 0. If the
 # named line is fine, look at the operation that uses its result.
 
-with screen() as shown:
+with print_as_on_screen() as shown:
     with torch.autograd.set_detect_anomaly(True):
         square = height**2
         torch.sqrt(square).backward()
@@ -500,8 +503,6 @@ assert "_gate.mul_(2)" not in str(_caught[0].message)
 # %%
 # **Expecting the mode to stay in its thread.** ``no_grad`` belongs to a thread. This mode belongs to the whole process:
 
-from threading import Thread
-
 thread = Thread(target=torch.autograd.set_detect_anomaly, args=(True,))
 thread.start()
 thread.join()
@@ -546,7 +547,7 @@ assert not torch.is_anomaly_enabled()
 # %%
 # Exercise
 # --------
-# Mend ``root``: the gradient must be 0 where x is 0, and right elsewhere. Check it in anomaly mode.
+# Fix ``root``: the gradient must be 0 where x is 0, and right elsewhere. Check it in anomaly mode.
 #
 # .. solution::
 #
@@ -554,16 +555,16 @@ assert not torch.is_anomaly_enabled()
 # :math:`1 / (2\sqrt{4}) = 0.25`.
 
 
-def mended_root(x):
+def fixed_root(x):
     safe = x.masked_fill(x <= 0, 1)
     return torch.sqrt(safe).masked_fill(x <= 0, 0)
 
 
 x = torch.tensor([0.0, 4.0], requires_grad=True)
 with torch.autograd.set_detect_anomaly(True):
-    mended_root(x).sum().backward()
+    fixed_root(x).sum().backward()
 
-print(mended_root(x).tolist(), x.grad.tolist())
+print(fixed_root(x).tolist(), x.grad.tolist())
 assert x.grad.tolist() == [0.0, 0.25]
 
 # %%

@@ -29,22 +29,20 @@ Loss is NaN: find what made it
 # --------------------
 # Your loss was a number, and now it prints ``nan``. Some operations make a NaN from finite numbers. Others make an infinity
 # first, and a later operation makes a NaN of that:
-#
-# .. how-measured:: Each operation of the table is computed, and its value is read.
 
 import contextlib
-import re
-import warnings
+import traceback
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 import torch.nn.functional as F
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 zero, minus, large = torch.tensor([0.0, -1.0, 100.0])
 inf = large.exp()
 origins = {
-    "exp(100)": (inf, "a loss of your own"),
+    "exp(100)": (inf, "your own loss"),
     "300 * 300 in float16": (torch.tensor(300.0).half() ** 2, "attention, squares"),
     "log(0)": (zero.log(), "log(softmax(x)), log(p)"),
     "sqrt(-1e-8)": ((minus * 1e-8).sqrt(), "a variance, after rounding"),
@@ -53,28 +51,15 @@ origins = {
     "inf - inf": (inf - inf, "softmax of infinities"),
     "0 * inf": (zero * inf, "multiplying by a mask"),
 }
-table = pd.DataFrame(
-    {
-        name: {"value": f"{v.item():g}", "often in": s}
-        for name, (v, s) in origins.items()
-    }
-).T.rename_axis(columns="operation")
-
-# %%
-# The value of each:
-
-import traceback
-
-import torch
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
+values = {name: f"{value.item():g}" for name, (value, _) in origins.items()}
+places = {name: place for name, (_, place) in origins.items()}
 
 # sphinx_gallery_start_ignore
-assert table["value"].tolist() == ["inf", "inf", "-inf"] + ["nan"] * 5
+assert list(values.values()) == ["inf", "inf", "-inf"] + ["nan"] * 5
 assert torch.full((3,), float("inf")).softmax(0).isnan().all()
 assert torch.full((3,), float("-inf")).softmax(0).isnan().all()
 # sphinx_gallery_end_ignore
-table
+pd.DataFrame({"value": values, "often in": places})
 
 # %%
 # First the data
@@ -224,7 +209,7 @@ assert _raised == [True]
 # A mode names the operation
 # --------------------------
 # Between two modules there may be many lines. A ``TorchDispatchMode`` sees the PyTorch operations that run in this thread while
-# it is on, in your code, in modules and in backward. A few lines make a trap of it:
+# it is on, in your code, in modules and in backward. A few lines turn it into a trap:
 
 
 class NanTrap(TorchDispatchMode):
@@ -314,6 +299,9 @@ assert loss == 100 and p == 0 and logarithm.isinf() and x.grad.isnan()
 # .. how-measured:: Three steps under three tools: the clamped one, log(-1), and the model. The part of the message that names
 #    something is kept.
 
+import re
+import warnings
+
 
 def message_of(step, tool):
     with warnings.catch_warnings():
@@ -369,7 +357,7 @@ tools = {
     "NanTrap": NanTrap,
 }
 rows = {n: {t: named(s, tool) for t, tool in tools.items()} for n, s in steps.items()}
-compared = pd.DataFrame(rows).T.rename_axis(columns="step")
+compared = pd.DataFrame(rows).T
 
 # %%
 # What each tool names:
@@ -421,7 +409,7 @@ _none, _hooks, _trap = map(_count, (contextlib.nullcontext, ForwardHooks, NanTra
 assert (_none.reads, _hooks.reads) == (0, 4)
 assert _trap.reads == _none.tensors > 3 * _hooks.reads
 # sphinx_gallery_end_ignore
-compared
+compared.rename_axis(columns="step")
 
 # %%
 # In the model, anomaly mode names the place where backward first meets the NaN, the hooks name the module that made the
@@ -438,23 +426,12 @@ compared
 # A NaN is often the end of a longer story. Here the learning rate is too large: each step overshoots the minimum, and ends
 # farther away than it began.
 #
-# .. how-measured:: This code fits one weight with plain gradient steps, and draws the loss.
+# .. how-measured:: This code draws the loss of each step.
 
-inputs = torch.linspace(-3, 3, 50)
-w = torch.tensor(0.0, requires_grad=True)
-losses = []
-
-for _ in range(130):
-    loss = ((w * inputs - 3 * inputs) ** 2).mean()
-    losses.append(loss.item())
-    (gradient,) = torch.autograd.grad(loss, w)
-    with torch.no_grad():
-        w -= 0.5 * gradient
-
-first_inf, first_nan = losses.index(float("inf")), [v != v for v in losses].index(True)
+import matplotlib.pyplot as plt
 
 
-def draw(losses):
+def plot_losses(losses):
     _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     ax.semilogy(losses[:first_inf], color="#2563eb")
     limit = torch.finfo(torch.float32).max
@@ -469,11 +446,24 @@ def draw(losses):
 
 
 # %%
-# The loss of each step:
+# One weight, fitted with plain gradient steps:
+
+inputs = torch.linspace(-3, 3, 50)
+w = torch.tensor(0.0, requires_grad=True)
+losses = []
+
+for _ in range(130):
+    loss = ((w * inputs - 3 * inputs) ** 2).mean()
+    losses.append(loss.item())
+    (gradient,) = torch.autograd.grad(loss, w)
+    with torch.no_grad():
+        w -= 0.5 * gradient
+
+first_inf, first_nan = losses.index(float("inf")), [v != v for v in losses].index(True)
 
 # figure: The loss of each step on a logarithmic axis. It rises on a straight line from 28 to the largest float32,
 #   about 3e38. From there to more than twice the number of steps it is infinite, and only then NaN.
-draw(losses)
+plot_losses(losses)
 print(f"first infinite loss: step {first_inf}   first NaN: step {first_nan}")
 
 # sphinx_gallery_start_ignore

@@ -20,21 +20,21 @@ The loss does not decrease: what to check, in order
 
       print(name, p.grad is None, (p - old).norm() / old.norm())
 
-   No gradient: the parameter is frozen, unused or cut from the graph. A gradient and no move: often the optimizer does not
-   have it. The batch test can miss wrong labels, and a layer that stands still while others learn.
+   No gradient: the parameter is frozen, unused or cut from the graph. It has a gradient but does not change: often it is not in
+   the optimizer. The batch test can miss wrong labels, and a layer that does not change while others learn.
 """
 
 # %%
 # The loss stays where it is
 # --------------------------
 # You fine-tune a network: the body is frozen, and the head is new. There is no error, and the loss does not decrease. The five
-# steps below find the mistake. (Random weights and data stand for yours.)
-#
-# .. how-measured:: 200 batches of five classes, or one batch 200 times; both versions.
+# steps below find the mistake. The code with the mistake, on random weights and data in place of yours:
 
-import matplotlib.pyplot as plt
+import math
+
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 # sphinx_gallery_start_ignore
 _threads = torch.get_num_threads()
@@ -60,12 +60,28 @@ def fit(model, optimizer, batches):
     return losses
 
 
-def corrected(lr=1e-2):
-    model, _ = fine_tune()
-    return model, torch.optim.Adam(model.parameters(), lr=lr)
+def fine_tune(lr=1e-2):
+    torch.manual_seed(2)
+    body = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU())
+    for layer in body[::2]:
+        nn.init.kaiming_normal_(layer.weight)
+    model = nn.Sequential(body.requires_grad_(False), nn.Linear(64, 10))
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    model[1] = nn.Linear(64, 5)  # five classes now
+    return model, optimizer
 
 
-def draw():
+model, optimizer = fine_tune()
+losses = fit(model, optimizer, changing)
+print(f"loss: first {losses[0]:.2f}, last {losses[-1]:.2f}")
+
+# %%
+# .. how-measured:: This code trains the broken and the corrected version on 200 batches, or on one batch 200 times.
+
+import matplotlib.pyplot as plt
+
+
+def plot_broken_and_corrected():
     _, axes = plt.subplots(
         1, 2, figsize=(7, 3), sharex=True, sharey=True, layout="constrained"
     )
@@ -86,30 +102,18 @@ def draw():
 
 
 # %%
-# The code with the mistake, and its loss at each step:
-
-import math
-
-import torch
-import torch.nn.functional as F
-from torch import nn
+# The loss at each step. (In the corrected code, the optimizer gets the parameters that the model has at the end.)
 
 
-def fine_tune(lr=1e-2):
-    torch.manual_seed(2)
-    body = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU())
-    for layer in body[::2]:
-        nn.init.kaiming_normal_(layer.weight)
-    model = nn.Sequential(body.requires_grad_(False), nn.Linear(64, 10))
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
-    model[1] = nn.Linear(64, 5)  # five classes now
-    return model, optimizer
+def corrected(lr=1e-2):
+    model, _ = fine_tune()
+    return model, torch.optim.Adam(model.parameters(), lr=lr)
 
 
 # figure: Two panels, each with the loss over 200 steps. On the left, with changing batches, the
 #   broken loss goes up and down around 1.9. On the right, with one batch, it is a horizontal line. In both
 #   panels the loss of the corrected code falls, on one batch to almost 0.
-curves = draw()
+curves = plot_broken_and_corrected()
 
 # sphinx_gallery_start_ignore
 from itertools import pairwise
@@ -385,7 +389,7 @@ for (_, _moved), (_, _small) in zip(
 # ``lr``, here ``1e-2``, unless its gradient is tiny (below about ``1e-7``).
 #
 # **Do steps 3 and 4 even if step 2 succeeds.** Suppose that you had not frozen the body. Then the body learns to serve a head
-# that does not move, and the batch test succeeds all the same:
+# that does not move, and the batch test succeeds anyway:
 
 model, optimizer = fine_tune()
 model.requires_grad_(True)

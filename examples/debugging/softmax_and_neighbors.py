@@ -36,13 +36,6 @@ NaN gradients: log(softmax(x)), a fully masked row, acos
 # .. how-measured:: This code computes the loss and its gradient for scores that are 0 to 120 apart, and draws both.
 
 import matplotlib.pyplot as plt
-import torch
-
-versions = {
-    "softmax, + 1e-8, log": (lambda x: (x.softmax(1) + 1e-8).log(), "#7c3aed", "-"),
-    "softmax, log": (lambda x: x.softmax(1).log(), "#c2410c", "-"),
-    "log_softmax": (lambda x: x.log_softmax(1), "#2563eb", "--"),
-}
 
 
 def over(gaps, function):
@@ -51,7 +44,7 @@ def over(gaps, function):
     return losses.detach(), torch.autograd.grad(losses.sum(), x)[0][:, 1]
 
 
-def draw(gaps):
+def plot_losses_and_gradients(gaps):
     _, axes = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained")
     for name, (function, color, style) in versions.items():
         for ax, y in zip(axes, over(gaps, function), strict=True):
@@ -76,7 +69,7 @@ import torch.nn.functional as F
 # figure: Two panels over the distance of the scores, from 0 to 120. Left, the loss: log_softmax is a straight line. Softmax
 #   and log follow it up to 103, then inf. With 1e-8 added, the loss stops growing at 18. Right, the gradient: log_softmax
 #   stays at -1. Softmax and log follow it up to 88, then NaN. With 1e-8 added, the gradient is back at 0 from about 25.
-draw(torch.linspace(0, 120, 481))
+plot_losses_and_gradients(torch.linspace(0, 120, 481))
 
 # sphinx_gallery_start_ignore
 _gaps = torch.arange(121.0)

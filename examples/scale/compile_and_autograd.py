@@ -219,7 +219,7 @@ HOOKS = {
 }
 
 
-def hooks_that_run(late, hooks=tuple(HOOKS)):
+def list_hooks_that_run(late, hooks=tuple(HOOKS)):
     torch.compiler.reset()
     model, ran = nn.Sequential(nn.Linear(3, 3), nn.Tanh()), set()
     compiled = torch.compile(model, backend="aot_eager")
@@ -236,7 +236,10 @@ def hooks_that_run(late, hooks=tuple(HOOKS)):
 # Which hooks run, if they are registered before or after the first call:
 
 runs = pd.DataFrame(
-    {"before": hooks_that_run(late=False), "after": hooks_that_run(late=True)},
+    {
+        "before": list_hooks_that_run(late=False),
+        "after": list_hooks_that_run(late=True),
+    },
     index=list(HOOKS),
 )
 
@@ -288,7 +291,7 @@ with torch.compiler.set_stance("force_eager"):
     _compiled(torch.ones(2, 3, requires_grad=True)).sum().backward()
 assert _ran == ["full backward"]
 # sphinx_gallery_end_ignore
-runs
+runs.rename_axis(columns="hook")
 
 # %%
 # Register hooks on layers before the first call, or call ``torch.compiler.reset()`` afterwards: then the next call compiles
