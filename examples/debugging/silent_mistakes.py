@@ -278,7 +278,7 @@ for _optimizer in ("SGD", "Adam", "LBFGS"):
 import matplotlib.pyplot as plt
 
 
-def draw():
+def plot_fits_and_paths():
     _, (left, right) = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
     left.plot(x, target, "o", color="#64748b", markersize=4, label="targets")
     left.plot(x, fitted, color="#2563eb", label="same shapes")
@@ -296,7 +296,7 @@ def draw():
 # %%
 # Mistakes 1 and 6 as you would see them in a plot:
 
-draw()
+plot_fits_and_paths()
 
 # figure: Two panels. On the left, points on a rising line; the right fit goes through them, the fit with broadcasting
 #   is horizontal at their mean. On the right, the weight over 60 steps: with zero_grad it rises to 3 and stays,

@@ -30,9 +30,35 @@ NaN gradients: log(softmax(x)), a fully masked row, acos
 # %%
 # The loss is right, and the gradient is NaN
 # ------------------------------------------
-# A classifier is sure of a wrong class. With the log of the softmax, the loss is right over a long way. The gradient ends
-# sooner.
-#
+# A classifier is sure of a wrong class: its scores are 95 apart. With the log of the softmax, the loss is right, and the
+# gradient is NaN:
+
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+scores, label = torch.tensor([[95.0, 0.0]], requires_grad=True), torch.tensor([1])
+by_hand = F.nll_loss(scores.softmax(1).log(), label)
+made_for_it = F.cross_entropy(scores, label)
+
+for loss in (by_hand, made_for_it):
+    (gradient,) = torch.autograd.grad(loss, scores)
+    print(f"loss {loss.item():.2f}, gradient {gradient.tolist()}")
+
+# sphinx_gallery_start_ignore
+assert abs(by_hand.item() - 95) < 0.01 and abs(made_for_it.item() - 95) < 0.01
+assert gradient.tolist() == [[1, -1]]
+(_gradient,) = torch.autograd.grad(F.nll_loss(scores.softmax(1).log(), label), scores)
+assert _gradient[0, 0].isinf() and _gradient[0, 1].isnan()
+for _start in (torch.nan, torch.inf):  # what was NaN or infinite before
+    _bad = torch.tensor([[_start, 0.0]])
+    assert F.cross_entropy(_bad, label).isnan()
+    _row = torch.tensor([[_start, 0.0]]).expand(1, 2, 2)
+    assert F.scaled_dot_product_attention(_row, _row, _row).isnan().any()
+# sphinx_gallery_end_ignore
+
+# %%
 # .. how-measured:: This code computes the loss and its gradient for scores that are 0 to 120 apart, and draws both.
 
 import matplotlib.pyplot as plt
@@ -62,9 +88,11 @@ def plot_losses_and_gradients(gaps):
 # %%
 # Two classes, with scores that are 0 to 120 apart. Right: the gradient for the score of the label, which should approach -1:
 
-import pandas as pd
-import torch
-import torch.nn.functional as F
+versions = {
+    "softmax, + 1e-8, log": (lambda x: (x.softmax(1) + 1e-8).log(), "#7c3aed", "-"),
+    "softmax, log": (lambda x: x.softmax(1).log(), "#c2410c", "-"),
+    "log_softmax": (lambda x: x.log_softmax(1), "#2563eb", "--"),
+}
 
 # figure: Two panels over the distance of the scores, from 0 to 120. Left, the loss: log_softmax is a straight line. Softmax
 #   and log follow it up to 103, then inf. With 1e-8 added, the loss stops growing at 18. Right, the gradient: log_softmax
@@ -127,29 +155,6 @@ assert _exps.exp().sum().log().isinf() and abs(_exps.logsumexp(1).item() - 95) <
 # sphinx_gallery_end_ignore
 
 # %%
-# With scores that are 95 apart:
-
-scores, label = torch.tensor([[95.0, 0.0]], requires_grad=True), torch.tensor([1])
-by_hand = F.nll_loss(scores.softmax(1).log(), label)
-made_for_it = F.cross_entropy(scores, label)
-
-for loss in (by_hand, made_for_it):
-    (gradient,) = torch.autograd.grad(loss, scores)
-    print(f"loss {loss.item():.2f}, gradient {gradient.tolist()}")
-
-# sphinx_gallery_start_ignore
-assert abs(by_hand.item() - 95) < 0.01 and abs(made_for_it.item() - 95) < 0.01
-assert gradient.tolist() == [[1, -1]]
-(_gradient,) = torch.autograd.grad(F.nll_loss(scores.softmax(1).log(), label), scores)
-assert _gradient[0, 0].isinf() and _gradient[0, 1].isnan()
-for _start in (torch.nan, torch.inf):  # what was NaN or infinite before
-    _bad = torch.tensor([[_start, 0.0]])
-    assert F.cross_entropy(_bad, label).isnan()
-    _row = torch.tensor([[_start, 0.0]]).expand(1, 2, 2)
-    assert F.scaled_dot_product_attention(_row, _row, _row).isnan().any()
-# sphinx_gallery_end_ignore
-
-# %%
 # The probability :math:`p` of the label is about :math:`e^{-95}`. The slope of its log is :math:`1/p`, and from a distance of
 # 89 this is more than the largest ``float32``. The slope becomes infinite, and the backward of softmax makes NaN of it. In
 # ``float16`` this begins above 11. A mean over 1,000 rows divides first: there it begins at 96. From 104, ``p`` itself is 0 in
@@ -164,8 +169,6 @@ for _start in (torch.nan, torch.inf):  # what was NaN or infinite before
 # -------------------------------------------
 # Padding on the left and a causal mask leave nothing to the first two rows of this attention (more such masks: `pytorch#41508
 # <https://github.com/pytorch/pytorch/issues/41508>`__). The loss uses the last two rows:
-
-from torch import nn
 
 torch.manual_seed(0)
 x = torch.randn(4, 8)
@@ -323,7 +326,7 @@ _options = {"attn_mask": _each, "key_padding_mask": _padding}
 _out = layer(_three, _three, _three, **_options)[0]
 assert _out[:, :2].isfinite().all() and (_out[:, 2].isnan().all() or TORCH > (2, 13))
 # sphinx_gallery_end_ignore
-table
+table.rename_axis(columns="way")
 
 # %%
 # - ``masked_fill(-inf)`` sends a gradient of 0 to the entries that it filled. The NaN of the softmax ends there. An added

@@ -31,27 +31,53 @@ Threads and processes: thread-safe backward and Hogwild
 # Two workers, one model
 # ----------------------
 # You want two workers to train one model. A worker is a thread or a process. What does your program see of a worker's step?
-#
-# .. how-measured:: This starts workers and waits for them. In each row of the figure, one worker trained one step.
 
 import contextlib
-import multiprocessing
+import threading
 import warnings
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Lock, Thread
 
-import matplotlib.pyplot as plt
+import pandas as pd
 import torch
 from torch import nn
+from torch.nn.functional import mse_loss
 
 # sphinx_gallery_start_ignore
-_threads = torch.get_num_threads()
+# isort: split
 import os
 
+_threads = torch.get_num_threads()
 os.environ["CUDA_VISIBLE_DEVICES"] = ""  # this page forks after backward, see below
 torch.set_num_threads(1)  # the tensors are small, and forked processes follow
 # sphinx_gallery_end_ignore
 warnings.filterwarnings("ignore", "This process .* is multi-threaded")
 Process = torch.multiprocessing.get_context("fork").Process  # not on Windows
+
+
+def train(net, optimizer):
+    net(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+
+
+for name, kind in {"thread": Thread, "process": Process}.items():
+    net = nn.Linear(2, 1)
+    before = net.weight.detach().clone()
+    worker = kind(target=train, args=(net, torch.optim.Adam(net.parameters())))
+    worker.start()
+    worker.join()
+    print(f"{name:<8} new weight:", not torch.equal(net.weight, before))
+
+# sphinx_gallery_start_ignore
+assert torch.equal(net.weight, before)
+# sphinx_gallery_end_ignore
+
+# %%
+# .. how-measured:: This starts workers and waits for them. In each row of the figure, one worker trained one step.
+
+import multiprocessing
+
+import matplotlib.pyplot as plt
 
 
 def run(*workers):
@@ -79,20 +105,7 @@ def after_one_step(kind, prepare):
     }
 
 
-def share_with_grad(net):
-    net(torch.ones(1, 2)).sum().backward()
-    net.share_memory()
-
-
-WORKERS = {
-    "a thread": (Thread, lambda net: None),
-    "a process": (Process, lambda net: None),
-    "share_memory(), then a process": (Process, nn.Module.share_memory),
-    "backward(), and then the same": (Process, share_with_grad),
-}
-
-
-def draw(rows):
+def plot_what_is_seen(rows):
     _, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
     for y, row in enumerate(rows.values()):
         for x, seen in enumerate(row.values()):
@@ -109,28 +122,25 @@ def draw(rows):
 
 
 # %%
-# The step, and what is seen of it:
-
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Lock, Thread
-
-import pandas as pd
-import torch
-from torch import nn
-from torch.nn.functional import mse_loss
+# What is seen of one step, in four cases:
 
 
-def train(net, optimizer):
+def share_with_grad(net):
     net(torch.ones(1, 2)).sum().backward()
-    optimizer.step()
+    net.share_memory()
 
 
+WORKERS = {
+    "a thread": (Thread, lambda net: None),
+    "a process": (Process, lambda net: None),
+    "share_memory(), then a process": (Process, nn.Module.share_memory),
+    "backward(), and then the same": (Process, share_with_grad),
+}
 rows = {name: after_one_step(*worker) for name, worker in WORKERS.items()}
 # figure: Four rows, for what the program sees after a step of a worker. A thread: the new weight, the new gradient and the
 #   optimizer's state. A process: none. A process after share_memory: the weight. After backward and share_memory: the
 #   weight and the gradient.
-draw(rows)
+plot_what_is_seen(rows)
 
 # sphinx_gallery_start_ignore
 import sys
