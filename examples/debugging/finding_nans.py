@@ -28,7 +28,7 @@ Loss is NaN: find what made it
 # Where NaN comes from
 # --------------------
 # Your loss was a number, and now it prints ``nan``. Some operations make a NaN from finite numbers. Others make an infinity
-# first, and a later operation makes a NaN of that:
+# first, and a later operation turns it into a NaN:
 
 import contextlib
 import traceback

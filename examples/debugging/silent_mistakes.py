@@ -128,13 +128,13 @@ assert not _seen
 # sphinx_gallery_end_ignore
 
 # %%
-# ``nn.functional.mse_loss`` warns about different sizes. A formula of your own does not.
+# ``nn.functional.mse_loss`` warns about different sizes. Your own formula does not.
 #
 # 2. reshape instead of permute
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 # This image has its three colors last, and the model wants them first. Both calls return the shape ``(3, 6, 6)``. ``permute``
-# moves the dimension. ``reshape`` keeps the order of the numbers and cuts it anew, so the red picture turns gray: the mean of
-# each color is one third.
+# moves the dimension. ``reshape`` keeps the order of the numbers and cuts it differently, so the red picture turns gray: the
+# mean of each color is one third.
 
 image = torch.zeros(6, 6, 3)
 image[..., 0] = 1  # red
@@ -415,7 +415,7 @@ for _dtype, _shared in ((torch.float32, True), (torch.float64, False)):
 # 9. A Jacobian in inference mode
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 # ``torch.autograd.functional`` needs a graph, and :ref:`inference mode <sphx_glr_gallery_modes_grad_modes.py>` records none.
-# The result is zero. ``strict=True`` makes an error of it. Leave the mode for the call, with ``torch.inference_mode(False)``;
+# The result is zero. ``strict=True`` turns it into an error. Leave the mode for the call, with ``torch.inference_mode(False)``;
 # an input made inside the mode needs a ``clone()`` there. Or use ``torch.func.jacrev``, which is right in the mode too.
 
 point = torch.tensor(2.0)

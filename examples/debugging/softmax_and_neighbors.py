@@ -156,7 +156,7 @@ assert _exps.exp().sum().log().isinf() and abs(_exps.logsumexp(1).item() - 95) <
 
 # %%
 # The probability :math:`p` of the label is about :math:`e^{-95}`. The slope of its log is :math:`1/p`, and from a distance of
-# 89 this is more than the largest ``float32``. The slope becomes infinite, and the backward of softmax makes NaN of it. In
+# 89 this is more than the largest ``float32``. The slope becomes infinite, and the backward of softmax turns it into NaN. In
 # ``float16`` this begins above 11. A mean over 1,000 rows divides first: there it begins at 96. From 104, ``p`` itself is 0 in
 # ``float32``, and the loss is infinite.
 #

@@ -430,7 +430,7 @@ found.rename_axis(columns="function")
 #    On 2.14 both rows of ``cdist`` say *yes* (`pytorch#188901 <https://github.com/pytorch/pytorch/pull/188901>`__). Attention
 #    with 3 dimensions is fused there, too, so its row is the same as with 4.
 #
-# So give the probe the shapes and dtypes of your own model. :doc:`The table of all operators </reference/operators>` tries
+# So give the probe the shapes and dtypes of your model. :doc:`The table of all operators </reference/operators>` tries
 # several samples and says where they differ.
 #
 # **A Function that hides what it keeps.** Both of these compute the square. One passes its input to ``save_for_backward``, the

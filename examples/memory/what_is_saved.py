@@ -63,8 +63,8 @@ assert torch.polygamma(1, e).grad_fn._saved_n == 1  # here, self is the second o
 # value.
 
 # %%
-# Count the bytes of your own function
-# ------------------------------------
+# Count the bytes of your function
+# --------------------------------
 # Inside ``saved_tensors_hooks``, PyTorch calls ``pack`` with the tensors that it is about to save:
 
 torch.manual_seed(0)

@@ -266,7 +266,6 @@ def _late_then(action, rows=2):
 
 
 assert _late_then(torch.compiler.reset)
-assert _late_then(lambda: None, rows=5)
 with torch._dynamo.config.patch(skip_nnmodule_hook_guards=False):
     assert _late_then(lambda: None)
 
@@ -295,7 +294,7 @@ runs.rename_axis(columns="hook")
 
 # %%
 # Register hooks on layers before the first call, or call ``torch.compiler.reset()`` afterwards: then the next call compiles
-# anew, and the hooks run. (An input of another shape compiled anew here, too.) Or set
+# again, and the hooks run. Or set
 # ``torch._dynamo.config.skip_nnmodule_hook_guards = False`` before the first call: then each call looks for new hooks. A hook
 # on a parameter runs in both cases, since parameters lie outside of the compiled node.
 #
