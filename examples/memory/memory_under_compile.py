@@ -61,6 +61,9 @@ def measure_saved_mib(forward, x):
     return list(sizes.values())
 
 
+# %%
+# In eager mode, and compiled with three budgets:
+
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(64, 256), GELU(), nn.Linear(256, 64))
 x = torch.randn(1024, 64, requires_grad=True)
